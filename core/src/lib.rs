@@ -1,2 +1,19 @@
 #![forbid(unsafe_code)]
-//! IR.
+//! The heart of Tilewright: the intermediate representation and everything that is a function of it.
+//!
+//! This crate does no I/O, starts no thread and knows no backend.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`program`], [`stmt`], [`expr`], [`index`], [`dtype`], [`ids`] | the representation, a value |
+//! | [`visit`] | walking and rebuilding it |
+//! | [`target`] | what it is compiled for, and the boundary to backends |
+
+pub mod dtype;
+pub mod expr;
+pub mod ids;
+pub mod index;
+pub mod program;
+pub mod stmt;
+pub mod target;
+pub mod visit;

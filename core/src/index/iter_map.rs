@@ -1,0 +1,1 @@
+//! Detection of bijective iterator maps.

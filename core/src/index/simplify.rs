@@ -1,0 +1,1 @@
+//! Simplification of indices under the ranges of their variables.

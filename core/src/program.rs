@@ -1,0 +1,232 @@
+//! A whole kernel: parameters, buffers, variables and a body.
+//!
+//! A [`Program`] is a value: it can be cloned cheaply, compared, hashed, printed and parsed. It is
+//! not a schedule (that is [`crate::schedule::Schedule`]) and caches no fact about itself.
+
+use std::sync::Arc;
+
+use crate::dtype::DType;
+use crate::ids::{BlockId, BufferId, LoopId, VarId};
+use crate::index::Index;
+use crate::stmt::{Stmt, Symbol};
+
+/// A kernel as a value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Program {
+    /// The kernel's name.
+    pub name: Symbol,
+    /// What a caller passes, in order: dimensions first, then run-time scalars, then buffers.
+    pub params: Arc<Vec<Param>>,
+    /// What the kernel computes.
+    pub body: Stmt,
+    variables: Arc<Vec<Variable>>,
+    buffers: Arc<Vec<Buffer>>,
+    next_loop: u32,
+    next_block: u32,
+}
+
+/// One parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Param {
+    /// A symbolic dimension or a compile-time parameter of type `usize`.
+    Dim(VarId),
+    /// A run-time scalar.
+    Scalar(VarId, DType),
+    /// A tensor.
+    Buffer(BufferId, Access),
+}
+
+/// What a kernel does with a tensor parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Access {
+    /// Only reads it.
+    Input,
+    /// Writes all of it, without reading what was there.
+    Output,
+    /// Reads and writes it.
+    InOut,
+}
+
+impl Access {
+    /// The keyword in the text form.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Access::Input => "in",
+            Access::Output => "out",
+            Access::InOut => "inout",
+        }
+    }
+}
+
+/// What is known of a variable besides its identity.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Variable {
+    /// The preferred name; the printer makes it unique.
+    pub name: Symbol,
+    /// What the variable stands for.
+    pub kind: VariableKind,
+}
+
+/// What a variable stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum VariableKind {
+    /// A symbolic dimension or compile-time parameter: at least 0, the same during a call.
+    Dim,
+    /// A run-time scalar argument.
+    Scalar,
+    /// A loop variable.
+    Loop,
+    /// A block iterator.
+    Iter,
+}
+
+/// A tensor: a parameter or an intermediate. Always dense and row-major in the order of `shape`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Buffer {
+    /// The preferred name; the printer makes it unique.
+    pub name: Symbol,
+    /// The element type.
+    pub dtype: DType,
+    /// The extents, outermost first; empty for a single element.
+    pub shape: Vec<Index>,
+    /// Where it lives.
+    pub scope: Scope,
+}
+
+/// Where a buffer lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scope {
+    /// Ordinary memory: every parameter, and intermediates that threads share.
+    Global,
+    /// Memory of one thread: small, close, and kept in registers where accesses allow it.
+    Local,
+}
+
+impl Scope {
+    /// The keyword in the text form.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Scope::Global => "global",
+            Scope::Local => "local",
+        }
+    }
+}
+
+impl Program {
+    /// An empty program.
+    pub fn new(name: impl Into<Symbol>) -> Self {
+        Program {
+            name: name.into(),
+            params: Arc::default(),
+            body: Stmt::nothing(),
+            variables: Arc::default(),
+            buffers: Arc::default(),
+            next_loop: 0,
+            next_block: 0,
+        }
+    }
+
+    /// Adds a variable.
+    pub fn add_variable(&mut self, name: impl Into<Symbol>, kind: VariableKind) -> VarId {
+        let id = VarId(self.variables.len() as u32);
+        Arc::make_mut(&mut self.variables).push(Variable { name: name.into(), kind });
+        id
+    }
+
+    /// Adds a buffer that is no parameter yet.
+    pub fn add_buffer(&mut self, buffer: Buffer) -> BufferId {
+        let id = BufferId(self.buffers.len() as u32);
+        Arc::make_mut(&mut self.buffers).push(buffer);
+        id
+    }
+
+    /// Adds a parameter after those already there.
+    pub fn add_param(&mut self, param: Param) {
+        Arc::make_mut(&mut self.params).push(param);
+    }
+
+    /// A fresh loop identity.
+    pub fn fresh_loop(&mut self) -> LoopId {
+        self.next_loop += 1;
+        LoopId(self.next_loop - 1)
+    }
+
+    /// A fresh block identity.
+    pub fn fresh_block(&mut self) -> BlockId {
+        self.next_block += 1;
+        BlockId(self.next_block - 1)
+    }
+
+    /// A variable of this program.
+    ///
+    /// # Panics
+    /// When the id belongs to another program.
+    pub fn variable(&self, id: VarId) -> &Variable {
+        &self.variables[id.0 as usize]
+    }
+
+    /// Every variable, in order of identity.
+    pub fn variables(&self) -> impl ExactSizeIterator<Item = (VarId, &Variable)> {
+        self.variables.iter().enumerate().map(|(id, variable)| (VarId(id as u32), variable))
+    }
+
+    /// A buffer of this program.
+    ///
+    /// # Panics
+    /// When the id belongs to another program.
+    pub fn buffer(&self, id: BufferId) -> &Buffer {
+        &self.buffers[id.0 as usize]
+    }
+
+    /// A buffer, for editing.
+    ///
+    /// # Panics
+    /// When the id belongs to another program.
+    pub fn buffer_mut(&mut self, id: BufferId) -> &mut Buffer {
+        &mut Arc::make_mut(&mut self.buffers)[id.0 as usize]
+    }
+
+    /// Every buffer, in order of identity. Some may no longer be used by the body.
+    pub fn buffers(&self) -> impl ExactSizeIterator<Item = (BufferId, &Buffer)> {
+        self.buffers.iter().enumerate().map(|(id, buffer)| (BufferId(id as u32), buffer))
+    }
+
+    /// How a parameter is accessed, or `None` when the buffer is an intermediate.
+    pub fn access(&self, id: BufferId) -> Option<Access> {
+        self.params.iter().find_map(|param| match param {
+            Param::Buffer(buffer, access) if *buffer == id => Some(*access),
+            _ => None,
+        })
+    }
+
+    /// The symbolic dimensions and compile-time parameters, in order, with their names.
+    pub fn dims(&self) -> impl Iterator<Item = (VarId, &Symbol)> {
+        self.params.iter().filter_map(|param| match param {
+            Param::Dim(var) => Some((*var, &self.variable(*var).name)),
+            _ => None,
+        })
+    }
+
+    /// The tensor parameters, in order.
+    pub fn buffer_params(&self) -> impl Iterator<Item = (BufferId, Access)> + '_ {
+        self.params.iter().filter_map(|param| match param {
+            Param::Buffer(buffer, access) => Some((*buffer, *access)),
+            _ => None,
+        })
+    }
+
+    /// The run-time scalar parameters, in order.
+    pub fn scalar_params(&self) -> impl Iterator<Item = (VarId, DType)> + '_ {
+        self.params.iter().filter_map(|param| match param {
+            Param::Scalar(var, dtype) => Some((*var, *dtype)),
+            _ => None,
+        })
+    }
+}
+
+impl Buffer {
+    /// The number of elements, when every extent is constant and the product fits.
+    pub fn constant_len(&self) -> Option<i64> {
+        self.shape.iter().try_fold(1i64, |product, extent: &Index| product.checked_mul(extent.as_constant()?))
+    }
+}

@@ -1,0 +1,262 @@
+//! Statements: loops, blocks and stores.
+//!
+//! One [`Stmt`] type serves every stage. Which of its forms may occur is a matter of the
+//! [level](crate::verify::Level):
+//!
+//! | level | forms |
+//! |---|---|
+//! | `Blocks` | loops around blocks; a block's body is stores under `if`s, plus loops of a local reduction |
+//! | `Loops` | no blocks: guards are `if`s, allocations are placed |
+//! | `Flat` | as `Loops`, with one-dimensional buffers, explicit lanes, and no `Vectorized` or `Unrolled` loop |
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::expr::{Expr, Indices};
+use crate::ids::{BlockId, BufferId, LoopId, VarId};
+use crate::index::Index;
+
+/// A shared, immutable name.
+pub type Symbol = Arc<str>;
+
+/// A statement: a shared tree, cheap to clone and edited with `Arc::make_mut`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Stmt {
+    /// Statements in order. An empty sequence does nothing.
+    Seq(Arc<Vec<Stmt>>),
+    /// A loop.
+    For(Arc<For>),
+    /// A block: one unit of computation with its own iterators.
+    Block(Arc<Block>),
+    /// A write of one element (or one per lane).
+    Store(Arc<Store>),
+    /// A conditional.
+    If(Arc<If>),
+    /// The lifetime of an intermediate buffer.
+    Alloc(Arc<Alloc>),
+}
+
+/// `for var in 0..extent { body }`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct For {
+    /// The loop's identity.
+    pub id: LoopId,
+    /// The loop variable, from 0 to `extent - 1`.
+    pub var: VarId,
+    /// The number of iterations; may depend on dimensions, at the `Loops` level and below also on outer loops.
+    pub extent: Index,
+    /// How the iterations are executed.
+    pub kind: LoopKind,
+    /// Hints for rules and lowering.
+    pub annotations: Annotations,
+    /// What is repeated.
+    pub body: Stmt,
+}
+
+/// How a loop's iterations are executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LoopKind {
+    /// One after the other.
+    Serial,
+    /// Spread over threads.
+    Parallel,
+    /// All at once, one lane each.
+    Vectorized,
+    /// One after the other, written out.
+    Unrolled,
+}
+
+impl LoopKind {
+    /// The keyword before `for` in the text form; empty for a serial loop.
+    pub const fn text(self) -> &'static str {
+        match self {
+            LoopKind::Serial => "",
+            LoopKind::Parallel => "parallel",
+            LoopKind::Vectorized => "vectorized",
+            LoopKind::Unrolled => "unrolled",
+        }
+    }
+}
+
+/// A unit of computation: the body is executed once for every point of the iterators' domain.
+///
+/// The loops around the block enumerate that domain through the iterators' bindings; `guards`
+/// leave out the points that the loops enumerate in excess. The body uses iterators, never loop
+/// variables, so what the block computes does not depend on how it is scheduled.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Block {
+    /// The block's identity.
+    pub id: BlockId,
+    /// The block's name, unique in the program.
+    pub name: Symbol,
+    /// The iteration domain.
+    pub iters: Vec<Iter>,
+    /// Conditions, on loop variables, under which an enumerated point belongs to the domain.
+    pub guards: Vec<Guard>,
+    /// Executed at the first point of the reduction iterators, before the body.
+    pub init: Option<Stmt>,
+    /// What is computed at each point, in terms of the iterators.
+    pub body: Stmt,
+    /// Hints for rules and lowering.
+    pub annotations: Annotations,
+    /// Where the user wrote it.
+    pub location: Option<Location>,
+}
+
+/// One dimension of a block's domain: `var` runs over `0..extent` and equals `binding` at each point.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Iter {
+    /// The variable used in the block's body.
+    pub var: VarId,
+    /// The size of this dimension of the domain.
+    pub extent: Index,
+    /// Whether points along this dimension are independent.
+    pub kind: IterKind,
+    /// The variable's value in terms of the loops around the block.
+    pub binding: Index,
+}
+
+/// The role of a block iterator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum IterKind {
+    /// Different values write different elements.
+    Spatial,
+    /// Different values contribute to the same element; the order does not matter.
+    Reduce,
+}
+
+/// The condition `index < bound`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Guard {
+    /// The left side.
+    pub index: Index,
+    /// The exclusive bound.
+    pub bound: Index,
+}
+
+/// `buffer[indices] = value`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Store {
+    /// The buffer written.
+    pub buffer: BufferId,
+    /// One index per dimension.
+    pub indices: Indices,
+    /// The value, of the buffer's type.
+    pub value: Expr,
+}
+
+/// `if condition { then } else { otherwise }`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct If {
+    /// A truth value.
+    pub condition: Expr,
+    /// Executed when it holds.
+    pub then: Stmt,
+    /// Executed when it does not.
+    pub otherwise: Option<Stmt>,
+}
+
+/// Storage for `buffer` that lives as long as `body` runs. Its contents are undefined at first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Alloc {
+    /// The buffer whose storage this is.
+    pub buffer: BufferId,
+    /// Where it may be used.
+    pub body: Stmt,
+}
+
+/// A place in the user's source.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// The file, as `file!()` gives it.
+    pub file: Symbol,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// Named hints on a loop or block, in order of their names.
+pub type Annotations = BTreeMap<Symbol, Annotation>;
+
+/// The value of a hint.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Annotation {
+    /// An integer.
+    Int(i64),
+    /// A word.
+    Text(Symbol),
+}
+
+impl Stmt {
+    /// The statement that does nothing.
+    pub fn nothing() -> Self {
+        Stmt::Seq(Arc::new(Vec::new()))
+    }
+
+    /// Statements in order. Sequences inside are flattened and a single statement stands for itself.
+    pub fn seq(stmts: impl IntoIterator<Item = Stmt>) -> Self {
+        let mut flat = Vec::new();
+        for stmt in stmts {
+            match stmt {
+                Stmt::Seq(inner) => flat.extend(inner.iter().cloned()),
+                other => flat.push(other),
+            }
+        }
+        if flat.len() == 1 { flat.remove(0) } else { Stmt::Seq(Arc::new(flat)) }
+    }
+
+    /// A write.
+    pub fn store(buffer: BufferId, indices: impl IntoIterator<Item = Index>, value: Expr) -> Self {
+        Stmt::Store(Arc::new(Store { buffer, indices: indices.into_iter().collect(), value }))
+    }
+
+    /// A conditional without `else`.
+    pub fn when(condition: Expr, then: Stmt) -> Self {
+        Stmt::If(Arc::new(If { condition, then, otherwise: None }))
+    }
+
+    /// Whether this does nothing.
+    pub fn is_nothing(&self) -> bool {
+        matches!(self, Stmt::Seq(stmts) if stmts.is_empty())
+    }
+
+    /// The direct children, in order. A block's children are its `init` and `body`.
+    pub fn children(&self) -> SmallVec<[&Stmt; 2]> {
+        match self {
+            Stmt::Seq(stmts) => stmts.iter().collect(),
+            Stmt::For(node) => SmallVec::from_slice(&[&node.body]),
+            Stmt::Block(node) => node.init.iter().chain([&node.body]).collect(),
+            Stmt::Store(_) => SmallVec::new(),
+            Stmt::If(node) => [&node.then].into_iter().chain(&node.otherwise).collect(),
+            Stmt::Alloc(node) => SmallVec::from_slice(&[&node.body]),
+        }
+    }
+
+    /// The direct children, for editing. Shared nodes are copied first.
+    pub fn children_mut(&mut self) -> SmallVec<[&mut Stmt; 2]> {
+        match self {
+            Stmt::Seq(stmts) => Arc::make_mut(stmts).iter_mut().collect(),
+            Stmt::For(node) => [&mut Arc::make_mut(node).body].into_iter().collect(),
+            Stmt::Block(node) => {
+                let node = Arc::make_mut(node);
+                node.init.iter_mut().chain([&mut node.body]).collect()
+            }
+            Stmt::Store(_) => SmallVec::new(),
+            Stmt::If(node) => {
+                let node = Arc::make_mut(node);
+                [&mut node.then].into_iter().chain(&mut node.otherwise).collect()
+            }
+            Stmt::Alloc(node) => [&mut Arc::make_mut(node).body].into_iter().collect(),
+        }
+    }
+}
