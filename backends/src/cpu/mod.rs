@@ -1,0 +1,3 @@
+//! The CPU backend: facts about the machine, its measured peaks and the run time of compiled kernels.
+
+pub mod pool;
