@@ -7,8 +7,10 @@
 //! |---|---|
 //! | [`program`], [`stmt`], [`expr`], [`index`], [`dtype`], [`ids`] | the representation, a value |
 //! | [`visit`] | walking and rebuilding it |
+//! | [`build`] | from an imperative definition to a program |
 //! | [`target`] | what it is compiled for, and the boundary to backends |
 
+pub mod build;
 pub mod dtype;
 pub mod expr;
 pub mod ids;

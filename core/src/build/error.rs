@@ -1,0 +1,100 @@
+//! What can be wrong with a definition, told at the place where the user wrote it.
+
+use std::fmt;
+
+use crate::stmt::Location;
+
+/// A place in the user's source that generated code can write as a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceLocation {
+    file: &'static str,
+    line: u32,
+    column: u32,
+}
+
+impl SourceLocation {
+    /// A place: what `file!()`, `line!()` and `column!()` give.
+    pub const fn new(file: &'static str, line: u32, column: u32) -> Self {
+        SourceLocation { file, line, column }
+    }
+}
+
+impl From<SourceLocation> for Location {
+    fn from(place: SourceLocation) -> Self {
+        Location { file: place.file.into(), line: place.line, column: place.column }
+    }
+}
+
+impl fmt::Display for SourceLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// One thing that is wrong with a definition.
+///
+/// Printed in the manner of the Rust compiler: the message, the place, places that belong to it,
+/// and what to write instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinitionError {
+    /// What is wrong, naming the tensor, the loop or the value.
+    pub message: String,
+    /// Where it was written; `None` for what has no place of its own, such as a parameter.
+    pub location: Option<SourceLocation>,
+    /// Other places that play a part, each with its role.
+    pub notes: Vec<(String, Option<SourceLocation>)>,
+    /// What to write instead.
+    pub help: String,
+}
+
+impl DefinitionError {
+    pub(super) fn new(
+        message: impl Into<String>,
+        location: Option<SourceLocation>,
+        help: impl Into<String>,
+    ) -> Self {
+        DefinitionError { message: message.into(), location, notes: Vec::new(), help: help.into() }
+    }
+
+    pub(super) fn note(mut self, text: impl Into<String>, location: Option<SourceLocation>) -> Self {
+        self.notes.push((text.into(), location));
+        self
+    }
+}
+
+impl fmt::Display for DefinitionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        if let Some(location) = self.location {
+            write!(f, "\n  --> {location}")?;
+        }
+        for (text, location) in &self.notes {
+            write!(f, "\n  = note: {text}")?;
+            if let Some(location) = location {
+                write!(f, " ({location})")?;
+            }
+        }
+        write!(f, "\n  = help: {}", self.help)
+    }
+}
+
+/// Everything that is wrong with one kernel's definition, in source order of discovery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinitionErrors {
+    /// The kernel's name.
+    pub kernel: String,
+    /// At least one error.
+    pub errors: Vec<DefinitionError>,
+}
+
+impl fmt::Display for DefinitionErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel `{}` cannot be built", self.kernel)?;
+        for error in &self.errors {
+            write!(f, "\n{error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for DefinitionErrors {}

@@ -1,0 +1,260 @@
+//! From an imperative definition to a schedulable program.
+//!
+//! [`KernelBuilder`] records loops, conditions and assignments in the order in which the user wrote
+//! them, and [`KernelBuilder::finish`] turns them into a [`Program`] of blocks, each with its own
+//! perfect loop nest, or tells what cannot be turned into one and what to write instead.
+//!
+//! Calls never fail; what is wrong is collected and reported by `finish`.
+
+mod error;
+mod recording;
+mod value;
+
+pub use error::{DefinitionError, DefinitionErrors, SourceLocation};
+pub use value::Value;
+
+use recording::{Binding, Loop, Node, Recording, Role, Tensor, Write};
+use value::ValueKind;
+
+use crate::dtype::DType;
+use crate::ids::VarId;
+use crate::program::{Param, Program, VariableKind};
+
+/// How an assignment changes its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UpdateOp {
+    /// `target = value`
+    Set,
+    /// `target += value`
+    Add,
+    /// `target *= value`
+    Mul,
+    /// `target = target.max(value)`
+    Max,
+    /// `target = target.min(value)`
+    Min,
+}
+
+/// A tensor of the kernel that is being built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TensorHandle(usize);
+
+/// A scalar variable that the definition assigns more than once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ScalarHandle(usize);
+
+/// Records the definition of one kernel.
+#[derive(Debug)]
+pub struct KernelBuilder {
+    recording: Recording,
+    /// The loops around the current place, outermost first.
+    open_loops: Vec<usize>,
+    /// Statements of the innermost open body.
+    current: Vec<Node>,
+}
+
+impl KernelBuilder {
+    /// Starts the definition of a kernel.
+    pub fn new(name: &str) -> Self {
+        KernelBuilder {
+            recording: Recording {
+                name: name.to_owned(),
+                dims: Vec::new(),
+                scalars: Vec::new(),
+                tensors: Vec::new(),
+                loops: Vec::new(),
+                bindings: Vec::new(),
+                body: Vec::new(),
+                outputs: Vec::new(),
+                clock: 0,
+                errors: Vec::new(),
+            },
+            open_loops: Vec::new(),
+            current: Vec::new(),
+        }
+    }
+
+    /// A symbolic dimension or a compile-time parameter of type `usize`, in the caller's order.
+    pub fn dim(&mut self, name: &str) -> Value {
+        let var = Recording::dim_var(self.recording.dims.len());
+        self.recording.dims.push(name.to_owned());
+        Value::new(ValueKind::Dim(var))
+    }
+
+    /// A run-time scalar argument, in the caller's order.
+    pub fn scalar(&mut self, name: &str, dtype: DType) -> Value {
+        let var = VarId(self.recording.scalars.len() as u32);
+        self.recording.scalars.push((name.to_owned(), dtype));
+        Value::new(ValueKind::Scalar(var, dtype))
+    }
+
+    /// A tensor argument that is only read.
+    pub fn input(&mut self, name: &str, dtype: DType, shape: &[Value]) -> TensorHandle {
+        TensorHandle(self.add_tensor(name, Some(dtype), shape, Role::Input, None))
+    }
+
+    /// A tensor argument that is read and written: `&mut Tensor`.
+    pub fn inout(&mut self, name: &str, dtype: DType, shape: &[Value]) -> TensorHandle {
+        TensorHandle(self.add_tensor(name, Some(dtype), shape, Role::InOut, None))
+    }
+
+    /// A tensor declared in the definition. `initial` is the value of every element at first, `None`
+    /// when nothing is known of it.
+    pub fn tensor(
+        &mut self,
+        name: &str,
+        dtype: DType,
+        shape: &[Value],
+        initial: Option<Value>,
+        location: SourceLocation,
+    ) -> TensorHandle {
+        let target = self.add_tensor(name, Some(dtype), shape, Role::Local, Some(location));
+        if let Some(value) = initial {
+            let clock = self.tick();
+            self.current.push(Node::Initialise { target, value, clock });
+        }
+        TensorHandle(target)
+    }
+
+    /// `let mut name = initial;`: a scalar that is assigned again later.
+    pub fn accumulator(&mut self, name: &str, initial: Value, location: SourceLocation) -> ScalarHandle {
+        let target = self.add_tensor(name, None, &[], Role::Accumulator, Some(location));
+        let clock = self.tick();
+        self.current.push(Node::Initialise { target, value: initial, clock });
+        ScalarHandle(target)
+    }
+
+    /// The present value of a scalar variable.
+    pub fn read(&self, scalar: ScalarHandle) -> Value {
+        Value::new(ValueKind::Load(scalar.0, Vec::new(), self.recording.clock))
+    }
+
+    /// `scalar op= value;`
+    pub fn update(&mut self, scalar: ScalarHandle, op: UpdateOp, value: Value, location: SourceLocation) {
+        self.write(scalar.0, &[], op, value, location);
+    }
+
+    /// `let name = value;` for anything but a literal or another name. Evaluated here; whether it is
+    /// stored or repeated where it is used is decided when the builder finishes.
+    pub fn bind(&mut self, name: &str, value: Value, location: SourceLocation) -> Value {
+        let number = self.add_binding(name, value, location);
+        self.current.push(Node::Bind(number));
+        Value::new(ValueKind::Bound(number))
+    }
+
+    /// `for name in (start..end).step_by(step) { body }`; `body` receives the loop variable.
+    pub fn for_loop(
+        &mut self,
+        name: &str,
+        start: Value,
+        end: Value,
+        step: i64,
+        location: SourceLocation,
+        body: impl FnOnce(&mut KernelBuilder, Value),
+    ) {
+        let number = self.recording.loops.len();
+        self.recording.loops.push(Loop { name: name.to_owned(), start, end, step, location });
+        self.open_loops.push(number);
+        let body = self.nested(|builder| body(builder, Value::new(ValueKind::Loop(number))));
+        self.open_loops.pop();
+        self.current.push(Node::For { number, body });
+    }
+
+    /// `if condition { then } else { otherwise }`
+    pub fn if_else(
+        &mut self,
+        condition: Value,
+        location: SourceLocation,
+        then: impl FnOnce(&mut KernelBuilder),
+        otherwise: impl FnOnce(&mut KernelBuilder),
+    ) {
+        let condition = self.add_binding("condition", condition, location);
+        self.current.push(Node::Bind(condition));
+        let then = self.nested(then);
+        let otherwise = self.nested(otherwise);
+        self.current.push(Node::If { condition, then, otherwise });
+    }
+
+    /// `tensor[[indices]] op= value;`
+    pub fn store(
+        &mut self,
+        tensor: TensorHandle,
+        indices: &[Value],
+        op: UpdateOp,
+        value: Value,
+        location: SourceLocation,
+    ) {
+        self.write(tensor.0, indices, op, value, location);
+    }
+
+    /// `tensor[[indices]]`
+    pub fn load(&self, tensor: TensorHandle, indices: &[Value]) -> Value {
+        Value::new(ValueKind::Load(tensor.0, indices.to_vec(), self.recording.clock))
+    }
+
+    /// Returns a tensor from the kernel; outputs are in the order of these calls.
+    pub fn output(&mut self, tensor: TensorHandle) {
+        self.recording.outputs.push(tensor.0);
+    }
+
+    fn tick(&mut self) -> u32 {
+        self.recording.clock += 1;
+        self.recording.clock - 1
+    }
+
+    fn add_tensor(
+        &mut self,
+        name: &str,
+        dtype: Option<DType>,
+        shape: &[Value],
+        role: Role,
+        location: Option<SourceLocation>,
+    ) -> usize {
+        let loops = self.open_loops.clone();
+        let tensor = Tensor { name: name.to_owned(), dtype, shape: shape.to_vec(), role, loops, location };
+        self.recording.tensors.push(tensor);
+        self.recording.tensors.len() - 1
+    }
+
+    fn add_binding(&mut self, name: &str, value: Value, location: SourceLocation) -> usize {
+        let (depth, clock) = (self.open_loops.len(), self.tick());
+        self.recording.bindings.push(Binding { name: name.to_owned(), value, location, depth, clock });
+        self.recording.bindings.len() - 1
+    }
+
+    fn write(
+        &mut self,
+        target: usize,
+        indices: &[Value],
+        op: UpdateOp,
+        value: Value,
+        location: SourceLocation,
+    ) {
+        let clock = self.tick();
+        let write = Write { target, indices: indices.to_vec(), op, value, location, clock };
+        self.current.push(Node::Store(write));
+    }
+
+    /// The statements that `body` records.
+    fn nested(&mut self, body: impl FnOnce(&mut KernelBuilder)) -> Vec<Node> {
+        let outer = std::mem::take(&mut self.current);
+        body(self);
+        std::mem::replace(&mut self.current, outer)
+    }
+
+    /// The program, at the `Blocks` level.
+    ///
+    /// # Errors
+    /// Everything in the definition that has no schedulable form: races between iterations,
+    /// recurrences, writes at indices that are not affine or that repeat, elements that are read
+    /// before they are written.
+    pub fn finish(mut self) -> Result<Program, DefinitionErrors> {
+        self.recording.body = std::mem::take(&mut self.current);
+        let mut program = Program::new(self.recording.name.as_str());
+        for name in &self.recording.dims {
+            let var = program.add_variable(name.as_str(), VariableKind::Dim);
+            program.add_param(Param::Dim(var));
+        }
+        Ok(program)
+    }
+}
