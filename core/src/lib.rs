@@ -8,6 +8,7 @@
 //! | [`program`], [`stmt`], [`expr`], [`index`], [`dtype`], [`ids`] | the representation, a value |
 //! | [`visit`] | walking and rebuilding it |
 //! | [`build`] | from an imperative definition to a program |
+//! | [`simplify`] | equal programs that do less |
 //! | [`target`] | what it is compiled for, and the boundary to backends |
 
 pub mod build;
@@ -16,6 +17,7 @@ pub mod expr;
 pub mod ids;
 pub mod index;
 pub mod program;
+pub mod simplify;
 pub mod stmt;
 pub mod target;
 pub mod visit;

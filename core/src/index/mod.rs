@@ -7,19 +7,24 @@
 //!
 //! Division and remainder round towards minus infinity, with positive divisors.
 //!
-//! What needs the variables' ranges (`(8·x + y) / 8 = x` when `y < 8`) is in [`simplify`]; what needs
-//! a bijection is in [`iter_map`].
+//! What needs the variables' ranges (`(8·x + y) / 8 = x` when `y < 8`) is in [`simplify`], [`interval`]
+//! and [`bounds`]; what needs a bijection is in [`iter_map`].
 
 pub mod bounds;
+pub mod interval;
 pub mod iter_map;
+mod product;
 pub mod simplify;
+
+pub use bounds::Ranges;
+pub use interval::Interval;
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
-use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::expr::{BinaryOp, Constant, Expr, ExprKind};
 use crate::ids::VarId;
 
 /// A quasi-affine integer expression, always in canonical form.
@@ -127,7 +132,7 @@ impl Index {
         assert_eq!(value.dtype(), DType::I64, "an index must be an i64 value");
         match value.kind() {
             ExprKind::Index(index) => index.clone(),
-            ExprKind::Constant(constant) => Index::constant(constant.as_f64() as i64),
+            ExprKind::Constant(Constant::Int(constant)) => Index::constant(*constant),
             ExprKind::Binary(BinaryOp::Add, a, b) => &Index::value(a.clone()) + &Index::value(b.clone()),
             ExprKind::Binary(BinaryOp::Sub, a, b) => &Index::value(a.clone()) - &Index::value(b.clone()),
             ExprKind::Binary(BinaryOp::Mul, a, b) => {
@@ -237,7 +242,8 @@ impl Index {
         for left in &self.terms {
             for right in &other.terms {
                 let coefficient = left.coefficient.wrapping_mul(right.coefficient);
-                product = product.add_scaled(&multiply_digits(&left.digit, &right.digit), coefficient);
+                product =
+                    product.add_scaled(&product::multiply_digits(&left.digit, &right.digit), coefficient);
             }
         }
         product
@@ -281,6 +287,12 @@ impl Index {
             return reduce_digit(digit, modulus);
         }
         Index::digit(Digit { base: Base::Sum(Arc::new(reduced)), divisor: 1, modulus })
+    }
+
+    /// `(self / divisor) % modulus`, where [`NO_MODULUS`] leaves the quotient as it is.
+    pub(crate) fn take_digit(&self, divisor: i64, modulus: i64) -> Index {
+        let quotient = self.floor_div(divisor);
+        if modulus == NO_MODULUS { quotient } else { quotient.modulo(modulus) }
     }
 
     /// The quotient by a positive constant, rounded up.
@@ -414,10 +426,7 @@ impl Index {
             match map(&term.digit.base) {
                 None => kept.push(term.clone()),
                 Some(base) => {
-                    let mut digit = base.floor_div(term.digit.divisor);
-                    if term.digit.modulus != NO_MODULUS {
-                        digit = digit.modulo(term.digit.modulus);
-                    }
+                    let digit = base.take_digit(term.digit.divisor, term.digit.modulus);
                     result = result.add_scaled(&digit, term.coefficient);
                 }
             }
@@ -431,6 +440,14 @@ impl Index {
 }
 
 impl Base {
+    /// The base itself as an index.
+    pub fn to_index(&self) -> Index {
+        match self {
+            Base::Sum(sum) => Index::clone(sum),
+            other => Index::digit(Digit::whole(other.clone())),
+        }
+    }
+
     fn lanes(&self) -> u32 {
         match self {
             Base::Var(_) => 1,
@@ -556,32 +573,5 @@ fn join_adjacent_digits(mut terms: SmallVec<[Term; 2]>, constant: i64, low: usiz
             terms.push(joined);
             Index::from_terms(terms, constant)
         }
-    }
-}
-
-/// The product of two digits as an opaque value with sorted factors.
-fn multiply_digits(left: &Digit, right: &Digit) -> Index {
-    let mut factors: SmallVec<[Expr; 4]> = SmallVec::new();
-    collect_factors(left, &mut factors);
-    collect_factors(right, &mut factors);
-    factors.sort();
-    let product = factors.into_iter().reduce(|a, b| Expr::binary(BinaryOp::Mul, a, b));
-    product.map_or_else(|| Index::constant(1), |value| Index::digit(Digit::whole(Base::Value(value))))
-}
-
-fn collect_factors(digit: &Digit, factors: &mut SmallVec<[Expr; 4]>) {
-    match &digit.base {
-        Base::Value(value) if digit.is_whole() => push_factors(value, factors),
-        _ => factors.push(Expr::index(Index::digit(digit.clone()))),
-    }
-}
-
-fn push_factors(value: &Expr, factors: &mut SmallVec<[Expr; 4]>) {
-    match value.kind() {
-        ExprKind::Binary(BinaryOp::Mul, a, b) => {
-            push_factors(a, factors);
-            push_factors(b, factors);
-        }
-        _ => factors.push(value.clone()),
     }
 }

@@ -1,1 +1,143 @@
 //! Simplification of indices under the ranges of their variables.
+//!
+//! The canonical form holds for all values of the variables. Here their ranges are used as well, to
+//! drop moduli and divisions that have no effect and to split what is divided:
+//!
+//! | with | from | to |
+//! |---|---|---|
+//! | `x < 8` | `x % 8`, `x / 8` | `x`, `0` |
+//! | `y < 8` | `(8·x + y) / 16` | `x / 2` |
+//! | `y < 8` | `(8·x + y) % 16` | `8·(x % 2) + y` |
+//! | `j < M` | `(i·M + j) / M`, `(i·M + j) % M` | `i`, `j` |
+
+use smallvec::SmallVec;
+
+use super::{Base, Digit, Index, NO_MODULUS, Ranges, Term, greatest_common_divisor};
+use crate::expr::{BinaryOp, Expr, ExprKind};
+
+/// How many rounds of rewriting may follow one another. Each removes a division, a modulus or a
+/// variable, so that real indices need two or three.
+const MAX_ROUNDS: usize = 16;
+
+impl Index {
+    /// An equal index, for all values of the variables in their ranges, without redundant divisions,
+    /// moduli and variables of a single value. Simplifying twice changes nothing more.
+    pub fn simplify(&self, ranges: &Ranges) -> Index {
+        self.simplified(ranges).unwrap_or_else(|| self.clone())
+    }
+
+    /// As [`Index::simplify`], with `None` when nothing changes.
+    pub fn simplified(&self, ranges: &Ranges) -> Option<Index> {
+        let mut current = simplify_terms(self, ranges)?;
+        for _ in 0..MAX_ROUNDS {
+            match simplify_terms(&current, ranges) {
+                Some(next) if next != current => current = next,
+                _ => break,
+            }
+        }
+        (current != *self).then_some(current)
+    }
+}
+
+/// One round over the terms; `None` when no rule applies.
+fn simplify_terms(index: &Index, ranges: &Ranges) -> Option<Index> {
+    let first = index.terms.iter().position(|term| may_simplify(&term.digit, ranges))?;
+    let mut kept: SmallVec<[Term; 4]> = index.terms[..first].iter().cloned().collect();
+    let mut sum = Index::constant(index.constant);
+    let mut changed = false;
+    for term in &index.terms[first..] {
+        match simplify_digit(&term.digit, ranges) {
+            Some(digit) => {
+                changed = true;
+                sum = sum.add_scaled(&digit, term.coefficient);
+            }
+            None => kept.push(term.clone()),
+        }
+    }
+    changed.then(|| Index::from_terms(kept.into_iter().chain(sum.terms), sum.constant))
+}
+
+/// A quick exclusion of the common case, a whole variable of more than one value.
+fn may_simplify(digit: &Digit, ranges: &Ranges) -> bool {
+    match &digit.base {
+        Base::Var(var) if digit.is_whole() => ranges.interval(*var).as_constant().is_some(),
+        Base::Lane(_) if digit.is_whole() => false,
+        _ => true,
+    }
+}
+
+fn simplify_digit(digit: &Digit, ranges: &Ranges) -> Option<Index> {
+    let rebased = match &digit.base {
+        Base::Var(_) | Base::Lane(_) => None,
+        Base::Sum(sum) => simplify_terms(sum, ranges),
+        Base::Value(value) => simplify_value(value, ranges),
+    };
+    if let Some(base) = rebased {
+        return Some(base.take_digit(digit.divisor, digit.modulus));
+    }
+    let base = digit.base.interval(ranges);
+    if let Some(value) = digit.interval_over(base).as_constant() {
+        // A check of an index that depends on data must stay.
+        let checked = matches!(&digit.base, Base::Value(value) if crate::simplify::may_fail(value));
+        return (!checked).then(|| Index::constant(value));
+    }
+    if digit.modulus != NO_MODULUS
+        && let Some(period) = base.floor_div(digit.divisor).period(digit.modulus)
+    {
+        let quotient = digit.base.to_index().floor_div(digit.divisor);
+        return Some(quotient.offset(-(period * digit.modulus)));
+    }
+    match &digit.base {
+        Base::Sum(sum) => split_sum(sum, digit, ranges),
+        _ => None,
+    }
+}
+
+/// Splits `sum = g·A + R`, where `R` stays within one period of `g` and `g` divides the divisor
+/// (`sum / d = A / (d / g)`) or, without divisor, the modulus (`sum % m = g·(A % (m / g)) + R`).
+fn split_sum(sum: &Index, digit: &Digit, ranges: &Ranges) -> Option<Index> {
+    let whole = if digit.divisor > 1 { digit.divisor } else { digit.modulus };
+    let mut factors: SmallVec<[i64; 4]> =
+        sum.terms.iter().map(|term| greatest_common_divisor(term.coefficient, whole)).collect();
+    factors.sort_unstable_by(|a, b| b.cmp(a));
+    factors.dedup();
+    for factor in factors.into_iter().filter(|factor| *factor > 1) {
+        let (multiple, rest) = sum.split_multiples(factor);
+        let Some(period) = rest.interval(ranges).period(factor) else { continue };
+        let multiple = multiple.divide_exactly(factor).offset(period);
+        if digit.divisor > 1 {
+            return Some(multiple.take_digit(digit.divisor / factor, digit.modulus));
+        }
+        let high = multiple.modulo(digit.modulus / factor);
+        return Some(rest.offset(-(period * factor)).add_scaled(&high, factor));
+    }
+    None
+}
+
+/// Simplifies a value that is not affine, whole or in its operands.
+fn simplify_value(value: &Expr, ranges: &Ranges) -> Option<Index> {
+    if let ExprKind::Binary(op @ (BinaryOp::Div | BinaryOp::Rem), a, b) = value.kind()
+        && let Some(simple) = divide_symbolically(*op, a, b, ranges)
+    {
+        return Some(simple);
+    }
+    crate::simplify::simplify_expr(value, ranges).map(Index::value)
+}
+
+/// `(q·b + r) / b = q` and `(q·b + r) % b = r` where `0 <= r < b`.
+fn divide_symbolically(op: BinaryOp, a: &Expr, b: &Expr, ranges: &Ranges) -> Option<Index> {
+    let (numerator, divisor) = (Index::value(a.clone()), Index::value(b.clone()));
+    let mut quotient = Index::constant(0);
+    let mut rest = Index::constant(numerator.constant);
+    for term in &numerator.terms {
+        let term = Index::from_terms([term.clone()], 0);
+        match term.divide_by_factor(&divisor) {
+            Some(part) => quotient = &quotient + &part,
+            None => rest = &rest + &term,
+        }
+    }
+    let fits = quotient.is_provably_nonnegative(ranges)
+        && rest.is_provably_nonnegative(ranges)
+        && rest.is_provably_less(&divisor, ranges);
+    fits.then(|| if op == BinaryOp::Div { quotient } else { rest })
+}

@@ -1,0 +1,76 @@
+//! Products and exact quotients of indices that are not both constant.
+//!
+//! A product of two variables is opaque to the quasi-affine form: it is kept as a value whose factors
+//! are sorted, so that equal products compare equal and a factor can be divided out again.
+
+use smallvec::SmallVec;
+
+use super::{Base, Digit, Index};
+use crate::expr::{BinaryOp, Expr, ExprKind};
+
+type Factors = SmallVec<[Expr; 4]>;
+
+impl Index {
+    /// The exact quotient by a divisor of one term, when every term holds all of its factors:
+    /// `(4·M·i + 2·M) / (2·M) = 2·i + 1`. `None` when the division is not exact term by term. Says
+    /// nothing about a divisor that may be zero.
+    pub(crate) fn divide_by_factor(&self, divisor: &Index) -> Option<Index> {
+        let [term] = divisor.terms() else { return None };
+        if divisor.constant_part() != 0 || self.constant_part() != 0 {
+            return None;
+        }
+        let mut factors = Factors::new();
+        collect_factors(&term.digit, &mut factors);
+        let mut quotient = Index::constant(0);
+        for part in self.terms() {
+            if part.coefficient % term.coefficient != 0 {
+                return None;
+            }
+            let mut left = Factors::new();
+            collect_factors(&part.digit, &mut left);
+            for factor in &factors {
+                let at = left.iter().position(|candidate| candidate == factor)?;
+                left.remove(at);
+            }
+            quotient = quotient.add_scaled(&product(left), part.coefficient / term.coefficient);
+        }
+        Some(quotient)
+    }
+}
+
+/// The product of two digits as an opaque value with sorted factors.
+pub(super) fn multiply_digits(left: &Digit, right: &Digit) -> Index {
+    let mut factors = Factors::new();
+    collect_factors(left, &mut factors);
+    collect_factors(right, &mut factors);
+    factors.sort();
+    product(factors)
+}
+
+/// The product of sorted factors; of a single one, the factor itself.
+fn product(factors: Factors) -> Index {
+    match factors.into_iter().reduce(|a, b| Expr::binary(BinaryOp::Mul, a, b)) {
+        None => Index::constant(1),
+        Some(value) => match value.kind() {
+            ExprKind::Index(index) => index.clone(),
+            _ => Index::digit(Digit::whole(Base::Value(value))),
+        },
+    }
+}
+
+fn collect_factors(digit: &Digit, factors: &mut Factors) {
+    match &digit.base {
+        Base::Value(value) if digit.is_whole() => push_factors(value, factors),
+        _ => factors.push(Expr::index(Index::digit(digit.clone()))),
+    }
+}
+
+fn push_factors(value: &Expr, factors: &mut Factors) {
+    match value.kind() {
+        ExprKind::Binary(BinaryOp::Mul, a, b) => {
+            push_factors(a, factors);
+            push_factors(b, factors);
+        }
+        _ => factors.push(value.clone()),
+    }
+}

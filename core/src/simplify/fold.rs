@@ -1,0 +1,188 @@
+//! Constant folding, with exactly the meaning of the operators in [`crate::expr`].
+//!
+//! `None` means "not folded": transcendental functions, whose value is defined by their expansion;
+//! results that are NaN, whose bits are not defined; minima and maxima of zeros of both signs; and
+//! conversions that round twice through `f32` on some machines.
+
+use crate::dtype::DType;
+use crate::expr::{BinaryOp, Constant, Expr, UnaryOp};
+
+/// Reduces an integer to the values of its type, wrapping around. Truth values are 0 and 1.
+pub fn wrap(dtype: DType, value: i64) -> i64 {
+    match dtype {
+        DType::Bool => value & 1,
+        DType::I8 => i64::from(value as i8),
+        DType::U8 => i64::from(value as u8),
+        DType::I32 => i64::from(value as i32),
+        DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => value,
+    }
+}
+
+/// `op a`
+pub fn unary(op: UnaryOp, dtype: DType, a: Constant) -> Option<Expr> {
+    match a {
+        Constant::Int(value) => {
+            let result = match op {
+                UnaryOp::Neg if dtype.is_int() => value.wrapping_neg(),
+                UnaryOp::Not => !value,
+                UnaryOp::Abs if dtype.is_int() => value.wrapping_abs(),
+                _ => return None,
+            };
+            Some(Expr::int(dtype, wrap(dtype, result)))
+        }
+        Constant::Float(bits) => {
+            let value = f64::from_bits(bits);
+            let result = match op {
+                UnaryOp::Neg => -value,
+                UnaryOp::Abs => value.abs(),
+                UnaryOp::Sqrt if dtype == DType::F64 => value.sqrt(),
+                UnaryOp::Sqrt => f64::from((value as f32).sqrt()),
+                UnaryOp::Floor => value.floor(),
+                UnaryOp::Ceil => value.ceil(),
+                UnaryOp::Round => value.round(),
+                UnaryOp::RoundTiesEven => value.round_ties_even(),
+                UnaryOp::Trunc => value.trunc(),
+                _ => return None,
+            };
+            number(dtype, result)
+        }
+    }
+}
+
+/// A floating-point constant, unless it is NaN.
+fn number(dtype: DType, value: f64) -> Option<Expr> {
+    (!value.is_nan()).then(|| Expr::float(dtype, value))
+}
+
+/// `a op b` for operands of type `dtype`.
+pub fn binary(op: BinaryOp, dtype: DType, a: Constant, b: Constant) -> Option<Expr> {
+    match (a, b) {
+        (Constant::Int(a), Constant::Int(b)) => int_binary(op, dtype, a, b),
+        (Constant::Float(a), Constant::Float(b)) => {
+            float_binary(op, dtype, f64::from_bits(a), f64::from_bits(b))
+        }
+        _ => None,
+    }
+}
+
+fn int_binary(op: BinaryOp, dtype: DType, a: i64, b: i64) -> Option<Expr> {
+    // The count is taken modulo the width, which is a power of two.
+    let count = (b as u32) & (8 * dtype.bytes() as u32 - 1);
+    let result = match op {
+        BinaryOp::Add => a.wrapping_add(b),
+        BinaryOp::Sub => a.wrapping_sub(b),
+        BinaryOp::Mul => a.wrapping_mul(b),
+        BinaryOp::Div => a.checked_div(b).unwrap_or(if b == 0 { 0 } else { a.wrapping_div(b) }),
+        BinaryOp::Rem => a.checked_rem(b).unwrap_or(0),
+        BinaryOp::Min => a.min(b),
+        BinaryOp::Max => a.max(b),
+        BinaryOp::Eq => return Some(Expr::bool(a == b)),
+        BinaryOp::Ne => return Some(Expr::bool(a != b)),
+        BinaryOp::Lt => return Some(Expr::bool(a < b)),
+        BinaryOp::Le => return Some(Expr::bool(a <= b)),
+        BinaryOp::Gt => return Some(Expr::bool(a > b)),
+        BinaryOp::Ge => return Some(Expr::bool(a >= b)),
+        BinaryOp::And => a & b,
+        BinaryOp::Or => a | b,
+        BinaryOp::Xor => a ^ b,
+        BinaryOp::Shl if dtype.is_int() => a.wrapping_shl(count),
+        BinaryOp::Shr if dtype.is_int() => a.wrapping_shr(count),
+        BinaryOp::Shl | BinaryOp::Shr => return None,
+    };
+    Some(Expr::int(dtype, wrap(dtype, result)))
+}
+
+fn float_binary(op: BinaryOp, dtype: DType, a: f64, b: f64) -> Option<Expr> {
+    let compared = match op {
+        BinaryOp::Eq => Some(a == b),
+        BinaryOp::Ne => Some(a != b),
+        BinaryOp::Lt => Some(a < b),
+        BinaryOp::Le => Some(a <= b),
+        BinaryOp::Gt => Some(a > b),
+        BinaryOp::Ge => Some(a >= b),
+        _ => None,
+    };
+    if let Some(result) = compared {
+        return Some(Expr::bool(result));
+    }
+    if matches!(op, BinaryOp::Min | BinaryOp::Max) && a == b && a.to_bits() != b.to_bits() {
+        return None;
+    }
+    let result = if dtype == DType::F64 {
+        arithmetic_f64(op, a, b)?
+    } else {
+        f64::from(arithmetic_f32(op, a as f32, b as f32)?)
+    };
+    number(dtype, result)
+}
+
+macro_rules! arithmetic {
+    ($name:ident, $float:ty) => {
+        fn $name(op: BinaryOp, a: $float, b: $float) -> Option<$float> {
+            Some(match op {
+                BinaryOp::Add => a + b,
+                BinaryOp::Sub => a - b,
+                BinaryOp::Mul => a * b,
+                BinaryOp::Div => a / b,
+                BinaryOp::Rem => a % b,
+                BinaryOp::Min => a.min(b),
+                BinaryOp::Max => a.max(b),
+                _ => return None,
+            })
+        }
+    };
+}
+
+arithmetic!(arithmetic_f32, f32);
+arithmetic!(arithmetic_f64, f64);
+
+/// `a * b + c`, rounded once.
+pub fn mul_add(dtype: DType, a: Constant, b: Constant, c: Constant) -> Option<Expr> {
+    match (a, b, c) {
+        (Constant::Int(a), Constant::Int(b), Constant::Int(c)) => {
+            Some(Expr::int(dtype, wrap(dtype, a.wrapping_mul(b).wrapping_add(c))))
+        }
+        (Constant::Float(a), Constant::Float(b), Constant::Float(c)) => {
+            let (a, b, c) = (f64::from_bits(a), f64::from_bits(b), f64::from_bits(c));
+            let result = match dtype {
+                DType::F64 => a.mul_add(b, c),
+                _ => f64::from((a as f32).mul_add(b as f32, c as f32)),
+            };
+            number(dtype, result)
+        }
+        _ => None,
+    }
+}
+
+/// `a as to`
+pub fn cast(from: DType, to: DType, a: Constant) -> Option<Expr> {
+    match a {
+        Constant::Int(value) if to.is_int() => Some(Expr::int(to, wrap(to, value))),
+        Constant::Int(value) if to.is_float() => {
+            // `i64` to `f32` rounds once; to a half through `f32` it may round twice.
+            let exact_in_f32 = value.unsigned_abs() <= 1 << f32::MANTISSA_DIGITS;
+            match to {
+                DType::F64 => Some(Expr::float(to, value as f64)),
+                DType::F32 => Some(Expr::float(to, f64::from(value as f32))),
+                _ => exact_in_f32.then(|| Expr::float(to, value as f64)),
+            }
+        }
+        Constant::Float(bits) => {
+            let value = f64::from_bits(bits);
+            match to {
+                // Every float is exact in `f64`, and `as` saturates and turns NaN into 0.
+                DType::I8 => Some(Expr::int(to, i64::from(value as i8))),
+                DType::U8 => Some(Expr::int(to, i64::from(value as u8))),
+                DType::I32 => Some(Expr::int(to, i64::from(value as i32))),
+                DType::I64 => Some(Expr::int(to, value as i64)),
+                DType::F32 | DType::F64 => number(to, value),
+                DType::F16 | DType::BF16 => {
+                    let once = from != DType::F64 || f64::from(value as f32) == value;
+                    if once { number(to, value) } else { None }
+                }
+                DType::Bool => None,
+            }
+        }
+        Constant::Int(_) => None,
+    }
+}
