@@ -9,6 +9,7 @@
 //! | [`visit`] | walking and rebuilding it |
 //! | [`build`] | from an imperative definition to a program |
 //! | [`simplify`] | equal programs that do less |
+//! | [`tensor`] | tensors: what kernels take and give |
 //! | [`target`] | what it is compiled for, and the boundary to backends |
 
 pub mod build;
@@ -20,4 +21,5 @@ pub mod program;
 pub mod simplify;
 pub mod stmt;
 pub mod target;
+pub mod tensor;
 pub mod visit;

@@ -1,0 +1,255 @@
+//! Tensors whose element type and rank are known at run time only.
+
+use std::fmt;
+
+use crate::dtype::DType;
+use crate::target::BufferArgument;
+use crate::tensor::dense::fmt_summary;
+use crate::tensor::{ALIGNMENT, Element, ShapeError, Storage, Tensor, checked_len};
+
+/// A dense, row-major tensor whose element type and rank are known at run time, aligned to [`ALIGNMENT`] bytes.
+#[derive(Clone, PartialEq)]
+pub struct AnyTensor {
+    dtype: DType,
+    shape: Vec<usize>,
+    bytes: Storage<u8>,
+}
+
+/// Runs one expression with `$T` bound to the element type of a [`DType`].
+macro_rules! with_element {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            DType::Bool => {
+                type $T = bool;
+                $body
+            }
+            DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            DType::F16 => {
+                type $T = half::f16;
+                $body
+            }
+            DType::BF16 => {
+                type $T = half::bf16;
+                $body
+            }
+            DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            DType::F64 => {
+                type $T = f64;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_element;
+
+impl AnyTensor {
+    /// A tensor of zeros.
+    ///
+    /// # Errors
+    /// [`ShapeError::TooLarge`] when the elements do not fit into memory.
+    pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Self, ShapeError> {
+        let element_bytes = dtype.bytes();
+        let len = checked_len(shape, element_bytes)? * element_bytes;
+        let mut bytes = Storage::new(ALIGNMENT);
+        bytes
+            .try_reserve_exact(len)
+            .map_err(|_| ShapeError::TooLarge { shape: shape.to_vec(), element_bytes })?;
+        bytes.resize(len, 0);
+        Ok(AnyTensor { dtype, shape: shape.to_vec(), bytes })
+    }
+
+    /// A copy of elements in row-major order.
+    ///
+    /// # Errors
+    /// [`ShapeError::Length`] when there are not as many as the shape has, or as [`AnyTensor::zeros`].
+    pub fn from_slice<T: Element>(elements: &[T], shape: &[usize]) -> Result<Self, ShapeError> {
+        let expected = checked_len(shape, size_of::<T>())?;
+        if expected != elements.len() {
+            return Err(ShapeError::Length { shape: shape.to_vec(), expected, found: elements.len() });
+        }
+        let bytes = Storage::from_slice(ALIGNMENT, T::as_bytes(elements));
+        Ok(AnyTensor { dtype: T::DTYPE, shape: shape.to_vec(), bytes })
+    }
+
+    /// A tensor of the elements nearest to numbers in row-major order; see [`Element::from_f64`].
+    ///
+    /// # Errors
+    /// As [`AnyTensor::from_slice`].
+    pub fn from_f64s(dtype: DType, values: &[f64], shape: &[usize]) -> Result<Self, ShapeError> {
+        with_element!(dtype, T => {
+            let elements: Vec<T> = values.iter().map(|&value| T::from_f64(value)).collect();
+            AnyTensor::from_slice(&elements, shape)
+        })
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents, outermost first.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / self.dtype.bytes()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The elements as bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The elements as bytes, for writing.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// The elements, when they are of type `T`. For `bool` each byte must be 0 or 1, which is checked
+    /// in a time proportional to the length.
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        (self.dtype == T::DTYPE).then(|| T::from_bytes(&self.bytes).ok())?
+    }
+
+    /// The elements for writing; as [`AnyTensor::as_slice`].
+    pub fn as_mut_slice<T: Element>(&mut self) -> Option<&mut [T]> {
+        if self.dtype == T::DTYPE { T::from_bytes_mut(&mut self.bytes).ok() } else { None }
+    }
+
+    /// A copy with element type and rank known at compile time.
+    ///
+    /// # Errors
+    /// [`ShapeError::Type`] when the element type or the rank is another.
+    pub fn to_tensor<T: Element, const RANK: usize>(&self) -> Result<Tensor<T, RANK>, ShapeError> {
+        let elements = self.as_slice::<T>();
+        match (elements, <[usize; RANK]>::try_from(&self.shape[..])) {
+            (Some(elements), Ok(shape)) => Tensor::from_slice(elements, shape),
+            _ => Err(ShapeError::Type {
+                expected: format!("{} with rank {RANK}", T::DTYPE),
+                found: format!("{} with shape {:?}", self.dtype, self.shape),
+            }),
+        }
+    }
+
+    /// The elements as `f64`, in row-major order. Exact but for `i64` beyond 2⁵³; a byte of a truth
+    /// value counts as true unless it is 0.
+    pub fn to_f64_vec(&self) -> Vec<f64> {
+        if self.dtype == DType::Bool {
+            return self.bytes.iter().map(|&byte| f64::from(u8::from(byte != 0))).collect();
+        }
+        with_element!(self.dtype, T => {
+            let elements = self.as_slice::<T>().expect("aligned storage of the tensor's own type");
+            elements.iter().map(|element| element.to_f64()).collect()
+        })
+    }
+}
+
+impl<T: Element, const RANK: usize> From<&Tensor<T, RANK>> for AnyTensor {
+    fn from(tensor: &Tensor<T, RANK>) -> Self {
+        let bytes = Storage::from_slice(ALIGNMENT, T::as_bytes(tensor.as_slice()));
+        AnyTensor { dtype: T::DTYPE, shape: tensor.shape().to_vec(), bytes }
+    }
+}
+
+impl<T: Element, const RANK: usize> From<Tensor<T, RANK>> for AnyTensor {
+    fn from(tensor: Tensor<T, RANK>) -> Self {
+        AnyTensor::from(&tensor)
+    }
+}
+
+impl<'a> From<&'a AnyTensor> for BufferArgument<'a> {
+    fn from(tensor: &'a AnyTensor) -> Self {
+        BufferArgument::Read(tensor.bytes())
+    }
+}
+
+impl<'a> From<&'a mut AnyTensor> for BufferArgument<'a> {
+    fn from(tensor: &'a mut AnyTensor) -> Self {
+        BufferArgument::Write(tensor.bytes_mut())
+    }
+}
+
+impl fmt::Display for AnyTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.dtype {
+            DType::Bool => fmt_summary(f, self.dtype, &self.shape, &self.bytes),
+            dtype => with_element!(dtype, T => {
+                let elements = self.as_slice::<T>().expect("aligned storage of the tensor's own type");
+                fmt_summary(f, dtype, &self.shape, elements)
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for AnyTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_round_trips_through_f64() {
+        for dtype in DType::ALL {
+            let tensor = AnyTensor::from_f64s(dtype, &[0.0, 1.0, 1.0, 0.0, 1.0, 0.0], &[3, 2]).unwrap();
+            assert_eq!(tensor.to_f64_vec(), [0.0, 1.0, 1.0, 0.0, 1.0, 0.0], "{dtype}");
+            assert_eq!(tensor.bytes().len(), 6 * dtype.bytes(), "{dtype}");
+            assert_eq!(tensor.bytes().as_ptr() as usize % ALIGNMENT, 0, "{dtype}");
+        }
+    }
+
+    #[test]
+    fn another_type_or_rank_is_refused() {
+        let tensor = AnyTensor::from(Tensor::from_slice(&[1i32, 2], [2]).unwrap());
+        assert_eq!(tensor.as_slice::<f32>(), None);
+        assert_eq!(tensor.to_tensor::<i32, 1>().unwrap().as_slice(), [1, 2]);
+        let error = tensor.to_tensor::<i32, 2>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "expected a tensor of i32 with rank 2, found one of i32 with shape [2]"
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_no_truth_values_are_never_seen_as_such() {
+        let mut tensor = AnyTensor::zeros(DType::Bool, &[2]).unwrap();
+        tensor.bytes_mut()[1] = 7;
+        assert_eq!(tensor.as_slice::<bool>(), None);
+        assert_eq!(tensor.to_f64_vec(), [0.0, 1.0]);
+    }
+
+    #[test]
+    fn impossible_shapes_are_errors() {
+        assert!(AnyTensor::zeros(DType::F64, &[usize::MAX, 3]).is_err());
+        assert!(AnyTensor::from_slice(&[1.0f32], &[2]).is_err());
+        assert_eq!(AnyTensor::zeros(DType::F64, &[]).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,34 @@
+//! Tensors: what kernels take and give.
+//!
+//! | type | owns its elements | element type and rank |
+//! |---|---|---|
+//! | [`Tensor`] | yes, dense, row-major, 64-byte aligned | known at compile time |
+//! | [`TensorView`], [`TensorViewMut`] | no; with strides | known at compile time |
+//! | [`AnyTensor`] | yes, as `Tensor` | known at run time |
+//!
+//! Nothing here computes: these are storage with checked shapes. [`Element`] names the types that
+//! an element can have.
+
+mod any;
+mod bytes;
+mod compare;
+mod dense;
+mod element;
+mod random;
+mod shape;
+mod view;
+
+pub use any::AnyTensor;
+pub use bytes::{BytesMut, MisfitBytes};
+pub use compare::ErrorSummary;
+pub use dense::Tensor;
+pub use element::Element;
+pub use random::Random;
+pub use shape::{ShapeError, checked_len};
+pub use view::{NotContiguous, TensorView, TensorViewMut};
+
+/// The alignment of every owned tensor, in bytes: a cache line and the widest vector register.
+pub const ALIGNMENT: usize = 64;
+
+/// Owned, aligned storage.
+pub(crate) type Storage<T> = aligned_vec::AVec<T, aligned_vec::ConstAlign<ALIGNMENT>>;
