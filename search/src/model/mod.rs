@@ -8,12 +8,27 @@
 //! of its parameters and of the samples it was given, in the order it was given them.
 
 mod accuracy;
+mod bins;
+mod boosted;
+mod booster;
+mod draft;
+mod grow;
+mod histogram;
+mod leaf_values;
+mod objective;
 mod random;
 mod sample;
+mod text;
+mod tree;
 
 pub use accuracy::{pairwise_accuracy, peak_at_k, top_k_recall};
+pub use boosted::BoostedModel;
+pub use booster::{Booster, BoosterParameters};
+pub use objective::Objective;
 pub use random::RandomModel;
 pub use sample::{FeatureShapeError, ProgramFeatures, Sample};
+pub use text::ModelTextError;
+pub use tree::MalformedTree;
 
 /// Predicts how candidate programs compare, and learns from measurements.
 pub trait CostModel: Send {

@@ -1,0 +1,89 @@
+//! The analytic draft model, brought to the scale of the labels.
+
+/// A line from a program's prior to its expected label: where boosting starts.
+///
+/// Trees then learn only what the draft model gets wrong. Few samples suffice to be no worse than the draft, and
+/// priors beyond what was measured still order programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Draft {
+    pub(super) offset: f32,
+    /// Not negative: a higher prior is never worse.
+    pub(super) slope: f32,
+}
+
+impl Draft {
+    /// The line of least weighted squared error through `(prior, label, weight)` points. Priors that are not finite
+    /// tell nothing and are left out; so is the slope if the draft model ranks worse than chance.
+    pub(super) fn fit(points: impl Iterator<Item = (f32, f64, f64)> + Clone) -> Self {
+        let points = points.filter(|(prior, ..)| prior.is_finite());
+        let mean = |of: &dyn Fn(f64, f64) -> f64| {
+            let (mut sum, mut total) = (0.0, 0.0);
+            for (prior, label, weight) in points.clone() {
+                sum += weight * of(f64::from(prior), label);
+                total += weight;
+            }
+            if total > 0.0 { sum / total } else { 0.0 }
+        };
+        let (prior_mean, label_mean) = (mean(&|prior, _| prior), mean(&|_, label| label));
+        let covariance = mean(&|prior, label| (prior - prior_mean) * (label - label_mean));
+        let variance = mean(&|prior, _| (prior - prior_mean).powi(2));
+        let slope = if variance > 0.0 { (covariance / variance).max(0.0) as f32 } else { 0.0 };
+        let offset = (label_mean - f64::from(slope) * prior_mean) as f32;
+        if slope.is_finite() && offset.is_finite() {
+            Self { offset, slope }
+        } else {
+            Self { offset: label_mean as f32, slope: 0.0 }
+        }
+    }
+
+    /// The label to expect for a prior; a prior that is not finite counts as the nearest finite one, NaN as the
+    /// lowest.
+    pub(super) fn score(&self, prior: f32) -> f64 {
+        f64::from(self.offset) + f64::from(self.slope) * f64::from(finite_prior(prior))
+    }
+}
+
+/// A prior as a finite number, so that it can stand for a prediction: NaN is the lowest.
+pub(super) fn finite_prior(prior: f32) -> f32 {
+    if prior.is_nan() { f32::MIN } else { prior.clamp(f32::MIN, f32::MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fit(points: &[(f32, f64, f64)]) -> Draft {
+        Draft::fit(points.iter().copied())
+    }
+
+    #[test]
+    fn a_line_is_found() {
+        let draft = fit(&[(1.0, 0.25, 1.0), (2.0, 0.5, 0.1), (4.0, 1.0, 3.0)]);
+        for (prior, label) in [(1.0, 0.25), (3.0, 0.75), (8.0, 2.0)] {
+            assert!((draft.score(prior) - label).abs() < 1e-6, "{draft:?} at {prior}");
+        }
+    }
+
+    #[test]
+    fn a_draft_that_ranks_backwards_is_ignored() {
+        assert_eq!(fit(&[(1.0, 0.75, 1.0), (2.0, 0.25, 1.0)]), Draft { offset: 0.5, slope: 0.0 });
+    }
+
+    #[test]
+    fn what_says_nothing_gives_a_constant() {
+        assert_eq!(fit(&[]), Draft::default());
+        assert_eq!(fit(&[(3.0, 0.5, 1.0)]), Draft { offset: 0.5, slope: 0.0 });
+        assert_eq!(fit(&[(3.0, 0.5, 0.0)]), Draft::default());
+        let strange = [(f32::NAN, 1.0, 1.0), (f32::INFINITY, 1.0, 1.0), (2.0, 0.5, 1.0)];
+        assert_eq!(fit(&strange), Draft { offset: 0.5, slope: 0.0 });
+    }
+
+    #[test]
+    fn extreme_priors_keep_the_score_finite() {
+        let draft = fit(&[(f32::MIN, 0.0, 1.0), (f32::MAX, 1.0, 1.0), (0.0, 0.5, 1.0)]);
+        for prior in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN_POSITIVE] {
+            assert!(draft.score(prior).is_finite(), "{draft:?} at {prior}");
+            assert!(Draft { offset: f32::MAX, slope: f32::MAX }.score(prior).is_finite(), "{prior}");
+        }
+    }
+}
