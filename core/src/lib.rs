@@ -10,6 +10,9 @@
 //! | [`build`] | from an imperative definition to a program |
 //! | [`simplify`] | equal programs that do less |
 //! | [`tensor`] | tensors: what kernels take and give |
+//! | [`text`] | printing, parsing, canonical numbering, a stable hash |
+//! | [`verify`] | what a well-formed program is, checked |
+//! | [`render`] | messages shown inside the printed program |
 //! | [`target`] | what it is compiled for, and the boundary to backends |
 
 pub mod build;
@@ -18,8 +21,11 @@ pub mod expr;
 pub mod ids;
 pub mod index;
 pub mod program;
+pub mod render;
 pub mod simplify;
 pub mod stmt;
 pub mod target;
 pub mod tensor;
+pub mod text;
+pub mod verify;
 pub mod visit;

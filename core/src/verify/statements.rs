@@ -1,0 +1,308 @@
+//! The walk through a program's statements: their forms, the scopes they open and the storage they use.
+
+use rustc_hash::FxHashSet;
+
+use crate::ids::{BufferId, VarId};
+use crate::index::Index;
+use crate::program::{Access, Param};
+use crate::render::Entity;
+use crate::stmt::{Alloc, Block, For, If, Iter, IterKind, LoopKind, Stmt, Store};
+use crate::verify::values::{Use, Visible};
+use crate::verify::{Level, Report};
+
+/// Checks the shapes of buffers and the body.
+pub(super) fn check(report: &mut Report<'_>, level: Level) {
+    let program = report.program;
+    let dims = program.params.iter().filter_map(|param| match param {
+        Param::Dim(var) => Some(*var),
+        _ => None,
+    });
+    let mut walk = Walk {
+        dims: dims.collect(),
+        report,
+        level,
+        variables: Vec::new(),
+        first_visible: 0,
+        in_block: false,
+        reduce_iters: Vec::new(),
+        conditions: 0,
+        statements: 0,
+        allocated: Vec::new(),
+        ever_allocated: FxHashSet::default(),
+        stored: FxHashSet::default(),
+        loaded: Vec::new(),
+    };
+    walk.stmt(&program.body);
+    walk.shapes();
+    walk.storage();
+}
+
+/// A loop variable or iterator that a statement stands under.
+pub(super) struct Enclosing {
+    pub(super) var: VarId,
+    /// The extent, when it is constant.
+    pub(super) extent: Option<i64>,
+}
+
+/// Where the walk stands.
+pub(super) struct Walk<'a, 'r> {
+    pub(super) report: &'r mut Report<'a>,
+    pub(super) level: Level,
+    pub(super) dims: FxHashSet<VarId>,
+    /// Loop variables and iterators around the statement, outermost first.
+    pub(super) variables: Vec<Enclosing>,
+    /// Those from here on may be mentioned: a block hides the loops around it.
+    pub(super) first_visible: usize,
+    in_block: bool,
+    /// The reduction iterators of the block around the statement.
+    reduce_iters: Vec<VarId>,
+    /// How many `if`s and `select` branches are around.
+    pub(super) conditions: u32,
+    statements: u32,
+    allocated: Vec<BufferId>,
+    ever_allocated: FxHashSet<BufferId>,
+    stored: FxHashSet<BufferId>,
+    loaded: Vec<(BufferId, Entity)>,
+}
+
+impl Walk<'_, '_> {
+    fn error(&mut self, entity: Entity, message: String) {
+        self.report.error(entity, message);
+    }
+
+    fn shapes(&mut self) {
+        for (id, buffer) in self.report.program.buffers() {
+            // An intermediate that nothing uses any more is no part of the program.
+            let used = self.report.program.access(id).is_some()
+                || self.stored.contains(&id)
+                || self.ever_allocated.contains(&id)
+                || self.loaded.iter().any(|(loaded, _)| *loaded == id);
+            if !used {
+                continue;
+            }
+            let entity = Entity::Buffer(id);
+            for extent in &buffer.shape {
+                self.extent(extent, Visible::Dims, entity, "an extent of a buffer");
+            }
+            if self.level == Level::Flat && buffer.shape.len() != 1 {
+                let (name, rank) = (self.report.buffer(id), buffer.shape.len());
+                self.error(entity, format!("buffer `{name}` has {rank} dimensions; level `flat` wants one"));
+            }
+        }
+    }
+
+    /// Checks an index that gives a size.
+    fn extent(&mut self, extent: &Index, visible: Visible, entity: Entity, what: &'static str) {
+        self.pure_index(extent, visible, entity, what);
+        if extent.as_constant().is_some_and(|extent| extent < 0) {
+            self.error(entity, format!("{what} is negative"));
+        }
+    }
+
+    /// Checks an index in which neither loads nor lanes may occur.
+    fn pure_index(&mut self, index: &Index, visible: Visible, entity: Entity, what: &'static str) {
+        let mut place = Use::new(visible, entity, what);
+        place.loads_allowed = false;
+        self.index(index, &mut place);
+        if !place.lanes.is_empty() {
+            self.error(entity, format!("{what} cannot be a vector"));
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Seq(stmts) => stmts.iter().for_each(|stmt| self.stmt(stmt)),
+            Stmt::For(node) => self.for_loop(node),
+            Stmt::Block(node) => self.block(node),
+            Stmt::Store(node) => self.store(node),
+            Stmt::If(node) => self.conditional(node),
+            Stmt::Alloc(node) => self.alloc(node),
+        }
+    }
+
+    fn for_loop(&mut self, node: &For) {
+        let entity = Entity::Loop(node.id);
+        let visible =
+            if self.level == Level::Blocks && !self.in_block { Visible::Dims } else { Visible::Inside };
+        self.extent(&node.extent, visible, entity, "the extent of a loop");
+        let allowed = match node.kind {
+            LoopKind::Serial => true,
+            LoopKind::Parallel => !self.in_block,
+            LoopKind::Vectorized | LoopKind::Unrolled => self.level != Level::Flat,
+        };
+        if !allowed {
+            let place =
+                if self.in_block { "inside a block".into() } else { format!("at level `{}`", self.level) };
+            let name = self.report.variable(node.var);
+            self.error(entity, format!("loop `{name}` cannot be {} {place}", node.kind.text()));
+        }
+        self.variables.push(Enclosing { var: node.var, extent: node.extent.as_constant() });
+        self.stmt(&node.body);
+        self.variables.pop();
+    }
+
+    fn block(&mut self, node: &Block) {
+        let entity = Entity::Block(node.id);
+        if self.level != Level::Blocks {
+            self.error(
+                entity,
+                format!("block `{}` at level `{}`, which has no blocks", node.name, self.level),
+            );
+        }
+        if self.in_block {
+            self.error(entity, format!("block `{}` is inside another block", node.name));
+        }
+        for iter in &node.iters {
+            self.iter(iter);
+        }
+        for guard in &node.guards {
+            self.pure_index(&guard.index, Visible::Around, entity, "a guard");
+            self.pure_index(&guard.bound, Visible::Around, entity, "a guard");
+        }
+        let outer_visible = std::mem::replace(&mut self.first_visible, self.variables.len());
+        let was_in_block = std::mem::replace(&mut self.in_block, true);
+        let depth = self.variables.len();
+        if let Some(init) = &node.init {
+            self.enter_iters(node.iters.iter().filter(|iter| iter.kind == IterKind::Spatial));
+            self.stmt(init);
+            self.variables.truncate(depth);
+        }
+        self.enter_iters(node.iters.iter());
+        let reduce = node.iters.iter().filter(|iter| iter.kind == IterKind::Reduce).map(|iter| iter.var);
+        let outer_reduce = std::mem::replace(&mut self.reduce_iters, reduce.collect());
+        self.stmt(&node.body);
+        self.variables.truncate(depth);
+        self.reduce_iters = outer_reduce;
+        self.in_block = was_in_block;
+        self.first_visible = outer_visible;
+    }
+
+    fn iter(&mut self, iter: &Iter) {
+        let entity = Entity::Variable(iter.var);
+        self.extent(&iter.extent, Visible::Dims, entity, "the extent of an iterator");
+        self.pure_index(&iter.binding, Visible::Around, entity, "the binding of an iterator");
+    }
+
+    fn enter_iters<'i>(&mut self, iters: impl Iterator<Item = &'i Iter>) {
+        self.variables
+            .extend(iters.map(|iter| Enclosing { var: iter.var, extent: iter.extent.as_constant() }));
+    }
+
+    fn next_statement(&mut self) -> Entity {
+        self.statements += 1;
+        Entity::Statement(self.statements - 1)
+    }
+
+    fn store(&mut self, node: &Store) {
+        let entity = self.next_statement();
+        if self.level == Level::Blocks && !self.in_block {
+            self.error(entity, "a store outside of a block at level `blocks`".to_owned());
+        }
+        let mut place = Use::new(Visible::Inside, entity, "a store");
+        self.access(node.buffer, &node.indices, node.value.dtype(), &mut place);
+        let target_lanes = place.lanes.len();
+        self.expr(&node.value, &mut place);
+        if target_lanes == 0 && !place.lanes.is_empty() {
+            self.error(entity, "a vector is stored to a single element".to_owned());
+        }
+        self.check_lanes(&place);
+        let reduced = self.reduce_iters.iter().copied();
+        for var in
+            reduced.filter(|var| node.indices.iter().any(|index| index.mentions(*var))).collect::<Vec<_>>()
+        {
+            let name = self.report.variable(var);
+            self.error(entity, format!("reduction iterator `{name}` indexes a store of its own block"));
+        }
+        self.stored.insert(node.buffer);
+        if self.report.program.access(node.buffer) == Some(Access::Input) {
+            let name = self.report.buffer(node.buffer);
+            self.error(entity, format!("`{name}` is an `in` parameter and cannot be stored to"));
+        }
+    }
+
+    fn conditional(&mut self, node: &If) {
+        let entity = self.next_statement();
+        if self.level == Level::Blocks && !self.in_block {
+            self.error(entity, "an `if` outside of a block at level `blocks`".to_owned());
+        }
+        let mut place = Use::new(Visible::Inside, entity, "a condition");
+        self.expr(&node.condition, &mut place);
+        let dtype = node.condition.dtype();
+        if dtype != crate::dtype::DType::Bool {
+            self.error(entity, format!("the condition of an `if` must be bool, not {dtype}"));
+        }
+        if !place.lanes.is_empty() {
+            self.error(entity, "the condition of an `if` cannot be a vector; use `select`".to_owned());
+        }
+        self.conditions += 1;
+        self.stmt(&node.then);
+        node.otherwise.iter().for_each(|stmt| self.stmt(stmt));
+        self.conditions -= 1;
+    }
+
+    fn alloc(&mut self, node: &Alloc) {
+        let entity = Entity::Buffer(node.buffer);
+        let name = self.report.buffer(node.buffer);
+        if self.level == Level::Blocks {
+            self.error(
+                entity,
+                format!("buffer `{name}` is allocated at level `blocks`, which leaves its place open"),
+            );
+        }
+        if self.report.program.access(node.buffer).is_some() {
+            self.error(entity, format!("`{name}` is a parameter and cannot be allocated"));
+        }
+        if !self.ever_allocated.insert(node.buffer) {
+            self.error(entity, format!("buffer `{name}` is allocated twice"));
+        }
+        self.allocated.push(node.buffer);
+        self.stmt(&node.body);
+        self.allocated.pop();
+    }
+
+    /// Notes that a statement reads a buffer.
+    pub(super) fn note_load(&mut self, buffer: BufferId, entity: Entity) {
+        self.loaded.push((buffer, entity));
+    }
+
+    /// Checks that a buffer has storage here.
+    pub(super) fn check_allocated(&mut self, buffer: BufferId, entity: Entity) {
+        let needs = self.level != Level::Blocks && self.report.program.access(buffer).is_none();
+        if needs && !self.allocated.contains(&buffer) {
+            let name = self.report.buffer(buffer);
+            self.error(entity, format!("buffer `{name}` is used outside of its `alloc`"));
+        }
+    }
+
+    /// At level `flat` all lanes of a statement are of one number, elsewhere there are none.
+    fn check_lanes(&mut self, place: &Use) {
+        if self.level != Level::Flat && !place.lanes.is_empty() {
+            self.error(place.entity, format!("lanes occur at level `{}`; only `flat` has them", self.level));
+        } else if place.lanes.len() > 1 {
+            let counts: Vec<String> = place.lanes.iter().map(u32::to_string).collect();
+            let message = format!("one statement has vectors of {} lanes", counts.join(" and "));
+            self.error(place.entity, message);
+        }
+    }
+
+    /// Checks that what is read was written and what must be written is.
+    fn storage(&mut self) {
+        for (buffer, access) in self.report.program.buffer_params() {
+            if access == Access::Output && !self.stored.contains(&buffer) {
+                let name = self.report.buffer(buffer);
+                self.error(
+                    Entity::Buffer(buffer),
+                    format!("`{name}` is an `out` parameter, but nothing stores to it"),
+                );
+            }
+        }
+        let mut reported = FxHashSet::default();
+        for (buffer, entity) in std::mem::take(&mut self.loaded) {
+            let undefined = self.report.program.access(buffer).is_none() && !self.stored.contains(&buffer);
+            if undefined && reported.insert(buffer) {
+                let name = self.report.buffer(buffer);
+                self.error(entity, format!("buffer `{name}` is loaded, but nothing stores to it"));
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Which operand types an operation takes, and what it gives.
+
+use crate::dtype::DType;
+use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
+
+/// What is wrong with the types of one expression node, given that its operands are right.
+pub(super) fn type_error(expr: &Expr) -> Option<String> {
+    let dtype = expr.dtype();
+    match expr.kind() {
+        ExprKind::Constant(constant) => constant_error(dtype, *constant),
+        ExprKind::Index(_) => (dtype != DType::I64).then(|| format!("an index is i64, not {dtype}")),
+        ExprKind::Scalar(_) | ExprKind::Load(..) => None,
+        ExprKind::Unary(op, a) => unary_error(*op, a.dtype(), dtype),
+        ExprKind::Binary(op, a, b) => binary_error(*op, a.dtype(), b.dtype(), dtype),
+        ExprKind::MulAdd(a, b, c) => {
+            let wrong = [a, b, c].iter().any(|operand| operand.dtype() != dtype) || !dtype.is_float();
+            wrong.then(|| {
+                format!(
+                    "`mul_add` needs floats of one type, not {}, {} and {} giving {dtype}",
+                    a.dtype(),
+                    b.dtype(),
+                    c.dtype()
+                )
+            })
+        }
+        ExprKind::Select(condition, a, b) => select_error(condition.dtype(), a.dtype(), b.dtype(), dtype),
+        ExprKind::Cast(_) => {
+            (dtype == DType::Bool).then(|| "a cast cannot give bool; compare with zero instead".to_owned())
+        }
+        ExprKind::Bitcast(a) => (a.dtype().bytes() != dtype.bytes())
+            .then(|| format!("`bitcast` needs types of one size, not {} and {dtype}", a.dtype())),
+        ExprKind::Bounded(a, _) => (a.dtype() != dtype || !dtype.is_int())
+            .then(|| format!("`bounded` needs an integer, not {} giving {dtype}", a.dtype())),
+    }
+}
+
+fn constant_error(dtype: DType, constant: Constant) -> Option<String> {
+    let range = match dtype {
+        DType::Bool => 0..=1,
+        DType::I8 => i64::from(i8::MIN)..=i64::from(i8::MAX),
+        DType::U8 => 0..=i64::from(u8::MAX),
+        DType::I32 => i64::from(i32::MIN)..=i64::from(i32::MAX),
+        _ => i64::MIN..=i64::MAX,
+    };
+    match constant {
+        Constant::Int(_) if dtype.is_float() => {
+            Some(format!("an integer constant cannot be of type {dtype}"))
+        }
+        Constant::Int(value) => {
+            (!range.contains(&value)).then(|| format!("the constant {value} is no value of {dtype}"))
+        }
+        Constant::Float(_) if !dtype.is_float() => {
+            Some(format!("a floating-point constant cannot be of type {dtype}"))
+        }
+        Constant::Float(bits) => {
+            let value = f64::from_bits(bits);
+            let exact = value.is_nan() || Expr::float(dtype, value).as_constant() == Some(constant);
+            (!exact).then(|| format!("the constant {value:?} is not rounded to {dtype}"))
+        }
+    }
+}
+
+fn unary_error(op: UnaryOp, operand: DType, result: DType) -> Option<String> {
+    let (fits, needs) = match op {
+        UnaryOp::Neg | UnaryOp::Abs => (operand != DType::Bool, "a number"),
+        UnaryOp::Not => (!operand.is_float(), "a truth value or an integer"),
+        _ => (operand.is_float(), "a float"),
+    };
+    if !fits {
+        return Some(format!("`{}` needs {needs}, not {operand}", op.text()));
+    }
+    (operand != result).then(|| format!("`{}` of {operand} cannot give {result}", op.text()))
+}
+
+fn binary_error(op: BinaryOp, left: DType, right: DType, result: DType) -> Option<String> {
+    let text = op.text();
+    if left != right {
+        return Some(format!("`{text}` needs operands of one type, not {left} and {right}"));
+    }
+    let (fits, needs) = match op {
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => (!left.is_float(), "truth values or integers"),
+        BinaryOp::Shl | BinaryOp::Shr => (left.is_int(), "integers"),
+        _ if op.is_comparison() => (true, ""),
+        _ => (left != DType::Bool, "numbers"),
+    };
+    if !fits {
+        return Some(format!("`{text}` needs {needs}, not {left}"));
+    }
+    let expected = if op.is_comparison() { DType::Bool } else { left };
+    (result != expected).then(|| format!("`{text}` of {left} gives {expected}, not {result}"))
+}
+
+fn select_error(condition: DType, then: DType, otherwise: DType, result: DType) -> Option<String> {
+    if condition != DType::Bool {
+        return Some(format!("the condition of `select` must be bool, not {condition}"));
+    }
+    (then != otherwise || then != result)
+        .then(|| format!("the branches of `select` must be of one type, not {then} and {otherwise}"))
+}
