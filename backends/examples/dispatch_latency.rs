@@ -31,6 +31,9 @@ fn main() {
         });
         threads = if threads == pool.threads() { threads + 1 } else { (threads * 2).min(pool.threads()) };
     }
+    for pool in [ThreadPool::new(1), ThreadPool::new(pool.threads()), ThreadPool::new(4 * pool.threads())] {
+        report(pool.threads(), "64 chunks of 10 µs", COLD_REGIONS, || busy_chunks(&pool));
+    }
     report(1, "a new thread, joined, for comparison", COLD_REGIONS, || {
         let begin = Instant::now();
         thread::spawn(|| ()).join().expect("the thread does nothing");
@@ -55,6 +58,18 @@ fn meet(pool: &ThreadPool, threads: usize) -> Duration {
         arrived.fetch_add(1, Ordering::AcqRel);
         while arrived.load(Ordering::Acquire) < threads {
             spin_loop();
+        }
+    });
+    begin.elapsed()
+}
+
+/// A region with real work, which also shows what more threads than CPUs cost.
+fn busy_chunks(pool: &ThreadPool) -> Duration {
+    let begin = Instant::now();
+    pool.parallel_for(0, 64, |range| {
+        for _ in range {
+            let begin = Instant::now();
+            while begin.elapsed() < Duration::from_micros(10) {}
         }
     });
     begin.elapsed()

@@ -47,7 +47,8 @@ macro_rules! fma_loop {
     ) => {
         #[target_feature(enable = $features)]
         fn $function(iterations: u64) {
-            // Such that the sums neither overflow nor vanish: infinities and denormals could take another time.
+            // Such that the sums neither overflow nor vanish: infinities and denormals could take another
+            // time.
             let ($a, $b) = ($splat(black_box(0.999)), $splat(black_box(0.001)));
             $(let mut $chain = $splat(black_box(1.0));)*
             for _ in 0..iterations {
