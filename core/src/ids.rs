@@ -29,3 +29,10 @@ id_type!(
 id_type!(
     /// A block.
     BlockId, "block");
+
+impl LoopId {
+    /// In place of a loop: leave the block where it is.
+    pub const ROOT: LoopId = LoopId(u32::MAX);
+    /// In place of a loop: inline the block into its consumers.
+    pub const INLINE: LoopId = LoopId(u32::MAX - 1);
+}

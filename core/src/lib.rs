@@ -7,6 +7,8 @@
 //! |---|---|
 //! | [`program`], [`stmt`], [`expr`], [`index`], [`dtype`], [`ids`] | the representation, a value |
 //! | [`visit`] | walking and rebuilding it |
+//! | [`analysis`] | facts about programs: accesses, regions, producers and consumers |
+//! | [`schedule`] | primitives that transform a program, and the traces they leave |
 //! | [`build`] | from an imperative definition to a program |
 //! | [`simplify`] | equal programs that do less |
 //! | [`tensor`] | tensors: what kernels take and give |
@@ -15,6 +17,7 @@
 //! | [`render`] | messages shown inside the printed program |
 //! | [`target`] | what it is compiled for, and the boundary to backends |
 
+pub mod analysis;
 pub mod build;
 pub mod dtype;
 pub mod expr;
@@ -22,6 +25,7 @@ pub mod ids;
 pub mod index;
 pub mod program;
 pub mod render;
+pub mod schedule;
 pub mod simplify;
 pub mod stmt;
 pub mod target;

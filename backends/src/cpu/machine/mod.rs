@@ -6,7 +6,6 @@
 mod feature;
 mod fingerprint;
 mod host;
-mod target;
 
 use std::sync::OnceLock;
 

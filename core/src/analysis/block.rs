@@ -1,0 +1,236 @@
+//! What a block reads and writes, and of which kind it is.
+
+use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
+use crate::ids::{BufferId, VarId};
+use crate::index::{Base, Index};
+use crate::stmt::{Block, IterKind, Stmt, Store};
+use crate::visit::{for_each_expr, for_each_stmt};
+
+/// One place where a block touches a buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferAccess<'a> {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// The indices, in terms of the block's iterators.
+    pub indices: &'a Indices,
+}
+
+/// Every load in a statement, in order of appearance, also those inside indices.
+pub fn loads(stmt: &Stmt) -> Vec<BufferAccess<'_>> {
+    let mut found = Vec::new();
+    for_each_stmt(stmt, &mut |node| match node {
+        Stmt::Store(store) => {
+            store.indices.iter().for_each(|index| loads_in_index(index, &mut found));
+            loads_in(&store.value, &mut found);
+        }
+        Stmt::If(node) => loads_in(&node.condition, &mut found),
+        _ => {}
+    });
+    found
+}
+
+/// Appends every load in an expression, also those inside indices.
+pub fn loads_in<'a>(expr: &'a Expr, found: &mut Vec<BufferAccess<'a>>) {
+    for_each_expr(expr, &mut |node| match node.kind() {
+        ExprKind::Load(buffer, indices) => {
+            indices.iter().for_each(|index| loads_in_index(index, found));
+            found.push(BufferAccess { buffer: *buffer, indices });
+        }
+        ExprKind::Index(index) => loads_in_index(index, found),
+        _ => {}
+    });
+}
+
+fn loads_in_index<'a>(index: &'a Index, found: &mut Vec<BufferAccess<'a>>) {
+    for term in index.terms() {
+        match &term.digit.base {
+            Base::Value(value) => loads_in(value, found),
+            Base::Sum(sum) => loads_in_index(sum, found),
+            Base::Var(_) | Base::Lane(_) => {}
+        }
+    }
+}
+
+/// Every store in a statement, in order of appearance.
+pub fn stores(stmt: &Stmt) -> Vec<&Store> {
+    let mut found = Vec::new();
+    for_each_stmt(stmt, &mut |node| {
+        if let Stmt::Store(store) = node {
+            found.push(&**store);
+        }
+    });
+    found
+}
+
+/// What the block reads in its body, each buffer once, in order of appearance. The element that a
+/// reduction updates counts only when the block has no initial value.
+pub fn reads(block: &Block) -> Vec<BufferId> {
+    let own = block.init.as_ref().and_then(|_| single_store(block)).map(|store| store.buffer);
+    let mut buffers = Vec::new();
+    for access in loads(&block.body) {
+        if Some(access.buffer) != own && !buffers.contains(&access.buffer) {
+            buffers.push(access.buffer);
+        }
+    }
+    buffers
+}
+
+/// What the block writes, each buffer once, in order of appearance.
+pub fn writes(block: &Block) -> Vec<BufferId> {
+    let mut buffers = Vec::new();
+    for store in block.init.iter().flat_map(stores).chain(stores(&block.body)) {
+        if !buffers.contains(&store.buffer) {
+            buffers.push(store.buffer);
+        }
+    }
+    buffers
+}
+
+/// The store, when the body is one unconditional store.
+pub fn single_store(block: &Block) -> Option<&Store> {
+    match &block.body {
+        Stmt::Store(store) => Some(store),
+        _ => None,
+    }
+}
+
+/// Whether every iterator is spatial.
+pub fn is_spatial(block: &Block) -> bool {
+    block.iters.iter().all(|iter| iter.kind == IterKind::Spatial)
+}
+
+/// The store of a complete block: spatial iterators only, one unconditional store that does not read
+/// its own buffer, and no initial value.
+pub fn complete_store(block: &Block) -> Option<&Store> {
+    let store = single_store(block)?;
+    let reads_itself = loads(&block.body).iter().any(|access| access.buffer == store.buffer);
+    (is_spatial(block) && block.init.is_none() && !reads_itself).then_some(store)
+}
+
+/// A commutative, associative way of combining values, with a neutral element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reducer {
+    /// `+`, neutral 0.
+    Sum,
+    /// `*`, neutral 1.
+    Product,
+    /// `max`, neutral the smallest value.
+    Max,
+    /// `min`, neutral the largest value.
+    Min,
+}
+
+impl Reducer {
+    /// The operator.
+    pub fn op(self) -> BinaryOp {
+        match self {
+            Reducer::Sum => BinaryOp::Add,
+            Reducer::Product => BinaryOp::Mul,
+            Reducer::Max => BinaryOp::Max,
+            Reducer::Min => BinaryOp::Min,
+        }
+    }
+
+    /// The neutral element.
+    pub fn neutral(self, dtype: crate::dtype::DType) -> Expr {
+        use crate::dtype::DType;
+        let lowest = match dtype {
+            DType::Bool | DType::U8 => Expr::int(dtype, 0),
+            DType::I8 => Expr::int(dtype, i64::from(i8::MIN)),
+            DType::I32 => Expr::int(dtype, i64::from(i32::MIN)),
+            DType::I64 => Expr::int(dtype, i64::MIN),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Expr::float(dtype, f64::NEG_INFINITY),
+        };
+        let highest = match dtype {
+            DType::Bool => Expr::bool(true),
+            DType::U8 => Expr::int(dtype, i64::from(u8::MAX)),
+            DType::I8 => Expr::int(dtype, i64::from(i8::MAX)),
+            DType::I32 => Expr::int(dtype, i64::from(i32::MAX)),
+            DType::I64 => Expr::int(dtype, i64::MAX),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Expr::float(dtype, f64::INFINITY),
+        };
+        match self {
+            Reducer::Sum => Expr::zero(dtype),
+            Reducer::Product => Expr::int(dtype, 1),
+            Reducer::Max => lowest,
+            Reducer::Min => highest,
+        }
+    }
+}
+
+/// A block whose body is `buffer[indices] = buffer[indices] op value`.
+#[derive(Clone, Debug)]
+pub struct Reduction<'a> {
+    /// The store of the body.
+    pub store: &'a Store,
+    /// How values are combined.
+    pub reducer: Reducer,
+    /// What is combined with the element.
+    pub value: &'a Expr,
+}
+
+/// The reduction that a block's body performs, whether or not it has an initial value.
+pub fn reduction(block: &Block) -> Option<Reduction<'_>> {
+    let store = single_store(block)?;
+    let is_element = |expr: &Expr| matches!(expr.kind(), ExprKind::Load(buffer, indices) if *buffer == store.buffer && *indices == store.indices);
+    let (reducer, value) = match store.value.kind() {
+        ExprKind::Binary(op, left, right) => {
+            let reducer = match op {
+                BinaryOp::Add => Reducer::Sum,
+                BinaryOp::Mul => Reducer::Product,
+                BinaryOp::Max => Reducer::Max,
+                BinaryOp::Min => Reducer::Min,
+                _ => return None,
+            };
+            if is_element(left) {
+                (reducer, right)
+            } else if is_element(right) {
+                (reducer, left)
+            } else {
+                return None;
+            }
+        }
+        _ => return None,
+    };
+    let mut inside = Vec::new();
+    loads_in(value, &mut inside);
+    let reads_itself = inside.iter().any(|access| access.buffer == store.buffer);
+    (!reads_itself).then_some(Reduction { store, reducer, value })
+}
+
+/// Whether the block is a reduction with an initial value and at least one reduction iterator.
+pub fn is_reduction(block: &Block) -> bool {
+    block.init.is_some() && !is_spatial(block) && reduction(block).is_some()
+}
+
+/// For each index, the iterator it equals and the constant added to it, when every index is
+/// `iterator + constant` with distinct iterators, or a plain constant (`None`).
+pub fn shifted_iters(indices: &[Index]) -> Option<Vec<(Option<VarId>, i64)>> {
+    let mut seen = Vec::new();
+    indices
+        .iter()
+        .map(|index| {
+            if let Some(constant) = index.as_constant() {
+                return Some((None, constant));
+            }
+            let var = index.offset(-index.constant_part()).as_var()?;
+            if seen.contains(&var) {
+                return None;
+            }
+            seen.push(var);
+            Some((Some(var), index.constant_part()))
+        })
+        .collect()
+}
+
+/// Whether a store, over the block's whole domain, writes every element of its buffer: each index is a
+/// distinct iterator whose extent is that of the dimension.
+pub fn covers_buffer(block: &Block, store: &Store, shape: &[Index]) -> bool {
+    let Some(shifted) = shifted_iters(&store.indices) else { return false };
+    shifted.into_iter().zip(shape).all(|((var, shift), dimension)| match var {
+        None => shift == 0 && dimension.is(1),
+        Some(var) => {
+            shift == 0 && block.iters.iter().any(|iter| iter.var == var && iter.extent == *dimension)
+        }
+    })
+}

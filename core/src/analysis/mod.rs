@@ -1,0 +1,11 @@
+//! Facts about programs, computed when asked and never stored.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`block`] | what a block reads and writes, and of which kind it is |
+//! | [`scope`] | where blocks stand: loops around them, producers, consumers |
+//! | [`region`] | which part of a buffer is touched below a loop |
+
+pub mod block;
+pub mod region;
+pub mod scope;

@@ -1,0 +1,304 @@
+//! Why a schedule primitive refused.
+//!
+//! An error holds identities only, so that making one costs nothing in the search, where refusals are
+//! frequent. [`ScheduleError::describe`] renders it against the program when a person asks.
+
+use crate::ids::{BlockId, BufferId, LoopId};
+use crate::program::Program;
+use crate::visit::{find_block, find_loop};
+
+/// Why a schedule primitive refused. The program is as it was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScheduleError {
+    /// A trace refers to a variable that no step has made.
+    UnknownVariable(u32),
+    /// A variable stands for another kind of thing.
+    VariableKind {
+        /// The variable's number.
+        variable: u32,
+        /// What the primitive takes.
+        expected: &'static str,
+    },
+    /// A step made another number of results than the trace says.
+    ResultCount {
+        /// As the trace says.
+        expected: u32,
+        /// As it was now.
+        found: u32,
+    },
+    /// A decision is not of the kind, or not within the range, of the sampling primitive it belongs to.
+    BadDecision(&'static str),
+    /// No block has the name.
+    UnknownBlock,
+    /// The block is no longer in the program.
+    MissingBlock(BlockId),
+    /// The loop is no longer in the program.
+    MissingLoop(LoopId),
+    /// The loops must be distinct and at least one.
+    BadLoopList,
+    /// `inner` is not the only statement of `outer`'s nest at that place.
+    NotAChain {
+        /// The outer loop.
+        outer: LoopId,
+        /// The loop expected inside it, with nothing beside.
+        inner: LoopId,
+    },
+    /// The loop is already parallel, vectorized or unrolled.
+    NotSerial(LoopId),
+    /// Factors must be positive, at most one open, and cover the loop.
+    BadFactors(LoopId),
+    /// The primitive needs a constant extent.
+    SymbolicExtent(LoopId),
+    /// The loop enumerates a reduction of the block, so its iterations depend on each other.
+    ReductionLoop {
+        /// The loop.
+        target: LoopId,
+        /// The block that reduces over it.
+        block: BlockId,
+    },
+    /// Every iteration of the loop writes the same elements of a buffer that is used outside of it.
+    SharedWrite {
+        /// The loop.
+        target: LoopId,
+        /// The block that writes.
+        block: BlockId,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// The block is not complete: spatial iterators only, one unconditional store, not read back.
+    NotComplete(BlockId),
+    /// The block is not a reduction with an initial value and a commutative update.
+    NotReduction(BlockId),
+    /// The block writes a parameter.
+    OutputBlock(BlockId),
+    /// The block's buffer has another writer.
+    SeveralWriters(BlockId),
+    /// The block has no read or write of that number.
+    NoSuchAccess {
+        /// The block.
+        block: BlockId,
+        /// The number asked for.
+        number: i64,
+    },
+    /// The loop already contains the block.
+    AlreadyInside {
+        /// The block.
+        block: BlockId,
+        /// The loop.
+        target: LoopId,
+    },
+    /// Some block that reads this block's result is not inside the loop.
+    ConsumerOutside {
+        /// The producer.
+        block: BlockId,
+        /// The consumer.
+        consumer: BlockId,
+    },
+    /// Some block that makes what this block reads is not inside, or not before, the place asked for.
+    ProducerOutside {
+        /// The consumer.
+        block: BlockId,
+        /// The producer.
+        producer: BlockId,
+    },
+    /// The block has no consumer (or no producer) to move to.
+    NoNeighbour(BlockId),
+    /// The block's accesses are not `iterator + constant` in each dimension, so its iterators cannot be
+    /// solved for a region.
+    NotInvertible(BlockId),
+    /// The region touched inside the loop does not cover the block's domain exactly.
+    NotCovered(BlockId),
+    /// The loop must contain every reduction loop of the block.
+    ReductionOutside {
+        /// The loop.
+        target: LoopId,
+        /// The block.
+        block: BlockId,
+    },
+    /// A guard that involves the loop cannot be carried over.
+    Guarded {
+        /// The loop.
+        target: LoopId,
+        /// The block with the guard.
+        block: BlockId,
+    },
+    /// The loop does not belong to a reduction of the block alone.
+    NotReductionLoop {
+        /// The loop.
+        target: LoopId,
+        /// The block.
+        block: BlockId,
+    },
+    /// The axis lies outside the buffer's dimensions.
+    AxisOutOfRange(i64),
+    /// The annotation does not exist.
+    NoAnnotation,
+    /// Candidates and probabilities must be as many, at least one, with a positive sum.
+    BadCandidates,
+}
+
+impl ScheduleError {
+    /// The error as a sentence, with the program's names.
+    pub fn describe(&self, program: &Program) -> String {
+        let names = Names(program);
+        match *self {
+            ScheduleError::UnknownVariable(number) => format!("no step has made %{number}"),
+            ScheduleError::VariableKind { variable, expected } => format!("%{variable} is not {expected}"),
+            ScheduleError::ResultCount { expected, found } => {
+                format!(
+                    "the trace expects {expected} results of this step, but it has {found} on this program"
+                )
+            }
+            ScheduleError::BadDecision(what) => format!("the decision does not fit: {what}"),
+            ScheduleError::UnknownBlock => {
+                "no block has this name; print the program to see its blocks".into()
+            }
+            ScheduleError::MissingBlock(_) => "the block is no longer in the program".into(),
+            ScheduleError::MissingLoop(_) => {
+                "the loop is no longer in the program; fetch the loops again".into()
+            }
+            ScheduleError::BadLoopList => "the loops must be distinct and at least one".into(),
+            ScheduleError::NotAChain { outer, inner } => {
+                format!("{} is not the only statement inside {}", names.target(inner), names.target(outer))
+            }
+            ScheduleError::NotSerial(target) => {
+                format!("{} is already parallel, vectorized or unrolled", names.target(target))
+            }
+            ScheduleError::BadFactors(target) => format!(
+                "the factors of {} must be positive, with at most one left open, and cover the loop",
+                names.target(target)
+            ),
+            ScheduleError::SymbolicExtent(target) => {
+                format!("{} has a symbolic extent; split off a constant part first", names.target(target))
+            }
+            ScheduleError::ReductionLoop { target, block } => format!(
+                "{} carries a reduction of {}; use rfactor to make it parallel",
+                names.target(target),
+                names.block(block)
+            ),
+            ScheduleError::SharedWrite { target, block, buffer } => format!(
+                "every iteration of {} would write the same elements of `{}` in {}",
+                names.target(target),
+                names.buffer(buffer),
+                names.block(block)
+            ),
+            ScheduleError::NotComplete(block) => {
+                format!("{} is not a plain element-wise block", names.block(block))
+            }
+            ScheduleError::NotReduction(block) => {
+                format!("{} is not a reduction with an initial value", names.block(block))
+            }
+            ScheduleError::OutputBlock(block) => format!("{} writes a parameter", names.block(block)),
+            ScheduleError::SeveralWriters(block) => {
+                format!("the buffer of {} is written by other blocks too", names.block(block))
+            }
+            ScheduleError::NoSuchAccess { block, number } => {
+                format!("{} has no access number {number}", names.block(block))
+            }
+            ScheduleError::AlreadyInside { block, target } => {
+                format!("{} already contains {}", names.target(target), names.block(block))
+            }
+            ScheduleError::ConsumerOutside { block, consumer } => format!(
+                "{} reads the result of {} outside of the loop",
+                names.block(consumer),
+                names.block(block)
+            ),
+            ScheduleError::ProducerOutside { block, producer } => format!(
+                "{} makes what {} reads, but not before that place",
+                names.block(producer),
+                names.block(block)
+            ),
+            ScheduleError::NoNeighbour(block) => {
+                format!("{} has no producer or consumer to move to", names.block(block))
+            }
+            ScheduleError::NotInvertible(block) => format!(
+                "the accesses of {} are not `iterator + constant` in each dimension",
+                names.block(block)
+            ),
+            ScheduleError::NotCovered(block) => {
+                format!("the region inside the loop does not cover the domain of {}", names.block(block))
+            }
+            ScheduleError::ReductionOutside { target, block } => {
+                format!("{} lies inside a reduction loop of {}", names.target(target), names.block(block))
+            }
+            ScheduleError::Guarded { target, block } => {
+                format!("{} has a guard that involves {}", names.block(block), names.target(target))
+            }
+            ScheduleError::NotReductionLoop { target, block } => {
+                format!("{} is not a reduction loop of {} alone", names.target(target), names.block(block))
+            }
+            ScheduleError::AxisOutOfRange(axis) => format!("axis {axis} is outside the buffer's dimensions"),
+            ScheduleError::NoAnnotation => "there is no annotation of this name".into(),
+            ScheduleError::BadCandidates => {
+                "candidates and probabilities must be equally many, at least one, with a positive sum".into()
+            }
+        }
+    }
+
+    /// A short, stable word for statistics of refusals.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            ScheduleError::UnknownVariable(_) => "unknown_variable",
+            ScheduleError::VariableKind { .. } => "variable_kind",
+            ScheduleError::ResultCount { .. } => "result_count",
+            ScheduleError::BadDecision(_) => "bad_decision",
+            ScheduleError::UnknownBlock => "unknown_block",
+            ScheduleError::MissingBlock(_) => "missing_block",
+            ScheduleError::MissingLoop(_) => "missing_loop",
+            ScheduleError::BadLoopList => "bad_loop_list",
+            ScheduleError::NotAChain { .. } => "not_a_chain",
+            ScheduleError::NotSerial(_) => "not_serial",
+            ScheduleError::BadFactors(_) => "bad_factors",
+            ScheduleError::SymbolicExtent(_) => "symbolic_extent",
+            ScheduleError::ReductionLoop { .. } => "reduction_loop",
+            ScheduleError::SharedWrite { .. } => "shared_write",
+            ScheduleError::NotComplete(_) => "not_complete",
+            ScheduleError::NotReduction(_) => "not_reduction",
+            ScheduleError::OutputBlock(_) => "output_block",
+            ScheduleError::SeveralWriters(_) => "several_writers",
+            ScheduleError::NoSuchAccess { .. } => "no_such_access",
+            ScheduleError::AlreadyInside { .. } => "already_inside",
+            ScheduleError::ConsumerOutside { .. } => "consumer_outside",
+            ScheduleError::ProducerOutside { .. } => "producer_outside",
+            ScheduleError::NoNeighbour(_) => "no_neighbour",
+            ScheduleError::NotInvertible(_) => "not_invertible",
+            ScheduleError::NotCovered(_) => "not_covered",
+            ScheduleError::ReductionOutside { .. } => "reduction_outside",
+            ScheduleError::Guarded { .. } => "guarded",
+            ScheduleError::NotReductionLoop { .. } => "not_reduction_loop",
+            ScheduleError::AxisOutOfRange(_) => "axis_out_of_range",
+            ScheduleError::NoAnnotation => "no_annotation",
+            ScheduleError::BadCandidates => "bad_candidates",
+        }
+    }
+}
+
+impl std::fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.reason().replace('_', " "))
+    }
+}
+
+impl std::error::Error for ScheduleError {}
+
+struct Names<'a>(&'a Program);
+
+impl Names<'_> {
+    fn target(&self, id: LoopId) -> String {
+        match find_loop(&self.0.body, id) {
+            Some(node) => format!("loop `{}`", self.0.variable(node.var).name),
+            None => "a loop that is gone".into(),
+        }
+    }
+
+    fn block(&self, id: BlockId) -> String {
+        match find_block(&self.0.body, id) {
+            Some(node) => format!("block `{}`", node.name),
+            None => "a block that is gone".into(),
+        }
+    }
+
+    fn buffer(&self, id: BufferId) -> &str {
+        &self.0.buffer(id).name
+    }
+}

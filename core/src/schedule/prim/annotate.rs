@@ -1,0 +1,83 @@
+//! `annotate`
+
+use std::sync::Arc;
+
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::edit::{edit_block, edit_loop, require_block, require_loop};
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{PlaceRv, Schedule, ScheduleError};
+use crate::stmt::{Annotation, Annotations, Stmt, Symbol};
+
+/// Puts a named hint on a block or loop, in place of one of the same name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Annotate {
+    /// The block or loop.
+    pub place: PlaceRv,
+    /// The hint's name.
+    pub name: Symbol,
+    /// Its value.
+    pub value: Annotation,
+}
+
+impl Default for Annotate {
+    fn default() -> Self {
+        Annotate { place: PlaceRv::default(), name: "".into(), value: Annotation::Int(0) }
+    }
+}
+
+/// Edits the annotations of a block or loop.
+pub(super) fn edit_annotations(
+    context: &mut Context<'_>,
+    place: PlaceRv,
+    edit: &mut dyn FnMut(&mut Annotations),
+) -> Result<(), ScheduleError> {
+    match place {
+        PlaceRv::Block(block) => {
+            let id = context.values.block(block)?;
+            require_block(context.program, id)?;
+            edit_block(&mut context.program.body, id, &mut |block| edit(&mut block.annotations));
+        }
+        PlaceRv::Loop(target) => {
+            let id = context.values.target_loop(target)?;
+            require_loop(context.program, id)?;
+            edit_loop(&mut context.program.body, id, &mut |stmt| {
+                if let Stmt::For(node) = stmt {
+                    edit(&mut Arc::make_mut(node).annotations);
+                }
+            });
+        }
+    }
+    Ok(())
+}
+
+impl Primitive for Annotate {
+    const NAME: &'static str = "annotate";
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Place(&mut self.place))?;
+        visitor.visit(Argument::Text(&mut self.name))?;
+        visitor.visit(Argument::Annotation(&mut self.value))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        edit_annotations(context, self.place, &mut |annotations| {
+            annotations.insert(self.name.clone(), self.value.clone());
+        })?;
+        Ok(Outputs::new())
+    }
+}
+
+impl Schedule {
+    /// Puts a named hint on a block or loop. See [`Annotate`].
+    ///
+    /// # Errors
+    /// When the block or loop is gone.
+    pub fn annotate(
+        &mut self,
+        place: impl Into<PlaceRv>,
+        name: &str,
+        value: Annotation,
+    ) -> Result<(), ScheduleError> {
+        self.push(Annotate { place: place.into(), name: name.into(), value }, None).map(drop)
+    }
+}

@@ -1,0 +1,105 @@
+//! `cache_write`
+
+use std::sync::Arc;
+
+use crate::analysis::block::{covers_buffer, loads, single_store};
+use crate::analysis::scope::writers;
+use crate::expr::{Expr, Indices};
+use crate::program::{Buffer, Scope};
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::edit::{
+    copy_nest, edit_block, fresh_block_name, insert_statement, replace_loads, require_block, root_position,
+};
+use crate::schedule::prim::cache_read::scope_named;
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
+use crate::stmt::{Stmt, Symbol};
+
+/// Lets a block write a buffer of its own, which a new block copies to the original after it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheWrite {
+    /// The block that writes, alone, all of its buffer.
+    pub block: BlockRv,
+    /// Where its new buffer lives: `global` or `local`.
+    pub scope: Symbol,
+}
+
+impl Default for CacheWrite {
+    fn default() -> Self {
+        CacheWrite { block: BlockRv::default(), scope: Scope::Local.text().into() }
+    }
+}
+
+impl Primitive for CacheWrite {
+    const NAME: &'static str = "cache_write";
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Block(&mut self.block))?;
+        visitor.visit(Argument::Text(&mut self.scope))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let id = context.values.block(self.block)?;
+        let scope = scope_named(&self.scope)?;
+        let program = &mut *context.program;
+        let block = require_block(program, id)?;
+        let store = single_store(block).ok_or(ScheduleError::NotComplete(id))?;
+        let target = store.buffer;
+        let updates = loads(&block.body).iter().any(|access| access.buffer == target);
+        if updates && block.init.is_none() {
+            return Err(ScheduleError::NotReduction(id));
+        }
+        if writers(program, target).len() != 1 {
+            return Err(ScheduleError::SeveralWriters(id));
+        }
+        if !covers_buffer(block, store, &program.buffer(target).shape) {
+            return Err(ScheduleError::NotCovered(id));
+        }
+        let position = root_position(program, id)?;
+        let reads_here = |stmt: &Stmt| {
+            crate::analysis::scope::blocks(stmt)
+                .iter()
+                .any(|other| other.id != id && crate::analysis::block::reads(other).contains(&target))
+        };
+        if reads_here(&crate::schedule::edit::statements(&program.body)[position]) {
+            return Err(ScheduleError::SeveralWriters(id));
+        }
+
+        let original = program.buffer(target).clone();
+        let name: Symbol = format!("{}_{}", original.name, scope.text()).into();
+        let dtype = original.dtype;
+        let cache = program.add_buffer(Buffer { name: name.clone(), scope, ..original });
+        edit_block(&mut program.body, id, &mut |block| {
+            let load_cache = |indices: &Indices| Expr::load(dtype, cache, indices.iter().cloned());
+            for part in block.init.iter_mut().chain([&mut block.body]) {
+                replace_loads(part, target, &load_cache);
+                redirect_stores(part, target, cache);
+            }
+        });
+        let copy_name = fresh_block_name(program, &format!("{}_copy", program.buffer(target).name));
+        let nest = copy_nest(program, copy_name, cache, target);
+        let made = crate::analysis::scope::blocks(&nest)[0].id;
+        insert_statement(&mut program.body, position + 1, nest);
+        Ok(Outputs::from_slice(&[Value::Block(made)]))
+    }
+}
+
+fn redirect_stores(stmt: &mut Stmt, from: crate::ids::BufferId, to: crate::ids::BufferId) {
+    if let Stmt::Store(store) = stmt {
+        if store.buffer == from {
+            Arc::make_mut(store).buffer = to;
+        }
+        return;
+    }
+    stmt.children_mut().into_iter().for_each(|child| redirect_stores(child, from, to));
+}
+
+impl Schedule {
+    /// Lets a block write a buffer of its own, and gives the block that copies it to the original. See [`CacheWrite`].
+    ///
+    /// # Errors
+    /// When the block is not the only writer of its buffer, or does not write all of it.
+    pub fn cache_write(&mut self, block: BlockRv, scope: Scope) -> Result<BlockRv, ScheduleError> {
+        self.push_one(CacheWrite { block, scope: scope.text().into() }).map(BlockRv)
+    }
+}

@@ -1,0 +1,167 @@
+//! `decompose_reduction`
+
+use std::sync::Arc;
+
+use crate::analysis::block::is_reduction;
+use crate::analysis::scope::{blocks, loops_around};
+use crate::ids::VarId;
+use crate::index::Index;
+use crate::program::VariableKind;
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::edit::{
+    edit_block, edit_loop, fresh_block_name, fresh_loop, nest, require_block,
+};
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
+use crate::stmt::{Annotations, Block, For, IterKind, Stmt};
+use crate::visit::substitute_stmt;
+
+/// Takes the initial value out of a reduction into a block of its own, just before a loop.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DecomposeReduction {
+    /// The reduction.
+    pub block: BlockRv,
+    /// A loop around it that contains every loop of the reduction.
+    pub target: LoopRv,
+}
+
+impl Primitive for DecomposeReduction {
+    const NAME: &'static str = "decompose_reduction";
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Block(&mut self.block))?;
+        visitor.visit(Argument::Loop(&mut self.target))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let id = context.values.block(self.block)?;
+        let target = context.values.target_loop(self.target)?;
+        let block = require_block(context.program, id)?.clone();
+        if !is_reduction(&block) {
+            return Err(ScheduleError::NotReduction(id));
+        }
+        let path = loops_around(&context.program.body, id).ok_or(ScheduleError::MissingBlock(id))?;
+        let depth = path.iter().position(|node| node.id == target);
+        let depth = depth.ok_or(ScheduleError::NotReductionLoop { target, block: id })?;
+        let is_reducing = |var: VarId| {
+            block.iters.iter().any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(var))
+        };
+        if let Some(outer) = path[..depth].iter().find(|node| is_reducing(node.var)) {
+            return Err(ScheduleError::ReductionOutside { target: outer.id, block: id });
+        }
+        let is_spatial = |var: VarId| {
+            block.iters.iter().any(|iter| iter.kind == IterKind::Spatial && iter.binding.mentions(var))
+        };
+        if let Some(mixed) = path.iter().find(|node| is_reducing(node.var) && is_spatial(node.var)) {
+            return Err(ScheduleError::NotReductionLoop { target: mixed.id, block: id });
+        }
+        let inner: Vec<For> = path[depth..]
+            .iter()
+            .filter(|node| !is_reducing(node.var))
+            .map(|node| For { body: Stmt::nothing(), ..For::clone(node) })
+            .collect();
+        check_guards(&block, &path[depth..], &is_reducing)?;
+        // A loop that several blocks share runs the new block before all of them.
+        let made = make_init(context, &block, inner, &is_reducing);
+        let output = blocks(&made)[0].id;
+        edit_block(&mut context.program.body, id, &mut |block| block.init = None);
+        let mut made = Some(made);
+        edit_loop(&mut context.program.body, target, &mut |stmt| {
+            if let Some(made) = made.take() {
+                *stmt = Stmt::seq([made, stmt.clone()]);
+            }
+        });
+        flatten(&mut context.program.body);
+        Ok(Outputs::from_slice(&[Value::Block(output)]))
+    }
+}
+
+/// A guard either concerns the reduction, and does not bear on the initial value, or it does not.
+fn check_guards(
+    block: &Block,
+    inner: &[&Arc<For>],
+    is_reducing: &dyn Fn(VarId) -> bool,
+) -> Result<(), ScheduleError> {
+    for guard in &block.guards {
+        let (mut reduces, mut spatial) = (None, false);
+        for node in inner.iter().filter(|node| guard.index.mentions(node.var)) {
+            if is_reducing(node.var) {
+                reduces = Some(node.id);
+            } else {
+                spatial = true;
+            }
+        }
+        if let (Some(target), true) = (reduces, spatial) {
+            return Err(ScheduleError::Guarded { target, block: block.id });
+        }
+    }
+    Ok(())
+}
+
+/// The block of the initial value in copies of the loops that are not reduced over.
+fn make_init(
+    context: &mut Context<'_>,
+    block: &Block,
+    inner: Vec<For>,
+    is_reducing: &dyn Fn(VarId) -> bool,
+) -> Stmt {
+    let program = &mut *context.program;
+    let mut renamed: Vec<(VarId, VarId)> = Vec::new();
+    let mut loops = Vec::new();
+    for node in inner {
+        let name = program.variable(node.var).name.clone();
+        let fresh = fresh_loop(program, &name, node.extent.clone());
+        renamed.push((node.var, fresh.var));
+        loops.push(For { kind: node.kind, ..fresh });
+    }
+    let mut iters = Vec::new();
+    for iter in block.iters.iter().filter(|iter| iter.kind == IterKind::Spatial) {
+        let name = program.variable(iter.var).name.clone();
+        let var = program.add_variable(name, VariableKind::Iter);
+        renamed.push((iter.var, var));
+        iters.push(crate::stmt::Iter { var, ..iter.clone() });
+    }
+    let mentions_reduction = |index: &Index| {
+        let mut found = false;
+        index.for_each_var(&mut |var| found |= is_reducing(var));
+        found
+    };
+    let guards = block.guards.iter().filter(|guard| !mentions_reduction(&guard.index)).cloned().collect();
+    let made = Block {
+        id: program.fresh_block(),
+        name: fresh_block_name(program, &format!("{}_init", block.name)),
+        iters,
+        guards,
+        init: None,
+        body: block.init.clone().unwrap_or_else(Stmt::nothing),
+        annotations: Annotations::new(),
+        location: block.location.clone(),
+    };
+    let mut stmt = nest(loops, Stmt::Block(Arc::new(made)));
+    substitute_stmt(&mut stmt, &|var| {
+        renamed.iter().find(|(old, _)| *old == var).map(|(_, new)| Index::var(*new))
+    });
+    stmt
+}
+
+/// Sequences directly inside sequences become one.
+fn flatten(stmt: &mut Stmt) {
+    for child in stmt.children_mut() {
+        flatten(child);
+    }
+    if let Stmt::Seq(stmts) = stmt
+        && stmts.iter().any(|child| matches!(child, Stmt::Seq(_)))
+    {
+        *stmt = Stmt::seq(stmts.iter().cloned());
+    }
+}
+
+impl Schedule {
+    /// Takes the initial value out of a reduction, and gives the new block. See [`DecomposeReduction`].
+    ///
+    /// # Errors
+    /// When the block is no reduction, or the loop does not contain all of it.
+    pub fn decompose_reduction(&mut self, block: BlockRv, target: LoopRv) -> Result<BlockRv, ScheduleError> {
+        self.push_one(DecomposeReduction { block, target }).map(BlockRv)
+    }
+}

@@ -1,0 +1,31 @@
+//! `enter_postproc`
+
+use crate::schedule::argument::ArgumentVisitor;
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{Schedule, ScheduleError};
+
+/// Marks where postprocessing begins. The search mutates only what stands before the mark.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EnterPostproc;
+
+impl Primitive for EnterPostproc {
+    const NAME: &'static str = "enter_postproc";
+
+    fn arguments<V: ArgumentVisitor>(&mut self, _: &mut V) -> Result<(), V::Error> {
+        Ok(())
+    }
+
+    fn apply(&self, _: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        Ok(Outputs::new())
+    }
+}
+
+impl Schedule {
+    /// Marks where postprocessing begins. See [`EnterPostproc`].
+    ///
+    /// # Errors
+    /// Never; the signature is that of every primitive.
+    pub fn enter_postproc(&mut self) -> Result<(), ScheduleError> {
+        self.push(EnterPostproc, None).map(drop)
+    }
+}

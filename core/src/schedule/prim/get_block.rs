@@ -1,0 +1,45 @@
+//! `get_block`
+
+use crate::analysis::scope::blocks;
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
+use crate::stmt::Symbol;
+
+/// Finds a block by its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GetBlock {
+    /// The block's name.
+    pub name: Symbol,
+}
+
+impl Default for GetBlock {
+    fn default() -> Self {
+        GetBlock { name: "".into() }
+    }
+}
+
+impl Primitive for GetBlock {
+    const NAME: &'static str = "get_block";
+    const PURE: bool = true;
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Text(&mut self.name))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let block = blocks(&context.program.body).into_iter().find(|block| block.name == self.name);
+        let block = block.ok_or(ScheduleError::UnknownBlock)?;
+        Ok(Outputs::from_slice(&[Value::Block(block.id)]))
+    }
+}
+
+impl Schedule {
+    /// Finds a block by its name. See [`GetBlock`].
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn get_block(&mut self, name: &str) -> Result<BlockRv, ScheduleError> {
+        self.push_one(GetBlock { name: name.into() }).map(BlockRv)
+    }
+}

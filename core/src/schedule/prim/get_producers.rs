@@ -1,0 +1,39 @@
+//! `get_producers`
+
+use crate::analysis::scope::producers;
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::edit::require_block;
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
+
+/// Finds the blocks that write what a block reads, in program order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GetProducers {
+    /// The block.
+    pub block: BlockRv,
+}
+
+impl Primitive for GetProducers {
+    const NAME: &'static str = "get_producers";
+    const PURE: bool = true;
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Block(&mut self.block))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let block = require_block(context.program, context.values.block(self.block)?)?;
+        let found = producers(context.program, block);
+        Ok(found.into_iter().map(|block| Value::Block(block.id)).collect())
+    }
+}
+
+impl Schedule {
+    /// Finds the blocks that write what a block reads, in program order. See [`GetProducers`].
+    ///
+    /// # Errors
+    /// When the block is gone.
+    pub fn get_producers(&mut self, block: BlockRv) -> Result<Vec<BlockRv>, ScheduleError> {
+        Ok(self.push_many(GetProducers { block })?.map(BlockRv).collect())
+    }
+}

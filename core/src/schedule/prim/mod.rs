@@ -1,0 +1,134 @@
+//! The schedule primitives: one file each, and one line in the list below.
+//!
+//! A primitive checks first and edits second: when it refuses, the program is as it was. The list
+//! generates [`Instruction`], the closed and versioned vocabulary of traces.
+
+use smallvec::SmallVec;
+
+use crate::program::Program;
+use crate::schedule::argument::ArgumentVisitor;
+use crate::schedule::rng::Rng;
+use crate::schedule::rv::{Value, Values};
+use crate::schedule::{Decision, ScheduleError};
+
+/// What a primitive results in: the values of the variables it makes.
+pub type Outputs = SmallVec<[Value; 4]>;
+
+/// A schedule primitive.
+pub trait Primitive: Sized {
+    /// The word that names it in a trace.
+    const NAME: &'static str;
+    /// Whether it only looks: a pure step whose results are unused can be left out of a trace.
+    const PURE: bool = false;
+
+    /// Visits every argument in the order of the text form.
+    ///
+    /// # Errors
+    /// Those of the visitor.
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error>;
+
+    /// Checks, then edits.
+    ///
+    /// # Errors
+    /// When a precondition does not hold; the program is then unchanged.
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError>;
+}
+
+/// What a primitive works on.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The program to edit.
+    pub program: &'a mut Program,
+    /// The values of the trace's variables.
+    pub values: &'a Values,
+    /// For sampling primitives: the decision to take, if it is given, and the one taken, afterwards.
+    pub decision: &'a mut Option<Decision>,
+    /// For sampling primitives without a given decision.
+    pub rng: &'a mut Rng,
+}
+
+macro_rules! primitives {
+    ($($module:ident :: $name:ident,)*) => {
+        $(mod $module; pub use $module::$name;)*
+
+        /// One primitive with its arguments.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Instruction {
+            $(
+                #[doc = concat!("See [`", stringify!($name), "`].")]
+                $name($name),
+            )*
+        }
+
+        $(impl From<$name> for Instruction {
+            fn from(primitive: $name) -> Self {
+                Instruction::$name(primitive)
+            }
+        })*
+
+        impl Instruction {
+            /// The names of all primitives, with the source text of each, whose documentation holds
+            /// an example that is also its test.
+            pub const ALL: &'static [(&'static str, &'static str)] =
+                &[$((<$name as Primitive>::NAME, include_str!(concat!(stringify!($module), ".rs")))),*];
+
+            /// The primitive of a name, with default arguments, ready to be filled in.
+            pub fn named(name: &str) -> Option<Instruction> {
+                match name {
+                    $(<$name as Primitive>::NAME => Some(Instruction::$name($name::default())),)*
+                    _ => None,
+                }
+            }
+
+            /// The word that names the primitive in a trace.
+            pub fn name(&self) -> &'static str {
+                match self { $(Instruction::$name(_) => <$name as Primitive>::NAME,)* }
+            }
+
+            /// Whether the primitive only looks.
+            pub fn is_pure(&self) -> bool {
+                match self { $(Instruction::$name(_) => <$name as Primitive>::PURE,)* }
+            }
+
+            /// Visits every argument in the order of the text form.
+            ///
+            /// # Errors
+            /// Those of the visitor.
+            pub fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+                match self { $(Instruction::$name(primitive) => primitive.arguments(visitor),)* }
+            }
+
+            pub(crate) fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+                match self { $(Instruction::$name(primitive) => primitive.apply(context),)* }
+            }
+        }
+    };
+}
+
+primitives! {
+    get_block::GetBlock,
+    get_loops::GetLoops,
+    get_child_blocks::GetChildBlocks,
+    get_producers::GetProducers,
+    get_consumers::GetConsumers,
+    sample_perfect_tile::SamplePerfectTile,
+    sample_categorical::SampleCategorical,
+    sample_compute_location::SampleComputeLocation,
+    split::Split,
+    fuse::Fuse,
+    reorder::Reorder,
+    parallel::Parallel,
+    vectorize::Vectorize,
+    unroll::Unroll,
+    compute_at::ComputeAt,
+    reverse_compute_at::ReverseComputeAt,
+    compute_inline::ComputeInline,
+    reverse_compute_inline::ReverseComputeInline,
+    cache_read::CacheRead,
+    cache_write::CacheWrite,
+    rfactor::RFactor,
+    decompose_reduction::DecomposeReduction,
+    annotate::Annotate,
+    unannotate::Unannotate,
+    enter_postproc::EnterPostproc,
+}

@@ -1,0 +1,100 @@
+//! `reorder`
+
+use std::sync::Arc;
+
+use crate::ids::LoopId;
+use crate::program::Program;
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::edit::{edit_loop, require_loop};
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{LoopRv, Schedule, ScheduleError};
+use crate::stmt::{For, Stmt};
+use crate::visit::find_loop;
+
+/// Puts loops of one chain into the order given, outermost first. Loops of the chain that are not named keep
+/// their places.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reorder {
+    /// The loops in their new order.
+    pub loops: Vec<LoopRv>,
+}
+
+impl Primitive for Reorder {
+    const NAME: &'static str = "reorder";
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Loops(&mut self.loops))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let wanted = context.values.loops(&self.loops)?;
+        let chain = chain_of(context.program, &wanted)?;
+        let outermost = chain[0].id;
+        let innermost = chain[chain.len() - 1].id;
+        let mut order = wanted.iter();
+        let reordered: Vec<For> = chain
+            .iter()
+            .map(|node| {
+                let id = if wanted.contains(&node.id) { order.next().expect("as many as named") } else { &node.id };
+                let source = chain.iter().find(|node| node.id == *id).expect("named loops are in the chain");
+                For { body: Stmt::nothing(), ..For::clone(source) }
+            })
+            .collect();
+        drop(chain);
+        let mut reordered = Some(reordered);
+        edit_loop(&mut context.program.body, outermost, &mut |stmt| {
+            let Some(reordered) = reordered.take() else { return };
+            let mut body = Stmt::nothing();
+            edit_loop(stmt, innermost, &mut |inner| {
+                if let Stmt::For(node) = inner {
+                    body = std::mem::replace(&mut Arc::make_mut(node).body, Stmt::nothing());
+                }
+            });
+            *stmt = crate::schedule::edit::nest(reordered, body);
+        });
+        Ok(Outputs::new())
+    }
+}
+
+/// The loops from the outermost to the innermost of those named, each the only statement of the one before.
+fn chain_of(program: &Program, wanted: &[LoopId]) -> Result<Vec<Arc<For>>, ScheduleError> {
+    let mut distinct = wanted.to_vec();
+    distinct.sort();
+    distinct.dedup();
+    if wanted.is_empty() || distinct.len() != wanted.len() {
+        return Err(ScheduleError::BadLoopList);
+    }
+    for id in wanted {
+        require_loop(program, *id)?;
+    }
+    let holds_all = |node: &For| wanted.iter().all(|id| node.id == *id || find_loop(&node.body, *id).is_some());
+    let mut outermost = None;
+    for id in wanted {
+        let node = require_loop(program, *id)?;
+        if holds_all(node) {
+            outermost = Some(node);
+        }
+    }
+    let mut current = outermost.ok_or(ScheduleError::NotAChain { outer: wanted[0], inner: wanted[wanted.len() - 1] })?;
+    let mut chain = vec![current.clone()];
+    let mut missing: Vec<LoopId> = wanted.iter().copied().filter(|id| *id != current.id).collect();
+    while let Some(inner) = missing.first().copied() {
+        let Stmt::For(next) = &current.body else {
+            return Err(ScheduleError::NotAChain { outer: current.id, inner });
+        };
+        missing.retain(|id| *id != next.id);
+        chain.push(next.clone());
+        current = next;
+    }
+    Ok(chain)
+}
+
+impl Schedule {
+    /// Puts loops of one chain into the order given, outermost first. See [`Reorder`].
+    ///
+    /// # Errors
+    /// When the loops are not in one chain, or named twice.
+    pub fn reorder(&mut self, loops: &[LoopRv]) -> Result<(), ScheduleError> {
+        self.push(Reorder { loops: loops.to_vec() }, None).map(drop)
+    }
+}

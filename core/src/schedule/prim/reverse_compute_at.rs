@@ -1,0 +1,218 @@
+//! `reverse_compute_at`
+
+use std::sync::Arc;
+
+use crate::analysis::block::{covers_buffer, reads, stores, writes};
+use crate::analysis::region::{AccessKind, Region, Span, region_inside};
+use crate::analysis::scope::{blocks, loops_around, loops_around_loop, producers, ranges_of, writers};
+use crate::ids::{BlockId, BufferId, LoopId};
+use crate::index::bounds::Ranges;
+use crate::program::Program;
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::edit::{
+    contains_block, edit_loop, insert_statement, last_position_of, place_block, remove_block, require_block,
+    require_loop,
+};
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
+use crate::stmt::{Block, For, IterKind, LoopKind, Stmt};
+
+/// Moves a consumer into a loop around its producers: in each iteration it consumes just what the
+/// producers have made there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReverseComputeAt {
+    /// The consumer, which must stand in loops of its own.
+    pub block: BlockRv,
+    /// The loop; [`LoopId::ROOT`] does nothing.
+    pub target: LoopRv,
+}
+
+impl Primitive for ReverseComputeAt {
+    const NAME: &'static str = "reverse_compute_at";
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Block(&mut self.block))?;
+        visitor.visit(Argument::Loop(&mut self.target))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let id = context.values.block(self.block)?;
+        let target = context.values.target_loop(self.target)?;
+        if target == LoopId::ROOT {
+            return Ok(Outputs::new());
+        }
+        let block = require_block(context.program, id)?.clone();
+        let location = check_reverse_compute_at(context.program, &block, target)?;
+        let placement = place_block(context.program, &block, &location.spans, location.ranges);
+        remove_block(&mut context.program.body, id);
+        let mut moved = Some(placement.build(&block));
+        edit_loop(&mut context.program.body, target, &mut |stmt| {
+            if let (Stmt::For(node), Some(moved)) = (stmt, moved.take()) {
+                let body = &mut Arc::make_mut(node).body;
+                let last = last_position_of(body, &|other| location.producers.contains(&other.id));
+                insert_statement(body, last.map_or(0, |last| last + 1), moved);
+            }
+        });
+        Ok(Outputs::new())
+    }
+}
+
+struct Location {
+    spans: Vec<Option<Span>>,
+    ranges: Ranges,
+    producers: Vec<BlockId>,
+}
+
+fn check_reverse_compute_at(
+    program: &Program,
+    block: &Block,
+    target: LoopId,
+) -> Result<Location, ScheduleError> {
+    let id = block.id;
+    let node = require_loop(program, target)?;
+    let mut around = loops_around_loop(&program.body, target).ok_or(ScheduleError::MissingLoop(target))?;
+    around.push(node);
+    if contains_block(&node.body, id) {
+        return Err(ScheduleError::AlreadyInside { block: id, target });
+    }
+    if let Some(vectorized) = around.iter().find(|node| node.kind == LoopKind::Vectorized) {
+        return Err(ScheduleError::NotSerial(vectorized.id));
+    }
+    let own_loops = loops_around(&program.body, id).ok_or(ScheduleError::MissingBlock(id))?;
+    if own_loops.iter().any(|own| around.iter().any(|node| node.id == own.id)) {
+        return Err(ScheduleError::NotCovered(id));
+    }
+    let producers = check_producers(program, block, node, &around)?;
+    check_order(program, block, node)?;
+    let ranges = ranges_of(around);
+    let mut spans: Vec<Option<Span>> = vec![None; block.iters.len()];
+    for buffer in reads(block) {
+        if producers.iter().any(|producer| writes(producer).contains(&buffer)) {
+            check_whole_writers(program, block, node, buffer)?;
+            let region = region_inside(program, &node.body, &ranges, buffer, AccessKind::Write)
+                .ok_or(ScheduleError::NoNeighbour(id))?;
+            constrain(program, block, buffer, &region, &ranges, &mut spans)?;
+        }
+    }
+    let producers = producers.iter().map(|producer| producer.id).collect();
+    Ok(Location { spans, ranges, producers })
+}
+
+/// The producers inside the loop, which must be finished there; all others must come before it.
+fn check_producers<'a>(
+    program: &'a Program,
+    block: &Block,
+    node: &For,
+    around: &[&Arc<For>],
+) -> Result<Vec<&'a Arc<Block>>, ScheduleError> {
+    let all = producers(program, block);
+    let (inside, outside): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|producer| contains_block(&node.body, producer.id));
+    if inside.is_empty() {
+        return Err(ScheduleError::NoNeighbour(block.id));
+    }
+    let order: Vec<BlockId> = blocks(&program.body).iter().map(|block| block.id).collect();
+    let first_inside = blocks(&node.body)[0].id;
+    let place = |id: BlockId| order.iter().position(|other| *other == id);
+    if let Some(late) = outside.iter().find(|producer| place(producer.id) > place(first_inside)) {
+        return Err(ScheduleError::ProducerOutside { block: block.id, producer: late.id });
+    }
+    for producer in &inside {
+        let reduces = |target: &For| {
+            producer.iters.iter().any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(target.var))
+        };
+        if let Some(outer) = around.iter().find(|target| reduces(target)) {
+            return Err(ScheduleError::ReductionOutside { target: outer.id, block: producer.id });
+        }
+    }
+    Ok(inside)
+}
+
+/// What the block writes must not be read or written between the loop and the block's present place.
+fn check_order(program: &Program, block: &Block, node: &For) -> Result<(), ScheduleError> {
+    let outputs = writes(block);
+    let order = blocks(&program.body);
+    let place = |id: BlockId| order.iter().position(|other| other.id == id);
+    let first_inside = place(blocks(&node.body)[0].id);
+    let inputs = reads(block);
+    for other in &order {
+        let between = place(other.id) >= first_inside && place(other.id) < place(block.id);
+        let touches = |buffer: &BufferId| reads(other).contains(buffer) || writes(other).contains(buffer);
+        // A producer may write what this block updates in place.
+        if between && outputs.iter().any(|buffer| touches(buffer) && !inputs.contains(buffer)) {
+            return Err(ScheduleError::ProducerOutside { block: block.id, producer: other.id });
+        }
+    }
+    Ok(())
+}
+
+/// Every writer of the buffer must be inside the loop, and write all of the buffer over its domain.
+fn check_whole_writers(
+    program: &Program,
+    block: &Block,
+    node: &For,
+    buffer: BufferId,
+) -> Result<(), ScheduleError> {
+    let shape = &program.buffer(buffer).shape;
+    for writer in writers(program, buffer).into_iter().filter(|writer| writer.id != block.id) {
+        if !contains_block(&node.body, writer.id) {
+            return Err(ScheduleError::ProducerOutside { block: block.id, producer: writer.id });
+        }
+        let is_whole = stores(&writer.body)
+            .into_iter()
+            .filter(|store| store.buffer == buffer)
+            .all(|store| covers_buffer(writer, store, shape));
+        if !is_whole {
+            return Err(ScheduleError::NotCovered(block.id));
+        }
+    }
+    Ok(())
+}
+
+/// Restricts the block's iterators to what it may read of a buffer inside the loop.
+fn constrain(
+    program: &Program,
+    block: &Block,
+    buffer: BufferId,
+    region: &Region,
+    ranges: &Ranges,
+    spans: &mut [Option<Span>],
+) -> Result<(), ScheduleError> {
+    let shape = &program.buffer(buffer).shape;
+    let accesses = crate::analysis::block::loads(&block.body);
+    for access in accesses.iter().filter(|access| access.buffer == buffer) {
+        for ((index, span), dimension) in access.indices.iter().zip(region).zip(shape) {
+            if span.min.is(0) && span.extent == *dimension {
+                continue;
+            }
+            let shift = index.constant_part();
+            let iter = index
+                .offset(-shift)
+                .as_var()
+                .and_then(|var| block.iters.iter().position(|iter| iter.var == var))
+                .ok_or(ScheduleError::NotInvertible(block.id))?;
+            let domain = &block.iters[iter];
+            let room = (dimension - &domain.extent).offset(-shift);
+            let is_covered = shift >= 0 && room.is_provably_nonnegative(ranges);
+            if domain.kind == IterKind::Reduce || !is_covered {
+                return Err(ScheduleError::NotCovered(block.id));
+            }
+            let wanted = Span { min: span.min.offset(-shift), extent: span.extent.clone() };
+            match &spans[iter] {
+                Some(other) if *other != wanted => return Err(ScheduleError::NotCovered(block.id)),
+                _ => spans[iter] = Some(wanted),
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Schedule {
+    /// Moves a consumer into a loop around its producers. See [`ReverseComputeAt`].
+    ///
+    /// # Errors
+    /// When a producer is neither inside nor before the loop, or what is made there does not cover the block.
+    pub fn reverse_compute_at(&mut self, block: BlockRv, target: LoopRv) -> Result<(), ScheduleError> {
+        self.push(ReverseComputeAt { block, target }, None).map(drop)
+    }
+}

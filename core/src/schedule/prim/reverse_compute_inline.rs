@@ -1,0 +1,135 @@
+//! `reverse_compute_inline`
+
+use crate::analysis::block::{complete_store, covers_buffer, loads, reads, shifted_iters};
+use crate::analysis::scope::{readers, writers};
+use crate::expr::Indices;
+use crate::ids::{BlockId, BufferId, VarId};
+use crate::index::Index;
+use crate::program::Program;
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::edit::{edit_block, remove_block, replace_loads_in, require_block};
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{BlockRv, Schedule, ScheduleError};
+use crate::stmt::{Block, Stmt};
+use crate::visit::substitute_expr;
+
+/// Puts a block's computation into its producer, which then stores the block's result instead of its own.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReverseComputeInline {
+    /// The consumer: spatial, one store, reading its producer's whole result element by element.
+    pub block: BlockRv,
+}
+
+impl Primitive for ReverseComputeInline {
+    const NAME: &'static str = "reverse_compute_inline";
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Block(&mut self.block))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let id = context.values.block(self.block)?;
+        let block = require_block(context.program, id)?.clone();
+        let found = find_producer(context.program, &block)?;
+        let producer = require_block(context.program, found.producer)?.clone();
+        let made = complete_store(&producer).ok_or(ScheduleError::NotComplete(found.producer))?;
+        let store = complete_store(&block).ok_or(ScheduleError::NotComplete(id))?;
+
+        let value_of = |var: VarId| -> Option<Index> {
+            let dimension = found.iters.iter().position(|iter| *iter == Some(var));
+            match dimension {
+                Some(dimension) => Some(made.indices[dimension].clone()),
+                None => block.iters.iter().any(|iter| iter.var == var).then(|| Index::constant(0)),
+            }
+        };
+        let fed = replace_loads_in(&store.value, found.buffer, &|_| made.value.clone());
+        // The producer's own iterators are not the block's, so substituting afterwards is safe.
+        let value = substitute_expr(fed.as_ref().unwrap_or(&store.value), &value_of);
+        let indices: Indices = store.indices.iter().map(|index| index.substitute(&value_of)).collect();
+        let merged = Stmt::store(store.buffer, indices, value);
+
+        remove_block(&mut context.program.body, id);
+        edit_block(&mut context.program.body, found.producer, &mut |producer| producer.body = merged.clone());
+        Ok(Outputs::new())
+    }
+}
+
+struct Producer {
+    producer: BlockId,
+    buffer: BufferId,
+    /// The block's iterator that indexes each dimension of the buffer.
+    iters: Vec<Option<VarId>>,
+}
+
+/// The complete producer whose whole result the block reads, element by element, as its only reader.
+fn find_producer(program: &Program, block: &Block) -> Result<Producer, ScheduleError> {
+    let id = block.id;
+    let store = complete_store(block).ok_or(ScheduleError::NotComplete(id))?;
+    let mut refusal = ScheduleError::NoNeighbour(id);
+    for buffer in reads(block) {
+        if program.access(buffer).is_some() {
+            continue;
+        }
+        match candidate(program, block, store.buffer, buffer) {
+            Ok(found) => return Ok(found),
+            Err(error) => refusal = error,
+        }
+    }
+    Err(refusal)
+}
+
+fn candidate(
+    program: &Program,
+    block: &Block,
+    output: BufferId,
+    buffer: BufferId,
+) -> Result<Producer, ScheduleError> {
+    let id = block.id;
+    let [producer] = writers(program, buffer)[..] else { return Err(ScheduleError::SeveralWriters(id)) };
+    let [_] = readers(program, buffer)[..] else { return Err(ScheduleError::SeveralWriters(producer.id)) };
+    let [_] = writers(program, output)[..] else { return Err(ScheduleError::SeveralWriters(id)) };
+    let made = complete_store(producer).ok_or(ScheduleError::NotComplete(producer.id))?;
+    let shape = &program.buffer(buffer).shape;
+    if !covers_buffer(producer, made, shape) {
+        return Err(ScheduleError::NotInvertible(producer.id));
+    }
+    let accesses = loads(&block.body);
+    let mut own = accesses.iter().filter(|access| access.buffer == buffer);
+    let first = own.next().ok_or(ScheduleError::NoNeighbour(id))?;
+    let shifted = shifted_iters(first.indices).ok_or(ScheduleError::NotInvertible(id))?;
+    let covers_block = block.iters.iter().all(|iter| {
+        let dimension = shifted.iter().position(|(var, shift)| *var == Some(iter.var) && *shift == 0);
+        match dimension {
+            Some(dimension) => shape[dimension] == iter.extent,
+            None => iter.extent.is(1),
+        }
+    });
+    let plain = shifted.iter().zip(shape).all(|((var, shift), extent)| *shift == 0 && (var.is_some() || extent.is(1)));
+    if !covers_block || !plain || own.any(|access| access.indices != first.indices) {
+        return Err(ScheduleError::NotInvertible(id));
+    }
+    // Nothing that the block reads besides may be made after the producer runs.
+    let order: Vec<BlockId> =
+        crate::analysis::scope::blocks(&program.body).iter().map(|block| block.id).collect();
+    let place = |id: BlockId| order.iter().position(|other| *other == id);
+    for other in crate::analysis::scope::producers(program, block) {
+        if other.id != producer.id && place(other.id) >= place(producer.id) {
+            return Err(ScheduleError::ProducerOutside { block: id, producer: other.id });
+        }
+    }
+    let between = |other: BlockId| place(other) > place(producer.id) && place(other) < place(id);
+    if readers(program, output).iter().any(|reader| between(reader.id)) {
+        return Err(ScheduleError::SeveralWriters(id));
+    }
+    Ok(Producer { producer: producer.id, buffer, iters: shifted.into_iter().map(|(var, _)| var).collect() })
+}
+
+impl Schedule {
+    /// Puts a block's computation into its producer. See [`ReverseComputeInline`].
+    ///
+    /// # Errors
+    /// When the producer is no plain element-wise computation whose whole result only this block reads.
+    pub fn reverse_compute_inline(&mut self, block: BlockRv) -> Result<(), ScheduleError> {
+        self.push(ReverseComputeInline { block }, None).map(drop)
+    }
+}

@@ -1,0 +1,156 @@
+//! `sample_perfect_tile`
+
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::edit::require_loop;
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{Decision, IntRv, LoopRv, Rng, Schedule, ScheduleError, Value};
+
+/// Draws factors whose product is a loop's extent, the last at most `max_innermost`.
+///
+/// Each prime factor of the extent is spread over the parts independently and uniformly, as MetaSchedule
+/// does. A given decision that does not fit the extent is repaired from the right: a factor that does
+/// not divide what is left takes all of it. A symbolic extent gives one open part (-1) and ones.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SamplePerfectTile {
+    /// The loop.
+    pub target: LoopRv,
+    /// The number of parts.
+    pub parts: i64,
+    /// The largest innermost factor.
+    pub max_innermost: i64,
+}
+
+/// More parts than any tiling has; a bound for hostile traces.
+const MAX_PARTS: i64 = 16;
+
+/// How often a draw whose innermost factor is too large is repeated.
+const DRAWS: usize = 32;
+
+impl Primitive for SamplePerfectTile {
+    const NAME: &'static str = "sample_perfect_tile";
+    const PURE: bool = true;
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Loop(&mut self.target))?;
+        visitor.visit(Argument::Number(&mut self.parts))?;
+        visitor.visit(Argument::Number(&mut self.max_innermost))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let id = context.values.target_loop(self.target)?;
+        let extent = require_loop(context.program, id)?.extent.as_constant();
+        if !(1..=MAX_PARTS).contains(&self.parts) || self.max_innermost < 1 {
+            return Err(ScheduleError::BadFactors(id));
+        }
+        let parts = self.parts as usize;
+        let given = match context.decision {
+            Some(Decision::Tile(factors)) if factors.len() == parts => Some(factors.clone()),
+            Some(Decision::Tile(_)) => return Err(ScheduleError::BadDecision("as many factors as parts")),
+            Some(_) => return Err(ScheduleError::BadDecision("sample_perfect_tile takes `[factors]`")),
+            None => None,
+        };
+        let factors = match (extent, given) {
+            (None, _) => open_tile(parts),
+            (Some(extent), Some(factors)) => repair(extent.max(1), factors),
+            (Some(extent), None) => draw(extent.max(1), parts, self.max_innermost, context.rng),
+        };
+        *context.decision = Some(Decision::Tile(factors.clone()));
+        Ok(factors.into_iter().map(Value::Int).collect())
+    }
+}
+
+fn open_tile(parts: usize) -> Vec<i64> {
+    let mut factors = vec![1; parts];
+    factors[0] = -1;
+    factors
+}
+
+/// Makes factors multiply to `extent`, from the right, keeping those that divide what is left.
+fn repair(extent: i64, mut factors: Vec<i64>) -> Vec<i64> {
+    let mut rest = extent;
+    for factor in factors.iter_mut().skip(1).rev() {
+        if *factor < 1 || rest % *factor != 0 {
+            *factor = rest;
+        }
+        rest /= *factor;
+    }
+    factors[0] = rest;
+    factors
+}
+
+fn draw(extent: i64, parts: usize, max_innermost: i64, rng: &mut Rng) -> Vec<i64> {
+    let primes = prime_powers(extent);
+    for _ in 0..DRAWS {
+        let mut factors = vec![1i64; parts];
+        for (prime, exponent) in &primes {
+            for (factor, share) in factors.iter_mut().zip(composition(*exponent, parts, rng)) {
+                *factor *= prime.pow(share);
+            }
+        }
+        if factors[parts - 1] <= max_innermost || parts == 1 {
+            return factors;
+        }
+    }
+    // The innermost factor is still too large: leave it at 1.
+    let mut factors = vec![1; parts];
+    factors[0] = extent;
+    factors
+}
+
+/// The prime factors of a positive number with their exponents.
+fn prime_powers(number: i64) -> Vec<(i64, u32)> {
+    let mut powers = Vec::new();
+    let mut rest = number;
+    let mut prime = 2;
+    while prime * prime <= rest {
+        let mut exponent = 0;
+        while rest % prime == 0 {
+            rest /= prime;
+            exponent += 1;
+        }
+        if exponent > 0 {
+            powers.push((prime, exponent));
+        }
+        prime += 1;
+    }
+    if rest > 1 {
+        powers.push((rest, 1));
+    }
+    powers
+}
+
+/// `total` as an ordered sum of `parts` numbers, uniformly ("stars and bars": a choice of `parts - 1` of
+/// `total + parts - 1` places for the bars, drawn by selection sampling).
+fn composition(total: u32, parts: usize, rng: &mut Rng) -> Vec<u32> {
+    let places = total as usize + parts - 1;
+    let mut bars = parts - 1;
+    let mut shares = Vec::with_capacity(parts);
+    let mut stars = 0;
+    for place in 0..places {
+        if rng.below(places - place) < bars {
+            bars -= 1;
+            shares.push(stars);
+            stars = 0;
+        } else {
+            stars += 1;
+        }
+    }
+    shares.push(stars);
+    shares
+}
+
+impl Schedule {
+    /// Draws factors whose product is a loop's extent. See [`SamplePerfectTile`].
+    ///
+    /// # Errors
+    /// When the loop is gone, or there are no parts.
+    pub fn sample_perfect_tile(
+        &mut self,
+        target: LoopRv,
+        parts: usize,
+        max_innermost: i64,
+    ) -> Result<Vec<IntRv>, ScheduleError> {
+        let parts = parts as i64;
+        Ok(self.push_many(SamplePerfectTile { target, parts, max_innermost })?.map(IntRv).collect())
+    }
+}

@@ -1,0 +1,67 @@
+//! `vectorize`
+
+use crate::analysis::block::writes;
+use crate::analysis::scope::{blocks, is_private_to};
+use crate::ids::LoopId;
+use crate::program::Program;
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::edit::require_loop;
+use crate::schedule::prim::parallel::{check_independent, set_kind};
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{LoopRv, Schedule, ScheduleError};
+use crate::stmt::LoopKind;
+
+/// Executes the iterations of a loop at once, one lane each. They must be independent, and their number
+/// constant and at most [`Vectorize::MAX_LANES`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Vectorize {
+    /// The loop.
+    pub target: LoopRv,
+}
+
+impl Vectorize {
+    /// The largest extent of a vectorized loop. Wider than any register: backends take vectors apart.
+    pub const MAX_LANES: i64 = 256;
+}
+
+impl Primitive for Vectorize {
+    const NAME: &'static str = "vectorize";
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Loop(&mut self.target))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let id = context.values.target_loop(self.target)?;
+        let extent = require_loop(context.program, id)?.extent.as_constant();
+        match extent {
+            None => return Err(ScheduleError::SymbolicExtent(id)),
+            Some(extent) if extent > Self::MAX_LANES => return Err(ScheduleError::BadFactors(id)),
+            Some(_) => {}
+        }
+        check_independent(context.program, id)?;
+        check_no_private_buffers(context.program, id)?;
+        set_kind(context.program, id, LoopKind::Vectorized);
+        Ok(Outputs::new())
+    }
+}
+
+/// A buffer that lives inside the loop would have to exist once per lane.
+fn check_no_private_buffers(program: &Program, id: LoopId) -> Result<(), ScheduleError> {
+    for block in blocks(&require_loop(program, id)?.body) {
+        if let Some(buffer) = writes(block).into_iter().find(|buffer| is_private_to(program, id, *buffer)) {
+            return Err(ScheduleError::SharedWrite { target: id, block: block.id, buffer });
+        }
+    }
+    Ok(())
+}
+
+impl Schedule {
+    /// Executes the iterations of a loop at once. See [`Vectorize`].
+    ///
+    /// # Errors
+    /// When the iterations are not independent, or the loop is not serial, short and of constant extent.
+    pub fn vectorize(&mut self, target: LoopRv) -> Result<(), ScheduleError> {
+        self.push(Vectorize { target }, None).map(drop)
+    }
+}

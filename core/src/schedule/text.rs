@@ -1,0 +1,373 @@
+//! The text form of traces.
+//!
+//! ```text
+//! trace v1
+//! %0 = get_block "c"
+//! %1, %2, %3 = get_loops %0
+//! %4, %5 = sample_perfect_tile %1, 2, 16 !decision [32, 4]
+//! %6, %7 = split %1, [%4, %5]
+//! parallel %6
+//! ```
+//! The text is the only persistent form, so it starts with its version. Parsing checks the grammar and
+//! the numbering of variables; whether the steps make sense is decided by replaying them.
+
+use std::fmt::{self, Write};
+use std::str::FromStr;
+
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::prim::Instruction;
+use crate::schedule::rv::{BlockRv, IntArgument, IntRv, LoopRv, PlaceRv};
+use crate::schedule::trace::{Decision, Step, Trace};
+use crate::stmt::Annotation;
+
+/// The first line of every trace.
+const HEADER: &str = "trace v1";
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{HEADER}")?;
+        self.steps().iter().try_for_each(|step| writeln!(f, "{step}"))
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for output in self.output_range() {
+            let separator = if output == self.first_output { "" } else { ", " };
+            write!(f, "{separator}%{output}")?;
+        }
+        if self.outputs > 0 {
+            f.write_str(" = ")?;
+        }
+        f.write_str(self.instruction.name())?;
+        let mut printer = Printer { text: String::new() };
+        self.instruction.clone().arguments(&mut printer)?;
+        f.write_str(&printer.text)?;
+        match &self.decision {
+            Some(decision) => write!(f, " !decision {decision}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Decision::Tile(factors) => write!(f, "{factors:?}"),
+            Decision::Choice(number) => write!(f, "#{number}"),
+            Decision::Location(location) => write!(f, "@{location}"),
+        }
+    }
+}
+
+struct Printer {
+    text: String,
+}
+
+fn list<T>(items: &[T], mut print: impl FnMut(&T) -> String) -> String {
+    format!("[{}]", items.iter().map(&mut print).collect::<Vec<_>>().join(", "))
+}
+
+fn print_int(argument: &IntArgument) -> String {
+    match argument {
+        IntArgument::Number(number) => number.to_string(),
+        IntArgument::Variable(IntRv(variable)) => format!("%{variable}"),
+    }
+}
+
+impl ArgumentVisitor for Printer {
+    type Error = fmt::Error;
+
+    fn visit(&mut self, argument: Argument<'_>) -> fmt::Result {
+        self.text.push_str(if self.text.is_empty() { " " } else { ", " });
+        match argument {
+            Argument::Block(BlockRv(variable)) | Argument::Loop(LoopRv(variable)) => {
+                write!(self.text, "%{variable}")
+            }
+            Argument::Place(PlaceRv::Block(BlockRv(variable))) => write!(self.text, "block %{variable}"),
+            Argument::Place(PlaceRv::Loop(LoopRv(variable))) => write!(self.text, "loop %{variable}"),
+            Argument::Loops(loops) => self.text.write_str(&list(loops, |item| format!("%{}", item.0))),
+            Argument::Blocks(blocks) => self.text.write_str(&list(blocks, |item| format!("%{}", item.0))),
+            Argument::Int(argument) => self.text.write_str(&print_int(argument)),
+            Argument::Factors(factors) => {
+                let print = |factor: &Option<IntArgument>| factor.as_ref().map_or("none".into(), print_int);
+                self.text.write_str(&list(factors, print))
+            }
+            Argument::Number(number) => write!(self.text, "{number}"),
+            Argument::Numbers(numbers) => write!(self.text, "{numbers:?}"),
+            Argument::Weights(weights) => self.text.write_str(&list(weights, f64::to_string)),
+            Argument::Text(text) => self.text.write_str(&quote(text)),
+            Argument::Annotation(Annotation::Int(number)) => write!(self.text, "{number}"),
+            Argument::Annotation(Annotation::Text(text)) => self.text.write_str(&quote(text)),
+        }
+    }
+}
+
+fn quote(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\n' => quoted.push_str("\\n"),
+            _ => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A text that is no trace.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column} of the trace: {message}")]
+pub struct TraceParseError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1.
+    pub column: usize,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+impl FromStr for Trace {
+    type Err = TraceParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut lines = text.lines().enumerate();
+        match lines.next() {
+            Some((_, HEADER)) => {}
+            Some((_, other)) => {
+                let message = format!("expected `{HEADER}`, found `{}`", shorten(other));
+                return Err(TraceParseError { line: 1, column: 1, message });
+            }
+            None => {
+                let message = format!("expected `{HEADER}`, found nothing");
+                return Err(TraceParseError { line: 1, column: 1, message });
+            }
+        }
+        let mut steps = Vec::new();
+        let mut variables = 0;
+        for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
+            let step = parse_step(line, variables).map_err(|(column, message)| TraceParseError {
+                line: number + 1,
+                column: column + 1,
+                message,
+            })?;
+            variables = step.output_range().end;
+            steps.push(step);
+        }
+        Ok(Trace::from_steps(steps))
+    }
+}
+
+type Failure = (usize, String);
+
+fn parse_step(line: &str, next: u32) -> Result<Step, Failure> {
+    let mut parser = Parser { line, position: 0, variables: next, arguments: 0 };
+    let mut outputs = 0;
+    if parser.peek() == Some('%') {
+        loop {
+            let variable = parser.variable_name()?;
+            if variable != next + outputs {
+                return Err(parser.failure(&format!("variable %{}", next + outputs)));
+            }
+            outputs += 1;
+            if !parser.accept(",") {
+                break;
+            }
+        }
+        parser.expect("=")?;
+    }
+    let start = parser.position;
+    let name = parser.word()?;
+    let Some(mut instruction) = Instruction::named(name) else {
+        return Err((start, format!("unknown primitive `{}`", shorten(name))));
+    };
+    instruction.arguments(&mut parser)?;
+    let decision = if parser.accept("!decision") { Some(parser.decision()?) } else { None };
+    if parser.peek().is_some() {
+        return Err(parser.failure("the end of the line"));
+    }
+    Ok(Step { instruction, first_output: next, outputs, decision })
+}
+
+struct Parser<'a> {
+    line: &'a str,
+    position: usize,
+    /// Variables below this number may be used.
+    variables: u32,
+    arguments: u32,
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+impl<'a> Parser<'a> {
+    fn rest(&self) -> &'a str {
+        &self.line[self.position..]
+    }
+
+    fn skip_space(&mut self) {
+        self.position += self.rest().len() - self.rest().trim_start().len();
+    }
+
+    fn peek(&mut self) -> Option<char> {
+        self.skip_space();
+        self.rest().chars().next()
+    }
+
+    fn failure(&self, expected: &str) -> Failure {
+        let found = shorten(self.rest().trim());
+        let found = if found.is_empty() { "the end of the line".to_owned() } else { format!("`{found}`") };
+        (self.position, format!("expected {expected}, found {found}"))
+    }
+
+    fn accept(&mut self, token: &str) -> bool {
+        self.skip_space();
+        let found = self.rest().starts_with(token);
+        if found {
+            self.position += token.len();
+        }
+        found
+    }
+
+    fn expect(&mut self, token: &str) -> Result<(), Failure> {
+        if self.accept(token) { Ok(()) } else { Err(self.failure(&format!("`{token}`"))) }
+    }
+
+    fn take_while(&mut self, accept: impl Fn(char) -> bool) -> &'a str {
+        self.skip_space();
+        let rest = self.rest();
+        let end = rest.find(|character| !accept(character)).unwrap_or(rest.len());
+        self.position += end;
+        &rest[..end]
+    }
+
+    fn word(&mut self) -> Result<&'a str, Failure> {
+        let word = self.take_while(|character| character.is_ascii_alphanumeric() || character == '_');
+        if word.is_empty() { Err(self.failure("a primitive")) } else { Ok(word) }
+    }
+
+    fn number<T: FromStr>(&mut self, expected: &str) -> Result<T, Failure> {
+        self.skip_space();
+        let failure = self.failure(expected);
+        self.take_while(|character| character.is_ascii_alphanumeric() || matches!(character, '-' | '+' | '.'))
+            .parse()
+            .map_err(|_| failure)
+    }
+
+    fn variable_name(&mut self) -> Result<u32, Failure> {
+        self.expect("%")?;
+        self.number("a variable's number")
+    }
+
+    fn variable(&mut self) -> Result<u32, Failure> {
+        self.skip_space();
+        let failure = self.failure("a variable made by an earlier step");
+        let variable = self.variable_name()?;
+        if variable < self.variables { Ok(variable) } else { Err(failure) }
+    }
+
+    fn int(&mut self) -> Result<IntArgument, Failure> {
+        if self.peek() == Some('%') {
+            return Ok(IntArgument::Variable(IntRv(self.variable()?)));
+        }
+        self.number("an integer or a variable").map(IntArgument::Number)
+    }
+
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T, Failure>) -> Result<Vec<T>, Failure> {
+        self.expect("[")?;
+        let mut items = Vec::new();
+        if self.accept("]") {
+            return Ok(items);
+        }
+        loop {
+            items.push(item(self)?);
+            if self.accept("]") {
+                return Ok(items);
+            }
+            self.expect(",")?;
+        }
+    }
+
+    fn quoted(&mut self) -> Result<String, Failure> {
+        self.expect("\"")?;
+        let mut text = String::new();
+        let mut characters = self.rest().char_indices();
+        while let Some((offset, character)) = characters.next() {
+            match character {
+                '"' => {
+                    self.position += offset + 1;
+                    return Ok(text);
+                }
+                '\\' => match characters.next() {
+                    Some((_, 'n')) => text.push('\n'),
+                    Some((_, escaped)) => text.push(escaped),
+                    None => break,
+                },
+                _ => text.push(character),
+            }
+        }
+        Err(self.failure("a closing `\"`"))
+    }
+
+    fn decision(&mut self) -> Result<Decision, Failure> {
+        match self.peek() {
+            Some('[') => self.list(|parser| parser.number("an integer")).map(Decision::Tile),
+            Some('#') => {
+                self.expect("#")?;
+                self.number("the number of a candidate").map(Decision::Choice)
+            }
+            Some('@') => {
+                self.expect("@")?;
+                self.number("a location").map(Decision::Location)
+            }
+            _ => Err(self.failure("a decision: `[1, 2]`, `#1` or `@1`")),
+        }
+    }
+
+    fn place(&mut self) -> Result<PlaceRv, Failure> {
+        if self.accept("block") {
+            return self.variable().map(|variable| PlaceRv::Block(BlockRv(variable)));
+        }
+        self.expect("loop")?;
+        self.variable().map(|variable| PlaceRv::Loop(LoopRv(variable)))
+    }
+}
+
+impl ArgumentVisitor for Parser<'_> {
+    type Error = Failure;
+
+    fn visit(&mut self, argument: Argument<'_>) -> Result<(), Failure> {
+        if self.arguments > 0 {
+            self.expect(",")?;
+        }
+        self.arguments += 1;
+        match argument {
+            Argument::Block(BlockRv(slot)) | Argument::Loop(LoopRv(slot)) => *slot = self.variable()?,
+            Argument::Place(slot) => *slot = self.place()?,
+            Argument::Loops(slot) => *slot = self.list(|parser| parser.variable().map(LoopRv))?,
+            Argument::Blocks(slot) => *slot = self.list(|parser| parser.variable().map(BlockRv))?,
+            Argument::Int(slot) => *slot = self.int()?,
+            Argument::Factors(slot) => {
+                *slot = self.list(
+                    |parser| {
+                        if parser.accept("none") { Ok(None) } else { parser.int().map(Some) }
+                    },
+                )?;
+            }
+            Argument::Number(slot) => *slot = self.number("an integer")?,
+            Argument::Numbers(slot) => *slot = self.list(|parser| parser.number("an integer"))?,
+            Argument::Weights(slot) => *slot = self.list(|parser| parser.number("a number"))?,
+            Argument::Text(slot) => *slot = self.quoted()?.into(),
+            Argument::Annotation(slot) => {
+                *slot = if self.peek() == Some('"') {
+                    Annotation::Text(self.quoted()?.into())
+                } else {
+                    Annotation::Int(self.number("an integer or a quoted word")?)
+                };
+            }
+        }
+        Ok(())
+    }
+}

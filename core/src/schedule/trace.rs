@@ -1,0 +1,175 @@
+//! Traces: what was done to a program, with the decisions that were taken.
+
+use crate::program::Program;
+use crate::schedule::argument::Rename;
+use crate::schedule::prim::Instruction;
+use crate::schedule::{Schedule, ScheduleError};
+
+/// The outcome of a sampling primitive.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// The factors of a tile, outermost first.
+    Tile(Vec<i64>),
+    /// The number of a candidate.
+    Choice(usize),
+    /// A compute location: -1 to stay, -2 to inline, else the number of a loop of the consumer, outermost first.
+    Location(i64),
+}
+
+/// One primitive that was applied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The primitive.
+    pub instruction: Instruction,
+    /// The number of the first variable it makes.
+    pub first_output: u32,
+    /// How many variables it makes.
+    pub outputs: u32,
+    /// The decision taken, for a sampling primitive.
+    pub decision: Option<Decision>,
+}
+
+impl Step {
+    /// The numbers of the variables it makes.
+    pub fn output_range(&self) -> std::ops::Range<u32> {
+        self.first_output..self.first_output + self.outputs
+    }
+}
+
+/// The steps that made a schedule, in order. Prints as text that parses back ([`std::str::FromStr`]).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    steps: Vec<Step>,
+}
+
+/// A step of a trace that could not be repeated.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("step {} (`{name}`): {}", .step + 1, .description)]
+pub struct ReplayError {
+    /// The number of the step, from 0.
+    pub step: usize,
+    /// The primitive.
+    pub name: &'static str,
+    /// Why it refused.
+    pub error: ScheduleError,
+    /// The refusal as a sentence with the program's names.
+    pub description: String,
+}
+
+impl Trace {
+    /// The steps, in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    pub(crate) fn record(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    /// A trace of given steps, whose variables are numbered in order.
+    pub(crate) fn from_steps(steps: Vec<Step>) -> Self {
+        Trace { steps }
+    }
+
+    /// Repeats every step on a program, with the decisions of the trace; `seed` serves steps without a
+    /// decision. A tile that does not fit another extent is repaired to one that does.
+    ///
+    /// # Errors
+    /// The first step that refuses.
+    pub fn replay(&self, program: &Program, seed: u64) -> Result<Schedule, ReplayError> {
+        self.replay_with(program, seed, |_, step| step.decision.clone())
+    }
+
+    /// As [`Trace::replay`], with decisions provided for each step: `None` samples afresh.
+    ///
+    /// # Errors
+    /// The first step that refuses.
+    pub fn replay_with(
+        &self,
+        program: &Program,
+        seed: u64,
+        mut decide: impl FnMut(usize, &Step) -> Option<Decision>,
+    ) -> Result<Schedule, ReplayError> {
+        let mut schedule = Schedule::new(program.clone(), seed);
+        for (number, step) in self.steps.iter().enumerate() {
+            schedule.repeat(step, decide(number, step)).map_err(|error| ReplayError {
+                step: number,
+                name: step.instruction.name(),
+                error,
+                description: error.describe(schedule.program()),
+            })?;
+        }
+        Ok(schedule)
+    }
+
+    /// The numbers of the steps that took a decision.
+    pub fn decisions(&self) -> impl Iterator<Item = (usize, &Decision)> {
+        self.steps.iter().enumerate().filter_map(|(number, step)| Some((number, step.decision.as_ref()?)))
+    }
+
+    /// The trace with another decision at one step.
+    ///
+    /// # Panics
+    /// When there is no such step.
+    pub fn with_decision(&self, step: usize, decision: Decision) -> Trace {
+        let mut trace = self.clone();
+        trace.steps[step].decision = Some(decision);
+        trace
+    }
+
+    /// The part before [`EnterPostproc`](crate::schedule::prim::EnterPostproc): what the search decides on.
+    pub fn without_postprocessing(&self) -> Trace {
+        let search =
+            self.steps.iter().take_while(|step| !matches!(step.instruction, Instruction::EnterPostproc(_)));
+        Trace { steps: search.cloned().collect() }
+    }
+
+    /// The trace without pure steps whose results nothing uses, with variables numbered anew.
+    pub fn simplified(&self) -> Trace {
+        let mut used = vec![false; self.steps.last().map_or(0, |step| step.output_range().end as usize)];
+        let mut keep = vec![true; self.steps.len()];
+        for (number, step) in self.steps.iter().enumerate().rev() {
+            let needed = step.output_range().any(|output| used[output as usize]);
+            keep[number] = needed || !step.instruction.is_pure();
+            if keep[number] {
+                let mut mark = Rename(|variable: u32| {
+                    used[variable as usize] = true;
+                    variable
+                });
+                let Ok(()) = step.instruction.clone().arguments(&mut mark);
+            }
+        }
+        renumber(self.steps.iter().zip(keep).filter_map(|(step, keep)| keep.then_some(step)), used.len())
+    }
+}
+
+fn renumber<'a>(steps: impl Iterator<Item = &'a Step>, variables: usize) -> Trace {
+    let mut names = vec![0u32; variables];
+    let mut next = 0;
+    let mut renumbered = Vec::new();
+    for step in steps {
+        let mut step = step.clone();
+        let Ok(()) = step.instruction.arguments(&mut Rename(|variable: u32| names[variable as usize]));
+        for output in step.output_range() {
+            names[output as usize] = next;
+            next += 1;
+        }
+        step.first_output = next - step.outputs;
+        renumbered.push(step);
+    }
+    Trace::from_steps(renumbered)
+}
+
+impl Schedule {
+    /// Repeats a recorded step, which must make as many variables as it did.
+    fn repeat(&mut self, step: &Step, decision: Option<Decision>) -> Result<(), ScheduleError> {
+        if self.values.len() != step.first_output {
+            return Err(ScheduleError::ResultCount { expected: step.first_output, found: self.values.len() });
+        }
+        let outputs = self.push(step.instruction.clone(), decision)?;
+        if outputs.len() as u32 != step.outputs {
+            return Err(ScheduleError::ResultCount { expected: step.outputs, found: outputs.len() as u32 });
+        }
+        Ok(())
+    }
+}
