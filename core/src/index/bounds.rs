@@ -224,10 +224,7 @@ impl Elimination<'_> {
     fn bound_alternatives(&self, index: &Index, at: usize, side: Side) -> Option<Index> {
         let term = &index.terms[at];
         let (a, b) = operands_to_choose(term, side)?;
-        let rest = Index::from_terms(
-            index.terms.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, term)| term.clone()),
-            index.constant,
-        );
+        let rest = index.without_term(at);
         let choose = |operand: &Expr| {
             bound(&rest.add_scaled(&Index::value(operand.clone()), term.coefficient), side, self.over)
         };
@@ -399,10 +396,7 @@ fn split_on_choice(index: &Index, ranges: &Ranges, depth: u32) -> Option<bool> {
         }
     })?;
     let coefficient = index.terms[at].coefficient;
-    let rest = Index::from_terms(
-        index.terms.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, term)| term.clone()),
-        index.constant,
-    );
+    let rest = index.without_term(at);
     let holds = |operand: &Expr| {
         let case = rest.add_scaled(&Index::value(operand.clone()), coefficient);
         is_nonnegative_in_dims(&case, ranges, depth - 1)
@@ -423,10 +417,7 @@ fn relax_quotients(index: &Index) -> Option<Index> {
     if largest.max(digit.divisor as u64).max(index.constant.unsigned_abs()) > 1 << 30 {
         return None;
     }
-    let rest = Index::from_terms(
-        index.terms.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, term)| term.clone()),
-        index.constant,
-    );
+    let rest = index.without_term(at);
     let base = digit.base.to_index();
     let base = if *coefficient > 0 { base.offset(1 - digit.divisor) } else { base };
     Some(rest.scale(factor).add_scaled(&base, weight))

@@ -2,8 +2,17 @@
 //!
 //! An [`Index`] is a sum of `coefficient · digit` plus a constant, where a [`Digit`] is
 //! `(base / divisor) % modulus` of a variable, of a lane, of another sum, or of an opaque value.
-//! Every analysis (regions, contiguity, bounds, injectivity) reads this form directly, and two
-//! indices that are equal after canonicalisation compare equal.
+//! Every analysis (regions, contiguity, bounds, injectivity) reads this form directly.
+//!
+//! The canonical form, which every constructor keeps and which a test rebuilds from its parts:
+//! - Terms are sorted by digit; no digit occurs twice; no coefficient is zero ([`sum`]).
+//! - Several digits of one base whose divisors divide one another are the digits of one mixed-radix
+//!   number: `x + x / 4` is `x % 4 + 5·(x / 4)`, `x - x % 4` is `4·(x / 4)`, `x % 4 + 4·(x / 4)` is `x`.
+//! - Division distributes over the multiples of the divisor, common factors are cancelled, and the
+//!   constant under a division or remainder is reduced ([`divide`]). The other coefficients are *not*
+//!   reduced by a modulus: `(5·x + y) % 4` keeps the form that shows the fused `5·x + y`.
+//!
+//! Equal forms are equal functions. Equal functions mostly, not always, have equal forms.
 //!
 //! Division and remainder round towards minus infinity, with positive divisors.
 //!
@@ -11,10 +20,12 @@
 //! and [`bounds`]; what needs a bijection is in [`iter_map`].
 
 pub mod bounds;
+mod divide;
 pub mod interval;
 pub mod iter_map;
 mod product;
 pub mod simplify;
+mod sum;
 
 pub use bounds::Ranges;
 pub use interval::Interval;
@@ -152,6 +163,19 @@ impl Index {
         }
     }
 
+    /// The index as a value of type `i64`: a constant or the opaque value itself where it is nothing
+    /// else, so that [`Index::value`] and this undo one another.
+    pub fn to_value(&self) -> Expr {
+        match (&self.terms[..], self.constant) {
+            ([], constant) => Expr::int(DType::I64, constant),
+            ([Term { digit, coefficient: 1 }], 0) if digit.is_whole() => match &digit.base {
+                Base::Value(value) => value.clone(),
+                _ => Expr::index(self.clone()),
+            },
+            _ => Expr::index(self.clone()),
+        }
+    }
+
     /// The terms, sorted by digit.
     pub fn terms(&self) -> &[Term] {
         &self.terms
@@ -181,42 +205,6 @@ impl Index {
     /// Whether this is the constant `value`.
     pub fn is(&self, value: i64) -> bool {
         self.as_constant() == Some(value)
-    }
-
-    /// Builds the canonical form of a sum.
-    pub fn from_terms(terms: impl IntoIterator<Item = Term>, constant: i64) -> Self {
-        let mut terms: SmallVec<[Term; 2]> = terms.into_iter().collect();
-        terms.sort_by(|a, b| a.digit.cmp(&b.digit));
-        let mut merged: SmallVec<[Term; 2]> = SmallVec::new();
-        for term in terms {
-            match merged.last_mut() {
-                Some(last) if last.digit == term.digit => {
-                    last.coefficient = last.coefficient.wrapping_add(term.coefficient);
-                }
-                _ => merged.push(term),
-            }
-        }
-        merged.retain(|term| term.coefficient != 0);
-        match find_adjacent_digits(&merged) {
-            Some((low, high)) => join_adjacent_digits(merged, constant, low, high),
-            None => Index { terms: merged, constant },
-        }
-    }
-
-    /// The sum with `factor` times `other`.
-    pub fn add_scaled(&self, other: &Index, factor: i64) -> Index {
-        if factor == 0 || (other.terms.is_empty() && other.constant == 0) {
-            return self.clone();
-        }
-        let constant = self.constant.wrapping_add(other.constant.wrapping_mul(factor));
-        if other.terms.is_empty() {
-            return Index { terms: self.terms.clone(), constant };
-        }
-        let scaled = other.terms.iter().map(|term| Term {
-            digit: term.digit.clone(),
-            coefficient: term.coefficient.wrapping_mul(factor),
-        });
-        Index::from_terms(self.terms.iter().cloned().chain(scaled), constant)
     }
 
     /// The product with a constant.
@@ -249,60 +237,6 @@ impl Index {
         product
     }
 
-    /// The quotient by a positive constant, rounded down.
-    ///
-    /// # Panics
-    /// When `divisor < 1`.
-    pub fn floor_div(&self, divisor: i64) -> Index {
-        assert!(divisor >= 1, "division of an index by {divisor}");
-        if divisor == 1 {
-            return self.clone();
-        }
-        let (multiple, rest) = self.split_multiples(divisor);
-        let quotient = multiple.divide_exactly(divisor);
-        &quotient + &divide_rest(&rest, divisor)
-    }
-
-    /// The remainder by a positive constant, between 0 and `modulus - 1`.
-    ///
-    /// # Panics
-    /// When `modulus < 1`.
-    pub fn modulo(&self, modulus: i64) -> Index {
-        assert!(modulus >= 1, "remainder of an index by {modulus}");
-        let terms = self.terms.iter().map(|term| Term {
-            digit: term.digit.clone(),
-            coefficient: centered_remainder(term.coefficient, modulus),
-        });
-        let reduced = Index::from_terms(terms, self.constant.rem_euclid(modulus));
-        if reduced.terms.is_empty() {
-            return Index::constant(reduced.constant.rem_euclid(modulus));
-        }
-        let common = reduced.common_factor(modulus);
-        if common > 1 {
-            let low = reduced.constant.rem_euclid(common);
-            let scaled = reduced.offset(-low).divide_exactly(common);
-            return scaled.modulo(modulus / common).scale(common).offset(low);
-        }
-        if let ([Term { digit, coefficient: 1 }], 0) = (&reduced.terms[..], reduced.constant) {
-            return reduce_digit(digit, modulus);
-        }
-        Index::digit(Digit { base: Base::Sum(Arc::new(reduced)), divisor: 1, modulus })
-    }
-
-    /// `(self / divisor) % modulus`, where [`NO_MODULUS`] leaves the quotient as it is.
-    pub(crate) fn take_digit(&self, divisor: i64, modulus: i64) -> Index {
-        let quotient = self.floor_div(divisor);
-        if modulus == NO_MODULUS { quotient } else { quotient.modulo(modulus) }
-    }
-
-    /// The quotient by a positive constant, rounded up.
-    ///
-    /// # Panics
-    /// When `divisor < 1`.
-    pub fn ceil_div(&self, divisor: i64) -> Index {
-        self.offset(divisor - 1).floor_div(divisor)
-    }
-
     /// The quotient of two values that are not negative. Opaque unless the divisor is a positive constant.
     pub fn divide(&self, divisor: &Index) -> Index {
         match divisor.as_constant() {
@@ -320,7 +254,7 @@ impl Index {
     }
 
     fn opaque(&self, op: BinaryOp, other: &Index) -> Index {
-        let value = Expr::binary(op, Expr::index(self.clone()), Expr::index(other.clone()));
+        let value = Expr::binary(op, self.to_value(), other.to_value());
         Index::digit(Digit::whole(Base::Value(value)))
     }
 
@@ -341,28 +275,10 @@ impl Index {
             Some(_) => other.clone(),
             None => {
                 let (a, b) = if self <= other { (self, other) } else { (other, self) };
-                let value = Expr::binary(op, Expr::index(a.clone()), Expr::index(b.clone()));
+                let value = Expr::binary(op, a.to_value(), b.to_value());
                 Index::digit(Digit::whole(Base::Value(value)))
             }
         }
-    }
-
-    /// The terms whose coefficient is a multiple of `factor` (with the matching part of the
-    /// constant), and the rest, whose constant lies in `0..factor`.
-    pub(crate) fn split_multiples(&self, factor: i64) -> (Index, Index) {
-        let (multiples, rest): (SmallVec<[Term; 2]>, SmallVec<[Term; 2]>) =
-            self.terms.iter().cloned().partition(|term| term.coefficient % factor == 0);
-        let low = self.constant.rem_euclid(factor);
-        (Index { terms: multiples, constant: self.constant - low }, Index { terms: rest, constant: low })
-    }
-
-    /// Divides every coefficient and the constant, all of which are multiples.
-    pub(crate) fn divide_exactly(&self, divisor: i64) -> Index {
-        let terms = self.terms.iter().map(|term| {
-            debug_assert_eq!(term.coefficient % divisor, 0);
-            Term { digit: term.digit.clone(), coefficient: term.coefficient / divisor }
-        });
-        Index { terms: terms.collect(), constant: self.constant / divisor }
     }
 
     /// The greatest common divisor of `with` and every coefficient (not of the constant).
@@ -373,12 +289,7 @@ impl Index {
     /// Calls `visit` with every variable, also those inside sums and values.
     pub fn for_each_var(&self, visit: &mut impl FnMut(VarId)) {
         for term in &self.terms {
-            match &term.digit.base {
-                Base::Var(var) => visit(*var),
-                Base::Lane(_) => {}
-                Base::Sum(sum) => sum.for_each_var(visit),
-                Base::Value(value) => crate::visit::for_each_var(value, &mut |var| visit(var)),
-            }
+            term.digit.base.for_each_var(visit);
         }
     }
 
@@ -396,8 +307,12 @@ impl Index {
         for term in &self.terms {
             if term.digit.base == Base::Var(var) && term.digit.is_whole() {
                 coefficient = term.coefficient;
-            } else if Index::digit(term.digit.clone()).mentions(var) {
-                return None;
+            } else {
+                let mut mentioned = false;
+                term.digit.base.for_each_var(&mut |other| mentioned |= other == var);
+                if mentioned {
+                    return None;
+                }
             }
         }
         Some(coefficient)
@@ -448,6 +363,16 @@ impl Base {
         }
     }
 
+    /// Calls `visit` with every variable, also those inside sums and values.
+    pub fn for_each_var(&self, visit: &mut impl FnMut(VarId)) {
+        match self {
+            Base::Var(var) => visit(*var),
+            Base::Lane(_) => {}
+            Base::Sum(sum) => sum.for_each_var(visit),
+            Base::Value(value) => crate::visit::for_each_var(value, &mut |var| visit(var)),
+        }
+    }
+
     fn lanes(&self) -> u32 {
         match self {
             Base::Var(_) => 1,
@@ -479,99 +404,4 @@ pub(crate) fn greatest_common_divisor(a: i64, b: i64) -> i64 {
         (a, b) = (b, a % b);
     }
     a as i64
-}
-
-/// The remainder closest to the coefficient's own sign: small negative coefficients stay negative,
-/// so that `(x - y) % m` keeps its readable form.
-fn centered_remainder(coefficient: i64, modulus: i64) -> i64 {
-    coefficient % modulus
-}
-
-/// `rest / divisor` where no coefficient of `rest` is a multiple of `divisor` and its constant lies in `0..divisor`.
-fn divide_rest(rest: &Index, divisor: i64) -> Index {
-    if rest.terms.is_empty() {
-        return Index::constant(rest.constant.div_euclid(divisor));
-    }
-    let common = rest.common_factor(divisor);
-    if common > 1 {
-        let scaled = rest.offset(-rest.constant.rem_euclid(common)).divide_exactly(common);
-        return scaled.floor_div(divisor / common);
-    }
-    if let ([Term { digit, coefficient: 1 }], 0) = (&rest.terms[..], rest.constant) {
-        return divide_digit(digit, divisor);
-    }
-    Index::digit(Digit { base: Base::Sum(Arc::new(rest.clone())), divisor, modulus: NO_MODULUS })
-}
-
-/// `digit / divisor`
-fn divide_digit(digit: &Digit, divisor: i64) -> Index {
-    if digit.modulus == NO_MODULUS {
-        return match digit.divisor.checked_mul(divisor) {
-            Some(divisor) => Index::digit(Digit { base: digit.base.clone(), divisor, modulus: NO_MODULUS }),
-            None => wrap_digit(digit, divisor, NO_MODULUS),
-        };
-    }
-    if digit.modulus <= divisor {
-        return Index::constant(0);
-    }
-    if digit.modulus % divisor == 0 {
-        let (modulus, divisor) = (digit.modulus / divisor, digit.divisor * divisor);
-        return Index::digit(Digit { base: digit.base.clone(), divisor, modulus });
-    }
-    wrap_digit(digit, divisor, NO_MODULUS)
-}
-
-/// `digit % modulus`
-fn reduce_digit(digit: &Digit, modulus: i64) -> Index {
-    if modulus == 1 {
-        return Index::constant(0);
-    }
-    if digit.modulus == NO_MODULUS || digit.modulus % modulus == 0 {
-        return Index::digit(Digit { base: digit.base.clone(), divisor: digit.divisor, modulus });
-    }
-    if digit.modulus <= modulus {
-        return Index::digit(digit.clone());
-    }
-    wrap_digit(digit, 1, modulus)
-}
-
-fn wrap_digit(digit: &Digit, divisor: i64, modulus: i64) -> Index {
-    let base = Base::Sum(Arc::new(Index::digit(digit.clone())));
-    Index::digit(Digit { base, divisor, modulus })
-}
-
-/// Two terms `c·(b / d % m)` and `c·m·(b / (d·m) [% n])` of one base, which together are `c·(b / d [% m·n])`.
-fn find_adjacent_digits(terms: &[Term]) -> Option<(usize, usize)> {
-    for (low, a) in terms.iter().enumerate() {
-        if a.digit.modulus == NO_MODULUS {
-            continue;
-        }
-        let high = terms.iter().position(|b| {
-            b.digit.base == a.digit.base
-                && a.digit.divisor.checked_mul(a.digit.modulus) == Some(b.digit.divisor)
-                && a.coefficient.checked_mul(a.digit.modulus) == Some(b.coefficient)
-        });
-        if let Some(high) = high {
-            return Some((low, high));
-        }
-    }
-    None
-}
-
-fn join_adjacent_digits(mut terms: SmallVec<[Term; 2]>, constant: i64, low: usize, high: usize) -> Index {
-    let upper = terms[high].digit.modulus;
-    let mut joined = terms[low].clone();
-    joined.digit.modulus = if upper == NO_MODULUS { NO_MODULUS } else { joined.digit.modulus * upper };
-    terms.remove(low.max(high));
-    terms.remove(low.min(high));
-    match &joined.digit {
-        // A sum that is no longer divided or reduced belongs into the outer sum.
-        Digit { base: Base::Sum(sum), divisor: 1, modulus: NO_MODULUS } => {
-            Index::from_terms(terms, constant).add_scaled(sum, joined.coefficient)
-        }
-        _ => {
-            terms.push(joined);
-            Index::from_terms(terms, constant)
-        }
-    }
 }

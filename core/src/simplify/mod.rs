@@ -46,8 +46,8 @@ fn simplify_node(node: &Expr, ranges: &Ranges) -> Option<Expr> {
     match node.kind() {
         ExprKind::Constant(_) | ExprKind::Scalar(_) => None,
         ExprKind::Index(index) => match index.simplified(ranges) {
-            Some(simple) => Some(value_of(simple)),
-            None => opaque_value(index).cloned(),
+            Some(simple) => Some(simple.to_value()),
+            None => Some(index.to_value()),
         },
         ExprKind::Load(buffer, indices) => {
             let indices = rewrite_all(indices, &|index| index.simplified(ranges))?;
@@ -62,26 +62,6 @@ fn simplify_node(node: &Expr, ranges: &Ranges) -> Option<Expr> {
         ExprKind::Cast(a) => fold::cast(a.dtype(), node.dtype(), a.as_constant()?),
         ExprKind::Bitcast(a) => (a.dtype() == node.dtype()).then(|| a.clone()),
         ExprKind::Bounded(a, extent) => simplify_bounded(a, extent, ranges),
-    }
-}
-
-/// The value of an index, without the index around a single opaque value.
-fn value_of(index: Index) -> Expr {
-    match opaque_value(&index) {
-        Some(value) => value.clone(),
-        None => Expr::index(index),
-    }
-}
-
-fn opaque_value(index: &Index) -> Option<&Expr> {
-    match index.terms() {
-        [term] if index.constant_part() == 0 && term.coefficient == 1 && term.digit.is_whole() => {
-            match &term.digit.base {
-                Base::Value(value) => Some(value),
-                _ => None,
-            }
-        }
-        _ => None,
     }
 }
 
@@ -118,7 +98,7 @@ fn simplify_unary(op: UnaryOp, a: &Expr) -> Option<Expr> {
         // Negation only flips the sign bit, or wraps; either way twice is nothing.
         (UnaryOp::Neg, ExprKind::Unary(UnaryOp::Neg, inner))
         | (UnaryOp::Not, ExprKind::Unary(UnaryOp::Not, inner)) => Some(inner.clone()),
-        (UnaryOp::Neg, ExprKind::Index(index)) => Some(value_of(index.scale(-1))),
+        (UnaryOp::Neg, ExprKind::Index(index)) => Some(index.scale(-1).to_value()),
         (UnaryOp::Not, ExprKind::Binary(comparison, left, right)) => {
             let opposite = opposite(*comparison, left.dtype().is_float())?;
             Some(Expr::binary(opposite, left.clone(), right.clone()))
@@ -176,11 +156,12 @@ fn simplify_index_operation(op: BinaryOp, a: &Index, b: &Index, ranges: &Ranges)
     if op.is_comparison() {
         return compare_indices(op, a, b, ranges).map(Expr::bool);
     }
-    let simple = |index: Index| Some(value_of(index.simplified(ranges).unwrap_or(index)));
+    let simple = |index: Index| Some(index.simplified(ranges).unwrap_or(index).to_value());
     match op {
         BinaryOp::Add => simple(a + b),
         BinaryOp::Sub => simple(a - b),
-        BinaryOp::Mul => simple(a.multiply(b)),
+        // Both are simple already, and an opaque product of them would lead back here.
+        BinaryOp::Mul => Some(a.multiply(b).to_value()),
         BinaryOp::Min if a.is_provably_at_most(b, ranges) => simple(a.clone()),
         BinaryOp::Min if b.is_provably_at_most(a, ranges) => simple(b.clone()),
         BinaryOp::Max if a.is_provably_at_most(b, ranges) => simple(b.clone()),
