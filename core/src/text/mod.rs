@@ -60,6 +60,10 @@
 //! truncates and keeps its shape. The words `index(…)` and `value(…)` lead from one to the other.
 
 pub(crate) mod canonical;
+mod hash;
 mod names;
+mod parse;
 pub(crate) mod print;
 mod print_value;
+
+pub use parse::{ParseError, ParseProblem};
