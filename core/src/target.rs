@@ -51,6 +51,20 @@ impl TargetKind {
 }
 
 impl Target {
+    /// A plain processor of unknown make: four cores, 128-bit vectors, small caches.
+    pub fn generic_cpu() -> Self {
+        Target {
+            kind: TargetKind::Cpu,
+            cores: 4,
+            vector_bits: 128,
+            vector_registers: 16,
+            l1_bytes: 32 << 10,
+            l2_bytes: 512 << 10,
+            cache_line_bytes: 64,
+            features: BTreeSet::new(),
+        }
+    }
+
     /// How many elements of `bytes` bytes a vector register holds; at least 1.
     pub fn lanes(&self, bytes: usize) -> u32 {
         (self.vector_bits / 8 / bytes.max(1) as u32).max(1)

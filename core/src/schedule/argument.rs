@@ -1,8 +1,8 @@
 //! The one visitor through which everything generic about primitives is done: printing, parsing,
 //! renaming variables, and finding out what is used.
 
-use crate::schedule::rv::{BlockRv, IntArgument, IntRv, LoopRv, PlaceRv};
-use crate::stmt::{Annotation, Symbol};
+use crate::schedule::rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv};
+use crate::stmt::Symbol;
 
 /// One argument of a primitive, open for reading and writing.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub enum Argument<'a> {
     /// A word.
     Text(&'a mut Symbol),
     /// The value of an annotation.
-    Annotation(&'a mut Annotation),
+    Annotation(&'a mut AnnotationArgument),
 }
 
 /// What is done with each argument, in order.
@@ -69,13 +69,15 @@ impl<F: FnMut(u32) -> u32> ArgumentVisitor for Rename<F> {
             Argument::Blocks(blocks) => {
                 blocks.iter_mut().for_each(|BlockRv(number)| *number = (self.0)(*number))
             }
-            Argument::Int(argument) => self.int(argument),
+            Argument::Int(argument) | Argument::Annotation(AnnotationArgument::Int(argument)) => {
+                self.int(argument);
+            }
             Argument::Factors(factors) => factors.iter_mut().flatten().for_each(|factor| self.int(factor)),
             Argument::Number(_)
             | Argument::Numbers(_)
             | Argument::Weights(_)
             | Argument::Text(_)
-            | Argument::Annotation(_) => {}
+            | Argument::Annotation(AnnotationArgument::Text(_)) => {}
         }
         Ok(())
     }

@@ -16,11 +16,14 @@ mod trace;
 pub use error::ScheduleError;
 pub use prim::{Instruction, Primitive};
 pub use rng::Rng;
-pub use rv::{BlockRv, IntArgument, IntRv, LoopRv, PlaceRv, Value, Values};
+pub use rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv, Value, Values};
 pub use text::TraceParseError;
 pub use trace::{Decision, ReplayError, Step, Trace};
 
+use std::sync::Arc;
+
 use crate::program::Program;
+use crate::target::Target;
 use prim::{Context, Outputs};
 
 /// A program being scheduled.
@@ -30,12 +33,19 @@ pub struct Schedule {
     trace: Trace,
     values: Values,
     rng: Rng,
+    target: Arc<Target>,
 }
 
 impl Schedule {
-    /// Starts from an unscheduled program. Equal seeds make equal samples.
-    pub fn new(program: Program, seed: u64) -> Self {
-        Schedule { program, trace: Trace::default(), values: Values::default(), rng: Rng::new(seed) }
+    /// Starts from an unscheduled program. Equal seeds make equal samples. No primitive depends on the
+    /// target; it is there for rules to ask.
+    pub fn new(program: Program, target: Arc<Target>, seed: u64) -> Self {
+        Schedule { program, trace: Trace::default(), values: Values::default(), rng: Rng::new(seed), target }
+    }
+
+    /// The machine that the program is scheduled for.
+    pub fn target(&self) -> &Arc<Target> {
+        &self.target
     }
 
     /// The program as scheduled so far.

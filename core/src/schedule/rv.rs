@@ -5,6 +5,7 @@
 
 use crate::ids::{BlockId, LoopId};
 use crate::schedule::ScheduleError;
+use crate::stmt::Symbol;
 
 macro_rules! variable_type {
     ($(#[$doc:meta])* $name:ident) => {
@@ -59,6 +60,33 @@ impl From<i64> for IntArgument {
 impl From<IntRv> for IntArgument {
     fn from(variable: IntRv) -> Self {
         IntArgument::Variable(variable)
+    }
+}
+
+/// The value of an annotation to be made: an integer, possibly the value of a variable, or a word.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AnnotationArgument {
+    /// An integer.
+    Int(IntArgument),
+    /// A word.
+    Text(Symbol),
+}
+
+impl From<i64> for AnnotationArgument {
+    fn from(number: i64) -> Self {
+        AnnotationArgument::Int(number.into())
+    }
+}
+
+impl From<IntRv> for AnnotationArgument {
+    fn from(variable: IntRv) -> Self {
+        AnnotationArgument::Int(variable.into())
+    }
+}
+
+impl From<&str> for AnnotationArgument {
+    fn from(text: &str) -> Self {
+        AnnotationArgument::Text(text.into())
     }
 }
 

@@ -16,9 +16,8 @@ use std::str::FromStr;
 
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::prim::Instruction;
-use crate::schedule::rv::{BlockRv, IntArgument, IntRv, LoopRv, PlaceRv};
+use crate::schedule::rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv};
 use crate::schedule::trace::{Decision, Step, Trace};
-use crate::stmt::Annotation;
 
 /// The first line of every trace.
 const HEADER: &str = "trace v1";
@@ -97,8 +96,8 @@ impl ArgumentVisitor for Printer {
             Argument::Numbers(numbers) => write!(self.text, "{numbers:?}"),
             Argument::Weights(weights) => self.text.write_str(&list(weights, f64::to_string)),
             Argument::Text(text) => self.text.write_str(&quote(text)),
-            Argument::Annotation(Annotation::Int(number)) => write!(self.text, "{number}"),
-            Argument::Annotation(Annotation::Text(text)) => self.text.write_str(&quote(text)),
+            Argument::Annotation(AnnotationArgument::Int(value)) => self.text.write_str(&print_int(value)),
+            Argument::Annotation(AnnotationArgument::Text(text)) => self.text.write_str(&quote(text)),
         }
     }
 }
@@ -362,9 +361,9 @@ impl ArgumentVisitor for Parser<'_> {
             Argument::Text(slot) => *slot = self.quoted()?.into(),
             Argument::Annotation(slot) => {
                 *slot = if self.peek() == Some('"') {
-                    Annotation::Text(self.quoted()?.into())
+                    AnnotationArgument::Text(self.quoted()?.into())
                 } else {
-                    Annotation::Int(self.number("an integer or a quoted word")?)
+                    AnnotationArgument::Int(self.int()?)
                 };
             }
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{edit_block, edit_loop, require_block, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::rv::AnnotationArgument;
 use crate::schedule::{PlaceRv, Schedule, ScheduleError};
 use crate::stmt::{Annotation, Annotations, Stmt, Symbol};
 
@@ -16,12 +17,12 @@ pub struct Annotate {
     /// The hint's name.
     pub name: Symbol,
     /// Its value.
-    pub value: Annotation,
+    pub value: AnnotationArgument,
 }
 
 impl Default for Annotate {
     fn default() -> Self {
-        Annotate { place: PlaceRv::default(), name: "".into(), value: Annotation::Int(0) }
+        Annotate { place: PlaceRv::default(), name: "".into(), value: AnnotationArgument::Int(0.into()) }
     }
 }
 
@@ -60,8 +61,12 @@ impl Primitive for Annotate {
     }
 
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let value = match &self.value {
+            AnnotationArgument::Int(argument) => Annotation::Int(context.values.int(*argument)?),
+            AnnotationArgument::Text(text) => Annotation::Text(text.clone()),
+        };
         edit_annotations(context, self.place, &mut |annotations| {
-            annotations.insert(self.name.clone(), self.value.clone());
+            annotations.insert(self.name.clone(), value.clone());
         })?;
         Ok(Outputs::new())
     }
@@ -76,8 +81,9 @@ impl Schedule {
         &mut self,
         place: impl Into<PlaceRv>,
         name: &str,
-        value: Annotation,
+        value: impl Into<AnnotationArgument>,
     ) -> Result<(), ScheduleError> {
+        let value = value.into();
         self.push(Annotate { place: place.into(), name: name.into(), value }, None).map(drop)
     }
 }
