@@ -79,7 +79,12 @@ impl Trace {
     ///
     /// # Errors
     /// The first step that refuses.
-    pub fn replay(&self, program: &Program, target: &Arc<Target>, seed: u64) -> Result<Schedule, ReplayError> {
+    pub fn replay(
+        &self,
+        program: &Program,
+        target: &Arc<Target>,
+        seed: u64,
+    ) -> Result<Schedule, ReplayError> {
         self.replay_with(program, target, seed, |_, step| step.decision.clone())
     }
 

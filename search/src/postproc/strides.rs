@@ -1,0 +1,63 @@
+//! How far apart in memory the iterations of a loop touch a buffer.
+
+use tilewright_core::analysis::block::{loads, stores};
+use tilewright_core::expr::Indices;
+use tilewright_core::ids::{BufferId, VarId};
+use tilewright_core::index::Index;
+use tilewright_core::program::Program;
+use tilewright_core::stmt::Block;
+
+/// The distance, in elements, between what consecutive iterations touch; `None` when it is not constant.
+pub(super) type Stride = Option<i64>;
+
+/// The strides of a block's stores and loads for one loop variable.
+pub(super) struct Strides {
+    /// Of the stores.
+    pub stores: Vec<Stride>,
+    /// Of the loads.
+    pub loads: Vec<Stride>,
+}
+
+/// The strides of every access of a block along a loop.
+pub(super) fn strides(program: &Program, block: &Block, var: VarId) -> Strides {
+    let stride = |buffer: BufferId, indices: &Indices| stride_of(program, block, buffer, indices, var);
+    Strides {
+        stores: stores(&block.body).iter().map(|store| stride(store.buffer, &store.indices)).collect(),
+        loads: loads(&block.body).iter().map(|access| stride(access.buffer, access.indices)).collect(),
+    }
+}
+
+fn stride_of(program: &Program, block: &Block, buffer: BufferId, indices: &Indices, var: VarId) -> Stride {
+    let shape = &program.buffer(buffer).shape;
+    let mut total = 0i64;
+    let mut scale = Some(1i64);
+    for (index, extent) in indices.iter().zip(shape).rev() {
+        let coefficient = coefficient_of(block, index, var)?;
+        if coefficient != 0 {
+            total = total.checked_add(coefficient.checked_mul(scale?)?)?;
+        }
+        scale = scale.and_then(|scale| scale.checked_mul(extent.as_constant()?));
+    }
+    Some(total)
+}
+
+/// By how much an index grows with the loop variable, through the bindings of the block's iterators.
+fn coefficient_of(block: &Block, index: &Index, var: VarId) -> Stride {
+    let mut total = 0i64;
+    for iter in &block.iters {
+        if iter.binding.mentions(var) {
+            let inner = iter.binding.linear_coefficient(var)?;
+            total = total.checked_add(index.linear_coefficient(iter.var)?.checked_mul(inner)?)?;
+        }
+    }
+    Some(total)
+}
+
+impl Strides {
+    /// Whether lanes along this loop read and write contiguous elements, or one element for all lanes, and
+    /// write different ones.
+    pub(super) fn are_contiguous(&self) -> bool {
+        self.stores.iter().all(|stride| *stride == Some(1))
+            && self.loads.iter().all(|stride| matches!(stride, Some(0 | 1)))
+    }
+}

@@ -1,0 +1,112 @@
+//! Puts the innermost contiguous loop of each block into vector lanes.
+
+use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::ids::BlockId;
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{LoopRv, Schedule, ScheduleError};
+use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
+use tilewright_core::visit::find_block;
+
+use crate::postproc::strides::strides;
+use crate::postproc::{block_names, find, nest_setting};
+use crate::rules::parallelize_vectorize_unroll::VECTORIZE;
+
+/// Vectorizes each block along a contiguous loop of its own, moved innermost, fused with the loops around it that
+/// continue it in memory, and split to the number of elements of the nest's setting.
+pub(super) fn vectorize_blocks(schedule: &mut Schedule) -> Result<(), ScheduleError> {
+    for name in block_names(schedule) {
+        let (block, id) = find(schedule, &name)?;
+        let Some(limit) = limit_of(schedule.program(), id).filter(|limit| *limit > 1) else { continue };
+        let own = own_loops(schedule.program(), id);
+        let Some(choice) = choose(schedule.program(), id, &own, limit) else { continue };
+        let loops = schedule.get_loops(block)?;
+        let own_start = loops.len() - own.len();
+        let mut target = loops[own_start + choice.position];
+        if choice.position + 1 < own.len() {
+            let mut order: Vec<LoopRv> = loops[own_start + choice.position + 1..].to_vec();
+            order.push(target);
+            schedule.reorder(&order)?;
+        } else if choice.fused > 1 {
+            let first = own_start + choice.position + 1 - choice.fused;
+            target = schedule.fuse(&loops[first..=own_start + choice.position])?;
+        }
+        vectorize_loop(schedule, target, choice.extent, limit)?;
+    }
+    Ok(())
+}
+
+fn limit_of(program: &Program, id: BlockId) -> Option<i64> {
+    let path = loops_around(&program.body, id)?;
+    let outermost = path.first()?;
+    nest_setting(&blocks(&outermost.body), VECTORIZE)
+}
+
+/// The loops that hold this block alone, perfectly nested, outermost first.
+fn own_loops(program: &Program, id: BlockId) -> Vec<For> {
+    let path = loops_around(&program.body, id).unwrap_or_default();
+    let shared = path.iter().rposition(|node| !matches!(&node.body, Stmt::For(_) | Stmt::Block(_)));
+    let own = &path[shared.map_or(0, |shared| shared + 1)..];
+    own.iter().map(|node| For { body: Stmt::nothing(), ..For::clone(node) }).collect()
+}
+
+struct Choice {
+    /// Which of the block's own loops.
+    position: usize,
+    /// How many loops, ending with it, are one contiguous run.
+    fused: usize,
+    /// The number of iterations of that run.
+    extent: i64,
+}
+
+/// The innermost spatial loop along which every access is contiguous.
+fn choose(program: &Program, id: BlockId, own: &[For], limit: i64) -> Option<Choice> {
+    let block = find_block(&program.body, id)?;
+    let is_open = |node: &For| {
+        node.kind == LoopKind::Serial
+            && node.extent.as_constant().is_some_and(|extent| extent > 1)
+            && !block
+                .iters
+                .iter()
+                .any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(node.var))
+    };
+    let position =
+        own.iter().rposition(|node| is_open(node) && strides(program, block, node.var).are_contiguous())?;
+    let mut extent = own[position].extent.as_constant()?;
+    let mut fused = 1;
+    if position + 1 == own.len() {
+        while extent % limit != 0 && fused <= position && block.guards.is_empty() {
+            let outer = &own[position - fused];
+            let is_continued = is_open(outer) && continues(program, block, outer, &own[position], extent);
+            let Some(outer_extent) = outer.extent.as_constant().filter(|_| is_continued) else { break };
+            extent *= outer_extent;
+            fused += 1;
+        }
+    }
+    Some(Choice { position, fused, extent })
+}
+
+/// Whether one step of `outer` moves every access as far as `extent` steps of the contiguous loop do.
+fn continues(program: &Program, block: &Block, outer: &For, inner: &For, extent: i64) -> bool {
+    let (outer, inner) = (strides(program, block, outer.var), strides(program, block, inner.var));
+    let pairs = outer.stores.iter().chain(&outer.loads).zip(inner.stores.iter().chain(&inner.loads));
+    pairs.into_iter().all(|(outer, inner)| match (outer, inner) {
+        (Some(outer), Some(inner)) => *outer == inner * extent,
+        _ => false,
+    })
+}
+
+/// Vectorizes a loop, after splitting off lanes when it is longer than the limit.
+fn vectorize_loop(
+    schedule: &mut Schedule,
+    target: LoopRv,
+    extent: i64,
+    limit: i64,
+) -> Result<(), ScheduleError> {
+    if extent <= limit {
+        return schedule.vectorize(target);
+    }
+    let smallest = i64::from(schedule.target().lanes(4)).min(limit);
+    let divisor = (smallest..=limit).rev().find(|lanes| extent % lanes == 0 && lanes % smallest == 0);
+    let parts = schedule.split(target, &[None, Some(divisor.unwrap_or(limit))])?;
+    schedule.vectorize(parts[1])
+}

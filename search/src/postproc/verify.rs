@@ -1,0 +1,62 @@
+//! Limits of the machine that a candidate must keep, checked before anything is compiled.
+
+use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::program::Program;
+use tilewright_core::stmt::{Annotation, IterKind, LoopKind};
+use tilewright_core::target::Target;
+
+use crate::postproc::Rejection;
+use crate::postproc::unroll::UNROLL_FACTOR;
+
+/// Most copies, in vector registers, that unrolling may make of one block: beyond it compile time explodes
+/// and the code leaves the instruction cache.
+const MAX_COPIES: i64 = 512;
+
+/// Refuses programs that would take too long to compile or whose accumulators cannot stay in registers.
+///
+/// # Errors
+/// The reason, in a word.
+pub fn verify_limits(program: &Program, target: &Target) -> Result<(), Rejection> {
+    for block in blocks(&program.body) {
+        let path = loops_around(&program.body, block.id).unwrap_or_default();
+        let mut copies = 1i64;
+        let mut accumulators = 1i64;
+        let mut is_inside_reduction = false;
+        for node in path.iter().rev() {
+            let extent = node.extent.as_constant().unwrap_or(1).max(1);
+            let reduces = block
+                .iters
+                .iter()
+                .any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(node.var));
+            is_inside_reduction |= reduces;
+            let bytes = tilewright_core::analysis::block::writes(block)
+                .first()
+                .map_or(4, |buffer| program.buffer(*buffer).dtype.bytes());
+            match node.kind {
+                LoopKind::Unrolled => {
+                    copies = copies.saturating_mul(extent);
+                    accumulators = accumulators.saturating_mul(extent);
+                }
+                LoopKind::Vectorized => {
+                    let registers = extent.div_ceil(i64::from(target.lanes(bytes)));
+                    copies = copies.saturating_mul(registers);
+                    accumulators = accumulators.saturating_mul(registers);
+                }
+                LoopKind::Serial => {
+                    if let Some(Annotation::Int(factor)) = node.annotations.get(UNROLL_FACTOR) {
+                        copies = copies.saturating_mul(*factor);
+                    }
+                }
+                LoopKind::Parallel => {}
+            }
+        }
+        if copies > MAX_COPIES {
+            return Err(Rejection("unroll_too_large"));
+        }
+        // One register each for an operand and a broadcast, at least.
+        if is_inside_reduction && accumulators > i64::from(target.vector_registers) - 2 {
+            return Err(Rejection("register_spill"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Inlining of element-wise blocks into their consumers.
+
+use tilewright_core::analysis::block::{complete_store, loads, reads};
+use tilewright_core::analysis::scope::{consumers, writes_parameter};
+use tilewright_core::expr::{ExprKind, UnaryOp};
+use tilewright_core::index::{Base, Index};
+use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_core::stmt::{Block, Store};
+use tilewright_core::visit::for_each_expr;
+
+use crate::rule::{RuleEntry, RuleExtension, RuleResult};
+use crate::rules::block_of;
+
+/// See [`auto_inline`].
+pub const ENTRY: RuleEntry = RuleEntry {
+    name: "auto_inline",
+    target: "cpu",
+    after: &["inline_constant_scalars"],
+    before: &["add_rfactor"],
+    replace: None,
+    apply: auto_inline,
+    file: file!(),
+    line: line!(),
+};
+
+/// Inlines an element-wise block into its consumers when that saves a buffer and repeats no expensive work.
+///
+/// A block is inlined when each element it reads has a simple, ordered place (so that accesses stay
+/// contiguous) and it computes nothing expensive that its consumers would then repeat. A constant
+/// tensor is always inlined. A block annotated `inline_rule = "disable"` is left alone.
+pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    let found = block_of(schedule, block)?;
+    let is_disabled = found.annotations.contains_key("inline_rule");
+    let Some(store) = complete_store(&found) else { return schedule.unchanged() };
+    if is_disabled || writes_parameter(schedule.program(), &found) {
+        return schedule.unchanged();
+    }
+    let is_constant = reads(&found).is_empty();
+    let repeats =
+        consumers(schedule.program(), &found).iter().map(|reader| repetitions(&found, reader)).sum::<usize>();
+    let is_cheap = !is_expensive(store) || repeats <= 1;
+    if !is_constant && !(is_cheap && keeps_order(&found, store)) {
+        return schedule.unchanged();
+    }
+    schedule.compute_inline(block)?;
+    schedule.changed()
+}
+
+/// Whether the value contains a function that takes many instructions, or data-dependent loads.
+fn is_expensive(store: &Store) -> bool {
+    let mut expensive = false;
+    for_each_expr(&store.value, &mut |node| {
+        expensive |= match node.kind() {
+            ExprKind::Unary(op, _) => matches!(
+                op,
+                UnaryOp::Exp
+                    | UnaryOp::Ln
+                    | UnaryOp::Tanh
+                    | UnaryOp::Erf
+                    | UnaryOp::Sigmoid
+                    | UnaryOp::Sin
+                    | UnaryOp::Cos
+                    | UnaryOp::Sqrt
+                    | UnaryOp::Rsqrt
+            ),
+            ExprKind::Bounded(..) => true,
+            _ => false,
+        };
+    });
+    expensive
+}
+
+/// How often a consumer evaluates each element: once per load, or many times when it has iterators that the
+/// block's element does not depend on.
+fn repetitions(block: &Block, reader: &Block) -> usize {
+    let Some(store) = complete_store(block) else { return 2 };
+    loads(&reader.body)
+        .iter()
+        .filter(|access| access.buffer == store.buffer)
+        .map(|access| {
+            let is_repeated = reader.iters.iter().any(|iter| {
+                !iter.extent.is(1) && !access.indices.iter().any(|index| index.mentions(iter.var))
+            });
+            if is_repeated { 2 } else { 1 }
+        })
+        .sum()
+}
+
+/// Whether each read uses the block's iterators in the order in which it writes them, so that an
+/// innermost loop over the output stays innermost on the input.
+fn keeps_order(block: &Block, store: &Store) -> bool {
+    let order: Vec<_> = store.indices.iter().filter_map(Index::as_var).collect();
+    loads(&block.body).iter().all(|access| {
+        let mut last = None;
+        access.indices.iter().flat_map(|index| index.terms()).all(|term| match &term.digit.base {
+            Base::Var(var) => {
+                let place = order.iter().position(|other| other == var);
+                let is_ordered = place >= last;
+                last = place.or(last);
+                is_ordered
+            }
+            _ => false,
+        })
+    })
+}

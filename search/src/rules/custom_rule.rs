@@ -1,0 +1,36 @@
+//! The hook for blocks with a rule of their own.
+
+use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_core::stmt::Annotation;
+
+use crate::rule::{RuleEntry, RuleExtension, RuleResult};
+use crate::rules::block_of;
+
+/// The annotation that names a block's own rule.
+pub const ANNOTATION: &str = "schedule_rule";
+
+/// See [`custom_rule`].
+pub const ENTRY: RuleEntry = RuleEntry {
+    name: "custom_rule",
+    target: "cpu",
+    after: &[],
+    before: &["inline_constant_scalars"],
+    replace: None,
+    apply: custom_rule,
+    file: file!(),
+    line: line!(),
+};
+
+/// Applies to a block annotated `schedule_rule = "name"` the linked rule of that name, and no other: the space
+/// generator keeps every other rule away from such a block. The name `none` means no rule at all.
+pub fn custom_rule(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    let found = block_of(schedule, block)?;
+    let Some(Annotation::Text(name)) = found.annotations.get(ANNOTATION) else {
+        return schedule.unchanged();
+    };
+    let named = inventory::iter::<RuleEntry>.into_iter().find(|rule| *rule.name == **name);
+    match named {
+        Some(rule) => (rule.apply)(schedule, block),
+        None => schedule.unchanged(),
+    }
+}

@@ -1,0 +1,30 @@
+//! Inlining of single constants.
+
+use tilewright_core::analysis::block::{complete_store, reads};
+use tilewright_core::schedule::{BlockRv, Schedule};
+
+use crate::rule::{RuleEntry, RuleExtension, RuleResult};
+use crate::rules::block_of;
+
+/// See [`inline_constant_scalars`].
+pub const ENTRY: RuleEntry = RuleEntry {
+    name: "inline_constant_scalars",
+    target: "cpu",
+    after: &["custom_rule"],
+    before: &["auto_inline"],
+    replace: None,
+    apply: inline_constant_scalars,
+    file: file!(),
+    line: line!(),
+};
+
+/// Inlines a block that writes one element and reads nothing.
+pub fn inline_constant_scalars(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    let found = block_of(schedule, block)?;
+    let is_scalar = complete_store(&found).is_some_and(|store| store.indices.is_empty());
+    if !is_scalar || !reads(&found).is_empty() {
+        return schedule.unchanged();
+    }
+    schedule.compute_inline(block)?;
+    schedule.changed()
+}

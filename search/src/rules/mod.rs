@@ -1,0 +1,102 @@
+//! The built-in schedule rules: one file each.
+//!
+//! They span the space of a CPU in the way of MetaSchedule's default set, with the addition of operand
+//! packing in [`multi_level_tiling`].
+
+pub mod add_rfactor;
+pub mod auto_inline;
+pub mod custom_rule;
+pub mod inline_constant_scalars;
+pub mod multi_level_tiling;
+pub mod parallelize_vectorize_unroll;
+pub mod random_compute_location;
+
+use std::sync::Arc;
+
+use tilewright_core::ids::VarId;
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
+use tilewright_core::stmt::{Block, IterKind};
+use tilewright_core::visit::find_block;
+
+use crate::rule::RuleEntry;
+
+/// Every built-in rule.
+pub fn all() -> Vec<RuleEntry> {
+    vec![
+        custom_rule::ENTRY,
+        inline_constant_scalars::ENTRY,
+        auto_inline::ENTRY,
+        add_rfactor::ENTRY,
+        multi_level_tiling::ENTRY,
+        parallelize_vectorize_unroll::ENTRY,
+        random_compute_location::ENTRY,
+    ]
+}
+
+/// The block that a variable stands for.
+pub(crate) fn block_of(schedule: &Schedule, block: BlockRv) -> Result<Arc<Block>, ScheduleError> {
+    let id = schedule.values().block(block)?;
+    find_block(&schedule.program().body, id).cloned().ok_or(ScheduleError::MissingBlock(id))
+}
+
+/// Whether each iterator equals one loop variable, each a different one, or is 0.
+pub(crate) fn has_trivial_bindings(block: &Block) -> bool {
+    let mut seen: Vec<VarId> = Vec::new();
+    block.iters.iter().all(|iter| match iter.binding.as_var() {
+        Some(var) if !seen.contains(&var) => {
+            seen.push(var);
+            true
+        }
+        Some(_) => false,
+        None => iter.binding.is(0),
+    })
+}
+
+/// The number of points of the iterators of one kind; `None` when an extent is symbolic.
+pub(crate) fn domain_size(block: &Block, kind: IterKind) -> Option<i64> {
+    let iters = block.iters.iter().filter(|iter| iter.kind == kind);
+    iters.map(|iter| iter.extent.as_constant()).try_fold(1i64, |size, extent| size.checked_mul(extent?))
+}
+
+/// Whether tiling a block on several levels can make data be used again from a cache: it reduces over
+/// something, and some spatial iterator leaves some operand unchanged.
+pub(crate) fn needs_multi_level_tiling(program: &Program, block: &Block) -> bool {
+    use tilewright_core::analysis::block::{loads, reduction, writes};
+    let Some(found) = reduction(block) else { return false };
+    if writes(block).len() != 1 || block.init.is_none() || !has_trivial_bindings(block) {
+        return false;
+    }
+    let output = found.store.buffer;
+    let operands: Vec<_> = loads(&block.body).into_iter().filter(|access| access.buffer != output).collect();
+    let buffers: Vec<_> = operands.iter().map(|access| access.buffer).collect();
+    let has_duplicates = (1..buffers.len()).any(|number| buffers[..number].contains(&buffers[number]));
+    if operands.is_empty() || has_duplicates || program.buffer(output).shape.is_empty() {
+        return false;
+    }
+    let is_reduced = block.iters.iter().any(|iter| iter.kind == IterKind::Reduce && !iter.extent.is(1));
+    let is_reused =
+        block.iters.iter().filter(|iter| iter.kind == IterKind::Spatial && !iter.extent.is(1)).any(|iter| {
+            operands.iter().any(|access| !access.indices.iter().any(|index| index.mentions(iter.var)))
+        });
+    is_reduced && is_reused
+}
+
+/// Whether splitting the reduction itself can help: there is little else to run in parallel, or the block
+/// is a plain reduction.
+pub(crate) fn needs_rfactor(program: &Program, block: &Block, max_parallel: i64) -> bool {
+    use tilewright_core::analysis::block::is_reduction;
+    if !is_reduction(block) || !has_trivial_bindings(block) {
+        return false;
+    }
+    let (Some(space), Some(reduce)) =
+        (domain_size(block, IterKind::Spatial), domain_size(block, IterKind::Reduce))
+    else {
+        return false;
+    };
+    if needs_multi_level_tiling(program, block) {
+        space < reduce && space <= max_parallel
+    } else {
+        reduce > 1
+    }
+}

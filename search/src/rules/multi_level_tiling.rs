@@ -1,0 +1,152 @@
+//! Tiling on several levels, for caches and registers.
+
+use tilewright_core::analysis::block::{is_spatial, loads, reads, reduction};
+use tilewright_core::analysis::scope::{consumers, writes_parameter};
+use tilewright_core::program::Scope;
+use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
+use tilewright_core::stmt::IterKind;
+
+use crate::rule::{RuleEntry, RuleExtension, RuleOutcome, RuleResult};
+use crate::rules::add_rfactor::partition_loops;
+use crate::rules::{block_of, needs_multi_level_tiling};
+
+/// See [`multi_level_tiling`].
+pub const ENTRY: RuleEntry = RuleEntry {
+    name: "multi_level_tiling",
+    target: "cpu",
+    after: &["add_rfactor"],
+    before: &["parallelize_vectorize_unroll"],
+    replace: None,
+    apply: multi_level_tiling,
+    file: file!(),
+    line: line!(),
+};
+
+/// The annotation on a tiled block.
+pub const ANNOTATION: &str = "tiling";
+
+/// The order of the levels: spatial tiles for cores, L2 and L1, registers; reduction tiles between.
+const STRUCTURE: &str = "SSRSRS";
+
+/// The largest innermost factor of a loop.
+const MAX_INNERMOST: i64 = 64;
+
+/// Tiles a block with data reuse into `SSRSRS`: four parts of each spatial loop, two of each reduction.
+///
+/// Offers, as variants: where a finished tile of the output is written back (not cached, below the first, or below
+/// the second spatial level), and whether the operand that runs along the vector axis is packed into
+/// a dense tile at the outer reduction level.
+pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    let found = block_of(schedule, block)?;
+    if found.annotations.contains_key(ANNOTATION) || !needs_multi_level_tiling(schedule.program(), &found) {
+        return schedule.unchanged();
+    }
+    let tiles = tile(schedule, block)?;
+    let mut variants = Vec::new();
+    for packs in [false, true] {
+        for level in [Some(0), Some(1), None] {
+            let mut variant = schedule.fork();
+            let refused = (packs && pack_vector_operand(&mut variant, block, &tiles).is_err())
+                || level.is_some_and(|level| write_back(&mut variant, block, &tiles, level).is_err());
+            if !refused {
+                variants.push(variant);
+            }
+        }
+    }
+    Ok(RuleOutcome::Variants(variants))
+}
+
+/// The loops of each level, outermost level first.
+struct Tiles {
+    levels: Vec<Vec<LoopRv>>,
+}
+
+impl Tiles {
+    /// The innermost loop of the `number`-th spatial level.
+    fn spatial(&self, number: usize) -> Option<LoopRv> {
+        self.level('S', number)
+    }
+
+    fn level(&self, kind: char, number: usize) -> Option<LoopRv> {
+        let levels = STRUCTURE.chars().zip(&self.levels).filter(|(level, _)| *level == kind);
+        levels.map(|(_, loops)| loops).nth(number)?.last().copied()
+    }
+}
+
+fn tile(schedule: &mut Schedule, block: BlockRv) -> Result<Tiles, ScheduleError> {
+    let loops = schedule.get_loops(block)?;
+    let (spatial, reduce) = partition_loops(schedule, block, &loops)?;
+    let mut levels = vec![Vec::new(); STRUCTURE.len()];
+    for target in loops {
+        let kind = if spatial.contains(&target) { 'S' } else { 'R' };
+        debug_assert!(kind == 'S' || reduce.contains(&target));
+        let places: Vec<usize> = STRUCTURE
+            .chars()
+            .enumerate()
+            .filter(|(_, level)| *level == kind)
+            .map(|(place, _)| place)
+            .collect();
+        let factors: Vec<IntRv> = schedule.sample_perfect_tile(target, places.len(), MAX_INNERMOST)?;
+        let factors: Vec<Option<IntRv>> = factors.into_iter().map(Some).collect();
+        let parts = schedule.split(target, &factors)?;
+        for (place, part) in places.into_iter().zip(parts) {
+            levels[place].push(part);
+        }
+    }
+    schedule.reorder(&levels.concat())?;
+    schedule.annotate(block, ANNOTATION, STRUCTURE)?;
+    Ok(Tiles { levels })
+}
+
+/// Keeps the output in a tile of its own until it is finished. A consumer that only passes the output
+/// on, element by element, takes the part of the copy.
+fn write_back(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    tiles: &Tiles,
+    level: usize,
+) -> Result<(), ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let refusal = ScheduleError::NotReduction(found.id);
+    let target = tiles.spatial(level).ok_or(refusal)?;
+    let epilogue = consumers(schedule.program(), &found);
+    let is_fusable = match &epilogue[..] {
+        [consumer] => !writes_parameter(schedule.program(), &found) && is_spatial(consumer),
+        _ => false,
+    };
+    let writer = if is_fusable {
+        schedule.get_consumers(block)?[0]
+    } else {
+        schedule.cache_write(block, Scope::Local)?
+    };
+    schedule.reverse_compute_at(writer, target)
+}
+
+/// Copies the operand that varies along the innermost output dimension into a dense tile at the outer
+/// reduction level, so that the inner loops read it without gaps.
+fn pack_vector_operand(schedule: &mut Schedule, block: BlockRv, tiles: &Tiles) -> Result<(), ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let refusal = ScheduleError::NotReduction(found.id);
+    let store = reduction(&found).ok_or(refusal)?.store;
+    let vector = store.indices.last().and_then(tilewright_core::index::Index::as_var).ok_or(refusal)?;
+    let is_reused = |indices: &tilewright_core::expr::Indices| {
+        found
+            .iters
+            .iter()
+            .filter(|iter| iter.kind == IterKind::Spatial && !iter.extent.is(1))
+            .any(|iter| !indices.iter().any(|index| index.mentions(iter.var)))
+    };
+    let operand = loads(&found.body)
+        .into_iter()
+        .find(|access| {
+            access.buffer != store.buffer
+                && access.indices.last().is_some_and(|index| index.as_var() == Some(vector))
+                && is_reused(access.indices)
+        })
+        .ok_or(refusal)?
+        .buffer;
+    let number = reads(&found).iter().position(|buffer| *buffer == operand).ok_or(refusal)?;
+    let target = tiles.level('R', 0).ok_or(refusal)?;
+    let copy = schedule.cache_read(block, number as i64, Scope::Local)?;
+    schedule.compute_at(copy, target)
+}

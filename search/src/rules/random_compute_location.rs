@@ -1,0 +1,38 @@
+//! Computing a producer inside its consumers' loops.
+
+use tilewright_core::analysis::scope::{blocks, consumers, loops_around};
+use tilewright_core::schedule::{BlockRv, Schedule};
+
+use crate::rule::{RuleEntry, RuleExtension, RuleResult};
+use crate::rules::multi_level_tiling::ANNOTATION as TILING;
+use crate::rules::{block_of, has_trivial_bindings};
+
+/// See [`random_compute_location`].
+pub const ENTRY: RuleEntry = RuleEntry {
+    name: "random_compute_location",
+    target: "cpu",
+    after: &["parallelize_vectorize_unroll"],
+    before: &[],
+    replace: None,
+    apply: random_compute_location,
+    file: file!(),
+    line: line!(),
+};
+
+/// Draws where an untiled block in loops of its own is computed: where it is, or at a loop of its consumers.
+pub fn random_compute_location(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    let found = block_of(schedule, block)?;
+    let path = loops_around(&schedule.program().body, found.id).unwrap_or_default();
+    let is_alone = path.first().is_some_and(|outermost| blocks(&outermost.body).len() == 1);
+    let is_plain = found.annotations.contains_key("random_compute_producer") || has_trivial_bindings(&found);
+    if !is_alone
+        || !is_plain
+        || found.annotations.contains_key(TILING)
+        || consumers(schedule.program(), &found).is_empty()
+    {
+        return schedule.unchanged();
+    }
+    let location = schedule.sample_compute_location(block)?;
+    schedule.compute_at(block, location)?;
+    schedule.changed()
+}
