@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::dtype::DType;
 use crate::expr::{Constant, Expr, ExprKind, Indices};
 use crate::ids::{BlockId, BufferId, LoopId, VarId};
-use crate::index::{Base, Index};
+use crate::index::{Base, Digit, Index};
 use crate::program::{Buffer, Param, Program, Scope, VariableKind};
 use crate::stmt::{Alloc, Block, For, Guard, If, Iter, Stmt, Store, Symbol};
 use crate::text::names::UniqueNames;
@@ -251,10 +251,12 @@ impl Renumbering<'_> {
                 Base::Sum(sum) => self.index(sum),
                 Base::Value(value) => {
                     let value = self.expr(value);
-                    if value.dtype() != DType::I64 {
-                        return None;
+                    // Only a program that the verifier refuses has another type here.
+                    if value.dtype() == DType::I64 {
+                        Index::value(value)
+                    } else {
+                        Index::digit(Digit::whole(Base::Value(value)))
                     }
-                    Index::value(value)
                 }
             })
         })

@@ -189,8 +189,12 @@ impl Walk<'_> {
         match value.kind() {
             ExprKind::Binary(BinaryOp::Mul, ..) => combine(const { tag("product") }, self.factors(value)),
             ExprKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max), a, b) => {
-                let operands = [a, b].map(|operand| combine(const { tag("operand") }, self.expr(operand)));
+                let operands = [a, b].map(|operand| combine(const { tag("operand") }, self.opaque(operand)));
                 combine(tag(op.text()), operands[0].wrapping_add(operands[1]))
+            }
+            ExprKind::Binary(op @ (BinaryOp::Div | BinaryOp::Rem), a, b) => {
+                let left = combine(tag(op.text()), self.opaque(a));
+                combine(left, self.opaque(b))
             }
             _ => self.expr(value),
         }
@@ -199,7 +203,7 @@ impl Walk<'_> {
     fn factors(&mut self, value: &Expr) -> u64 {
         match value.kind() {
             ExprKind::Binary(BinaryOp::Mul, a, b) => self.factors(a).wrapping_add(self.factors(b)),
-            _ => combine(const { tag("factor") }, self.expr(value)),
+            _ => combine(const { tag("factor") }, self.opaque(value)),
         }
     }
 

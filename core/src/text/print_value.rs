@@ -182,10 +182,11 @@ impl<'a> ValuePrinter<'a> {
     }
 
     fn opaque(&mut self, value: &Expr, at_least: IndexLevel) {
+        let is_index = value.operands().iter().all(|operand| operand.dtype() == DType::I64);
         match value.kind() {
             ExprKind::Scalar(var) => self.variable(*var),
             ExprKind::Load(..) | ExprKind::Bounded(..) => self.expr(value, 0),
-            ExprKind::Binary(op @ (BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem), a, b) => {
+            ExprKind::Binary(op @ (BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem), a, b) if is_index => {
                 self.enclosed(at_least == IndexLevel::Atom, |printer| {
                     let left = if *op == BinaryOp::Mul && is_product(a) {
                         IndexLevel::Product
@@ -197,7 +198,7 @@ impl<'a> ValuePrinter<'a> {
                     printer.opaque_operand(b, IndexLevel::Atom);
                 });
             }
-            ExprKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max), a, b) => {
+            ExprKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max), a, b) if is_index => {
                 self.text(op.text());
                 self.text("(");
                 self.opaque_operand(a, IndexLevel::Sum);
@@ -213,11 +214,9 @@ impl<'a> ValuePrinter<'a> {
         }
     }
 
+    /// An operand of an opaque operation, as the index that it is.
     fn opaque_operand(&mut self, operand: &Expr, at_least: IndexLevel) {
-        match operand.kind() {
-            ExprKind::Index(index) => self.index(index, at_least),
-            _ => self.opaque(operand, at_least),
-        }
+        self.index(&Index::value(operand.clone()), at_least);
     }
 
     fn expr(&mut self, expr: &Expr, at_least: u8) {
