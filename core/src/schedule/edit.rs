@@ -319,7 +319,7 @@ pub(super) fn place_block(
 
 impl Placement {
     /// The block in its new loops.
-    pub fn build(self, block: &Block) -> Stmt {
+    pub(super) fn build(self, block: &Block) -> Stmt {
         let mut block = block.clone();
         block.guards = self.guards;
         for (iter, binding) in block.iters.iter_mut().zip(self.bindings) {

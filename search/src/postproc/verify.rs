@@ -38,7 +38,8 @@ pub fn verify_limits(program: &Program, target: &Target) -> Result<(), Rejection
                     accumulators = accumulators.saturating_mul(extent);
                 }
                 LoopKind::Vectorized => {
-                    let registers = extent.div_ceil(i64::from(target.lanes(bytes)));
+                    let lanes = i64::from(target.lanes(bytes));
+                    let registers = (extent + lanes - 1) / lanes;
                     copies = copies.saturating_mul(registers);
                     accumulators = accumulators.saturating_mul(registers);
                 }
