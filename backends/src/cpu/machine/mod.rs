@@ -6,6 +6,7 @@
 mod feature;
 mod fingerprint;
 mod host;
+mod target;
 
 use std::sync::OnceLock;
 

@@ -14,22 +14,24 @@ const CLAIMS_PER_THREAD: usize = 16;
 /// Set in [`Job::finished`] when the caller has gone to sleep and wants to be woken.
 const WATCHED: usize = 1 << (usize::BITS - 1);
 
-/// Keeps a counter on cache lines of its own. 128 bytes: x86-64 prefetches lines in pairs, and some AArch64
-/// cores have lines of that size.
-#[repr(align(128))]
-struct OwnLine<T>(T);
-
 /// A parallel region. It lives on the stack of the thread that started it, which does not leave the region
 /// before every worker that took the job has called [`Job::finish`].
+///
+/// All that every thread needs is on the first cache line, and a thread's first access is the claim of a
+/// chunk, which makes the line its own: each further line that travels between cores costs as much as an
+/// empty chunk. The alignment is 128, because x86-64 prefetches lines in pairs, and some AArch64 cores have
+/// lines of that size.
+#[repr(C, align(128))]
 pub(super) struct Job {
-    next_chunk: OwnLine<AtomicUsize>,
-    finished: OwnLine<AtomicUsize>,
-    wake_cursor: AtomicUsize,
+    next_claim: AtomicUsize,
+    finished: AtomicUsize,
+    claims: usize,
     chunks: usize,
     grain: usize,
-    slots: SlotRange,
     call: unsafe fn(*const (), Range<usize>),
     task: *const (),
+    slots: SlotRange,
+    wake_cursor: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -57,12 +59,14 @@ impl Job {
             let task = unsafe { &*task.cast::<F>() };
             task(range);
         }
+        let grain = (chunks / (threads * CLAIMS_PER_THREAD)).max(1);
         Self {
-            next_chunk: OwnLine(AtomicUsize::new(0)),
-            finished: OwnLine(AtomicUsize::new(0)),
+            next_claim: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
             wake_cursor: AtomicUsize::new(usize::MAX / 2),
+            claims: chunks.div_ceil(grain),
             chunks,
-            grain: (chunks / (threads * CLAIMS_PER_THREAD)).max(1),
+            grain,
             slots,
             call: call::<F>,
             task: std::ptr::from_ref(task).cast(),
@@ -77,14 +81,15 @@ impl Job {
 
     fn claim(&self) -> Option<Range<usize>> {
         // Relaxed: the counter only has to give every chunk once; the data are published by the mailbox and
-        // `finish`. It cannot wrap: each of the threads overshoots by one grain at most, and `chunks` is at
-        // most `isize::MAX`.
-        let begin = self.next_chunk.0.fetch_add(self.grain, Ordering::Relaxed);
-        (begin < self.chunks).then(|| begin..self.chunks.min(begin + self.grain))
+        // `finish`. Nothing can wrap: each thread overshoots by one claim, and `chunks` is at most
+        // `isize::MAX`.
+        let claim = self.next_claim.fetch_add(1, Ordering::Relaxed);
+        let begin = claim * self.grain;
+        (claim < self.claims).then(|| begin..self.chunks.min(begin + self.grain))
     }
 
     fn exhausted(&self) -> bool {
-        self.next_chunk.0.load(Ordering::Relaxed) >= self.chunks
+        self.next_claim.load(Ordering::Relaxed) >= self.claims
     }
 
     /// Runs chunks until none is left. A panic of the task ends the region early and is kept for the caller.
@@ -94,12 +99,16 @@ impl Job {
     pub(super) unsafe fn work(&self) {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             while let Some(range) = self.claim() {
+                let is_last = range.end == self.chunks;
                 // SAFETY: `call` is the instance for the type that `task` points to, and `task` is alive.
                 unsafe { (self.call)(self.task, range) };
+                if is_last {
+                    break;
+                }
             }
         }));
         if let Err(payload) = outcome {
-            self.next_chunk.0.store(self.chunks, Ordering::Relaxed);
+            self.next_claim.store(self.claims, Ordering::Relaxed);
             let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
             if first.is_none() {
                 *first = Some(payload);
@@ -125,19 +134,19 @@ impl Job {
     pub(super) unsafe fn finish(job: *const Self) -> bool {
         // SAFETY: the caller of the region waits for this increment, so the counter is alive while it
         // happens.
-        let finished = unsafe { &(*job).finished.0 };
+        let finished = unsafe { &(*job).finished };
         // Release: the caller, which loads with acquire, sees all that the worker wrote.
         finished.fetch_add(1, Ordering::Release) & WATCHED != 0
     }
 
     /// How many workers have finished.
     pub(super) fn finished(&self) -> usize {
-        self.finished.0.load(Ordering::Acquire) & !WATCHED
+        self.finished.load(Ordering::Acquire) & !WATCHED
     }
 
     /// Asks the workers that finish from now on to wake the caller.
     pub(super) fn watch(&self) {
-        self.finished.0.fetch_or(WATCHED, Ordering::AcqRel);
+        self.finished.fetch_or(WATCHED, Ordering::AcqRel);
     }
 
     /// Lets [`Job::next_to_wake`] begin.

@@ -47,6 +47,13 @@ impl Drop for RegionGuard {
     }
 }
 
+/// A job that a worker took, and whether the worker slept before. One that did joins in rousing the others;
+/// one that was awake has no reason to look for sleepers.
+struct Taken {
+    job: *const Job,
+    slept: bool,
+}
+
 /// What the callers and the workers of a pool share.
 pub(super) struct Shared {
     slots: Box<[Slot]>,
@@ -125,11 +132,13 @@ impl Shared {
             tracing::debug!(cpu, "worker thread could not be bound to its CPU");
         }
         let _region = RegionGuard::enter();
-        while let Some(job) = self.wait_for_job(slot) {
+        while let Some(Taken { job, slept }) = self.wait_for_job(slot) {
             // SAFETY: the slot gave the job to this worker alone, and the region's caller waits for
             // `Job::finish`, so both the job and its task are alive until then.
             let job_reference = unsafe { &*job };
-            self.rouse_some(job_reference);
+            if slept {
+                self.rouse_some(job_reference);
+            }
             // SAFETY: as above.
             unsafe { job_reference.work() };
             // Open for the next job before the caller can go on, or its next region might find no worker.
@@ -141,11 +150,12 @@ impl Shared {
         }
     }
 
-    fn wait_for_job(&self, slot: &Slot) -> Option<*const Job> {
+    fn wait_for_job(&self, slot: &Slot) -> Option<Taken> {
+        let mut slept = false;
         let mut spinner = Spinner::new(self.spin);
         loop {
             match slot.take() {
-                Mail::Job(job) => return Some(job),
+                Mail::Job(job) => return Some(Taken { job, slept }),
                 Mail::Stop => return None,
                 Mail::Nothing => {
                     if !spinner.pause() {
@@ -154,6 +164,7 @@ impl Shared {
                 }
                 Mail::Parked => {
                     thread::park();
+                    slept = true;
                     spinner = Spinner::new(self.spin);
                 }
             }
