@@ -13,6 +13,7 @@
 //! | [`simplify`] | equal programs that do less |
 //! | [`tensor`] | tensors: what kernels take and give |
 //! | [`text`] | printing, parsing, canonical numbering, a stable hash |
+//! | [`lower`] | from schedulable blocks to the flat program that backends compile |
 //! | [`verify`] | what a well-formed program is, checked |
 //! | [`render`] | messages shown inside the printed program |
 //! | [`target`] | what it is compiled for, and the boundary to backends |
@@ -23,6 +24,7 @@ pub mod dtype;
 pub mod expr;
 pub mod ids;
 pub mod index;
+pub mod lower;
 pub mod program;
 pub mod render;
 pub mod schedule;

@@ -107,7 +107,7 @@ pub fn region_inside(
 }
 
 /// The box that indices run through while the variables of `inner` run.
-fn relax(program: &Program, buffer: BufferId, indices: &Indices, inner: &Ranges, all: &Ranges) -> Region {
+pub(crate) fn relax(program: &Program, buffer: BufferId, indices: &Indices, inner: &Ranges, all: &Ranges) -> Region {
     let shape = &program.buffer(buffer).shape;
     indices
         .iter()
@@ -132,7 +132,7 @@ fn depends_on_any(index: &Index, ranges: &Ranges) -> bool {
 }
 
 /// A box around two boxes.
-fn unite(program: &Program, buffer: BufferId, a: Region, b: &Region, outer: &Ranges) -> Region {
+pub(crate) fn unite(program: &Program, buffer: BufferId, a: Region, b: &Region, outer: &Ranges) -> Region {
     let shape = &program.buffer(buffer).shape;
     a.into_iter()
         .zip(b)

@@ -1,0 +1,29 @@
+//! What can go wrong while lowering.
+
+use crate::verify::VerifyErrors;
+
+/// Why a program could not be lowered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LowerError {
+    /// The program that came in is not well-formed at the `Blocks` level.
+    #[error("lowering was given a malformed program: {0}")]
+    Malformed(VerifyErrors),
+    /// A pass made a malformed program: a bug of the pass.
+    #[error("pass `{pass}` broke the program: {errors}")]
+    Broken {
+        /// The pass.
+        pass: &'static str,
+        /// What is wrong, with the names of the broken program.
+        errors: VerifyErrors,
+    },
+    /// The size of a buffer in bytes does not fit 63 bits.
+    #[error("pass `{pass}`: buffer `{buffer}` of shape [{shape}] is too large to address; make its extents smaller")]
+    TooLarge {
+        /// The pass.
+        pass: &'static str,
+        /// The buffer's name.
+        buffer: String,
+        /// Its extents, separated by commas.
+        shape: String,
+    },
+}

@@ -1,0 +1,134 @@
+//! Lowering: from a scheduled program of blocks to the flat program that backends compile.
+//!
+//! [`lower`] runs the passes of [`LOOP_PASSES`] and then those of [`FLAT_PASSES`], in order. A pass is
+//! one file and one function that edits the program; it does its one thing and leaves tidying to
+//! [`simplify`](crate::simplify). Lowering decides nothing that a schedule could decide: it carries
+//! out loop kinds and annotations, and makes cheap what the schedule left implicit (guards, initial
+//! values, places and sizes of intermediates).
+//!
+//! Results stay the same to the bit, except for contraction to fused multiply-adds, which
+//! [`LowerOptions::contract`] turns off.
+
+mod access;
+mod blocks;
+mod compact;
+mod copy;
+mod error;
+mod flatten;
+mod guards;
+mod parallel;
+mod place;
+mod unroll;
+mod vectorize;
+
+pub use error::LowerError;
+
+use crate::index::Ranges;
+use crate::program::Program;
+use crate::simplify::simplify_stmt;
+use crate::verify::{Level, verify};
+
+/// How to lower.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LowerOptions {
+    /// Whether `a * b + c` may be rounded once instead of twice.
+    pub contract: bool,
+    /// Whether to check the program after each pass that ends at a [level](Level).
+    pub verify: bool,
+    /// How many statements a loop may become when it is written out; a larger one stays a loop.
+    pub max_unrolled_statements: usize,
+    /// The largest intermediate, in bytes, that is kept in memory of its thread alone.
+    pub max_local_bytes: usize,
+}
+
+impl Default for LowerOptions {
+    fn default() -> Self {
+        LowerOptions {
+            contract: true,
+            verify: cfg!(debug_assertions),
+            max_unrolled_statements: 512,
+            max_local_bytes: 64 << 10,
+        }
+    }
+}
+
+/// One step of lowering.
+struct Pass {
+    name: &'static str,
+    /// The level that the program is at afterwards; `None` between two levels.
+    level: Option<Level>,
+    run: fn(&mut Program, &LowerOptions) -> Result<(), LowerError>,
+}
+
+/// From blocks to loops around stores, with every intermediate in its place and no larger than needed.
+const LOOP_PASSES: &[Pass] = &[
+    Pass { name: "dissolve_blocks", level: None, run: blocks::dissolve_blocks },
+    Pass { name: "keep_outermost_parallel", level: None, run: parallel::keep_outermost_parallel },
+    Pass { name: "hoist_guards", level: None, run: guards::hoist_guards },
+    Pass { name: "place_buffers", level: Some(Level::Loops), run: place::place_buffers },
+    Pass { name: "compact_buffers", level: Some(Level::Loops), run: compact::compact_buffers },
+];
+
+/// From loops to explicit vectors, straight lines and one-dimensional buffers.
+const FLAT_PASSES: &[Pass] = &[
+    Pass { name: "vectorize_loops", level: None, run: vectorize::vectorize_loops },
+    Pass { name: "unroll_loops", level: None, run: unroll::unroll_loops },
+    Pass { name: "flatten_buffers", level: Some(Level::Flat), run: flatten::flatten_buffers },
+    Pass { name: "simplify", level: Some(Level::Flat), run: simplify },
+];
+
+/// Lowers a program from the `Blocks` level to the `Flat` level.
+///
+/// # Errors
+/// [`LowerError`] when an intermediate is too large to address.
+pub fn lower(program: &Program, options: &LowerOptions) -> Result<Program, LowerError> {
+    lower_with(program, options, &mut |_, _| {})
+}
+
+/// As [`lower`]; `observer` sees the name of each pass and the program after it.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_with(
+    program: &Program,
+    options: &LowerOptions,
+    observer: &mut dyn FnMut(&str, &Program),
+) -> Result<Program, LowerError> {
+    let passes: Vec<&Pass> = LOOP_PASSES.iter().chain(FLAT_PASSES).collect();
+    run(program, &passes, options, observer)
+}
+
+/// Lowers a program from the `Blocks` level to the `Loops` level: every loop of the schedule is still
+/// there, with its kind, which is what estimates of its speed are made from.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_to_loops(program: &Program, options: &LowerOptions) -> Result<Program, LowerError> {
+    let passes: Vec<&Pass> = LOOP_PASSES.iter().collect();
+    run(program, &passes, options, &mut |_, _| {})
+}
+
+fn run(
+    program: &Program,
+    passes: &[&Pass],
+    options: &LowerOptions,
+    observer: &mut dyn FnMut(&str, &Program),
+) -> Result<Program, LowerError> {
+    if options.verify {
+        verify(program, Level::Blocks).map_err(LowerError::Malformed)?;
+    }
+    let mut program = program.clone();
+    for pass in passes {
+        (pass.run)(&mut program, options)?;
+        observer(pass.name, &program);
+        if let (true, Some(level)) = (options.verify, pass.level) {
+            verify(&program, level).map_err(|errors| LowerError::Broken { pass: pass.name, errors })?;
+        }
+    }
+    Ok(program)
+}
+
+fn simplify(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
+    simplify_stmt(&mut program.body, &Ranges::new());
+    Ok(())
+}
