@@ -213,11 +213,14 @@ fn shares_elements(node: &Arc<For>, block: &Block) -> bool {
 }
 
 fn at_first_point(bindings: &Bindings, init: Stmt) -> Stmt {
-    bindings.reduce.iter().rev().filter(|binding| binding.as_constant().is_none()).fold(init, |init, binding| {
-        let condition =
-            Expr::binary(BinaryOp::Eq, Expr::index(binding.clone()), Expr::index(Index::constant(0)));
-        Stmt::when(condition, init)
-    })
+    bindings.reduce.iter().rev().filter(|binding| binding.as_constant().is_none()).fold(
+        init,
+        |init, binding| {
+            let condition =
+                Expr::binary(BinaryOp::Eq, Expr::index(binding.clone()), Expr::index(Index::constant(0)));
+            Stmt::when(condition, init)
+        },
+    )
 }
 
 /// One conditional for each guard, so that each can move on its own.

@@ -17,7 +17,9 @@ pub enum LowerError {
         errors: VerifyErrors,
     },
     /// The size of a buffer in bytes does not fit 63 bits.
-    #[error("pass `{pass}`: buffer `{buffer}` of shape [{shape}] is too large to address; make its extents smaller")]
+    #[error(
+        "pass `{pass}`: buffer `{buffer}` of shape [{shape}] is too large to address; make its extents smaller"
+    )]
     TooLarge {
         /// The pass.
         pass: &'static str,

@@ -11,7 +11,8 @@ use crate::program::{Buffer, Program};
 
 /// Makes every buffer one-dimensional.
 pub(super) fn flatten_buffers(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
-    let shapes: Vec<(BufferId, Buffer)> = program.buffers().map(|(id, buffer)| (id, buffer.clone())).collect();
+    let shapes: Vec<(BufferId, Buffer)> =
+        program.buffers().map(|(id, buffer)| (id, buffer.clone())).collect();
     let mut strides: FxHashMap<BufferId, Vec<Index>> = FxHashMap::default();
     for (id, buffer) in shapes {
         let (len, of_buffer) = row_major(&buffer.shape);
@@ -44,10 +45,11 @@ fn row_major(shape: &[Index]) -> (Index, Vec<Index>) {
 
 /// Checks that the constant part of a buffer's size fits; symbolic dimensions are checked by each call.
 fn check_size(buffer: &Buffer) -> Result<(), LowerError> {
-    let bytes = buffer.shape.iter().filter_map(Index::as_constant).try_fold(
-        buffer.dtype.bytes() as i64,
-        |product, extent| product.checked_mul(extent),
-    );
+    let bytes = buffer
+        .shape
+        .iter()
+        .filter_map(Index::as_constant)
+        .try_fold(buffer.dtype.bytes() as i64, |product, extent| product.checked_mul(extent));
     match bytes {
         Some(_) => Ok(()),
         None => Err(LowerError::TooLarge {

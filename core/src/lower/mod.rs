@@ -1,6 +1,6 @@
 //! Lowering: from a scheduled program of blocks to the flat program that backends compile.
 //!
-//! [`lower`] runs the passes of [`LOOP_PASSES`] and then those of [`FLAT_PASSES`], in order. A pass is
+//! [`lower`] runs the passes of `LOOP_PASSES` and then those of `FLAT_PASSES`, in order. A pass is
 //! one file and one function that edits the program; it does its one thing and leaves tidying to
 //! [`simplify`](crate::simplify). Lowering decides nothing that a schedule could decide: it carries
 //! out loop kinds and annotations, and makes cheap what the schedule left implicit (guards, initial
@@ -22,6 +22,7 @@ mod unroll;
 mod vectorize;
 
 pub use error::LowerError;
+pub use unroll::UNROLL_FACTOR;
 
 use crate::index::Ranges;
 use crate::program::Program;

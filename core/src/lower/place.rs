@@ -92,9 +92,10 @@ enum First {
 fn first_access(stmt: &Stmt, buffer: BufferId, var: VarId) -> Option<First> {
     match stmt {
         Stmt::Store(store) if accesses_directly(stmt, buffer) => {
-            let indices_load = store.indices.iter().any(|index| {
-                loads_from(&crate::expr::Expr::index(index.clone()), buffer)
-            });
+            let indices_load = store
+                .indices
+                .iter()
+                .any(|index| loads_from(&crate::expr::Expr::index(index.clone()), buffer));
             let is_pure = store.buffer == buffer && !loads_from(&store.value, buffer) && !indices_load;
             Some(if is_pure { First::Store } else { First::Other })
         }

@@ -61,9 +61,7 @@ fn has_vector_form(stmt: &Stmt, var: VarId) -> bool {
     match stmt {
         Stmt::Seq(stmts) => stmts.iter().all(|stmt| has_vector_form(stmt, var)),
         Stmt::For(node) => {
-            node.kind != LoopKind::Parallel
-                && !node.extent.mentions(var)
-                && has_vector_form(&node.body, var)
+            node.kind != LoopKind::Parallel && !node.extent.mentions(var) && has_vector_form(&node.body, var)
         }
         Stmt::Store(store) => store_has_vector_form(store, var),
         Stmt::If(node) => {
@@ -79,7 +77,10 @@ fn has_vector_form(stmt: &Stmt, var: VarId) -> bool {
 fn store_has_vector_form(store: &Store, var: VarId) -> bool {
     let is_vector_already = store.indices.iter().any(|index| index.lanes() > 1) || lanes(&store.value) > 1;
     let chooses_element = store.indices.iter().any(|index| index.mentions(var));
-    !is_vector_already && chooses_element && are_affine(&store.indices, var) && value_has_vector_form(&store.value, var)
+    !is_vector_already
+        && chooses_element
+        && are_affine(&store.indices, var)
+        && value_has_vector_form(&store.value, var)
 }
 
 fn value_has_vector_form(value: &Expr, var: VarId) -> bool {

@@ -1,0 +1,3 @@
+//! What the tests of lowering share.
+
+pub(crate) mod kernels;

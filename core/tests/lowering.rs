@@ -1,0 +1,54 @@
+//! The shape of lowered programs.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::kernels::{MATMUL, MATMUL_RELU, parse};
+use tilewright_core::lower::{LowerOptions, lower_with};
+use tilewright_core::program::{Program, Scope};
+use tilewright_core::schedule::Schedule;
+use tilewright_core::target::Target;
+
+/// A tiled matrix product in the usual structure: outer tiles, reduction, inner tiles, write cache.
+fn tiled_matmul(text: &str, tile: [i64; 2]) -> Program {
+    let mut s = Schedule::new(parse(text), Arc::new(Target::generic_cpu()), 1);
+    let c = s.get_block("c").unwrap();
+    let copy = s.cache_write(c, Scope::Local).unwrap();
+    let [i, j, k] = s.get_loops(c).unwrap()[..] else { panic!("three loops") };
+    let i = s.split(i, &[None, Some(tile[0])]).unwrap();
+    let j = s.split(j, &[None, Some(tile[1])]).unwrap();
+    s.reorder(&[i[0], j[0], k, i[1], j[1]]).unwrap();
+    s.reverse_compute_at(copy, j[0]).unwrap();
+    s.decompose_reduction(c, k).unwrap();
+    s.parallel(i[0]).unwrap();
+    s.unroll(i[1]).unwrap();
+    s.vectorize(j[1]).unwrap();
+    let (program, _) = s.into_parts();
+    program
+}
+
+/// The lowered program as text.
+fn lowered(program: &Program) -> String {
+    let mut stages = String::new();
+    let mut note = |pass: &str, program: &Program| stages += &format!("--- {pass}\n{program}\n");
+    match lower_with(program, &LowerOptions::default(), &mut note) {
+        Ok(program) => program.to_string(),
+        Err(error) => panic!("{error}\n{stages}"),
+    }
+}
+
+#[test]
+fn a_tile_of_a_matmul_becomes_a_small_local_buffer_and_vector_stores() {
+    let text = lowered(&tiled_matmul(MATMUL_RELU, [4, 8]));
+    assert!(text.contains("buffer c_local: f32[32] local"), "{text}");
+    assert!(text.contains("c_local[lane<8> + 24] = "), "{text}");
+    assert!(!text.contains("if "), "nothing is guarded when the tiles divide:\n{text}");
+}
+
+#[test]
+fn symbolic_extents_lower_to_guarded_tiles_of_constant_size() {
+    let text = lowered(&tiled_matmul(MATMUL, [4, 8]));
+    assert!(text.contains("buffer c_local: f32[32] local"), "{text}");
+    assert!(text.contains("out c: f32[M*N]"), "{text}");
+}
