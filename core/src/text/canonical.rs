@@ -251,8 +251,8 @@ impl Renumbering<'_> {
                 Base::Sum(sum) => self.index(sum),
                 Base::Value(value) => {
                     let value = self.expr(value);
-                    // Only a program that the verifier refuses has another type here.
-                    if value.dtype() == DType::I64 {
+                    // Only a program that the verifier refuses has other types here.
+                    if is_index_value(&value) {
                         Index::value(value)
                     } else {
                         Index::digit(Digit::whole(Base::Value(value)))
@@ -278,6 +278,15 @@ impl Renumbering<'_> {
         };
         Expr::new(expr.dtype(), kind)
     }
+}
+
+/// Whether [`Index::value`] takes a value: it and the operands that are taken apart are of type `i64`.
+pub(crate) fn is_index_value(value: &Expr) -> bool {
+    value.dtype() == DType::I64
+        && match value.kind() {
+            ExprKind::Binary(_, a, b) => is_index_value(a) && is_index_value(b),
+            _ => true,
+        }
 }
 
 /// The constant with one NaN for all: what a NaN carries besides being one has no meaning.

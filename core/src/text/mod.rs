@@ -60,10 +60,14 @@
 //! truncates and keeps its shape. The words `index(…)` and `value(…)` lead from one to the other.
 
 pub(crate) mod canonical;
+#[cfg(test)]
+mod generate;
 mod hash;
 mod names;
 mod parse;
 pub(crate) mod print;
 mod print_value;
+#[cfg(test)]
+mod properties;
 
 pub use parse::{ParseError, ParseProblem};

@@ -11,6 +11,7 @@ use crate::expr::{BinaryOp, Constant, Expr, ExprKind};
 use crate::ids::{BufferId, VarId};
 use crate::index::{Base, Digit, Index, NO_MODULUS, Term};
 use crate::program::Program;
+use crate::text::canonical::is_index_value;
 
 /// How tightly a printed index binds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,13 +126,16 @@ impl<'a> ValuePrinter<'a> {
             self.display(constant);
         }
         for (position, term) in positive.into_iter().chain(negative).enumerate() {
-            match (position == 0 && !constant_leads, term.coefficient > 0) {
+            let leads = position == 0 && !constant_leads;
+            match (leads, term.coefficient > 0) {
                 (true, true) => {}
                 (true, false) => self.text("-"),
                 (false, true) => self.text(" + "),
                 (false, false) => self.text(" - "),
             }
-            self.term(term);
+            // A sign binds more tightly than a division.
+            let enclosed = leads && term.coefficient < 0;
+            self.term(term, if enclosed { IndexLevel::Atom } else { IndexLevel::Product });
         }
         if constant != 0 && !constant_leads {
             self.text(if constant > 0 { " + " } else { " - " });
@@ -139,11 +143,11 @@ impl<'a> ValuePrinter<'a> {
         }
     }
 
-    /// The term without its sign.
-    fn term(&mut self, term: &Term) {
+    /// The term without its sign, a digit alone binding at least as `alone`.
+    fn term(&mut self, term: &Term, alone: IndexLevel) {
         let size = term.coefficient.unsigned_abs();
         if size == 1 {
-            return self.digit(&term.digit, IndexLevel::Product);
+            return self.digit(&term.digit, alone);
         }
         let is_product = term.digit.is_whole() && digit_level(&term.digit) == IndexLevel::Product;
         self.digit(&term.digit, if is_product { IndexLevel::Product } else { IndexLevel::Atom });
@@ -182,7 +186,7 @@ impl<'a> ValuePrinter<'a> {
     }
 
     fn opaque(&mut self, value: &Expr, at_least: IndexLevel) {
-        let is_index = value.operands().iter().all(|operand| operand.dtype() == DType::I64);
+        let is_index = is_index_value(value);
         match value.kind() {
             ExprKind::Scalar(var) => self.variable(*var),
             ExprKind::Load(..) | ExprKind::Bounded(..) => self.expr(value, 0),
