@@ -6,9 +6,23 @@
 //!
 //! Calls never fail; what is wrong is collected and reported by `finish`.
 
+mod accumulation;
+mod bindings;
+mod dependence;
+mod domain;
+mod emit;
 mod error;
+mod flatten;
+mod forward;
+mod loads;
+mod loops;
+mod lower;
 mod recording;
+mod render;
+mod statement;
+mod types;
 mod value;
+mod version;
 
 pub use error::{DefinitionError, DefinitionErrors, SourceLocation};
 pub use value::Value;
@@ -18,7 +32,7 @@ use value::ValueKind;
 
 use crate::dtype::DType;
 use crate::ids::VarId;
-use crate::program::{Param, Program, VariableKind};
+use crate::program::Program;
 
 /// How an assignment changes its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +81,6 @@ impl KernelBuilder {
                 body: Vec::new(),
                 outputs: Vec::new(),
                 clock: 0,
-                errors: Vec::new(),
             },
             open_loops: Vec::new(),
             current: Vec::new(),
@@ -139,7 +152,7 @@ impl KernelBuilder {
     pub fn bind(&mut self, name: &str, value: Value, location: SourceLocation) -> Value {
         let number = self.add_binding(name, value, location);
         self.current.push(Node::Bind(number));
-        Value::new(ValueKind::Bound(number))
+        Value::bound(number)
     }
 
     /// `for name in (start..end).step_by(step) { body }`; `body` receives the loop variable.
@@ -250,10 +263,27 @@ impl KernelBuilder {
     /// before they are written.
     pub fn finish(mut self) -> Result<Program, DefinitionErrors> {
         self.recording.body = std::mem::take(&mut self.current);
-        let mut program = Program::new(self.recording.name.as_str());
-        for name in &self.recording.dims {
-            let var = program.add_variable(name.as_str(), VariableKind::Dim);
-            program.add_param(Param::Dim(var));
+        let recording = &self.recording;
+        let failed =
+            |errors: Vec<DefinitionError>| DefinitionErrors { kernel: recording.name.clone(), errors };
+        let mut kernel = flatten::flatten(recording);
+        let steps = [domain::check_domains, dependence::check_dependences];
+        for step in steps {
+            if kernel.errors.is_empty() {
+                step(&mut kernel);
+            }
+        }
+        if !kernel.errors.is_empty() {
+            return Err(failed(kernel.errors));
+        }
+        let mut versioned = version::assign_versions(&mut kernel);
+        if !kernel.errors.is_empty() {
+            return Err(failed(kernel.errors));
+        }
+        forward::forward(&kernel, &recording.outputs, &mut versioned);
+        let program = emit::emit(recording, &mut kernel, &versioned);
+        if !kernel.errors.is_empty() {
+            return Err(failed(kernel.errors));
         }
         Ok(program)
     }

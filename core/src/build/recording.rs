@@ -1,7 +1,7 @@
 //! The definition as it was recorded: an imperative tree, in the user's order.
 
 use super::UpdateOp;
-use super::error::{DefinitionError, SourceLocation};
+use super::error::SourceLocation;
 use super::value::{Clock, TensorNumber, Value};
 use crate::dtype::DType;
 use crate::ids::VarId;
@@ -20,7 +20,6 @@ pub(super) struct Recording {
     pub(super) outputs: Vec<TensorNumber>,
     /// How many writes were recorded.
     pub(super) clock: Clock,
-    pub(super) errors: Vec<DefinitionError>,
 }
 
 /// What a tensor is to the kernel.

@@ -58,6 +58,34 @@ impl Value {
         &self.0
     }
 
+    /// The value of the `let` with a number.
+    pub(super) fn bound(number: usize) -> Self {
+        Value::new(ValueKind::Bound(number))
+    }
+
+    /// The address of the node, a key while the value lives.
+    pub(super) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+
+    /// The values that this one is directly computed from, in order; of a load, its indices.
+    pub(super) fn operands(&self) -> Vec<&Value> {
+        match self.kind() {
+            ValueKind::Int(_)
+            | ValueKind::Float(_)
+            | ValueKind::TypedInt(..)
+            | ValueKind::TypedFloat(..)
+            | ValueKind::Dim(_)
+            | ValueKind::Loop(_)
+            | ValueKind::Scalar(..)
+            | ValueKind::Bound(_) => Vec::new(),
+            ValueKind::Load(_, indices, _) => indices.iter().collect(),
+            ValueKind::Unary(_, a) | ValueKind::Cast(_, a) | ValueKind::Powi(a, _) => vec![a],
+            ValueKind::Binary(_, a, b) => vec![a, b],
+            ValueKind::Select(a, b, c) | ValueKind::MulAdd(a, b, c) => vec![a, b, c],
+        }
+    }
+
     /// An integer literal without suffix: takes the type of what it meets.
     pub fn int(value: i64) -> Self {
         Value::new(ValueKind::Int(value))

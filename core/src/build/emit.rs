@@ -1,0 +1,205 @@
+//! From assignments to a program: one block in one perfect loop nest each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::error::DefinitionError;
+use super::loads::replace_loads;
+use super::recording::{Recording, Role};
+use super::statement::Kernel;
+use super::version::{Assignment, Versioned};
+use crate::dtype::DType;
+use crate::expr::{Expr, Indices};
+use crate::ids::{BufferId, VarId};
+use crate::index::{Index, Ranges};
+use crate::program::{Access, Buffer, Param, Program, Scope, VariableKind};
+use crate::simplify::simplify_expr;
+use crate::stmt::{Annotations, Block, For, Iter, IterKind, LoopKind, Stmt};
+use crate::visit::substitute_expr;
+
+/// Builds the program. Reports outputs that cannot be returned.
+pub(super) fn emit(recording: &Recording, kernel: &mut Kernel, versioned: &Versioned) -> Program {
+    let mut program = Program::new(recording.name.as_str());
+    for name in &recording.dims {
+        let var = program.add_variable(name.as_str(), VariableKind::Dim);
+        program.add_param(Param::Dim(var));
+    }
+    for (name, dtype) in &recording.scalars {
+        let var = program.add_variable(name.as_str(), VariableKind::Scalar);
+        program.add_param(Param::Scalar(var, *dtype));
+    }
+    check_outputs(recording, kernel, versioned);
+    let mut emission =
+        Emission { kernel, versioned, program, buffers: BTreeMap::new(), block_names: BTreeSet::new() };
+    emission.add_params(recording);
+    let nests: Vec<Stmt> =
+        versioned.assignments.iter().flatten().map(|assignment| emission.nest(assignment)).collect();
+    emission.program.body = Stmt::seq(nests);
+    emission.program
+}
+
+fn check_outputs(recording: &Recording, kernel: &mut Kernel, versioned: &Versioned) {
+    let mut errors = Vec::new();
+    for (position, &number) in recording.outputs.iter().enumerate() {
+        let target = &kernel.targets[number];
+        let name = &target.name;
+        let wrong = if matches!(target.role, Role::Input | Role::InOut) {
+            Some((
+                format!("`{name}` is an argument and is returned as well"),
+                format!(
+                    "copy it into a tensor of its own, or take `{name}` as `&mut Tensor` and return nothing"
+                ),
+            ))
+        } else if !target.prefix.is_empty() {
+            Some((
+                format!("`{name}` is declared inside a loop and cannot be returned"),
+                format!("declare `{name}` before the loop"),
+            ))
+        } else if recording.outputs[..position].contains(&number) {
+            Some((format!("`{name}` is returned twice"), "return it once".to_owned()))
+        } else if !versioned.last.contains_key(&number) {
+            Some((
+                format!("`{name}` is returned, but nothing is ever written to it"),
+                format!("write every element of `{name}`, or start from zeros"),
+            ))
+        } else {
+            None
+        };
+        errors.extend(wrong.map(|(message, help)| DefinitionError::new(message, target.location, help)));
+    }
+    kernel.errors.extend(errors);
+}
+
+struct Emission<'a> {
+    kernel: &'a Kernel,
+    versioned: &'a Versioned,
+    program: Program,
+    /// Buffers by the storage of versions.
+    buffers: BTreeMap<usize, BufferId>,
+    block_names: BTreeSet<String>,
+}
+
+impl Emission<'_> {
+    fn add_params(&mut self, recording: &Recording) {
+        for (number, target) in self.kernel.targets.iter().enumerate() {
+            let access = match target.role {
+                Role::Input => Access::Input,
+                Role::InOut => Access::InOut,
+                Role::Local | Role::Accumulator => continue,
+            };
+            self.add_param(number, access);
+        }
+        for &number in &recording.outputs {
+            if self.versioned.last.contains_key(&number) {
+                self.add_param(number, Access::Output);
+            }
+        }
+    }
+
+    fn add_param(&mut self, number: usize, access: Access) {
+        let last = self.versioned.last[&number];
+        let buffer = self.buffer(last);
+        self.program.add_param(Param::Buffer(buffer, access));
+    }
+
+    /// The buffer of a version.
+    fn buffer(&mut self, version: usize) -> BufferId {
+        let version = &self.versioned.versions[version];
+        if let Some(&known) = self.buffers.get(&version.storage) {
+            return known;
+        }
+        let target = &self.kernel.targets[version.target];
+        let buffer = self.program.add_buffer(Buffer {
+            name: target.name.as_str().into(),
+            dtype: target.dtype,
+            shape: target.shape.clone(),
+            scope: Scope::Global,
+        });
+        self.buffers.insert(version.storage, buffer);
+        buffer
+    }
+
+    fn block_name(&mut self, name: &str) -> String {
+        let numbered = (1..).map(|number| format!("{name}_{number}"));
+        let free =
+            std::iter::once(name.to_owned()).chain(numbered).find(|name| !self.block_names.contains(name));
+        let name = free.expect("there are enough numbers");
+        self.block_names.insert(name.clone());
+        name
+    }
+
+    /// The loops and the block of one assignment.
+    fn nest(&mut self, assignment: &Assignment) -> Stmt {
+        let mut loops = Vec::new();
+        let mut iters = Vec::new();
+        let mut ranges = Ranges::new();
+        let mut vars: BTreeMap<VarId, Index> = BTreeMap::new();
+        for &var in &assignment.loops {
+            let form = self.kernel.loop_of(var).expect("an assignment's loops are loops");
+            let loop_var = self.program.add_variable(form.name.as_str(), VariableKind::Loop);
+            let iter_var = self.program.add_variable(format!("v{}", form.name), VariableKind::Iter);
+            let kind = if assignment.reduces(var) { IterKind::Reduce } else { IterKind::Spatial };
+            let extent = form.extent.clone();
+            ranges.insert(iter_var, extent.clone());
+            vars.insert(var, Index::var(iter_var));
+            iters.push(Iter { var: iter_var, extent: extent.clone(), kind, binding: Index::var(loop_var) });
+            loops.push((loop_var, extent));
+        }
+        let block = self.block(assignment, iters, &vars, &ranges);
+        loops.into_iter().rev().fold(block, |body, (var, extent)| {
+            Stmt::For(Arc::new(For {
+                id: self.program.fresh_loop(),
+                var,
+                extent,
+                kind: LoopKind::Serial,
+                annotations: Annotations::new(),
+                body,
+            }))
+        })
+    }
+
+    fn block(
+        &mut self,
+        assignment: &Assignment,
+        iters: Vec<Iter>,
+        vars: &BTreeMap<VarId, Index>,
+        ranges: &Ranges,
+    ) -> Stmt {
+        let replace = |var: VarId| vars.get(&var).cloned();
+        let mut buffers = BTreeMap::new();
+        assignment.for_each_read(&mut |version, _| {
+            buffers.insert(version, None);
+        });
+        for (version, slot) in &mut buffers {
+            *slot = Some(self.buffer(*version));
+        }
+        let finish = |expr: &Expr| {
+            let renamed = substitute_expr(expr, &replace);
+            let loaded = replace_loads(&renamed, &|dtype: DType, version: BufferId, indices: Indices| {
+                let buffer = buffers[&(version.0 as usize)].expect("every version that is read has a buffer");
+                Expr::load(dtype, buffer, indices)
+            });
+            simplify_expr(&loaded, ranges).unwrap_or(loaded)
+        };
+        let target = &self.kernel.targets[self.versioned.versions[assignment.version].target];
+        let buffer = self.buffer(assignment.version);
+        let indices: Indices = assignment.indices.iter().map(|index| index.substitute(&replace)).collect();
+        let old = Expr::load(target.dtype, buffer, indices.clone());
+        let store = |value: Expr| Stmt::store(buffer, indices.clone(), value);
+        let mut body = store(assignment.effect.map(finish).value(old));
+        if let Some(condition) = &assignment.condition {
+            body = Stmt::when(finish(condition), body);
+        }
+        let init = assignment.init.as_ref().map(|init| store(finish(init)));
+        Stmt::Block(Arc::new(Block {
+            id: self.program.fresh_block(),
+            name: self.block_name(&target.name).as_str().into(),
+            iters,
+            guards: Vec::new(),
+            init,
+            body,
+            annotations: Annotations::new(),
+            location: assignment.location.map(Into::into),
+        }))
+    }
+}

@@ -1,0 +1,69 @@
+//! The elements that an expression reads, also those inside indices.
+
+use crate::dtype::DType;
+use crate::expr::{Expr, ExprKind, Indices};
+use crate::ids::BufferId;
+use crate::index::{Base, Index};
+use crate::visit::rewrite_expr;
+
+/// Calls `visit` with the buffer and indices of every load, also of those inside indices of others.
+pub(super) fn for_each_load<'e>(expr: &'e Expr, visit: &mut dyn FnMut(BufferId, &'e Indices)) {
+    match expr.kind() {
+        ExprKind::Load(buffer, indices) => {
+            visit(*buffer, indices);
+            indices.iter().for_each(|index| for_each_load_in_index(index, visit));
+        }
+        ExprKind::Index(index) | ExprKind::Bounded(_, index) => for_each_load_in_index(index, visit),
+        _ => {}
+    }
+    for operand in expr.operands() {
+        for_each_load(operand, visit);
+    }
+}
+
+/// As [`for_each_load`], inside an index.
+pub(super) fn for_each_load_in_index<'e>(index: &'e Index, visit: &mut dyn FnMut(BufferId, &'e Indices)) {
+    for term in index.terms() {
+        match &term.digit.base {
+            Base::Var(_) | Base::Lane(_) => {}
+            Base::Sum(sum) => for_each_load_in_index(sum, visit),
+            Base::Value(value) => for_each_load(value, visit),
+        }
+    }
+}
+
+/// What takes the place of a load whose indices have been rewritten already.
+pub(super) type Replace<'r> = dyn Fn(DType, BufferId, Indices) -> Expr + 'r;
+
+/// Replaces every load, innermost first.
+pub(super) fn replace_loads(expr: &Expr, replace: &Replace<'_>) -> Expr {
+    let rewritten = rewrite_expr(expr, &mut |node| {
+        let kind = match node.kind() {
+            ExprKind::Load(buffer, indices) => {
+                let indices = indices.iter().map(|index| replace_loads_in_index(index, replace)).collect();
+                return Some(replace(node.dtype(), *buffer, indices));
+            }
+            ExprKind::Index(index) => ExprKind::Index(replace_loads_in_index(index, replace)),
+            ExprKind::Bounded(value, extent) => {
+                ExprKind::Bounded(value.clone(), replace_loads_in_index(extent, replace))
+            }
+            _ => return None,
+        };
+        (kind != *node.kind()).then(|| Expr::new(node.dtype(), kind))
+    });
+    rewritten.unwrap_or_else(|| expr.clone())
+}
+
+/// As [`replace_loads`], inside an index.
+pub(super) fn replace_loads_in_index(index: &Index, replace: &Replace<'_>) -> Index {
+    let mut found = false;
+    for_each_load_in_index(index, &mut |_, _| found = true);
+    if !found {
+        return index.clone();
+    }
+    index.map_bases(&|base| match base {
+        Base::Var(_) | Base::Lane(_) => None,
+        Base::Sum(sum) => Some(replace_loads_in_index(sum, replace)),
+        Base::Value(value) => Some(Index::value(replace_loads(value, replace))),
+    })
+}

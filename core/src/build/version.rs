@@ -1,0 +1,256 @@
+//! Versions of tensors: single assignment where the definition overwrites.
+//!
+//! An assignment that defines every element of a tensor opens a new version, which has a buffer of its own; only
+//! the last version of a parameter is the parameter. An assignment to a part writes into the current version.
+
+use std::collections::BTreeMap;
+
+use super::error::{DefinitionError, SourceLocation};
+use super::loads::{for_each_load, replace_loads};
+use super::lower::reads_memory;
+use super::recording::Role;
+use super::statement::{Effect, Kernel, Statement};
+use super::value::Clock;
+use crate::dtype::DType;
+use crate::expr::{BinaryOp, Expr, Indices};
+use crate::ids::{BufferId, VarId};
+use crate::index::Index;
+
+/// One block to be: `if condition { version[indices] = … }` over loops. A buffer in an expression is the
+/// number of a version.
+#[derive(Clone, Debug)]
+pub(super) struct Assignment {
+    pub(super) loops: Vec<VarId>,
+    pub(super) condition: Option<Expr>,
+    pub(super) version: usize,
+    pub(super) indices: Indices,
+    /// The element's value before the first contribution of a reduction.
+    pub(super) init: Option<Expr>,
+    pub(super) effect: Effect,
+    pub(super) location: Option<SourceLocation>,
+}
+
+/// The contents of a tensor between two assignments that define all of it.
+#[derive(Clone, Debug)]
+pub(super) struct Version {
+    pub(super) target: usize,
+    /// The version whose buffer this one uses: itself, or the first for the last version of a parameter.
+    pub(super) storage: usize,
+}
+
+/// A definition in single-assignment form where possible.
+pub(super) struct Versioned {
+    pub(super) versions: Vec<Version>,
+    /// In order of execution; `None` where one has been removed.
+    pub(super) assignments: Vec<Option<Assignment>>,
+    /// The last version of each tensor that has one.
+    pub(super) last: BTreeMap<usize, usize>,
+}
+
+impl Assignment {
+    /// Whether the loop's iterations contribute to the same element.
+    pub(super) fn reduces(&self, var: VarId) -> bool {
+        !self.indices.iter().any(|index| index.mentions(var))
+    }
+
+    /// Every expression.
+    pub(super) fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.effect.exprs().into_iter().chain(&self.init).chain(&self.condition)
+    }
+
+    /// Rewrites every expression.
+    pub(super) fn map(&mut self, map: &dyn Fn(&Expr) -> Expr) {
+        self.effect = self.effect.map(map);
+        self.init = self.init.as_ref().map(map);
+        self.condition = self.condition.as_ref().map(map);
+    }
+
+    /// Calls `visit` with the version and the indices of each element that is read.
+    pub(super) fn for_each_read<'a>(&'a self, visit: &mut dyn FnMut(usize, &'a Indices)) {
+        for expr in self.exprs() {
+            for_each_load(expr, &mut |version, indices| visit(version.0 as usize, indices));
+        }
+    }
+
+    /// The loop variables that index the dimensions, when each is indexed by one of its own and nothing else.
+    pub(super) fn plain_indices(&self) -> Option<Vec<VarId>> {
+        plain_indices(&self.indices)
+    }
+}
+
+/// The variables of indices that are distinct variables and nothing else.
+pub(super) fn plain_indices(indices: &[Index]) -> Option<Vec<VarId>> {
+    let vars: Vec<VarId> = indices.iter().map(Index::as_var).collect::<Option<_>>()?;
+    let distinct = vars.iter().enumerate().all(|(at, var)| !vars[..at].contains(var));
+    distinct.then_some(vars)
+}
+
+/// Splits tensors into versions.
+pub(super) fn assign_versions(kernel: &mut Kernel) -> Versioned {
+    let mut versioning = Versioning {
+        result: Versioned { versions: Vec::new(), assignments: Vec::new(), last: BTreeMap::new() },
+        history: BTreeMap::new(),
+        errors: Vec::new(),
+    };
+    for (number, target) in kernel.targets.iter().enumerate() {
+        if matches!(target.role, Role::Input | Role::InOut) {
+            versioning.open(number, None);
+        }
+    }
+    for statement in &kernel.statements {
+        versioning.add(kernel, statement);
+    }
+    let Versioning { mut result, errors, .. } = versioning;
+    for (&target, &last) in &result.last {
+        if kernel.targets[target].role == Role::InOut {
+            let first = result.versions.iter().position(|version| version.target == target);
+            result.versions[last].storage = first.unwrap_or(last);
+        }
+    }
+    kernel.errors.extend(errors);
+    result
+}
+
+struct Versioning {
+    result: Versioned,
+    /// For each tensor, when its versions were opened; parameters start with `None`.
+    history: BTreeMap<usize, Vec<(Option<Clock>, usize)>>,
+    errors: Vec<DefinitionError>,
+}
+
+impl Versioning {
+    fn open(&mut self, target: usize, clock: Option<Clock>) -> usize {
+        let version = self.result.versions.len();
+        self.result.versions.push(Version { target, storage: version });
+        self.history.entry(target).or_default().push((clock, version));
+        self.result.last.insert(target, version);
+        version
+    }
+
+    /// The version that a read at `clock` sees.
+    fn version_at(&self, target: usize, clock: Clock) -> Option<usize> {
+        let history = self.history.get(&target)?;
+        history
+            .iter()
+            .rev()
+            .find(|(opened, _)| opened.is_none_or(|opened| opened < clock))
+            .map(|entry| entry.1)
+    }
+
+    fn add(&mut self, kernel: &Kernel, statement: &Statement) {
+        let target = &kernel.targets[statement.target];
+        let effect = statement.effect.map(|expr| self.resolve(kernel, statement, expr));
+        let condition = all_of(&statement.conditions).map(|all| self.resolve(kernel, statement, &all));
+        let current = self.result.last.get(&statement.target).copied();
+        let read =
+            |version: usize| Expr::load(target.dtype, BufferId(version as u32), statement.indices.clone());
+        if current.is_none() && !matches!(effect, Effect::Set(_)) {
+            self.report_undefined(kernel, statement, statement.target);
+            return;
+        }
+        let reduces = statement.reduction().next().is_some();
+        let mut assignment = Assignment {
+            loops: statement.loops.clone(),
+            condition: None,
+            version: 0,
+            indices: statement.indices.clone(),
+            init: None,
+            effect,
+            location: statement.location,
+        };
+        let old = || current.map_or_else(|| Expr::zero(target.dtype), read);
+        if covers(kernel, statement) {
+            if reduces {
+                assignment.init = Some(old());
+                if let Some(condition) = &condition {
+                    assignment.effect = assignment.effect.contribute_if(condition);
+                }
+            } else {
+                let value = assignment.effect.value(old());
+                assignment.effect = Effect::Set(match condition {
+                    Some(condition) => Expr::select(condition, value, old()),
+                    None => value,
+                });
+            }
+            assignment.version = self.open(statement.target, Some(statement.clock));
+        } else {
+            assignment.version = current.unwrap_or_else(|| self.clear(kernel, statement));
+            if reduces {
+                if let Some(condition) = &condition {
+                    assignment.effect = assignment.effect.contribute_if(condition);
+                }
+            } else {
+                assignment.effect = Effect::Set(assignment.effect.value(read(assignment.version)));
+                assignment.condition = condition;
+            }
+        }
+        self.result.assignments.push(Some(assignment));
+    }
+
+    /// Opens a version full of zeros for a tensor of which only a part is written at first.
+    fn clear(&mut self, kernel: &Kernel, statement: &Statement) -> usize {
+        let target = &kernel.targets[statement.target];
+        let version = self.open(statement.target, Some(statement.clock));
+        let whole = kernel.whole[statement.target].clone();
+        self.result.assignments.push(Some(Assignment {
+            condition: None,
+            version,
+            indices: whole.iter().map(|&var| Index::var(var)).collect(),
+            loops: whole,
+            init: None,
+            effect: Effect::Set(Expr::zero(target.dtype)),
+            location: target.location,
+        }));
+        version
+    }
+
+    /// Replaces reads of tensors at times by reads of versions.
+    fn resolve(&mut self, kernel: &Kernel, statement: &Statement, expr: &Expr) -> Expr {
+        let mut undefined = None;
+        for_each_load(expr, &mut |read, _| {
+            let (target, clock) = kernel.reads[read.0 as usize];
+            if self.version_at(target, clock).is_none() {
+                undefined = Some(target);
+            }
+        });
+        if let Some(target) = undefined {
+            self.report_undefined(kernel, statement, target);
+            return Expr::zero(expr.dtype());
+        }
+        replace_loads(expr, &|dtype: DType, read: BufferId, indices: Indices| {
+            let (target, clock) = kernel.reads[read.0 as usize];
+            let version = self.version_at(target, clock).expect("every read is of a version");
+            Expr::load(dtype, BufferId(version as u32), indices)
+        })
+    }
+
+    fn report_undefined(&mut self, kernel: &Kernel, statement: &Statement, target: usize) {
+        let target = &kernel.targets[target];
+        self.errors.push(
+            DefinitionError::new(
+                format!("`{}` is used before anything has been written to it", target.name),
+                statement.location,
+                "start from zeros, or from another initial value",
+            )
+            .note("declared here", target.location),
+        );
+    }
+}
+
+/// Whether a statement defines every element of its target, one loop per dimension.
+fn covers(kernel: &Kernel, statement: &Statement) -> bool {
+    let shape = &kernel.targets[statement.target].shape;
+    plain_indices(&statement.indices)
+        .is_some_and(|vars| vars.iter().zip(shape).all(|(&var, extent)| kernel.extent(var) == extent))
+}
+
+/// One condition for all, each evaluated only where those before it hold, if it reads memory.
+fn all_of(conditions: &[Expr]) -> Option<Expr> {
+    conditions.iter().cloned().reduce(|all, next| {
+        if reads_memory(&next) {
+            Expr::select(all, next, Expr::bool(false))
+        } else {
+            Expr::binary(BinaryOp::And, all, next)
+        }
+    })
+}
