@@ -104,19 +104,35 @@ impl Emission<'_> {
 
     /// The buffer of a version.
     fn buffer(&mut self, version: usize) -> BufferId {
-        let version = &self.versioned.versions[version];
-        if let Some(&known) = self.buffers.get(&version.storage) {
+        let storage = self.versioned.versions[version].storage;
+        if let Some(&known) = self.buffers.get(&storage) {
             return known;
         }
-        let target = &self.kernel.targets[version.target];
-        let buffer = self.program.add_buffer(Buffer {
-            name: target.name.as_str().into(),
-            dtype: target.dtype,
-            shape: target.shape.clone(),
-            scope: Scope::Global,
-        });
-        self.buffers.insert(version.storage, buffer);
+        let target = &self.kernel.targets[self.versioned.versions[version].target];
+        let (dtype, shape) = (target.dtype, target.shape.clone());
+        let name = self.version_name(version).as_str().into();
+        let buffer = self.program.add_buffer(Buffer { name, dtype, shape, scope: Scope::Global });
+        self.buffers.insert(storage, buffer);
         buffer
+    }
+
+    /// The tensor's name, with a number unless this is its last version.
+    fn version_name(&self, version: usize) -> String {
+        let own = &self.versioned.versions[version];
+        let name = &self.kernel.targets[own.target].name;
+        let last = self.versioned.last[&own.target];
+        if own.storage == self.versioned.versions[last].storage {
+            return name.clone();
+        }
+        let earlier = self.versioned.versions[..=version]
+            .iter()
+            .filter(|other| other.target == own.target && self.is_written(other.storage));
+        format!("{name}_{}", earlier.count())
+    }
+
+    fn is_written(&self, storage: usize) -> bool {
+        let mut writers = self.versioned.assignments.iter().flatten();
+        writers.any(|assignment| self.versioned.versions[assignment.version].storage == storage)
     }
 
     fn block_name(&mut self, name: &str) -> String {
@@ -191,9 +207,11 @@ impl Emission<'_> {
             body = Stmt::when(finish(condition), body);
         }
         let init = assignment.init.as_ref().map(|init| store(finish(init)));
+        let name = self.version_name(assignment.version);
+        let name = if assignment.initial { format!("{name}_init") } else { name };
         Stmt::Block(Arc::new(Block {
             id: self.program.fresh_block(),
-            name: self.block_name(&target.name).as_str().into(),
+            name: self.block_name(&name).as_str().into(),
             iters,
             guards: Vec::new(),
             init,

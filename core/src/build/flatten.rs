@@ -3,7 +3,7 @@
 use super::accumulation::recognise;
 use super::bindings::choose_buffers;
 use super::loops::lower_loops;
-use super::lower::{Lowering, reads_memory};
+use super::lower::{Lowered, Lowering, reads_memory};
 use super::recording::{Node, Recording, Role, Tensor, Write};
 use super::statement::{Effect, Kernel, LoopForm, Statement, Target};
 use super::types::Types;
@@ -36,7 +36,8 @@ pub(super) fn flatten(recording: &Recording) -> Kernel {
     let statements = flattening.walk(&recording.body, &Context::default());
     let first_loop = flattening.lowering.loop_var(0).0;
     let whole = flattening.whole;
-    let (loops, targets, reads, more) = flattening.lowering.into_parts();
+    let lowered = flattening.lowering.finish();
+    let Lowered { loops, targets, reads, errors: more } = lowered;
     errors.extend(more);
     let ranges: Ranges = loops.iter().map(|form| (form.var, form.extent.clone())).collect();
     let scalars = recording.scalars.iter().map(|(name, _)| name);
@@ -177,6 +178,7 @@ impl Flattening<'_> {
             indices,
             effect,
             clock: write.clock,
+            initial: false,
             location: Some(write.location),
         }
     }
@@ -195,6 +197,7 @@ impl Flattening<'_> {
             loops: whole,
             effect: Effect::Set(value),
             clock,
+            initial: true,
             location,
         }
     }
@@ -211,6 +214,7 @@ impl Flattening<'_> {
             indices: self.lowering.indices(target, &[]),
             effect: Effect::Set(value),
             clock: binding.clock,
+            initial: false,
             location: Some(binding.location),
         })
     }

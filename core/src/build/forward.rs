@@ -182,14 +182,12 @@ fn remove_unread(kernel: &Kernel, outputs: &[usize], versioned: &mut Versioned) 
 /// Merges one pair of assignments; `false` when there is none.
 fn merge_one(versioned: &mut Versioned, finals: &[usize]) -> bool {
     let reads = count_reads(versioned);
-    for version in 0..versioned.versions.len() {
+    for (version, &reads) in reads.iter().enumerate() {
         if finals.contains(&version) {
             continue;
         }
         let Some(producer) = only_writer(versioned, version) else { continue };
-        if merge_into_init(versioned, version, producer, reads[version])
-            || merge_copy(versioned, version, producer)
-        {
+        if merge_into_init(versioned, version, producer, reads) || merge_copy(versioned, version, producer) {
             return true;
         }
     }

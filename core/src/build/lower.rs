@@ -32,6 +32,15 @@ pub(super) struct Lowering<'a> {
     pub(super) location: Option<SourceLocation>,
 }
 
+/// What a lowering leaves.
+pub(super) struct Lowered {
+    pub(super) loops: Vec<LoopForm>,
+    pub(super) targets: Vec<Target>,
+    /// What the buffers in expressions stand for: tensors at times.
+    pub(super) reads: Vec<(usize, Clock)>,
+    pub(super) errors: Vec<DefinitionError>,
+}
+
 impl<'a> Lowering<'a> {
     pub(super) fn new(recording: &'a Recording, types: &'a Types<'a>, buffers: &'a [Option<usize>]) -> Self {
         Lowering {
@@ -52,11 +61,14 @@ impl<'a> Lowering<'a> {
         VarId((self.recording.dims.len() + self.recording.scalars.len() + number) as u32)
     }
 
-    /// What was read and what went wrong so far.
-    pub(super) fn into_parts(
-        self,
-    ) -> (Vec<LoopForm>, Vec<Target>, Vec<(usize, Clock)>, Vec<DefinitionError>) {
-        (self.loops, self.targets, self.reads.into_inner(), self.errors.into_inner())
+    /// Ends the lowering.
+    pub(super) fn finish(self) -> Lowered {
+        Lowered {
+            loops: self.loops,
+            targets: self.targets,
+            reads: self.reads.into_inner(),
+            errors: self.errors.into_inner(),
+        }
     }
 
     /// Records an error at the statement that is being lowered.

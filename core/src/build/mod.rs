@@ -288,3 +288,6 @@ impl KernelBuilder {
         Ok(program)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,6 +64,8 @@ pub(super) struct Statement {
     pub(super) indices: Indices,
     pub(super) effect: Effect,
     pub(super) clock: Clock,
+    /// Whether this gives a tensor its initial value.
+    pub(super) initial: bool,
     pub(super) location: Option<SourceLocation>,
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Assignment {
     /// The element's value before the first contribution of a reduction.
     pub(super) init: Option<Expr>,
     pub(super) effect: Effect,
+    /// Whether this only gives a tensor its initial value.
+    pub(super) initial: bool,
     pub(super) location: Option<SourceLocation>,
 }
 
@@ -156,6 +158,7 @@ impl Versioning {
             indices: statement.indices.clone(),
             init: None,
             effect,
+            initial: statement.initial,
             location: statement.location,
         };
         let old = || current.map_or_else(|| Expr::zero(target.dtype), read);
@@ -199,6 +202,7 @@ impl Versioning {
             loops: whole,
             init: None,
             effect: Effect::Set(Expr::zero(target.dtype)),
+            initial: true,
             location: target.location,
         }));
         version
