@@ -39,6 +39,8 @@
 mod declarations;
 mod range;
 mod statements;
+#[cfg(test)]
+mod tests;
 mod types;
 mod values;
 

@@ -86,7 +86,7 @@ impl Walk<'_, '_> {
             }
             if self.level == Level::Flat && buffer.shape.len() != 1 {
                 let (name, rank) = (self.report.buffer(id), buffer.shape.len());
-                self.error(entity, format!("buffer `{name}` has {rank} dimensions; level `flat` wants one"));
+                self.error(entity, format!("buffer `{name}` is of rank {rank}; level `flat` wants rank 1"));
             }
         }
     }

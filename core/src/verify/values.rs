@@ -160,7 +160,8 @@ impl Walk<'_, '_> {
         }
         if declared.shape.len() != indices.len() {
             let (name, rank) = (self.report.buffer(buffer), declared.shape.len());
-            let message = format!("`{name}` has {rank} dimensions, but is accessed with {}", indices.len());
+            let message =
+                format!("`{name}` is of rank {rank}, but its number of indices is {}", indices.len());
             return self.report.error(place.entity, message);
         }
         if self.conditions == 0 {

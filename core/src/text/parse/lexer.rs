@@ -95,13 +95,13 @@ impl<'t> Lexer<'t> {
         self.digits();
         let mut is_float = false;
         // `0..N` is a range: a point belongs to the number only when a digit follows.
-        let rest = self.text[self.position..].as_bytes();
+        let rest = &self.text.as_bytes()[self.position..];
         if rest.first() == Some(&b'.') && rest.get(1).is_some_and(u8::is_ascii_digit) {
             is_float = true;
             self.position += 1;
             self.digits();
         }
-        let rest = self.text[self.position..].as_bytes();
+        let rest = &self.text.as_bytes()[self.position..];
         if let [b'e' | b'E', after @ ..] = rest {
             let sign = usize::from(matches!(after.first(), Some(b'+' | b'-')));
             if after.get(sign).is_some_and(u8::is_ascii_digit) {
