@@ -16,6 +16,7 @@
 //! | [`lower`] | from schedulable blocks to the flat program that backends compile |
 //! | [`verify`] | what a well-formed program is, checked |
 //! | [`render`] | messages shown inside the printed program |
+//! | [`math`] | what each operator does to an element, and the transcendental functions |
 //! | [`target`] | what it is compiled for, and the boundary to backends |
 
 pub mod analysis;
@@ -25,6 +26,7 @@ pub mod expr;
 pub mod ids;
 pub mod index;
 pub mod lower;
+pub mod math;
 pub mod program;
 pub mod render;
 pub mod schedule;

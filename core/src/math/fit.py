@@ -1,0 +1,84 @@
+"""Fits the polynomials of coefficients.rs and prints them, lowest power first, with the error of the fit.
+
+Needs mpmath. A fit is the weighted least-squares polynomial at Chebyshev nodes; the weights follow Lawson's
+iteration, which tends to the minimax polynomial.
+"""
+
+from mpmath import *
+
+mp.dps = 50
+
+
+def fit(function, weight, low, high, degree, rounds=25):
+    """The coefficients of the best polynomial seen, and its greatest weighted error."""
+    count = 6 * (degree + 1)
+    nodes = [cos(pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+    points = [(low + high) / 2 + (high - low) / 2 * u for u in nodes]
+    values, weights = [function(x) for x in points], [weight(x) for x in points]
+    basis = [[chebyt(j, u) for j in range(degree + 1)] for u in nodes]
+    lawson, best = [mpf(1)] * count, None
+    for _ in range(rounds):
+        a, b = matrix(count, degree + 1), matrix(count, 1)
+        for i in range(count):
+            scale = sqrt(lawson[i]) * weights[i]
+            b[i] = scale * values[i]
+            for j in range(degree + 1):
+                a[i, j] = scale * basis[i][j]
+        c, _ = qr_solve(a, b)
+        errors = [abs(fdot(basis[i], c) - values[i]) * weights[i] for i in range(count)]
+        if best is None or max(errors) < best[0]:
+            best = max(errors), c.copy()
+        total = fdot(lawson, errors)
+        lawson = [l * e / total * count + mpf(10) ** -12 for l, e in zip(lawson, errors)]
+    return best[0], to_powers(best[1], low, high)
+
+
+def to_powers(chebyshev, low, high):
+    """Coefficients of powers of x from those of Chebyshev polynomials of (2x - low - high) / (high - low)."""
+    degree = len(chebyshev) - 1
+    polynomials = [[mpf(1)], [mpf(0), mpf(1)]]
+    while len(polynomials) <= degree:
+        following = [mpf(0)] + [2 * v for v in polynomials[-1]]
+        for i, v in enumerate(polynomials[-2]):
+            following[i] -= v
+        polynomials.append(following)
+    inner = [mpf(0)] * (degree + 1)
+    for c, polynomial in zip(chebyshev, polynomials):
+        for i, v in enumerate(polynomial):
+            inner[i] += c * v
+    slope, offset = mpf(2) / (high - low), -(low + high) / (high - low)
+    powers = [mpf(0)] * (degree + 1)
+    for i, v in enumerate(inner):
+        for j in range(i + 1):
+            powers[j] += v * binomial(i, j) * slope**j * offset ** (i - j)
+    return powers
+
+
+def show(name, function, weight, low, high, degree, double):
+    error, powers = fit(function, weight, mpf(low), mpf(high), degree)
+    texts = [repr(float(c)) if double else nstr(c, 10, min_fixed=0, max_fixed=0) for c in powers]
+    print(f"{name}, error 2^{float(log(error, 2)):.1f}\n    [{', '.join(texts)}]")
+
+
+def near_zero(series, function, below):
+    return lambda x: series(x) if abs(x) < mpf(below) else function(x)
+
+
+exp_tail = near_zero(lambda r: mpf(1) / 2 + r / 6, lambda r: (exp(r) - 1 - r) / r**2, "1e-20")
+ln_tail = near_zero(lambda z: mpf(2) / 3 + 2 * z / 5, lambda z: (2 * atanh(sqrt(z)) / sqrt(z) - 2) / z, "1e-20")
+sin_tail = near_zero(lambda z: -mpf(1) / 6 + z / 120, lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z, "1e-20")
+cos_tail = near_zero(lambda z: mpf(1) / 24 - z / 720, lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2, "1e-12")
+erf_tail = near_zero(lambda z: 2 / sqrt(pi) * (1 - z / 3) - 1, lambda z: erf(sqrt(z)) / sqrt(z) - 1, "1e-25")
+
+half_ln2 = log(2) / 2 * mpf("1.01")
+ln_end = ((sqrt(2) - 1) / (sqrt(2) + 1)) ** 2 * mpf("1.01")
+trig_end = mpf("0.83") ** 2
+for double, degrees in ((False, (4, 2, 2, 2, 6, 6)), (True, (10, 6, 5, 5, 12, 18))):
+    kind = "DOUBLE" if double else "SINGLE"
+    small_end, large = (1, (mpf("0.95"), mpf("5.95"))) if double else (mpf("0.9") ** 2, (mpf("0.9"), mpf("3.95")))
+    show(f"EXP_{kind}", exp_tail, lambda r: r * r / exp(r), -half_ln2, half_ln2, degrees[0], double)
+    show(f"LN_{kind}", ln_tail, lambda z: (z + mpf("1e-6")) / 2, 0, ln_end, degrees[1], double)
+    show(f"SIN_{kind}", sin_tail, lambda z: z + mpf("1e-3"), 0, trig_end, degrees[2], double)
+    show(f"COS_{kind}", cos_tail, lambda z: z * z + mpf("1e-3"), 0, trig_end, degrees[3], double)
+    show(f"ERF_SMALL_{kind}", erf_tail, lambda z: mpf(1), 0, small_end, degrees[4], double)
+    show(f"ERF_LARGE_{kind}", lambda a: -log(erfc(a)), erfc, *large, degrees[5], double)
