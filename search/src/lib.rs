@@ -7,10 +7,23 @@
 //! | [`rules`] | the built-in rules |
 //! | [`space`] | from rules to design spaces |
 //! | [`postproc`] | what makes a drawn schedule fit to be compiled, or refuses it |
+//! | [`mutate`] | small steps in a space |
+//! | [`candidate`], [`features`] | a point of a space, and how the cost model sees it |
 //! | [`model`] | the learned cost model |
+//! | [`evolution`] | which candidates to measure next |
+//! | [`tuner`] | the loop of proposing, measuring and learning |
+//! | [`default_schedule`] | a respectable schedule without measurement |
 
+pub mod candidate;
+pub mod default_schedule;
+pub mod evolution;
+pub mod features;
 pub mod model;
+pub mod mutate;
 pub mod postproc;
 pub mod rule;
 pub mod rules;
 pub mod space;
+pub mod tuner;
+
+pub use default_schedule::schedule_by_default;

@@ -7,6 +7,8 @@ mod parallel;
 mod reduction;
 mod strides;
 mod unroll;
+
+pub(crate) use unroll::UNROLL_FACTOR;
 mod vectorize;
 pub mod verify;
 

@@ -11,7 +11,7 @@ use crate::postproc::{block_names, find, nest_setting};
 use crate::rules::parallelize_vectorize_unroll::{UNROLL, UNROLL_REDUCTION};
 
 /// The annotation on a loop of which several iterations are written out at once; read by the lowering.
-pub const UNROLL_FACTOR: &str = "unroll_factor";
+pub(crate) const UNROLL_FACTOR: &str = "unroll_factor";
 
 /// Unrolls, from the inside, the spatial loops of each block that hold it alone, while the copies stay
 /// within the nest's setting; then lets some iterations of the reduction loop around them be written out.

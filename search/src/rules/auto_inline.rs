@@ -39,7 +39,8 @@ pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let repeats =
         consumers(schedule.program(), &found).iter().map(|reader| repetitions(&found, reader)).sum::<usize>();
     let is_cheap = !is_expensive(store) || repeats <= 1;
-    if !is_constant && !(is_cheap && keeps_order(&found, store)) {
+    let is_worth_it = is_constant || (is_cheap && keeps_order(&found, store));
+    if !is_worth_it {
         return schedule.unchanged();
     }
     schedule.compute_inline(block)?;

@@ -1,0 +1,154 @@
+//! How a block touches one buffer.
+
+use tilewright_core::analysis::region::{AccessKind, bound_accesses};
+use tilewright_core::expr::Indices;
+use tilewright_core::ids::BufferId;
+use tilewright_core::index::Index;
+use tilewright_core::index::bounds::Ranges;
+use tilewright_core::program::Program;
+use tilewright_core::stmt::Block;
+
+use crate::features::nest::LoopFact;
+
+/// How a block touches one buffer.
+#[derive(Clone, Debug)]
+pub(super) struct AccessFact {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Bytes of an element.
+    pub bytes: f64,
+    /// Whether the body reads it.
+    pub is_read: bool,
+    /// Whether the body writes it.
+    pub is_written: bool,
+    /// By how many elements the place moves with each loop, outermost first; `None` when that varies.
+    pub strides: Vec<Option<i64>>,
+    /// For each depth, the elements touched by the loops from there inwards.
+    elements: Vec<f64>,
+    /// For each depth, the runs of contiguous elements among them.
+    runs: Vec<f64>,
+}
+
+/// A cache line, in bytes.
+const LINE: f64 = 64.0;
+
+/// The accesses of a block, one per buffer.
+pub(super) fn accesses(program: &Program, block: &Block, loops: &[LoopFact]) -> Vec<AccessFact> {
+    let mut buffers = tilewright_core::analysis::block::reads(block);
+    let written = tilewright_core::analysis::block::writes(block);
+    for buffer in &written {
+        if !buffers.contains(buffer) {
+            buffers.push(*buffer);
+        }
+    }
+    let mut facts = Vec::with_capacity(buffers.len());
+    for buffer in buffers {
+        let reads = bound_accesses(block, buffer, AccessKind::Read);
+        let writes = bound_accesses(block, buffer, AccessKind::Write);
+        let (is_read, is_written) = (!reads.is_empty(), !writes.is_empty());
+        let all: Vec<Indices> = reads.into_iter().chain(writes).collect();
+        facts.push(describe(program, buffer, &all, loops, is_read, is_written));
+    }
+    facts
+}
+
+fn describe(
+    program: &Program,
+    buffer: BufferId,
+    all: &[Indices],
+    loops: &[LoopFact],
+    is_read: bool,
+    is_written: bool,
+) -> AccessFact {
+    let shape: Vec<f64> = program
+        .buffer(buffer)
+        .shape
+        .iter()
+        .map(|extent| extent.as_constant().unwrap_or(256) as f64)
+        .collect();
+    let strides = loops.iter().map(|node| stride(all.first(), &shape, node)).collect();
+    let mut ranges = Ranges::new();
+    for node in loops {
+        ranges.insert(node.var, Index::constant(1));
+    }
+    let mut elements = vec![1.0; loops.len() + 1];
+    let mut runs = vec![1.0; loops.len() + 1];
+    for depth in (0..=loops.len()).rev() {
+        if let Some(node) = loops.get(depth) {
+            ranges.insert(node.var, Index::constant(node.extent as i64));
+        }
+        (elements[depth], runs[depth]) = box_size(all, &shape, &ranges);
+    }
+    let bytes = program.buffer(buffer).dtype.bytes() as f64;
+    AccessFact { buffer, bytes, is_read, is_written, strides, elements, runs }
+}
+
+/// The elements in a box around all accesses, and the contiguous runs it consists of.
+fn box_size(all: &[Indices], shape: &[f64], ranges: &Ranges) -> (f64, f64) {
+    let mut spans: Vec<f64> = Vec::with_capacity(shape.len());
+    for (dimension, extent) in shape.iter().enumerate() {
+        let mut low = i64::MAX;
+        let mut high = i64::MIN;
+        for indices in all {
+            let interval = indices[dimension].interval(ranges);
+            low = low.min(interval.min);
+            high = high.max(interval.max);
+        }
+        let span = high.saturating_sub(low).saturating_add(1) as f64;
+        spans.push(span.clamp(1.0, extent.max(1.0)));
+    }
+    let elements = spans.iter().product::<f64>();
+    let mut run = 1.0;
+    for (span, extent) in spans.iter().zip(shape).rev() {
+        run *= span;
+        if span < extent {
+            break;
+        }
+    }
+    (elements, elements / run)
+}
+
+/// By how many elements the first access moves with a loop.
+fn stride(indices: Option<&Indices>, shape: &[f64], node: &LoopFact) -> Option<i64> {
+    let mut total = 0i64;
+    let mut scale = 1.0;
+    for (index, extent) in indices?.iter().zip(shape).rev() {
+        let coefficient = index.linear_coefficient(node.var)?;
+        total = total.checked_add(coefficient.checked_mul(scale as i64)?)?;
+        scale *= extent.max(1.0);
+    }
+    Some(total)
+}
+
+impl AccessFact {
+    /// Bytes of distinct elements touched by the loops from a depth inwards.
+    pub(super) fn touched(&self, depth: usize) -> f64 {
+        self.elements[depth] * self.bytes
+    }
+
+    /// Cache lines touched by the loops from a depth inwards.
+    pub(super) fn lines(&self, depth: usize) -> f64 {
+        let run_bytes = self.touched(depth) / self.runs[depth];
+        self.runs[depth] * (run_bytes / LINE).max(1.0)
+    }
+
+    /// Bytes that a cache has to fetch when it holds what the loops from a depth inwards touch: the lines there, once
+    /// for each iteration of the loops around, except those right around that do not move the access.
+    pub(super) fn fetched(&self, depth: usize, loops: &[LoopFact]) -> f64 {
+        let mut repeats = 1.0;
+        let mut is_adjacent = true;
+        for (node, stride) in loops[..depth].iter().zip(&self.strides).rev() {
+            is_adjacent &= *stride == Some(0);
+            if !is_adjacent {
+                repeats *= node.extent;
+            }
+        }
+        self.lines(depth) * LINE * repeats
+    }
+
+    /// The innermost loop that does not move the access, and its extent.
+    pub(super) fn innermost_reuse(&self, loops: &[LoopFact]) -> Option<(usize, f64)> {
+        let depth = self.strides.iter().rposition(|stride| *stride == Some(0))?;
+        Some((depth, loops[depth].extent))
+    }
+}

@@ -1,0 +1,92 @@
+//! Counts of arithmetic in a block's body.
+
+use tilewright_core::analysis::block::stores;
+use tilewright_core::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
+use tilewright_core::stmt::Block;
+use tilewright_core::visit::for_each_root_expr;
+
+/// Operations for one point of a block's domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Arithmetic {
+    /// Float additions, subtractions and multiplications.
+    pub simple: f64,
+    /// Float divisions and square roots.
+    pub division: f64,
+    /// Exponentials and the like.
+    pub transcendental: f64,
+    /// Minima, maxima, comparisons and selections.
+    pub comparison: f64,
+    /// Integer operations.
+    pub integer: f64,
+    /// Conversions.
+    pub conversion: f64,
+    /// Loads.
+    pub loads: f64,
+    /// Stores.
+    pub stores: f64,
+    /// Loads under a condition, or whose place depends on data.
+    pub conditional: f64,
+}
+
+impl Arithmetic {
+    /// Counts the operations of a block's body.
+    pub(super) fn of(block: &Block) -> Self {
+        let mut counts = Arithmetic { stores: stores(&block.body).len() as f64, ..Arithmetic::default() };
+        for_each_root_expr(&block.body, &mut |expr| counts.add(expr, false));
+        counts
+    }
+
+    fn add(&mut self, expr: &Expr, is_conditional: bool) {
+        let is_float = expr.dtype().is_float();
+        match expr.kind() {
+            ExprKind::Constant(_) | ExprKind::Scalar(_) | ExprKind::Index(_) => {}
+            ExprKind::Load(..) => {
+                self.loads += 1.0;
+                self.conditional += f64::from(u8::from(is_conditional));
+            }
+            ExprKind::Unary(op, _) => match op {
+                UnaryOp::Sqrt => self.division += 1.0,
+                UnaryOp::Rsqrt => self.division += 2.0,
+                UnaryOp::Exp
+                | UnaryOp::Ln
+                | UnaryOp::Tanh
+                | UnaryOp::Erf
+                | UnaryOp::Sigmoid
+                | UnaryOp::Sin
+                | UnaryOp::Cos => self.transcendental += 1.0,
+                _ if is_float => self.simple += 1.0,
+                _ => self.integer += 1.0,
+            },
+            ExprKind::Binary(op, left, _) => match op {
+                BinaryOp::Min | BinaryOp::Max => self.comparison += 1.0,
+                op if op.is_comparison() => self.comparison += 1.0,
+                BinaryOp::Div | BinaryOp::Rem if left.dtype().is_float() => self.division += 1.0,
+                _ if is_float => self.simple += 1.0,
+                _ => self.integer += 1.0,
+            },
+            ExprKind::MulAdd(..) => self.simple += 2.0,
+            ExprKind::Select(..) => self.comparison += 1.0,
+            ExprKind::Cast(_) | ExprKind::Bitcast(_) => self.conversion += 1.0,
+            ExprKind::Bounded(..) => self.conditional += 1.0,
+        }
+        let inner = is_conditional || matches!(expr.kind(), ExprKind::Select(..));
+        for operand in expr.operands() {
+            self.add(operand, inner);
+        }
+    }
+
+    /// The counts, in a fixed order.
+    pub(super) fn counts(&self) -> [f64; 9] {
+        [
+            self.simple,
+            self.division,
+            self.transcendental,
+            self.comparison,
+            self.integer,
+            self.conversion,
+            self.loads,
+            self.stores,
+            self.conditional,
+        ]
+    }
+}

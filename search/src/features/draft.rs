@@ -1,0 +1,105 @@
+//! The draft model: a share of the machine's peak, estimated from the structure alone.
+//!
+//! It ranks candidates before anything has been measured, and picks the default schedule. It is a roofline
+//! per block: arithmetic at the rate that the inner tile allows, against the traffic from each cache. The
+//! constants are ratios of a common out-of-order core, not measurements of this machine; the learned model
+//! corrects them.
+
+use tilewright_core::program::Program;
+use tilewright_core::stmt::LoopKind;
+use tilewright_core::target::Target;
+
+use crate::features::nest::BlockFacts;
+
+/// Vector instructions that start per cycle: two multiply-adds, or two loads.
+const ISSUE: f64 = 2.0;
+/// Cycles from the start of a multiply-add to its result.
+const LATENCY: f64 = 4.0;
+/// Bytes per cycle from the second-level cache.
+const L2_BYTES: f64 = 32.0;
+/// Bytes per cycle and core from beyond it.
+const MEMORY_BYTES: f64 = 6.0;
+/// Cycles to start and end a parallel loop.
+const PARALLEL_START: f64 = 3000.0;
+/// Cycles lost at each iteration of a loop that is not unrolled.
+const LOOP_STEP: f64 = 2.0;
+
+/// The estimated share of the machine's peak, in 0..=1.
+pub(super) fn score(program: &Program, blocks: &[BlockFacts<'_>], target: &Target) -> f32 {
+    let cycles: f64 = blocks.iter().map(|block| block_cycles(block, target)).sum();
+    let useful: f64 = blocks.iter().map(|block| ideal_cycles(program, block, target)).sum();
+    (useful / cycles.max(1.0)).clamp(0.0, 1.0) as f32
+}
+
+/// The cycles of the block's own domain, once, at the peak rate of all cores.
+fn ideal_cycles(program: &Program, facts: &BlockFacts<'_>, target: &Target) -> f64 {
+    let domain: f64 = facts
+        .block
+        .iters
+        .iter()
+        .map(|iter| iter.extent.as_constant().map_or(256.0, |extent| extent as f64))
+        .product();
+    let is_output = tilewright_core::analysis::scope::writes_parameter(program, facts.block);
+    let per_point = facts.operations() / facts.points().max(1.0) / 2.0;
+    let per_point = if is_output { per_point.max(0.5) } else { per_point };
+    per_point * domain / (ISSUE * f64::from(target.lanes(facts.element_bytes))) / f64::from(target.cores)
+}
+
+fn block_cycles(block: &BlockFacts<'_>, target: &Target) -> f64 {
+    let lanes = f64::from(target.lanes(block.element_bytes));
+    let used_lanes = block.lanes().clamp(1.0, lanes);
+    let statements = block.points() / used_lanes;
+    let per_statement = block.operations() / block.points().max(1.0) / 2.0;
+
+    let independent = if block.reduction > 1.0 { block.accumulators(target) } else { LATENCY * ISSUE };
+    let overlap = (independent / (LATENCY * ISSUE)).clamp(1.0 / (LATENCY * ISSUE), 1.0);
+    let arithmetic = statements * per_statement.max(0.25) / ISSUE / overlap;
+    let scattered = block.arithmetic.conditional * 4.0 * if used_lanes > 1.0 { used_lanes } else { 1.0 };
+    let loads = statements * (block.loads_per_operation(target) + scattered) / ISSUE;
+    let spill = block.accumulators(target) > f64::from(target.vector_registers) - 2.0;
+    let registers = arithmetic.max(loads) * if spill { 2.0 } else { 1.0 };
+
+    let steps: f64 = serial_iterations(block);
+    let l1 = block.level_within(target.l1_bytes as f64 * 0.75);
+    let l2 = block.level_within(target.l2_bytes as f64 * 0.75);
+    let near = block.traffic(l1) / L2_BYTES;
+    let far = block.traffic(l2) / MEMORY_BYTES;
+    let guarded = if block.is_guarded { 1.3 } else { 1.0 };
+    let serial = (registers + steps * LOOP_STEP) * guarded + 0.5 * near + far;
+    serial / speedup(block, target) + start_cost(block)
+}
+
+/// Iterations of loops that stay loops in the code.
+fn serial_iterations(block: &BlockFacts<'_>) -> f64 {
+    let mut iterations = 1.0;
+    let mut total = 0.0;
+    for node in &block.loops {
+        match node.kind {
+            LoopKind::Serial | LoopKind::Parallel => {
+                iterations *= node.extent / node.unrolled;
+                total += iterations;
+            }
+            LoopKind::Unrolled | LoopKind::Vectorized => {}
+        }
+    }
+    total
+}
+
+/// How much faster the cores are together: the parallel iterations are dealt out whole.
+fn speedup(block: &BlockFacts<'_>, target: &Target) -> f64 {
+    let cores = f64::from(target.cores);
+    let parallel: f64 =
+        block.loops.iter().filter(|node| node.kind == LoopKind::Parallel).map(|node| node.extent).product();
+    parallel / (parallel / cores).ceil().max(1.0)
+}
+
+fn start_cost(block: &BlockFacts<'_>) -> f64 {
+    let mut starts = 1.0;
+    for node in &block.loops {
+        if node.kind == LoopKind::Parallel {
+            return starts * PARALLEL_START;
+        }
+        starts *= node.extent;
+    }
+    0.0
+}

@@ -1,0 +1,168 @@
+//! What is known of one block in its loops.
+
+use std::sync::Arc;
+
+use tilewright_core::ids::VarId;
+use tilewright_core::program::Program;
+use tilewright_core::stmt::{Annotation, Block, For, IterKind, LoopKind};
+use tilewright_core::target::Target;
+
+use crate::features::access::{AccessFact, accesses};
+use crate::features::arithmetic::Arithmetic;
+
+/// One loop around a block.
+#[derive(Clone, Debug)]
+pub(super) struct LoopFact {
+    /// Its variable.
+    pub var: VarId,
+    /// Its iterations; a guess when symbolic.
+    pub extent: f64,
+    /// How they are executed.
+    pub kind: LoopKind,
+    /// Whether the block reduces over it.
+    pub is_reduction: bool,
+    /// How many iterations are written out at once.
+    pub unrolled: f64,
+}
+
+/// Iterations assumed of a loop with a symbolic extent.
+const SYMBOLIC_EXTENT: f64 = 256.0;
+
+/// What is known of one block in its loops.
+#[derive(Clone, Debug)]
+pub(super) struct BlockFacts<'a> {
+    /// The block.
+    pub block: &'a Block,
+    /// The loops around it, outermost first.
+    pub loops: Vec<LoopFact>,
+    /// Operations per point.
+    pub arithmetic: Arithmetic,
+    /// How it touches each buffer.
+    pub accesses: Vec<AccessFact>,
+    /// For each depth, the bytes touched by the loops from there inwards.
+    pub working_set: Vec<f64>,
+    /// Points reduced into each element.
+    pub reduction: f64,
+    /// Whether some points are left out by guards.
+    pub is_guarded: bool,
+    /// Bytes of the element type computed with.
+    pub element_bytes: usize,
+}
+
+impl<'a> BlockFacts<'a> {
+    /// Looks at a block in the loops around it.
+    pub(super) fn new(program: &Program, block: &'a Block, path: &[&Arc<For>]) -> Self {
+        let loops: Vec<LoopFact> = path
+            .iter()
+            .map(|node| LoopFact {
+                var: node.var,
+                extent: node.extent.as_constant().map_or(SYMBOLIC_EXTENT, |extent| extent as f64),
+                kind: node.kind,
+                is_reduction: block
+                    .iters
+                    .iter()
+                    .any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(node.var)),
+                unrolled: match node.annotations.get(crate::postproc::UNROLL_FACTOR) {
+                    Some(Annotation::Int(factor)) => *factor as f64,
+                    _ => 1.0,
+                },
+            })
+            .collect();
+        let accesses = accesses(program, block, &loops);
+        let working_set = (0..=loops.len())
+            .map(|depth| accesses.iter().map(|access| access.lines(depth) * 64.0).sum())
+            .collect();
+        let element_bytes = tilewright_core::analysis::block::writes(block)
+            .first()
+            .map_or(4, |buffer| program.buffer(*buffer).dtype.bytes());
+        let reduction = loops.iter().filter(|node| node.is_reduction).map(|node| node.extent).product();
+        let arithmetic = Arithmetic::of(block);
+        let is_guarded = !block.guards.is_empty();
+        BlockFacts { block, loops, arithmetic, accesses, working_set, reduction, is_guarded, element_bytes }
+    }
+
+    /// Points that the loops enumerate.
+    pub(super) fn points(&self) -> f64 {
+        self.loops.iter().map(|node| node.extent).product()
+    }
+
+    /// Arithmetic operations in all, weighted by what they cost in float additions.
+    pub(super) fn operations(&self) -> f64 {
+        let own = &self.arithmetic;
+        let weighted =
+            own.simple + 8.0 * own.division + 20.0 * own.transcendental + own.comparison + own.conversion;
+        weighted * self.points()
+    }
+
+    /// Lanes of the vectorized loop, or 1.
+    pub(super) fn lanes(&self) -> f64 {
+        self.loops.iter().filter(|node| node.kind == LoopKind::Vectorized).map(|node| node.extent).product()
+    }
+
+    /// Vector registers that one vectorized statement takes.
+    fn registers_per_statement(&self, target: &Target) -> f64 {
+        (self.lanes() / f64::from(target.lanes(self.element_bytes))).ceil().max(1.0)
+    }
+
+    /// Independent results that the unrolled and vectorized loops keep at once, in registers.
+    pub(super) fn accumulators(&self, target: &Target) -> f64 {
+        let unrolled: f64 = self
+            .loops
+            .iter()
+            .filter(|node| node.kind == LoopKind::Unrolled && !node.is_reduction)
+            .map(|node| node.extent)
+            .product();
+        unrolled * self.registers_per_statement(target)
+    }
+
+    /// Copies of the body in the code, in registers.
+    pub(super) fn copies(&self, target: &Target) -> f64 {
+        let written_out: f64 = self
+            .loops
+            .iter()
+            .map(|node| if node.kind == LoopKind::Unrolled { node.extent } else { node.unrolled })
+            .product();
+        written_out * self.registers_per_statement(target)
+    }
+
+    /// The extent of the innermost loop.
+    pub(super) fn innermost_extent(&self) -> f64 {
+        self.loops.last().map_or(1.0, |node| node.extent)
+    }
+
+    /// The outermost depth from which inwards the block touches no more than `bytes`.
+    pub(super) fn level_within(&self, bytes: f64) -> usize {
+        self.working_set.iter().position(|touched| *touched <= bytes).unwrap_or(self.loops.len())
+    }
+
+    /// Bytes fetched into a cache that holds what the loops from a depth inwards touch.
+    pub(super) fn traffic(&self, depth: usize) -> f64 {
+        self.accesses.iter().map(|access| access.fetched(depth, &self.loops)).sum()
+    }
+
+    /// Register loads per arithmetic statement in the innermost tile: an operand that an unrolled or
+    /// vectorized loop does not move is loaded once for all its copies.
+    pub(super) fn loads_per_operation(&self, target: &Target) -> f64 {
+        let lanes = f64::from(target.lanes(self.element_bytes));
+        let is_inner = |node: &LoopFact| matches!(node.kind, LoopKind::Unrolled | LoopKind::Vectorized);
+        let statements = self.accumulators(target).max(1.0);
+        let mut loads = 0.0;
+        for access in &self.accesses {
+            let mut own = 1.0;
+            let mut is_invariant = access.is_written;
+            for (node, stride) in self.loops.iter().zip(&access.strides) {
+                if is_inner(node) && *stride != Some(0) {
+                    own *= match (node.kind, stride) {
+                        (LoopKind::Vectorized, Some(1)) => (node.extent / lanes).ceil(),
+                        _ => node.extent,
+                    };
+                }
+                is_invariant &= !node.is_reduction || *stride == Some(0);
+            }
+            // An element that the innermost reduction loop leaves alone stays in its register.
+            let stays = is_invariant && self.reduction > 1.0;
+            loads += if stays { 0.0 } else { own * if access.is_written { 2.0 } else { 1.0 } };
+        }
+        loads / statements
+    }
+}
