@@ -28,7 +28,7 @@ const BUFFERS: usize = 5;
 /// Values per buffer.
 const BUFFER_WIDTH: usize = 15;
 /// Values of a row that describe the block itself.
-const OWN_WIDTH: usize = 38;
+const OWN_WIDTH: usize = 32;
 
 /// The number of values in a row.
 pub const WIDTH: usize = OWN_WIDTH + BUFFERS * BUFFER_WIDTH;
