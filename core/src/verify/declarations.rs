@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::ids::VarId;
+use crate::ids::{BufferId, VarId};
 use crate::program::{Param, Scope, VariableKind};
 use crate::render::Entity;
 use crate::stmt::{Block, For, Stmt, Symbol};
@@ -72,16 +72,17 @@ fn check_params(report: &mut Report<'_>, declared: &mut Declared) {
     }
 }
 
-fn check_buffer_param(report: &mut Report<'_>, buffer: crate::ids::BufferId, again: bool) {
+fn check_buffer_param(report: &mut Report<'_>, buffer: BufferId, again: bool) {
     let entity = Entity::Buffer(buffer);
-    let name = report.buffer(buffer);
     if !report.knows_buffer(buffer) {
         return report.error(entity, format!("the program has no buffer {buffer:?}"));
     }
     if again {
+        let name = report.buffer(buffer);
         report.error(entity, format!("tensor `{name}` is a parameter twice"));
     }
     if report.program.buffer(buffer).scope != Scope::Global {
+        let name = report.buffer(buffer);
         report.error(entity, format!("tensor `{name}` is a parameter, so its scope must be `global`"));
     }
 }

@@ -241,23 +241,23 @@ impl Walk<'_, '_> {
     }
 
     fn alloc(&mut self, node: &Alloc) {
-        let entity = Entity::Buffer(node.buffer);
-        let name = self.report.buffer(node.buffer);
         if self.level == Level::Blocks {
-            self.error(
-                entity,
-                format!("buffer `{name}` is allocated at level `blocks`, which leaves its place open"),
-            );
+            self.alloc_error(node, "is allocated at level `blocks`, which leaves its place open");
         }
         if self.report.program.access(node.buffer).is_some() {
-            self.error(entity, format!("`{name}` is a parameter and cannot be allocated"));
+            self.alloc_error(node, "is a parameter and cannot be allocated");
         }
         if !self.ever_allocated.insert(node.buffer) {
-            self.error(entity, format!("buffer `{name}` is allocated twice"));
+            self.alloc_error(node, "is allocated twice");
         }
         self.allocated.push(node.buffer);
         self.stmt(&node.body);
         self.allocated.pop();
+    }
+
+    fn alloc_error(&mut self, node: &Alloc, problem: &str) {
+        let name = self.report.buffer(node.buffer);
+        self.error(Entity::Buffer(node.buffer), format!("buffer `{name}` {problem}"));
     }
 
     /// Notes that a statement reads a buffer.
