@@ -18,6 +18,9 @@ pub mod candidate;
 pub mod default_schedule;
 pub mod evolution;
 pub mod features;
+//! | [`database`] | tuning records: written, read, found |
+
+pub mod database;
 pub mod model;
 pub mod mutate;
 pub mod postproc;

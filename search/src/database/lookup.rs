@@ -1,0 +1,70 @@
+//! Finding the record that serves a shape and a machine best.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use tilewright_core::target::Target;
+
+use super::{Database, Record, Shape};
+
+/// A record that was not considered because the machine lacks features that its code needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PassedOver<'a> {
+    /// The record.
+    pub record: &'a Record,
+    /// What the machine lacks.
+    pub missing: BTreeSet<String>,
+}
+
+impl Database {
+    /// The best record of a program for exactly this shape that may be used on a machine.
+    ///
+    /// Times from different machines do not compare, so the record whose features and number of threads are
+    /// closest to the machine's comes first, and only among equals the fastest.
+    pub fn best(&self, program: u64, shape: &Shape, target: &Target) -> Option<&Record> {
+        self.usable(program, target)
+            .filter(|(record, _)| record.shape == *shape)
+            .min_by(|(a, a_ns), (b, b_ns)| suitability((a, *a_ns), (b, *b_ns), target))
+            .map(|(record, _)| record)
+    }
+
+    /// The best record of a program for the shape that is nearest to this one ([`Shape::distance`]), and how far
+    /// that is. Among records of one distance it decides as [`Database::best`].
+    pub fn nearest(&self, program: u64, shape: &Shape, target: &Target) -> Option<(&Record, f64)> {
+        self.usable(program, target)
+            .filter_map(|(record, median)| Some((record, median, shape.distance(&record.shape)?)))
+            .min_by(|(a, a_ns, a_far), (b, b_ns, b_far)| {
+                a_far
+                    .total_cmp(b_far)
+                    .then_with(|| a.shape.cmp(&b.shape))
+                    .then_with(|| suitability((a, *a_ns), (b, *b_ns), target))
+            })
+            .map(|(record, _, distance)| (record, distance))
+    }
+
+    /// Records of a program that succeeded where they were made but need features that the machine lacks.
+    pub fn passed_over(&self, program: u64, target: &Target) -> Vec<PassedOver<'_>> {
+        let other = self.records_of(program).filter(|record| {
+            record.median_ns().is_some() && record.target.kind == target.kind && !record.target.serves(target)
+        });
+        other.map(|record| PassedOver { record, missing: record.target.missing(target) }).collect()
+    }
+
+    /// Records of a program that succeeded and may be used on a machine, with their median times.
+    fn usable<'a, 't>(
+        &'a self,
+        program: u64,
+        target: &'t Target,
+    ) -> impl Iterator<Item = (&'a Record, f64)> + use<'a, 't> {
+        self.records_of(program)
+            .filter(|record| record.target.serves(target))
+            .filter_map(|record| Some((record, record.median_ns()?)))
+    }
+}
+
+/// Orders records with their median times by how much they suit a machine, best first.
+pub(super) fn suitability((a, a_ns): (&Record, f64), (b, b_ns): (&Record, f64), target: &Target) -> Ordering {
+    let (a_unused, a_threads) = a.target.misfit(target);
+    let (b_unused, b_threads) = b.target.misfit(target);
+    a_unused.cmp(&b_unused).then(a_threads.total_cmp(&b_threads)).then(a_ns.total_cmp(&b_ns))
+}

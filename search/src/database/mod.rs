@@ -1,0 +1,261 @@
+//! Tuning records: what was tried, on which machine, and how fast it was.
+//!
+//! A [`Record`] is one trial. Records live in text files, one JSON object a line, that only ever grow at
+//! their end, so that they can be committed, compared, merged and read after a crash. A [`Database`] is such
+//! records in memory together with the place that new ones are written to.
+//!
+//! Nothing in a file is trusted. A line that is corrupt, cut off, of another version or otherwise not a record
+//! becomes a [`Problem`] that names file and line, and is skipped; what a record holds is a [trace], and a trace
+//! can do nothing but replay checked primitives. This module decides nothing about schedules: it stores and
+//! finds them.
+//!
+//! [trace]: tilewright_core::schedule::Trace
+
+mod error;
+mod file;
+mod line;
+mod lookup;
+mod prune;
+mod record;
+mod shape;
+mod tuned_for;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+pub use error::{DatabaseError, Problem};
+pub use line::FORMAT_VERSION;
+pub use lookup::PassedOver;
+pub use record::{Measurement, Outcome, Provenance, Record};
+pub use shape::Shape;
+pub use tuned_for::{TunedFor, TunedForError};
+
+use line::parse_line;
+
+/// The extension of files of records.
+const EXTENSION: &str = "jsonl";
+
+/// How long records may be in the hands of the operating system alone before they are forced to the disk: a
+/// power cut costs at most this much measuring, and a tuner is not slowed to the disk's pace.
+const SYNC_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Records in memory, and where new ones are written.
+#[derive(Debug, Default)]
+pub struct Database {
+    place: Option<Place>,
+    entries: Vec<Entry>,
+    by_program: FxHashMap<u64, Vec<usize>>,
+    problems: Vec<Problem>,
+    last_sync: Option<Instant>,
+    unsynced: Vec<PathBuf>,
+}
+
+/// Where records are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// One file for each kernel, `<kernel>.jsonl`.
+    Directory(PathBuf),
+    /// One file for all.
+    File(PathBuf),
+}
+
+/// A record and where it stands.
+#[derive(Clone, Debug)]
+struct Entry {
+    record: Record,
+    /// File and line, for a record that was read.
+    origin: Option<(PathBuf, usize)>,
+}
+
+impl Database {
+    /// An empty database that writes nothing to disk.
+    pub fn in_memory() -> Self {
+        Self::default()
+    }
+
+    /// Reads the records at `path`: a file whose name ends in `.jsonl`, or a directory of such files, one for
+    /// each kernel. What does not exist yet is empty and made when the first record is written. Lines that
+    /// are no records are in [`Database::problems`].
+    ///
+    /// # Errors
+    /// When a directory cannot be listed. A file that cannot be read is a problem, not an error.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, DatabaseError> {
+        let path = path.as_ref();
+        let is_file = path.extension().is_some_and(|extension| extension == EXTENSION) && !path.is_dir();
+        let place = if is_file { Place::File(path.to_owned()) } else { Place::Directory(path.to_owned()) };
+        let mut database = Self::in_memory();
+        database.place = Some(place);
+        for file in database.files()? {
+            database.read_file(&file);
+        }
+        Ok(database)
+    }
+
+    /// Adds records from a text, for example one embedded in the program. `source` names it in problems. Nothing is
+    /// written.
+    pub fn add_text(&mut self, source: &str, text: &[u8]) {
+        self.read_lines(Path::new(source), text);
+    }
+
+    /// The lines that were skipped, in the order of reading.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// A problem for each record of a kernel that is not `known` by its name and its program's hash: the
+    /// kernel was renamed or removed, or its definition has changed since the record was written. Such records are
+    /// kept and never found.
+    pub fn unknown_kernels(&self, known: impl Fn(&str, u64) -> bool) -> Vec<Problem> {
+        let stale = self.entries.iter().filter(|entry| !known(&entry.record.kernel, entry.record.program));
+        stale
+            .filter_map(|entry| {
+                let (file, line) = entry.origin.clone()?;
+                let message = format!(
+                    "no kernel `{}` with the definition {:016x} exists; it was renamed, removed or changed, so tune it again",
+                    entry.record.kernel, entry.record.program
+                );
+                Some(Problem { file, line, message })
+            })
+            .collect()
+    }
+
+    /// Every record, in the order of reading and adding.
+    pub fn records(&self) -> impl ExactSizeIterator<Item = &Record> {
+        self.entries.iter().map(|entry| &entry.record)
+    }
+
+    /// The records of one program, in the order of reading and adding.
+    pub fn records_of(&self, program: u64) -> impl Iterator<Item = &Record> {
+        let positions = self.by_program.get(&program).map_or(&[][..], Vec::as_slice);
+        positions.iter().map(|&position| &self.entries[position].record)
+    }
+
+    /// Adds a record: to its file first, on a line of its own whatever the file ended with, then to memory.
+    ///
+    /// Several processes may append to one file. Records reach the disk within about a second; see
+    /// [`Database::sync`].
+    ///
+    /// # Errors
+    /// When the record cannot be written, for example because the disk is full. The records that were there before
+    /// are intact, on disk and in memory.
+    pub fn append(&mut self, record: Record) -> Result<(), DatabaseError> {
+        if let Some(path) = self.path_of(&record.kernel)? {
+            file::append(&path, &line::print_line(&record))?;
+            if !self.unsynced.contains(&path) {
+                self.unsynced.push(path);
+            }
+            let due = self.last_sync.is_none_or(|last| last.elapsed() >= SYNC_INTERVAL);
+            if due {
+                self.sync()?;
+            }
+        }
+        self.insert(record, None);
+        Ok(())
+    }
+
+    /// Forces every record to the disk.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn sync(&mut self) -> Result<(), DatabaseError> {
+        self.last_sync = Some(Instant::now());
+        while let Some(path) = self.unsynced.last() {
+            file::sync(path)?;
+            self.unsynced.pop();
+        }
+        Ok(())
+    }
+
+    /// Appends the records of another database that this one does not have, and says how many those were.
+    ///
+    /// # Errors
+    /// As [`Database::append`]; what was added before the error stays.
+    pub fn merge(&mut self, other: &Database) -> Result<usize, DatabaseError> {
+        let mut added = 0;
+        for record in other.records() {
+            if !self.records_of(record.program).any(|own| own == record) {
+                self.append(record.clone())?;
+                added += 1;
+            }
+        }
+        Ok(added)
+    }
+
+    /// The files that there are, in the order of their names.
+    fn files(&self) -> Result<Vec<PathBuf>, DatabaseError> {
+        let directory = match &self.place {
+            None => return Ok(Vec::new()),
+            Some(Place::File(path)) => return Ok(if path.exists() { vec![path.clone()] } else { vec![] }),
+            Some(Place::Directory(directory)) => directory,
+        };
+        let failed = |source| DatabaseError::io("list", directory, source);
+        let listing = match fs::read_dir(directory) {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut files = Vec::new();
+        for entry in listing {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|extension| extension == EXTENSION) {
+                files.push(path);
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// Where records of a kernel are written.
+    fn path_of(&self, kernel: &str) -> Result<Option<PathBuf>, DatabaseError> {
+        if !record::is_kernel_name(kernel) {
+            return Err(DatabaseError::KernelName(kernel.to_owned()));
+        }
+        Ok(self.place.as_ref().map(|place| match place {
+            Place::File(path) => path.clone(),
+            Place::Directory(directory) => directory.join(kernel).with_extension(EXTENSION),
+        }))
+    }
+
+    fn read_file(&mut self, path: &Path) {
+        match file::open_for_reading(path) {
+            Ok(reader) => self.read_lines(path, reader),
+            Err(error) => {
+                let message = format!("the file cannot be read: {error}");
+                self.problems.push(Problem { file: path.to_owned(), line: 0, message });
+            }
+        }
+    }
+
+    fn read_lines(&mut self, path: &Path, reader: impl std::io::BufRead) {
+        let (mut records, mut problems) = (Vec::new(), Vec::new());
+        let outcome = file::for_each_line(reader, &mut |number, line| match parse_line(&line) {
+            Ok(None) => {}
+            Ok(Some(record)) => records.push((record, number)),
+            Err(message) => problems.push(Problem { file: path.to_owned(), line: number, message }),
+        });
+        if let Err((number, error)) = outcome {
+            let message = format!("reading stopped here: {error}");
+            problems.push(Problem { file: path.to_owned(), line: number, message });
+        }
+        self.problems.append(&mut problems);
+        for (record, number) in records {
+            self.insert(record, Some((path.to_owned(), number)));
+        }
+    }
+
+    fn insert(&mut self, record: Record, origin: Option<(PathBuf, usize)>) {
+        self.by_program.entry(record.program).or_default().push(self.entries.len());
+        self.entries.push(Entry { record, origin });
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if let Err(error) = self.sync() {
+            tracing::warn!(%error, "tuning records may not have reached the disk");
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! Tuning records on disk: what is written is read, what is broken is named and skipped, nothing is lost.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Barrier;
+
+use proptest::prelude::*;
+use tempfile::tempdir;
+use tilewright_core::schedule::Trace;
+use tilewright_core::target::{Target, TargetKind};
+use tilewright_search::database::{
+    Database, DatabaseError, Measurement, Outcome, Provenance, Record, Shape, TunedFor,
+};
+
+const PROGRAM: u64 = 0x0123_4567_89ab_cdef;
+
+fn trace() -> Trace {
+    "trace v1\n%0 = get_block \"c\"\n%1, %2, %3 = get_loops %0\nparallel %1\n".parse().expect("a trace")
+}
+
+fn shape(m: i64, n: i64) -> Shape {
+    Shape::of_dims([("M", m), ("N", n)])
+}
+
+fn record(shape: Shape, target: &str, median_ns: f64) -> Record {
+    Record {
+        kernel: "matmul".to_owned(),
+        program: PROGRAM,
+        shape,
+        target: target.parse().expect("a target"),
+        trace: trace(),
+        outcome: Outcome::Measured(Measurement { median_ns, spread: 0.01, max_rel_err: 1e-6 }),
+        provenance: Provenance {
+            seed: 1,
+            trial: 17,
+            version: "0.1.0".to_owned(),
+            cpu: "A \"quoted\" CPU".to_owned(),
+            time: 1_800_000_000,
+        },
+    }
+}
+
+fn failure(reason: &str) -> Record {
+    Record { outcome: Outcome::Failed(reason.to_owned()), ..record(shape(8, 8), "cpu;threads=1", 1.0) }
+}
+
+fn machine(features: &[&str], vector_bits: u32, cores: u32) -> Target {
+    Target {
+        kind: TargetKind::Cpu,
+        cores,
+        vector_bits,
+        vector_registers: 16,
+        l1_bytes: 32 << 10,
+        l2_bytes: 1 << 20,
+        cache_line_bytes: 64,
+        features: features.iter().map(|&name| name.to_owned()).collect(),
+    }
+}
+
+fn lines(path: &Path) -> Vec<String> {
+    fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_appended_is_read_again() {
+    let directory = tempdir().unwrap();
+    let tuned = directory.path().join("not/yet/there");
+    let mut database = Database::open(&tuned).unwrap();
+    assert_eq!(database.records().len(), 0);
+    let mut other = record(shape(3, 0), "cpu;avx2;fma;threads=2", 0.1 + 0.2);
+    other.kernel = "conv2d".to_owned();
+    other.shape.params.insert("stride".to_owned(), 2);
+    let written = [record(shape(1024, 7), "cpu;threads=1", 12345.678), other, failure("line one\nline two")];
+    for record in &written {
+        database.append(record.clone()).unwrap();
+    }
+    assert_eq!(lines(&tuned.join("matmul.jsonl")).len(), 2);
+    let read = Database::open(&tuned).unwrap();
+    assert_eq!(read.problems(), []);
+    let read: Vec<_> = read.records().cloned().collect();
+    assert_eq!(
+        read,
+        [written[1].clone(), written[0].clone(), written[2].clone()],
+        "in the order of file names"
+    );
+}
+
+#[test]
+fn one_file_can_hold_all_kernels() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("all.jsonl");
+    let mut database = Database::open(&path).unwrap();
+    database.append(record(shape(4, 4), "cpu;threads=1", 5.0)).unwrap();
+    database.append(Record { kernel: "conv2d".into(), ..record(shape(4, 4), "cpu;threads=1", 5.0) }).unwrap();
+    assert_eq!(lines(&path).len(), 2);
+    assert_eq!(Database::open(&path).unwrap().records().len(), 2);
+}
+
+#[test]
+fn broken_lines_are_named_and_skipped() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("matmul.jsonl");
+    let mut database = Database::open(directory.path()).unwrap();
+    database.append(record(shape(8, 8), "cpu;threads=1", 5.0)).unwrap();
+    let good = lines(&path).remove(0);
+    let cases: &[(String, &str)] = &[
+        ("not json".to_owned(), "not a record"),
+        ("[1, 2]".to_owned(), "not a record"),
+        ("{}".to_owned(), "it states no `version`"),
+        (good.replace("\"version\":1", "\"version\":2"), "format version 2, expected 1"),
+        (good.replace("\"version\":1", "\"version\":\"1\""), "not a record"),
+        (good.replace("\"seed\":1", "\"seed\":-1"), "not a record"),
+        (good.replace("\"seed\"", "\"sead\""), "unknown field `sead`"),
+        (good.replace("\"matmul\"", "\"../../etc/passwd\""), "is no kernel name"),
+        (good.replace("0123456789abcdef", "+123456789abcdef"), "16 hexadecimal digits"),
+        (good.replace("\"M\":8", "\"M\":-8"), "`M` is -8"),
+        (good.replace("cpu;threads=1", "toaster"), "`target`"),
+        (good.replace("\"median_ns\":5.0", "\"median_ns\":0.0"), "meaningless measurement"),
+        (good.replace("\"median_ns\":5.0", "\"median_ns\":1e999"), "not a record"),
+        (good.replace("\"median_ns\":5.0,", ""), "either `median_ns` or `error`"),
+        (good.replace("\"spread\":0.01,", ""), "without `spread`"),
+        (good.replace("parallel %1", "explode %1"), "`trace`: line 4"),
+        (good.replace("trace v1", "trace v9"), "expected `trace v1`"),
+        ("[".repeat(100_000), "not a record"),
+        (good.replace("\"matmul\"", &"[".repeat(100_000)), "not a record"),
+        (good.replace("{\"M\"", &format!("{}\"M\"", "{\"M\":".repeat(100_000))), "not a record"),
+        ("x".repeat(5 << 20), "longer than"),
+    ];
+    for (line, message) in cases {
+        let shown = &line[..line.len().min(200)];
+        assert_ne!(*line, good, "the case must differ: {message}");
+        fs::write(&path, format!("{good}\n{line}\n\n{good}\n")).unwrap();
+        let read = Database::open(directory.path()).unwrap();
+        assert_eq!(read.records().len(), 2, "{shown}");
+        let [problem] = read.problems() else { panic!("one problem for {shown}: {:?}", read.problems()) };
+        assert_eq!((problem.file.as_path(), problem.line), (path.as_path(), 2), "{shown}");
+        assert!(problem.message.contains(message), "{shown}: {problem}");
+    }
+    fs::write(&path, [good.as_bytes(), b"\n\xff\xfe\x00\n", good.as_bytes(), b"\n"].concat()).unwrap();
+    let read = Database::open(directory.path()).unwrap();
+    assert_eq!((read.records().len(), read.problems().len()), (2, 1), "not UTF-8");
+}
+
+#[test]
+fn a_line_torn_at_any_byte_costs_only_itself() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("matmul.jsonl");
+    let mut database = Database::open(directory.path()).unwrap();
+    database.append(record(shape(8, 8), "cpu;threads=1", 5.0)).unwrap();
+    let text = fs::read(&path).unwrap();
+    for cut in 0..text.len() {
+        fs::write(&path, [&text[..], &text[..cut]].concat()).unwrap();
+        let mut database = Database::open(directory.path()).unwrap();
+        let whole = 1 + usize::from(cut == text.len() - 1);
+        assert_eq!(database.records().len(), whole, "cut at {cut}");
+        assert_eq!(database.problems().len(), usize::from(cut > 0) - (whole - 1), "cut at {cut}");
+        if let [problem] = database.problems() {
+            assert_eq!(problem.line, 2);
+            assert!(problem.message.contains("cut off"), "cut at {cut}: {problem}");
+        }
+        database.append(record(shape(9, 9), "cpu;threads=1", 6.0)).unwrap();
+        let again = Database::open(directory.path()).unwrap();
+        assert_eq!(again.records().len(), whole + 1, "cut at {cut}");
+        assert_eq!(again.records().last().unwrap().shape, shape(9, 9));
+    }
+}
+
+#[test]
+fn writers_at_once_lose_nothing() {
+    const WRITERS: usize = 8;
+    const RECORDS: usize = 40;
+    let directory = tempdir().unwrap();
+    let start = Barrier::new(WRITERS);
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (directory, start) = (directory.path(), &start);
+            scope.spawn(move || {
+                let mut database = Database::open(directory).unwrap();
+                start.wait();
+                for number in 0..RECORDS {
+                    let shape = shape(writer as i64, number as i64);
+                    database.append(record(shape, "cpu;threads=1", 1.0)).unwrap();
+                    if writer == 0 && number % 10 == 0 {
+                        database.prune(usize::MAX).unwrap();
+                    }
+                }
+            });
+        }
+    });
+    let database = Database::open(directory.path()).unwrap();
+    assert_eq!(database.problems(), []);
+    let mut shapes: Vec<_> = database.records().map(|record| record.shape.clone()).collect();
+    shapes.sort();
+    shapes.dedup();
+    assert_eq!(shapes.len(), WRITERS * RECORDS);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_an_error_with_its_path() {
+    let directory = tempdir().unwrap();
+    let blocked = directory.path().join("file");
+    fs::write(&blocked, "").unwrap();
+    let mut database = Database::open(blocked.join("tuned")).unwrap_or_else(|_| Database::in_memory());
+    let mut elsewhere = Database::open(directory.path()).unwrap();
+    fs::create_dir(directory.path().join("matmul.jsonl")).unwrap();
+    let error = elsewhere.append(record(shape(1, 1), "cpu;threads=1", 1.0)).unwrap_err();
+    assert!(error.to_string().contains("matmul.jsonl"), "{error}");
+    assert_eq!(elsewhere.records().len(), 0, "what is not on disk is not in memory");
+    let reopened = Database::open(directory.path()).unwrap();
+    assert!(reopened.problems()[0].to_string().contains("cannot be read"), "{:?}", reopened.problems());
+
+    let bad = Record { kernel: "../escape".into(), ..record(shape(1, 1), "cpu;threads=1", 1.0) };
+    assert!(matches!(database.append(bad), Err(DatabaseError::KernelName(name)) if name == "../escape"));
+}
+
+#[test]
+fn the_exact_shape_comes_before_the_nearest() {
+    let mut database = Database::in_memory();
+    for (m, n, median) in [(64, 64, 10.0), (64, 64, 8.0), (128, 128, 1.0), (65, 64, 2.0)] {
+        database.append(record(shape(m, n), "cpu;threads=2", median)).unwrap();
+    }
+    database.append(failure("crashed")).unwrap();
+    let here = machine(&[], 128, 2);
+    assert_eq!(database.best(PROGRAM, &shape(64, 64), &here).unwrap().median_ns(), Some(8.0));
+    assert!(database.best(PROGRAM, &shape(8, 8), &here).is_none(), "a failure is no record to use");
+    assert!(database.best(PROGRAM + 1, &shape(64, 64), &here).is_none());
+    let (nearest, distance) = database.nearest(PROGRAM, &shape(66, 64), &here).unwrap();
+    assert_eq!(nearest.shape, shape(65, 64));
+    assert!(distance > 0.0 && distance < 0.02, "{distance}");
+    let mut strided = shape(66, 64);
+    strided.params.insert("stride".into(), 2);
+    assert!(database.nearest(PROGRAM, &strided, &here).is_none());
+}
+
+#[test]
+fn records_of_a_greater_machine_are_passed_over_and_named() {
+    let mut database = Database::in_memory();
+    database.append(record(shape(64, 64), "cpu;avx2;avx512f;threads=2", 1.0)).unwrap();
+    database.append(record(shape(64, 64), "cpu;avx2;threads=2", 2.0)).unwrap();
+    database.append(record(shape(64, 64), "gpu;threads=1", 0.1)).unwrap();
+    let lesser = machine(&["avx2"], 256, 2);
+    assert_eq!(database.best(PROGRAM, &shape(64, 64), &lesser).unwrap().median_ns(), Some(2.0));
+    let passed = database.passed_over(PROGRAM, &lesser);
+    assert_eq!(passed.len(), 1);
+    assert!(passed[0].missing.iter().eq(["avx512f"]), "{:?}", passed[0].missing);
+    let least = machine(&[], 128, 2);
+    assert!(database.best(PROGRAM, &shape(64, 64), &least).is_none());
+    assert!(database.nearest(PROGRAM, &shape(64, 64), &least).is_none());
+}
+
+#[test]
+fn a_greater_machine_uses_records_of_a_lesser_but_prefers_its_own() {
+    let greater = machine(&["avx2", "avx512f"], 512, 8);
+    let mut database = Database::in_memory();
+    database.append(record(shape(64, 64), "cpu;avx2;threads=8", 1.0)).unwrap();
+    assert!(database.best(PROGRAM, &shape(64, 64), &greater).is_some());
+    database.append(record(shape(64, 64), "cpu;avx2;avx512f;threads=1", 9.0)).unwrap();
+    assert_eq!(database.best(PROGRAM, &shape(64, 64), &greater).unwrap().median_ns(), Some(9.0));
+    database.append(record(shape(64, 64), "cpu;avx2;avx512f;threads=6", 12.0)).unwrap();
+    assert_eq!(
+        database.best(PROGRAM, &shape(64, 64), &greater).unwrap().median_ns(),
+        Some(12.0),
+        "tuned on nearly as many threads"
+    );
+}
+
+#[test]
+fn what_the_target_writes_serves_the_target() {
+    let here = machine(&["avx", "avx2", "avx512f", "fma"], 128, 4);
+    let tuned = TunedFor::target(&here);
+    assert!(tuned.serves(&here));
+    assert_eq!(tuned.to_string(), "cpu;avx;fma;threads=4");
+}
+
+#[test]
+fn stale_definitions_are_reported() {
+    let directory = tempdir().unwrap();
+    Database::open(directory.path()).unwrap().append(record(shape(1, 1), "cpu;threads=1", 1.0)).unwrap();
+    let database = Database::open(directory.path()).unwrap();
+    assert_eq!(database.unknown_kernels(|name, hash| name == "matmul" && hash == PROGRAM), []);
+    let problems = database.unknown_kernels(|_, hash| hash != PROGRAM);
+    assert_eq!(problems[0].line, 1);
+    assert!(problems[0].message.contains("no kernel `matmul`"), "{}", problems[0]);
+}
+
+#[test]
+fn merging_adds_what_is_new() {
+    let (one, two) = (tempdir().unwrap(), tempdir().unwrap());
+    let mut left = Database::open(one.path()).unwrap();
+    let mut right = Database::open(two.path()).unwrap();
+    left.append(record(shape(1, 1), "cpu;threads=1", 1.0)).unwrap();
+    for m in 1..4 {
+        right.append(record(shape(m, 1), "cpu;threads=1", 1.0)).unwrap();
+    }
+    assert_eq!(left.merge(&right).unwrap(), 2);
+    assert_eq!(left.merge(&right).unwrap(), 0);
+    assert_eq!(Database::open(one.path()).unwrap().records().len(), 3);
+}
+
+#[test]
+fn pruning_keeps_the_fastest_and_what_it_does_not_understand() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("matmul.jsonl");
+    let mut database = Database::open(directory.path()).unwrap();
+    for median in [5.0, 3.0, 4.0] {
+        database.append(record(shape(8, 8), "cpu;threads=1", median)).unwrap();
+    }
+    database.append(record(shape(16, 8), "cpu;threads=1", 9.0)).unwrap();
+    database.append(failure("wrong result")).unwrap();
+    let future = "{\"version\":2,\"what\":\"a later version\"}";
+    fs::write(&path, format!("{future}\n{}", fs::read_to_string(&path).unwrap())).unwrap();
+    let mut in_memory = Database::in_memory();
+    in_memory.add_text("embedded", &fs::read(&path).unwrap());
+
+    assert_eq!(database.prune(1).unwrap(), 3);
+    let medians: Vec<_> = database.records().filter_map(Record::median_ns).collect();
+    assert_eq!(medians, [3.0, 9.0]);
+    assert_eq!(lines(&path)[0], future);
+    assert_eq!(database.prune(1).unwrap(), 0);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left beside it");
+
+    assert_eq!(in_memory.prune(2).unwrap(), 2);
+    let medians: Vec<_> = in_memory.records_of(PROGRAM).filter_map(Record::median_ns).collect();
+    assert_eq!(medians, [3.0, 4.0, 9.0]);
+}
+
+proptest! {
+    /// Whatever bytes a file holds, reading it ends, and appending to it works.
+    #[test]
+    fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        let directory = tempdir().unwrap();
+        fs::write(directory.path().join("matmul.jsonl"), &bytes).unwrap();
+        let mut database = Database::open(directory.path()).unwrap();
+        prop_assert_eq!(database.records().len(), 0);
+        database.append(record(shape(1, 1), "cpu;threads=1", 1.0)).unwrap();
+        prop_assert_eq!(Database::open(directory.path()).unwrap().records().len(), 1);
+    }
+
+    /// A line with a few changed bytes is read as some record or reported; it never brings the reader down.
+    #[test]
+    fn mutated_lines_are_survived(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let directory = tempdir().unwrap();
+        let mut original = Database::open(directory.path()).unwrap();
+        original.append(record(shape(64, 64), "cpu;avx2;threads=2", 1.5)).unwrap();
+        let mut text = fs::read(directory.path().join("matmul.jsonl")).unwrap();
+        for (position, byte) in changes {
+            let position = position.index(text.len());
+            text[position] = byte;
+        }
+        let mut database = Database::in_memory();
+        database.add_text("mutated", &text);
+        let here = machine(&["avx2"], 128, 2);
+        prop_assert!(database.records().len() <= 1);
+        database.nearest(PROGRAM, &shape(3, 3), &here);
+    }
+
+    /// Every record that can be made survives the way through its text, to the bit.
+    #[test]
+    fn records_round_trip(
+        median in 1e-3..1e15f64,
+        error in 0.0..1e3f64,
+        dims in proptest::collection::btree_map("[A-Z][A-Z0-9_]{0,3}", 0..i64::MAX, 0..4),
+        params in proptest::collection::btree_map("[a-z]{1,6}", 0..100i64, 0..3),
+        program in any::<u64>(),
+        cpu in ".*",
+        reason in proptest::option::of(".*"),
+    ) {
+        let outcome = match reason {
+            Some(reason) => Outcome::Failed(reason),
+            None => Outcome::Measured(Measurement { median_ns: median, spread: error, max_rel_err: error }),
+        };
+        let mut written = Record {
+            program,
+            shape: Shape { dims, params },
+            outcome,
+            ..record(shape(1, 1), "cpu;avx;threads=3", 1.0)
+        };
+        written.provenance.cpu = cpu;
+        let directory = tempdir().unwrap();
+        Database::open(directory.path()).unwrap().append(written.clone()).unwrap();
+        let read = Database::open(directory.path()).unwrap();
+        prop_assert_eq!(read.problems(), []);
+        prop_assert_eq!(read.records().next(), Some(&written));
+    }
+}
