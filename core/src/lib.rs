@@ -11,6 +11,7 @@
 //! | [`schedule`] | primitives that transform a program, and the traces they leave |
 //! | [`build`] | from an imperative definition to a program |
 //! | [`simplify`] | equal programs that do less |
+//! | [`specialize`] | a program for given sizes |
 //! | [`tensor`] | tensors: what kernels take and give |
 //! | [`text`] | printing, parsing, canonical numbering, a stable hash |
 //! | [`lower`] | from schedulable blocks to the flat program that backends compile |
@@ -31,6 +32,7 @@ pub mod program;
 pub mod render;
 pub mod schedule;
 pub mod simplify;
+pub mod specialize;
 pub mod stmt;
 pub mod target;
 pub mod tensor;

@@ -107,7 +107,13 @@ pub fn region_inside(
 }
 
 /// The box that indices run through while the variables of `inner` run.
-pub(crate) fn relax(program: &Program, buffer: BufferId, indices: &Indices, inner: &Ranges, all: &Ranges) -> Region {
+pub(crate) fn relax(
+    program: &Program,
+    buffer: BufferId,
+    indices: &Indices,
+    inner: &Ranges,
+    all: &Ranges,
+) -> Region {
     let shape = &program.buffer(buffer).shape;
     indices
         .iter()

@@ -143,7 +143,7 @@ pub(super) fn gather() -> Program {
     let mut b = KernelBuilder::new("gather");
     let (rows, n, width) = (b.dim("ROWS"), b.dim("N"), b.dim("WIDTH"));
     let table = input(&mut b, "table", &[&rows, &width]);
-    let ids = b.input("ids", DType::I32, &[n.clone()]);
+    let ids = b.input("ids", DType::I32, std::slice::from_ref(&n));
     let y = zeros(&mut b, "y", &[&n, &width]);
     each(&mut b, "i", &n, |b, i| {
         let row = b.bind("row", load(b, ids, &[&i]).cast(DType::I64), at(4));
@@ -230,7 +230,7 @@ pub(super) fn transposed_conv() -> Program {
 pub(super) fn relu_in_place() -> Program {
     let mut b = KernelBuilder::new("relu");
     let n = b.dim("N");
-    let x = b.inout("x", DType::F32, &[n.clone()]);
+    let x = b.inout("x", DType::F32, std::slice::from_ref(&n));
     each(&mut b, "i", &n, |b, i| {
         let negative = compare(&load(b, x, &[&i]), BinaryOp::Lt, &Value::float(0.0));
         b.if_else(negative, at(3), |b| store(b, x, &[&i], UpdateOp::Set, Value::float(0.0), 3), |_| {});
@@ -245,7 +245,7 @@ pub(super) fn several_outputs() -> Program {
     let x = input(&mut b, "x", &[&m, &n]);
     let sums = zeros(&mut b, "sums", &[&m]);
     let lowest = Value::float(f64::NEG_INFINITY);
-    let largest = b.tensor("largest", DType::F32, &[m.clone()], Some(lowest), at(2));
+    let largest = b.tensor("largest", DType::F32, std::slice::from_ref(&m), Some(lowest), at(2));
     each(&mut b, "i", &m, |b, i| {
         each(b, "j", &n, |b, j| {
             let v = load(b, x, &[&i, &j]);
@@ -262,8 +262,8 @@ pub(super) fn several_outputs() -> Program {
 pub(super) fn swap() -> Program {
     let mut b = KernelBuilder::new("swap");
     let n = b.dim("N");
-    let x = b.inout("x", DType::F32, &[n.clone()]);
-    let y = b.inout("y", DType::F32, &[n.clone()]);
+    let x = b.inout("x", DType::F32, std::slice::from_ref(&n));
+    let y = b.inout("y", DType::F32, std::slice::from_ref(&n));
     each(&mut b, "i", &n, |b, i| {
         let t = b.bind("t", load(b, x, &[&i]), at(3));
         store(b, x, &[&i], UpdateOp::Set, load(b, y, &[&i]), 4);
@@ -298,7 +298,7 @@ pub(super) fn strided_write() -> Program {
     let n = b.dim("N");
     let x = input(&mut b, "x", &[&n]);
     let length = add(&mul(&int(2), &n), &int(4));
-    let y = b.tensor("y", DType::F32, &[length], Some(Value::float(7.0)), at(2));
+    let y = b.tensor("y", DType::F32, &[length.clone()], Some(Value::float(7.0)), at(2));
     each(&mut b, "i", &n, |b, i| {
         let place = add(&mul(&int(2), &i), &int(4));
         store(b, y, &[&place], UpdateOp::Set, load(b, x, &[&i]), 4);

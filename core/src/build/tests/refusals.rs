@@ -76,7 +76,7 @@ fn refuse_or_text(b: KernelBuilder) -> Option<String> {
 fn a_histogram_is_refused() {
     let mut b = KernelBuilder::new("histogram");
     let (n, bins) = (b.dim("N"), b.dim("BINS"));
-    let ids = b.input("ids", DType::I32, &[n.clone()]);
+    let ids = b.input("ids", DType::I32, std::slice::from_ref(&n));
     let h = zeros(&mut b, "h", &[&bins]);
     each(&mut b, "i", &n, |b, i| {
         let bin = b.bind("bin", load(b, ids, &[&i]).cast(DType::I64), at(4));
@@ -194,7 +194,7 @@ fn a_recurrence_in_a_scalar_is_refused() {
 fn bounds_that_depend_on_data_are_refused() {
     let mut b = KernelBuilder::new("ragged");
     let n = b.dim("N");
-    let lengths = b.input("lengths", DType::I64, &[n.clone()]);
+    let lengths = b.input("lengths", DType::I64, std::slice::from_ref(&n));
     let x = input(&mut b, "x", &[&n, &n]);
     let y = zeros(&mut b, "y", &[&n]);
     each(&mut b, "i", &n, |b, i| {
@@ -214,8 +214,8 @@ fn bounds_that_depend_on_data_are_refused() {
 fn what_is_never_written_cannot_be_used() {
     let mut b = KernelBuilder::new("broken");
     let n = b.dim("N");
-    let t = b.tensor("t", DType::F32, &[n.clone()], None, at(2));
-    let y = b.tensor("y", DType::F32, &[n.clone()], None, at(3));
+    let t = b.tensor("t", DType::F32, std::slice::from_ref(&n), None, at(2));
+    let y = b.tensor("y", DType::F32, std::slice::from_ref(&n), None, at(3));
     each(&mut b, "i", &n, |b, i| {
         store(b, y, &[&i], UpdateOp::Set, load(b, t, &[&i]), 5);
     });
@@ -244,7 +244,7 @@ fn an_argument_cannot_be_returned_or_overwritten() {
     check(b, &["`x` is an input and cannot be written", "&mut Tensor"]);
     let mut b = KernelBuilder::new("broken");
     let n = b.dim("N");
-    let x = b.inout("x", DType::F32, &[n.clone()]);
+    let x = b.inout("x", DType::F32, std::slice::from_ref(&n));
     each(&mut b, "i", &n, |b, i| store(b, x, &[&i], UpdateOp::Set, Value::float(0.0), 4));
     b.output(x);
     check(b, &["`x` is an argument and is returned as well"]);
@@ -267,8 +267,8 @@ fn several_errors_are_reported_together() {
 fn a_stale_value_without_a_name_is_refused() {
     let mut b = KernelBuilder::new("broken");
     let n = b.dim("N");
-    let x = b.inout("x", DType::F32, &[n.clone()]);
-    let y = b.inout("y", DType::F32, &[n.clone()]);
+    let x = b.inout("x", DType::F32, std::slice::from_ref(&n));
+    let y = b.inout("y", DType::F32, std::slice::from_ref(&n));
     each(&mut b, "i", &n, |b, i| {
         let old = load(b, x, &[&i]);
         store(b, x, &[&i], UpdateOp::Set, load(b, y, &[&i]), 4);
