@@ -31,7 +31,11 @@ fn main() {
         rounds += 1;
     }
     let seconds = start.elapsed().as_secs_f64();
-    println!("{rounds} rounds, {:.0} candidates/s; {:?}", evolution.statistics.generated as f64 / seconds, evolution.statistics);
+    println!(
+        "{rounds} rounds, {:.0} candidates/s; {:?}",
+        evolution.statistics.generated as f64 / seconds,
+        evolution.statistics
+    );
     for pick in picks.iter().take(2) {
         println!("{}", pick.features.prior());
     }

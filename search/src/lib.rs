@@ -13,14 +13,13 @@
 //! | [`evolution`] | which candidates to measure next |
 //! | [`tuner`] | the loop of proposing, measuring and learning |
 //! | [`default_schedule`] | a respectable schedule without measurement |
+//! | [`database`] | tuning records: written, read, found |
 
 pub mod candidate;
+pub mod database;
 pub mod default_schedule;
 pub mod evolution;
 pub mod features;
-//! | [`database`] | tuning records: written, read, found |
-
-pub mod database;
 pub mod model;
 pub mod mutate;
 pub mod postproc;
