@@ -88,3 +88,36 @@ fn push_message(text: &mut String, start: usize, end: usize, message: &str) {
         text.push_str(&format!("//{padding}{mark} {part}\n"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_lie_beneath_their_entity_and_strangers_come_last() {
+        let program: Program = "kernel f(größe, out y: f32[größe]) { for i in 0..größe { y[i] = 1.0 } }"
+            .parse()
+            .expect("the program is well-formed");
+        let messages = [
+            (Entity::Loop(LoopId(9)), "no such loop".to_owned()),
+            (Entity::Statement(0), "first\nsecond".to_owned()),
+            (Entity::Buffer(BufferId(0)), "after ö".to_owned()),
+            (Entity::Program, "all of it".to_owned()),
+        ];
+        let expected = "\
+kernel f(größe, out y: f32[größe]) {
+//              ^^^^^^^^^^^^^^^^^ after ö
+//^^^^^^ all of it
+  for i in 0..größe {
+    y[i] = 1.0
+//  ^^^^^^^^^^ first
+//             second
+  }
+}
+// no such loop
+";
+        let rendered = render(&program, &messages);
+        assert_eq!(rendered, expected, "{rendered}");
+        assert_eq!(rendered.parse::<Program>().as_ref(), Ok(&program), "messages are comments");
+    }
+}

@@ -211,6 +211,24 @@ fn hostile_texts_end_in_an_error() {
     }
 }
 
+/// What is deep but within the limits can be read and worked with.
+#[test]
+fn deep_texts_are_read() {
+    let wrap = |body: String| format!("kernel f(N, in a: f32[N], out b: f32[N]) {{ b[0] = {body} }}");
+    let texts = [
+        wrap(format!("a[0]{}", " + a[0]".repeat(400))),
+        wrap(format!("{}a[0]{}", "exp(".repeat(90), ")".repeat(90))),
+        wrap(format!("a[N{}]", "*N".repeat(200))),
+        wrap(format!("a[{}N{}]", "min(N + (".repeat(40), ")/3, 7)".repeat(40))),
+        format!("kernel f() {{ {} {} }}", "if true {".repeat(98), "}".repeat(98)),
+    ];
+    for text in texts {
+        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!(program.stable_hash(), program.canonical().stable_hash(), "{text}");
+        survives(&text);
+    }
+}
+
 /// The hash is stored in records: a change of its value makes every record stale.
 #[test]
 fn the_stable_hash_stays() {
