@@ -1,6 +1,6 @@
 //! Inlining of element-wise blocks into their consumers.
 
-use tilewright_core::analysis::block::{complete_store, loads, reads};
+use tilewright_core::analysis::block::{complete_store, loads, loads_in, reads};
 use tilewright_core::analysis::scope::{consumers, writes_parameter};
 use tilewright_core::expr::{ExprKind, UnaryOp};
 use tilewright_core::index::{Base, Index};
@@ -47,11 +47,17 @@ pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     schedule.changed()
 }
 
-/// Whether the value contains a function that takes many instructions, or data-dependent loads.
+/// Whether the value contains a function that takes many instructions, or loads that depend on data or on a
+/// condition, as padding does.
 fn is_expensive(store: &Store) -> bool {
     let mut expensive = false;
     for_each_expr(&store.value, &mut |node| {
         expensive |= match node.kind() {
+            ExprKind::Select(_, then, otherwise) => [then, otherwise].iter().any(|branch| {
+                let mut found = Vec::new();
+                loads_in(branch, &mut found);
+                !found.is_empty()
+            }),
             ExprKind::Unary(op, _) => matches!(
                 op,
                 UnaryOp::Exp
