@@ -121,7 +121,7 @@ impl Index {
             return false;
         }
         match self.lower_bound(ranges) {
-            Some(lower) => is_nonnegative_in_dims(&lower, ranges, 3),
+            Some(lower) => is_nonnegative_in_dims(&lower, ranges, MAX_RELAXATIONS),
             None => false,
         }
     }
@@ -147,6 +147,9 @@ fn present(index: &Index, over: &Ranges) -> Vars {
     });
     vars
 }
+
+/// How many quotients and choices a proof may take apart.
+const MAX_RELAXATIONS: u32 = 4;
 
 /// How many times extents that depend on other variables may be put in before giving up.
 const MAX_PASSES: usize = 32;
@@ -407,8 +410,13 @@ fn split_on_choice(index: &Index, ranges: &Ranges, depth: u32) -> Option<bool> {
 /// A multiple of a lower bound of the index, in which a quotient `b / d` is replaced by the rational
 /// `b / d` (for a negative coefficient) or `(b - d + 1) / d`, so that it can cancel against `b`.
 fn relax_quotients(index: &Index) -> Option<Index> {
-    let at =
-        index.terms.iter().position(|term| term.digit.modulus == NO_MODULUS && term.digit.divisor > 1)?;
+    // The outermost quotient first: `2·((X + 1) / 2) - X` is settled without looking into `X`.
+    let quotients = index
+        .terms
+        .iter()
+        .enumerate()
+        .filter(|(_, term)| term.digit.modulus == NO_MODULUS && term.digit.divisor > 1);
+    let (at, _) = quotients.max_by_key(|(_, term)| nesting(&term.digit))?;
     let Term { digit, coefficient } = &index.terms[at];
     let common = super::greatest_common_divisor(digit.divisor, *coefficient);
     let (factor, weight) = (digit.divisor / common, coefficient / common);
@@ -421,4 +429,12 @@ fn relax_quotients(index: &Index) -> Option<Index> {
     let base = digit.base.to_index();
     let base = if *coefficient > 0 { base.offset(1 - digit.divisor) } else { base };
     Some(rest.scale(factor).add_scaled(&base, weight))
+}
+
+/// How many sums stand inside one another.
+fn nesting(digit: &Digit) -> u32 {
+    match &digit.base {
+        Base::Sum(sum) => 1 + sum.terms.iter().map(|term| nesting(&term.digit)).max().unwrap_or(0),
+        _ => 0,
+    }
 }

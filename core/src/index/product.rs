@@ -8,7 +8,8 @@ use smallvec::SmallVec;
 use super::{Base, Digit, Index};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 
-type Factors = SmallVec<[Expr; 4]>;
+/// The factors of a product.
+pub(super) type Factors = SmallVec<[Expr; 4]>;
 
 impl Index {
     /// The exact quotient by a divisor of one term, when every term holds all of its factors:
@@ -19,15 +20,13 @@ impl Index {
         if divisor.constant_part() != 0 || self.constant_part() != 0 {
             return None;
         }
-        let mut factors = Factors::new();
-        collect_factors(&term.digit, &mut factors);
+        let factors = factors_of(&term.digit);
         let mut quotient = Index::constant(0);
         for part in self.terms() {
             if part.coefficient % term.coefficient != 0 {
                 return None;
             }
-            let mut left = Factors::new();
-            collect_factors(&part.digit, &mut left);
+            let mut left = factors_of(&part.digit);
             for factor in &factors {
                 let at = left.iter().position(|candidate| candidate == factor)?;
                 left.remove(at);
@@ -48,7 +47,7 @@ pub(super) fn multiply_digits(left: &Digit, right: &Digit) -> Index {
 }
 
 /// The product of sorted factors; of a single one, the factor itself.
-fn product(factors: Factors) -> Index {
+pub(super) fn product(factors: impl IntoIterator<Item = Expr>) -> Index {
     match factors.into_iter().reduce(|a, b| Expr::binary(BinaryOp::Mul, a, b)) {
         None => Index::constant(1),
         Some(value) => match value.kind() {
@@ -56,6 +55,13 @@ fn product(factors: Factors) -> Index {
             _ => Index::digit(Digit::whole(Base::Value(value))),
         },
     }
+}
+
+/// The factors of a digit: itself, unless it is an opaque product.
+pub(super) fn factors_of(digit: &Digit) -> Factors {
+    let mut factors = Factors::new();
+    collect_factors(digit, &mut factors);
+    factors
 }
 
 fn collect_factors(digit: &Digit, factors: &mut Factors) {

@@ -54,7 +54,31 @@ fn simplify_terms(index: &Index, ranges: &Ranges) -> Option<Index> {
             None => kept.push(term.clone()),
         }
     }
-    changed.then(|| Index::from_terms(kept.into_iter().chain(sum.terms), sum.constant))
+    if !changed {
+        return recombine(index);
+    }
+    Some(Index::from_terms(kept.into_iter().chain(sum.terms), sum.constant))
+}
+
+/// `g / 3 + (4·v + g % 3) / 3 = (4·v + g) / 3`: what was divided apart is brought together where the
+/// digits join.
+fn recombine(index: &Index) -> Option<Index> {
+    for (at, term) in index.terms.iter().enumerate() {
+        let (Base::Sum(sum), NO_MODULUS) = (&term.digit.base, term.digit.modulus) else { continue };
+        for (other_at, other) in index.terms.iter().enumerate() {
+            let shares = |part: &Term| part.digit.base == other.digit.base;
+            if other_at == at || other.coefficient % term.coefficient != 0 || !sum.terms.iter().any(shares) {
+                continue;
+            }
+            let factor = term.digit.divisor.checked_mul(other.coefficient / term.coefficient)?;
+            let joined = sum.add_scaled(&Index::digit(other.digit.clone()), factor);
+            if joined.terms.len() <= sum.terms.len() {
+                let rest = index.without_term(at.max(other_at)).without_term(at.min(other_at));
+                return Some(rest.add_scaled(&joined.floor_div(term.digit.divisor), term.coefficient));
+            }
+        }
+    }
+    None
 }
 
 /// A quick exclusion of the common case, a whole variable of more than one value.
@@ -88,9 +112,33 @@ fn simplify_digit(digit: &Digit, ranges: &Ranges) -> Option<Index> {
         return Some(quotient.offset(-(period * digit.modulus)));
     }
     match &digit.base {
-        Base::Sum(sum) => split_sum(sum, digit, ranges),
+        Base::Sum(sum) => split_sum(sum, digit, ranges).or_else(|| drop_inner_moduli(sum, digit)),
         _ => None,
     }
+}
+
+/// `(4·v + g % 3) % 3 = (4·v + g) % 3`: a remainder does not change what is a multiple of the modulus.
+fn drop_inner_moduli(sum: &Index, digit: &Digit) -> Option<Index> {
+    if digit.modulus == NO_MODULUS {
+        return None;
+    }
+    let period = digit.divisor.checked_mul(digit.modulus)?;
+    // Beside other digits of its base it keeps its place in the mixed-radix number.
+    let is_alone =
+        |term: &Term| sum.terms.iter().filter(|other| other.digit.base == term.digit.base).count() == 1;
+    let has_no_effect = |term: &Term| {
+        term.digit.modulus != NO_MODULUS
+            && is_alone(term)
+            && term.digit.modulus.checked_mul(term.coefficient).is_some_and(|step| step % period == 0)
+    };
+    if !sum.terms.iter().any(has_no_effect) {
+        return None;
+    }
+    let free = sum.terms.iter().fold(Index::constant(sum.constant), |free, term| {
+        let modulus = if has_no_effect(term) { NO_MODULUS } else { term.digit.modulus };
+        free.add_scaled(&term.digit.base.to_index().take_digit(term.digit.divisor, modulus), term.coefficient)
+    });
+    Some(free.take_digit(digit.divisor, digit.modulus))
 }
 
 /// Splits `sum = g·A + R`, where `R` stays within one period of `g` and `g` divides the divisor

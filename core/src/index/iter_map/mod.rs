@@ -1,0 +1,241 @@
+//! Detection of iterator maps: do these indices enumerate a box, and each point once?
+//!
+//! An iterator map takes the points of a domain (loops, narrowed by guards) to tuples of indices. It
+//! is understood when it is composed of *fusing* (`5·x + y` with `y < 5`) and *splitting* (`z / 4`,
+//! `z % 4`), as loop transformations make it. The idea is that of TVM's `DetectIterMap` (Feng et al.,
+//! "TensorIR", ASPLOS 2023, §3.3); the method here is another one. Variables are changed until
+//! nothing nested is left ([`change`]):
+//!
+//! - A guard `4·o + i < 10`, or a division of `4·o + i`, brings in `z = 4·o + i` with `o = z / 4` and
+//!   `i = z % 4` everywhere, which the canonical form of indices joins to digits of `z` alone. The
+//!   guard then is nothing but the extent of `z`.
+//! - A digit that has to be a variable of its own cuts its variable: `x = x0 + 8·x1`.
+//!
+//! What remains are sums of digits of independent variables, whose coverage is read off ([`check`]).
+//!
+//! Extents and bounds may be symbolic in variables that are no iterators. The answer "not an iterator map"
+//! may be wrong (the method is not complete); a map that is returned has the properties asked for.
+
+mod change;
+mod check;
+mod inverse;
+
+pub use inverse::InverseError;
+
+use std::sync::Arc;
+
+use super::Index;
+use crate::ids::VarId;
+use crate::stmt::Guard;
+
+/// What is asked of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MapLevel {
+    /// Different points of the domain have different images.
+    Injective,
+    /// The image is the whole box of [`IterSum`] ranges.
+    Surjective,
+    /// Both: each point of the box is the image of exactly one point of the domain.
+    Bijective,
+}
+
+impl MapLevel {
+    fn is_injective(self) -> bool {
+        self != MapLevel::Surjective
+    }
+
+    fn is_surjective(self) -> bool {
+        self != MapLevel::Injective
+    }
+}
+
+/// A map from iterators to indices, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IterMap {
+    /// What the map is known to be.
+    pub level: MapLevel,
+    /// One sum per index.
+    pub outputs: Vec<IterSum>,
+    /// The variables that the digits of `outputs` are taken of, with their extents.
+    atoms: Vec<(VarId, Index)>,
+    /// Per index, its digits in terms of atoms, lowest first.
+    digits: Vec<Vec<AtomDigit>>,
+    /// Every iterator in terms of the atoms.
+    iterators: Vec<(VarId, Index)>,
+}
+
+/// `base + Σ scale · split`. Over the domain it takes the values `min + scale · k` for `k` in `0..extent`:
+/// all of them at the surjective levels, some of them in an injective map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IterSum {
+    /// The digits, lowest first.
+    pub splits: Vec<Split>,
+    /// The value when all digits are zero.
+    pub base: Index,
+    /// The least value. Differs from `base` when a scale is negative.
+    pub min: Index,
+    /// The number of steps.
+    pub extent: Index,
+    /// The size of a step: the scale of the lowest digit, 1 when there are gaps.
+    pub scale: Index,
+}
+
+impl IterSum {
+    /// Whether the values are exactly `0..extent`, given a surjective map.
+    pub fn covers(&self, extent: &Index) -> bool {
+        self.min.is(0) && (self.scale.is(1) || self.splits.is_empty()) && self.extent == *extent
+    }
+}
+
+/// `scale · (source / lower_factor % extent)`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// What is split.
+    pub source: Source,
+    /// The product of the extents of the digits below this one.
+    pub lower_factor: Index,
+    /// The number of values of this digit.
+    pub extent: Index,
+    /// The factor of the digit in its sum; negative when the digit counts downwards.
+    pub scale: Index,
+}
+
+/// What a digit is taken of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An iterator.
+    Iter(VarId),
+    /// A sum of digits that acts as one iterator, its extent narrowed by guards where there are any.
+    Fused(Arc<IterSum>),
+}
+
+/// `scale · (atom / divisor % extent)`, or `scale · (extent - 1 - …)` plus a constant when reversed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct AtomDigit {
+    var: VarId,
+    divisor: i64,
+    extent: Index,
+    scale: Index,
+    negative: bool,
+}
+
+/// Where in the input something was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The index with this number.
+    Index(usize),
+    /// The guard with this number; guards that stand for extents which depend on other iterators follow
+    /// those that were passed.
+    Guard(usize),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Index(at) => write!(f, "index {at}"),
+            Place::Guard(at) => write!(f, "guard {at}"),
+        }
+    }
+}
+
+/// Why indices are no iterator map of the level asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IterMapError {
+    /// An iterator has no values at all.
+    #[error("iterator {iterator:?} has no values, so that nothing is enumerated")]
+    EmptyDomain {
+        /// The iterator.
+        iterator: VarId,
+    },
+    /// An extent mentions another iterator, other than as a minimum with something that does not.
+    #[error("the extent of iterator {iterator:?} depends on another iterator; bound it by a guard instead")]
+    DependentExtent {
+        /// The iterator with that extent.
+        iterator: VarId,
+    },
+    /// The index holds something else than sums, quotients and remainders of iterators.
+    #[error("{place} is not quasi-affine in the iterators")]
+    NotQuasiAffine {
+        /// Where.
+        place: Place,
+    },
+    /// A sum of digits is not a mixed-radix number: the scale of a digit must be the product of the extents
+    /// of those below it (at least as large for an injective index).
+    #[error(
+        "in {place}, a digit of {var:?} has the scale {found:?}, expected {expected:?} after the digits below it"
+    )]
+    NotFused {
+        /// Where.
+        place: Place,
+        /// The variable whose digit has the wrong scale.
+        var: VarId,
+        /// The scale.
+        found: Index,
+        /// What a compact sum needs.
+        expected: Index,
+    },
+    /// What is divided starts neither at zero nor at a multiple of the divisor.
+    #[error("{place} divides a sum that starts at {offset:?}; split an iterator that starts at 0 instead")]
+    Offset {
+        /// Where.
+        place: Place,
+        /// The offset.
+        offset: Index,
+    },
+    /// The parts of an iterator do not divide it evenly, so that its digits are not independent.
+    #[error("the extent {extent:?} of {var:?} is not a multiple of {factor:?}, at which {place} splits it")]
+    NotDivisible {
+        /// Where.
+        place: Place,
+        /// The iterator, or a fused one.
+        var: VarId,
+        /// Its extent.
+        extent: Index,
+        /// The split.
+        factor: Index,
+    },
+    /// Two digits share a part of an iterator, so that they are not independent.
+    #[error("{first} and {second} use the same part of {var:?}")]
+    Overlap {
+        /// The iterator, or a fused one.
+        var: VarId,
+        /// Where one digit is.
+        first: Place,
+        /// Where the other one is.
+        second: Place,
+    },
+    /// A part of an iterator is used by no index, so that different points have equal images.
+    #[error("no index depends on all of {var:?}; its extent is {extent:?}")]
+    Unused {
+        /// The iterator, or a part of one.
+        var: VarId,
+        /// Its extent.
+        extent: Index,
+    },
+    /// A guard restricts the domain in a way that leaves no box.
+    #[error("guard {guard} is not a bound of one fused iterator")]
+    GuardNotFused {
+        /// The guard.
+        guard: usize,
+    },
+    /// The splits and fusions do not come to an end.
+    #[error("the indices split and fuse the same iterators in conflicting ways")]
+    Conflict,
+}
+
+/// Takes the map from `iterators` (each with its extent) to `indices` apart, on the points of the
+/// domain where every guard `index < bound` holds, and checks that it has the properties of `level`.
+/// Variables that are not among the iterators are symbolic constants that are at least 0.
+///
+/// # Errors
+/// When the map is not understood or does not have the properties.
+pub fn detect(
+    indices: &[Index],
+    iterators: &[(VarId, Index)],
+    guards: &[Guard],
+    level: MapLevel,
+) -> Result<IterMap, IterMapError> {
+    let mut space = change::Space::new(indices, iterators, guards, level)?;
+    space.resolve()?;
+    check::read_off(&space)
+}
