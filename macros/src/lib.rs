@@ -1,1 +1,70 @@
-//! Attributes.
+#![forbid(unsafe_code)]
+//! The two attributes of Tilewright.
+//!
+//! - `#[tensor_kernel]` turns a tensor computation, written as plain Rust, into a kernel that can be tuned.
+//! - `#[schedule_rule]` registers a function that proposes schedules.
+//!
+//! Both are straight pipelines (parse, check, emit) without knowledge of the representation: they emit paths
+//! into `::tilewright::__private` only. Use them through the crate `tilewright`, which documents them.
+
+mod diagnostics;
+mod kernel;
+mod rule;
+
+use proc_macro::TokenStream;
+
+/// Makes a kernel of a function in which a tensor computation is written as plain Rust.
+///
+/// # The signature
+/// | argument | is |
+/// |---|---|
+/// | `a: &Tensor<f32, M, K>` | a tensor that is read |
+/// | `x: &mut Tensor<f32, M>` | a tensor that is updated in place |
+/// | `stride: usize` | a parameter that is known when the kernel is compiled; it may be a dimension |
+/// | `alpha: f32` | a scalar of the call |
+///
+/// Elements are f32, f64, f16, bf16, i8, u8, i32, i64 or bool. A dimension is a name (every tensor that has it
+/// agrees on it), a number, or a computed `{ H - KH + 1 }`. The function returns a tensor, a tuple of tensors,
+/// or nothing when it updates an argument in place.
+///
+/// # The body
+/// - tensors: `let mut c = Tensor::zeros();`, `Tensor::full(value)`; one that is not returned has a type:
+///   `let mut t: Tensor<f32, M, 8> = Tensor::zeros();`
+/// - loops: `for i in a..b`, `a..=b`, `(a..b).step_by(n)`, bounded by dimensions, `usize` arguments and outer loops
+/// - stores: `c[[i, j]] = v`, `+=`, `*=` and their like, `c[[i]] = c[[i]].max(v)`
+/// - scalars: `let x = …;`, and `let mut sum = 0.0;` with `sum += …;` in a loop
+/// - `if`/`else` as a statement and as a value, blocks with `let`s as values
+/// - arithmetic, comparisons, logic, `as`, and the methods `exp ln sqrt rsqrt tanh erf sigmoid sin cos abs floor
+///   ceil round round_ties_even trunc max min mul_add powi`
+/// - elements at indices that are data: `table[[ids[[i]] as usize, j]]`
+/// - constants of the surrounding module, and `f32::NEG_INFINITY` and its like
+///
+/// # What is generated
+/// - `NAME(a, b, …) -> Result<Tensor<…>, Error>`: the call, checked and tuned
+/// - `NAME::reference(…)`: the definition as ordinary Rust, with the same signature
+/// - `NAME::call_into(…, &mut c)`: the call with results that the caller owns
+/// - `NAME::kernel()`: the kernel itself, for tuning it
+///
+/// # Meaning
+/// Integers wrap, and dividing one by zero gives zero. `usize` values are never negative: the reference reports a
+/// subtraction or a cast that would make one. The order in which a reduction's terms are added is not fixed.
+#[proc_macro_attribute]
+pub fn tensor_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    kernel::expand(attribute.into(), item.into()).into()
+}
+
+/// Registers a function as a schedule rule.
+///
+/// The function is `fn rule(s: &mut Schedule, block: BlockRv) -> RuleResult` and stays as it is. The options are
+///
+/// | option | is |
+/// |---|---|
+/// | `target = "cpu"` | the kind of machine that the rule is for, `"cpu"` or `"gpu"`; required |
+/// | `after = "name"` | it runs after this rule; `["one", "two"]` for several |
+/// | `before = "name"` | it runs before this rule, or these |
+/// | `replace = "name"` | it stands in the place of this rule |
+/// | `name = "name"` | its own name, when it is not the function's |
+#[proc_macro_attribute]
+pub fn schedule_rule(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    rule::expand(attribute.into(), item.into()).into()
+}

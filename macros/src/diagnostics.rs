@@ -1,0 +1,57 @@
+//! The accumulator of errors.
+//!
+//! Every error points at a token of the user's and says what to write instead. All of them are reported
+//! together, so that one build shows everything there is to mend.
+
+use std::cell::RefCell;
+use std::fmt::Display;
+
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens;
+
+/// Errors found so far. Dropping it without [`Diagnostics::finish`] is a bug of ours.
+pub(crate) struct Diagnostics {
+    errors: RefCell<Option<Vec<syn::Error>>>,
+}
+
+impl Diagnostics {
+    /// No error yet.
+    pub(crate) fn new() -> Self {
+        Diagnostics { errors: RefCell::new(Some(Vec::new())) }
+    }
+
+    /// Reports `problem` at `tokens`, with `help` on what to write instead.
+    pub(crate) fn error(&self, tokens: impl ToTokens, problem: impl Display, help: impl Display) {
+        self.push(syn::Error::new_spanned(tokens, format!("{problem}\nhelp: {help}")));
+    }
+
+    /// As [`Diagnostics::error`], at a span.
+    pub(crate) fn error_at(&self, span: Span, problem: impl Display, help: impl Display) {
+        self.push(syn::Error::new(span, format!("{problem}\nhelp: {help}")));
+    }
+
+    /// Adds an error that already has a span.
+    pub(crate) fn push(&self, error: syn::Error) {
+        if let Some(errors) = self.errors.borrow_mut().as_mut() {
+            errors.push(error);
+        }
+    }
+
+    /// The errors as `compile_error!` invocations, in order of discovery; `None` when there are none.
+    pub(crate) fn finish(self) -> Option<TokenStream> {
+        let errors = self.errors.borrow_mut().take().unwrap_or_default();
+        if errors.is_empty() {
+            return None;
+        }
+        Some(errors.iter().map(syn::Error::to_compile_error).collect())
+    }
+}
+
+impl Drop for Diagnostics {
+    fn drop(&mut self) {
+        assert!(
+            self.errors.borrow().is_none() || std::thread::panicking(),
+            "diagnostics were dropped without being reported"
+        );
+    }
+}

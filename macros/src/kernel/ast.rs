@@ -1,0 +1,509 @@
+//! A kernel definition as this crate understands it: parsed from Rust, ready to be checked and emitted.
+//!
+//! Not a Rust syntax tree: only the forms of the kernel language are here. What lies outside has been
+//! reported by the parser and is kept as `Invalid` tokens, for editors.
+
+use proc_macro2::{Ident, Span, TokenStream};
+
+use super::types::{ScalarType, TypeVar, Types};
+
+/// A kernel definition.
+pub(crate) struct Kernel {
+    pub(crate) attributes: Vec<syn::Attribute>,
+    pub(crate) visibility: syn::Visibility,
+    pub(crate) name: Ident,
+    pub(crate) parameters: Vec<Parameter>,
+    /// The types of the returned tensors, in order.
+    pub(crate) returns: Vec<TensorType>,
+    /// The closing brace, where a missing result is reported.
+    pub(crate) end: Span,
+    pub(crate) body: Vec<Statement>,
+    /// The names in the final expression.
+    pub(crate) results: Vec<Name>,
+    /// Filled by the checker.
+    pub(crate) dims: Vec<Dimension>,
+    /// Filled by the checker.
+    pub(crate) bindings: Vec<Binding>,
+    /// Filled by the checker.
+    pub(crate) types: Types,
+}
+
+/// An argument of the definition.
+pub(crate) struct Parameter {
+    pub(crate) name: Ident,
+    pub(crate) kind: ParameterKind,
+}
+
+/// What an argument is.
+pub(crate) enum ParameterKind {
+    /// `&Tensor<…>`, or `&mut Tensor<…>` when `mutable`.
+    Tensor { ty: TensorType, mutable: bool },
+    /// `usize`: a compile-time parameter.
+    Size,
+    /// A run-time scalar.
+    Scalar(ScalarType),
+    /// Something that was reported.
+    Invalid,
+}
+
+/// `Tensor<element, dims…>`
+#[derive(Clone)]
+pub(crate) struct TensorType {
+    pub(crate) element: ScalarType,
+    pub(crate) element_span: Span,
+    pub(crate) dims: Vec<Dim>,
+    /// The word `Tensor`.
+    pub(crate) span: Span,
+}
+
+/// One dimension in a tensor's type.
+#[derive(Clone)]
+pub(crate) enum Dim {
+    /// `M`
+    Symbol(Name),
+    /// `64`
+    Fixed(i64),
+    /// `{ H - KH + 1 }`
+    Computed(Box<Expr>),
+}
+
+/// A symbolic dimension, or a `usize` parameter, which stands in the same table after them.
+pub(crate) struct Dimension {
+    pub(crate) name: Ident,
+}
+
+/// A use of a name, with what it stands for once that is known.
+#[derive(Clone)]
+pub(crate) struct Name {
+    pub(crate) ident: Ident,
+    pub(crate) binding: Option<BindingId>,
+}
+
+impl Name {
+    /// A name that has not been looked up.
+    pub(crate) fn new(ident: &Ident) -> Self {
+        Name { ident: ident.clone(), binding: None }
+    }
+}
+
+/// An index into [`Kernel::bindings`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct BindingId(pub(crate) usize);
+
+/// Something with a name.
+pub(crate) struct Binding {
+    pub(crate) name: Ident,
+    pub(crate) kind: BindingKind,
+}
+
+/// What a name stands for.
+#[derive(Clone)]
+pub(crate) enum BindingKind {
+    /// An entry of [`Kernel::dims`].
+    Dim(usize),
+    /// A run-time scalar argument.
+    Scalar(TypeVar),
+    /// A tensor, argument or not.
+    Tensor(Tensor),
+    /// A loop variable.
+    Loop,
+    /// A `let` without `mut`.
+    Let {
+        ty: TypeVar,
+        /// Whether it depends on data: elements, run-time scalars, accumulators.
+        data: bool,
+    },
+    /// A `let mut` scalar.
+    Accumulator { ty: TypeVar },
+}
+
+/// What the checker knows of a tensor.
+#[derive(Clone)]
+pub(crate) struct Tensor {
+    pub(crate) ty: Option<TensorType>,
+    pub(crate) role: Role,
+    pub(crate) written: bool,
+    pub(crate) read: bool,
+    /// The position among the results, when it is returned.
+    pub(crate) result: Option<usize>,
+}
+
+/// Where a tensor comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// `&Tensor`
+    Input,
+    /// `&mut Tensor`
+    InOut,
+    /// `let mut c = Tensor::…`
+    Local,
+    /// An argument that was reported: nothing more is said of it.
+    Invalid,
+}
+
+/// A statement.
+pub(crate) enum Statement {
+    Allocate(Allocate),
+    Let(Let),
+    For(Box<For>),
+    Store(Box<Store>),
+    Update(Update),
+    If(Box<IfStatement>),
+    Block(Vec<Statement>),
+    Invalid(TokenStream),
+}
+
+/// `let mut c: Tensor<…> = Tensor::zeros();`
+pub(crate) struct Allocate {
+    pub(crate) name: Name,
+    pub(crate) mutable: Option<syn::Token![mut]>,
+    pub(crate) annotation: Option<TensorType>,
+    /// `None` for zeros.
+    pub(crate) fill: Option<Expr>,
+    /// The call, for locations.
+    pub(crate) span: Span,
+}
+
+/// `let x: f32 = value;`
+pub(crate) struct Let {
+    pub(crate) name: Name,
+    pub(crate) mutable: Option<syn::Token![mut]>,
+    pub(crate) annotation: Option<(ScalarType, Span)>,
+    pub(crate) value: Expr,
+}
+
+/// `for variable in start..end { body }`
+pub(crate) struct For {
+    pub(crate) variable: Name,
+    pub(crate) start: Expr,
+    pub(crate) end: Expr,
+    pub(crate) inclusive: bool,
+    pub(crate) step: Option<Expr>,
+    pub(crate) body: Vec<Statement>,
+    /// The word `for`.
+    pub(crate) for_span: Span,
+    /// The dots of the range.
+    pub(crate) range_span: Span,
+}
+
+/// `tensor[[indices]] op value;`
+pub(crate) struct Store {
+    pub(crate) tensor: Name,
+    pub(crate) indices: Vec<Expr>,
+    pub(crate) brackets: Span,
+    pub(crate) op: Assignment,
+    pub(crate) value: Expr,
+    pub(crate) op_span: Span,
+}
+
+/// `scalar op value;`
+pub(crate) struct Update {
+    pub(crate) scalar: Name,
+    pub(crate) op: Assignment,
+    pub(crate) value: Expr,
+    pub(crate) op_span: Span,
+}
+
+/// How an element or scalar changes: `old = value`, `old = old + value`, ….
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Assignment {
+    Set,
+    Max,
+    Min,
+    Compound(BinaryOperator),
+}
+
+/// `if condition { then } else { otherwise }` as a statement.
+pub(crate) struct IfStatement {
+    pub(crate) condition: Expr,
+    pub(crate) then: Vec<Statement>,
+    pub(crate) otherwise: Option<Vec<Statement>>,
+    /// The word `if`.
+    pub(crate) span: Span,
+}
+
+/// An expression.
+#[derive(Clone)]
+pub(crate) struct Expr {
+    pub(crate) kind: ExprKind,
+    /// The token that errors and locations point at.
+    pub(crate) span: Span,
+    pub(crate) ty: TypeVar,
+}
+
+/// The forms of expressions.
+#[derive(Clone)]
+pub(crate) enum ExprKind {
+    Int(syn::LitInt, i64),
+    Float(syn::LitFloat),
+    Bool(bool),
+    Name(Name),
+    /// `f32::NEG_INFINITY` and constants from outside the definition; the type when the path tells it.
+    Constant(syn::Path, Option<ScalarType>),
+    Load(Load),
+    Unary(UnaryOperator, Box<Expr>),
+    Binary(BinaryOperator, Box<Expr>, Box<Expr>),
+    Call(Method, Box<Expr>, Vec<Expr>),
+    Cast(Box<Expr>, ScalarType, Span),
+    If(Box<IfExpr>),
+    Block(Box<BlockExpr>),
+    Paren(Box<Expr>),
+    Invalid(TokenStream),
+}
+
+/// `tensor[[indices]]`
+#[derive(Clone)]
+pub(crate) struct Load {
+    pub(crate) tensor: Name,
+    pub(crate) indices: Vec<Expr>,
+    pub(crate) brackets: Span,
+}
+
+/// `if condition { then } else { otherwise }` as a value.
+#[derive(Clone)]
+pub(crate) struct IfExpr {
+    pub(crate) condition: Expr,
+    pub(crate) then: BlockExpr,
+    pub(crate) otherwise: BlockExpr,
+}
+
+/// `{ let …; value }`
+#[derive(Clone)]
+pub(crate) struct BlockExpr {
+    pub(crate) lets: Vec<LetExpr>,
+    pub(crate) value: Expr,
+}
+
+/// A `let` inside a value.
+#[derive(Clone)]
+pub(crate) struct LetExpr {
+    pub(crate) name: Name,
+    pub(crate) annotation: Option<(ScalarType, Span)>,
+    pub(crate) value: Expr,
+}
+
+impl Expr {
+    /// The number, when this is a whole literal that `powi` can take, perhaps negative.
+    pub(crate) fn as_literal_exponent(&self) -> Option<i32> {
+        match &self.kind {
+            ExprKind::Int(_, value) => i32::try_from(*value).ok(),
+            ExprKind::Paren(inner) => inner.as_literal_exponent(),
+            ExprKind::Unary(UnaryOperator::Neg, inner) => inner.as_literal_exponent()?.checked_neg(),
+            _ => None,
+        }
+    }
+}
+
+impl Dim {
+    /// As the user wrote it.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Dim::Symbol(name) => name.ident.to_string(),
+            Dim::Fixed(extent) => extent.to_string(),
+            Dim::Computed(expr) => expr.dim_text(),
+        }
+    }
+}
+
+impl Expr {
+    fn dim_text(&self) -> String {
+        match &self.kind {
+            ExprKind::Int(_, value) => value.to_string(),
+            ExprKind::Name(name) => name.ident.to_string(),
+            ExprKind::Paren(inner) => format!("({})", inner.dim_text()),
+            ExprKind::Binary(op, left, right) => {
+                format!("{} {} {}", left.dim_text(), op.token(self.span), right.dim_text())
+            }
+            ExprKind::Call(method, receiver, arguments) => {
+                let arguments: Vec<_> = arguments.iter().map(Expr::dim_text).collect();
+                format!("{}.{}({})", receiver.dim_text(), method.name, arguments.join(", "))
+            }
+            _ => "…".to_owned(),
+        }
+    }
+}
+
+/// Operators on one operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnaryOperator {
+    Neg,
+    Not,
+}
+
+/// Operators on two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BinaryOperator {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    BitAnd,
+    BitOr,
+    BitXor,
+    Shl,
+    Shr,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    And,
+    Or,
+}
+
+impl BinaryOperator {
+    /// Whether the result is a truth value and the operands are of one, other, type.
+    pub(crate) fn is_comparison(self) -> bool {
+        use BinaryOperator::*;
+        matches!(self, Eq | Ne | Lt | Le | Gt | Ge)
+    }
+
+    /// Whether this is `&&` or `||`.
+    pub(crate) fn is_logic(self) -> bool {
+        matches!(self, BinaryOperator::And | BinaryOperator::Or)
+    }
+
+    /// The variant of the builder's `BinaryOp`.
+    pub(crate) fn variant(self) -> &'static str {
+        use BinaryOperator::*;
+        match self {
+            Add => "Add",
+            Sub => "Sub",
+            Mul => "Mul",
+            Div => "Div",
+            Rem => "Rem",
+            BitAnd | And => "And",
+            BitOr | Or => "Or",
+            BitXor => "Xor",
+            Shl => "Shl",
+            Shr => "Shr",
+            Eq => "Eq",
+            Ne => "Ne",
+            Lt => "Lt",
+            Le => "Le",
+            Gt => "Gt",
+            Ge => "Ge",
+        }
+    }
+
+    /// The function of the reference's arithmetic, where the operator itself does not do.
+    pub(crate) fn function(self) -> &'static str {
+        use BinaryOperator::*;
+        match self {
+            Add => "add",
+            Sub => "sub",
+            Mul => "mul",
+            Div => "div",
+            Rem => "rem",
+            BitAnd | And => "bit_and",
+            BitOr | Or => "bit_or",
+            BitXor => "bit_xor",
+            Shl => "shl",
+            Shr => "shr",
+            Eq | Ne | Lt | Le | Gt | Ge => unreachable!("comparisons are emitted as operators"),
+        }
+    }
+
+    /// The operator itself.
+    pub(crate) fn token(self, span: Span) -> TokenStream {
+        use BinaryOperator::*;
+        use quote::quote_spanned;
+        match self {
+            Add => quote_spanned!(span=> +),
+            Sub => quote_spanned!(span=> -),
+            Mul => quote_spanned!(span=> *),
+            Div => quote_spanned!(span=> /),
+            Rem => quote_spanned!(span=> %),
+            BitAnd => quote_spanned!(span=> &),
+            BitOr => quote_spanned!(span=> |),
+            BitXor => quote_spanned!(span=> ^),
+            Shl => quote_spanned!(span=> <<),
+            Shr => quote_spanned!(span=> >>),
+            Eq => quote_spanned!(span=> ==),
+            Ne => quote_spanned!(span=> !=),
+            Lt => quote_spanned!(span=> <),
+            Le => quote_spanned!(span=> <=),
+            Gt => quote_spanned!(span=> >),
+            Ge => quote_spanned!(span=> >=),
+            And => quote_spanned!(span=> &&),
+            Or => quote_spanned!(span=> ||),
+        }
+    }
+}
+
+/// A method of the kernel language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Method {
+    /// The name in Rust, and of the reference's function.
+    pub(crate) name: &'static str,
+    /// How it is built.
+    pub(crate) builds: Builds,
+}
+
+/// How a method becomes part of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Builds {
+    /// An operator on one operand.
+    Unary(&'static str),
+    /// An operator on two operands of one type.
+    Binary(&'static str),
+    /// `a * b + c`
+    MulAdd,
+    /// A power with a literal exponent.
+    Powi,
+}
+
+impl Method {
+    const ALL: &'static [Method] = &[
+        Method { name: "exp", builds: Builds::Unary("Exp") },
+        Method { name: "ln", builds: Builds::Unary("Ln") },
+        Method { name: "sqrt", builds: Builds::Unary("Sqrt") },
+        Method { name: "rsqrt", builds: Builds::Unary("Rsqrt") },
+        Method { name: "tanh", builds: Builds::Unary("Tanh") },
+        Method { name: "erf", builds: Builds::Unary("Erf") },
+        Method { name: "sigmoid", builds: Builds::Unary("Sigmoid") },
+        Method { name: "sin", builds: Builds::Unary("Sin") },
+        Method { name: "cos", builds: Builds::Unary("Cos") },
+        Method { name: "abs", builds: Builds::Unary("Abs") },
+        Method { name: "floor", builds: Builds::Unary("Floor") },
+        Method { name: "ceil", builds: Builds::Unary("Ceil") },
+        Method { name: "round", builds: Builds::Unary("Round") },
+        Method { name: "round_ties_even", builds: Builds::Unary("RoundTiesEven") },
+        Method { name: "trunc", builds: Builds::Unary("Trunc") },
+        Method { name: "max", builds: Builds::Binary("Max") },
+        Method { name: "min", builds: Builds::Binary("Min") },
+        Method { name: "mul_add", builds: Builds::MulAdd },
+        Method { name: "powi", builds: Builds::Powi },
+    ];
+
+    /// The method with this name.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|method| method.name == name).copied()
+    }
+
+    /// How many arguments it takes beside the receiver.
+    pub(crate) fn arguments(self) -> usize {
+        match self.builds {
+            Builds::Unary(_) => 0,
+            Builds::Binary(_) | Builds::Powi => 1,
+            Builds::MulAdd => 2,
+        }
+    }
+
+    /// A use of it, for messages.
+    pub(crate) fn example(self) -> String {
+        match self.builds {
+            Builds::Unary(_) => format!("x.{}()", self.name),
+            Builds::Binary(_) => format!("x.{}(y)", self.name),
+            Builds::MulAdd => "x.mul_add(y, z)".to_owned(),
+            Builds::Powi => "x.powi(2)".to_owned(),
+        }
+    }
+
+    /// Every name, for messages.
+    pub(crate) fn names() -> String {
+        Self::ALL.iter().map(|method| method.name).collect::<Vec<_>>().join(", ")
+    }
+}

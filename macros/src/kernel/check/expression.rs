@@ -1,0 +1,219 @@
+//! Values: names, ranks and inferred types.
+
+use proc_macro2::{Ident, Span};
+
+use super::Checker;
+use crate::kernel::ast::{
+    BinaryOperator, BindingId, BindingKind, BlockExpr, Builds, Expr, ExprKind, IfExpr, Load, Method, Name,
+};
+use crate::kernel::types::{ScalarType, TypeVar, Types};
+
+impl Checker<'_> {
+    /// Checks a value and infers its type. Whether it depends on data.
+    pub(super) fn expression(&mut self, expr: &mut Expr) -> bool {
+        if let ExprKind::Name(name) = &expr.kind
+            && self.find(&name.ident).is_none()
+            && is_constant_name(&name.ident)
+        {
+            expr.kind = ExprKind::Constant(name.ident.clone().into(), None);
+        }
+        let (ty, data) = self.infer(expr);
+        expr.ty = ty;
+        data
+    }
+
+    fn infer(&mut self, expr: &mut Expr) -> (TypeVar, bool) {
+        match &mut expr.kind {
+            ExprKind::Int(literal, _) => (self.literal(literal.suffix(), Types::integer), false),
+            ExprKind::Float(literal) => (self.literal(literal.suffix(), Types::float), false),
+            ExprKind::Bool(_) => (self.types.known(ScalarType::Bool), false),
+            ExprKind::Constant(_, Some(ty)) => (self.types.known(*ty), false),
+            ExprKind::Constant(_, None) | ExprKind::Invalid(_) => (self.types.foreign(), false),
+            ExprKind::Name(name) => self.name(name),
+            ExprKind::Load(load) => (self.load(load), true),
+            ExprKind::Unary(_, operand) => {
+                let data = self.expression(operand);
+                (operand.ty, data)
+            }
+            ExprKind::Binary(op, left, right) => self.binary(*op, left, right),
+            ExprKind::Call(method, receiver, arguments) => self.call(*method, receiver, arguments),
+            ExprKind::Cast(operand, ty, _) => {
+                let data = self.expression(operand);
+                (self.types.known(*ty), data)
+            }
+            ExprKind::If(node) => self.if_value(node),
+            ExprKind::Block(block) => self.block(block),
+            ExprKind::Paren(inner) => {
+                let data = self.expression(inner);
+                (inner.ty, data)
+            }
+        }
+    }
+
+    fn literal(&mut self, suffix: &str, open: fn(&mut Types) -> TypeVar) -> TypeVar {
+        match ScalarType::from_name(suffix) {
+            Some(ty) => self.types.known(ty),
+            None => open(&mut self.types),
+        }
+    }
+
+    /// Makes the type of a value known.
+    pub(super) fn unify_with(&mut self, expr: &Expr, ty: ScalarType) {
+        if expr.ty != TypeVar::UNCHECKED {
+            let ty = self.types.known(ty);
+            self.types.unify(expr.ty, ty);
+        }
+    }
+
+    fn name(&mut self, name: &mut Name) -> (TypeVar, bool) {
+        let Some(id) = self.find(&name.ident) else {
+            self.unknown_name(&name.ident);
+            return (self.types.foreign(), false);
+        };
+        name.binding = Some(id);
+        match &self.bindings[id.0].kind {
+            BindingKind::Dim(_) | BindingKind::Loop => (self.types.known(ScalarType::Usize), false),
+            BindingKind::Scalar(ty) | BindingKind::Accumulator { ty } => (*ty, true),
+            BindingKind::Let { ty, data } => (*ty, *data),
+            BindingKind::Tensor(tensor) => {
+                let ident = &name.ident;
+                if tensor.ty.is_some() {
+                    self.diagnostics.error(
+                        ident,
+                        format!("the tensor `{ident}` is used without indices"),
+                        format!("name one element, as in `{ident}[[{}]]`", tensor.example_indices()),
+                    );
+                }
+                (self.types.foreign(), true)
+            }
+        }
+    }
+
+    /// Reports a name that stands for nothing.
+    pub(super) fn unknown_name(&self, ident: &Ident) {
+        self.diagnostics.error(
+            ident,
+            format!("nothing is named `{ident}` here"),
+            format!(
+                "use an argument, a `let`, a loop variable, a dimension (there are: {}), or a constant of the \
+                 module in UPPER_CASE",
+                self.dim_names()
+            ),
+        );
+    }
+
+    fn load(&mut self, load: &mut Load) -> TypeVar {
+        for index in &mut load.indices {
+            self.expression(index);
+            self.unify_with(index, ScalarType::Usize);
+        }
+        let Some(id) = self.tensor(&load.tensor.ident, load.indices.len(), load.brackets) else {
+            return self.types.foreign();
+        };
+        load.tensor.binding = Some(id);
+        let BindingKind::Tensor(tensor) = &mut self.bindings[id.0].kind else { return self.types.foreign() };
+        tensor.read = true;
+        match tensor.ty.as_ref().map(|ty| ty.element) {
+            Some(element) => self.types.known(element),
+            None => self.types.foreign(),
+        }
+    }
+
+    /// The tensor that is indexed, after checking the number of indices.
+    pub(super) fn tensor(&self, ident: &Ident, indices: usize, brackets: Span) -> Option<BindingId> {
+        let Some(id) = self.find(ident) else {
+            self.diagnostics.error(
+                ident,
+                format!("there is no tensor `{ident}` here"),
+                format!("take it as an argument, or declare it: `let mut {ident}: Tensor<f32, N> = Tensor::zeros();`"),
+            );
+            return None;
+        };
+        let BindingKind::Tensor(tensor) = &self.bindings[id.0].kind else {
+            let what = self.bindings[id.0].kind.describe();
+            self.diagnostics.error(
+                ident,
+                format!("`{ident}` is {what} and has no elements"),
+                format!("use it without brackets: `{ident}`"),
+            );
+            return None;
+        };
+        let rank = tensor.ty.as_ref().map_or(indices, |ty| ty.dims.len());
+        if rank != indices {
+            self.diagnostics.error_at(
+                brackets,
+                format!("`{ident}` has {rank} {}, {indices} given", plural(rank, "dimension")),
+                format!("write `{ident}[[{}]]`", tensor.example_indices()),
+            );
+        }
+        Some(id)
+    }
+
+    fn binary(&mut self, op: BinaryOperator, left: &mut Expr, right: &mut Expr) -> (TypeVar, bool) {
+        let data = self.expression(left) | self.expression(right);
+        if op.is_logic() {
+            self.unify_with(left, ScalarType::Bool);
+            self.unify_with(right, ScalarType::Bool);
+        }
+        self.types.unify(left.ty, right.ty);
+        let ty = if op.is_comparison() { self.types.known(ScalarType::Bool) } else { left.ty };
+        (ty, data)
+    }
+
+    fn call(&mut self, method: Method, receiver: &mut Expr, arguments: &mut [Expr]) -> (TypeVar, bool) {
+        let mut data = self.expression(receiver);
+        for argument in arguments.iter_mut() {
+            data |= self.expression(argument);
+            if method.builds != Builds::Powi {
+                self.types.unify(receiver.ty, argument.ty);
+            }
+        }
+        if let (Builds::Powi, [exponent]) = (method.builds, arguments)
+            && exponent.as_literal_exponent().is_none()
+        {
+            self.diagnostics.error_at(
+                exponent.span,
+                "the exponent of `powi` is a whole number that is written out",
+                "write `x.powi(3)`, or `(x.ln() * y).exp()` for an exponent that varies",
+            );
+        }
+        (receiver.ty, data)
+    }
+
+    fn if_value(&mut self, node: &mut IfExpr) -> (TypeVar, bool) {
+        let mut data = self.expression(&mut node.condition);
+        self.unify_with(&node.condition, ScalarType::Bool);
+        let (then, then_data) = self.block(&mut node.then);
+        let (otherwise, otherwise_data) = self.block(&mut node.otherwise);
+        self.types.unify(then, otherwise);
+        data |= then_data | otherwise_data;
+        (then, data)
+    }
+
+    fn block(&mut self, block: &mut BlockExpr) -> (TypeVar, bool) {
+        self.scoped(|checker| {
+            for node in &mut block.lets {
+                let data = checker.expression(&mut node.value);
+                if let Some((ty, _)) = node.annotation {
+                    checker.unify_with(&node.value, ty);
+                }
+                let kind = BindingKind::Let { ty: node.value.ty, data };
+                node.name.binding = Some(checker.declare(&node.name.ident, kind));
+            }
+            let data = checker.expression(&mut block.value);
+            (block.value.ty, data)
+        })
+    }
+}
+
+/// `EPSILON`, but not `M`: a single letter that is no dimension is a mistake.
+fn is_constant_name(ident: &Ident) -> bool {
+    let name = ident.to_string();
+    name.chars().count() > 1
+        && name.chars().next().is_some_and(|first| first.is_ascii_uppercase())
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    if count == 1 { noun.to_owned() } else { format!("{noun}s") }
+}

@@ -1,0 +1,121 @@
+//! Arguments and dimensions.
+
+use std::collections::BTreeSet;
+
+use super::Checker;
+use crate::kernel::ast::{
+    BinaryOperator, BindingKind, Builds, Dim, Dimension, Expr, ExprKind, Kernel, ParameterKind, Role, Tensor,
+    TensorType,
+};
+use crate::kernel::types::ScalarType;
+
+impl Checker<'_> {
+    /// Declares dimensions, then arguments, and resolves the dimensions of every type in the signature.
+    pub(super) fn signature(&mut self, kernel: &mut Kernel) {
+        self.declare_dims(kernel);
+        for parameter in &mut kernel.parameters {
+            let kind = match &mut parameter.kind {
+                ParameterKind::Tensor { ty, mutable } => {
+                    self.dims(ty, "no argument has it as a dimension of its own");
+                    let role = if *mutable { Role::InOut } else { Role::Input };
+                    BindingKind::Tensor(Tensor::new(Some(ty.clone()), role))
+                }
+                ParameterKind::Scalar(ty) => BindingKind::Scalar(self.types.known(*ty)),
+                ParameterKind::Size => continue,
+                // Declared all the same, so that its uses are not reported as well.
+                ParameterKind::Invalid => BindingKind::Tensor(Tensor::new(None, Role::Invalid)),
+            };
+            self.declare(&parameter.name, kind);
+        }
+        for ty in &mut kernel.returns {
+            self.dims(ty, "it cannot be inferred from the arguments");
+        }
+    }
+
+    /// Symbolic dimensions in order of appearance, then `usize` arguments.
+    fn declare_dims(&mut self, kernel: &Kernel) {
+        let sizes = kernel.parameters.iter().filter(|parameter| matches!(parameter.kind, ParameterKind::Size));
+        let sizes: Vec<_> = sizes.map(|parameter| parameter.name.clone()).collect();
+        let mut seen: BTreeSet<_> = sizes.iter().map(ToString::to_string).collect();
+        let types = kernel.parameters.iter().filter_map(|parameter| match &parameter.kind {
+            ParameterKind::Tensor { ty, .. } => Some(ty),
+            _ => None,
+        });
+        let symbols = types.flat_map(|ty| &ty.dims).filter_map(|dim| match dim {
+            Dim::Symbol(name) => Some(name.ident.clone()),
+            _ => None,
+        });
+        let symbols: Vec<_> = symbols.filter(|ident| seen.insert(ident.to_string())).collect();
+        for name in symbols.into_iter().chain(sizes) {
+            self.declare(&name, BindingKind::Dim(self.dims.len()));
+            self.dims.push(Dimension { name });
+        }
+    }
+
+    /// Resolves the dimensions of a tensor's type. `unknown` says why a name can stand for nothing.
+    pub(super) fn dims(&mut self, ty: &mut TensorType, unknown: &str) {
+        for dim in &mut ty.dims {
+            match dim {
+                Dim::Symbol(name) => match self.find(&name.ident) {
+                    Some(id) if matches!(self.bindings[id.0].kind, BindingKind::Dim(_)) => {
+                        name.binding = Some(id);
+                    }
+                    _ => self.unknown_dim(&name.ident, unknown),
+                },
+                Dim::Fixed(_) => {}
+                Dim::Computed(expr) => self.dim_expression(expr, unknown),
+            }
+        }
+    }
+
+    fn unknown_dim(&self, ident: &proc_macro2::Ident, unknown: &str) {
+        self.diagnostics.error(
+            ident,
+            format!("the dimension `{ident}` is not known: {unknown}"),
+            format!(
+                "use one of the known dimensions ({}), or take it as an argument: `{ident}: usize`",
+                self.dim_names()
+            ),
+        );
+    }
+
+    /// Resolves a computed dimension.
+    fn dim_expression(&mut self, expr: &mut Expr, unknown: &str) {
+        expr.ty = self.types.known(ScalarType::Usize);
+        match &mut expr.kind {
+            ExprKind::Int(..) | ExprKind::Invalid(_) => {}
+            ExprKind::Name(name) => match self.find(&name.ident) {
+                Some(id) if matches!(self.bindings[id.0].kind, BindingKind::Dim(_)) => name.binding = Some(id),
+                _ => self.unknown_dim(&name.ident, unknown),
+            },
+            ExprKind::Paren(inner) => self.dim_expression(inner, unknown),
+            ExprKind::Binary(op, left, right) if is_dim_arithmetic(*op) => {
+                self.dim_expression(left, unknown);
+                self.dim_expression(right, unknown);
+            }
+            ExprKind::Call(method, receiver, arguments) if matches!(method.builds, Builds::Binary(_)) => {
+                self.dim_expression(receiver, unknown);
+                for argument in arguments {
+                    self.dim_expression(argument, unknown);
+                }
+            }
+            _ => self.diagnostics.error_at(
+                expr.span,
+                "this cannot be part of a dimension",
+                "use dimensions, `usize` arguments, whole numbers, `+ - * / %`, `max` and `min`",
+            ),
+        }
+    }
+}
+
+fn is_dim_arithmetic(op: BinaryOperator) -> bool {
+    use BinaryOperator::{Add, Div, Mul, Rem, Sub};
+    matches!(op, Add | Sub | Mul | Div | Rem)
+}
+
+impl Tensor {
+    /// A tensor that nothing has used yet.
+    pub(super) fn new(ty: Option<TensorType>, role: Role) -> Self {
+        Tensor { ty, role, written: false, read: false, result: None }
+    }
+}

@@ -1,0 +1,326 @@
+//! The functions that a user calls.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+
+use super::{lints, local, numbered, rust_type};
+use crate::kernel::ast::{Kernel, ParameterKind, TensorType};
+
+/// `fn NAME`: checks shapes, allocates the results, runs the tuned kernel.
+pub(super) fn tuned(kernel: &Kernel) -> TokenStream {
+    let signature = signature(kernel, &kernel.name, &Outputs::Returned);
+    let (visibility, attributes) = (&kernel.visibility, &kernel.attributes);
+    let doc = errors_doc(kernel);
+    let (prepare, allocate, result) = (prepare(kernel), allocate(kernel), result(kernel));
+    let run = run(kernel);
+    quote! {
+        #(#attributes)*
+        #[doc = #doc]
+        #[allow(clippy::too_many_arguments)]
+        #visibility #signature {
+            #prepare
+            #allocate
+            #run
+            ::tilewright::__private::Ok(#result)
+        }
+    }
+}
+
+/// `NAME::call_into`: as the call, with results that the caller owns.
+pub(super) fn call_into(kernel: &Kernel) -> Option<TokenStream> {
+    if kernel.returns.is_empty() {
+        return None;
+    }
+    let signature = signature(kernel, &Ident::new("call_into", kernel.name.span()), &Outputs::Passed);
+    let (prepare, run) = (prepare(kernel), run(kernel));
+    let check = check_outputs(kernel);
+    Some(quote! {
+        /// Runs the tuned kernel and writes the results into tensors of the caller's.
+        ///
+        /// # Errors
+        /// As the call itself; the results' shapes are checked too.
+        #[allow(clippy::too_many_arguments)]
+        pub #signature {
+            #prepare
+            #check
+            #run
+            ::tilewright::__private::Ok(())
+        }
+    })
+}
+
+/// `NAME::reference`: the definition itself, as ordinary Rust.
+pub(super) fn reference(kernel: &Kernel) -> TokenStream {
+    let signature = signature(kernel, &Ident::new("reference", kernel.name.span()), &Outputs::Returned);
+    let (prepare, allocate, result) = (prepare(kernel), allocate(kernel), result(kernel));
+    let dims = local("dims");
+    let arguments = kernel.parameters.iter().map(|parameter| {
+        let name = &parameter.name;
+        let text = name.to_string();
+        match &parameter.kind {
+            ParameterKind::Tensor { mutable: false, .. } => {
+                quote!(::tilewright::__private::read(#text, &#name))
+            }
+            ParameterKind::Tensor { .. } => quote!(::tilewright::__private::write(#text, &mut #name)),
+            _ => quote!(#name),
+        }
+    });
+    let arguments = kernel.parameters.iter().zip(arguments);
+    let arguments = arguments.filter(|(parameter, _)| !matches!(parameter.kind, ParameterKind::Size));
+    let arguments = arguments.map(|(_, argument)| argument);
+    let outputs = kernel.results.iter().enumerate().map(|(position, name)| {
+        let (output, text) = (numbered("output", position), name.text());
+        quote!(::tilewright::__private::write(#text, &mut #output))
+    });
+    quote! {
+        /// Runs the definition as ordinary Rust, the very loops that were written: what the tuned kernel is
+        /// compared with.
+        ///
+        /// # Errors
+        /// When a shape does not fit, or an index is out of bounds.
+        #[allow(clippy::too_many_arguments)]
+        pub #signature {
+            #prepare
+            #allocate
+            Self::__loops(&#dims, #(#arguments,)* #(#outputs,)*)?;
+            ::tilewright::__private::Ok(#result)
+        }
+    }
+}
+
+/// The reference over untyped arguments, for the tuner.
+pub(super) fn dynamic_reference(kernel: &Kernel) -> TokenStream {
+    let (dims, scalars, buffers) = (local("dims"), local("scalars"), local("buffers"));
+    let mut scalar = 0usize;
+    let mut buffer = 0usize;
+    let mut arguments = Vec::new();
+    let mut tensor = |name: String, ty: &TensorType, open: &str| {
+        let (open, element) = (Ident::new(open, Span::call_site()), rust_type(ty.element, ty.element_span));
+        let (position, rank) = (buffer, ty.dims.len());
+        buffer += 1;
+        quote! {
+            ::tilewright::__private::#open::<#element, #rank>(
+                &__DEFINITION, #position, #name, #dims, &mut #buffers,
+            )?
+        }
+    };
+    for parameter in &kernel.parameters {
+        let name = parameter.name.to_string();
+        match &parameter.kind {
+            ParameterKind::Tensor { ty, mutable: false } => arguments.push(tensor(name, ty, "take_read")),
+            ParameterKind::Tensor { ty, mutable: true } => arguments.push(tensor(name, ty, "take_write")),
+            ParameterKind::Scalar(ty) => {
+                let ty = rust_type(*ty, parameter.name.span());
+                arguments.push(quote!(::tilewright::__private::scalar::<#ty>(#scalars, #scalar)?));
+                scalar += 1;
+            }
+            ParameterKind::Size | ParameterKind::Invalid => {}
+        }
+    }
+    for (name, ty) in kernel.results.iter().zip(&kernel.returns) {
+        arguments.push(tensor(name.text(), ty, "take_write"));
+    }
+    let name = &kernel.name;
+    quote! {
+        fn dynamic_reference(
+            #dims: &[i64],
+            #scalars: &[::tilewright::__private::Constant],
+            #buffers: &mut [::tilewright::__private::AnyTensor],
+        ) -> ::tilewright::__private::Result<(), ::tilewright::__private::Error> {
+            let mut #buffers = ::tilewright::__private::Buffers::new(#buffers);
+            #name::__loops(#dims, #(#arguments,)*)
+        }
+    }
+}
+
+/// The call's signature with a body that is never reached.
+pub(super) fn without_body(kernel: &Kernel, name: &Ident, visibility: &syn::Visibility) -> TokenStream {
+    let signature = signature(kernel, name, &Outputs::Returned);
+    let lints = lints(kernel);
+    quote! {
+        #(#lints)*
+        /// The definition has errors.
+        #[allow(unused_variables, clippy::too_many_arguments)]
+        #visibility #signature { ::tilewright::__private::definition_has_errors() }
+    }
+}
+
+/// As [`without_body`], for `call_into`.
+pub(super) fn into_without_body(kernel: &Kernel) -> Option<TokenStream> {
+    if kernel.returns.len() != kernel.results.len() || kernel.returns.is_empty() {
+        return None;
+    }
+    let signature = signature(kernel, &Ident::new("call_into", kernel.name.span()), &Outputs::Passed);
+    Some(quote! {
+        /// The definition has errors.
+        #[allow(unused_variables, clippy::too_many_arguments)]
+        pub #signature { ::tilewright::__private::definition_has_errors() }
+    })
+}
+
+enum Outputs {
+    Returned,
+    Passed,
+}
+
+fn signature(kernel: &Kernel, name: &Ident, outputs: &Outputs) -> TokenStream {
+    let arguments = kernel.parameters.iter().map(|parameter| {
+        let name = &parameter.name;
+        match &parameter.kind {
+            ParameterKind::Tensor { ty, mutable } => {
+                let view = view(ty, *mutable);
+                quote!(#name: impl ::tilewright::__private::Into<#view>)
+            }
+            ParameterKind::Size => quote!(#name: usize),
+            ParameterKind::Scalar(ty) => {
+                let ty = rust_type(*ty, name.span());
+                quote!(#name: #ty)
+            }
+            ParameterKind::Invalid => quote!(#name: impl ::tilewright::__private::Sized),
+        }
+    });
+    let returned = kernel.returns.iter().map(tensor);
+    let (passed, returned) = match outputs {
+        Outputs::Returned if kernel.returns.len() == 1 => (Vec::new(), quote!(#(#returned)*)),
+        Outputs::Returned => (Vec::new(), quote!((#(#returned),*))),
+        Outputs::Passed => {
+            let passed = kernel.results.iter().zip(&kernel.returns).enumerate().map(|(position, (name, ty))| {
+                let (name, view) = (output_name(kernel, position, &name.ident), view(ty, true));
+                quote!(#name: impl ::tilewright::__private::Into<#view>)
+            });
+            (passed.collect(), quote!(()))
+        }
+    };
+    let lifetime = has_tensors(kernel, outputs).then(|| quote!(<'t>));
+    quote! {
+        fn #name #lifetime(#(#arguments,)* #(#passed,)*)
+            -> ::tilewright::__private::Result<#returned, ::tilewright::__private::Error>
+    }
+}
+
+/// The result's own name as an argument, unless the definition has an argument of that name.
+fn output_name(kernel: &Kernel, position: usize, result: &Ident) -> Ident {
+    let taken = kernel.parameters.iter().any(|parameter| parameter.name == *result);
+    if taken { Ident::new(&format!("output_{position}"), result.span()) } else { result.clone() }
+}
+
+fn has_tensors(kernel: &Kernel, outputs: &Outputs) -> bool {
+    let argument = kernel
+        .parameters
+        .iter()
+        .any(|parameter| matches!(parameter.kind, ParameterKind::Tensor { .. }));
+    argument || (matches!(outputs, Outputs::Passed) && !kernel.returns.is_empty())
+}
+
+fn view(ty: &TensorType, mutable: bool) -> TokenStream {
+    let (element, rank) = (rust_type(ty.element, ty.element_span), ty.dims.len());
+    let view = Ident::new(if mutable { "TensorViewMut" } else { "TensorView" }, ty.span);
+    quote!(::tilewright::__private::#view<'t, #element, #rank>)
+}
+
+fn tensor(ty: &TensorType) -> TokenStream {
+    let (element, rank) = (rust_type(ty.element, ty.element_span), ty.dims.len());
+    let tensor = Ident::new("Tensor", ty.span);
+    quote!(::tilewright::__private::#tensor<#element, #rank>)
+}
+
+/// Converts the arguments to views and infers the dimensions from their shapes.
+fn prepare(kernel: &Kernel) -> TokenStream {
+    let (dims, entry) = (local("dims"), local("kernel"));
+    let name = &kernel.name;
+    let mut views = Vec::new();
+    let mut shapes = Vec::new();
+    let mut sizes = Vec::new();
+    for parameter in &kernel.parameters {
+        let name = &parameter.name;
+        match &parameter.kind {
+            ParameterKind::Tensor { ty, mutable } => {
+                let view = view(ty, *mutable);
+                let mutability = mutable.then(|| quote!(mut));
+                views.push(quote!(let #mutability #name: #view = ::tilewright::__private::Into::into(#name);));
+                shapes.push(quote!(::tilewright::__private::shape(&#name)));
+            }
+            ParameterKind::Size => sizes.push(name),
+            _ => {}
+        }
+    }
+    quote! {
+        #(#views)*
+        let #entry = #name::kernel();
+        let #dims = #entry.definition().infer(&[#(#shapes),*], &[#(#sizes),*])?;
+    }
+}
+
+/// Makes the result tensors `output_0`, `output_1`, ….
+fn allocate(kernel: &Kernel) -> TokenStream {
+    let (dims, entry) = (local("dims"), local("kernel"));
+    let outputs = kernel.returns.iter().enumerate().map(|(position, ty)| {
+        let (output, rank) = (numbered("output", position), ty.dims.len());
+        let element = rust_type(ty.element, ty.element_span);
+        quote! {
+            let mut #output =
+                ::tilewright::__private::allocate::<#element, #rank>(#entry.definition(), #position, &#dims)?;
+        }
+    });
+    quote!(#(#outputs)*)
+}
+
+/// Converts the result tensors of the caller's to views `output_0`, … and checks their shapes.
+fn check_outputs(kernel: &Kernel) -> TokenStream {
+    let (dims, entry) = (local("dims"), local("kernel"));
+    let outputs = kernel.results.iter().zip(&kernel.returns).enumerate().map(|(position, (name, ty))| {
+        let (output, view) = (numbered("output", position), view(ty, true));
+        let name = output_name(kernel, position, &name.ident);
+        quote! {
+            let mut #output: #view = ::tilewright::__private::Into::into(#name);
+            #entry.definition().check_output(#position, ::tilewright::__private::shape(&#output), &#dims)?;
+        }
+    });
+    quote!(#(#outputs)*)
+}
+
+/// Runs the tuned kernel on the arguments and `output_0`, ….
+fn run(kernel: &Kernel) -> TokenStream {
+    let (dims, entry) = (local("dims"), local("kernel"));
+    let scalars = kernel.parameters.iter().filter(|parameter| matches!(parameter.kind, ParameterKind::Scalar(_)));
+    let scalars = scalars.map(|parameter| &parameter.name);
+    let buffers = kernel.parameters.iter().filter_map(|parameter| {
+        let name = &parameter.name;
+        match &parameter.kind {
+            ParameterKind::Tensor { mutable: false, .. } => {
+                Some(quote!(::tilewright::__private::read_argument(&#name)))
+            }
+            ParameterKind::Tensor { .. } => Some(quote!(::tilewright::__private::write_argument(&mut #name))),
+            _ => None,
+        }
+    });
+    let outputs = (0..kernel.returns.len()).map(|position| numbered("output", position));
+    quote! {
+        #entry.run(
+            &#dims,
+            &[#(::tilewright::__private::constant_argument(#scalars)),*],
+            &mut [
+                #(#buffers,)*
+                #(::tilewright::__private::write_argument(&mut #outputs),)*
+            ],
+        )?;
+    }
+}
+
+/// `output_0`, or a tuple.
+fn result(kernel: &Kernel) -> TokenStream {
+    let outputs: Vec<_> = (0..kernel.returns.len()).map(|position| numbered("output", position)).collect();
+    match outputs.as_slice() {
+        [output] => quote!(#output),
+        outputs => quote!((#(#outputs),*)),
+    }
+}
+
+fn errors_doc(kernel: &Kernel) -> String {
+    let dims: Vec<_> = kernel.dims.iter().map(|dim| format!("`{}`", dim.name)).collect();
+    let dims = if dims.is_empty() { "its signature".to_owned() } else { dims.join(", ") };
+    format!(
+        "\n# Errors\nWhen the tensors' shapes do not agree on {dims}, or an index that depends on data is out of \
+         bounds."
+    )
+}

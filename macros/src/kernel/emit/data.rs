@@ -1,0 +1,123 @@
+//! The definition's signature as a constant.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+
+use super::{dtype, location};
+use crate::kernel::ast::{
+    BinaryOperator, BindingKind, Builds, Dim, Expr, ExprKind, Kernel, Name, ParameterKind, TensorType,
+};
+use crate::kernel::types::ScalarType;
+
+/// The `KernelDefinition`. Functions `build` and `dynamic_reference` are in scope where it stands.
+pub(super) fn definition(kernel: &Kernel) -> TokenStream {
+    let name = kernel.name.to_string();
+    let location = location(kernel.name.span());
+    let dims = kernel.dims.iter().map(|dim| dim.name.to_string());
+    let arguments = kernel.parameters.iter().map(|parameter| {
+        let name = parameter.name.to_string();
+        match &parameter.kind {
+            ParameterKind::Tensor { ty, mutable } => {
+                tensor(kernel, &name, if *mutable { "InOut" } else { "Input" }, ty)
+            }
+            ParameterKind::Size => specification(&name, "Size", ScalarType::Usize, &[]),
+            ParameterKind::Scalar(ty) => specification(&name, "Scalar", *ty, &[]),
+            ParameterKind::Invalid => unreachable!("a definition with errors is not emitted"),
+        }
+    });
+    let outputs = kernel.results.iter().zip(&kernel.returns);
+    let outputs = outputs.map(|(name, ty)| tensor(kernel, &name.text(), "Output", ty));
+    quote! {
+        ::tilewright::__private::KernelDefinition {
+            name: #name,
+            module: ::tilewright::__private::module_path!(),
+            location: #location,
+            dims: &[#(#dims),*],
+            parameters: &[#(#arguments,)* #(#outputs,)*],
+            build,
+            reference: dynamic_reference,
+        }
+    }
+}
+
+fn tensor(kernel: &Kernel, name: &str, kind: &str, ty: &TensorType) -> TokenStream {
+    let dims: Vec<_> = ty.dims.iter().map(|dim| dimension(kernel, dim)).collect();
+    specification(name, kind, ty.element, &dims)
+}
+
+fn specification(name: &str, kind: &str, ty: ScalarType, dims: &[TokenStream]) -> TokenStream {
+    let (kind, dtype) = (Ident::new(kind, Span::call_site()), dtype(ty));
+    quote! {
+        ::tilewright::__private::ParameterSpec {
+            name: #name,
+            kind: ::tilewright::__private::ParameterKind::#kind,
+            dtype: #dtype,
+            dims: &[#(#dims),*],
+        }
+    }
+}
+
+fn dimension(kernel: &Kernel, dim: &Dim) -> TokenStream {
+    match dim {
+        Dim::Symbol(name) => {
+            let position = position(kernel, name);
+            quote!(::tilewright::__private::DimSpec::Symbol(#position))
+        }
+        Dim::Fixed(extent) => quote!(::tilewright::__private::DimSpec::Fixed(#extent)),
+        Dim::Computed(expr) => {
+            let (value, text) = (checked(kernel, expr), dim.text());
+            let dims = super::local("dims");
+            quote! {
+                ::tilewright::__private::DimSpec::Computed(
+                    |#dims| ::tilewright::__private::Some(#value),
+                    #text,
+                )
+            }
+        }
+    }
+}
+
+fn position(kernel: &Kernel, name: &Name) -> usize {
+    match name.binding.map(|id| &kernel.bindings[id.0].kind) {
+        Some(BindingKind::Dim(position)) => *position,
+        _ => unreachable!("dimensions of a checked definition are resolved"),
+    }
+}
+
+/// A dimension's value in checked arithmetic, inside a closure over `dims` that returns an `Option`.
+fn checked(kernel: &Kernel, expr: &Expr) -> TokenStream {
+    match &expr.kind {
+        ExprKind::Int(_, value) => quote!(#value),
+        ExprKind::Name(name) => {
+            let (dims, position) = (super::local("dims"), position(kernel, name));
+            quote!(#dims[#position])
+        }
+        ExprKind::Paren(inner) => checked(kernel, inner),
+        ExprKind::Binary(op, left, right) => {
+            let (left, right) = (checked(kernel, left), checked(kernel, right));
+            let function = Ident::new(function(*op), Span::call_site());
+            quote!(::tilewright::__private::dimension::#function(#left, #right)?)
+        }
+        ExprKind::Call(method, receiver, arguments) => {
+            let (left, right) = (checked(kernel, receiver), checked(kernel, &arguments[0]));
+            let function = match method.builds {
+                Builds::Binary("Max") => "max",
+                _ => "min",
+            };
+            let function = Ident::new(function, Span::call_site());
+            quote!(::tilewright::__private::dimension::#function(#left, #right)?)
+        }
+        _ => unreachable!("other forms of dimensions are refused"),
+    }
+}
+
+fn function(op: BinaryOperator) -> &'static str {
+    match op {
+        BinaryOperator::Add => "add",
+        BinaryOperator::Sub => "sub",
+        BinaryOperator::Mul => "mul",
+        BinaryOperator::Div => "div",
+        BinaryOperator::Rem => "rem",
+        _ => unreachable!("other operators in dimensions are refused"),
+    }
+}

@@ -1,0 +1,159 @@
+//! From a checked [`Kernel`] to the code that stands in its place.
+//!
+//! | item | for |
+//! |---|---|
+//! | `fn NAME` | the tuned call |
+//! | `enum NAME` | a namespace in which `NAME::reference`, `NAME::call_into` and `NAME::kernel` live |
+//! | `inventory::submit!` | finding the kernel by its name |
+//!
+//! A function and an enum of one name can stand wherever the definition stood: in a module, in a function, in
+//! a doctest. Generated code names only `::tilewright::__private`, and its own locals are hygienic.
+
+/// `quote!` whose own names no name of the user's can meet.
+macro_rules! quote_hygienic {
+    ($($tokens:tt)*) => { quote::quote_spanned!(proc_macro2::Span::mixed_site()=> $($tokens)*) };
+}
+use quote_hygienic;
+
+mod build;
+mod call;
+mod data;
+mod reference;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+
+use super::ast::{Kernel, Name};
+use super::types::ScalarType;
+
+/// The code for a definition without errors.
+pub(crate) fn kernel(kernel: &Kernel) -> TokenStream {
+    let name = &kernel.name;
+    let call = call::tuned(kernel);
+    let namespace = namespace(kernel);
+    let (reference, call_into) = (call::reference(kernel), call::call_into(kernel));
+    let loops = reference::loops(kernel);
+    let entry = entry(kernel);
+    quote! {
+        #call
+        #namespace
+        impl #name {
+            #reference
+            #call_into
+            #entry
+            #loops
+        }
+        ::tilewright::__private::inventory::submit! {
+            ::tilewright::__private::KernelEntry { kernel: #name::kernel }
+        }
+    }
+}
+
+/// What stands in the place of a definition with errors: the same names and types without a body, so that
+/// callers are not reported as well. Editors see the body too, and can complete in it.
+pub(crate) fn skeleton(kernel: &Kernel) -> TokenStream {
+    let name = &kernel.name;
+    let call = call::without_body(kernel, &kernel.name, &kernel.visibility);
+    let public = syn::parse_quote!(pub);
+    let reference = call::without_body(kernel, &Ident::new("reference", kernel.name.span()), &public);
+    let call_into = call::into_without_body(kernel);
+    let namespace = namespace(kernel);
+    let loops = reference::loops(kernel);
+    quote! {
+        #call
+        #namespace
+        impl #name {
+            #reference
+            #call_into
+            /// The kernel, for tuning it.
+            pub fn kernel() -> &'static ::tilewright::__private::Kernel {
+                ::tilewright::__private::definition_has_errors()
+            }
+        }
+        #[allow(unexpected_cfgs)]
+        const _: () = {
+            #[cfg(rust_analyzer)]
+            impl #name { #loops }
+        };
+    }
+}
+
+fn namespace(kernel: &Kernel) -> TokenStream {
+    let (name, visibility) = (&kernel.name, &kernel.visibility);
+    let lints = lints(kernel);
+    let doc = format!("What belongs to the kernel [`{name}`](fn@{name}) beside its call.");
+    quote! {
+        #(#lints)*
+        #[allow(non_camel_case_types)]
+        #[doc = #doc]
+        #visibility enum #name {}
+    }
+}
+
+/// `NAME::kernel`, with the definition as data.
+fn entry(kernel: &Kernel) -> TokenStream {
+    let definition = data::definition(kernel);
+    let build = build::build(kernel);
+    let dynamic = call::dynamic_reference(kernel);
+    quote! {
+        /// The kernel, for tuning it and for looking at it.
+        pub fn kernel() -> &'static ::tilewright::__private::Kernel {
+            #build
+            #dynamic
+            static __DEFINITION: ::tilewright::__private::KernelDefinition = #definition;
+            static __KERNEL: ::tilewright::__private::Kernel = ::tilewright::__private::Kernel::new(&__DEFINITION);
+            &__KERNEL
+        }
+    }
+}
+
+/// The definition's lint levels, which hold for all that is generated.
+fn lints(kernel: &Kernel) -> Vec<&syn::Attribute> {
+    let levels = ["allow", "expect", "warn", "deny", "forbid", "cfg"];
+    let holds = |attribute: &&syn::Attribute| levels.iter().any(|level| attribute.path().is_ident(level));
+    kernel.attributes.iter().filter(holds).collect()
+}
+
+/// A local of generated code, which no name of the user's can meet.
+fn local(name: &str) -> Ident {
+    Ident::new(name, Span::mixed_site())
+}
+
+/// A numbered local.
+fn numbered(name: &str, number: usize) -> Ident {
+    local(&format!("{name}_{number}"))
+}
+
+/// The Rust type of a scalar; `f16` and `bf16` need not be imported.
+fn rust_type(ty: ScalarType, span: Span) -> TokenStream {
+    let name = Ident::new(ty.name(), span);
+    match ty {
+        ScalarType::F16 | ScalarType::BF16 => quote_spanned!(span=> ::tilewright::__private::#name),
+        _ => quote!(#name),
+    }
+}
+
+/// The `DType` of a scalar.
+fn dtype(ty: ScalarType) -> TokenStream {
+    let variant = Ident::new(ty.dtype(), Span::call_site());
+    quote!(::tilewright::__private::DType::#variant)
+}
+
+/// A path to a constant; `f16` and `bf16` need not be imported.
+fn constant_path(path: &syn::Path) -> TokenStream {
+    match path.segments.first().map(|segment| segment.ident.to_string()).as_deref() {
+        Some("f16" | "bf16") if path.leading_colon.is_none() => quote!(::tilewright::__private::#path),
+        _ => quote!(#path),
+    }
+}
+
+/// The place of a span in the user's source.
+fn location(span: Span) -> TokenStream {
+    quote_spanned!(span=> ::tilewright::__private::location!())
+}
+
+impl Name {
+    fn text(&self) -> String {
+        self.ident.to_string()
+    }
+}

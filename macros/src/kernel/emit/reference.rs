@@ -1,0 +1,300 @@
+//! The definition as ordinary Rust.
+//!
+//! The user's loops, statements and operators keep their tokens and spans. What Rust computes differently from a
+//! program goes through functions of the crate: transcendental functions, integers (which wrap), narrow floats,
+//! and subscripts (which end in an `Err` rather than in a panic).
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+
+use super::{constant_path, local, numbered, rust_type};
+use crate::kernel::ast::{
+    Allocate, Assignment, BinaryOperator, BindingKind, BlockExpr, Expr, ExprKind, For, Kernel, Load, Name,
+    ParameterKind, Statement, Store, Tensor, UnaryOperator, Update,
+};
+use crate::kernel::types::ScalarType;
+
+/// `fn __loops`: dimensions, scalars and tensors in, results written in place.
+pub(super) fn loops(kernel: &Kernel) -> TokenStream {
+    let cx = Emitter { kernel };
+    let dims = local("dims");
+    let arguments = kernel.parameters.iter().filter_map(argument);
+    let outputs = kernel.returns.iter().take(kernel.results.len()).enumerate().map(|(position, ty)| {
+        let (output, rank) = (numbered("output", position), ty.dims.len());
+        let element = rust_type(ty.element, ty.element_span);
+        quote!(#output: ::tilewright::__private::Elements<&mut [#element], #rank>)
+    });
+    let sizes = kernel.dims.iter().enumerate().map(|(position, dim)| {
+        let name = &dim.name;
+        quote!(let #name: usize = ::tilewright::__private::size(#dims, #position);)
+    });
+    let body = cx.statements(&kernel.body);
+    quote! {
+        #[doc(hidden)]
+        #[allow(
+            non_snake_case, unused_variables, unused_mut, unused_parens, unused_braces,
+            clippy::all, clippy::pedantic, clippy::nursery
+        )]
+        fn __loops(
+            #dims: &[i64], #(#arguments,)* #(#outputs,)*
+        ) -> ::tilewright::__private::Result<(), ::tilewright::__private::Error> {
+            #(#sizes)*
+            #body
+            ::tilewright::__private::Ok(())
+        }
+    }
+}
+
+fn argument(parameter: &crate::kernel::ast::Parameter) -> Option<TokenStream> {
+    let name = &parameter.name;
+    match &parameter.kind {
+        ParameterKind::Tensor { ty, mutable } => {
+            let (element, rank) = (rust_type(ty.element, ty.element_span), ty.dims.len());
+            let (mutability, reference) =
+                if *mutable { (Some(quote!(mut)), quote!(&mut)) } else { (None, quote!(&)) };
+            Some(quote!(#mutability #name: ::tilewright::__private::Elements<#reference [#element], #rank>))
+        }
+        ParameterKind::Scalar(ty) => {
+            let ty = rust_type(*ty, name.span());
+            Some(quote!(#name: #ty))
+        }
+        ParameterKind::Size | ParameterKind::Invalid => None,
+    }
+}
+
+struct Emitter<'a> {
+    kernel: &'a Kernel,
+}
+
+impl Emitter<'_> {
+    fn statements(&self, statements: &[Statement]) -> TokenStream {
+        statements.iter().map(|statement| self.statement(statement)).collect()
+    }
+
+    fn statement(&self, statement: &Statement) -> TokenStream {
+        match statement {
+            Statement::Allocate(node) => self.allocate(node),
+            Statement::Let(node) => {
+                let (mutable, name) = (&node.mutable, &node.name.ident);
+                let value = self.value(&node.value);
+                let ty = node.annotation.map(|(ty, span)| rust_type(ty, span)).map(|ty| quote!(: #ty));
+                quote!(let #mutable #name #ty = #value;)
+            }
+            Statement::For(node) => self.for_loop(node),
+            Statement::Store(node) => self.store(node),
+            Statement::Update(node) => self.update(node),
+            Statement::If(node) => {
+                let (condition, then) = (self.value(&node.condition), self.statements(&node.then));
+                let otherwise = node.otherwise.as_ref().map(|body| {
+                    let body = self.statements(body);
+                    quote!(else { #body })
+                });
+                quote_spanned!(node.span=> if #condition { #then } #otherwise)
+            }
+            Statement::Block(body) => {
+                let body = self.statements(body);
+                quote!({ #body })
+            }
+            Statement::Invalid(tokens) => tokens.clone(),
+        }
+    }
+
+    fn allocate(&self, node: &Allocate) -> TokenStream {
+        let (name, mutable) = (&node.name.ident, &node.mutable);
+        let fill = match &node.fill {
+            Some(value) => self.value(value),
+            None => quote_spanned!(node.span=> ::tilewright::__private::zero()),
+        };
+        let Some(Tensor { ty, result, .. }) = self.tensor(&node.name) else {
+            return quote!(let #mutable #name = #fill;);
+        };
+        if let Some(position) = result {
+            let output = numbered("output", *position);
+            return quote_spanned!(node.span=> let #mutable #name = #output.filled(#fill););
+        }
+        let Some(ty) = ty else { return quote!(let #mutable #name = #fill;) };
+        let text = name.to_string();
+        let (element, rank) = (rust_type(ty.element, ty.element_span), ty.dims.len());
+        let dims = ty.dims.iter().map(|dim| self.dim(dim));
+        quote_spanned! {node.span=>
+            let #mutable #name =
+                ::tilewright::__private::intermediate::<#element, #rank>(#text, [#(#dims),*], #fill)?;
+        }
+    }
+
+    fn tensor(&self, name: &Name) -> Option<&Tensor> {
+        match &self.kernel.bindings[name.binding?.0].kind {
+            BindingKind::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    fn dim(&self, dim: &crate::kernel::ast::Dim) -> TokenStream {
+        use crate::kernel::ast::Dim;
+        match dim {
+            Dim::Symbol(name) => {
+                let ident = &name.ident;
+                quote!(#ident)
+            }
+            Dim::Fixed(extent) => {
+                let extent = proc_macro2::Literal::i64_unsuffixed(*extent);
+                quote!(#extent)
+            }
+            Dim::Computed(expr) => self.value(expr),
+        }
+    }
+
+    fn for_loop(&self, node: &For) -> TokenStream {
+        let variable = &node.variable.ident;
+        let (start, end) = (self.value(&node.start), self.value(&node.end));
+        let dots = if node.inclusive {
+            quote_spanned!(node.range_span=> ..=)
+        } else {
+            quote_spanned!(node.range_span=> ..)
+        };
+        let range = match &node.step {
+            None => quote!(#start #dots #end),
+            Some(step) => {
+                let step = self.value(step);
+                quote_spanned!(node.range_span=> ::tilewright::__private::stepped(#start #dots #end, #step)?)
+            }
+        };
+        let body = self.statements(&node.body);
+        // The second `let` makes the variable a `usize` even where only literals bound it.
+        quote_spanned! {node.for_span=>
+            for #variable in #range {
+                let #variable: usize = #variable;
+                #body
+            }
+        }
+    }
+
+    fn store(&self, node: &Store) -> TokenStream {
+        let tensor = &node.tensor.ident;
+        let indices = node.indices.iter().map(|index| self.value(index));
+        let value = self.value(&node.value);
+        let indices = quote_spanned!(node.brackets=> [#(#indices),*]);
+        let function = match node.op {
+            Assignment::Set => return quote_spanned!(node.op_span=> #tensor.store(#indices, #value)?;),
+            Assignment::Max => "max",
+            Assignment::Min => "min",
+            Assignment::Compound(op) => op.function(),
+        };
+        let function = Ident::new(function, node.op_span);
+        quote_spanned!(node.op_span=> #tensor.update(#indices, #value, ::tilewright::__private::#function)?;)
+    }
+
+    fn update(&self, node: &Update) -> TokenStream {
+        let (scalar, value, span) = (&node.scalar.ident, self.value(&node.value), node.op_span);
+        let ty = self.kernel.types.resolve(node.value.ty);
+        match node.op {
+            Assignment::Set => quote_spanned!(span=> #scalar = #value;),
+            Assignment::Max => quote_spanned!(span=> #scalar = ::tilewright::__private::max(#scalar, #value);),
+            Assignment::Min => quote_spanned!(span=> #scalar = ::tilewright::__private::min(#scalar, #value);),
+            Assignment::Compound(op) => {
+                let updated = binary(op, ty, quote!(#scalar), quote!((#value)), span);
+                quote_spanned!(span=> #scalar = #updated;)
+            }
+        }
+    }
+
+    fn value(&self, expr: &Expr) -> TokenStream {
+        let span = expr.span;
+        match &expr.kind {
+            ExprKind::Int(literal, _) => quote!(#literal),
+            ExprKind::Float(literal) => quote!(#literal),
+            ExprKind::Bool(value) => quote_spanned!(span=> #value),
+            ExprKind::Name(name) => {
+                let ident = &name.ident;
+                quote!(#ident)
+            }
+            ExprKind::Constant(path, _) => constant_path(path),
+            ExprKind::Load(load) => self.load(load),
+            ExprKind::Unary(op, operand) => self.unary(*op, operand, span),
+            ExprKind::Binary(op, left, right) => {
+                let ty = self.kernel.types.resolve(left.ty);
+                binary(*op, ty, self.value(left), self.value(right), span)
+            }
+            ExprKind::Call(method, receiver, arguments) => {
+                let function = Ident::new(method.name, span);
+                let receiver = self.value(receiver);
+                let arguments = arguments.iter().map(|argument| self.value(argument));
+                quote_spanned!(span=> ::tilewright::__private::#function(#receiver #(, #arguments)*))
+            }
+            ExprKind::Cast(operand, ty, ty_span) => {
+                let operand = self.value(operand);
+                match ty {
+                    ScalarType::Usize => quote_spanned!(span=> ::tilewright::__private::to_index(#operand)?),
+                    ty => {
+                        let ty = rust_type(*ty, *ty_span);
+                        quote_spanned!(span=> ::tilewright::__private::cast::<#ty, _>(#operand))
+                    }
+                }
+            }
+            ExprKind::If(node) => {
+                let condition = self.value(&node.condition);
+                let (then, otherwise) = (self.block(&node.then), self.block(&node.otherwise));
+                quote_spanned!(span=> if #condition #then else #otherwise)
+            }
+            ExprKind::Block(block) => self.block(block),
+            ExprKind::Paren(inner) => {
+                let inner = self.value(inner);
+                quote_spanned!(span=> (#inner))
+            }
+            ExprKind::Invalid(tokens) => tokens.clone(),
+        }
+    }
+
+    fn load(&self, load: &Load) -> TokenStream {
+        let tensor = &load.tensor.ident;
+        let indices = load.indices.iter().map(|index| self.value(index));
+        quote_spanned!(load.brackets=> #tensor.load([#(#indices),*])?)
+    }
+
+    fn unary(&self, op: UnaryOperator, operand: &Expr, span: Span) -> TokenStream {
+        let value = self.value(operand);
+        let literal = matches!(operand.kind, ExprKind::Int(..) | ExprKind::Float(_));
+        let native = self.kernel.types.resolve(operand.ty).is_some_and(ScalarType::is_native_float);
+        match op {
+            UnaryOperator::Not => quote_spanned!(span=> !#value),
+            UnaryOperator::Neg if literal || native => quote_spanned!(span=> -#value),
+            UnaryOperator::Neg => quote_spanned!(span=> ::tilewright::__private::neg(#value)),
+        }
+    }
+
+    fn block(&self, block: &BlockExpr) -> TokenStream {
+        let lets = block.lets.iter().map(|node| {
+            let (name, value) = (&node.name.ident, self.value(&node.value));
+            let ty = node.annotation.map(|(ty, span)| rust_type(ty, span)).map(|ty| quote!(: #ty));
+            quote!(let #name #ty = #value;)
+        });
+        let value = self.value(&block.value);
+        quote!({ #(#lets)* #value })
+    }
+}
+
+/// The operator where Rust computes it as programs do, otherwise a function of the crate.
+fn binary(
+    op: BinaryOperator,
+    ty: Option<ScalarType>,
+    left: TokenStream,
+    right: TokenStream,
+    span: Span,
+) -> TokenStream {
+    use BinaryOperator::{Add, BitAnd, BitOr, BitXor, Div, Mul, Rem, Sub};
+    let native = match op {
+        Add | Mul if ty == Some(ScalarType::Usize) => true,
+        Add | Sub | Mul | Div | Rem => ty.is_some_and(ScalarType::is_native_float),
+        BitAnd | BitOr | BitXor => true,
+        other => other.is_comparison() || other.is_logic(),
+    };
+    if native {
+        let op = op.token(span);
+        return quote!(#left #op #right);
+    }
+    if op == Sub && ty == Some(ScalarType::Usize) {
+        return quote_spanned!(span=> ::tilewright::__private::index_sub(#left, #right)?);
+    }
+    let function = Ident::new(op.function(), span);
+    quote_spanned!(span=> ::tilewright::__private::#function(#left, #right))
+}

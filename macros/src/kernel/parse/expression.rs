@@ -1,0 +1,309 @@
+//! Values.
+
+use proc_macro2::Span;
+use quote::ToTokens;
+use syn::spanned::Spanned;
+
+use super::{refused, signature};
+use crate::diagnostics::Diagnostics;
+use crate::kernel::ast::{
+    BinaryOperator, BlockExpr, Expr, ExprKind, IfExpr, LetExpr, Load, Method, Name, UnaryOperator,
+};
+use crate::kernel::types::{ScalarType, TypeVar};
+
+/// Parses a value. What is outside the language is reported and becomes `Invalid`.
+pub(super) fn expression(expr: &syn::Expr, diagnostics: &Diagnostics) -> Expr {
+    refused::attributes(refused::attributes_of(expr), diagnostics);
+    let (kind, span) = parse(expr, diagnostics)
+        .unwrap_or_else(|| (ExprKind::Invalid(expr.to_token_stream()), expr.span()));
+    Expr { kind, span, ty: TypeVar::UNCHECKED }
+}
+
+fn boxed(expr: &syn::Expr, diagnostics: &Diagnostics) -> Box<Expr> {
+    Box::new(expression(expr, diagnostics))
+}
+
+/// `None` after reporting.
+fn parse(expr: &syn::Expr, diagnostics: &Diagnostics) -> Option<(ExprKind, Span)> {
+    Some(match expr {
+        syn::Expr::Lit(literal) => (self::literal(&literal.lit, diagnostics)?, literal.span()),
+        syn::Expr::Path(path) if path.qself.is_none() => (self::path(&path.path), path.span()),
+        syn::Expr::Index(index) => {
+            let load = element(index, diagnostics)?;
+            let span = load.tensor.ident.span();
+            (ExprKind::Load(load), span)
+        }
+        syn::Expr::Unary(unary) => {
+            let op = unary_operator(unary, diagnostics)?;
+            (ExprKind::Unary(op, boxed(&unary.expr, diagnostics)), unary.op.span())
+        }
+        syn::Expr::Binary(binary) => {
+            let Some(op) = operator(&binary.op) else {
+                refused::nested_assignment(expr, diagnostics);
+                return None;
+            };
+            let (left, right) = (boxed(&binary.left, diagnostics), boxed(&binary.right, diagnostics));
+            (ExprKind::Binary(op, left, right), binary.op.span())
+        }
+        syn::Expr::MethodCall(call) => (method(call, diagnostics)?, call.method.span()),
+        syn::Expr::Cast(cast) => {
+            let operand = boxed(&cast.expr, diagnostics);
+            let ty = signature::scalar_type(&cast.ty, diagnostics)?;
+            (ExprKind::Cast(operand, ty, cast.ty.span()), cast.as_token.span)
+        }
+        syn::Expr::If(node) => {
+            (ExprKind::If(Box::new(conditional(node, diagnostics)?)), node.if_token.span)
+        }
+        syn::Expr::Block(node) if node.label.is_none() => {
+            (ExprKind::Block(Box::new(block(&node.block, diagnostics)?)), node.span())
+        }
+        syn::Expr::Paren(paren) => (ExprKind::Paren(boxed(&paren.expr, diagnostics)), paren.span()),
+        syn::Expr::Group(group) => return parse(&group.expr, diagnostics),
+        other => {
+            refused::value(other, diagnostics);
+            return None;
+        }
+    })
+}
+
+fn literal(literal: &syn::Lit, diagnostics: &Diagnostics) -> Option<ExprKind> {
+    let suffix = match literal {
+        syn::Lit::Int(value) => value.suffix(),
+        syn::Lit::Float(value) => value.suffix(),
+        syn::Lit::Bool(value) => return Some(ExprKind::Bool(value.value)),
+        other => {
+            diagnostics.error(other, "a kernel computes with numbers and truth values", "use a number");
+            return None;
+        }
+    };
+    if !suffix.is_empty() && ScalarType::from_name(suffix).is_none() {
+        diagnostics.error(
+            literal,
+            format!("a kernel does not compute with `{suffix}`"),
+            "use one of f32, f64, i8, u8, i32, i64 and usize, or leave the suffix out",
+        );
+        return None;
+    }
+    match literal {
+        syn::Lit::Float(value) => Some(ExprKind::Float(value.clone())),
+        syn::Lit::Int(value) if ["f32", "f64"].contains(&suffix) => {
+            Some(ExprKind::Float(syn::LitFloat::from(value.token())))
+        }
+        syn::Lit::Int(value) => match value.base10_parse::<i64>() {
+            Ok(number) => Some(ExprKind::Int(value.clone(), number)),
+            Err(_) => {
+                diagnostics.error(value, "this number does not fit in `i64`", "use a smaller number");
+                None
+            }
+        },
+        _ => None,
+    }
+}
+
+fn path(path: &syn::Path) -> ExprKind {
+    if let Some(ident) = path.get_ident() {
+        return ExprKind::Name(Name::new(ident));
+    }
+    let owner = path.segments.iter().rev().nth(1);
+    let ty = owner.and_then(|segment| ScalarType::from_name(&segment.ident.to_string()));
+    ExprKind::Constant(path.clone(), ty)
+}
+
+/// `tensor[[i, j]]`
+pub(super) fn element(index: &syn::ExprIndex, diagnostics: &Diagnostics) -> Option<Load> {
+    let Some(ident) = tensor_name(&index.expr) else {
+        refused::index_base(index, diagnostics);
+        return None;
+    };
+    match index.index.as_ref() {
+        syn::Expr::Array(array) => Some(Load {
+            tensor: Name::new(&ident),
+            indices: array.elems.iter().map(|index| expression(index, diagnostics)).collect(),
+            brackets: array.bracket_token.span.join(),
+        }),
+        other => {
+            refused::index(&ident, other, diagnostics);
+            None
+        }
+    }
+}
+
+fn tensor_name(expr: &syn::Expr) -> Option<syn::Ident> {
+    match expr {
+        syn::Expr::Path(path) => path.path.get_ident().cloned(),
+        syn::Expr::Paren(paren) => tensor_name(&paren.expr),
+        syn::Expr::Group(group) => tensor_name(&group.expr),
+        _ => None,
+    }
+}
+
+fn method(call: &syn::ExprMethodCall, diagnostics: &Diagnostics) -> Option<ExprKind> {
+    let receiver = expression(&call.receiver, diagnostics);
+    let Some(method) = Method::from_name(&call.method.to_string()) else {
+        refused::method(call, diagnostics);
+        return None;
+    };
+    if let Some(turbofish) = &call.turbofish {
+        diagnostics.error(turbofish, "methods of a kernel have no type arguments", "remove them");
+    }
+    let name = method.name;
+    if call.args.len() != method.arguments() {
+        let (wanted, help) = match (name, method.arguments()) {
+            ("mul_add", _) => ("two arguments", "`a.mul_add(b, c)` is `a * b + c`".to_owned()),
+            ("powi", _) => ("one argument", "`x.powi(2)` is `x * x`".to_owned()),
+            (_, 0) => ("no argument", format!("write `x.{name}()`")),
+            _ => ("one argument", format!("write `x.{name}(y)`")),
+        };
+        let found = call.args.len();
+        diagnostics.error(&call.method, format!("`{name}` takes {wanted}, {found} given"), help);
+        return None;
+    }
+    let arguments = call.args.iter().map(|argument| expression(argument, diagnostics)).collect();
+    Some(ExprKind::Call(method, Box::new(receiver), arguments))
+}
+
+fn conditional(node: &syn::ExprIf, diagnostics: &Diagnostics) -> Option<IfExpr> {
+    let condition = expression(&node.cond, diagnostics);
+    let Some((_, otherwise)) = &node.else_branch else {
+        diagnostics.error(
+            node.if_token,
+            "an `if` that gives a value has an `else`",
+            "write `if condition { a[[i]] } else { 0.0 }`",
+        );
+        return None;
+    };
+    let otherwise = match otherwise.as_ref() {
+        syn::Expr::Block(node) => block(&node.block, diagnostics),
+        other => Some(BlockExpr { lets: Vec::new(), value: expression(other, diagnostics) }),
+    };
+    Some(IfExpr { condition, then: block(&node.then_branch, diagnostics)?, otherwise: otherwise? })
+}
+
+/// `{ let …; value }`
+fn block(block: &syn::Block, diagnostics: &Diagnostics) -> Option<BlockExpr> {
+    let Some((syn::Stmt::Expr(value, None), rest)) = block.stmts.split_last() else {
+        diagnostics.error(
+            block,
+            "this block gives no value",
+            "end it with the value, without a semicolon: `{ let y = x * x; y + 1.0 }`",
+        );
+        return None;
+    };
+    let lets = rest.iter().map(|statement| inner_let(statement, diagnostics)).collect::<Vec<_>>();
+    let value = expression(value, diagnostics);
+    Some(BlockExpr { lets: lets.into_iter().collect::<Option<_>>()?, value })
+}
+
+fn inner_let(statement: &syn::Stmt, diagnostics: &Diagnostics) -> Option<LetExpr> {
+    let syn::Stmt::Local(local) = statement else {
+        diagnostics.error(
+            statement,
+            "inside a value there are only `let`s",
+            "compute before the value, in statements of their own, with a `let mut` scalar",
+        );
+        return None;
+    };
+    refused::attributes(&local.attrs, diagnostics);
+    let (pattern, annotation) = let_pattern(&local.pat, diagnostics)?;
+    if let Some(token) = &pattern.mutability {
+        diagnostics.error(token, "inside a value nothing is assigned twice", "remove the `mut`");
+    }
+    let annotation = match annotation {
+        Some(ty) => Some((signature::scalar_type(ty, diagnostics)?, ty.span())),
+        None => None,
+    };
+    let value = expression(let_value(local, diagnostics)?, diagnostics);
+    Some(LetExpr { name: Name::new(&pattern.ident), annotation, value })
+}
+
+/// The name and the type of a `let`.
+pub(super) fn let_pattern<'a>(
+    pattern: &'a syn::Pat,
+    diagnostics: &Diagnostics,
+) -> Option<(&'a syn::PatIdent, Option<&'a syn::Type>)> {
+    match pattern {
+        syn::Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => Some((ident, None)),
+        syn::Pat::Type(typed) => {
+            let_pattern(&typed.pat, diagnostics).map(|(ident, _)| (ident, Some(typed.ty.as_ref())))
+        }
+        other => {
+            diagnostics.error(other, "a `let` names one value", "write `let x = …;`, one for each value");
+            None
+        }
+    }
+}
+
+/// The value of a `let`.
+pub(super) fn let_value<'a>(local: &'a syn::Local, diagnostics: &Diagnostics) -> Option<&'a syn::Expr> {
+    match &local.init {
+        Some(syn::LocalInit { expr, diverge: None, .. }) => Some(expr),
+        Some(syn::LocalInit { diverge: Some((token, _)), .. }) => {
+            diagnostics.error(token, "a `let` of a kernel has no `else`", "write `let x = if … { … } else { … };`");
+            None
+        }
+        None => {
+            diagnostics.error(
+                local,
+                "this `let` has no value",
+                "give it one where it is declared, such as `let mut sum = 0.0;`",
+            );
+            None
+        }
+    }
+}
+
+fn unary_operator(unary: &syn::ExprUnary, diagnostics: &Diagnostics) -> Option<UnaryOperator> {
+    match unary.op {
+        syn::UnOp::Neg(_) => Some(UnaryOperator::Neg),
+        syn::UnOp::Not(_) => Some(UnaryOperator::Not),
+        _ => {
+            diagnostics.error(
+                unary,
+                "a kernel's values are no references",
+                "remove the `*`: an element is read as `a[[i]]`",
+            );
+            None
+        }
+    }
+}
+
+fn operator(op: &syn::BinOp) -> Option<BinaryOperator> {
+    Some(match op {
+        syn::BinOp::Add(_) => BinaryOperator::Add,
+        syn::BinOp::Sub(_) => BinaryOperator::Sub,
+        syn::BinOp::Mul(_) => BinaryOperator::Mul,
+        syn::BinOp::Div(_) => BinaryOperator::Div,
+        syn::BinOp::Rem(_) => BinaryOperator::Rem,
+        syn::BinOp::And(_) => BinaryOperator::And,
+        syn::BinOp::Or(_) => BinaryOperator::Or,
+        syn::BinOp::BitXor(_) => BinaryOperator::BitXor,
+        syn::BinOp::BitAnd(_) => BinaryOperator::BitAnd,
+        syn::BinOp::BitOr(_) => BinaryOperator::BitOr,
+        syn::BinOp::Shl(_) => BinaryOperator::Shl,
+        syn::BinOp::Shr(_) => BinaryOperator::Shr,
+        syn::BinOp::Eq(_) => BinaryOperator::Eq,
+        syn::BinOp::Ne(_) => BinaryOperator::Ne,
+        syn::BinOp::Lt(_) => BinaryOperator::Lt,
+        syn::BinOp::Le(_) => BinaryOperator::Le,
+        syn::BinOp::Gt(_) => BinaryOperator::Gt,
+        syn::BinOp::Ge(_) => BinaryOperator::Ge,
+        _ => return None,
+    })
+}
+
+/// The operator of a compound assignment.
+pub(super) fn compound(op: &syn::BinOp) -> Option<BinaryOperator> {
+    Some(match op {
+        syn::BinOp::AddAssign(_) => BinaryOperator::Add,
+        syn::BinOp::SubAssign(_) => BinaryOperator::Sub,
+        syn::BinOp::MulAssign(_) => BinaryOperator::Mul,
+        syn::BinOp::DivAssign(_) => BinaryOperator::Div,
+        syn::BinOp::RemAssign(_) => BinaryOperator::Rem,
+        syn::BinOp::BitXorAssign(_) => BinaryOperator::BitXor,
+        syn::BinOp::BitAndAssign(_) => BinaryOperator::BitAnd,
+        syn::BinOp::BitOrAssign(_) => BinaryOperator::BitOr,
+        syn::BinOp::ShlAssign(_) => BinaryOperator::Shl,
+        syn::BinOp::ShrAssign(_) => BinaryOperator::Shr,
+        _ => return None,
+    })
+}

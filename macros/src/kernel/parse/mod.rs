@@ -1,0 +1,41 @@
+//! From Rust's syntax to a [`Kernel`].
+//!
+//! Whatever is outside the kernel language is reported here, at the user's token, and becomes an
+//! `Invalid` node, so that one run reports everything. Names, ranks and types are the checker's.
+
+mod expression;
+mod refused;
+mod signature;
+mod statement;
+
+use proc_macro2::TokenStream;
+
+use super::ast::Kernel;
+use super::types::Types;
+use crate::diagnostics::Diagnostics;
+
+/// Parses a definition.
+pub(crate) fn kernel(attribute: &TokenStream, item: &syn::ItemFn, diagnostics: &Diagnostics) -> Kernel {
+    if !attribute.is_empty() {
+        diagnostics.error(
+            attribute,
+            "`#[tensor_kernel]` takes no options",
+            "write `#[tensor_kernel]` alone; what is specific to a shape or a machine is chosen by tuning",
+        );
+    }
+    let (parameters, returns) = signature::signature(&item.sig, diagnostics);
+    let (body, results) = statement::body(&item.block, diagnostics);
+    Kernel {
+        attributes: item.attrs.clone(),
+        visibility: item.vis.clone(),
+        name: item.sig.ident.clone(),
+        parameters,
+        returns,
+        end: item.block.brace_token.span.close(),
+        body,
+        results,
+        dims: Vec::new(),
+        bindings: Vec::new(),
+        types: Types::default(),
+    }
+}

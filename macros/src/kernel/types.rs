@@ -1,0 +1,215 @@
+//! Scalar types and their inference.
+//!
+//! Literals in a definition take the type that rustc infers for them. The same inference runs here, so
+//! that the program that is built holds exactly the constants of the reference. Conflicts are not
+//! reported: rustc does that, better, on the reference's code.
+
+use std::fmt;
+
+/// The type of a scalar value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScalarType {
+    Bool,
+    I8,
+    U8,
+    I32,
+    I64,
+    F16,
+    BF16,
+    F32,
+    F64,
+    Usize,
+    Isize,
+}
+
+/// The element types, as messages list them.
+pub(crate) const ELEMENT_TYPES: &str = "f32, f64, f16, bf16, i8, u8, i32, i64 or bool";
+
+impl ScalarType {
+    const ALL: [(ScalarType, &'static str, &'static str); 11] = [
+        (ScalarType::Bool, "bool", "Bool"),
+        (ScalarType::I8, "i8", "I8"),
+        (ScalarType::U8, "u8", "U8"),
+        (ScalarType::I32, "i32", "I32"),
+        (ScalarType::I64, "i64", "I64"),
+        (ScalarType::F16, "f16", "F16"),
+        (ScalarType::BF16, "bf16", "BF16"),
+        (ScalarType::F32, "f32", "F32"),
+        (ScalarType::F64, "f64", "F64"),
+        (ScalarType::Usize, "usize", "I64"),
+        (ScalarType::Isize, "isize", "I64"),
+    ];
+
+    /// The type with this name in Rust.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, text, _)| *text == name).map(|(ty, ..)| *ty)
+    }
+
+    /// The name in Rust.
+    pub(crate) fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// The variant of `DType` that computes it; `usize` and `isize` are computed as `I64`.
+    pub(crate) fn dtype(self) -> &'static str {
+        Self::ALL[self as usize].2
+    }
+
+    /// Whether tensors can hold it.
+    pub(crate) fn is_element(self) -> bool {
+        !matches!(self, ScalarType::Usize | ScalarType::Isize)
+    }
+
+    /// Whether it is a floating-point type.
+    pub(crate) fn is_float(self) -> bool {
+        matches!(self, ScalarType::F16 | ScalarType::BF16 | ScalarType::F32 | ScalarType::F64)
+    }
+
+    /// Whether Rust itself computes it exactly as the program does.
+    pub(crate) fn is_native_float(self) -> bool {
+        matches!(self, ScalarType::F32 | ScalarType::F64)
+    }
+}
+
+impl fmt::Display for ScalarType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A type that is perhaps not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TypeVar(usize);
+
+impl TypeVar {
+    /// The type of an expression that has not been checked.
+    pub(crate) const UNCHECKED: TypeVar = TypeVar(usize::MAX);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Node {
+    Link(TypeVar),
+    Known(ScalarType),
+    Unknown(Unknown),
+}
+
+/// What is known of a type that is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Unknown {
+    family: Family,
+    /// A constant from outside the definition takes part, whose type only rustc knows.
+    foreign: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Any,
+    Integer,
+    Float,
+}
+
+/// The table of inferred types.
+#[derive(Debug, Default)]
+pub(crate) struct Types {
+    nodes: Vec<Node>,
+}
+
+impl Types {
+    fn add(&mut self, node: Node) -> TypeVar {
+        self.nodes.push(node);
+        TypeVar(self.nodes.len() - 1)
+    }
+
+    /// A known type.
+    pub(crate) fn known(&mut self, ty: ScalarType) -> TypeVar {
+        self.add(Node::Known(ty))
+    }
+
+    /// The type of an integer literal without a suffix.
+    pub(crate) fn integer(&mut self) -> TypeVar {
+        self.add(Node::Unknown(Unknown { family: Family::Integer, foreign: false }))
+    }
+
+    /// The type of a float literal without a suffix.
+    pub(crate) fn float(&mut self) -> TypeVar {
+        self.add(Node::Unknown(Unknown { family: Family::Float, foreign: false }))
+    }
+
+    /// The type of a constant from outside the definition.
+    pub(crate) fn foreign(&mut self) -> TypeVar {
+        self.add(Node::Unknown(Unknown { family: Family::Any, foreign: true }))
+    }
+
+    /// Makes both types one.
+    pub(crate) fn unify(&mut self, a: TypeVar, b: TypeVar) {
+        let (a, b) = (self.root(a), self.root(b));
+        if a == b {
+            return;
+        }
+        match (self.nodes[a.0], self.nodes[b.0]) {
+            (Node::Unknown(x), Node::Unknown(y)) => {
+                let family = if x.family == Family::Any { y.family } else { x.family };
+                self.nodes[a.0] = Node::Unknown(Unknown { family, foreign: x.foreign || y.foreign });
+                self.nodes[b.0] = Node::Link(a);
+            }
+            (Node::Unknown(_), _) => self.nodes[a.0] = Node::Link(b),
+            (_, Node::Unknown(_)) => self.nodes[b.0] = Node::Link(a),
+            _ => {}
+        }
+    }
+
+    /// The type, with Rust's defaults (`i32`, `f64`) for literals that nothing else decides.
+    /// `None` when a constant from outside the definition decides.
+    pub(crate) fn resolve(&self, var: TypeVar) -> Option<ScalarType> {
+        if var == TypeVar::UNCHECKED {
+            return None;
+        }
+        match self.nodes[self.root(var).0] {
+            Node::Known(ty) => Some(ty),
+            Node::Unknown(Unknown { foreign: true, .. }) => None,
+            Node::Unknown(Unknown { family: Family::Float, .. }) => Some(ScalarType::F64),
+            Node::Unknown(_) => Some(ScalarType::I32),
+            Node::Link(_) => unreachable!("a root is no link"),
+        }
+    }
+
+    fn root(&self, mut var: TypeVar) -> TypeVar {
+        while let Node::Link(next) = self.nodes[var.0] {
+            var = next;
+        }
+        var
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_literal_takes_the_type_it_meets() {
+        let mut types = Types::default();
+        let (literal, other, element) = (types.float(), types.float(), types.known(ScalarType::F32));
+        types.unify(literal, other);
+        assert_eq!(types.resolve(literal), Some(ScalarType::F64), "the default of a float literal");
+        types.unify(other, element);
+        assert_eq!(types.resolve(literal), Some(ScalarType::F32));
+    }
+
+    #[test]
+    fn a_foreign_constant_leaves_the_literal_open_until_something_known_comes() {
+        let mut types = Types::default();
+        let (literal, foreign, element) = (types.integer(), types.foreign(), types.known(ScalarType::I8));
+        types.unify(literal, foreign);
+        assert_eq!(types.resolve(literal), None);
+        types.unify(foreign, element);
+        assert_eq!(types.resolve(literal), Some(ScalarType::I8));
+    }
+
+    #[test]
+    fn names_and_dtypes_agree_with_their_variants() {
+        for (index, (ty, name, _)) in ScalarType::ALL.into_iter().enumerate() {
+            assert_eq!(ty as usize, index, "{name} is out of place in the table");
+            assert_eq!(ScalarType::from_name(name), Some(ty));
+        }
+    }
+}
