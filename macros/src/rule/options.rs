@@ -25,7 +25,11 @@ pub(super) fn parse(attribute: TokenStream, diagnostics: &Diagnostics) -> Option
     let list = match Punctuated::<syn::Meta, syn::Token![,]>::parse_terminated.parse2(attribute) {
         Ok(list) => list,
         Err(error) => {
-            diagnostics.error_at(error.span(), error, "write options as `target = \"cpu\", after = \"name\"`");
+            diagnostics.error_at(
+                error.span(),
+                error,
+                "write options as `target = \"cpu\", after = \"name\"`",
+            );
             return options;
         }
     };

@@ -34,7 +34,9 @@ pub(super) fn check(signature: &syn::Signature, diagnostics: &Diagnostics) {
     match &signature.output {
         syn::ReturnType::Type(_, ty) if is_named(ty, "RuleResult") => {}
         syn::ReturnType::Type(_, ty) => diagnostics.error(ty, "a rule returns a `RuleResult`", SHAPE),
-        syn::ReturnType::Default => diagnostics.error(&signature.ident, "a rule returns a `RuleResult`", SHAPE),
+        syn::ReturnType::Default => {
+            diagnostics.error(&signature.ident, "a rule returns a `RuleResult`", SHAPE)
+        }
     }
 }
 

@@ -147,11 +147,9 @@ impl Checker<'_> {
                     format!("`{name}` is written, but neither read nor returned"),
                     "return it, read it, or remove it",
                 ),
-                (Role::Local, false) if tensor.result.is_none() && !tensor.read => self.diagnostics.error(
-                    name,
-                    format!("`{name}` is never used"),
-                    "remove it",
-                ),
+                (Role::Local, false) if tensor.result.is_none() && !tensor.read => {
+                    self.diagnostics.error(name, format!("`{name}` is never used"), "remove it")
+                }
                 _ => {}
             }
         }

@@ -34,7 +34,8 @@ impl Checker<'_> {
 
     /// Symbolic dimensions in order of appearance, then `usize` arguments.
     fn declare_dims(&mut self, kernel: &Kernel) {
-        let sizes = kernel.parameters.iter().filter(|parameter| matches!(parameter.kind, ParameterKind::Size));
+        let sizes =
+            kernel.parameters.iter().filter(|parameter| matches!(parameter.kind, ParameterKind::Size));
         let sizes: Vec<_> = sizes.map(|parameter| parameter.name.clone()).collect();
         let mut seen: BTreeSet<_> = sizes.iter().map(ToString::to_string).collect();
         let types = kernel.parameters.iter().filter_map(|parameter| match &parameter.kind {
@@ -85,7 +86,9 @@ impl Checker<'_> {
         match &mut expr.kind {
             ExprKind::Int(..) | ExprKind::Invalid(_) => {}
             ExprKind::Name(name) => match self.find(&name.ident) {
-                Some(id) if matches!(self.bindings[id.0].kind, BindingKind::Dim(_)) => name.binding = Some(id),
+                Some(id) if matches!(self.bindings[id.0].kind, BindingKind::Dim(_)) => {
+                    name.binding = Some(id)
+                }
                 _ => self.unknown_dim(&name.ident, unknown),
             },
             ExprKind::Paren(inner) => self.dim_expression(inner, unknown),

@@ -1,12 +1,12 @@
 //! The definition as calls of the builder, which make the program when they run.
 
-use proc_macro2::{Ident, Literal, Span, TokenStream};
 use super::{constant_path, dtype, location};
 use crate::kernel::ast::{
-    Allocate, Assignment, BinaryOperator, BindingKind, BlockExpr, Builds, Dim, Expr, ExprKind, For, Kernel, Let,
-    Load, Method, Name, ParameterKind, Statement, Store, UnaryOperator, Update,
+    Allocate, Assignment, BinaryOperator, BindingKind, BlockExpr, Builds, Dim, Expr, ExprKind, For, Kernel,
+    Let, Load, Method, Name, ParameterKind, Statement, Store, UnaryOperator, Update,
 };
 use crate::kernel::types::ScalarType;
+use proc_macro2::{Ident, Literal, Span, TokenStream};
 
 /// `fn build`.
 pub(super) fn build(kernel: &Kernel) -> TokenStream {
@@ -95,7 +95,9 @@ impl Emitter<'_> {
         let shape = ty.dims.iter().map(|dim| self.dim(dim));
         let fill = match &node.fill {
             Some(value) => self.value(value),
-            None if ty.element == ScalarType::Bool => quote_hygienic!(::tilewright::__private::Value::bool(false)),
+            None if ty.element == ScalarType::Bool => {
+                quote_hygienic!(::tilewright::__private::Value::bool(false))
+            }
             None if ty.element.is_float() => {
                 quote_hygienic!(::tilewright::__private::Value::typed_float(#dtype_tokens, 0.0))
             }
@@ -208,9 +210,7 @@ impl Emitter<'_> {
             }
             ExprKind::Load(load) => self.load(load),
             ExprKind::Unary(op, operand) => self.unary(*op, operand),
-            ExprKind::Binary(op, left, right) => {
-                binary(*op, &self.value(left), &self.value(right))
-            }
+            ExprKind::Binary(op, left, right) => binary(*op, &self.value(left), &self.value(right)),
             ExprKind::Call(method, receiver, arguments) => self.call(*method, receiver, arguments),
             ExprKind::Cast(operand, ty, _) => {
                 let (operand, dtype) = (self.value(operand), dtype(*ty));
@@ -304,7 +304,8 @@ impl Emitter<'_> {
             }
             Builds::MulAdd => quote_hygienic!((#value).mul_add(#(#others),*)),
             Builds::Powi => {
-                let exponent = arguments.first().and_then(Expr::as_literal_exponent).map(Literal::i32_suffixed);
+                let exponent =
+                    arguments.first().and_then(Expr::as_literal_exponent).map(Literal::i32_suffixed);
                 quote_hygienic!((#value).powi(#exponent))
             }
         }

@@ -59,9 +59,9 @@ pub(super) fn reference(kernel: &Kernel) -> TokenStream {
         let text = name.to_string();
         match &parameter.kind {
             ParameterKind::Tensor { mutable: false, .. } => {
-                quote!(::tilewright::__private::read(#text, &#name))
+                quote!(::tilewright::__private::read(#text, &#name)?)
             }
-            ParameterKind::Tensor { .. } => quote!(::tilewright::__private::write(#text, &mut #name)),
+            ParameterKind::Tensor { .. } => quote!(::tilewright::__private::write(#text, &mut #name)?),
             _ => quote!(#name),
         }
     });
@@ -69,8 +69,8 @@ pub(super) fn reference(kernel: &Kernel) -> TokenStream {
     let arguments = arguments.filter(|(parameter, _)| !matches!(parameter.kind, ParameterKind::Size));
     let arguments = arguments.map(|(_, argument)| argument);
     let outputs = kernel.results.iter().enumerate().map(|(position, name)| {
-        let (output, text) = (numbered("output", position), name.text());
-        quote!(::tilewright::__private::write(#text, &mut #output))
+        let (view, text) = (numbered("view", position), name.text());
+        quote!(::tilewright::__private::write(#text, &mut #view)?)
     });
     quote! {
         /// Runs the definition as ordinary Rust, the very loops that were written: what the tuned kernel is
@@ -91,43 +91,34 @@ pub(super) fn reference(kernel: &Kernel) -> TokenStream {
 /// The reference over untyped arguments, for the tuner.
 pub(super) fn dynamic_reference(kernel: &Kernel) -> TokenStream {
     let (dims, scalars, buffers) = (local("dims"), local("scalars"), local("buffers"));
-    let mut scalar = 0usize;
-    let mut buffer = 0usize;
-    let mut arguments = Vec::new();
-    let mut tensor = |name: String, ty: &TensorType, open: &str| {
+    let tensor = |ty: &TensorType, open: &str| {
         let (open, element) = (Ident::new(open, Span::call_site()), rust_type(ty.element, ty.element_span));
-        let (position, rank) = (buffer, ty.dims.len());
-        buffer += 1;
-        quote! {
-            ::tilewright::__private::#open::<#element, #rank>(
-                &__DEFINITION, #position, #name, #dims, &mut #buffers,
-            )?
-        }
+        let rank = ty.dims.len();
+        quote!(#buffers.#open::<#element, #rank>()?)
     };
+    let mut position = 0usize;
+    let mut arguments = Vec::new();
     for parameter in &kernel.parameters {
-        let name = parameter.name.to_string();
         match &parameter.kind {
-            ParameterKind::Tensor { ty, mutable: false } => arguments.push(tensor(name, ty, "take_read")),
-            ParameterKind::Tensor { ty, mutable: true } => arguments.push(tensor(name, ty, "take_write")),
+            ParameterKind::Tensor { ty, mutable: false } => arguments.push(tensor(ty, "read")),
+            ParameterKind::Tensor { ty, mutable: true } => arguments.push(tensor(ty, "write")),
             ParameterKind::Scalar(ty) => {
                 let ty = rust_type(*ty, parameter.name.span());
-                arguments.push(quote!(::tilewright::__private::scalar::<#ty>(#scalars, #scalar)?));
-                scalar += 1;
+                arguments.push(quote!(::tilewright::__private::scalar::<#ty>(#scalars, #position)?));
+                position += 1;
             }
             ParameterKind::Size | ParameterKind::Invalid => {}
         }
     }
-    for (name, ty) in kernel.results.iter().zip(&kernel.returns) {
-        arguments.push(tensor(name.text(), ty, "take_write"));
-    }
+    arguments.extend(kernel.returns.iter().map(|ty| tensor(ty, "write")));
     let name = &kernel.name;
     quote! {
         fn dynamic_reference(
             #dims: &[i64],
             #scalars: &[::tilewright::__private::Constant],
-            #buffers: &mut [::tilewright::__private::AnyTensor],
+            #buffers: &mut [::tilewright::__private::BufferArgument<'_>],
         ) -> ::tilewright::__private::Result<(), ::tilewright::__private::Error> {
-            let mut #buffers = ::tilewright::__private::Buffers::new(#buffers);
+            let mut #buffers = ::tilewright::__private::Buffers::new(&__DEFINITION, #dims, #buffers)?;
             #name::__loops(#dims, #(#arguments,)*)
         }
     }
@@ -184,10 +175,11 @@ fn signature(kernel: &Kernel, name: &Ident, outputs: &Outputs) -> TokenStream {
         Outputs::Returned if kernel.returns.len() == 1 => (Vec::new(), quote!(#(#returned)*)),
         Outputs::Returned => (Vec::new(), quote!((#(#returned),*))),
         Outputs::Passed => {
-            let passed = kernel.results.iter().zip(&kernel.returns).enumerate().map(|(position, (name, ty))| {
-                let (name, view) = (output_name(kernel, position, &name.ident), view(ty, true));
-                quote!(#name: impl ::tilewright::__private::Into<#view>)
-            });
+            let passed =
+                kernel.results.iter().zip(&kernel.returns).enumerate().map(|(position, (name, ty))| {
+                    let (name, view) = (output_name(kernel, position, &name.ident), view(ty, true));
+                    quote!(#name: impl ::tilewright::__private::Into<#view>)
+                });
             (passed.collect(), quote!(()))
         }
     };
@@ -205,10 +197,8 @@ fn output_name(kernel: &Kernel, position: usize, result: &Ident) -> Ident {
 }
 
 fn has_tensors(kernel: &Kernel, outputs: &Outputs) -> bool {
-    let argument = kernel
-        .parameters
-        .iter()
-        .any(|parameter| matches!(parameter.kind, ParameterKind::Tensor { .. }));
+    let argument =
+        kernel.parameters.iter().any(|parameter| matches!(parameter.kind, ParameterKind::Tensor { .. }));
     argument || (matches!(outputs, Outputs::Passed) && !kernel.returns.is_empty())
 }
 
@@ -237,8 +227,9 @@ fn prepare(kernel: &Kernel) -> TokenStream {
             ParameterKind::Tensor { ty, mutable } => {
                 let view = view(ty, *mutable);
                 let mutability = mutable.then(|| quote!(mut));
-                views.push(quote!(let #mutability #name: #view = ::tilewright::__private::Into::into(#name);));
-                shapes.push(quote!(::tilewright::__private::shape(&#name)));
+                views
+                    .push(quote!(let #mutability #name: #view = ::tilewright::__private::Into::into(#name);));
+                shapes.push(quote!(&#name.shape()));
             }
             ParameterKind::Size => sizes.push(name),
             _ => {}
@@ -251,60 +242,68 @@ fn prepare(kernel: &Kernel) -> TokenStream {
     }
 }
 
-/// Makes the result tensors `output_0`, `output_1`, ….
+/// Makes the result tensors `output_0`, …, and views `view_0`, … of them.
 fn allocate(kernel: &Kernel) -> TokenStream {
     let (dims, entry) = (local("dims"), local("kernel"));
     let outputs = kernel.returns.iter().enumerate().map(|(position, ty)| {
-        let (output, rank) = (numbered("output", position), ty.dims.len());
+        let (output, view, rank) = (numbered("output", position), numbered("view", position), ty.dims.len());
         let element = rust_type(ty.element, ty.element_span);
         quote! {
             let mut #output =
                 ::tilewright::__private::allocate::<#element, #rank>(#entry.definition(), #position, &#dims)?;
+            let mut #view = ::tilewright::__private::TensorViewMut::from(&mut #output);
         }
     });
     quote!(#(#outputs)*)
 }
 
-/// Converts the result tensors of the caller's to views `output_0`, … and checks their shapes.
+/// Converts the result tensors of the caller's to views `view_0`, … and checks their shapes.
 fn check_outputs(kernel: &Kernel) -> TokenStream {
     let (dims, entry) = (local("dims"), local("kernel"));
     let outputs = kernel.results.iter().zip(&kernel.returns).enumerate().map(|(position, (name, ty))| {
-        let (output, view) = (numbered("output", position), view(ty, true));
+        let (local, view) = (numbered("view", position), view(ty, true));
         let name = output_name(kernel, position, &name.ident);
         quote! {
-            let mut #output: #view = ::tilewright::__private::Into::into(#name);
-            #entry.definition().check_output(#position, ::tilewright::__private::shape(&#output), &#dims)?;
+            let mut #local: #view = ::tilewright::__private::Into::into(#name);
+            #entry.definition().check_output(#position, &#local.shape(), &#dims)?;
         }
     });
     quote!(#(#outputs)*)
 }
 
-/// Runs the tuned kernel on the arguments and `output_0`, ….
+/// Runs the tuned kernel on the arguments and `view_0`, ….
 fn run(kernel: &Kernel) -> TokenStream {
     let (dims, entry) = (local("dims"), local("kernel"));
-    let scalars = kernel.parameters.iter().filter(|parameter| matches!(parameter.kind, ParameterKind::Scalar(_)));
-    let scalars = scalars.map(|parameter| &parameter.name);
-    let buffers = kernel.parameters.iter().filter_map(|parameter| {
+    let mut scalars = Vec::new();
+    let mut buffers = Vec::new();
+    // Kept while the kernel runs: the bytes of truth values are copies, which are written back at the end.
+    let mut guards = Vec::new();
+    let mut write = |text: String, view: &Ident| {
+        let guard = numbered("bytes", guards.len());
+        guards.push(quote!(let mut #guard = ::tilewright::__private::write_bytes(#text, &mut #view)?;));
+        quote!(::tilewright::__private::BufferArgument::from(&mut #guard))
+    };
+    for parameter in &kernel.parameters {
         let name = &parameter.name;
+        let text = name.to_string();
         match &parameter.kind {
             ParameterKind::Tensor { mutable: false, .. } => {
-                Some(quote!(::tilewright::__private::read_argument(&#name)))
+                buffers.push(quote!(::tilewright::__private::read_bytes(#text, &#name)?));
             }
-            ParameterKind::Tensor { .. } => Some(quote!(::tilewright::__private::write_argument(&mut #name))),
-            _ => None,
+            ParameterKind::Tensor { .. } => buffers.push(write(text, name)),
+            ParameterKind::Scalar(_) => {
+                scalars.push(quote!(::tilewright::__private::scalar_constant(#name)));
+            }
+            ParameterKind::Size | ParameterKind::Invalid => {}
         }
-    });
-    let outputs = (0..kernel.returns.len()).map(|position| numbered("output", position));
-    quote! {
-        #entry.run(
-            &#dims,
-            &[#(::tilewright::__private::constant_argument(#scalars)),*],
-            &mut [
-                #(#buffers,)*
-                #(::tilewright::__private::write_argument(&mut #outputs),)*
-            ],
-        )?;
     }
+    for (position, name) in kernel.results.iter().enumerate() {
+        buffers.push(write(name.text(), &numbered("view", position)));
+    }
+    quote! {{
+        #(#guards)*
+        #entry.run(&#dims, &[#(#scalars),*], &mut [#(#buffers),*])?;
+    }}
 }
 
 /// `output_0`, or a tuple.

@@ -13,7 +13,6 @@
 macro_rules! quote_hygienic {
     ($($tokens:tt)*) => { quote::quote_spanned!(proc_macro2::Span::mixed_site()=> $($tokens)*) };
 }
-use quote_hygienic;
 
 mod build;
 mod call;

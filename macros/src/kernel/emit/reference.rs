@@ -189,8 +189,11 @@ impl Emitter<'_> {
         let ty = self.kernel.types.resolve(node.value.ty);
         match node.op {
             Assignment::Set => quote_spanned!(span=> #scalar = #value;),
-            Assignment::Max => quote_spanned!(span=> #scalar = ::tilewright::__private::max(#scalar, #value);),
-            Assignment::Min => quote_spanned!(span=> #scalar = ::tilewright::__private::min(#scalar, #value);),
+            Assignment::Max | Assignment::Min => {
+                let name = if node.op == Assignment::Max { "max" } else { "min" };
+                let updated = function(name, ty, &[quote!(#scalar), value], span);
+                quote_spanned!(span=> #scalar = #updated;)
+            }
             Assignment::Compound(op) => {
                 let updated = binary(op, ty, quote!(#scalar), quote!((#value)), span);
                 quote_spanned!(span=> #scalar = #updated;)
@@ -216,19 +219,17 @@ impl Emitter<'_> {
                 binary(*op, ty, self.value(left), self.value(right), span)
             }
             ExprKind::Call(method, receiver, arguments) => {
-                let function = Ident::new(method.name, span);
-                let receiver = self.value(receiver);
-                let arguments = arguments.iter().map(|argument| self.value(argument));
-                quote_spanned!(span=> ::tilewright::__private::#function(#receiver #(, #arguments)*))
+                let ty = self.kernel.types.resolve(receiver.ty);
+                let operands = std::iter::once(&**receiver).chain(arguments);
+                let operands: Vec<_> = operands.map(|operand| self.value(operand)).collect();
+                function(method.name, ty, &operands, span)
             }
             ExprKind::Cast(operand, ty, ty_span) => {
-                let operand = self.value(operand);
-                match ty {
-                    ScalarType::Usize => quote_spanned!(span=> ::tilewright::__private::to_index(#operand)?),
-                    ty => {
-                        let ty = rust_type(*ty, *ty_span);
-                        quote_spanned!(span=> ::tilewright::__private::cast::<#ty, _>(#operand))
-                    }
+                let (operand, rust_type) = (self.value(operand), rust_type(*ty, *ty_span));
+                if ty.is_element() {
+                    quote_spanned!(span=> ::tilewright::__private::cast::<#rust_type, _>(#operand))
+                } else {
+                    quote_spanned!(span=> ::tilewright::__private::index::cast::<#rust_type, _>(#operand)?)
                 }
             }
             ExprKind::If(node) => {
@@ -254,11 +255,12 @@ impl Emitter<'_> {
     fn unary(&self, op: UnaryOperator, operand: &Expr, span: Span) -> TokenStream {
         let value = self.value(operand);
         let literal = matches!(operand.kind, ExprKind::Int(..) | ExprKind::Float(_));
-        let native = self.kernel.types.resolve(operand.ty).is_some_and(ScalarType::is_native_float);
+        let ty = self.kernel.types.resolve(operand.ty);
+        let native = ty.is_none_or(ScalarType::is_native_float);
         match op {
             UnaryOperator::Not => quote_spanned!(span=> !#value),
             UnaryOperator::Neg if literal || native => quote_spanned!(span=> -#value),
-            UnaryOperator::Neg => quote_spanned!(span=> ::tilewright::__private::neg(#value)),
+            UnaryOperator::Neg => function("neg", ty, &[value], span),
         }
     }
 
@@ -274,6 +276,8 @@ impl Emitter<'_> {
 }
 
 /// The operator where Rust computes it as programs do, otherwise a function of the crate.
+///
+/// Constants from outside, whose type is not known here, are computed by the operator.
 fn binary(
     op: BinaryOperator,
     ty: Option<ScalarType>,
@@ -283,18 +287,25 @@ fn binary(
 ) -> TokenStream {
     use BinaryOperator::{Add, BitAnd, BitOr, BitXor, Div, Mul, Rem, Sub};
     let native = match op {
-        Add | Mul if ty == Some(ScalarType::Usize) => true,
-        Add | Sub | Mul | Div | Rem => ty.is_some_and(ScalarType::is_native_float),
         BitAnd | BitOr | BitXor => true,
+        Add | Mul if ty == Some(ScalarType::Usize) => true,
+        Add | Sub | Mul | Div | Rem => ty.is_none_or(ScalarType::is_native_float),
         other => other.is_comparison() || other.is_logic(),
     };
     if native {
         let op = op.token(span);
         return quote!(#left #op #right);
     }
-    if op == Sub && ty == Some(ScalarType::Usize) {
-        return quote_spanned!(span=> ::tilewright::__private::index_sub(#left, #right)?);
+    function(op.function(), ty, &[left, right], span)
+}
+
+/// A call of the crate's arithmetic; that of `usize` and `isize` can fail.
+fn function(name: &str, ty: Option<ScalarType>, arguments: &[TokenStream], span: Span) -> TokenStream {
+    let name = Ident::new(name, span);
+    match ty {
+        Some(ScalarType::Usize | ScalarType::Isize) => {
+            quote_spanned!(span=> ::tilewright::__private::index::#name(#(#arguments),*)?)
+        }
+        _ => quote_spanned!(span=> ::tilewright::__private::#name(#(#arguments),*)),
     }
-    let function = Ident::new(op.function(), span);
-    quote_spanned!(span=> ::tilewright::__private::#function(#left, #right))
 }

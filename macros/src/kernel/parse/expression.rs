@@ -14,8 +14,8 @@ use crate::kernel::types::{ScalarType, TypeVar};
 /// Parses a value. What is outside the language is reported and becomes `Invalid`.
 pub(super) fn expression(expr: &syn::Expr, diagnostics: &Diagnostics) -> Expr {
     refused::attributes(refused::attributes_of(expr), diagnostics);
-    let (kind, span) = parse(expr, diagnostics)
-        .unwrap_or_else(|| (ExprKind::Invalid(expr.to_token_stream()), expr.span()));
+    let (kind, span) =
+        parse(expr, diagnostics).unwrap_or_else(|| (ExprKind::Invalid(expr.to_token_stream()), expr.span()));
     Expr { kind, span, ty: TypeVar::UNCHECKED }
 }
 
@@ -51,9 +51,7 @@ fn parse(expr: &syn::Expr, diagnostics: &Diagnostics) -> Option<(ExprKind, Span)
             let ty = signature::scalar_type(&cast.ty, diagnostics)?;
             (ExprKind::Cast(operand, ty, cast.ty.span()), cast.as_token.span)
         }
-        syn::Expr::If(node) => {
-            (ExprKind::If(Box::new(conditional(node, diagnostics)?)), node.if_token.span)
-        }
+        syn::Expr::If(node) => (ExprKind::If(Box::new(conditional(node, diagnostics)?)), node.if_token.span),
         syn::Expr::Block(node) if node.label.is_none() => {
             (ExprKind::Block(Box::new(block(&node.block, diagnostics)?)), node.span())
         }
@@ -238,7 +236,11 @@ pub(super) fn let_value<'a>(local: &'a syn::Local, diagnostics: &Diagnostics) ->
     match &local.init {
         Some(syn::LocalInit { expr, diverge: None, .. }) => Some(expr),
         Some(syn::LocalInit { diverge: Some((token, _)), .. }) => {
-            diagnostics.error(token, "a `let` of a kernel has no `else`", "write `let x = if … { … } else { … };`");
+            diagnostics.error(
+                token,
+                "a `let` of a kernel has no `else`",
+                "write `let x = if … { … } else { … };`",
+            );
             None
         }
         None => {

@@ -108,7 +108,9 @@ fn control_flow(expr: &syn::Expr) -> Option<Refusal<'_>> {
             (&node.let_token, "a kernel matches no patterns", "write a condition, such as `x > 0.0`")
         }
         syn::Expr::Try(node) => (&node.question_token, "nothing inside a kernel can fail", "remove the `?`"),
-        syn::Expr::Await(node) => (&node.await_token, "nothing inside a kernel is awaited", "remove `.await`"),
+        syn::Expr::Await(node) => {
+            (&node.await_token, "nothing inside a kernel is awaited", "remove `.await`")
+        }
         syn::Expr::Async(node) => (&node.async_token, "a kernel is not asynchronous", "remove `async`"),
         syn::Expr::Unsafe(node) => {
             (&node.unsafe_token, "nothing inside a kernel is unsafe", "write the statements without `unsafe`")
@@ -156,7 +158,8 @@ fn function(call: &syn::ExprCall, diagnostics: &Diagnostics) {
     let (last, owner) = (segments.next().unwrap_or_default(), segments.next());
     let help = match (last.as_str(), owner.as_deref()) {
         (_, Some("Tensor")) => {
-            "a tensor is made by a `let` of its own: `let mut t: Tensor<f32, N> = Tensor::zeros();`".to_owned()
+            "a tensor is made by a `let` of its own: `let mut t: Tensor<f32, N> = Tensor::zeros();`"
+                .to_owned()
         }
         ("from" | "from_f32" | "from_f64", Some(owner)) => format!("convert with `x as {owner}`"),
         (name, _) => match Method::from_name(name) {

@@ -28,7 +28,11 @@ fn qualifiers(signature: &syn::Signature, diagnostics: &Diagnostics) {
         diagnostics.error(token, "a kernel cannot be `const`", "remove `const`");
     }
     if let Some(token) = &signature.asyncness {
-        diagnostics.error(token, "a kernel cannot be `async`", "remove `async`: a call returns when it is done");
+        diagnostics.error(
+            token,
+            "a kernel cannot be `async`",
+            "remove `async`: a call returns when it is done",
+        );
     }
     if let Some(token) = &signature.unsafety {
         diagnostics.error(token, "a kernel cannot be `unsafe`", "remove `unsafe`: every call is checked");
@@ -55,7 +59,11 @@ fn parameter(input: &syn::FnArg, diagnostics: &Diagnostics) -> Option<Parameter>
     let typed = match input {
         syn::FnArg::Typed(typed) => typed,
         syn::FnArg::Receiver(receiver) => {
-            diagnostics.error(receiver, "a kernel is no method", "pass each tensor as an argument of its own");
+            diagnostics.error(
+                receiver,
+                "a kernel is no method",
+                "pass each tensor as an argument of its own",
+            );
             return None;
         }
     };
@@ -132,7 +140,9 @@ fn returned(ty: &syn::Type, diagnostics: &Diagnostics) -> Option<TensorType> {
         return tensor_type(ty, diagnostics);
     }
     let help = match plain_name(ty).as_deref() {
-        Some("Result" | "Option") => "return the tensor itself; the call that is generated returns a `Result`",
+        Some("Result" | "Option") => {
+            "return the tensor itself; the call that is generated returns a `Result`"
+        }
         _ => "return `Tensor<…>`, a tuple of them, or nothing; one number is a `Tensor<f32, 1>`",
     };
     diagnostics.error(ty, "a kernel returns tensors", help);

@@ -1,0 +1,157 @@
+//! From typed tensors to the arguments of a kernel, and back for the dynamic reference.
+
+use tilewright_core::expr::Constant;
+use tilewright_core::target::{BufferArgument, CallError};
+use tilewright_core::tensor::{BytesMut, Element, Tensor, TensorView, TensorViewMut};
+
+use super::{Elements, read, write};
+use crate::definition::{KernelDefinition, ParameterSpec};
+use crate::error::Error;
+
+/// A result, to be written.
+///
+/// # Errors
+/// When its shape cannot be computed, or does not fit into memory.
+pub fn allocate<T: Element, const RANK: usize>(
+    definition: &KernelDefinition,
+    position: usize,
+    dims: &[i64],
+) -> Result<Tensor<T, RANK>, Error> {
+    let parameter = definition.outputs().nth(position).expect("generated code counts its results");
+    Ok(Tensor::zeros(extents(definition, parameter, dims)?)?)
+}
+
+fn extents<const RANK: usize>(
+    definition: &KernelDefinition,
+    parameter: &ParameterSpec,
+    dims: &[i64],
+) -> Result<[usize; RANK], Error> {
+    let mut extents = [0; RANK];
+    for (axis, extent) in extents.iter_mut().enumerate() {
+        *extent = definition.extent(parameter, axis, dims)?;
+    }
+    Ok(extents)
+}
+
+/// The bytes of an argument that is read.
+///
+/// # Errors
+/// [`Error::NotContiguous`]
+pub fn read_bytes<'a, T: Element, const RANK: usize>(
+    name: &'static str,
+    view: &'a TensorView<'_, T, RANK>,
+) -> Result<BufferArgument<'a>, Error> {
+    Ok(BufferArgument::from(read(name, view)?.into_elements()))
+}
+
+/// The bytes of an argument or a result that is written.
+///
+/// # Errors
+/// [`Error::NotContiguous`]
+pub fn write_bytes<'a, T: Element, const RANK: usize>(
+    name: &'static str,
+    view: &'a mut TensorViewMut<'_, T, RANK>,
+) -> Result<BytesMut<'a>, Error> {
+    Ok(T::as_bytes_mut(write(name, view)?.into_elements()))
+}
+
+/// A scalar of the call.
+pub fn scalar_constant<T: Element>(value: T) -> Constant {
+    value.to_constant()
+}
+
+/// The scalar at a position.
+///
+/// # Errors
+/// [`CallError::Count`] when there are too few.
+pub fn scalar<T: Element>(scalars: &[Constant], position: usize) -> Result<T, Error> {
+    match scalars.get(position) {
+        Some(constant) => Ok(T::from_constant(*constant)),
+        None => {
+            Err(CallError::Count { sort: "scalars", expected: position + 1, found: scalars.len() }.into())
+        }
+    }
+}
+
+/// Untyped tensors, taken one after the other as what the definition says they are.
+#[derive(Debug)]
+pub struct Buffers<'a, 'data> {
+    definition: &'static KernelDefinition,
+    dims: &'a [i64],
+    buffers: std::slice::IterMut<'a, BufferArgument<'data>>,
+    taken: usize,
+}
+
+impl<'a, 'data> Buffers<'a, 'data> {
+    /// The tensors of a call of the reference.
+    ///
+    /// # Errors
+    /// [`CallError::Count`] when there are too many or too few tensors or dimensions.
+    pub fn new(
+        definition: &'static KernelDefinition,
+        dims: &'a [i64],
+        buffers: &'a mut [BufferArgument<'data>],
+    ) -> Result<Self, Error> {
+        let counts = [
+            ("tensors", definition.tensors().count(), buffers.len()),
+            ("dimensions", definition.dims.len(), dims.len()),
+        ];
+        for (sort, expected, found) in counts {
+            if expected != found {
+                return Err(CallError::Count { sort, expected, found }.into());
+            }
+        }
+        Ok(Buffers { definition, dims, buffers: buffers.iter_mut(), taken: 0 })
+    }
+
+    /// The next tensor, to be read.
+    ///
+    /// # Errors
+    /// When its size does not fit its shape.
+    pub fn read<T: Element, const RANK: usize>(&mut self) -> Result<Elements<&'a [T], RANK>, Error> {
+        let (parameter, shape, buffer) = self.next()?;
+        let found = buffer.bytes().len();
+        match T::from_bytes(buffer.bytes()) {
+            Ok(elements) if elements.len() == shape.iter().product::<usize>() => {
+                Ok(Elements::new(parameter.name, elements, shape))
+            }
+            _ => Err(size_error::<T>(parameter, &shape, found)),
+        }
+    }
+
+    /// The next tensor, to be written.
+    ///
+    /// # Errors
+    /// When its size does not fit its shape, or it was passed for reading only.
+    pub fn write<T: Element, const RANK: usize>(&mut self) -> Result<Elements<&'a mut [T], RANK>, Error> {
+        let (parameter, shape, buffer) = self.next()?;
+        let BufferArgument::Write(bytes) = buffer else {
+            let (name, problem) =
+                (parameter.name.to_owned(), "is written but was passed for reading".to_owned());
+            return Err(CallError::Tensor { name, problem }.into());
+        };
+        let found = bytes.len();
+        match T::from_bytes_mut(bytes) {
+            Ok(elements) if elements.len() == shape.iter().product::<usize>() => {
+                Ok(Elements::new(parameter.name, elements, shape))
+            }
+            _ => Err(size_error::<T>(parameter, &shape, found)),
+        }
+    }
+
+    fn next<const RANK: usize>(
+        &mut self,
+    ) -> Result<(&'static ParameterSpec, [usize; RANK], &'a mut BufferArgument<'data>), Error> {
+        let parameter = self.definition.tensors().nth(self.taken).expect("generated code counts its tensors");
+        let buffer = self.buffers.next().expect("the number of tensors was checked");
+        self.taken += 1;
+        Ok((parameter, extents(self.definition, parameter, self.dims)?, buffer))
+    }
+}
+
+fn size_error<T: Element>(parameter: &ParameterSpec, shape: &[usize], found: usize) -> Error {
+    let elements = shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent as u64));
+    let expected =
+        elements.and_then(|elements| elements.checked_mul(size_of::<T>() as u64)).unwrap_or(u64::MAX);
+    CallError::Size { name: parameter.name.to_owned(), expected, found: found as u64 }.into()
+}

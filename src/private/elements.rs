@@ -1,0 +1,148 @@
+//! Tensors inside references.
+
+use std::ops::{Deref, DerefMut};
+
+use tilewright_core::tensor::{Element, TensorView, TensorViewMut, checked_len};
+
+use crate::error::Error;
+
+/// The elements of a tensor, with the name that the definition gives it.
+#[derive(Debug)]
+pub struct Elements<S, const RANK: usize> {
+    name: &'static str,
+    elements: S,
+    shape: [usize; RANK],
+}
+
+impl<T: Element, S: Deref<Target = [T]>, const RANK: usize> Elements<S, RANK> {
+    /// Elements in row-major order; as many as the shape has.
+    pub(super) fn new(name: &'static str, elements: S, shape: [usize; RANK]) -> Self {
+        debug_assert_eq!(elements.len(), shape.iter().product::<usize>(), "elements of `{name}`");
+        Elements { name, elements, shape }
+    }
+
+    /// `tensor[[index]]`
+    ///
+    /// # Errors
+    /// [`Error::Subscript`] when the index lies outside.
+    #[inline]
+    pub fn load(&self, index: [usize; RANK]) -> Result<T, Error> {
+        let position = self.position(index)?;
+        Ok(self.elements[position])
+    }
+
+    #[inline]
+    fn position(&self, index: [usize; RANK]) -> Result<usize, Error> {
+        let mut position = 0;
+        for (&index_of_axis, &extent) in index.iter().zip(&self.shape) {
+            if index_of_axis >= extent {
+                return Err(self.outside(index));
+            }
+            position = position * extent + index_of_axis;
+        }
+        Ok(position)
+    }
+
+    #[cold]
+    fn outside(&self, index: [usize; RANK]) -> Error {
+        Error::Subscript { tensor: self.name.to_owned(), index: index.to_vec(), shape: self.shape.to_vec() }
+    }
+}
+
+impl<T: Element, S: DerefMut<Target = [T]>, const RANK: usize> Elements<S, RANK> {
+    /// `tensor[[index]] = value;`
+    ///
+    /// # Errors
+    /// [`Error::Subscript`] when the index lies outside.
+    #[inline]
+    pub fn store(&mut self, index: [usize; RANK], value: T) -> Result<(), Error> {
+        let position = self.position(index)?;
+        self.elements[position] = value;
+        Ok(())
+    }
+
+    /// `tensor[[index]] = with(tensor[[index]], value);`
+    ///
+    /// # Errors
+    /// [`Error::Subscript`] when the index lies outside.
+    #[inline]
+    pub fn update(&mut self, index: [usize; RANK], value: T, with: fn(T, T) -> T) -> Result<(), Error> {
+        let position = self.position(index)?;
+        self.elements[position] = with(self.elements[position], value);
+        Ok(())
+    }
+
+    /// The same tensor with one value in every element.
+    pub fn filled(mut self, value: T) -> Self {
+        self.elements.fill(value);
+        self
+    }
+}
+
+impl<S, const RANK: usize> Elements<S, RANK> {
+    /// The elements alone.
+    pub(super) fn into_elements(self) -> S {
+        self.elements
+    }
+}
+
+/// An argument that is read.
+///
+/// # Errors
+/// [`Error::NotContiguous`]
+pub fn read<'a, T: Element, const RANK: usize>(
+    name: &'static str,
+    view: &'a TensorView<'_, T, RANK>,
+) -> Result<Elements<&'a [T], RANK>, Error> {
+    let problem = || Error::NotContiguous { argument: name.to_owned(), problem: view.not_contiguous() };
+    Ok(Elements::new(name, view.as_slice().ok_or_else(problem)?, view.shape()))
+}
+
+/// An argument or a result that is written.
+///
+/// # Errors
+/// [`Error::NotContiguous`]
+pub fn write<'a, T: Element, const RANK: usize>(
+    name: &'static str,
+    view: &'a mut TensorViewMut<'_, T, RANK>,
+) -> Result<Elements<&'a mut [T], RANK>, Error> {
+    let (shape, problem) = (view.shape(), view.not_contiguous());
+    match view.as_mut_slice() {
+        Some(elements) => Ok(Elements::new(name, elements, shape)),
+        None => Err(Error::NotContiguous { argument: name.to_owned(), problem }),
+    }
+}
+
+/// A tensor of the definition's own that is not returned.
+///
+/// # Errors
+/// [`Error::Shape`] when it does not fit into memory.
+pub fn intermediate<T: Element, const RANK: usize>(
+    name: &'static str,
+    shape: [usize; RANK],
+    value: T,
+) -> Result<Elements<Vec<T>, RANK>, Error> {
+    let length = checked_len(&shape, size_of::<T>())?;
+    Ok(Elements::new(name, vec![value; length], shape))
+}
+
+/// The element zero.
+pub fn zero<T: Element>() -> T {
+    T::default()
+}
+
+/// The value of a dimension.
+pub fn size(dims: &[i64], position: usize) -> usize {
+    usize::try_from(dims[position]).unwrap_or(0)
+}
+
+/// `range.step_by(step)`
+///
+/// # Errors
+/// [`Error::NegativeIndex`] when the step is zero.
+pub fn stepped<R: Iterator<Item = usize>>(range: R, step: usize) -> Result<std::iter::StepBy<R>, Error> {
+    if step == 0 {
+        return Err(Error::NegativeIndex("a loop has a step of 0".to_owned()));
+    }
+    Ok(range.step_by(step))
+}

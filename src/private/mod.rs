@@ -1,0 +1,48 @@
+//! What generated code names. Not for people: anything here may change with any version.
+
+mod call;
+pub mod dimension;
+mod elements;
+pub mod index;
+mod value;
+
+pub use core::convert::Into;
+pub use core::marker::Sized;
+pub use core::option::Option::{None, Some};
+pub use core::result::Result::{self, Ok};
+pub use core::{file, line, module_path};
+
+pub use half::{bf16, f16};
+pub use inventory;
+pub use tilewright_core::build::{KernelBuilder, SourceLocation, UpdateOp, Value};
+pub use tilewright_core::dtype::DType;
+pub use tilewright_core::expr::{BinaryOp, Constant, UnaryOp};
+pub use tilewright_core::math::scalar::{
+    abs, add, and as bit_and, ceil, cos, div, erf, exp, floor, ln, max, min, mul, mul_add, neg, or as bit_or,
+    powi, rem, round, round_ties_even, rsqrt, shl, shr, sigmoid, sin, sqrt, sub, tanh, trunc, xor as bit_xor,
+};
+pub use tilewright_core::target::BufferArgument;
+pub use tilewright_core::tensor::{Tensor, TensorView, TensorViewMut};
+pub use tilewright_search::rule::RuleEntry;
+
+pub use crate::__location as location;
+pub use crate::definition::{DimSpec, KernelDefinition, ParameterKind, ParameterSpec};
+pub use crate::error::Error;
+pub use crate::kernel::{Kernel, KernelEntry};
+pub use call::{Buffers, allocate, read_bytes, scalar, scalar_constant, write_bytes};
+pub use elements::{Elements, intermediate, read, size, stepped, write, zero};
+pub use value::{Scalar, cast, single, stepped_index, steps, value};
+
+/// The place in the user's source of the token that the call is written with.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __location {
+    () => {
+        $crate::__private::SourceLocation::new(::core::file!(), ::core::line!(), ::core::column!())
+    };
+}
+
+/// The body of a kernel whose definition has errors: the program that holds it does not compile.
+pub fn definition_has_errors() -> ! {
+    unreachable!("a program with an erroneous kernel definition does not compile")
+}

@@ -1,0 +1,82 @@
+//! Scalars of references, and constants of programs.
+
+use half::{bf16, f16};
+use tilewright_core::build::Value;
+use tilewright_core::dtype::DType;
+use tilewright_core::expr::BinaryOp;
+use tilewright_core::math::scalar::{self, Wide};
+
+/// A scalar of a definition: an element type, `usize` or `isize`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no scalar of a kernel",
+    note = "scalars are f32, f64, f16, bf16, i8, u8, i32, i64, bool and usize"
+)]
+pub trait Scalar: Copy {
+    /// How a program computes it.
+    const DTYPE: DType;
+
+    /// The value in a type that holds it exactly.
+    fn widen(self) -> Wide;
+}
+
+macro_rules! scalars {
+    ($($type:ident: $dtype:ident),*) => {$(
+        impl Scalar for $type {
+            const DTYPE: DType = DType::$dtype;
+
+            #[inline]
+            fn widen(self) -> Wide {
+                scalar::Cast::widen(self)
+            }
+        }
+    )*};
+}
+
+scalars!(bool: Bool, i8: I8, u8: U8, i32: I32, i64: I64, f16: F16, bf16: BF16, f32: F32, f64: F64);
+
+macro_rules! positions {
+    ($($type:ident)*) => {$(
+        impl Scalar for $type {
+            const DTYPE: DType = DType::I64;
+
+            #[inline]
+            fn widen(self) -> Wide {
+                Wide::Int(self as i64)
+            }
+        }
+    )*};
+}
+
+positions!(usize isize);
+
+/// `value as To`
+#[inline]
+pub fn cast<To: scalar::Cast, From: Scalar>(value: From) -> To {
+    To::narrow(value.widen())
+}
+
+/// A constant of the user's program, as a literal of its type.
+pub fn value<S: Scalar>(constant: S) -> Value {
+    match constant.widen() {
+        Wide::Int(value) => Value::typed_int(S::DTYPE, value),
+        Wide::Single(value) => Value::typed_float(S::DTYPE, f64::from(value)),
+        Wide::Double(value) => Value::typed_float(S::DTYPE, value),
+    }
+}
+
+/// A literal that is rounded to `f32` first.
+pub fn single(value: f32) -> f64 {
+    f64::from(value)
+}
+
+/// How many values `(start..end).step_by(step)` has; not positive when there are none.
+pub fn steps(start: &Value, end: &Value, step: &Value) -> Value {
+    let length = end.binary(BinaryOp::Sub, start.clone());
+    let rounding = step.binary(BinaryOp::Sub, Value::typed_int(DType::I64, 1));
+    length.binary(BinaryOp::Add, rounding).binary(BinaryOp::Div, step.clone())
+}
+
+/// The value of `(start..end).step_by(step)` at a position.
+pub fn stepped_index(start: &Value, position: &Value, step: &Value) -> Value {
+    start.binary(BinaryOp::Add, position.binary(BinaryOp::Mul, step.clone()))
+}
