@@ -10,6 +10,30 @@ use crate::schedule::{PlaceRv, Schedule, ScheduleError};
 use crate::stmt::{Annotation, Annotations, Stmt, Symbol};
 
 /// Puts a named hint on a block or loop, in place of one of the same name.
+///
+/// ```text
+/// before
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = get_loops %0
+/// annotate loop %1, "unroll_factor", 4
+/// after
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   @unroll_factor 4
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Annotate {
     /// The block or loop.

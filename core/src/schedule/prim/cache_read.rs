@@ -14,6 +14,34 @@ use crate::stmt::Symbol;
 
 /// Lets a block read a copy of a buffer, which a new block makes before it. Computing that block at a
 /// loop makes the copy a tile.
+///
+/// ```text
+/// before
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = cache_read %0, 0, "local"
+/// after
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   buffer a_local: f32[12] local
+///   for a0 in 0..12 {
+///     block a_local(v0: spatial 12 = a0) {
+///       a_local[v0] = a[v0]
+///     }
+///   }
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a_local[v]
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheRead {
     /// The block that reads.

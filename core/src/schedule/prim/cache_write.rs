@@ -16,6 +16,34 @@ use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Stmt, Symbol};
 
 /// Lets a block write a buffer of its own, which a new block copies to the original after it.
+///
+/// ```text
+/// before
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = cache_write %0, "local"
+/// after
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   buffer b_local: f32[12] local
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b_local[v] = a[v]
+///     }
+///   }
+///   for a0 in 0..12 {
+///     block b_copy(v0: spatial 12 = a0) {
+///       b[v0] = b_local[v0]
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheWrite {
     /// The block that writes, alone, all of its buffer.

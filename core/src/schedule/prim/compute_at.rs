@@ -19,6 +19,45 @@ use crate::stmt::{Block, IterKind, LoopKind, Stmt};
 
 /// Moves a producer into a loop around its consumers: in each iteration it computes just what the
 /// consumers read there. Parts needed by several iterations are computed again in each.
+///
+/// ```text
+/// before
+/// kernel chain(in a: f32[8], out c: f32[8]) {
+///   buffer b: f32[8] global
+///   for i in 0..8 {
+///     block b(v: spatial 8 = i) {
+///       b[v] = a[v] + 1.0
+///     }
+///   }
+///   for i in 0..8 {
+///     block c(v: spatial 8 = i) {
+///       c[v] = b[v] * 2.0
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = get_block "c"
+/// %2 = get_loops %1
+/// %3, %4 = split %2, [2, 4]
+/// compute_at %0, %3
+/// after
+/// kernel chain(in a: f32[8], out c: f32[8]) {
+///   buffer b: f32[8] global
+///   for i_0 in 0..2 {
+///     for v in 0..4 {
+///       block b(v_1: spatial 8 = i_0*4 + v) {
+///         b[v_1] = a[v_1] + 1.0
+///       }
+///     }
+///     for i_1 in 0..4 {
+///       block c(v_2: spatial 8 = i_0*4 + i_1) {
+///         c[v_2] = b[v_2] * 2.0
+///       }
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComputeAt {
     /// The producer.

@@ -17,6 +17,39 @@ use crate::stmt::{Annotations, Block, For, IterKind, Stmt};
 use crate::visit::substitute_stmt;
 
 /// Takes the initial value out of a reduction into a block of its own, just before a loop.
+///
+/// ```text
+/// before
+/// kernel sums(in a: f32[4, 8], out s: f32[4]) {
+///   for i in 0..4 {
+///     for k in 0..8 {
+///       block s(vi: spatial 4 = i, vk: reduce 8 = k) {
+///         init {
+///           s[vi] = 0.0
+///         }
+///         s[vi] = s[vi] + a[vi, vk]
+///       }
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "s"
+/// %1, %2 = get_loops %0
+/// %3 = decompose_reduction %0, %2
+/// after
+/// kernel sums(in a: f32[4, 8], out s: f32[4]) {
+///   for i in 0..4 {
+///     block s_init(vi: spatial 4 = i) {
+///       s[vi] = 0.0
+///     }
+///     for k in 0..8 {
+///       block s(vi_1: spatial 4 = i, vk: reduce 8 = k) {
+///         s[vi_1] = s[vi_1] + a[vi_1, vk]
+///       }
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DecomposeReduction {
     /// The reduction.

@@ -13,6 +13,31 @@ use crate::stmt::{For, LoopKind, Stmt, Symbol};
 
 /// Makes one loop of perfectly nested loops, given outermost first. All but the outermost need a constant
 /// extent.
+///
+/// ```text
+/// before
+/// kernel grid(in a: f32[4, 6], out b: f32[4, 6]) {
+///   for i in 0..4 {
+///     for j in 0..6 {
+///       block b(vi: spatial 4 = i, vj: spatial 6 = j) {
+///         b[vi, vj] = a[vi, vj]
+///       }
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1, %2 = get_loops %0
+/// %3 = fuse [%1, %2]
+/// after
+/// kernel grid(in a: f32[4, 6], out b: f32[4, 6]) {
+///   for i_j_f in 0..24 {
+///     block b(vi: spatial 4 = i_j_f/6, vj: spatial 6 = i_j_f%6) {
+///       b[vi, vj] = a[vi, vj]
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fuse {
     /// The loops, outermost first.

@@ -7,6 +7,27 @@ use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::Symbol;
 
 /// Finds a block by its name.
+///
+/// ```text
+/// before
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// after
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct GetBlock {
     /// The block's name.

@@ -6,6 +6,32 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
 
 /// Finds the loops around a block, outermost first.
+///
+/// ```text
+/// before
+/// kernel grid(in a: f32[4, 6], out b: f32[4, 6]) {
+///   for i in 0..4 {
+///     for j in 0..6 {
+///       block b(vi: spatial 4 = i, vj: spatial 6 = j) {
+///         b[vi, vj] = a[vi, vj]
+///       }
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1, %2 = get_loops %0
+/// after
+/// kernel grid(in a: f32[4, 6], out b: f32[4, 6]) {
+///   for i in 0..4 {
+///     for j in 0..6 {
+///       block b(vi: spatial 4 = i, vj: spatial 6 = j) {
+///         b[vi, vj] = a[vi, vj]
+///       }
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GetLoops {
     /// The block.

@@ -11,6 +11,29 @@ use crate::schedule::{LoopRv, Schedule, ScheduleError};
 use crate::stmt::{IterKind, LoopKind, Stmt};
 
 /// Spreads the iterations of a loop over threads. They must be independent.
+///
+/// ```text
+/// before
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = get_loops %0
+/// parallel %1
+/// after
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   parallel for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parallel {
     /// The loop.

@@ -13,6 +13,33 @@ use crate::visit::find_loop;
 
 /// Puts loops of one chain into the order given, outermost first. Loops of the chain that are not named keep
 /// their places.
+///
+/// ```text
+/// before
+/// kernel grid(in a: f32[4, 6], out b: f32[4, 6]) {
+///   for i in 0..4 {
+///     for j in 0..6 {
+///       block b(vi: spatial 4 = i, vj: spatial 6 = j) {
+///         b[vi, vj] = a[vi, vj]
+///       }
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1, %2 = get_loops %0
+/// reorder [%2, %1]
+/// after
+/// kernel grid(in a: f32[4, 6], out b: f32[4, 6]) {
+///   for j in 0..6 {
+///     for i in 0..4 {
+///       block b(vi: spatial 4 = i, vj: spatial 6 = j) {
+///         b[vi, vj] = a[vi, vj]
+///       }
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reorder {
     /// The loops in their new order.

@@ -19,6 +19,45 @@ use crate::stmt::{Block, For, IterKind, LoopKind, Stmt};
 
 /// Moves a consumer into a loop around its producers: in each iteration it consumes just what the
 /// producers have made there.
+///
+/// ```text
+/// before
+/// kernel chain(in a: f32[8], out c: f32[8]) {
+///   buffer b: f32[8] global
+///   for i in 0..8 {
+///     block b(v: spatial 8 = i) {
+///       b[v] = a[v] + 1.0
+///     }
+///   }
+///   for i in 0..8 {
+///     block c(v: spatial 8 = i) {
+///       c[v] = b[v] * 2.0
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = get_block "c"
+/// %2 = get_loops %0
+/// %3, %4 = split %2, [2, 4]
+/// reverse_compute_at %1, %3
+/// after
+/// kernel chain(in a: f32[8], out c: f32[8]) {
+///   buffer b: f32[8] global
+///   for i_0 in 0..2 {
+///     for i_1 in 0..4 {
+///       block b(v: spatial 8 = i_0*4 + i_1) {
+///         b[v] = a[v] + 1.0
+///       }
+///     }
+///     for v_1 in 0..4 {
+///       block c(v_2: spatial 8 = i_0*4 + v_1) {
+///         c[v_2] = b[v_2] * 2.0
+///       }
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReverseComputeAt {
     /// The consumer, which must stand in loops of its own.

@@ -14,6 +14,34 @@ use crate::stmt::{Block, Stmt};
 use crate::visit::substitute_expr;
 
 /// Puts a block's computation into its producer, which then stores the block's result instead of its own.
+///
+/// ```text
+/// before
+/// kernel chain(in a: f32[8], out c: f32[8]) {
+///   buffer b: f32[8] global
+///   for i in 0..8 {
+///     block b(v: spatial 8 = i) {
+///       b[v] = a[v] + 1.0
+///     }
+///   }
+///   for i in 0..8 {
+///     block c(v: spatial 8 = i) {
+///       c[v] = b[v] * 2.0
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "c"
+/// reverse_compute_inline %0
+/// after
+/// kernel chain(in a: f32[8], out c: f32[8]) {
+///   for i in 0..8 {
+///     block b(v: spatial 8 = i) {
+///       c[v] = (a[v] + 1.0) * 2.0
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReverseComputeInline {
     /// The consumer: spatial, one store, reading its producer's whole result element by element.

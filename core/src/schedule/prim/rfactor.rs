@@ -19,6 +19,53 @@ use crate::visit::substitute_stmt;
 
 /// Makes a reduction loop independent: each of its iterations reduces into a place of its own in a new
 /// buffer, and a new block combines these afterwards.
+///
+/// ```text
+/// before
+/// kernel sums(in a: f32[4, 8], out s: f32[4]) {
+///   for i in 0..4 {
+///     for k in 0..8 {
+///       block s(vi: spatial 4 = i, vk: reduce 8 = k) {
+///         init {
+///           s[vi] = 0.0
+///         }
+///         s[vi] = s[vi] + a[vi, vk]
+///       }
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "s"
+/// %1, %2 = get_loops %0
+/// %3, %4 = split %2, [2, 4]
+/// %5, %6 = rfactor %0, %4, -1
+/// after
+/// kernel sums(in a: f32[4, 8], out s: f32[4]) {
+///   buffer s_partial: f32[4, 4] global
+///   for i in 0..4 {
+///     for k_0 in 0..2 {
+///       for k_1 in 0..4 {
+///         block s_partial(vi: spatial 4 = i, vk_0: reduce 2 = k_0, vk_1: spatial 4 = k_1) {
+///           init {
+///             s_partial[vi, vk_1] = 0.0
+///           }
+///           s_partial[vi, vk_1] = s_partial[vi, vk_1] + a[vi, vk_0*4 + vk_1]
+///         }
+///       }
+///     }
+///   }
+///   for vi_1 in 0..4 {
+///     for k_2 in 0..4 {
+///       block s(vi_2: spatial 4 = vi_1, vk_2: reduce 4 = k_2) {
+///         init {
+///           s[vi_2] = 0.0
+///         }
+///         s[vi_2] = s[vi_2] + s_partial[vi_2, vk_2]
+///       }
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RFactor {
     /// The reduction.

@@ -5,6 +5,30 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{Decision, IntRv, Schedule, ScheduleError, Value};
 
 /// Draws one of several numbers by probability.
+///
+/// ```text
+/// before
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = sample_categorical [1, 16], [0.5, 0.5] !decision #1
+/// annotate block %0, "unroll", %1
+/// after
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     @unroll 16
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SampleCategorical {
     /// The numbers to choose from.

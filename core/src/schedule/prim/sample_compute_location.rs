@@ -14,6 +14,39 @@ use crate::stmt::Block;
 ///
 /// The result stands for a loop; [`LoopId::ROOT`] means "stay". A given decision that is no longer
 /// possible falls back to the nearest possible location further out, then to staying.
+///
+/// ```text
+/// before
+/// kernel chain(in a: f32[8], out c: f32[8]) {
+///   buffer b: f32[8] global
+///   for i in 0..8 {
+///     block b(v: spatial 8 = i) {
+///       b[v] = a[v] + 1.0
+///     }
+///   }
+///   for i in 0..8 {
+///     block c(v: spatial 8 = i) {
+///       c[v] = b[v] * 2.0
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = sample_compute_location %0 !decision @0
+/// compute_at %0, %1
+/// after
+/// kernel chain(in a: f32[8], out c: f32[8]) {
+///   buffer b: f32[8] global
+///   for i in 0..8 {
+///     block b(v: spatial 8 = i) {
+///       b[v] = a[v] + 1.0
+///     }
+///     block c(v_1: spatial 8 = i) {
+///       c[v_1] = b[v_1] * 2.0
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SampleComputeLocation {
     /// The block.

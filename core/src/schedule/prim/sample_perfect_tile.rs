@@ -10,6 +10,32 @@ use crate::schedule::{Decision, IntRv, LoopRv, Rng, Schedule, ScheduleError, Val
 /// Each prime factor of the extent is spread over the parts independently and uniformly, as MetaSchedule
 /// does. A given decision that does not fit the extent is repaired from the right: a factor that does
 /// not divide what is left takes all of it. A symbolic extent gives one open part (-1) and ones.
+///
+/// ```text
+/// before
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = get_loops %0
+/// %2, %3 = sample_perfect_tile %1, 2, 4 !decision [3, 4]
+/// %4, %5 = split %1, [%2, %3]
+/// after
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i_0 in 0..3 {
+///     for i_1 in 0..4 {
+///       block b(v: spatial 12 = i_0*4 + i_1) {
+///         b[v] = a[v]
+///       }
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SamplePerfectTile {
     /// The loop.

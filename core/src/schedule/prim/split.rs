@@ -13,6 +13,31 @@ use crate::stmt::{For, Guard, LoopKind, Stmt, Symbol};
 /// Splits a loop into nested loops, the first factor outermost. One factor may be left open, as `none` or
 /// -1: it becomes what is needed to cover the loop. When the factors do not divide the
 /// extent, the blocks inside are guarded.
+///
+/// ```text
+/// before
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = get_loops %0
+/// %2, %3 = split %1, [none, 5]
+/// after
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i_0 in 0..3 {
+///     for i_1 in 0..5 {
+///       block b(v: spatial 12 = i_0*5 + i_1) where i_0*5 + i_1 < 12 {
+///         b[v] = a[v]
+///       }
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Split {
     /// The loop.

@@ -8,6 +8,29 @@ use crate::schedule::{PlaceRv, Schedule, ScheduleError};
 use crate::stmt::Symbol;
 
 /// Removes a named hint from a block or loop.
+///
+/// ```text
+/// before
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// annotate block %0, "note", "text"
+/// unannotate block %0, "note"
+/// after
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unannotate {
     /// The block or loop.

@@ -8,6 +8,29 @@ use crate::schedule::{LoopRv, Schedule, ScheduleError};
 use crate::stmt::LoopKind;
 
 /// Writes out the iterations of a loop one after the other. Their number must be constant.
+///
+/// ```text
+/// before
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = get_loops %0
+/// unroll %1
+/// after
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   unrolled for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Unroll {
     /// The loop.

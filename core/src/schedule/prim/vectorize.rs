@@ -13,6 +13,32 @@ use crate::stmt::LoopKind;
 
 /// Executes the iterations of a loop at once, one lane each. They must be independent, and their number
 /// constant and at most [`Vectorize::MAX_LANES`].
+///
+/// ```text
+/// before
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i in 0..12 {
+///     block b(v: spatial 12 = i) {
+///       b[v] = a[v]
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = get_loops %0
+/// %2, %3 = split %1, [3, 4]
+/// vectorize %3
+/// after
+/// kernel copy(in a: f32[12], out b: f32[12]) {
+///   for i_0 in 0..3 {
+///     vectorized for i_1 in 0..4 {
+///       block b(v: spatial 12 = i_0*4 + i_1) {
+///         b[v] = a[v]
+///       }
+///     }
+///   }
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vectorize {
     /// The loop.

@@ -1,0 +1,102 @@
+//! The example in each primitive's documentation is its test.
+//!
+//! An example is a `text` block with three parts: `before`, a program; `apply`, the steps of a trace; `after`, the program
+//! that results. `BLESS=1` writes the last part.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{Instruction, Trace};
+use tilewright_core::target::Target;
+
+struct Example {
+    before: String,
+    apply: String,
+    after: String,
+}
+
+/// The example in the documentation of a primitive's source.
+fn example(name: &str, source: &str) -> Example {
+    let documented: Vec<&str> = source
+        .lines()
+        .filter_map(|line| line.strip_prefix("/// ").or((line == "///").then_some("")))
+        .skip_while(|line| *line != "```text")
+        .skip(1)
+        .take_while(|line| *line != "```")
+        .collect();
+    let part = |title: &str, next: Option<&str>| -> String {
+        let lines = documented.iter().skip_while(|line| **line != title).skip(1);
+        let lines: Vec<&str> = lines.take_while(|line| next != Some(**line)).copied().collect();
+        lines.join("\n")
+    };
+    assert!(documented.contains(&"before"), "the documentation of `{name}` has no example");
+    Example {
+        before: part("before", Some("apply")),
+        apply: part("apply", Some("after")),
+        after: part("after", None),
+    }
+}
+
+fn run(name: &str, example: &Example) -> String {
+    let program: Program = example
+        .before
+        .parse()
+        .unwrap_or_else(|error| panic!("`{name}`, before: {error}\n{}", example.before));
+    let trace: Trace = format!("trace v1\n{}", example.apply)
+        .parse()
+        .unwrap_or_else(|error| panic!("`{name}`, apply: {error}\n{}", example.apply));
+    assert!(
+        trace.steps().iter().any(|step| step.instruction.name() == name),
+        "the example of `{name}` does not use it"
+    );
+    let schedule = trace
+        .replay(&program, &Arc::new(Target::generic_cpu()), 0)
+        .unwrap_or_else(|error| panic!("`{name}`: {error}"));
+    schedule.program().to_string().trim_end().to_owned()
+}
+
+fn bless(name: &str, source: &str, after: &str) {
+    let mut blessed = String::new();
+    let mut is_after = false;
+    for line in source.lines() {
+        if is_after && line == "/// ```" {
+            for new in after.lines() {
+                writeln!(blessed, "/// {new}").unwrap();
+            }
+            is_after = false;
+        }
+        if !is_after {
+            writeln!(blessed, "{line}").unwrap();
+        }
+        is_after |= line == "/// after";
+    }
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("src/schedule/prim/{name}.rs"));
+    std::fs::write(path, blessed).unwrap();
+}
+
+#[test]
+fn every_primitive_does_what_its_documentation_shows() {
+    let mut wrong = Vec::new();
+    for (name, source) in Instruction::ALL {
+        let example = example(name, source);
+        let after = run(name, &example);
+        if after != example.after {
+            if std::env::var_os("BLESS").is_some() {
+                bless(name, source, &after);
+            } else {
+                wrong.push(format!("`{name}` gives\n{after}\nbut its documentation says\n{}", example.after));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n(BLESS=1 accepts what the primitives do)", wrong.join("\n\n"));
+}
+
+#[test]
+fn names_of_primitives_are_unique() {
+    let mut names: Vec<&str> = Instruction::ALL.iter().map(|(name, _)| *name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), Instruction::ALL.len());
+}
