@@ -40,9 +40,9 @@ pub struct DefinitionError {
     /// What is wrong, naming the tensor, the loop or the value.
     pub message: String,
     /// Where it was written; `None` for what has no place of its own, such as a parameter.
-    pub location: Option<SourceLocation>,
+    pub location: Option<Location>,
     /// Other places that play a part, each with its role.
-    pub notes: Vec<(String, Option<SourceLocation>)>,
+    pub notes: Vec<(String, Option<Location>)>,
     /// What to write instead.
     pub help: String,
 }
@@ -53,11 +53,16 @@ impl DefinitionError {
         location: Option<SourceLocation>,
         help: impl Into<String>,
     ) -> Self {
-        DefinitionError { message: message.into(), location, notes: Vec::new(), help: help.into() }
+        DefinitionError {
+            message: message.into(),
+            location: location.map(Into::into),
+            notes: Vec::new(),
+            help: help.into(),
+        }
     }
 
     pub(super) fn note(mut self, text: impl Into<String>, location: Option<SourceLocation>) -> Self {
-        self.notes.push((text.into(), location));
+        self.notes.push((text.into(), location.map(Into::into)));
         self
     }
 }
@@ -65,7 +70,7 @@ impl DefinitionError {
 impl fmt::Display for DefinitionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.message)?;
-        if let Some(location) = self.location {
+        if let Some(location) = &self.location {
             write!(f, "\n  --> {location}")?;
         }
         for (text, location) in &self.notes {

@@ -8,6 +8,7 @@
 
 mod accumulation;
 mod bindings;
+pub mod bounds;
 mod dependence;
 mod domain;
 mod emit;
@@ -282,11 +283,26 @@ impl KernelBuilder {
         }
         forward::forward(&kernel, &recording.outputs, &mut versioned);
         let program = emit::emit(recording, &mut kernel, &versioned);
+        kernel.errors.extend(certainly_out_of_bounds(&program));
         if !kernel.errors.is_empty() {
             return Err(failed(kernel.errors));
         }
         Ok(program)
     }
+}
+
+/// The accesses that leave their tensors for all sizes; others are judged when the sizes are known.
+fn certainly_out_of_bounds(program: &Program) -> Vec<DefinitionError> {
+    let Err(found) = bounds::check_in_bounds(program) else { return Vec::new() };
+    let certain = found.errors.into_iter().filter(|error| error.case != bounds::Case::Possible);
+    certain
+        .map(|error| DefinitionError {
+            message: error.to_string(),
+            help: error.help(),
+            location: error.location,
+            notes: Vec::new(),
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -298,7 +298,7 @@ pub(super) fn strided_write() -> Program {
     let n = b.dim("N");
     let x = input(&mut b, "x", &[&n]);
     let length = add(&mul(&int(2), &n), &int(4));
-    let y = b.tensor("y", DType::F32, &[length.clone()], Some(Value::float(7.0)), at(2));
+    let y = b.tensor("y", DType::F32, std::slice::from_ref(&length), Some(Value::float(7.0)), at(2));
     each(&mut b, "i", &n, |b, i| {
         let place = add(&mul(&int(2), &i), &int(4));
         store(b, y, &[&place], UpdateOp::Set, load(b, x, &[&i]), 4);

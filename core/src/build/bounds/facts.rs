@@ -1,0 +1,160 @@
+//! What conditions say about indices, and proofs from it.
+
+use crate::dtype::DType;
+use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
+use crate::index::{Base, Index, NO_MODULUS, Ranges, Term};
+
+/// How many facts a proof may put together.
+const MAX_STEPS: u32 = 3;
+
+/// Indices known not to be negative, besides the ranges of the variables.
+#[derive(Clone, Default)]
+pub(super) struct Facts {
+    nonnegative: Vec<Index>,
+}
+
+impl Facts {
+    /// Adds what follows when `condition` comes out as `holds`.
+    pub(super) fn assume(&mut self, condition: &Expr, holds: bool, ranges: &Ranges) {
+        match condition.kind() {
+            ExprKind::Unary(UnaryOp::Not, inner) => self.assume(inner, !holds, ranges),
+            ExprKind::Binary(BinaryOp::And, a, b) if holds && a.dtype() == DType::Bool => {
+                self.assume(a, true, ranges);
+                self.assume(b, true, ranges);
+            }
+            ExprKind::Binary(BinaryOp::Or, a, b) if !holds && a.dtype() == DType::Bool => {
+                self.assume(a, false, ranges);
+                self.assume(b, false, ranges);
+            }
+            // `a && b` and `a || b` whose right side is evaluated only when it matters.
+            ExprKind::Select(a, b, otherwise) if holds && is_constant(otherwise, 0) => {
+                self.assume(a, true, ranges);
+                self.assume(b, true, ranges);
+            }
+            ExprKind::Select(a, then, b) if !holds && is_constant(then, 1) => {
+                self.assume(a, false, ranges);
+                self.assume(b, false, ranges);
+            }
+            ExprKind::Binary(op, a, b) if op.is_comparison() => {
+                if let (Some(a), Some(b)) = (as_index(a), as_index(b)) {
+                    self.compare(*op, &a, &b, holds, ranges);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn compare(&mut self, op: BinaryOp, a: &Index, b: &Index, holds: bool, ranges: &Ranges) {
+        let difference = a - b;
+        match (op, holds) {
+            (BinaryOp::Ge, true) | (BinaryOp::Lt, false) => self.add(difference),
+            (BinaryOp::Gt, true) | (BinaryOp::Le, false) => self.add(difference.offset(-1)),
+            (BinaryOp::Le, true) | (BinaryOp::Gt, false) => self.add(difference.scale(-1)),
+            (BinaryOp::Lt, true) | (BinaryOp::Ge, false) => self.add(difference.scale(-1).offset(-1)),
+            (BinaryOp::Eq, true) | (BinaryOp::Ne, false) => {
+                self.add(difference.scale(-1));
+                self.add(difference);
+            }
+            // Different and not less is greater.
+            (BinaryOp::Ne, true) | (BinaryOp::Eq, false) => {
+                for side in [difference.clone(), difference.scale(-1)] {
+                    if self.prove_nonnegative(&side, ranges) {
+                        self.add(side.offset(-1));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, fact: Index) {
+        if let Some(without_quotient) = clear_quotient(&fact) {
+            self.nonnegative.push(without_quotient);
+        }
+        self.nonnegative.push(fact);
+    }
+
+    /// Whether the index is at least 0 wherever the facts hold. `false` means "not proved".
+    pub(super) fn prove_nonnegative(&self, index: &Index, ranges: &Ranges) -> bool {
+        self.prove(index, ranges, MAX_STEPS)
+    }
+
+    fn prove(&self, index: &Index, ranges: &Ranges, steps: u32) -> bool {
+        if index.is_provably_nonnegative(ranges) {
+            return true;
+        }
+        if steps == 0 {
+            return false;
+        }
+        if clear_quotient(index).is_some_and(|cleared| self.prove(&cleared, ranges, steps - 1)) {
+            return true;
+        }
+        self.nonnegative.iter().any(|fact| {
+            // `m·index >= k·fact >= 0` is enough, with positive factors that make a term cancel.
+            cancelling_factors(index, fact)
+                .is_some_and(|(m, k)| self.prove(&index.scale(m).add_scaled(fact, -k), ranges, steps - 1))
+        })
+    }
+}
+
+/// Positive factors `m` and `k` for which a term cancels in `m·index - k·fact`.
+fn cancelling_factors(index: &Index, fact: &Index) -> Option<(i64, i64)> {
+    let shared = index.terms().iter().find_map(|term| {
+        let other = fact.terms().iter().find(|other| other.digit == term.digit)?;
+        ((other.coefficient > 0) == (term.coefficient > 0)).then_some((term.coefficient, other.coefficient))
+    });
+    let (own, other) = shared?;
+    let (own, other) = (own.checked_abs()?, other.checked_abs()?);
+    let common = crate::index::greatest_common_divisor(own, other);
+    let (m, k) = (other / common, own / common);
+    let small = |index: &Index| {
+        index.constant_part().unsigned_abs() < 1 << 40
+            && index.terms().iter().all(|term| term.coefficient.unsigned_abs() < 1 << 40)
+    };
+    // Beyond this, coefficients could overflow.
+    (m < 1 << 20 && k < 1 << 20 && small(index) && small(fact)).then_some((m, k))
+}
+
+/// An index that is not negative exactly when `rest ± base / d` is not, without the quotient.
+fn clear_quotient(index: &Index) -> Option<Index> {
+    let is_quotient = |term: &&Term| {
+        term.digit.divisor > 1 && term.digit.modulus == NO_MODULUS && term.coefficient.abs() == 1
+    };
+    let term = index.terms().iter().find(is_quotient)?;
+    let divisor = term.digit.divisor;
+    let small = |value: i64| value.unsigned_abs() < 1 << 30;
+    if !small(divisor)
+        || !small(index.constant_part())
+        || !index.terms().iter().all(|term| small(term.coefficient))
+    {
+        return None;
+    }
+    let rest = index.add_scaled(&Index::digit(term.digit.clone()), -term.coefficient);
+    let base = match &term.digit.base {
+        Base::Sum(sum) => Index::clone(sum),
+        other => Index::digit(crate::index::Digit::whole(other.clone())),
+    };
+    Some(if term.coefficient > 0 {
+        // `base / d >= -rest` is `base >= -rest·d`.
+        base.add_scaled(&rest, divisor)
+    } else {
+        // `base / d <= rest` is `base <= rest·d + d - 1`.
+        rest.scale(divisor).offset(divisor - 1).add_scaled(&base, -1)
+    })
+}
+
+fn is_constant(expr: &Expr, value: i64) -> bool {
+    expr.as_constant() == Some(Constant::Int(value))
+}
+
+/// An operand of a comparison as an index, when it is index arithmetic.
+fn as_index(operand: &Expr) -> Option<Index> {
+    if operand.dtype() != DType::I64 {
+        return None;
+    }
+    match operand.kind() {
+        ExprKind::Index(index) => Some(index.clone()),
+        ExprKind::Constant(Constant::Int(value)) => Some(Index::constant(*value)),
+        _ => None,
+    }
+}
