@@ -3,7 +3,7 @@
 //! Shapes are channel-last and weights spatial × in × out, as in TVM's `te_workload`. Padding is a stage of
 //! its own, which the schedule may compute wherever it likes.
 
-use tilewright::prelude::*;
+use tilewright::{Tensor, tensor_kernel};
 
 /// Convolution over one spatial dimension.
 #[tensor_kernel]
@@ -203,13 +203,8 @@ pub fn conv2d_transpose(
     stride: usize,
     pad: usize,
 ) -> Tensor<f32, N, { (H - 1) * stride + KH - 2 * pad }, { (W - 1) * stride + KW - 2 * pad }, CO> {
-    let mut padded: Tensor<
-        f32,
-        N,
-        { H + 2 * ((KH - 1) / stride) },
-        { W + 2 * ((KW - 1) / stride) },
-        CI,
-    > = Tensor::zeros();
+    let mut padded: Tensor<f32, N, { H + 2 * ((KH - 1) / stride) }, { W + 2 * ((KW - 1) / stride) }, CI> =
+        Tensor::zeros();
     for n in 0..N {
         for h in 0..H + 2 * ((KH - 1) / stride) {
             for v in 0..W + 2 * ((KW - 1) / stride) {
@@ -291,7 +286,8 @@ pub fn conv2d_bias_norm_relu(
                     for kh in 0..KH {
                         for kw in 0..KW {
                             for ci in 0..CI {
-                                sum += padded[[n, h * stride + kh, v * stride + kw, ci]] * w[[kh, kw, ci, co]];
+                                sum +=
+                                    padded[[n, h * stride + kh, v * stride + kw, ci]] * w[[kh, kw, ci, co]];
                             }
                         }
                     }

@@ -1,0 +1,72 @@
+//! The operator set can be searched: each definition becomes a program with design spaces, and random points of
+//! these spaces are legal and can be lowered.
+
+#[path = "../benches/operators/kernels.rs"]
+mod kernels;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tilewright::kernel::Kernel;
+use tilewright_core::lower::{LowerOptions, lower};
+use tilewright_core::program::Program;
+use tilewright_core::schedule::Rng;
+use tilewright_core::target::{Target, TargetKind};
+use tilewright_search::candidate::{Generator, Statistics};
+use tilewright_search::rule::RuleSet;
+use tilewright_search::space::design_spaces;
+
+/// Each operator at its first shape.
+fn operators() -> Vec<(&'static str, &'static Kernel, Vec<i64>)> {
+    use kernels::*;
+    vec![
+        ("C1D", conv1d::kernel(), vec![1, 256, 64, 3, 128, 2, 1]),
+        ("C2D", conv2d::kernel(), vec![1, 224, 224, 3, 7, 7, 64, 2, 3, 1, 1]),
+        ("C3D", conv3d::kernel(), vec![1, 16, 224, 224, 3, 7, 7, 7, 64, 2, 3]),
+        ("DEP", depthwise_conv2d::kernel(), vec![1, 112, 112, 32, 3, 3, 1, 1]),
+        ("DIL", conv2d::kernel(), vec![1, 224, 224, 3, 7, 7, 64, 2, 3, 2, 1]),
+        ("GMM", batch_matmul::kernel(), vec![1, 128, 128, 128]),
+        ("GRP", conv2d::kernel(), vec![1, 56, 56, 64, 3, 3, 128, 2, 1, 1, 4]),
+        ("T2D", conv2d_transpose::kernel(), vec![1, 4, 4, 512, 4, 4, 256, 2, 1]),
+        ("CBR", conv2d_bias_norm_relu::kernel(), vec![1, 224, 224, 3, 7, 7, 64, 2, 3]),
+        ("TBG", transpose_batch_matmul::kernel(), vec![1, 128, 12, 64]),
+        ("NRM", norm::kernel(), vec![1, 256, 256]),
+        ("SFM", softmax::kernel(), vec![256, 256]),
+    ]
+}
+
+fn bound(kernel: &Kernel, sizes: &[i64]) -> Program {
+    let program = kernel.program().unwrap_or_else(|errors| panic!("{errors}"));
+    let dims: Vec<_> = program.dims().map(|(var, _)| var).zip(sizes.iter().copied()).collect();
+    assert_eq!(dims.len(), sizes.len(), "{}", program.name);
+    program.bind_dims(&dims)
+}
+
+#[test]
+fn every_operator_has_a_space_of_legal_candidates() {
+    let target = Arc::new(Target::generic_cpu());
+    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    for (name, kernel, sizes) in operators() {
+        let program = bound(kernel, &sizes);
+        let spaces = design_spaces(&program, &target, &rules, 1);
+        assert!(!spaces.is_empty(), "{name} has no design space");
+        let generator = Generator { program: program.clone(), target: target.clone() };
+        let mut statistics = Statistics::default();
+        let mut legal: BTreeMap<usize, u32> = BTreeMap::new();
+        let mut rng = Rng::new(3);
+        for round in 0..12 {
+            for (number, space) in spaces.iter().enumerate() {
+                let made = generator.generate(number, space, rng.next_u64(), |_, _| None, &mut statistics);
+                let Some(candidate) = made else { continue };
+                *legal.entry(number).or_default() += 1;
+                if round == 0 {
+                    lower(&candidate.program, &LowerOptions::default()).unwrap_or_else(|error| {
+                        panic!("{name}: {error}\n{}\n{}", candidate.trace, candidate.program)
+                    });
+                }
+            }
+        }
+        println!("{name}: {} spaces, {legal:?} {statistics:?}", spaces.len());
+        assert!(legal.len() * 2 >= spaces.len(), "{name}: few spaces have legal candidates: {statistics:?}");
+    }
+}
