@@ -17,6 +17,7 @@
 //! | [`lower`] | from schedulable blocks to the flat program that backends compile |
 //! | [`verify`] | what a well-formed program is, checked |
 //! | [`render`] | messages shown inside the printed program |
+//! | [`interp`] | the reference semantics, executed and checked |
 //! | [`math`] | what each operator does to an element, and the transcendental functions |
 //! | [`target`] | what it is compiled for, and the boundary to backends |
 
@@ -26,6 +27,7 @@ pub mod dtype;
 pub mod expr;
 pub mod ids;
 pub mod index;
+pub mod interp;
 pub mod lower;
 pub mod math;
 pub mod program;

@@ -19,6 +19,7 @@ mod shape;
 mod view;
 
 pub use any::AnyTensor;
+pub(crate) use any::with_element;
 pub use bytes::{BytesMut, MisfitBytes};
 pub use compare::ErrorSummary;
 pub use dense::Tensor;

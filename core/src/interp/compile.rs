@@ -1,0 +1,317 @@
+//! From statements to instructions.
+
+use rustc_hash::FxHashMap;
+
+use crate::dtype::DType;
+use crate::expr::Expr;
+use crate::ids::{BufferId, VarId};
+use crate::index::Index;
+use crate::interp::InterpError;
+use crate::interp::code::{Access, Code, Instruction, IterName, Loop, Position, Register, Storage};
+use crate::interp::value::lanes_of_store;
+use crate::program::{Access as ParamAccess, Buffer, Param, Program};
+use crate::stmt::{Block, For, IterKind, LoopKind, Stmt, Store, Symbol};
+
+/// Compiles a whole program.
+///
+/// # Errors
+/// [`InterpError::Malformed`].
+pub(super) fn compile(program: &Program) -> Result<Code, InterpError> {
+    let mut compiler = Compiler::new(program);
+    compiler.declare_params();
+    compiler.stmt(&program.body)?;
+    compiler.emit(Instruction::Halt);
+    compiler.shapes()?;
+    Ok(compiler.code)
+}
+
+/// The state of compilation.
+pub(super) struct Compiler<'p> {
+    pub(super) program: &'p Program,
+    pub(super) code: Code,
+    /// Which variables are in scope; the register of a variable has the variable's number.
+    scope: Vec<bool>,
+    /// The memory of each buffer, when it has one.
+    memory_of: FxHashMap<BufferId, u32>,
+    constants: FxHashMap<u64, Register>,
+    /// Registers of the statement's values by [`Expr::address`].
+    pub(super) computed: FxHashMap<usize, Register>,
+    /// The lane's register and the number of lanes, inside a statement with lanes.
+    pub(super) lane: Option<(Register, u32)>,
+    pub(super) block: u32,
+}
+
+impl<'p> Compiler<'p> {
+    fn new(program: &'p Program) -> Self {
+        let variables = program.variables().len();
+        let registers = vec![0; variables];
+        Compiler {
+            program,
+            code: Code { registers, blocks: vec![None], ..Code::default() },
+            scope: vec![false; variables],
+            memory_of: FxHashMap::default(),
+            constants: FxHashMap::default(),
+            computed: FxHashMap::default(),
+            lane: None,
+            block: 0,
+        }
+    }
+
+    fn declare_params(&mut self) {
+        for param in self.program.params.iter() {
+            match *param {
+                Param::Dim(var) => {
+                    let name = self.program.variable(var).name.clone();
+                    let register = self.bind(var);
+                    self.code.dims.push((register, name));
+                }
+                Param::Scalar(var, dtype) => {
+                    let register = self.bind(var);
+                    self.code.scalars.push((register, dtype));
+                }
+                Param::Buffer(buffer, _) => {
+                    self.memory(buffer);
+                    self.code.tensor_count += 1;
+                }
+            }
+        }
+    }
+
+    /// The memory of a buffer; the first use of an intermediate gives it one.
+    fn memory(&mut self, id: BufferId) -> u32 {
+        let (program, memories) = (self.program, &mut self.code.memories);
+        *self.memory_of.entry(id).or_insert_with(|| {
+            let buffer = program.buffer(id);
+            let tensors = program.buffer_params().enumerate();
+            let param = tensors
+                .filter(|(_, (param, _))| *param == id)
+                .map(|(position, (_, access))| (position, access))
+                .next();
+            memories.push(Storage {
+                id,
+                name: buffer.name.clone(),
+                dtype: buffer.dtype,
+                shape: Box::default(),
+                param,
+            });
+            (memories.len() - 1) as u32
+        })
+    }
+
+    /// The section that computes the shapes of all memories from the dimensions.
+    fn shapes(&mut self) -> Result<(), InterpError> {
+        self.computed.clear();
+        self.code.shapes = self.here();
+        for memory in 0..self.code.memories.len() {
+            let buffer = self.program.buffer(self.code.memories[memory].id);
+            let shape = buffer.shape.iter().map(|extent| self.index(extent)).collect::<Result<_, _>>()?;
+            self.code.memories[memory].shape = shape;
+        }
+        self.emit(Instruction::Halt);
+        Ok(())
+    }
+
+    pub(super) fn here(&self) -> Position {
+        self.code.instructions.len() as Position
+    }
+
+    pub(super) fn emit(&mut self, instruction: Instruction) -> Position {
+        self.code.instructions.push(instruction);
+        self.here() - 1
+    }
+
+    /// Lets a jump that was emitted before go to the next instruction.
+    pub(super) fn land(&mut self, jump: Position) {
+        let here = self.here();
+        match &mut self.code.instructions[jump as usize] {
+            Instruction::Jump { target }
+            | Instruction::JumpUnless { target, .. }
+            | Instruction::JumpUnlessLess { target, .. }
+            | Instruction::JumpUnlessZero { target, .. } => *target = here,
+            other => unreachable!("{other:?} is no jump"),
+        }
+    }
+
+    pub(super) fn register(&mut self) -> Register {
+        self.code.registers.push(0);
+        (self.code.registers.len() - 1) as Register
+    }
+
+    pub(super) fn constant(&mut self, bits: u64) -> Register {
+        let registers = &mut self.code.registers;
+        *self.constants.entry(bits).or_insert_with(|| {
+            registers.push(bits);
+            (registers.len() - 1) as Register
+        })
+    }
+
+    /// Brings a variable into scope.
+    fn bind(&mut self, var: VarId) -> Register {
+        self.scope[var.0 as usize] = true;
+        var.0
+    }
+
+    fn unbind(&mut self, var: VarId) {
+        self.scope[var.0 as usize] = false;
+    }
+
+    /// The register of a variable in scope.
+    pub(super) fn variable(&self, var: VarId) -> Result<Register, InterpError> {
+        match self.scope.get(var.0 as usize) {
+            Some(true) => Ok(var.0),
+            Some(false) => {
+                let name = &self.program.variable(var).name;
+                Err(InterpError::Malformed(format!("variable `{name}` is used outside of its scope")))
+            }
+            None => Err(InterpError::Malformed(format!("{var:?} is no variable of the program"))),
+        }
+    }
+
+    /// A load or store of a buffer.
+    pub(super) fn access(
+        &mut self,
+        buffer: BufferId,
+        indices: &[Index],
+        dtype: DType,
+    ) -> Result<u32, InterpError> {
+        let Buffer { name, dtype: expected, shape, .. } = self.program.buffer(buffer);
+        if *expected != dtype || shape.len() != indices.len() {
+            let (rank, count) = (shape.len(), indices.len());
+            return Err(InterpError::Malformed(format!(
+                "`{name}`, {expected} of rank {rank}, is accessed as {dtype} with {count} indices"
+            )));
+        }
+        let memory = self.memory(buffer);
+        let indices = indices.iter().map(|index| self.index(index)).collect::<Result<_, _>>()?;
+        self.code.accesses.push(Access { memory, indices, block: self.block });
+        Ok((self.code.accesses.len() - 1) as u32)
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Result<(), InterpError> {
+        match stmt {
+            Stmt::Seq(stmts) => stmts.iter().try_for_each(|stmt| self.stmt(stmt)),
+            Stmt::For(node) => self.for_loop(node),
+            Stmt::Block(node) => self.block(node),
+            Stmt::Store(node) => self.store(node),
+            Stmt::If(node) => {
+                let otherwise = self.jump_unless(&node.condition)?;
+                self.stmt(&node.then)?;
+                let Some(alternative) = &node.otherwise else {
+                    self.land(otherwise);
+                    return Ok(());
+                };
+                let end = self.emit(Instruction::Jump { target: 0 });
+                self.land(otherwise);
+                self.stmt(alternative)?;
+                self.land(end);
+                Ok(())
+            }
+            Stmt::Alloc(node) => {
+                let memory = self.memory(node.buffer);
+                self.emit(Instruction::Forget { memory });
+                self.stmt(&node.body)
+            }
+        }
+    }
+
+    fn jump_unless(&mut self, condition: &Expr) -> Result<Position, InterpError> {
+        if condition.dtype() != DType::Bool {
+            return Err(InterpError::Malformed("the condition of an `if` is no truth value".to_owned()));
+        }
+        self.computed.clear();
+        let condition = self.value(condition)?;
+        Ok(self.emit(Instruction::JumpUnless { condition, target: 0 }))
+    }
+
+    fn for_loop(&mut self, node: &For) -> Result<(), InterpError> {
+        self.computed.clear();
+        let extent = self.index(&node.extent)?;
+        let var = self.bind(node.var);
+        let number = self.begin_loop(var, extent, node.kind == LoopKind::Parallel);
+        self.stmt(&node.body)?;
+        self.end_loop(number);
+        self.unbind(node.var);
+        Ok(())
+    }
+
+    fn begin_loop(&mut self, var: Register, extent: Register, is_parallel: bool) -> u32 {
+        let counter = self.register();
+        let number = self.code.loops.len() as u32;
+        let enter = self.emit(Instruction::Enter { number });
+        self.code.loops.push(Loop { var, counter, extent, is_parallel, body: enter + 1, end: 0 });
+        number
+    }
+
+    fn end_loop(&mut self, number: u32) {
+        self.emit(Instruction::Next { number });
+        self.code.loops[number as usize].end = self.here();
+    }
+
+    fn block(&mut self, node: &Block) -> Result<(), InterpError> {
+        let outside = self.block;
+        self.block = self.code.blocks.len() as u32;
+        self.code.blocks.push(Some(node.name.clone()));
+        self.computed.clear();
+        let mut skips = Vec::with_capacity(node.guards.len());
+        for guard in &node.guards {
+            let (a, b) = (self.index(&guard.index)?, self.index(&guard.bound)?);
+            skips.push(self.emit(Instruction::JumpUnlessLess { a, b, target: 0 }));
+        }
+        self.bind_iters(node)?;
+        if let Some(init) = &node.init {
+            let mut later = Vec::new();
+            for iter in node.iters.iter().filter(|iter| iter.kind == IterKind::Reduce) {
+                later.push(self.emit(Instruction::JumpUnlessZero { a: iter.var.0, target: 0 }));
+            }
+            self.stmt(init)?;
+            later.into_iter().for_each(|jump| self.land(jump));
+        }
+        self.stmt(&node.body)?;
+        node.iters.iter().for_each(|iter| self.unbind(iter.var));
+        skips.into_iter().for_each(|jump| self.land(jump));
+        self.block = outside;
+        Ok(())
+    }
+
+    fn bind_iters(&mut self, node: &Block) -> Result<(), InterpError> {
+        let mut values = Vec::with_capacity(node.iters.len());
+        for iter in &node.iters {
+            values.push((self.index(&iter.binding)?, self.index(&iter.extent)?));
+        }
+        for (iter, (value, extent)) in node.iters.iter().zip(values) {
+            let name = self.program.variable(iter.var).name.clone();
+            self.code.iters.push(IterName { block: node.name.clone(), iter: name });
+            let number = (self.code.iters.len() - 1) as u32;
+            self.emit(Instruction::CheckIter { value, extent, iter: number });
+            let to = self.bind(iter.var);
+            self.emit(Instruction::Copy { to, from: value });
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, node: &Store) -> Result<(), InterpError> {
+        if self.program.access(node.buffer) == Some(ParamAccess::Input) {
+            let name: &Symbol = &self.program.buffer(node.buffer).name;
+            return Err(InterpError::Malformed(format!("input `{name}` is stored to")));
+        }
+        self.computed.clear();
+        let lanes = lanes_of_store(node);
+        if lanes == 1 {
+            let value = self.value(&node.value)?;
+            let access = self.access(node.buffer, &node.indices, node.value.dtype())?;
+            self.emit(Instruction::Store { access, value });
+            return Ok(());
+        }
+        let lane = self.register();
+        let extent = self.constant(u64::from(lanes));
+        let number = self.begin_loop(lane, extent, false);
+        self.lane = Some((lane, lanes));
+        let value = self.value(&node.value)?;
+        let access = self.access(node.buffer, &node.indices, node.value.dtype())?;
+        self.emit(Instruction::Pend { access, value });
+        self.lane = None;
+        self.end_loop(number);
+        self.emit(Instruction::Commit { access });
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! The elements of tensors and intermediates during an execution.
+
+use crate::interp::InterpError;
+use crate::interp::code::{Access, Code, Storage};
+use crate::interp::operators::{self, Read, Write};
+use crate::program::Access as ParamAccess;
+use crate::tensor::{AnyTensor, checked_len};
+
+/// One buffer's elements.
+pub(super) struct Memory<'a> {
+    bytes: Bytes<'a>,
+    read: Read,
+    write: Write,
+    pub(super) shape: Vec<i64>,
+    /// Which elements have been written; `None` when all are defined from the start.
+    defined: Option<Vec<bool>>,
+}
+
+enum Bytes<'a> {
+    Argument(&'a mut [u8]),
+    Intermediate(Vec<u8>),
+}
+
+impl<'a> Memory<'a> {
+    /// Gives each memory of the code its place: an argument's bytes, or bytes of its own.
+    pub(super) fn for_all(
+        code: &Code,
+        shapes: Vec<Vec<i64>>,
+        buffers: &'a mut [AnyTensor],
+    ) -> Result<Vec<Memory<'a>>, InterpError> {
+        let mut arguments: Vec<Option<&'a mut AnyTensor>> = buffers.iter_mut().map(Some).collect();
+        let with_shapes = code.memories.iter().zip(shapes);
+        with_shapes
+            .map(|(storage, shape)| match storage.param {
+                Some((position, access)) => {
+                    let argument = arguments[position].take().expect("each parameter is declared once");
+                    Self::argument(storage, access, shape, argument)
+                }
+                None => Self::intermediate(storage, shape),
+            })
+            .collect()
+    }
+
+    fn argument(
+        storage: &Storage,
+        access: ParamAccess,
+        shape: Vec<i64>,
+        argument: &'a mut AnyTensor,
+    ) -> Result<Self, InterpError> {
+        let found = argument.shape().iter().map(|&extent| extent as i64);
+        let fits = found.clone().eq(shape.iter().copied()) || shape == [found.product()];
+        if !fits || argument.dtype() != storage.dtype {
+            return Err(InterpError::Argument {
+                name: storage.name.to_string(),
+                expected: format!("{}{shape:?}", storage.dtype),
+                found: format!("{}{:?}", argument.dtype(), argument.shape()),
+            });
+        }
+        let defined = (access == ParamAccess::Output).then(|| vec![false; argument.len()]);
+        let (read, write) = operators::access(storage.dtype);
+        Ok(Memory { bytes: Bytes::Argument(argument.bytes_mut()), read, write, shape, defined })
+    }
+
+    fn intermediate(storage: &Storage, shape: Vec<i64>) -> Result<Self, InterpError> {
+        let extents: Vec<usize> = shape.iter().map(|&extent| extent as usize).collect();
+        let element_bytes = storage.dtype.bytes();
+        let len = checked_len(&extents, element_bytes)
+            .map_err(|error| InterpError::Memory { name: storage.name.to_string(), error })?;
+        let (read, write) = operators::access(storage.dtype);
+        let bytes = Bytes::Intermediate(vec![0; len * element_bytes]);
+        Ok(Memory { bytes, read, write, shape, defined: Some(vec![false; len]) })
+    }
+
+    /// The position of the element that an access names, or `None` outside the shape.
+    #[inline]
+    pub(super) fn position(&self, access: &Access, registers: &[u64]) -> Option<usize> {
+        let mut position = 0u64;
+        for (&register, &extent) in access.indices.iter().zip(&self.shape) {
+            let index = registers[register as usize];
+            if index >= extent as u64 {
+                return None;
+            }
+            position = position * extent as u64 + index;
+        }
+        Some(position as usize)
+    }
+
+    /// The bits of an element, or `None` when nothing wrote it.
+    #[inline]
+    pub(super) fn load(&self, position: usize) -> Option<u64> {
+        if self.defined.as_ref().is_some_and(|defined| !defined[position]) {
+            return None;
+        }
+        let bytes = match &self.bytes {
+            Bytes::Argument(bytes) => bytes,
+            Bytes::Intermediate(bytes) => &bytes[..],
+        };
+        Some((self.read)(bytes, position))
+    }
+
+    /// Writes an element.
+    #[inline]
+    pub(super) fn store(&mut self, position: usize, slot: u64) {
+        if let Some(defined) = &mut self.defined {
+            defined[position] = true;
+        }
+        let bytes = match &mut self.bytes {
+            Bytes::Argument(bytes) => bytes,
+            Bytes::Intermediate(bytes) => &mut bytes[..],
+        };
+        (self.write)(bytes, position, slot);
+    }
+
+    /// Makes all elements undefined.
+    pub(super) fn forget(&mut self) {
+        if let Some(defined) = &mut self.defined {
+            defined.fill(false);
+        }
+    }
+
+    /// The index of the first element that nothing wrote.
+    pub(super) fn first_undefined(&self) -> Option<Vec<i64>> {
+        let mut position = self.defined.as_ref()?.iter().position(|defined| !defined)? as i64;
+        let mut index = vec![0; self.shape.len()];
+        for (index, extent) in index.iter_mut().zip(&self.shape).rev() {
+            (*index, position) = (position % extent, position / extent);
+        }
+        Some(index)
+    }
+}
