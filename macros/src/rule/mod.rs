@@ -1,4 +1,5 @@
-//! `#[schedule_rule]`: the function as it is, and an entry in the registry.
+//! `#[schedule_rule]`: the function as it is, an entry in the registry, and `NAME::rule()`, the same entry for
+//! those who collect rules by hand.
 
 mod options;
 mod signature;
@@ -26,7 +27,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     signature::check(&function.sig, &diagnostics);
     match diagnostics.finish() {
         None => {
-            let entry = entry(&function.sig.ident, &options);
+            let entry = entry(&function, &options);
             quote!(#function #entry)
         }
         // The function stays, used by nothing.
@@ -34,25 +35,36 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-fn entry(function: &syn::Ident, options: &Options) -> TokenStream {
+fn entry(item: &syn::ItemFn, options: &Options) -> TokenStream {
+    let (function, visibility) = (&item.sig.ident, &item.vis);
     let name = options.name.clone().unwrap_or_else(|| function.to_string());
     let Options { target, after, before, .. } = options;
     let replace = match &options.replace {
         Some(name) => quote!(::tilewright::__private::Some(#name)),
         None => quote!(::tilewright::__private::None),
     };
+    let document = format!("The schedule rule `{name}`, for rule sets that are put together by hand.");
     quote_spanned! {function.span()=>
-        ::tilewright::__private::inventory::submit! {
-            ::tilewright::__private::RuleEntry {
-                name: #name,
-                target: #target,
-                after: &[#(#after),*],
-                before: &[#(#before),*],
-                replace: #replace,
-                apply: #function,
-                file: ::tilewright::__private::file!(),
-                line: ::tilewright::__private::line!(),
+        #[doc = #document]
+        #[allow(non_camel_case_types)]
+        #visibility enum #function {}
+
+        impl #function {
+            /// The rule with its name and its place among others.
+            #visibility const fn rule() -> ::tilewright::__private::RuleEntry {
+                ::tilewright::__private::RuleEntry {
+                    name: #name,
+                    target: #target,
+                    after: &[#(#after),*],
+                    before: &[#(#before),*],
+                    replace: #replace,
+                    apply: #function,
+                    file: ::tilewright::__private::file!(),
+                    line: ::tilewright::__private::line!(),
+                }
             }
         }
+
+        ::tilewright::__private::inventory::submit! { #function::rule() }
     }
 }
