@@ -52,6 +52,8 @@ pub(super) struct Space {
     /// The last extents of the variables that were replaced.
     pub(super) past: Vec<(VarId, Index)>,
     guards: Vec<PendingGuard>,
+    /// The guard to use before all others.
+    first_guard: Option<usize>,
 }
 
 /// The condition `index < bound`, where `bound` mentions no variable of the space.
@@ -80,9 +82,11 @@ impl Space {
         iterators: &[(VarId, Index)],
         guards: &[Guard],
         level: MapLevel,
+        first_guard: Option<usize>,
     ) -> Result<Self, IterMapError> {
         let mut space = Space {
             level,
+            first_guard,
             indices: Vec::new(),
             ranges: iterators.iter().cloned().collect(),
             vars: iterators.iter().map(|(var, _)| *var).collect(),
@@ -172,47 +176,63 @@ impl Space {
     /// Changes variables until guards are gone and all divisions are of variables.
     pub(super) fn resolve(&mut self) -> Result<(), IterMapError> {
         for _ in 0..MAX_CHANGES {
-            if self.apply_guard()? {
-                continue;
-            }
-            let Some((place, nested)) = self.find_nested() else {
-                return match self.guards.first() {
-                    Some(guard) if self.level.is_surjective() => {
-                        Err(IterMapError::GuardNotFused { guard: guard.number })
-                    }
-                    _ => Ok(()),
-                };
+            let failed = match self.apply_guard() {
+                Ok(true) => continue,
+                Ok(false) => None,
+                Err(error @ IterMapError::EmptyDomain { .. }) => return Err(error),
+                Err(error) => Some(error),
             };
-            match nested {
-                Nested::Sum(sum) => self.resolve_sum(&sum, place)?,
-                Nested::Symbolic { numerator, divisor } => {
+            match (self.find_nested(), failed) {
+                (Some((place, Nested::Sum(sum))), _) => self.resolve_sum(&sum, place)?,
+                (Some((place, Nested::Symbolic { numerator, divisor })), _) => {
                     self.resolve_symbolic(&numerator, &divisor, place)?;
                 }
+                // A larger domain that is mapped injectively contains the guarded one.
+                (None, Some(_)) if self.level == MapLevel::Injective => {
+                    self.guards.clear();
+                    return Ok(());
+                }
+                (None, Some(error)) => return Err(error),
+                (None, None) => return Ok(()),
             }
         }
         Err(IterMapError::Conflict)
     }
 
-    /// Takes one step with one guard; `false` when none is left that can be used now.
+    /// Takes one step with one guard; `false` when there is none that can be used now.
+    ///
+    /// # Errors
+    /// That of the first guard, when no guard can be used in the way that it must be.
     fn apply_guard(&mut self) -> Result<bool, IterMapError> {
         self.guards.retain(|guard| !guard.index.is_provably_less(&guard.bound, &self.ranges));
-        let ready = |guard: &&PendingGuard| self.nested_in(&guard.index).is_none();
-        // Smaller guards first: a larger one may be about what they narrow.
-        let Some(guard) = self.guards.iter().filter(ready).min_by_key(|guard| guard.index.terms().len())
-        else {
-            return Ok(false);
-        };
-        let (number, index, bound) = (guard.number, guard.index.clone(), guard.bound.clone());
-        match self.apply(number, &index, &bound) {
-            Ok(()) => Ok(true),
-            // A larger domain that is mapped injectively contains the guarded one.
-            Err(_) if self.level == MapLevel::Injective => {
-                self.guards.retain(|guard| guard.number != number);
-                Ok(true)
+        let ready: SmallVec<[(usize, Index, Index); 4]> = self
+            .guards
+            .iter()
+            .filter(|guard| self.nested_in(&guard.index).is_none())
+            .map(|guard| (guard.number, guard.index.clone(), guard.bound.clone()))
+            .collect();
+        // A variable at the top of a narrowed sum no longer runs over all its values for each of the others;
+        // so first comes the guard that needs it whole. Smaller guards go before larger ones, which may be
+        // about what they narrow.
+        let tops: SmallVec<[Option<VarId>; 4]> = ready.iter().map(|(_, index, _)| top_var(index)).collect();
+        let mut order: SmallVec<[usize; 4]> = (0..ready.len()).collect();
+        order.sort_by_key(|&at| {
+            let needed_whole = ready.iter().enumerate().any(|(other, (_, index, _))| {
+                other != at && tops[other] != tops[at] && tops[at].is_some_and(|top| index.mentions(top))
+            });
+            let (number, index, _) = &ready[at];
+            (self.first_guard != Some(*number), needed_whole, index.terms().len(), !is_quotient(index))
+        });
+        let mut failed = None;
+        for at in order {
+            let (number, index, bound) = &ready[at];
+            match self.apply(*number, index, bound) {
+                Ok(()) => return Ok(true),
+                Err(error @ IterMapError::EmptyDomain { .. }) => return Err(error),
+                Err(error) => failed = failed.or(Some(error)),
             }
-            Err(error @ (IterMapError::NotDivisible { .. } | IterMapError::EmptyDomain { .. })) => Err(error),
-            Err(_) => Err(IterMapError::GuardNotFused { guard: number }),
         }
+        failed.map_or(Ok(false), Err)
     }
 
     fn apply(&mut self, number: usize, index: &Index, bound: &Index) -> Result<(), IterMapError> {
@@ -228,8 +248,9 @@ impl Space {
             Term { digit: Digit { base: Base::Var(var), divisor, modulus: NO_MODULUS }, coefficient: 1 },
         ] = index.terms()
         {
+            self.narrow(*var, &bound.scale(*divisor))?;
             self.guards.retain(|guard| guard.number != number);
-            return self.narrow(*var, &bound.scale(*divisor));
+            return Ok(());
         }
         self.fuse(&index, place)
     }
@@ -481,6 +502,23 @@ impl Space {
         let ExprKind::Index(index) = factor.kind() else { return None };
         let [Term { digit, coefficient: 1 }] = index.terms() else { return None };
         (index.constant_part() == 0).then(|| (digit.clone(), product(free)))
+    }
+}
+
+/// Whether this is `var / divisor`, positive and not reduced.
+fn is_quotient(index: &Index) -> bool {
+    matches!(
+        index.terms(),
+        [Term { digit: Digit { base: Base::Var(_), modulus: NO_MODULUS, .. }, coefficient: 1.. }]
+    )
+}
+
+/// The variable of the term with the greatest constant coefficient, in a sum of several terms.
+fn top_var(index: &Index) -> Option<VarId> {
+    let top = index.terms().iter().max_by_key(|term| term.coefficient)?;
+    match top.digit.base {
+        Base::Var(var) if index.terms().len() > 1 => Some(var),
+        _ => None,
     }
 }
 

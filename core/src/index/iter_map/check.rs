@@ -151,23 +151,41 @@ impl Sources<'_> {
     }
 
     fn split(&mut self, part: &Part) -> Split {
-        let (source, lower) = match self.broken_piece(part) {
-            None => self.source(part.var),
-            // A digit of `x % 7` is no digit of `x`, and a narrowed `x % 7` is no smaller remainder of `x`.
-            Some((parent, lower, extent)) => {
-                let (source, below) = self.source(parent);
-                let (lower_factor, one) = (below.multiply(&lower), Index::constant(1));
-                let whole = Split { source, lower_factor, extent, scale: one.clone() };
-                let (base, min, extent) = (Index::constant(0), Index::constant(0), self.extent(part.var));
-                let sum = IterSum { splits: vec![whole], base, min, extent, scale: one.clone() };
-                (Source::Fused(Arc::new(sum)), one)
+        let (source, lower_factor) = self.digit(part.var, Index::constant(part.divisor), &part.extent);
+        let scale = if part.negative { part.scale.scale(-1) } else { part.scale.clone() };
+        Split { source, lower_factor, extent: part.extent.clone(), scale }
+    }
+
+    /// The digit `var / lower % extent` as a digit of what the variable comes from: its source and lower factor.
+    fn digit(&mut self, var: VarId, lower: Index, extent: &Index) -> (Source, Index) {
+        let origin = self.space.origins.iter().find(|(other, _)| *other == var).map(|(_, origin)| origin);
+        match origin {
+            None => (Source::Iter(var), lower),
+            Some(Origin::Piece { parent, lower: below, extent: full }) => {
+                let upper = lower.multiply(extent);
+                let divides = upper == *full
+                    || upper.as_constant().is_some_and(|upper| full.floor_div(upper).scale(upper) == *full);
+                if divides && self.extent(var) == *full {
+                    return self.digit(*parent, below.multiply(&lower), extent);
+                }
+                // A digit of `x % 7` is no digit of `x`, and a narrowed `x % 7` is no smaller remainder of `x`.
+                let (source, lower_factor) = self.digit(*parent, below.clone(), full);
+                let one = Index::constant(1);
+                let whole = Split { source, lower_factor, extent: full.clone(), scale: one.clone() };
+                let (base, min, extent) = (Index::constant(0), Index::constant(0), self.extent(var));
+                let sum = IterSum { splits: vec![whole], base, min, extent, scale: one };
+                (Source::Fused(Arc::new(sum)), lower)
             }
-        };
-        Split {
-            source,
-            lower_factor: lower.scale(part.divisor),
-            extent: part.extent.clone(),
-            scale: if part.negative { part.scale.scale(-1) } else { part.scale.clone() },
+            Some(Origin::Fused { parts, base }) => {
+                if let Some((_, sum)) = self.fused.iter().find(|(other, _)| *other == var) {
+                    return (Source::Fused(sum.clone()), lower);
+                }
+                let mut sum = self.sum(parts, base.clone(), true);
+                sum.extent = self.extent(var);
+                let sum = Arc::new(sum);
+                self.fused.push((var, sum.clone()));
+                (Source::Fused(sum), lower)
+            }
         }
     }
 
@@ -175,38 +193,5 @@ impl Sources<'_> {
     fn extent(&self, var: VarId) -> Index {
         let past = self.space.past.iter().find(|(other, _)| *other == var);
         past.map_or_else(|| self.space.extent(var), |(_, extent)| extent.clone())
-    }
-
-    /// The parent, lower factor and extent of a piece, when the digit is not one of the parent.
-    fn broken_piece(&self, part: &Part) -> Option<(VarId, Index, Index)> {
-        let (_, origin) = self.space.origins.iter().find(|(var, _)| *var == part.var)?;
-        let Origin::Piece { parent, lower, extent } = origin else { return None };
-        let upper = part.extent.scale(part.divisor);
-        let divides = upper == *extent
-            || upper.as_constant().is_some_and(|upper| extent.floor_div(upper).scale(upper) == *extent);
-        let intact = self.extent(part.var) == *extent && divides;
-        (!intact).then(|| (*parent, lower.clone(), extent.clone()))
-    }
-
-    /// What a variable is a part of, and the factor at which the part begins.
-    fn source(&mut self, var: VarId) -> (Source, Index) {
-        let origin = self.space.origins.iter().find(|(other, _)| *other == var).map(|(_, origin)| origin);
-        match origin {
-            None => (Source::Iter(var), Index::constant(1)),
-            Some(Origin::Piece { parent, lower, .. }) => {
-                let (source, below) = self.source(*parent);
-                (source, below.multiply(lower))
-            }
-            Some(Origin::Fused { parts, base }) => {
-                if let Some((_, sum)) = self.fused.iter().find(|(other, _)| *other == var) {
-                    return (Source::Fused(sum.clone()), Index::constant(1));
-                }
-                let mut sum = self.sum(parts, base.clone(), true);
-                sum.extent = self.extent(var);
-                let sum = Arc::new(sum);
-                self.fused.push((var, sum.clone()));
-                (Source::Fused(sum), Index::constant(1))
-            }
-        }
     }
 }

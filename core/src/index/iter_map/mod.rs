@@ -235,7 +235,17 @@ pub fn detect(
     guards: &[Guard],
     level: MapLevel,
 ) -> Result<IterMap, IterMapError> {
-    let mut space = change::Space::new(indices, iterators, guards, level)?;
-    space.resolve()?;
-    check::read_off(&space)
+    let attempt = |first_guard: Option<usize>| {
+        let mut space = change::Space::new(indices, iterators, guards, level, first_guard)?;
+        space.resolve()?;
+        check::read_off(&space)
+    };
+    let found = attempt(None);
+    // Guards that share iterators must be used in the right order, which is nearly always found at once.
+    match &found {
+        Err(error) if guards.len() >= 2 && !matches!(error, IterMapError::EmptyDomain { .. }) => {
+            (0..guards.len()).find_map(|guard| attempt(Some(guard)).ok()).ok_or(()).or(found)
+        }
+        _ => found,
+    }
 }

@@ -1,12 +1,10 @@
 //! Iterator maps against enumeration of their domains.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::support::{affine_tree, config, constant_ranges, evaluate, points};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use support::{affine_tree, config, constant_ranges, evaluate, points};
 use tilewright_core::ids::VarId;
 use tilewright_core::index::Index;
 use tilewright_core::index::iter_map::{IterMap, IterSum, MapLevel, Source, detect};
@@ -138,7 +136,7 @@ fn check(nest: &Nest, map: &IterMap) -> Result<(), TestCaseError> {
     let images = nest.images();
     for (point, image) in &images {
         for (sum, value) in map.outputs.iter().zip(image) {
-            prop_assert_eq!(sum_value(sum, point), *value, "{:?} at {:?}", sum, point);
+            prop_assert_eq!(sum_value(sum, point), *value, "{:?} at {:?} of {:?}", sum, point, nest);
         }
     }
     let distinct: BTreeSet<&Vec<i64>> = images.iter().map(|(_, image)| image).collect();

@@ -1,9 +1,7 @@
 //! Index arithmetic, simplification and bounds against brute force.
 
-mod support;
-
+use super::support::{Tree, affine_tree, config, constant_ranges, evaluate, general_tree, points};
 use proptest::prelude::*;
-use support::{Tree, affine_tree, config, constant_ranges, evaluate, general_tree, points};
 use tilewright_core::ids::VarId;
 use tilewright_core::index::{Base, Index, NO_MODULUS, Ranges, Term};
 

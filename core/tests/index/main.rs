@@ -1,0 +1,7 @@
+//! Index arithmetic, simplification, bounds and iterator maps against brute force.
+//!
+//! `TILEWRIGHT_CASES` sets the number of random cases per property.
+
+mod arithmetic;
+mod iter_map;
+mod support;
