@@ -203,8 +203,10 @@ impl Emission<'_> {
         let old = Expr::load(target.dtype, buffer, indices.clone());
         let store = |value: Expr| Stmt::store(buffer, indices.clone(), value);
         let mut body = store(assignment.effect.map(finish).value(old));
-        if let Some(condition) = &assignment.condition {
-            body = Stmt::when(finish(condition), body);
+        if let Some(condition) = assignment.condition.as_ref().map(finish)
+            && condition != Expr::bool(true)
+        {
+            body = Stmt::when(condition, body);
         }
         let init = assignment.init.as_ref().map(|init| store(finish(init)));
         let name = self.version_name(assignment.version);

@@ -227,7 +227,7 @@ impl Flattening<'_> {
         context: &Context,
     ) -> Vec<Statement> {
         self.lowering.location = Some(self.recording.bindings[condition].location);
-        let condition = self.lowering.typed(&Value::bound(condition), DType::Bool);
+        let condition = self.lowering.typed(&self.recording.bindings[condition].bound, DType::Bool);
         let mut under = |condition: Expr, nodes: &[Node]| {
             let mut inner = context.clone();
             inner.conditions.push(condition);

@@ -53,10 +53,10 @@ fn writers(versioned: &Versioned, version: usize) -> Vec<usize> {
         .collect()
 }
 
-/// The only assignment that writes a version.
+/// The assignment that alone defines all of a version.
 fn only_writer(versioned: &Versioned, version: usize) -> Option<usize> {
     match writers(versioned, version)[..] {
-        [at] => Some(at),
+        [at] if !versioned.versions[version].external => Some(at),
         _ => None,
     }
 }

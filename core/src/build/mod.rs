@@ -153,7 +153,7 @@ impl KernelBuilder {
     pub fn bind(&mut self, name: &str, value: Value, location: SourceLocation) -> Value {
         let number = self.add_binding(name, value, location);
         self.current.push(Node::Bind(number));
-        Value::bound(number)
+        self.recording.bindings[number].bound.clone()
     }
 
     /// `for name in (start..end).step_by(step) { body }`; `body` receives the loop variable.
@@ -232,8 +232,10 @@ impl KernelBuilder {
 
     fn add_binding(&mut self, name: &str, value: Value, location: SourceLocation) -> usize {
         let (depth, clock) = (self.open_loops.len(), self.tick());
-        self.recording.bindings.push(Binding { name: name.to_owned(), value, location, depth, clock });
-        self.recording.bindings.len() - 1
+        let number = self.recording.bindings.len();
+        let (name, bound) = (name.to_owned(), Value::new(ValueKind::Bound(number)));
+        self.recording.bindings.push(Binding { name, value, bound, location, depth, clock });
+        number
     }
 
     fn write(

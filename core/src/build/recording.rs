@@ -61,6 +61,8 @@ pub(super) struct Loop {
 pub(super) struct Binding {
     pub(super) name: String,
     pub(super) value: Value,
+    /// The name used as a value.
+    pub(super) bound: Value,
     pub(super) location: SourceLocation,
     /// How many loops are around it.
     pub(super) depth: usize,

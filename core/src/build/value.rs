@@ -58,12 +58,7 @@ impl Value {
         &self.0
     }
 
-    /// The value of the `let` with a number.
-    pub(super) fn bound(number: usize) -> Self {
-        Value::new(ValueKind::Bound(number))
-    }
-
-    /// The address of the node, a key while the value lives.
+    /// The address of the node: a key for values that the recording keeps, and for no others.
     pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }

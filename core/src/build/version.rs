@@ -36,6 +36,8 @@ pub(super) struct Assignment {
 #[derive(Clone, Debug)]
 pub(super) struct Version {
     pub(super) target: usize,
+    /// Whether the caller defines the contents.
+    pub(super) external: bool,
     /// The version whose buffer this one uses: itself, or the first for the last version of a parameter.
     pub(super) storage: usize,
 }
@@ -123,7 +125,8 @@ struct Versioning {
 impl Versioning {
     fn open(&mut self, target: usize, clock: Option<Clock>) -> usize {
         let version = self.result.versions.len();
-        self.result.versions.push(Version { target, storage: version });
+        let external = clock.is_none();
+        self.result.versions.push(Version { target, external, storage: version });
         self.history.entry(target).or_default().push((clock, version));
         self.result.last.insert(target, version);
         version
@@ -177,14 +180,11 @@ impl Versioning {
             }
             assignment.version = self.open(statement.target, Some(statement.clock));
         } else {
+            // The element itself may exist only under the condition.
             assignment.version = current.unwrap_or_else(|| self.clear(kernel, statement));
-            if reduces {
-                if let Some(condition) = &condition {
-                    assignment.effect = assignment.effect.contribute_if(condition);
-                }
-            } else {
+            assignment.condition = condition;
+            if !reduces {
                 assignment.effect = Effect::Set(assignment.effect.value(read(assignment.version)));
-                assignment.condition = condition;
             }
         }
         self.result.assignments.push(Some(assignment));

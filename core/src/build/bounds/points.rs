@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 
+use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
 use crate::ids::VarId;
 use crate::index::{Base, Index, NO_MODULUS, Ranges};
+use crate::simplify::fold;
 
 /// How many points may be looked at.
 const MAX_POINTS: i64 = 1 << 16;
@@ -134,50 +136,49 @@ fn evaluate_index(index: &Index, point: &Point) -> Option<i64> {
 
 /// The value of an integer or logical expression at a point, unless it depends on data or overflows.
 fn evaluate(expr: &Expr, point: &Point) -> Option<i64> {
-    if expr.dtype().is_float() {
+    let dtype = expr.dtype();
+    if dtype.is_float() {
         return None;
     }
-    match expr.kind() {
-        ExprKind::Constant(Constant::Int(value)) => Some(*value),
-        ExprKind::Index(index) => evaluate_index(index, point),
-        ExprKind::Unary(UnaryOp::Not, a) if expr.dtype() == crate::dtype::DType::Bool => {
-            Some(i64::from(evaluate(a, point)? == 0))
-        }
+    let value = match expr.kind() {
+        ExprKind::Constant(Constant::Int(value)) => *value,
+        ExprKind::Index(index) => evaluate_index(index, point)?,
+        ExprKind::Unary(UnaryOp::Not, a) if dtype == DType::Bool => i64::from(evaluate(a, point)? == 0),
         ExprKind::Select(condition, a, b) => {
-            evaluate(if evaluate(condition, point)? != 0 { a } else { b }, point)
+            evaluate(if evaluate(condition, point)? != 0 { a } else { b }, point)?
         }
-        ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b)
-            if expr.dtype() == crate::dtype::DType::Bool =>
-        {
+        ExprKind::Cast(a) => evaluate(a, point)?,
+        ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) if dtype == DType::Bool => {
             let decisive = i64::from(*op == BinaryOp::Or);
             match (evaluate(a, point), evaluate(b, point)) {
-                (Some(value), _) | (_, Some(value)) if value == decisive => Some(decisive),
-                (Some(_), Some(_)) => Some(1 - decisive),
-                _ => None,
+                (Some(value), _) | (_, Some(value)) if value == decisive => decisive,
+                (Some(_), Some(_)) => 1 - decisive,
+                _ => return None,
             }
         }
-        ExprKind::Binary(op, a, b) if !a.dtype().is_float() => {
-            let (a, b) = (evaluate(a, point)?, evaluate(b, point)?);
-            match op {
-                BinaryOp::Eq => Some(i64::from(a == b)),
-                BinaryOp::Ne => Some(i64::from(a != b)),
-                BinaryOp::Lt => Some(i64::from(a < b)),
-                BinaryOp::Le => Some(i64::from(a <= b)),
-                BinaryOp::Gt => Some(i64::from(a > b)),
-                BinaryOp::Ge => Some(i64::from(a >= b)),
-                _ if expr.dtype() != crate::dtype::DType::I64 => None,
-                BinaryOp::Add => a.checked_add(b),
-                BinaryOp::Sub => a.checked_sub(b),
-                BinaryOp::Mul => a.checked_mul(b),
-                BinaryOp::Min => Some(a.min(b)),
-                BinaryOp::Max => Some(a.max(b)),
-                BinaryOp::Div if b == 0 => Some(0),
-                BinaryOp::Rem if b == 0 => Some(0),
-                BinaryOp::Div => a.checked_div(b),
-                BinaryOp::Rem => a.checked_rem(b),
-                _ => None,
-            }
-        }
+        ExprKind::Binary(op, a, b) => binary(*op, evaluate(a, point)?, evaluate(b, point)?)?,
+        _ => return None,
+    };
+    // What would wrap around in a narrow type is not followed.
+    (fold::wrap(dtype, value) == value).then_some(value)
+}
+
+fn binary(op: BinaryOp, a: i64, b: i64) -> Option<i64> {
+    match op {
+        BinaryOp::Eq => Some(i64::from(a == b)),
+        BinaryOp::Ne => Some(i64::from(a != b)),
+        BinaryOp::Lt => Some(i64::from(a < b)),
+        BinaryOp::Le => Some(i64::from(a <= b)),
+        BinaryOp::Gt => Some(i64::from(a > b)),
+        BinaryOp::Ge => Some(i64::from(a >= b)),
+        BinaryOp::Add => a.checked_add(b),
+        BinaryOp::Sub => a.checked_sub(b),
+        BinaryOp::Mul => a.checked_mul(b),
+        BinaryOp::Min => Some(a.min(b)),
+        BinaryOp::Max => Some(a.max(b)),
+        BinaryOp::Div | BinaryOp::Rem if b == 0 => Some(0),
+        BinaryOp::Div => a.checked_div(b),
+        BinaryOp::Rem => a.checked_rem(b),
         _ => None,
     }
 }
