@@ -6,8 +6,25 @@
 use std::cell::RefCell;
 use std::fmt::Display;
 
-use proc_macro2::{Span, TokenStream};
-use quote::ToTokens;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote};
+
+/// The first and the last token of something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    start: Span,
+    end: Span,
+}
+
+impl Extent {
+    /// The extent of tokens.
+    pub(crate) fn of(tokens: impl ToTokens) -> Self {
+        let mut tokens = tokens.to_token_stream().into_iter();
+        let start = tokens.next().map_or_else(Span::call_site, |token| token.span());
+        let end = tokens.last().map_or(start, |token| token.span());
+        Extent { start, end }
+    }
+}
 
 /// Errors found so far. Dropping it without [`Diagnostics::finish`] is a bug of ours.
 pub(crate) struct Diagnostics {
@@ -28,6 +45,17 @@ impl Diagnostics {
     /// As [`Diagnostics::error`], at a span.
     pub(crate) fn error_at(&self, span: Span, problem: impl Display, help: impl Display) {
         self.push(syn::Error::new(span, format!("{problem}\nhelp: {help}")));
+    }
+
+    /// As [`Diagnostics::error`], from the first to the last token of an extent.
+    pub(crate) fn error_over(&self, extent: Extent, problem: impl Display, help: impl Display) {
+        let (start, end) = (Ident::new("start", extent.start), Ident::new("end", extent.end));
+        self.error(quote!(#start #end), problem, help);
+    }
+
+    /// How many errors there are.
+    pub(crate) fn count(&self) -> usize {
+        self.errors.borrow().as_ref().map_or(0, Vec::len)
     }
 
     /// Adds an error that already has a span.
@@ -54,4 +82,22 @@ impl Drop for Diagnostics {
             "diagnostics were dropped without being reported"
         );
     }
+}
+
+/// The function that an attribute stands on; reports what else it stands on.
+pub(crate) fn parse_function(
+    item: &TokenStream,
+    attribute: &str,
+    diagnostics: &Diagnostics,
+) -> Option<syn::ItemFn> {
+    match syn::parse2::<syn::Item>(item.clone()) {
+        Ok(syn::Item::Fn(function)) => return Some(function),
+        Ok(_) => diagnostics.error(
+            item.clone().into_iter().next(),
+            format!("`#[{attribute}]` stands on something that is no function"),
+            "put it above a `fn`",
+        ),
+        Err(error) => diagnostics.push(error),
+    }
+    None
 }

@@ -6,6 +6,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 
 use super::types::{ScalarType, TypeVar, Types};
+use crate::diagnostics::Extent;
 
 /// A kernel definition.
 pub(crate) struct Kernel {
@@ -15,6 +16,8 @@ pub(crate) struct Kernel {
     pub(crate) parameters: Vec<Parameter>,
     /// The types of the returned tensors, in order.
     pub(crate) returns: Vec<TensorType>,
+    /// Whether something is missing from the signature because it was reported.
+    pub(crate) incomplete: bool,
     /// The closing brace, where a missing result is reported.
     pub(crate) end: Span,
     pub(crate) body: Vec<Statement>,
@@ -54,6 +57,8 @@ pub(crate) struct TensorType {
     pub(crate) dims: Vec<Dim>,
     /// The word `Tensor`.
     pub(crate) span: Span,
+    /// All of it, for messages.
+    pub(crate) extent: Extent,
 }
 
 /// One dimension in a tensor's type.
@@ -150,7 +155,8 @@ pub(crate) enum Statement {
     Update(Update),
     If(Box<IfStatement>),
     Block(Vec<Statement>),
-    Invalid(TokenStream),
+    /// What was reported; the name, when it is a `let`.
+    Invalid(Option<Name>, TokenStream),
 }
 
 /// `let mut c: Tensor<…> = Tensor::zeros();`
@@ -226,8 +232,10 @@ pub(crate) struct IfStatement {
 #[derive(Clone)]
 pub(crate) struct Expr {
     pub(crate) kind: ExprKind,
-    /// The token that errors and locations point at.
+    /// The token that makes it what it is, which generated code takes the place of.
     pub(crate) span: Span,
+    /// All of it, for messages.
+    pub(crate) extent: Extent,
     pub(crate) ty: TypeVar,
 }
 

@@ -12,22 +12,21 @@ mod tests;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, parse_function};
 
 /// Expands the attribute on a function.
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    let function = match syn::parse2::<syn::ItemFn>(item.clone()) {
-        Ok(function) => function,
-        Err(error) => {
-            let error = error.to_compile_error();
-            return quote!(#error #item);
-        }
-    };
     let diagnostics = Diagnostics::new();
+    let Some(function) = parse_function(&item, "tensor_kernel", &diagnostics) else {
+        let errors = diagnostics.finish();
+        return quote!(#errors #item);
+    };
     let mut kernel = parse::kernel(&attribute, &function, &diagnostics);
     check::check(&mut kernel, &diagnostics);
     match diagnostics.finish() {
         None => emit::kernel(&kernel),
+        // Neither an enum nor an `impl` can stand among methods.
+        Some(errors) if function.sig.receiver().is_some() => errors,
         Some(errors) => {
             let skeleton = emit::skeleton(&kernel);
             quote!(#errors #skeleton)

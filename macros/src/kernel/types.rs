@@ -1,8 +1,7 @@
 //! Scalar types and their inference.
 //!
 //! Literals in a definition take the type that rustc infers for them. The same inference runs here, so
-//! that the program that is built holds exactly the constants of the reference. Conflicts are not
-//! reported: rustc does that, better, on the reference's code.
+//! that the program that is built holds exactly the constants of the reference.
 
 use std::fmt;
 
@@ -82,8 +81,9 @@ impl fmt::Display for ScalarType {
 pub(crate) struct TypeVar(usize);
 
 impl TypeVar {
-    /// The type of an expression that has not been checked.
-    pub(crate) const UNCHECKED: TypeVar = TypeVar(usize::MAX);
+    /// The type of an expression that has not been checked: that of the table's first entry, of which nothing is
+    /// known.
+    pub(crate) const UNCHECKED: TypeVar = TypeVar(0);
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +108,28 @@ enum Family {
     Float,
 }
 
+impl Family {
+    /// Whether a literal of this family can have that type.
+    fn allows(self, ty: ScalarType) -> bool {
+        match self {
+            Family::Any => true,
+            Family::Integer => !ty.is_float() && ty != ScalarType::Bool,
+            // Rust has no literals of the narrow types.
+            Family::Float => ty.is_native_float(),
+        }
+    }
+}
+
 /// The table of inferred types.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Types {
     nodes: Vec<Node>,
+}
+
+impl Default for Types {
+    fn default() -> Self {
+        Types { nodes: vec![Node::Unknown(Unknown { family: Family::Any, foreign: true })] }
+    }
 }
 
 impl Types {
@@ -140,30 +158,56 @@ impl Types {
         self.add(Node::Unknown(Unknown { family: Family::Any, foreign: true }))
     }
 
-    /// Makes both types one.
-    pub(crate) fn unify(&mut self, a: TypeVar, b: TypeVar) {
+    /// Makes both types one; `false` when they cannot be.
+    pub(crate) fn unify(&mut self, a: TypeVar, b: TypeVar) -> bool {
+        if a == TypeVar::UNCHECKED || b == TypeVar::UNCHECKED {
+            return true;
+        }
         let (a, b) = (self.root(a), self.root(b));
         if a == b {
-            return;
+            return true;
         }
         match (self.nodes[a.0], self.nodes[b.0]) {
             (Node::Unknown(x), Node::Unknown(y)) => {
                 let family = if x.family == Family::Any { y.family } else { x.family };
                 self.nodes[a.0] = Node::Unknown(Unknown { family, foreign: x.foreign || y.foreign });
                 self.nodes[b.0] = Node::Link(a);
+                y.family == Family::Any || y.family == family
             }
-            (Node::Unknown(_), _) => self.nodes[a.0] = Node::Link(b),
-            (_, Node::Unknown(_)) => self.nodes[b.0] = Node::Link(a),
-            _ => {}
+            (Node::Unknown(x), Node::Known(ty)) => {
+                self.nodes[a.0] = Node::Link(b);
+                x.family.allows(ty)
+            }
+            (Node::Known(ty), Node::Unknown(y)) => {
+                self.nodes[b.0] = Node::Link(a);
+                y.family.allows(ty)
+            }
+            (Node::Known(x), Node::Known(y)) => x == y,
+            (Node::Link(_), _) | (_, Node::Link(_)) => unreachable!("a root is no link"),
+        }
+    }
+
+    /// The type as far as it is decided, without defaults.
+    pub(crate) fn decided(&self, var: TypeVar) -> Option<ScalarType> {
+        match self.nodes[self.root(var).0] {
+            Node::Known(ty) => Some(ty),
+            _ => None,
+        }
+    }
+
+    /// The type for messages.
+    pub(crate) fn describe(&self, var: TypeVar) -> String {
+        match self.nodes[self.root(var).0] {
+            Node::Known(ty) => format!("`{ty}`"),
+            Node::Unknown(Unknown { family: Family::Integer, .. }) => "a whole number".to_owned(),
+            Node::Unknown(Unknown { family: Family::Float, .. }) => "a number with a fraction".to_owned(),
+            _ => "another type".to_owned(),
         }
     }
 
     /// The type, with Rust's defaults (`i32`, `f64`) for literals that nothing else decides.
     /// `None` when a constant from outside the definition decides.
     pub(crate) fn resolve(&self, var: TypeVar) -> Option<ScalarType> {
-        if var == TypeVar::UNCHECKED {
-            return None;
-        }
         match self.nodes[self.root(var).0] {
             Node::Known(ty) => Some(ty),
             Node::Unknown(Unknown { foreign: true, .. }) => None,
@@ -189,9 +233,9 @@ mod tests {
     fn a_literal_takes_the_type_it_meets() {
         let mut types = Types::default();
         let (literal, other, element) = (types.float(), types.float(), types.known(ScalarType::F32));
-        types.unify(literal, other);
+        assert!(types.unify(literal, other));
         assert_eq!(types.resolve(literal), Some(ScalarType::F64), "the default of a float literal");
-        types.unify(other, element);
+        assert!(types.unify(other, element));
         assert_eq!(types.resolve(literal), Some(ScalarType::F32));
     }
 
@@ -199,10 +243,26 @@ mod tests {
     fn a_foreign_constant_leaves_the_literal_open_until_something_known_comes() {
         let mut types = Types::default();
         let (literal, foreign, element) = (types.integer(), types.foreign(), types.known(ScalarType::I8));
-        types.unify(literal, foreign);
+        assert!(types.unify(literal, foreign));
         assert_eq!(types.resolve(literal), None);
-        types.unify(foreign, element);
+        assert!(types.unify(foreign, element));
         assert_eq!(types.resolve(literal), Some(ScalarType::I8));
+    }
+
+    #[test]
+    fn conflicts_are_found() {
+        let mut types = Types::default();
+        let (integer, float) = (types.integer(), types.float());
+        assert!(!types.unify(integer, float), "an integer literal is no float");
+        for (open, ty) in [
+            (types.integer(), ScalarType::F32),
+            (types.float(), ScalarType::I32),
+            (types.float(), ScalarType::F16),
+            (types.known(ScalarType::I32), ScalarType::Usize),
+        ] {
+            let known = types.known(ty);
+            assert!(!types.unify(open, known), "{ty}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Span};
 
-use super::Checker;
+use super::{Checker, count};
 use crate::kernel::ast::{
     BinaryOperator, BindingId, BindingKind, BlockExpr, Builds, Expr, ExprKind, IfExpr, Load, Method, Name,
 };
@@ -28,7 +28,11 @@ impl Checker<'_> {
             ExprKind::Float(literal) => (self.literal(literal.suffix(), Types::float), false),
             ExprKind::Bool(_) => (self.types.known(ScalarType::Bool), false),
             ExprKind::Constant(_, Some(ty)) => (self.types.known(*ty), false),
-            ExprKind::Constant(_, None) | ExprKind::Invalid(_) => (self.types.foreign(), false),
+            ExprKind::Constant(_, None) => (self.types.foreign(), false),
+            ExprKind::Invalid(_) => {
+                self.incomplete_body = true;
+                (self.types.foreign(), false)
+            }
             ExprKind::Name(name) => self.name(name),
             ExprKind::Load(load) => (self.load(load), true),
             ExprKind::Unary(_, operand) => {
@@ -54,14 +58,6 @@ impl Checker<'_> {
         match ScalarType::from_name(suffix) {
             Some(ty) => self.types.known(ty),
             None => open(&mut self.types),
-        }
-    }
-
-    /// Makes the type of a value known.
-    pub(super) fn unify_with(&mut self, expr: &Expr, ty: ScalarType) {
-        if expr.ty != TypeVar::UNCHECKED {
-            let ty = self.types.known(ty);
-            self.types.unify(expr.ty, ty);
         }
     }
 
@@ -91,6 +87,10 @@ impl Checker<'_> {
 
     /// Reports a name that stands for nothing.
     pub(super) fn unknown_name(&self, ident: &Ident) {
+        let perhaps_a_dim = ident.to_string().starts_with(|first: char| first.is_ascii_uppercase());
+        if self.incomplete && perhaps_a_dim {
+            return;
+        }
         self.diagnostics.error(
             ident,
             format!("nothing is named `{ident}` here"),
@@ -105,7 +105,7 @@ impl Checker<'_> {
     fn load(&mut self, load: &mut Load) -> TypeVar {
         for index in &mut load.indices {
             self.expression(index);
-            self.unify_with(index, ScalarType::Usize);
+            self.expect_known(index, ScalarType::Usize);
         }
         let Some(id) = self.tensor(&load.tensor.ident, load.indices.len(), load.brackets) else {
             return self.types.foreign();
@@ -142,7 +142,11 @@ impl Checker<'_> {
         if rank != indices {
             self.diagnostics.error_at(
                 brackets,
-                format!("`{ident}` has {rank} {}, {indices} given", plural(rank, "dimension")),
+                format!(
+                    "`{ident}` has {}, and {} given",
+                    count(rank, "dimension"),
+                    if indices == 1 { "1 index is".to_owned() } else { format!("{indices} indices are") }
+                ),
                 format!("write `{ident}[[{}]]`", tensor.example_indices()),
             );
         }
@@ -152,10 +156,13 @@ impl Checker<'_> {
     fn binary(&mut self, op: BinaryOperator, left: &mut Expr, right: &mut Expr) -> (TypeVar, bool) {
         let data = self.expression(left) | self.expression(right);
         if op.is_logic() {
-            self.unify_with(left, ScalarType::Bool);
-            self.unify_with(right, ScalarType::Bool);
+            self.expect_known(left, ScalarType::Bool);
+            self.expect_known(right, ScalarType::Bool);
+        } else if self.types.decided(left.ty).is_none() && self.types.decided(right.ty).is_some() {
+            self.expect(left, right.ty);
+        } else {
+            self.expect(right, left.ty);
         }
-        self.types.unify(left.ty, right.ty);
         let ty = if op.is_comparison() { self.types.known(ScalarType::Bool) } else { left.ty };
         (ty, data)
     }
@@ -165,14 +172,15 @@ impl Checker<'_> {
         for argument in arguments.iter_mut() {
             data |= self.expression(argument);
             if method.builds != Builds::Powi {
-                self.types.unify(receiver.ty, argument.ty);
+                self.expect(argument, receiver.ty);
             }
         }
+        self.expect_float(method, receiver);
         if let (Builds::Powi, [exponent]) = (method.builds, arguments)
             && exponent.as_literal_exponent().is_none()
         {
-            self.diagnostics.error_at(
-                exponent.span,
+            self.diagnostics.error_over(
+                exponent.extent,
                 "the exponent of `powi` is a whole number that is written out",
                 "write `x.powi(3)`, or `(x.ln() * y).exp()` for an exponent that varies",
             );
@@ -182,10 +190,10 @@ impl Checker<'_> {
 
     fn if_value(&mut self, node: &mut IfExpr) -> (TypeVar, bool) {
         let mut data = self.expression(&mut node.condition);
-        self.unify_with(&node.condition, ScalarType::Bool);
+        self.expect_known(&node.condition, ScalarType::Bool);
         let (then, then_data) = self.block(&mut node.then);
-        let (otherwise, otherwise_data) = self.block(&mut node.otherwise);
-        self.types.unify(then, otherwise);
+        let (_, otherwise_data) = self.block(&mut node.otherwise);
+        self.expect(&node.otherwise.value, then);
         data |= then_data | otherwise_data;
         (then, data)
     }
@@ -195,7 +203,7 @@ impl Checker<'_> {
             for node in &mut block.lets {
                 let data = checker.expression(&mut node.value);
                 if let Some((ty, _)) = node.annotation {
-                    checker.unify_with(&node.value, ty);
+                    checker.expect_known(&node.value, ty);
                 }
                 let kind = BindingKind::Let { ty: node.value.ty, data };
                 node.name.binding = Some(checker.declare(&node.name.ident, kind));
@@ -212,8 +220,4 @@ fn is_constant_name(ident: &Ident) -> bool {
     name.chars().count() > 1
         && name.chars().next().is_some_and(|first| first.is_ascii_uppercase())
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    if count == 1 { noun.to_owned() } else { format!("{noun}s") }
 }

@@ -8,6 +8,7 @@ mod expression;
 mod scope;
 mod signature;
 mod statement;
+mod types;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,9 @@ pub(crate) fn check(kernel: &mut Kernel, diagnostics: &Diagnostics) {
         types: Types::default(),
         scopes: vec![BTreeMap::new()],
         results: Vec::new(),
+        result_names: kernel.results.iter().map(|name| name.ident.to_string()).collect(),
+        incomplete: kernel.incomplete,
+        incomplete_body: false,
     };
     checker.signature(kernel);
     checker.announce_results(kernel);
@@ -47,6 +51,12 @@ struct Checker<'a> {
     scopes: Vec<BTreeMap<String, BindingId>>,
     /// The tensors that the body returns, with the types that the signature gives them.
     results: Vec<(String, TensorType)>,
+    /// The names in the final expression.
+    result_names: Vec<String>,
+    /// Whether part of the signature is missing: nothing is said of what may have been there.
+    incomplete: bool,
+    /// Whether part of the body is missing.
+    incomplete_body: bool,
 }
 
 impl Checker<'_> {
@@ -54,7 +64,8 @@ impl Checker<'_> {
     fn announce_results(&mut self, kernel: &Kernel) {
         let names = kernel.results.iter().map(|name| name.ident.to_string());
         self.results = names.zip(kernel.returns.iter().cloned()).collect();
-        if kernel.returns.is_empty() && kernel.results.is_empty() && !self.updates_in_place() {
+        let nothing = kernel.returns.is_empty() && kernel.results.is_empty() && !self.updates_in_place();
+        if nothing && !self.incomplete {
             self.diagnostics.error(
                 &kernel.name,
                 format!("the kernel `{}` computes nothing", kernel.name),
@@ -72,9 +83,14 @@ impl Checker<'_> {
     /// Checks the final expression against the signature.
     fn results(&mut self, results: &mut [Name], returns: usize, end: Span) {
         match (results.last(), returns) {
+            _ if self.incomplete => {}
             (Some(last), _) if results.len() != returns => self.diagnostics.error(
                 &last.ident,
-                format!("the body gives {} tensors, the signature returns {returns}", results.len()),
+                format!(
+                    "the body gives {}, and the signature returns {}",
+                    count(results.len(), "tensor"),
+                    if returns == 0 { "none".to_owned() } else { returns.to_string() }
+                ),
                 match returns {
                     0 => "add the result's type, as in `-> Tensor<f32, M, N>`",
                     _ => "end with one name for each returned tensor, in the same order",
@@ -111,6 +127,7 @@ impl Checker<'_> {
                 }
                 (format!("`{ident}` is returned twice"), "return each tensor once".to_owned())
             }
+            BindingKind::Tensor(Tensor { role: Role::Invalid, .. }) => return,
             BindingKind::Tensor(Tensor { role: Role::InOut, .. }) => (
                 format!("`{ident}` is updated in place and need not be returned"),
                 "remove it from the results".to_owned(),
@@ -129,6 +146,9 @@ impl Checker<'_> {
 
     /// Reports tensors that are declared in vain.
     fn usage(&mut self) {
+        if self.incomplete_body {
+            return;
+        }
         for Binding { name, kind } in &self.bindings {
             let BindingKind::Tensor(tensor) = kind else { continue };
             match (tensor.role, tensor.written) {
@@ -154,4 +174,9 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+/// `1 tensor`, `2 tensors`
+fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

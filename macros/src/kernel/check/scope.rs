@@ -25,6 +25,8 @@ impl Checker<'_> {
                 format!("`{name}` is already the name of {what}"),
                 "choose another name",
             );
+            // The first meaning stays, so that its uses are not reported as well.
+            return earlier;
         }
         let id = BindingId(self.bindings.len());
         self.bindings.push(Binding { name: name.clone(), kind });

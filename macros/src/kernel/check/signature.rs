@@ -70,6 +70,9 @@ impl Checker<'_> {
     }
 
     fn unknown_dim(&self, ident: &proc_macro2::Ident, unknown: &str) {
+        if self.incomplete {
+            return;
+        }
         self.diagnostics.error(
             ident,
             format!("the dimension `{ident}` is not known: {unknown}"),
@@ -102,8 +105,8 @@ impl Checker<'_> {
                     self.dim_expression(argument, unknown);
                 }
             }
-            _ => self.diagnostics.error_at(
-                expr.span,
+            _ => self.diagnostics.error_over(
+                expr.extent,
                 "this cannot be part of a dimension",
                 "use dimensions, `usize` arguments, whole numbers, `+ - * / %`, `max` and `min`",
             ),

@@ -2,8 +2,8 @@
 
 use super::Checker;
 use crate::kernel::ast::{
-    Allocate, Assignment, BindingKind, Expr, ExprKind, For, IfStatement, Let, Role, Statement, Store, Tensor,
-    TensorType, Update,
+    Allocate, Assignment, BindingKind, Expr, ExprKind, For, IfStatement, Let, Name, Role, Statement, Store,
+    Tensor, TensorType, Update,
 };
 use crate::kernel::types::ScalarType;
 
@@ -19,7 +19,7 @@ impl Checker<'_> {
                 Statement::Update(node) => self.update(node),
                 Statement::If(node) => self.conditional(node),
                 Statement::Block(body) => self.scoped(|checker| checker.statements(body)),
-                Statement::Invalid(_) => {}
+                Statement::Invalid(name, _) => self.invalid(name.as_ref()),
             }
         }
     }
@@ -34,8 +34,8 @@ impl Checker<'_> {
         let ty = match (node.annotation.clone(), declared) {
             (Some(annotation), Some(declared)) => {
                 if !annotation.same(&declared) {
-                    self.diagnostics.error_at(
-                        annotation.span,
+                    self.diagnostics.error_over(
+                        annotation.extent,
                         format!("`{name}` has another type in the signature"),
                         "leave the type out here: the signature gives it",
                     );
@@ -44,7 +44,8 @@ impl Checker<'_> {
             }
             (annotation, declared) => annotation.or(declared),
         };
-        if ty.is_none() {
+        let returned = self.at_top() && self.result_names.contains(&name.to_string());
+        if ty.is_none() && !(self.incomplete && returned) {
             self.diagnostics.error(
                 &name,
                 format!("the type of the tensor `{name}` is not known"),
@@ -56,18 +57,25 @@ impl Checker<'_> {
         if let Some(fill) = &mut node.fill {
             self.expression(fill);
             if let Some(ty) = &ty {
-                let element = self.types.known(ty.element);
-                self.types.unify(fill.ty, element);
+                self.expect_known(fill, ty.element);
             }
         }
-        node.name.binding = Some(self.declare(&name, BindingKind::Tensor(Tensor::new(ty, Role::Local))));
+        let role = if ty.is_some() { Role::Local } else { Role::Invalid };
+        node.name.binding = Some(self.declare(&name, BindingKind::Tensor(Tensor::new(ty, role))));
+    }
+
+    /// What was reported by the parser: its name is declared, so that its uses are not reported.
+    fn invalid(&mut self, name: Option<&Name>) {
+        self.incomplete_body = true;
+        if let Some(name) = name {
+            self.declare(&name.ident, BindingKind::Tensor(Tensor::new(None, Role::Invalid)));
+        }
     }
 
     fn binding(&mut self, node: &mut Let) {
         let data = self.expression(&mut node.value);
         if let Some((ty, _)) = node.annotation {
-            let ty = self.types.known(ty);
-            self.types.unify(node.value.ty, ty);
+            self.expect_known(&node.value, ty);
         }
         let ty = node.value.ty;
         let kind = match node.mutable {
@@ -80,10 +88,10 @@ impl Checker<'_> {
     fn for_loop(&mut self, node: &mut For) {
         for bound in [&mut node.start, &mut node.end].into_iter().chain(&mut node.step) {
             let data = self.expression(bound);
-            self.unify_with(bound, ScalarType::Usize);
+            self.expect_known(bound, ScalarType::Usize);
             if data {
-                self.diagnostics.error_at(
-                    bound.span,
+                self.diagnostics.error_over(
+                    bound.extent,
                     "the bounds of a loop cannot depend on data",
                     "use dimensions, `usize` arguments and outer loops, and an `if` inside for what depends on data",
                 );
@@ -103,10 +111,10 @@ impl Checker<'_> {
         self.expression(&mut node.value);
         for index in &mut node.indices {
             let data = self.expression(index);
-            self.unify_with(index, ScalarType::Usize);
+            self.expect_known(index, ScalarType::Usize);
             if data {
-                self.diagnostics.error_at(
-                    index.span,
+                self.diagnostics.error_over(
+                    index.extent,
                     "the place of a store cannot depend on data",
                     "loop over the elements that are written, and read at the indices that depend on data",
                 );
@@ -125,7 +133,7 @@ impl Checker<'_> {
             );
         }
         if let Some(element) = tensor.ty.as_ref().map(|ty| ty.element) {
-            self.unify_with(&node.value, element);
+            self.expect_known(&node.value, element);
         }
     }
 
@@ -140,9 +148,10 @@ impl Checker<'_> {
         let help = match &self.bindings[id.0].kind {
             BindingKind::Accumulator { ty } => {
                 let ty = *ty;
-                self.types.unify(ty, node.value.ty);
+                self.expect(&node.value, ty);
                 return;
             }
+            BindingKind::Tensor(Tensor { role: Role::Invalid, .. }) => return,
             BindingKind::Tensor(tensor) => {
                 format!("assign an element: `{ident}[[{}]] = …;`", tensor.example_indices())
             }
@@ -159,7 +168,7 @@ impl Checker<'_> {
 
     fn conditional(&mut self, node: &mut IfStatement) {
         self.expression(&mut node.condition);
-        self.unify_with(&node.condition, ScalarType::Bool);
+        self.expect_known(&node.condition, ScalarType::Bool);
         self.scoped(|checker| checker.statements(&mut node.then));
         if let Some(otherwise) = &mut node.otherwise {
             self.scoped(|checker| checker.statements(otherwise));

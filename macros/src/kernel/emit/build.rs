@@ -80,7 +80,7 @@ impl Emitter<'_> {
                 let body = self.statements(body);
                 quote_hygienic!({ #body })
             }
-            Statement::Invalid(_) => unreachable!("a definition with errors is not emitted"),
+            Statement::Invalid(..) => unreachable!("a definition with errors is not emitted"),
         }
     }
 

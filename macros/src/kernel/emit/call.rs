@@ -192,7 +192,8 @@ fn signature(kernel: &Kernel, name: &Ident, outputs: &Outputs) -> TokenStream {
 
 /// The result's own name as an argument, unless the definition has an argument of that name.
 fn output_name(kernel: &Kernel, position: usize, result: &Ident) -> Ident {
-    let taken = kernel.parameters.iter().any(|parameter| parameter.name == *result);
+    let taken = kernel.parameters.iter().any(|parameter| parameter.name == *result)
+        || kernel.results[..position].iter().any(|earlier| earlier.ident == *result);
     if taken { Ident::new(&format!("output_{position}"), result.span()) } else { result.clone() }
 }
 

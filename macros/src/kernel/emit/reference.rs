@@ -95,7 +95,7 @@ impl Emitter<'_> {
                 let body = self.statements(body);
                 quote!({ #body })
             }
-            Statement::Invalid(tokens) => tokens.clone(),
+            Statement::Invalid(_, tokens) => tokens.clone(),
         }
     }
 

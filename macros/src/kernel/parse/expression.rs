@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::spanned::Spanned;
 
 use super::{refused, signature};
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Extent};
 use crate::kernel::ast::{
     BinaryOperator, BlockExpr, Expr, ExprKind, IfExpr, LetExpr, Load, Method, Name, UnaryOperator,
 };
@@ -16,7 +16,7 @@ pub(super) fn expression(expr: &syn::Expr, diagnostics: &Diagnostics) -> Expr {
     refused::attributes(refused::attributes_of(expr), diagnostics);
     let (kind, span) =
         parse(expr, diagnostics).unwrap_or_else(|| (ExprKind::Invalid(expr.to_token_stream()), expr.span()));
-    Expr { kind, span, ty: TypeVar::UNCHECKED }
+    Expr { kind, span, extent: Extent::of(expr), ty: TypeVar::UNCHECKED }
 }
 
 fn boxed(expr: &syn::Expr, diagnostics: &Diagnostics) -> Box<Expr> {
@@ -49,6 +49,9 @@ fn parse(expr: &syn::Expr, diagnostics: &Diagnostics) -> Option<(ExprKind, Span)
         syn::Expr::Cast(cast) => {
             let operand = boxed(&cast.expr, diagnostics);
             let ty = signature::scalar_type(&cast.ty, diagnostics)?;
+            if ty == ScalarType::Bool {
+                diagnostics.error(&cast.ty, "nothing is cast to `bool`", "compare, as in `x != 0.0`");
+            }
             (ExprKind::Cast(operand, ty, cast.ty.span()), cast.as_token.span)
         }
         syn::Expr::If(node) => (ExprKind::If(Box::new(conditional(node, diagnostics)?)), node.if_token.span),

@@ -23,7 +23,9 @@ pub(crate) fn kernel(attribute: &TokenStream, item: &syn::ItemFn, diagnostics: &
             "write `#[tensor_kernel]` alone; what is specific to a shape or a machine is chosen by tuning",
         );
     }
+    let before = diagnostics.count();
     let (parameters, returns) = signature::signature(&item.sig, diagnostics);
+    let incomplete = diagnostics.count() > before;
     let (body, results) = statement::body(&item.block, diagnostics);
     Kernel {
         attributes: item.attrs.clone(),
@@ -31,6 +33,7 @@ pub(crate) fn kernel(attribute: &TokenStream, item: &syn::ItemFn, diagnostics: &
         name: item.sig.ident.clone(),
         parameters,
         returns,
+        incomplete,
         end: item.block.brace_token.span.close(),
         body,
         results,

@@ -221,6 +221,7 @@ pub(super) fn index(tensor: &syn::Ident, index: &syn::Expr, diagnostics: &Diagno
             );
             return;
         }
+        syn::Expr::Paren(paren) => paren.expr.to_token_stream(),
         other => other.to_token_stream(),
     };
     diagnostics.error(

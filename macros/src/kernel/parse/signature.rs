@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::spanned::Spanned;
 
 use super::expression;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Extent};
 use crate::kernel::ast::{Dim, Name, Parameter, ParameterKind, TensorType};
 use crate::kernel::types::{ELEMENT_TYPES, ScalarType};
 
@@ -210,7 +210,8 @@ pub(super) fn tensor_type(ty: &syn::Type, diagnostics: &Diagnostics) -> Option<T
         return None;
     }
     let dims = dims.into_iter().collect::<Option<_>>()?;
-    Some(TensorType { element, element_span, dims, span: segment.ident.span() })
+    let (span, extent) = (segment.ident.span(), Extent::of(ty));
+    Some(TensorType { element, element_span, dims, span, extent })
 }
 
 fn element(

@@ -1,6 +1,6 @@
 //! Statements, and the final expression.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::Span;
 use quote::{ToTokens, quote};
 use syn::spanned::Spanned;
 
@@ -53,20 +53,19 @@ fn statements(statements: &[syn::Stmt], diagnostics: &Diagnostics) -> Vec<Statem
 /// `None` for a stray semicolon.
 fn statement(statement: &syn::Stmt, diagnostics: &Diagnostics) -> Option<Statement> {
     Some(match statement {
-        syn::Stmt::Local(local) => {
-            binding(local, diagnostics).unwrap_or_else(|| Statement::Invalid(local.to_token_stream()))
-        }
+        syn::Stmt::Local(local) => binding(local, diagnostics)
+            .unwrap_or_else(|| Statement::Invalid(let_name(&local.pat), local.to_token_stream())),
         syn::Stmt::Item(item) => {
             diagnostics.error(
                 item,
                 "a kernel's body holds no items",
                 "move it outside; constants of the surrounding module can be used by their name",
             );
-            Statement::Invalid(item.to_token_stream())
+            Statement::Invalid(None, item.to_token_stream())
         }
         syn::Stmt::Macro(call) => {
             refused::macro_call(&call.mac, diagnostics);
-            Statement::Invalid(call.to_token_stream())
+            Statement::Invalid(None, call.to_token_stream())
         }
         syn::Stmt::Expr(syn::Expr::Verbatim(tokens), _) if tokens.is_empty() => return None,
         syn::Stmt::Expr(expr, semicolon) => action(expr, semicolon.is_some(), diagnostics),
@@ -101,6 +100,15 @@ fn binding(local: &syn::Local, diagnostics: &Diagnostics) -> Option<Statement> {
     };
     let value = expression(value, diagnostics);
     Some(Statement::Let(Let { name, mutable: ident.mutability, annotation, value }))
+}
+
+/// The name of a `let` that was reported, so that its uses are not.
+fn let_name(pattern: &syn::Pat) -> Option<Name> {
+    match pattern {
+        syn::Pat::Ident(ident) => Some(Name::new(&ident.ident)),
+        syn::Pat::Type(typed) => let_name(&typed.pat),
+        _ => None,
+    }
 }
 
 /// `Tensor::function(…)`
@@ -149,11 +157,7 @@ fn action(expr: &syn::Expr, semicolon: bool, diagnostics: &Diagnostics) -> State
         },
         other => unused(other, semicolon, diagnostics),
     };
-    parsed.unwrap_or_else(|| Statement::Invalid(with_semicolon(expr, semicolon)))
-}
-
-fn with_semicolon(expr: &syn::Expr, semicolon: bool) -> TokenStream {
-    if semicolon { quote!(#expr;) } else { expr.to_token_stream() }
+    parsed.unwrap_or_else(|| Statement::Invalid(None, quote!(#expr;)))
 }
 
 /// An expression that is evaluated for nothing, or one that is no part of the language.

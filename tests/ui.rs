@@ -1,0 +1,7 @@
+//! What the attributes refuse, and in which words. `TRYBUILD=overwrite cargo test --test ui` rewrites the
+//! expected text; read it before committing it.
+
+#[test]
+fn refusals_point_at_the_users_token() {
+    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+}

@@ -1,0 +1,13 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+fn f(a: &Tensor<f32, N>) -> Tensor<f32, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..N {
+        let square = |x: f32| x * x;
+        c[[i]] = a[[i]];
+    }
+    c
+}
+
+fn main() {}

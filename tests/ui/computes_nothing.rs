@@ -1,0 +1,8 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+fn f(a: &Tensor<f32, N>) {
+    let x = a[[0]];
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+fn f(a: &Tensor<f32, N>) -> Tensor<f32, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..N {
+        c[[i]] = a[[i]];
+        if a[[i]] < 0.0 {
+            return c;
+        }
+    }
+    c
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+pub fn f(a: &Tensor<f32, M>, b: Tensor<f32, M>) -> Tensor<f32, M, P> {
+    let mut c = Tensor::zeros();
+    for i in 0..M {
+        c[[i]] = a[[i, i]].cbrt();
+        while true {}
+    }
+    c
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+fn f<T: Copy>(a: &Tensor<T, N>) -> Tensor<f32, N>
+where
+    T: Default,
+{
+    let mut c = Tensor::zeros();
+    c[[0]] = 1.0;
+    c
+}
+
+fn main() {}

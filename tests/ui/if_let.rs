@@ -1,0 +1,14 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+fn f(a: &Tensor<f32, N>) -> Tensor<f32, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..N {
+        if let 1.0 = a[[i]] {
+            c[[i]] = 1.0;
+        }
+    }
+    c
+}
+
+fn main() {}

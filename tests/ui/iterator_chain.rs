@@ -1,0 +1,10 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+fn f(a: &Tensor<f32, N>) -> Tensor<f32, 1> {
+    let mut c = Tensor::zeros();
+    c[[0]] = a.iter().sum();
+    c
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+fn f(a: &Tensor<f32, N>) -> Tensor<f32, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..N {
+        let x;
+        let (y, z) = (1.0, 2.0);
+        let w = 1.0 else { 2.0 };
+        let v: String = 1.0;
+        c[[i]] = a[[i]];
+    }
+    c
+}
+
+fn main() {}

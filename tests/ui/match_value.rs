@@ -1,0 +1,15 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+fn f(a: &Tensor<f32, N>) -> Tensor<f32, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..N {
+        c[[i]] = match a[[i]] > 0.0 {
+            true => a[[i]],
+            false => 0.0,
+        };
+    }
+    c
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+struct S;
+
+fn main() {}

@@ -1,0 +1,13 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+fn f(a: &Tensor<f32, N>) -> Tensor<f32, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..N {
+        let x = &a[[i]];
+        c[[i]] = *x;
+    }
+    c
+}
+
+fn main() {}

@@ -1,0 +1,17 @@
+#![allow(unused)]
+
+use tilewright::schedule_rule;
+use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_search::rule::{RuleExtension as _, RuleResult};
+
+#[schedule_rule]
+fn f(s: &mut Schedule, block: BlockRv) -> RuleResult {
+    s.unchanged()
+}
+
+#[schedule_rule(after = "f")]
+fn g(s: &mut Schedule, block: BlockRv) -> RuleResult {
+    s.unchanged()
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+#![allow(unused)]
+
+use tilewright::schedule_rule;
+use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_search::rule::{RuleExtension as _, RuleResult};
+
+#[schedule_rule(target = "tpu")]
+fn f(s: &mut Schedule, block: BlockRv) -> RuleResult {
+    s.unchanged()
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+fn f(a: &Tensor, b: &Tensor<f32>, x: &Tensor<f32, N>) -> Tensor<f32> {
+    let mut c = Tensor::zeros();
+    c[[0]] = x[[0]];
+    c
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+use tilewright::tensor_kernel;
+
+#[tensor_kernel]
+fn f(a: &Tensor<f32, N>) -> Tensor<f32, N, M> {
+    let mut c = Tensor::zeros();
+    for i in 0..N {
+        c[[i, 0]] = a[[i]];
+    }
+    c
+}
+
+fn main() {}
