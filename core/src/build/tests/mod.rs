@@ -1,5 +1,7 @@
 //! Definitions written by hand, as generated code writes them.
 
+mod differential;
+mod executor;
 mod kernels;
 mod refusals;
 mod structure;
