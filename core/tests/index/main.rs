@@ -4,4 +4,5 @@
 
 mod arithmetic;
 mod iter_map;
+mod iter_map_patterns;
 mod support;

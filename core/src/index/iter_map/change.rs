@@ -372,8 +372,8 @@ impl Space {
         let mut substitution: SmallVec<[(VarId, Index, Index); 4]> = SmallVec::new();
         for part in &parts {
             if part.scale != expected {
-                let (var, found) = (part.var, part.scale.clone());
-                return Err(IterMapError::NotFused { place, var, found, expected });
+                let (var, found) = (part.var, Box::new(part.scale.clone()));
+                return Err(IterMapError::NotFused { place, var, found, expected: Box::new(expected) });
             }
             substitution.push((part.var, expected.clone(), part.extent.clone()));
             expected = expected.multiply(&part.extent);
@@ -430,8 +430,8 @@ impl Space {
         if self.level == MapLevel::Injective || extent.floor_div(factor).scale(factor) == *extent {
             return Ok(());
         }
-        let factor = Index::constant(factor);
-        Err(IterMapError::NotDivisible { place, var, extent: extent.clone(), factor })
+        let factor = Box::new(Index::constant(factor));
+        Err(IterMapError::NotDivisible { place, var, extent: Box::new(extent.clone()), factor })
     }
 
     /// Makes a symbolic quotient and remainder variables: `f = f1·M + f0` when the extent of `f` has the factor `M`.
@@ -444,7 +444,8 @@ impl Space {
         let Some(var) = numerator.as_var() else { return self.fuse(numerator, place) };
         let extent = self.extent(var);
         let Some(top) = extent.divide_by_factor(divisor) else {
-            return Err(IterMapError::NotDivisible { place, var, extent, factor: divisor.clone() });
+            let (extent, factor) = (Box::new(extent), Box::new(divisor.clone()));
+            return Err(IterMapError::NotDivisible { place, var, extent, factor });
         };
         let low = Origin::Piece { parent: var, lower: Index::constant(1), extent: divisor.clone() };
         let low = Index::var(self.fresh_var(divisor.clone(), low));

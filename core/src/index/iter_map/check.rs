@@ -59,8 +59,8 @@ fn check_scales(space: &Space, parts: &[Part], place: Place) -> Result<bool, Ite
             compact = false;
             let span = span(&parts[..at]);
             if space.level.is_surjective() || !span.is_provably_at_most(&part.scale, &space.ranges) {
-                let (var, found) = (part.var, part.scale.clone());
-                return Err(IterMapError::NotFused { place, var, found, expected: next });
+                let (var, found) = (part.var, Box::new(part.scale.clone()));
+                return Err(IterMapError::NotFused { place, var, found, expected: Box::new(next) });
             }
         }
         next = part.scale.multiply(&part.extent);
@@ -119,8 +119,8 @@ fn check_digits(space: &Space, digits: &[(Part, Place)]) -> Result<(), IterMapEr
         return Err(unused());
     }
     if space.level.is_surjective() && !greatest.is_provably_less(&extent, &space.ranges) {
-        let factor = Index::constant(if last.divisor > 1 { last.divisor } else { last.modulus });
-        return Err(IterMapError::NotDivisible { place: *place, var, extent, factor });
+        let factor = Box::new(Index::constant(if last.divisor > 1 { last.divisor } else { last.modulus }));
+        return Err(IterMapError::NotDivisible { place: *place, var, extent: Box::new(extent), factor });
     }
     Ok(())
 }

@@ -170,9 +170,9 @@ pub enum IterMapError {
         /// The variable whose digit has the wrong scale.
         var: VarId,
         /// The scale.
-        found: Index,
+        found: Box<Index>,
         /// What a compact sum needs.
-        expected: Index,
+        expected: Box<Index>,
     },
     /// What is divided starts neither at zero nor at a multiple of the divisor.
     #[error("{place} divides a sum that starts at {offset:?}; split an iterator that starts at 0 instead")]
@@ -190,9 +190,9 @@ pub enum IterMapError {
         /// The iterator, or a fused one.
         var: VarId,
         /// Its extent.
-        extent: Index,
+        extent: Box<Index>,
         /// The split.
-        factor: Index,
+        factor: Box<Index>,
     },
     /// Two digits share a part of an iterator, so that they are not independent.
     #[error("{first} and {second} use the same part of {var:?}")]
