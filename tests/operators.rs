@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tilewright::kernel::Kernel;
+use tilewright_core::interp::{InterpError, Interpreter, Options};
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Rng;
 use tilewright_core::target::{Target, TargetKind};
+use tilewright_core::tensor::AnyTensor;
 use tilewright_search::candidate::{Generator, Statistics};
 use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
@@ -68,5 +70,88 @@ fn every_operator_has_a_space_of_legal_candidates() {
         }
         println!("{name}: {} spaces, {legal:?} {statistics:?}", spaces.len());
         assert!(legal.len() * 2 >= spaces.len(), "{name}: few spaces have legal candidates: {statistics:?}");
+    }
+}
+
+/// Each operator at a small, odd shape.
+fn small_operators() -> Vec<(&'static str, &'static Kernel, Vec<i64>)> {
+    use kernels::*;
+    vec![
+        ("C1D", conv1d::kernel(), vec![1, 13, 3, 3, 10, 2, 1]),
+        ("C2D", conv2d::kernel(), vec![1, 7, 9, 3, 3, 3, 8, 2, 1, 1, 1]),
+        ("C3D", conv3d::kernel(), vec![1, 4, 5, 4, 2, 3, 3, 3, 4, 1, 1]),
+        ("DEP", depthwise_conv2d::kernel(), vec![2, 6, 5, 7, 3, 3, 1, 1]),
+        ("DIL", conv2d::kernel(), vec![1, 9, 9, 2, 3, 3, 6, 1, 2, 2, 1]),
+        ("GMM", batch_matmul::kernel(), vec![2, 12, 10, 9]),
+        ("GRP", conv2d::kernel(), vec![1, 6, 6, 4, 3, 3, 8, 2, 1, 1, 2]),
+        ("T2D", conv2d_transpose::kernel(), vec![1, 3, 4, 5, 4, 4, 6, 2, 1]),
+        ("T2D uneven", conv2d_transpose::kernel(), vec![1, 3, 4, 2, 3, 3, 4, 2, 1]),
+        ("CBR", conv2d_bias_norm_relu::kernel(), vec![1, 6, 6, 3, 3, 3, 8, 2, 1]),
+        ("TBG", transpose_batch_matmul::kernel(), vec![1, 8, 3, 6]),
+        ("NRM", norm::kernel(), vec![2, 6, 8]),
+        ("SFM", softmax::kernel(), vec![6, 12]),
+        ("GMM of ones", batch_matmul::kernel(), vec![1, 1, 1, 1]),
+        ("GMM of nothing", batch_matmul::kernel(), vec![1, 0, 4, 4]),
+        ("GMM over nothing", batch_matmul::kernel(), vec![1, 3, 4, 0]),
+    ]
+}
+
+fn arguments(program: &Program) -> Vec<AnyTensor> {
+    let shapes = program.buffer_params().map(|(buffer, _)| program.buffer(buffer));
+    shapes
+        .enumerate()
+        .map(|(number, buffer)| {
+            let shape: Vec<usize> =
+                buffer.shape.iter().map(|extent| extent.as_constant().expect("bound") as usize).collect();
+            AnyTensor::random(buffer.dtype, &shape, number as u64).expect("a small shape")
+        })
+        .collect()
+}
+
+fn run(program: &Program) -> Result<Vec<AnyTensor>, InterpError> {
+    let mut tensors = arguments(program);
+    let options = Options { parallel_order_seed: Some(5) };
+    Interpreter::new(program)?.run(options, &[], &[], &mut tensors)?;
+    Ok(tensors)
+}
+
+/// How many random candidates are drawn from each design space; `TILEWRIGHT_CASES` says otherwise.
+fn cases() -> u64 {
+    std::env::var("TILEWRIGHT_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(6)
+}
+
+#[test]
+fn random_candidates_compute_what_the_definition_says() {
+    let target = Arc::new(Target::generic_cpu());
+    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    for (name, kernel, sizes) in small_operators() {
+        let program = bound(kernel, &sizes);
+        let expected = run(&program).unwrap_or_else(|error| panic!("{name}: {error}\n{program}"));
+        let generator = Generator { program: program.clone(), target: target.clone() };
+        let mut statistics = Statistics::default();
+        for (number, space) in design_spaces(&program, &target, &rules, 1).iter().enumerate() {
+            for seed in 0..cases() {
+                let made = generator.generate(number, space, seed, |_, _| None, &mut statistics);
+                let Some(candidate) = made else { continue };
+                let flat = lower(&candidate.program, &LowerOptions::default()).expect("it can be lowered");
+                for (level, scheduled) in [("blocks", &candidate.program), ("flat", &flat)] {
+                    let context =
+                        || format!("{name} {level}, seed {seed}:\n{}\n{scheduled}", candidate.trace);
+                    let found = run(scheduled).unwrap_or_else(|error| panic!("{error}\n{}", context()));
+                    for (found, expected) in found.iter().zip(&expected) {
+                        let is_close = match expected.len() == found.len() {
+                            true => found
+                                .to_f64_vec()
+                                .iter()
+                                .zip(expected.to_f64_vec())
+                                .all(|(a, b)| (a - b).abs() <= 1e-4 * (1.0 + b.abs())),
+                            false => false,
+                        };
+                        assert!(is_close, "{}", context());
+                    }
+                }
+            }
+        }
+        println!("{name}: {statistics:?}");
     }
 }

@@ -87,6 +87,10 @@ fn apply_to_blocks(rule: &RuleEntry, schedule: Schedule, names: &[Symbol], done:
 fn apply_to_block(rule: &RuleEntry, schedule: Schedule, name: &str) -> Vec<Schedule> {
     let found = blocks(&schedule.program().body).into_iter().find(|block| *block.name == *name).cloned();
     let Some(found) = found else { return vec![schedule] };
+    // A block without points has nothing to schedule.
+    if found.iters.iter().any(|iter| iter.extent.is(0)) {
+        return vec![schedule];
+    }
     let has_own_rule = found.annotations.contains_key(custom_rule::ANNOTATION);
     if has_own_rule && rule.name != custom_rule::ENTRY.name {
         return vec![schedule];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilewright_core::program::Program;
-use tilewright_core::schedule::Trace;
+use tilewright_core::schedule::{Decision, Trace};
 use tilewright_core::target::{Target, TargetKind};
 use tilewright_search::postproc;
 use tilewright_search::rule::RuleSet;
@@ -24,6 +24,7 @@ kernel matmul(in a: f32[128, 128], in b: f32[128, 128], out c: f32[128, 128]) {
 }
 "#;
 
+/// A program with its design spaces.
 fn spaces(text: &str) -> (Program, Arc<Target>, Vec<Trace>) {
     let program: Program = text.trim().parse().unwrap_or_else(|error| panic!("{error}"));
     let target = Arc::new(Target::generic_cpu());
@@ -33,28 +34,53 @@ fn spaces(text: &str) -> (Program, Arc<Target>, Vec<Trace>) {
 }
 
 #[test]
-fn show() {
+fn a_matmul_has_six_spaces() {
+    // Three places to write a tile back, each with and without packing of the vector operand.
+    let (_, _, spaces) = spaces(MATMUL);
+    assert_eq!(spaces.len(), 6);
+    for space in &spaces {
+        let tiles = space.decisions().filter(|(_, decision)| matches!(decision, Decision::Tile(_))).count();
+        assert_eq!(tiles, 3, "{space}");
+    }
+}
+
+#[test]
+fn equal_seeds_make_equal_spaces() {
+    let (_, _, first) = spaces(MATMUL);
+    let (_, _, second) = spaces(MATMUL);
+    assert_eq!(first, second);
+}
+
+#[test]
+fn every_point_of_a_space_replays_from_its_text() {
     let (program, target, spaces) = spaces(MATMUL);
     for (number, space) in spaces.iter().enumerate() {
-        println!("--- space {number}\n{space}");
-        let mut rejected = std::collections::BTreeMap::new();
-        let mut shown = false;
-        for seed in 0..200 {
-            let mut schedule = match space.replay_with(&program, &target, seed, |_, _| None) {
-                Ok(schedule) => schedule,
-                Err(error) => panic!("{error}"),
-            };
-            match postproc::apply(&mut schedule) {
-                Ok(()) => {
-                    *rejected.entry("ok").or_insert(0) += 1;
-                    if !shown {
-                        println!("{}\n{}", schedule.trace(), schedule.program());
-                        shown = true;
-                    }
-                }
-                Err(reason) => *rejected.entry(reason.0).or_insert(0) += 1,
+        for seed in 0..20 {
+            let mut drawn = space
+                .replay_with(&program, &target, seed, |_, _| None)
+                .unwrap_or_else(|error| panic!("space {number}, seed {seed}: {error}"));
+            if postproc::apply(&mut drawn).is_err() {
+                continue;
+            }
+            let text = drawn.trace().to_string();
+            let parsed: Trace = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert_eq!(&parsed, drawn.trace(), "space {number}, seed {seed}");
+            let again = parsed.replay(&program, &target, 0).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert_eq!(again.program(), drawn.program(), "space {number}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_tile_is_repaired_for_another_extent() {
+    let (_, target, spaces) = spaces(MATMUL);
+    let (program, ..) = self::spaces(&MATMUL.replace("128", "96"));
+    for space in &spaces {
+        let schedule = space.replay(&program, &target, 0).unwrap_or_else(|error| panic!("{error}"));
+        for (_, decision) in schedule.trace().decisions() {
+            if let Decision::Tile(factors) = decision {
+                assert_eq!(factors.iter().product::<i64>(), 96, "{factors:?}");
             }
         }
-        println!("{rejected:?}");
     }
 }

@@ -288,7 +288,9 @@ impl Walk<'_, '_> {
     /// Checks that what is read was written and what must be written is.
     fn storage(&mut self) {
         for (buffer, access) in self.report.program.buffer_params() {
-            if access == Access::Output && !self.stored.contains(&buffer) {
+            // Nothing need store to a tensor of no elements.
+            let is_empty = self.report.program.buffer(buffer).constant_len() == Some(0);
+            if access == Access::Output && !is_empty && !self.stored.contains(&buffer) {
                 let name = self.report.buffer(buffer);
                 self.error(
                     Entity::Buffer(buffer),

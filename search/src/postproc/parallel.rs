@@ -59,6 +59,7 @@ fn leading_loops(schedule: &Schedule, block: &Block, limit: i64) -> usize {
             break;
         }
         match node.extent.as_constant() {
+            Some(extent) if extent < 1 => return 0,
             Some(extent) => product = product.saturating_mul(extent.max(1)),
             None if count > 0 => break,
             None => return 1,

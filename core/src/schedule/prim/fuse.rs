@@ -11,8 +11,8 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{For, LoopKind, Stmt, Symbol};
 
-/// Makes one loop of perfectly nested loops, given outermost first. All but the outermost need a constant
-/// extent.
+/// Makes one loop of perfectly nested loops, given outermost first. All but the outermost need a constant,
+/// positive extent.
 ///
 /// ```text
 /// before
@@ -61,7 +61,11 @@ impl Primitive for Fuse {
 
         let mut extent = parts[0].1.clone();
         for ((_, inner), id) in parts.iter().zip(&ids).skip(1) {
-            extent = extent.scale(inner.as_constant().ok_or(ScheduleError::SymbolicExtent(*id))?);
+            let inner = inner.as_constant().ok_or(ScheduleError::SymbolicExtent(*id))?;
+            if inner < 1 {
+                return Err(ScheduleError::BadFactors(*id));
+            }
+            extent = extent.scale(inner);
         }
         let names: Vec<&str> =
             parts.iter().map(|(var, _)| &*context.program.variable(*var).name).collect();
