@@ -1,0 +1,64 @@
+//! Runs a definition as ordinary Rust and as a program, and compares bits.
+
+use tilewright::definition::{ParameterKind, ParameterSpec};
+use tilewright::kernel::Kernel;
+use tilewright_core::dtype::DType;
+use tilewright_core::expr::Constant;
+use tilewright_core::interp;
+use tilewright_core::target::BufferArgument;
+use tilewright_core::tensor::AnyTensor;
+
+/// How to call a kernel.
+pub(crate) struct Call<'a> {
+    /// A value for each dimension, then for each `usize` argument.
+    pub(crate) dims: &'a [i64],
+    /// A value for each run-time scalar.
+    pub(crate) scalars: &'a [Constant],
+    /// Bounds for integer tensors that are indices.
+    pub(crate) bounds: &'a [(&'a str, u64)],
+}
+
+/// Asserts that the reference and the program that is built give the same bits in every tensor.
+pub(crate) fn agree(kernel: &'static Kernel, call: &Call<'_>) {
+    let definition = kernel.definition();
+    let name = definition.name;
+    let program = kernel.program().unwrap_or_else(|errors| panic!("{errors}"));
+    let start: Vec<AnyTensor> = definition
+        .tensors()
+        .enumerate()
+        .map(|(position, parameter)| argument(kernel, parameter, call, position as u64))
+        .collect();
+    let mut expected = start.clone();
+    let mut buffers: Vec<BufferArgument<'_>> = expected.iter_mut().map(BufferArgument::from).collect();
+    (definition.reference)(call.dims, call.scalars, &mut buffers)
+        .unwrap_or_else(|error| panic!("reference of `{name}` with {:?}: {error}", call.dims));
+    let mut found = start;
+    interp::run(&program, call.dims, call.scalars, &mut found)
+        .unwrap_or_else(|error| panic!("program of `{name}` with {:?}: {error}\n{program}", call.dims));
+    for ((parameter, expected), found) in definition.tensors().zip(&expected).zip(&found) {
+        let summary = found.max_error(expected);
+        assert!(
+            expected.bytes() == found.bytes(),
+            "`{}` of `{name}` with {:?}: {summary:?}\nreference: {expected}\nprogram: {found}\n{program}",
+            parameter.name,
+            call.dims,
+        );
+    }
+}
+
+fn argument(kernel: &Kernel, parameter: &ParameterSpec, call: &Call<'_>, seed: u64) -> AnyTensor {
+    let shape = kernel.definition().shape(parameter, call.dims).unwrap_or_else(|error| panic!("{error}"));
+    let bound = call.bounds.iter().find(|(name, _)| *name == parameter.name);
+    let tensor = match (parameter.kind, bound) {
+        (ParameterKind::Output, _) => AnyTensor::zeros(parameter.dtype, &shape),
+        (_, Some((_, bound))) => AnyTensor::random_indices(parameter.dtype, &shape, *bound, seed),
+        _ => AnyTensor::random(parameter.dtype, &shape, seed),
+    };
+    tensor.unwrap_or_else(|error| panic!("`{}`: {error}", parameter.name))
+}
+
+/// A scalar argument.
+pub(crate) fn float(dtype: DType, value: f64) -> Constant {
+    assert!(dtype.is_float(), "{dtype} is no float");
+    Constant::float(if dtype == DType::F32 { f64::from(value as f32) } else { value })
+}

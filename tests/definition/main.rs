@@ -1,0 +1,56 @@
+//! Definitions: the reference against the program that is built from it, on odd shapes; calls and their errors.
+
+mod calls;
+mod harness;
+mod kernels;
+
+use harness::{Call, agree, float};
+use tilewright_core::dtype::DType;
+use tilewright_core::expr::Constant;
+
+/// One test for each kernel: dimensions (then `usize` arguments), scalars, bounds of indices.
+macro_rules! kernels {
+    ($($name:ident: $([$($dim:expr),*])+ $(, scalars $scalars:expr)? $(, bounds $bounds:expr)?;)*) => {$(
+        #[test]
+        fn $name() {
+            for dims in [$(&[$($dim),*][..]),+] {
+                let call = Call { dims, scalars: &[], bounds: &[] };
+                $(let call = Call { scalars: &$scalars, ..call };)?
+                $(let call = Call { bounds: &$bounds, ..call };)?
+                agree(kernels::$name::kernel(), &call);
+            }
+        }
+    )*};
+}
+
+kernels! {
+    matmul: [1, 1, 1] [7, 5, 3] [13, 17, 11];
+    matmul_by_scalar: [1, 1, 1] [5, 7, 3];
+    quantised_matmul: [3, 7, 5], scalars [Constant::Int(3)];
+    quantise: [1] [37], scalars [float(DType::F32, 0.07)];
+    conv2d: [7, 5, 3, 3, 3, 2, 1, 1, 1] [7, 6, 2, 3, 2, 3, 2, 2, 2] [3, 3, 1, 3, 3, 1, 1, 0, 1];
+    depthwise: [3, 3, 1] [7, 5, 3];
+    softmax: [1, 1] [3, 17];
+    layer_norm: [1, 1] [5, 7];
+    attention: [1, 1] [7, 5], scalars [float(DType::F32, 0.3)];
+    relu_in_place: [3, 5];
+    axpy: [17], scalars [float(DType::F32, 0.7)];
+    momentum: [17], scalars [float(DType::F32, 0.1)];
+    embedding: [11, 3, 7], bounds [("ids", 11)];
+    max_pool: [7, 5] [2, 2];
+    extremes: [3, 7];
+    functions: [29];
+    functions_in_double: [29];
+    half_precision: [29];
+    integers: [31];
+    masks: [1] [31];
+    branches: [1, 1] [5, 7], scalars [float(DType::F32, 0.4)];
+    gelu: [19];
+    swap: [19];
+    strided: [1, 1] [17, 4] [19, 23];
+    shuffle: [3, 5] [1, 7];
+    shapes: [3, 5] [5, 3];
+    blur: [1] [11];
+    kernel: [5], scalars [float(DType::F32, 0.5), float(DType::F32, 0.25)];
+    repeat: [5];
+}
