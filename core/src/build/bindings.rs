@@ -2,7 +2,8 @@
 //!
 //! A `let` is repeated where it is used unless that would be wrong or wasteful. It is *wrong* when what it
 //! reads is overwritten before it is used: `let old = x[[i]]; x[[i]] = y[[i]]; y[[i]] = old;`. It is
-//! *wasteful* when it computes a transcendental function and several statements, or a deeper loop, use it.
+//! *wasteful* when it computes a transcendental function and several statements, or a deeper loop, use it, or
+//! when it is so large that repeating it would blow up the program.
 
 use std::collections::BTreeSet;
 
@@ -55,12 +56,78 @@ pub(super) fn choose_buffers(recording: &Recording, errors: &mut Vec<DefinitionE
                 .any(|(tensor, clock)| overwritten(&survey, tensor, clock, binding.depth, user).is_some());
         }
     }
-    let mut chosen = vec![false; recording.bindings.len()];
-    for number in 0..recording.bindings.len() {
-        let costly = is_costly(recording, &chosen, &recording.bindings[number].value);
-        chosen[number] = stale[number] || (costly && weight[number] >= 2);
+    let uses = count_uses(recording, &survey);
+    let mut profiles: Vec<Profile> = Vec::new();
+    for (number, binding) in recording.bindings.iter().enumerate() {
+        let mut profile = Profile::of(&binding.value, &profiles);
+        let large = profile.size > LARGE && uses[number] >= 2 && profile.reads;
+        profile.chosen = stale[number] || large || (profile.costly && weight[number] >= 2);
+        profiles.push(profile);
     }
-    chosen
+    profiles.into_iter().map(|profile| profile.chosen).collect()
+}
+
+/// How many operations a value may have that is written out at each of its uses.
+const LARGE: usize = 64;
+
+/// How often each binding stands in a statement or in another binding.
+fn count_uses(recording: &Recording, survey: &Survey<'_>) -> Vec<usize> {
+    let mut uses = vec![0; recording.bindings.len()];
+    let bound = recording.bindings.iter().map(|binding| &binding.value);
+    for value in survey.users.iter().flat_map(|user| user.values.iter().copied()).chain(bound) {
+        for_each_occurrence(value, &mut |number| uses[number] += 1);
+    }
+    uses
+}
+
+/// Calls `visit` for each place at which a binding stands inside a value.
+fn for_each_occurrence(value: &Value, visit: &mut dyn FnMut(usize)) {
+    for_each_value(value, &mut |node| {
+        for operand in node.operands() {
+            if let ValueKind::Bound(number) = operand.kind() {
+                visit(*number);
+            }
+        }
+    });
+    if let ValueKind::Bound(number) = value.kind() {
+        visit(*number);
+    }
+}
+
+/// What decides about a binding, with bindings without buffer written out.
+struct Profile {
+    /// The number of operations.
+    size: usize,
+    /// Whether it computes a transcendental function or a root.
+    costly: bool,
+    /// Whether it depends on the contents of a tensor, so that it is no index arithmetic.
+    reads: bool,
+    /// Whether it becomes a buffer.
+    chosen: bool,
+}
+
+impl Profile {
+    /// `earlier` are those of the bindings before.
+    fn of(value: &Value, earlier: &[Profile]) -> Self {
+        let mut profile = Profile { size: 0, costly: false, reads: false, chosen: false };
+        for_each_value(value, &mut |node| {
+            profile.size = profile.size.saturating_add(1);
+            match node.kind() {
+                ValueKind::Load(..) => profile.reads = true,
+                ValueKind::Unary(op, _) => profile.costly |= is_transcendental(*op),
+                _ => {}
+            }
+        });
+        for_each_occurrence(value, &mut |number| {
+            let inner = &earlier[number];
+            profile.reads |= inner.reads;
+            if !inner.chosen {
+                profile.size = profile.size.saturating_add(inner.size);
+                profile.costly |= inner.costly;
+            }
+        });
+        profile
+    }
 }
 
 impl<'a> Survey<'a> {
@@ -177,19 +244,6 @@ fn bindings_used(recording: &Recording, user: &User<'_>) -> BTreeSet<usize> {
         }
     }
     found
-}
-
-/// Whether a value computes a transcendental function or a root, also through bindings without buffer.
-fn is_costly(recording: &Recording, chosen: &[bool], value: &Value) -> bool {
-    let mut costly = false;
-    for_each_value(value, &mut |node| match node.kind() {
-        ValueKind::Unary(op, _) => costly |= is_transcendental(*op),
-        ValueKind::Bound(number) if !chosen[*number] => {
-            costly |= is_costly(recording, chosen, &recording.bindings[*number].value);
-        }
-        _ => {}
-    });
-    costly
 }
 
 const fn is_transcendental(op: UnaryOp) -> bool {

@@ -5,6 +5,7 @@ mod executor;
 mod kernels;
 mod refusals;
 mod structure;
+mod values;
 
 use super::{KernelBuilder, SourceLocation, TensorHandle, UpdateOp, Value};
 use crate::dtype::DType;

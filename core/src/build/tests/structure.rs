@@ -1,7 +1,7 @@
 //! The structure of programs that definitions become.
 
-use super::kernels;
-use crate::program::Program;
+use super::*;
+use crate::build::bounds::check_in_bounds;
 
 /// The lines that say what is computed: buffers, blocks without iterators, conditions and stores.
 fn outline(program: &Program) -> Vec<String> {
@@ -178,4 +178,46 @@ fn a_transposed_convolution_in_gather_form() {
     let text = kernels::transposed_conv().to_string();
     assert!(text.contains("block y(vo: spatial N*2 + K = o, vt: reduce K = t)"), "{text}");
     assert!(text.contains("x[(vo - vt)/2] * f[vt], 0.0)"), "{text}");
+}
+
+#[test]
+fn a_value_that_would_grow_without_end_gets_buffers() {
+    let mut b = KernelBuilder::new("doubling");
+    let n = b.dim("N");
+    let x = input(&mut b, "x", &[&n]);
+    let y = zeros(&mut b, "y", &[&n]);
+    each(&mut b, "i", &n, |b, i| {
+        let mut value = load(b, x, &[&i]);
+        for _ in 0..40 {
+            value = b.bind("v", add(&value, &value), at(3));
+        }
+        store(b, y, &[&i], UpdateOp::Set, value, 4);
+    });
+    b.output(y);
+    let text = build(b).to_string();
+    assert!(text.len() < 20_000, "{} characters", text.len());
+}
+
+#[test]
+fn a_stride_may_be_a_parameter() {
+    let mut b = KernelBuilder::new("strided");
+    let (h, stride) = (b.dim("H"), b.dim("stride"));
+    let x = input(&mut b, "x", &[&h]);
+    let rows = add(&div(&sub(&h, &int(3)), &stride), &int(1));
+    let y = zeros(&mut b, "y", &[&rows]);
+    each(&mut b, "o", &rows, |b, o| {
+        each(b, "k", &int(3), |b, k| {
+            let place = b.bind("place", add(&mul(&o, &stride), &k), at(4));
+            store(b, y, &[&o], UpdateOp::Add, load(b, x, &[&place]), 5);
+        });
+    });
+    b.output(y);
+    let program = build(b);
+    let sizes: Vec<_> =
+        program.dims().map(|(var, name)| (var, if &**name == "H" { 10 } else { 2 })).collect();
+    let bound = program.bind_dims(&sizes);
+    let text = bound.to_string();
+    assert!(text.contains("y[vo] = y[vo] + x[vo*2 + vk]"), "{text}");
+    assert!(text.contains("block y(vo: spatial 4 = o, vk: reduce 3 = k)"), "{text}");
+    assert_eq!(check_in_bounds(&bound).as_ref(), Ok(&bound));
 }
