@@ -293,6 +293,7 @@ impl Elimination<'_> {
                 }
                 match side {
                     Side::Lower => Some(Index::constant(0)),
+                    Side::Upper if self.is_positive_divisor(a, b) => Some(of(b, side)?.offset(-1)),
                     // A remainder by zero is zero.
                     Side::Upper => Some(of(b, side)?.offset(-1).maximum(&Index::constant(0))),
                 }
@@ -303,6 +304,18 @@ impl Elimination<'_> {
 
     fn is_nonnegative(&self, operand: &Expr) -> bool {
         Index::value(operand.clone()).is_provably_nonnegative(self.over)
+    }
+
+    /// Whether `b`, which is not negative, is at least 1 wherever the variables of `a` have values: because
+    /// of its interval, or because it is a factor of the number of values that one of them has.
+    fn is_positive_divisor(&self, a: &Expr, b: &Expr) -> bool {
+        let divisor = Index::value(b.clone());
+        let mut positive = divisor.interval(self.over).min >= 1;
+        crate::visit::for_each_var(a, &mut |var| {
+            let extent = self.over.extent(var);
+            positive |= extent.is_some_and(|extent| extent.divide_by_factor(&divisor).is_some());
+        });
+        positive
     }
 
     fn bound_product(&self, a: &Expr, b: &Expr, side: Side) -> Option<Index> {
@@ -436,5 +449,90 @@ fn nesting(digit: &Digit) -> u32 {
     match &digit.base {
         Base::Sum(sum) => 1 + sum.terms.iter().map(|term| nesting(&term.digit)).max().unwrap_or(0),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const I: VarId = VarId(0);
+    const J: VarId = VarId(1);
+    const K: VarId = VarId(2);
+
+    fn m() -> Index {
+        Index::var(VarId(8))
+    }
+
+    fn n() -> Index {
+        Index::var(VarId(9))
+    }
+
+    fn over(entries: &[(VarId, Index)]) -> Ranges {
+        entries.iter().cloned().collect()
+    }
+
+    fn eight() -> Index {
+        Index::constant(8)
+    }
+
+    #[test]
+    fn only_variables_with_a_range_are_eliminated() {
+        let flat = Index::var(I).scale(8).add_scaled(&Index::var(J), 1);
+        let inner = over(&[(J, eight())]);
+        assert_eq!(flat.lower_bound(&inner), Some(Index::var(I).scale(8)));
+        assert_eq!(flat.upper_bound(&inner), Some(Index::var(I).scale(8).offset(7)));
+        let reversed = Index::var(I).add_scaled(&Index::var(J), -1);
+        assert_eq!(reversed.lower_bound(&inner), Some(Index::var(I).offset(-7)));
+        assert_eq!(reversed.upper_bound(&inner), Some(Index::var(I)));
+    }
+
+    #[test]
+    fn symbolic_extents_are_compared() {
+        let ranges = over(&[(I, m()), (J, n())]);
+        assert!(Index::var(I).is_provably_less(&m(), &ranges));
+        assert!(!Index::var(I).is_provably_less(&n(), &ranges));
+        let flat = &Index::var(I).multiply(&n()) + &Index::var(J);
+        assert!(flat.is_provably_less(&m().multiply(&n()), &ranges));
+        assert!(!flat.offset(1).is_provably_less(&m().multiply(&n()), &ranges));
+        assert!(m().offset(-1).add_scaled(&Index::var(I), -1).is_provably_nonnegative(&ranges));
+    }
+
+    #[test]
+    fn tiles_of_a_symbolic_extent() {
+        let tile = Index::var(I).scale(8).add_scaled(&Index::var(J), 1);
+        let whole = over(&[(I, m().floor_div(8)), (J, eight())]);
+        assert!(tile.is_provably_less(&m(), &whole));
+        let padded = over(&[(I, m().ceil_div(8)), (J, eight())]);
+        assert!(!tile.is_provably_less(&m(), &padded));
+        assert!(tile.is_provably_less(&m().offset(7), &padded));
+        assert!(tile.is_provably_less(&m().ceil_div(8).scale(8), &padded));
+        let tail = eight().minimum(&m().add_scaled(&Index::var(I), -8));
+        let exact = over(&[(I, m().ceil_div(8)), (J, tail)]);
+        assert!(tile.is_provably_less(&m(), &exact), "{:?}", tile.upper_bound(&exact));
+    }
+
+    #[test]
+    fn quotients_by_a_dimension() {
+        let ranges = over(&[(K, m().multiply(&n()))]);
+        assert!(Index::var(K).divide(&n()).is_provably_less(&m(), &ranges));
+        assert!(!Index::var(K).divide(&m()).is_provably_less(&m(), &ranges));
+        assert!(Index::var(K).remainder(&m()).is_provably_less(&m(), &ranges));
+        let unrelated = over(&[(K, eight())]);
+        assert!(!Index::var(K).remainder(&m()).is_provably_less(&m(), &unrelated), "0 % 0 is 0");
+    }
+
+    #[test]
+    fn values_from_memory_bound_nothing_unless_they_are_checked() {
+        use crate::dtype::DType;
+        use crate::ids::BufferId;
+        let loaded = Expr::load(DType::I64, BufferId(0), [Index::var(I)]);
+        let ranges = over(&[(I, eight())]);
+        assert_eq!(Index::value(loaded.clone()).upper_bound(&ranges), None);
+        let checked = Index::value(Expr::new(DType::I64, ExprKind::Bounded(loaded, m())));
+        assert_eq!(checked.lower_bound(&ranges), Some(Index::constant(0)));
+        assert_eq!(checked.upper_bound(&ranges), Some(m().offset(-1)));
+        let byte = Expr::cast(DType::I64, Expr::load(DType::U8, BufferId(1), [Index::var(I)]));
+        assert_eq!(Index::value(byte).upper_bound(&ranges), Some(Index::constant(255)));
     }
 }

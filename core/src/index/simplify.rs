@@ -189,3 +189,64 @@ fn divide_symbolically(op: BinaryOp, a: &Expr, b: &Expr, ranges: &Ranges) -> Opt
         && rest.is_provably_less(&divisor, ranges);
     fits.then(|| if op == BinaryOp::Div { quotient } else { rest })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::VarId;
+
+    fn x() -> Index {
+        Index::var(VarId(0))
+    }
+
+    fn y() -> Index {
+        Index::var(VarId(1))
+    }
+
+    fn ranges(x: Index, y: Index) -> Ranges {
+        [(VarId(0), x), (VarId(1), y)].into_iter().collect()
+    }
+
+    #[track_caller]
+    fn check(index: Index, extents: (i64, i64), expected: Index) {
+        let ranges = ranges(Index::constant(extents.0), Index::constant(extents.1));
+        assert_eq!(index.simplify(&ranges), expected, "from {index:?}");
+    }
+
+    #[test]
+    fn redundant_digits_go() {
+        check(x().modulo(8), (8, 1), x());
+        check(x().floor_div(8), (8, 1), Index::constant(0));
+        check(x().offset(8).modulo(16), (8, 1), x().offset(8));
+        check(x().offset(17).floor_div(16), (8, 1), Index::constant(1));
+        check(&x().modulo(8) + &y(), (5, 1), x());
+        check(x().floor_div(4).modulo(2), (8, 1), x().floor_div(4));
+    }
+
+    #[test]
+    fn sums_are_split() {
+        let tile = x().scale(8).add_scaled(&y(), 1);
+        check(tile.floor_div(8), (9, 8), x());
+        check(tile.modulo(8), (9, 8), y());
+        check(tile.floor_div(16), (9, 8), x().floor_div(2));
+        check(tile.modulo(16), (9, 8), x().modulo(2).scale(8).add_scaled(&y(), 1));
+        check(tile.floor_div(4), (9, 8), x().scale(2).add_scaled(&y().floor_div(4), 1));
+        check(tile.floor_div(16).modulo(3), (9, 8), x().floor_div(2).modulo(3));
+    }
+
+    #[test]
+    fn quotients_by_a_dimension_are_split() {
+        let m = Index::var(VarId(9));
+        let flat = &x().multiply(&m) + &y();
+        let ranges = ranges(Index::constant(6), m.clone());
+        assert_eq!(flat.divide(&m).simplify(&ranges), x());
+        assert_eq!(flat.remainder(&m).simplify(&ranges), y());
+    }
+
+    #[test]
+    fn what_was_divided_apart_is_joined() {
+        let apart = x().floor_div(3).add_scaled(&y().scale(4).add_scaled(&x().modulo(3), 1).floor_div(3), 1);
+        check(apart, (9, 9), y().scale(4).add_scaled(&x(), 1).floor_div(3));
+        check(x().modulo(4).add_scaled(&x().floor_div(4).modulo(3), 4), (12, 1), x());
+    }
+}

@@ -186,3 +186,97 @@ pub fn cast(from: DType, to: DType, a: Constant) -> Option<Expr> {
         Constant::Int(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn int(value: i64) -> Constant {
+        Constant::Int(value)
+    }
+
+    fn float(value: f64) -> Constant {
+        Constant::float(value)
+    }
+
+    #[test]
+    fn integers_wrap_at_their_width() {
+        let cases = [
+            (BinaryOp::Add, DType::I8, 127, 1, -128),
+            (BinaryOp::Sub, DType::U8, 0, 1, 255),
+            (BinaryOp::Mul, DType::I32, 1 << 20, 1 << 20, 0),
+            (BinaryOp::Add, DType::I64, i64::MAX, 1, i64::MIN),
+            (BinaryOp::Div, DType::I8, -128, -1, -128),
+            (BinaryOp::Div, DType::I64, i64::MIN, -1, i64::MIN),
+            (BinaryOp::Div, DType::I32, -7, 2, -3),
+            (BinaryOp::Rem, DType::I32, -7, 2, -1),
+            (BinaryOp::Div, DType::I32, 5, 0, 0),
+            (BinaryOp::Rem, DType::I32, 5, 0, 0),
+            (BinaryOp::Rem, DType::I64, i64::MIN, -1, 0),
+            (BinaryOp::Shl, DType::I8, 1, 9, 2),
+            (BinaryOp::Shl, DType::I32, 1, 31, i64::from(i32::MIN)),
+            (BinaryOp::Shr, DType::I8, -128, 7, -1),
+            (BinaryOp::Shr, DType::U8, 255, 7, 1),
+            (BinaryOp::Shl, DType::I64, 1, 64, 1),
+        ];
+        for (op, dtype, a, b, expected) in cases {
+            let folded = binary(op, dtype, int(a), int(b));
+            assert_eq!(folded, Some(Expr::int(dtype, expected)), "{a} {} {b} in {dtype}", op.text());
+        }
+        assert_eq!(unary(UnaryOp::Neg, DType::I8, int(-128)), Some(Expr::int(DType::I8, -128)));
+        assert_eq!(unary(UnaryOp::Not, DType::U8, int(1)), Some(Expr::int(DType::U8, 254)));
+        assert_eq!(unary(UnaryOp::Not, DType::Bool, int(1)), Some(Expr::bool(false)));
+        let sum = mul_add(DType::U8, int(16), int(16), int(7));
+        assert_eq!(sum, Some(Expr::int(DType::U8, 7)));
+    }
+
+    #[test]
+    fn floats_round_in_their_own_precision() {
+        let tenth = f64::from(0.1f32);
+        let sum = binary(BinaryOp::Add, DType::F32, float(tenth), float(f64::from(0.2f32)));
+        assert_eq!(sum, Some(Expr::float(DType::F32, f64::from(0.1f32 + 0.2f32))));
+        let sum = binary(BinaryOp::Add, DType::F16, float(2048.0), float(1.0));
+        assert_eq!(sum, Some(Expr::float(DType::F16, 2048.0)), "2049 is no f16");
+        let sum = binary(BinaryOp::Add, DType::BF16, float(256.0), float(1.0));
+        assert_eq!(sum, Some(Expr::float(DType::BF16, 256.0)), "257 is no bf16");
+        let fused = mul_add(DType::F32, float(tenth), float(10.0), float(-1.0));
+        assert_eq!(fused, Some(Expr::float(DType::F32, f64::from(0.1f32.mul_add(10.0, -1.0)))));
+        let root = unary(UnaryOp::Sqrt, DType::F32, float(2.0));
+        assert_eq!(root, Some(Expr::float(DType::F32, f64::from(2f32.sqrt()))));
+        let round = |op, value| unary(op, DType::F64, float(value)).and_then(|e| e.as_constant());
+        assert_eq!(round(UnaryOp::Round, -2.5), Some(float(-3.0)));
+        assert_eq!(round(UnaryOp::RoundTiesEven, -2.5), Some(float(-2.0)));
+    }
+
+    #[test]
+    fn what_is_not_defined_to_the_bit_is_not_folded() {
+        let nan = float(f64::NAN);
+        assert_eq!(binary(BinaryOp::Div, DType::F32, float(0.0), float(0.0)), None);
+        assert_eq!(binary(BinaryOp::Min, DType::F32, float(0.0), float(-0.0)), None);
+        assert_eq!(unary(UnaryOp::Exp, DType::F32, float(0.0)), None);
+        assert_eq!(unary(UnaryOp::Rsqrt, DType::F32, float(4.0)), None);
+        assert_eq!(cast(DType::F64, DType::F16, float(1.0 + 1e-9)), None, "may round twice");
+        assert_eq!(cast(DType::I64, DType::BF16, int((1 << 24) + 1)), None, "may round twice");
+        let min = binary(BinaryOp::Min, DType::F32, nan, float(1.0));
+        assert_eq!(min, Some(Expr::float(DType::F32, 1.0)), "a NaN is ignored");
+        assert_eq!(binary(BinaryOp::Eq, DType::F32, nan, nan), Some(Expr::bool(false)));
+    }
+
+    #[test]
+    fn casts_have_the_meaning_of_as() {
+        let cases = [
+            (DType::F32, DType::I8, float(300.0), 127),
+            (DType::F32, DType::U8, float(-1.0), 0),
+            (DType::F64, DType::I64, float(f64::NAN), 0),
+            (DType::F64, DType::I32, float(-2.9), -2),
+            (DType::I32, DType::U8, int(-1), 255),
+            (DType::I64, DType::I8, int(200), -56),
+            (DType::Bool, DType::I32, int(1), 1),
+        ];
+        for (from, to, value, expected) in cases {
+            assert_eq!(cast(from, to, value), Some(Expr::int(to, expected)), "{value:?} from {from} to {to}");
+        }
+        let rounded = cast(DType::I64, DType::F32, int((1 << 24) + 1));
+        assert_eq!(rounded, Some(Expr::float(DType::F32, 16_777_216.0)));
+    }
+}

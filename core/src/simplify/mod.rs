@@ -406,3 +406,6 @@ impl StmtSimplifier {
         })))
     }
 }
+
+#[cfg(test)]
+mod tests;

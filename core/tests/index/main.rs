@@ -3,6 +3,7 @@
 //! `TILEWRIGHT_CASES` sets the number of random cases per property.
 
 mod arithmetic;
+mod expressions;
 mod iter_map;
 mod iter_map_patterns;
 mod support;
