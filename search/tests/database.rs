@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Barrier;
+use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
 use tempfile::tempdir;
@@ -94,6 +95,20 @@ fn one_file_can_hold_all_kernels() {
     database.append(Record { kernel: "conv2d".into(), ..record(shape(4, 4), "cpu;threads=1", 5.0) }).unwrap();
     assert_eq!(lines(&path).len(), 2);
     assert_eq!(Database::open(&path).unwrap().records().len(), 2);
+}
+
+#[test]
+fn a_new_file_makes_its_neighbours_newer() {
+    let directory = tempdir().unwrap();
+    let keeper = directory.path().join(".gitkeep");
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    fs::File::create(&keeper).unwrap().set_modified(long_ago).unwrap();
+    let mut database = Database::open(directory.path()).unwrap();
+    database.append(record(shape(4, 4), "cpu;threads=1", 5.0)).unwrap();
+    assert!(fs::metadata(&keeper).unwrap().modified().unwrap() > long_ago);
+    fs::File::options().append(true).open(&keeper).unwrap().set_modified(long_ago).unwrap();
+    database.append(record(shape(4, 4), "cpu;threads=1", 5.0)).unwrap();
+    assert_eq!(fs::metadata(&keeper).unwrap().modified().unwrap(), long_ago, "only for a new file");
 }
 
 #[test]

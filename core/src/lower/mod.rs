@@ -78,6 +78,11 @@ const FLAT_PASSES: &[Pass] = &[
     Pass { name: "simplify", level: Some(Level::Flat), run: simplify },
 ];
 
+/// The names of all passes, in the order in which they run; what the observer of [`lower_with`] is told.
+pub fn pass_names() -> impl Iterator<Item = &'static str> {
+    LOOP_PASSES.iter().chain(FLAT_PASSES).map(|pass| pass.name)
+}
+
 /// Lowers a program from the `Blocks` level to the `Flat` level.
 ///
 /// # Errors

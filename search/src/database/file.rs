@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::SystemTime;
 
 use super::DatabaseError;
 
@@ -94,8 +95,27 @@ pub(super) fn append(path: &Path, line: &str) -> Result<(), DatabaseError> {
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         fs::create_dir_all(directory).map_err(|error| DatabaseError::io("create", directory, error))?;
     }
+    let is_new = !path.exists();
     let mut file = open_locked(path).map_err(|error| DatabaseError::io("open", path, error))?;
-    append_line(&mut file, line).map_err(|error| DatabaseError::io("append to", path, error))
+    append_line(&mut file, line).map_err(|error| DatabaseError::io("append to", path, error))?;
+    if is_new {
+        touch_neighbours(path);
+    }
+    Ok(())
+}
+
+/// Marks the neighbours of a new file as modified: a program that embeds a directory's files is compiled again
+/// when one of them is newer, but nothing tells its compiler of files that were not there.
+fn touch_neighbours(path: &Path) {
+    let Some(listing) = path.parent().and_then(|directory| fs::read_dir(directory).ok()) else { return };
+    for neighbour in listing.flatten().map(|entry| entry.path()).filter(|neighbour| neighbour != path) {
+        let is_embedded = neighbour.extension().is_some_and(|extension| extension == super::EXTENSION)
+            || neighbour.file_name().is_some_and(|name| name == ".gitkeep");
+        if is_embedded && let Ok(file) = OpenOptions::new().append(true).open(&neighbour) {
+            // At worst a program is compiled once more, or not until something else changes.
+            drop(file.set_modified(SystemTime::now()));
+        }
+    }
 }
 
 /// Forces a file's content to the disk. A file that is gone has nothing to force.

@@ -43,7 +43,7 @@ const EXTENSION: &str = "jsonl";
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Records in memory, and where new ones are written.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Database {
     place: Option<Place>,
     entries: Vec<Entry>,
@@ -98,6 +98,19 @@ impl Database {
     /// written.
     pub fn add_text(&mut self, source: &str, text: &[u8]) {
         self.read_lines(Path::new(source), text);
+    }
+
+    /// Adds a record to memory alone.
+    pub fn add(&mut self, record: Record) {
+        self.insert(record, None);
+    }
+
+    /// Adds the records and problems of another database to memory alone.
+    pub fn add_all(&mut self, mut other: Database) {
+        self.problems.append(&mut other.problems);
+        for entry in std::mem::take(&mut other.entries) {
+            self.insert(entry.record, entry.origin);
+        }
     }
 
     /// The lines that were skipped, in the order of reading.

@@ -56,11 +56,14 @@ impl Primitive for Parallel {
 }
 
 /// Checks that a serial loop's iterations neither share a reduction nor write the same elements of a
-/// buffer that lives outside the loop.
+/// buffer that lives outside the loop. One iteration shares nothing.
 pub(super) fn check_independent(program: &Program, id: LoopId) -> Result<(), ScheduleError> {
     let target = require_loop(program, id)?;
     if target.kind != LoopKind::Serial {
         return Err(ScheduleError::NotSerial(id));
+    }
+    if target.extent.as_constant().is_some_and(|extent| extent <= 1) {
+        return Ok(());
     }
     for block in blocks(&target.body) {
         let depends = |kind: IterKind| {

@@ -9,7 +9,7 @@ use crate::schedule::{Decision, IntRv, LoopRv, Rng, Schedule, ScheduleError, Val
 ///
 /// Each prime factor of the extent is spread over the parts independently and uniformly, as MetaSchedule
 /// does. A given decision that does not fit the extent is repaired from the right: a factor that does
-/// not divide what is left takes all of it. A symbolic extent gives one open part (-1) and ones.
+/// not divide what is left becomes the divisor nearest to it. A symbolic extent gives one open part (-1) and ones.
 ///
 /// ```text
 /// before
@@ -77,7 +77,7 @@ impl Primitive for SamplePerfectTile {
         };
         let factors = match (extent, given) {
             (None, _) => open_tile(parts),
-            (Some(extent), Some(factors)) => repair(extent.max(1), factors),
+            (Some(extent), Some(factors)) => repair(extent.max(1), factors, self.max_innermost),
             (Some(extent), None) => draw(extent.max(1), parts, self.max_innermost, context.rng),
         };
         *context.decision = Some(Decision::Tile(factors.clone()));
@@ -91,17 +91,34 @@ fn open_tile(parts: usize) -> Vec<i64> {
     factors
 }
 
-/// Makes factors multiply to `extent`, from the right, keeping those that divide what is left.
-fn repair(extent: i64, mut factors: Vec<i64>) -> Vec<i64> {
+/// Makes factors multiply to `extent`, from the right, keeping those that divide what is left. Another one becomes
+/// the divisor nearest to it, so that a schedule that was tuned for one shape keeps its character for another.
+fn repair(extent: i64, mut factors: Vec<i64>, max_innermost: i64) -> Vec<i64> {
     let mut rest = extent;
+    let mut most = max_innermost;
     for factor in factors.iter_mut().skip(1).rev() {
         if *factor < 1 || rest % *factor != 0 {
-            *factor = rest;
+            *factor = nearest_divisor(rest, (*factor).max(1), most);
         }
         rest /= *factor;
+        most = i64::MAX;
     }
     factors[0] = rest;
     factors
+}
+
+/// The divisor of `number`, at most `most`, whose ratio to `wanted` is closest to one; the smaller of two.
+fn nearest_divisor(number: i64, wanted: i64, most: i64) -> i64 {
+    let ratio = |divisor: i64| {
+        let ratio = divisor as f64 / wanted as f64;
+        ratio.max(ratio.recip())
+    };
+    let pairs = (1..).take_while(|divisor| divisor * divisor <= number).filter(|divisor| number % divisor == 0);
+    pairs
+        .flat_map(|divisor| [divisor, number / divisor])
+        .filter(|divisor| *divisor <= most)
+        .min_by(|a, b| ratio(*a).total_cmp(&ratio(*b)).then(a.cmp(b)))
+        .unwrap_or(1)
 }
 
 fn draw(extent: i64, parts: usize, max_innermost: i64, rng: &mut Rng) -> Vec<i64> {
@@ -178,5 +195,27 @@ impl Schedule {
     ) -> Result<Vec<IntRv>, ScheduleError> {
         let parts = parts as i64;
         Ok(self.push_many(SamplePerfectTile { target, parts, max_innermost })?.map(IntRv).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repaired_tiles_fit_and_stay_close() {
+        for (extent, factors, expected) in [
+            (64, vec![4, 16], [4, 16]),
+            (1000, vec![64, 16], [50, 20]),
+            (96, vec![8, 128], [1, 96]),
+            (11, vec![2, 4], [1, 11]),
+            (1009, vec![64, 16], [1009, 1]),
+            (1, vec![8, 8], [1, 1]),
+            (12, vec![1, -5], [12, 1]),
+        ] {
+            assert_eq!(repair(extent, factors.clone(), 128), expected, "{factors:?} for {extent}");
+        }
+        assert_eq!(repair(61, vec![4, 16], 16), [61, 1], "61 is more than the innermost may be");
+        assert_eq!(repair(24, vec![2, 5, 7], 64), [1, 3, 8]);
     }
 }
