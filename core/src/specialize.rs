@@ -16,6 +16,8 @@ impl Program {
     /// parameters, conditions that have become certain are decided, and a reduction over nothing leaves
     /// only its initial value. Dimensions that are not named stay symbolic.
     ///
+    /// A size that comes out negative (`N - 1` for `N = 0`) counts as zero: there is nothing to compute.
+    ///
     /// The structure stays as it is: loops of one iteration and of none are kept, so that the same
     /// schedule applies to every size.
     pub fn bind_dims(&self, sizes: &[(VarId, i64)]) -> Program {
@@ -25,12 +27,14 @@ impl Program {
         let kept = |param: &Param| !matches!(param, Param::Dim(var) if size(*var).is_some());
         bound.params = Arc::new(self.params.iter().copied().filter(kept).collect());
         for (id, buffer) in self.buffers() {
-            let shape: Vec<Index> = buffer.shape.iter().map(|extent| extent.substitute(&size)).collect();
+            let shape: Vec<Index> =
+                buffer.shape.iter().map(|extent| not_negative(extent.substitute(&size))).collect();
             if shape != buffer.shape {
                 bound.buffer_mut(id).shape = shape;
             }
         }
         substitute_stmt(&mut bound.body, &size);
+        clamp_extents(&mut bound.body);
         let nests: Vec<Stmt> = match &bound.body {
             Stmt::Seq(nests) => nests.iter().map(keep_initial_value).collect(),
             nest => vec![keep_initial_value(nest)],
@@ -39,6 +43,26 @@ impl Program {
         decide_conditions(&mut bound.body);
         bound
     }
+}
+
+/// The extent, or zero when it is a negative constant.
+fn not_negative(extent: Index) -> Index {
+    if extent.as_constant().is_some_and(|size| size < 0) { Index::constant(0) } else { extent }
+}
+
+fn clamp_extents(stmt: &mut Stmt) {
+    match stmt {
+        Stmt::For(node) if node.extent.as_constant().is_some_and(|extent| extent < 0) => {
+            Arc::make_mut(node).extent = Index::constant(0);
+        }
+        Stmt::Block(node) => {
+            for iter in &mut Arc::make_mut(node).iters {
+                iter.extent = not_negative(std::mem::take(&mut iter.extent));
+            }
+        }
+        _ => {}
+    }
+    stmt.children_mut().into_iter().for_each(clamp_extents);
 }
 
 /// A block whose reduction has no point never runs, and neither does its `init`. What the definition means is
@@ -193,6 +217,14 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("for k"), "{text}");
+    }
+
+    #[test]
+    fn a_negative_size_counts_as_zero() {
+        let program = SUM.replace("K", "(K - 1)").replace("(M, (K - 1),", "(M, K,");
+        let text = bind(&program, &[("M", 2), ("K", 0)]);
+        assert!(text.contains("x: f32[2, 0]"), "{text}");
+        assert!(text.contains("y[vi] = 0.0") && !text.contains("for k"), "{text}");
     }
 
     #[test]

@@ -279,3 +279,36 @@ fn a_stale_value_without_a_name_is_refused() {
         &["a value read from `x` is used after `x` has been overwritten", "overwritten here (kernel.rs:4:1)"],
     );
 }
+
+#[test]
+fn an_access_that_leaves_for_every_size_is_refused() {
+    let mut b = KernelBuilder::new("broken");
+    let n = b.dim("N");
+    let x = input(&mut b, "x", &[&n]);
+    let y = zeros(&mut b, "y", &[&n]);
+    each(&mut b, "i", &n, |b, i| {
+        let next = load(b, x, &[&add(&i, &int(1))]);
+        store(b, y, &[&i], UpdateOp::Set, next, 4);
+    });
+    b.output(y);
+    check(
+        b,
+        &[
+            "the read of `x` leaves dimension 0 of size N, whatever the sizes are",
+            "--> kernel.rs:4:1",
+            "put the access into an `if`",
+        ],
+    );
+}
+
+#[test]
+fn an_element_before_the_first_is_refused() {
+    let b = over(|b, n, x, y| {
+        each(b, "i", n, |b, i| {
+            each(b, "j", n, |b, j| {
+                store(b, y, &[&sub(&i, &int(1)), &j], UpdateOp::Set, load(b, x, &[&i, &j]), 4);
+            });
+        });
+    });
+    check(b, &["the write to `y` leaves dimension 0 of size N, whatever the sizes are", "--> kernel.rs:4:1"]);
+}
