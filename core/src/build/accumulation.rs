@@ -114,7 +114,8 @@ fn recognise_extremum(
         return None;
     }
     let chosen_new = then == new && is_old(otherwise);
-    let chosen_old = is_old(then) && otherwise == new;
+    // `if x >= a { x } else { a }` takes a NaN, which `max` ignores.
+    let chosen_old = is_old(then) && otherwise == new && !new.dtype().is_float();
     if !chosen_new && !chosen_old {
         return None;
     }
@@ -139,4 +140,87 @@ const fn is_commutative(op: BinaryOp) -> bool {
 
 fn mentions_old(expr: &Expr, is_old: &dyn Fn(&Expr) -> bool) -> bool {
     is_old(expr) || expr.operands().into_iter().any(|operand| mentions_old(operand, is_old))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::BufferId;
+    use crate::index::Index;
+
+    fn load(dtype: DType, buffer: u32) -> Expr {
+        Expr::load(dtype, BufferId(buffer), [Index::constant(0)])
+    }
+
+    /// The old value is buffer 0; everything else is new.
+    #[track_caller]
+    fn check(value: Expr, expected: Option<Effect>) {
+        let old = |expr: &Expr| matches!(expr.kind(), ExprKind::Load(BufferId(0), _));
+        assert_eq!(recognise(&value, &old), expected, "{value:?}");
+    }
+
+    #[test]
+    fn sums_in_any_order() {
+        let [x, a, b] = [0, 1, 2].map(|buffer| load(DType::F32, buffer));
+        let sum = |a: &Expr, b: &Expr| Expr::binary(BinaryOp::Add, a.clone(), b.clone());
+        let difference = |a: &Expr, b: &Expr| Expr::binary(BinaryOp::Sub, a.clone(), b.clone());
+        let add = |value: Expr| Some(Effect::Combine(BinaryOp::Add, value));
+        check(sum(&x, &a), add(a.clone()));
+        check(sum(&a, &x), add(a.clone()));
+        check(sum(&sum(&x, &a), &b), add(sum(&a, &b)));
+        check(sum(&b, &sum(&a, &x)), add(sum(&a, &b)));
+        check(difference(&x, &a), add(Expr::unary(UnaryOp::Neg, a.clone())));
+        check(difference(&sum(&x, &a), &b), add(difference(&a, &b)));
+        check(Expr::mul_add(a.clone(), b.clone(), x.clone()), Some(Effect::MulAdd(a.clone(), b.clone())));
+        check(difference(&a, &x), None);
+        check(sum(&x, &x), None);
+        check(sum(&Expr::binary(BinaryOp::Mul, x.clone(), a.clone()), &b), None);
+        check(Expr::mul_add(x.clone(), a.clone(), b.clone()), None);
+        check(a, None);
+    }
+
+    #[test]
+    fn extrema_written_as_comparisons() {
+        for dtype in [DType::F32, DType::I32] {
+            let [x, a] = [0, 1].map(|buffer| load(dtype, buffer));
+            let choose = |op: BinaryOp, left: &Expr, right: &Expr, then: &Expr, otherwise: &Expr| {
+                let condition = Expr::binary(op, left.clone(), right.clone());
+                Expr::select(condition, then.clone(), otherwise.clone())
+            };
+            let max = Some(Effect::Combine(BinaryOp::Max, a.clone()));
+            let min = Some(Effect::Combine(BinaryOp::Min, a.clone()));
+            check(choose(BinaryOp::Gt, &a, &x, &a, &x), max.clone());
+            check(choose(BinaryOp::Lt, &x, &a, &a, &x), max.clone());
+            check(choose(BinaryOp::Lt, &a, &x, &a, &x), min.clone());
+            check(choose(BinaryOp::Gt, &x, &a, &a, &x), min.clone());
+            // Where the new value is what remains, a NaN would be taken.
+            let exact = |effect: Option<Effect>| effect.filter(|_| dtype == DType::I32);
+            check(choose(BinaryOp::Ge, &x, &a, &x, &a), exact(max.clone()));
+            check(choose(BinaryOp::Le, &a, &x, &x, &a), exact(max));
+            check(choose(BinaryOp::Le, &x, &a, &x, &a), exact(min));
+            check(choose(BinaryOp::Eq, &x, &a, &x, &a), None);
+        }
+    }
+
+    #[test]
+    fn conditions_and_logic() {
+        let [x, a] = [0, 1].map(|buffer| load(DType::F32, buffer));
+        let [old, truth] = [0, 1].map(|buffer| load(DType::Bool, buffer));
+        let sum = Expr::binary(BinaryOp::Add, x.clone(), a.clone());
+        let guarded = Expr::select(truth.clone(), a.clone(), Expr::zero(DType::F32));
+        check(
+            Expr::select(truth.clone(), sum.clone(), x.clone()),
+            Some(Effect::Combine(BinaryOp::Add, guarded)),
+        );
+        check(Expr::select(truth.clone(), sum, a), None);
+        check(
+            Expr::select(old.clone(), Expr::bool(true), truth.clone()),
+            Some(Effect::Combine(BinaryOp::Or, truth.clone())),
+        );
+        check(
+            Expr::select(old.clone(), truth.clone(), Expr::bool(false)),
+            Some(Effect::Combine(BinaryOp::And, truth.clone())),
+        );
+        check(Expr::binary(BinaryOp::Xor, truth.clone(), old), Some(Effect::Combine(BinaryOp::Xor, truth)));
+    }
 }
