@@ -5,8 +5,10 @@ use tilewright::kernel::Kernel;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
 use tilewright_core::interp;
+use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::target::BufferArgument;
 use tilewright_core::tensor::AnyTensor;
+use tilewright_core::verify::{Level, verify};
 
 /// How to call a kernel.
 pub(crate) struct Call<'a> {
@@ -18,11 +20,11 @@ pub(crate) struct Call<'a> {
     pub(crate) bounds: &'a [(&'a str, u64)],
 }
 
-/// Asserts that the reference and the program that is built give the same bits in every tensor.
+/// Asserts that the reference, the program that is built and what it is lowered to give the same bits in every
+/// tensor.
 pub(crate) fn agree(kernel: &'static Kernel, call: &Call<'_>) {
     let definition = kernel.definition();
     let name = definition.name;
-    let program = kernel.program().unwrap_or_else(|errors| panic!("{errors}"));
     let start: Vec<AnyTensor> = definition
         .tensors()
         .enumerate()
@@ -32,17 +34,24 @@ pub(crate) fn agree(kernel: &'static Kernel, call: &Call<'_>) {
     let mut buffers: Vec<BufferArgument<'_>> = expected.iter_mut().map(BufferArgument::from).collect();
     (definition.reference)(call.dims, call.scalars, &mut buffers)
         .unwrap_or_else(|error| panic!("reference of `{name}` with {:?}: {error}", call.dims));
-    let mut found = start;
-    interp::run(&program, call.dims, call.scalars, &mut found)
-        .unwrap_or_else(|error| panic!("program of `{name}` with {:?}: {error}\n{program}", call.dims));
-    for ((parameter, expected), found) in definition.tensors().zip(&expected).zip(&found) {
-        let summary = found.max_error(expected);
-        assert!(
-            expected.bytes() == found.bytes(),
-            "`{}` of `{name}` with {:?}: {summary:?}\nreference: {expected}\nprogram: {found}\n{program}",
-            parameter.name,
-            call.dims,
-        );
+
+    let program = kernel.program().unwrap_or_else(|errors| panic!("{errors}"));
+    verify(&program, Level::Blocks).unwrap_or_else(|errors| panic!("{}", errors.render(&program)));
+    let options = LowerOptions { contract: false, ..LowerOptions::default() };
+    let lowered = lower(&program, &options).unwrap_or_else(|error| panic!("`{name}`: {error}\n{program}"));
+    for program in [program, lowered] {
+        let mut found = start.clone();
+        interp::run(&program, call.dims, call.scalars, &mut found)
+            .unwrap_or_else(|error| panic!("program of `{name}` with {:?}: {error}\n{program}", call.dims));
+        for ((parameter, expected), found) in definition.tensors().zip(&expected).zip(&found) {
+            assert!(
+                expected.bytes() == found.bytes(),
+                "`{}` of `{name}` with {:?}: {:?}\nreference: {expected}\nprogram: {found}\n{program}",
+                parameter.name,
+                call.dims,
+                found.max_error(expected),
+            );
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Definitions: the reference against the program that is built from it, on odd shapes; calls and their errors.
 
 mod calls;
+mod corners;
 mod harness;
 mod kernels;
 
@@ -10,20 +11,20 @@ use tilewright_core::expr::Constant;
 
 /// One test for each kernel: dimensions (then `usize` arguments), scalars, bounds of indices.
 macro_rules! kernels {
-    ($($name:ident: $([$($dim:expr),*])+ $(, scalars $scalars:expr)? $(, bounds $bounds:expr)?;)*) => {$(
+    ($module:ident: $($name:ident: $([$($dim:expr),*])+ $(, scalars $scalars:expr)? $(, bounds $bounds:expr)?;)*) => {$(
         #[test]
         fn $name() {
             for dims in [$(&[$($dim),*][..]),+] {
                 let call = Call { dims, scalars: &[], bounds: &[] };
                 $(let call = Call { scalars: &$scalars, ..call };)?
                 $(let call = Call { bounds: &$bounds, ..call };)?
-                agree(kernels::$name::kernel(), &call);
+                agree($module::$name::kernel(), &call);
             }
         }
     )*};
 }
 
-kernels! {
+kernels! { kernels:
     matmul: [1, 1, 1] [7, 5, 3] [13, 17, 11];
     matmul_by_scalar: [1, 1, 1] [5, 7, 3];
     quantised_matmul: [3, 7, 5], scalars [Constant::Int(3)];
@@ -53,4 +54,17 @@ kernels! {
     blur: [1] [11];
     kernel: [5], scalars [float(DType::F32, 0.5), float(DType::F32, 0.25)];
     repeat: [5];
+}
+
+kernels! { corners:
+    constants: [7] [1];
+    scopes: [5];
+    accumulators: [3, 7] [1, 1], bounds [("ids", 8)];
+    inference: [9];
+    edges: [9];
+    positions: [5, 4] [7, 9];
+    transposed_conv: [3, 2, 3, 2, 1] [4, 1, 2, 3, 2] [1, 1, 1, 1, 3];
+    inner_tensor: [3, 5];
+    chained_gather: [7, 5, 6], bounds [("first", 6), ("second", 7)];
+    mixed_precision: [11], scalars [float(DType::BF16, 1.5), float(DType::F16, 0.25), float(DType::F64, 0.1)];
 }

@@ -26,13 +26,13 @@ pub(super) fn loops(kernel: &Kernel) -> TokenStream {
     });
     let sizes = kernel.dims.iter().enumerate().map(|(position, dim)| {
         let name = &dim.name;
-        quote!(let #name: usize = ::tilewright::__private::size(#dims, #position);)
+        quote!(#[allow(unused_variables)] let #name: usize = ::tilewright::__private::size(#dims, #position);)
     });
     let body = cx.statements(&kernel.body);
     quote! {
         #[doc(hidden)]
         #[allow(
-            non_snake_case, unused_variables, unused_mut, unused_parens, unused_braces,
+            non_snake_case, unused_parens, unused_braces,
             clippy::all, clippy::pedantic, clippy::nursery
         )]
         fn __loops(
