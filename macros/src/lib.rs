@@ -55,7 +55,9 @@ pub fn tensor_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Registers a function as a schedule rule.
 ///
-/// The function is `fn rule(s: &mut Schedule, block: BlockRv) -> RuleResult` and stays as it is. The options are
+/// The function is `fn rule(s: &mut Schedule, block: BlockRv) -> RuleResult` and stays as it is. Linking it is enough
+/// to have it applied; `rule::ENTRY` names it explicitly, for a set of rules that is put together by hand. The options
+/// are
 ///
 /// | option | is |
 /// |---|---|

@@ -1,4 +1,4 @@
-//! `#[schedule_rule]`: the function as it is, and an entry in the registry.
+//! `#[schedule_rule]`: the function as it is, its entry as `NAME::ENTRY`, and that entry in the registry.
 
 mod options;
 mod signature;
@@ -23,7 +23,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     signature::check(&function.sig, &diagnostics);
     match diagnostics.finish() {
         None => {
-            let entry = entry(&function.sig.ident, &options);
+            let entry = entry(&function, &options);
             quote!(#function #entry)
         }
         // The function stays, used by nothing.
@@ -31,25 +31,32 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-fn entry(function: &syn::Ident, options: &Options) -> TokenStream {
-    let name = options.name.clone().unwrap_or_else(|| function.to_string());
+fn entry(function: &syn::ItemFn, options: &Options) -> TokenStream {
+    let (visibility, ident) = (&function.vis, &function.sig.ident);
+    let name = options.name.clone().unwrap_or_else(|| ident.to_string());
     let Options { target, after, before, .. } = options;
     let replace = match &options.replace {
         Some(name) => quote!(::tilewright::__private::Some(#name)),
         None => quote!(::tilewright::__private::None),
     };
-    quote_spanned! {function.span()=>
-        ::tilewright::__private::inventory::submit! {
-            ::tilewright::__private::RuleEntry {
+    let doc = format!("The entry of the rule [`{ident}`](fn@{ident}).");
+    quote_spanned! {ident.span()=>
+        #[allow(non_camel_case_types)]
+        #[doc = #doc]
+        #visibility enum #ident {}
+        impl #ident {
+            /// The rule, for naming it in a set explicitly.
+            #visibility const ENTRY: ::tilewright::__private::RuleEntry = ::tilewright::__private::RuleEntry {
                 name: #name,
                 target: #target,
                 after: &[#(#after),*],
                 before: &[#(#before),*],
                 replace: #replace,
-                apply: #function,
+                apply: #ident,
                 file: ::tilewright::__private::file!(),
                 line: ::tilewright::__private::line!(),
-            }
+            };
         }
+        ::tilewright::__private::inventory::submit! { #ident::ENTRY }
     }
 }
