@@ -1,5 +1,18 @@
-//! The CPU backend: facts about the machine, its measured peaks and the run time of compiled kernels.
+//! The CPU backend: compiled kernels, facts about the machine and the run time of parallel loops.
+//!
+//! [`CpuBackend`] compiles programs of the `Flat` level through Cranelift. A compiled kernel is an
+//! [`Executable`](tilewright_core::target::Executable): it checks its arguments and then runs machine code, whose
+//! parallel loops run on the [`pool`].
 
+mod backend;
+mod executable;
+mod extent;
+mod frame;
 pub mod machine;
 pub mod peak;
 pub mod pool;
+mod support;
+mod translate;
+mod workspace;
+
+pub use backend::{CompileMode, CpuBackend, VECTOR_BITS};

@@ -1,0 +1,328 @@
+//! The backend: from programs to callable kernels.
+
+use std::sync::Arc;
+
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::{Context, isa};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Module, ModuleError, default_libcall_names};
+use tilewright_core::program::Program;
+use tilewright_core::target::{Backend, BackendError, Executable, Target};
+use tilewright_core::verify::{Level, verify};
+
+use super::executable::{Code, Kernel, Parts};
+use super::machine::{Feature, FeatureOverrideError, Machine};
+use super::support;
+use super::translate::{MachineFacts, Need, Translation, parallel_bodies, plan, translate};
+
+/// The width of the vectors that are used, in bits: the widest that Cranelift has on x86-64.
+pub const VECTOR_BITS: u32 = 128;
+
+/// How much time the compiler may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CompileMode {
+    /// For a candidate that is measured a few times: registers are allocated in one pass.
+    Candidate,
+    /// For a kernel that is kept.
+    #[default]
+    Final,
+}
+
+/// The CPU backend.
+pub struct CpuBackend {
+    target: Target,
+    compiler: Result<Arc<Compiler>, BackendError>,
+}
+
+/// What compiles: the machine's settings.
+pub(super) struct Compiler {
+    isa: OwnedTargetIsa,
+    facts: MachineFacts,
+}
+
+/// The text of a kernel's machine code.
+pub(super) struct Listing {
+    /// One instruction a line.
+    pub(super) text: String,
+}
+
+/// A program as functions that are not compiled yet.
+struct Translated {
+    translation: Translation,
+    main: FuncId,
+    bodies: Vec<FuncId>,
+    needs: Needs,
+}
+
+/// A program as functions in a module.
+struct Placed {
+    main: FuncId,
+    code_bytes: usize,
+    needs: Needs,
+}
+
+/// The amounts of workspace that a kernel needs.
+struct Needs {
+    main: Need,
+    body: Need,
+}
+
+impl CpuBackend {
+    /// The backend for the running machine.
+    ///
+    /// # Errors
+    /// When the environment variable that takes features away is malformed.
+    pub fn host() -> Result<Self, FeatureOverrideError> {
+        Ok(Self::for_machine(Machine::host()?, CompileMode::Final))
+    }
+
+    /// The backend for the running machine without the features in `removals`, a list such as `-fma,-avx`.
+    ///
+    /// # Errors
+    /// When an entry is unknown or lacks its minus sign.
+    pub fn without_features(removals: &str) -> Result<Self, FeatureOverrideError> {
+        let machine = Machine::host()?.clone().without_features(removals)?;
+        Ok(Self::for_machine(&machine, CompileMode::Final))
+    }
+
+    /// The same backend with another compromise between the time to compile and the speed of the code.
+    #[must_use]
+    pub fn with_mode(&self, mode: CompileMode) -> Self {
+        let compiler = match &self.compiler {
+            Ok(compiler) => compiler.with_mode(mode).map(Arc::new),
+            Err(error) => Err(error.clone()),
+        };
+        CpuBackend { target: self.target.clone(), compiler }
+    }
+
+    /// The code runs on this machine, so `machine` must offer no more than it does.
+    fn for_machine(machine: &Machine, mode: CompileMode) -> Self {
+        let compiler = Compiler::new(machine, mode).map(Arc::new);
+        CpuBackend { target: machine.target(VECTOR_BITS), compiler }
+    }
+}
+
+impl Backend for CpuBackend {
+    fn target(&self) -> &Target {
+        &self.target
+    }
+
+    fn compile(&self, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, BackendError>> {
+        match &self.compiler {
+            Ok(compiler) => compiler.compile(programs),
+            Err(error) => programs.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+}
+
+impl Compiler {
+    fn new(machine: &Machine, mode: CompileMode) -> Result<Self, BackendError> {
+        if machine.architecture == "x86_64" && !machine.features.contains(Feature::Sse41) {
+            return Err(BackendError::Unsupported {
+                target: "CPU",
+                what: "for x86-64 without SSE4.1".into(),
+            });
+        }
+        let mut builder = cranelift_native::builder_with_options(false).map_err(failed)?;
+        for feature in machine.features.iter() {
+            for flag in cranelift_flags(feature) {
+                builder.enable(flag).map_err(failed)?;
+            }
+        }
+        let folds_unaligned_loads =
+            machine.architecture != "x86_64" || machine.features.contains(Feature::Avx);
+        Self::finish(builder, mode, folds_unaligned_loads)
+    }
+
+    fn finish(
+        builder: isa::Builder,
+        mode: CompileMode,
+        folds_unaligned_loads: bool,
+    ) -> Result<Self, BackendError> {
+        let mut flags = settings::builder();
+        let algorithm = match mode {
+            CompileMode::Candidate => "single_pass",
+            CompileMode::Final => "backtracking",
+        };
+        let verifier = if cfg!(debug_assertions) { "true" } else { "false" };
+        for (name, value) in [
+            // The optimiser moves the instructions of unrolled kernels so far apart that they spill.
+            ("opt_level", "none"),
+            ("regalloc_algorithm", algorithm),
+            ("enable_verifier", verifier),
+            ("is_pic", "false"),
+            ("use_colocated_libcalls", "false"),
+            ("unwind_info", "false"),
+            ("enable_probestack", "true"),
+            ("probestack_strategy", "inline"),
+            ("log2_min_function_alignment", "6"),
+        ] {
+            flags.set(name, value).map_err(failed)?;
+        }
+        let isa = builder.finish(settings::Flags::new(flags)).map_err(failed)?;
+        let facts = MachineFacts {
+            call_conv: isa.default_call_conv(),
+            frontend: isa.frontend_config(),
+            folds_unaligned_loads,
+        };
+        Ok(Compiler { isa, facts })
+    }
+
+    fn with_mode(&self, mode: CompileMode) -> Result<Self, BackendError> {
+        let mut builder = cranelift_native::builder_with_options(false).map_err(failed)?;
+        for value in self.isa.isa_flags() {
+            if value.as_bool() == Some(true) && builder.iter().any(|known| known.name == value.name) {
+                builder.enable(value.name).map_err(failed)?;
+            }
+        }
+        Self::finish(builder, mode, self.facts.folds_unaligned_loads)
+    }
+
+    fn compile(self: &Arc<Self>, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, BackendError>> {
+        let mut module = self.module();
+        let mut context = Context::new();
+        let placed: Vec<Result<Placed, BackendError>> =
+            programs.iter().map(|program| self.place(&mut module, &mut context, program)).collect();
+        if let Err(error) = module.finalize_definitions() {
+            let error = failed(error);
+            return placed
+                .into_iter()
+                .map(|placed| Err(placed.err().unwrap_or_else(|| error.clone())))
+                .collect();
+        }
+        let entries: Vec<Result<*const u8, BackendError>> = placed
+            .iter()
+            .map(|placed| match placed {
+                Ok(placed) => Ok(module.get_finalized_function(placed.main)),
+                Err(error) => Err(error.clone()),
+            })
+            .collect();
+        let code = Arc::new(Code::new(module));
+        let kernels = programs.iter().zip(placed).zip(entries).map(|((program, placed), entry)| {
+            let (placed, entry) = (placed?, entry?);
+            let parts = Parts {
+                program: (*program).clone(),
+                entry,
+                code: Arc::clone(&code),
+                code_bytes: placed.code_bytes,
+                main: placed.needs.main,
+                body: placed.needs.body,
+                compiler: Arc::clone(self),
+            };
+            // SAFETY: `entry` is the finalized main function of this program, with the signature that `translate`
+            // gives it, in the module that `code` owns.
+            Ok(Box::new(unsafe { Kernel::new(parts) }) as Box<dyn Executable>)
+        });
+        kernels.collect()
+    }
+
+    fn module(&self) -> JITModule {
+        let mut builder = JITBuilder::with_isa(Arc::clone(&self.isa), default_libcall_names());
+        builder.symbols(support::symbols());
+        JITModule::new(builder)
+    }
+
+    /// Compiles the functions of one program into the module.
+    fn place(
+        &self,
+        module: &mut JITModule,
+        context: &mut Context,
+        program: &Program,
+    ) -> Result<Placed, BackendError> {
+        let mut code_bytes = 0;
+        let mut define = |module: &mut JITModule, context: &mut Context, id| {
+            let outcome = module.define_function(id, context).map_err(failed_module);
+            code_bytes += context.compiled_code().map_or(0, |code| code.code_info().total_size as usize);
+            outcome
+        };
+        let Translated { translation, main, bodies, needs } = self.translate(module, program)?;
+        // Bodies first: a kernel whose body could not be compiled must not refer to it.
+        for (id, function) in bodies.into_iter().zip(translation.bodies) {
+            context.clear();
+            context.func = function;
+            define(module, context, id)?;
+        }
+        context.clear();
+        context.func = translation.main;
+        define(module, context, main)?;
+        Ok(Placed { main, code_bytes, needs })
+    }
+
+    /// Translates a program whose functions will belong to the module.
+    fn translate(&self, module: &mut JITModule, program: &Program) -> Result<Translated, BackendError> {
+        verify(program, Level::Flat).map_err(|errors| BackendError::Unsupported {
+            target: "CPU",
+            what: format!("`{}`, which is not a valid program of the flat level: {errors}", program.name),
+        })?;
+        let plan = plan(program)?;
+        let needs = Needs { main: plan.main.clone(), body: plan.body.clone() };
+        let mut signature = module.make_signature();
+        let parameter = cranelift_codegen::ir::AbiParam::new(cranelift_codegen::ir::types::I64);
+        signature.params = vec![parameter];
+        let main = module.declare_anonymous_function(&signature).map_err(failed_module)?;
+        signature.params = vec![parameter; 3];
+        let mut bodies = Vec::new();
+        for _ in 0..parallel_bodies(program) {
+            bodies.push(module.declare_anonymous_function(&signature).map_err(failed_module)?);
+        }
+        let translation = translate(program, plan, self.facts, &bodies)?;
+        Ok(Translated { translation, main, bodies, needs })
+    }
+
+    /// The machine code of a program as text.
+    pub(super) fn list(&self, program: &Program) -> Result<Listing, BackendError> {
+        let mut module = self.module();
+        let result = self.translate(&mut module, program).and_then(|Translated { translation, .. }| {
+            let mut text = String::new();
+            let mut functions = vec![("kernel".to_owned(), translation.main)];
+            let bodies = translation.bodies.into_iter().enumerate();
+            functions.extend(bodies.map(|(position, body)| (format!("parallel body {position}"), body)));
+            for (name, function) in functions {
+                let mut context = Context::for_function(function);
+                context.set_disasm(true);
+                let code = context.compile(&*self.isa, &mut Default::default());
+                let code = code.map_err(|error| failed(error.inner))?;
+                text.push_str(&format!("; {name} of `{}`\n", program.name));
+                text.push_str(code.vcode.as_deref().unwrap_or_default());
+            }
+            Ok(Listing { text })
+        });
+        // SAFETY: nothing was defined in the module.
+        unsafe { module.free_memory() };
+        result
+    }
+}
+
+/// Cranelift's names for a feature.
+fn cranelift_flags(feature: Feature) -> &'static [&'static str] {
+    match feature {
+        Feature::Sse41 => &["has_sse3", "has_ssse3", "has_sse41", "has_cmpxchg16b"],
+        Feature::Sse42 => &["has_sse42"],
+        Feature::Popcnt => &["has_popcnt"],
+        Feature::Avx => &["has_avx"],
+        Feature::Avx2 => &["has_avx2"],
+        Feature::Fma => &["has_fma"],
+        Feature::Bmi1 => &["has_bmi1"],
+        Feature::Bmi2 => &["has_bmi2"],
+        Feature::Lzcnt => &["has_lzcnt"],
+        Feature::Avx512f => &["has_avx512f"],
+        Feature::Avx512dq => &["has_avx512dq"],
+        Feature::Avx512vl => &["has_avx512vl"],
+        _ => &[],
+    }
+}
+
+#[cold]
+fn failed(error: impl std::fmt::Display) -> BackendError {
+    BackendError::CodeGeneration(error.to_string())
+}
+
+#[cold]
+fn failed_module(error: ModuleError) -> BackendError {
+    match error {
+        // The error's own text leaves out what is wrong.
+        ModuleError::Compilation(error) => BackendError::CodeGeneration(format!("{error:?}")),
+        error => failed(error),
+    }
+}

@@ -1,0 +1,308 @@
+//! Compiled kernels: the checks around a call, and the call.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cranelift_jit::JITModule;
+use smallvec::SmallVec;
+use tilewright_core::dtype::DType;
+use tilewright_core::expr::Constant;
+use tilewright_core::ids::VarId;
+use tilewright_core::index::Index;
+use tilewright_core::program::{Access, Program};
+use tilewright_core::target::{Arguments, BufferArgument, CallError, Executable};
+
+use super::backend::{Compiler, Listing};
+use super::extent::evaluate;
+use super::frame::{HEADER_WORDS, Status};
+use super::translate::Need;
+use super::workspace;
+
+/// A compiled kernel's entry: a function of the frame's address.
+type Entry = unsafe extern "C" fn(*const u64);
+
+/// What stands in for the address of an empty tensor: loads that a condition leaves out go to a tensor's first
+/// element instead.
+#[repr(align(64))]
+struct EmptyTensor(#[expect(dead_code, reason = "only its address is used")] [u8; 64]);
+
+static EMPTY: EmptyTensor = EmptyTensor([0; 64]);
+
+/// The memory of the kernels that were compiled together. It is freed with the last of them.
+pub(super) struct Code(Mutex<Option<JITModule>>);
+
+impl Code {
+    /// Takes charge of a module.
+    pub(super) fn new(module: JITModule) -> Self {
+        Code(Mutex::new(Some(module)))
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        let module = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(module) = module {
+            // SAFETY: every kernel of the module holds an `Arc` of this, so none is left that could run or be
+            // called.
+            unsafe { module.free_memory() }
+        }
+    }
+}
+
+/// A compiled kernel.
+pub(super) struct Kernel {
+    entry: Entry,
+    /// Keeps the machine code alive.
+    _code: Arc<Code>,
+    code_bytes: usize,
+    /// The number of symbolic dimensions.
+    dims: Vec<VarId>,
+    scalars: Vec<DType>,
+    tensors: Vec<Tensor>,
+    main: Need,
+    body: Need,
+    program: Program,
+    compiler: Arc<Compiler>,
+}
+
+/// What is known of a tensor parameter.
+struct Tensor {
+    name: String,
+    element_bytes: u64,
+    extent: Extent,
+    is_written: bool,
+}
+
+/// The number of elements of a tensor.
+enum Extent {
+    Constant(u64),
+    Symbolic(Vec<Index>),
+}
+
+/// What the constructor of a kernel needs.
+pub(super) struct Parts {
+    /// The program.
+    pub(super) program: Program,
+    /// The address of the compiled function of one argument, the frame's address.
+    pub(super) entry: *const u8,
+    /// The owner of that function.
+    pub(super) code: Arc<Code>,
+    /// The size of its machine code.
+    pub(super) code_bytes: usize,
+    /// What the calling thread needs outside parallel loops.
+    pub(super) main: Need,
+    /// What each thread needs inside parallel loops.
+    pub(super) body: Need,
+    /// How it was compiled.
+    pub(super) compiler: Arc<Compiler>,
+}
+
+impl Kernel {
+    /// A kernel.
+    ///
+    /// # Safety
+    /// `entry` is the address of a compiled [`Entry`] for this very program, which lives as long as `code`.
+    pub(super) unsafe fn new(parts: Parts) -> Self {
+        let program = parts.program;
+        let tensors = program.buffer_params().map(|(id, access)| {
+            let buffer = program.buffer(id);
+            let constant = buffer.constant_len().and_then(|elements| u64::try_from(elements).ok());
+            Tensor {
+                name: buffer.name.to_string(),
+                element_bytes: buffer.dtype.bytes() as u64,
+                extent: constant.map_or_else(|| Extent::Symbolic(buffer.shape.clone()), Extent::Constant),
+                is_written: access != Access::Input,
+            }
+        });
+        Kernel {
+            // SAFETY: the caller promises that this is the address of such a function.
+            entry: unsafe { std::mem::transmute::<*const u8, Entry>(parts.entry) },
+            _code: parts.code,
+            code_bytes: parts.code_bytes,
+            dims: program.dims().map(|(var, _)| var).collect(),
+            scalars: program.scalar_params().map(|(_, dtype)| dtype).collect(),
+            tensors: tensors.collect(),
+            main: parts.main,
+            body: parts.body,
+            program,
+            compiler: parts.compiler,
+        }
+    }
+
+    fn check_counts(&self, arguments: &Arguments<'_, '_>) -> Result<(), CallError> {
+        let check = |sort, expected, found| {
+            if expected == found { Ok(()) } else { Err(CallError::Count { sort, expected, found }) }
+        };
+        check("dimensions", self.dims.len(), arguments.dims.len())?;
+        check("scalars", self.scalars.len(), arguments.scalars.len())?;
+        check("tensors", self.tensors.len(), arguments.buffers.len())
+    }
+
+    fn check_dims(&self, dims: &[i64]) -> Result<(), CallError> {
+        match dims.iter().position(|dim| *dim < 0) {
+            None => Ok(()),
+            Some(position) => Err(CallError::Dimension {
+                name: self.program.variable(self.dims[position]).name.to_string(),
+                value: dims[position],
+            }),
+        }
+    }
+
+    /// Checks one tensor and gives its address.
+    fn check_tensor(
+        &self,
+        tensor: &Tensor,
+        argument: &mut BufferArgument<'_>,
+        extent: &dyn Fn(&Index) -> Option<i64>,
+    ) -> Result<u64, CallError> {
+        let expected = tensor.bytes(extent)?;
+        let found = argument.bytes().len() as u64;
+        if expected != found {
+            return Err(CallError::Size { name: tensor.name.clone(), expected, found });
+        }
+        let address = match argument {
+            BufferArgument::Write(bytes) => bytes.as_mut_ptr() as u64,
+            BufferArgument::Read(_) if tensor.is_written => {
+                return Err(tensor.problem("is written by the kernel, but was passed for reading only"));
+            }
+            BufferArgument::Read(bytes) => bytes.as_ptr() as u64,
+        };
+        if found == 0 {
+            return Ok(&raw const EMPTY as u64);
+        }
+        if !address.is_multiple_of(tensor.element_bytes) {
+            return Err(tensor.problem("is not aligned to the size of its elements"));
+        }
+        Ok(address)
+    }
+
+    /// Checks that what is written overlaps nothing else. Slices cannot, but compiled code relies on it.
+    fn check_overlap(&self, arguments: &Arguments<'_, '_>) -> Result<(), CallError> {
+        for (position, tensor) in self.tensors.iter().enumerate().filter(|(_, tensor)| tensor.is_written) {
+            let written = arguments.buffers[position].bytes().as_ptr_range();
+            for (other, argument) in arguments.buffers.iter().enumerate() {
+                let range = argument.bytes().as_ptr_range();
+                let is_empty = written.is_empty() || range.is_empty();
+                if other != position && !is_empty && written.start < range.end && range.start < written.end {
+                    let problem = format!("overlaps tensor `{}`", self.tensors[other].name);
+                    return Err(tensor.problem(&problem));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn workspace_bytes(&self, need: &Need, extent: &dyn Fn(&Index) -> Option<i64>) -> Result<u64, CallError> {
+        need.bytes(extent).ok_or_else(|| CallError::Dimension {
+            name: format!("the intermediates of `{}`", self.program.name),
+            value: i64::MAX,
+        })
+    }
+}
+
+impl Tensor {
+    fn bytes(&self, extent: &dyn Fn(&Index) -> Option<i64>) -> Result<u64, CallError> {
+        let elements = match &self.extent {
+            Extent::Constant(elements) => Ok(*elements),
+            Extent::Symbolic(shape) => self.elements(shape, extent),
+        }?;
+        let bytes = elements.checked_mul(self.element_bytes).filter(|bytes| *bytes <= i64::MAX as u64);
+        bytes.ok_or_else(|| CallError::Dimension { name: self.name.clone(), value: i64::MAX })
+    }
+
+    fn elements(&self, shape: &[Index], extent: &dyn Fn(&Index) -> Option<i64>) -> Result<u64, CallError> {
+        let error = |value| CallError::Dimension { name: self.name.clone(), value };
+        shape.iter().try_fold(1u64, |product, index| {
+            let value = extent(index).ok_or_else(|| error(i64::MAX))?;
+            let size = u64::try_from(value).map_err(|_| error(value))?;
+            product.checked_mul(size).ok_or_else(|| error(i64::MAX))
+        })
+    }
+
+    #[cold]
+    fn problem(&self, problem: &str) -> CallError {
+        CallError::Tensor { name: self.name.clone(), problem: problem.to_owned() }
+    }
+}
+
+/// The word of the frame that holds a scalar.
+fn scalar_word(dtype: DType, constant: Constant) -> u64 {
+    let int = match constant {
+        Constant::Int(value) => value,
+        Constant::Float(_) => constant.as_f64() as i64,
+    };
+    let float = constant.as_f64();
+    match dtype {
+        DType::Bool => u64::from(float != 0.0),
+        DType::I8 => i64::from(int as i8) as u64,
+        DType::U8 => u64::from(int as u8),
+        DType::I32 => i64::from(int as i32) as u64,
+        DType::I64 => int as u64,
+        DType::F16 => u64::from(::half::f16::from_f64(float).to_f32().to_bits()),
+        DType::BF16 => u64::from(::half::bf16::from_f64(float).to_f32().to_bits()),
+        DType::F32 => u64::from((float as f32).to_bits()),
+        DType::F64 => float.to_bits(),
+    }
+}
+
+impl Executable for Kernel {
+    fn run(&self, arguments: &mut Arguments<'_, '_>, threads: usize) -> Result<(), CallError> {
+        self.check_counts(arguments)?;
+        let dims = arguments.dims;
+        self.check_dims(dims)?;
+        let dim = |var| dims.get(self.dims.iter().position(|dim| *dim == var)?).copied();
+        let extent = |index: &Index| evaluate(index, &dim);
+
+        let status = Status::default();
+        let mut words: SmallVec<[u64; 24]> = SmallVec::from_elem(0, HEADER_WORDS);
+        words.extend(dims.iter().map(|dim| *dim as u64));
+        words.extend(self.scalars.iter().zip(arguments.scalars).map(|(ty, value)| scalar_word(*ty, *value)));
+        for (tensor, argument) in self.tensors.iter().zip(arguments.buffers.iter_mut()) {
+            words.push(self.check_tensor(tensor, argument, &extent)?);
+        }
+        self.check_overlap(arguments)?;
+        let main = self.workspace_bytes(&self.main, &extent)?;
+        let body = self.workspace_bytes(&self.body, &extent)?;
+        words[0] = &raw const status as u64;
+        words[1] = threads as u64;
+        words[3] = body;
+        let called = workspace::with(main, body, |workspace| {
+            words[2] = workspace as u64;
+            // SAFETY: `entry` is the kernel of `program`, and the frame is what it expects: a status; a
+            // workspace of as many bytes as the plan that it was compiled with asks for, of this thread alone; dimensions
+            // that are not negative; and for each tensor, the address of as many bytes as its shape takes,
+            // aligned to its elements, borrowed for the call, mutably and without overlap if the program
+            // stores to it. The program was verified: its accesses stay inside its buffers for such
+            // dimensions, and computed indices are checked by the code itself.
+            unsafe { (self.entry)(words.as_ptr()) }
+        });
+        if let Err(error) = called {
+            let name = format!("the intermediates of `{}`", self.program.name);
+            return Err(CallError::Dimension { name, value: error.bytes as i64 });
+        }
+        match status.failure() {
+            None => Ok(()),
+            Some((value, extent)) => Err(CallError::IndexOutOfBounds { value, extent, location: None }),
+        }
+    }
+
+    fn code_bytes(&self) -> usize {
+        self.code_bytes
+    }
+
+    /// Compiles the program once more, with the same settings, this time keeping the text.
+    fn disassembly(&self) -> String {
+        match self.compiler.list(&self.program) {
+            Ok(Listing { text }) => text,
+            Err(error) => format!("; {error}\n"),
+        }
+    }
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel")
+            .field("program", &self.program.name)
+            .field("bytes", &self.code_bytes)
+            .finish()
+    }
+}

@@ -1,0 +1,278 @@
+//! From a program of the `Flat` level to functions in Cranelift's representation.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`nest`] | statements: loops, conditionals, stores |
+//! | [`parallel`] | parallel loops, whose bodies become functions of their own |
+//! | [`plan`], [`promote`], [`access`] | where intermediates live: registers, the stack or the workspace |
+//! | [`expr`], [`arith`], [`compare`], [`convert`], [`half`] | values |
+//! | [`select`] | conditional values, and conditions on lanes |
+//! | [`memory`] | loads and stores of groups of lanes |
+//! | [`address`] | indices and addresses |
+//! | [`value`], [`emit`] | registers, and the places where instructions go |
+//!
+//! The translation is in two layers. [`nest`] walks loops, conditionals and allocations; what is inside an
+//! innermost loop reaches [`Translator::region`], the one place where another code generator can take over a
+//! sub-nest.
+
+mod access;
+mod address;
+mod arith;
+mod compare;
+mod convert;
+mod emit;
+mod expr;
+mod half;
+mod memory;
+mod nest;
+mod parallel;
+mod plan;
+mod promote;
+mod select;
+mod value;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, MemFlagsData, Signature, Type, Value};
+use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_module::FuncId;
+use rustc_hash::FxHashMap;
+use tilewright_core::expr::Expr;
+use tilewright_core::ids::{BufferId, VarId};
+use tilewright_core::index::Index;
+use tilewright_core::index::bounds::Ranges;
+use tilewright_core::program::Program;
+use tilewright_core::stmt::For;
+use tilewright_core::target::BackendError;
+
+use super::frame::FrameLayout;
+use emit::{Key, Scope};
+use parallel::Captures;
+pub(super) use plan::{Need, Plan, plan};
+use promote::Registers;
+use select::{Guard, LaneCondition};
+use value::{Group, Lanes};
+
+/// The result of translating a part.
+type Outcome<T> = Result<T, BackendError>;
+
+/// What the translation has to know of the machine.
+#[derive(Clone, Copy)]
+pub(super) struct MachineFacts {
+    /// The calling convention of ordinary C functions.
+    pub(super) call_conv: CallConv,
+    /// Facts that building functions needs.
+    pub(super) frontend: TargetFrontendConfig,
+    /// Whether vector instructions take operands from memory that is not aligned, as all but those of x86-64
+    /// before AVX do.
+    pub(super) folds_unaligned_loads: bool,
+}
+
+/// A translated program.
+pub(super) struct Translation {
+    /// The kernel: a function of the [frame](super::frame)'s address.
+    pub(super) main: Function,
+    /// The bodies of parallel loops, in the order of the functions given to [`translate`].
+    pub(super) bodies: Vec<Function>,
+}
+
+/// The number of parallel loops that become functions of their own.
+pub(super) fn parallel_bodies(program: &Program) -> usize {
+    parallel::count_outermost(&program.body)
+}
+
+/// Translates a program; `bodies` are the identities of the functions for its parallel loops, as many as
+/// [`parallel_bodies`] says.
+///
+/// # Errors
+/// [`BackendError::Unsupported`] when the program contains what this backend cannot do, or is not of the
+/// `Flat` level.
+pub(super) fn translate(
+    program: &Program,
+    plan: Plan,
+    machine: MachineFacts,
+    bodies: &[FuncId],
+) -> Outcome<Translation> {
+    let mut unit = Unit {
+        program: program.clone(),
+        plan,
+        frame: FrameLayout::of(program),
+        machine,
+        lanes: FxHashMap::default(),
+        kept: Vec::new(),
+        body_ids: bodies.to_vec(),
+        bodies: Vec::new(),
+    };
+    let mut context = FunctionBuilderContext::new();
+    let signature = signature(machine.call_conv, 1);
+    let main = build_function(&mut unit, &mut context, signature, |translator, arguments| {
+        translator.frame = arguments[0];
+        let body = translator.unit.program.body.clone();
+        translator.stmt(&body)
+    })?;
+    let mut functions = Vec::new();
+    for body in std::mem::take(&mut unit.bodies) {
+        functions.push(parallel::translate_body(&mut unit, &mut context, &body)?);
+    }
+    Ok(Translation { main, bodies: functions })
+}
+
+/// The signature of a function of some addresses or integers without a result.
+fn signature(call_conv: CallConv, parameters: usize) -> Signature {
+    let mut signature = Signature::new(call_conv);
+    signature.params = vec![AbiParam::new(I64); parameters];
+    signature
+}
+
+/// Builds one function; `fill` gets its arguments.
+fn build_function(
+    unit: &mut Unit,
+    context: &mut FunctionBuilderContext,
+    signature: Signature,
+    fill: impl FnOnce(&mut Translator<'_>, &[Value]) -> Outcome<()>,
+) -> Outcome<Function> {
+    let mut function = Function::with_name_signature(Default::default(), signature);
+    let frontend = unit.machine.frontend;
+    let mut builder = FunctionBuilder::new(&mut function, context);
+    let entry = builder.create_block();
+    builder.append_block_params_for_function_params(entry);
+    builder.switch_to_block(entry);
+    builder.ensure_inserted_block();
+    builder.seal_block(entry);
+    let arguments = builder.block_params(entry).to_vec();
+    let mut translator = Translator {
+        unit,
+        builder,
+        scopes: Vec::new(),
+        memos: Vec::new(),
+        hoisted_to: None,
+        variables: FxHashMap::default(),
+        ranges: Ranges::new(),
+        storage: FxHashMap::default(),
+        frame: arguments[0],
+        workspace: None,
+        in_body: false,
+        active: None,
+        guard: None,
+    };
+    translator.open_function();
+    let outcome = fill(&mut translator, &arguments);
+    let Translator { mut builder, .. } = translator;
+    match outcome {
+        Ok(()) => {
+            builder.ins().return_(&[]);
+            builder.finalize(frontend);
+            Ok(function)
+        }
+        Err(error) => {
+            // It still knows of the function that is given up here.
+            *context = FunctionBuilderContext::new();
+            Err(error)
+        }
+    }
+}
+
+/// What is known of a program while its functions are translated.
+struct Unit {
+    program: Program,
+    plan: Plan,
+    frame: FrameLayout,
+    machine: MachineFacts,
+    /// The number of lanes of expressions, by address.
+    lanes: FxHashMap<usize, u32>,
+    /// Temporary expressions, kept alive because expressions are remembered by their address.
+    kept: Vec<Expr>,
+    body_ids: Vec<FuncId>,
+    bodies: Vec<ParallelBody>,
+}
+
+/// A parallel loop whose body is still to be translated.
+struct ParallelBody {
+    node: Arc<For>,
+    captures: Captures,
+}
+
+/// What a variable stands for.
+#[derive(Clone, Copy, Debug)]
+enum Binding {
+    Constant(i64),
+    Value { value: Value, level: usize },
+}
+
+/// Where a buffer is.
+#[derive(Clone)]
+enum Storage {
+    /// In memory from `base + offset` on; `base` is known in the scope `level`.
+    Memory { base: Value, offset: i64, level: usize },
+    /// In registers.
+    Registers(Rc<Registers>),
+}
+
+/// The part of the workspace that is not in use.
+#[derive(Clone, Copy)]
+struct FreeWorkspace {
+    base: Value,
+    offset: i64,
+    level: usize,
+}
+
+/// Translates one function.
+struct Translator<'a> {
+    unit: &'a mut Unit,
+    builder: FunctionBuilder<'a>,
+    scopes: Vec<Scope>,
+    /// Expressions computed in the current statement, by address and group.
+    memos: Vec<FxHashMap<(usize, Group), Lanes>>,
+    /// The scope to which instructions are hoisted at the moment.
+    hoisted_to: Option<usize>,
+    variables: FxHashMap<VarId, Binding>,
+    ranges: Ranges,
+    storage: FxHashMap<BufferId, Storage>,
+    /// The address of the kernel's frame.
+    frame: Value,
+    workspace: Option<FreeWorkspace>,
+    /// Whether this is the body of a parallel loop, in which parallel loops are serial.
+    in_body: bool,
+    /// The lanes for which statements are executed; all of them when absent.
+    active: Option<LaneCondition>,
+    /// The lanes of the current group whose loads may be made; all of them when absent.
+    guard: Option<Guard>,
+}
+
+impl Translator<'_> {
+    /// A word of the kernel's frame.
+    fn frame_word(&mut self, offset: i32, ty: Type) -> Outcome<Value> {
+        let frame = self.frame;
+        self.value_at(0, Key::Frame(offset, ty), |this| {
+            Ok(this.ins().load(ty, memory_flags(), frame, offset))
+        })
+    }
+
+    /// The error for what this backend lacks.
+    fn unsupported(&self, what: impl Into<String>) -> BackendError {
+        BackendError::Unsupported { target: "CPU", what: what.into() }
+    }
+
+    /// The error for a program that the verifier should have refused.
+    fn broken(&self, what: String) -> BackendError {
+        BackendError::CodeGeneration(format!("`{}`: {what}", self.unit.program.name))
+    }
+
+    /// The only index of an access.
+    fn single_index(&self, indices: &[Index]) -> Outcome<Index> {
+        match indices {
+            [] => Ok(Index::constant(0)),
+            [index] => Ok(index.clone()),
+            _ => Err(self.unsupported(format!("an access with {} indices", indices.len()))),
+        }
+    }
+}
+
+/// The flags of every access: bounds are checked before a call, so none can fault. Alignment to the
+/// element is not promised, because vectors start anywhere.
+fn memory_flags() -> MemFlagsData {
+    MemFlagsData::new().with_notrap()
+}
