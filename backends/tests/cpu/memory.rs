@@ -1,0 +1,169 @@
+//! Indices of every kind, and loads that must not be made.
+
+use tilewright_core::dtype::DType;
+use tilewright_core::tensor::AnyTensor;
+
+use crate::support::{Call, program};
+
+fn random(dtype: DType, len: usize, seed: u64) -> AnyTensor {
+    AnyTensor::random(dtype, &[len], seed).expect("a small tensor")
+}
+
+fn zeros(dtype: DType, len: usize) -> AnyTensor {
+    AnyTensor::zeros(dtype, &[len]).expect("a small tensor")
+}
+
+#[test]
+fn strided_reversed_repeated_and_blocked_lanes() {
+    for lanes in [2, 3, 4, 6, 8, 11] {
+        for dtype in [DType::F32, DType::F64, DType::U8, DType::F16, DType::Bool] {
+            let text = format!(
+                "kernel lanes(in x: {dtype}[128], out y: {dtype}[{len}]) {{
+                   for i in 0..3 {{
+                     y[i*{lanes} + lane<{lanes}>] = x[i + lane<{lanes}>*5]
+                     y[i*{lanes} + lane<{lanes}> + {a}] = x[40 + i - lane<{lanes}>]
+                     y[i*{lanes} + lane<{lanes}> + {b}] = x[(lane<{lanes}>/4)*32 + lane<{lanes}>%4 + i]
+                     y[i + lane<{lanes}>*3 + {c}] = x[i*2 + lane<{lanes}>/3]
+                     y[i*{lanes} + lane<{lanes}> + {d}] = x[(i*3 + lane<{lanes}>)/4 + (i*3 + lane<{lanes}>)%4]
+                   }}
+                 }}",
+                len = 15 * lanes,
+                a = 3 * lanes,
+                b = 6 * lanes,
+                c = 9 * lanes,
+                d = 12 * lanes,
+            );
+            let tensors = vec![random(dtype, 128, 1), zeros(dtype, 15 * lanes)];
+            Call { tensors, ..Call::default() }.check(&program(&text));
+        }
+    }
+}
+
+#[test]
+fn indices_as_values() {
+    let program = program(
+        "kernel indices(N, out y: i64[N*6]) {
+           for i in 0..N {
+             y[i*6 + lane<6>] = index(i*7 + lane<6>*3 - 20)
+             y[i*6] = (i*7 - 20) / 3 + (i % 5) * N
+             y[i*6 + 1] = index((i*5 + 3)/7)
+             y[i*6 + 2] = index((i*5 + 3)%11)
+             y[i*6 + lane<2> + 3] = index((i + lane<2>)/3 + (i + lane<2>)%2)
+             y[i*6 + 5] = index((i/2)*N - i*i)
+           }
+         }",
+    );
+    for len in [0, 1, 40] {
+        let y = zeros(DType::I64, len * 6);
+        Call { dims: vec![len as i64], tensors: vec![y], ..Call::default() }.check(&program);
+    }
+}
+
+#[test]
+fn only_the_chosen_branch_is_loaded() {
+    for lanes in [1, 2, 3, 4, 8, 13] {
+        for dtype in [DType::F32, DType::F64, DType::I8, DType::BF16] {
+            let text = format!(
+                "kernel padded(N, in x: {dtype}[N], out y: {dtype}[(N + 2)*{lanes}]) {{
+                   for i in 0..N + 2 {{
+                     y[i*{lanes} + lane<{lanes}>] =
+                       select((index(i + lane<{lanes}>) >= 2) & (index(i + lane<{lanes}>) < N + 2), x[i + lane<{lanes}> - 2], 1 as {dtype})
+                   }}
+                 }}"
+            );
+            let text = text.replace("lane<1>", "0").replace("1 as", "1i32 as");
+            for len in [0, 1, 5, 20] {
+                let tensors = vec![random(dtype, len, 1), zeros(dtype, (len + 2) * lanes)];
+                Call { dims: vec![len as i64], tensors, ..Call::default() }.check(&program(&text));
+            }
+        }
+    }
+}
+
+#[test]
+fn both_branches_of_nested_selections_are_guarded() {
+    let program = program(
+        "kernel nested(N, in x: f32[N], in z: f32[N], out y: f32[N*8]) {
+           for i in 0..N {
+             y[i*8 + lane<8>] = select(
+               index(i*2 + lane<8>) < N,
+               select(x[i*2 + lane<8>] > 0.0, x[i*2 + lane<8>], x[(i*2 + lane<8>)/2] * z[i]),
+               select(i + 1 < N, z[i + 1], 3.0) + z[i]
+             )
+           }
+         }",
+    );
+    for len in [0, 1, 2, 9, 30] {
+        let tensors =
+            vec![random(DType::F32, len, 1), random(DType::F32, len, 2), zeros(DType::F32, len * 8)];
+        Call { dims: vec![len as i64], tensors, ..Call::default() }.check(&program);
+    }
+}
+
+#[test]
+fn a_scalar_condition_guards_vector_loads() {
+    let program = program(
+        "kernel rows(N, in x: f32[N*8], out y: f32[N*8 + 8]) {
+           buffer acc: f32[8] local
+           for i in 0..N + 1 {
+             alloc acc {
+               acc[lane<8>] = 0.0
+               for k in 0..3 {
+                 acc[lane<8>] = acc[lane<8>] + select((i + k >= 1) & (i + k < N + 1), x[(i + k - 1)*8 + lane<8>], 0.0)
+               }
+               y[i*8 + lane<8>] = acc[lane<8>]
+             }
+           }
+         }",
+    );
+    for len in [0, 1, 7] {
+        let tensors = vec![random(DType::F32, len * 8, 1), zeros(DType::F32, len * 8 + 8)];
+        Call { dims: vec![len as i64], tensors, ..Call::default() }.check(&program);
+    }
+}
+
+#[test]
+fn a_statement_reads_all_lanes_before_it_writes_any() {
+    let program = program(
+        "kernel shifted(inout x: f32[32]) {
+           x[lane<16> + 1] = x[lane<16>] + 1.0
+           x[lane<10>] = x[9 - lane<10>]
+         }",
+    );
+    Call { tensors: vec![random(DType::F32, 32, 1)], ..Call::default() }.check(&program);
+}
+
+#[test]
+fn stores_are_seen_by_later_loads() {
+    let program = program(
+        "kernel seen(in x: f32[16], out y: f32[16], out z: f32[8]) {
+           y[lane<16>] = x[lane<16>]
+           y[lane<4> + 2] = y[lane<4> + 2] + 1.0
+           for i in 0..4 { y[i*2] = y[i*2] + y[4] }
+           z[lane<8>] = y[lane<8>*2]
+           if y[0] > y[1] { y[3] = y[2] * 2.0 }
+           y[5] = y[3] + y[2]
+         }",
+    );
+    let tensors = vec![random(DType::F32, 16, 1), zeros(DType::F32, 16), zeros(DType::F32, 8)];
+    Call { tensors, ..Call::default() }.check(&program);
+}
+
+#[test]
+fn gathers_read_what_their_indices_say() {
+    let program = program(
+        "kernel gather(V, N, in table: f32[V*4], in ids: i64[N], out y: f32[N*4], out w: f32[N]) {
+           for i in 0..N { y[i*4 + lane<4>] = table[bounded(ids[i], 0..V)*4 + lane<4>] }
+           for i_1 in 0..N/8 {
+             w[i_1*8 + lane<8>] = table[bounded(ids[i_1*8 + lane<8>], 0..V)*4 + 1]
+           }
+           for i_2 in 0..N%8 { w[(N/8)*8 + i_2] = 0.0 }
+         }",
+    );
+    for (vocabulary, len) in [(1, 3), (10, 0), (100, 21)] {
+        let ids = AnyTensor::random_indices(DType::I64, &[len], vocabulary, 3).unwrap();
+        let table = random(DType::F32, vocabulary as usize * 4, 1);
+        let tensors = vec![table, ids, zeros(DType::F32, len * 4), zeros(DType::F32, len)];
+        Call { dims: vec![vocabulary as i64, len as i64], tensors, ..Call::default() }.check(&program);
+    }
+}

@@ -1,0 +1,104 @@
+//! Running a program in both ways and comparing.
+
+use std::sync::LazyLock;
+
+use tilewright_backends::cpu::{CompileMode, CpuBackend};
+use tilewright_core::expr::Constant;
+use tilewright_core::interp;
+use tilewright_core::program::{Access, Program};
+use tilewright_core::target::{Arguments, Backend, BufferArgument, CallError, Executable};
+use tilewright_core::tensor::AnyTensor;
+
+use crate::pages::Fenced;
+
+/// The backends that every program is tested with.
+static BACKENDS: LazyLock<Vec<(&str, CpuBackend)>> = LazyLock::new(|| {
+    let host = CpuBackend::host().expect("no override");
+    let candidate = host.with_mode(CompileMode::Candidate);
+    let plain = CpuBackend::without_features("-fma,-avx").expect("known features");
+    vec![("final", host), ("candidate", candidate), ("without AVX", plain)]
+});
+
+/// The backend for this machine.
+pub(crate) fn host() -> &'static CpuBackend {
+    &BACKENDS[0].1
+}
+
+/// Parses a program.
+pub(crate) fn program(text: &str) -> Program {
+    text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Compiles one program.
+pub(crate) fn compile(backend: &CpuBackend, program: &Program) -> Box<dyn Executable> {
+    let compiled = backend.compile(&[program]).remove(0);
+    compiled.unwrap_or_else(|error| panic!("{error}\n{program}"))
+}
+
+/// What a program is called with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Call {
+    pub(crate) dims: Vec<i64>,
+    pub(crate) scalars: Vec<Constant>,
+    pub(crate) tensors: Vec<AnyTensor>,
+}
+
+impl Call {
+    /// Runs a compiled program on copies of the tensors between inaccessible pages and gives the tensors
+    /// afterwards.
+    pub(crate) fn run(
+        &self,
+        program: &Program,
+        kernel: &dyn Executable,
+        threads: usize,
+        at_end: bool,
+    ) -> Result<Vec<AnyTensor>, CallError> {
+        let mut memory: Vec<Fenced> =
+            self.tensors.iter().map(|tensor| Fenced::copy_of(tensor.bytes(), at_end)).collect();
+        let accesses = program.buffer_params().map(|(_, access)| access);
+        let mut buffers: Vec<BufferArgument> = memory
+            .iter_mut()
+            .zip(accesses)
+            .map(|(memory, access)| match access {
+                Access::Input => BufferArgument::Read(memory.bytes()),
+                Access::Output | Access::InOut => BufferArgument::Write(memory.bytes_mut()),
+            })
+            .collect();
+        let mut arguments = Arguments { dims: &self.dims, scalars: &self.scalars, buffers: &mut buffers };
+        kernel.run(&mut arguments, threads)?;
+        let mut results = self.tensors.clone();
+        for (result, memory) in results.iter_mut().zip(&memory) {
+            result.bytes_mut().copy_from_slice(memory.bytes());
+        }
+        Ok(results)
+    }
+
+    /// Runs a program in every way and compares each with the reference, bit by bit.
+    pub(crate) fn check(&self, program: &Program) {
+        let mut expected = self.tensors.clone();
+        interp::run(program, &self.dims, &self.scalars, &mut expected)
+            .unwrap_or_else(|error| panic!("{error}\n{program}"));
+        for (name, backend) in BACKENDS.iter() {
+            let kernel = compile(backend, program);
+            for (threads, at_end) in [(1, true), (2, false)] {
+                let found = self
+                    .run(program, &*kernel, threads, at_end)
+                    .unwrap_or_else(|error| panic!("{name}, {threads} threads: {error}\n{program}"));
+                for (position, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                    if let Some(difference) = first_difference(found, expected) {
+                        panic!("{name}, {threads} threads, tensor {position}: {difference}\n{program}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The first element that differs. NaNs are equal, zeros of different sign are not.
+fn first_difference(found: &AnyTensor, expected: &AnyTensor) -> Option<String> {
+    let (found, expected) = (found.to_f64_vec(), expected.to_f64_vec());
+    let position = found.iter().zip(&expected).position(|(found, expected)| {
+        !(found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan())
+    })?;
+    Some(format!("element {position} is {}, expected {}", found[position], expected[position]))
+}
