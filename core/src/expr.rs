@@ -22,7 +22,7 @@ use crate::ids::{BufferId, VarId};
 use crate::index::Index;
 
 /// The indices of a load or a store, one per dimension of the buffer.
-pub type Indices = SmallVec<[Index; 4]>;
+pub type Indices = Vec<Index>;
 
 /// A value expression: a shared tree, cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

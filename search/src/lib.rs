@@ -29,3 +29,15 @@ pub mod space;
 pub mod tuner;
 
 pub use default_schedule::schedule_by_default;
+
+// The built-in rules are written with the attribute that users' rules are written with, and its
+// expansion names `::tilewright::__private`.
+extern crate self as tilewright;
+
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::rule::RuleEntry;
+    pub use core::option::Option::{None, Some};
+    pub use core::{file, line};
+    pub use inventory;
+}

@@ -92,7 +92,7 @@ fn apply_to_block(rule: &RuleEntry, schedule: Schedule, name: &str) -> Vec<Sched
         return vec![schedule];
     }
     let has_own_rule = found.annotations.contains_key(custom_rule::ANNOTATION);
-    if has_own_rule && rule.name != custom_rule::ENTRY.name {
+    if has_own_rule && rule.name != custom_rule::custom_rule::ENTRY.name {
         return vec![schedule];
     }
     let mut attempt = schedule.clone();

@@ -3,21 +3,10 @@
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule};
 use tilewright_core::stmt::{IterKind, LoopKind};
 use tilewright_core::visit::find_loop;
+use tilewright_macros::schedule_rule;
 
-use crate::rule::{RuleEntry, RuleExtension, RuleOutcome, RuleResult};
+use crate::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::rules::{block_of, needs_rfactor};
-
-/// See [`add_rfactor`].
-pub const ENTRY: RuleEntry = RuleEntry {
-    name: "add_rfactor",
-    target: "cpu",
-    after: &["auto_inline"],
-    before: &["multi_level_tiling"],
-    replace: None,
-    apply: add_rfactor,
-    file: file!(),
-    line: line!(),
-};
 
 /// The largest innermost part of a split reduction.
 const MAX_INNERMOST: i64 = 64;
@@ -27,6 +16,7 @@ const JOBS_PER_CORE: i64 = 16;
 
 /// Splits a reduction in two and makes either part independent: the outer part can run in parallel, the
 /// inner one in vector lanes. Offers both variants besides the plain reduction.
+#[schedule_rule(target = "cpu", after = "auto_inline", before = "multi_level_tiling")]
 pub fn add_rfactor(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     let max_parallel = i64::from(schedule.target().cores) * JOBS_PER_CORE;

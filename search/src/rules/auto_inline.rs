@@ -7,27 +7,17 @@ use tilewright_core::index::{Base, Index};
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_core::stmt::{Block, Store};
 use tilewright_core::visit::for_each_expr;
+use tilewright_macros::schedule_rule;
 
-use crate::rule::{RuleEntry, RuleExtension, RuleResult};
+use crate::rule::{RuleExtension, RuleResult};
 use crate::rules::block_of;
-
-/// See [`auto_inline`].
-pub const ENTRY: RuleEntry = RuleEntry {
-    name: "auto_inline",
-    target: "cpu",
-    after: &["inline_constant_scalars"],
-    before: &["add_rfactor"],
-    replace: None,
-    apply: auto_inline,
-    file: file!(),
-    line: line!(),
-};
 
 /// Inlines an element-wise block into its consumers when that saves a buffer and repeats no expensive work.
 ///
 /// A block is inlined when each element it reads has a simple, ordered place (so that accesses stay
 /// contiguous) and it computes nothing expensive that its consumers would then repeat. A constant
 /// tensor is always inlined. A block annotated `inline_rule = "disable"` is left alone.
+#[schedule_rule(target = "cpu", after = "inline_constant_scalars", before = "add_rfactor")]
 pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     let is_disabled = found.annotations.contains_key("inline_rule");

@@ -2,6 +2,7 @@
 
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_core::stmt::Annotation;
+use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleEntry, RuleExtension, RuleResult};
 use crate::rules::block_of;
@@ -9,20 +10,9 @@ use crate::rules::block_of;
 /// The annotation that names a block's own rule.
 pub const ANNOTATION: &str = "schedule_rule";
 
-/// See [`custom_rule`].
-pub const ENTRY: RuleEntry = RuleEntry {
-    name: "custom_rule",
-    target: "cpu",
-    after: &[],
-    before: &["inline_constant_scalars"],
-    replace: None,
-    apply: custom_rule,
-    file: file!(),
-    line: line!(),
-};
-
 /// Applies to a block annotated `schedule_rule = "name"` the linked rule of that name, and no other: the space
 /// generator keeps every other rule away from such a block. The name `none` means no rule at all.
+#[schedule_rule(target = "cpu", before = "inline_constant_scalars")]
 pub fn custom_rule(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     let Some(Annotation::Text(name)) = found.annotations.get(ANNOTATION) else {

@@ -2,23 +2,13 @@
 
 use tilewright_core::analysis::block::{complete_store, reads};
 use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_macros::schedule_rule;
 
-use crate::rule::{RuleEntry, RuleExtension, RuleResult};
+use crate::rule::{RuleExtension, RuleResult};
 use crate::rules::block_of;
 
-/// See [`inline_constant_scalars`].
-pub const ENTRY: RuleEntry = RuleEntry {
-    name: "inline_constant_scalars",
-    target: "cpu",
-    after: &["custom_rule"],
-    before: &["auto_inline"],
-    replace: None,
-    apply: inline_constant_scalars,
-    file: file!(),
-    line: line!(),
-};
-
 /// Inlines a block that writes one element and reads nothing.
+#[schedule_rule(target = "cpu", after = "custom_rule", before = "auto_inline")]
 pub fn inline_constant_scalars(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     let is_scalar = complete_store(&found).is_some_and(|store| store.indices.is_empty());

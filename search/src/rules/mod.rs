@@ -24,13 +24,13 @@ use crate::rule::RuleEntry;
 /// Every built-in rule.
 pub fn all() -> Vec<RuleEntry> {
     vec![
-        custom_rule::ENTRY,
-        inline_constant_scalars::ENTRY,
-        auto_inline::ENTRY,
-        add_rfactor::ENTRY,
-        multi_level_tiling::ENTRY,
-        parallelize_vectorize_unroll::ENTRY,
-        random_compute_location::ENTRY,
+        custom_rule::custom_rule::ENTRY,
+        inline_constant_scalars::inline_constant_scalars::ENTRY,
+        auto_inline::auto_inline::ENTRY,
+        add_rfactor::add_rfactor::ENTRY,
+        multi_level_tiling::multi_level_tiling::ENTRY,
+        parallelize_vectorize_unroll::parallelize_vectorize_unroll::ENTRY,
+        random_compute_location::random_compute_location::ENTRY,
     ]
 }
 

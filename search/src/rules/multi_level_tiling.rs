@@ -5,22 +5,11 @@ use tilewright_core::analysis::scope::{consumers, writes_parameter};
 use tilewright_core::program::Scope;
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::IterKind;
+use tilewright_macros::schedule_rule;
 
-use crate::rule::{RuleEntry, RuleExtension, RuleOutcome, RuleResult};
+use crate::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::rules::add_rfactor::partition_loops;
 use crate::rules::{block_of, needs_multi_level_tiling};
-
-/// See [`multi_level_tiling`].
-pub const ENTRY: RuleEntry = RuleEntry {
-    name: "multi_level_tiling",
-    target: "cpu",
-    after: &["add_rfactor"],
-    before: &["parallelize_vectorize_unroll"],
-    replace: None,
-    apply: multi_level_tiling,
-    file: file!(),
-    line: line!(),
-};
 
 /// The annotation on a tiled block.
 pub const ANNOTATION: &str = "tiling";
@@ -36,6 +25,7 @@ const MAX_INNERMOST: i64 = 64;
 /// Offers, as variants: where a finished tile of the output is written back (not cached, below the first, or below
 /// the second spatial level), and whether the operand that runs along the vector axis is packed into
 /// a dense tile at the outer reduction level.
+#[schedule_rule(target = "cpu", after = "add_rfactor", before = "parallelize_vectorize_unroll")]
 pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     if found.annotations.contains_key(ANNOTATION) || !needs_multi_level_tiling(schedule.program(), &found) {

@@ -2,21 +2,10 @@
 
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_macros::schedule_rule;
 
-use crate::rule::{RuleEntry, RuleExtension, RuleResult};
+use crate::rule::{RuleExtension, RuleResult};
 use crate::rules::block_of;
-
-/// See [`parallelize_vectorize_unroll`].
-pub const ENTRY: RuleEntry = RuleEntry {
-    name: "parallelize_vectorize_unroll",
-    target: "cpu",
-    after: &["multi_level_tiling"],
-    before: &["random_compute_location"],
-    replace: None,
-    apply: parallelize_vectorize_unroll,
-    file: file!(),
-    line: line!(),
-};
 
 /// The annotation with the most iterations that a parallel loop should have; 1 means serial.
 pub const PARALLEL: &str = "parallel";
@@ -32,6 +21,7 @@ const JOBS_PER_CORE: [i64; 3] = [1, 4, 16];
 
 /// Notes on the last block of each nest how far the postprocessor may go. Nothing is done here, so
 /// that later rules still see plain loops.
+#[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "random_compute_location")]
 pub fn parallelize_vectorize_unroll(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     if found.annotations.contains_key(UNROLL) || !is_last_of_nest(schedule, block)? {

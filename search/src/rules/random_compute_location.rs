@@ -2,24 +2,14 @@
 
 use tilewright_core::analysis::scope::{blocks, consumers, loops_around};
 use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_macros::schedule_rule;
 
-use crate::rule::{RuleEntry, RuleExtension, RuleResult};
+use crate::rule::{RuleExtension, RuleResult};
 use crate::rules::multi_level_tiling::ANNOTATION as TILING;
 use crate::rules::{block_of, has_trivial_bindings};
 
-/// See [`random_compute_location`].
-pub const ENTRY: RuleEntry = RuleEntry {
-    name: "random_compute_location",
-    target: "cpu",
-    after: &["parallelize_vectorize_unroll"],
-    before: &[],
-    replace: None,
-    apply: random_compute_location,
-    file: file!(),
-    line: line!(),
-};
-
 /// Draws where an untiled block in loops of its own is computed: where it is, or at a loop of its consumers.
+#[schedule_rule(target = "cpu", after = "parallelize_vectorize_unroll")]
 pub fn random_compute_location(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     let path = loops_around(&schedule.program().body, found.id).unwrap_or_default();
