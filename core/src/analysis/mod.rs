@@ -5,7 +5,9 @@
 //! | [`block`] | what a block reads and writes, and of which kind it is |
 //! | [`scope`] | where blocks stand: loops around them, producers, consumers |
 //! | [`region`] | which part of a buffer is touched below a loop |
+//! | [`coverage`] | whether writes fill such a part |
 
 pub mod block;
+pub mod coverage;
 pub mod region;
 pub mod scope;

@@ -4,7 +4,7 @@ use crate::interp::InterpError;
 use crate::interp::code::{Access, Code, Storage};
 use crate::interp::operators::{self, Read, Write};
 use crate::program::Access as ParamAccess;
-use crate::tensor::{AnyTensor, checked_len};
+use crate::tensor::AnyTensor;
 
 /// One buffer's elements.
 pub(super) struct Memory<'a> {
@@ -18,7 +18,7 @@ pub(super) struct Memory<'a> {
 
 enum Bytes<'a> {
     Argument(&'a mut [u8]),
-    Intermediate(Vec<u8>),
+    Intermediate(AnyTensor),
 }
 
 impl<'a> Memory<'a> {
@@ -63,12 +63,11 @@ impl<'a> Memory<'a> {
 
     fn intermediate(storage: &Storage, shape: Vec<i64>) -> Result<Self, InterpError> {
         let extents: Vec<usize> = shape.iter().map(|&extent| extent as usize).collect();
-        let element_bytes = storage.dtype.bytes();
-        let len = checked_len(&extents, element_bytes)
+        let elements = AnyTensor::zeros(storage.dtype, &extents)
             .map_err(|error| InterpError::Memory { name: storage.name.to_string(), error })?;
         let (read, write) = operators::access(storage.dtype);
-        let bytes = Bytes::Intermediate(vec![0; len * element_bytes]);
-        Ok(Memory { bytes, read, write, shape, defined: Some(vec![false; len]) })
+        let defined = Some(vec![false; elements.len()]);
+        Ok(Memory { bytes: Bytes::Intermediate(elements), read, write, shape, defined })
     }
 
     /// The position of the element that an access names, or `None` outside the shape.
@@ -93,7 +92,7 @@ impl<'a> Memory<'a> {
         }
         let bytes = match &self.bytes {
             Bytes::Argument(bytes) => bytes,
-            Bytes::Intermediate(bytes) => &bytes[..],
+            Bytes::Intermediate(elements) => elements.bytes(),
         };
         Some((self.read)(bytes, position))
     }
@@ -106,7 +105,7 @@ impl<'a> Memory<'a> {
         }
         let bytes = match &mut self.bytes {
             Bytes::Argument(bytes) => bytes,
-            Bytes::Intermediate(bytes) => &mut bytes[..],
+            Bytes::Intermediate(elements) => elements.bytes_mut(),
         };
         (self.write)(bytes, position, slot);
     }

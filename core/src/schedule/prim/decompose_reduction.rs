@@ -88,6 +88,11 @@ impl Primitive for DecomposeReduction {
         if let Some(mixed) = path.iter().find(|node| is_reducing(node.var) && is_spatial(node.var)) {
             return Err(ScheduleError::NotReductionLoop { target: mixed.id, block: id });
         }
+        // A loop that no iterator follows repeats the whole reduction, each time from the initial value.
+        let is_followed = |node: &For| is_reducing(node.var) || is_spatial(node.var) || node.extent.is(1);
+        if let Some(repeated) = path[depth..].iter().find(|node| !is_followed(node)) {
+            return Err(ScheduleError::NotReductionLoop { target: repeated.id, block: id });
+        }
         let inner: Vec<For> = path[depth..]
             .iter()
             .filter(|node| !is_reducing(node.var))

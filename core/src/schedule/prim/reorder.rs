@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::analysis::scope::blocks;
 use crate::ids::LoopId;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{edit_loop, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError};
-use crate::stmt::{For, Stmt};
+use crate::stmt::{For, IterKind, Stmt};
 use crate::visit::find_loop;
 
 /// Puts loops of one chain into the order given, outermost first. Loops of the chain that are not named keep
@@ -58,6 +59,7 @@ impl Primitive for Reorder {
         let chain = chain_of(context.program, &wanted)?;
         let outermost = chain[0].id;
         let innermost = chain[chain.len() - 1].id;
+        check_initial_values(&chain)?;
         let mut order = wanted.iter();
         let reordered: Vec<For> = chain
             .iter()
@@ -81,6 +83,22 @@ impl Primitive for Reorder {
         });
         Ok(Outputs::new())
     }
+}
+
+/// A reduction's initial value is set where all of its reduction iterators are 0. That stays the first visit of
+/// each element unless a loop steps through elements and through the reduction at once.
+fn check_initial_values(chain: &[Arc<For>]) -> Result<(), ScheduleError> {
+    let innermost = chain.last().expect("a chain has a loop");
+    for block in blocks(&innermost.body).into_iter().filter(|block| block.init.is_some()) {
+        let follows = |kind: IterKind, node: &For| {
+            block.iters.iter().any(|iter| iter.kind == kind && iter.binding.mentions(node.var))
+        };
+        let is_mixed = |node: &&Arc<For>| follows(IterKind::Spatial, node) && follows(IterKind::Reduce, node);
+        if let Some(mixed) = chain.iter().find(is_mixed) {
+            return Err(ScheduleError::NotReductionLoop { target: mixed.id, block: block.id });
+        }
+    }
+    Ok(())
 }
 
 /// The loops from the outermost to the innermost of those named, each the only statement of the one before.

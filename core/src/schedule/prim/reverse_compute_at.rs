@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::analysis::coverage::fills_region;
 use crate::analysis::block::{covers_buffer, reads, stores, writes};
 use crate::analysis::region::{AccessKind, Region, Span, region_inside};
 use crate::analysis::scope::{blocks, loops_around, loops_around_loop, producers, ranges_of, writers};
@@ -130,6 +131,9 @@ fn check_reverse_compute_at(
             check_whole_writers(program, block, node, buffer)?;
             let region = region_inside(program, &node.body, &ranges, buffer, AccessKind::Write)
                 .ok_or(ScheduleError::NoNeighbour(id))?;
+            if !fills_region(program, &node.body, &ranges, buffer, &region) {
+                return Err(ScheduleError::NotCovered(id));
+            }
             constrain(program, block, buffer, &region, &ranges, &mut spans)?;
         }
     }

@@ -1,0 +1,191 @@
+//! Whether writes fill the region that covers them.
+//!
+//! [`region_inside`](crate::analysis::region::region_inside) gives a box that covers what is touched and may
+//! cover more. Who wants to *read* such a box needs to know that all of it has been written: by every
+//! writer, without holes, and under no condition but the borders of the buffer.
+
+use rustc_hash::FxHashMap;
+
+use crate::analysis::region::{AccessKind, Region, bound_accesses, relax};
+use crate::analysis::scope::{blocks, loops_around};
+use crate::ids::{BufferId, VarId};
+use crate::index::bounds::Ranges;
+use crate::index::{Base, Digit, Index, NO_MODULUS};
+use crate::program::Program;
+use crate::stmt::{Block, Stmt};
+
+/// Whether each block inside `stmt` that writes `buffer` writes every element of `region`, the loops
+/// inside `stmt` running and those around it fixed; `outer` are the ranges of the latter. The answer may be
+/// `false` for want of knowledge.
+///
+/// Writers must write all of the buffer over their domains (see
+/// [`covers_buffer`](crate::analysis::block::covers_buffer)), so that the borders of their domains are those of
+/// the buffer.
+pub fn fills_region(
+    program: &Program,
+    stmt: &Stmt,
+    outer: &Ranges,
+    buffer: BufferId,
+    region: &Region,
+) -> bool {
+    blocks(stmt).into_iter().all(|block| {
+        let accesses = bound_accesses(block, buffer, AccessKind::Write);
+        if accesses.is_empty() {
+            return true;
+        }
+        let mut inner = Ranges::new();
+        let mut all = outer.clone();
+        for node in loops_around(stmt, block.id).expect("the block was found inside") {
+            inner.insert(node.var, node.extent.clone());
+            all.insert(node.var, node.extent.clone());
+        }
+        let is_same = |indices| relax(program, buffer, indices, &inner, &all) == *region;
+        accesses.iter().all(is_same) && is_guarded_by_borders(block) && fills_domain(block, &inner, &all)
+    })
+}
+
+/// Whether every guard only keeps an iterator inside its domain.
+fn is_guarded_by_borders(block: &Block) -> bool {
+    let is_border = |index: &Index, bound: &Index| {
+        block.iters.iter().any(|iter| iter.binding == *index && iter.extent == *bound)
+    };
+    block.guards.iter().all(|guard| is_border(&guard.index, &guard.bound))
+}
+
+/// A digit of an inner variable inside a binding.
+struct Use {
+    digit: Digit,
+    coefficient: i64,
+    binding: usize,
+}
+
+/// Whether the iterators, while the variables of `inner` run, take every combination of values between
+/// their least and greatest ones.
+fn fills_domain(block: &Block, inner: &Ranges, all: &Ranges) -> bool {
+    let mut uses: FxHashMap<VarId, Vec<Use>> = FxHashMap::default();
+    for (binding, iter) in block.iters.iter().enumerate() {
+        for term in iter.binding.simplify(all).terms() {
+            let digit = &term.digit;
+            match &digit.base {
+                Base::Var(var) if inner.extent(*var).is_some() => {
+                    let found = Use { digit: digit.clone(), coefficient: term.coefficient, binding };
+                    uses.entry(*var).or_default().push(found);
+                }
+                _ if mentions_any(digit, inner) => return false,
+                _ => {}
+            }
+        }
+    }
+    // For each binding, the coefficients of its digits and how many values each digit takes.
+    let mut steps: Vec<Vec<(i64, Option<i64>)>> = vec![Vec::new(); block.iters.len()];
+    for (var, mut of_var) in uses {
+        let extent = inner.extent(var).and_then(Index::as_constant);
+        of_var.sort_by_key(|found| found.digit.divisor);
+        let Some(counts) = independent_counts(&of_var, extent) else { return false };
+        for (found, count) in of_var.iter().zip(counts) {
+            steps[found.binding].push((found.coefficient, count));
+        }
+    }
+    steps.iter_mut().all(|steps| is_dense(steps))
+}
+
+fn mentions_any(digit: &Digit, ranges: &Ranges) -> bool {
+    let mut found = false;
+    Index::digit(digit.clone()).for_each_var(&mut |var| found |= ranges.extent(var).is_some());
+    found
+}
+
+/// How many values each digit of one variable takes (`None`: a symbolic number), provided that they take
+/// every combination: they must be digits of one mixed-radix number that starts anew as often as the last one says.
+fn independent_counts(uses: &[Use], extent: Option<i64>) -> Option<Vec<Option<i64>>> {
+    if let [only] = uses
+        && only.digit.is_whole()
+    {
+        return Some(vec![extent]);
+    }
+    let extent = extent?;
+    let mut counts = Vec::with_capacity(uses.len());
+    for (position, Use { digit, .. }) in uses.iter().enumerate() {
+        let reduced = digit.modulus != NO_MODULUS && extent > digit.divisor.checked_mul(digit.modulus)?;
+        let period = if reduced { digit.divisor * digit.modulus } else { extent };
+        let next = uses.get(position + 1).map_or(extent, |next| next.digit.divisor);
+        if period % digit.divisor != 0 || next % period != 0 {
+            return None;
+        }
+        counts.push(Some(period / digit.divisor));
+    }
+    Some(counts)
+}
+
+/// Whether a sum of digits takes every value between its least and its greatest one. Digits are
+/// given by their coefficient and the number of their values, `None` for a symbolic number.
+fn is_dense(steps: &mut Vec<(i64, Option<i64>)>) -> bool {
+    steps.retain(|(_, count)| *count != Some(1));
+    steps.sort_by_key(|(coefficient, _)| *coefficient);
+    let mut reach = Some(0i64);
+    for (coefficient, count) in steps {
+        let Some(reached) = reach else { return false };
+        if *coefficient < 1 || *coefficient > reached + 1 {
+            return false;
+        }
+        reach = count.map(|count| reached.saturating_add(coefficient.saturating_mul(count - 1)));
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::region::region_inside;
+
+    /// Whether the first loop's body fills the region of `c`, for a block with the given loops and bindings.
+    fn fills(loops: &str, bindings: &str) -> bool {
+        let opened: String = loops.split(", ").map(|range| format!("for {range} {{\n")).collect();
+        let closed = "}".repeat(loops.split(", ").count());
+        let text = format!(
+            "kernel k(M, N, in a: f32[1], out c: f32[M, N]) {{
+{opened}block c({bindings} {{ c[x, y] = a[0] }}
+{closed}
+}}"
+        );
+        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let Stmt::For(node) = &program.body else { panic!("a loop") };
+        let mut outer = Ranges::new();
+        outer.insert(node.var, node.extent.clone());
+        let buffer = program.buffers().last().expect("c is declared last").0;
+        let region = region_inside(&program, &node.body, &outer, buffer, AccessKind::Write).unwrap();
+        fills_region(&program, &node.body, &outer, buffer, &region)
+    }
+
+    #[test]
+    fn tiles_are_filled_up_to_the_borders() {
+        assert!(fills("i in 0..M, j in 0..N", "x: spatial M = i, y: spatial N = j)"));
+        let tile = "x: spatial M = 4*i0 + i1, y: spatial N = j) where 4*i0 + i1 < M";
+        assert!(fills("i0 in 0..(M+3)/4, j in 0..N, i1 in 0..4", tile));
+        let split = "x: spatial M = 8*i0 + 4*i1 + i2, y: spatial N = 0) where 8*i0 + 4*i1 + i2 < M";
+        assert!(fills("i0 in 0..(M+7)/8, i2 in 0..4, i1 in 0..2", split));
+    }
+
+    #[test]
+    fn strides_leave_holes() {
+        let binding = "x: spatial M = 4*i0 + i1, y: spatial N = j) where 4*i0 + i1 < M";
+        assert!(!fills("i1 in 0..4, j in 0..N, i0 in 0..2", binding));
+        assert!(!fills("i1 in 0..4, j in 0..N, i0 in 0..(M+3)/4", binding));
+    }
+
+    #[test]
+    fn guards_inside_a_tile_leave_holes() {
+        let inside = "x: spatial M = 2*i0 + i1, y: spatial N = 0) where i1 < 2, 2*i0 + i1 < M";
+        assert!(!fills("i0 in 0..(M+1)/2, i1 in 0..5", inside));
+    }
+
+    #[test]
+    fn digits_of_a_fused_loop_fill_whole_rows_only() {
+        let digits = |first: &str| format!("x: spatial M = ({first}f)/4, y: spatial N = ({first}f)%4)");
+        assert!(fills("i in 0..1, f in 0..12", &digits("")));
+        assert!(!fills("i in 0..1, f in 0..10", &digits("")));
+        assert!(!fills("i in 0..3, f in 0..6", &digits("6*i + ")));
+        let diagonal = "x: spatial M = f, y: spatial N = f)";
+        assert!(!fills("i in 0..1, f in 0..4", diagonal));
+    }
+}

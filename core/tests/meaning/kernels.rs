@@ -1,0 +1,189 @@
+//! The kernels whose meaning is kept.
+
+use tilewright_core::program::{Access, Program};
+use tilewright_core::tensor::{AnyTensor, Random};
+
+/// A kernel, and dimensions to run it with.
+pub(crate) struct Kernel {
+    pub(crate) name: &'static str,
+    text: &'static str,
+    pub(crate) dims: &'static [&'static [i64]],
+}
+
+impl Kernel {
+    pub(crate) fn program(&self) -> Program {
+        self.text.parse().unwrap_or_else(|error| panic!("{error}\n{}", self.text))
+    }
+
+    /// Small random arguments, of which `i64` ones are indices below 3.
+    pub(crate) fn arguments(&self, dims: &[i64]) -> Vec<AnyTensor> {
+        let program = self.program();
+        let names: Vec<_> = program.dims().map(|(var, _)| var).collect();
+        let extent = |index: &tilewright_core::index::Index| {
+            let value = index.substitute(&|var| {
+                let position = names.iter().position(|name| *name == var)?;
+                Some(dims[position].into())
+            });
+            value.as_constant().expect("a shape of dimensions") as usize
+        };
+        let mut random = Random::new(dims.iter().sum::<i64>() as u64);
+        let tensors = program.buffer_params().map(|(id, access)| {
+            let buffer = program.buffer(id);
+            let shape: Vec<usize> = buffer.shape.iter().map(extent).collect();
+            match access {
+                Access::Output => AnyTensor::zeros(buffer.dtype, &shape),
+                _ => AnyTensor::random_indices(buffer.dtype, &shape, 3, random.bits()),
+            }
+        });
+        tensors.collect::<Result<_, _>>().expect("small tensors")
+    }
+}
+
+pub(crate) const KERNELS: &[Kernel] = &[
+    Kernel {
+        name: "matmul_relu",
+        dims: &[&[1, 1, 1], &[5, 7, 3], &[8, 4, 6]],
+        text: "
+kernel matmul_relu(M, N, K, in a: i32[M, K], in b: i32[K, N], in bias: i32[N], out d: i32[M, N]) {
+  buffer c: i32[M, N] global
+  for i in 0..M {
+    for j in 0..N {
+      for k in 0..K {
+        block c(vi: spatial M = i, vj: spatial N = j, vk: reduce K = k) {
+          init { c[vi, vj] = 0i32 }
+          c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+        }
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block d(vi: spatial M = i, vj: spatial N = j) {
+        d[vi, vj] = max(c[vi, vj] + bias[vj], 1i32)
+      }
+    }
+  }
+}",
+    },
+    Kernel {
+        name: "matmul_fixed",
+        dims: &[&[]],
+        text: "
+kernel matmul_fixed(in a: i32[8, 12], in b: i32[12, 6], out c: i32[8, 6]) {
+  for i in 0..8 {
+    for j in 0..6 {
+      for k in 0..12 {
+        block c(vi: spatial 8 = i, vj: spatial 6 = j, vk: reduce 12 = k) {
+          init { c[vi, vj] = 3i32 }
+          c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+        }
+      }
+    }
+  }
+}",
+    },
+    Kernel {
+        name: "padded_convolution",
+        dims: &[&[1, 1], &[6, 3], &[9, 2]],
+        text: "
+kernel padded_convolution(W, C, in x: i32[W, C], in w: i32[3, C, 4], out y: i32[W, 4]) {
+  buffer p: i32[W + 2, C] global
+  for i in 0..W + 2 {
+    for c in 0..C {
+      block p(vi: spatial W + 2 = i, vc: spatial C = c) {
+        p[vi, vc] = select((index(vi) > 0) & (index(vi) <= index(W)), x[vi - 1, vc], 0i32)
+      }
+    }
+  }
+  for i in 0..W {
+    for o in 0..4 {
+      for r in 0..3 {
+        for c in 0..C {
+          block y(vi: spatial W = i, vo: spatial 4 = o, vr: reduce 3 = r, vc: reduce C = c) {
+            init { y[vi, vo] = 0i32 }
+            y[vi, vo] = y[vi, vo] + p[vi + vr, vc] * w[vr, vc, vo]
+          }
+        }
+      }
+    }
+  }
+}",
+    },
+    Kernel {
+        name: "normalised_rows",
+        dims: &[&[1, 1], &[4, 5], &[3, 8]],
+        text: "
+kernel normalised_rows(M, N, in x: i32[M, N], out y: i32[M, N]) {
+  buffer top: i32[M] global
+  buffer total: i32[M] global
+  for i in 0..M {
+    for j in 0..N {
+      block top(vi: spatial M = i, vj: reduce N = j) {
+        init { top[vi] = -100i32 }
+        top[vi] = max(top[vi], x[vi, vj])
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block total(vi: spatial M = i, vj: reduce N = j) {
+        init { total[vi] = 0i32 }
+        total[vi] = total[vi] + (x[vi, vj] - top[vi])
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block y(vi: spatial M = i, vj: spatial N = j) {
+        y[vi, vj] = (x[vi, vj] - top[vi]) * total[vi]
+      }
+    }
+  }
+}",
+    },
+    Kernel {
+        name: "chain",
+        dims: &[&[1], &[7], &[12]],
+        text: "
+kernel chain(N, in x: i32[N, 4], out y: i32[4, N]) {
+  buffer a: i32[N, 4] global
+  buffer b: i32[N, 4] global
+  for i in 0..N {
+    for j in 0..4 {
+      block a(vi: spatial N = i, vj: spatial 4 = j) {
+        a[vi, vj] = x[vi, vj] * 3i32
+      }
+    }
+  }
+  for i in 0..N {
+    for j in 0..4 {
+      block b(vi: spatial N = i, vj: spatial 4 = j) {
+        b[vi, vj] = a[vi, vj] + x[vi, 3 - vj]
+      }
+    }
+  }
+  for j in 0..4 {
+    for i in 0..N {
+      block y(vj: spatial 4 = j, vi: spatial N = i) {
+        y[vj, vi] = b[vi, vj] - 1i32
+      }
+    }
+  }
+}",
+    },
+    Kernel {
+        name: "embedding_sum",
+        dims: &[&[1, 1], &[5, 6]],
+        text: "
+kernel embedding_sum(T, D, in ids: i64[T], in table: i32[3, D], out y: i32[D]) {
+  for t in 0..T {
+    for d in 0..D {
+      block y(vt: reduce T = t, vd: spatial D = d) {
+        init { y[vd] = 0i32 }
+        y[vd] = y[vd] + table[bounded(ids[vt], 0..3), vd]
+      }
+    }
+  }
+}",
+    },
+];

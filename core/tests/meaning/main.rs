@@ -1,0 +1,99 @@
+//! Random legal traces leave a program's meaning unchanged, at every level.
+//!
+//! Kernels compute in integers, where the order of a reduction does not matter, so that results are
+//! compared exactly. `TILEWRIGHT_CASES` sets the number of traces for each kernel.
+
+mod kernels;
+mod steps;
+
+use std::sync::Arc;
+
+use kernels::{KERNELS, Kernel};
+use tilewright_core::interp::{Interpreter, Options};
+use tilewright_core::lower::{LowerOptions, lower, lower_to_loops};
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{Rng, Schedule};
+use tilewright_core::target::Target;
+use tilewright_core::tensor::AnyTensor;
+
+/// The tensors after executing a program on a kernel's arguments.
+fn execute(
+    program: &Program,
+    dims: &[i64],
+    arguments: &[AnyTensor],
+    parallel_order_seed: Option<u64>,
+) -> Result<Vec<AnyTensor>, String> {
+    let mut buffers = arguments.to_vec();
+    let interpreter = Interpreter::new(program).map_err(|error| error.to_string())?;
+    let options = Options { parallel_order_seed };
+    interpreter.run(options, dims, &[], &mut buffers).map_err(|error| error.to_string())?;
+    Ok(buffers)
+}
+
+/// Why a program does not do what the kernel does, if it does not.
+fn disagreement(kernel: &Kernel, program: &Program, seed: u64) -> Option<String> {
+    for dims in kernel.dims {
+        let arguments = kernel.arguments(dims);
+        let expected = execute(&kernel.program(), dims, &arguments, None)
+            .unwrap_or_else(|error| panic!("{error} in kernel {}", kernel.name));
+        for order in [None, Some(seed)] {
+            match execute(program, dims, &arguments, order) {
+                Err(error) => return Some(format!("{error} with dimensions {dims:?}, order {order:?}")),
+                Ok(found) if found != expected => {
+                    return Some(format!("another result with dimensions {dims:?}, order {order:?}"));
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+    None
+}
+
+/// Applies random primitives; each that is refused must leave the schedule as it was.
+fn random_schedule(kernel: &Kernel, seed: u64) -> Schedule {
+    let mut schedule = Schedule::new(kernel.program(), Arc::new(Target::generic_cpu()), seed);
+    let mut random = Rng::new(seed);
+    for _ in 0..2 + random.below(12) {
+        let before = schedule.program().clone();
+        if steps::random_step(&mut schedule, &mut random).is_err() {
+            assert!(*schedule.program() == before, "a refused primitive changed the program (seed {seed})");
+        }
+    }
+    schedule
+}
+
+/// Compares a random schedule of a kernel with the kernel, before and after lowering.
+fn check(kernel: &Kernel, seed: u64) {
+    let schedule = random_schedule(kernel, seed);
+    let fail = |level: &str, program: &Program, what: &str| -> ! {
+        let (trace, scheduled) = (schedule.trace(), schedule.program());
+        panic!("kernel {}, seed {seed}, {level}: {what}\n{trace}\n{scheduled}\n{program}", kernel.name)
+    };
+    if let Some(what) = disagreement(kernel, schedule.program(), seed) {
+        fail("blocks", schedule.program(), &what);
+    }
+    let options = LowerOptions::default();
+    for (level, lowered) in [
+        ("loops", lower_to_loops(schedule.program(), &options)),
+        ("flat", lower(schedule.program(), &options)),
+    ] {
+        match lowered {
+            Err(error) => fail(level, schedule.program(), &error.to_string()),
+            Ok(program) => {
+                if let Some(what) = disagreement(kernel, &program, seed) {
+                    fail(level, &program, &what);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_traces_keep_the_meaning() {
+    let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(64);
+    for kernel in KERNELS {
+        for seed in 0..cases {
+            check(kernel, seed);
+        }
+    }
+}
