@@ -8,7 +8,7 @@ mod value;
 
 pub use core::convert::Into;
 pub use core::marker::Sized;
-pub use core::option::Option::{None, Some};
+pub use core::option::Option::{self, None, Some};
 pub use core::result::Result::{self, Ok};
 pub use core::{file, line, module_path};
 

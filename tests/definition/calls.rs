@@ -84,7 +84,7 @@ fn shapes_that_do_not_fit_are_errors() {
 fn views_that_are_not_contiguous_are_errors() {
     let elements = [0.0f32; 12];
     let view = tilewright::TensorView::with_strides(&elements, [3, 2], [4, 2]).expect("it lies inside");
-    let error = matmul(&view, &matrix::<2, 2>()).expect_err("the view has gaps");
+    let error = matmul(view, &matrix::<2, 2>()).expect_err("the view has gaps");
     assert!(matches!(&error, Error::NotContiguous { argument, .. } if argument == "a"), "{error}");
     let mut elements = [0.0f32; 12];
     let mut out = TensorViewMut::with_strides(&mut elements, [3, 2], [4, 1]).expect("it lies inside");
@@ -138,7 +138,7 @@ fn what_cannot_be_built_is_told_at_the_users_line() {
 }
 
 #[test]
-fn a_definition_can_stand_in_a_function_without_an_import() {
+fn a_definition_can_stand_in_a_function() {
     /// Documented.
     #[tensor_kernel]
     pub(crate) fn fill(n: usize, value: f32) -> Tensor<f32, n> {

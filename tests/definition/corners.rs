@@ -1,6 +1,6 @@
 //! Kernels for the corners of the language: inference, scopes, constants, operators.
 
-use tilewright::tensor_kernel;
+use tilewright::{Tensor, tensor_kernel};
 
 const LENGTH: usize = 3;
 const OFFSET: i32 = -7;

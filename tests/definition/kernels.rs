@@ -1,6 +1,6 @@
 //! Kernels that use every feature of the language, most of them things that people compute.
 
-use tilewright::tensor_kernel;
+use tilewright::{Tensor, tensor_kernel};
 
 pub(crate) const EPSILON: f32 = 1e-5;
 const HALF: usize = 2;

@@ -1,4 +1,4 @@
-use tilewright::tensor_kernel;
+use tilewright::{Tensor, tensor_kernel};
 
 #[tensor_kernel]
 fn f(a: &Tensor<u32, N>, b: &Tensor<usize, N>, x: &Tensor<N, f32>) -> Tensor<f32, N> {

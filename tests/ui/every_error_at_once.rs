@@ -1,4 +1,4 @@
-use tilewright::tensor_kernel;
+use tilewright::{Tensor, tensor_kernel};
 
 #[tensor_kernel]
 pub fn f(a: &Tensor<f32, M>, b: Tensor<f32, M>) -> Tensor<f32, M, P> {

@@ -1,4 +1,4 @@
-use tilewright::tensor_kernel;
+use tilewright::{Tensor, tensor_kernel};
 
 #[tensor_kernel]
 fn f(a: &Tensor<f32, N>) -> Tensor<f32, N> {

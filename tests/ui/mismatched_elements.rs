@@ -1,4 +1,4 @@
-use tilewright::tensor_kernel;
+use tilewright::{Tensor, tensor_kernel};
 
 #[tensor_kernel]
 fn f(a: &Tensor<f32, N>, b: &Tensor<f64, N>, ids: &Tensor<i32, N>) -> Tensor<f32, N> {

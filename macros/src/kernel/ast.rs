@@ -55,8 +55,8 @@ pub(crate) struct TensorType {
     pub(crate) element: ScalarType,
     pub(crate) element_span: Span,
     pub(crate) dims: Vec<Dim>,
-    /// The word `Tensor`.
-    pub(crate) span: Span,
+    /// `Tensor`, as the user wrote it, without its arguments.
+    pub(crate) path: syn::Path,
     /// All of it, for messages.
     pub(crate) extent: Extent,
 }

@@ -205,14 +205,26 @@ fn has_tensors(kernel: &Kernel, outputs: &Outputs) -> bool {
 
 fn view(ty: &TensorType, mutable: bool) -> TokenStream {
     let (element, rank) = (rust_type(ty.element, ty.element_span), ty.dims.len());
-    let view = Ident::new(if mutable { "TensorViewMut" } else { "TensorView" }, ty.span);
+    let view = Ident::new(if mutable { "TensorViewMut" } else { "TensorView" }, Span::call_site());
     quote!(::tilewright::__private::#view<'t, #element, #rank>)
 }
 
+/// The owned tensor, by the name that the user has for it: so that it is imported, and the import is used, as in any
+/// Rust.
 fn tensor(ty: &TensorType) -> TokenStream {
-    let (element, rank) = (rust_type(ty.element, ty.element_span), ty.dims.len());
-    let tensor = Ident::new("Tensor", ty.span);
-    quote!(::tilewright::__private::#tensor<#element, #rank>)
+    let (path, element, rank) = (&ty.path, rust_type(ty.element, ty.element_span), ty.dims.len());
+    quote!(#path<#element, #rank>)
+}
+
+/// Names the types of tensor arguments as the user does; see [`tensor`].
+pub(super) fn argument_types(kernel: &Kernel) -> TokenStream {
+    let types = kernel.parameters.iter().filter_map(|parameter| match &parameter.kind {
+        ParameterKind::Tensor { ty, .. } => Some(tensor(ty)),
+        _ => None,
+    });
+    quote! {
+        #(const _: ::tilewright::__private::Option<#types> = ::tilewright::__private::None;)*
+    }
 }
 
 /// Converts the arguments to views and infers the dimensions from their shapes.

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
-use super::{dtype, location};
+use super::{dtype, local, location};
 use crate::kernel::ast::{
     BinaryOperator, BindingKind, Builds, Dim, Expr, ExprKind, Kernel, Name, ParameterKind, TensorType,
 };
@@ -65,14 +65,8 @@ fn dimension(kernel: &Kernel, dim: &Dim) -> TokenStream {
         }
         Dim::Fixed(extent) => quote!(::tilewright::__private::DimSpec::Fixed(#extent)),
         Dim::Computed(expr) => {
-            let (value, text) = (checked(kernel, expr), dim.text());
-            let dims = super::local("dims");
-            quote! {
-                ::tilewright::__private::DimSpec::Computed(
-                    |#dims| ::tilewright::__private::Some(#value),
-                    #text,
-                )
-            }
+            let (value, text, dims) = (checked(kernel, expr), dim.text(), local("dims"));
+            quote!(::tilewright::__private::DimSpec::Computed(|#dims| #value, #text))
         }
     }
 }
@@ -84,19 +78,19 @@ fn position(kernel: &Kernel, name: &Name) -> usize {
     }
 }
 
-/// A dimension's value in checked arithmetic, inside a closure over `dims` that returns an `Option`.
+/// A dimension's value in checked arithmetic, an `Option`, inside a closure over `dims`.
 fn checked(kernel: &Kernel, expr: &Expr) -> TokenStream {
     match &expr.kind {
-        ExprKind::Int(_, value) => quote!(#value),
+        ExprKind::Int(_, value) => quote!(::tilewright::__private::Some(#value)),
         ExprKind::Name(name) => {
-            let (dims, position) = (super::local("dims"), position(kernel, name));
-            quote!(#dims[#position])
+            let (dims, position) = (local("dims"), position(kernel, name));
+            quote!(::tilewright::__private::Some(#dims[#position]))
         }
         ExprKind::Paren(inner) => checked(kernel, inner),
         ExprKind::Binary(op, left, right) => {
             let (left, right) = (checked(kernel, left), checked(kernel, right));
             let function = Ident::new(function(*op), Span::call_site());
-            quote!(::tilewright::__private::dimension::#function(#left, #right)?)
+            quote!(::tilewright::__private::dimension::#function(#left, #right))
         }
         ExprKind::Call(method, receiver, arguments) => {
             let (left, right) = (checked(kernel, receiver), checked(kernel, &arguments[0]));
@@ -105,7 +99,7 @@ fn checked(kernel: &Kernel, expr: &Expr) -> TokenStream {
                 _ => "min",
             };
             let function = Ident::new(function, Span::call_site());
-            quote!(::tilewright::__private::dimension::#function(#left, #right)?)
+            quote!(::tilewright::__private::dimension::#function(#left, #right))
         }
         _ => unreachable!("other forms of dimensions are refused"),
     }

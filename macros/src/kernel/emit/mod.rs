@@ -58,6 +58,7 @@ pub(crate) fn skeleton(kernel: &Kernel) -> TokenStream {
     let call_into = call::into_without_body(kernel);
     let namespace = namespace(kernel);
     let loops = reference::loops(kernel);
+    let types = call::argument_types(kernel);
     quote! {
         #call
         #namespace
@@ -66,6 +67,7 @@ pub(crate) fn skeleton(kernel: &Kernel) -> TokenStream {
             #call_into
             /// The kernel, for tuning it.
             pub fn kernel() -> &'static ::tilewright::__private::Kernel {
+                #types
                 ::tilewright::__private::definition_has_errors()
             }
         }
@@ -94,9 +96,11 @@ fn entry(kernel: &Kernel) -> TokenStream {
     let definition = data::definition(kernel);
     let build = build::build(kernel);
     let dynamic = call::dynamic_reference(kernel);
+    let types = call::argument_types(kernel);
     quote! {
         /// The kernel, for tuning it and for looking at it.
         pub fn kernel() -> &'static ::tilewright::__private::Kernel {
+            #types
             #build
             #dynamic
             static __DEFINITION: ::tilewright::__private::KernelDefinition = #definition;

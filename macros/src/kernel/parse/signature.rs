@@ -210,8 +210,11 @@ pub(super) fn tensor_type(ty: &syn::Type, diagnostics: &Diagnostics) -> Option<T
         return None;
     }
     let dims = dims.into_iter().collect::<Option<_>>()?;
-    let (span, extent) = (segment.ident.span(), Extent::of(ty));
-    Some(TensorType { element, element_span, dims, span, extent })
+    let mut path = path.path.clone();
+    if let Some(last) = path.segments.last_mut() {
+        last.arguments = syn::PathArguments::None;
+    }
+    Some(TensorType { element, element_span, dims, path, extent: Extent::of(ty) })
 }
 
 fn element(
