@@ -13,6 +13,7 @@ use crate::index::Index;
 use crate::index::bounds::Ranges;
 use crate::program::Program;
 use crate::stmt::{Block, Stmt};
+use crate::visit::for_each_stmt;
 
 /// One dimension of a region: `min .. min + extent`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +96,13 @@ pub fn region_inside(
             inner.insert(node.var, node.extent.clone());
             all.insert(node.var, node.extent.clone());
         }
+        // A block's own loops run as well.
+        for_each_stmt(&block.body, &mut |stmt| {
+            if let Stmt::For(node) = stmt {
+                inner.insert(node.var, node.extent.clone());
+                all.insert(node.var, node.extent.clone());
+            }
+        });
         for indices in accesses {
             let region = relax(program, buffer, &indices, &inner, &all);
             union = Some(match union {

@@ -75,7 +75,7 @@ fn rewrite_in_index(index: &Index, rewrite: Rewrite<'_>) -> Option<Index> {
 }
 
 /// Whether a load occurs inside an index.
-fn reads_memory(index: &Index) -> bool {
+pub(super) fn reads_memory(index: &Index) -> bool {
     index.terms().iter().any(|term| match &term.digit.base {
         Base::Var(_) | Base::Lane(_) => false,
         Base::Sum(sum) => reads_memory(sum),

@@ -12,13 +12,23 @@ use crate::program::{Program, VariableKind};
 use crate::stmt::Stmt;
 use crate::visit::substitute_stmt;
 
+/// A copy of `stmt`.
+pub(super) fn copy(program: &mut Program, stmt: &Stmt) -> Stmt {
+    copy_replacing(program, stmt, FxHashMap::default())
+}
+
 /// A copy of `stmt` in which `replaced` stands for `var`.
 pub(super) fn copy_with(program: &mut Program, stmt: &Stmt, var: VarId, replaced: Index) -> Stmt {
-    let vars = FxHashMap::from_iter([(var, replaced)]);
+    copy_replacing(program, stmt, FxHashMap::from_iter([(var, replaced)]))
+}
+
+fn copy_replacing(program: &mut Program, stmt: &Stmt, vars: FxHashMap<VarId, Index>) -> Stmt {
     let mut renaming = Renaming { vars, buffers: FxHashMap::default() };
     let mut copy = stmt.clone();
     renaming.declare(program, &mut copy);
-    substitute_stmt(&mut copy, &|var| renaming.vars.get(&var).cloned());
+    if !renaming.vars.is_empty() {
+        substitute_stmt(&mut copy, &|var| renaming.vars.get(&var).cloned());
+    }
     if !renaming.buffers.is_empty() {
         rewrite_accesses(&mut copy, &|buffer, indices| {
             Some((*renaming.buffers.get(&buffer)?, indices.clone()))

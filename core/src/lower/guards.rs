@@ -1,7 +1,7 @@
 //! Guards as far out as possible: a condition on outer loops is decided once, not in each iteration.
 //!
 //! ```text
-//! for i { for j { if i < M { if j < N { … } } } }
+//! for i { for j { if i < M & j < N { … } } }
 //! for i { if i < M { for j { if j < N { … } } } }
 //! ```
 //!
@@ -10,14 +10,11 @@
 
 use std::sync::Arc;
 
-use crate::expr::Expr;
-use crate::ids::VarId;
-use crate::lower::access::loads_anything;
+use crate::expr::{BinaryOp, Expr, ExprKind};
+use crate::lower::condition::{guard, is_movable, mentions, peel_guards, under_guards};
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
-use crate::simplify::may_fail;
-use crate::stmt::{For, If, Stmt};
-use crate::visit::for_each_var;
+use crate::stmt::{For, Stmt};
 
 /// Moves conditionals out of the loops that they do not depend on.
 pub(super) fn hoist_guards(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
@@ -35,64 +32,46 @@ fn hoist(stmt: &mut Stmt) {
                 *stmt = merged;
             }
         }
+        Stmt::If(node) if node.otherwise.is_none() => {
+            if let Some(parts) = conjunction(&node.condition) {
+                *stmt = under_guards(parts, node.then.clone());
+            }
+        }
         Stmt::For(node) if guard(&node.body).is_some() => *stmt = hoist_out_of(node),
         _ => {}
     }
 }
 
-/// The conditional, when the statement is one that may move.
-fn guard(stmt: &Stmt) -> Option<&If> {
-    match stmt {
-        Stmt::If(node) if node.otherwise.is_none() && is_movable(&node.condition) => Some(node),
-        _ => None,
+/// The parts of a movable conjunction; `None` when there is only one.
+fn conjunction(condition: &Expr) -> Option<Vec<Expr>> {
+    fn collect(condition: &Expr, parts: &mut Vec<Expr>) {
+        match condition.kind() {
+            ExprKind::Binary(BinaryOp::And, left, right) => {
+                collect(left, parts);
+                collect(right, parts);
+            }
+            _ => parts.push(condition.clone()),
+        }
     }
-}
-
-/// Whether a condition depends on loops and dimensions only.
-pub(super) fn is_movable(condition: &Expr) -> bool {
-    !loads_anything(condition) && !may_fail(condition)
-}
-
-pub(super) fn mentions(expr: &Expr, var: VarId) -> bool {
-    let mut found = false;
-    for_each_var(expr, &mut |other| found |= other == var);
-    found
+    let mut parts = Vec::new();
+    collect(condition, &mut parts);
+    (parts.len() > 1 && is_movable(condition)).then_some(parts)
 }
 
 fn hoist_out_of(node: &For) -> Stmt {
-    let (mut outer, mut inner) = (Vec::new(), Vec::new());
-    let mut body = &node.body;
-    while let Some(next) = guard(body) {
-        let stays = mentions(&next.condition, node.var);
-        if stays { &mut inner } else { &mut outer }.push(next.condition.clone());
-        body = &next.then;
-    }
-    let body = under(inner, body.clone());
+    let (conditions, body) = peel_guards(&node.body);
+    let (inner, outer): (Vec<Expr>, Vec<Expr>) =
+        conditions.into_iter().partition(|condition| mentions(condition, node.var));
+    let body = under_guards(inner, body.clone());
     let moved = Stmt::For(Arc::new(For { body, ..For::clone(node) }));
-    under(outer, moved)
-}
-
-fn under(conditions: Vec<Expr>, body: Stmt) -> Stmt {
-    conditions.into_iter().rev().fold(body, |body, condition| Stmt::when(condition, body))
+    under_guards(outer, moved)
 }
 
 /// Neighbours under the same condition become one conditional. `None` when there are none.
 fn merge_equal_guards(stmts: &[Stmt]) -> Option<Stmt> {
     let mut merged: Vec<Stmt> = Vec::with_capacity(stmts.len());
     for stmt in stmts {
-        let joined = match (merged.last().and_then(guard), guard(stmt)) {
-            (Some(before), Some(next)) if before.condition == next.condition => {
-                let mut then = Stmt::seq([before.then.clone(), next.then.clone()]);
-                if let Stmt::Seq(stmts) = &then
-                    && let Some(inner) = merge_equal_guards(stmts)
-                {
-                    then = inner;
-                }
-                Some(Stmt::when(next.condition.clone(), then))
-            }
-            _ => None,
-        };
-        match joined {
+        match merged.last().and_then(|before| join_guards(before, stmt)) {
             Some(joined) => {
                 merged.pop();
                 merged.push(joined);
@@ -101,4 +80,17 @@ fn merge_equal_guards(stmts: &[Stmt]) -> Option<Stmt> {
         }
     }
     (merged.len() < stmts.len()).then(|| Stmt::seq(merged))
+}
+
+fn join_guards(before: &Stmt, next: &Stmt) -> Option<Stmt> {
+    let (before, next) = (guard(before)?, guard(next)?);
+    if before.condition != next.condition {
+        return None;
+    }
+    let then = Stmt::seq([before.then.clone(), next.then.clone()]);
+    let merged = match &then {
+        Stmt::Seq(stmts) => merge_equal_guards(stmts),
+        _ => None,
+    };
+    Some(Stmt::when(next.condition.clone(), merged.unwrap_or(then)))
 }

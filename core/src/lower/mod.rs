@@ -11,13 +11,23 @@
 
 mod access;
 mod blocks;
+mod carry;
+mod clamp;
 mod compact;
+mod condition;
+mod contract;
 mod copy;
+mod dead;
 mod error;
+mod expand;
+mod extrema;
 mod flatten;
 mod guards;
+mod hoist;
 mod parallel;
+mod partition;
 mod place;
+mod promote;
 mod unroll;
 mod vectorize;
 
@@ -36,6 +46,8 @@ pub struct LowerOptions {
     pub contract: bool,
     /// Whether to check the program after each pass that ends at a [level](Level).
     pub verify: bool,
+    /// How many statements may be added so that full tiles need no guards.
+    pub max_partition_statements: usize,
     /// How many statements a loop may become when it is written out; a larger one stays a loop.
     pub max_unrolled_statements: usize,
     /// The largest intermediate, in bytes, that is kept in memory of its thread alone.
@@ -47,6 +59,7 @@ impl Default for LowerOptions {
         LowerOptions {
             contract: true,
             verify: cfg!(debug_assertions),
+            max_partition_statements: 256,
             max_unrolled_statements: 512,
             max_local_bytes: 64 << 10,
         }
@@ -72,10 +85,18 @@ const LOOP_PASSES: &[Pass] = &[
 
 /// From loops to explicit vectors, straight lines and one-dimensional buffers.
 const FLAT_PASSES: &[Pass] = &[
+    Pass { name: "partition_loops", level: Some(Level::Loops), run: partition::partition_loops },
+    Pass { name: "unroll_loops", level: Some(Level::Loops), run: unroll::unroll_loops },
+    Pass { name: "clamp_loops", level: Some(Level::Loops), run: clamp::clamp_loops },
     Pass { name: "vectorize_loops", level: None, run: vectorize::vectorize_loops },
-    Pass { name: "unroll_loops", level: None, run: unroll::unroll_loops },
+    Pass { name: "promote_updates", level: None, run: promote::promote_updates },
+    Pass { name: "hoist_invariants", level: None, run: hoist::hoist_invariants },
+    Pass { name: "choose_extrema", level: None, run: extrema::choose_extrema },
+    Pass { name: "contract_products", level: None, run: contract::contract_products },
     Pass { name: "flatten_buffers", level: Some(Level::Flat), run: flatten::flatten_buffers },
+    Pass { name: "remove_dead_stores", level: Some(Level::Flat), run: dead::remove_dead_stores },
     Pass { name: "simplify", level: Some(Level::Flat), run: simplify },
+    Pass { name: "expand_functions", level: None, run: expand::expand_functions },
 ];
 
 /// The names of all passes, in the order in which they run; what the observer of [`lower_with`] is told.

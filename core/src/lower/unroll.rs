@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use crate::index::Index;
+use crate::lower::clamp::loop_over;
 use crate::lower::copy::copy_with;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, VariableKind};
@@ -85,11 +86,11 @@ fn partly_written_out(program: &mut Program, node: &For, limit: usize) -> Option
         let (id, var) = (program.fresh_loop(), program.add_variable(name, VariableKind::Loop));
         let value = &whole.scale(factor) + &Index::var(var);
         let body = copy_with(program, &node.body, node.var, value);
-        Stmt::For(Arc::new(For { id, var, extent: rest, body, ..outer.clone() }))
+        loop_over(For { id, var, extent: rest, body, ..outer.clone() })
     });
     let base = Index::var(node.var).scale(factor);
     let copies = (0..factor).map(|step| copy_with(program, &node.body, node.var, base.offset(step)));
     outer.body = Stmt::seq(copies);
     outer.extent = whole;
-    Some(Stmt::seq([Stmt::For(Arc::new(outer))].into_iter().chain(tail)))
+    Some(Stmt::seq([loop_over(outer)].into_iter().chain(tail)))
 }

@@ -16,7 +16,8 @@ use crate::analysis::block::loads_in;
 use crate::expr::{Expr, ExprKind, Indices};
 use crate::ids::VarId;
 use crate::index::{Base, Index};
-use crate::lower::guards::mentions;
+use crate::lower::clamp::{Lengths, clamp};
+use crate::lower::condition::mentions;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::stmt::{For, LoopKind, Stmt, Store};
@@ -28,6 +29,8 @@ const MAX_LANES: i64 = 256;
 /// Replaces every vectorized loop by statements on vectors, or makes it serial.
 pub(super) fn vectorize_loops(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
     vectorize(&mut program.body);
+    // Loops that stay may be shortened to any number of iterations.
+    clamp(&mut program.body, Lengths::Any);
     Ok(())
 }
 

@@ -136,9 +136,14 @@ impl Walk<'_, '_> {
             let name = self.report.variable(node.var);
             self.error(entity, format!("loop `{name}` cannot be {} {place}", node.kind.text()));
         }
+        // An extent that depends on loops may be 0 for some of their iterations: a condition on them.
+        let mut is_condition = false;
+        node.extent.for_each_var(&mut |var| is_condition |= !self.dims.contains(&var));
+        self.conditions += u32::from(is_condition);
         self.variables.push(Enclosing { var: node.var, extent: node.extent.as_constant() });
         self.stmt(&node.body);
         self.variables.pop();
+        self.conditions -= u32::from(is_condition);
     }
 
     fn block(&mut self, node: &Block) {

@@ -1,10 +1,8 @@
 //! The shape of lowered programs.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::kernels::{MATMUL, MATMUL_RELU, parse};
+use crate::kernels::{MATMUL, MATMUL_RELU, parse};
 use tilewright_core::lower::{LowerOptions, lower_with};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::Schedule;
@@ -42,7 +40,7 @@ fn lowered(program: &Program) -> String {
 fn a_tile_of_a_matmul_becomes_a_small_local_buffer_and_vector_stores() {
     let text = lowered(&tiled_matmul(MATMUL_RELU, [4, 8]));
     assert!(text.contains("buffer c_local: f32[32] local"), "{text}");
-    assert!(text.contains("c_local[lane<8> + 24] = "), "{text}");
+    assert!(text.contains("c_local_register[lane<8> + 24] = mul_add("), "{text}");
     assert!(!text.contains("if "), "nothing is guarded when the tiles divide:\n{text}");
 }
 
@@ -51,4 +49,22 @@ fn symbolic_extents_lower_to_guarded_tiles_of_constant_size() {
     let text = lowered(&tiled_matmul(MATMUL, [4, 8]));
     assert!(text.contains("buffer c_local: f32[32] local"), "{text}");
     assert!(text.contains("out c: f32[M*N]"), "{text}");
+}
+
+/// The product with fixed extents.
+fn fixed_matmul(m: i64, n: i64, k: i64) -> String {
+    MATMUL
+        .replace("M, N, K, ", "")
+        .replace('M', &m.to_string())
+        .replace('N', &n.to_string())
+        .replace('K', &k.to_string())
+}
+
+#[test]
+fn the_last_tile_of_fixed_extents_is_written_out_as_well() {
+    let text = lowered(&tiled_matmul(&fixed_matmul(50, 44, 20), [4, 8]));
+    assert!(text.contains("if index(i_0*4) < 47 {"), "{text}");
+    assert!(text.contains("if index(j_0*8) < 37 {"), "{text}");
+    assert!(text.contains("lane<4>"), "the last columns are a shorter vector:\n{text}");
+    assert_eq!(text.matches("if ").count(), 3, "nothing else is asked:\n{text}");
 }

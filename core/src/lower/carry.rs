@@ -1,0 +1,169 @@
+//! Whether a loop carries values of a buffer from one iteration to the next.
+//!
+//! It does not when each iteration begins with stores, in loops of their own, to all elements that it
+//! loads. Judged by boxes: for each dimension, from the first to the last element stored and loaded while the
+//! loops inside run. Guards on the store narrow its box, unless they only keep it inside the buffer.
+
+use crate::analysis::block::loads_in;
+use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
+use crate::ids::{BufferId, VarId};
+use crate::index::{Index, Ranges};
+use crate::lower::access::loads_from;
+use crate::lower::condition::{difference, mentions};
+use crate::program::Program;
+use crate::stmt::{For, Stmt};
+
+/// Whether no iteration of a loop loads an element that it has not stored before. `around` are the loops
+/// around it.
+pub(super) fn carries_nothing(program: &Program, node: &For, around: &Ranges, buffer: BufferId) -> bool {
+    let mut all = around.clone();
+    all.insert(node.var, node.extent.clone());
+    let mut check = Check {
+        shape: &program.buffer(buffer).shape,
+        buffer,
+        loop_var: node.var,
+        inner: Ranges::new(),
+        all,
+        conditions: Vec::new(),
+        stored: None,
+    };
+    check.stmt(&node.body).is_some()
+}
+
+/// What is stored, in one dimension.
+struct Span {
+    /// Every element of the dimension is.
+    is_whole: bool,
+    first: Index,
+    last: Index,
+    /// A guard leaves out the elements from here on.
+    limit: Option<Index>,
+}
+
+struct Check<'a> {
+    shape: &'a [Index],
+    buffer: BufferId,
+    loop_var: VarId,
+    /// The loops inside the loop, around the current place.
+    inner: Ranges,
+    /// All loops around the current place.
+    all: Ranges,
+    /// The conditions inside the loop, around the current place.
+    conditions: Vec<&'a Expr>,
+    /// What the first store covers.
+    stored: Option<Vec<Span>>,
+}
+
+/// `None` when something may be loaded that was not stored.
+type Answer = Option<()>;
+
+impl<'a> Check<'a> {
+    fn stmt(&mut self, stmt: &'a Stmt) -> Answer {
+        match stmt {
+            Stmt::Store(store) => {
+                for index in &store.indices {
+                    self.loads(&Expr::index(index.clone()))?;
+                }
+                self.loads(&store.value)?;
+                if store.buffer == self.buffer && self.stored.is_none() {
+                    self.stored = Some(self.covered(&store.indices)?);
+                }
+                Some(())
+            }
+            Stmt::If(node) => {
+                self.loads(&node.condition)?;
+                self.conditions.push(&node.condition);
+                self.stmt(&node.then)?;
+                self.conditions.pop();
+                match &node.otherwise {
+                    Some(_) if self.stored.is_none() && touches(node.otherwise.as_ref(), self.buffer) => None,
+                    Some(otherwise) => self.stmt(otherwise),
+                    None => Some(()),
+                }
+            }
+            Stmt::For(node) => {
+                self.inner.insert(node.var, node.extent.clone());
+                self.all.insert(node.var, node.extent.clone());
+                self.stmt(&node.body)?;
+                self.inner.remove(node.var);
+                self.all.remove(node.var);
+                Some(())
+            }
+            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) => {
+                stmt.children().into_iter().try_for_each(|child| self.stmt(child))
+            }
+        }
+    }
+
+    /// What the first store covers, when its conditions can be judged.
+    fn covered(&self, indices: &Indices) -> Option<Vec<Span>> {
+        let mut spans = Vec::with_capacity(indices.len());
+        for (index, extent) in indices.iter().zip(self.shape) {
+            let (first, last) = (index.lower_bound(&self.inner)?, index.upper_bound(&self.inner)?);
+            let is_whole = first.is(0) && extent.offset(-1).is_provably_at_most(&last, &self.all);
+            spans.push(Span { is_whole, first, last, limit: None });
+        }
+        self.conditions.iter().try_for_each(|condition| self.narrow(condition, indices, &mut spans))?;
+        Some(spans)
+    }
+
+    /// Narrows the spans by a condition on the store.
+    fn narrow(&self, condition: &Expr, indices: &Indices, spans: &mut [Span]) -> Answer {
+        // An initial value that is stored at the first point of a reduction inside the loop.
+        if let ExprKind::Binary(BinaryOp::Eq, ..) = condition.kind() {
+            return (!mentions(condition, self.loop_var)).then_some(());
+        }
+        let difference = difference(condition)?;
+        for ((index, extent), span) in indices.iter().zip(self.shape).zip(spans) {
+            // `-index < 1` leaves out no element of the buffer, nor does `index < extent`.
+            if (&difference + index).is(-1) {
+                return Some(());
+            }
+            let limit = index - &difference;
+            if limit == *extent {
+                return Some(());
+            }
+            if !self.mentions_inner(&limit) {
+                span.limit = Some(limit);
+                span.is_whole = false;
+                return Some(());
+            }
+        }
+        None
+    }
+
+    fn mentions_inner(&self, index: &Index) -> bool {
+        let mut found = false;
+        index.for_each_var(&mut |var| found |= self.inner.contains(var));
+        found
+    }
+
+    /// Checks the loads in an expression.
+    fn loads(&self, expr: &Expr) -> Answer {
+        if !loads_from(expr, self.buffer) {
+            return Some(());
+        }
+        let stored = self.stored.as_ref()?;
+        let mut found = Vec::new();
+        loads_in(expr, &mut found);
+        let contains = |(index, span): (&Index, &Span)| span.is_whole || self.contains(span, index);
+        let holds = |indices: &Indices| indices.iter().zip(stored).all(contains);
+        found.iter().filter(|load| load.buffer == self.buffer).all(|load| holds(load.indices)).then_some(())
+    }
+
+    /// Whether a span contains an index throughout.
+    fn contains(&self, span: &Span, index: &Index) -> bool {
+        let (Some(first), Some(last)) = (index.lower_bound(&self.inner), index.upper_bound(&self.inner))
+        else {
+            return false;
+        };
+        let below_limit = |limit: &Index| last.is_provably_less(limit, &self.all);
+        span.first.is_provably_at_most(&first, &self.all)
+            && last.is_provably_at_most(&span.last, &self.all)
+            && span.limit.as_ref().is_none_or(below_limit)
+    }
+}
+
+fn touches(stmt: Option<&Stmt>, buffer: BufferId) -> bool {
+    stmt.is_some_and(|stmt| crate::lower::access::accesses(stmt, buffer))
+}

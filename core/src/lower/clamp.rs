@@ -1,0 +1,83 @@
+//! Guards on a loop's own variable become a shorter loop.
+//!
+//! ```text
+//! for i in 0..8 { if 8·t + i < M { … } }
+//! for i in 0..min(8, M - 8·t) { … }
+//! ```
+//!
+//! A loop that is vectorized or unrolled is shortened only to a constant number of iterations; a
+//! serial one to any, also to a negative one, which is none.
+
+use std::sync::Arc;
+
+use crate::index::{Index, Ranges};
+use crate::lower::condition::{difference, peel_guards, under_guards};
+use crate::lower::{LowerError, LowerOptions};
+use crate::program::Program;
+use crate::simplify::simplify_stmt;
+use crate::stmt::{For, LoopKind, Stmt};
+use crate::visit::substitute_stmt;
+
+/// Shortens loops by the guards of their bodies.
+pub(super) fn clamp_loops(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
+    simplify_stmt(&mut program.body, &Ranges::new());
+    clamp(&mut program.body, Lengths::Any);
+    Ok(())
+}
+
+/// To which lengths serial loops are shortened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lengths {
+    /// Constant ones: what is not yet decided may still turn out not to bind.
+    Constant,
+    /// Any.
+    Any,
+}
+
+/// Shortens the loops inside a statement.
+pub(super) fn clamp(stmt: &mut Stmt, lengths: Lengths) {
+    for child in stmt.children_mut() {
+        clamp(child, lengths);
+    }
+    if let Stmt::For(node) = stmt
+        && let Some(shorter) = shortened(node, lengths)
+    {
+        *stmt = shorter;
+    }
+}
+
+fn shortened(node: &For, lengths: Lengths) -> Option<Stmt> {
+    let takes_any = node.kind == LoopKind::Serial && lengths == Lengths::Any;
+    let (conditions, body) = peel_guards(&node.body);
+    let (mut extent, mut kept) = (node.extent.clone(), Vec::new());
+    for condition in conditions {
+        let limit = difference(&condition).and_then(|difference| limit_of(&difference, node));
+        match limit.map(|limit| extent.minimum(&limit)) {
+            Some(shorter) if shorter.as_constant().is_some() || takes_any => {
+                extent = shorter;
+            }
+            _ => kept.push(condition),
+        }
+    }
+    if extent == node.extent {
+        return None;
+    }
+    let body = under_guards(kept, body.clone());
+    Some(loop_over(For { extent, body, ..node.clone() }))
+}
+
+/// The loop, or only its body when that runs once.
+pub(super) fn loop_over(mut node: For) -> Stmt {
+    if !node.extent.is(1) {
+        return Stmt::For(Arc::new(node));
+    }
+    substitute_stmt(&mut node.body, &|var| (var == node.var).then(|| Index::constant(0)));
+    node.body
+}
+
+/// The number of iterations for which the difference is negative, when these are the first ones.
+fn limit_of(difference: &Index, node: &For) -> Option<Index> {
+    let coefficient = difference.linear_coefficient(node.var).filter(|coefficient| *coefficient > 0)?;
+    let rest = difference.add_scaled(&Index::var(node.var), -coefficient);
+    Some(rest.scale(-1).ceil_div(coefficient))
+}

@@ -1,0 +1,352 @@
+//! Loops without guards where no guard can fail.
+//!
+//! ```text
+//! for t { unrolled for i in 0..4 { if 4·t + i < M { … } } }
+//! for t { if 4·t + 3 < M { unrolled for i in 0..4 { … } } else { for i in 0..M % 4 { … } } }
+//! ```
+//!
+//! Done for comparisons that unrolled or vectorized loops decide, in guards and in the conditions of
+//! `select`: code for registers must not ask. The split stands right inside the innermost loop that
+//! the comparison depends on besides those. What is left over behind it is one partial tile when the
+//! tiles lie side by side, so that its size does not depend on loops and is often constant.
+
+use std::sync::Arc;
+
+use crate::expr::Expr;
+use crate::ids::VarId;
+use crate::index::{Index, Ranges, greatest_common_divisor};
+use crate::lower::clamp::{Lengths, clamp};
+use crate::lower::condition::{difference, is_negative};
+use crate::lower::copy::copy;
+use crate::lower::{LowerError, LowerOptions};
+use crate::program::{Program, Scope};
+use crate::simplify::simplify_expr;
+use crate::stmt::{For, If, LoopKind, Stmt};
+use crate::visit::{for_each_expr, for_each_stmt, rewrite_expr};
+
+/// Separates full tiles from partial ones.
+pub(super) fn partition_loops(program: &mut Program, options: &LowerOptions) -> Result<(), LowerError> {
+    let body = std::mem::replace(&mut program.body, Stmt::nothing());
+    let budget = options.max_partition_statements;
+    let body = Partition { program, outer: Ranges::new(), settled: Vec::new(), budget }.split(&body);
+    program.body = body;
+    Ok(())
+}
+
+struct Partition<'p> {
+    program: &'p mut Program,
+    /// The loops around the current place.
+    outer: Ranges,
+    /// The reaches of comparisons that were split around the current place.
+    settled: Vec<Index>,
+    /// How many more statements may be made.
+    budget: usize,
+}
+
+impl Partition<'_> {
+    /// Splits the body of a loop, or of the program, and the loops inside. Neighbours with
+    /// comparisons of the same reach are split together.
+    fn split(&mut self, stmt: &Stmt) -> Stmt {
+        let stmts = match stmt {
+            Stmt::Seq(stmts) => &stmts[..],
+            single => std::slice::from_ref(single),
+        };
+        let mut done = Vec::new();
+        let mut rest = stmts;
+        while let [first, after @ ..] = rest {
+            let Some(found) = self.first_comparison(first) else {
+                done.push(self.descend(first));
+                rest = after;
+                continue;
+            };
+            let together =
+                1 + after.iter().rposition(|next| self.has_reach(next, &found)).map_or(0, |last| last + 1);
+            let group = Stmt::seq(rest[..together].iter().cloned());
+            done.push(self.split_at(&group, &found));
+            rest = &rest[together..];
+        }
+        Stmt::seq(done)
+    }
+
+    fn split_at(&mut self, stmt: &Stmt, found: &Comparison) -> Stmt {
+        let cost = written_out_size(stmt);
+        if cost > self.budget {
+            return self.descend(stmt);
+        }
+        self.budget -= cost;
+        let full = decide(stmt, &found.reach, &mut |_| Some(Expr::bool(true)));
+        let then = self.split(&full);
+        let partial = copy(self.program, stmt);
+        self.settled.push(found.reach.clone());
+        let otherwise = self.partial_tile(partial, found);
+        self.settled.pop();
+        let condition = is_negative(&found.reach);
+        Stmt::If(Arc::new(If { condition, then, otherwise: Some(otherwise) }))
+    }
+
+    /// Splits the bodies of the loops inside a statement.
+    fn descend(&mut self, stmt: &Stmt) -> Stmt {
+        let mut stmt = stmt.clone();
+        if let Stmt::For(node) = &mut stmt {
+            let node = Arc::make_mut(node);
+            self.outer.insert(node.var, node.extent.clone());
+            node.body = self.split(&node.body);
+            self.outer.remove(node.var);
+            return stmt;
+        }
+        for child in stmt.children_mut() {
+            *child = self.descend(child);
+        }
+        stmt
+    }
+
+    /// The first comparison inside a statement that unrolled or vectorized loops decide, and that holds
+    /// throughout for some iterations of the loops around.
+    fn first_comparison(&self, stmt: &Stmt) -> Option<Comparison> {
+        let mut first = None;
+        for_each_comparison(stmt, &mut Below::default(), &mut |found| {
+            if first.is_none() && found.is_hot && self.is_worthwhile(&found) {
+                first = Some(found);
+            }
+        });
+        first
+    }
+
+    fn is_worthwhile(&self, found: &Comparison) -> bool {
+        mentions_any(&found.reach, &self.outer)
+            && !self.settled.contains(&found.reach)
+            && !found.reach.is_provably_nonnegative(&self.outer)
+    }
+
+    fn has_reach(&self, stmt: &Stmt, wanted: &Comparison) -> bool {
+        let mut has = false;
+        for_each_comparison(stmt, &mut Below::default(), &mut |found| has |= found.reach == wanted.reach);
+        has
+    }
+
+    /// The copy of a statement for where comparisons of the reach of `found` may fail.
+    fn partial_tile(&mut self, stmt: Stmt, found: &Comparison) -> Stmt {
+        let Some(tile) = last_tile(found, &self.outer) else {
+            return self.split(&stmt);
+        };
+        let mut decided_by: Vec<VarId> = Vec::new();
+        let mut stmt = decide(&stmt, &found.reach, &mut |comparison| {
+            let tile = last_tile(comparison, &self.outer)?;
+            comparison.inner.for_each_var(&mut |var| decided_by.push(var));
+            Some(is_negative(&comparison.inner.offset(-tile.lowest).add_scaled(&tile.count, -1)))
+        });
+        if tile.count.as_constant().is_none() {
+            make_serial(&mut stmt, &decided_by, LoopKind::Vectorized);
+            if !self.uses_outer_registers(&stmt) {
+                make_serial(&mut stmt, &decided_by, LoopKind::Unrolled);
+            }
+        }
+        clamp(&mut stmt, Lengths::Constant);
+        let stmt = self.split(&stmt);
+        if tile.start.is_provably_less(&Index::constant(0), &self.outer) {
+            return stmt;
+        }
+        Stmt::when(is_negative(&tile.start), stmt)
+    }
+
+    /// Whether a statement uses a thread's own buffer from outside: its elements are named one by one
+    /// for as long as its loops are written out.
+    fn uses_outer_registers(&self, stmt: &Stmt) -> bool {
+        let (mut inside, mut used) = (Vec::new(), Vec::new());
+        for_each_stmt(stmt, &mut |node| match node {
+            Stmt::Alloc(node) => inside.push(node.buffer),
+            Stmt::Store(node) => used.push(node.buffer),
+            _ => {}
+        });
+        used.iter()
+            .any(|buffer| self.program.buffer(*buffer).scope == Scope::Local && !inside.contains(buffer))
+    }
+}
+
+/// A tile in which a comparison holds for its first iterations only.
+struct Tile {
+    /// The smallest value of the comparison's inner part.
+    lowest: i64,
+    /// For how many values of the inner part, from the lowest, the comparison holds.
+    count: Index,
+    /// Negative where the comparison holds for any iteration at all.
+    start: Index,
+}
+
+/// The only tile in which a comparison holds for some iterations and fails for others, if there is only
+/// one: its place is a multiple of the tiles' distance, and tiles are not longer than that.
+fn last_tile(comparison: &Comparison, around: &Ranges) -> Option<Tile> {
+    let interval = comparison.inner.interval(&comparison.below);
+    let outer = &comparison.difference - &comparison.inner;
+    if !interval.is_bounded() || outer.offset(interval.max) != comparison.reach {
+        return None;
+    }
+    let (mut distance, mut fixed) = (0, Index::constant(outer.constant_part()));
+    for term in outer.terms() {
+        let part = Index::from_terms([term.clone()], 0);
+        if mentions_any(&part, around) {
+            distance = greatest_common_divisor(distance, term.coefficient);
+        } else {
+            fixed = &fixed + &part;
+        }
+    }
+    if distance == 0 || distance < interval.max - interval.min {
+        return None;
+    }
+    let last = fixed.offset(interval.min + 1).scale(-1);
+    let count = last.modulo(distance).offset(1);
+    Some(Tile { lowest: interval.min, count, start: outer.offset(interval.min) })
+}
+
+/// A comparison that loops below some place decide.
+#[derive(Clone, Debug)]
+struct Comparison {
+    /// Negative when the comparison holds.
+    difference: Index,
+    /// The terms of the difference that depend on the loops below the place.
+    inner: Index,
+    /// The largest difference while the loops below the place run: negative when the comparison
+    /// always holds. Comparisons of equal reach are decided together.
+    reach: Index,
+    /// The loops below the place.
+    below: Ranges,
+    /// Whether the outermost loop that decides it is unrolled or vectorized.
+    is_hot: bool,
+}
+
+/// The loops between a place and a comparison.
+#[derive(Default)]
+struct Below {
+    loops: Vec<(VarId, LoopKind)>,
+    ranges: Ranges,
+}
+
+impl Below {
+    fn enter(&mut self, node: &For) {
+        self.loops.push((node.var, node.kind));
+        self.ranges.insert(node.var, node.extent.clone());
+    }
+
+    fn leave(&mut self) {
+        if let Some((var, _)) = self.loops.pop() {
+            self.ranges.remove(var);
+        }
+    }
+
+    /// The comparison that an expression is, when it depends on these loops.
+    fn comparison(&self, expr: &Expr) -> Option<Comparison> {
+        let difference = difference(expr)?;
+        let (_, kind) = self.loops.iter().find(|(var, _)| difference.mentions(*var))?;
+        let is_hot = matches!(kind, LoopKind::Unrolled | LoopKind::Vectorized);
+        let reach = difference.upper_bound(&self.ranges)?;
+        let inner = difference
+            .terms()
+            .iter()
+            .filter(|term| mentions_any(&Index::digit(term.digit.clone()), &self.ranges));
+        let inner = Index::from_terms(inner.cloned(), 0);
+        Some(Comparison { difference, inner, reach, below: self.ranges.clone(), is_hot })
+    }
+}
+
+fn mentions_any(index: &Index, ranges: &Ranges) -> bool {
+    let mut found = false;
+    index.for_each_var(&mut |var| found |= ranges.contains(var));
+    found
+}
+
+/// Calls `visit` with every comparison in the conditions and values of a statement.
+fn for_each_comparison(stmt: &Stmt, below: &mut Below, visit: &mut dyn FnMut(Comparison)) {
+    let mut in_expr = |expr: &Expr, below: &Below| {
+        for_each_expr(expr, &mut |node| {
+            if let Some(found) = below.comparison(node) {
+                visit(found);
+            }
+        });
+    };
+    match stmt {
+        Stmt::Store(node) => in_expr(&node.value, below),
+        Stmt::If(node) => in_expr(&node.condition, below),
+        _ => {}
+    }
+    if let Stmt::For(node) = stmt {
+        below.enter(node);
+    }
+    for child in stmt.children() {
+        for_each_comparison(child, below, visit);
+    }
+    if let Stmt::For(_) = stmt {
+        below.leave();
+    }
+}
+
+/// What a comparison becomes; `None` when it stays.
+type Truth<'a> = &'a mut dyn FnMut(&Comparison) -> Option<Expr>;
+
+/// A statement in which every comparison of a reach is replaced.
+fn decide(stmt: &Stmt, reach: &Index, truth: Truth<'_>) -> Stmt {
+    let mut decided = stmt.clone();
+    decide_below(&mut decided, reach, truth, &mut Below::default());
+    decided
+}
+
+fn decide_below(stmt: &mut Stmt, reach: &Index, truth: Truth<'_>, below: &mut Below) {
+    let mut in_expr = |expr: &Expr, below: &Below| {
+        let replaced = rewrite_expr(expr, &mut |node| {
+            let found = below.comparison(node)?;
+            if found.reach == *reach { truth(&found) } else { None }
+        })?;
+        Some(simplify_expr(&replaced, &Ranges::new()).unwrap_or(replaced))
+    };
+    match stmt {
+        Stmt::Store(node) => {
+            if let Some(value) = in_expr(&node.value, below) {
+                Arc::make_mut(node).value = value;
+            }
+        }
+        Stmt::If(node) => {
+            if let Some(condition) = in_expr(&node.condition, below) {
+                Arc::make_mut(node).condition = condition;
+            }
+            if node.condition == Expr::bool(true) {
+                *stmt = node.then.clone();
+                return decide_below(stmt, reach, truth, below);
+            }
+        }
+        _ => {}
+    }
+    if let Stmt::For(node) = stmt {
+        below.enter(node);
+    }
+    for child in stmt.children_mut() {
+        decide_below(child, reach, truth, below);
+    }
+    if let Stmt::For(_) = stmt {
+        below.leave();
+    }
+}
+
+/// Makes the loops of a kind and some variables serial.
+fn make_serial(stmt: &mut Stmt, vars: &[VarId], kind: LoopKind) {
+    if let Stmt::For(node) = stmt
+        && node.kind == kind
+        && vars.contains(&node.var)
+    {
+        Arc::make_mut(node).kind = LoopKind::Serial;
+    }
+    for child in stmt.children_mut() {
+        make_serial(child, vars, kind);
+    }
+}
+
+/// The number of stores when unrolled loops are written out.
+fn written_out_size(stmt: &Stmt) -> usize {
+    let inside: usize = stmt.children().into_iter().map(written_out_size).sum();
+    match stmt {
+        Stmt::Store(_) => 1,
+        Stmt::For(node) if node.kind == LoopKind::Unrolled => {
+            let copies = node.extent.as_constant().and_then(|copies| usize::try_from(copies).ok());
+            inside.saturating_mul(copies.unwrap_or(1))
+        }
+        _ => inside,
+    }
+}

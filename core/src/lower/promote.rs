@@ -1,0 +1,391 @@
+//! Elements that a loop updates in every iteration are kept in registers while it runs.
+//!
+//! ```text
+//! for k { c[i, j + lane] = c[i, j + lane] + … }
+//! alloc t { t[lane] = c[i, j + lane] for k { t[lane] = t[lane] + … } c[i, j + lane] = t[lane] }
+//! ```
+//!
+//! Done at the outermost loop that the elements do not depend on, when every access to the buffer
+//! inside is to such an element or certainly to another one. A store directly before the loop gives the register its
+//! first value without a detour through memory.
+
+use std::sync::Arc;
+
+use crate::analysis::block::loads_in;
+use crate::expr::{Expr, ExprKind, Indices};
+use crate::ids::{BufferId, VarId};
+use crate::index::{Base, Index, Ranges};
+use crate::lower::access::{accesses, reads_memory, rewrite_accesses};
+use crate::lower::condition::{always_runs, when_runs};
+use crate::lower::{LowerError, LowerOptions};
+use crate::program::{Buffer, Program, Scope};
+use crate::stmt::{Alloc, For, LoopKind, Stmt, Store};
+
+/// The most elements that one loop keeps in registers: no machine's hold more.
+const MAX_ELEMENTS: i64 = 512;
+
+/// Keeps what loops update in registers.
+pub(super) fn promote_updates(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
+    let in_registers = buffers_in_registers(program);
+    let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
+    Promotion { program, in_registers, ranges: Ranges::new() }.stmt(&mut body);
+    program.body = body;
+    Ok(())
+}
+
+/// The local buffers whose elements are all named by constants and lanes, so that backends keep them in
+/// registers throughout.
+fn buffers_in_registers(program: &Program) -> Vec<BufferId> {
+    let mut survey = Survey::default();
+    survey.stmt(&program.body, true);
+    let is_fixed = |index: &Index| {
+        index.terms().iter().all(|term| matches!(term.digit.base, Base::Lane(_)) && term.digit.is_whole())
+    };
+    program
+        .buffers()
+        .filter(|(id, buffer)| {
+            buffer.scope == Scope::Local
+                && survey.of(*id).all(|element| element.indices.iter().all(is_fixed))
+                && survey.are_separate(*id)
+        })
+        .map(|(id, _)| id)
+        .collect()
+}
+
+/// One element, or vector of elements, of a buffer, and how it is accessed.
+struct Element {
+    buffer: BufferId,
+    indices: Indices,
+    stored: bool,
+    /// Whether the first access is a load that happens in every iteration, so that the element has a
+    /// value already before the loop.
+    starts_with_load: bool,
+}
+
+impl Element {
+    fn lanes(&self) -> u32 {
+        self.indices.iter().map(Index::lanes).max().unwrap_or(1)
+    }
+}
+
+/// The elements accessed in a statement.
+#[derive(Default)]
+struct Survey {
+    elements: Vec<Element>,
+    loop_vars: Vec<VarId>,
+    /// The loops around the current place.
+    ranges: Ranges,
+    allocated: Vec<BufferId>,
+    has_parallel: bool,
+}
+
+impl Survey {
+    fn stmt(&mut self, stmt: &Stmt, certain: bool) {
+        match stmt {
+            Stmt::Store(store) => {
+                for index in &store.indices {
+                    self.expr(&Expr::index(index.clone()), certain);
+                }
+                self.expr(&store.value, certain);
+                self.element(store.buffer, &store.indices, false).stored = true;
+            }
+            Stmt::If(node) => {
+                self.expr(&node.condition, certain);
+                self.stmt(&node.then, false);
+                node.otherwise.iter().for_each(|stmt| self.stmt(stmt, false));
+            }
+            Stmt::For(node) => {
+                self.loop_vars.push(node.var);
+                self.has_parallel |= node.kind == LoopKind::Parallel;
+                let certain = certain && always_runs(node, &self.ranges);
+                self.ranges.insert(node.var, node.extent.clone());
+                self.stmt(&node.body, certain);
+                self.ranges.remove(node.var);
+            }
+            Stmt::Alloc(node) => {
+                self.allocated.push(node.buffer);
+                self.stmt(&node.body, certain);
+            }
+            Stmt::Seq(_) | Stmt::Block(_) => {
+                stmt.children().into_iter().for_each(|child| self.stmt(child, certain));
+            }
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr, certain: bool) {
+        match expr.kind() {
+            // Only the chosen branch is evaluated.
+            ExprKind::Select(condition, then, otherwise) => {
+                self.expr(condition, certain);
+                self.expr(then, false);
+                self.expr(otherwise, false);
+            }
+            ExprKind::Load(..) | ExprKind::Index(_) => {
+                let mut found = Vec::new();
+                loads_in(expr, &mut found);
+                for load in found {
+                    self.element(load.buffer, load.indices, certain);
+                }
+            }
+            _ => expr.operands().into_iter().for_each(|operand| self.expr(operand, certain)),
+        }
+    }
+
+    fn element(&mut self, buffer: BufferId, indices: &Indices, certain_load: bool) -> &mut Element {
+        let known =
+            self.elements.iter().position(|element| element.buffer == buffer && element.indices == *indices);
+        let position = known.unwrap_or_else(|| {
+            self.elements.push(Element {
+                buffer,
+                indices: indices.clone(),
+                stored: false,
+                starts_with_load: certain_load,
+            });
+            self.elements.len() - 1
+        });
+        &mut self.elements[position]
+    }
+
+    fn of(&self, buffer: BufferId) -> impl Iterator<Item = &Element> {
+        self.elements.iter().filter(move |element| element.buffer == buffer)
+    }
+
+    /// Whether no two different elements of a buffer can be the same one.
+    fn are_separate(&self, buffer: BufferId) -> bool {
+        let elements: Vec<&Element> = self.of(buffer).collect();
+        elements.iter().enumerate().all(|(position, element)| {
+            elements[..position].iter().all(|other| are_disjoint(&element.indices, &other.indices))
+        })
+    }
+
+    /// Whether the element stays the same while the surveyed loops run.
+    fn is_fixed(&self, element: &Element) -> bool {
+        element
+            .indices
+            .iter()
+            .all(|index| !reads_memory(index) && !self.loop_vars.iter().any(|var| index.mentions(*var)))
+    }
+
+    /// The elements that are updated throughout and may be kept elsewhere.
+    fn updated(&self, in_registers: &[BufferId]) -> Vec<&Element> {
+        let mut buffers: Vec<BufferId> = Vec::new();
+        for element in self.elements.iter().filter(|element| element.stored) {
+            if !buffers.contains(&element.buffer) {
+                buffers.push(element.buffer);
+            }
+        }
+        buffers.retain(|buffer| {
+            !in_registers.contains(buffer)
+                && !self.allocated.contains(buffer)
+                && self.of(*buffer).all(|element| self.is_fixed(element))
+                && self.are_separate(*buffer)
+        });
+        let is_updated = |element: &&Element| {
+            element.starts_with_load && element.stored && buffers.contains(&element.buffer)
+        };
+        let updated: Vec<&Element> = self.elements.iter().filter(is_updated).collect();
+        let elements: i64 = updated.iter().map(|element| i64::from(element.lanes())).sum();
+        if elements > MAX_ELEMENTS { Vec::new() } else { updated }
+    }
+}
+
+/// Whether two elements, or vectors of elements, never overlap: in some dimension their distance is
+/// never 0, whatever the lanes.
+fn are_disjoint(a: &Indices, b: &Indices) -> bool {
+    a.iter().zip(b).any(|(a, b)| {
+        let (Some((a, a_span)), Some((b, b_span))) = (without_lane(a), without_lane(b)) else { return false };
+        let Some(distance) = (&a - &b).as_constant() else { return false };
+        // a + 0..=a_span against b + 0..=b_span
+        distance > b_span || -distance > a_span
+    })
+}
+
+/// The index at lane 0, and the distance to the last lane; `None` when lanes are not in a row.
+fn without_lane(index: &Index) -> Option<(Index, i64)> {
+    let mut span = 0;
+    for term in index.terms() {
+        match term.digit.base {
+            Base::Lane(lanes) if term.digit.is_whole() && term.coefficient > 0 => {
+                span = term.coefficient * (i64::from(lanes) - 1);
+            }
+            Base::Var(_) => {}
+            _ if Index::digit(term.digit.clone()).lanes() == 1 => {}
+            _ => return None,
+        }
+    }
+    let scalar = index.terms().iter().filter(|term| !matches!(term.digit.base, Base::Lane(_))).cloned();
+    Some((Index::from_terms(scalar, index.constant_part()), span))
+}
+
+/// An element, or vector of elements, and its place in a local buffer while the loop runs.
+struct Register {
+    buffer: BufferId,
+    indices: Indices,
+    file: BufferId,
+    /// The place of lane 0.
+    start: i64,
+    lanes: u32,
+}
+
+impl Register {
+    fn place(&self) -> Indices {
+        Indices::from_iter([Index::lane(self.lanes).offset(self.start)])
+    }
+}
+
+struct Promotion<'p> {
+    program: &'p mut Program,
+    in_registers: Vec<BufferId>,
+    /// The loops around the current place.
+    ranges: Ranges,
+}
+
+impl Promotion<'_> {
+    fn stmt(&mut self, stmt: &mut Stmt) {
+        match stmt {
+            Stmt::Seq(stmts) => {
+                let stmts = Arc::make_mut(stmts);
+                let mut position = 0;
+                while position < stmts.len() {
+                    position = self.member(stmts, position) + 1;
+                }
+                *stmt = Stmt::seq(std::mem::take(stmts));
+            }
+            Stmt::For(_) => {
+                let mut single = vec![std::mem::replace(stmt, Stmt::nothing())];
+                self.member(&mut single, 0);
+                *stmt = Stmt::seq(single);
+            }
+            _ => stmt.children_mut().into_iter().for_each(|child| self.stmt(child)),
+        }
+    }
+
+    /// Handles one statement of a sequence; gives the position at which it then stands.
+    fn member(&mut self, stmts: &mut Vec<Stmt>, position: usize) -> usize {
+        let Stmt::For(node) = &mut stmts[position] else {
+            self.stmt(&mut stmts[position]);
+            return position;
+        };
+        let registers = self.registers(node);
+        let node = Arc::make_mut(node);
+        rewrite_accesses(&mut node.body, &|buffer, indices| {
+            let found = find(&registers, buffer, indices)?;
+            Some((found.file, found.place()))
+        });
+        self.ranges.insert(node.var, node.extent.clone());
+        self.stmt(&mut node.body);
+        self.ranges.remove(node.var);
+        if registers.is_empty() { position } else { self.surround(stmts, position, registers) }
+    }
+
+    /// The registers for what a loop updates.
+    fn registers(&mut self, node: &For) -> Vec<Register> {
+        if node.kind != LoopKind::Serial {
+            return Vec::new();
+        }
+        let mut ranges = self.ranges.clone();
+        ranges.insert(node.var, node.extent.clone());
+        let mut survey = Survey { loop_vars: vec![node.var], ranges, ..Survey::default() };
+        survey.stmt(&node.body, true);
+        if survey.has_parallel {
+            return Vec::new();
+        }
+        let mut registers: Vec<Register> = Vec::new();
+        for element in survey.updated(&self.in_registers) {
+            let lanes = element.lanes();
+            let last =
+                registers.iter().rev().find(|last| last.buffer == element.buffer && last.lanes == lanes);
+            let (file, start) = match last {
+                Some(last) => (last.file, last.start + i64::from(lanes)),
+                None => (self.new_file(element.buffer), 0),
+            };
+            let (buffer, indices) = (element.buffer, element.indices.clone());
+            self.program.buffer_mut(file).shape = vec![Index::constant(start + i64::from(lanes))];
+            registers.push(Register { buffer, indices, file, start, lanes });
+        }
+        registers
+    }
+
+    /// A local buffer for elements of another.
+    fn new_file(&mut self, of: BufferId) -> BufferId {
+        let of = self.program.buffer(of);
+        let (name, dtype) = (format!("{}_register", of.name).into(), of.dtype);
+        let file = self.program.add_buffer(Buffer { name, dtype, shape: Vec::new(), scope: Scope::Local });
+        self.in_registers.push(file);
+        file
+    }
+
+    /// Fills the registers before the loop at `position` and empties them after it.
+    fn surround(&self, stmts: &mut Vec<Stmt>, position: usize, registers: Vec<Register>) -> usize {
+        let mut files: Vec<BufferId> = registers.iter().map(|register| register.file).collect();
+        files.dedup();
+        let load_store = |from: (BufferId, &Indices), to: (BufferId, &Indices)| {
+            let value = Expr::load(self.program.buffer(from.0).dtype, from.0, from.1.iter().cloned());
+            Stmt::store(to.0, to.1.iter().cloned(), value)
+        };
+        let empty = registers.iter().map(|register| {
+            load_store((register.file, &register.place()), (register.buffer, &register.indices))
+        });
+        let node = stmts[position].clone();
+        let before: Option<Vec<usize>> =
+            registers.iter().map(|register| stored_before(&stmts[..position], register)).collect();
+        let (first, body) = match before {
+            Some(filled) => {
+                for (found, register) in filled.iter().zip(&registers) {
+                    if let Stmt::Store(store) = &mut stmts[*found] {
+                        let store = Arc::make_mut(store);
+                        (store.buffer, store.indices) = (register.file, register.place());
+                    }
+                }
+                let first = filled.into_iter().min().unwrap_or(position);
+                let members: Vec<Stmt> = stmts.drain(first..=position).collect();
+                (first, Stmt::seq(members.into_iter().chain(empty)))
+            }
+            None => {
+                let fill = registers.iter().map(|register| {
+                    load_store((register.buffer, &register.indices), (register.file, &register.place()))
+                });
+                stmts.remove(position);
+                let body = Stmt::seq(fill.chain([node.clone()]).chain(empty));
+                (
+                    position,
+                    if let Stmt::For(node) = &node { when_runs(node, &self.ranges, body) } else { body },
+                )
+            }
+        };
+        let allocated =
+            files.into_iter().rev().fold(body, |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer, body })));
+        stmts.insert(first, allocated);
+        first
+    }
+}
+
+fn find<'r>(registers: &'r [Register], buffer: BufferId, indices: &Indices) -> Option<&'r Register> {
+    registers.iter().find(|register| register.buffer == buffer && register.indices == *indices)
+}
+
+/// The last store to the register's element before the loop, when nothing accesses the element in between.
+fn stored_before(stmts: &[Stmt], register: &Register) -> Option<usize> {
+    for (position, stmt) in stmts.iter().enumerate().rev() {
+        if let Stmt::Store(store) = stmt
+            && store.buffer == register.buffer
+        {
+            let same = store.indices == register.indices;
+            if same && !reads(store, register.buffer) {
+                return Some(position);
+            }
+            if same || reads(store, register.buffer) || !are_disjoint(&store.indices, &register.indices) {
+                return None;
+            }
+        } else if accesses(stmt, register.buffer) {
+            return None;
+        }
+    }
+    None
+}
+
+fn reads(store: &Store, buffer: BufferId) -> bool {
+    let mut found = Vec::new();
+    loads_in(&store.value, &mut found);
+    found.iter().any(|load| load.buffer == buffer)
+}

@@ -1,3 +1,0 @@
-//! What the tests of lowering share.
-
-pub(crate) mod kernels;

@@ -1,0 +1,312 @@
+//! Unscheduled kernels of every kind that lowering must handle.
+
+use tilewright_core::program::Program;
+
+/// Parses a kernel.
+pub(crate) fn parse(text: &str) -> Program {
+    text.trim().parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Every kernel, by name, with some sizes of its dimensions.
+pub(crate) const ALL: &[(&str, &str, &[&[i64]])] = &[
+    ("matmul", MATMUL, &[&[5, 7, 6], &[8, 16, 4], &[13, 11, 1], &[1, 9, 3]]),
+    ("matmul_relu", MATMUL_RELU, &[&[]]),
+    ("conv2d", CONV2D, &[&[6, 5, 3, 4], &[4, 8, 1, 8]]),
+    ("softmax", SOFTMAX, &[&[4, 9], &[1, 16], &[7, 1]]),
+    ("layer_norm", LAYER_NORM, &[&[5, 12], &[3, 7]]),
+    ("transposed", TRANSPOSED, &[&[6, 10], &[8, 8]]),
+    ("elementwise", ELEMENTWISE, &[&[17], &[32]]),
+    ("total", TOTAL, &[&[6, 11], &[8, 8]]),
+    ("gather", GATHER, &[&[5, 8, 9]]),
+    ("quantised", QUANTISED, &[&[5, 6, 16]]),
+    ("max_pool", MAX_POOL, &[&[11, 6], &[8, 3]]),
+    ("in_place", IN_PLACE, &[&[9, 6]]),
+    ("argmax", ARGMAX, &[&[5, 9]]),
+];
+
+/// A matrix product.
+pub(crate) const MATMUL: &str = r#"
+kernel matmul(M, N, K, in a: f32[M, K], in b: f32[K, N], out c: f32[M, N]) {
+  for i in 0..M {
+    for j in 0..N {
+      for k in 0..K {
+        block c(vi: spatial M = i, vj: spatial N = j, vk: reduce K = k) {
+          init { c[vi, vj] = 0.0 }
+          c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+        }
+      }
+    }
+  }
+}
+"#;
+
+/// A matrix product followed by a bias and a rectifier, of fixed extents.
+pub(crate) const MATMUL_RELU: &str = r#"
+kernel matmul_relu(in a: f32[32, 24], in b: f32[24, 48], in bias: f32[48], out d: f32[32, 48]) {
+  buffer c: f32[32, 48] global
+  for i in 0..32 {
+    for j in 0..48 {
+      for k in 0..24 {
+        block c(vi: spatial 32 = i, vj: spatial 48 = j, vk: reduce 24 = k) {
+          init { c[vi, vj] = 0.0 }
+          c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+        }
+      }
+    }
+  }
+  for i in 0..32 {
+    for j in 0..48 {
+      block d(vi: spatial 32 = i, vj: spatial 48 = j) {
+        d[vi, vj] = max(c[vi, vj] + bias[vj], 0.0)
+      }
+    }
+  }
+}
+"#;
+
+/// A padded convolution, channels last.
+const CONV2D: &str = r#"
+kernel conv2d(H, W, C, O, in x: f32[H, W, C], in w: f32[3, 3, C, O], out y: f32[H, W, O]) {
+  buffer padded: f32[H + 2, W + 2, C] global
+  for h in 0..H + 2 {
+    for s in 0..W + 2 {
+      for c in 0..C {
+        block padded(vh: spatial H + 2 = h, vw: spatial W + 2 = s, vc: spatial C = c) {
+          padded[vh, vw, vc] = select((vh >= 1) & (vh <= H) & ((vw >= 1) & (vw <= W)), x[vh - 1, vw - 1, vc], 0.0)
+        }
+      }
+    }
+  }
+  for h in 0..H {
+    for s in 0..W {
+      for o in 0..O {
+        for r in 0..3 {
+          for q in 0..3 {
+            for c in 0..C {
+              block y(vh: spatial H = h, vw: spatial W = s, vo: spatial O = o, vr: reduce 3 = r, vq: reduce 3 = q, vc: reduce C = c) {
+                init { y[vh, vw, vo] = 0.0 }
+                y[vh, vw, vo] = y[vh, vw, vo] + padded[vh + vr, vw + vq, vc] * w[vr, vq, vc, vo]
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+"#;
+
+/// A softmax over rows: a chain of reductions.
+const SOFTMAX: &str = r#"
+kernel softmax(M, N, in x: f32[M, N], out y: f32[M, N]) {
+  buffer m: f32[M] global
+  buffer e: f32[M, N] global
+  buffer s: f32[M] global
+  for i in 0..M {
+    for j in 0..N {
+      block m(vi: spatial M = i, vj: reduce N = j) {
+        init { m[vi] = f32::NEG_INFINITY }
+        m[vi] = max(m[vi], x[vi, vj])
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block e(vi: spatial M = i, vj: spatial N = j) {
+        e[vi, vj] = exp(x[vi, vj] - m[vi])
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block s(vi: spatial M = i, vj: reduce N = j) {
+        init { s[vi] = 0.0 }
+        s[vi] = s[vi] + e[vi, vj]
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block y(vi: spatial M = i, vj: spatial N = j) {
+        y[vi, vj] = e[vi, vj] / s[vi]
+      }
+    }
+  }
+}
+"#;
+
+/// A normalisation: two reductions and an expensive value that stays the same in the inner loop.
+const LAYER_NORM: &str = r#"
+kernel layer_norm(M, N, eps: f32, in x: f32[M, N], in g: f32[N], out y: f32[M, N]) {
+  buffer s: f32[M] global
+  buffer q: f32[M] global
+  for i in 0..M {
+    for j in 0..N {
+      block s(vi: spatial M = i, vj: reduce N = j) {
+        init { s[vi] = 0.0 }
+        s[vi] = s[vi] + x[vi, vj]
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block q(vi: spatial M = i, vj: reduce N = j) {
+        init { q[vi] = 0.0 }
+        q[vi] = q[vi] + x[vi, vj] * x[vi, vj]
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block y(vi: spatial M = i, vj: spatial N = j) {
+        y[vi, vj] = (x[vi, vj] - s[vi] / 12.0) * rsqrt(q[vi] / 12.0 + eps) * g[vj]
+      }
+    }
+  }
+}
+"#;
+
+/// A transposition and a sum.
+const TRANSPOSED: &str = r#"
+kernel transposed(M, N, in x: f32[M, N], in y: f32[N, M], out z: f32[N, M]) {
+  buffer t: f32[N, M] global
+  for j in 0..N {
+    for i in 0..M {
+      block t(vj: spatial N = j, vi: spatial M = i) {
+        t[vj, vi] = x[vi, vj]
+      }
+    }
+  }
+  for j in 0..N {
+    for i in 0..M {
+      block z(vj: spatial N = j, vi: spatial M = i) {
+        z[vj, vi] = t[vj, vi] + y[vj, vi]
+      }
+    }
+  }
+}
+"#;
+
+/// A chain of element-wise operations.
+const ELEMENTWISE: &str = r#"
+kernel elementwise(N, a: f32, in x: f32[N], in y: f32[N], out z: f32[N]) {
+  buffer t: f32[N] global
+  buffer u: f32[N] global
+  for i in 0..N {
+    block t(vi: spatial N = i) {
+      t[vi] = tanh(x[vi]) * a
+    }
+  }
+  for i in 0..N {
+    block u(vi: spatial N = i) {
+      u[vi] = select(t[vi] > 0.0, t[vi], y[vi] * 0.5)
+    }
+  }
+  for i in 0..N {
+    block z(vi: spatial N = i) {
+      z[vi] = min(u[vi], 0.75) - t[vi] * y[vi]
+    }
+  }
+}
+"#;
+
+/// A reduction of everything to one element.
+const TOTAL: &str = r#"
+kernel total(M, N, in x: f32[M, N], out t: f32[]) {
+  for i in 0..M {
+    for j in 0..N {
+      block t(vi: reduce M = i, vj: reduce N = j) {
+        init { t[] = 0.0 }
+        t[] = t[] + x[vi, vj]
+      }
+    }
+  }
+}
+"#;
+
+/// Rows of a table, chosen by data.
+const GATHER: &str = r#"
+kernel gather(S, D, V, in ids: i32[S], in table: f32[V, D], out y: f32[S, D]) {
+  for s in 0..S {
+    for d in 0..D {
+      block y(vs: spatial S = s, vd: spatial D = d) {
+        y[vs, vd] = table[bounded(ids[vs] as i64, 0..V), vd] * 2.0
+      }
+    }
+  }
+}
+"#;
+
+/// An integer matrix product with narrow operands, rescaled.
+const QUANTISED: &str = r#"
+kernel quantised(M, N, K, in a: u8[M, K], in b: i8[K, N], out c: i8[M, N]) {
+  buffer t: i32[M, N] global
+  for i in 0..M {
+    for j in 0..N {
+      for k in 0..K {
+        block t(vi: spatial M = i, vj: spatial N = j, vk: reduce K = k) {
+          init { t[vi, vj] = 0i32 }
+          t[vi, vj] = t[vi, vj] + a[vi, vk] as i32 * b[vk, vj] as i32
+        }
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block c(vi: spatial M = i, vj: spatial N = j) {
+        c[vi, vj] = (max(min(round(t[vi, vj] as f32 * 0.03), 127.0), -128.0)) as i8
+      }
+    }
+  }
+}
+"#;
+
+/// Maxima over overlapping windows.
+const MAX_POOL: &str = r#"
+kernel max_pool(N, C, in x: f32[2*N + 1, C], out y: f32[N, C]) {
+  for n in 0..N {
+    for c in 0..C {
+      for r in 0..3 {
+        block y(vn: spatial N = n, vc: spatial C = c, vr: reduce 3 = r) {
+          init { y[vn, vc] = f32::NEG_INFINITY }
+          y[vn, vc] = max(y[vn, vc], x[2*vn + vr, vc])
+        }
+      }
+    }
+  }
+}
+"#;
+
+/// An update in place under a condition on data.
+const IN_PLACE: &str = r#"
+kernel in_place(M, N, in m: bool[M], inout x: f32[M, N]) {
+  for i in 0..M {
+    for j in 0..N {
+      block x(vi: spatial M = i, vj: spatial N = j) {
+        if m[vi] {
+          x[vi, vj] = x[vi, vj] * 2.0 + 1.0
+        }
+      }
+    }
+  }
+}
+"#;
+
+/// A reduction that the schedule does not see: loops and conditions inside the block.
+const ARGMAX: &str = r#"
+kernel argmax(M, N, in x: f32[M, N], out p: i64[M]) {
+  buffer best: f32[M] global
+  for i in 0..M {
+    block p(vi: spatial M = i) {
+      best[vi] = f32::NEG_INFINITY
+      p[vi] = 0
+      for j in 0..N {
+        if x[vi, j] > best[vi] {
+          best[vi] = x[vi, j]
+          p[vi] = index(j)
+        }
+      }
+    }
+  }
+}
+"#;
