@@ -208,3 +208,15 @@ pub(crate) fn mixed_precision(
     }
     (y, z)
 }
+
+/// Initial values that are computed, and names that are words of Rust.
+#[tensor_kernel]
+pub(crate) fn r#move(r#type: &Tensor<f32, N>, r#in: f32) -> (Tensor<f32, N>, Tensor<f32, N>) {
+    let mut r#ref = Tensor::full(r#in * 2.0 - 1.0);
+    let mut first = Tensor::full(r#type[[0]]);
+    for r#loop in 0..N {
+        r#ref[[r#loop]] += r#type[[r#loop]];
+        first[[r#loop]] *= 0.5;
+    }
+    (r#ref, first)
+}

@@ -66,5 +66,6 @@ kernels! { corners:
     transposed_conv: [3, 2, 3, 2, 1] [4, 1, 2, 3, 2] [1, 1, 1, 1, 3];
     inner_tensor: [3, 5];
     chained_gather: [7, 5, 6], bounds [("first", 6), ("second", 7)];
+    r#move: [5], scalars [float(DType::F32, 0.3)];
     mixed_precision: [11], scalars [float(DType::BF16, 1.5), float(DType::F16, 0.25), float(DType::F64, 0.1)];
 }

@@ -1,6 +1,6 @@
 //! The definition as calls of the builder, which make the program when they run.
 
-use super::{constant_path, dtype, location};
+use super::{constant_path, dtype, location, text};
 use crate::kernel::ast::{
     Allocate, Assignment, BinaryOperator, BindingKind, BlockExpr, Builds, Dim, Expr, ExprKind, For, Kernel,
     Let, Load, Method, Name, ParameterKind, Statement, Store, UnaryOperator, Update,
@@ -12,19 +12,19 @@ use proc_macro2::{Ident, Literal, Span, TokenStream};
 pub(super) fn build(kernel: &Kernel) -> TokenStream {
     let cx = Emitter { kernel };
     let dims = kernel.dims.iter().map(|dim| {
-        let (name, text) = (&dim.name, dim.name.to_string());
+        let (name, text) = (&dim.name, text(&dim.name));
         quote_hygienic!(let #name = builder.dim(#text);)
     });
     let scalars = kernel.parameters.iter().filter_map(|parameter| match &parameter.kind {
         ParameterKind::Scalar(ty) => {
-            let (name, text, dtype) = (&parameter.name, parameter.name.to_string(), dtype(*ty));
+            let (name, text, dtype) = (&parameter.name, text(&parameter.name), dtype(*ty));
             Some(quote_hygienic!(let #name = builder.scalar(#text, #dtype);))
         }
         _ => None,
     });
     let tensors = kernel.parameters.iter().filter_map(|parameter| match &parameter.kind {
         ParameterKind::Tensor { ty, mutable } => {
-            let (name, text, dtype) = (&parameter.name, parameter.name.to_string(), dtype(ty.element));
+            let (name, text, dtype) = (&parameter.name, text(&parameter.name), dtype(ty.element));
             let shape = ty.dims.iter().map(|dim| cx.dim(dim));
             let declare = Ident::new(if *mutable { "inout" } else { "input" }, Span::call_site());
             Some(quote_hygienic! {

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
-use super::{lints, local, numbered, rust_type};
+use super::{lints, local, numbered, rust_type, text};
 use crate::kernel::ast::{Kernel, ParameterKind, TensorType};
 
 /// `fn NAME`: checks shapes, allocates the results, runs the tuned kernel.
@@ -56,7 +56,7 @@ pub(super) fn reference(kernel: &Kernel) -> TokenStream {
     let dims = local("dims");
     let arguments = kernel.parameters.iter().map(|parameter| {
         let name = &parameter.name;
-        let text = name.to_string();
+        let text = text(name);
         match &parameter.kind {
             ParameterKind::Tensor { mutable: false, .. } => {
                 quote!(::tilewright::__private::read(#text, &#name)?)
@@ -298,7 +298,7 @@ fn run(kernel: &Kernel) -> TokenStream {
     };
     for parameter in &kernel.parameters {
         let name = &parameter.name;
-        let text = name.to_string();
+        let text = text(name);
         match &parameter.kind {
             ParameterKind::Tensor { mutable: false, .. } => {
                 buffers.push(quote!(::tilewright::__private::read_bytes(#text, &#name)?));

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
-use super::{dtype, local, location};
+use super::{dtype, local, location, text};
 use crate::kernel::ast::{
     BinaryOperator, BindingKind, Builds, Dim, Expr, ExprKind, Kernel, Name, ParameterKind, TensorType,
 };
@@ -11,11 +11,11 @@ use crate::kernel::types::ScalarType;
 
 /// The `KernelDefinition`. Functions `build` and `dynamic_reference` are in scope where it stands.
 pub(super) fn definition(kernel: &Kernel) -> TokenStream {
-    let name = kernel.name.to_string();
+    let name = text(&kernel.name);
     let location = location(kernel.name.span());
-    let dims = kernel.dims.iter().map(|dim| dim.name.to_string());
+    let dims = kernel.dims.iter().map(|dim| text(&dim.name));
     let arguments = kernel.parameters.iter().map(|parameter| {
-        let name = parameter.name.to_string();
+        let name = text(&parameter.name);
         match &parameter.kind {
             ParameterKind::Tensor { ty, mutable } => {
                 tensor(kernel, &name, if *mutable { "InOut" } else { "Input" }, ty)

@@ -21,6 +21,7 @@ mod reference;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::ext::IdentExt;
 
 use super::ast::{Kernel, Name};
 use super::types::ScalarType;
@@ -155,8 +156,13 @@ fn location(span: Span) -> TokenStream {
     quote_spanned!(span=> ::tilewright::__private::location!())
 }
 
+/// A name for messages and for the program's text, without the `r#` of a word of Rust.
+fn text(ident: &Ident) -> String {
+    ident.unraw().to_string()
+}
+
 impl Name {
     fn text(&self) -> String {
-        self.ident.to_string()
+        text(&self.ident)
     }
 }

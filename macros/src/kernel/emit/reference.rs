@@ -7,7 +7,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 
-use super::{constant_path, local, numbered, rust_type};
+use super::{constant_path, local, numbered, rust_type, text};
 use crate::kernel::ast::{
     Allocate, Assignment, BinaryOperator, BindingKind, BlockExpr, Expr, ExprKind, For, Kernel, Load, Name,
     ParameterKind, Statement, Store, Tensor, UnaryOperator, Update,
@@ -113,7 +113,7 @@ impl Emitter<'_> {
             return quote_spanned!(node.span=> let #mutable #name = #output.filled(#fill););
         }
         let Some(ty) = ty else { return quote!(let #mutable #name = #fill;) };
-        let text = name.to_string();
+        let text = text(name);
         let (element, rank) = (rust_type(ty.element, ty.element_span), ty.dims.len());
         let dims = ty.dims.iter().map(|dim| self.dim(dim));
         quote_spanned! {node.span=>
