@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use cranelift_codegen::Context;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_codegen::{Context, isa};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Module, ModuleError, default_libcall_names};
 use tilewright_core::program::Program;
@@ -18,16 +18,6 @@ use super::translate::{MachineFacts, Need, Translation, parallel_bodies, plan, t
 
 /// The width of the vectors that are used, in bits: the widest that Cranelift has on x86-64.
 pub const VECTOR_BITS: u32 = 128;
-
-/// How much time the compiler may take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum CompileMode {
-    /// For a candidate that is measured a few times: registers are allocated in one pass.
-    Candidate,
-    /// For a kernel that is kept.
-    #[default]
-    Final,
-}
 
 /// The CPU backend.
 pub struct CpuBackend {
@@ -74,7 +64,7 @@ impl CpuBackend {
     /// # Errors
     /// When the environment variable that takes features away is malformed.
     pub fn host() -> Result<Self, FeatureOverrideError> {
-        Ok(Self::for_machine(Machine::host()?, CompileMode::Final))
+        Ok(Self::for_machine(Machine::host()?))
     }
 
     /// The backend for the running machine without the features in `removals`, a list such as `-fma,-avx`.
@@ -83,22 +73,12 @@ impl CpuBackend {
     /// When an entry is unknown or lacks its minus sign.
     pub fn without_features(removals: &str) -> Result<Self, FeatureOverrideError> {
         let machine = Machine::host()?.clone().without_features(removals)?;
-        Ok(Self::for_machine(&machine, CompileMode::Final))
-    }
-
-    /// The same backend with another compromise between the time to compile and the speed of the code.
-    #[must_use]
-    pub fn with_mode(&self, mode: CompileMode) -> Self {
-        let compiler = match &self.compiler {
-            Ok(compiler) => compiler.with_mode(mode).map(Arc::new),
-            Err(error) => Err(error.clone()),
-        };
-        CpuBackend { target: self.target.clone(), compiler }
+        Ok(Self::for_machine(&machine))
     }
 
     /// The code runs on this machine, so `machine` must offer no more than it does.
-    fn for_machine(machine: &Machine, mode: CompileMode) -> Self {
-        let compiler = Compiler::new(machine, mode).map(Arc::new);
+    fn for_machine(machine: &Machine) -> Self {
+        let compiler = Compiler::new(machine).map(Arc::new);
         CpuBackend { target: machine.target(VECTOR_BITS), compiler }
     }
 }
@@ -117,7 +97,7 @@ impl Backend for CpuBackend {
 }
 
 impl Compiler {
-    fn new(machine: &Machine, mode: CompileMode) -> Result<Self, BackendError> {
+    fn new(machine: &Machine) -> Result<Self, BackendError> {
         if machine.architecture == "x86_64" && !machine.features.contains(Feature::Sse41) {
             return Err(BackendError::Unsupported {
                 target: "CPU",
@@ -132,24 +112,13 @@ impl Compiler {
         }
         let folds_unaligned_loads =
             machine.architecture != "x86_64" || machine.features.contains(Feature::Avx);
-        Self::finish(builder, mode, folds_unaligned_loads)
-    }
-
-    fn finish(
-        builder: isa::Builder,
-        mode: CompileMode,
-        folds_unaligned_loads: bool,
-    ) -> Result<Self, BackendError> {
         let mut flags = settings::builder();
-        let algorithm = match mode {
-            CompileMode::Candidate => "single_pass",
-            CompileMode::Final => "backtracking",
-        };
         let verifier = if cfg!(debug_assertions) { "true" } else { "false" };
         for (name, value) in [
             // The optimiser moves the instructions of unrolled kernels so far apart that they spill.
             ("opt_level", "none"),
-            ("regalloc_algorithm", algorithm),
+            // Allocation in a single pass takes hardly less time for kernels, and they run at a third of the speed.
+            ("regalloc_algorithm", "backtracking"),
             ("enable_verifier", verifier),
             ("is_pic", "false"),
             ("use_colocated_libcalls", "false"),
@@ -167,16 +136,6 @@ impl Compiler {
             folds_unaligned_loads,
         };
         Ok(Compiler { isa, facts })
-    }
-
-    fn with_mode(&self, mode: CompileMode) -> Result<Self, BackendError> {
-        let mut builder = cranelift_native::builder_with_options(false).map_err(failed)?;
-        for value in self.isa.isa_flags() {
-            if value.as_bool() == Some(true) && builder.iter().any(|known| known.name == value.name) {
-                builder.enable(value.name).map_err(failed)?;
-            }
-        }
-        Self::finish(builder, mode, self.facts.folds_unaligned_loads)
     }
 
     fn compile(self: &Arc<Self>, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, BackendError>> {

@@ -15,4 +15,4 @@ mod support;
 mod translate;
 mod workspace;
 
-pub use backend::{CompileMode, CpuBackend, VECTOR_BITS};
+pub use backend::{CpuBackend, VECTOR_BITS};

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use tilewright_backends::cpu::{CompileMode, CpuBackend};
+use tilewright_backends::cpu::CpuBackend;
 use tilewright_core::expr::Constant;
 use tilewright_core::interp;
 use tilewright_core::program::{Access, Program};
@@ -14,9 +14,8 @@ use crate::pages::Fenced;
 /// The backends that every program is tested with.
 static BACKENDS: LazyLock<Vec<(&str, CpuBackend)>> = LazyLock::new(|| {
     let host = CpuBackend::host().expect("no override");
-    let candidate = host.with_mode(CompileMode::Candidate);
     let plain = CpuBackend::without_features("-fma,-avx").expect("known features");
-    vec![("final", host), ("candidate", candidate), ("without AVX", plain)]
+    vec![("final", host), ("without AVX", plain)]
 });
 
 /// The backend for this machine.

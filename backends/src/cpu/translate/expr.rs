@@ -32,9 +32,12 @@ impl Translator<'_> {
             return Ok(*lanes);
         }
         let lanes = match expr.kind() {
-            ExprKind::Load(buffer, indices) if is_same_in_all_lanes => {
+            ExprKind::Load(buffer, indices)
+                if is_same_in_all_lanes && self.spreads(*buffer, expr.dtype()) =>
+            {
                 let index = self.single_index(indices)?;
-                self.load_broadcast(*buffer, expr.dtype(), &index, group.width)?
+                // Not remembered: see `load_spread`.
+                return self.load_spread(*buffer, expr.dtype(), &index, group.width);
             }
             _ if is_same_in_all_lanes => {
                 let scalar = self.value(expr, Group::SCALAR)?;

@@ -40,7 +40,8 @@ impl Translator<'_> {
                 return self.load_contiguous(buffer, dtype, &first, group.width);
             }
             if offsets.iter().all(|offset| *offset == offsets[0]) {
-                return self.load_broadcast(buffer, dtype, &first, group.width);
+                let scalar = self.load_contiguous(buffer, dtype, &first, Width::One)?;
+                return Ok(self.broadcast(Form::of(dtype), group.width, scalar.low));
             }
         }
         let mut scalars: SmallVec<[Value; 4]> = SmallVec::new();
@@ -73,30 +74,27 @@ impl Translator<'_> {
         Ok(self.load_group(dtype, address, Width::One))
     }
 
-    /// One element in every lane. Loaded and spread at once, which is a single instruction.
-    pub(super) fn load_broadcast(
+    /// Whether loads of a buffer can be spread over all lanes as they are made.
+    pub(super) fn spreads(&self, buffer: BufferId, dtype: DType) -> bool {
+        let is_plain = matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64);
+        is_plain && self.guard.is_none() && self.registers_of(buffer).is_none()
+    }
+
+    /// One element in every lane, loaded and spread by a single instruction.
+    ///
+    /// This is done anew for each use. A fused multiplication and addition overwrites one of its factors, so a
+    /// shared one would have to be copied for all uses but the last, which is no cheaper than loading it again;
+    /// and a load with several uses is not folded into the instruction that spreads it.
+    pub(super) fn load_spread(
         &mut self,
         buffer: BufferId,
         dtype: DType,
         index: &Index,
         width: Width,
     ) -> Outcome<Lanes> {
-        if self.registers_of(buffer).is_some() || self.guard.is_some() {
-            let scalar = self.load(buffer, dtype, index, Group::SCALAR)?;
-            return Ok(self.broadcast(Form::of(dtype), width, scalar.low));
-        }
-        let Address { base, offset } = self.address(buffer, index)?;
-        let key = LoadKey { buffer, base, offset, width, is_broadcast: true };
-        if let Some(lanes) = self.known_load(key) {
-            return Ok(lanes);
-        }
-        let scalar = match self.known_load(LoadKey { width: Width::One, is_broadcast: false, ..key }) {
-            Some(scalar) => scalar,
-            None => self.load_group(dtype, Address { base, offset }, Width::One),
-        };
-        let lanes = self.broadcast(Form::of(dtype), width, scalar.low);
-        self.remember_load(key, lanes);
-        Ok(lanes)
+        let address = self.address(buffer, index)?;
+        let scalar = self.load_group(dtype, address, Width::One);
+        Ok(self.broadcast(Form::of(dtype), width, scalar.low))
     }
 
     fn load_contiguous(
@@ -107,7 +105,7 @@ impl Translator<'_> {
         width: Width,
     ) -> Outcome<Lanes> {
         let Address { base, offset } = self.address(buffer, index)?;
-        let key = LoadKey { buffer, base, offset, width, is_broadcast: false };
+        let key = LoadKey { buffer, base, offset, width };
         if let Some(lanes) = self.known_load(key) {
             return Ok(lanes);
         }
