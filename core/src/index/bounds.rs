@@ -128,11 +128,17 @@ impl Index {
 
     /// Whether the index is less than `other` for all values of the variables. `false` means "not proved".
     pub fn is_provably_less(&self, other: &Index, ranges: &Ranges) -> bool {
+        if let (Some(a), Some(b)) = (self.as_constant(), other.as_constant()) {
+            return a < b;
+        }
         (other - self).offset(-1).is_provably_nonnegative(ranges)
     }
 
     /// Whether the index is at most `other` for all values of the variables. `false` means "not proved".
     pub fn is_provably_at_most(&self, other: &Index, ranges: &Ranges) -> bool {
+        if let (Some(a), Some(b)) = (self.as_constant(), other.as_constant()) {
+            return a <= b;
+        }
         (other - self).is_provably_nonnegative(ranges)
     }
 }
@@ -168,6 +174,9 @@ fn bound(index: &Index, side: Side, over: &Ranges) -> Option<Index> {
 /// Eliminates the variables that no other present variable's extent mentions.
 fn eliminate_once(index: &Index, side: Side, over: &Ranges) -> Option<Index> {
     let vars = present(index, over);
+    if vars.is_empty() && !index_reads_memory(index) {
+        return Some(index.clone());
+    }
     let waiting: Vars = vars
         .iter()
         .copied()
@@ -209,17 +218,29 @@ impl Elimination<'_> {
         if let Some(at) = alternatives {
             return self.bound_alternatives(index, at, side);
         }
-        let mut kept: SmallVec<[Term; 4]> = SmallVec::new();
-        let mut bounded = Index::constant(0);
+        let mut kept = Index::constant(index.constant);
+        let mut bounded: Option<Index> = None;
         for term in &index.terms {
-            if self.touches(&term.digit) {
-                let digit = self.bound_digit(&term.digit, side.under(term.coefficient))?;
-                bounded = bounded.add_scaled(&digit, term.coefficient);
-            } else {
-                kept.push(term.clone());
+            if !self.touches(&term.digit) {
+                // What is left of a canonical sum is one: the digits of one base stay or go together.
+                kept.terms.push(term.clone());
+                continue;
+            }
+            let digit = self.bound_digit(&term.digit, side.under(term.coefficient))?;
+            match digit.as_constant() {
+                Some(value) => {
+                    kept.constant = kept.constant.saturating_add(value.saturating_mul(term.coefficient));
+                }
+                None => {
+                    let sum = bounded.unwrap_or_default();
+                    bounded = Some(sum.add_scaled(&digit, term.coefficient));
+                }
             }
         }
-        Some(Index::from_terms(kept, index.constant).add_scaled(&bounded, 1))
+        Some(match bounded {
+            Some(bounded) => &kept + &bounded,
+            None => kept,
+        })
     }
 
     /// The upper bound of `rest + min(a, b)` is that of `rest + a` and that of `rest + b`: whichever

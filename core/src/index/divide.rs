@@ -16,6 +16,9 @@ impl Index {
         if divisor == 1 {
             return self.clone();
         }
+        if self.terms.is_empty() {
+            return Index::constant(self.constant.div_euclid(divisor));
+        }
         let (multiple, rest) = self.split_multiples(divisor);
         let quotient = multiple.divide_exactly(divisor);
         if rest.terms.is_empty() { quotient } else { &quotient + &divide_rest(&rest, divisor) }
@@ -27,7 +30,8 @@ impl Index {
     /// When `modulus < 1`.
     pub fn modulo(&self, modulus: i64) -> Index {
         assert!(modulus >= 1, "remainder of an index by {modulus}");
-        let (_, rest) = self.split_multiples(modulus);
+        let kept = self.terms.iter().filter(|term| term.coefficient % modulus != 0).cloned().collect();
+        let rest = Index { terms: kept, constant: self.constant.rem_euclid(modulus) };
         if rest.terms.is_empty() {
             return rest;
         }

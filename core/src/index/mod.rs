@@ -5,11 +5,11 @@
 //! Every analysis (regions, contiguity, bounds, injectivity) reads this form directly.
 //!
 //! The canonical form, which every constructor keeps and which a test rebuilds from its parts:
-//! - Terms are sorted by digit; no digit occurs twice; no coefficient is zero ([`sum`]).
+//! - Terms are sorted by digit; no digit occurs twice; no coefficient is zero (`sum`).
 //! - Several digits of one base whose divisors divide one another are the digits of one mixed-radix
 //!   number: `x + x / 4` is `x % 4 + 5·(x / 4)`, `x - x % 4` is `4·(x / 4)`, `x % 4 + 4·(x / 4)` is `x`.
 //! - Division distributes over the multiples of the divisor, common factors are cancelled, and the
-//!   constant under a division or remainder is reduced ([`divide`]). The other coefficients are *not*
+//!   constant under a division or remainder is reduced (`divide`). The other coefficients are *not*
 //!   reduced by a modulus: `(5·x + y) % 4` keeps the form that shows the fused `5·x + y`.
 //!
 //! Equal forms are equal functions. Equal functions mostly, not always, have equal forms.

@@ -120,6 +120,12 @@ impl Space {
         found
     }
 
+    fn base_depends(&self, base: &Base) -> bool {
+        let mut found = false;
+        base.for_each_var(&mut |var| found |= self.ranges.contains(var));
+        found
+    }
+
     fn value_depends(&self, value: &Expr) -> bool {
         let mut found = false;
         crate::visit::for_each_var(value, &mut |var| found |= self.ranges.contains(var));
@@ -133,11 +139,8 @@ impl Space {
 
     fn add_guard(&mut self, number: usize, index: &Index, bound: &Index) {
         let difference = index - bound;
-        let (left, right): (Vec<Term>, Vec<Term>) = difference
-            .terms()
-            .iter()
-            .cloned()
-            .partition(|term| self.depends(&Index::from_terms([term.clone()], 0)));
+        let (left, right): (Vec<Term>, Vec<Term>) =
+            difference.terms().iter().cloned().partition(|term| self.base_depends(&term.digit.base));
         let bound = Index::from_terms(right, difference.constant_part()).scale(-1);
         let index = Index::from_terms(left, 0).simplify(&self.ranges);
         self.guards.push(PendingGuard { number, index, bound });
@@ -464,10 +467,9 @@ impl Space {
         let mut parts = Parts::new();
         let mut free: SmallVec<[Term; 2]> = SmallVec::new();
         for term in sum.terms() {
-            let digit = Index::from_terms([term.clone()], 0);
             if matches!(term.digit.base, Base::Lane(_)) {
                 return Err(IterMapError::NotQuasiAffine { place });
-            } else if self.depends(&digit) {
+            } else if self.base_depends(&term.digit.base) {
                 parts.push(self.part(term).ok_or(IterMapError::NotQuasiAffine { place })?);
             } else {
                 free.push(term.clone());

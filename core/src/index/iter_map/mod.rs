@@ -4,14 +4,14 @@
 //! is understood when it is composed of *fusing* (`5·x + y` with `y < 5`) and *splitting* (`z / 4`,
 //! `z % 4`), as loop transformations make it. The idea is that of TVM's `DetectIterMap` (Feng et al.,
 //! "TensorIR", ASPLOS 2023, §3.3); the method here is another one. Variables are changed until
-//! nothing nested is left ([`change`]):
+//! nothing nested is left (`change`):
 //!
 //! - A guard `4·o + i < 10`, or a division of `4·o + i`, brings in `z = 4·o + i` with `o = z / 4` and
 //!   `i = z % 4` everywhere, which the canonical form of indices joins to digits of `z` alone. The
 //!   guard then is nothing but the extent of `z`.
 //! - A digit that has to be a variable of its own cuts its variable: `x = x0 + 8·x1`.
 //!
-//! What remains are sums of digits of independent variables, whose coverage is read off ([`check`]).
+//! What remains are sums of digits of independent variables, whose coverage is read off (`check`).
 //!
 //! Extents and bounds may be symbolic in variables that are no iterators. The answer "not an iterator map"
 //! may be wrong (the method is not complete); a map that is returned has the properties asked for.
@@ -74,7 +74,8 @@ pub struct IterSum {
     pub base: Index,
     /// The least value. Differs from `base` when a scale is negative.
     pub min: Index,
-    /// The number of steps.
+    /// The number of steps. When it is symbolic, values of the dimensions for which it is not positive leave the
+    /// domain empty.
     pub extent: Index,
     /// The size of a step: the scale of the lowest digit, 1 when there are gaps.
     pub scale: Index,
