@@ -86,7 +86,7 @@ fn fills_domain(block: &Block, inner: &Ranges, all: &Ranges) -> bool {
             steps[found.binding].push((found.coefficient, count));
         }
     }
-    steps.iter_mut().all(|steps| is_dense(steps))
+    steps.iter_mut().all(is_dense)
 }
 
 fn mentions_any(digit: &Digit, ranges: &Ranges) -> bool {
