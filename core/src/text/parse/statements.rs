@@ -60,7 +60,7 @@ impl<'t> Parser<'t> {
     fn store(&mut self) -> Parsed<Stmt> {
         let (buffer, _) = self.buffer_name("a buffer to store to")?;
         self.expect("[")?;
-        let indices = self.list("]", Self::index)?.into();
+        let indices = self.list("]", Self::index)?;
         self.expect("=")?;
         let value = self.value()?.expr;
         Ok(Stmt::Store(Arc::new(Store { buffer, indices, value })))
