@@ -8,7 +8,7 @@ use tilewright_core::ids::VarId;
 use tilewright_core::index::{Base, Index, NO_MODULUS, Ranges};
 
 /// The same cases in every run; `TILEWRIGHT_CASES` sets how many.
-pub fn config() -> ProptestConfig {
+pub(crate) fn config() -> ProptestConfig {
     let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(256);
     ProptestConfig {
         cases,
@@ -19,7 +19,7 @@ pub fn config() -> ProptestConfig {
 }
 
 /// The value of an index where variable `VarId(v)` has the value `point[v]`.
-pub fn evaluate(index: &Index, point: &[i64]) -> i64 {
+pub(crate) fn evaluate(index: &Index, point: &[i64]) -> i64 {
     index.terms().iter().fold(index.constant_part(), |sum, term| {
         let base = match &term.digit.base {
             Base::Var(VarId(var)) => point[*var as usize],
@@ -35,7 +35,7 @@ pub fn evaluate(index: &Index, point: &[i64]) -> i64 {
 }
 
 /// The value of an `i64` or `bool` expression without loads.
-pub fn evaluate_expr(expr: &Expr, point: &[i64]) -> i64 {
+pub(crate) fn evaluate_expr(expr: &Expr, point: &[i64]) -> i64 {
     let of = |operand: &Expr| evaluate_expr(operand, point);
     match expr.kind() {
         ExprKind::Constant(Constant::Int(value)) => *value,
@@ -85,7 +85,7 @@ fn evaluate_binary(op: BinaryOp, a: i64, b: i64) -> i64 {
 
 /// An index as it may be written, before any canonical form.
 #[derive(Clone, Debug)]
-pub enum Tree {
+pub(crate) enum Tree {
     Var(usize),
     Constant(i64),
     Add(Box<Tree>, Box<Tree>),
@@ -100,7 +100,7 @@ pub enum Tree {
 
 impl Tree {
     /// The value by the definition of each operation.
-    pub fn value(&self, point: &[i64]) -> i64 {
+    pub(crate) fn value(&self, point: &[i64]) -> i64 {
         match self {
             Tree::Var(var) => point[*var],
             Tree::Constant(value) => *value,
@@ -116,7 +116,7 @@ impl Tree {
     }
 
     /// The canonical index.
-    pub fn index(&self) -> Index {
+    pub(crate) fn index(&self) -> Index {
         match self {
             Tree::Var(var) => Index::var(VarId(*var as u32)),
             Tree::Constant(value) => Index::constant(*value),
@@ -145,7 +145,7 @@ fn factor() -> impl Strategy<Value = i64> + Clone {
 }
 
 /// Sums, multiples, quotients and remainders of `vars` variables.
-pub fn affine_tree(vars: usize) -> impl Strategy<Value = Tree> {
+pub(crate) fn affine_tree(vars: usize) -> impl Strategy<Value = Tree> {
     leaf(vars).prop_recursive(5, 24, 2, |inner| {
         let pair = || (inner.clone().prop_map(Box::new), inner.clone().prop_map(Box::new));
         prop_oneof![
@@ -159,7 +159,7 @@ pub fn affine_tree(vars: usize) -> impl Strategy<Value = Tree> {
 }
 
 /// As [`affine_tree`], with products, minima and maxima as well.
-pub fn general_tree(vars: usize) -> impl Strategy<Value = Tree> {
+pub(crate) fn general_tree(vars: usize) -> impl Strategy<Value = Tree> {
     affine_tree(vars).prop_recursive(2, 32, 2, |inner| {
         let pair = || (inner.clone().prop_map(Box::new), inner.clone().prop_map(Box::new));
         prop_oneof![
@@ -174,12 +174,12 @@ pub fn general_tree(vars: usize) -> impl Strategy<Value = Tree> {
 }
 
 /// The ranges of variables `0..extents.len()` with constant extents.
-pub fn constant_ranges(extents: &[i64]) -> Ranges {
+pub(crate) fn constant_ranges(extents: &[i64]) -> Ranges {
     extents.iter().enumerate().map(|(var, extent)| (VarId(var as u32), Index::constant(*extent))).collect()
 }
 
 /// Every point of a box, the last coordinate fastest.
-pub fn points(extents: &[i64]) -> Vec<Vec<i64>> {
+pub(crate) fn points(extents: &[i64]) -> Vec<Vec<i64>> {
     extents.iter().fold(vec![Vec::new()], |points, extent| {
         let longer = |point: Vec<i64>| {
             (0..*extent).map(move |value| point.iter().copied().chain([value]).collect::<Vec<i64>>())
