@@ -5,6 +5,20 @@
 //! perfect loop nest, or tells what cannot be turned into one and what to write instead.
 //!
 //! Calls never fail; what is wrong is collected and reported by `finish`.
+//!
+//! | step | module |
+//! |---|---|
+//! | the recorded tree of loops, conditions and assignments | `recording`, `value` |
+//! | types of literals and accumulators; which `let`s become buffers | `types`, `bindings` |
+//! | rectangular loops, typed expressions, canonical indices | `loops`, `lower` |
+//! | a list of guarded assignments, each with all its loops; accumulations recognised | `flatten`, `accumulation` |
+//! | spatial and reduction loops; races, scatters | `domain` |
+//! | may the statements of one body become loops of their own? | `dependence` |
+//! | single assignment: versions of tensors, initial values | `version` |
+//! | initial values, constants and copies merged into blocks | `forward` |
+//! | one block in one perfect loop nest per assignment | `emit` |
+//!
+//! That no access leaves its tensor is the matter of [`bounds`], once the sizes are known.
 
 mod accumulation;
 mod bindings;

@@ -6,7 +6,7 @@
 //! and so is a store that cannot be shown to stay inside. This is what makes compiled kernels
 //! memory-safe whatever a definition says.
 //!
-//! Proofs come from [`facts`]; what they leave open is decided by enumeration in [`points`] where the domain is small.
+//! Proofs come from `facts`; what they leave open is decided by enumeration in `points` where the domain is small.
 
 mod facts;
 mod points;
