@@ -25,22 +25,26 @@ impl<T: Element, S: Deref<Target = [T]>, const RANK: usize> Elements<S, RANK> {
     ///
     /// # Errors
     /// [`Error::Subscript`] when the index lies outside.
-    #[inline]
+    #[inline(always)]
     pub fn load(&self, index: [usize; RANK]) -> Result<T, Error> {
-        let position = self.position(index)?;
-        Ok(self.elements[position])
+        match self.position(index).and_then(|position| self.elements.get(position)) {
+            Some(element) => Ok(*element),
+            None => Err(self.outside(index)),
+        }
     }
 
-    #[inline]
-    fn position(&self, index: [usize; RANK]) -> Result<usize, Error> {
-        let mut position = 0;
-        for (&index_of_axis, &extent) in index.iter().zip(&self.shape) {
-            if index_of_axis >= extent {
-                return Err(self.outside(index));
+    // References run in unoptimised programs too: plain loops, and no `Error` on the way.
+    #[inline(always)]
+    fn position(&self, index: [usize; RANK]) -> Option<usize> {
+        let (mut position, mut axis) = (0, 0);
+        while axis < RANK {
+            if index[axis] >= self.shape[axis] {
+                return None;
             }
-            position = position * extent + index_of_axis;
+            position = position * self.shape[axis] + index[axis];
+            axis += 1;
         }
-        Ok(position)
+        Some(position)
     }
 
     #[cold]
@@ -54,10 +58,9 @@ impl<T: Element, S: DerefMut<Target = [T]>, const RANK: usize> Elements<S, RANK>
     ///
     /// # Errors
     /// [`Error::Subscript`] when the index lies outside.
-    #[inline]
+    #[inline(always)]
     pub fn store(&mut self, index: [usize; RANK], value: T) -> Result<(), Error> {
-        let position = self.position(index)?;
-        self.elements[position] = value;
+        *self.place(index)? = value;
         Ok(())
     }
 
@@ -65,11 +68,24 @@ impl<T: Element, S: DerefMut<Target = [T]>, const RANK: usize> Elements<S, RANK>
     ///
     /// # Errors
     /// [`Error::Subscript`] when the index lies outside.
-    #[inline]
-    pub fn update(&mut self, index: [usize; RANK], value: T, with: fn(T, T) -> T) -> Result<(), Error> {
-        let position = self.position(index)?;
-        self.elements[position] = with(self.elements[position], value);
+    #[inline(always)]
+    pub fn update(
+        &mut self,
+        index: [usize; RANK],
+        value: T,
+        with: impl FnOnce(T, T) -> T,
+    ) -> Result<(), Error> {
+        let place = self.place(index)?;
+        *place = with(*place, value);
         Ok(())
+    }
+
+    #[inline(always)]
+    fn place(&mut self, index: [usize; RANK]) -> Result<&mut T, Error> {
+        match self.position(index) {
+            Some(position) => Ok(&mut self.elements[position]),
+            None => Err(self.outside(index)),
+        }
     }
 
     /// The same tensor with one value in every element.
