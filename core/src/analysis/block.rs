@@ -62,12 +62,19 @@ pub fn stores(stmt: &Stmt) -> Vec<&Store> {
     found
 }
 
-/// What the block reads in its body, each buffer once, in order of appearance. The element that a
+/// Every load of a block, those of the body first, then those of the initial value.
+pub fn all_loads(block: &Block) -> Vec<BufferAccess<'_>> {
+    let mut found = loads(&block.body);
+    found.extend(block.init.iter().flat_map(loads));
+    found
+}
+
+/// What the block reads, each buffer once, in order of appearance. The element that a
 /// reduction updates counts only when the block has no initial value.
 pub fn reads(block: &Block) -> Vec<BufferId> {
     let own = block.init.as_ref().and_then(|_| single_store(block)).map(|store| store.buffer);
     let mut buffers = Vec::new();
-    for access in loads(&block.body) {
+    for access in all_loads(block) {
         if Some(access.buffer) != own && !buffers.contains(&access.buffer) {
             buffers.push(access.buffer);
         }

@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use crate::analysis::block::{loads, stores};
+use crate::analysis::block::{all_loads, stores};
 use crate::analysis::scope::{blocks, loops_around};
 use crate::expr::Indices;
 use crate::ids::BufferId;
@@ -55,7 +55,7 @@ pub fn bound_accesses(block: &Block, buffer: BufferId, kind: AccessKind) -> Vec<
             .collect()
     };
     let mut found: Vec<Indices> = match kind {
-        AccessKind::Read => loads(&block.body)
+        AccessKind::Read => all_loads(block)
             .iter()
             .filter(|access| access.buffer == buffer)
             .map(|access| bind(access.indices))

@@ -41,6 +41,28 @@ impl Kernel {
 
 pub(crate) const KERNELS: &[Kernel] = &[
     Kernel {
+        name: "biased_sums",
+        dims: &[&[1, 1], &[5, 3], &[8, 6]],
+        text: "
+kernel biased_sums(M, K, in a: i32[M, K], in b: i32[M], out s: i32[M]) {
+  buffer c: i32[M] global
+  for i in 0..M {
+    block c(vi: spatial M = i) {
+      c[vi] = b[vi] * 2i32
+    }
+  }
+  for i in 0..M {
+    for k in 0..K {
+      block s(vi: spatial M = i, vk: reduce K = k) {
+        init { s[vi] = c[vi] }
+        s[vi] = s[vi] + a[vi, vk]
+      }
+    }
+  }
+}
+",
+    },
+    Kernel {
         name: "matmul_relu",
         dims: &[&[1, 1, 1], &[5, 7, 3], &[8, 4, 6]],
         text: "

@@ -222,7 +222,7 @@ fn constrain(
     spans: &mut [Option<Span>],
 ) -> Result<(), ScheduleError> {
     let shape = &program.buffer(buffer).shape;
-    let accesses = crate::analysis::block::loads(&block.body);
+    let accesses = crate::analysis::block::all_loads(block);
     for access in accesses.iter().filter(|access| access.buffer == buffer) {
         for ((index, span), dimension) in access.indices.iter().zip(region).zip(shape) {
             if span.min.is(0) && span.extent == *dimension {
