@@ -403,5 +403,6 @@ pub(crate) fn greatest_common_divisor(a: i64, b: i64) -> i64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }
-    a as i64
+    // The divisor 2⁶³, of `i64::MIN` and nothing else, is no `i64`; half of it is a common divisor too.
+    i64::try_from(a).unwrap_or(1 << 62)
 }

@@ -23,7 +23,7 @@ impl Index {
         let factors = factors_of(&term.digit);
         let mut quotient = Index::constant(0);
         for part in self.terms() {
-            if part.coefficient % term.coefficient != 0 {
+            if part.coefficient.checked_rem(term.coefficient) != Some(0) {
                 return None;
             }
             let mut left = factors_of(&part.digit);

@@ -67,7 +67,8 @@ fn recombine(index: &Index) -> Option<Index> {
         let (Base::Sum(sum), NO_MODULUS) = (&term.digit.base, term.digit.modulus) else { continue };
         for (other_at, other) in index.terms.iter().enumerate() {
             let shares = |part: &Term| part.digit.base == other.digit.base;
-            if other_at == at || other.coefficient % term.coefficient != 0 || !sum.terms.iter().any(shares) {
+            let whole = other.coefficient.checked_rem(term.coefficient) == Some(0);
+            if other_at == at || !whole || !sum.terms.iter().any(shares) {
                 continue;
             }
             let factor = term.digit.divisor.checked_mul(other.coefficient / term.coefficient)?;

@@ -3,7 +3,9 @@
 use super::support::{Tree, affine_tree, config, constant_ranges, evaluate, general_tree, points};
 use proptest::prelude::*;
 use tilewright_core::ids::VarId;
+use tilewright_core::index::iter_map::{MapLevel, detect};
 use tilewright_core::index::{Base, Index, NO_MODULUS, Ranges, Term};
+use tilewright_core::stmt::Guard;
 
 const VARS: usize = 4;
 
@@ -154,6 +156,28 @@ proptest! {
     }
 
     #[test]
+    fn extreme_numbers_never_panic(
+        tree in general_tree(VARS), factors in prop::collection::vec(extreme(), VARS), constant in extreme(),
+        extents in prop::collection::vec(extreme(), VARS), divisor in extreme(),
+    ) {
+        let large = (0u32..).zip(&factors).fold(Index::constant(constant), |sum, (var, factor)| {
+            sum.add_scaled(&Index::var(VarId(var)), *factor)
+        });
+        let divisor = divisor.max(1);
+        let ranges = constant_ranges(&extents);
+        let guards = [Guard { index: large.clone(), bound: Index::constant(constant) }];
+        let loops: Vec<(VarId, Index)> =
+            (0..).map(VarId).zip(extents.iter().map(|extent| Index::constant(*extent))).collect();
+        for index in [large.clone(), large.floor_div(divisor), large.modulo(divisor), &large + &tree.index()] {
+            let index = index.multiply(&large).minimum(&index).simplify(&ranges);
+            let _ = (index.interval(&ranges), index.lower_bound(&ranges), index.upper_bound(&ranges));
+            let _ = (index.is_provably_less(&large, &ranges), index.ceil_div(divisor));
+            let _ = detect(&[index], &loops, &guards, MapLevel::Injective);
+        }
+        let _ = detect(&[large.floor_div(divisor), large.modulo(divisor)], &loops, &guards, MapLevel::Bijective);
+    }
+
+    #[test]
     fn proofs_with_symbolic_extents_never_lie(
         a in general_tree(VARS), b in general_tree(VARS), shape in symbolic_extents(), offset in 0i64..=3,
     ) {
@@ -177,6 +201,13 @@ proptest! {
             }
         }
     }
+}
+
+/// Numbers at which arithmetic overflows.
+fn extreme() -> impl Strategy<Value = i64> {
+    let limits =
+        vec![i64::MIN, i64::MIN + 1, -(1 << 62), -1, 0, 1, 3, 1 << 31, 1 << 62, i64::MAX - 1, i64::MAX];
+    prop::sample::select(limits)
 }
 
 /// Extents of `v1`, `v2`, … in terms of the variables before each.

@@ -245,8 +245,8 @@ impl Space {
         if common == 0 {
             return Err(IterMapError::GuardNotFused { guard: number });
         }
-        let bound = bound.offset(-constant).ceil_div(common);
-        let index = index.offset(-constant).divide_exactly(common);
+        let bound = bound.offset(constant.wrapping_neg()).ceil_div(common);
+        let index = index.offset(constant.wrapping_neg()).divide_exactly(common);
         if let [
             Term { digit: Digit { base: Base::Var(var), divisor, modulus: NO_MODULUS }, coefficient: 1 },
         ] = index.terms()
@@ -493,7 +493,7 @@ impl Space {
             } else {
                 (limit, digit.modulus)
             };
-        let scale = factor.scale(term.coefficient.abs());
+        let scale = factor.scale(term.coefficient.saturating_abs());
         Some(Part { var, divisor: digit.divisor, modulus, extent, scale, negative: term.coefficient < 0 })
     }
 
