@@ -1,13 +1,18 @@
 //! What a call can answer instead of a result.
 
+use std::sync::Arc;
+
 use tilewright_core::build::DefinitionErrors;
+use tilewright_core::build::bounds::OutOfBoundsErrors;
+use tilewright_core::lower::LowerError;
 use tilewright_core::target::{BackendError, CallError};
 use tilewright_core::tensor::{NotContiguous, ShapeError};
+use tilewright_search::database::DatabaseError;
 
 use crate::definition::ArgumentError;
 
-/// Why a kernel could not be called.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+/// Why a kernel could not be called, explained or tuned.
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The arguments do not fit the kernel's signature.
@@ -43,7 +48,55 @@ pub enum Error {
     /// The definition cannot be made into a program.
     #[error(transparent)]
     Definition(#[from] DefinitionErrors),
+    /// For these dimensions the definition leaves a tensor.
+    #[error("with {dims}: {errors}")]
+    OutOfBounds {
+        /// The dimensions: `M = 4, N = 8`.
+        dims: String,
+        /// Every access that does.
+        errors: OutOfBoundsErrors,
+    },
+    /// The program cannot be lowered for these dimensions.
+    #[error(transparent)]
+    Lower(#[from] LowerError),
     /// The program cannot be compiled for this machine.
     #[error(transparent)]
     Backend(#[from] BackendError),
+    /// A setting of the environment cannot be obeyed.
+    #[error("the environment variable {variable} is `{value}`: {problem}")]
+    Environment {
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// What was expected.
+        problem: String,
+    },
+    /// Records could not be read or written.
+    #[error(transparent)]
+    Records(#[from] Arc<DatabaseError>),
+    /// No kernel of this name is linked into the program.
+    #[error("no kernel is named `{name}`; there are: {known}")]
+    UnknownKernel {
+        /// The name that was asked for.
+        name: String,
+        /// The names of all kernels.
+        known: String,
+    },
+    /// Dimensions were given by names that are not the kernel's.
+    #[error("kernel `{kernel}` needs a value for each of {expected}; {problem}")]
+    DimensionNames {
+        /// The kernel.
+        kernel: &'static str,
+        /// The names of its dimensions and `usize` arguments.
+        expected: String,
+        /// Which is missing, unknown or given twice.
+        problem: String,
+    },
+}
+
+impl From<DatabaseError> for Error {
+    fn from(error: DatabaseError) -> Self {
+        Error::Records(Arc::new(error))
+    }
 }

@@ -1,4 +1,41 @@
-//! Tilewright.
+//! Tensor kernels as plain annotated Rust, tuned to the machine's limit and shipped as a line of text.
+//!
+//! A kernel is a function whose body is the computation; [`tensor_kernel`] makes it callable as tuned machine code.
+//! A call looks for a tuning record of its shape, else fits that of the nearest shape, else takes a schedule that
+//! needs no tuning. It never searches, and never fails for want of tuning.
+//!
+//! ```
+//! use tilewright::prelude::*;
+//!
+//! /// C = A·B
+//! #[tensor_kernel]
+//! pub fn matmul(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32, M, N> {
+//!     let mut c = Tensor::zeros();
+//!     for i in 0..M {
+//!         for j in 0..N {
+//!             for k in 0..K {
+//!                 c[[i, j]] += a[[i, k]] * b[[k, j]];
+//!             }
+//!         }
+//!     }
+//!     c
+//! }
+//!
+//! let a = Tensor::from_fn([3, 4], |[i, k]| (i + k) as f32)?;
+//! let b = Tensor::from_fn([4, 5], |[k, j]| (k * j) as f32)?;
+//! let c = matmul(&a, &b)?;
+//! assert_eq!(c[[2, 4]], matmul::reference(&a, &b)?[[2, 4]]);
+//! # Ok::<(), tilewright::Error>(())
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`prelude`] | what files with kernels import |
+//! | [`kernel`] | kernels at run time |
+//! | [`definition`] | what a definition is, as data |
+//! | [`records`] | the tuning records that calls look up |
+//! | [`settings`] | threads and diagnostics, also by environment variables |
+//! | [`core`], [`search`], [`backends`] | the parts, for those who extend them |
 
 // Generated code names `::tilewright`, in this crate too.
 extern crate self as tilewright;
@@ -9,7 +46,19 @@ pub mod __private;
 pub mod definition;
 mod error;
 pub mod kernel;
+mod machine;
+pub mod prelude;
+pub mod records;
+pub mod settings;
+
+pub use tilewright_backends as backends;
+pub use tilewright_core as core;
+pub use tilewright_search as search;
 
 pub use error::Error;
-pub use tilewright_core::tensor::{Tensor, TensorView, TensorViewMut};
-pub use tilewright_macros::{schedule_rule, tensor_kernel};
+pub use kernel::{Explanation, Kernel, Source, explain, kernel, kernels};
+pub use machine::target;
+pub use records::{record_problems, use_record, use_records};
+pub use settings::{set_specialized_shapes, set_threads, specialized_shapes, threads};
+pub use tilewright_core::tensor::{AnyTensor, Element, Tensor, TensorView, TensorViewMut};
+pub use tilewright_macros::{schedule_rule, ship, tensor_kernel};

@@ -1,15 +1,17 @@
 #![forbid(unsafe_code)]
-//! The two attributes of Tilewright.
+//! The attributes of Tilewright, and the macro that ships records.
 //!
 //! - `#[tensor_kernel]` turns a tensor computation, written as plain Rust, into a kernel that can be tuned.
 //! - `#[schedule_rule]` registers a function that proposes schedules.
+//! - `ship!` embeds tuning records.
 //!
-//! Both are straight pipelines (parse, check, emit) without knowledge of the representation: they emit paths
+//! All are straight pipelines (parse, check, emit) without knowledge of the representation: they emit paths
 //! into `::tilewright::__private` only. Use them through the crate `tilewright`, which documents them.
 
 mod diagnostics;
 mod kernel;
 mod rule;
+mod ship;
 
 use proc_macro::TokenStream;
 
@@ -69,4 +71,15 @@ pub fn tensor_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn schedule_rule(attribute: TokenStream, item: TokenStream) -> TokenStream {
     rule::expand(attribute.into(), item.into()).into()
+}
+
+/// Embeds tuning records, so that calls find them without any file at run time.
+///
+/// The argument is a directory of files whose names end in `.jsonl`, or one such file, relative to the package's
+/// directory: `tilewright::ship!("tuned/");` stands once in the application, as an item. A line that is no record is a
+/// compile error that names file and line. To ship before anything is tuned, put an empty file `.gitkeep` into the
+/// directory.
+#[proc_macro]
+pub fn ship(input: TokenStream) -> TokenStream {
+    ship::expand(input.into()).into()
 }

@@ -1,32 +1,57 @@
-//! Kernels at run time.
+//! Kernels at run time: from a definition and the dimensions of a call to compiled code, looked up, made once, run.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`registry`] | finds kernels by name |
+//! | [`versions`] | keeps compiled versions, one for each shape or class of shapes |
+//! | [`select`] | chooses a schedule: exact record, nearest record, default |
+//! | [`compile`] | makes a version |
+//! | [`explain`] | tells people what was chosen and why |
 
+mod call;
+mod compile;
+mod explain;
+mod registry;
+mod select;
+mod versions;
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use tilewright_core::build::bounds::check_in_bounds;
 use tilewright_core::build::{DefinitionErrors, KernelBuilder};
-use tilewright_core::expr::Constant;
 use tilewright_core::program::Program;
-use tilewright_core::target::BufferArgument;
+use tilewright_core::target::CallError;
+use tilewright_core::tensor::checked_len;
+use tilewright_search::database::Shape;
 
-use crate::definition::KernelDefinition;
+pub use explain::{Explanation, explain};
+pub use registry::{KernelEntry, kernel, kernels};
+pub use select::Source;
+
+use crate::definition::{KernelDefinition, ParameterKind};
 use crate::error::Error;
+use crate::settings::Dump;
+use versions::Versions;
 
-/// A kernel: its definition, and what is known of it at run time.
-#[derive(Debug)]
+/// A kernel: its definition, and what has been made of it so far.
 pub struct Kernel {
     definition: &'static KernelDefinition,
+    program: OnceLock<Result<Definition, DefinitionErrors>>,
+    versions: Versions,
 }
 
-/// A kernel in the registry.
-#[derive(Clone, Copy, Debug)]
-pub struct KernelEntry {
-    /// The kernel.
-    pub kernel: fn() -> &'static Kernel,
+/// The definition as a program.
+struct Definition {
+    program: Program,
+    /// The hash under which records are kept.
+    hash: u64,
 }
-
-inventory::collect!(KernelEntry);
 
 impl Kernel {
-    /// A kernel that has not been called yet.
+    /// A kernel of which nothing has been made yet.
     pub const fn new(definition: &'static KernelDefinition) -> Self {
-        Kernel { definition }
+        Kernel { definition, program: OnceLock::new(), versions: Versions::new() }
     }
 
     /// The definition.
@@ -34,33 +59,104 @@ impl Kernel {
         self.definition
     }
 
-    /// Every kernel that is linked into this program, in the order of their modules and names.
-    pub fn all() -> Vec<&'static Kernel> {
-        let mut kernels: Vec<_> = inventory::iter::<KernelEntry>().map(|entry| (entry.kernel)()).collect();
-        kernels.sort_by_key(|kernel| (kernel.definition.module, kernel.definition.name));
-        kernels
+    /// The function's name.
+    pub fn name(&self) -> &'static str {
+        self.definition.name
     }
 
-    /// The definition as a program.
+    /// The definition as a program at the `Blocks` level with symbolic dimensions; made once.
     ///
     /// # Errors
-    /// [`DefinitionErrors`] when the definition has no schedulable form.
-    pub fn program(&self) -> Result<Program, DefinitionErrors> {
-        let mut builder = KernelBuilder::new(self.definition.name);
-        (self.definition.build)(&mut builder);
-        builder.finish()
+    /// [`Error::Definition`] when the definition has no schedulable form.
+    pub fn program(&self) -> Result<&Program, Error> {
+        Ok(&self.symbolic()?.program)
     }
 
-    /// Runs the kernel: a value for each dimension, the scalars, and the tensors (arguments, then results).
+    /// The hash of [`Kernel::program`] under which records are kept.
     ///
     /// # Errors
-    /// When an argument does not fit, or an index that depends on data is out of bounds.
-    pub fn run(
-        &self,
-        dims: &[i64],
-        scalars: &[Constant],
-        buffers: &mut [BufferArgument<'_>],
-    ) -> Result<(), Error> {
-        (self.definition.reference)(dims, scalars, buffers)
+    /// As [`Kernel::program`].
+    pub fn hash(&self) -> Result<u64, Error> {
+        Ok(self.symbolic()?.hash)
+    }
+
+    fn symbolic(&self) -> Result<&Definition, Error> {
+        let program = self.program.get_or_init(|| {
+            let mut builder = KernelBuilder::new(self.definition.name);
+            (self.definition.build)(&mut builder);
+            let program = builder.finish()?;
+            if let Ok(dump) = Dump::requested() {
+                dump.print(&format!("{} (symbolic)", self.definition.name), "definition", || {
+                    program.to_string()
+                });
+            }
+            Ok(Definition { hash: program.stable_hash(), program })
+        });
+        program.as_ref().map_err(|errors| Error::Definition(errors.clone()))
+    }
+
+    /// The program for given dimensions, in the order of the definition: what schedules are made for. Every
+    /// access is known to stay inside its tensor or is checked when the kernel runs.
+    ///
+    /// # Errors
+    /// When the number of dimensions is wrong or one is negative, a tensor would be too large, or an access
+    /// certainly leaves its tensor.
+    pub fn program_for(&self, dims: &[i64]) -> Result<Program, Error> {
+        self.check_dims(dims)?;
+        self.bind(dims, 0)
+    }
+
+    /// The program with the dimensions from `first` on bound.
+    fn bind(&self, dims: &[i64], first: usize) -> Result<Program, Error> {
+        let program = &self.symbolic()?.program;
+        let sizes: Vec<_> =
+            program.dims().map(|(var, _)| var).zip(dims.iter().copied()).skip(first).collect();
+        let bound = check_in_bounds(&program.bind_dims(&sizes))
+            .map_err(|errors| Error::OutOfBounds { dims: self.shape(dims).to_string(), errors })?;
+        Dump::requested()?.print(&self.describe(dims), "bound", || bound.to_string());
+        Ok(bound)
+    }
+
+    /// Dimensions and `usize` arguments as records name them.
+    pub fn shape(&self, dims: &[i64]) -> Shape {
+        let named = self.definition.dims.iter().map(|name| (*name).to_owned()).zip(dims.iter().copied());
+        let mut shape = Shape { dims: named.collect(), ..Shape::default() };
+        let sizes = self.definition.dims.iter().skip(self.symbols());
+        shape.params = sizes.filter_map(|name| shape.dims.remove_entry(*name)).collect();
+        shape
+    }
+
+    /// How many of the dimensions are symbolic; the others are `usize` arguments.
+    fn symbols(&self) -> usize {
+        let parameters = self.definition.parameters.iter();
+        self.definition.dims.len()
+            - parameters.filter(|parameter| parameter.kind == ParameterKind::Size).count()
+    }
+
+    /// Dimensions that no call through typed tensors can have are refused here.
+    fn check_dims(&self, dims: &[i64]) -> Result<(), Error> {
+        let (expected, found) = (self.definition.dims.len(), dims.len());
+        if expected != found {
+            return Err(CallError::Count { sort: "dimensions", expected, found }.into());
+        }
+        if let Some((name, &value)) = self.definition.dims.iter().zip(dims).find(|(_, value)| **value < 0) {
+            return Err(CallError::Dimension { name: (*name).to_owned(), value }.into());
+        }
+        for parameter in self.definition.tensors() {
+            let shape = self.definition.shape(parameter, dims)?;
+            checked_len(&shape, parameter.dtype.bytes())?;
+        }
+        Ok(())
+    }
+
+    /// `matmul (M=64, N=64, K=64)`
+    fn describe(&self, dims: &[i64]) -> String {
+        format!("{} ({})", self.name(), self.shape(dims))
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel").field("name", &self.definition.name).finish_non_exhaustive()
     }
 }

@@ -29,6 +29,7 @@ pub use crate::__location as location;
 pub use crate::definition::{DimSpec, KernelDefinition, ParameterKind, ParameterSpec};
 pub use crate::error::Error;
 pub use crate::kernel::{Kernel, KernelEntry};
+pub use crate::records::ShippedRecords;
 pub use call::{Buffers, allocate, read_bytes, scalar, scalar_constant, write_bytes};
 pub use elements::{Elements, intermediate, read, size, stepped, write, zero};
 pub use value::{Scalar, cast, single, stepped_index, steps, value};

@@ -1,0 +1,30 @@
+//! A call: look up, or make, and run.
+
+use tilewright_core::expr::Constant;
+use tilewright_core::target::{Arguments, BufferArgument};
+
+use super::Kernel;
+use crate::error::Error;
+use crate::settings;
+
+impl Kernel {
+    /// Runs the kernel: a value for each dimension, the scalars, and the tensors (arguments, then results), each in
+    /// the order of the definition. The first call for given dimensions chooses a schedule and compiles it.
+    ///
+    /// # Errors
+    /// When an argument does not fit, the program cannot be compiled, or an index that depends on data is out of
+    /// bounds. The tensors that are written may then have been written in part.
+    pub fn run(
+        &self,
+        dims: &[i64],
+        scalars: &[Constant],
+        buffers: &mut [BufferArgument<'_>],
+    ) -> Result<(), Error> {
+        let version = match self.versions.get(dims, settings::generation()) {
+            Some(version) => version,
+            None => self.version(dims)?,
+        };
+        let mut arguments = Arguments { dims: &dims[..version.passed_dims], scalars, buffers };
+        Ok(version.executable.run(&mut arguments, settings::threads()?)?)
+    }
+}

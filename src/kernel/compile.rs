@@ -1,0 +1,107 @@
+//! Making a version of a kernel.
+
+use std::sync::Arc;
+
+use tilewright_core::lower::{LowerError, LowerOptions, lower_with};
+use tilewright_core::program::Program;
+use tilewright_core::schedule::Trace;
+use tilewright_core::target::Executable;
+use tilewright_core::verify::{Level, verify};
+
+use super::Kernel;
+use super::select::{Choice, Selection, Source, WAYS, WAYS_WITHOUT_RECORDS};
+use crate::error::Error;
+use crate::settings::{self, Dump};
+use crate::{machine, records};
+
+/// Compiled code, and how it came about.
+pub(super) struct Version {
+    pub(super) executable: Box<dyn Executable>,
+    /// How many of a call's dimensions the code takes: none, or all symbolic ones.
+    pub(super) passed_dims: usize,
+    pub(super) source: Source,
+    pub(super) trace: Trace,
+    pub(super) scheduled: Program,
+    pub(super) flat: Program,
+    /// Why better schedules were not used.
+    pub(super) notes: Vec<String>,
+}
+
+impl Kernel {
+    /// The version for these dimensions, made now if there is none.
+    #[cold]
+    pub(super) fn version(&self, dims: &[i64]) -> Result<Arc<Version>, Error> {
+        self.check_dims(dims)?;
+        let generation = settings::generation();
+        let slot = self.versions.slot(dims, generation);
+        slot.get_or_init(|| self.make_version(dims, generation)).clone()
+    }
+
+    /// Code for these dimensions alone, or the code for all of them when the kernel has met many shapes.
+    fn make_version(&self, dims: &[i64], generation: u64) -> Result<Arc<Version>, Error> {
+        let hash = self.hash()?;
+        let program = self.bind(dims, 0)?;
+        let (shape, target, records) = (self.shape(dims), machine::target()?, records::current()?);
+        let selection =
+            Selection { program: &program, hash, shape: &shape, target: &target, records: &records };
+        let is_own = selection.has_exact_record()
+            || self.symbols() == 0
+            || self.versions.take_place(settings::specialized_shapes(), generation);
+        if !is_own && let Ok(version) = self.symbolic_version(dims, generation) {
+            return Ok(version);
+        }
+        let mut notes = selection.passed_over();
+        let ways: &[_] = if dims.contains(&0) { &WAYS_WITHOUT_RECORDS } else { &WAYS };
+        let mut failure = None;
+        for way in ways {
+            match way(&selection) {
+                Ok(None) => {}
+                Ok(Some(choice)) => {
+                    let source = choice.source.clone();
+                    match build(&self.describe(dims), choice, 0) {
+                        Ok(version) => return Ok(Arc::new(Version { notes, ..version })),
+                        Err(error) => {
+                            notes.push(format!("{source} cannot be compiled: {error}"));
+                            failure = Some(error);
+                        }
+                    }
+                }
+                Err(note) => notes.push(note),
+            }
+        }
+        Err(failure.expect("the last way always gives a choice"))
+    }
+
+    /// The code with symbolic dimensions for the `usize` arguments among these dimensions.
+    fn symbolic_version(&self, dims: &[i64], generation: u64) -> Result<Arc<Version>, Error> {
+        let symbols = self.symbols();
+        let slot = self.versions.symbolic_slot(&dims[symbols..], generation);
+        slot.get_or_init(|| {
+            let (program, target) = (self.bind(dims, symbols)?, machine::target()?);
+            let schedule = tilewright_search::schedule_by_default(&program, &target);
+            let (program, trace) = schedule.into_parts();
+            let what = format!("{} (symbolic)", self.name());
+            Ok(Arc::new(build(&what, Choice { source: Source::Symbolic, program, trace }, symbols)?))
+        })
+        .clone()
+    }
+}
+
+/// Lowers and compiles a scheduled program.
+fn build(what: &str, choice: Choice, passed_dims: usize) -> Result<Version, Error> {
+    let dump = Dump::requested()?;
+    let Choice { source, program: scheduled, trace } = choice;
+    dump.print(what, "trace", || trace.to_string());
+    dump.print(what, "scheduled", || scheduled.to_string());
+    // Whatever a record says, only a well-formed program is lowered.
+    verify(&scheduled, Level::Blocks).map_err(LowerError::Malformed)?;
+    let options = LowerOptions { verify: settings::verifies()?, ..LowerOptions::default() };
+    let flat = lower_with(&scheduled, &options, &mut |pass, program| {
+        dump.print(what, pass, || program.to_string());
+    })?;
+    dump.print(what, "flat", || flat.to_string());
+    let mut compiled = machine::backend()?.compile(&[&flat]);
+    let executable = compiled.pop().expect("one result for one program")?;
+    dump.print(what, "assembly", || executable.disassembly());
+    Ok(Version { executable, passed_dims, source, trace, scheduled, flat, notes: Vec::new() })
+}

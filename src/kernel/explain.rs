@@ -1,0 +1,92 @@
+//! What was chosen for a kernel and a shape, and why, for people.
+
+use std::fmt;
+
+use tilewright_core::program::Program;
+use tilewright_core::schedule::Trace;
+use tilewright_search::database::Shape;
+
+use super::{Kernel, Source};
+use crate::error::Error;
+
+/// What a call of a kernel runs. Prints as a report.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Explanation {
+    /// The kernel's name.
+    pub kernel: &'static str,
+    /// The shape.
+    pub shape: Shape,
+    /// Where the schedule comes from.
+    pub source: Source,
+    /// Why better schedules were not used: records that do not replay or need what this machine lacks.
+    pub notes: Vec<String>,
+    /// The schedule.
+    pub trace: Trace,
+    /// The scheduled program, at the `Blocks` level.
+    pub scheduled: Program,
+    /// The program that was compiled, at the `Flat` level.
+    pub flat: Program,
+    /// The size of the machine code, in bytes.
+    pub code_bytes: usize,
+    /// The machine code, one instruction a line.
+    pub disassembly: String,
+}
+
+/// Explains what a call with given dimensions runs; compiles it if it has not been called yet. Dimensions and
+/// `usize` arguments are given by name, in any order.
+///
+/// # Errors
+/// [`Error::DimensionNames`] when the names are not the kernel's, or why the kernel cannot be compiled.
+pub fn explain(kernel: &Kernel, dims: &[(&str, i64)]) -> Result<Explanation, Error> {
+    let dims = kernel.dims_by_name(dims)?;
+    let version = kernel.version(&dims)?;
+    Ok(Explanation {
+        kernel: kernel.name(),
+        shape: kernel.shape(&dims),
+        source: version.source.clone(),
+        notes: version.notes.clone(),
+        trace: version.trace.clone(),
+        scheduled: version.scheduled.clone(),
+        flat: version.flat.clone(),
+        code_bytes: version.executable.code_bytes(),
+        disassembly: version.executable.disassembly(),
+    })
+}
+
+impl Kernel {
+    /// Values of the dimensions in the order of the definition, from values by name in any order.
+    ///
+    /// # Errors
+    /// [`Error::DimensionNames`] when one is missing, unknown or given twice.
+    pub fn dims_by_name(&self, named: &[(&str, i64)]) -> Result<Vec<i64>, Error> {
+        let wrong = |problem: String| {
+            let expected = self.definition().dims.join(", ");
+            let expected = if expected.is_empty() { "no dimensions".to_owned() } else { expected };
+            Error::DimensionNames { kernel: self.name(), expected, problem }
+        };
+        if let Some((name, _)) = named.iter().find(|(name, _)| !self.definition().dims.contains(name)) {
+            return Err(wrong(format!("`{name}` is none of them")));
+        }
+        let value = |dim: &&str| {
+            let mut values = named.iter().filter(|(name, _)| name == dim).map(|(_, value)| *value);
+            match (values.next(), values.next()) {
+                (Some(value), None) => Ok(value),
+                (None, _) => Err(wrong(format!("`{dim}` is missing"))),
+                (Some(_), Some(_)) => Err(wrong(format!("`{dim}` is given twice"))),
+            }
+        };
+        self.definition().dims.iter().map(value).collect()
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "kernel {} for {}: {}", self.kernel, self.shape, self.source)?;
+        self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))?;
+        writeln!(f, "\n{}", self.trace)?;
+        writeln!(f, "scheduled program:\n{}", self.scheduled)?;
+        writeln!(f, "compiled program:\n{}", self.flat)?;
+        write!(f, "machine code, {} bytes:\n{}", self.code_bytes, self.disassembly)
+    }
+}

@@ -1,0 +1,40 @@
+//! Kernels by name.
+
+use super::Kernel;
+use crate::error::Error;
+
+/// A kernel in the registry, as `#[tensor_kernel]` submits it.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelEntry {
+    /// The kernel.
+    pub kernel: fn() -> &'static Kernel,
+}
+
+inventory::collect!(KernelEntry);
+
+/// Every kernel that is linked into this program, in the order of modules and names.
+pub fn kernels() -> Vec<&'static Kernel> {
+    let mut kernels: Vec<_> = inventory::iter::<KernelEntry>().map(|entry| (entry.kernel)()).collect();
+    kernels.sort_by_key(|kernel| (kernel.definition.module, kernel.definition.name));
+    kernels
+}
+
+/// The kernel of a name: `matmul`, or `my_crate::layers::matmul` where several modules have one.
+///
+/// # Errors
+/// [`Error::UnknownKernel`] when there is none, or when there are several.
+pub fn kernel(name: &str) -> Result<&'static Kernel, Error> {
+    let path = |kernel: &Kernel| format!("{}::{}", kernel.definition.module, kernel.definition.name);
+    let all = kernels();
+    let matching: Vec<_> =
+        all.iter().copied().filter(|kernel| kernel.name() == name || path(kernel) == name).collect();
+    match matching[..] {
+        [kernel] => Ok(kernel),
+        _ => {
+            let candidates = if matching.is_empty() { &all } else { &matching };
+            let known: Vec<_> = candidates.iter().map(|kernel| path(kernel)).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Err(Error::UnknownKernel { name: name.to_owned(), known })
+        }
+    }
+}

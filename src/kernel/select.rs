@@ -1,0 +1,153 @@
+//! Choosing a schedule: exact record, nearest record, default, as it is written.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{Schedule, Trace};
+use tilewright_core::target::Target;
+use tilewright_search::candidate::{Generator, Statistics};
+use tilewright_search::database::{Database, Shape};
+use tilewright_search::postproc::verify::verify_limits;
+use tilewright_search::schedule_by_default;
+
+/// Where the schedule of a version comes from.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Source {
+    /// A record of this shape.
+    Exact {
+        /// The time that was measured when it was tuned, in nanoseconds.
+        median_ns: f64,
+    },
+    /// A record of another shape, fitted to this one.
+    Nearest {
+        /// The record's shape.
+        shape: Shape,
+        /// [`Shape::distance`] to it.
+        distance: f64,
+    },
+    /// The schedule that is chosen without any measurement.
+    Default,
+    /// The default schedule for symbolic dimensions, which serves many shapes.
+    Symbolic,
+    /// None: the loops as they are written, because no other schedule could be compiled.
+    Unscheduled,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Exact { median_ns } => write!(f, "a record of this shape ({median_ns:.0} ns when tuned)"),
+            Source::Nearest { shape, distance } => {
+                write!(f, "the nearest record, of {shape} (distance {distance:.2})")
+            }
+            Source::Default => f.write_str("the default schedule"),
+            Source::Symbolic => f.write_str("the default schedule for symbolic dimensions"),
+            Source::Unscheduled => f.write_str("no schedule"),
+        }
+    }
+}
+
+/// A scheduled program and where it comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Choice {
+    pub(super) source: Source,
+    pub(super) program: Program,
+    pub(super) trace: Trace,
+}
+
+/// What is known when a schedule is chosen.
+pub(super) struct Selection<'a> {
+    /// The unscheduled program with its dimensions bound.
+    pub(super) program: &'a Program,
+    /// The hash under which the kernel's records are kept.
+    pub(super) hash: u64,
+    pub(super) shape: &'a Shape,
+    pub(super) target: &'a Arc<Target>,
+    pub(super) records: &'a Database,
+}
+
+/// A way to choose: a choice, `None` when it has none, or why it does not do.
+type Way = fn(&Selection<'_>) -> Result<Option<Choice>, String>;
+
+/// The ways, best first. A version is made of the first that gives a choice that can be compiled.
+pub(super) const WAYS: [Way; 4] = [exact, nearest, default, unscheduled];
+
+/// The ways when there is no record of a shape that would do.
+pub(super) const WAYS_WITHOUT_RECORDS: [Way; 2] = [default, unscheduled];
+
+impl Selection<'_> {
+    /// Whether there is a record of this very shape.
+    pub(super) fn has_exact_record(&self) -> bool {
+        self.records.best(self.hash, self.shape, self.target).is_some()
+    }
+
+    /// A note for each shape whose records would do if the machine had what they need.
+    pub(super) fn passed_over(&self) -> Vec<String> {
+        let mut notes: Vec<String> = self
+            .records
+            .passed_over(self.hash, self.target)
+            .into_iter()
+            .map(|passed| {
+                let missing: Vec<_> = passed.missing.into_iter().collect();
+                format!(
+                    "records of {} need {}, which this machine lacks",
+                    passed.record.shape,
+                    missing.join(", ")
+                )
+            })
+            .collect();
+        notes.sort();
+        notes.dedup();
+        notes
+    }
+}
+
+/// The whole trace of a record of this shape.
+fn exact(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
+    let Some(record) = selection.records.best(selection.hash, selection.shape, selection.target) else {
+        return Ok(None);
+    };
+    let Some(median_ns) = record.median_ns() else { return Ok(None) };
+    let schedule = record
+        .trace
+        .replay(selection.program, selection.target, 0)
+        .map_err(|error| format!("the record of {} does not replay: {error}", record.shape))?;
+    verify_limits(schedule.program(), selection.target)
+        .map_err(|reason| format!("the record of {} does not suit this machine: {reason}", record.shape))?;
+    Ok(Some(choice(Source::Exact { median_ns }, schedule)))
+}
+
+/// The decisions of the record of the nearest shape, repaired where they do not divide, with the postprocessing that
+/// this shape needs.
+fn nearest(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
+    let found = selection.records.nearest(selection.hash, selection.shape, selection.target);
+    let Some((record, distance)) = found else { return Ok(None) };
+    let generator = Generator { program: selection.program.clone(), target: selection.target.clone() };
+    let mut refusals = Statistics::default();
+    let decisions = record.trace.without_postprocessing();
+    let candidate = generator.generate(0, &decisions, 0, |_, step| step.decision.clone(), &mut refusals);
+    let Some(candidate) = candidate else {
+        let reasons: Vec<_> = refusals.rejected.into_keys().collect();
+        return Err(format!("the record of {} cannot be fitted: {}", record.shape, reasons.join(", ")));
+    };
+    let source = Source::Nearest { shape: record.shape.clone(), distance };
+    Ok(Some(Choice { source, program: candidate.program, trace: candidate.trace }))
+}
+
+/// The schedule that the draft model thinks best.
+fn default(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
+    Ok(Some(choice(Source::Default, schedule_by_default(selection.program, selection.target))))
+}
+
+/// The program as it is.
+fn unscheduled(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
+    let schedule = Schedule::new(selection.program.clone(), selection.target.clone(), 0);
+    Ok(Some(choice(Source::Unscheduled, schedule)))
+}
+
+fn choice(source: Source, schedule: Schedule) -> Choice {
+    let (program, trace) = schedule.into_parts();
+    Choice { source, program, trace }
+}

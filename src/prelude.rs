@@ -1,0 +1,7 @@
+//! What most files that define or call kernels need: `use tilewright::prelude::*;`.
+
+pub use half::{bf16, f16};
+pub use tilewright_core::schedule::{BlockRv, Schedule};
+pub use tilewright_core::tensor::{Element, Tensor, TensorView, TensorViewMut};
+pub use tilewright_macros::{schedule_rule, tensor_kernel};
+pub use tilewright_search::rule::{RuleExtension, RuleResult};

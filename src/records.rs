@@ -1,0 +1,104 @@
+//! The records that calls look up: those embedded by [`ship!`](crate::ship), those that `TILEWRIGHT_RECORDS`
+//! names, and those added at run time.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tilewright_search::database::{Database, Problem, Record};
+
+use crate::error::Error;
+use crate::kernel::{Kernel, kernels};
+use crate::settings::{RECORDS_VARIABLE, start_generation};
+
+/// Records embedded in the program, as [`ship!`](crate::ship) submits them.
+#[derive(Clone, Copy, Debug)]
+pub struct ShippedRecords {
+    /// Names of files and their content.
+    pub files: &'static [(&'static str, &'static str)],
+}
+
+inventory::collect!(ShippedRecords);
+
+/// `None` until the first look-up.
+static RECORDS: RwLock<Option<Arc<Database>>> = RwLock::new(None);
+
+/// The records in use.
+pub(crate) fn current() -> Result<Arc<Database>, Error> {
+    if let Some(database) = &*RECORDS.read().unwrap_or_else(PoisonError::into_inner) {
+        return Ok(Arc::clone(database));
+    }
+    let mut slot = RECORDS.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(database) = &*slot {
+        return Ok(Arc::clone(database));
+    }
+    let database = Arc::new(initial()?);
+    *slot = Some(Arc::clone(&database));
+    Ok(database)
+}
+
+/// Shipped records, then those that the environment names.
+fn initial() -> Result<Database, Error> {
+    let mut database = Database::in_memory();
+    // Linking gives no order; that of the names is the same everywhere.
+    let mut files: Vec<_> = inventory::iter::<ShippedRecords>().flat_map(|shipped| shipped.files).collect();
+    files.sort();
+    for (name, text) in files {
+        database.add_text(name, text.as_bytes());
+    }
+    if let Some(path) = std::env::var_os(RECORDS_VARIABLE).filter(|path| !path.is_empty()) {
+        database.add_all(Database::open(path)?);
+    }
+    for problem in database.problems() {
+        tracing::warn!(%problem, "tuning record skipped");
+    }
+    Ok(database)
+}
+
+/// Uses the records at a path from now on, besides those already in use: a directory, or a file whose name ends in
+/// `.jsonl`. Returns the lines that were skipped.
+///
+/// # Errors
+/// [`Error::Records`] when the directory cannot be listed.
+pub fn use_records(path: impl AsRef<Path>) -> Result<Vec<Problem>, Error> {
+    let added = Database::open(path)?;
+    let problems = added.problems().to_vec();
+    change(|database| database.add_all(added))?;
+    Ok(problems)
+}
+
+/// Uses one more record from now on. Nothing is written.
+///
+/// # Errors
+/// As [`record_problems`].
+pub fn use_record(record: Record) -> Result<(), Error> {
+    change(|database| database.add(record))
+}
+
+/// Everything that is wrong with the records in use: lines that are no records, and records of kernels that were
+/// renamed, removed or changed.
+///
+/// # Errors
+/// [`Error::Records`] when `TILEWRIGHT_RECORDS` names something that cannot be listed.
+pub fn record_problems() -> Result<Vec<Problem>, Error> {
+    let database = current()?;
+    let kernels = kernels();
+    let is_known = |name: &str, program: u64| {
+        kernels
+            .iter()
+            .any(|kernel| kernel.name() == name && Kernel::hash(kernel).is_ok_and(|hash| hash == program))
+    };
+    let mut problems = database.problems().to_vec();
+    problems.extend(database.unknown_kernels(is_known));
+    Ok(problems)
+}
+
+fn change(edit: impl FnOnce(&mut Database)) -> Result<(), Error> {
+    current()?;
+    let mut slot = RECORDS.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(database) = &mut *slot {
+        edit(Arc::make_mut(database));
+    }
+    drop(slot);
+    start_generation();
+    Ok(())
+}
