@@ -1,6 +1,5 @@
 //! The functions that a user calls.
 
-use tilewright::kernel::Kernel;
 use tilewright::{Error, Tensor, TensorViewMut, tensor_kernel};
 
 use super::kernels::{axpy, conv2d, embedding, layer_norm, masks, matmul};
@@ -154,11 +153,11 @@ fn a_definition_can_stand_in_a_function() {
 
 #[test]
 fn kernels_are_found_by_linking() {
-    let names: Vec<_> = Kernel::all().iter().map(|kernel| kernel.definition().name).collect();
+    let names: Vec<_> = tilewright::kernels().iter().map(|kernel| kernel.definition().name).collect();
     for name in ["matmul", "conv2d", "fill"] {
         assert!(names.contains(&name), "`{name}` is missing among {names:?}");
     }
-    let mut sorted: Vec<_> = Kernel::all();
+    let mut sorted: Vec<_> = tilewright::kernels();
     sorted.sort_by_key(|kernel| (kernel.definition().module, kernel.definition().name));
     assert_eq!(names, sorted.iter().map(|kernel| kernel.definition().name).collect::<Vec<_>>());
     assert_eq!(matmul::kernel().definition().module, "definition::kernels");

@@ -36,12 +36,12 @@ pub(crate) fn agree(kernel: &'static Kernel, call: &Call<'_>) {
         .unwrap_or_else(|error| panic!("reference of `{name}` with {:?}: {error}", call.dims));
 
     let program = kernel.program().unwrap_or_else(|errors| panic!("{errors}"));
-    verify(&program, Level::Blocks).unwrap_or_else(|errors| panic!("{}", errors.render(&program)));
+    verify(program, Level::Blocks).unwrap_or_else(|errors| panic!("{}", errors.render(program)));
     let options = LowerOptions { contract: false, ..LowerOptions::default() };
-    let lowered = lower(&program, &options).unwrap_or_else(|error| panic!("`{name}`: {error}\n{program}"));
-    for program in [program, lowered] {
+    let lowered = lower(program, &options).unwrap_or_else(|error| panic!("`{name}`: {error}\n{program}"));
+    for program in [program, &lowered] {
         let mut found = start.clone();
-        interp::run(&program, call.dims, call.scalars, &mut found)
+        interp::run(program, call.dims, call.scalars, &mut found)
             .unwrap_or_else(|error| panic!("program of `{name}` with {:?}: {error}\n{program}", call.dims));
         for ((parameter, expected), found) in definition.tensors().zip(&expected).zip(&found) {
             assert!(
