@@ -11,6 +11,9 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
 use crate::analysis::block::loads_in;
 use crate::expr::{Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
@@ -20,6 +23,7 @@ use crate::lower::condition::{always_runs, when_runs};
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Buffer, Program, Scope};
 use crate::stmt::{Alloc, For, LoopKind, Stmt, Store};
+use crate::visit::for_each_stmt;
 
 /// The most elements that one loop keeps in registers: no machine's hold more.
 const MAX_ELEMENTS: i64 = 512;
@@ -36,20 +40,16 @@ pub(super) fn promote_updates(program: &mut Program, _: &LowerOptions) -> Result
 /// The local buffers whose elements are all named by constants and lanes, so that backends keep them in
 /// registers throughout.
 fn buffers_in_registers(program: &Program) -> Vec<BufferId> {
-    let mut survey = Survey::default();
+    let is_local = |(id, buffer): (BufferId, &Buffer)| (buffer.scope == Scope::Local).then_some(id);
+    let mut survey = Survey { wanted: program.buffers().filter_map(is_local).collect(), ..Survey::default() };
     survey.stmt(&program.body, true);
     let is_fixed = |index: &Index| {
         index.terms().iter().all(|term| matches!(term.digit.base, Base::Lane(_)) && term.digit.is_whole())
     };
-    program
-        .buffers()
-        .filter(|(id, buffer)| {
-            buffer.scope == Scope::Local
-                && survey.of(*id).all(|element| element.indices.iter().all(is_fixed))
-                && survey.are_separate(*id)
-        })
-        .map(|(id, _)| id)
-        .collect()
+    let is_in_registers = |id: &BufferId| {
+        survey.of(*id).all(|element| element.indices.iter().all(is_fixed)) && survey.are_separate(*id)
+    };
+    survey.wanted.iter().copied().filter(is_in_registers).collect()
 }
 
 /// One element, or vector of elements, of a buffer, and how it is accessed.
@@ -71,7 +71,10 @@ impl Element {
 /// The elements accessed in a statement.
 #[derive(Default)]
 struct Survey {
+    /// The buffers whose elements are wanted.
+    wanted: Vec<BufferId>,
     elements: Vec<Element>,
+    positions: FxHashMap<(BufferId, Indices), usize>,
     loop_vars: Vec<VarId>,
     /// The loops around the current place.
     ranges: Ranges,
@@ -87,7 +90,9 @@ impl Survey {
                     self.expr(&Expr::index(index.clone()), certain);
                 }
                 self.expr(&store.value, certain);
-                self.element(store.buffer, &store.indices, false).stored = true;
+                if let Some(element) = self.element(store.buffer, &store.indices, false) {
+                    element.stored = true;
+                }
             }
             Stmt::If(node) => {
                 self.expr(&node.condition, certain);
@@ -131,19 +136,19 @@ impl Survey {
         }
     }
 
-    fn element(&mut self, buffer: BufferId, indices: &Indices, certain_load: bool) -> &mut Element {
-        let known =
-            self.elements.iter().position(|element| element.buffer == buffer && element.indices == *indices);
-        let position = known.unwrap_or_else(|| {
-            self.elements.push(Element {
-                buffer,
-                indices: indices.clone(),
-                stored: false,
-                starts_with_load: certain_load,
-            });
-            self.elements.len() - 1
-        });
-        &mut self.elements[position]
+    /// The element of an access, when it is wanted.
+    fn element(&mut self, buffer: BufferId, indices: &Indices, certain_load: bool) -> Option<&mut Element> {
+        if !self.wanted.contains(&buffer) {
+            return None;
+        }
+        let next = self.elements.len();
+        let position = *self.positions.entry((buffer, indices.clone())).or_insert(next);
+        if position == next {
+            let indices = indices.clone();
+            let starts_with_load = certain_load;
+            self.elements.push(Element { buffer, indices, stored: false, starts_with_load });
+        }
+        Some(&mut self.elements[position])
     }
 
     fn of(&self, buffer: BufferId) -> impl Iterator<Item = &Element> {
@@ -152,10 +157,13 @@ impl Survey {
 
     /// Whether no two different elements of a buffer can be the same one.
     fn are_separate(&self, buffer: BufferId) -> bool {
-        let elements: Vec<&Element> = self.of(buffer).collect();
-        elements.iter().enumerate().all(|(position, element)| {
-            elements[..position].iter().all(|other| are_disjoint(&element.indices, &other.indices))
-        })
+        let boxes: Option<Vec<_>> =
+            self.of(buffer).map(|element| ElementBox::new(&element.indices)).collect();
+        let Some(boxes) = boxes else { return false };
+        boxes
+            .iter()
+            .enumerate()
+            .all(|(position, element)| boxes[..position].iter().all(|other| element.is_disjoint(other)))
     }
 
     /// Whether the element stays the same while the surveyed loops run.
@@ -167,16 +175,10 @@ impl Survey {
     }
 
     /// The elements that are updated throughout and may be kept elsewhere.
-    fn updated(&self, in_registers: &[BufferId]) -> Vec<&Element> {
-        let mut buffers: Vec<BufferId> = Vec::new();
-        for element in self.elements.iter().filter(|element| element.stored) {
-            if !buffers.contains(&element.buffer) {
-                buffers.push(element.buffer);
-            }
-        }
+    fn updated(&self) -> Vec<&Element> {
+        let mut buffers = self.wanted.clone();
         buffers.retain(|buffer| {
-            !in_registers.contains(buffer)
-                && !self.allocated.contains(buffer)
+            !self.allocated.contains(buffer)
                 && self.of(*buffer).all(|element| self.is_fixed(element))
                 && self.are_separate(*buffer)
         });
@@ -189,32 +191,49 @@ impl Survey {
     }
 }
 
-/// Whether two elements, or vectors of elements, never overlap: in some dimension their distance is
-/// never 0, whatever the lanes.
-fn are_disjoint(a: &Indices, b: &Indices) -> bool {
-    a.iter().zip(b).any(|(a, b)| {
-        let (Some((a, a_span)), Some((b, b_span))) = (without_lane(a), without_lane(b)) else { return false };
-        let Some(distance) = (&a - &b).as_constant() else { return false };
-        // a + 0..=a_span against b + 0..=b_span
-        distance > b_span || -distance > a_span
-    })
+/// What one access covers: in each dimension the index at lane 0, and the distance to the last lane.
+struct ElementBox(SmallVec<[(Index, i64); 4]>);
+
+impl ElementBox {
+    /// `None` when the lanes are not in a row.
+    fn new(indices: &Indices) -> Option<Self> {
+        indices.iter().map(without_lane).collect::<Option<_>>().map(ElementBox)
+    }
+
+    /// Whether both never overlap: in some dimension their distance is constant and exceeds their lanes.
+    fn is_disjoint(&self, other: &ElementBox) -> bool {
+        self.0.iter().zip(&other.0).any(|((a, a_span), (b, b_span))| {
+            // a + 0..=a_span against b + 0..=b_span
+            let distance = a.constant_part() - b.constant_part();
+            a.terms() == b.terms() && (distance > *b_span || -distance > *a_span)
+        })
+    }
 }
 
 /// The index at lane 0, and the distance to the last lane; `None` when lanes are not in a row.
 fn without_lane(index: &Index) -> Option<(Index, i64)> {
+    if index.lanes() == 1 {
+        return Some((index.clone(), 0));
+    }
     let mut span = 0;
     for term in index.terms() {
         match term.digit.base {
             Base::Lane(lanes) if term.digit.is_whole() && term.coefficient > 0 => {
                 span = term.coefficient * (i64::from(lanes) - 1);
             }
-            Base::Var(_) => {}
-            _ if Index::digit(term.digit.clone()).lanes() == 1 => {}
-            _ => return None,
+            _ if Index::digit(term.digit.clone()).lanes() > 1 => return None,
+            _ => {}
         }
     }
     let scalar = index.terms().iter().filter(|term| !matches!(term.digit.base, Base::Lane(_))).cloned();
     Some((Index::from_terms(scalar, index.constant_part()), span))
+}
+
+fn are_disjoint(a: &Indices, b: &Indices) -> bool {
+    match (ElementBox::new(a), ElementBox::new(b)) {
+        (Some(a), Some(b)) => a.is_disjoint(&b),
+        _ => false,
+    }
 }
 
 /// An element, or vector of elements, and its place in a local buffer while the loop runs.
@@ -268,10 +287,13 @@ impl Promotion<'_> {
         };
         let registers = self.registers(node);
         let node = Arc::make_mut(node);
-        rewrite_accesses(&mut node.body, &|buffer, indices| {
-            let found = find(&registers, buffer, indices)?;
-            Some((found.file, found.place()))
-        });
+        if !registers.is_empty() {
+            let places: FxHashMap<(BufferId, &Indices), &Register> =
+                registers.iter().map(|register| ((register.buffer, &register.indices), register)).collect();
+            rewrite_accesses(&mut node.body, &|buffer, indices| {
+                places.get(&(buffer, indices)).map(|register| (register.file, register.place()))
+            });
+        }
         self.ranges.insert(node.var, node.extent.clone());
         self.stmt(&mut node.body);
         self.ranges.remove(node.var);
@@ -283,15 +305,20 @@ impl Promotion<'_> {
         if node.kind != LoopKind::Serial {
             return Vec::new();
         }
+        let mut wanted = stored_in_place(node);
+        wanted.retain(|buffer| !self.in_registers.contains(buffer));
+        if wanted.is_empty() {
+            return Vec::new();
+        }
         let mut ranges = self.ranges.clone();
         ranges.insert(node.var, node.extent.clone());
-        let mut survey = Survey { loop_vars: vec![node.var], ranges, ..Survey::default() };
+        let mut survey = Survey { wanted, loop_vars: vec![node.var], ranges, ..Survey::default() };
         survey.stmt(&node.body, true);
         if survey.has_parallel {
             return Vec::new();
         }
         let mut registers: Vec<Register> = Vec::new();
-        for element in survey.updated(&self.in_registers) {
+        for element in survey.updated() {
             let lanes = element.lanes();
             let last =
                 registers.iter().rev().find(|last| last.buffer == element.buffer && last.lanes == lanes);
@@ -360,8 +387,24 @@ impl Promotion<'_> {
     }
 }
 
-fn find<'r>(registers: &'r [Register], buffer: BufferId, indices: &Indices) -> Option<&'r Register> {
-    registers.iter().find(|register| register.buffer == buffer && register.indices == *indices)
+/// The buffers that are only stored to at places that stay the same while a loop runs.
+fn stored_in_place(node: &For) -> Vec<BufferId> {
+    let mut vars = vec![node.var];
+    let mut buffers: Vec<(BufferId, bool)> = Vec::new();
+    for_each_stmt(&node.body, &mut |stmt| match stmt {
+        Stmt::For(inner) => vars.push(inner.var),
+        Stmt::Store(store) => {
+            let position =
+                buffers.iter().position(|(buffer, _)| *buffer == store.buffer).unwrap_or_else(|| {
+                    buffers.push((store.buffer, true));
+                    buffers.len() - 1
+                });
+            let is_fixed = &mut buffers[position].1;
+            *is_fixed &= !store.indices.iter().any(|index| vars.iter().any(|var| index.mentions(*var)));
+        }
+        _ => {}
+    });
+    buffers.into_iter().filter(|(_, is_fixed)| *is_fixed).map(|(buffer, _)| buffer).collect()
 }
 
 /// The last store to the register's element before the loop, when nothing accesses the element in between.
