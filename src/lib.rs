@@ -31,7 +31,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`prelude`] | what files with kernels import |
-//! | [`kernel`] | kernels at run time |
+//! | [`kernel`](mod@kernel) | kernels at run time |
 //! | [`definition`] | what a definition is, as data |
 //! | [`records`] | the tuning records that calls look up |
 //! | [`settings`] | threads and diagnostics, also by environment variables |

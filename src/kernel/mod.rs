@@ -2,11 +2,11 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | [`registry`] | finds kernels by name |
-//! | [`versions`] | keeps compiled versions, one for each shape or class of shapes |
-//! | [`select`] | chooses a schedule: exact record, nearest record, default |
-//! | [`compile`] | makes a version |
-//! | [`explain`] | tells people what was chosen and why |
+//! | `registry` | finds kernels by name |
+//! | `versions` | keeps compiled versions, one for each shape or class of shapes |
+//! | `select` | chooses a schedule: exact record, nearest record, default |
+//! | `compile` | makes a version |
+//! | `explain` | tells people what was chosen and why |
 
 mod call;
 mod compile;
