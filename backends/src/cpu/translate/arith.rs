@@ -200,7 +200,7 @@ impl Translator<'_> {
     }
 
     /// `a * b + c`, rounded once.
-    pub(super) fn mul_add(&mut self, dtype: DType, (a, b, c): (Lanes, Lanes, Lanes)) -> Outcome<Lanes> {
+    pub(super) fn mul_add(&mut self, dtype: DType, (a, b): (Lanes, Lanes), c: Lanes) -> Outcome<Lanes> {
         if !dtype.is_float() {
             return Err(self.unsupported(format!("`mul_add` of {dtype}")));
         }

@@ -51,6 +51,8 @@ pub(super) struct LoadKey {
     pub(super) base: Value,
     pub(super) offset: i32,
     pub(super) width: Width,
+    /// Whether it is one element in every lane.
+    pub(super) is_spread: bool,
 }
 
 /// A place in a function: before an instruction, or at the end of a block.

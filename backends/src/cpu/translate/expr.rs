@@ -32,12 +32,9 @@ impl Translator<'_> {
             return Ok(*lanes);
         }
         let lanes = match expr.kind() {
-            ExprKind::Load(buffer, indices)
-                if is_same_in_all_lanes && self.spreads(*buffer, expr.dtype()) =>
-            {
+            ExprKind::Load(buffer, indices) if is_same_in_all_lanes => {
                 let index = self.single_index(indices)?;
-                // Not remembered: see `load_spread`.
-                return self.load_spread(*buffer, expr.dtype(), &index, group.width);
+                self.load_spread(*buffer, expr.dtype(), &index, group.width)?
             }
             _ if is_same_in_all_lanes => {
                 let scalar = self.value(expr, Group::SCALAR)?;
@@ -70,8 +67,9 @@ impl Translator<'_> {
             }
             ExprKind::Binary(op, a, b) => self.binary_value(*op, a, b, group),
             ExprKind::MulAdd(a, b, c) => {
-                let operands = (self.value(a, group)?, self.value(b, group)?, self.value(c, group)?);
-                self.mul_add(dtype, operands)
+                let factors = self.factors(a, b, group)?;
+                let addend = self.value(c, group)?;
+                self.mul_add(dtype, factors, addend)
             }
             ExprKind::Select(condition, then, otherwise) => self.select(condition, then, otherwise, group),
             ExprKind::Cast(a) => {
@@ -83,6 +81,45 @@ impl Translator<'_> {
                 self.bitcast(a.dtype(), dtype, group.width, lanes)
             }
             ExprKind::Bounded(a, extent) => self.bounded(a, extent, group),
+        }
+    }
+
+    /// The factors of a fused multiplication and addition, of which the first is overwritten by the result.
+    ///
+    /// So it had better be a register that nothing else needs. A vector that is loaded for this one use is such a
+    /// register. Where the vector is used again, as in a register tile of several rows, it is the
+    /// element that multiplies it, which is then loaded and spread for this use alone: no more work than a
+    /// copy.
+    fn factors(&mut self, a: &Expr, b: &Expr, group: Group) -> Outcome<(Lanes, Lanes)> {
+        if group.width == Width::One {
+            return Ok((self.value(a, group)?, self.value(b, group)?));
+        }
+        let (element, vector) = match (self.lanes_of(a), self.lanes_of(b)) {
+            (1, lanes) if lanes > 1 => (a, b),
+            (lanes, 1) if lanes > 1 => (b, a),
+            _ => return Ok((self.value(a, group)?, self.value(b, group)?)),
+        };
+        if !self.is_used_again(vector) {
+            let element = self.value(element, group)?;
+            return Ok((self.value(vector, group)?, element));
+        }
+        let spread = match element.kind() {
+            ExprKind::Load(buffer, indices) if self.spreads(*buffer, element.dtype()) => {
+                let index = self.single_index(indices)?;
+                self.load_spread_anew(*buffer, element.dtype(), &index, group.width)?
+            }
+            _ => self.value(element, group)?,
+        };
+        Ok((spread, self.value(vector, group)?))
+    }
+
+    /// Whether an expression is a load that several of the statements being translated make.
+    fn is_used_again(&self, expr: &Expr) -> bool {
+        match expr.kind() {
+            ExprKind::Load(buffer, indices) => {
+                indices.first().is_some_and(|index| self.shared_loads.contains(&(*buffer, index.clone())))
+            }
+            _ => false,
         }
     }
 

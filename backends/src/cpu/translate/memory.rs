@@ -40,8 +40,7 @@ impl Translator<'_> {
                 return self.load_contiguous(buffer, dtype, &first, group.width);
             }
             if offsets.iter().all(|offset| *offset == offsets[0]) {
-                let scalar = self.load_contiguous(buffer, dtype, &first, Width::One)?;
-                return Ok(self.broadcast(Form::of(dtype), group.width, scalar.low));
+                return self.load_spread(buffer, dtype, &first, group.width);
             }
         }
         let mut scalars: SmallVec<[Value; 4]> = SmallVec::new();
@@ -80,12 +79,8 @@ impl Translator<'_> {
         is_plain && self.guard.is_none() && self.registers_of(buffer).is_none()
     }
 
-    /// One element in every lane, loaded and spread by a single instruction.
-    ///
-    /// This is done anew for each use. A fused multiplication and addition overwrites one of its factors, so a
-    /// shared one would have to be copied for all uses but the last, which is no cheaper than loading it again;
-    /// and a load with several uses is not folded into the instruction that spreads it.
-    pub(super) fn load_spread(
+    /// One element in every lane, loaded and spread by a single instruction. It is not kept for other uses.
+    pub(super) fn load_spread_anew(
         &mut self,
         buffer: BufferId,
         dtype: DType,
@@ -97,6 +92,28 @@ impl Translator<'_> {
         Ok(self.broadcast(Form::of(dtype), width, scalar.low))
     }
 
+    /// One element in every lane.
+    pub(super) fn load_spread(
+        &mut self,
+        buffer: BufferId,
+        dtype: DType,
+        index: &Index,
+        width: Width,
+    ) -> Outcome<Lanes> {
+        if !self.spreads(buffer, dtype) {
+            let scalar = self.load(buffer, dtype, index, Group::SCALAR)?;
+            return Ok(self.broadcast(Form::of(dtype), width, scalar.low));
+        }
+        let Address { base, offset } = self.address(buffer, index)?;
+        let key = LoadKey { buffer, base, offset, width, is_spread: true };
+        if let Some(lanes) = self.known_load(key) {
+            return Ok(lanes);
+        }
+        let lanes = self.load_spread_anew(buffer, dtype, index, width)?;
+        self.remember_load(key, lanes);
+        Ok(lanes)
+    }
+
     fn load_contiguous(
         &mut self,
         buffer: BufferId,
@@ -105,7 +122,7 @@ impl Translator<'_> {
         width: Width,
     ) -> Outcome<Lanes> {
         let Address { base, offset } = self.address(buffer, index)?;
-        let key = LoadKey { buffer, base, offset, width };
+        let key = LoadKey { buffer, base, offset, width, is_spread: false };
         if let Some(lanes) = self.known_load(key) {
             return Ok(lanes);
         }

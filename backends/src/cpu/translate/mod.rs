@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`nest`] | statements: loops, conditionals, stores |
+//! | [`nest`], [`sequence`] | statements: loops, conditionals, stores; stores in the order that registers suit |
 //! | [`parallel`] | parallel loops, whose bodies become functions of their own |
 //! | [`plan`], [`promote`], [`access`] | where intermediates live: registers, the stack or the workspace |
 //! | [`expr`], [`arith`], [`compare`], [`convert`], [`half`] | values |
@@ -29,6 +29,7 @@ mod parallel;
 mod plan;
 mod promote;
 mod select;
+mod sequence;
 mod value;
 
 use std::rc::Rc;
@@ -39,7 +40,7 @@ use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, MemFlagsData, Signa
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::FuncId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::expr::Expr;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
@@ -157,6 +158,7 @@ fn build_function(
         in_body: false,
         active: None,
         guard: None,
+        shared_loads: FxHashSet::default(),
     };
     translator.open_function();
     let outcome = fill(&mut translator, &arguments);
@@ -240,6 +242,8 @@ struct Translator<'a> {
     active: Option<LaneCondition>,
     /// The lanes of the current group whose loads may be made; all of them when absent.
     guard: Option<Guard>,
+    /// Loads that several of the statements in the innermost sequence make.
+    shared_loads: FxHashSet<(BufferId, Index)>,
 }
 
 impl Translator<'_> {

@@ -21,7 +21,7 @@ impl Translator<'_> {
     /// Translates a statement.
     pub(super) fn stmt(&mut self, stmt: &Stmt) -> Outcome<()> {
         match stmt {
-            Stmt::Seq(stmts) => stmts.iter().try_for_each(|stmt| self.stmt(stmt)),
+            Stmt::Seq(stmts) => self.sequence(stmts),
             Stmt::For(node) if node.kind == LoopKind::Parallel && !self.in_body => self.parallel(node),
             Stmt::For(node) => self.serial_loop(node),
             Stmt::Store(node) => self.statement_values(|this| this.store_stmt(node)),
