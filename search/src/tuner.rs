@@ -80,8 +80,9 @@ pub enum Measurement {
 
 /// Builds, checks and measures candidates.
 pub trait Runner {
-    /// One measurement for each candidate, in order. Fewer when it was asked to stop.
-    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Measurement>;
+    /// One measurement for each candidate, in order; `None` for those that were not reached because it was to
+    /// stop.
+    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<Measurement>>;
 
     /// Measures two candidates in alternation and gives both times in seconds; `None` when that failed.
     fn compare(&mut self, first: &Candidate, second: &Candidate) -> Option<(f64, f64)>;
@@ -179,7 +180,9 @@ pub fn tune(
     let mut run = Run { task, options, evolution, start, result, leaders: Vec::new() };
     run.remember(&generator, earlier, model);
     run.result.end = run.explore(model, runner, observer);
-    run.confirm(runner);
+    if run.result.trials > 0 {
+        run.confirm(runner);
+    }
     run.finish()
 }
 
@@ -229,8 +232,9 @@ impl Run<'_> {
             }
             let mut samples = Vec::new();
             let measurements = runner.measure(&candidates);
-            let is_cut_short = measurements.len() < candidates.len();
-            for (candidate, measurement) in candidates.into_iter().zip(measurements) {
+            let is_cut_short = measurements.iter().any(Option::is_none);
+            let measured = candidates.into_iter().zip(measurements);
+            for (candidate, measurement) in measured.filter_map(|(candidate, m)| Some((candidate, m?))) {
                 self.result.trials += 1;
                 observer.measured(self.result.trials, &candidate, &measurement, self.start.elapsed());
                 samples.push(self.learn(candidate, &measurement));
