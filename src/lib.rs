@@ -34,6 +34,8 @@
 //! | [`kernel`](mod@kernel) | kernels at run time |
 //! | [`definition`] | what a definition is, as data |
 //! | [`records`] | the tuning records that calls look up |
+//! | [`mod@bench`] | benchmark programs that tune and compare |
+//! | [`tuning`] | measuring schedules until a good one is found |
 //! | [`settings`] | threads and diagnostics, also by environment variables |
 //! | [`core`], [`search`], [`backends`] | the parts, for those who extend them |
 
@@ -43,6 +45,7 @@ extern crate self as tilewright;
 #[doc(hidden)]
 #[path = "private/mod.rs"]
 pub mod __private;
+pub mod bench;
 pub mod definition;
 mod error;
 pub mod kernel;
@@ -50,6 +53,7 @@ mod machine;
 pub mod prelude;
 pub mod records;
 pub mod settings;
+pub mod tuning;
 
 pub use tilewright_backends as backends;
 pub use tilewright_core as core;
@@ -62,3 +66,4 @@ pub use records::{record_problems, use_record, use_records};
 pub use settings::{set_specialized_shapes, set_threads, specialized_shapes, threads};
 pub use tilewright_core::tensor::{AnyTensor, Element, Tensor, TensorView, TensorViewMut};
 pub use tilewright_macros::{schedule_rule, ship, tensor_kernel};
+pub use tuning::init;

@@ -1,0 +1,233 @@
+//! The three ways of running a kernel, side by side: as its definition, with the default schedule, tuned.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tilewright_core::target::{Executable, Target};
+use tilewright_core::tensor::AnyTensor;
+use tilewright_search::schedule_by_default;
+
+use crate::kernel::{Explanation, Kernel, Source, explain};
+use crate::tuning::subject::{Subject, SubjectOptions};
+use crate::tuning::{TuneError, count_flops};
+use crate::{machine, settings};
+
+/// A way of running a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Variant {
+    /// The definition as ordinary Rust, on one thread.
+    Reference,
+    /// Compiled with the schedule that needs no tuning.
+    Default,
+    /// Compiled with the schedule that a call would use: that of the records, where there is one.
+    Tuned,
+}
+
+impl Variant {
+    /// Every variant.
+    pub const ALL: [Variant; 3] = [Variant::Reference, Variant::Default, Variant::Tuned];
+
+    /// `reference`, `default` or `tuned`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Variant::Reference => "reference",
+            Variant::Default => "default",
+            Variant::Tuned => "tuned",
+        }
+    }
+}
+
+/// The time of a run, from several samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampled {
+    /// The median, in nanoseconds.
+    pub median_ns: f64,
+    /// The fastest sample, in nanoseconds.
+    pub min_ns: f64,
+}
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Most samples.
+    pub samples: usize,
+    /// A sample is of as many runs as last this long, at least one.
+    pub sample: Duration,
+    /// After this long no further sample is begun, once there are three.
+    pub budget: Duration,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Effort { samples: 31, sample: Duration::from_millis(10), budget: Duration::from_secs(2) }
+    }
+}
+
+/// A kernel at a shape, compiled with the default schedule and with the one that calls use.
+pub struct Comparison {
+    kernel: &'static Kernel,
+    dims: Vec<i64>,
+    subject: Subject<'static>,
+    traces: [String; 2],
+    executables: [Box<dyn Executable>; 2],
+    tensors: Vec<AnyTensor>,
+    source: Source,
+    flops: f64,
+}
+
+impl Comparison {
+    /// Compiles a kernel for as many threads as kernels use. The definition is run once, to know what is right; `cache`
+    /// is a directory in which its results are kept.
+    ///
+    /// # Errors
+    /// When the dimensions do not fit, or it cannot be compiled.
+    pub fn new(
+        kernel: &'static Kernel,
+        dims: &[(&str, i64)],
+        cache: Option<&Path>,
+    ) -> Result<Self, TuneError> {
+        let Explanation { trace, source, .. } = explain(kernel, dims)?;
+        let threads = settings::threads()?;
+        let backend = machine::backend()?;
+        let values = kernel.dims_by_name(dims)?;
+        let options = SubjectOptions { seed: 1, threads, cache: cache.map(Path::to_owned) };
+        let subject = Subject::new(kernel, &values, backend, &options)?;
+        let cores = u32::try_from(threads).unwrap_or(u32::MAX);
+        let target = Arc::new(Target { cores, ..backend.target().clone() });
+        let default = schedule_by_default(subject.program(), &target).trace().to_string();
+        let traces = [default, trace.to_string()];
+        let executables: Result<Vec<_>, _> = subject.compile(&traces).into_iter().collect();
+        let executables = executables
+            .map_err(|failure| TuneError::Variant { kernel: kernel.name(), problem: failure.message })?;
+        let Ok(executables) = executables.try_into() else { unreachable!("one for each trace") };
+        let (flops, tensors) = (count_flops(subject.program()), subject.arguments());
+        Ok(Comparison { kernel, dims: values, subject, traces, executables, tensors, source, flops })
+    }
+
+    /// `matmul[M=64, N=64, K=64]`
+    pub fn title(&self) -> String {
+        format!("{}[{}]", self.kernel.name(), self.kernel.shape(&self.dims))
+    }
+
+    /// Where the schedule of [`Variant::Tuned`] comes from.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The arithmetic operations of one run.
+    pub fn flops(&self) -> f64 {
+        self.flops
+    }
+
+    /// Runs a variant so many times and says how long that took.
+    ///
+    /// # Errors
+    /// When a run fails.
+    pub fn run(&mut self, variant: Variant, repetitions: u64) -> Result<Duration, TuneError> {
+        if self.subject.updates_in_place() {
+            self.subject.reset(&mut self.tensors);
+        }
+        let executable = match variant {
+            Variant::Reference => {
+                let start = Instant::now();
+                for _ in 0..repetitions {
+                    self.subject.run_reference(self.kernel, &self.dims, &mut self.tensors)?;
+                }
+                return Ok(start.elapsed());
+            }
+            Variant::Default => &self.executables[0],
+            Variant::Tuned => &self.executables[1],
+        };
+        self.subject
+            .run(executable.as_ref(), &mut self.tensors, repetitions)
+            .map_err(|failure| TuneError::Variant { kernel: self.kernel.name(), problem: failure.message })
+    }
+
+    /// Runs a variant once and compares its results with those of the definition: the greatest relative error.
+    ///
+    /// # Errors
+    /// When it is beyond what another order of summation explains.
+    pub fn check(&mut self, variant: Variant) -> Result<f64, TuneError> {
+        self.subject.reset(&mut self.tensors);
+        self.run(variant, 1)?;
+        self.subject
+            .check(&self.tensors)
+            .map_err(|failure| TuneError::Variant { kernel: self.kernel.name(), problem: failure.message })
+    }
+
+    /// Measures variants in turns, so that what disturbs the machine meets them alike.
+    ///
+    /// # Errors
+    /// As [`Comparison::run`].
+    pub fn measure(&mut self, variants: &[Variant], effort: &Effort) -> Result<Vec<Sampled>, TuneError> {
+        let mut repetitions = Vec::new();
+        for &variant in variants {
+            self.run(variant, 1)?;
+            let mut count = 1;
+            // Twice, because the first estimate is from few runs.
+            for _ in 0..2 {
+                let run = self.run(variant, count)?.as_secs_f64() / count as f64;
+                count = (effort.sample.as_secs_f64() / run.max(1e-9)).ceil().clamp(1.0, 1e7) as u64;
+                if run > effort.sample.as_secs_f64() {
+                    break;
+                }
+            }
+            repetitions.push(count);
+        }
+        let start = Instant::now();
+        let mut samples = vec![Vec::new(); variants.len()];
+        for round in 0..effort.samples {
+            if round >= 3 && start.elapsed() > effort.budget * variants.len() as u32 {
+                break;
+            }
+            for ((&variant, &count), samples) in variants.iter().zip(&repetitions).zip(&mut samples) {
+                samples.push(self.run(variant, count)?.as_secs_f64() * 1e9 / count as f64);
+            }
+        }
+        Ok(samples.into_iter().map(|samples| summarise(&samples)).collect())
+    }
+
+    /// The median time of compiling a variant, from its trace to machine code, in seconds.
+    ///
+    /// # Errors
+    /// When it cannot be compiled.
+    pub fn compile_seconds(&self, variant: Variant) -> Result<f64, TuneError> {
+        /// Enough for a median.
+        const SAMPLES: usize = 11;
+        let trace = match variant {
+            Variant::Tuned => &self.traces[1],
+            Variant::Reference | Variant::Default => &self.traces[0],
+        };
+        let mut samples = Vec::new();
+        for _ in 0..SAMPLES {
+            let start = Instant::now();
+            let compiled: Result<Vec<_>, _> =
+                self.subject.compile(std::slice::from_ref(trace)).into_iter().collect();
+            samples.push(start.elapsed().as_secs_f64() * 1e9);
+            compiled.map_err(|failure| TuneError::Variant {
+                kernel: self.kernel.name(),
+                problem: failure.message,
+            })?;
+        }
+        Ok(summarise(&samples).median_ns * 1e-9)
+    }
+}
+
+fn summarise(samples: &[f64]) -> Sampled {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let median_ns = if sorted.len().is_multiple_of(2) {
+        (sorted[middle - 1] + sorted[middle]) / 2.0
+    } else {
+        sorted[middle]
+    };
+    Sampled { median_ns, min_ns: sorted[0] }
+}
+
+impl std::fmt::Debug for Comparison {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Comparison").field("title", &self.title()).finish_non_exhaustive()
+    }
+}

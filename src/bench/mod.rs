@@ -1,0 +1,239 @@
+//! Benchmark programs: tune what has no record, then compare.
+//!
+//! [`bench_main!`](crate::bench_main) makes the `main` of such a program. What it is made of is public, for benchmark
+//! programs that do something else.
+
+mod comparison;
+mod options;
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tilewright_search::database::{Database, TunedFor};
+
+pub use comparison::{Comparison, Effort, Sampled, Variant};
+pub use options::{Options, OptionsError, USAGE, list};
+
+use crate::kernel::Kernel;
+use crate::tuning::report::{self, Series};
+use crate::tuning::{TuneError, Tuner};
+use crate::{machine, records, settings};
+
+/// A kernel at a shape, as [`bench_main!`](crate::bench_main) lists them.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// The kernel.
+    pub kernel: fn() -> &'static Kernel,
+    /// Its dimensions and `usize` arguments.
+    pub dims: &'static [(&'static str, i64)],
+}
+
+/// The `main` of a benchmark that tunes the kernels it lists and then compares the definition, the default schedule and the
+/// tuned one with `criterion`.
+///
+/// ```ignore
+/// // benches/kernels.rs, with `harness = false` and the crate `criterion` among the dev-dependencies
+/// tilewright::bench_main! {
+///     matmul[M = 1024, N = 1024, K = 1024],
+///     layers::convolve[N = 1, H = 56, W = 56, stride = 2],
+/// }
+/// ```
+///
+/// `cargo bench` then tunes each shape that has no record for this machine, records every measurement in `tuned/` beside
+/// the crate's `Cargo.toml`, and writes `tuned/report.html`. Ctrl-C ends tuning and keeps what was measured; the next
+/// run goes on. `cargo bench --bench kernels -- --help` lists the options.
+#[macro_export]
+macro_rules! bench_main {
+    ($($kernel:ty [$($dim:ident = $value:expr),* $(,)?]),* $(,)?) => {
+        fn main() -> ::std::process::ExitCode {
+            $crate::bench::run(
+                ::core::env!("CARGO_MANIFEST_DIR"),
+                &[$($crate::bench::Case {
+                    kernel: <$kernel>::kernel,
+                    dims: &[$((::core::stringify!($dim), $value)),*],
+                }),*],
+                |comparison, variants| {
+                    let mut criterion = ::criterion::Criterion::default().without_plots();
+                    let mut group = criterion.benchmark_group(comparison.title());
+                    for variant in variants {
+                        group.bench_function(variant.name(), |bencher| {
+                            bencher.iter_custom(|runs| comparison.run(*variant, runs).expect("it was checked"))
+                        });
+                    }
+                    group.finish();
+                },
+            )
+        }
+    };
+}
+
+/// The definition is compared when one run of it takes no longer than this: a comparison takes dozens.
+const SLOWEST_REFERENCE: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// What [`bench_main!`](crate::bench_main) does. `compare` measures variants of one case.
+pub fn run(
+    directory: &str,
+    cases: &[Case],
+    mut compare: impl FnMut(&mut Comparison, &[Variant]),
+) -> ExitCode {
+    crate::init();
+    let options = match Options::from_environment() {
+        Ok(options) => options,
+        Err(error) => return explain_options(&error),
+    };
+    match run_cases(directory, cases, &options, &mut compare) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints what is wrong with the arguments, or the help that was asked for.
+pub fn explain_options(error: &OptionsError) -> ExitCode {
+    if *error == OptionsError::Help {
+        println!("{error}");
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("error: {error}");
+    ExitCode::FAILURE
+}
+
+fn run_cases(
+    directory: &str,
+    cases: &[Case],
+    options: &Options,
+    compare: &mut dyn FnMut(&mut Comparison, &[Variant]),
+) -> Result<(), TuneError> {
+    settings::set_threads(options.threads.unwrap_or(0));
+    let records = options.records.clone().unwrap_or_else(|| Path::new(directory).join("tuned"));
+    let selected: Vec<&Case> = cases.iter().filter(|case| options.selects(&title(case))).collect();
+    if !options.no_tune {
+        let stop = stop_on_interrupt();
+        for case in &selected {
+            if !stop.load(Ordering::Relaxed) {
+                tune(case, options, &records, &stop)?;
+            }
+        }
+        write_report(&records, options.json)?;
+        if stop.load(Ordering::Relaxed) {
+            eprintln!("stopped; what was measured is in `{}`", records.display());
+            return Ok(());
+        }
+    }
+    records::use_records(&records)?;
+    selected.into_iter().try_for_each(|case| compare_case(case, options, compare))
+}
+
+fn title(case: &Case) -> String {
+    let dims: Vec<String> = case.dims.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!("{}[{}]", (case.kernel)().name(), dims.join(", "))
+}
+
+/// True from the moment of the first Ctrl-C; the second ends the program at once.
+pub fn stop_on_interrupt() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let handler = ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            // As a shell reports a program that was interrupted.
+            std::process::exit(130);
+        }
+        // Nothing depends on whether this can be shown.
+        drop(writeln!(std::io::stderr(), "\nending after the current measurement; once more ends at once"));
+    });
+    if let Err(error) = handler {
+        tracing::warn!(%error, "Ctrl-C will end the program at once");
+    }
+    stop
+}
+
+/// Tunes a case unless it has been tuned for such a machine.
+fn tune(case: &Case, options: &Options, records: &Path, stop: &Arc<AtomicBool>) -> Result<(), TuneError> {
+    let kernel = (case.kernel)();
+    let shape = kernel.shape(&kernel.dims_by_name(case.dims)?);
+    let needed = TunedFor::target(&*machine::target()?);
+    let known = Database::open(records)?;
+    let own = known.records_of(kernel.hash()?);
+    let own = own.filter(|record| record.shape == shape && record.target == needed);
+    let trials: BTreeSet<u64> = own.map(|record| record.provenance.trial).collect();
+    let is_asked_for = options.trials.is_some() || options.time_limit.is_some();
+    // Records without gaps are those of a run that may have been interrupted; with gaps, somebody has kept the best
+    // ones.
+    let is_whole = trials.iter().copied().eq(0..trials.len() as u64);
+    if !is_asked_for && !trials.is_empty() && !is_whole {
+        return Ok(());
+    }
+    let mut tuner = Tuner::new().records(records).progress(true).stop_when(Arc::clone(stop));
+    if let Some(trials) = options.trials {
+        tuner = tuner.trials(trials);
+    }
+    if let Some(limit) = options.time_limit {
+        tuner = tuner.time_limit(limit);
+    }
+    if let Some(seed) = options.seed {
+        tuner = tuner.seed(seed);
+    }
+    tuner.tune(kernel, case.dims)?;
+    Ok(())
+}
+
+/// The report of all records there are: a page beside them, and a table on the terminal.
+pub fn write_report(records: &Path, is_quiet: bool) -> Result<(), TuneError> {
+    let series = Series::of_records(&Database::open(records)?, &*machine::target()?);
+    if series.is_empty() {
+        return Ok(());
+    }
+    let is_file = records.extension().is_some_and(|extension| extension == "jsonl");
+    let path: PathBuf = if is_file { records.with_extension("html") } else { records.join("report.html") };
+    report::write_html(&path, &series)?;
+    if !is_quiet {
+        println!("\n{}\nreport: {}\n", report::table(&series), path.display());
+    }
+    Ok(())
+}
+
+fn compare_case(
+    case: &Case,
+    options: &Options,
+    compare: &mut dyn FnMut(&mut Comparison, &[Variant]),
+) -> Result<(), TuneError> {
+    let mut comparison = Comparison::new((case.kernel)(), case.dims, None)?;
+    for variant in [Variant::Default, Variant::Tuned] {
+        comparison.check(variant)?;
+    }
+    let reference = comparison.run(Variant::Reference, 1)?;
+    let mut variants = vec![Variant::Default, Variant::Tuned];
+    if reference <= SLOWEST_REFERENCE || options.reference {
+        variants.insert(0, Variant::Reference);
+    } else {
+        let time = report::duration(reference.as_secs_f64());
+        eprintln!(
+            "{}: the reference takes {time} and is not sampled; --reference insists",
+            comparison.title()
+        );
+    }
+    if !options.json {
+        compare(&mut comparison, &variants);
+        return Ok(());
+    }
+    let sampled = comparison.measure(&variants, &Effort::default())?;
+    for (variant, sampled) in variants.iter().zip(sampled) {
+        let line = serde_json::json!({
+            "op": comparison.title(),
+            "variant": variant.name(),
+            "threads": settings::threads()?,
+            "ns_median": sampled.median_ns,
+            "ns_min": sampled.min_ns,
+            "gflops": comparison.flops() / sampled.median_ns,
+            "max_rel_err": comparison.check(*variant)?,
+        });
+        println!("{line}");
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! The arguments of a benchmark program.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the command line of a benchmark asks for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// Most measurements when tuning a kernel.
+    pub trials: Option<usize>,
+    /// Most time when tuning a kernel.
+    pub time_limit: Option<Duration>,
+    /// The seed of the search.
+    pub seed: Option<u64>,
+    /// Threads that kernels use.
+    pub threads: Option<usize>,
+    /// Where records are.
+    pub records: Option<PathBuf>,
+    /// Only cases whose title contains one of these.
+    pub only: Vec<String>,
+    /// Only compare, with the records that there are.
+    pub no_tune: bool,
+    /// One JSON object for each result instead of text for people.
+    pub json: bool,
+    /// Operators to run, by their names.
+    pub ops: Vec<String>,
+    /// Variants to measure, by their names.
+    pub variants: Vec<String>,
+    /// Measure the reference however long it takes.
+    pub reference: bool,
+}
+
+/// What the options of all benchmark programs are.
+pub const USAGE: &str = "options:
+  --trials N       most measurements when tuning a kernel
+  --seconds S      most seconds when tuning a kernel
+  --seed N         the seed of the search
+  --threads N      threads that kernels use
+  --records DIR    where tuning records are
+  --only TEXT      only cases whose name contains TEXT; may be repeated
+  --no-tune        only compare, with the records that there are
+  --json           one JSON object a line
+  --ops A,B        operators, such as GMM.0 or GMM:1x96x200x33
+  --variants A,B   of reference, default, tuned
+  --reference      measure the reference however long it takes";
+
+/// Arguments that make no sense, or the text that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    /// `--help`.
+    #[error("{USAGE}")]
+    Help,
+    /// An option is unknown.
+    #[error("unknown option `{0}`\n{USAGE}")]
+    Unknown(String),
+    /// An option's value is missing or is no value for it.
+    #[error("`{option}` needs {expected}, found {found}")]
+    Value {
+        /// The option.
+        option: String,
+        /// What it needs.
+        expected: &'static str,
+        /// What came.
+        found: String,
+    },
+}
+
+impl Options {
+    /// Those of this process.
+    ///
+    /// # Errors
+    /// [`OptionsError`]
+    pub fn from_environment() -> Result<Self, OptionsError> {
+        Self::parse(std::env::args().skip(1))
+    }
+
+    /// Those of given arguments, without the program's name. A word that is no option selects cases, as `--only`.
+    ///
+    /// # Errors
+    /// [`OptionsError`]
+    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, OptionsError> {
+        let mut options = Options::default();
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            let (name, inline) = match argument.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => (name.to_owned(), Some(value.to_owned())),
+                _ => (argument, None),
+            };
+            let mut value = |expected| {
+                inline.clone().or_else(|| arguments.next()).ok_or_else(|| OptionsError::Value {
+                    option: name.clone(),
+                    expected,
+                    found: "nothing".to_owned(),
+                })
+            };
+            match name.as_str() {
+                "--trials" => options.trials = Some(number(&name, &value("a number")?)?),
+                "--seed" => options.seed = Some(number(&name, &value("a number")?)?),
+                "--threads" => {
+                    let threads: std::num::NonZeroUsize = number(&name, &value("a number")?)?;
+                    options.threads = Some(threads.get());
+                }
+                "--seconds" => options.time_limit = Some(seconds(&name, &value("seconds")?)?),
+                "--records" => options.records = Some(PathBuf::from(value("a directory")?)),
+                "--only" => options.only.push(value("a text")?),
+                "--ops" => options.ops.extend(list(&value("names of operators")?)),
+                "--variants" => options.variants.extend(list(&value("names of variants")?)),
+                "--no-tune" => options.no_tune = true,
+                "--json" => options.json = true,
+                "--reference" => options.reference = true,
+                "--help" | "-h" => return Err(OptionsError::Help),
+                // What `cargo bench` adds by itself.
+                "--bench" => {}
+                text if text.starts_with('-') => return Err(OptionsError::Unknown(name)),
+                _ => options.only.push(name),
+            }
+        }
+        Ok(options)
+    }
+
+    /// Whether a case of this title is asked for.
+    pub fn selects(&self, title: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|text| title.contains(text.as_str()))
+    }
+}
+
+/// Names between commas.
+pub fn list(text: &str) -> impl Iterator<Item = String> {
+    text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
+fn number<T: std::str::FromStr>(option: &str, text: &str) -> Result<T, OptionsError> {
+    text.parse().map_err(|_| OptionsError::Value {
+        option: option.to_owned(),
+        expected: "a number",
+        found: format!("`{text}`"),
+    })
+}
+
+fn seconds(option: &str, text: &str) -> Result<Duration, OptionsError> {
+    text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
+        OptionsError::Value { option: option.to_owned(), expected: "seconds", found: format!("`{text}`") }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Options, OptionsError> {
+        Options::parse(text.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn options_are_read_in_both_forms() {
+        let options = parse("--bench --trials 8 --seconds=1.5 --ops GMM.0,C2D.0 --json matmul").unwrap();
+        assert_eq!((options.trials, options.time_limit), (Some(8), Some(Duration::from_millis(1500))));
+        assert_eq!(options.ops, ["GMM.0", "C2D.0"]);
+        assert!(options.json && !options.no_tune);
+        assert!(options.selects("matmul[M=4]") && !options.selects("conv2d[N=1]"));
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let message = |text| parse(text).unwrap_err().to_string();
+        assert_eq!(message("--trials many"), "`--trials` needs a number, found `many`");
+        assert_eq!(message("--threads 0"), "`--threads` needs a number, found `0`");
+        assert_eq!(message("--records"), "`--records` needs a directory, found nothing");
+        assert_eq!(message("--seconds -1"), "`--seconds` needs seconds, found `-1`");
+        assert!(message("--fast").starts_with("unknown option `--fast`\noptions:"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Why tuning could not be done.
+
+use std::io;
+use std::path::PathBuf;
+
+use tilewright_search::database::DatabaseError;
+use tilewright_search::rule::RuleSetError;
+
+use crate::error::Error;
+
+/// Why a kernel could not be tuned. What was measured before is recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TuneError {
+    /// The kernel, its dimensions or the environment are not fit for it.
+    #[error(transparent)]
+    Kernel(#[from] Error),
+    /// The records cannot be read or written.
+    #[error(transparent)]
+    Records(#[from] DatabaseError),
+    /// The schedule rules cannot be put in order.
+    #[error(transparent)]
+    Rules(#[from] RuleSetError),
+    /// The measuring process cannot do its work.
+    #[error("the measuring process failed: {0}; is `tilewright::init()` the first thing that `main` does?")]
+    Worker(String),
+    /// A file of a report cannot be written.
+    #[error("cannot write `{}`: {source}", .path.display())]
+    Report {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A directory for intermediate results cannot be made.
+    #[error("cannot make a temporary directory: {0}")]
+    Temporary(#[source] io::Error),
+    /// A way of running a kernel that a benchmark compares cannot be compiled, fails or gives wrong results.
+    #[error("`{kernel}` cannot be compared: {problem}")]
+    Variant {
+        /// The kernel.
+        kernel: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// No schedule of the kernel could be measured.
+    #[error("no schedule of `{kernel}` could be measured; most were refused for: {reasons}")]
+    NoCandidate {
+        /// The kernel and its shape.
+        kernel: String,
+        /// The most frequent reasons, with their counts.
+        reasons: String,
+    },
+}

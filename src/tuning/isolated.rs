@@ -1,0 +1,273 @@
+//! Measuring in another process, so that a candidate costs at most itself.
+
+use std::collections::VecDeque;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use tilewright_search::candidate::Candidate;
+use tilewright_search::tuner::{Measurement, Runner};
+
+use super::TuneError;
+use super::failure::{Failure, reason};
+use super::process::{Death, Heard, Process};
+use super::protocol::{Reply, Request, Setup, Stage};
+use super::runner::{Interrupt, measurement};
+
+/// How long things may take before they are considered hung. Only what runs counts, not what waits for its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Starting the process and computing the reference.
+    pub(crate) setup: Duration,
+    /// Compiling one candidate.
+    pub(crate) compile: Duration,
+    /// One sample of one candidate.
+    pub(crate) run: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            // A definition is plain Rust and may be slow; it is the user's own and known to end.
+            setup: Duration::from_secs(1800),
+            compile: Duration::from_secs(10),
+            run: Duration::from_secs(10),
+        }
+    }
+}
+
+/// How many measuring processes in a row may die without having done anything.
+const FRUITLESS_STARTS: u32 = 3;
+
+/// Measures candidates in a process of their own.
+pub(crate) struct IsolatedRunner {
+    command: Box<dyn FnMut() -> std::io::Result<Command>>,
+    setup: Setup,
+    limits: Limits,
+    interrupt: Interrupt,
+    process: Option<Process>,
+    number: u64,
+    fruitless: u32,
+    failure: Option<TuneError>,
+}
+
+/// How a request ended.
+enum End {
+    /// It was done, or stopped on request.
+    Done,
+    /// The process died or was ended while doing something.
+    Lost { during: Option<Stage>, failure: Failure },
+}
+
+impl IsolatedRunner {
+    /// A runner that starts measuring processes by `command`.
+    pub(crate) fn new(
+        command: impl FnMut() -> std::io::Result<Command> + 'static,
+        setup: Setup,
+        limits: Limits,
+        interrupt: Interrupt,
+    ) -> Self {
+        IsolatedRunner {
+            command: Box::new(command),
+            setup,
+            limits,
+            interrupt,
+            process: None,
+            number: 0,
+            fruitless: 0,
+            failure: None,
+        }
+    }
+
+    /// Why measuring is impossible, if it is.
+    pub(crate) fn take_failure(&mut self) -> Option<TuneError> {
+        self.failure.take()
+    }
+
+    /// The process, started and set up if there is none.
+    fn process(&mut self) -> Result<&mut Process, TuneError> {
+        if self.process.is_none() {
+            let mut process = (self.command)()
+                .and_then(|command| Process::start(command, &self.setup))
+                .map_err(|error| TuneError::Worker(format!("it cannot be started: {error}")))?;
+            let deadline = Some(Instant::now() + self.limits.setup);
+            match process.hear(deadline, &mut |_| {}) {
+                Heard::Reply(Reply::Ready { reference_seconds }) => {
+                    // A schedule may well be as slow as the definition.
+                    self.limits.run = self.limits.run.max(Duration::from_secs_f64(reference_seconds));
+                }
+                Heard::Reply(Reply::Error(message)) => return Err(TuneError::Worker(message)),
+                Heard::Reply(reply) => return Err(unexpected(&reply)),
+                Heard::Garbage(text) => return Err(TuneError::Worker(format!("it says {text}"))),
+                Heard::TimedOut => {
+                    return Err(TuneError::Worker("computing the reference takes too long".to_owned()));
+                }
+                Heard::Died(death) => return Err(TuneError::Worker(death.to_string())),
+            }
+            self.process = Some(process);
+        }
+        Ok(self.process.as_mut().expect("there is one now"))
+    }
+
+    /// Sends a request about `count` candidates and passes on what comes, until it is done or the process is lost.
+    fn request(
+        &mut self,
+        count: usize,
+        request: &Request,
+        receive: &mut dyn FnMut(Reply),
+    ) -> Result<End, TuneError> {
+        let (limits, interrupt, number) = (self.limits, self.interrupt.clone(), self.number);
+        let process = self.process()?;
+        process.send(request);
+        let mut is_finishing = false;
+        let mut stage = None;
+        let mut deadline = Instant::now() + limits.compile;
+        let failure = loop {
+            let mut idle = |process: &mut Process| {
+                if !is_finishing && interrupt.is_due() {
+                    is_finishing = true;
+                    process.send(&Request::Finish { number });
+                }
+            };
+            match process.hear(Some(deadline), &mut idle) {
+                Heard::Reply(Reply::Done) => return Ok(End::Done),
+                Heard::Reply(Reply::Begin(next)) => {
+                    let limit = match next {
+                        Stage::Compile => limits.compile * u32::try_from(count).unwrap_or(u32::MAX),
+                        Stage::Run(_) => limits.run,
+                    };
+                    stage = Some(next);
+                    deadline = Instant::now() + limit;
+                }
+                Heard::Reply(reply @ (Reply::Outcome { .. } | Reply::Compared(_))) => receive(reply),
+                Heard::Reply(Reply::Error(message)) => return Err(TuneError::Worker(message)),
+                Heard::Reply(reply @ Reply::Ready { .. }) => return Err(unexpected(&reply)),
+                Heard::Garbage(text) => return Err(TuneError::Worker(format!("it says {text}"))),
+                Heard::Died(death) => break failure_of(&death),
+                Heard::TimedOut => {
+                    let limit = deadline_text(&limits, stage);
+                    break Failure::new(reason::HANG, format!("it did not come to an end in {limit}"));
+                }
+            }
+        };
+        self.process = None;
+        Ok(End::Lost { during: stage, failure })
+    }
+
+    /// Measures until every candidate has an outcome, with a new process whenever one is lost.
+    fn measure_all(
+        &mut self,
+        candidates: &[Candidate],
+        outcomes: &mut [Option<Measurement>],
+    ) -> Result<(), TuneError> {
+        let traces: Vec<String> = candidates.iter().map(|candidate| candidate.trace.to_string()).collect();
+        // Batches of candidates still to be measured. A batch is split up when it is lost while nobody knows
+        // whose fault it is.
+        let mut batches: VecDeque<Vec<usize>> = VecDeque::from([(0..traces.len()).collect()]);
+        while let Some(batch) = batches.pop_front() {
+            if batch.is_empty() || self.interrupt.is_due() {
+                continue;
+            }
+            let best = best_of(outcomes).into_iter().chain(self.interrupt.best()).reduce(f64::min);
+            self.number += 1;
+            let request = Request::Measure {
+                number: self.number,
+                traces: batch.iter().map(|&candidate| traces[candidate].clone()).collect(),
+                best,
+            };
+            let mut is_fruitful = false;
+            let end = self.request(batch.len(), &request, &mut |reply| {
+                let Reply::Outcome { candidate, outcome } = reply else { return };
+                if let Some(&candidate) = batch.get(candidate) {
+                    outcomes[candidate] = Some(measurement(outcome));
+                    is_fruitful = true;
+                }
+            })?;
+            let End::Lost { during, failure } = end else {
+                self.fruitless = 0;
+                continue;
+            };
+            let open = |outcomes: &[Option<Measurement>], batch: &[usize]| {
+                batch.iter().copied().filter(|&candidate| outcomes[candidate].is_none()).collect::<Vec<_>>()
+            };
+            match during {
+                Some(Stage::Run(culprit)) if culprit < batch.len() => {
+                    outcomes[batch[culprit]] = Some(failure.into());
+                    batches.push_front(open(outcomes, &batch));
+                }
+                _ => match open(outcomes, &batch)[..] {
+                    [culprit] => outcomes[culprit] = Some(failure.into()),
+                    ref several => {
+                        several.iter().rev().for_each(|&candidate| batches.push_front(vec![candidate]));
+                        self.fruitless += u32::from(!is_fruitful && during.is_none());
+                        if self.fruitless == FRUITLESS_STARTS {
+                            return Err(TuneError::Worker(failure.message));
+                        }
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Runner for IsolatedRunner {
+    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<Measurement>> {
+        let mut outcomes = vec![None; candidates.len()];
+        if let Err(error) = self.measure_all(candidates, &mut outcomes) {
+            self.failure = Some(error);
+            self.interrupt.stop();
+        }
+        if let Some(best) = best_of(&outcomes) {
+            self.interrupt.improve(best);
+        }
+        outcomes
+    }
+
+    fn compare(&mut self, first: &Candidate, second: &Candidate) -> Option<(f64, f64)> {
+        if self.interrupt.is_due() {
+            return None;
+        }
+        self.number += 1;
+        let (first, second) = (first.trace.to_string(), second.trace.to_string());
+        let request = Request::Compare { number: self.number, first, second };
+        let mut timings = None;
+        let end = self.request(2, &request, &mut |reply| {
+            if let Reply::Compared(compared) = reply {
+                timings = compared;
+            }
+        });
+        match end {
+            Ok(End::Done) => timings.map(|(first, second)| (first.median, second.median)),
+            Ok(End::Lost { failure, .. }) => {
+                tracing::warn!(reason = failure.reason, message = failure.message, "a comparison failed");
+                None
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                None
+            }
+        }
+    }
+}
+
+fn best_of(outcomes: &[Option<Measurement>]) -> Option<f64> {
+    let seconds = outcomes.iter().filter_map(|outcome| match outcome {
+        Some(Measurement::Ok { seconds, .. }) => Some(*seconds),
+        _ => None,
+    });
+    seconds.reduce(f64::min)
+}
+
+fn failure_of(death: &Death) -> Failure {
+    let reason = if death.is_out_of_memory() { reason::MEMORY } else { reason::CRASH };
+    Failure::new(reason, death)
+}
+
+fn deadline_text(limits: &Limits, stage: Option<Stage>) -> String {
+    let limit = if let Some(Stage::Run(_)) = stage { limits.run } else { limits.compile };
+    format!("{:.1} s", limit.as_secs_f64())
+}
+
+fn unexpected(reply: &Reply) -> TuneError {
+    TuneError::Worker(format!("it answers out of turn: {reply:?}"))
+}

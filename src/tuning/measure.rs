@@ -1,0 +1,148 @@
+//! Measuring a batch of candidates: compile all, run and check each, time those that are right.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use tilewright_core::target::Executable;
+use tilewright_core::tensor::AnyTensor;
+
+use super::failure::{Failure, reason};
+use super::protocol::{Outcome, Reply, Stage};
+use super::sampling::{self, Runs};
+use super::subject::Subject;
+
+/// A measurement in progress.
+pub(crate) struct Measuring<'s, 'b> {
+    pub(crate) subject: &'s Subject<'b>,
+    /// Told what begins and what came of it.
+    pub(crate) emit: &'s mut dyn FnMut(Reply),
+    /// Whether to end as soon as possible.
+    pub(crate) should_stop: &'s dyn Fn() -> bool,
+}
+
+impl Measuring<'_, '_> {
+    /// Measures candidates given by their traces. Each that is done, or has failed, is told by a
+    /// [`Reply::Outcome`]; candidates that are not reached before it was stopped are not. `best` is the best
+    /// time known, in seconds.
+    pub(crate) fn measure(&mut self, traces: &[String], best: Option<f64>) {
+        (self.emit)(Reply::Begin(Stage::Compile));
+        let mut executables = Vec::new();
+        for (candidate, compiled) in self.compile(traces).into_iter().enumerate() {
+            match compiled {
+                Ok(executable) => executables.push((candidate, executable)),
+                Err(failure) => self.finished(candidate, Outcome::Failed(failure)),
+            }
+        }
+        let (mut right, mut first_runs, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+        let mut tensors = self.subject.arguments();
+        for (candidate, executable) in executables {
+            if (self.should_stop)() {
+                return;
+            }
+            match self.first_run(candidate, executable.as_ref(), &mut tensors) {
+                Ok((duration, error)) => {
+                    first_runs.push((right.len(), duration.as_secs_f64()));
+                    errors.push(error);
+                    right.push((candidate, executable));
+                }
+                Err(failure) => self.finished(candidate, Outcome::Failed(failure)),
+            }
+        }
+        let mut runs = Timed { measuring: self, executables: right, tensors };
+        let outcomes = sampling::sample(&mut runs, &first_runs, best);
+        let numbers: Vec<usize> = runs.executables.iter().map(|(candidate, _)| *candidate).collect();
+        for (position, outcome) in outcomes {
+            let outcome = match outcome {
+                Some(Ok(timing)) => Outcome::Measured { timing, error: errors[position] },
+                Some(Err(failure)) => Outcome::Failed(failure),
+                None => continue,
+            };
+            self.finished(numbers[position], outcome);
+        }
+    }
+
+    /// Measures two candidates in alternation; both are known to be right.
+    pub(crate) fn compare(&mut self, first: String, second: String) {
+        (self.emit)(Reply::Begin(Stage::Compile));
+        let compiled: Result<Vec<_>, Failure> = self.compile(&[first, second]).into_iter().collect();
+        let timings = compiled.and_then(|executables| {
+            let executables = executables.into_iter().enumerate().collect();
+            let tensors = self.subject.arguments();
+            sampling::compare(&mut Timed { measuring: self, executables, tensors })
+        });
+        let timings = timings.unwrap_or_else(|failure| {
+            tracing::debug!(reason = failure.reason, message = failure.message, "a comparison failed");
+            None
+        });
+        (self.emit)(Reply::Compared(timings));
+    }
+
+    fn finished(&mut self, candidate: usize, outcome: Outcome) {
+        (self.emit)(Reply::Outcome { candidate, outcome });
+    }
+
+    /// Compiles all at once, which shares fixed costs; one by one when that panics, to know which it was.
+    fn compile(&self, traces: &[String]) -> Vec<Result<Box<dyn Executable>, Failure>> {
+        let together = guarded(|| Ok(self.subject.compile(traces)));
+        together.unwrap_or_else(|_| {
+            let alone = |trace| {
+                guarded(|| self.subject.compile(std::slice::from_ref(trace)).pop().expect("one for one"))
+            };
+            traces.iter().map(alone).collect()
+        })
+    }
+
+    /// Runs a candidate once and compares what it gives with what is expected.
+    fn first_run(
+        &mut self,
+        candidate: usize,
+        executable: &dyn Executable,
+        tensors: &mut [AnyTensor],
+    ) -> Result<(Duration, f64), Failure> {
+        self.subject.reset(tensors);
+        (self.emit)(Reply::Begin(Stage::Run(candidate)));
+        let subject = self.subject;
+        guarded(|| {
+            let duration = subject.run(executable, tensors, 1)?;
+            Ok((duration, subject.check(tensors)?))
+        })
+    }
+}
+
+/// Turns a panic into a failure. What the closure touches is either not used after a panic or made anew before
+/// the next use.
+fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(panic_failure(&*payload)))
+}
+
+fn panic_failure(payload: &(dyn Any + Send)) -> Failure {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    Failure::new(reason::PANIC, text.unwrap_or_else(|| "a panic without a message".to_owned()))
+}
+
+/// Executables by their position, with the numbers of their candidates.
+struct Timed<'m, 's, 'b> {
+    measuring: &'m mut Measuring<'s, 'b>,
+    executables: Vec<(usize, Box<dyn Executable>)>,
+    tensors: Vec<AnyTensor>,
+}
+
+impl Runs for Timed<'_, '_, '_> {
+    type Failure = Failure;
+
+    fn run(&mut self, position: usize, repetitions: u64) -> Result<Duration, Failure> {
+        let (candidate, executable) = &self.executables[position];
+        let subject = self.measuring.subject;
+        if subject.updates_in_place() {
+            subject.reset(&mut self.tensors);
+        }
+        (self.measuring.emit)(Reply::Begin(Stage::Run(*candidate)));
+        guarded(|| subject.run(executable.as_ref(), &mut self.tensors, repetitions))
+    }
+
+    fn should_stop(&self) -> bool {
+        (self.measuring.should_stop)()
+    }
+}

@@ -1,0 +1,115 @@
+//! What the tuner and its measuring process say to each other: one JSON object a line.
+//!
+//! Lines of the measuring process begin with [`MARK`], since the program's own code may print to the same
+//! stream before `init` takes over.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::failure::Failure;
+use super::sampling::Timing;
+
+/// Begins each line that the measuring process sends.
+pub(crate) const MARK: &str = "tilewright> ";
+
+/// From the tuner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// Prepare to measure a kernel at a shape.
+    Setup(Setup),
+    /// Measure candidates.
+    Measure {
+        /// The number of this request, counting up.
+        number: u64,
+        /// Their traces, postprocessing included.
+        traces: Vec<String>,
+        /// The best time known, in seconds.
+        best: Option<f64>,
+    },
+    /// Measure two candidates in alternation.
+    Compare {
+        /// The number of this request, counting up.
+        number: u64,
+        /// The trace of one.
+        first: String,
+        /// The trace of the other.
+        second: String,
+    },
+    /// End a request as soon as possible, with what has been measured.
+    Finish {
+        /// Its number.
+        number: u64,
+    },
+}
+
+/// What to measure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    /// The module and the name of the kernel, as `module::name`.
+    pub(crate) kernel: String,
+    /// The hash of its unscheduled program, in hexadecimal digits.
+    pub(crate) program: String,
+    /// Its dimensions and `usize` arguments.
+    pub(crate) dims: BTreeMap<String, i64>,
+    /// Threads that a run uses.
+    pub(crate) threads: usize,
+    /// Decides the arguments.
+    pub(crate) seed: u64,
+    /// Where expected results are kept.
+    pub(crate) cache: std::path::PathBuf,
+    /// The most memory that the process may use, in bytes.
+    pub(crate) memory: u64,
+}
+
+/// From the measuring process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reply {
+    /// The setup is done.
+    Ready {
+        /// How long computing the reference took, in seconds.
+        reference_seconds: f64,
+    },
+    /// Something begins that may take time or go wrong.
+    Begin(Stage),
+    /// What became of a candidate.
+    Outcome {
+        /// Its position in the request.
+        candidate: usize,
+        /// Its time, or why it has none.
+        outcome: Outcome,
+    },
+    /// What became of a comparison; none when it was ended early.
+    Compared(Option<(Timing, Timing)>),
+    /// The request is done.
+    Done,
+    /// The request cannot be done, and no other one could.
+    Error(String),
+}
+
+/// What the measuring process is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Stage {
+    /// Compile everything that was asked for.
+    Compile,
+    /// Run a candidate, by its position in the request.
+    Run(usize),
+}
+
+/// What became of a candidate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// It ran and its results are right.
+    Measured {
+        /// How long a run takes.
+        timing: Timing,
+        /// The greatest relative error.
+        error: f64,
+    },
+    /// It did not.
+    Failed(Failure),
+}

@@ -1,0 +1,130 @@
+//! The report as a page.
+
+use std::fmt::Write;
+
+use super::{Series, duration, svg};
+
+/// Colours and layout, for light and dark screens.
+const STYLE: &str = include_str!("report.css");
+
+/// The page.
+pub(super) fn page(series: &[Series]) -> String {
+    let mut page = String::new();
+    // Writing to a text cannot fail.
+    let Ok(()) = write_page(&mut page, series) else { unreachable!("a text takes everything") };
+    page
+}
+
+fn write_page(page: &mut String, series: &[Series]) -> std::fmt::Result {
+    writeln!(page, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
+    writeln!(page, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">")?;
+    writeln!(page, "<title>Tilewright: tuning report</title>\n<style>\n{STYLE}</style>\n</head>\n<body>")?;
+    writeln!(page, "<h1>Tuning report</h1>\n<p class=\"machine\">{}</p>", machine(series))?;
+    if series.iter().any(|one| one.best().and_then(|best| one.share_of_peak(best)).is_some()) {
+        write_overview(page, series)?;
+    }
+    writeln!(page, "<h2>Course of tuning</h2>")?;
+    writeln!(
+        page,
+        "<p class=\"legend\"><span class=\"key best\"></span>best so far <span class=\"key trial\"></span>one trial \
+         <span class=\"key default\"></span>default schedule; the axis is in GFLOP/s, or in runs per millisecond \
+         where there is nothing to count</p>\n<div class=\"cards\">"
+    )?;
+    series.iter().try_for_each(|one| write_card(page, one))?;
+    writeln!(page, "</div>\n</body>\n</html>")
+}
+
+/// The machines of the records, each once.
+fn machine(series: &[Series]) -> String {
+    let mut machines: Vec<String> = series
+        .iter()
+        .map(|one| {
+            let peak =
+                one.peak_gflops.map(|peak| format!(", FMA peak {peak:.0} GFLOP/s")).unwrap_or_default();
+            let (cpu, threads) = (escape(&one.cpu), one.target.threads);
+            let plural = if threads == 1 { "" } else { "s" };
+            format!("{cpu}, {threads} thread{plural}{peak}")
+        })
+        .collect();
+    machines.sort();
+    machines.dedup();
+    machines.join("<br>")
+}
+
+/// The share of the peak of every kernel, as bars.
+fn write_overview(page: &mut String, series: &[Series]) -> std::fmt::Result {
+    writeln!(
+        page,
+        "<h2>Share of the machine's peak</h2>\n<p class=\"legend\"><span class=\"key best\"></span>tuned"
+    )?;
+    writeln!(page, "<span class=\"key default\"></span>default schedule</p>\n<div class=\"bars\">")?;
+    for one in series {
+        let share = |seconds: Option<f64>| seconds.and_then(|seconds| one.share_of_peak(seconds));
+        let Some(best) = share(one.best()) else { continue };
+        let percent = |share: f64| 100.0 * share.clamp(0.0, 1.0);
+        write!(
+            page,
+            "<div class=\"label\">{}</div><div class=\"bar\"><div class=\"fill\" style=\"width:{:.1}%\"></div>",
+            escape(&one.title()),
+            percent(best)
+        )?;
+        if let Some(default) = share(one.default_time()) {
+            write!(page, "<div class=\"tick\" style=\"left:{:.1}%\"></div>", percent(default))?;
+        }
+        writeln!(page, "</div><div class=\"value\">{:.0} %</div>", 100.0 * best)?;
+    }
+    writeln!(page, "</div>")
+}
+
+fn write_card(page: &mut String, one: &Series) -> std::fmt::Result {
+    writeln!(page, "<section class=\"card\">\n<h3>{}</h3>", escape(&one.title()))?;
+    let mut facts = Vec::new();
+    if let Some(best) = one.best() {
+        facts.push(format!("<b>{}</b>", duration(best)));
+        facts.extend(one.gflops(best).map(|gflops| format!("{gflops:.1} GFLOP/s")));
+        facts.extend(one.share_of_peak(best).map(|share| format!("{:.0} % of peak", 100.0 * share)));
+        facts.extend(one.default_time().map(|default| format!("{:.2} × default", default / best)));
+    } else {
+        facts.push("nothing measured".to_owned());
+    }
+    writeln!(page, "<p>{}</p>\n{}", facts.join(" · "), svg::course(one))?;
+    if !one.failures.is_empty() {
+        let failures: Vec<String> =
+            one.failures.iter().map(|(reason, count)| format!("{count} × {}", escape(reason))).collect();
+        writeln!(page, "<p class=\"failures\">failed: {}</p>", failures.join(", "))?;
+    }
+    writeln!(page, "</section>")
+}
+
+/// Text for a page: nothing in a record becomes markup.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tilewright_search::database::Shape;
+
+    use super::*;
+
+    #[test]
+    fn a_page_shows_each_series_and_trusts_no_text() {
+        let series = Series {
+            kernel: "matmul".to_owned(),
+            shape: Shape::of_dims([("M", 4)]),
+            target: "cpu;threads=1".parse().expect("a target"),
+            cpu: "<script>".to_owned(),
+            trials: vec![Some(2e-6), None, Some(1e-6)],
+            failures: BTreeMap::from([("crash".to_owned(), 1)]),
+            flops: Some(2e4),
+            peak_gflops: Some(40.0),
+        };
+        let page = page(&[series]);
+        assert!(page.contains("<h3>matmul[M=4]</h3>"), "{page}");
+        assert!(page.contains("<b>1.00 µs</b> · 20.0 GFLOP/s · 50 % of peak · 2.00 × default"), "{page}");
+        assert!(page.contains("failed: 1 × crash") && page.contains("width:50.0%"), "{page}");
+        assert!(!page.contains("<script"), "{page}");
+    }
+}

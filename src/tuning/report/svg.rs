@@ -1,0 +1,107 @@
+//! Pictures as SVG text.
+
+use super::{Series, duration};
+
+/// The size of a picture of one series.
+const WIDTH: f64 = 340.0;
+const HEIGHT: f64 = 150.0;
+/// Room for the axes.
+const LEFT: f64 = 44.0;
+const BOTTOM: f64 = 22.0;
+const TOP: f64 = 10.0;
+const RIGHT: f64 = 8.0;
+
+/// The course of tuning: a dot for each trial, a line for the best so far. Upwards is faster.
+pub(super) fn course(series: &Series) -> String {
+    let speed = |seconds: f64| series.gflops(seconds).unwrap_or(1e-3 / seconds);
+    let speeds: Vec<Option<f64>> = series.trials.iter().map(|trial| trial.map(speed)).collect();
+    let fastest = speeds.iter().copied().flatten().fold(0.0, f64::max);
+    let step = round_step(fastest.max(1e-9));
+    let top = (fastest / step).ceil().max(1.0) * step;
+    let last = speeds.len().max(2) as f64 - 1.0;
+    let x = |trial: f64| LEFT + trial / last * (WIDTH - LEFT - RIGHT);
+    let y = |speed: f64| HEIGHT - BOTTOM - speed / top * (HEIGHT - BOTTOM - TOP);
+    let mut parts = vec![grid(step, top, speeds.len(), &y)];
+    let mut best: Option<f64> = None;
+    let mut line = String::new();
+    for (trial, speed) in speeds.iter().enumerate() {
+        let place = x(trial as f64);
+        if let (Some(speed), Some(seconds)) = (speed, series.trials[trial]) {
+            parts.push(format!(
+                "<circle class=\"trial\" cx=\"{place:.1}\" cy=\"{:.1}\" r=\"2\"><title>trial {}: {}</title></circle>",
+                y(*speed),
+                trial + 1,
+                duration(seconds)
+            ));
+            best = Some(best.map_or(*speed, |best: f64| best.max(*speed)));
+        } else {
+            parts.push(format!(
+                "<path class=\"failed\" d=\"M{:.1},{:.1}l4,4m0,-4l-4,4\"><title>trial {}: failed</title></path>",
+                place - 2.0,
+                y(0.0) - 6.0,
+                trial + 1
+            ));
+        }
+        if let Some(best) = best {
+            // Steps: a time is the best from its trial on.
+            line.push_str(&match line.is_empty() {
+                true => format!("M{place:.1},{:.1}", y(best)),
+                false => format!("H{place:.1}V{:.1}", y(best)),
+            });
+        }
+    }
+    parts.push(format!("<path class=\"best\" d=\"{line}\"/>"));
+    if let Some(default) = series.default_time().map(speed) {
+        parts.push(format!(
+            "<path class=\"default\" d=\"M{LEFT:.1},{0:.1}H{1:.1}\"/>",
+            y(default),
+            WIDTH - RIGHT
+        ));
+    }
+    format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">{}</svg>", parts.concat())
+}
+
+/// Lines and numbers of the axes.
+fn grid(step: f64, top: f64, trials: usize, y: &dyn Fn(f64) -> f64) -> String {
+    let mut text = String::new();
+    let lines = (top / step).round() as usize;
+    for number in 0..=lines {
+        let value = number as f64 * step;
+        let digits = if step < 0.1 { 2 } else { usize::from(step < 1.0) };
+        text.push_str(&format!(
+            "<path class=\"grid\" d=\"M{LEFT},{0:.1}H{1}\"/><text x=\"{2}\" y=\"{3:.1}\" class=\"end\">{value:.digits$}</text>",
+            y(value),
+            WIDTH - RIGHT,
+            LEFT - 6.0,
+            y(value) + 3.5,
+        ));
+    }
+    text.push_str(&format!(
+        "<text x=\"{LEFT}\" y=\"{0}\">1</text><text x=\"{1}\" y=\"{0}\" class=\"end\">{trials}</text><text x=\"{2}\" y=\"{0}\" class=\"middle\">trials</text>",
+        HEIGHT - 6.0,
+        WIDTH - RIGHT,
+        (LEFT + WIDTH - RIGHT) / 2.0,
+    ));
+    text
+}
+
+/// A step of 1, 2 or 5 times a power of ten that divides `range` into two to five parts.
+fn round_step(range: f64) -> f64 {
+    let magnitude = 10f64.powf((range / 4.0).log10().floor());
+    let digit = range / 4.0 / magnitude;
+    let rounded = [1.0, 2.0, 5.0].into_iter().find(|&candidate| digit <= candidate).unwrap_or(10.0);
+    rounded * magnitude
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_round() {
+        for (range, step) in [(10.0, 5.0), (4.0, 1.0), (0.09, 0.05), (37.0, 10.0), (130.0, 50.0), (7.9, 2.0)]
+        {
+            assert!((round_step(range) - step).abs() < 1e-9, "{range}: {}", round_step(range));
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! How often to run what, so that a little time tells much.
+//!
+//! The candidates of a batch are timed in turns, one sample each per round, so that a disturbance of the machine
+//! meets all of them. The first sample of each is thrown away. What is far behind after a round is
+//! timed no further: its time is known well enough to be left. This module knows neither kernels nor
+//! clocks; it asks a function to run a candidate.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+/// A sample lasts at least this long, so that reading the clock and calling cost nothing in comparison.
+const LEAST_SAMPLE: Duration = Duration::from_millis(1);
+
+/// Most samples of one candidate.
+const ROUNDS: usize = 5;
+
+/// What one candidate may cost altogether, as far as [`FEWEST_ROUNDS`] allow it.
+const CANDIDATE_BUDGET: Duration = Duration::from_millis(250);
+
+/// Samples that even a slow candidate gets.
+const FEWEST_ROUNDS: usize = 2;
+
+/// After each round, how many times the best sample a candidate's best sample may be for it to go on. The last
+/// applies to every further round.
+const ELIMINATION: [f64; 3] = [2.5, 1.6, 1.25];
+
+/// How many times the best a candidate's very first run may be. Caches are cold in it, hence the wide margin.
+const FIRST_RUN_ELIMINATION: f64 = 10.0;
+
+/// A first run that is shorter than this says nothing: it is dominated by page faults and cold caches.
+const LEAST_TELLING_FIRST_RUN: Duration = Duration::from_millis(20);
+
+/// Pairs of samples of a comparison, and what it may cost beyond the first [`FEWEST_PAIRS`].
+const PAIRS: usize = 11;
+const FEWEST_PAIRS: usize = 3;
+const PAIRS_BUDGET: Duration = Duration::from_millis(600);
+
+/// The time of a run, from several samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Timing {
+    /// The median of the samples, in seconds.
+    pub(crate) median: f64,
+    /// The distance of the quartiles over the median.
+    pub(crate) spread: f64,
+    /// The fastest sample, in seconds.
+    pub(crate) least: f64,
+}
+
+impl Timing {
+    /// Of samples in seconds; `None` when there are none.
+    pub(crate) fn of(samples: &[f64]) -> Option<Self> {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let median = quantile(&sorted, 0.5)?;
+        let spread = (quantile(&sorted, 0.75)? - quantile(&sorted, 0.25)?) / median;
+        Some(Timing { median, spread, least: sorted[0] })
+    }
+}
+
+/// The value below which a share of sorted samples lies, interpolated between neighbours.
+fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let place = share * sorted.len().checked_sub(1)? as f64;
+    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    Some(low + (high - low) * place.fract())
+}
+
+/// Runs candidates: by number, so many times, for a duration; or fails for a reason.
+pub(crate) trait Runs {
+    /// Why a run failed.
+    type Failure;
+
+    /// Runs a candidate `repetitions` times in a row and says how long that took.
+    fn run(&mut self, candidate: usize, repetitions: u64) -> Result<Duration, Self::Failure>;
+
+    /// Whether to stop as soon as possible.
+    fn should_stop(&self) -> bool;
+}
+
+/// One candidate while it is sampled.
+struct Entry<F> {
+    candidate: usize,
+    /// The length of a run as far as known, in seconds.
+    estimate: f64,
+    /// Runs per sample; 0 before the warm-up.
+    repetitions: u64,
+    rounds: usize,
+    samples: Vec<f64>,
+    failure: Option<F>,
+    is_eliminated: bool,
+}
+
+impl<F> Entry<F> {
+    fn is_open(&self, round: usize) -> bool {
+        self.failure.is_none() && !self.is_eliminated && round < self.rounds
+    }
+
+    fn least(&self) -> f64 {
+        self.samples.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// What became of a candidate; `None` when sampling was stopped before there was a sample of it.
+pub(crate) type SampleOutcome<F> = Option<Result<Timing, F>>;
+
+/// Times candidates, given the length of a first run of each, in seconds, and the best time known from before.
+pub(crate) fn sample<R: Runs>(
+    runs: &mut R,
+    first_runs: &[(usize, f64)],
+    best: Option<f64>,
+) -> Vec<(usize, SampleOutcome<R::Failure>)> {
+    let mut entries: Vec<Entry<R::Failure>> = first_runs
+        .iter()
+        .map(|&(candidate, estimate)| Entry {
+            candidate,
+            estimate,
+            repetitions: 0,
+            rounds: ROUNDS,
+            samples: Vec::new(),
+            failure: None,
+            is_eliminated: false,
+        })
+        .collect();
+    eliminate_by_first_run(&mut entries, best);
+    for entry in entries.iter_mut().filter(|entry| entry.is_open(0)) {
+        if runs.should_stop() {
+            break;
+        }
+        warm_up(entry, runs);
+    }
+    for round in 0..ROUNDS {
+        for entry in entries.iter_mut().filter(|entry| entry.is_open(round) && entry.repetitions > 0) {
+            if runs.should_stop() {
+                break;
+            }
+            match runs.run(entry.candidate, entry.repetitions) {
+                Ok(duration) => entry.samples.push(duration.as_secs_f64() / entry.repetitions as f64),
+                Err(failure) => entry.failure = Some(failure),
+            }
+        }
+        eliminate(&mut entries, best, ELIMINATION[round.min(ELIMINATION.len() - 1)]);
+    }
+    entries
+        .into_iter()
+        .map(|entry| {
+            let outcome = match entry.failure {
+                Some(failure) => Some(Err(failure)),
+                None => Timing::of(&entry.samples).map(Ok),
+            };
+            (entry.candidate, outcome)
+        })
+        .collect()
+}
+
+/// What is hopeless after its first run is not run again: that run is its time.
+fn eliminate_by_first_run<F>(entries: &mut [Entry<F>], best: Option<f64>) {
+    let least = entries.iter().map(|entry| entry.estimate).chain(best).fold(f64::INFINITY, f64::min);
+    for entry in entries {
+        let is_telling = entry.estimate > LEAST_TELLING_FIRST_RUN.as_secs_f64();
+        if is_telling && entry.estimate > least * FIRST_RUN_ELIMINATION {
+            entry.samples.push(entry.estimate);
+            entry.is_eliminated = true;
+        }
+    }
+}
+
+fn eliminate<F>(entries: &mut [Entry<F>], best: Option<f64>, factor: f64) {
+    let least = entries.iter().map(Entry::least).chain(best).fold(f64::INFINITY, f64::min);
+    for entry in entries {
+        entry.is_eliminated |= entry.least() > least * factor;
+    }
+}
+
+/// Runs a candidate with warm caches and decides how many runs make a sample, and how many samples are taken. These
+/// runs are the first sample, which is dropped.
+fn warm_up<R: Runs>(entry: &mut Entry<R::Failure>, runs: &mut R) {
+    // The first run is cold; a second try with about a tenth of a sample corrects what it misjudged.
+    for target in [LEAST_SAMPLE / 10, LEAST_SAMPLE] {
+        entry.repetitions = repetitions(target, entry.estimate);
+        if target == LEAST_SAMPLE {
+            break;
+        }
+        match runs.run(entry.candidate, entry.repetitions) {
+            Ok(duration) => {
+                entry.estimate = (duration.as_secs_f64() / entry.repetitions as f64).max(1e-9);
+            }
+            Err(failure) => {
+                entry.failure = Some(failure);
+                return;
+            }
+        }
+    }
+    let sample = entry.estimate * entry.repetitions as f64;
+    let affordable = (CANDIDATE_BUDGET.as_secs_f64() / sample) as usize;
+    entry.rounds = affordable.clamp(FEWEST_ROUNDS, ROUNDS);
+}
+
+fn repetitions(target: Duration, run: f64) -> u64 {
+    (target.as_secs_f64() / run.max(1e-9)).ceil().clamp(1.0, 1e6) as u64
+}
+
+/// Times two candidates in alternation, `first second second first …`, so that what drifts meets both alike.
+/// Candidates are 0 and 1 to `runs`.
+pub(crate) fn compare<R: Runs>(runs: &mut R) -> Result<Option<(Timing, Timing)>, R::Failure> {
+    let mut repeat = [1; 2];
+    for (candidate, repeat) in repeat.iter_mut().enumerate() {
+        let cold = runs.run(candidate, 1)?.as_secs_f64();
+        let warm = runs.run(candidate, repetitions(LEAST_SAMPLE / 10, cold))?.as_secs_f64();
+        let run = warm / repetitions(LEAST_SAMPLE / 10, cold) as f64;
+        *repeat = repetitions(LEAST_SAMPLE, run);
+    }
+    let start = Instant::now();
+    let mut samples = [Vec::new(), Vec::new()];
+    for pair in 0..PAIRS {
+        if runs.should_stop() || (pair >= FEWEST_PAIRS && start.elapsed() > PAIRS_BUDGET) {
+            break;
+        }
+        let order = if pair % 2 == 0 { [0, 1] } else { [1, 0] };
+        for candidate in order {
+            let duration = runs.run(candidate, repeat[candidate])?;
+            samples[candidate].push(duration.as_secs_f64() / repeat[candidate] as f64);
+        }
+    }
+    Ok(Timing::of(&samples[0]).zip(Timing::of(&samples[1])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Candidates of known speed on a clock of our own.
+    struct Clock {
+        seconds: Vec<f64>,
+        runs: Vec<u64>,
+        fails: Option<usize>,
+        stop_after: u64,
+    }
+
+    impl Clock {
+        fn new(seconds: &[f64]) -> Self {
+            Clock {
+                seconds: seconds.to_vec(),
+                runs: vec![0; seconds.len()],
+                fails: None,
+                stop_after: u64::MAX,
+            }
+        }
+    }
+
+    impl Runs for Clock {
+        type Failure = &'static str;
+
+        fn run(&mut self, candidate: usize, repetitions: u64) -> Result<Duration, Self::Failure> {
+            self.runs[candidate] += repetitions;
+            if self.fails == Some(candidate) {
+                return Err("broken");
+            }
+            Ok(Duration::from_secs_f64(self.seconds[candidate] * repetitions as f64))
+        }
+
+        fn should_stop(&self) -> bool {
+            self.runs.iter().sum::<u64>() >= self.stop_after
+        }
+    }
+
+    fn outcomes(clock: &mut Clock, best: Option<f64>) -> Vec<Option<Result<Timing, &'static str>>> {
+        let first: Vec<(usize, f64)> = clock.seconds.iter().copied().enumerate().collect();
+        sample(clock, &first, best).into_iter().map(|(_, outcome)| outcome).collect()
+    }
+
+    fn median(outcome: &Option<Result<Timing, &'static str>>) -> f64 {
+        outcome.expect("it was sampled").expect("it ran").median
+    }
+
+    #[test]
+    fn quartiles_are_interpolated() {
+        let timing = Timing::of(&[4.0, 1.0, 3.0, 2.0, 5.0]).unwrap();
+        assert_eq!((timing.median, timing.least, timing.spread), (3.0, 1.0, 2.0 / 3.0));
+        assert_eq!(Timing::of(&[2.0, 4.0]).unwrap().median, 3.0);
+        assert_eq!(Timing::of(&[]), None);
+    }
+
+    #[test]
+    fn the_slow_are_left_early_and_the_fast_are_sampled_fully() {
+        let mut clock = Clock::new(&[2e-3, 3e-3, 50e-3, 2.1e-3]);
+        let outcomes = outcomes(&mut clock, None);
+        let medians: Vec<f64> = outcomes.iter().map(median).collect();
+        assert!((medians[0] - 2e-3).abs() < 1e-9 && (medians[2] - 50e-3).abs() < 1e-9, "{medians:?}");
+        assert_eq!(clock.runs[0], 1 + ROUNDS as u64, "the warm-up and every round");
+        assert_eq!(clock.runs[2], 0, "its first run has told enough");
+        assert!(clock.runs[1] < clock.runs[0] && clock.runs[1] >= 3, "{:?}", clock.runs);
+    }
+
+    #[test]
+    fn short_runs_are_repeated_to_a_millisecond() {
+        let mut clock = Clock::new(&[2e-6]);
+        let outcomes = outcomes(&mut clock, None);
+        assert!((median(&outcomes[0]) - 2e-6).abs() < 1e-9);
+        assert!((50 + 5 * 500..=51 + 5 * 501).contains(&clock.runs[0]), "{:?}", clock.runs);
+    }
+
+    #[test]
+    fn a_known_best_time_eliminates_too() {
+        let mut clock = Clock::new(&[2e-3]);
+        outcomes(&mut clock, Some(1e-4));
+        assert_eq!(clock.runs[0], 2, "a warm-up and one sample");
+    }
+
+    #[test]
+    fn a_failure_concerns_one_candidate() {
+        let mut clock = Clock::new(&[1e-3, 1e-3]);
+        clock.fails = Some(0);
+        let outcomes = outcomes(&mut clock, None);
+        assert_eq!(outcomes[0], Some(Err("broken")));
+        assert!((median(&outcomes[1]) - 1e-3).abs() < 1e-9);
+    }
+
+    #[test]
+    fn stopping_keeps_what_was_sampled() {
+        let mut clock = Clock::new(&[1e-3, 1e-3]);
+        clock.stop_after = 3;
+        let outcomes = outcomes(&mut clock, None);
+        assert!(matches!(outcomes[0], Some(Ok(_))) && outcomes[1].is_none(), "{outcomes:?}");
+    }
+
+    #[test]
+    fn a_comparison_alternates() {
+        let mut clock = Clock::new(&[1e-3, 2e-3]);
+        let (first, second) = compare(&mut clock).unwrap().unwrap();
+        assert!((first.median - 1e-3).abs() < 1e-9 && (second.median - 2e-3).abs() < 1e-9);
+        assert_eq!(clock.runs, [2 + PAIRS as u64, 2 + PAIRS as u64]);
+    }
+}

@@ -1,0 +1,241 @@
+//! One tuning run: each measurement is recorded, counted and told to the observers.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime};
+
+use tilewright_backends::cpu::machine::Machine;
+use tilewright_core::schedule::Trace;
+use tilewright_search::candidate::Candidate;
+use tilewright_search::database::{self, Database, Outcome, Provenance, Record};
+use tilewright_search::tuner::{self, Earlier, Measurement};
+
+use super::observer::{Observer, Progress, Started};
+use super::runner::Interrupt;
+use super::{Found, Plan, TuneError, Tuned};
+
+/// One tuning run.
+pub(crate) struct Session<'a> {
+    plan: &'a Plan,
+    database: Database,
+    interrupt: Interrupt,
+    observers: &'a mut [Box<dyn Observer>],
+    start: Instant,
+    cpu: String,
+    /// Measurements of earlier runs.
+    earlier: usize,
+    /// Measurements of this run.
+    trials: usize,
+    best: Option<f64>,
+    curve: Vec<(f64, f64)>,
+    failures: BTreeMap<String, u64>,
+    failure: Option<TuneError>,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        database: Database,
+        interrupt: Interrupt,
+        observers: &'a mut [Box<dyn Observer>],
+    ) -> Self {
+        Session {
+            plan,
+            database,
+            interrupt,
+            observers,
+            start: Instant::now(),
+            cpu: Machine::host().map(|machine| machine.brand.clone()).unwrap_or_default(),
+            earlier: 0,
+            trials: 0,
+            best: None,
+            curve: Vec::new(),
+            failures: BTreeMap::new(),
+            failure: None,
+        }
+    }
+
+    /// What earlier runs measured of this kernel at this shape on such a machine, each trace once: the last time counts.
+    pub(crate) fn earlier(&mut self) -> Vec<Earlier> {
+        let target = self.plan.tuned_for();
+        let mut earlier: Vec<Earlier> = Vec::new();
+        let records = self.database.records_of(self.plan.hash);
+        for record in records.filter(|record| record.shape == self.plan.shape && record.target == target) {
+            let seconds = record.median_ns().map(|ns| ns * 1e-9);
+            match earlier.iter_mut().find(|known| known.trace == record.trace) {
+                Some(known) => known.seconds = seconds,
+                None => earlier.push(Earlier { trace: record.trace.clone(), seconds }),
+            }
+        }
+        self.earlier = earlier.len();
+        self.best = earlier.iter().filter_map(|record| record.seconds).reduce(f64::min);
+        if let Some(best) = self.best {
+            self.interrupt.improve(best);
+        }
+        earlier
+    }
+
+    pub(crate) fn started(&mut self, earlier: usize) {
+        let plan = self.plan;
+        let started = Started {
+            title: &plan.title,
+            trials: plan.trials.saturating_sub(earlier),
+            earlier,
+            time_limit: plan.time_limit,
+            flops: plan.flops,
+            peak_gflops: plan.peak_gflops,
+        };
+        self.observers.iter_mut().for_each(|observer| observer.started(&started));
+    }
+
+    pub(crate) fn note(&mut self, text: &str) {
+        self.observers.iter_mut().for_each(|observer| observer.note(text));
+    }
+
+    /// Whether nothing more is to be measured.
+    pub(crate) fn is_over(&self) -> bool {
+        self.failure.is_some()
+            || self.earlier + self.trials >= self.plan.trials
+            || self.interrupt.is_due()
+            || self.observers.iter().any(|observer| observer.should_stop())
+    }
+
+    pub(crate) fn time_left(&self) -> Option<Duration> {
+        self.plan.time_limit.map(|limit| limit.saturating_sub(self.start.elapsed()))
+    }
+
+    /// Records the measurement of the default schedule and gives its time in seconds.
+    pub(crate) fn measured_default(
+        &mut self,
+        candidate: &Candidate,
+        measurement: &Measurement,
+    ) -> Option<f64> {
+        self.note_measurement(candidate, measurement);
+        match measurement {
+            Measurement::Ok { seconds, .. } => Some(*seconds),
+            Measurement::Failed { .. } => None,
+        }
+    }
+
+    /// Records a measurement first, then tells of it.
+    fn note_measurement(&mut self, candidate: &Candidate, measurement: &Measurement) {
+        let record = self.record(&candidate.trace, measurement);
+        if let Err(error) = self.database.append(record) {
+            // Going on would only lose more.
+            self.failure.get_or_insert(error.into());
+            self.interrupt.stop();
+        }
+        self.trials += 1;
+        match measurement {
+            Measurement::Ok { seconds, .. } => {
+                if self.best.is_none_or(|best| *seconds < best) {
+                    self.best = Some(*seconds);
+                    self.interrupt.improve(*seconds);
+                    self.curve.push((self.start.elapsed().as_secs_f64(), *seconds));
+                }
+            }
+            Measurement::Failed { reason, message } => {
+                *self.failures.entry(reason.clone()).or_default() += 1;
+                tracing::debug!(kernel = self.plan.title, reason, message, "a candidate failed");
+            }
+        }
+        let (trial, best, elapsed) = (self.trials, self.best, self.start.elapsed());
+        let progress = Progress { trial, measurement, best, elapsed };
+        self.observers.iter_mut().for_each(|observer| observer.measured(&progress));
+    }
+
+    fn record(&self, trace: &Trace, measurement: &Measurement) -> Record {
+        let outcome = match measurement {
+            Measurement::Ok { seconds, spread, max_relative_error } => {
+                Outcome::Measured(database::Measurement {
+                    median_ns: seconds * 1e9,
+                    spread: *spread,
+                    max_rel_err: *max_relative_error,
+                })
+            }
+            Measurement::Failed { reason, message } => Outcome::Failed(format!("{reason}: {message}")),
+        };
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Record {
+            kernel: self.plan.name.to_owned(),
+            program: self.plan.hash,
+            shape: self.plan.shape.clone(),
+            target: self.plan.tuned_for(),
+            trace: trace.clone(),
+            outcome,
+            provenance: Provenance {
+                seed: self.plan.seed,
+                trial: (self.earlier + self.trials) as u64,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                cpu: self.cpu.clone(),
+                time: since_1970.map_or(0, |duration| duration.as_secs()),
+            },
+        }
+    }
+
+    /// Makes the result of the run.
+    pub(crate) fn finish(mut self, found: Found) -> Result<Tuned, TuneError> {
+        let synced = self.database.sync();
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        synced?;
+        let plan = self.plan;
+        let mut rejected = self.failures.clone();
+        for (reason, count) in &found.result.statistics.rejected {
+            *rejected.entry((*reason).to_owned()).or_default() += count;
+        }
+        let was_stopped = self.interrupt.is_due() || found.result.end == tuner::End::Stopped;
+        if found.result.best.is_none() && !was_stopped {
+            let (kernel, reasons) = (plan.title.clone(), most_frequent(&rejected));
+            return Err(TuneError::NoCandidate { kernel, reasons });
+        }
+        let best = found.result.best.as_ref();
+        let record = best.and_then(|(candidate, _)| self.record_of(&candidate.trace));
+        Ok(Tuned {
+            kernel: plan.name,
+            shape: plan.shape.clone(),
+            threads: plan.threads,
+            record,
+            best_seconds: best.map(|(_, seconds)| *seconds),
+            default_seconds: found.default_seconds,
+            trials: self.trials,
+            earlier_trials: self.earlier,
+            elapsed: self.start.elapsed(),
+            generated: found.result.statistics.generated,
+            generation: found.result.generation,
+            curve: self.curve,
+            rejected,
+            end: found.result.end,
+            flops: plan.flops,
+            peak_gflops: plan.peak_gflops,
+        })
+    }
+
+    /// The last record of a trace.
+    fn record_of(&self, trace: &Trace) -> Option<Record> {
+        let records = self.database.records_of(self.plan.hash);
+        let same = |record: &&Record| {
+            record.shape == self.plan.shape && record.trace == *trace && record.median_ns().is_some()
+        };
+        records.filter(same).last().cloned()
+    }
+}
+
+impl tuner::Observer for Session<'_> {
+    fn measured(&mut self, _: usize, candidate: &Candidate, measurement: &Measurement, _: Duration) {
+        self.note_measurement(candidate, measurement);
+    }
+
+    fn should_stop(&self) -> bool {
+        self.failure.is_some()
+            || self.interrupt.is_stopped()
+            || self.observers.iter().any(|observer| observer.should_stop())
+    }
+}
+
+fn most_frequent(rejected: &BTreeMap<String, u64>) -> String {
+    let mut reasons: Vec<_> = rejected.iter().collect();
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let texts: Vec<_> = reasons.iter().take(3).map(|(reason, count)| format!("{reason} ({count})")).collect();
+    if texts.is_empty() { "no candidate was made".to_owned() } else { texts.join(", ") }
+}

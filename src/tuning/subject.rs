@@ -1,0 +1,278 @@
+//! What is tuned: one kernel at one shape, with arguments and the results that are expected of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tilewright_core::program::{Access, Program};
+use tilewright_core::schedule::Trace;
+use tilewright_core::target::{Arguments, Backend, BufferArgument, Executable, Target};
+use tilewright_core::tensor::AnyTensor;
+
+use std::sync::Arc;
+
+use super::failure::{Failure, reason};
+use super::inputs::{Inputs, Sign, poison};
+use super::tolerance::Tolerance;
+use crate::error::Error;
+use crate::kernel::Kernel;
+use tilewright_core::lower::{LowerOptions, lower};
+
+/// A kernel at a shape, ready to try schedules of it.
+pub(crate) struct Subject<'b> {
+    backend: &'b dyn Backend,
+    target: Arc<Target>,
+    threads: usize,
+    program: Program,
+    inputs: Inputs,
+    /// What each tensor holds after a run: results and tensors that are updated; `None` for those only read.
+    expected: Vec<Option<AnyTensor>>,
+    accesses: Vec<Access>,
+    tolerance: Tolerance,
+    reference_time: Duration,
+}
+
+/// How to prepare a subject.
+#[derive(Clone, Debug)]
+pub(crate) struct SubjectOptions {
+    /// Decides the arguments.
+    pub(crate) seed: u64,
+    /// Threads that a run uses.
+    pub(crate) threads: usize,
+    /// A directory in which expected results are kept, since the definition may take seconds to compute them.
+    pub(crate) cache: Option<PathBuf>,
+}
+
+impl<'b> Subject<'b> {
+    /// Makes arguments and computes the expected results by the definition itself, unless the cache has them.
+    pub(crate) fn new(
+        kernel: &Kernel,
+        dims: &[i64],
+        backend: &'b dyn Backend,
+        options: &SubjectOptions,
+    ) -> Result<Self, Error> {
+        let program = kernel.program_for(dims)?;
+        let mut target = backend.target().clone();
+        target.cores = u32::try_from(options.threads).unwrap_or(u32::MAX);
+        let accesses: Vec<Access> = program.buffer_params().map(|(_, access)| access).collect();
+        let tolerance = Tolerance::of(&program);
+        let start = Instant::now();
+        let cache = options.cache.as_deref().map(|directory| {
+            directory.join(format!("{:016x}-{}.expected", program.stable_hash(), options.seed))
+        });
+        let (inputs, expected) = expectation(kernel, dims, &program, options.seed, cache.as_deref())?;
+        Ok(Subject {
+            backend,
+            target: Arc::new(target),
+            threads: options.threads,
+            program,
+            inputs,
+            expected,
+            accesses,
+            tolerance,
+            reference_time: start.elapsed(),
+        })
+    }
+
+    /// How long the reference took, about; short when its results were in the cache.
+    pub(crate) fn reference_time(&self) -> Duration {
+        self.reference_time
+    }
+
+    /// The unscheduled program, with its dimensions bound.
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Runs the definition itself once.
+    pub(crate) fn run_reference(
+        &self,
+        kernel: &Kernel,
+        dims: &[i64],
+        tensors: &mut [AnyTensor],
+    ) -> Result<(), Error> {
+        let mut buffers = buffer_arguments(tensors, &self.accesses);
+        (kernel.definition().reference)(dims, &self.inputs.scalars, &mut buffers)
+    }
+
+    /// Replays, lowers and compiles traces, all at once.
+    pub(crate) fn compile(&self, traces: &[String]) -> Vec<Result<Box<dyn Executable>, Failure>> {
+        let lowered: Vec<Result<Program, Failure>> = traces.iter().map(|trace| self.lower(trace)).collect();
+        let programs: Vec<&Program> = lowered.iter().filter_map(|program| program.as_ref().ok()).collect();
+        let mut compiled = self.backend.compile(&programs).into_iter();
+        let compile = |program: Result<Program, Failure>| {
+            program?;
+            let executable = compiled.next().expect("a backend gives one result for each program");
+            executable.map_err(|error| Failure::new(reason::COMPILE, error))
+        };
+        lowered.into_iter().map(compile).collect()
+    }
+
+    fn lower(&self, trace: &str) -> Result<Program, Failure> {
+        let trace: Trace = trace.parse().map_err(|error| Failure::new(reason::REPLAY, error))?;
+        let schedule = trace
+            .replay(&self.program, &self.target, 0)
+            .map_err(|error| Failure::new(reason::REPLAY, error))?;
+        lower(schedule.program(), &LowerOptions::default())
+            .map_err(|error| Failure::new(reason::LOWERING, error))
+    }
+
+    /// Fresh arguments for runs of compiled code.
+    pub(crate) fn arguments(&self) -> Vec<AnyTensor> {
+        self.inputs.tensors.clone()
+    }
+
+    /// Gives tensors that runs have changed their first content again.
+    pub(crate) fn reset(&self, tensors: &mut [AnyTensor]) {
+        for ((tensor, original), access) in tensors.iter_mut().zip(&self.inputs.tensors).zip(&self.accesses) {
+            match access {
+                Access::Input => {}
+                Access::InOut => tensor.bytes_mut().copy_from_slice(original.bytes()),
+                Access::Output => poison(tensor),
+            }
+        }
+    }
+
+    /// Whether repeated runs change what they read.
+    pub(crate) fn updates_in_place(&self) -> bool {
+        self.accesses.contains(&Access::InOut)
+    }
+
+    /// Runs compiled code `repetitions` times in a row and says how long that took.
+    pub(crate) fn run(
+        &self,
+        executable: &dyn Executable,
+        tensors: &mut [AnyTensor],
+        repetitions: u64,
+    ) -> Result<Duration, Failure> {
+        let mut buffers = buffer_arguments(tensors, &self.accesses);
+        let mut arguments = Arguments { dims: &[], scalars: &self.inputs.scalars, buffers: &mut buffers };
+        let start = Instant::now();
+        for _ in 0..repetitions {
+            executable
+                .run(&mut arguments, self.threads)
+                .map_err(|error| Failure::new(reason::CALL, error))?;
+        }
+        Ok(start.elapsed())
+    }
+
+    /// Compares the tensors after one run with what is expected; the greatest relative error.
+    pub(crate) fn check(&self, tensors: &[AnyTensor]) -> Result<f64, Failure> {
+        let mut greatest: f64 = 0.0;
+        for (position, (found, expected)) in tensors.iter().zip(&self.expected).enumerate() {
+            let Some(expected) = expected else { continue };
+            match self.tolerance.check(found, expected) {
+                Ok(error) => greatest = greatest.max(error),
+                Err(error) => return Err(self.wrong_result(position, &error)),
+            }
+        }
+        Ok(greatest)
+    }
+
+    fn wrong_result(&self, position: usize, error: &tilewright_core::tensor::ErrorSummary) -> Failure {
+        let buffer = self.program.buffer_params().nth(position);
+        let name = buffer.map_or("?", |(id, _)| &self.program.buffer(id).name).to_owned();
+        let first = error.first_mismatch.unwrap_or(0);
+        Failure::new(
+            reason::WRONG_RESULT,
+            format!(
+                "`{name}` differs from the reference by {:.3e} where values reach {:.3e}, first at element {first}",
+                error.max_abs, error.scale
+            ),
+        )
+    }
+}
+
+fn buffer_arguments<'a>(tensors: &'a mut [AnyTensor], accesses: &[Access]) -> Vec<BufferArgument<'a>> {
+    let argument = |(tensor, access): (&'a mut AnyTensor, &Access)| match access {
+        Access::Input => BufferArgument::Read(tensor.bytes()),
+        Access::Output | Access::InOut => BufferArgument::Write(tensor.bytes_mut()),
+    };
+    tensors.iter_mut().zip(accesses).map(argument).collect()
+}
+
+/// Arguments, and the tensors after the definition has run on them; `None` for those that it only reads.
+type Expectation = (Inputs, Vec<Option<AnyTensor>>);
+
+/// Takes the expected results from the cache, or computes them and puts them there.
+fn expectation(
+    kernel: &Kernel,
+    dims: &[i64],
+    program: &Program,
+    seed: u64,
+    cache: Option<&Path>,
+) -> Result<Expectation, Error> {
+    if let Some(known) = cache.and_then(|path| read_cached(program, seed, path)) {
+        return Ok(known);
+    }
+    let mut sign = Sign::Any;
+    let (inputs, expected) = loop {
+        let inputs = Inputs::random(program, seed, sign)?;
+        let expected = run_reference(kernel, dims, program, &inputs)?;
+        // Where the definition has no value, as for the logarithm of a negative number, nothing could be
+        // checked.
+        let has_nan = expected.iter().flatten().any(contains_nan);
+        if !has_nan || sign == Sign::Positive {
+            break (inputs, expected);
+        }
+        sign = Sign::Positive;
+    };
+    if let Some(path) = cache {
+        write_cached(path, sign, &expected);
+    }
+    Ok((inputs, expected))
+}
+
+fn run_reference(
+    kernel: &Kernel,
+    dims: &[i64],
+    program: &Program,
+    inputs: &Inputs,
+) -> Result<Vec<Option<AnyTensor>>, Error> {
+    let accesses: Vec<Access> = program.buffer_params().map(|(_, access)| access).collect();
+    let mut tensors = inputs.tensors.clone();
+    let mut buffers = buffer_arguments(&mut tensors, &accesses);
+    (kernel.definition().reference)(dims, &inputs.scalars, &mut buffers)?;
+    let is_written = |access: &Access| *access != Access::Input;
+    Ok(tensors
+        .into_iter()
+        .zip(&accesses)
+        .map(|(tensor, access)| is_written(access).then_some(tensor))
+        .collect())
+}
+
+fn contains_nan(tensor: &AnyTensor) -> bool {
+    tensor.dtype().is_float() && tensor.to_f64_vec().into_iter().any(f64::is_nan)
+}
+
+/// Expected results are kept as one byte for the inputs' signs and the bytes of each tensor that is written.
+fn write_cached(path: &Path, sign: Sign, expected: &[Option<AnyTensor>]) {
+    let mut content = vec![u8::from(sign == Sign::Positive)];
+    expected.iter().flatten().for_each(|tensor| content.extend_from_slice(tensor.bytes()));
+    // Renaming makes the file appear whole or not at all. Failing to keep it costs time and nothing else.
+    let unfinished = path.with_extension("unfinished");
+    let written = fs::write(&unfinished, content).and_then(|()| fs::rename(&unfinished, path));
+    if let Err(error) = written {
+        tracing::debug!(%error, path = %path.display(), "expected results are not kept");
+    }
+}
+
+fn read_cached(program: &Program, seed: u64, path: &Path) -> Option<Expectation> {
+    let content = fs::read(path).ok()?;
+    let (sign, mut rest) = content.split_first()?;
+    let sign = if *sign == 1 { Sign::Positive } else { Sign::Any };
+    let inputs = Inputs::random(program, seed, sign).ok()?;
+    let mut expected = Vec::new();
+    for ((_, access), tensor) in program.buffer_params().zip(&inputs.tensors) {
+        if access == Access::Input {
+            expected.push(None);
+            continue;
+        }
+        let mut tensor = tensor.clone();
+        let (own, others) = rest.split_at_checked(tensor.bytes().len())?;
+        tensor.bytes_mut().copy_from_slice(own);
+        rest = others;
+        expected.push(Some(tensor));
+    }
+    rest.is_empty().then_some((inputs, expected))
+}

@@ -1,0 +1,312 @@
+//! Tuning a small kernel, with candidates that misbehave, records that cannot be written, and stops.
+
+use std::fmt::Write as _;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tilewright_core::lower::{LowerOptions, lower};
+use tilewright_core::program::Program;
+use tilewright_core::target::{Arguments, Backend, BackendError, CallError, Executable, Target};
+use tilewright_search::candidate::{Candidate, Generator, Statistics};
+use tilewright_search::database::Database;
+use tilewright_search::rule::RuleSet;
+use tilewright_search::space::design_spaces;
+use tilewright_search::tuner::{End, Measurement, Runner};
+
+use super::isolated::{IsolatedRunner, Limits};
+use super::observer::{Observer, Progress};
+use super::runner::Interrupt;
+use super::{Isolation, TuneError, Tuner, reason, worker};
+use crate::machine;
+use crate::prelude::*;
+
+/// C = A·B
+#[tensor_kernel]
+fn product(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32, M, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..M {
+        for j in 0..N {
+            for k in 0..K {
+                c[[i, j]] += a[[i, k]] * b[[k, j]];
+            }
+        }
+    }
+    c
+}
+
+const DIMS: [(&str, i64); 3] = [("M", 24), ("N", 32), ("K", 40)];
+
+/// What misbehaves, for a measuring process of these tests: `fault:hash` with the hash of a compiled program.
+const FAULTS_VARIABLE: &str = "TILEWRIGHT_TEST_FAULTS";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Crash,
+    Hang,
+    Memory,
+    WrongResult,
+    CompilerCrash,
+}
+
+const FAULTS: [(Fault, &str); 5] = [
+    (Fault::Crash, "crash"),
+    (Fault::Hang, "hang"),
+    (Fault::Memory, "memory"),
+    (Fault::WrongResult, "wrong"),
+    (Fault::CompilerCrash, "compiler"),
+];
+
+/// A backend some of whose programs misbehave.
+struct FaultyBackend {
+    inner: &'static dyn Backend,
+    faults: String,
+}
+
+impl FaultyBackend {
+    fn fault(&self, program: &Program) -> Option<Fault> {
+        let hash = format!("{:016x}", program.stable_hash());
+        let named = self.faults.split(',').find_map(|fault| fault.strip_suffix(&hash));
+        FAULTS.iter().find(|(_, name)| named == Some(&format!("{name}:"))).map(|(fault, _)| *fault)
+    }
+}
+
+impl Backend for FaultyBackend {
+    fn target(&self) -> &Target {
+        self.inner.target()
+    }
+
+    fn compile(&self, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, BackendError>> {
+        let faults: Vec<Option<Fault>> = programs.iter().map(|program| self.fault(program)).collect();
+        if faults.contains(&Some(Fault::CompilerCrash)) {
+            std::process::abort();
+        }
+        let compiled = self.inner.compile(programs).into_iter().zip(faults);
+        compiled
+            .map(|(executable, fault)| match fault {
+                None => executable,
+                Some(fault) => executable.map(|_| Box::new(FaultyExecutable(fault)) as Box<dyn Executable>),
+            })
+            .collect()
+    }
+}
+
+struct FaultyExecutable(Fault);
+
+impl Executable for FaultyExecutable {
+    fn run(&self, _: &mut Arguments<'_, '_>, _: usize) -> Result<(), CallError> {
+        match self.0 {
+            Fault::Crash => std::process::abort(),
+            Fault::Hang => std::thread::sleep(Duration::from_secs(600)),
+            Fault::Memory => drop(std::hint::black_box(Vec::<u8>::with_capacity(1 << 46))),
+            Fault::WrongResult | Fault::CompilerCrash => {}
+        }
+        Ok(())
+    }
+
+    fn code_bytes(&self) -> usize {
+        0
+    }
+
+    fn disassembly(&self) -> String {
+        String::new()
+    }
+}
+
+/// Becomes the measuring process of the other tests when they start this test again as such.
+#[test]
+fn measuring_process() {
+    if std::env::var_os(worker::VARIABLE).is_none() {
+        return;
+    }
+    let faults = std::env::var(FAULTS_VARIABLE).unwrap_or_default();
+    worker::serve(&FaultyBackend { inner: machine::backend().expect("a backend"), faults });
+    std::process::exit(0);
+}
+
+fn worker_command(faults: String) -> impl FnMut() -> std::io::Result<Command> {
+    move || {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["--exact", "tuning::tests::measuring_process", "--nocapture", "--test-threads=1"]);
+        command.env(worker::VARIABLE, "1").env(FAULTS_VARIABLE, &faults);
+        command.env("RUST_BACKTRACE", "1");
+        Ok(command)
+    }
+}
+
+/// Different candidates for the kernel.
+fn candidates(count: usize) -> Vec<Candidate> {
+    let kernel = product::kernel();
+    let program = kernel.program_for(&kernel.dims_by_name(&DIMS).unwrap()).unwrap();
+    let mut target = machine::backend().unwrap().target().clone();
+    target.cores = 1;
+    let target = Arc::new(target);
+    let spaces = design_spaces(&program, &target, &RuleSet::built_in(target.kind).unwrap(), 1);
+    let generator = Generator { program, target };
+    let mut found: Vec<Candidate> = Vec::new();
+    for seed in 0..1000 {
+        let mut statistics = Statistics::default();
+        let space = seed as usize % spaces.len();
+        let candidate = generator.generate(space, &spaces[space], seed, |_, _| None, &mut statistics);
+        let is_new = |candidate: &Candidate| found.iter().all(|other| other.hash != candidate.hash);
+        if let Some(candidate) = candidate.filter(is_new) {
+            found.push(candidate);
+        }
+        if found.len() == count {
+            return found;
+        }
+    }
+    panic!("only {} candidates", found.len());
+}
+
+fn runner(faults: String, cache: &std::path::Path, interrupt: Interrupt) -> IsolatedRunner {
+    let tuner = Tuner::new().threads(1);
+    let setup = tuner.plan(product::kernel(), &DIMS).unwrap().setup(cache);
+    let limits = Limits { run: Duration::from_secs(2), ..Limits::default() };
+    IsolatedRunner::new(worker_command(faults), setup, limits, interrupt)
+}
+
+fn reasons(measurements: &[Option<Measurement>]) -> Vec<&str> {
+    measurements
+        .iter()
+        .map(|measurement| match measurement {
+            Some(Measurement::Ok { .. }) => "ok",
+            Some(Measurement::Failed { reason, .. }) => reason,
+            None => "not reached",
+        })
+        .collect()
+}
+
+#[test]
+fn a_candidate_that_misbehaves_costs_only_itself() {
+    let candidates = candidates(8);
+    let mut faults = String::new();
+    for (number, (_, name)) in FAULTS.iter().enumerate() {
+        let flat = lower(&candidates[number + 1].program, &LowerOptions::default()).unwrap();
+        write!(faults, "{name}:{:016x},", flat.stable_hash()).unwrap();
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let mut runner = runner(faults, cache.path(), Interrupt::new(None, None));
+    let measurements = runner.measure(&candidates);
+    if let Some(failure) = runner.take_failure() {
+        panic!("{failure}");
+    }
+    assert_eq!(
+        reasons(&measurements),
+        ["ok", reason::CRASH, reason::HANG, reason::MEMORY, reason::WRONG_RESULT, reason::CRASH, "ok", "ok"],
+        "{measurements:?}"
+    );
+    let (first, second) = runner.compare(&candidates[0], &candidates[6]).expect("both run");
+    assert!(first > 0.0 && second > 0.0, "{first} {second}");
+}
+
+#[test]
+fn a_program_that_does_not_answer_is_an_error() {
+    let setup = Tuner::new().plan(product::kernel(), &DIMS).unwrap().setup(std::path::Path::new("."));
+    let command = || {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("--list");
+        Ok(command)
+    };
+    let mut runner = IsolatedRunner::new(command, setup, Limits::default(), Interrupt::new(None, None));
+    assert_eq!(reasons(&runner.measure(&candidates(1))), ["not reached"]);
+    let error = runner.take_failure().expect("there was no measuring process").to_string();
+    assert!(error.contains("is `tilewright::init()` the first thing that `main` does?"), "{error}");
+}
+
+fn tuner(records: &std::path::Path) -> Tuner {
+    Tuner::new().trials(6).threads(1).isolation(Isolation::InProcess).records(records)
+}
+
+fn records(path: &std::path::Path) -> usize {
+    let database = Database::open(path).unwrap();
+    assert_eq!(database.problems(), []);
+    database.records().len()
+}
+
+#[test]
+fn a_rerun_goes_on_where_the_last_run_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = tuner(directory.path()).tune(product::kernel(), &DIMS).unwrap();
+    assert_eq!((first.trials, first.earlier_trials, records(directory.path())), (6, 0, 6));
+    assert!(first.best_seconds.unwrap() > 0.0 && first.default_seconds.is_some(), "{first:?}");
+    let again = tuner(directory.path()).trials(8).tune(product::kernel(), &DIMS).unwrap();
+    assert_eq!((again.trials, again.earlier_trials, records(directory.path())), (2, 6, 8));
+    let done = tuner(directory.path()).trials(8).tune(product::kernel(), &DIMS).unwrap();
+    assert_eq!((done.trials, done.earlier_trials), (0, 8));
+    assert!(done.record.is_some(), "{done:?}");
+}
+
+/// Counts, and stops after some trials.
+struct Counter {
+    measured: Arc<AtomicUsize>,
+    directory: std::path::PathBuf,
+    stop: Arc<AtomicBool>,
+    stop_at: usize,
+}
+
+impl Observer for Counter {
+    fn measured(&mut self, progress: &Progress<'_>) {
+        let count = self.measured.fetch_add(1, Ordering::Relaxed) + 1;
+        assert_eq!(progress.trial, count);
+        assert_eq!(records(&self.directory), count, "a trial is recorded before anybody hears of it");
+        if count == self.stop_at {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_stop_keeps_what_was_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let (measured, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let counter = Counter {
+        measured: Arc::clone(&measured),
+        directory: directory.path().to_owned(),
+        stop: Arc::clone(&stop),
+        stop_at: 3,
+    };
+    let tuned = tuner(directory.path())
+        .trials(1000)
+        .observer(counter)
+        .stop_when(stop)
+        .tune(product::kernel(), &DIMS)
+        .unwrap();
+    assert_eq!(tuned.end, End::Stopped);
+    assert!(tuned.trials >= 3 && tuned.trials < 40, "{tuned:?}");
+    assert_eq!(records(directory.path()), tuned.trials);
+    assert!(tuned.record.is_some());
+}
+
+#[test]
+fn records_that_cannot_be_written_are_an_error_and_lose_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("records.jsonl");
+    tuner(&file).trials(2).tune(product::kernel(), &DIMS).unwrap();
+    // A device on which there is never room takes the place of the file.
+    let full = directory.path().join("full.jsonl");
+    let made = std::os::unix::fs::symlink("/dev/full", &full);
+    made.expect("a link can be made");
+    let error = tuner(&full).tune(product::kernel(), &DIMS).expect_err("nothing can be recorded");
+    assert!(matches!(error, TuneError::Records(_)), "{error}");
+    assert_eq!(records(&file), 2);
+}
+
+#[test]
+fn a_time_limit_ends_tuning() {
+    let tuned = Tuner::new()
+        .trials(100_000)
+        .threads(1)
+        .time_limit(Duration::from_millis(300))
+        .isolation(Isolation::InProcess)
+        .tune(product::kernel(), &DIMS)
+        .unwrap();
+    assert!(matches!(tuned.end, End::Time), "{tuned:?}");
+}
+
+#[test]
+fn wrong_dimensions_are_refused() {
+    let error = Tuner::new().tune(product::kernel(), &[("M", 1)]).expect_err("two are missing");
+    assert!(error.to_string().contains("`K` is missing"), "{error}");
+}

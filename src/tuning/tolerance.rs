@@ -1,0 +1,144 @@
+//! How far a result may be from the reference.
+//!
+//! A schedule may sum in another order and contract `a * b + c` to one rounding, and nothing else. The rounding
+//! errors of a sum of `R` terms then grow like `ε·√R` relative to the sum's size when they are random (Higham,
+//! "Accuracy and Stability of Numerical Algorithms", 2nd ed., §4.2 and §2.8). With a margin of four, and 16 roundings
+//! for everything that is not a sum, a result may differ by
+//!
+//! > `ε · (16 + 4 · Σ √R)` times the largest magnitude in the expected tensor,
+//!
+//! where `ε` is the distance of 1 to the next number in the least exact type that a result or an intermediate is
+//! stored in, and the sum goes over the blocks of the program. Integers and truth values that are computed from
+//! nothing but integers are exact; integers that are rounded from floats may differ by one.
+
+use tilewright_core::analysis::scope::blocks;
+use tilewright_core::dtype::DType;
+use tilewright_core::program::{Access, Program};
+use tilewright_core::stmt::{Block, IterKind, Stmt};
+use tilewright_core::tensor::{AnyTensor, ErrorSummary};
+use tilewright_core::visit::for_each_stmt;
+
+/// Roundings beside those of sums.
+const ROUNDINGS: f64 = 16.0;
+
+/// How many standard deviations of a random walk of roundings are still fine.
+const MARGIN: f64 = 4.0;
+
+/// How far results may be off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Tolerance {
+    /// For floats, relative to the largest magnitude of the expected tensor.
+    pub(crate) relative: f64,
+    /// For integers.
+    pub(crate) steps: f64,
+}
+
+impl Tolerance {
+    /// Of a program whose dimensions are bound.
+    pub(crate) fn of(program: &Program) -> Self {
+        let is_stored = |access| access != Some(Access::Input);
+        let stored = program.buffers().filter(|(id, _)| is_stored(program.access(*id)));
+        let epsilon = stored.map(|(_, buffer)| epsilon(buffer.dtype)).fold(0.0, f64::max);
+        let reads_floats = program.buffers().any(|(_, buffer)| buffer.dtype.is_float());
+        let sums: f64 = blocks(&program.body).into_iter().map(|block| reduction_length(block).sqrt()).sum();
+        Tolerance {
+            relative: epsilon * (ROUNDINGS + MARGIN * sums),
+            steps: if reads_floats { 1.0 } else { 0.0 },
+        }
+    }
+
+    /// The error of a result; `Err` when it is beyond the tolerance.
+    pub(crate) fn check(&self, found: &AnyTensor, expected: &AnyTensor) -> Result<f64, ErrorSummary> {
+        let error = found.max_error(expected);
+        let is_fine = match expected.dtype() {
+            DType::Bool => error.max_abs == 0.0,
+            dtype if dtype.is_float() => error.max_abs <= self.relative * error.scale,
+            _ => error.max_abs <= self.steps,
+        };
+        if is_fine { Ok(error.max_rel) } else { Err(error) }
+    }
+}
+
+/// The distance of 1 to the next number.
+fn epsilon(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => f64::EPSILON,
+        DType::F32 => f64::from(f32::EPSILON),
+        DType::F16 => half::f16::EPSILON.to_f64(),
+        DType::BF16 => half::bf16::EPSILON.to_f64(),
+        DType::Bool | DType::I8 | DType::U8 | DType::I32 | DType::I64 => 0.0,
+    }
+}
+
+/// How many terms one element of a block's result sums; 0 for none.
+fn reduction_length(block: &Block) -> f64 {
+    let reduced = block.iters.iter().filter(|iter| iter.kind == IterKind::Reduce);
+    let mut extents: Vec<_> = reduced.map(|iter| &iter.extent).collect();
+    // Loops inside a block are reductions that a schedule does not see.
+    for_each_stmt(&block.body, &mut |stmt| {
+        if let Stmt::For(node) = stmt {
+            extents.push(&node.extent);
+        }
+    });
+    if extents.is_empty() {
+        return 0.0;
+    }
+    extents.into_iter().map(|extent| extent.as_constant().unwrap_or(1).max(1) as f64).product()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(element: &str) -> Program {
+        let text = format!(
+            "kernel sum(in x: {element}[3, 64], out y: {element}[3]) {{
+  for i in 0..3 {{
+    for k in 0..64 {{
+      block y(vi: spatial 3 = i, vk: reduce 64 = k) {{
+        init {{
+          y[vi] = {zero}
+        }}
+        y[vi] = y[vi] + x[vi, vk]
+      }}
+    }}
+  }}
+}}
+",
+            zero = if element.starts_with('i') { "0" } else { "0.0" }
+        );
+        text.parse().expect("the text is a program")
+    }
+
+    fn tensor(values: &[f64], dtype: DType) -> AnyTensor {
+        AnyTensor::from_f64s(dtype, values, &[values.len()]).expect("it fits")
+    }
+
+    #[test]
+    fn the_tolerance_follows_type_and_length() {
+        let single = Tolerance::of(&program("f32"));
+        assert_eq!(single.relative, f64::from(f32::EPSILON) * (16.0 + 4.0 * 8.0));
+        assert!(Tolerance::of(&program("f64")).relative < single.relative * 1e-8);
+        assert_eq!(Tolerance::of(&program("i32")), Tolerance { relative: 0.0, steps: 0.0 });
+    }
+
+    #[test]
+    fn a_missing_term_is_noticed_and_another_order_is_not() {
+        let tolerance = Tolerance::of(&program("f32"));
+        let expected = tensor(&[5.0, -3.0, 0.0], DType::F32);
+        let reordered = tensor(&[5.0, -3.0, 1e-6], DType::F32);
+        assert!(tolerance.check(&reordered, &expected).is_ok());
+        let without_term = tensor(&[5.0, -3.0, 0.01], DType::F32);
+        assert!(tolerance.check(&without_term, &expected).is_err());
+        let not_written = tensor(&[5.0, -3.0, f64::NAN], DType::F32);
+        assert!(tolerance.check(&not_written, &expected).is_err());
+    }
+
+    #[test]
+    fn integers_of_integers_are_exact() {
+        let tolerance = Tolerance::of(&program("i32"));
+        let expected = tensor(&[1000.0], DType::I32);
+        assert_eq!(tolerance.check(&expected, &expected), Ok(0.0));
+        assert!(tolerance.check(&tensor(&[1001.0], DType::I32), &expected).is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! The measuring process: the same program, started again, in which candidates run.
+//!
+//! A candidate that crashes, hangs or takes all memory ends this process and nothing else. It is told what to
+//! do on its standard input and answers on its standard output, see [`protocol`](super::protocol), and it
+//! ends when its input ends, so that it never outlives the tuner.
+
+use std::io::{BufRead, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+
+use tilewright_core::target::Backend;
+
+use super::measure::Measuring;
+use super::protocol::{MARK, Reply, Request, Setup};
+use super::subject::{Subject, SubjectOptions};
+use crate::error::Error;
+use crate::kernel::{Kernel, kernel};
+use crate::machine;
+
+/// Set, to any value, in the environment of a measuring process.
+pub(crate) const VARIABLE: &str = "TILEWRIGHT_WORKER";
+
+/// Whether [`init`] has been called.
+static IS_INITIALISED: AtomicBool = AtomicBool::new(false);
+
+/// Lets this program measure candidates in processes of their own.
+///
+/// Call it first in `main`. A program that tunes is started again by the tuner, as its measuring process; in
+/// that process this function measures, and does not return. Without it candidates run in the tuning process
+/// itself, where one that crashes ends the program. [`bench_main!`](crate::bench_main) calls it.
+pub fn init() {
+    if std::env::var_os(VARIABLE).is_none() {
+        IS_INITIALISED.store(true, Ordering::Relaxed);
+        return;
+    }
+    // What measures must not start measuring processes itself.
+    match machine::backend() {
+        Ok(backend) => serve(backend),
+        Err(error) => send(&mut std::io::stdout().lock(), &Reply::Error(error.to_string())),
+    }
+    std::process::exit(0)
+}
+
+/// Whether a measuring process of this program can be started.
+pub(crate) fn is_initialised() -> bool {
+    IS_INITIALISED.load(Ordering::Relaxed)
+}
+
+/// Carries out requests from the standard input until it ends.
+pub(crate) fn serve(backend: &dyn Backend) {
+    let finish = Arc::new(AtomicU64::new(0));
+    let requests = read_requests(Arc::clone(&finish));
+    // Whoever else prints, such as the definition's own code, waits; the protocol's lines stay whole.
+    let mut output = std::io::stdout().lock();
+    // Something may have been printed without an end of line.
+    drop(output.write_all(b"\n"));
+    let mut emit = |reply: Reply| send(&mut output, &reply);
+    let mut subject: Option<Subject<'_>> = None;
+    for request in requests {
+        let request = match request {
+            Ok(request) => request,
+            Err(message) => return emit(Reply::Error(message)),
+        };
+        let (number, subject) = match (&request, &subject) {
+            (Request::Setup(setup), _) => {
+                match prepare(setup, backend) {
+                    Ok(prepared) => {
+                        let reference_seconds = prepared.reference_time().as_secs_f64();
+                        emit(Reply::Ready { reference_seconds });
+                        subject = Some(prepared);
+                    }
+                    Err(message) => return emit(Reply::Error(message)),
+                }
+                continue;
+            }
+            (Request::Finish { .. }, _) => continue,
+            (Request::Measure { number, .. } | Request::Compare { number, .. }, Some(subject)) => {
+                (*number, subject)
+            }
+            _ => return emit(Reply::Error("asked to measure before anything was set up".to_owned())),
+        };
+        let should_stop = || finish.load(Ordering::Relaxed) >= number;
+        let mut measuring = Measuring { subject, emit: &mut emit, should_stop: &should_stop };
+        match request {
+            Request::Measure { traces, best, .. } => measuring.measure(&traces, best),
+            Request::Compare { first, second, .. } => measuring.compare(first, second),
+            Request::Setup(_) | Request::Finish { .. } => unreachable!("dealt with above"),
+        }
+        emit(Reply::Done);
+    }
+}
+
+/// Reads requests on a thread of its own, so that `Finish` is heard at once, and the end of the input too: nobody is
+/// left to work for then, even if a candidate hangs.
+fn read_requests(finish: Arc<AtomicU64>) -> mpsc::Receiver<Result<Request, String>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            let request = line.map_err(|error| error.to_string()).and_then(|line| {
+                serde_json::from_str(&line).map_err(|error| format!("no request: {error}: {line}"))
+            });
+            if let Ok(Request::Finish { number }) = &request {
+                finish.fetch_max(*number, Ordering::Relaxed);
+            }
+            if sender.send(request).is_err() {
+                break;
+            }
+        }
+        std::process::exit(0)
+    });
+    receiver
+}
+
+fn send(output: &mut impl Write, reply: &Reply) {
+    let text = serde_json::to_string(reply).expect("replies are numbers and texts");
+    let sent = writeln!(output, "{MARK}{text}").and_then(|()| output.flush());
+    if sent.is_err() {
+        // Nobody listens any more.
+        std::process::exit(0);
+    }
+}
+
+fn prepare<'b>(setup: &Setup, backend: &'b dyn Backend) -> Result<Subject<'b>, String> {
+    limit_memory(setup.memory);
+    let found = find(setup)?;
+    let named: Vec<(&str, i64)> = setup.dims.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    let dims = found.dims_by_name(&named).map_err(|error| error.to_string())?;
+    let cache = Some(setup.cache.clone());
+    let options = SubjectOptions { seed: setup.seed, threads: setup.threads, cache };
+    Subject::new(found, &dims, backend, &options).map_err(|error: Error| error.to_string())
+}
+
+fn find(setup: &Setup) -> Result<&'static Kernel, String> {
+    let found = kernel(&setup.kernel).map_err(|error| error.to_string())?;
+    let hash = found.hash().map_err(|error| error.to_string())?;
+    if format!("{hash:016x}") != setup.program {
+        return Err(format!(
+            "`{}` has another definition here; was the program rebuilt meanwhile?",
+            setup.kernel
+        ));
+    }
+    Ok(found)
+}
+
+/// Makes allocations fail rather than the machine swap. Where the system has no such limit there is none.
+fn limit_memory(bytes: u64) {
+    #[cfg(unix)]
+    if let Err(error) = rlimit::setrlimit(rlimit::Resource::AS, bytes, bytes) {
+        tracing::debug!(%error, "the measuring process has no limit of its memory");
+    }
+    #[cfg(not(unix))]
+    tracing::debug!(bytes, "the measuring process has no limit of its memory");
+}
