@@ -1,0 +1,138 @@
+//! The operator set, with one line for each operator and variant.
+//!
+//! `cargo bench --bench operators -- --json --ops GMM.0,C2D.0 --threads 1` prints JSON lines, without `--json` a
+//! table. `--ops 'GMM:1x96x200x33'` takes any shape of a family. The variant `tuned` is what a call would run with the
+//! records of `benches/tuned/` (or `--records`): it says on the standard error where there is none for the shape.
+//!
+//! The environment variables `PEER_OPS` and `PEER_THREADS` stand for `--ops` and `--threads`. A program that sets the
+//! former runs us in alternation with others, each with one time for an operator: then only `tuned` is
+//! measured, unless `--variants` says otherwise.
+
+#[path = "operators/kernels.rs"]
+mod kernels;
+#[path = "operators/opset.rs"]
+mod opset;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use tilewright::Source;
+use tilewright::bench::{Comparison, Effort, Options, Variant, explain_options, list};
+use tilewright::tuning::report::{Table, duration};
+
+use opset::Operator;
+
+/// The reference is left out when it is estimated to take longer than this, in seconds, at the rate below.
+const SLOWEST_REFERENCE: f64 = 20.0;
+
+/// Operations per second of a definition as ordinary Rust, roughly.
+const REFERENCE_RATE: f64 = 0.8e9;
+
+fn main() -> ExitCode {
+    let options = match Options::from_environment() {
+        Ok(options) => options,
+        Err(error) => return explain_options(&error),
+    };
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
+    let peer_ops = std::env::var("PEER_OPS").ok();
+    let names = match (&options.ops[..], &peer_ops) {
+        ([], None) => opset::names(),
+        ([], Some(names)) => list(names).collect(),
+        (names, _) => names.to_vec(),
+    };
+    let operators = names.iter().map(|name| opset::operator(name)).collect::<Result<Vec<_>, _>>()?;
+    let threads = match (options.threads, std::env::var("PEER_THREADS")) {
+        (Some(threads), _) => threads,
+        (None, Ok(text)) => {
+            text.parse().map_err(|_| format!("PEER_THREADS is `{text}`, expected a number"))?
+        }
+        (None, Err(_)) => 0,
+    };
+    tilewright::set_threads(threads);
+    let variants = variants(options, peer_ops.is_some() && options.ops.is_empty())?;
+    let records = options.records.clone().unwrap_or_else(default_records);
+    tilewright::use_records(&records)?;
+    let mut table = Table::new(&["operator", "variant", "median", "fastest", "GFLOP/s", "error"]);
+    for operator in &operators {
+        measure(operator, &variants, options, &mut table)?;
+    }
+    if !options.json {
+        print!("{table}");
+    }
+    Ok(())
+}
+
+fn variants(options: &Options, is_peer: bool) -> Result<Vec<Variant>, String> {
+    if options.variants.is_empty() {
+        return Ok(if is_peer { vec![Variant::Tuned] } else { Variant::ALL.to_vec() });
+    }
+    let find = |name: &String| Variant::ALL.into_iter().find(|variant| variant.name() == name);
+    let unknown = |name: &String| format!("`{name}` is no variant: expected reference, default or tuned");
+    options.variants.iter().map(|name| find(name).ok_or_else(|| unknown(name))).collect()
+}
+
+fn default_records() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/tuned")
+}
+
+/// Measures the variants of an operator and prints a line, or adds a row, for each.
+fn measure(
+    operator: &Operator,
+    variants: &[Variant],
+    options: &Options,
+    table: &mut Table,
+) -> Result<(), Box<dyn std::error::Error>> {
+    // What the definition gives is kept between runs, since it takes seconds for the largest operators.
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let mut comparison = Comparison::new((operator.kernel)(), &operator.dims, Some(cache))?;
+    if !matches!(comparison.source(), Source::Exact { .. }) && variants.contains(&Variant::Tuned) {
+        eprintln!("{}: not tuned for this shape; `tuned` is {}", operator.name, comparison.source());
+    }
+    let estimate = operator.flops / REFERENCE_RATE;
+    for variant in variants {
+        if *variant == Variant::Reference && estimate > SLOWEST_REFERENCE && !options.reference {
+            eprintln!("{}: the reference takes about {estimate:.0} s; --reference insists", operator.name);
+            continue;
+        }
+        let error = comparison.check(*variant)?;
+        let (median_ns, min_ns) = if *variant == Variant::Reference && estimate > 0.1 {
+            let once = comparison.run(Variant::Reference, 1)?.as_secs_f64() * 1e9;
+            (once, once)
+        } else {
+            let sampled = comparison.measure(&[*variant], &Effort::default())?.remove(0);
+            (sampled.median_ns, sampled.min_ns)
+        };
+        let gflops = operator.flops / median_ns;
+        if options.json {
+            let line = serde_json::json!({
+                "op": operator.name,
+                "variant": variant.name(),
+                "threads": if *variant == Variant::Reference { 1 } else { tilewright::threads()? },
+                "ns_median": median_ns,
+                "ns_min": min_ns,
+                "gflops": gflops,
+                "max_rel_err": error,
+            });
+            println!("{line}");
+        } else {
+            table.row([
+                operator.name.clone(),
+                variant.name().to_owned(),
+                duration(median_ns * 1e-9),
+                duration(min_ns * 1e-9),
+                format!("{gflops:.2}"),
+                format!("{error:.1e}"),
+            ]);
+        }
+    }
+    Ok(())
+}

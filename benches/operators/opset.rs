@@ -1,0 +1,276 @@
+//! The operator set: names, shapes and counts of operations.
+//!
+//! An operator is named `FAMILY.INDEX` for a shape of the MetaSchedule paper's set, as in `GMM.3`, or
+//! `FAMILY:PARAMETERS` for any shape of a family, as in `GMM:1x96x200x33`. Operations are two for each
+//! multiply-add of the dense definition (taps on padding counted); of a transposed convolution only the taps that
+//! meet an input element count, a norm has two for each element, and a softmax nominally five.
+
+use tilewright::Kernel;
+
+use super::kernels;
+
+/// A family of operators.
+#[derive(Clone, Copy, Debug)]
+struct Family {
+    name: &'static str,
+    /// The parameters, in order.
+    parameters: &'static [&'static str],
+    /// How many of the last parameters may be left out; they are then 1.
+    optional: usize,
+    /// The shapes of the paper's set by their index there.
+    shapes: &'static [(usize, &'static [i64])],
+    resolve: fn(&[i64]) -> Option<Resolved>,
+}
+
+/// A kernel, its dimensions, and how many operations it has.
+type Resolved = (fn() -> &'static Kernel, Vec<(&'static str, i64)>, i64);
+
+/// An operator at a shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Operator {
+    /// The name it was asked for by.
+    pub(crate) name: String,
+    /// The kernel that computes it.
+    pub(crate) kernel: fn() -> &'static Kernel,
+    /// The kernel's dimensions and `usize` arguments.
+    pub(crate) dims: Vec<(&'static str, i64)>,
+    /// The nominal number of operations.
+    pub(crate) flops: f64,
+}
+
+const CONVOLUTION: &[&str] = &["N", "H", "W", "CI", "CO", "k", "stride", "pad", "dilation", "groups"];
+
+const FAMILIES: &[Family] = &[
+    Family {
+        name: "C1D",
+        parameters: &["N", "L", "CI", "CO", "k", "stride", "pad"],
+        optional: 0,
+        shapes: &[(0, &[1, 256, 64, 128, 3, 2, 1])],
+        resolve: convolution1d,
+    },
+    Family {
+        name: "C2D",
+        parameters: CONVOLUTION,
+        optional: 2,
+        shapes: &[(0, &[1, 224, 224, 3, 64, 7, 2, 3])],
+        resolve: convolution2d,
+    },
+    Family {
+        name: "C3D",
+        parameters: &["N", "D", "H", "W", "CI", "CO", "k", "stride", "pad"],
+        optional: 0,
+        shapes: &[(0, &[1, 16, 224, 224, 3, 64, 7, 2, 3])],
+        resolve: convolution3d,
+    },
+    Family {
+        name: "DEP",
+        parameters: &["N", "H", "W", "C", "k", "stride", "pad"],
+        optional: 0,
+        shapes: &[(0, &[1, 112, 112, 32, 3, 1, 1])],
+        resolve: depthwise,
+    },
+    Family {
+        name: "DIL",
+        parameters: CONVOLUTION,
+        optional: 2,
+        shapes: &[(0, &[1, 224, 224, 3, 64, 7, 2, 3, 2])],
+        resolve: convolution2d,
+    },
+    Family {
+        name: "GMM",
+        parameters: &["B", "N", "M", "K"],
+        optional: 0,
+        shapes: &[(0, &[1, 128, 128, 128]), (3, &[1, 1024, 1024, 1024])],
+        resolve: batch_matmul,
+    },
+    Family {
+        name: "GRP",
+        parameters: CONVOLUTION,
+        optional: 2,
+        shapes: &[(0, &[1, 56, 56, 64, 128, 3, 2, 1, 1, 4])],
+        resolve: convolution2d,
+    },
+    Family {
+        name: "T2D",
+        parameters: &["N", "H", "W", "CI", "CO", "k", "stride", "pad"],
+        optional: 0,
+        shapes: &[(0, &[1, 4, 4, 512, 256, 4, 2, 1])],
+        resolve: transposed,
+    },
+    Family {
+        name: "CBR",
+        parameters: &["N", "H", "W", "CI", "CO", "k", "stride", "pad"],
+        optional: 0,
+        shapes: &[(0, &[1, 224, 224, 3, 64, 7, 2, 3])],
+        resolve: bias_norm_relu,
+    },
+    Family {
+        name: "TBG",
+        parameters: &["B", "S", "H", "D"],
+        optional: 0,
+        shapes: &[(0, &[1, 128, 12, 64])],
+        resolve: attention_scores,
+    },
+    Family {
+        name: "NRM",
+        parameters: &["B", "M", "N"],
+        optional: 0,
+        shapes: &[(0, &[1, 256, 256])],
+        resolve: norm,
+    },
+    Family {
+        name: "SFM",
+        parameters: &["M", "N"],
+        optional: 0,
+        shapes: &[(0, &[256, 256])],
+        resolve: softmax,
+    },
+];
+
+/// The names of the paper's set.
+pub(crate) fn names() -> Vec<String> {
+    let of = |family: &Family| {
+        let name = family.name;
+        family.shapes.iter().map(move |(index, _)| format!("{name}.{index}")).collect::<Vec<_>>()
+    };
+    FAMILIES.iter().flat_map(of).collect()
+}
+
+/// The operator of a name.
+pub(crate) fn operator(name: &str) -> Result<Operator, String> {
+    let known = || FAMILIES.iter().map(|family| family.name).collect::<Vec<_>>().join(", ");
+    let form = "FAMILY.INDEX as in `GMM.0`, or FAMILY:SHAPE as in `GMM:1x96x200x33`";
+    let (family, place) =
+        name.split_once(['.', ':']).ok_or_else(|| format!("`{name}` is no operator: expected {form}"))?;
+    let family = FAMILIES
+        .iter()
+        .find(|candidate| candidate.name == family)
+        .ok_or_else(|| format!("`{name}`: there is no family `{family}`, only {}", known()))?;
+    let parameters = if name.contains(':') { parse(family, place) } else { look_up(family, place) };
+    let parameters = parameters.map_err(|problem| format!("`{name}`: {problem}"))?;
+    let (kernel, dims, flops) = (family.resolve)(&parameters)
+        .ok_or_else(|| format!("`{name}`: the result would have no elements, or too many"))?;
+    Ok(Operator { name: name.to_owned(), kernel, dims, flops: flops as f64 })
+}
+
+/// The shape of the paper's set with an index, with the optional parameters added.
+fn look_up(family: &Family, index: &str) -> Result<Vec<i64>, String> {
+    let found = family.shapes.iter().find(|(known, _)| index.parse() == Ok(*known));
+    let (_, shape) = found.ok_or_else(|| format!("`{}` has no shape {index}", family.name))?;
+    complete(family, shape.to_vec())
+}
+
+fn parse(family: &Family, text: &str) -> Result<Vec<i64>, String> {
+    let numbers: Option<Vec<i64>> = text.split('x').map(|number| number.parse().ok()).collect();
+    complete(family, numbers.ok_or_else(|| format!("`{text}` is not numbers with `x` between them"))?)
+}
+
+fn complete(family: &Family, mut shape: Vec<i64>) -> Result<Vec<i64>, String> {
+    let most = family.parameters.len();
+    if !(most - family.optional..=most).contains(&shape.len()) {
+        let parameters = family.parameters.join("x");
+        return Err(format!("{} numbers given, expected {parameters}", shape.len()));
+    }
+    shape.resize(most, 1);
+    let least = |name: &&str| i64::from(**name != *"pad");
+    match family.parameters.iter().zip(&shape).find(|(name, value)| **value < least(name)) {
+        Some((name, value)) => Err(format!("{name} is {value}")),
+        None => Ok(shape),
+    }
+}
+
+/// The extent of a convolution's result.
+fn output(input: i64, kernel: i64, stride: i64, pad: i64, dilation: i64) -> Option<i64> {
+    let reach = dilation.checked_mul(kernel - 1)?.checked_add(1)?;
+    let room = pad.checked_mul(2)?.checked_add(input)?.checked_sub(reach)?;
+    (room >= 0).then(|| room / stride + 1)
+}
+
+fn product(factors: &[i64]) -> Option<i64> {
+    factors.iter().try_fold(1i64, |product, &factor| product.checked_mul(factor))
+}
+
+fn convolution1d(p: &[i64]) -> Option<Resolved> {
+    let &[n, l, ci, co, k, stride, pad] = p else { return None };
+    let flops = product(&[2, n, output(l, k, stride, pad, 1)?, co, k, ci])?;
+    let dims = vec![("N", n), ("L", l), ("CI", ci), ("CO", co), ("K", k), ("stride", stride), ("pad", pad)];
+    Some((kernels::conv1d::kernel, dims, flops))
+}
+
+fn convolution2d(p: &[i64]) -> Option<Resolved> {
+    let &[n, h, w, ci, co, k, stride, pad, dilation, groups] = p else { return None };
+    if ci % groups != 0 || co % groups != 0 {
+        return None;
+    }
+    let (oh, ow) = (output(h, k, stride, pad, dilation)?, output(w, k, stride, pad, dilation)?);
+    let flops = product(&[2, n, oh, ow, co, k, k, ci / groups])?;
+    let mut dims = plane(n, h, w, k);
+    dims.extend([("CI", ci), ("CO", co), ("stride", stride), ("pad", pad)]);
+    dims.extend([("dilation", dilation), ("groups", groups)]);
+    Some((kernels::conv2d::kernel, dims, flops))
+}
+
+fn convolution3d(p: &[i64]) -> Option<Resolved> {
+    let &[n, d, h, w, ci, co, k, stride, pad] = p else { return None };
+    let output = |input| output(input, k, stride, pad, 1);
+    let flops = product(&[2, n, output(d)?, output(h)?, output(w)?, co, k, k, k, ci])?;
+    let mut dims = plane(n, h, w, k);
+    dims.extend([("D", d), ("KD", k), ("CI", ci), ("CO", co), ("stride", stride), ("pad", pad)]);
+    Some((kernels::conv3d::kernel, dims, flops))
+}
+
+fn depthwise(p: &[i64]) -> Option<Resolved> {
+    let &[n, h, w, c, k, stride, pad] = p else { return None };
+    let flops = product(&[2, n, output(h, k, stride, pad, 1)?, output(w, k, stride, pad, 1)?, c, k, k])?;
+    let mut dims = plane(n, h, w, k);
+    dims.extend([("C", c), ("stride", stride), ("pad", pad)]);
+    Some((kernels::depthwise_conv2d::kernel, dims, flops))
+}
+
+fn transposed(p: &[i64]) -> Option<Resolved> {
+    let &[n, h, w, ci, co, k, stride, pad] = p else { return None };
+    let output = |input: i64| (input - 1) * stride - 2 * pad + k;
+    if output(h) < 1 || output(w) < 1 {
+        return None;
+    }
+    let flops = product(&[2, n, output(h), output(w), co, k, k, ci])? / (stride * stride);
+    let mut dims = plane(n, h, w, k);
+    dims.extend([("CI", ci), ("CO", co), ("stride", stride), ("pad", pad)]);
+    Some((kernels::conv2d_transpose::kernel, dims, flops))
+}
+
+fn bias_norm_relu(p: &[i64]) -> Option<Resolved> {
+    let &[n, h, w, ci, co, k, stride, pad] = p else { return None };
+    let (oh, ow) = (output(h, k, stride, pad, 1)?, output(w, k, stride, pad, 1)?);
+    let elements = product(&[n, oh, ow, co])?;
+    let flops = product(&[2, elements, k, k, ci])?.checked_add(elements.checked_mul(4)?)?;
+    let mut dims = plane(n, h, w, k);
+    dims.extend([("CI", ci), ("CO", co), ("stride", stride), ("pad", pad)]);
+    Some((kernels::conv2d_bias_norm_relu::kernel, dims, flops))
+}
+
+fn plane(n: i64, h: i64, w: i64, k: i64) -> Vec<(&'static str, i64)> {
+    vec![("N", n), ("H", h), ("W", w), ("KH", k), ("KW", k)]
+}
+
+fn batch_matmul(p: &[i64]) -> Option<Resolved> {
+    let &[b, n, m, k] = p else { return None };
+    let dims = vec![("B", b), ("N", n), ("M", m), ("K", k)];
+    Some((kernels::batch_matmul::kernel, dims, product(&[2, b, n, m, k])?))
+}
+
+fn attention_scores(p: &[i64]) -> Option<Resolved> {
+    let &[b, s, h, d] = p else { return None };
+    let dims = vec![("B", b), ("S", s), ("H", h), ("D", d)];
+    Some((kernels::transpose_batch_matmul::kernel, dims, product(&[2, b, h, s, s, d])?))
+}
+
+fn norm(p: &[i64]) -> Option<Resolved> {
+    let &[b, m, n] = p else { return None };
+    Some((kernels::norm::kernel, vec![("B", b), ("M", m), ("N", n)], product(&[2, b, m, n])?))
+}
+
+fn softmax(p: &[i64]) -> Option<Resolved> {
+    let &[m, n] = p else { return None };
+    Some((kernels::softmax::kernel, vec![("M", m), ("N", n)], product(&[5, m, n])?))
+}

@@ -1,0 +1,114 @@
+//! Tuning from nothing: how fast it is, and what it finds.
+//!
+//! `cargo bench --bench tuning -- --json --ops GMM.0 --trials 64 --seed 1 [--seconds S] [--threads N]` tunes each operator in a
+//! scratch directory and prints one JSON line for it; without `--json` a table.
+
+#[path = "operators/kernels.rs"]
+mod kernels;
+#[path = "operators/opset.rs"]
+mod opset;
+
+use std::process::ExitCode;
+
+use tilewright::bench::{Options, explain_options, stop_on_interrupt};
+use tilewright::tuning::report::{Table, duration};
+use tilewright::tuning::{Tuned, Tuner};
+
+use opset::Operator;
+
+fn main() -> ExitCode {
+    tilewright::init();
+    let options = match Options::from_environment() {
+        Ok(options) => options,
+        Err(error) => return explain_options(&error),
+    };
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
+    tilewright::set_threads(options.threads.unwrap_or(0));
+    let names = if options.ops.is_empty() { opset::names() } else { options.ops.clone() };
+    let operators = names.iter().map(|name| opset::operator(name)).collect::<Result<Vec<_>, _>>()?;
+    let stop = stop_on_interrupt();
+    let mut table = Table::new(&[
+        "operator",
+        "trials",
+        "time",
+        "trials/s",
+        "candidates/s",
+        "default",
+        "best",
+        "speed-up",
+        "GFLOP/s",
+    ]);
+    for operator in &operators {
+        let scratch = tempfile::tempdir()?;
+        let mut tuner = Tuner::new()
+            .records(scratch.path())
+            .trials(options.trials.unwrap_or(64))
+            .seed(options.seed.unwrap_or(1))
+            .progress(!options.json)
+            .stop_when(stop.clone());
+        if let Some(limit) = options.time_limit {
+            tuner = tuner.time_limit(limit);
+        }
+        let tuned = tuner.tune((operator.kernel)(), &operator.dims)?;
+        if options.json {
+            println!("{}", line(&operator.name, &tuned));
+        } else {
+            table.row(row(operator, &tuned));
+        }
+        if stop.load(std::sync::atomic::Ordering::Relaxed) {
+            break;
+        }
+    }
+    if !options.json {
+        print!("{table}");
+    }
+    Ok(())
+}
+
+fn rates(tuned: &Tuned) -> (f64, f64) {
+    let trials = tuned.trials as f64 / tuned.elapsed.as_secs_f64();
+    (trials, tuned.generated as f64 / tuned.generation.as_secs_f64().max(1e-9))
+}
+
+fn line(name: &str, tuned: &Tuned) -> serde_json::Value {
+    let (trials_per_second, candidates_per_second) = rates(tuned);
+    let curve: Vec<[f64; 2]> = tuned.curve.iter().map(|(at, seconds)| [*at, seconds * 1e9]).collect();
+    serde_json::json!({
+        "op": name,
+        "trials": tuned.trials,
+        "seconds": tuned.elapsed.as_secs_f64(),
+        "trials_per_s": trials_per_second,
+        "candidates_per_s": candidates_per_second,
+        "default_ns": tuned.default_seconds.map(|seconds| seconds * 1e9),
+        "best_ns": tuned.best_seconds.map(|seconds| seconds * 1e9),
+        "curve": curve,
+        "rejected": tuned.rejected,
+    })
+}
+
+fn row(operator: &Operator, tuned: &Tuned) -> [String; 9] {
+    let (trials_per_second, candidates_per_second) = rates(tuned);
+    let time = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), duration);
+    [
+        operator.name.clone(),
+        tuned.trials.to_string(),
+        duration(tuned.elapsed.as_secs_f64()),
+        format!("{trials_per_second:.1}"),
+        format!("{candidates_per_second:.0}"),
+        time(tuned.default_seconds),
+        time(tuned.best_seconds),
+        tuned.speedup().map_or_else(|| "–".to_owned(), |speedup| format!("{speedup:.2} ×")),
+        tuned
+            .best_seconds
+            .map_or_else(|| "–".to_owned(), |seconds| format!("{:.1}", operator.flops / seconds / 1e9)),
+    ]
+}
