@@ -174,11 +174,7 @@ impl Translator<'_> {
         let mut value = match &digit.base {
             Base::Var(var) => self.variable(*var)?,
             Base::Sum(sum) => self.index_value(sum)?,
-            Base::Value(value) => {
-                // Temporary expressions are remembered by their address, which must stay theirs.
-                self.unit.kept.push(value.clone());
-                self.value(value, Group::SCALAR)?.low
-            }
+            Base::Value(value) => self.value(value, Group::SCALAR)?.low,
             Base::Lane(_) => return Err(self.broken("a lane in a scalar index".to_owned())),
         };
         if digit.divisor > 1 {

@@ -18,7 +18,7 @@ const BELOW_HALF_F64: f64 = 0.499_999_999_999_999_94;
 
 /// What is known of the operands of an operation.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct OperandFacts {
     /// The left operand is neither NaN nor zero.
     pub(super) left: bool,
     /// The right operand is not NaN.
@@ -165,7 +165,7 @@ impl Translator<'_> {
         dtype: DType,
         width: Width,
         (a, b): (Lanes, Lanes),
-        numbers: Numbers,
+        facts: OperandFacts,
     ) -> Outcome<Lanes> {
         let result = match Form::of(dtype) {
             form @ (Form::Float32 | Form::Float64) => match op {
@@ -174,7 +174,7 @@ impl Translator<'_> {
                 BinaryOp::Mul => a.zip(b, |a, b| self.ins().fmul(a, b)),
                 BinaryOp::Div => a.zip(b, |a, b| self.ins().fdiv(a, b)),
                 BinaryOp::Rem => self.lane_by_lane(form, width, a, b, Self::float_remainder),
-                BinaryOp::Min | BinaryOp::Max => a.zip(b, |a, b| self.float_extreme(op, a, b, numbers)),
+                BinaryOp::Min | BinaryOp::Max => a.zip(b, |a, b| self.float_extreme(op, a, b, facts)),
                 _ => return Err(self.unsupported(format!("`{}` of {dtype}", op.text()))),
             },
             form @ (Form::Int32 | Form::Int64) => match op {
@@ -307,8 +307,8 @@ impl Translator<'_> {
     ///
     /// `a < b ? a : b` is one instruction and gives `b` when either is NaN, so only a `b` that may be NaN
     /// takes more. The operands may be exchanged when that cannot change which of two zeros comes out.
-    fn float_extreme(&mut self, op: BinaryOp, a: Value, b: Value, numbers: Numbers) -> Value {
-        let (a, b) = if numbers.left && !numbers.right { (b, a) } else { (a, b) };
+    fn float_extreme(&mut self, op: BinaryOp, a: Value, b: Value, facts: OperandFacts) -> Value {
+        let (a, b) = if facts.left && !facts.right { (b, a) } else { (a, b) };
         let (low, high) = if op == BinaryOp::Min { (a, b) } else { (b, a) };
         let ty = self.type_of(a);
         let condition = self.ins().fcmp(FloatCC::LessThan, low, high);
@@ -319,7 +319,7 @@ impl Translator<'_> {
         } else {
             self.ins().select(condition, a, b)
         };
-        if numbers.left || numbers.right {
+        if facts.left || facts.right {
             return result;
         }
         let not_a_number = self.ins().fcmp(FloatCC::Unordered, b, b);

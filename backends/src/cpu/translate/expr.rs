@@ -1,7 +1,7 @@
 //! Values of expressions, one group of lanes at a time.
 //!
-//! Expressions share nodes, above all where a function was expanded, so each node is computed once per
-//! statement and group.
+//! Expressions share parts, above all where a function was expanded, so [equal](super::number) expressions are
+//! computed once per statement and group.
 
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -11,7 +11,7 @@ use tilewright_core::expr::{BinaryOp, Constant, Expr, ExprKind};
 use tilewright_core::index::Index;
 
 use super::address::at_lane;
-use super::arith::Numbers;
+use super::arith::OperandFacts;
 use super::value::{Form, Group, Lanes, Width};
 use super::{Outcome, Translator, memory_flags};
 use crate::cpu::frame::{self, Status};
@@ -25,9 +25,10 @@ impl Translator<'_> {
         if let ExprKind::Constant(constant) = expr.kind() {
             return Ok(self.constant(expr.dtype(), *constant, group.width));
         }
-        let is_same_in_all_lanes = group.width != Width::One && self.lanes_of(expr) == 1;
+        let number = self.unit.numbers.of(expr);
+        let is_same_in_all_lanes = group.width != Width::One && self.unit.numbers.lanes(number) == 1;
         let start = if is_same_in_all_lanes { ANY_START } else { group.start };
-        let key = (expr.address(), Group { start, ..group });
+        let key = (number, Group { start, ..group });
         if let Some(lanes) = self.memos.iter().rev().find_map(|memo| memo.get(&key)) {
             return Ok(*lanes);
         }
@@ -140,8 +141,8 @@ impl Translator<'_> {
                 if op.is_comparison() {
                     return self.compare(op, dtype, group.width, left, right);
                 }
-                let numbers = Numbers { left: is_number(a) && is_nonzero(a), right: is_number(b) };
-                self.binary(op, dtype, group.width, (left, right), numbers)
+                let facts = OperandFacts { left: is_number(a) && is_nonzero(a), right: is_number(b) };
+                self.binary(op, dtype, group.width, (left, right), facts)
             }
         }
     }
@@ -238,19 +239,8 @@ impl Translator<'_> {
 
     /// The number of lanes of an expression.
     pub(super) fn lanes_of(&mut self, expr: &Expr) -> u32 {
-        if let Some(lanes) = self.unit.lanes.get(&expr.address()) {
-            return *lanes;
-        }
-        let own = match expr.kind() {
-            ExprKind::Index(index) => index.lanes(),
-            ExprKind::Load(_, indices) => indices.iter().map(Index::lanes).max().unwrap_or(1),
-            _ => 1,
-        };
-        let lanes = expr.operands().into_iter().fold(own, |lanes, operand| lanes.max(self.lanes_of(operand)));
-        // An expression is remembered by its address, so it must outlive the memory.
-        self.unit.kept.push(expr.clone());
-        self.unit.lanes.insert(expr.address(), lanes);
-        lanes
+        let number = self.unit.numbers.of(expr);
+        self.unit.numbers.lanes(number)
     }
 }
 

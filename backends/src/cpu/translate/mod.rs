@@ -9,7 +9,7 @@
 //! | [`select`] | conditional values, and conditions on lanes |
 //! | [`memory`] | loads and stores of groups of lanes |
 //! | [`address`] | indices and addresses |
-//! | [`value`], [`emit`] | registers, and the places where instructions go |
+//! | [`value`], [`emit`], [`number`] | registers, the places where instructions go, and what is computed already |
 //!
 //! The translation is in two layers. [`nest`] walks loops, conditionals and allocations; what is inside an
 //! innermost loop reaches [`Translator::region`], the one place where another code generator can take over a
@@ -25,6 +25,7 @@ mod expr;
 mod half;
 mod memory;
 mod nest;
+mod number;
 mod parallel;
 mod plan;
 mod promote;
@@ -41,7 +42,6 @@ use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::FuncId;
 use rustc_hash::{FxHashMap, FxHashSet};
-use tilewright_core::expr::Expr;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
 use tilewright_core::index::bounds::Ranges;
@@ -51,6 +51,7 @@ use tilewright_core::target::BackendError;
 
 use super::frame::FrameLayout;
 use emit::{Key, Scope};
+use number::{Number, Numbers};
 use parallel::Captures;
 pub(super) use plan::{Need, Plan, plan};
 use promote::Registers;
@@ -102,8 +103,7 @@ pub(super) fn translate(
         plan,
         frame: FrameLayout::of(program),
         machine,
-        lanes: FxHashMap::default(),
-        kept: Vec::new(),
+        numbers: Numbers::default(),
         body_ids: bodies.to_vec(),
         bodies: Vec::new(),
     };
@@ -183,10 +183,7 @@ struct Unit {
     plan: Plan,
     frame: FrameLayout,
     machine: MachineFacts,
-    /// The number of lanes of expressions, by address.
-    lanes: FxHashMap<usize, u32>,
-    /// Temporary expressions, kept alive because expressions are remembered by their address.
-    kept: Vec<Expr>,
+    numbers: Numbers,
     body_ids: Vec<FuncId>,
     bodies: Vec<ParallelBody>,
 }
@@ -226,8 +223,8 @@ struct Translator<'a> {
     unit: &'a mut Unit,
     builder: FunctionBuilder<'a>,
     scopes: Vec<Scope>,
-    /// Expressions computed in the current statement, by address and group.
-    memos: Vec<FxHashMap<(usize, Group), Lanes>>,
+    /// Expressions computed in the current statement.
+    memos: Vec<FxHashMap<(Number, Group), Lanes>>,
     /// The scope to which instructions are hoisted at the moment.
     hoisted_to: Option<usize>,
     variables: FxHashMap<VarId, Binding>,
