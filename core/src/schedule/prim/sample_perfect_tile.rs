@@ -9,7 +9,9 @@ use crate::schedule::{Decision, IntRv, LoopRv, Rng, Schedule, ScheduleError, Val
 ///
 /// Each prime factor of the extent is spread over the parts independently and uniformly, as MetaSchedule
 /// does. A given decision that does not fit the extent is repaired from the right: a factor that does
-/// not divide what is left becomes the divisor nearest to it. A symbolic extent gives one open part (-1) and ones.
+/// not divide what is left becomes the divisor nearest to it.
+///
+/// A symbolic extent has an open first part (-1), and powers of two for the others, which the split guards.
 ///
 /// ```text
 /// before
@@ -49,6 +51,9 @@ pub struct SamplePerfectTile {
 /// More parts than any tiling has; a bound for hostile traces.
 const MAX_PARTS: i64 = 16;
 
+/// The largest tile of a symbolic extent: what is left over at its end costs little even where the extent is small.
+const MAX_OPEN_TILE: i64 = 64;
+
 /// How often a draw whose innermost factor is too large is repeated.
 const DRAWS: usize = 32;
 
@@ -76,7 +81,8 @@ impl Primitive for SamplePerfectTile {
             None => None,
         };
         let factors = match (extent, given) {
-            (None, _) => open_tile(parts),
+            (None, Some(factors)) => open(factors, self.max_innermost),
+            (None, None) => open(draw_powers(parts, context.rng), self.max_innermost),
             (Some(extent), Some(factors)) => repair(extent.max(1), factors, self.max_innermost),
             (Some(extent), None) => draw(extent.max(1), parts, self.max_innermost, context.rng),
         };
@@ -85,9 +91,25 @@ impl Primitive for SamplePerfectTile {
     }
 }
 
-fn open_tile(parts: usize) -> Vec<i64> {
-    let mut factors = vec![1; parts];
+/// Leaves the first of given factors open.
+fn open(mut factors: Vec<i64>, max_innermost: i64) -> Vec<i64> {
+    if let Some(innermost) = factors.last_mut() {
+        *innermost = (*innermost).min(max_innermost);
+    }
+    factors.iter_mut().for_each(|factor| *factor = (*factor).clamp(1, MAX_OPEN_TILE));
     factors[0] = -1;
+    factors
+}
+
+/// Powers of two for a symbolic extent, at most [`MAX_OPEN_TILE`] together, with a first part of one.
+fn draw_powers(parts: usize, rng: &mut Rng) -> Vec<i64> {
+    let mut factors = vec![1i64; parts];
+    if parts > 1 {
+        let total = rng.below(MAX_OPEN_TILE.ilog2() as usize + 1) as u32;
+        for (factor, share) in factors.iter_mut().skip(1).zip(composition(total, parts - 1, rng)) {
+            *factor <<= share;
+        }
+    }
     factors
 }
 
@@ -217,5 +239,20 @@ mod tests {
         }
         assert_eq!(repair(61, vec![4, 16], 16), [61, 1], "61 is more than the innermost may be");
         assert_eq!(repair(24, vec![2, 5, 7], 64), [1, 3, 8]);
+    }
+
+    #[test]
+    fn tiles_of_a_symbolic_extent_are_open_and_small() {
+        assert_eq!(open(vec![4, 2, 64], 16), [-1, 2, 16]);
+        assert_eq!(open(vec![7], 16), [-1]);
+        assert_eq!(open(vec![1, -3, i64::MAX], i64::MAX), [-1, 1, MAX_OPEN_TILE]);
+        let mut rng = Rng::new(5);
+        for round in 0..200 {
+            let factors = open(draw_powers(4, &mut rng), 8);
+            assert_eq!(factors[0], -1, "round {round}");
+            assert!(factors[1..].iter().all(|factor| factor.count_ones() == 1), "round {round}: {factors:?}");
+            assert!(factors[1..].iter().product::<i64>() <= MAX_OPEN_TILE, "round {round}: {factors:?}");
+            assert!(factors[3] <= 8, "round {round}: {factors:?}");
+        }
     }
 }
