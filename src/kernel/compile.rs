@@ -9,7 +9,7 @@ use tilewright_core::target::Executable;
 use tilewright_core::verify::{Level, verify};
 
 use super::Kernel;
-use super::select::{Choice, Selection, Source, WAYS, WAYS_WITHOUT_RECORDS};
+use super::select::{Choice, Selection, Source, WAYS, WAYS_WITHOUT_RECORDS, symbolic};
 use crate::error::Error;
 use crate::settings::{self, Dump};
 use crate::{machine, records};
@@ -72,18 +72,32 @@ impl Kernel {
         Err(failure.expect("the last way always gives a choice"))
     }
 
-    /// The code with symbolic dimensions for the `usize` arguments among these dimensions.
+    /// The code with symbolic dimensions for the `usize` arguments among these dimensions. Its schedule is the one
+    /// that is chosen for the shape that needs it first, rounded to powers of two, which it resembles in its tiles.
     fn symbolic_version(&self, dims: &[i64], generation: u64) -> Result<Arc<Version>, Error> {
         let symbols = self.symbols();
         let slot = self.versions.symbolic_slot(&dims[symbols..], generation);
         slot.get_or_init(|| {
-            let (program, target) = (self.bind(dims, symbols)?, machine::target()?);
-            let schedule = tilewright_search::schedule_by_default(&program, &target);
-            let (program, trace) = schedule.into_parts();
-            let what = format!("{} (symbolic)", self.name());
-            Ok(Arc::new(build(&what, Choice { source: Source::Symbolic, program, trace }, symbols)?))
+            let (program, target, records) =
+                (self.bind(dims, symbols)?, machine::target()?, records::current()?);
+            let typical = self.typical(dims);
+            let (bound, shape) = (self.bind(&typical, 0)?, self.shape(&typical));
+            let (hash, shape, target, records) = (self.hash()?, &shape, &target, &*records);
+            let choice = symbolic(&Selection { program: &bound, hash, shape, target, records }, &program);
+            Ok(Arc::new(build(&format!("{} (symbolic)", self.name()), choice, symbols)?))
         })
         .clone()
+    }
+
+    /// The dimensions with symbolic ones rounded up to powers of two, which have tiles of every kind; as they are when
+    /// no tensor can have the rounded ones.
+    fn typical(&self, dims: &[i64]) -> Vec<i64> {
+        let round = |(position, &dim): (usize, &i64)| match u64::try_from(dim) {
+            Ok(size) if position < self.symbols() => size.next_power_of_two().try_into().unwrap_or(dim),
+            _ => dim,
+        };
+        let rounded: Vec<i64> = dims.iter().enumerate().map(round).collect();
+        if self.check_dims(&rounded).is_ok() { rounded } else { dims.to_vec() }
     }
 }
 

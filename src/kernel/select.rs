@@ -29,7 +29,7 @@ pub enum Source {
     },
     /// The schedule that is chosen without any measurement.
     Default,
-    /// The default schedule for symbolic dimensions, which serves many shapes.
+    /// A schedule for symbolic dimensions, which serves many shapes.
     Symbolic,
     /// None: the loops as they are written, because no other schedule could be compiled.
     Unscheduled,
@@ -43,7 +43,7 @@ impl fmt::Display for Source {
                 write!(f, "the nearest record, of {shape} (distance {distance:.2})")
             }
             Source::Default => f.write_str("the default schedule"),
-            Source::Symbolic => f.write_str("the default schedule for symbolic dimensions"),
+            Source::Symbolic => f.write_str("a schedule for symbolic dimensions"),
             Source::Unscheduled => f.write_str("no schedule"),
         }
     }
@@ -124,16 +124,31 @@ fn exact(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
 fn nearest(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
     let found = selection.records.nearest(selection.hash, selection.shape, selection.target);
     let Some((record, distance)) = found else { return Ok(None) };
-    let generator = Generator { program: selection.program.clone(), target: selection.target.clone() };
-    let mut refusals = Statistics::default();
-    let decisions = record.trace.without_postprocessing();
-    let candidate = generator.generate(0, &decisions, 0, |_, step| step.decision.clone(), &mut refusals);
-    let Some(candidate) = candidate else {
-        let reasons: Vec<_> = refusals.rejected.into_keys().collect();
-        return Err(format!("the record of {} cannot be fitted: {}", record.shape, reasons.join(", ")));
-    };
     let source = Source::Nearest { shape: record.shape.clone(), distance };
-    Ok(Some(Choice { source, program: candidate.program, trace: candidate.trace }))
+    fit(&record.trace, selection.program, selection.target, source)
+        .map(Some)
+        .map_err(|reason| format!("the record of {} cannot be fitted: {reason}", record.shape))
+}
+
+/// A schedule for a program with symbolic dimensions, from that for a typical shape, which `selection` is of.
+pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Choice {
+    let (target, source) = (selection.target, Source::Symbolic);
+    let typical = WAYS[..3].iter().filter_map(|way| way(selection).ok().flatten());
+    typical
+        .filter_map(|choice| fit(&choice.trace, program, target, source.clone()).ok())
+        .next()
+        .unwrap_or_else(|| choice(source, schedule_by_default(program, target)))
+}
+
+/// The decisions of a trace on another program, with the postprocessing that this one needs.
+fn fit(trace: &Trace, program: &Program, target: &Arc<Target>, source: Source) -> Result<Choice, String> {
+    let generator = Generator { program: program.clone(), target: target.clone() };
+    let mut refusals = Statistics::default();
+    let decisions = trace.without_postprocessing();
+    match generator.generate(0, &decisions, 0, |_, step| step.decision.clone(), &mut refusals) {
+        Some(candidate) => Ok(Choice { source, program: candidate.program, trace: candidate.trace }),
+        None => Err(refusals.rejected.into_keys().collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// The schedule that the draft model thinks best.
