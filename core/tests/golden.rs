@@ -7,6 +7,8 @@
 //! A new kind is a file in `golden_kinds/` with one function from a [`Case`] to the expected rest of the file, and
 //! one arm in [`run_case`].
 
+#[path = "golden_kinds/lower.rs"]
+mod lower;
 #[path = "golden_kinds/reject.rs"]
 mod reject;
 #[path = "golden_kinds/roundtrip.rs"]
@@ -33,6 +35,7 @@ fn run_case(kind: &str, case: &Case<'_>) -> Result<String, String> {
         "roundtrip" => roundtrip::run(case),
         "verify" => verify::run(case),
         "reject" => reject::run(case),
+        "lower" => lower::run(case),
         other => Err(format!("unknown kind of test `{other}`")),
     }
 }

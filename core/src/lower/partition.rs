@@ -12,17 +12,17 @@
 
 use std::sync::Arc;
 
-use crate::expr::Expr;
+use crate::expr::{Constant, Expr};
 use crate::ids::VarId;
-use crate::index::{Index, Ranges, greatest_common_divisor};
+use crate::index::{Base, Index, Ranges, greatest_common_divisor};
 use crate::lower::clamp::{Lengths, clamp};
 use crate::lower::condition::{difference, is_negative};
 use crate::lower::copy::copy;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope};
-use crate::simplify::simplify_expr;
+use crate::simplify::{may_fail, simplify_expr, simplify_stmt};
 use crate::stmt::{For, If, LoopKind, Stmt};
-use crate::visit::{for_each_expr, for_each_stmt, rewrite_expr};
+use crate::visit::{for_each_expr, for_each_stmt, rewrite_expr, substitute_stmt};
 
 /// Separates full tiles from partial ones.
 pub(super) fn partition_loops(program: &mut Program, options: &LowerOptions) -> Result<(), LowerError> {
@@ -76,12 +76,10 @@ impl Partition<'_> {
         self.budget -= cost;
         let full = decide(stmt, &found.reach, &mut |_| Some(Expr::bool(true)));
         let then = self.split(&full);
-        let partial = copy(self.program, stmt);
         self.settled.push(found.reach.clone());
-        let otherwise = self.partial_tile(partial, found);
+        let otherwise = self.remainder(stmt, found);
         self.settled.pop();
-        let condition = is_negative(&found.reach);
-        Stmt::If(Arc::new(If { condition, then, otherwise: Some(otherwise) }))
+        choose(is_negative(&found.reach), then, otherwise)
     }
 
     /// Splits the bodies of the loops inside a statement.
@@ -124,29 +122,63 @@ impl Partition<'_> {
         has
     }
 
-    /// The copy of a statement for where comparisons of the reach of `found` may fail.
-    fn partial_tile(&mut self, stmt: Stmt, found: &Comparison) -> Stmt {
+    /// What a statement becomes where comparisons of the reach of `found` do not hold throughout.
+    fn remainder(&mut self, stmt: &Stmt, found: &Comparison) -> Stmt {
+        let stmt = copy(self.program, stmt);
         let Some(tile) = last_tile(found, &self.outer) else {
             return self.split(&stmt);
         };
-        let mut decided_by: Vec<VarId> = Vec::new();
-        let mut stmt = decide(&stmt, &found.reach, &mut |comparison| {
-            let tile = last_tile(comparison, &self.outer)?;
-            comparison.inner.for_each_var(&mut |var| decided_by.push(var));
-            Some(is_negative(&comparison.inner.offset(-tile.lowest).add_scaled(&tile.count, -1)))
+        let partial = self.partial_tile(&stmt, found, &tile);
+        if tile.start.is_provably_less(&Index::constant(0), &self.outer) {
+            return partial.unwrap_or_else(Stmt::nothing);
+        }
+        let outside = copy(self.program, &stmt);
+        let outside = decide(&outside, &found.reach, &mut |comparison| {
+            let own = last_tile(comparison, &self.outer)?;
+            own.starts_no_earlier_than(&tile).then(|| Expr::bool(false))
         });
+        let outside = self.split(&outside);
+        match partial {
+            Some(partial) => choose(is_negative(&tile.start), partial, outside),
+            None => outside,
+        }
+    }
+
+    /// The statement in the tile where comparisons begin to fail; `None` when no iteration is there.
+    fn partial_tile(&mut self, stmt: &Stmt, found: &Comparison, tile: &Tile) -> Option<Stmt> {
+        let mut decided_by: Vec<Vec<VarId>> = Vec::new();
+        let mut stmt = decide(stmt, &found.reach, &mut |comparison| {
+            let own = last_tile(comparison, &self.outer)?;
+            if !tile.starts_no_earlier_than(&own) {
+                return None;
+            }
+            let mut vars = Vec::new();
+            comparison.inner.for_each_var(&mut |var| vars.push(var));
+            decided_by.push(vars);
+            Some(is_negative(&comparison.inner.offset(-own.lowest).add_scaled(&own.count, -1)))
+        });
+        if let Some((var, value)) = &tile.place {
+            let extent = self.outer.extent(*var).and_then(Index::as_constant);
+            if *value < 0 || extent.is_some_and(|extent| *value >= extent) {
+                return None;
+            }
+            substitute_stmt(&mut stmt, &|other| (other == *var).then(|| Index::constant(*value)));
+            simplify_stmt(&mut stmt, &self.outer);
+        }
         if tile.count.as_constant().is_none() {
-            make_serial(&mut stmt, &decided_by, LoopKind::Vectorized);
-            if !self.uses_outer_registers(&stmt) {
-                make_serial(&mut stmt, &decided_by, LoopKind::Unrolled);
+            let keeps_unrolled = self.uses_outer_registers(&stmt);
+            for vars in &decided_by {
+                // The lanes of a longer loop can still be asked all at once.
+                if vars.len() == 1 {
+                    make_serial(&mut stmt, vars, LoopKind::Vectorized);
+                }
+                if !keeps_unrolled {
+                    make_serial(&mut stmt, vars, LoopKind::Unrolled);
+                }
             }
         }
         clamp(&mut stmt, Lengths::Constant);
-        let stmt = self.split(&stmt);
-        if tile.start.is_provably_less(&Index::constant(0), &self.outer) {
-            return stmt;
-        }
-        Stmt::when(is_negative(&tile.start), stmt)
+        Some(self.split(&stmt))
     }
 
     /// Whether a statement uses a thread's own buffer from outside: its elements are named one by one
@@ -171,6 +203,22 @@ struct Tile {
     count: Index,
     /// Negative where the comparison holds for any iteration at all.
     start: Index,
+    /// The loop around that is at a known iteration there, and which.
+    place: Option<(VarId, i64)>,
+}
+
+impl Tile {
+    /// Whether, wherever this tile's comparison holds for some iteration, so does the other's. Both are of
+    /// one reach.
+    fn starts_no_earlier_than(&self, other: &Tile) -> bool {
+        (&self.start - &other.start).as_constant().is_some_and(|distance| distance >= 0)
+    }
+}
+
+/// A conditional, with `else` only where there is something to do.
+fn choose(condition: Expr, then: Stmt, otherwise: Stmt) -> Stmt {
+    let otherwise = (!otherwise.is_nothing()).then_some(otherwise);
+    Stmt::If(Arc::new(If { condition, then, otherwise }))
 }
 
 /// The only tile in which a comparison holds for some iterations and fails for others, if there is only
@@ -195,7 +243,15 @@ fn last_tile(comparison: &Comparison, around: &Ranges) -> Option<Tile> {
     }
     let last = fixed.offset(interval.min + 1).scale(-1);
     let count = last.modulo(distance).offset(1);
-    Some(Tile { lowest: interval.min, count, start: outer.offset(interval.min) })
+    let moving = &outer - &fixed;
+    let place = match (moving.terms(), last.as_constant()) {
+        ([term], Some(last)) if term.digit.is_whole() => match term.digit.base {
+            Base::Var(var) => Some((var, last.div_euclid(distance) * distance / term.coefficient)),
+            _ => None,
+        },
+        _ => None,
+    };
+    Some(Tile { lowest: interval.min, count, start: outer.offset(interval.min), place })
 }
 
 /// A comparison that loops below some place decide.
@@ -307,8 +363,9 @@ fn decide_below(stmt: &mut Stmt, reach: &Index, truth: Truth<'_>, below: &mut Be
             if let Some(condition) = in_expr(&node.condition, below) {
                 Arc::make_mut(node).condition = condition;
             }
-            if node.condition == Expr::bool(true) {
-                *stmt = node.then.clone();
+            if let Some(Constant::Int(decided)) = node.condition.as_constant() {
+                let taken = if decided != 0 { Some(&node.then) } else { node.otherwise.as_ref() };
+                *stmt = taken.cloned().unwrap_or_else(Stmt::nothing);
                 return decide_below(stmt, reach, truth, below);
             }
         }
@@ -322,6 +379,24 @@ fn decide_below(stmt: &mut Stmt, reach: &Index, truth: Truth<'_>, below: &mut Be
     }
     if let Stmt::For(_) = stmt {
         below.leave();
+    }
+    remove_empty(stmt);
+}
+
+/// Removes what has nothing left to do.
+fn remove_empty(stmt: &mut Stmt) {
+    let is_empty = match stmt {
+        Stmt::Seq(stmts) if stmts.iter().any(Stmt::is_nothing) => {
+            *stmt = Stmt::seq(stmts.iter().cloned());
+            false
+        }
+        Stmt::For(node) => node.body.is_nothing(),
+        Stmt::Alloc(node) => node.body.is_nothing(),
+        Stmt::If(node) => node.then.is_nothing() && node.otherwise.is_none() && !may_fail(&node.condition),
+        _ => false,
+    };
+    if is_empty {
+        *stmt = Stmt::nothing();
     }
 }
 

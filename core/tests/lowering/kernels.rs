@@ -21,6 +21,7 @@ pub(crate) const ALL: &[(&str, &str, &[&[i64]])] = &[
     ("quantised", QUANTISED, &[&[5, 6, 16]]),
     ("max_pool", MAX_POOL, &[&[11, 6], &[8, 3]]),
     ("in_place", IN_PLACE, &[&[9, 6]]),
+    ("wide_pad", WIDE_PAD, &[&[10, 4], &[5, 9]]),
     ("argmax", ARGMAX, &[&[5, 9]]),
 ];
 
@@ -305,6 +306,26 @@ kernel argmax(M, N, in x: f32[M, N], out p: i64[M]) {
           best[vi] = x[vi, j]
           p[vi] = index(j)
         }
+      }
+    }
+  }
+}
+"#;
+
+/// Padding wider than tiles, beside a value that needs none.
+const WIDE_PAD: &str = r#"
+kernel wide_pad(N, C, in x: f32[N, C], out y: f32[N + 19, C], out z: f32[N + 19, C]) {
+  for n in 0..N + 19 {
+    for c in 0..C {
+      block y(vn: spatial N + 19 = n, vc: spatial C = c) {
+        y[vn, vc] = select((vn >= 9) & (vn < N + 9), x[vn - 9, vc], 0.0) + 1.0
+      }
+    }
+  }
+  for n in 0..N + 19 {
+    for c in 0..C {
+      block z(vn: spatial N + 19 = n, vc: spatial C = c) {
+        z[vn, vc] = y[vn, vc] * 2.0
       }
     }
   }
