@@ -345,6 +345,7 @@ impl Promotion<'_> {
     /// Fills the registers before the loop at `position` and empties them after it.
     fn surround(&self, stmts: &mut Vec<Stmt>, position: usize, registers: Vec<Register>) -> usize {
         let mut files: Vec<BufferId> = registers.iter().map(|register| register.file).collect();
+        files.sort();
         files.dedup();
         let load_store = |from: (BufferId, &Indices), to: (BufferId, &Indices)| {
             let value = Expr::load(self.program.buffer(from.0).dtype, from.0, from.1.iter().cloned());
