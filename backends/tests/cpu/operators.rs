@@ -268,3 +268,18 @@ fn transcendental_functions_are_for_lowering_to_expand() {
     let error = crate::support::host().compile(&[&program]).remove(0).err().expect("refused");
     assert!(matches!(&error, BackendError::Unsupported { what, .. } if what.contains("exp")), "{error}");
 }
+
+#[test]
+fn selections_that_are_a_minimum_or_maximum() {
+    for dtype in [DType::F32, DType::F64, DType::BF16] {
+        for op in [BinaryOp::Lt, BinaryOp::Gt] {
+            check_with(&[dtype, dtype], dtype, |x| {
+                Expr::select(Expr::binary(op, x[0].clone(), x[1].clone()), x[0].clone(), x[1].clone())
+            });
+            check_with(&[dtype], dtype, |x| {
+                let bound = Expr::float(dtype, 2.5);
+                Expr::select(Expr::binary(op, x[0].clone(), bound.clone()), bound, x[0].clone())
+            });
+        }
+    }
+}

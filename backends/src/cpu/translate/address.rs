@@ -274,7 +274,7 @@ impl Translator<'_> {
         let (with_lanes, without): (Vec<_>, Vec<_>) =
             index.terms().iter().cloned().partition(|term| Index::digit(term.digit.clone()).lanes() > 1);
         let vector = Index::from_terms(with_lanes, 0);
-        let offsets: Option<_> = (0..lanes).map(|lane| at_lane(&vector, lane).as_constant()).collect();
+        let offsets: Option<_> = (0..lanes).map(|lane| lane_offset(&vector, lane)).collect();
         Some((Index::from_terms(without, index.constant_part()), offsets?))
     }
 
@@ -282,6 +282,23 @@ impl Translator<'_> {
     pub(super) fn is_below(&mut self, value: Value, extent: Value) -> Value {
         self.ins().icmp(IntCC::UnsignedLessThan, value, extent)
     }
+}
+
+/// The value of a sum of terms with lanes for one lane, when nothing but the lane is in it.
+fn lane_offset(index: &Index, lane: u32) -> Option<i64> {
+    let mut sum = index.constant_part();
+    for term in index.terms() {
+        let base = match &term.digit.base {
+            Base::Lane(_) => i64::from(lane),
+            Base::Sum(sum) => lane_offset(sum, lane)?,
+            Base::Var(_) | Base::Value(_) => return None,
+        };
+        let quotient = base.div_euclid(term.digit.divisor);
+        let digit =
+            if term.digit.modulus == NO_MODULUS { quotient } else { quotient.rem_euclid(term.digit.modulus) };
+        sum = sum.wrapping_add(digit.wrapping_mul(term.coefficient));
+    }
+    Some(sum)
 }
 
 /// The scalar index that one lane of an index has.

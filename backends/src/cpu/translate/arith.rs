@@ -2,7 +2,9 @@
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F32X4, F64, I32, I32X4, I64, I64X2};
-use cranelift_codegen::ir::{AbiParam, ConstantData, InstBuilder, MemFlagsData, Signature, Type, Value};
+use cranelift_codegen::ir::{
+    AbiParam, ConstantData, InstBuilder, InstructionData, MemFlagsData, Opcode, Signature, Type, Value,
+};
 use smallvec::SmallVec;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Constant, UnaryOp};
@@ -218,15 +220,26 @@ impl Translator<'_> {
         if !dtype.is_int() {
             return Err(self.unsupported(format!("`{}` of {dtype}", op.text())));
         }
-        let ty = self.type_of(count);
-        let mask = self.iconst(ty, 8 * dtype.bytes() as i64 - 1);
-        let count = self.ins().band(count, mask);
+        let count = self.shift_count(dtype, count);
         let result = a.map(|a| match (op, dtype) {
             (BinaryOp::Shl, _) => self.ins().ishl(a, count),
             (_, DType::U8) => self.ins().ushr(a, count),
             _ => self.ins().sshr(a, count),
         });
         Ok(self.normalize(dtype, result))
+    }
+
+    /// A count modulo the width of a type: a constant where it is one, which shifts then take as such.
+    fn shift_count(&mut self, dtype: DType, count: Value) -> Value {
+        let ty = self.type_of(count);
+        let mask = 8 * dtype.bytes() as i64 - 1;
+        let inst = self.builder.func.dfg.value_def(count).inst();
+        match inst.map(|inst| self.builder.func.dfg.insts[inst]) {
+            Some(InstructionData::UnaryImm { opcode: Opcode::Iconst, imm }) => {
+                self.iconst(ty, imm.bits() & mask)
+            }
+            _ => self.with(count, mask, |this, a, b| this.ins().band(a, b)),
+        }
     }
 
     /// Applies a scalar operation to each lane.
@@ -310,20 +323,25 @@ impl Translator<'_> {
     fn float_extreme(&mut self, op: BinaryOp, a: Value, b: Value, facts: OperandFacts) -> Value {
         let (a, b) = if facts.left && !facts.right { (b, a) } else { (a, b) };
         let (low, high) = if op == BinaryOp::Min { (a, b) } else { (b, a) };
-        let ty = self.type_of(a);
-        let condition = self.ins().fcmp(FloatCC::LessThan, low, high);
-        // In the very shape that Cranelift turns into one instruction.
-        let result = if ty.is_vector() {
-            let condition = self.reinterpret(ty, condition);
-            self.ins().bitselect(condition, a, b)
-        } else {
-            self.ins().select(condition, a, b)
-        };
+        let result = self.pick_where_less((low, high), a, b);
         if facts.left || facts.right {
             return result;
         }
         let not_a_number = self.ins().fcmp(FloatCC::Unordered, b, b);
         self.pick(not_a_number, a, result)
+    }
+
+    /// `low < high ? a : b` for floats, where `a` and `b` are `low` and `high` in one order or the other.
+    pub(super) fn pick_where_less(&mut self, (low, high): (Value, Value), a: Value, b: Value) -> Value {
+        let ty = self.type_of(a);
+        let condition = self.ins().fcmp(FloatCC::LessThan, low, high);
+        // In the very shape that Cranelift turns into one instruction.
+        if ty.is_vector() {
+            let condition = self.reinterpret(ty, condition);
+            self.ins().bitselect(condition, a, b)
+        } else {
+            self.ins().select(condition, a, b)
+        }
     }
 
     /// Brings the result of an operation back into the values of a type that is narrower than the registers'.

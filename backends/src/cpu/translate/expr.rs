@@ -87,18 +87,19 @@ impl Translator<'_> {
 
     /// The factors of a fused multiplication and addition, of which the first is overwritten by the result.
     ///
-    /// So it had better be a register that nothing else needs. A vector that is loaded for this one use is such a
-    /// register. Where the vector is used again, as in a register tile of several rows, it is the
-    /// element that multiplies it, which is then loaded and spread for this use alone: no more work than a
-    /// copy.
+    /// So it had better be a register that nothing else needs. A constant is such a register, and so is a vector
+    /// that is loaded for this one use. Where the vector is used again, as in a register tile of several
+    /// rows, it is the element that multiplies it, which is then loaded and spread for this use alone: no
+    /// more work than a copy.
     fn factors(&mut self, a: &Expr, b: &Expr, group: Group) -> Outcome<(Lanes, Lanes)> {
-        if group.width == Width::One {
-            return Ok((self.value(a, group)?, self.value(b, group)?));
+        let (a, b) = if b.as_constant().is_some() { (b, a) } else { (a, b) };
+        if group.width == Width::One || a.as_constant().is_some() {
+            return self.both(a, b, group);
         }
         let (element, vector) = match (self.lanes_of(a), self.lanes_of(b)) {
             (1, lanes) if lanes > 1 => (a, b),
             (lanes, 1) if lanes > 1 => (b, a),
-            _ => return Ok((self.value(a, group)?, self.value(b, group)?)),
+            _ => return self.both(a, b, group),
         };
         if !self.is_used_again(vector) {
             let element = self.value(element, group)?;
@@ -124,20 +125,29 @@ impl Translator<'_> {
         }
     }
 
+    /// Two operands. A constant comes last, so that it takes no register while the other is computed.
+    pub(super) fn both(&mut self, a: &Expr, b: &Expr, group: Group) -> Outcome<(Lanes, Lanes)> {
+        if a.as_constant().is_some() {
+            let b = self.value(b, group)?;
+            return Ok((self.value(a, group)?, b));
+        }
+        Ok((self.value(a, group)?, self.value(b, group)?))
+    }
+
     fn binary_value(&mut self, op: BinaryOp, a: &Expr, b: &Expr, group: Group) -> Outcome<Lanes> {
         let dtype = a.dtype();
-        let left = self.value(a, group)?;
         match op {
             BinaryOp::Shl | BinaryOp::Shr if self.lanes_of(b) == 1 => {
+                let left = self.value(a, group)?;
                 let count = self.value(b, Group::SCALAR)?;
                 self.shift(op, dtype, left, count.low)
             }
             BinaryOp::Shl | BinaryOp::Shr => {
-                let counts = self.value(b, group)?;
+                let (left, counts) = self.both(a, b, group)?;
                 self.shift_lanes(op, dtype, group.width, left, counts)
             }
             _ => {
-                let right = self.value(b, group)?;
+                let (left, right) = self.both(a, b, group)?;
                 if op.is_comparison() {
                     return self.compare(op, dtype, group.width, left, right);
                 }

@@ -8,7 +8,7 @@
 
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use smallvec::SmallVec;
-use tilewright_core::expr::Expr;
+use tilewright_core::expr::{BinaryOp, Expr, ExprKind};
 use tilewright_core::ids::BufferId;
 
 use super::access::{can_report, for_each_load};
@@ -41,6 +41,13 @@ impl Translator<'_> {
         group: Group,
     ) -> Outcome<Lanes> {
         let form = Form::of(then.dtype());
+        if let Some((low, high, is_lower)) = self.as_extreme(condition, then, otherwise) {
+            let (low, high) = self.both(low, high, group)?;
+            return Ok(low.zip(high, |low, high| {
+                let (then, otherwise) = if is_lower { (low, high) } else { (high, low) };
+                self.pick_where_less((low, high), then, otherwise)
+            }));
+        }
         let own = if self.lanes_of(condition) == 1 { Group::SCALAR } else { group };
         let test = self.value(condition, own)?.low;
         if self.is_total(then) && self.is_total(otherwise) {
@@ -65,6 +72,24 @@ impl Translator<'_> {
         let value = self.guarded_select(test, form, group, then, otherwise)?;
         self.leave_with(merge, value);
         Ok(self.merged(merge, form, group.width))
+    }
+
+    /// The two sides `low < high` of a comparison of floats that chooses one of these very two, and whether it is
+    /// the lower one: a minimum or maximum, which has an instruction of its own.
+    fn as_extreme<'e>(
+        &mut self,
+        condition: &'e Expr,
+        then: &Expr,
+        otherwise: &Expr,
+    ) -> Option<(&'e Expr, &'e Expr, bool)> {
+        let (low, high) = match condition.kind() {
+            ExprKind::Binary(BinaryOp::Lt, a, b) => (a, b),
+            ExprKind::Binary(BinaryOp::Gt, a, b) => (b, a),
+            _ => return None,
+        };
+        let [a, b, c, d] = [low, high, then, otherwise].map(|expr| self.unit.numbers.of(expr));
+        let is_lower = (a, b) == (c, d);
+        (low.dtype().is_float() && (is_lower || (a, b) == (d, c))).then_some((low, high, is_lower))
     }
 
     /// Computes one of two values after a branch on a scalar condition.
