@@ -8,4 +8,5 @@ mod loops;
 mod memory;
 mod operators;
 mod pages;
+mod random;
 mod support;
