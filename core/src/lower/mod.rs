@@ -14,6 +14,7 @@ mod blocks;
 mod carry;
 mod clamp;
 mod compact;
+mod comparison;
 mod condition;
 mod contract;
 mod copy;
@@ -24,6 +25,7 @@ mod extrema;
 mod flatten;
 mod guards;
 mod hoist;
+mod interior;
 mod parallel;
 mod partition;
 mod place;
@@ -85,6 +87,7 @@ const LOOP_PASSES: &[Pass] = &[
 
 /// From loops to explicit vectors, straight lines and one-dimensional buffers.
 const FLAT_PASSES: &[Pass] = &[
+    Pass { name: "split_interiors", level: Some(Level::Loops), run: interior::split_interiors },
     Pass { name: "partition_loops", level: Some(Level::Loops), run: partition::partition_loops },
     Pass { name: "unroll_loops", level: Some(Level::Loops), run: unroll::unroll_loops },
     Pass { name: "clamp_loops", level: Some(Level::Loops), run: clamp::clamp_loops },

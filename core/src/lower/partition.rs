@@ -5,24 +5,27 @@
 //! for t { if 4·t + 3 < M { unrolled for i in 0..4 { … } } else { for i in 0..M % 4 { … } } }
 //! ```
 //!
-//! Done for comparisons that unrolled or vectorized loops decide, in guards and in the conditions of
-//! `select`: code for registers must not ask. The split stands right inside the innermost loop that
-//! the comparison depends on besides those. What is left over behind it is one partial tile when the
-//! tiles lie side by side, so that its size does not depend on loops and is often constant.
+//! Done for guards that unrolled or vectorized loops decide: code for registers must not ask. The split
+//! stands right inside the innermost loop that the guard depends on besides those. What is left over
+//! behind it is one partial tile when the tiles lie side by side, so that its size does not depend on
+//! loops and is often constant.
 
 use std::sync::Arc;
 
-use crate::expr::{Constant, Expr};
+use crate::expr::Expr;
 use crate::ids::VarId;
 use crate::index::{Base, Index, Ranges, greatest_common_divisor};
 use crate::lower::clamp::{Lengths, clamp};
-use crate::lower::condition::{difference, is_negative};
+use crate::lower::comparison::{
+    Below, Comparison, Place, decide, for_each_comparison, mentions_any, written_out_size,
+};
+use crate::lower::condition::is_negative;
 use crate::lower::copy::copy;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope};
-use crate::simplify::{may_fail, simplify_expr, simplify_stmt};
-use crate::stmt::{For, If, LoopKind, Stmt};
-use crate::visit::{for_each_expr, for_each_stmt, rewrite_expr, substitute_stmt};
+use crate::simplify::simplify_stmt;
+use crate::stmt::{Alloc, If, LoopKind, Stmt};
+use crate::visit::{for_each_stmt, substitute_stmt};
 
 /// Separates full tiles from partial ones.
 pub(super) fn partition_loops(program: &mut Program, options: &LowerOptions) -> Result<(), LowerError> {
@@ -54,6 +57,14 @@ impl Partition<'_> {
         let mut done = Vec::new();
         let mut rest = stmts;
         while let [first, after @ ..] = rest {
+            if let Stmt::Alloc(node) = first
+                && self.concerns_a_part(&node.body)
+            {
+                let body = self.split(&node.body);
+                done.push(Stmt::Alloc(Arc::new(Alloc { buffer: node.buffer, body })));
+                rest = after;
+                continue;
+            }
             let Some(found) = self.first_comparison(first) else {
                 done.push(self.descend(first));
                 rest = after;
@@ -66,6 +77,12 @@ impl Partition<'_> {
             rest = &rest[together..];
         }
         Stmt::seq(done)
+    }
+
+    /// Whether only some statements of a sequence have the first comparison in it.
+    fn concerns_a_part(&self, body: &Stmt) -> bool {
+        let (Stmt::Seq(stmts), Some(found)) = (body, self.first_comparison(body)) else { return false };
+        !stmts.iter().all(|stmt| self.has_reach(stmt, &found))
     }
 
     fn split_at(&mut self, stmt: &Stmt, found: &Comparison) -> Stmt {
@@ -102,7 +119,7 @@ impl Partition<'_> {
     /// throughout for some iterations of the loops around.
     fn first_comparison(&self, stmt: &Stmt) -> Option<Comparison> {
         let mut first = None;
-        for_each_comparison(stmt, &mut Below::default(), &mut |found| {
+        for_each_comparison(stmt, Place::Guard, &mut Below::default(), &mut |found| {
             if first.is_none() && found.is_hot && self.is_worthwhile(&found) {
                 first = Some(found);
             }
@@ -118,7 +135,9 @@ impl Partition<'_> {
 
     fn has_reach(&self, stmt: &Stmt, wanted: &Comparison) -> bool {
         let mut has = false;
-        for_each_comparison(stmt, &mut Below::default(), &mut |found| has |= found.reach == wanted.reach);
+        for_each_comparison(stmt, Place::Guard, &mut Below::default(), &mut |found| {
+            has |= found.reach == wanted.reach
+        });
         has
     }
 
@@ -254,152 +273,6 @@ fn last_tile(comparison: &Comparison, around: &Ranges) -> Option<Tile> {
     Some(Tile { lowest: interval.min, count, start: outer.offset(interval.min), place })
 }
 
-/// A comparison that loops below some place decide.
-#[derive(Clone, Debug)]
-struct Comparison {
-    /// Negative when the comparison holds.
-    difference: Index,
-    /// The terms of the difference that depend on the loops below the place.
-    inner: Index,
-    /// The largest difference while the loops below the place run: negative when the comparison
-    /// always holds. Comparisons of equal reach are decided together.
-    reach: Index,
-    /// The loops below the place.
-    below: Ranges,
-    /// Whether the outermost loop that decides it is unrolled or vectorized.
-    is_hot: bool,
-}
-
-/// The loops between a place and a comparison.
-#[derive(Default)]
-struct Below {
-    loops: Vec<(VarId, LoopKind)>,
-    ranges: Ranges,
-}
-
-impl Below {
-    fn enter(&mut self, node: &For) {
-        self.loops.push((node.var, node.kind));
-        self.ranges.insert(node.var, node.extent.clone());
-    }
-
-    fn leave(&mut self) {
-        if let Some((var, _)) = self.loops.pop() {
-            self.ranges.remove(var);
-        }
-    }
-
-    /// The comparison that an expression is, when it depends on these loops.
-    fn comparison(&self, expr: &Expr) -> Option<Comparison> {
-        let difference = difference(expr)?;
-        let (_, kind) = self.loops.iter().find(|(var, _)| difference.mentions(*var))?;
-        let is_hot = matches!(kind, LoopKind::Unrolled | LoopKind::Vectorized);
-        let reach = difference.upper_bound(&self.ranges)?;
-        let inner = difference
-            .terms()
-            .iter()
-            .filter(|term| mentions_any(&Index::digit(term.digit.clone()), &self.ranges));
-        let inner = Index::from_terms(inner.cloned(), 0);
-        Some(Comparison { difference, inner, reach, below: self.ranges.clone(), is_hot })
-    }
-}
-
-fn mentions_any(index: &Index, ranges: &Ranges) -> bool {
-    let mut found = false;
-    index.for_each_var(&mut |var| found |= ranges.contains(var));
-    found
-}
-
-/// Calls `visit` with every comparison in the conditions and values of a statement.
-fn for_each_comparison(stmt: &Stmt, below: &mut Below, visit: &mut dyn FnMut(Comparison)) {
-    let mut in_expr = |expr: &Expr, below: &Below| {
-        for_each_expr(expr, &mut |node| {
-            if let Some(found) = below.comparison(node) {
-                visit(found);
-            }
-        });
-    };
-    match stmt {
-        Stmt::Store(node) => in_expr(&node.value, below),
-        Stmt::If(node) => in_expr(&node.condition, below),
-        _ => {}
-    }
-    if let Stmt::For(node) = stmt {
-        below.enter(node);
-    }
-    for child in stmt.children() {
-        for_each_comparison(child, below, visit);
-    }
-    if let Stmt::For(_) = stmt {
-        below.leave();
-    }
-}
-
-/// What a comparison becomes; `None` when it stays.
-type Truth<'a> = &'a mut dyn FnMut(&Comparison) -> Option<Expr>;
-
-/// A statement in which every comparison of a reach is replaced.
-fn decide(stmt: &Stmt, reach: &Index, truth: Truth<'_>) -> Stmt {
-    let mut decided = stmt.clone();
-    decide_below(&mut decided, reach, truth, &mut Below::default());
-    decided
-}
-
-fn decide_below(stmt: &mut Stmt, reach: &Index, truth: Truth<'_>, below: &mut Below) {
-    let mut in_expr = |expr: &Expr, below: &Below| {
-        let replaced = rewrite_expr(expr, &mut |node| {
-            let found = below.comparison(node)?;
-            if found.reach == *reach { truth(&found) } else { None }
-        })?;
-        Some(simplify_expr(&replaced, &Ranges::new()).unwrap_or(replaced))
-    };
-    match stmt {
-        Stmt::Store(node) => {
-            if let Some(value) = in_expr(&node.value, below) {
-                Arc::make_mut(node).value = value;
-            }
-        }
-        Stmt::If(node) => {
-            if let Some(condition) = in_expr(&node.condition, below) {
-                Arc::make_mut(node).condition = condition;
-            }
-            if let Some(Constant::Int(decided)) = node.condition.as_constant() {
-                let taken = if decided != 0 { Some(&node.then) } else { node.otherwise.as_ref() };
-                *stmt = taken.cloned().unwrap_or_else(Stmt::nothing);
-                return decide_below(stmt, reach, truth, below);
-            }
-        }
-        _ => {}
-    }
-    if let Stmt::For(node) = stmt {
-        below.enter(node);
-    }
-    for child in stmt.children_mut() {
-        decide_below(child, reach, truth, below);
-    }
-    if let Stmt::For(_) = stmt {
-        below.leave();
-    }
-    remove_empty(stmt);
-}
-
-/// Removes what has nothing left to do.
-fn remove_empty(stmt: &mut Stmt) {
-    let is_empty = match stmt {
-        Stmt::Seq(stmts) if stmts.iter().any(Stmt::is_nothing) => {
-            *stmt = Stmt::seq(stmts.iter().cloned());
-            false
-        }
-        Stmt::For(node) => node.body.is_nothing(),
-        Stmt::Alloc(node) => node.body.is_nothing(),
-        Stmt::If(node) => node.then.is_nothing() && node.otherwise.is_none() && !may_fail(&node.condition),
-        _ => false,
-    };
-    if is_empty {
-        *stmt = Stmt::nothing();
-    }
-}
-
 /// Makes the loops of a kind and some variables serial.
 fn make_serial(stmt: &mut Stmt, vars: &[VarId], kind: LoopKind) {
     if let Stmt::For(node) = stmt
@@ -410,18 +283,5 @@ fn make_serial(stmt: &mut Stmt, vars: &[VarId], kind: LoopKind) {
     }
     for child in stmt.children_mut() {
         make_serial(child, vars, kind);
-    }
-}
-
-/// The number of stores when unrolled loops are written out.
-fn written_out_size(stmt: &Stmt) -> usize {
-    let inside: usize = stmt.children().into_iter().map(written_out_size).sum();
-    match stmt {
-        Stmt::Store(_) => 1,
-        Stmt::For(node) if node.kind == LoopKind::Unrolled => {
-            let copies = node.extent.as_constant().and_then(|copies| usize::try_from(copies).ok());
-            inside.saturating_mul(copies.unwrap_or(1))
-        }
-        _ => inside,
     }
 }

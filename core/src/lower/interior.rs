@@ -1,0 +1,146 @@
+//! The interior of a padded domain, where no element asks whether it is inside.
+//!
+//! ```text
+//! for h { for kh { for kw in 0..7 { … select(h + kh >= 3, x[h + kh - 3, …], 0) … } } }
+//! for h { for kh { if h + kh >= 3 { for kw in 0..7 { … x[h + kh - 3, …] … } } else { for kw in 0..7 { … select … } } } }
+//! ```
+//!
+//! The comparisons in the values of a nest are asked once, before the nest, where they come out the same
+//! for all of its iterations more often than not: at the innermost place that still spares many. The
+//! nest for the border stays as it is.
+
+use std::sync::Arc;
+
+use crate::expr::{BinaryOp, Expr};
+use crate::index::{Index, Ranges, greatest_common_divisor};
+use crate::lower::comparison::{Below, Place, decide, for_each_comparison, mentions_any, written_out_size};
+use crate::lower::condition::is_negative;
+use crate::lower::copy::copy;
+use crate::lower::{LowerError, LowerOptions};
+use crate::program::Program;
+use crate::stmt::{For, If, Stmt};
+
+/// How many evaluations of a comparison one question must spare.
+const LEAST_SPARED: i64 = 8;
+
+/// The least share of places at which the interior must be found.
+const LEAST_SHARE: f64 = 0.5;
+
+/// Splits off the interior of nests whose values depend on where they are.
+pub(super) fn split_interiors(program: &mut Program, options: &LowerOptions) -> Result<(), LowerError> {
+    let body = std::mem::replace(&mut program.body, Stmt::nothing());
+    let budget = options.max_partition_statements;
+    let body = Split { program, outer: Ranges::new(), budget }.stmt(&body).unwrap_or(body);
+    program.body = body;
+    Ok(())
+}
+
+struct Split<'p> {
+    program: &'p mut Program,
+    /// The loops around the current place.
+    outer: Ranges,
+    /// How many more statements may be made.
+    budget: usize,
+}
+
+impl Split<'_> {
+    /// `None` when the statement stays as it is.
+    fn stmt(&mut self, stmt: &Stmt) -> Option<Stmt> {
+        if !has_comparisons(stmt) {
+            return None;
+        }
+        let mut edited = stmt.clone();
+        let Stmt::For(node) = &mut edited else {
+            for child in edited.children_mut() {
+                if let Some(new) = self.stmt(child) {
+                    *child = new;
+                }
+            }
+            return Some(edited);
+        };
+        if let Some(reaches) = self.interior_of(node)
+            && !self.inside(node, |split| split.covers(&node.body))
+        {
+            return self.split(stmt, &reaches);
+        }
+        let node = Arc::make_mut(node);
+        self.outer.insert(node.var, node.extent.clone());
+        if let Some(body) = self.stmt(&node.body) {
+            node.body = body;
+        }
+        self.outer.remove(node.var);
+        Some(edited)
+    }
+
+    fn split(&mut self, stmt: &Stmt, reaches: &[Index]) -> Option<Stmt> {
+        let cost = written_out_size(stmt);
+        if cost > self.budget {
+            return None;
+        }
+        self.budget -= cost;
+        let inside = reaches
+            .iter()
+            .fold(stmt.clone(), |inside, reach| decide(&inside, reach, &mut |_| Some(Expr::bool(true))));
+        let condition = reaches.iter().map(is_negative).reduce(|a, b| Expr::binary(BinaryOp::And, a, b))?;
+        let border = copy(self.program, stmt);
+        Some(Stmt::If(Arc::new(If { condition, then: inside, otherwise: Some(border) })))
+    }
+
+    /// Does something as if inside a loop.
+    fn inside<T>(&mut self, node: &For, act: impl FnOnce(&mut Self) -> T) -> T {
+        self.outer.insert(node.var, node.extent.clone());
+        let result = act(self);
+        self.outer.remove(node.var);
+        result
+    }
+
+    /// Whether every comparison in a statement is inside a nest that is worth a split of its own.
+    fn covers(&mut self, stmt: &Stmt) -> bool {
+        match stmt {
+            _ if !has_comparisons(stmt) => true,
+            Stmt::Store(_) => false,
+            Stmt::For(node) => {
+                self.interior_of(node).is_some() || self.inside(node, |split| split.covers(&node.body))
+            }
+            _ => stmt.children().into_iter().all(|child| self.covers(child)),
+        }
+    }
+
+    /// The reaches of the comparisons in a nest, when a question before it is worth while.
+    fn interior_of(&self, node: &Arc<For>) -> Option<Vec<Index>> {
+        let mut reaches: Vec<Index> = Vec::new();
+        let mut spared = 0;
+        for_each_comparison(&Stmt::For(node.clone()), Place::Value, &mut Below::default(), &mut |found| {
+            spared = spared.max(found.evaluations);
+            if !reaches.contains(&found.reach) {
+                reaches.push(found.reach);
+            }
+        });
+        let is_decided_outside = reaches.iter().all(|reach| mentions_any(reach, &self.outer));
+        if reaches.is_empty() || spared < LEAST_SPARED || !is_decided_outside {
+            return None;
+        }
+        let share: f64 = reaches.iter().map(|reach| share_of_negative(reach, &self.outer)).product();
+        (share >= LEAST_SHARE).then_some(reaches)
+    }
+}
+
+fn has_comparisons(stmt: &Stmt) -> bool {
+    let mut has = false;
+    for_each_comparison(stmt, Place::Value, &mut Below::default(), &mut |_| has = true);
+    has
+}
+
+/// The share of negative values of an index, taking the values between its bounds as equally frequent; 0
+/// when it has no bounds.
+fn share_of_negative(index: &Index, ranges: &Ranges) -> f64 {
+    let interval = index.interval(ranges);
+    if !interval.is_bounded() {
+        return 0.0;
+    }
+    let step =
+        index.terms().iter().fold(0, |step, term| greatest_common_divisor(step, term.coefficient)).max(1);
+    let values = (interval.max - interval.min) / step + 1;
+    let negative = if interval.min >= 0 { 0 } else { ((-interval.min - 1) / step + 1).min(values) };
+    negative as f64 / values as f64
+}
