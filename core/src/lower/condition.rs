@@ -86,3 +86,60 @@ pub(super) fn always_runs(node: &For, around: &Ranges) -> bool {
 pub(super) fn when_runs(node: &For, around: &Ranges, stmt: Stmt) -> Stmt {
     if always_runs(node, around) { stmt } else { Stmt::when(is_negative(&node.extent.scale(-1)), stmt) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(index: &Index, values: [i64; 2]) -> i64 {
+        let bound = index.substitute(&|var| Some(Index::constant(values[var.0 as usize])));
+        bound.as_constant().expect("all variables are replaced")
+    }
+
+    #[test]
+    fn orderings_hold_exactly_where_their_difference_is_negative() {
+        let (x, y) = (Index::var(VarId(0)), Index::var(VarId(1)));
+        let (left, right) = (x.scale(2).offset(1), &y.scale(3) - &x);
+        let orderings: [(BinaryOp, fn(i64, i64) -> bool); 4] = [
+            (BinaryOp::Lt, |a, b| a < b),
+            (BinaryOp::Le, |a, b| a <= b),
+            (BinaryOp::Gt, |a, b| a > b),
+            (BinaryOp::Ge, |a, b| a >= b),
+        ];
+        for (op, holds) in orderings {
+            let condition = Expr::binary(op, Expr::index(left.clone()), Expr::index(right.clone()));
+            let found = difference(&condition).expect("an ordering of indices");
+            let again = difference(&is_negative(&found)).expect("an ordering of indices");
+            assert_eq!(found, again, "{op:?}");
+            for values in (0..5).flat_map(|x| (0..5).map(move |y| [x, y])) {
+                let expected = holds(at(&left, values), at(&right, values));
+                assert_eq!(at(&found, values) < 0, expected, "{op:?} at {values:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_reads_memory_or_orders_nothing_has_no_difference() {
+        let element = Expr::load(DType::I64, crate::ids::BufferId(0), [Index::constant(0)]);
+        let one = Expr::index(Index::constant(1));
+        assert_eq!(difference(&Expr::binary(BinaryOp::Lt, element, one.clone())), None);
+        assert_eq!(difference(&Expr::binary(BinaryOp::Eq, one.clone(), one)), None);
+    }
+
+    #[test]
+    fn a_loop_that_may_be_empty_is_a_guard() {
+        let node = |extent: Index| For {
+            id: crate::ids::LoopId(0),
+            var: VarId(1),
+            extent,
+            kind: crate::stmt::LoopKind::Serial,
+            annotations: Default::default(),
+            body: Stmt::nothing(),
+        };
+        let around = Ranges::from_iter([(VarId(0), Index::constant(3))]);
+        let tile = |size: i64| Index::constant(4).minimum(&Index::var(VarId(0)).scale(-4).offset(size));
+        assert!(always_runs(&node(Index::constant(2)), &around));
+        assert!(always_runs(&node(tile(10)), &around), "10 iterations in tiles of 4: the last has 2");
+        assert!(!always_runs(&node(tile(8)), &around), "8 iterations in three tiles of 4: the last has none");
+    }
+}

@@ -144,3 +144,20 @@ fn share_of_negative(index: &Index, ranges: &Ranges) -> f64 {
     let negative = if interval.min >= 0 { 0 } else { ((-interval.min - 1) / step + 1).min(values) };
     negative as f64 / values as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::VarId;
+
+    #[test]
+    fn shares_count_the_places_that_tiles_take() {
+        let tile = Index::var(VarId(0)).scale(8);
+        let ranges = Ranges::from_iter([(VarId(0), Index::constant(4))]);
+        for (bound, share) in [(0, 0.0), (1, 0.25), (8, 0.25), (9, 0.5), (24, 0.75), (25, 1.0), (100, 1.0)] {
+            let found = share_of_negative(&tile.offset(-bound), &ranges);
+            assert!((found - share).abs() < 1e-9, "8·t < {bound}: {found} instead of {share}");
+        }
+        assert!(share_of_negative(&Index::var(VarId(1)), &ranges).abs() < 1e-9, "unbounded");
+    }
+}

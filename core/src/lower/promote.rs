@@ -433,3 +433,29 @@ fn reads(store: &Store, buffer: BufferId) -> bool {
     loads_in(&store.value, &mut found);
     found.iter().any(|load| load.buffer == buffer)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_disjoint_when_their_distance_exceeds_their_lanes() {
+        let row =
+            |row: i64, column: &Index| Indices::from_iter([Index::var(VarId(0)).offset(row), column.clone()]);
+        let vector = |start: i64| &Index::var(VarId(1)) + &Index::lane(8).offset(start);
+        let scalar = |at: i64| Index::var(VarId(1)).offset(at);
+        let cases = [
+            (row(0, &vector(0)), row(1, &vector(0)), true),
+            (row(0, &vector(0)), row(0, &vector(8)), true),
+            (row(0, &vector(0)), row(0, &vector(7)), false),
+            (row(0, &vector(0)), row(0, &scalar(7)), false),
+            (row(0, &vector(0)), row(0, &scalar(8)), true),
+            (row(0, &scalar(-1)), row(0, &vector(0)), true),
+            (row(0, &vector(0)), row(0, &Index::constant(3)), false),
+        ];
+        for (a, b, expected) in cases {
+            assert_eq!(are_disjoint(&a, &b), expected, "{a:?} and {b:?}");
+            assert_eq!(are_disjoint(&b, &a), expected, "{b:?} and {a:?}");
+        }
+    }
+}

@@ -27,12 +27,12 @@ fn check(text: &str, sizes: &[i64], seed: u64) -> Result<(), String> {
     };
     let steps = 4 + rng.below(24);
     let schedule = random_schedule(program, seed, steps);
-    // Whether schedules keep the meaning is tested elsewhere; what lowering must keep is the schedule's.
-    let Ok(expected) = arguments.run(schedule.program()) else { return Ok(()) };
     let context = |problem: String| format!("{problem}\n{}\n{}", schedule.trace(), schedule.program());
+    // Whether schedules keep the meaning is tested elsewhere; what lowering must keep is the schedule's.
+    let expected = arguments.run(schedule.program(), None).map_err(|error| context(error.to_string()))?;
     let compare = |program: &Program, stage: &str| {
         let context = |problem: String| context(format!("{stage}: {problem}\n{program}"));
-        let found = arguments.run(program).map_err(|error| context(error.to_string()))?;
+        let found = arguments.run(program, Some(seed)).map_err(|error| context(error.to_string()))?;
         agree(&found, &expected).map_err(context)
     };
     let options = LowerOptions { verify: true, ..LowerOptions::default() };
@@ -47,9 +47,9 @@ fn check(text: &str, sizes: &[i64], seed: u64) -> Result<(), String> {
         context(format!("{error}\n{last}"))
     })?;
     compare(&flat, "flat").map_err(|problem| {
-        let wrong = stages
-            .iter()
-            .find(|(_, program)| arguments.run(program).is_ok_and(|found| agree(&found, &expected).is_err()));
+        let wrong = stages.iter().find(|(_, program)| {
+            arguments.run(program, Some(seed)).is_ok_and(|found| agree(&found, &expected).is_err())
+        });
         let pass = wrong.map_or("unknown", |(pass, _)| pass);
         format!("first wrong after pass `{pass}`\n{problem}")
     })

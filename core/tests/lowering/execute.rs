@@ -2,7 +2,7 @@
 
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
-use tilewright_core::interp::{InterpError, run};
+use tilewright_core::interp::{InterpError, Interpreter, Options};
 use tilewright_core::program::{Access, Program};
 use tilewright_core::tensor::AnyTensor;
 
@@ -47,10 +47,11 @@ impl Arguments {
         Arguments { dims: Vec::new(), ..self.clone() }
     }
 
-    /// The tensors after a program ran on them.
-    pub(crate) fn run(&self, program: &Program) -> Result<Vec<AnyTensor>, InterpError> {
+    /// The tensors after a program ran on them, with parallel iterations in an order of this seed.
+    pub(crate) fn run(&self, program: &Program, order: Option<u64>) -> Result<Vec<AnyTensor>, InterpError> {
         let mut buffers = self.buffers.clone();
-        run(program, &self.dims, &self.scalars, &mut buffers)?;
+        let options = Options { parallel_order_seed: order };
+        Interpreter::new(program)?.run(options, &self.dims, &self.scalars, &mut buffers)?;
         Ok(buffers)
     }
 }
