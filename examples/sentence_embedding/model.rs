@@ -36,7 +36,7 @@ struct Layer {
 }
 
 /// The model, ready to embed.
-pub struct Model {
+pub(crate) struct Model {
     tokenizer: Tokenizer,
     words: Tensor<f32, 2>,
     positions: Tensor<f32, 2>,
@@ -51,7 +51,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Model {
     /// Reads `config.json`, `tokenizer.json` and `model.safetensors` from a folder.
-    pub fn load(folder: &Path) -> Result<Self> {
+    pub(crate) fn load(folder: &Path) -> Result<Self> {
         let read = |name: &str| {
             std::fs::read(folder.join(name)).map_err(|error| format!("{}: {error}", folder.join(name).display()))
         };
@@ -78,7 +78,7 @@ impl Model {
     }
 
     /// One vector of length 1 for each sentence.
-    pub fn embed(&self, sentences: &[&str]) -> Result<Tensor<f32, 2>> {
+    pub(crate) fn embed(&self, sentences: &[&str]) -> Result<Tensor<f32, 2>> {
         let encodings = self.tokenizer.encode_batch(sentences.to_vec(), true)?;
         let tokens = encodings.first().map_or(0, |encoding| encoding.get_ids().len());
         let ids = Tensor::from_fn([sentences.len(), tokens], |[b, s]| encodings[b].get_ids()[s] as i32)?;
