@@ -43,8 +43,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let scores = Tensor::from_fn([12, length, length], |[h, i, j]| ((h + 3 * i + 5 * j) % 17) as f32)?;
         let y = causal_softmax(&scores, 0.125)?;
         let expected = causal_softmax::reference(&scores, 0.125)?;
-        let error = y.as_slice().iter().zip(expected.as_slice()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        let source = tilewright::explain(causal_softmax::kernel(), &[("H", 12), ("S", length as i64)])?.source;
+        let error =
+            y.as_slice().iter().zip(expected.as_slice()).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        let source =
+            tilewright::explain(causal_softmax::kernel(), &[("H", 12), ("S", length as i64)])?.source;
         println!("length {length:>3}: schedule from {source}, largest error {error:.1e}");
         assert!(error < 1e-5, "length {length}");
     }

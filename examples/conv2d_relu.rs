@@ -52,8 +52,7 @@ pub fn conv2d_relu(
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     tilewright::init();
-    let shape =
-        [("N", 1), ("H", 56), ("W", 56), ("CI", 32), ("KH", 3), ("KW", 3), ("CO", 64), ("pad", 1)];
+    let shape = [("N", 1), ("H", 56), ("W", 56), ("CI", 32), ("KH", 3), ("KW", 3), ("CO", 64), ("pad", 1)];
     let tuned = Tuner::new()
         .trials(48)
         .time_limit(Duration::from_secs(15))

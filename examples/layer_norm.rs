@@ -51,6 +51,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("largest error against the definition: {error:.1e}");
     assert!(error < 1e-4);
 
-    println!("\nThe scheduled program:\n{}", tilewright::explain(layer_norm::kernel(), &[("R", 512), ("C", 768)])?.scheduled);
+    println!(
+        "\nThe scheduled program:\n{}",
+        tilewright::explain(layer_norm::kernel(), &[("R", 512), ("C", 768)])?.scheduled
+    );
     Ok(())
 }

@@ -65,7 +65,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(result.as_slice(), expected.as_slice(), "these numbers are exact in f32");
 
     let flops = 2.0 * (SIZE as f64).powi(3);
-    for (name, time) in [("the definition as it stands", definition), ("default schedule", untuned), ("tuned schedule", best)] {
+    for (name, time) in
+        [("the definition as it stands", definition), ("default schedule", untuned), ("tuned schedule", best)]
+    {
         let gflops = flops / time.as_secs_f64() / 1e9;
         println!("{name:>28}: {:>9.1} µs  {gflops:>7.2} GFLOP/s", time.as_secs_f64() * 1e6);
     }

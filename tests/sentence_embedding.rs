@@ -34,7 +34,10 @@ fn embeddings_equal_those_of_an_independent_implementation() {
             .map(|value| value.as_f64().expect("a number"))
             .collect();
         let alone = model.embed(&[sentence]).unwrap_or_else(|error| panic!("{error}"));
-        for (found, how) in [(&together.as_slice()[row * wanted.len()..][..wanted.len()], "padded"), (alone.as_slice(), "alone")] {
+        for (found, how) in [
+            (&together.as_slice()[row * wanted.len()..][..wanted.len()], "padded"),
+            (alone.as_slice(), "alone"),
+        ] {
             let dot: f64 = found.iter().zip(&wanted).map(|(a, b)| f64::from(*a) * b).sum();
             assert!(dot > 0.9999 && dot < 1.0001, "cosine {dot} for `{sentence}`, {how}");
         }

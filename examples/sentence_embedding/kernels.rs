@@ -82,11 +82,7 @@ pub fn layer_norm(
 
 /// `x·w + b`
 #[tensor_kernel]
-pub fn linear(
-    x: &Tensor<f32, R, K>,
-    weight: &Tensor<f32, K, N>,
-    bias: &Tensor<f32, N>,
-) -> Tensor<f32, R, N> {
+pub fn linear(x: &Tensor<f32, R, K>, weight: &Tensor<f32, K, N>, bias: &Tensor<f32, N>) -> Tensor<f32, R, N> {
     let mut y = Tensor::zeros();
     for r in 0..R {
         for n in 0..N {
@@ -175,10 +171,7 @@ pub fn attention_weights(
 
 /// The values, averaged by attention.
 #[tensor_kernel]
-pub fn attend(
-    weights: &Tensor<f32, B, A, S, S>,
-    value: &Tensor<f32, B, S, A, D>,
-) -> Tensor<f32, B, S, A, D> {
+pub fn attend(weights: &Tensor<f32, B, A, S, S>, value: &Tensor<f32, B, S, A, D>) -> Tensor<f32, B, S, A, D> {
     let mut context = Tensor::zeros();
     for b in 0..B {
         for i in 0..S {

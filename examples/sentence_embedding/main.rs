@@ -24,7 +24,8 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     } else {
         given.iter().map(String::as_str).collect()
     };
-    let model = Model::load(&folder).map_err(|error| format!("{error}; run scripts/fetch-minilm.sh first"))?;
+    let model =
+        Model::load(&folder).map_err(|error| format!("{error}; run scripts/fetch-minilm.sh first"))?;
 
     let start = Instant::now();
     let embeddings = model.embed(&sentences)?;

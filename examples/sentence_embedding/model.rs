@@ -53,7 +53,8 @@ impl Model {
     /// Reads `config.json`, `tokenizer.json` and `model.safetensors` from a folder.
     pub(crate) fn load(folder: &Path) -> Result<Self> {
         let read = |name: &str| {
-            std::fs::read(folder.join(name)).map_err(|error| format!("{}: {error}", folder.join(name).display()))
+            std::fs::read(folder.join(name))
+                .map_err(|error| format!("{}: {error}", folder.join(name).display()))
         };
         let config: serde_json::Value = serde_json::from_slice(&read("config.json")?)?;
         let number = |name: &str| {
@@ -134,16 +135,23 @@ impl Weights<'_> {
     fn elements(&self, name: &str) -> Result<(Vec<f32>, Vec<usize>)> {
         let view = self.0.tensor(name).map_err(|error| format!("model.safetensors: `{name}`: {error}"))?;
         if view.dtype() != safetensors::Dtype::F32 {
-            return Err(format!("model.safetensors: `{name}` has type {:?}, expected F32", view.dtype()).into());
+            return Err(
+                format!("model.safetensors: `{name}` has type {:?}, expected F32", view.dtype()).into()
+            );
         }
-        let values = view.data().chunks_exact(4).map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        let values = view
+            .data()
+            .chunks_exact(4)
+            .map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
         Ok((values.collect(), view.shape().to_vec()))
     }
 
     fn matrix(&self, name: &str) -> Result<Tensor<f32, 2>> {
         let (elements, shape) = self.elements(name)?;
         let [rows, columns] = shape[..] else {
-            return Err(format!("model.safetensors: `{name}` has {} dimensions, expected 2", shape.len()).into());
+            return Err(
+                format!("model.safetensors: `{name}` has {} dimensions, expected 2", shape.len()).into()
+            );
         };
         Ok(Tensor::from_slice(&elements, [rows, columns])?)
     }
