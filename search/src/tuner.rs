@@ -57,6 +57,12 @@ impl Default for TuneOptions {
 /// Tuning stops when the best candidate is this close to the roofline.
 const ROOFLINE_SHARE: f64 = 0.97;
 
+/// Whether a time is as close to the roofline as it can get. A time below the roofline shows that this was measured
+/// while the machine was held back, and says nothing.
+fn is_at_roofline(best: f64, roofline: f64) -> bool {
+    (ROOFLINE_SHARE..=1.0).contains(&(roofline / best))
+}
+
 /// What became of one measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measurement {
@@ -256,7 +262,7 @@ impl Run<'_> {
             Some(End::Time)
         } else if best
             .zip(self.options.roofline_seconds)
-            .is_some_and(|(best, roof)| roof >= best * ROOFLINE_SHARE)
+            .is_some_and(|(best, roofline)| is_at_roofline(best, roofline))
         {
             Some(End::Roofline)
         } else {
