@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tilewright::Source;
-use tilewright::bench::{Comparison, Effort, Options, Variant, explain_options, list};
+use tilewright::bench::{Comparison, Effort, Line, Options, Variant, explain_options, list};
 use tilewright::tuning::report::{Table, duration};
 
 use opset::Operator;
@@ -113,15 +113,15 @@ fn measure(
         };
         let gflops = operator.flops / median_ns;
         if options.json {
-            let line = serde_json::json!({
-                "op": operator.name,
-                "variant": variant.name(),
-                "threads": if *variant == Variant::Reference { 1 } else { tilewright::threads()? },
-                "ns_median": median_ns,
-                "ns_min": min_ns,
-                "gflops": gflops,
-                "max_rel_err": error,
-            });
+            let line = Line {
+                op: operator.name.clone(),
+                variant: variant.name(),
+                threads: if *variant == Variant::Reference { 1 } else { tilewright::threads()? },
+                ns_median: median_ns,
+                ns_min: min_ns,
+                gflops,
+                max_rel_err: error,
+            };
             println!("{line}");
         } else {
             table.row([

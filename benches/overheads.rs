@@ -35,14 +35,10 @@ struct Figure {
 impl Figure {
     fn print(&self) {
         let ratio = if self.is_higher_better { self.value / self.target } else { self.target / self.value };
-        let line = serde_json::json!({
-            "figure": self.name,
-            "value": self.value,
-            "unit": self.unit,
-            "target": self.target,
-            "ratio": ratio,
-        });
-        println!("{line}");
+        println!(
+            r#"{{"figure":"{}","value":{:.1},"unit":"{}","target":{},"ratio":{ratio:.2}}}"#,
+            self.name, self.value, self.unit, self.target
+        );
     }
 }
 

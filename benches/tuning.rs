@@ -8,6 +8,7 @@ mod kernels;
 #[path = "operators/opset.rs"]
 mod opset;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use tilewright::bench::{Options, explain_options, stop_on_interrupt};
@@ -60,7 +61,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         }
         let tuned = tuner.tune((operator.kernel)(), &operator.dims)?;
         if options.json {
-            println!("{}", line(&operator.name, &tuned));
+            println!("{}", line(&operator.name, &tuned)?);
         } else {
             table.row(row(operator, &tuned));
         }
@@ -79,19 +80,32 @@ fn rates(tuned: &Tuned) -> (f64, f64) {
     (trials, tuned.generated as f64 / tuned.generation.as_secs_f64().max(1e-9))
 }
 
-fn line(name: &str, tuned: &Tuned) -> serde_json::Value {
-    let (trials_per_second, candidates_per_second) = rates(tuned);
-    let curve: Vec<[f64; 2]> = tuned.curve.iter().map(|(at, seconds)| [*at, seconds * 1e9]).collect();
-    serde_json::json!({
-        "op": name,
-        "trials": tuned.trials,
-        "seconds": tuned.elapsed.as_secs_f64(),
-        "trials_per_s": trials_per_second,
-        "candidates_per_s": candidates_per_second,
-        "default_ns": tuned.default_seconds.map(|seconds| seconds * 1e9),
-        "best_ns": tuned.best_seconds.map(|seconds| seconds * 1e9),
-        "curve": curve,
-        "rejected": tuned.rejected,
+/// What is printed of an operator, as a JSON object.
+#[derive(serde::Serialize)]
+struct Line<'a> {
+    op: &'a str,
+    trials: usize,
+    seconds: f64,
+    trials_per_s: f64,
+    candidates_per_s: f64,
+    default_ns: Option<f64>,
+    best_ns: Option<f64>,
+    curve: Vec<[f64; 2]>,
+    rejected: &'a BTreeMap<String, u64>,
+}
+
+fn line(name: &str, tuned: &Tuned) -> Result<String, serde_json::Error> {
+    let (trials_per_s, candidates_per_s) = rates(tuned);
+    serde_json::to_string(&Line {
+        op: name,
+        trials: tuned.trials,
+        seconds: tuned.elapsed.as_secs_f64(),
+        trials_per_s,
+        candidates_per_s,
+        default_ns: tuned.default_seconds.map(|seconds| seconds * 1e9),
+        best_ns: tuned.best_seconds.map(|seconds| seconds * 1e9),
+        curve: tuned.curve.iter().map(|(at, seconds)| [*at, seconds * 1e9]).collect(),
+        rejected: &tuned.rejected,
     })
 }
 

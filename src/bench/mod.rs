@@ -7,6 +7,7 @@ mod comparison;
 mod options;
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -57,7 +58,11 @@ macro_rules! bench_main {
                     dims: &[$((::core::stringify!($dim), $value)),*],
                 }),*],
                 |comparison, variants| {
-                    let mut criterion = ::criterion::Criterion::default().without_plots();
+                    let mut criterion = ::criterion::Criterion::default()
+                        .without_plots()
+                        .sample_size(30)
+                        .warm_up_time(::core::time::Duration::from_millis(500))
+                        .measurement_time(::core::time::Duration::from_secs(2));
                     let mut group = criterion.benchmark_group(comparison.title());
                     for variant in variants {
                         group.bench_function(variant.name(), |bencher| {
@@ -69,6 +74,31 @@ macro_rules! bench_main {
             )
         }
     };
+}
+
+/// The result of one variant, which prints as a JSON object.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Line {
+    /// The operator or case.
+    pub op: String,
+    /// `reference`, `default` or `tuned`.
+    pub variant: &'static str,
+    /// Threads that ran.
+    pub threads: usize,
+    /// The median time of a run, in nanoseconds.
+    pub ns_median: f64,
+    /// The shortest time of a run, in nanoseconds.
+    pub ns_min: f64,
+    /// Operations per second at the median, in 10⁹.
+    pub gflops: f64,
+    /// The greatest error relative to the largest magnitude of the reference's results.
+    pub max_rel_err: f64,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).expect("numbers and texts have a JSON form"))
+    }
 }
 
 /// The definition is compared when one run of it takes no longer than this: a comparison takes dozens.
@@ -224,15 +254,15 @@ fn compare_case(
     }
     let sampled = comparison.measure(&variants, &Effort::default())?;
     for (variant, sampled) in variants.iter().zip(sampled) {
-        let line = serde_json::json!({
-            "op": comparison.title(),
-            "variant": variant.name(),
-            "threads": settings::threads()?,
-            "ns_median": sampled.median_ns,
-            "ns_min": sampled.min_ns,
-            "gflops": comparison.flops() / sampled.median_ns,
-            "max_rel_err": comparison.check(*variant)?,
-        });
+        let line = Line {
+            op: comparison.title(),
+            variant: variant.name(),
+            threads: if *variant == Variant::Reference { 1 } else { settings::threads()? },
+            ns_median: sampled.median_ns,
+            ns_min: sampled.min_ns,
+            gflops: comparison.flops() / sampled.median_ns,
+            max_rel_err: comparison.check(*variant)?,
+        };
         println!("{line}");
     }
     Ok(())

@@ -2,8 +2,8 @@
 //!
 //! Each addition, multiplication, division, minimum, maximum and elementary function on values counts as one
 //! operation, a fused multiply-add as two; index arithmetic, comparisons, selections, conversions and initial
-//! values count nothing, and of two branches the longer counts. The count is that of the definition, whatever a
-//! schedule makes of it: a tuned kernel is faster, it does not do fewer of these.
+//! values count nothing, and of two branches the longer counts. The count is that of the unscheduled program,
+//! whatever a schedule makes of it, and a value that is written out wherever it is used counts each time.
 
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::dtype::DType;

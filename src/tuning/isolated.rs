@@ -10,8 +10,8 @@ use tilewright_search::tuner::{Measurement, Runner};
 use super::TuneError;
 use super::failure::{Failure, reason};
 use super::process::{Death, Heard, Process};
-use super::protocol::{Reply, Request, Setup, Stage};
-use super::runner::{Interrupt, measurement};
+use super::protocol::{Anchor, Reply, Request, Setup, Stage};
+use super::runner::{Interrupt, anchor_of, measurement};
 
 /// How long things may take before they are considered hung. Only what runs counts, not what waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,7 @@ pub(crate) struct IsolatedRunner {
     setup: Setup,
     limits: Limits,
     interrupt: Interrupt,
+    anchor: Option<Anchor>,
     process: Option<Process>,
     number: u64,
     fruitless: u32,
@@ -65,12 +66,14 @@ impl IsolatedRunner {
         setup: Setup,
         limits: Limits,
         interrupt: Interrupt,
+        anchor: Option<Anchor>,
     ) -> Self {
         IsolatedRunner {
             command: Box::new(command),
             setup,
             limits,
             interrupt,
+            anchor,
             process: None,
             number: 0,
             fruitless: 0,
@@ -108,11 +111,13 @@ impl IsolatedRunner {
         Ok(self.process.as_mut().expect("there is one now"))
     }
 
-    /// Sends a request about `count` candidates and passes on what comes, until it is done or the process is lost.
+    /// Sends a request about `count` candidates and passes on what comes, until it is done, or cut short because `is_over`,
+    /// or the process is lost.
     fn request(
         &mut self,
         count: usize,
         request: &Request,
+        is_over: fn(&Interrupt) -> bool,
         receive: &mut dyn FnMut(Reply),
     ) -> Result<End, TuneError> {
         let (limits, interrupt, number) = (self.limits, self.interrupt.clone(), self.number);
@@ -123,7 +128,7 @@ impl IsolatedRunner {
         let mut deadline = Instant::now() + limits.compile;
         let failure = loop {
             let mut idle = |process: &mut Process| {
-                if !is_finishing && interrupt.is_due() {
+                if !is_finishing && is_over(&interrupt) {
                     is_finishing = true;
                     process.send(&Request::Finish { number });
                 }
@@ -167,21 +172,24 @@ impl IsolatedRunner {
             if batch.is_empty() || self.interrupt.is_due() {
                 continue;
             }
-            let best = best_of(outcomes).into_iter().chain(self.interrupt.best()).reduce(f64::min);
             self.number += 1;
             let request = Request::Measure {
                 number: self.number,
                 traces: batch.iter().map(|&candidate| traces[candidate].clone()).collect(),
-                best,
+                anchor: self.anchor.clone(),
             };
-            let mut is_fruitful = false;
-            let end = self.request(batch.len(), &request, &mut |reply| {
+            let (mut is_fruitful, mut anchor) = (false, self.anchor.clone());
+            let end = self.request(batch.len(), &request, Interrupt::is_due, &mut |reply| {
                 let Reply::Outcome { candidate, outcome } = reply else { return };
                 if let Some(&candidate) = batch.get(candidate) {
+                    if anchor.is_none() {
+                        anchor = anchor_of(&outcome, || traces[candidate].clone());
+                    }
                     outcomes[candidate] = Some(measurement(outcome));
                     is_fruitful = true;
                 }
             })?;
+            self.anchor = anchor;
             let End::Lost { during, failure } = end else {
                 self.fruitless = 0;
                 continue;
@@ -192,6 +200,11 @@ impl IsolatedRunner {
             match during {
                 Some(Stage::Run(culprit)) if culprit < batch.len() => {
                     outcomes[batch[culprit]] = Some(failure.into());
+                    batches.push_front(open(outcomes, &batch));
+                }
+                Some(Stage::Run(_)) => {
+                    // It was the anchor, which has run before: it cannot be relied on.
+                    self.anchor = None;
                     batches.push_front(open(outcomes, &batch));
                 }
                 _ => match open(outcomes, &batch)[..] {
@@ -217,21 +230,19 @@ impl Runner for IsolatedRunner {
             self.failure = Some(error);
             self.interrupt.stop();
         }
-        if let Some(best) = best_of(&outcomes) {
-            self.interrupt.improve(best);
-        }
         outcomes
     }
 
     fn compare(&mut self, first: &Candidate, second: &Candidate) -> Option<(f64, f64)> {
-        if self.interrupt.is_due() {
+        if self.interrupt.is_stopped() {
             return None;
         }
         self.number += 1;
         let (first, second) = (first.trace.to_string(), second.trace.to_string());
         let request = Request::Compare { number: self.number, first, second };
         let mut timings = None;
-        let end = self.request(2, &request, &mut |reply| {
+        // What was found is confirmed even when the time is up.
+        let end = self.request(2, &request, Interrupt::is_stopped, &mut |reply| {
             if let Reply::Compared(compared) = reply {
                 timings = compared;
             }
@@ -248,14 +259,6 @@ impl Runner for IsolatedRunner {
             }
         }
     }
-}
-
-fn best_of(outcomes: &[Option<Measurement>]) -> Option<f64> {
-    let seconds = outcomes.iter().filter_map(|outcome| match outcome {
-        Some(Measurement::Ok { seconds, .. }) => Some(*seconds),
-        _ => None,
-    });
-    seconds.reduce(f64::min)
 }
 
 fn failure_of(death: &Death) -> Failure {

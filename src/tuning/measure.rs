@@ -8,7 +8,7 @@ use tilewright_core::target::Executable;
 use tilewright_core::tensor::AnyTensor;
 
 use super::failure::{Failure, reason};
-use super::protocol::{Outcome, Reply, Stage};
+use super::protocol::{Anchor, Outcome, Reply, Stage};
 use super::sampling::{self, Runs};
 use super::subject::Subject;
 
@@ -23,15 +23,18 @@ pub(crate) struct Measuring<'s, 'b> {
 
 impl Measuring<'_, '_> {
     /// Measures candidates given by their traces. Each that is done, or has failed, is told by a
-    /// [`Reply::Outcome`]; candidates that are not reached before it was stopped are not. `best` is the best
-    /// time known, in seconds.
-    pub(crate) fn measure(&mut self, traces: &[String], best: Option<f64>) {
+    /// [`Reply::Outcome`]; candidates that are not reached before it was stopped are not.
+    pub(crate) fn measure(&mut self, mut traces: Vec<String>, anchor: Option<Anchor>) {
         (self.emit)(Reply::Begin(Stage::Compile));
+        // The anchor is one more candidate, of which nobody is told.
+        let count = traces.len();
+        traces.extend(anchor.iter().map(|anchor| anchor.trace.clone()));
         let mut executables = Vec::new();
-        for (candidate, compiled) in self.compile(traces).into_iter().enumerate() {
+        for (candidate, compiled) in self.compile(&traces).into_iter().enumerate() {
             match compiled {
                 Ok(executable) => executables.push((candidate, executable)),
-                Err(failure) => self.finished(candidate, Outcome::Failed(failure)),
+                Err(failure) if candidate < count => self.finished(candidate, Outcome::Failed(failure)),
+                Err(_) => {}
             }
         }
         let (mut right, mut first_runs, mut errors) = (Vec::new(), Vec::new(), Vec::new());
@@ -46,19 +49,31 @@ impl Measuring<'_, '_> {
                     errors.push(error);
                     right.push((candidate, executable));
                 }
-                Err(failure) => self.finished(candidate, Outcome::Failed(failure)),
+                Err(failure) if candidate < count => self.finished(candidate, Outcome::Failed(failure)),
+                Err(_) => {}
             }
         }
         let mut runs = Timed { measuring: self, executables: right, tensors };
-        let outcomes = sampling::sample(&mut runs, &first_runs, best);
         let numbers: Vec<usize> = runs.executables.iter().map(|(candidate, _)| *candidate).collect();
+        let anchored = numbers.iter().position(|candidate| *candidate == count);
+        let outcomes = sampling::sample(&mut runs, &first_runs, anchored);
+        let now = outcomes.iter().find(|(position, _)| Some(*position) == anchored);
+        let scale = match (anchor, now) {
+            (Some(anchor), Some((_, Some(Ok(now))))) => anchor.seconds / now.least,
+            _ => 1.0,
+        };
         for (position, outcome) in outcomes {
+            let candidate = numbers[position];
             let outcome = match outcome {
-                Some(Ok(timing)) => Outcome::Measured { timing, error: errors[position] },
+                Some(Ok(timing)) => {
+                    Outcome::Measured { timing: timing.scaled(scale), error: errors[position] }
+                }
                 Some(Err(failure)) => Outcome::Failed(failure),
                 None => continue,
             };
-            self.finished(numbers[position], outcome);
+            if candidate < count {
+                self.finished(candidate, outcome);
+            }
         }
     }
 

@@ -63,6 +63,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use tilewright_search::candidate::Candidate;
 use tilewright_search::database::{Database, TunedFor};
 use tilewright_search::default_schedule::default_candidate;
 use tilewright_search::evolution::EvolutionOptions;
@@ -81,7 +82,7 @@ pub use worker::init;
 use crate::kernel::{Kernel, kernel};
 use crate::{machine, records, settings};
 use isolated::{IsolatedRunner, Limits};
-use protocol::Setup;
+use protocol::{Anchor, Setup};
 use runner::{InProcessRunner, Interrupt};
 use session::Session;
 use subject::{Subject, SubjectOptions};
@@ -137,7 +138,7 @@ impl Tuner {
         self
     }
 
-    /// The most time that tuning one kernel and shape may take.
+    /// The most time that tuning one kernel and shape may take, besides a short comparison of the best at its end.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = Some(limit);
         self
@@ -210,22 +211,24 @@ impl Tuner {
             tracing::warn!(%problem, "tuning record skipped");
         }
         let mut session = Session::new(&plan, database, interrupt.clone(), &mut self.observers);
-        let tuned = if plan.is_isolated {
+        let earlier = session.earlier();
+        let anchor = first_measured(&earlier);
+        let found = if plan.is_isolated {
             let cache = tempfile::tempdir().map_err(TuneError::Temporary)?;
             let setup = plan.setup(cache.path());
-            let mut runner = IsolatedRunner::new(worker_command, setup, Limits::default(), interrupt);
-            let tuned = plan.search(&mut runner, &mut session);
+            let mut runner = IsolatedRunner::new(worker_command, setup, Limits::default(), interrupt, anchor);
+            let found = plan.search(&mut runner, &mut session, earlier);
             if let Some(failure) = runner.take_failure() {
                 return Err(failure);
             }
-            tuned
+            found
         } else {
             let options = SubjectOptions { seed: plan.seed, threads: plan.threads, cache: None };
             session.note("computing the reference results");
             let subject = Subject::new(kernel, &plan.dims, machine::backend()?, &options)?;
-            plan.search(&mut InProcessRunner::new(subject, interrupt), &mut session)
+            plan.search(&mut InProcessRunner::new(subject, interrupt, anchor), &mut session, earlier)
         };
-        let tuned = session.finish(tuned)?;
+        let tuned = session.finish(found)?;
         if let Some(record) = &tuned.record {
             records::use_record(record.clone())?;
         }
@@ -282,6 +285,14 @@ impl fmt::Debug for Tuner {
     }
 }
 
+/// What earlier runs measured first, which the times of this run are to be comparable with. Records do not hold its
+/// fastest sample; the median stands in for it.
+fn first_measured(earlier: &[Earlier]) -> Option<Anchor> {
+    let measured =
+        |record: &Earlier| Some(Anchor { trace: record.trace.to_string(), seconds: record.seconds? });
+    earlier.iter().find_map(measured)
+}
+
 /// The command that starts this program again, as its measuring process.
 fn worker_command() -> std::io::Result<std::process::Command> {
     let mut command = std::process::Command::new(std::env::current_exe()?);
@@ -314,6 +325,27 @@ struct Found {
     result: tuner::TuneResult,
 }
 
+impl Found {
+    /// Compares what was found with the default schedule in alternation: times from different minutes are not
+    /// to be divided. If the default is faster after all, it is what was found.
+    fn compare_with_default(&mut self, default: Candidate, runner: &mut dyn Runner) {
+        let Some((best, seconds)) = &mut self.result.best else { return };
+        if best.trace == default.trace {
+            self.default_seconds = Some(*seconds);
+            return;
+        }
+        if self.default_seconds.is_none() {
+            return;
+        }
+        let Some((best_seconds, default_seconds)) = runner.compare(best, &default) else { return };
+        *seconds = best_seconds.min(default_seconds);
+        self.default_seconds = Some(default_seconds);
+        if default_seconds < best_seconds {
+            *best = default;
+        }
+    }
+}
+
 impl Plan {
     fn tuned_for(&self) -> TunedFor {
         TunedFor::target(&self.task.target)
@@ -338,19 +370,18 @@ impl Plan {
     }
 
     /// Measures the default schedule, so that what is found is never worse, and then searches.
-    fn search(&self, runner: &mut dyn Runner, session: &mut Session<'_>) -> Found {
-        let mut earlier = session.earlier();
+    fn search(&self, runner: &mut dyn Runner, session: &mut Session<'_>, mut earlier: Vec<Earlier>) -> Found {
         session.started(earlier.len());
         let default = default_candidate(&self.task.program, &self.task.target, &self.rules);
         let mut default_seconds = None;
-        if let Some(candidate) = default {
+        if let Some(candidate) = &default {
             match earlier.iter().find(|record| record.trace == candidate.trace) {
                 Some(record) => default_seconds = record.seconds,
                 None if session.is_over() => {}
                 None => {
-                    if let Some(Some(measurement)) = runner.measure(std::slice::from_ref(&candidate)).pop() {
-                        default_seconds = session.measured_default(&candidate, &measurement);
-                        earlier.push(Earlier { trace: candidate.trace, seconds: default_seconds });
+                    if let Some(Some(measurement)) = runner.measure(std::slice::from_ref(candidate)).pop() {
+                        default_seconds = session.measured_default(candidate, &measurement);
+                        earlier.push(Earlier { trace: candidate.trace.clone(), seconds: default_seconds });
                     }
                 }
             }
@@ -365,6 +396,10 @@ impl Plan {
         };
         let mut model = BoostedModel::default();
         let result = tuner::tune(&self.task, &self.rules, &mut model, runner, session, &earlier, &options);
-        Found { default_seconds, result }
+        let mut found = Found { default_seconds, result };
+        if let (Some(default), true) = (default, found.result.trials > 0) {
+            found.compare_with_default(default, runner);
+        }
+        found
     }
 }

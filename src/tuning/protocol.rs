@@ -25,8 +25,8 @@ pub(crate) enum Request {
         number: u64,
         /// Their traces, postprocessing included.
         traces: Vec<String>,
-        /// The best time known, in seconds.
-        best: Option<f64>,
+        /// What their times are relative to.
+        anchor: Option<Anchor>,
     },
     /// Measure two candidates in alternation.
     Compare {
@@ -42,6 +42,18 @@ pub(crate) enum Request {
         /// Its number.
         number: u64,
     },
+}
+
+/// A candidate whose time is known. It is timed again in turns with others, and their times are scaled by what
+/// became of its own: a machine that is slower or faster for a while, because its clock or its neighbours
+/// change, then does not make candidates of different batches incomparable. It is the same one in all batches, so
+/// that errors do not add up, and its fastest samples are compared, which a disturbance meets last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Anchor {
+    /// Its trace.
+    pub(crate) trace: String,
+    /// The time of its fastest sample, in seconds.
+    pub(crate) seconds: f64,
 }
 
 /// What to measure.

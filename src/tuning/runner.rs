@@ -1,31 +1,29 @@
 //! What the two ways of measuring share, and measuring in the tuning process itself.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use tilewright_search::candidate::Candidate;
 use tilewright_search::tuner::{Measurement, Runner};
 
 use super::measure::Measuring;
-use super::protocol::{Outcome, Reply};
+use super::protocol::{Anchor, Outcome, Reply};
 use super::subject::Subject;
 
-/// Whether measuring is to end early, and the best time known: shared by a runner, the observer and Ctrl-C.
+/// Whether measuring is to end early: shared by a runner, the session and Ctrl-C.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt {
     stop: Arc<AtomicBool>,
     /// A stop that others may order too, such as Ctrl-C.
     external: Option<Arc<AtomicBool>>,
     deadline: Option<Instant>,
-    /// The bits of the best time in seconds; zero for none.
-    best: Arc<AtomicU64>,
 }
 
 impl Interrupt {
     /// Nothing yet.
     pub(crate) fn new(deadline: Option<Instant>, external: Option<Arc<AtomicBool>>) -> Self {
-        Interrupt { stop: Arc::default(), external, deadline, best: Arc::default() }
+        Interrupt { stop: Arc::default(), external, deadline }
     }
 
     /// Orders to stop.
@@ -43,18 +41,13 @@ impl Interrupt {
     pub(crate) fn is_due(&self) -> bool {
         self.is_stopped() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
+}
 
-    /// The best time known, in seconds.
-    pub(crate) fn best(&self) -> Option<f64> {
-        let best = f64::from_bits(self.best.load(Ordering::Relaxed));
-        (best > 0.0).then_some(best)
-    }
-
-    /// Takes note of a time in seconds.
-    pub(crate) fn improve(&self, seconds: f64) {
-        if self.best().is_none_or(|best| seconds < best) {
-            self.best.store(seconds.to_bits(), Ordering::Relaxed);
-        }
+/// The anchor that a measured candidate makes.
+pub(crate) fn anchor_of(outcome: &Outcome, trace: impl FnOnce() -> String) -> Option<Anchor> {
+    match outcome {
+        Outcome::Measured { timing, .. } => Some(Anchor { trace: trace(), seconds: timing.least }),
+        Outcome::Failed(_) => None,
     }
 }
 
@@ -72,17 +65,23 @@ pub(crate) fn measurement(outcome: Outcome) -> Measurement {
 pub(crate) struct InProcessRunner<'b> {
     subject: Subject<'b>,
     interrupt: Interrupt,
+    anchor: Option<Anchor>,
 }
 
 impl<'b> InProcessRunner<'b> {
     /// A runner for a prepared subject.
-    pub(crate) fn new(subject: Subject<'b>, interrupt: Interrupt) -> Self {
-        InProcessRunner { subject, interrupt }
+    pub(crate) fn new(subject: Subject<'b>, interrupt: Interrupt, anchor: Option<Anchor>) -> Self {
+        InProcessRunner { subject, interrupt, anchor }
     }
 
-    fn with(&mut self, emit: &mut dyn FnMut(Reply), work: impl FnOnce(&mut Measuring<'_, 'b>)) {
+    fn with(
+        &mut self,
+        is_over: fn(&Interrupt) -> bool,
+        emit: &mut dyn FnMut(Reply),
+        work: impl FnOnce(&mut Measuring<'_, 'b>),
+    ) {
         let interrupt = self.interrupt.clone();
-        let should_stop = || interrupt.is_due();
+        let should_stop = || is_over(&interrupt);
         work(&mut Measuring { subject: &self.subject, emit, should_stop: &should_stop });
     }
 }
@@ -91,15 +90,16 @@ impl Runner for InProcessRunner<'_> {
     fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<Measurement>> {
         let traces: Vec<String> = candidates.iter().map(|candidate| candidate.trace.to_string()).collect();
         let mut outcomes = vec![None; candidates.len()];
-        let (best, interrupt) = (self.interrupt.best(), self.interrupt.clone());
+        let (known, mut anchor) = (self.anchor.clone(), self.anchor.take());
         let mut receive = |reply: Reply| {
             let Reply::Outcome { candidate, outcome } = reply else { return };
-            if let Outcome::Measured { timing, .. } = &outcome {
-                interrupt.improve(timing.median);
+            if anchor.is_none() {
+                anchor = anchor_of(&outcome, || candidates[candidate].trace.to_string());
             }
             outcomes[candidate] = Some(measurement(outcome));
         };
-        self.with(&mut receive, |measuring| measuring.measure(&traces, best));
+        self.with(Interrupt::is_due, &mut receive, |measuring| measuring.measure(traces, known));
+        self.anchor = anchor;
         outcomes
     }
 
@@ -111,7 +111,8 @@ impl Runner for InProcessRunner<'_> {
             }
         };
         let (first, second) = (first.trace.to_string(), second.trace.to_string());
-        self.with(&mut receive, |measuring| measuring.compare(first, second));
+        // What was found is confirmed even when the time is up.
+        self.with(Interrupt::is_stopped, &mut receive, |measuring| measuring.compare(first, second));
         compared.map(|(first, second)| (first.median, second.median))
     }
 }

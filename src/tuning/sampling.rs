@@ -16,7 +16,7 @@ const LEAST_SAMPLE: Duration = Duration::from_millis(1);
 const ROUNDS: usize = 5;
 
 /// What one candidate may cost altogether, as far as [`FEWEST_ROUNDS`] allow it.
-const CANDIDATE_BUDGET: Duration = Duration::from_millis(250);
+const CANDIDATE_BUDGET: Duration = Duration::from_millis(100);
 
 /// Samples that even a slow candidate gets.
 const FEWEST_ROUNDS: usize = 2;
@@ -25,10 +25,11 @@ const FEWEST_ROUNDS: usize = 2;
 /// applies to every further round.
 const ELIMINATION: [f64; 3] = [2.5, 1.6, 1.25];
 
-/// How many times the best a candidate's very first run may be. Caches are cold in it, hence the wide margin.
-const FIRST_RUN_ELIMINATION: f64 = 10.0;
+/// How many times the best a candidate's very first run may be. Caches are cold in it, hence the wider margin.
+const FIRST_RUN_ELIMINATION: f64 = 3.0;
 
-/// A first run that is shorter than this says nothing: it is dominated by page faults and cold caches.
+/// A first run that is shorter than this says nothing: it is dominated by page faults and cold caches. A longer one
+/// is all the warm-up that is needed.
 const LEAST_TELLING_FIRST_RUN: Duration = Duration::from_millis(20);
 
 /// Pairs of samples of a comparison, and what it may cost beyond the first [`FEWEST_PAIRS`].
@@ -55,6 +56,11 @@ impl Timing {
         let median = quantile(&sorted, 0.5)?;
         let spread = (quantile(&sorted, 0.75)? - quantile(&sorted, 0.25)?) / median;
         Some(Timing { median, spread, least: sorted[0] })
+    }
+
+    /// The timing that a machine gives which is so many times slower.
+    pub(crate) fn scaled(self, factor: f64) -> Self {
+        Timing { median: self.median * factor, least: self.least * factor, ..self }
     }
 }
 
@@ -88,6 +94,8 @@ struct Entry<F> {
     samples: Vec<f64>,
     failure: Option<F>,
     is_eliminated: bool,
+    /// Whether it is sampled to the end however slow it is.
+    is_kept: bool,
 }
 
 impl<F> Entry<F> {
@@ -103,11 +111,12 @@ impl<F> Entry<F> {
 /// What became of a candidate; `None` when sampling was stopped before there was a sample of it.
 pub(crate) type SampleOutcome<F> = Option<Result<Timing, F>>;
 
-/// Times candidates, given the length of a first run of each, in seconds, and the best time known from before.
+/// Times candidates, given the length of a first run of each, in seconds. The candidate `kept` is sampled fully, however
+/// slow it is.
 pub(crate) fn sample<R: Runs>(
     runs: &mut R,
     first_runs: &[(usize, f64)],
-    best: Option<f64>,
+    kept: Option<usize>,
 ) -> Vec<(usize, SampleOutcome<R::Failure>)> {
     let mut entries: Vec<Entry<R::Failure>> = first_runs
         .iter()
@@ -119,9 +128,10 @@ pub(crate) fn sample<R: Runs>(
             samples: Vec::new(),
             failure: None,
             is_eliminated: false,
+            is_kept: Some(candidate) == kept,
         })
         .collect();
-    eliminate_by_first_run(&mut entries, best);
+    eliminate_by_first_run(&mut entries);
     for entry in entries.iter_mut().filter(|entry| entry.is_open(0)) {
         if runs.should_stop() {
             break;
@@ -138,7 +148,7 @@ pub(crate) fn sample<R: Runs>(
                 Err(failure) => entry.failure = Some(failure),
             }
         }
-        eliminate(&mut entries, best, ELIMINATION[round.min(ELIMINATION.len() - 1)]);
+        eliminate(&mut entries, ELIMINATION[round.min(ELIMINATION.len() - 1)]);
     }
     entries
         .into_iter()
@@ -153,43 +163,42 @@ pub(crate) fn sample<R: Runs>(
 }
 
 /// What is hopeless after its first run is not run again: that run is its time.
-fn eliminate_by_first_run<F>(entries: &mut [Entry<F>], best: Option<f64>) {
-    let least = entries.iter().map(|entry| entry.estimate).chain(best).fold(f64::INFINITY, f64::min);
+fn eliminate_by_first_run<F>(entries: &mut [Entry<F>]) {
+    let least = entries.iter().map(|entry| entry.estimate).fold(f64::INFINITY, f64::min);
     for entry in entries {
-        let is_telling = entry.estimate > LEAST_TELLING_FIRST_RUN.as_secs_f64();
-        if is_telling && entry.estimate > least * FIRST_RUN_ELIMINATION {
+        if !entry.is_kept && is_telling(entry.estimate) && entry.estimate > least * FIRST_RUN_ELIMINATION {
             entry.samples.push(entry.estimate);
             entry.is_eliminated = true;
         }
     }
 }
 
-fn eliminate<F>(entries: &mut [Entry<F>], best: Option<f64>, factor: f64) {
-    let least = entries.iter().map(Entry::least).chain(best).fold(f64::INFINITY, f64::min);
+fn is_telling(first_run: f64) -> bool {
+    first_run > LEAST_TELLING_FIRST_RUN.as_secs_f64()
+}
+
+fn eliminate<F>(entries: &mut [Entry<F>], factor: f64) {
+    let least = entries.iter().map(Entry::least).fold(f64::INFINITY, f64::min);
     for entry in entries {
-        entry.is_eliminated |= entry.least() > least * factor;
+        entry.is_eliminated |= !entry.is_kept && entry.least() > least * factor;
     }
 }
 
 /// Runs a candidate with warm caches and decides how many runs make a sample, and how many samples are taken. These
 /// runs are the first sample, which is dropped.
 fn warm_up<R: Runs>(entry: &mut Entry<R::Failure>, runs: &mut R) {
-    // The first run is cold; a second try with about a tenth of a sample corrects what it misjudged.
-    for target in [LEAST_SAMPLE / 10, LEAST_SAMPLE] {
-        entry.repetitions = repetitions(target, entry.estimate);
-        if target == LEAST_SAMPLE {
-            break;
-        }
-        match runs.run(entry.candidate, entry.repetitions) {
-            Ok(duration) => {
-                entry.estimate = (duration.as_secs_f64() / entry.repetitions as f64).max(1e-9);
-            }
+    if !is_telling(entry.estimate) {
+        // The first run was cold; a second try with about a tenth of a sample corrects what it misjudged.
+        let tries = repetitions(LEAST_SAMPLE / 10, entry.estimate);
+        match runs.run(entry.candidate, tries) {
+            Ok(duration) => entry.estimate = duration.as_secs_f64() / tries as f64,
             Err(failure) => {
                 entry.failure = Some(failure);
                 return;
             }
         }
     }
+    entry.repetitions = repetitions(LEAST_SAMPLE, entry.estimate);
     let sample = entry.estimate * entry.repetitions as f64;
     let affordable = (CANDIDATE_BUDGET.as_secs_f64() / sample) as usize;
     entry.rounds = affordable.clamp(FEWEST_ROUNDS, ROUNDS);
@@ -263,9 +272,9 @@ mod tests {
         }
     }
 
-    fn outcomes(clock: &mut Clock, best: Option<f64>) -> Vec<Option<Result<Timing, &'static str>>> {
+    fn outcomes(clock: &mut Clock) -> Vec<Option<Result<Timing, &'static str>>> {
         let first: Vec<(usize, f64)> = clock.seconds.iter().copied().enumerate().collect();
-        sample(clock, &first, best).into_iter().map(|(_, outcome)| outcome).collect()
+        sample(clock, &first, None).into_iter().map(|(_, outcome)| outcome).collect()
     }
 
     fn median(outcome: &Option<Result<Timing, &'static str>>) -> f64 {
@@ -283,7 +292,7 @@ mod tests {
     #[test]
     fn the_slow_are_left_early_and_the_fast_are_sampled_fully() {
         let mut clock = Clock::new(&[2e-3, 3e-3, 50e-3, 2.1e-3]);
-        let outcomes = outcomes(&mut clock, None);
+        let outcomes = outcomes(&mut clock);
         let medians: Vec<f64> = outcomes.iter().map(median).collect();
         assert!((medians[0] - 2e-3).abs() < 1e-9 && (medians[2] - 50e-3).abs() < 1e-9, "{medians:?}");
         assert_eq!(clock.runs[0], 1 + ROUNDS as u64, "the warm-up and every round");
@@ -294,23 +303,31 @@ mod tests {
     #[test]
     fn short_runs_are_repeated_to_a_millisecond() {
         let mut clock = Clock::new(&[2e-6]);
-        let outcomes = outcomes(&mut clock, None);
+        let outcomes = outcomes(&mut clock);
         assert!((median(&outcomes[0]) - 2e-6).abs() < 1e-9);
         assert!((50 + 5 * 500..=51 + 5 * 501).contains(&clock.runs[0]), "{:?}", clock.runs);
     }
 
     #[test]
-    fn a_known_best_time_eliminates_too() {
-        let mut clock = Clock::new(&[2e-3]);
-        outcomes(&mut clock, Some(1e-4));
-        assert_eq!(clock.runs[0], 2, "a warm-up and one sample");
+    fn what_is_kept_is_sampled_however_slow() {
+        let mut clock = Clock::new(&[2e-3, 9e-3]);
+        sample(&mut clock, &[(0, 2e-3), (1, 9e-3)], Some(1));
+        assert_eq!(clock.runs[1], 1 + ROUNDS as u64);
+    }
+
+    #[test]
+    fn long_runs_are_few() {
+        let mut clock = Clock::new(&[0.3, 0.31]);
+        let outcomes = outcomes(&mut clock);
+        assert_eq!(clock.runs, [FEWEST_ROUNDS as u64; 2], "the first run was the warm-up");
+        assert!((median(&outcomes[1]) - 0.31).abs() < 1e-9);
     }
 
     #[test]
     fn a_failure_concerns_one_candidate() {
         let mut clock = Clock::new(&[1e-3, 1e-3]);
         clock.fails = Some(0);
-        let outcomes = outcomes(&mut clock, None);
+        let outcomes = outcomes(&mut clock);
         assert_eq!(outcomes[0], Some(Err("broken")));
         assert!((median(&outcomes[1]) - 1e-3).abs() < 1e-9);
     }
@@ -319,7 +336,7 @@ mod tests {
     fn stopping_keeps_what_was_sampled() {
         let mut clock = Clock::new(&[1e-3, 1e-3]);
         clock.stop_after = 3;
-        let outcomes = outcomes(&mut clock, None);
+        let outcomes = outcomes(&mut clock);
         assert!(matches!(outcomes[0], Some(Ok(_))) && outcomes[1].is_none(), "{outcomes:?}");
     }
 

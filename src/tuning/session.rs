@@ -68,9 +68,6 @@ impl<'a> Session<'a> {
         }
         self.earlier = earlier.len();
         self.best = earlier.iter().filter_map(|record| record.seconds).reduce(f64::min);
-        if let Some(best) = self.best {
-            self.interrupt.improve(best);
-        }
         earlier
     }
 
@@ -129,7 +126,6 @@ impl<'a> Session<'a> {
             Measurement::Ok { seconds, .. } => {
                 if self.best.is_none_or(|best| *seconds < best) {
                     self.best = Some(*seconds);
-                    self.interrupt.improve(*seconds);
                     self.curve.push((self.start.elapsed().as_secs_f64(), *seconds));
                 }
             }

@@ -245,9 +245,18 @@ fn contains_nan(tensor: &AnyTensor) -> bool {
     tensor.dtype().is_float() && tensor.to_f64_vec().into_iter().any(f64::is_nan)
 }
 
-/// Expected results are kept as one byte for the inputs' signs and the bytes of each tensor that is written.
+/// Says which program has computed results: those of one that was built anew are computed anew.
+fn build_stamp() -> [u8; 8] {
+    let modified = std::env::current_exe().and_then(|path| path.metadata()?.modified());
+    let since = modified.ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    since.map_or(0, |duration| duration.as_nanos() as u64).to_le_bytes()
+}
+
+/// Expected results are kept behind a stamp of the program and one byte for the inputs' signs, as the bytes of each tensor
+/// that is written.
 fn write_cached(path: &Path, sign: Sign, expected: &[Option<AnyTensor>]) {
-    let mut content = vec![u8::from(sign == Sign::Positive)];
+    let mut content = build_stamp().to_vec();
+    content.push(u8::from(sign == Sign::Positive));
     expected.iter().flatten().for_each(|tensor| content.extend_from_slice(tensor.bytes()));
     // Renaming makes the file appear whole or not at all. Failing to keep it costs time and nothing else.
     let unfinished = path.with_extension("unfinished");
@@ -259,7 +268,7 @@ fn write_cached(path: &Path, sign: Sign, expected: &[Option<AnyTensor>]) {
 
 fn read_cached(program: &Program, seed: u64, path: &Path) -> Option<Expectation> {
     let content = fs::read(path).ok()?;
-    let (sign, mut rest) = content.split_first()?;
+    let (sign, mut rest) = content.strip_prefix(&build_stamp())?.split_first()?;
     let sign = if *sign == 1 { Sign::Positive } else { Sign::Any };
     let inputs = Inputs::random(program, seed, sign).ok()?;
     let mut expected = Vec::new();

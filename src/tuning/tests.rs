@@ -164,7 +164,7 @@ fn runner(faults: String, cache: &std::path::Path, interrupt: Interrupt) -> Isol
     let tuner = Tuner::new().threads(1);
     let setup = tuner.plan(product::kernel(), &DIMS).unwrap().setup(cache);
     let limits = Limits { run: Duration::from_secs(2), ..Limits::default() };
-    IsolatedRunner::new(worker_command(faults), setup, limits, interrupt)
+    IsolatedRunner::new(worker_command(faults), setup, limits, interrupt, None)
 }
 
 fn reasons(measurements: &[Option<Measurement>]) -> Vec<&str> {
@@ -209,7 +209,7 @@ fn a_program_that_does_not_answer_is_an_error() {
         command.arg("--list");
         Ok(command)
     };
-    let mut runner = IsolatedRunner::new(command, setup, Limits::default(), Interrupt::new(None, None));
+    let mut runner = IsolatedRunner::new(command, setup, Limits::default(), Interrupt::new(None, None), None);
     assert_eq!(reasons(&runner.measure(&candidates(1))), ["not reached"]);
     let error = runner.take_failure().expect("there was no measuring process").to_string();
     assert!(error.contains("is `tilewright::init()` the first thing that `main` does?"), "{error}");

@@ -83,7 +83,7 @@ fn write_card(page: &mut String, one: &Series) -> std::fmt::Result {
         facts.push(format!("<b>{}</b>", duration(best)));
         facts.extend(one.gflops(best).map(|gflops| format!("{gflops:.1} GFLOP/s")));
         facts.extend(one.share_of_peak(best).map(|share| format!("{:.0} % of peak", 100.0 * share)));
-        facts.extend(one.default_time().map(|default| format!("{:.2} × default", default / best)));
+        facts.extend(one.default_time().map(|default| format!("{:.2}\u{a0}×\u{a0}default", default / best)));
     } else {
         facts.push("nothing measured".to_owned());
     }
@@ -123,7 +123,10 @@ mod tests {
         };
         let page = page(&[series]);
         assert!(page.contains("<h3>matmul[M=4]</h3>"), "{page}");
-        assert!(page.contains("<b>1.00 µs</b> · 20.0 GFLOP/s · 50 % of peak · 2.00 × default"), "{page}");
+        assert!(
+            page.contains("<b>1.00 µs</b> · 20.0 GFLOP/s · 50 % of peak · 2.00\u{a0}×\u{a0}default"),
+            "{page}"
+        );
         assert!(page.contains("failed: 1 × crash") && page.contains("width:50.0%"), "{page}");
         assert!(!page.contains("<script"), "{page}");
     }
