@@ -7,7 +7,7 @@
 //! ```
 //!
 //! An initial value whose elements are touched by another block inside that loop stays in its place,
-//! under the condition that every reduction iterator is 0. Loops of a single iteration disappear.
+//! under the condition that every reduction iterator is 0. Loops of a single iteration disappear, and so does what never runs.
 
 use std::sync::Arc;
 
@@ -48,19 +48,45 @@ struct Dissolver<'p> {
     values: FxHashMap<VarId, Index>,
 }
 
-/// What a block's iterators are, in terms of the loops that stay.
-struct Bindings {
-    spatial: Vec<Index>,
+/// The loops around a block by what they do for it.
+struct Roles {
+    /// The values of the reduction iterators.
     reduce: Vec<Index>,
+    /// The variables of loops that choose elements.
+    spatial: Vec<VarId>,
+    /// The variables of loops that choose values to combine.
+    reduction: Vec<VarId>,
 }
 
-impl Bindings {
-    fn reduce_mentions(&self, var: VarId) -> bool {
-        self.reduce.iter().any(|binding| binding.mentions(var))
+impl Roles {
+    fn new(spatial: &[Index], reduce: Vec<Index>, guards: &[Guard]) -> Self {
+        let vars_of = |indices: &[Index]| {
+            let mut vars = Vec::new();
+            indices.iter().for_each(|index| index.for_each_var(&mut |var| vars.push(var)));
+            vars
+        };
+        let (spatial, mut reduction) = (vars_of(spatial), vars_of(&reduce));
+        // What a guard of the reduction mentions besides, for the points that the loops enumerate in
+        // excess, is a loop of the reduction as well.
+        for _ in guards {
+            for guard in guards {
+                let vars = vars_of(std::slice::from_ref(&guard.index));
+                let chooses = |others: &[VarId]| vars.iter().any(|var| others.contains(var));
+                if chooses(&reduction) && !chooses(&spatial) {
+                    reduction
+                        .extend(vars.into_iter().filter(|var| !reduction.contains(var)).collect::<Vec<_>>());
+                }
+            }
+        }
+        Roles { reduce, spatial, reduction }
     }
 
-    fn spatial_mentions(&self, var: VarId) -> bool {
-        self.spatial.iter().any(|binding| binding.mentions(var))
+    fn reduces(&self, var: VarId) -> bool {
+        self.reduction.contains(&var)
+    }
+
+    fn chooses_elements(&self, var: VarId) -> bool {
+        self.spatial.contains(&var)
     }
 }
 
@@ -75,6 +101,9 @@ impl Dissolver<'_> {
     }
 
     fn for_loop(&mut self, node: &Arc<For>) -> Stmt {
+        if node.extent.is(0) {
+            return Stmt::nothing();
+        }
         if node.extent.is(1) {
             self.values.insert(node.var, Index::constant(0));
             return self.stmt(&node.body);
@@ -102,13 +131,13 @@ impl Dissolver<'_> {
     }
 
     fn block(&mut self, block: &Block) -> Stmt {
-        let mut bindings = Bindings { spatial: Vec::new(), reduce: Vec::new() };
+        let (mut spatial, mut reduce) = (Vec::new(), Vec::new());
         for iter in &block.iters {
             let binding = self.resolve(&iter.binding);
             self.values.insert(iter.var, binding.clone());
             match iter.kind {
-                IterKind::Spatial => bindings.spatial.push(binding),
-                IterKind::Reduce => bindings.reduce.push(binding),
+                IterKind::Spatial => spatial.push(binding),
+                IterKind::Reduce => reduce.push(binding),
             }
         }
         let mut guards: Vec<Guard> = Vec::new();
@@ -121,14 +150,15 @@ impl Dissolver<'_> {
         let mut body = self.instantiate(&block.body);
         if let Some(init) = &block.init {
             let init = self.instantiate(init);
-            body = match self.init_depth(block, &bindings) {
+            let roles = Roles::new(&spatial, reduce, &guards);
+            body = match self.init_place(block, &roles) {
                 InitPlace::Here => Stmt::seq([init, body]),
                 InitPlace::Before(depth) => {
-                    let nest = self.init_nest(depth, &bindings, &guards, init);
+                    let nest = self.init_nest(depth, &roles, &guards, init);
                     self.path[depth].before.push(nest);
                     body
                 }
-                InitPlace::AtFirst => Stmt::seq([at_first_point(&bindings, init), body]),
+                InitPlace::AtFirst => Stmt::seq([at_first_point(&roles, init), body]),
             };
         }
         under_guards(&guards, body)
@@ -140,12 +170,12 @@ impl Dissolver<'_> {
         stmt
     }
 
-    fn init_depth(&self, block: &Block, bindings: &Bindings) -> InitPlace {
-        let Some(depth) = self.path.iter().position(|outer| bindings.reduce_mentions(outer.node.var)) else {
+    fn init_place(&self, block: &Block, roles: &Roles) -> InitPlace {
+        let Some(depth) = self.path.iter().position(|outer| roles.reduces(outer.node.var)) else {
             return InitPlace::Here;
         };
         let inner = &self.path[depth..];
-        let is_mixed = |var: VarId| bindings.reduce_mentions(var) && bindings.spatial_mentions(var);
+        let is_mixed = |var: VarId| roles.reduces(var) && roles.chooses_elements(var);
         if inner.iter().any(|outer| is_mixed(outer.node.var)) || shares_elements(&inner[0].node, block) {
             return InitPlace::AtFirst;
         }
@@ -154,8 +184,8 @@ impl Dissolver<'_> {
 
     /// The initial value for all elements that the loops from `depth` on touch, in copies of those that
     /// choose elements.
-    fn init_nest(&mut self, depth: usize, bindings: &Bindings, guards: &[Guard], init: Stmt) -> Stmt {
-        let is_chosen_by = |outer: &&Enclosing| bindings.spatial_mentions(outer.node.var);
+    fn init_nest(&mut self, depth: usize, roles: &Roles, guards: &[Guard], init: Stmt) -> Stmt {
+        let is_chosen_by = |outer: &&Enclosing| roles.chooses_elements(outer.node.var);
         let chosen: Vec<Arc<For>> =
             self.path[depth..].iter().filter(is_chosen_by).map(|outer| outer.node.clone()).collect();
         // At the first point of the reduction its loops are at 0. What guards the reduction alone says
@@ -166,8 +196,8 @@ impl Dissolver<'_> {
             let mut of_reduction = false;
             let mut of_element = false;
             guard.index.for_each_var(&mut |var| {
-                of_reduction |= bindings.reduce_mentions(var);
-                of_element |= bindings.spatial_mentions(var);
+                of_reduction |= roles.reduces(var);
+                of_element |= roles.chooses_elements(var);
             });
             of_element || !of_reduction
         });
@@ -212,15 +242,12 @@ fn shares_elements(node: &Arc<For>, block: &Block) -> bool {
     })
 }
 
-fn at_first_point(bindings: &Bindings, init: Stmt) -> Stmt {
-    bindings.reduce.iter().rev().filter(|binding| binding.as_constant().is_none()).fold(
-        init,
-        |init, binding| {
-            let condition =
-                Expr::binary(BinaryOp::Eq, Expr::index(binding.clone()), Expr::index(Index::constant(0)));
-            Stmt::when(condition, init)
-        },
-    )
+fn at_first_point(roles: &Roles, init: Stmt) -> Stmt {
+    roles.reduce.iter().rev().filter(|binding| binding.as_constant().is_none()).fold(init, |init, binding| {
+        let condition =
+            Expr::binary(BinaryOp::Eq, Expr::index(binding.clone()), Expr::index(Index::constant(0)));
+        Stmt::when(condition, init)
+    })
 }
 
 /// One conditional for each guard, so that each can move on its own.

@@ -108,8 +108,15 @@ impl Compaction<'_> {
                 (buffer, indices.iter().zip(&spans).map(rebased).collect())
             })
         });
-        self.program.buffer_mut(buffer).shape = spans.into_iter().map(|span| span.extent).collect();
+        let shape = spans.into_iter().map(|span| size_of(span.extent)).collect();
+        self.program.buffer_mut(buffer).shape = shape;
     }
+}
+
+/// The extent as a size: the distance from the first to the last element, were there any, may be negative
+/// where loops have no iteration.
+fn size_of(extent: Index) -> Index {
+    if extent.is_provably_nonnegative(&Ranges::new()) { extent } else { extent.maximum(&Index::constant(0)) }
 }
 
 /// The box around the accesses to one buffer.

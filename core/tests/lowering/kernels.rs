@@ -9,13 +9,13 @@ pub(crate) fn parse(text: &str) -> Program {
 
 /// Every kernel, by name, with some sizes of its dimensions.
 pub(crate) const ALL: &[(&str, &str, &[&[i64]])] = &[
-    ("matmul", MATMUL, &[&[5, 7, 6], &[8, 16, 4], &[13, 11, 1], &[1, 9, 3]]),
+    ("matmul", MATMUL, &[&[5, 7, 6], &[8, 16, 4], &[13, 11, 1], &[1, 9, 3], &[0, 5, 3], &[1, 1, 1]]),
     ("matmul_relu", MATMUL_RELU, &[&[]]),
     ("conv2d", CONV2D, &[&[6, 5, 3, 4], &[4, 8, 1, 8]]),
     ("softmax", SOFTMAX, &[&[4, 9], &[1, 16], &[7, 1]]),
     ("layer_norm", LAYER_NORM, &[&[5, 12], &[3, 7]]),
-    ("transposed", TRANSPOSED, &[&[6, 10], &[8, 8]]),
-    ("elementwise", ELEMENTWISE, &[&[17], &[32]]),
+    ("transposed", TRANSPOSED, &[&[6, 10], &[8, 8], &[3, 0]]),
+    ("elementwise", ELEMENTWISE, &[&[17], &[32], &[0], &[1]]),
     ("total", TOTAL, &[&[6, 11], &[8, 8]]),
     ("gather", GATHER, &[&[5, 8, 9]]),
     ("quantised", QUANTISED, &[&[5, 6, 16]]),
