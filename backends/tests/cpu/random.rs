@@ -4,6 +4,7 @@
 //! that each program is valid. Programs are drawn from a seed; a failure prints the program.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Expr, UnaryOp};
 use tilewright_core::ids::{BufferId, VarId};
@@ -295,8 +296,19 @@ fn draw(seed: u64) -> (Program, Call) {
     (program, Call { dims: vec![dim], scalars: Vec::new(), tensors })
 }
 
+/// The same cases in every run; `TILEWRIGHT_CASES` sets how many.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(256);
+    ProptestConfig {
+        cases,
+        rng_seed: RngSeed::Fixed(0x6370_7500),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn random_programs_mean_what_the_reference_says(seed: u64) {
