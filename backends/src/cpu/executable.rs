@@ -271,8 +271,7 @@ impl Executable for Kernel {
             // workspace of as many bytes as the plan that it was compiled with asks for, of this thread alone; dimensions
             // that are not negative; and for each tensor, the address of as many bytes as its shape takes,
             // aligned to its elements, borrowed for the call, mutably and without overlap if the program
-            // stores to it. The program was verified: its accesses stay inside its buffers for such
-            // dimensions, and computed indices are checked by the code itself.
+            // stores to it. The code proves or checks that every access stays inside its buffer.
             unsafe { (self.entry)(words.as_ptr()) }
         });
         if let Err(error) = called {

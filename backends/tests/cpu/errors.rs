@@ -132,3 +132,25 @@ fn programs_of_other_levels_are_refused_beside_good_ones() {
     let result = call.run(&good, &*kernel, 1, true).unwrap();
     assert_eq!(result[1].to_f64_vec(), [2.0, 4.0, 6.0, 8.0], "the code outlives the others of its batch");
 }
+
+#[test]
+fn a_program_that_leaves_its_buffers_ends_in_an_error() {
+    let texts = [
+        "kernel behind(N, in x: f32[N], out y: f32[N]) { for i in 0..N { y[i] = x[i + 1] } }",
+        "kernel before(N, in x: f32[N], inout y: f32[N]) { for i in 0..N { if x[i] < 2.0 { y[i - 1] = x[i] } } }",
+        "kernel lanes(N, in x: f32[N], inout y: f32[N]) { for i in 0..N { y[i + lane<4>] = x[i] } }",
+        "kernel hidden(N, in x: f32[N], inout y: f32[N]) {
+           parallel for i in 0..N { y[i] = select(x[i] < 2.0, x[i*2 + 1], 0.0) }
+         }",
+        "kernel strided(N, in x: f32[N], inout y: f32[N]) { for i in 0..N { y[i*N] = x[i] } }",
+    ];
+    for text in texts {
+        let program = program(text);
+        let kernel = compile(host(), &program);
+        for (threads, at_end) in [(1, true), (1, false), (2, true), (2, false)] {
+            let call = Call { dims: vec![5], tensors: vec![floats(5), floats(5)], ..Call::default() };
+            let error = call.run(&program, &*kernel, threads, at_end).expect_err(text);
+            assert!(matches!(error, CallError::IndexOutOfBounds { extent: 5, .. }), "{text}: {error}");
+        }
+    }
+}

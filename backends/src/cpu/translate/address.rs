@@ -257,17 +257,6 @@ impl Translator<'_> {
         self.ins().isub(value, multiple)
     }
 
-    /// Whether every lane of an index is proved to lie inside its buffer.
-    pub(super) fn is_inside(&self, buffer: BufferId, index: &Index) -> bool {
-        if matches!(self.storage.get(&buffer), Some(Storage::Registers(_))) {
-            return true;
-        }
-        let index = self.resolve(index);
-        let one = Index::constant(1);
-        let extent = self.unit.program.buffer(buffer).shape.first().unwrap_or(&one);
-        index.is_provably_nonnegative(&self.ranges) && index.is_provably_less(extent, &self.ranges)
-    }
-
     /// Takes an index of several lanes apart; `None` when the lanes have nothing in common that is known.
     pub(super) fn lane_offsets(&mut self, index: &Index, lanes: u32) -> Option<LaneOffsets> {
         let index = self.resolve(index);

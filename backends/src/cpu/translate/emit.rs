@@ -7,11 +7,12 @@
 use cranelift_codegen::ir::{
     Block, DataFlowGraph, Function, InsertBuilder, Inst, InstBuilder, InstInserterBase, Type, Value,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Digit;
 
 use super::Translator;
+use super::bounds::InsideKey;
 use super::value::{Lanes, Width};
 
 /// How many loaded vectors are kept for reuse: enough for the operands that an unrolled register
@@ -25,6 +26,7 @@ pub(super) struct Scope {
     is_loop: bool,
     values: FxHashMap<Key, Value>,
     loads: Vec<(LoadKey, Lanes)>,
+    inside: FxHashSet<InsideKey>,
 }
 
 /// What identifies a value without side effects.
@@ -123,7 +125,13 @@ impl Translator<'_> {
     }
 
     fn open(&mut self, entry: Option<Inst>, is_loop: bool) {
-        self.scopes.push(Scope { entry, is_loop, values: FxHashMap::default(), loads: Vec::new() });
+        self.scopes.push(Scope {
+            entry,
+            is_loop,
+            values: FxHashMap::default(),
+            loads: Vec::new(),
+            inside: FxHashSet::default(),
+        });
         self.memos.push(FxHashMap::default());
     }
 
@@ -157,6 +165,16 @@ impl Translator<'_> {
         self.memos = memos;
         self.hoisted_to = outer;
         result
+    }
+
+    /// Whether lanes of an index are known to lie inside its buffer here.
+    pub(super) fn is_known_inside(&self, key: &InsideKey) -> bool {
+        self.scopes.iter().rev().any(|scope| scope.inside.contains(key))
+    }
+
+    /// Remembers that lanes of an index lie inside their buffer in the rest of the scope.
+    pub(super) fn remember_inside(&mut self, key: InsideKey) {
+        self.scopes.last_mut().expect("a scope is open").inside.insert(key);
     }
 
     /// A load made before in this iteration of the innermost loop.

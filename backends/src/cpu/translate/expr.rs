@@ -13,8 +13,7 @@ use tilewright_core::index::Index;
 use super::address::at_lane;
 use super::arith::OperandFacts;
 use super::value::{Form, Group, Lanes, Width};
-use super::{Outcome, Translator, memory_flags};
-use crate::cpu::frame::{self, Status};
+use super::{Outcome, Translator};
 
 /// Stands for the first lane of any group, where all are the same.
 const ANY_START: u32 = u32::MAX;
@@ -225,23 +224,12 @@ impl Translator<'_> {
 
     /// Leaves a note in the call's status if `condition` does not hold, unless there is one already.
     fn report_unless(&mut self, condition: Value, value: Value, extent: Value) {
-        let (cold, won, merge) =
-            (self.builder.create_block(), self.builder.create_block(), self.builder.create_block());
+        let (cold, merge) = (self.builder.create_block(), self.builder.create_block());
         self.builder.set_cold_block(cold);
-        self.builder.set_cold_block(won);
-        let frame = self.frame;
         self.builder.ins().brif(condition, merge, &[], cold, &[]);
         self.switch_to(cold);
         self.builder.seal_block(cold);
-        let status = self.ins().load(I64, memory_flags(), frame, frame::STATUS);
-        let place = self.ins().iadd_imm_s(status, i64::from(Status::STATE));
-        let (unset, set) = (self.iconst(I64, 0), self.iconst(I64, 1));
-        let previous = self.ins().atomic_cas(memory_flags(), place, unset, set);
-        self.builder.ins().brif(previous, merge, &[], won, &[]);
-        self.switch_to(won);
-        self.builder.seal_block(won);
-        self.ins().store(memory_flags(), value, status, Status::VALUE);
-        self.ins().store(memory_flags(), extent, status, Status::EXTENT);
+        self.report(value, extent);
         self.builder.ins().jump(merge, &[]);
         self.switch_to(merge);
         self.builder.seal_block(merge);

@@ -27,6 +27,9 @@ impl Translator<'_> {
             return self.read_registers(&registers, first, group.width);
         }
         let guarded = self.guard.is_some() && !self.is_inside(buffer, index);
+        if !guarded {
+            self.require_inside(buffer, index, group)?;
+        }
         let lanes = index.lanes();
         if lanes == 1 {
             return self.load_scalar(buffer, dtype, index, guarded);
@@ -51,7 +54,7 @@ impl Translator<'_> {
             };
             let address = self.for_lane(lane, |this| {
                 let address = this.address(buffer, &place)?;
-                if guarded { this.guarded(buffer, address) } else { Ok(address) }
+                if guarded { this.guarded(buffer, &place, address) } else { Ok(address) }
             })?;
             scalars.push(self.load_group(dtype, address, Width::One).low);
         }
@@ -69,7 +72,7 @@ impl Translator<'_> {
             return self.load_contiguous(buffer, dtype, index, Width::One);
         }
         let address = self.address(buffer, index)?;
-        let address = self.guarded(buffer, address)?;
+        let address = self.guarded(buffer, index, address)?;
         Ok(self.load_group(dtype, address, Width::One))
     }
 
@@ -87,6 +90,7 @@ impl Translator<'_> {
         index: &Index,
         width: Width,
     ) -> Outcome<Lanes> {
+        self.require_inside(buffer, index, Group::SCALAR)?;
         let address = self.address(buffer, index)?;
         let scalar = self.load_group(dtype, address, Width::One);
         Ok(self.broadcast(Form::of(dtype), width, scalar.low))
@@ -144,6 +148,7 @@ impl Translator<'_> {
             let first = self.register_place(index, group)?;
             return self.write_registers(&registers, first, group.width, lanes);
         }
+        self.require_inside(buffer, index, group)?;
         self.forget_loads(buffer);
         let count = index.lanes();
         if count == 1 {
@@ -165,7 +170,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Writes one lane of a group to memory.
+    /// Writes one lane of a group to memory. The caller has made sure that the lane's index lies inside.
     pub(super) fn store_lane(
         &mut self,
         buffer: BufferId,

@@ -7,7 +7,7 @@
 //! | [`plan`], [`promote`], [`access`] | where intermediates live: registers, the stack or the workspace |
 //! | [`expr`], [`arith`], [`compare`], [`convert`], [`half`] | values |
 //! | [`select`] | conditional values, and conditions on lanes |
-//! | [`memory`] | loads and stores of groups of lanes |
+//! | [`memory`], [`bounds`] | loads and stores of groups of lanes, and what keeps them inside their buffers |
 //! | [`address`] | indices and addresses |
 //! | [`value`], [`emit`], [`number`] | registers, the places where instructions go, and what is computed already |
 //!
@@ -18,6 +18,7 @@
 mod access;
 mod address;
 mod arith;
+mod bounds;
 mod compare;
 mod convert;
 mod emit;
@@ -37,7 +38,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{AbiParam, Function, InstBuilder, MemFlagsData, Signature, Type, Value};
+use cranelift_codegen::ir::{AbiParam, Block, Function, InstBuilder, MemFlagsData, Signature, Type, Value};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::FuncId;
@@ -159,9 +160,14 @@ fn build_function(
         active: None,
         guard: None,
         shared_loads: FxHashSet::default(),
+        exit: None,
+        is_for_one_group: false,
     };
     translator.open_function();
     let outcome = fill(&mut translator, &arguments);
+    if outcome.is_ok() {
+        translator.write_exit();
+    }
     let Translator { mut builder, .. } = translator;
     match outcome {
         Ok(()) => {
@@ -241,6 +247,10 @@ struct Translator<'a> {
     guard: Option<Guard>,
     /// Loads that several of the statements in the innermost sequence make.
     shared_loads: FxHashSet<(BufferId, Index)>,
+    /// Where a failed check of an index leads.
+    exit: Option<Block>,
+    /// Whether the code is reached under a condition on the lanes of the current group.
+    is_for_one_group: bool,
 }
 
 impl Translator<'_> {

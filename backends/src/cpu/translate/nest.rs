@@ -4,12 +4,13 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{BlockArg, InstBuilder, StackSlotData, StackSlotKind, Value};
 use smallvec::SmallVec;
-use tilewright_core::expr::Expr;
+use tilewright_core::expr::{Expr, ExprKind};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
 use tilewright_core::stmt::{Alloc, For, If, LoopKind, Stmt, Store};
 
 use super::access::{for_each_access, for_each_load};
+use super::address::at_lane;
 use super::emit::Key;
 use super::plan::{ALIGNMENT, Placement};
 use super::select::LaneCondition;
@@ -180,6 +181,20 @@ impl Translator<'_> {
             return Err(self.unsupported("a store of several lanes to one element"));
         }
         let groups = Group::of(lanes);
+        if let Some((condition, then, otherwise)) = self.as_branch(&node.value) {
+            let store = |value: &Expr| Store {
+                buffer: node.buffer,
+                indices: node.indices.clone(),
+                value: value.clone(),
+            };
+            let (then, otherwise) = (store(then), store(otherwise));
+            let test = self.value(condition, Group::SCALAR)?.low;
+            return self.either(
+                test,
+                |this| this.statement_values(|this| this.store_stmt(&then)),
+                |this| this.statement_values(|this| this.store_stmt(&otherwise)),
+            );
+        }
         if let Some(active) = self.active.clone() {
             if active.lanes != lanes {
                 return Err(self.unsupported("a store with other lanes than the condition around it"));
@@ -204,13 +219,25 @@ impl Translator<'_> {
         Ok(())
     }
 
+    /// The parts of a `select` that is better a branch around the whole statement than around each group:
+    /// its condition is the same in all lanes, and one of its values must not be computed in vain.
+    fn as_branch<'e>(&mut self, value: &'e Expr) -> Option<(&'e Expr, &'e Expr, &'e Expr)> {
+        let ExprKind::Select(condition, then, otherwise) = value.kind() else { return None };
+        let is_branch = self.active.is_none()
+            && self.lanes_of(condition) == 1
+            && !(self.is_total(then) && self.is_total(otherwise));
+        is_branch.then_some((condition, then, otherwise))
+    }
+
     /// A store of the lanes of one group for which `truth` holds.
     fn conditional_store(&mut self, node: &Store, index: &Index, group: Group, truth: Value) -> Outcome<()> {
         let dtype = self.unit.program.buffer(node.buffer).dtype;
         if group.width == Width::One {
             return self.when(truth, |this| {
-                let value = this.value(&node.value, group)?;
-                this.store(node.buffer, dtype, index, group, value)
+                this.for_one_group(|this| {
+                    let value = this.value(&node.value, group)?;
+                    this.store(node.buffer, dtype, index, group, value)
+                })
             });
         }
         let value = self.under_guard(truth, group.width, |this| this.value(&node.value, group))?;
@@ -222,7 +249,11 @@ impl Translator<'_> {
         self.forget_loads(node.buffer);
         for lane in 0..group.width.lanes() {
             let wanted = self.extract(truth.into(), Form::Truth, group.width, lane);
-            self.when(wanted, |this| this.store_lane(node.buffer, dtype, index, group, lane, value))?;
+            self.when(wanted, |this| {
+                let place = at_lane(&this.resolve(index), group.start + lane);
+                this.require_inside(node.buffer, &place, Group::SCALAR)?;
+                this.store_lane(node.buffer, dtype, index, group, lane, value)
+            })?;
         }
         Ok(())
     }

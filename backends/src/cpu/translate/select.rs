@@ -10,6 +10,7 @@ use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use smallvec::SmallVec;
 use tilewright_core::expr::{BinaryOp, Expr, ExprKind};
 use tilewright_core::ids::BufferId;
+use tilewright_core::index::Index;
 
 use super::access::{can_report, for_each_load};
 use super::address::Address;
@@ -56,6 +57,9 @@ impl Translator<'_> {
             return Ok(self.choose(form, group.width, test, a, b));
         }
         if own.width == Width::One {
+            if own == group && group != Group::SCALAR {
+                return self.for_one_group(|this| this.branch_value(test, form, group, then, otherwise));
+            }
             return self.branch_value(test, form, group, then, otherwise);
         }
         if self.guard.is_some() {
@@ -66,10 +70,10 @@ impl Translator<'_> {
         let (fast, slow) = (self.builder.create_block(), self.builder.create_block());
         let entry = self.builder.ins().brif(everywhere, fast, &[], slow, &[]);
         self.enter(fast, entry, false);
-        let value = self.value(then, group)?;
+        let value = self.for_one_group(|this| this.value(then, group))?;
         self.leave_with(merge, value);
         self.enter(slow, entry, false);
-        let value = self.guarded_select(test, form, group, then, otherwise)?;
+        let value = self.for_one_group(|this| this.guarded_select(test, form, group, then, otherwise))?;
         self.leave_with(merge, value);
         Ok(self.merged(merge, form, group.width))
     }
@@ -161,10 +165,14 @@ impl Translator<'_> {
         result
     }
 
-    /// The address if any lane is wanted, otherwise of the buffer's first element.
-    pub(super) fn guarded(&mut self, buffer: BufferId, address: Address) -> Outcome<Address> {
+    /// The address of the element at an index if any lane is wanted and the index lies inside the buffer, otherwise
+    /// of the buffer's first element.
+    pub(super) fn guarded(&mut self, buffer: BufferId, index: &Index, address: Address) -> Outcome<Address> {
         let Some(guard) = self.guard else { return Ok(address) };
-        let wanted = self.holds_somewhere(guard.truths, guard.width);
+        let mut wanted = self.holds_somewhere(guard.truths, guard.width);
+        if let Some(inside) = self.inside(buffer, index)? {
+            wanted = self.ins().band(wanted, inside);
+        }
         self.redirect(buffer, address, wanted)
     }
 
