@@ -17,13 +17,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tilewright::Source;
-use tilewright::bench::{Comparison, Effort, Line, Options, Variant, explain_options, list};
+use tilewright::bench::{
+    Checked, Comparison, Effort, Line, NOTHING_ASKED, Options, Variant, explain_options, list,
+};
 use tilewright::tuning::report::{Table, duration};
 
 use opset::Operator;
 
 /// The reference is left out when it is estimated to take longer than this, in seconds, at the rate below.
 const SLOWEST_REFERENCE: f64 = 20.0;
+
+/// The reference is run once when it is estimated to take longer than this, in seconds.
+const SLOW_REFERENCE: f64 = 0.1;
 
 /// Operations per second of a definition as ordinary Rust, roughly.
 const REFERENCE_RATE: f64 = 0.8e9;
@@ -44,6 +49,10 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     let peer_ops = std::env::var("PEER_OPS").ok();
+    if !options.is_given && peer_ops.is_none() {
+        println!("{NOTHING_ASKED}");
+        return Ok(());
+    }
     let names = match (&options.ops[..], &peer_ops) {
         ([], None) => opset::names(),
         ([], Some(names)) => list(names).collect(),
@@ -103,9 +112,9 @@ fn measure(
             eprintln!("{}: the reference takes about {estimate:.0} s; --reference insists", operator.name);
             continue;
         }
-        let error = comparison.check(*variant)?;
-        let (median_ns, min_ns) = if *variant == Variant::Reference && estimate > 0.1 {
-            let once = comparison.run(Variant::Reference, 1)?.as_secs_f64() * 1e9;
+        let Checked { max_rel_err, duration: once } = comparison.check(*variant)?;
+        let (median_ns, min_ns) = if *variant == Variant::Reference && estimate > SLOW_REFERENCE {
+            let once = once.as_secs_f64() * 1e9;
             (once, once)
         } else {
             let sampled = comparison.measure(&[*variant], &Effort::default())?.remove(0);
@@ -120,7 +129,7 @@ fn measure(
                 ns_median: median_ns,
                 ns_min: min_ns,
                 gflops,
-                max_rel_err: error,
+                max_rel_err,
             };
             println!("{line}");
         } else {
@@ -130,7 +139,7 @@ fn measure(
                 duration(median_ns * 1e-9),
                 duration(min_ns * 1e-9),
                 format!("{gflops:.2}"),
-                format!("{error:.1e}"),
+                format!("{max_rel_err:.1e}"),
             ]);
         }
     }

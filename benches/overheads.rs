@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tilewright::backends::cpu::peak::fma_peak;
-use tilewright::bench::{Comparison, Effort, Options, Variant, explain_options};
+use tilewright::bench::{Comparison, Effort, NOTHING_ASKED, Options, Variant, explain_options};
 use tilewright::search::candidate::Generator;
 use tilewright::search::evolution::{Evolution, EvolutionOptions};
 use tilewright::search::model::{BoostedModel, CostModel, Sample};
@@ -54,6 +54,10 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(error) => return explain_options(&error),
     };
+    if !options.is_given {
+        println!("{NOTHING_ASKED}");
+        return ExitCode::SUCCESS;
+    }
     tilewright::set_threads(1);
     for (name, measure) in MEASURES.into_iter().filter(|(name, _)| options.selects(name)) {
         match measure(&options) {

@@ -11,7 +11,7 @@ mod opset;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use tilewright::bench::{Options, explain_options, stop_on_interrupt};
+use tilewright::bench::{NOTHING_ASKED, Options, explain_options, stop_on_interrupt};
 use tilewright::tuning::report::{Table, duration};
 use tilewright::tuning::{Tuned, Tuner};
 
@@ -23,6 +23,10 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(error) => return explain_options(&error),
     };
+    if !options.is_given {
+        println!("{NOTHING_ASKED}");
+        return ExitCode::SUCCESS;
+    }
     match run(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

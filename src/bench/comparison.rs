@@ -47,6 +47,15 @@ pub struct Sampled {
     pub min_ns: f64,
 }
 
+/// A run whose results are right.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Checked {
+    /// The greatest error relative to the largest magnitude of the reference's results.
+    pub max_rel_err: f64,
+    /// How long the run took; caches were cold.
+    pub duration: Duration,
+}
+
 /// How long to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
@@ -144,16 +153,17 @@ impl Comparison {
             .map_err(|failure| TuneError::Variant { kernel: self.kernel.name(), problem: failure.message })
     }
 
-    /// Runs a variant once and compares its results with those of the definition: the greatest relative error.
+    /// Runs a variant once and compares its results with those of the definition.
     ///
     /// # Errors
     /// When it is beyond what another order of summation explains.
-    pub fn check(&mut self, variant: Variant) -> Result<f64, TuneError> {
+    pub fn check(&mut self, variant: Variant) -> Result<Checked, TuneError> {
         self.subject.reset(&mut self.tensors);
-        self.run(variant, 1)?;
-        self.subject
-            .check(&self.tensors)
-            .map_err(|failure| TuneError::Variant { kernel: self.kernel.name(), problem: failure.message })
+        let duration = self.run(variant, 1)?;
+        let checked = self.subject.check(&self.tensors);
+        let max_rel_err = checked
+            .map_err(|failure| TuneError::Variant { kernel: self.kernel.name(), problem: failure.message })?;
+        Ok(Checked { max_rel_err, duration })
     }
 
     /// Measures variants in turns, so that what disturbs the machine meets them alike.

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tilewright_search::database::{Database, TunedFor};
 
-pub use comparison::{Comparison, Effort, Sampled, Variant};
+pub use comparison::{Checked, Comparison, Effort, Sampled, Variant};
 pub use options::{Options, OptionsError, USAGE, list};
 
 use crate::kernel::Kernel;
@@ -115,6 +115,10 @@ pub fn run(
         Ok(options) => options,
         Err(error) => return explain_options(&error),
     };
+    if !options.is_given {
+        println!("{NOTHING_ASKED}");
+        return ExitCode::SUCCESS;
+    }
     match run_cases(directory, cases, &options, &mut compare) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -123,6 +127,10 @@ pub fn run(
         }
     }
 }
+
+/// What a benchmark program says when it is started without arguments, as `cargo test --all-targets` does: tuning is
+/// not a test.
+pub const NOTHING_ASKED: &str = "nothing to do; use `cargo bench`, or ask for `--help`";
 
 /// Prints what is wrong with the arguments, or the help that was asked for.
 pub fn explain_options(error: &OptionsError) -> ExitCode {
@@ -237,7 +245,7 @@ fn compare_case(
     for variant in [Variant::Default, Variant::Tuned] {
         comparison.check(variant)?;
     }
-    let reference = comparison.run(Variant::Reference, 1)?;
+    let reference = comparison.check(Variant::Reference)?.duration;
     let mut variants = vec![Variant::Default, Variant::Tuned];
     if reference <= SLOWEST_REFERENCE || options.reference {
         variants.insert(0, Variant::Reference);
@@ -261,7 +269,7 @@ fn compare_case(
             ns_median: sampled.median_ns,
             ns_min: sampled.min_ns,
             gflops: comparison.flops() / sampled.median_ns,
-            max_rel_err: comparison.check(*variant)?,
+            max_rel_err: comparison.check(*variant)?.max_rel_err,
         };
         println!("{line}");
     }

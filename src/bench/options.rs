@@ -28,6 +28,8 @@ pub struct Options {
     pub variants: Vec<String>,
     /// Measure the reference however long it takes.
     pub reference: bool,
+    /// Whether there were any arguments; `cargo bench` gives some, `cargo test` starts benchmark programs without.
+    pub is_given: bool,
 }
 
 /// What the options of all benchmark programs are.
@@ -82,6 +84,7 @@ impl Options {
         let mut options = Options::default();
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
+            options.is_given = true;
             let (name, inline) = match argument.split_once('=') {
                 Some((name, value)) if name.starts_with("--") => (name.to_owned(), Some(value.to_owned())),
                 _ => (argument, None),
@@ -156,7 +159,8 @@ mod tests {
         let options = parse("--bench --trials 8 --seconds=1.5 --ops GMM.0,C2D.0 --json matmul").unwrap();
         assert_eq!((options.trials, options.time_limit), (Some(8), Some(Duration::from_millis(1500))));
         assert_eq!(options.ops, ["GMM.0", "C2D.0"]);
-        assert!(options.json && !options.no_tune);
+        assert!(options.json && !options.no_tune && options.is_given);
+        assert!(!parse("").unwrap().is_given);
         assert!(options.selects("matmul[M=4]") && !options.selects("conv2d[N=1]"));
     }
 

@@ -22,7 +22,7 @@ pub enum TuneError {
     #[error(transparent)]
     Rules(#[from] RuleSetError),
     /// The measuring process cannot do its work.
-    #[error("the measuring process failed: {0}; is `tilewright::init()` the first thing that `main` does?")]
+    #[error("the measuring process failed: {0}")]
     Worker(String),
     /// A file of a report cannot be written.
     #[error("cannot write `{}`: {source}", .path.display())]

@@ -35,9 +35,6 @@ impl Default for Limits {
     }
 }
 
-/// How many measuring processes in a row may die without having done anything.
-const FRUITLESS_STARTS: u32 = 3;
-
 /// Measures candidates in a process of their own.
 pub(crate) struct IsolatedRunner {
     command: Box<dyn FnMut() -> std::io::Result<Command>>,
@@ -47,7 +44,6 @@ pub(crate) struct IsolatedRunner {
     anchor: Option<Anchor>,
     process: Option<Process>,
     number: u64,
-    fruitless: u32,
     failure: Option<TuneError>,
 }
 
@@ -76,7 +72,6 @@ impl IsolatedRunner {
             anchor,
             process: None,
             number: 0,
-            fruitless: 0,
             failure: None,
         }
     }
@@ -100,11 +95,9 @@ impl IsolatedRunner {
                 }
                 Heard::Reply(Reply::Error(message)) => return Err(TuneError::Worker(message)),
                 Heard::Reply(reply) => return Err(unexpected(&reply)),
-                Heard::Garbage(text) => return Err(TuneError::Worker(format!("it says {text}"))),
-                Heard::TimedOut => {
-                    return Err(TuneError::Worker("computing the reference takes too long".to_owned()));
-                }
-                Heard::Died(death) => return Err(TuneError::Worker(death.to_string())),
+                Heard::Garbage(text) => return Err(no_start(&format!("it says {text}"))),
+                Heard::TimedOut => return Err(no_start("computing the reference takes too long")),
+                Heard::Died(death) => return Err(no_start(&death.to_string())),
             }
             self.process = Some(process);
         }
@@ -161,72 +154,75 @@ impl IsolatedRunner {
     /// Measures until every candidate has an outcome, with a new process whenever one is lost.
     fn measure_all(
         &mut self,
-        candidates: &[Candidate],
+        traces: &[String],
         outcomes: &mut [Option<Measurement>],
     ) -> Result<(), TuneError> {
-        let traces: Vec<String> = candidates.iter().map(|candidate| candidate.trace.to_string()).collect();
-        // Batches of candidates still to be measured. A batch is split up when it is lost while nobody knows
-        // whose fault it is.
+        // Batches of candidates still to be measured.
         let mut batches: VecDeque<Vec<usize>> = VecDeque::from([(0..traces.len()).collect()]);
         while let Some(batch) = batches.pop_front() {
             if batch.is_empty() || self.interrupt.is_due() {
                 continue;
             }
-            self.number += 1;
-            let request = Request::Measure {
-                number: self.number,
-                traces: batch.iter().map(|&candidate| traces[candidate].clone()).collect(),
-                anchor: self.anchor.clone(),
-            };
-            let (mut is_fruitful, mut anchor) = (false, self.anchor.clone());
-            let end = self.request(batch.len(), &request, Interrupt::is_due, &mut |reply| {
-                let Reply::Outcome { candidate, outcome } = reply else { return };
-                if let Some(&candidate) = batch.get(candidate) {
-                    if anchor.is_none() {
-                        anchor = anchor_of(&outcome, || traces[candidate].clone());
-                    }
-                    outcomes[candidate] = Some(measurement(outcome));
-                    is_fruitful = true;
-                }
-            })?;
-            self.anchor = anchor;
-            let End::Lost { during, failure } = end else {
-                self.fruitless = 0;
+            let End::Lost { during, failure } = self.measure_batch(&batch, traces, outcomes)? else {
                 continue;
             };
-            let open = |outcomes: &[Option<Measurement>], batch: &[usize]| {
-                batch.iter().copied().filter(|&candidate| outcomes[candidate].is_none()).collect::<Vec<_>>()
+            let open = |outcomes: &[Option<Measurement>]| -> Vec<usize> {
+                batch.iter().copied().filter(|&candidate| outcomes[candidate].is_none()).collect()
             };
             match during {
                 Some(Stage::Run(culprit)) if culprit < batch.len() => {
                     outcomes[batch[culprit]] = Some(failure.into());
-                    batches.push_front(open(outcomes, &batch));
+                    batches.push_front(open(outcomes));
                 }
                 Some(Stage::Run(_)) => {
                     // It was the anchor, which has run before: it cannot be relied on.
                     self.anchor = None;
-                    batches.push_front(open(outcomes, &batch));
+                    batches.push_front(open(outcomes));
                 }
-                _ => match open(outcomes, &batch)[..] {
+                Some(Stage::Compile) | None => match open(outcomes)[..] {
                     [culprit] => outcomes[culprit] = Some(failure.into()),
+                    // Each alone shows whose fault it is.
                     ref several => {
                         several.iter().rev().for_each(|&candidate| batches.push_front(vec![candidate]));
-                        self.fruitless += u32::from(!is_fruitful && during.is_none());
-                        if self.fruitless == FRUITLESS_STARTS {
-                            return Err(TuneError::Worker(failure.message));
-                        }
                     }
                 },
             }
         }
         Ok(())
     }
+
+    /// Measures some of the candidates, and notes what became of them as far as it is known.
+    fn measure_batch(
+        &mut self,
+        batch: &[usize],
+        traces: &[String],
+        outcomes: &mut [Option<Measurement>],
+    ) -> Result<End, TuneError> {
+        self.number += 1;
+        let request = Request::Measure {
+            number: self.number,
+            traces: batch.iter().map(|&candidate| traces[candidate].clone()).collect(),
+            anchor: self.anchor.clone(),
+        };
+        let mut anchor = self.anchor.clone();
+        let end = self.request(batch.len(), &request, Interrupt::is_due, &mut |reply| {
+            let Reply::Outcome { candidate, outcome } = reply else { return };
+            let Some(&candidate) = batch.get(candidate) else { return };
+            if anchor.is_none() {
+                anchor = anchor_of(&outcome, || traces[candidate].clone());
+            }
+            outcomes[candidate] = Some(measurement(outcome));
+        })?;
+        self.anchor = anchor;
+        Ok(end)
+    }
 }
 
 impl Runner for IsolatedRunner {
     fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<Measurement>> {
+        let traces: Vec<String> = candidates.iter().map(|candidate| candidate.trace.to_string()).collect();
         let mut outcomes = vec![None; candidates.len()];
-        if let Err(error) = self.measure_all(candidates, &mut outcomes) {
+        if let Err(error) = self.measure_all(&traces, &mut outcomes) {
             self.failure = Some(error);
             self.interrupt.stop();
         }
@@ -269,6 +265,11 @@ fn failure_of(death: &Death) -> Failure {
 fn deadline_text(limits: &Limits, stage: Option<Stage>) -> String {
     let limit = if let Some(Stage::Run(_)) = stage { limits.run } else { limits.compile };
     format!("{:.1} s", limit.as_secs_f64())
+}
+
+/// A measuring process that never came to measuring.
+fn no_start(problem: &str) -> TuneError {
+    TuneError::Worker(format!("{problem}; is `tilewright::init()` the first thing that `main` does?"))
 }
 
 fn unexpected(reply: &Reply) -> TuneError {
