@@ -36,6 +36,21 @@ fn product(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32, M, N> {
     c
 }
 
+/// Adds a row of a table, chosen by data, to each row.
+#[tensor_kernel]
+fn add_chosen_rows(
+    y: &mut Tensor<f32, M, N>,
+    table: &Tensor<f32, V, N>,
+    chosen: &Tensor<i32, M>,
+    scale: f32,
+) {
+    for i in 0..M {
+        for j in 0..N {
+            y[[i, j]] += scale * table[[chosen[[i]] as usize, j]];
+        }
+    }
+}
+
 const DIMS: [(&str, i64); 3] = [("M", 24), ("N", 32), ("K", 40)];
 
 /// What misbehaves, for a measuring process of these tests: `fault:hash` with the hash of a compiled program.
@@ -291,6 +306,18 @@ fn records_that_cannot_be_written_are_an_error_and_lose_nothing() {
     let error = tuner(&full).tune(product::kernel(), &DIMS).expect_err("nothing can be recorded");
     assert!(matches!(error, TuneError::Records(_)), "{error}");
     assert_eq!(records(&file), 2);
+}
+
+#[test]
+fn kernels_that_update_in_place_and_gather_are_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let dims = [("M", 20), ("N", 24), ("V", 7)];
+    let tuned = tuner(directory.path()).trials(4).tune(add_chosen_rows::kernel(), &dims).unwrap();
+    assert!(tuned.trials > 0 && tuned.best_seconds.is_some(), "{tuned:?}");
+    let database = Database::open(directory.path()).unwrap();
+    for record in database.records() {
+        assert!(record.median_ns().is_some(), "{:?}", record.outcome);
+    }
 }
 
 #[test]
