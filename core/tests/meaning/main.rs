@@ -90,7 +90,7 @@ fn check(kernel: &Kernel, seed: u64) {
 
 #[test]
 fn random_traces_keep_the_meaning() {
-    let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(64);
+    let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
     for kernel in KERNELS {
         for seed in 0..cases {
             check(kernel, seed);

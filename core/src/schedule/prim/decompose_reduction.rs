@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::analysis::block::is_reduction;
+use crate::analysis::block::{is_reduction, loads, reads, writes};
 use crate::analysis::scope::{blocks, loops_around};
-use crate::ids::VarId;
+use crate::ids::{BufferId, VarId};
 use crate::index::Index;
 use crate::program::VariableKind;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
@@ -99,6 +99,7 @@ impl Primitive for DecomposeReduction {
             .map(|node| For { body: Stmt::nothing(), ..For::clone(node) })
             .collect();
         check_guards(&block, &path[depth..], &is_reducing)?;
+        check_order(&block, path[depth])?;
         // A loop that several blocks share runs the new block before all of them.
         let made = make_init(context, &block, inner, &is_reducing);
         let output = blocks(&made)[0].id;
@@ -131,6 +132,21 @@ fn check_guards(
         }
         if let (Some(target), true) = (reduces, spatial) {
             return Err(ScheduleError::Guarded { target, block: block.id });
+        }
+    }
+    Ok(())
+}
+
+/// The initial value moves before the blocks that come first in the loop: they may neither make what it is
+/// computed from nor use the elements that it overwrites.
+fn check_order(block: &Block, target: &For) -> Result<(), ScheduleError> {
+    let needed: Vec<BufferId> =
+        block.init.iter().flat_map(loads).map(|load| load.buffer).chain(writes(block)).collect();
+    let overwritten = writes(block);
+    for other in blocks(&target.body).into_iter().take_while(|other| other.id != block.id) {
+        let makes = writes(other).iter().any(|buffer| needed.contains(buffer));
+        if makes || reads(other).iter().any(|buffer| overwritten.contains(buffer)) {
+            return Err(ScheduleError::ProducerOutside { block: block.id, producer: other.id });
         }
     }
     Ok(())
@@ -198,7 +214,8 @@ impl Schedule {
     /// Takes the initial value out of a reduction, and gives the new block. See [`DecomposeReduction`].
     ///
     /// # Errors
-    /// When the block is no reduction, or the loop does not contain all of it.
+    /// When the block is no reduction, the loop does not contain all of it, or blocks that come before it in the loop
+    /// make what its initial value is computed from.
     pub fn decompose_reduction(&mut self, block: BlockRv, target: LoopRv) -> Result<BlockRv, ScheduleError> {
         self.push_one(DecomposeReduction { block, target }).map(BlockRv)
     }
