@@ -88,6 +88,8 @@ fn small_operators() -> Vec<(&'static str, &'static Kernel, Vec<i64>)> {
         ("T2D uneven", conv2d_transpose::kernel(), vec![1, 3, 4, 2, 3, 3, 4, 2, 1]),
         ("CBR", conv2d_bias_norm_relu::kernel(), vec![1, 6, 6, 3, 3, 3, 8, 2, 1]),
         ("TBG", transpose_batch_matmul::kernel(), vec![1, 8, 3, 6]),
+        ("TBG in lanes", transpose_batch_matmul::kernel(), vec![1, 6, 2, 24]),
+        ("GRP in lanes", conv2d::kernel(), vec![1, 4, 5, 4, 3, 2, 32, 1, 1, 1, 2]),
         ("NRM", norm::kernel(), vec![2, 6, 8]),
         ("SFM", softmax::kernel(), vec![6, 12]),
         ("GMM of ones", batch_matmul::kernel(), vec![1, 1, 1, 1]),

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Decision, Trace};
+use tilewright_core::stmt::LoopKind;
 use tilewright_core::target::{Target, TargetKind};
 use tilewright_search::postproc;
 use tilewright_search::rule::RuleSet;
@@ -34,13 +36,56 @@ fn spaces(text: &str) -> (Program, Arc<Target>, Vec<Trace>) {
 }
 
 #[test]
-fn a_matmul_has_six_spaces() {
-    // Three places to write a tile back, each with and without packing of the vector operand.
+fn a_matmul_has_nine_spaces() {
+    // Three places to write a tile back, each without packing, and with one or both operands packed.
     let (_, _, spaces) = spaces(MATMUL);
-    assert_eq!(spaces.len(), 6);
+    assert_eq!(spaces.len(), 9);
     for space in &spaces {
         let tiles = space.decisions().filter(|(_, decision)| matches!(decision, Decision::Tile(_))).count();
         assert_eq!(tiles, 3, "{space}");
+    }
+}
+
+/// Whether some point of a space has the block in vector lanes.
+fn can_run_in_lanes(program: &Program, target: &Arc<Target>, space: &Trace, name: &str) -> bool {
+    (0..20).any(|seed| {
+        let mut drawn = space
+            .replay_with(program, target, seed, |_, _| None)
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}\n{space}"));
+        let is_legal = postproc::apply(&mut drawn).is_ok();
+        let body = &drawn.program().body;
+        let block = blocks(body).into_iter().find(|block| *block.name == *name).expect("it is in the space");
+        let path = loops_around(body, block.id).expect("it is in the program");
+        is_legal && path.iter().any(|node| node.kind == LoopKind::Vectorized)
+    })
+}
+
+#[test]
+fn operands_along_the_reduction_are_transposed_or_reduced_in_lanes() {
+    let (program, target, spaces) = spaces(&MATMUL.replace("b[vk, vj]", "b[vj, vk]"));
+    let mut ways = [0, 0, 0];
+    for space in &spaces {
+        let text = space.to_string();
+        let (is_packed, is_spread) = (text.contains("transform_layout"), text.contains("rfactor"));
+        let (way, block) = match (is_packed, is_spread) {
+            (true, false) => (0, "c"),
+            (false, true) => (1, "c_partial"),
+            (false, false) => (2, "c"),
+            (true, true) => panic!("partial sums lie along both operands already\n{text}"),
+        };
+        ways[way] += 1;
+        assert_eq!(can_run_in_lanes(&program, &target, space, block), way != 2, "{text}");
+    }
+    // Three places to write a tile back each; partial sums have one place.
+    assert_eq!(ways, [6, 1, 3]);
+}
+
+#[test]
+fn a_product_along_the_output_is_not_spread() {
+    let (_, _, spaces) = spaces(MATMUL);
+    for space in &spaces {
+        let text = space.to_string();
+        assert!(!text.contains("rfactor") && !text.contains("transform_layout"), "{text}");
     }
 }
 

@@ -35,7 +35,7 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
     let other_loops = s.get_loops(other)?;
     let chosen: Option<LoopRv> = pick(rng, &loops);
     let innermost = loops.last().copied();
-    match (rng.below(22), chosen) {
+    match (rng.below(23), chosen) {
         (0..=4, Some(chosen)) => {
             let factor = pick(rng, &[2, 3, 4, 8, 16]).expect("some factor");
             s.split(chosen, &[None, Some(factor)]).map(drop)
@@ -71,6 +71,9 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
         (19, Some(chosen)) => s.decompose_reduction(block, chosen).map(drop),
         (20, Some(chosen)) => s.rfactor(block, chosen, rng.below(2) as i64).map(drop),
         (21, Some(chosen)) => s.annotate(chosen, "unroll_factor", pick(rng, &[2i64, 3, 4]).expect("some")),
+        (22, _) => {
+            s.transform_layout(block, &pick(rng, &[vec![1, 0], vec![0, 2, 1], vec![2, 0, 1]]).expect("some"))
+        }
         _ => Ok(()),
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
     }
     let one = loops[random.below(loops.len())];
     let scope = if random.below(2) == 0 { Scope::Global } else { Scope::Local };
-    match random.below(16) {
+    match random.below(17) {
         0..=2 => {
             let factors = [None, Some(2 + random.below(4) as i64), Some(1 + random.below(3) as i64)];
             schedule.split(one, &factors[..2 + random.below(2)]).map(drop)
@@ -69,7 +69,11 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         11 => schedule.reverse_compute_inline(block),
         12 => schedule.cache_read(block, random.below(2) as i64, scope).map(drop),
         13 => schedule.cache_write(block, scope).map(drop),
-        14 => schedule.rfactor(block, one, random.below(2) as i64).map(drop),
+        14 => {
+            let orders: [&[i64]; 3] = [&[1, 0], &[0, 2, 1], &[2, 0, 1]];
+            schedule.transform_layout(block, orders[random.below(orders.len())])
+        }
+        15 => schedule.rfactor(block, one, random.below(2) as i64).map(drop),
         _ => schedule.decompose_reduction(block, one).map(drop),
     }
 }

@@ -3,8 +3,8 @@
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::BufferId;
-use tilewright_core::index::Index;
 use tilewright_core::index::bounds::Ranges;
+use tilewright_core::index::{Base, Index};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::Block;
 
@@ -41,15 +41,31 @@ pub(super) fn accesses(program: &Program, block: &Block, loops: &[LoopFact]) -> 
             buffers.push(*buffer);
         }
     }
+    let mut ranges = Ranges::new();
+    for node in loops {
+        ranges.insert(node.var, Index::constant(node.extent as i64));
+    }
     let mut facts = Vec::with_capacity(buffers.len());
     for buffer in buffers {
         let reads = bound_accesses(block, buffer, AccessKind::Read);
         let writes = bound_accesses(block, buffer, AccessKind::Write);
         let (is_read, is_written) = (!reads.is_empty(), !writes.is_empty());
-        let all: Vec<Indices> = reads.into_iter().chain(writes).collect();
+        let all: Vec<Indices> =
+            reads.into_iter().chain(writes).map(|indices| resolved(indices, &ranges)).collect();
         facts.push(describe(program, buffer, &all, loops, is_read, is_written));
     }
     facts
+}
+
+/// The indices without divisions that the loops' ranges resolve.
+fn resolved(indices: Indices, ranges: &Ranges) -> Indices {
+    let is_divided = |index: &Index| {
+        index.terms().iter().any(|term| !matches!(term.digit.base, Base::Var(_)) || !term.digit.is_whole())
+    };
+    if !indices.iter().any(is_divided) {
+        return indices;
+    }
+    indices.iter().map(|index| index.simplify(ranges)).collect()
 }
 
 fn describe(

@@ -4,6 +4,7 @@ use tilewright_core::analysis::block::{loads, stores};
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
+use tilewright_core::index::bounds::Ranges;
 use tilewright_core::program::Program;
 use tilewright_core::stmt::Block;
 
@@ -18,21 +19,29 @@ pub(super) struct Strides {
     pub loads: Vec<Stride>,
 }
 
-/// The strides of every access of a block along a loop.
-pub(super) fn strides(program: &Program, block: &Block, var: VarId) -> Strides {
-    let stride = |buffer: BufferId, indices: &Indices| stride_of(program, block, buffer, indices, var);
+/// The strides of every access of a block along a loop. `ranges` are those of the loops around the block.
+pub(super) fn strides(program: &Program, block: &Block, var: VarId, ranges: &Ranges) -> Strides {
+    let stride = |buffer: BufferId, indices: &Indices| {
+        let coefficient = |index: &Index| coefficient_of(block, index, var, ranges);
+        stride_of(program, buffer, indices, &coefficient)
+    };
     Strides {
         stores: stores(&block.body).iter().map(|store| stride(store.buffer, &store.indices)).collect(),
         loads: loads(&block.body).iter().map(|access| stride(access.buffer, access.indices)).collect(),
     }
 }
 
-fn stride_of(program: &Program, block: &Block, buffer: BufferId, indices: &Indices, var: VarId) -> Stride {
+fn stride_of(
+    program: &Program,
+    buffer: BufferId,
+    indices: &Indices,
+    coefficient_of: &dyn Fn(&Index) -> Stride,
+) -> Stride {
     let shape = &program.buffer(buffer).shape;
     let mut total = 0i64;
     let mut scale = Some(1i64);
     for (index, extent) in indices.iter().zip(shape).rev() {
-        let coefficient = coefficient_of(block, index, var)?;
+        let coefficient = coefficient_of(index)?;
         if coefficient != 0 {
             total = total.checked_add(coefficient.checked_mul(scale?)?)?;
         }
@@ -42,7 +51,16 @@ fn stride_of(program: &Program, block: &Block, buffer: BufferId, indices: &Indic
 }
 
 /// By how much an index grows with the loop variable, through the bindings of the block's iterators.
-fn coefficient_of(block: &Block, index: &Index, var: VarId) -> Stride {
+fn coefficient_of(block: &Block, index: &Index, var: VarId, ranges: &Ranges) -> Stride {
+    linear_coefficient(block, index, var).or_else(|| {
+        // Tiles may have resolved what is divided: `(c·32 + l)/32` does not vary with `l` below 32.
+        let bind =
+            |inner: VarId| block.iters.iter().find(|iter| iter.var == inner).map(|iter| iter.binding.clone());
+        index.substitute(&bind).simplify(ranges).linear_coefficient(var)
+    })
+}
+
+fn linear_coefficient(block: &Block, index: &Index, var: VarId) -> Stride {
     let mut total = 0i64;
     for iter in &block.iters {
         if iter.binding.mentions(var) {

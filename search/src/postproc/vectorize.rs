@@ -1,13 +1,13 @@
 //! Puts the innermost contiguous loop of each block into vector lanes.
 
-use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::analysis::scope::{blocks, loops_around, ranges_of};
 use tilewright_core::ids::BlockId;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{LoopRv, Schedule, ScheduleError};
-use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
+use tilewright_core::stmt::{For, IterKind, LoopKind, Stmt};
 use tilewright_core::visit::find_block;
 
-use crate::postproc::strides::strides;
+use crate::postproc::strides::{Strides, strides};
 use crate::postproc::{block_names, find, nest_setting};
 use crate::rules::parallelize_vectorize_unroll::VECTORIZE;
 
@@ -69,14 +69,16 @@ fn choose(program: &Program, id: BlockId, own: &[For], limit: i64) -> Option<Cho
                 .iter()
                 .any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(node.var))
     };
-    let position =
-        own.iter().rposition(|node| is_open(node) && strides(program, block, node.var).are_contiguous())?;
+    let ranges = ranges_of(loops_around(&program.body, id)?);
+    let is_contiguous = |node: &For| strides(program, block, node.var, &ranges).are_contiguous();
+    let position = own.iter().rposition(|node| is_open(node) && is_contiguous(node))?;
     let mut extent = own[position].extent.as_constant()?;
     let mut fused = 1;
     if position + 1 == own.len() {
         while extent % limit != 0 && fused <= position && block.guards.is_empty() {
             let outer = &own[position - fused];
-            let is_continued = is_open(outer) && continues(program, block, outer, &own[position], extent);
+            let of = |node: &For| strides(program, block, node.var, &ranges);
+            let is_continued = is_open(outer) && continues(&of(outer), &of(&own[position]), extent);
             let Some(outer_extent) = outer.extent.as_constant().filter(|_| is_continued) else { break };
             extent *= outer_extent;
             fused += 1;
@@ -85,9 +87,8 @@ fn choose(program: &Program, id: BlockId, own: &[For], limit: i64) -> Option<Cho
     Some(Choice { position, fused, extent })
 }
 
-/// Whether one step of `outer` moves every access as far as `extent` steps of the contiguous loop do.
-fn continues(program: &Program, block: &Block, outer: &For, inner: &For, extent: i64) -> bool {
-    let (outer, inner) = (strides(program, block, outer.var), strides(program, block, inner.var));
+/// Whether one step of the outer loop moves every access as far as `extent` steps of the inner one do.
+fn continues(outer: &Strides, inner: &Strides, extent: i64) -> bool {
     let pairs = outer.stores.iter().chain(&outer.loads).zip(inner.stores.iter().chain(&inner.loads));
     pairs.into_iter().all(|(outer, inner)| match (outer, inner) {
         (Some(outer), Some(inner)) => *outer == inner * extent,

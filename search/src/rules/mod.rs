@@ -1,15 +1,17 @@
 //! The built-in schedule rules: one file each.
 //!
 //! They span the space of a CPU in the way of MetaSchedule's default set, with the addition of operand
-//! packing in [`multi_level_tiling`].
+//! packing in [`multi_level_tiling`] and of reductions spread over vector lanes in [`reduce_in_lanes`].
 
 pub mod add_rfactor;
 pub mod auto_inline;
 pub mod custom_rule;
 pub mod inline_constant_scalars;
 pub mod multi_level_tiling;
+mod packing;
 pub mod parallelize_vectorize_unroll;
 pub mod random_compute_location;
+pub mod reduce_in_lanes;
 
 use std::sync::Arc;
 
@@ -28,6 +30,7 @@ pub fn all() -> Vec<RuleEntry> {
         inline_constant_scalars::inline_constant_scalars::ENTRY,
         auto_inline::auto_inline::ENTRY,
         add_rfactor::add_rfactor::ENTRY,
+        reduce_in_lanes::reduce_in_lanes::ENTRY,
         multi_level_tiling::multi_level_tiling::ENTRY,
         parallelize_vectorize_unroll::parallelize_vectorize_unroll::ENTRY,
         random_compute_location::random_compute_location::ENTRY,

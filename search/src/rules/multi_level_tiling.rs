@@ -1,14 +1,14 @@
 //! Tiling on several levels, for caches and registers.
 
-use tilewright_core::analysis::block::{is_spatial, loads, reads, reduction};
+use tilewright_core::analysis::block::is_spatial;
 use tilewright_core::analysis::scope::{consumers, writes_parameter};
 use tilewright_core::program::Scope;
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
-use tilewright_core::stmt::IterKind;
 use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::rules::add_rfactor::partition_loops;
+use crate::rules::packing::{pack, packings};
 use crate::rules::{block_of, needs_multi_level_tiling};
 
 /// The annotation on a tiled block.
@@ -23,20 +23,23 @@ const MAX_INNERMOST: i64 = 64;
 /// Tiles a block with data reuse into `SSRSRS`: four parts of each spatial loop, two of each reduction.
 ///
 /// Offers, as variants: where a finished tile of the output is written back (not cached, below the first, or below
-/// the second spatial level), and whether the operand that runs along the vector axis is packed into
-/// a dense tile at the outer reduction level.
-#[schedule_rule(target = "cpu", after = "add_rfactor", before = "parallelize_vectorize_unroll")]
+/// the second spatial level), and which operands are [packed](packings) into dense tiles at the outer
+/// reduction level.
+#[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "parallelize_vectorize_unroll")]
 pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     if found.annotations.contains_key(ANNOTATION) || !needs_multi_level_tiling(schedule.program(), &found) {
         return schedule.unchanged();
     }
-    let tiles = tile(schedule, block)?;
+    let mut choices = vec![Vec::new()];
+    choices.extend(packings(schedule.program(), &found));
+    let tiles = Tiles::cut(schedule, block, &[])?;
+    let outer_reduction = tiles.level('R', 0).ok_or(ScheduleError::NotReduction(found.id))?;
     let mut variants = Vec::new();
-    for packs in [false, true] {
+    for operands in choices {
         for level in [Some(0), Some(1), None] {
             let mut variant = schedule.fork();
-            let refused = (packs && pack_vector_operand(&mut variant, block, &tiles).is_err())
+            let refused = pack(&mut variant, block, &operands, outer_reduction).is_err()
                 || level.is_some_and(|level| write_back(&mut variant, block, &tiles, level).is_err());
             if !refused {
                 variants.push(variant);
@@ -47,13 +50,47 @@ pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult
 }
 
 /// The loops of each level, outermost level first.
-struct Tiles {
+pub(super) struct Tiles {
     levels: Vec<Vec<LoopRv>>,
 }
 
 impl Tiles {
+    /// Splits the loops of a block into the parts of each level, and orders them so. The loops `lanes` stay whole, and
+    /// innermost.
+    pub(super) fn cut(
+        schedule: &mut Schedule,
+        block: BlockRv,
+        lanes: &[LoopRv],
+    ) -> Result<Self, ScheduleError> {
+        let whole =
+            lanes.iter().map(|lane| schedule.values().target_loop(*lane)).collect::<Result<Vec<_>, _>>()?;
+        let mut loops = schedule.get_loops(block)?;
+        loops.retain(|target| !schedule.values().target_loop(*target).is_ok_and(|id| whole.contains(&id)));
+        let (spatial, reduce) = partition_loops(schedule, block, &loops)?;
+        let mut levels = vec![Vec::new(); STRUCTURE.len()];
+        for target in loops {
+            let kind = if spatial.contains(&target) { 'S' } else { 'R' };
+            debug_assert!(kind == 'S' || reduce.contains(&target));
+            let places: Vec<usize> = STRUCTURE
+                .chars()
+                .enumerate()
+                .filter(|(_, level)| *level == kind)
+                .map(|(place, _)| place)
+                .collect();
+            let factors: Vec<IntRv> = schedule.sample_perfect_tile(target, places.len(), MAX_INNERMOST)?;
+            let factors: Vec<Option<IntRv>> = factors.into_iter().map(Some).collect();
+            let parts = schedule.split(target, &factors)?;
+            for (place, part) in places.into_iter().zip(parts) {
+                levels[place].push(part);
+            }
+        }
+        schedule.reorder(&[&levels.concat(), lanes].concat())?;
+        schedule.annotate(block, ANNOTATION, STRUCTURE)?;
+        Ok(Tiles { levels })
+    }
+
     /// The innermost loop of the `number`-th spatial level.
-    fn spatial(&self, number: usize) -> Option<LoopRv> {
+    pub(super) fn spatial(&self, number: usize) -> Option<LoopRv> {
         self.level('S', number)
     }
 
@@ -61,31 +98,6 @@ impl Tiles {
         let levels = STRUCTURE.chars().zip(&self.levels).filter(|(level, _)| *level == kind);
         levels.map(|(_, loops)| loops).nth(number)?.last().copied()
     }
-}
-
-fn tile(schedule: &mut Schedule, block: BlockRv) -> Result<Tiles, ScheduleError> {
-    let loops = schedule.get_loops(block)?;
-    let (spatial, reduce) = partition_loops(schedule, block, &loops)?;
-    let mut levels = vec![Vec::new(); STRUCTURE.len()];
-    for target in loops {
-        let kind = if spatial.contains(&target) { 'S' } else { 'R' };
-        debug_assert!(kind == 'S' || reduce.contains(&target));
-        let places: Vec<usize> = STRUCTURE
-            .chars()
-            .enumerate()
-            .filter(|(_, level)| *level == kind)
-            .map(|(place, _)| place)
-            .collect();
-        let factors: Vec<IntRv> = schedule.sample_perfect_tile(target, places.len(), MAX_INNERMOST)?;
-        let factors: Vec<Option<IntRv>> = factors.into_iter().map(Some).collect();
-        let parts = schedule.split(target, &factors)?;
-        for (place, part) in places.into_iter().zip(parts) {
-            levels[place].push(part);
-        }
-    }
-    schedule.reorder(&levels.concat())?;
-    schedule.annotate(block, ANNOTATION, STRUCTURE)?;
-    Ok(Tiles { levels })
 }
 
 /// Keeps the output in a tile of its own until it is finished. A consumer that only passes the output
@@ -110,33 +122,4 @@ fn write_back(
         schedule.cache_write(block, Scope::Local)?
     };
     schedule.reverse_compute_at(writer, target)
-}
-
-/// Copies the operand that varies along the innermost output dimension into a dense tile at the outer
-/// reduction level, so that the inner loops read it without gaps.
-fn pack_vector_operand(schedule: &mut Schedule, block: BlockRv, tiles: &Tiles) -> Result<(), ScheduleError> {
-    let found = block_of(schedule, block)?;
-    let refusal = ScheduleError::NotReduction(found.id);
-    let store = reduction(&found).ok_or(refusal)?.store;
-    let vector = store.indices.last().and_then(tilewright_core::index::Index::as_var).ok_or(refusal)?;
-    let is_reused = |indices: &tilewright_core::expr::Indices| {
-        found
-            .iters
-            .iter()
-            .filter(|iter| iter.kind == IterKind::Spatial && !iter.extent.is(1))
-            .any(|iter| !indices.iter().any(|index| index.mentions(iter.var)))
-    };
-    let operand = loads(&found.body)
-        .into_iter()
-        .find(|access| {
-            access.buffer != store.buffer
-                && access.indices.last().is_some_and(|index| index.as_var() == Some(vector))
-                && is_reused(access.indices)
-        })
-        .ok_or(refusal)?
-        .buffer;
-    let number = reads(&found).iter().position(|buffer| *buffer == operand).ok_or(refusal)?;
-    let target = tiles.level('R', 0).ok_or(refusal)?;
-    let copy = schedule.cache_read(block, number as i64, Scope::Local)?;
-    schedule.compute_at(copy, target)
 }

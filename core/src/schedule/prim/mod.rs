@@ -126,6 +126,7 @@ primitives! {
     reverse_compute_inline::ReverseComputeInline,
     cache_read::CacheRead,
     cache_write::CacheWrite,
+    transform_layout::TransformLayout,
     rfactor::RFactor,
     decompose_reduction::DecomposeReduction,
     annotate::Annotate,
