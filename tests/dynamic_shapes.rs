@@ -73,6 +73,7 @@ fn tiles_of_symbolic_dimensions_have_guarded_ends() {
     tilewright::set_specialized_shapes(OWN);
     let mut shapes = vec![[2, 3, 4], [5, 6, 7], [8, 8, 8], [100, 90, 80]];
     shapes.extend((1..30).map(|round| [(round * 37) % 71, (round * 53) % 67 + 1, (round * 29) % 73]));
+    shapes.extend([[5, 7, 0], [0, 7, 3], [5, 0, 3], [33, 70, 0], [0, 0, 0], [1, 1, 0]]);
     for (number, [m, n, k]) in shapes.into_iter().enumerate() {
         let (a, b) = (numbers([m, k]), numbers([k, n]));
         assert_eq!(product(&a, &b).unwrap(), product::reference(&a, &b).unwrap(), "{m}×{n}×{k}");

@@ -96,7 +96,7 @@ pub struct Block {
     pub iters: Vec<Iter>,
     /// Conditions, on loop variables, under which an enumerated point belongs to the domain.
     pub guards: Vec<Guard>,
-    /// Executed at the first point of the reduction iterators, before the body.
+    /// Executed at the first point of the reduction iterators, before the body; alone, where there is no such point.
     pub init: Option<Stmt>,
     /// What is computed at each point, in terms of the iterators.
     pub body: Stmt,

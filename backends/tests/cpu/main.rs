@@ -4,9 +4,16 @@
 //! behind, so that any access outside a tensor ends the test.
 
 mod errors;
+#[path = "../../../core/tests/lowering/execute.rs"]
+mod execute;
+#[path = "../../../core/tests/lowering/kernels.rs"]
+mod kernels;
 mod loops;
 mod memory;
 mod operators;
 mod pages;
 mod random;
+#[path = "../../../core/tests/lowering/random_schedule.rs"]
+mod random_schedule;
+mod scheduled;
 mod support;

@@ -9,5 +9,6 @@
 
 pub mod block;
 pub mod coverage;
+pub(crate) mod initial;
 pub mod region;
 pub mod scope;

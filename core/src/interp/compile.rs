@@ -1,7 +1,11 @@
 //! From statements to instructions.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
+use crate::analysis::initial::{Roles, initial_values};
+use crate::analysis::scope::{blocks, loops_around};
 use crate::dtype::DType;
 use crate::expr::Expr;
 use crate::ids::{BufferId, VarId};
@@ -11,6 +15,7 @@ use crate::interp::code::{Access, Code, Instruction, IterName, Loop, Position, R
 use crate::interp::value::lanes_of_store;
 use crate::program::{Access as ParamAccess, Buffer, Param, Program};
 use crate::stmt::{Block, For, IterKind, LoopKind, Stmt, Store, Symbol};
+use crate::visit::substitute_stmt;
 
 /// Compiles a whole program.
 ///
@@ -223,7 +228,8 @@ impl<'p> Compiler<'p> {
         Ok(self.emit(Instruction::JumpUnless { condition, target: 0 }))
     }
 
-    fn for_loop(&mut self, node: &For) -> Result<(), InterpError> {
+    fn for_loop(&mut self, node: &Arc<For>) -> Result<(), InterpError> {
+        self.initial_values(node)?;
         self.computed.clear();
         let extent = self.index(&node.extent)?;
         let var = self.bind(node.var);
@@ -231,6 +237,28 @@ impl<'p> Compiler<'p> {
         self.stmt(&node.body)?;
         self.end_loop(number);
         self.unbind(node.var);
+        Ok(())
+    }
+
+    /// What blocks whose reductions have no point do in place of a loop without iterations. Elements that cannot
+    /// be told stay undefined.
+    fn initial_values(&mut self, node: &Arc<For>) -> Result<(), InterpError> {
+        let stmt = Stmt::For(node.clone());
+        for block in blocks(&stmt) {
+            let Some(init) = &block.init else { continue };
+            let roles = Roles::of(block);
+            if !roles.reduces(node.var) {
+                continue;
+            }
+            let mut init = init.clone();
+            substitute_stmt(&mut init, &|var| {
+                Some(block.iters.iter().find(|iter| iter.var == var)?.binding.clone())
+            });
+            let loops = loops_around(&stmt, block.id).unwrap_or_default();
+            if let Ok(Some(nest)) = initial_values(block, init, &block.guards, &roles, loops.into_iter()) {
+                self.stmt(&nest)?;
+            }
+        }
         Ok(())
     }
 

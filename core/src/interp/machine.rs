@@ -67,6 +67,10 @@ impl<'c, 'a> Machine<'c, 'a> {
     fn shapes(&self) -> Result<Vec<Vec<i64>>, InterpError> {
         let shape_of = |storage: &crate::interp::code::Storage| {
             let shape: Vec<i64> = storage.shape.iter().map(|&extent| self.int(extent)).collect();
+            if storage.param.is_none() {
+                // Nothing is computed over a negative extent, as in `Program::bind_dims`.
+                return Ok(shape.into_iter().map(|extent| extent.max(0)).collect());
+            }
             shape.iter().try_for_each(|&extent| check_extent(&storage.name, extent))?;
             Ok(shape)
         };

@@ -5,7 +5,8 @@
 //!   order when [`Options::parallel_order_seed`] asks for one, so that iterations that depend on one
 //!   another show as a different result.
 //! - A block takes part in an enumerated point when all of its guards hold. Its `init` runs first at the
-//!   points where every reduction iterator is 0 (at every point when it has none).
+//!   points where every reduction iterator is 0 (at every point when it has none). Where the reduction has no
+//!   point, `init` runs for each element in place of the outermost of its loops that has no iteration.
 //! - A statement with lanes computes its value for every lane before it stores any.
 //! - An `alloc` makes the contents of its buffer undefined. So are, at first, intermediates and `out` tensors.
 //!

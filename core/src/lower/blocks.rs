@@ -6,18 +6,20 @@
 //! for i' { c[i'] = 0 } for k { for i { c[i] = c[i] + a[i, k] } }
 //! ```
 //!
-//! An initial value whose elements are touched by another block inside that loop stays in its place,
-//! under the condition that every reduction iterator is 0. Loops of a single iteration disappear, and so does what never runs.
+//! An initial value whose elements are touched by another block inside that loop, or are chosen together with
+//! the values to combine, stays in its place, under the condition that every reduction iterator is 0; where the reduction
+//! may have no point, it stands before the loop as well. Loops of a single iteration disappear, and so does what never runs.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::analysis::block::{loads, reads, stores, writes};
+use crate::analysis::initial::{Roles, UnknownElements, initial_values, under_guards};
 use crate::analysis::scope::blocks;
-use crate::expr::{BinaryOp, Expr};
-use crate::ids::VarId;
+use crate::ids::{BufferId, VarId};
 use crate::index::{Index, Ranges};
+use crate::lower::copy::copy;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, VariableKind};
 use crate::stmt::{Annotations, Block, For, Guard, IterKind, LoopKind, Stmt};
@@ -25,12 +27,23 @@ use crate::visit::substitute_stmt;
 
 /// Replaces every block by its statements.
 pub(super) fn dissolve_blocks(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
+    settle_shapes(program);
     let body = program.body.clone();
     let mut dissolver =
         Dissolver { program, ranges: Ranges::new(), path: Vec::new(), values: FxHashMap::default() };
-    let dissolved = dissolver.stmt(&body);
+    let dissolved = dissolver.stmt(&body)?;
     program.body = dissolved;
     Ok(())
+}
+
+/// Intermediates have no negative extents.
+fn settle_shapes(program: &mut Program) {
+    let intermediates: Vec<BufferId> =
+        program.buffers().map(|(id, _)| id).filter(|id| program.access(*id).is_none()).collect();
+    for id in intermediates {
+        let shape: Vec<Index> = program.buffer(id).shape.iter().map(not_negative).collect();
+        program.buffer_mut(id).shape = shape;
+    }
 }
 
 /// A loop around the current place.
@@ -48,80 +61,35 @@ struct Dissolver<'p> {
     values: FxHashMap<VarId, Index>,
 }
 
-/// The loops around a block by what they do for it.
-struct Roles {
-    /// The values of the reduction iterators.
-    reduce: Vec<Index>,
-    /// The variables of loops that choose elements.
-    spatial: Vec<VarId>,
-    /// The variables of loops that choose values to combine.
-    reduction: Vec<VarId>,
-}
-
-impl Roles {
-    fn new(spatial: &[Index], reduce: Vec<Index>, guards: &[Guard]) -> Self {
-        let vars_of = |indices: &[Index]| {
-            let mut vars = Vec::new();
-            indices.iter().for_each(|index| index.for_each_var(&mut |var| vars.push(var)));
-            vars
-        };
-        let (spatial, mut reduction) = (vars_of(spatial), vars_of(&reduce));
-        // What a guard of the reduction mentions besides, for the points that the loops enumerate in
-        // excess, is a loop of the reduction as well.
-        for _ in guards {
-            for guard in guards {
-                let vars = vars_of(std::slice::from_ref(&guard.index));
-                let chooses = |others: &[VarId]| vars.iter().any(|var| others.contains(var));
-                if chooses(&reduction) && !chooses(&spatial) {
-                    reduction
-                        .extend(vars.into_iter().filter(|var| !reduction.contains(var)).collect::<Vec<_>>());
-                }
-            }
-        }
-        Roles { reduce, spatial, reduction }
-    }
-
-    fn reduces(&self, var: VarId) -> bool {
-        self.reduction.contains(&var)
-    }
-
-    fn chooses_elements(&self, var: VarId) -> bool {
-        self.spatial.contains(&var)
-    }
-}
-
 impl Dissolver<'_> {
-    fn stmt(&mut self, stmt: &Stmt) -> Stmt {
+    fn stmt(&mut self, stmt: &Stmt) -> Result<Stmt, LowerError> {
         match stmt {
-            Stmt::Seq(stmts) => Stmt::seq(stmts.iter().map(|stmt| self.stmt(stmt)).collect::<Vec<_>>()),
+            Stmt::Seq(stmts) => {
+                Ok(Stmt::seq(stmts.iter().map(|stmt| self.stmt(stmt)).collect::<Result<Vec<_>, _>>()?))
+            }
             Stmt::For(node) => self.for_loop(node),
             Stmt::Block(node) => self.block(node),
-            Stmt::Store(_) | Stmt::If(_) | Stmt::Alloc(_) => stmt.clone(),
+            Stmt::Store(_) | Stmt::If(_) | Stmt::Alloc(_) => Ok(stmt.clone()),
         }
     }
 
-    fn for_loop(&mut self, node: &Arc<For>) -> Stmt {
-        if node.extent.is(0) {
-            return Stmt::nothing();
-        }
+    fn for_loop(&mut self, node: &Arc<For>) -> Result<Stmt, LowerError> {
         if node.extent.is(1) {
             self.values.insert(node.var, Index::constant(0));
             return self.stmt(&node.body);
         }
-        self.ranges.insert(node.var, node.extent.clone());
+        let extent = not_negative(&node.extent);
+        let never_runs = extent.is(0);
+        if !never_runs {
+            // An empty range would say anything about what reductions inside do without a point.
+            self.ranges.insert(node.var, extent.clone());
+        }
         self.path.push(Enclosing { node: node.clone(), before: Vec::new() });
-        let body = self.stmt(&node.body);
+        let body = self.stmt(&node.body)?;
         let before = self.path.pop().map(|enclosing| enclosing.before).unwrap_or_default();
         self.ranges.remove(node.var);
-        let lowered = Stmt::For(Arc::new(For {
-            id: node.id,
-            var: node.var,
-            extent: node.extent.clone(),
-            kind: node.kind,
-            annotations: node.annotations.clone(),
-            body,
-        }));
-        if before.is_empty() { lowered } else { Stmt::seq(before.into_iter().chain([lowered])) }
+        let lowered = (!never_runs).then(|| Stmt::For(Arc::new(For { extent, body, ..For::clone(node) })));
+        Ok(Stmt::seq(before.into_iter().chain(lowered)))
     }
 
     /// An index in terms of the loops that stay.
@@ -130,7 +98,10 @@ impl Dissolver<'_> {
         resolved.simplify(&self.ranges)
     }
 
-    fn block(&mut self, block: &Block) -> Stmt {
+    fn block(&mut self, block: &Block) -> Result<Stmt, LowerError> {
+        if block.iters.iter().any(|iter| iter.kind == IterKind::Spatial && iter.extent.is(0)) {
+            return Ok(Stmt::nothing());
+        }
         let (mut spatial, mut reduce) = (Vec::new(), Vec::new());
         for iter in &block.iters {
             let binding = self.resolve(&iter.binding);
@@ -150,7 +121,7 @@ impl Dissolver<'_> {
         let mut body = self.instantiate(&block.body);
         if let Some(init) = &block.init {
             let init = self.instantiate(init);
-            let roles = Roles::new(&spatial, reduce, &guards);
+            let roles = Roles::new(spatial, reduce, &guards);
             body = match self.init_place(block, &roles) {
                 InitPlace::Here => Stmt::seq([init, body]),
                 InitPlace::Before(depth) => {
@@ -158,15 +129,44 @@ impl Dissolver<'_> {
                     self.path[depth].before.push(nest);
                     body
                 }
-                InitPlace::AtFirst => Stmt::seq([at_first_point(&roles, init), body]),
+                InitPlace::AtFirst(depth) => {
+                    self.keep_without_points(block, depth, &roles, &guards, init.clone())?;
+                    Stmt::seq([roles.at_first_point(init), body])
+                }
             };
         }
-        under_guards(&guards, body)
+        Ok(under_guards(&guards, body))
+    }
+
+    /// Puts the initial values before the loops of the reduction, of which the outermost is at a depth, for when one has
+    /// no iteration.
+    fn keep_without_points(
+        &mut self,
+        block: &Block,
+        depth: usize,
+        roles: &Roles,
+        guards: &[Guard],
+        init: Stmt,
+    ) -> Result<(), LowerError> {
+        for depth in depth..self.path.len() {
+            if !roles.reduces(self.path[depth].node.var) {
+                continue;
+            }
+            let loops = self.path[depth..].iter().map(|outer| &outer.node);
+            let nest = initial_values(block, init.clone(), guards, roles, loops)
+                .map_err(|UnknownElements| LowerError::UnknownElements { block: block.name.to_string() })?;
+            if let Some(nest) = nest {
+                let nest = copy(self.program, &nest);
+                self.path[depth].before.push(nest);
+            }
+        }
+        Ok(())
     }
 
     fn instantiate(&self, stmt: &Stmt) -> Stmt {
         let mut stmt = stmt.clone();
         substitute_stmt(&mut stmt, &|var| self.values.get(&var).cloned());
+        settle_loops(&mut stmt);
         stmt
     }
 
@@ -177,7 +177,7 @@ impl Dissolver<'_> {
         let inner = &self.path[depth..];
         let is_mixed = |var: VarId| roles.reduces(var) && roles.chooses_elements(var);
         if inner.iter().any(|outer| is_mixed(outer.node.var)) || shares_elements(&inner[0].node, block) {
-            return InitPlace::AtFirst;
+            return InitPlace::AtFirst(depth);
         }
         InitPlace::Before(depth)
     }
@@ -188,27 +188,18 @@ impl Dissolver<'_> {
         let is_chosen_by = |outer: &&Enclosing| roles.chooses_elements(outer.node.var);
         let chosen: Vec<Arc<For>> =
             self.path[depth..].iter().filter(is_chosen_by).map(|outer| outer.node.clone()).collect();
-        // At the first point of the reduction its loops are at 0. What guards the reduction alone says
-        // which values are combined, not which elements have a value.
+        // At the first point of the reduction its loops are at 0.
         let mut values: FxHashMap<VarId, Index> =
             self.path[depth..].iter().map(|outer| (outer.node.var, Index::constant(0))).collect();
-        let guards = guards.iter().filter(|guard| {
-            let mut of_reduction = false;
-            let mut of_element = false;
-            guard.index.for_each_var(&mut |var| {
-                of_reduction |= roles.reduces(var);
-                of_element |= roles.chooses_elements(var);
-            });
-            of_element || !of_reduction
-        });
-        let mut nest = under_guards(&guards.cloned().collect::<Vec<_>>(), init);
+        let kept: Vec<&Guard> = guards.iter().filter(|guard| !roles.guards_reduction_alone(guard)).collect();
+        let mut nest = under_guards(kept, init);
         let mut loops = Vec::new();
         for node in chosen {
             let name = self.program.variable(node.var).name.clone();
             let var = self.program.add_variable(name, VariableKind::Loop);
             values.insert(node.var, Index::var(var));
             let kind = if node.kind == LoopKind::Parallel { LoopKind::Serial } else { node.kind };
-            let (id, extent) = (self.program.fresh_loop(), node.extent.clone());
+            let (id, extent) = (self.program.fresh_loop(), not_negative(&node.extent));
             loops.push(For { id, var, extent, kind, annotations: Annotations::new(), body: Stmt::nothing() });
         }
         substitute_stmt(&mut nest, &|var| values.get(&var).cloned());
@@ -222,8 +213,9 @@ enum InitPlace {
     Here,
     /// Before the loop at a depth of the path.
     Before(usize),
-    /// Before the body, when the reduction is at its first point.
-    AtFirst,
+    /// Before the body, when the reduction is at its first point; before the loop at a depth of the path, when it has
+    /// none.
+    AtFirst(usize),
 }
 
 /// Whether, inside a loop, another block accesses what `block` initialises or writes what its initial
@@ -242,18 +234,25 @@ fn shares_elements(node: &Arc<For>, block: &Block) -> bool {
     })
 }
 
-fn at_first_point(roles: &Roles, init: Stmt) -> Stmt {
-    roles.reduce.iter().rev().filter(|binding| binding.as_constant().is_none()).fold(init, |init, binding| {
-        let condition =
-            Expr::binary(BinaryOp::Eq, Expr::index(binding.clone()), Expr::index(Index::constant(0)));
-        Stmt::when(condition, init)
-    })
+/// Settles the loops of a block's body: those that never run are dropped, since what they read may never be stored
+/// either, and no extent stays negative.
+fn settle_loops(stmt: &mut Stmt) {
+    if let Stmt::For(node) = stmt {
+        let extent = not_negative(&node.extent);
+        if extent.is(0) {
+            *stmt = Stmt::nothing();
+        } else if extent != node.extent {
+            Arc::make_mut(node).extent = extent;
+        }
+    }
+    stmt.children_mut().into_iter().for_each(settle_loops);
 }
 
-/// One conditional for each guard, so that each can move on its own.
-fn under_guards(guards: &[Guard], body: Stmt) -> Stmt {
-    guards.iter().rev().fold(body, |body, guard| {
-        let (index, bound) = (Expr::index(guard.index.clone()), Expr::index(guard.bound.clone()));
-        Stmt::when(Expr::binary(BinaryOp::Lt, index, bound), body)
-    })
+/// An extent, or zero where it is negative (`N - 1` for `N = 0`): later passes divide extents.
+fn not_negative(extent: &Index) -> Index {
+    if extent.is_provably_nonnegative(&Ranges::new()) {
+        extent.clone()
+    } else {
+        extent.maximum(&Index::constant(0))
+    }
 }

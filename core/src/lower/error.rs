@@ -28,4 +28,14 @@ pub enum LowerError {
         /// Its extents, separated by commas.
         shape: String,
     },
+    /// A reduction of symbolic size shares loops with its elements in a way that hides which elements need
+    /// an initial value when there is nothing to combine.
+    #[error(
+        "the reduction of block `{block}` may have no point, and its loops do not say which elements it has then; \
+         bind its sizes before lowering"
+    )]
+    UnknownElements {
+        /// The block's name.
+        block: String,
+    },
 }

@@ -5,6 +5,7 @@
 //! on [`Schedule`].
 
 pub mod argument;
+mod destination;
 mod edit;
 mod error;
 pub mod prim;

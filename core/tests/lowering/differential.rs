@@ -19,22 +19,20 @@ fn check(text: &str, sizes: &[i64], seed: u64) -> Result<(), String> {
     let arguments = Arguments::random(&unscheduled, sizes, seed);
     let mut rng = Rng::stream(seed, 2);
     let is_symbolic = rng.below(2) == 0;
-    let (program, arguments) = if is_symbolic {
-        (unscheduled, arguments)
-    } else {
-        let dims: Vec<_> = unscheduled.dims().map(|(var, _)| var).zip(sizes.iter().copied()).collect();
-        (unscheduled.bind_dims(&dims), arguments.without_dims())
-    };
+    let dims: Vec<_> = unscheduled.dims().map(|(var, _)| var).zip(sizes.iter().copied()).collect();
+    let bound = unscheduled.bind_dims(&dims);
+    let expected = arguments.without_dims().run(&bound, None).map_err(|error| error.to_string())?;
+    let (program, arguments) =
+        if is_symbolic { (unscheduled, arguments) } else { (bound, arguments.without_dims()) };
     let steps = 4 + rng.below(24);
     let schedule = random_schedule(program, seed, steps);
     let context = |problem: String| format!("{problem}\n{}\n{}", schedule.trace(), schedule.program());
-    // Whether schedules keep the meaning is tested elsewhere; what lowering must keep is the schedule's.
-    let expected = arguments.run(schedule.program(), None).map_err(|error| context(error.to_string()))?;
     let compare = |program: &Program, stage: &str| {
         let context = |problem: String| context(format!("{stage}: {problem}\n{program}"));
         let found = arguments.run(program, Some(seed)).map_err(|error| context(error.to_string()))?;
         agree(&found, &expected).map_err(context)
     };
+    compare(schedule.program(), "blocks")?;
     let options = LowerOptions { verify: true, ..LowerOptions::default() };
     let loops = lower_to_loops(schedule.program(), &options).map_err(|error| context(error.to_string()))?;
     compare(&loops, "loops")?;

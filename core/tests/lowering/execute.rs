@@ -9,9 +9,9 @@ use tilewright_core::tensor::AnyTensor;
 /// The arguments of one call.
 #[derive(Clone)]
 pub(crate) struct Arguments {
-    dims: Vec<i64>,
-    scalars: Vec<Constant>,
-    buffers: Vec<AnyTensor>,
+    pub(crate) dims: Vec<i64>,
+    pub(crate) scalars: Vec<Constant>,
+    pub(crate) buffers: Vec<AnyTensor>,
 }
 
 impl Arguments {

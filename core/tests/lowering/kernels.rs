@@ -9,20 +9,25 @@ pub(crate) fn parse(text: &str) -> Program {
 
 /// Every kernel, by name, with some sizes of its dimensions.
 pub(crate) const ALL: &[(&str, &str, &[&[i64]])] = &[
-    ("matmul", MATMUL, &[&[5, 7, 6], &[8, 16, 4], &[13, 11, 1], &[1, 9, 3], &[0, 5, 3], &[1, 1, 1]]),
+    (
+        "matmul",
+        MATMUL,
+        &[&[5, 7, 6], &[8, 16, 4], &[13, 11, 1], &[1, 9, 3], &[0, 5, 3], &[1, 1, 1], &[5, 6, 0]],
+    ),
     ("matmul_relu", MATMUL_RELU, &[&[]]),
-    ("conv2d", CONV2D, &[&[6, 5, 3, 4], &[4, 8, 1, 8]]),
-    ("softmax", SOFTMAX, &[&[4, 9], &[1, 16], &[7, 1]]),
-    ("layer_norm", LAYER_NORM, &[&[5, 12], &[3, 7]]),
+    ("conv2d", CONV2D, &[&[6, 5, 3, 4], &[4, 8, 1, 8], &[3, 4, 0, 5]]),
+    ("softmax", SOFTMAX, &[&[4, 9], &[1, 16], &[7, 1], &[3, 0]]),
+    ("layer_norm", LAYER_NORM, &[&[5, 12], &[3, 7], &[4, 0]]),
     ("transposed", TRANSPOSED, &[&[6, 10], &[8, 8], &[3, 0]]),
     ("elementwise", ELEMENTWISE, &[&[17], &[32], &[0], &[1]]),
-    ("total", TOTAL, &[&[6, 11], &[8, 8]]),
+    ("total", TOTAL, &[&[6, 11], &[8, 8], &[0, 3], &[5, 0], &[0, 0]]),
     ("gather", GATHER, &[&[5, 8, 9]]),
-    ("quantised", QUANTISED, &[&[5, 6, 16]]),
+    ("quantised", QUANTISED, &[&[5, 6, 16], &[3, 4, 0]]),
     ("max_pool", MAX_POOL, &[&[11, 6], &[8, 3]]),
     ("in_place", IN_PLACE, &[&[9, 6]]),
     ("wide_pad", WIDE_PAD, &[&[10, 4], &[5, 9]]),
-    ("argmax", ARGMAX, &[&[5, 9]]),
+    ("argmax", ARGMAX, &[&[5, 9], &[3, 0]]),
+    ("windows", WINDOWS, &[&[4, 9, 3], &[3, 2, 5], &[2, 4, 5], &[5, 3, 0]]),
 ];
 
 /// A matrix product.
@@ -326,6 +331,31 @@ kernel wide_pad(N, C, in x: f32[N, C], out y: f32[N + 19, C], out z: f32[N + 19,
     for c in 0..C {
       block z(vn: spatial N + 19 = n, vc: spatial C = c) {
         z[vn, vc] = y[vn, vc] * 2.0
+      }
+    }
+  }
+}
+"#;
+
+/// Sums over as many elements as there are places for a window, onto a value of another kernel's: none when the window
+/// is wider than the row.
+const WINDOWS: &str = r#"
+kernel windows(M, N, W, in x: f32[M, N], in b: f32[M], out y: f32[M, 6]) {
+  buffer h: f32[M] global
+  for i in 0..M {
+    block h(vi: spatial M = i) {
+      h[vi] = b[vi] * 0.5
+    }
+  }
+  for i in 0..M {
+    for c in 0..6 {
+      for w in 0..N - W + 1 {
+        for r in 0..4 {
+          block y(vi: spatial M = i, vc: spatial 6 = c, vw: reduce N - W + 1 = w, vr: reduce 4 = r) {
+            init { y[vi, vc] = h[vi] }
+            y[vi, vc] = y[vi, vc] + select(vw + vr < N, x[vi, (vw + vr) % N], 0.0)
+          }
+        }
       }
     }
   }

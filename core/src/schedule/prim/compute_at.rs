@@ -1,21 +1,17 @@
 //! `compute_at`
 
-use crate::analysis::block::{shifted_iters, single_store, writes};
+use crate::analysis::block::{loads, shifted_iters, single_store, writes};
+use crate::analysis::initial::{Roles, may_be_empty};
 use crate::analysis::region::{AccessKind, Span, region_inside};
-use crate::analysis::scope::{
-    consumers, loops_around_loop, producers, ranges_of, writers, writes_parameter,
-};
-use crate::ids::LoopId;
-use crate::index::bounds::Ranges;
+use crate::analysis::scope::{consumers, producers, ranges_of, writers, writes_parameter};
+use crate::ids::{BufferId, LoopId};
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{
-    check_inputs_stay, contains_block, edit_loop, insert_statement, place_block, position_of, remove_block, require_block,
-    require_loop,
-};
+use crate::schedule::destination::{Destination, Move};
+use crate::schedule::edit::{check_inputs_stay, contains_block, position_of, require_block};
 use crate::schedule::prim::{Context, Outputs, Primitive, compute_inline};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
-use crate::stmt::{Block, IterKind, LoopKind, Stmt};
+use crate::stmt::{Block, IterKind};
 
 /// Moves a producer into a loop around its consumers: in each iteration it computes just what the
 /// consumers read there. Parts needed by several iterations are computed again in each.
@@ -83,44 +79,23 @@ impl Primitive for ComputeAt {
             _ => {}
         }
         let block = require_block(context.program, id)?.clone();
-        let location = check_compute_at(context.program, &block, target)?;
-        let placement = place_block(context.program, &block, &location.spans, location.ranges);
-        remove_block(&mut context.program.body, id);
-        let mut moved = Some(placement.build(&block));
-        edit_loop(&mut context.program.body, target, &mut |stmt| {
-            if let (Stmt::For(node), Some(moved)) = (stmt, moved.take()) {
-                let body = &mut std::sync::Arc::make_mut(node).body;
-                let position = position_of(body, &|other| location.consumers.contains(&other.id));
-                insert_statement(body, position.unwrap_or(0), moved);
-            }
+        let arranged = check_compute_at(context.program, &block, target)?;
+        arranged.carry_out(context.program, &block, |body, is_consumer| {
+            position_of(body, is_consumer).unwrap_or(0)
         });
         Ok(Outputs::new())
     }
 }
 
-/// Where and how a block can be computed at a loop.
-pub(super) struct Location {
-    spans: Vec<Option<Span>>,
-    ranges: Ranges,
-    consumers: Vec<crate::ids::BlockId>,
-}
-
 /// Checks that `block` can be computed at the loop `target`.
-pub(super) fn check_compute_at(
+pub(in crate::schedule) fn check_compute_at(
     program: &Program,
     block: &Block,
     target: LoopId,
-) -> Result<Location, ScheduleError> {
+) -> Result<Move, ScheduleError> {
     let id = block.id;
-    let node = require_loop(program, target)?;
-    let mut around = loops_around_loop(&program.body, target).ok_or(ScheduleError::MissingLoop(target))?;
-    around.push(node);
-    if contains_block(&node.body, id) {
-        return Err(ScheduleError::AlreadyInside { block: id, target });
-    }
-    if let Some(vectorized) = around.iter().find(|node| node.kind == LoopKind::Vectorized) {
-        return Err(ScheduleError::NotSerial(vectorized.id));
-    }
+    let destination = Destination::new(program, id, target)?;
+    let node = destination.node;
     if writes_parameter(program, block) {
         return Err(ScheduleError::OutputBlock(id));
     }
@@ -135,6 +110,7 @@ pub(super) fn check_compute_at(
     if let Some(outside) = consumers.iter().find(|consumer| !contains_block(&node.body, consumer.id)) {
         return Err(ScheduleError::ConsumerOutside { block: id, consumer: outside.id });
     }
+    consumers.iter().try_for_each(|consumer| check_initial_value(consumer, store.buffer, &destination))?;
     let consumers: Vec<_> = consumers.iter().map(|consumer| consumer.id).collect();
     check_inputs_stay(program, block, &consumers)?;
     let position = position_of(&node.body, &|other| consumers.contains(&other.id));
@@ -144,7 +120,7 @@ pub(super) fn check_compute_at(
             return Err(ScheduleError::ProducerOutside { block: id, producer: producer.id });
         }
     }
-    let ranges = ranges_of(around);
+    let ranges = ranges_of(destination.around.iter().copied());
     let region = region_inside(program, &node.body, &ranges, store.buffer, AccessKind::Read)
         .ok_or(ScheduleError::NoNeighbour(id))?;
     let shifted = shifted_iters(&store.indices).ok_or(ScheduleError::NotInvertible(id))?;
@@ -161,7 +137,25 @@ pub(super) fn check_compute_at(
             (IterKind::Spatial, None) => return Err(ScheduleError::NotInvertible(id)),
         });
     }
-    Ok(Location { spans, ranges, consumers })
+    Ok(destination.arrange(spans, consumers))
+}
+
+/// What a consumer's initial value is made from must be there even where its reduction has no point.
+fn check_initial_value(
+    consumer: &Block,
+    buffer: BufferId,
+    destination: &Destination<'_>,
+) -> Result<(), ScheduleError> {
+    let Some(init) = &consumer.init else { return Ok(()) };
+    if loads(init).iter().all(|access| access.buffer != buffer) {
+        return Ok(());
+    }
+    let roles = Roles::of(consumer);
+    let mut around = destination.around.iter();
+    match around.find(|node| roles.reduces(node.var) && may_be_empty(&node.extent)) {
+        Some(node) => Err(ScheduleError::ReductionOutside { target: node.id, block: consumer.id }),
+        None => Ok(()),
+    }
 }
 
 impl Schedule {

@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::analysis::coverage::fills_region;
 use crate::analysis::block::{covers_buffer, reads, stores, writes};
+use crate::analysis::coverage::fills_region;
 use crate::analysis::region::{AccessKind, Region, Span, region_inside};
-use crate::analysis::scope::{blocks, loops_around, loops_around_loop, producers, ranges_of, writers};
+use crate::analysis::scope::{blocks, loops_around, producers, ranges_of, writers};
 use crate::ids::{BlockId, BufferId, LoopId};
 use crate::index::bounds::Ranges;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{
-    contains_block, edit_loop, insert_statement, last_position_of, place_block, remove_block, require_block,
-    require_loop,
-};
+use crate::schedule::destination::{Destination, Move};
+use crate::schedule::edit::{contains_block, last_position_of, require_block};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
-use crate::stmt::{Block, For, IterKind, LoopKind, Stmt};
+use crate::stmt::{Block, For, IterKind};
 
 /// Moves a consumer into a loop around its producers: in each iteration it consumes just what the
 /// producers have made there.
@@ -82,49 +80,29 @@ impl Primitive for ReverseComputeAt {
             return Ok(Outputs::new());
         }
         let block = require_block(context.program, id)?.clone();
-        let location = check_reverse_compute_at(context.program, &block, target)?;
-        let placement = place_block(context.program, &block, &location.spans, location.ranges);
-        remove_block(&mut context.program.body, id);
-        let mut moved = Some(placement.build(&block));
-        edit_loop(&mut context.program.body, target, &mut |stmt| {
-            if let (Stmt::For(node), Some(moved)) = (stmt, moved.take()) {
-                let body = &mut Arc::make_mut(node).body;
-                let last = last_position_of(body, &|other| location.producers.contains(&other.id));
-                insert_statement(body, last.map_or(0, |last| last + 1), moved);
-            }
+        let arranged = check_reverse_compute_at(context.program, &block, target)?;
+        arranged.carry_out(context.program, &block, |body, is_producer| {
+            last_position_of(body, is_producer).map_or(0, |last| last + 1)
         });
         Ok(Outputs::new())
     }
-}
-
-struct Location {
-    spans: Vec<Option<Span>>,
-    ranges: Ranges,
-    producers: Vec<BlockId>,
 }
 
 fn check_reverse_compute_at(
     program: &Program,
     block: &Block,
     target: LoopId,
-) -> Result<Location, ScheduleError> {
+) -> Result<Move, ScheduleError> {
     let id = block.id;
-    let node = require_loop(program, target)?;
-    let mut around = loops_around_loop(&program.body, target).ok_or(ScheduleError::MissingLoop(target))?;
-    around.push(node);
-    if contains_block(&node.body, id) {
-        return Err(ScheduleError::AlreadyInside { block: id, target });
-    }
-    if let Some(vectorized) = around.iter().find(|node| node.kind == LoopKind::Vectorized) {
-        return Err(ScheduleError::NotSerial(vectorized.id));
-    }
+    let destination = Destination::new(program, id, target)?;
+    let (node, around) = (destination.node, &destination.around);
     let own_loops = loops_around(&program.body, id).ok_or(ScheduleError::MissingBlock(id))?;
     if own_loops.iter().any(|own| around.iter().any(|node| node.id == own.id)) {
         return Err(ScheduleError::NotCovered(id));
     }
-    let producers = check_producers(program, block, node, &around)?;
+    let producers = check_producers(program, block, node, around)?;
     check_order(program, block, node)?;
-    let ranges = ranges_of(around);
+    let ranges = ranges_of(around.iter().copied());
     let mut spans: Vec<Option<Span>> = vec![None; block.iters.len()];
     for buffer in reads(block) {
         if producers.iter().any(|producer| writes(producer).contains(&buffer)) {
@@ -138,7 +116,7 @@ fn check_reverse_compute_at(
         }
     }
     let producers = producers.iter().map(|producer| producer.id).collect();
-    Ok(Location { spans, ranges, producers })
+    Ok(destination.arrange(spans, producers))
 }
 
 /// The producers inside the loop, which must be finished there; all others must come before it.
