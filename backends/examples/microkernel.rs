@@ -6,8 +6,8 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+use tilewright_backends::cpu::CpuBackend;
 use tilewright_backends::cpu::peak::fma_peak;
-use tilewright_backends::cpu::{CpuBackend, VECTOR_BITS};
 use tilewright_core::dtype::DType;
 use tilewright_core::program::Program;
 use tilewright_core::target::{Arguments, Backend, BufferArgument, Executable};
@@ -118,9 +118,10 @@ fn overhead(backend: &CpuBackend) -> Duration {
 fn main() {
     let listing = std::env::args().any(|argument| argument == "--listing");
     let backend = CpuBackend::host().expect("a well-formed override of features");
-    let peak = fma_peak(VECTOR_BITS, 1, Duration::from_millis(300)).expect("a CPU with FMA");
+    let bits = backend.target().vector_bits;
+    let peak = fma_peak(bits, 1, Duration::from_millis(300)).expect("a CPU with FMA");
     let peak = peak.gflops.best;
-    println!("peak of {VECTOR_BITS}-bit FMA: {peak:.1} GFLOP/s; a call of nothing: {:?}", overhead(&backend));
+    println!("peak of {bits}-bit FMA: {peak:.1} GFLOP/s; a call of nothing: {:?}", overhead(&backend));
     println!("{:>12} {:>10} {:>5} {:>10} {:>7}", "tile", "GFLOP/s", "%", "compile", "bytes");
     for (rows, columns, unroll) in [
         (4, 8, 1),
@@ -133,6 +134,12 @@ fn main() {
         (3, 16, 1),
         (4, 12, 1),
         (6, 16, 1),
+        (12, 32, 1),
+        (14, 32, 1),
+        (14, 32, 4),
+        (8, 48, 1),
+        (6, 64, 1),
+        (28, 16, 1),
     ] {
         let tile = Tile { rows, columns, unroll };
         let (kernel, compile_time) = compile(&backend, &tile.program());

@@ -12,12 +12,16 @@ use tilewright_core::target::{Backend, BackendError, Executable, Target};
 use tilewright_core::verify::{Level, verify};
 
 use super::executable::{Code, Kernel, Parts};
+use super::leaf;
 use super::machine::{Feature, FeatureOverrideError, Machine};
 use super::support;
-use super::translate::{MachineFacts, Need, Translation, parallel_bodies, plan, translate};
+use super::translate::{MachineFacts, Need, Translation, name_leaves, parallel_bodies, plan, translate};
 
-/// The width of the vectors that are used, in bits: the widest that Cranelift has on x86-64.
-pub const VECTOR_BITS: u32 = 128;
+/// The width of Cranelift's vectors in bits, for code that is not in [leaves](leaf).
+const NARROW_BITS: u32 = 128;
+
+/// The alignment of leaves in bytes: a cache line.
+const LEAF_ALIGNMENT: u64 = 64;
 
 /// The CPU backend.
 pub struct CpuBackend {
@@ -42,6 +46,7 @@ struct Translated {
     translation: Translation,
     main: FuncId,
     bodies: Vec<FuncId>,
+    leaves: Vec<FuncId>,
     needs: Needs,
 }
 
@@ -79,7 +84,8 @@ impl CpuBackend {
     /// The code runs on this machine, so `machine` must offer no more than it does.
     fn for_machine(machine: &Machine) -> Self {
         let compiler = Compiler::new(machine).map(Arc::new);
-        CpuBackend { target: machine.target(VECTOR_BITS), compiler }
+        let vector_bits = leaf::Level::of(machine).map_or(NARROW_BITS, |level| 8 * level.bytes());
+        CpuBackend { target: machine.target(vector_bits), compiler }
     }
 }
 
@@ -134,6 +140,7 @@ impl Compiler {
             call_conv: isa.default_call_conv(),
             frontend: isa.frontend_config(),
             folds_unaligned_loads,
+            leaves: leaf::Level::of(machine),
         };
         Ok(Compiler { isa, facts })
     }
@@ -189,13 +196,17 @@ impl Compiler {
         context: &mut Context,
         program: &Program,
     ) -> Result<Placed, BackendError> {
-        let mut code_bytes = 0;
+        let (mut code_bytes, mut leaf_bytes) = (0, 0);
         let mut define = |module: &mut JITModule, context: &mut Context, id| {
             let outcome = module.define_function(id, context).map_err(failed_module);
             code_bytes += context.compiled_code().map_or(0, |code| code.code_info().total_size as usize);
             outcome
         };
-        let Translated { translation, main, bodies, needs } = self.translate(module, program)?;
+        let Translated { translation, main, bodies, leaves, needs } = self.translate(module, program)?;
+        for (id, leaf) in leaves.into_iter().zip(&translation.leaves) {
+            module.define_function_bytes(id, LEAF_ALIGNMENT, &leaf.code, &[]).map_err(failed_module)?;
+            leaf_bytes += leaf.code.len();
+        }
         // Bodies first: a kernel whose body could not be compiled must not refer to it.
         for (id, function) in bodies.into_iter().zip(translation.bodies) {
             context.clear();
@@ -205,7 +216,7 @@ impl Compiler {
         context.clear();
         context.func = translation.main;
         define(module, context, main)?;
-        Ok(Placed { main, code_bytes, needs })
+        Ok(Placed { main, code_bytes: code_bytes + leaf_bytes, needs })
     }
 
     /// Translates a program whose functions will belong to the module.
@@ -225,8 +236,17 @@ impl Compiler {
         for _ in 0..parallel_bodies(program) {
             bodies.push(module.declare_anonymous_function(&signature).map_err(failed_module)?);
         }
-        let translation = translate(program, plan, self.facts, &bodies)?;
-        Ok(Translated { translation, main, bodies, needs })
+        let mut translation = translate(program, plan, self.facts, &bodies)?;
+        signature.params = vec![parameter];
+        signature.returns = vec![parameter];
+        let mut leaves = Vec::new();
+        for _ in &translation.leaves {
+            leaves.push(module.declare_anonymous_function(&signature).map_err(failed_module)?);
+        }
+        for function in [&mut translation.main].into_iter().chain(&mut translation.bodies) {
+            name_leaves(function, &leaves);
+        }
+        Ok(Translated { translation, main, bodies, leaves, needs })
     }
 
     /// The machine code of a program as text.
@@ -244,6 +264,12 @@ impl Compiler {
                 let code = code.map_err(|error| failed(error.inner))?;
                 text.push_str(&format!("; {name} of `{}`\n", program.name));
                 text.push_str(code.vcode.as_deref().unwrap_or_default());
+            }
+            for (position, own) in translation.leaves.iter().enumerate() {
+                text.push_str(&format!("; leaf {position} of `{}`\n{}", program.name, leaf::listing(own)));
+            }
+            for (refusal, count) in &translation.refusals {
+                text.push_str(&format!("; {count} statements are no leaves: {refusal}\n"));
             }
             Ok(Listing { text })
         });

@@ -8,6 +8,7 @@ mod backend;
 mod executable;
 mod extent;
 mod frame;
+mod leaf;
 pub mod machine;
 pub mod peak;
 pub mod pool;
@@ -15,4 +16,4 @@ mod support;
 mod translate;
 mod workspace;
 
-pub use backend::{CpuBackend, VECTOR_BITS};
+pub use backend::CpuBackend;

@@ -15,7 +15,8 @@ use crate::pages::Fenced;
 static BACKENDS: LazyLock<Vec<(&str, CpuBackend)>> = LazyLock::new(|| {
     let host = CpuBackend::host().expect("no override");
     let plain = CpuBackend::without_features("-fma,-avx").expect("known features");
-    vec![("final", host), ("without AVX", plain)]
+    let narrow = CpuBackend::without_features("-avx512f").expect("known features");
+    vec![("final", host), ("without AVX-512", narrow), ("without AVX", plain)]
 });
 
 /// The backend for this machine.

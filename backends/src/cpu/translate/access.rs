@@ -8,26 +8,26 @@ use tilewright_core::stmt::{LoopKind, Stmt};
 
 /// A load or a store.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Access<'a> {
-    pub(super) buffer: BufferId,
-    pub(super) indices: &'a [Index],
-    pub(super) is_store: bool,
+pub(in crate::cpu) struct Access<'a> {
+    pub(in crate::cpu) buffer: BufferId,
+    pub(in crate::cpu) indices: &'a [Index],
+    pub(in crate::cpu) is_store: bool,
     /// Whether it lies in a parallel loop inside the statement that was searched.
-    pub(super) in_parallel: bool,
+    pub(in crate::cpu) in_parallel: bool,
 }
 
 /// Calls `visit` with every access in a statement, also those inside indices.
-pub(super) fn for_each_access<'a>(stmt: &'a Stmt, visit: &mut dyn FnMut(Access<'a>)) {
+pub(in crate::cpu) fn for_each_access<'a>(stmt: &'a Stmt, visit: &mut dyn FnMut(Access<'a>)) {
     Search::new(visit).stmt(stmt);
 }
 
 /// Calls `visit` with every load in an expression, also those inside indices.
-pub(super) fn for_each_load<'a>(expr: &'a Expr, visit: &mut dyn FnMut(Access<'a>)) {
+pub(in crate::cpu) fn for_each_load<'a>(expr: &'a Expr, visit: &mut dyn FnMut(Access<'a>)) {
     Search::new(visit).expr(expr);
 }
 
 /// Whether an expression, or an index inside it, can report an index out of bounds.
-pub(super) fn can_report(expr: &Expr) -> bool {
+pub(in crate::cpu) fn can_report(expr: &Expr) -> bool {
     let mut ignore = |_: Access<'_>| {};
     let mut search = Search::new(&mut ignore);
     search.expr(expr);

@@ -107,7 +107,7 @@ impl Translator<'_> {
     }
 
     /// Ends the function with a report unless `inside` holds.
-    fn leave_unless(&mut self, inside: Value, value: Value, extent: Value) {
+    pub(super) fn leave_unless(&mut self, inside: Value, value: Value, extent: Value) {
         let exit = match self.exit {
             Some(exit) => exit,
             None => {

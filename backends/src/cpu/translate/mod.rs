@@ -9,13 +9,13 @@
 //! | [`select`] | conditional values, and conditions on lanes |
 //! | [`memory`], [`bounds`] | loads and stores of groups of lanes, and what keeps them inside their buffers |
 //! | [`address`] | indices and addresses |
+//! | [`leaf`] | statements that are compiled elsewhere, at the machine's full vector width |
 //! | [`value`], [`emit`], [`number`] | registers, the places where instructions go, and what is computed already |
 //!
-//! The translation is in two layers. [`nest`] walks loops, conditionals and allocations; what is inside an
-//! innermost loop reaches [`Translator::region`], the one place where another code generator can take over a
-//! sub-nest.
+//! Every statement is first offered to the [compiler of leaves](super::leaf), the outermost ones first. What it does not
+//! take goes through Cranelift, one instruction after the other, with vectors of 128 bits.
 
-mod access;
+pub(super) mod access;
 mod address;
 mod arith;
 mod bounds;
@@ -24,9 +24,10 @@ mod convert;
 mod emit;
 mod expr;
 mod half;
+mod leaf;
 mod memory;
 mod nest;
-mod number;
+pub(super) mod number;
 mod parallel;
 mod plan;
 mod promote;
@@ -51,7 +52,9 @@ use tilewright_core::stmt::For;
 use tilewright_core::target::BackendError;
 
 use super::frame::FrameLayout;
+use super::leaf::{Leaf, Level, Refusal};
 use emit::{Key, Scope};
+pub(super) use leaf::name_leaves;
 use number::{Number, Numbers};
 use parallel::Captures;
 pub(super) use plan::{Need, Plan, plan};
@@ -72,6 +75,8 @@ pub(super) struct MachineFacts {
     /// Whether vector instructions take operands from memory that is not aligned, as all but those of x86-64
     /// before AVX do.
     pub(super) folds_unaligned_loads: bool,
+    /// The instructions that leaves are made of, if there can be any.
+    pub(super) leaves: Option<Level>,
 }
 
 /// A translated program.
@@ -80,6 +85,10 @@ pub(super) struct Translation {
     pub(super) main: Function,
     /// The bodies of parallel loops, in the order of the functions given to [`translate`].
     pub(super) bodies: Vec<Function>,
+    /// The leaves, which the functions call by the names that [`name_leaves`] replaces.
+    pub(super) leaves: Vec<Leaf>,
+    /// The statements that are no leaves, and why; parts of them may be.
+    pub(super) refusals: Vec<(Refusal, u32)>,
 }
 
 /// The number of parallel loops that become functions of their own.
@@ -107,6 +116,8 @@ pub(super) fn translate(
         numbers: Numbers::default(),
         body_ids: bodies.to_vec(),
         bodies: Vec::new(),
+        leaves: Vec::new(),
+        refusals: Vec::new(),
     };
     let mut context = FunctionBuilderContext::new();
     let signature = signature(machine.call_conv, 1);
@@ -119,7 +130,8 @@ pub(super) fn translate(
     for body in std::mem::take(&mut unit.bodies) {
         functions.push(parallel::translate_body(&mut unit, &mut context, &body)?);
     }
-    Ok(Translation { main, bodies: functions })
+    let (leaves, refusals) = (unit.leaves, unit.refusals);
+    Ok(Translation { main, bodies: functions, leaves, refusals })
 }
 
 /// The signature of a function of some addresses or integers without a result.
@@ -192,6 +204,8 @@ struct Unit {
     numbers: Numbers,
     body_ids: Vec<FuncId>,
     bodies: Vec<ParallelBody>,
+    leaves: Vec<Leaf>,
+    refusals: Vec<(Refusal, u32)>,
 }
 
 /// A parallel loop whose body is still to be translated.

@@ -21,6 +21,9 @@ use crate::cpu::frame;
 impl Translator<'_> {
     /// Translates a statement.
     pub(super) fn stmt(&mut self, stmt: &Stmt) -> Outcome<()> {
+        if self.leaf(stmt)? {
+            return Ok(());
+        }
         match stmt {
             Stmt::Seq(stmts) => self.sequence(stmts),
             Stmt::For(node) if node.kind == LoopKind::Parallel && !self.in_body => self.parallel(node),
@@ -90,7 +93,7 @@ impl Translator<'_> {
         let level = self.level();
         self.variables.insert(var, Binding::Value { value: counter, level });
         self.ranges.insert(var, extent.clone());
-        self.region(body)?;
+        self.stmt(body)?;
         self.variables.remove(&var);
         self.ranges.remove(var);
         let next = self.ins().iadd_imm_s(counter, 1);
@@ -100,18 +103,6 @@ impl Translator<'_> {
         self.switch_to(after);
         self.builder.seal_block(after);
         Ok(())
-    }
-
-    /// The body of a loop: the boundary between the nest and what is inside it.
-    ///
-    /// Everything below here goes through Cranelift, one instruction after the other, with vectors of 128 bits.
-    /// A compiler of leaves at the machine's full width takes over at this point: it is given the statement and
-    /// the bindings of variables and buffers around it, and either claims it, in which case its machine code is
-    /// placed in the same module with `Module::define_function_bytes` and called from here with the buffers'
-    /// addresses, or leaves it to the translation. A leaf makes no call, saves what the C calling convention
-    /// says, and clears the upper halves of the vector registers before it returns.
-    fn region(&mut self, body: &Stmt) -> Outcome<()> {
-        self.stmt(body)
     }
 
     fn alloc(&mut self, node: &Alloc) -> Outcome<()> {
@@ -131,7 +122,7 @@ impl Translator<'_> {
         result
     }
 
-    fn stack_memory(&mut self, buffer: BufferId, bytes: u32) -> Outcome<Storage> {
+    pub(super) fn stack_memory(&mut self, buffer: BufferId, bytes: u32) -> Outcome<Storage> {
         let base = self.value_at(0, Key::Stack(buffer), |this| {
             // The stack is aligned to 16 bytes only.
             let size = bytes + ALIGNMENT as u32 - 16;
@@ -147,7 +138,7 @@ impl Translator<'_> {
         Ok(Storage::Memory { base, offset: 0, level: 0 })
     }
 
-    fn workspace_memory(&mut self, buffer: BufferId) -> Outcome<Storage> {
+    pub(super) fn workspace_memory(&mut self, buffer: BufferId) -> Outcome<Storage> {
         let free = match self.workspace {
             Some(free) => free,
             None => FreeWorkspace { base: self.frame_word(frame::WORKSPACE, I64)?, offset: 0, level: 0 },

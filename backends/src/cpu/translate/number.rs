@@ -11,7 +11,7 @@ use tilewright_core::index::Index;
 
 /// The numbers given so far.
 #[derive(Default)]
-pub(super) struct Numbers {
+pub(in crate::cpu) struct Numbers {
     by_address: FxHashMap<usize, Number>,
     by_node: FxHashMap<Node, Number>,
     lanes: Vec<u32>,
@@ -21,7 +21,7 @@ pub(super) struct Numbers {
 
 /// Identifies an expression up to equality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Number(u32);
+pub(in crate::cpu) struct Number(u32);
 
 /// An expression whose operands are numbers.
 #[derive(PartialEq, Eq, Hash)]
@@ -43,7 +43,7 @@ enum Operation {
 
 impl Numbers {
     /// The number of an expression.
-    pub(super) fn of(&mut self, expr: &Expr) -> Number {
+    pub(in crate::cpu) fn of(&mut self, expr: &Expr) -> Number {
         if let Some(number) = self.by_address.get(&expr.address()) {
             return *number;
         }
@@ -68,7 +68,7 @@ impl Numbers {
     }
 
     /// The number of lanes of the expressions with a number.
-    pub(super) fn lanes(&self, number: Number) -> u32 {
+    pub(in crate::cpu) fn lanes(&self, number: Number) -> u32 {
         self.lanes[number.0 as usize]
     }
 }

@@ -1,0 +1,117 @@
+//! From a statement to instructions on virtual registers.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`nest`] | statements |
+//! | [`tile`] | intermediates in registers |
+//! | [`value`], [`arith`], [`convert`], [`truth`] | values of expressions, one group of lanes at a time |
+//! | [`memory`] | loads and stores |
+//! | [`address`], [`linear`] | indices and addresses |
+//! | [`scope`] | where instructions go, and what is computed already |
+
+mod address;
+mod arith;
+mod convert;
+mod group;
+mod linear;
+mod memory;
+mod nest;
+mod scope;
+mod tile;
+mod truth;
+mod value;
+
+use rustc_hash::FxHashMap;
+use tilewright_core::ids::{BufferId, VarId};
+use tilewright_core::index::Ranges;
+use tilewright_core::program::Program;
+use tilewright_core::stmt::Stmt;
+
+use super::ir::{Base, Code, Constant, Mem, Reg};
+use super::{INPUTS, Input, Level, Limits, Refusal, Surroundings};
+use crate::cpu::translate::number::{Number, Numbers};
+use group::Group;
+use scope::Scope;
+use tile::Tile;
+
+type Outcome<T> = Result<T, Refusal>;
+
+/// The most instructions of a leaf.
+const MOST_INSTRUCTIONS: usize = 30_000;
+
+/// What a variable of the leaf stands for.
+#[derive(Clone, Copy, Debug)]
+enum Binding {
+    Constant(i64),
+    /// The counter of the loop whose body is this scope.
+    Loop(usize),
+}
+
+/// Builds the code of a leaf.
+struct Builder<'a> {
+    program: &'a Program,
+    around: &'a Surroundings<'a>,
+    numbers: &'a mut Numbers,
+    features: Level,
+    limits: Limits,
+    code: Code,
+    instructions: usize,
+    scopes: Vec<Scope>,
+    /// The scope to which instructions are hoisted at the moment.
+    hoisted_to: Option<usize>,
+    constants: FxHashMap<Constant, Reg>,
+    inputs: Vec<Input>,
+    variables: FxHashMap<VarId, Binding>,
+    ranges: Ranges,
+    tiles: FxHashMap<BufferId, Tile>,
+    /// Expressions computed in the current statement.
+    memos: Vec<FxHashMap<(Number, Group), Reg>>,
+    /// The lanes whose loads may be made; all of them when absent.
+    guard: Option<Reg>,
+}
+
+/// Builds the code for a statement; also gives what it has to be called with.
+pub(super) fn build(
+    stmt: &Stmt,
+    around: &Surroundings<'_>,
+    numbers: &mut Numbers,
+    limits: Limits,
+) -> Outcome<(Code, Vec<Input>)> {
+    let constants = around.constants.iter().map(|(var, value)| (*var, Binding::Constant(*value)));
+    let mut builder = Builder {
+        program: around.program,
+        around,
+        numbers,
+        features: around.level,
+        limits,
+        code: Code::default(),
+        instructions: 0,
+        scopes: vec![Scope::default()],
+        hoisted_to: None,
+        constants: FxHashMap::default(),
+        inputs: Vec::new(),
+        variables: constants.collect(),
+        ranges: around.ranges.clone(),
+        tiles: FxHashMap::default(),
+        memos: vec![FxHashMap::default()],
+        guard: None,
+    };
+    builder.stmt(stmt)?;
+    Ok(builder.finish())
+}
+
+impl Builder<'_> {
+    /// Forgets what was computed in the statement before.
+    fn new_statement(&mut self) {
+        self.memos.iter_mut().for_each(FxHashMap::clear);
+    }
+
+    /// The place of a word that the leaf is called with.
+    fn input_place(&mut self, input: Input) -> Mem {
+        let position = self.inputs.iter().position(|known| *known == input).unwrap_or_else(|| {
+            self.inputs.push(input);
+            self.inputs.len() - 1
+        });
+        Mem { base: Base::Context, index: None, offset: INPUTS + 8 * position as i32, buffer: None }
+    }
+}

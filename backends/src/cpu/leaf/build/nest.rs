@@ -1,0 +1,281 @@
+//! Statements.
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+use tilewright_core::dtype::DType;
+use tilewright_core::expr::{BinaryOp, Expr, ExprKind};
+use tilewright_core::index::Index;
+use tilewright_core::stmt::{Alloc, For, If, LoopKind, Stmt, Store};
+use tilewright_core::visit::lanes;
+
+use super::group::{Form, Group};
+use super::tile::single;
+use super::value::compares_indices;
+use super::{Binding, Builder, MOST_INSTRUCTIONS, Outcome};
+use crate::cpu::leaf::Refusal;
+use crate::cpu::leaf::ir::{GeneralOp, Item, Operand, Order, Reg};
+use crate::cpu::translate::access::{for_each_access, for_each_load};
+
+type Groups = SmallVec<[Group; 8]>;
+
+impl Builder<'_> {
+    /// Builds a statement.
+    pub(super) fn stmt(&mut self, stmt: &Stmt) -> Outcome<()> {
+        if self.instructions > MOST_INSTRUCTIONS {
+            return Err(Refusal::Size);
+        }
+        match stmt {
+            Stmt::Seq(stmts) => self.sequence(stmts),
+            Stmt::For(node) => self.repeat(node),
+            Stmt::Store(node) => self.store_stmt(node),
+            Stmt::If(node) => self.conditional(node),
+            Stmt::Alloc(node) => self.alloc(node),
+            Stmt::Block(_) => Err(Refusal::Statement),
+        }
+    }
+
+    fn sequence(&mut self, stmts: &[Stmt]) -> Outcome<()> {
+        let mut rest = stmts;
+        while let Some((first, others)) = rest.split_first() {
+            let rows = if self.limits.by_group { self.rows(rest) } else { Vec::new() };
+            if rows.len() > 1 {
+                self.rows_by_group(&rows)?;
+                rest = &rest[rows.len()..];
+            } else {
+                self.stmt(first)?;
+                rest = others;
+            }
+        }
+        Ok(())
+    }
+
+    /// The stores at the beginning of a sequence that can be executed group by group: all are to intermediates in
+    /// registers, with equal groups, and read of those only the very place that they write.
+    fn rows<'s>(&mut self, stmts: &'s [Stmt]) -> Vec<&'s Store> {
+        let mut groups = Groups::new();
+        let mut rows = Vec::new();
+        for stmt in stmts {
+            let Stmt::Store(store) = stmt else { break };
+            let own = self.groups_of_store(store);
+            if rows.is_empty() {
+                groups = own.clone();
+            }
+            let mut independent = own == groups && groups.len() > 1 && self.in_tile(store.buffer);
+            for_each_load(&store.value, &mut |access| {
+                let is_own = access.buffer == store.buffer && access.indices == &store.indices[..];
+                independent &= is_own || !self.in_tile(access.buffer);
+            });
+            if !independent {
+                break;
+            }
+            rows.push(&**store);
+        }
+        rows
+    }
+
+    fn rows_by_group(&mut self, rows: &[&Store]) -> Outcome<()> {
+        for group in self.groups_of_store(rows[0]) {
+            for row in rows {
+                self.new_statement();
+                let index = single(&row.indices).ok_or(Refusal::Statement)?;
+                let value = self.value(&row.value, group)?;
+                self.store(row.buffer, &index, group, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, node: &For) -> Outcome<()> {
+        if !matches!(node.kind, LoopKind::Serial | LoopKind::Parallel) {
+            return Err(Refusal::Statement);
+        }
+        let extent = self.resolve(&node.extent);
+        match extent.as_constant() {
+            Some(..=0) => return Ok(()),
+            Some(1) => {
+                self.variables.insert(node.var, Binding::Constant(0));
+                let result = self.stmt(&node.body);
+                self.variables.remove(&node.var);
+                return result;
+            }
+            _ => {}
+        }
+        let end = self.index_value(&extent)?;
+        let runs = extent.offset(-1).is_provably_nonnegative(&self.ranges);
+        for_each_access(&node.body, &mut |access| {
+            if access.is_store {
+                self.forget_loads(access.buffer);
+            }
+        });
+        self.open_loop(node.var);
+        self.variables.insert(node.var, Binding::Loop(self.scopes.len() - 1));
+        self.ranges.insert(node.var, extent);
+        let result = self.stmt(&node.body);
+        self.variables.remove(&node.var);
+        self.ranges.remove(node.var);
+        result?;
+        self.close_loop(end, runs);
+        Ok(())
+    }
+
+    fn alloc(&mut self, node: &Alloc) -> Outcome<()> {
+        if let Some(tile) = self.tile_of(node) {
+            self.tiles.insert(node.buffer, tile);
+        }
+        let result = self.stmt(&node.body);
+        self.tiles.remove(&node.buffer);
+        self.forget_loads(node.buffer);
+        result
+    }
+
+    /// The groups of a statement that stores.
+    pub(super) fn groups_of_store(&mut self, node: &Store) -> Groups {
+        let lanes = node.indices.iter().map(Index::lanes).max().unwrap_or(1);
+        if lanes == 1 {
+            return Groups::from_iter([Group::SCALAR]);
+        }
+        let dtype = self.program.buffer(node.buffer).dtype;
+        let (mut bytes, mut has_narrow) = (Form::of(dtype).bytes(), dtype.bytes() < 4);
+        let mut seen = FxHashSet::default();
+        self.survey(&node.value, &mut seen, &mut |dtype| {
+            bytes = bytes.max(Form::of(dtype).bytes());
+            has_narrow |= dtype.bytes() < 4 && dtype != DType::Bool;
+        });
+        for_each_load(&node.value, &mut |access| {
+            has_narrow |= self.program.buffer(access.buffer).dtype.bytes() < 4;
+        });
+        Group::of(lanes, self.features.bytes() / bytes, self.features, has_narrow)
+    }
+
+    /// Calls `visit` with the type of every part of an expression that has several lanes, except for comparisons of
+    /// indices that need no lanes of their own.
+    fn survey(&mut self, expr: &Expr, seen: &mut FxHashSet<usize>, visit: &mut impl FnMut(DType)) {
+        if !seen.insert(expr.address()) || self.as_bounds(expr).is_some() {
+            return;
+        }
+        // What is the same in all lanes is computed once and spread, except for comparisons.
+        if self.lanes_of(expr) == 1 && (expr.dtype() != DType::Bool || compares_indices(expr)) {
+            return;
+        }
+        visit(expr.dtype());
+        for operand in expr.operands() {
+            if expr.dtype() == DType::Bool {
+                visit(operand.dtype());
+            }
+            self.survey(operand, seen, visit);
+        }
+    }
+
+    fn store_stmt(&mut self, node: &Store) -> Outcome<()> {
+        let index = single(&node.indices).ok_or(Refusal::Statement)?;
+        let count = index.lanes();
+        if self.lanes_of(&node.value) > count {
+            return Err(Refusal::Lanes);
+        }
+        self.new_statement();
+        let groups = self.groups_of_store(node);
+        let dtype = self.program.buffer(node.buffer).dtype;
+        if groups.len() > 1 && reads_elsewhere(&node.value, node) {
+            let mut values: SmallVec<[Reg; 8]> = SmallVec::new();
+            for group in &groups {
+                let value = self.value(&node.value, *group)?;
+                values.push(self.copy(value, Form::of(dtype), *group)?);
+            }
+            self.new_statement();
+            for (group, value) in groups.into_iter().zip(values) {
+                self.store(node.buffer, &index, group, value)?;
+            }
+            return Ok(());
+        }
+        for group in groups {
+            let value = self.value(&node.value, group)?;
+            self.store(node.buffer, &index, group, value)?;
+        }
+        Ok(())
+    }
+
+    fn conditional(&mut self, node: &If) -> Outcome<()> {
+        if lanes(&node.condition) > 1 {
+            return Err(Refusal::LaneCondition);
+        }
+        self.new_statement();
+        let condition = self.condition(&node.condition)?;
+        self.new_statement();
+        self.open_branch();
+        self.stmt(&node.then)?;
+        let then = self.close_branch();
+        self.open_branch();
+        if let Some(otherwise) = &node.otherwise {
+            self.stmt(otherwise)?;
+        }
+        let otherwise = self.close_branch();
+        let items = &mut self.scope().items;
+        items.push(Item::If(condition));
+        items.extend(then);
+        if !otherwise.is_empty() {
+            items.push(Item::Else);
+            items.extend(otherwise);
+        }
+        items.push(Item::EndIf);
+        Ok(())
+    }
+
+    /// A scalar truth value in a general register: zero when false, all bits when true.
+    pub(super) fn condition(&mut self, expr: &Expr) -> Outcome<Reg> {
+        match expr.kind() {
+            ExprKind::Constant(constant) => {
+                let truth = constant.as_f64() != 0.0;
+                Ok(self.integer(Operand::Imm(-i64::from(truth))))
+            }
+            ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) if expr.dtype() == DType::Bool => {
+                let op = if *op == BinaryOp::And { GeneralOp::And } else { GeneralOp::Or };
+                let (a, b) = (self.condition(a)?, self.condition(b)?);
+                Ok(self.general(op, [Operand::Reg(a), Operand::Reg(b)]))
+            }
+            ExprKind::Binary(op, a, b) if is_index(a) && is_index(b) => {
+                let order = order(*op).ok_or(Refusal::Operation("a condition"))?;
+                let (a, b) = (self.integer_expr(a)?, self.integer_expr(b)?);
+                Ok(self.general(GeneralOp::Compare(order), [Operand::Reg(a), Operand::Reg(b)]))
+            }
+            _ => {
+                let truth = self.value(expr, Group::SCALAR)?;
+                self.truth_bits(truth)
+            }
+        }
+    }
+}
+
+/// Whether an expression is made of indices alone.
+pub(super) fn is_index(expr: &Expr) -> bool {
+    expr.dtype() == DType::I64
+        && match expr.kind() {
+            ExprKind::Constant(_) | ExprKind::Index(_) => true,
+            ExprKind::Binary(op, a, b) => {
+                matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Min | BinaryOp::Max)
+                    && is_index(a)
+                    && is_index(b)
+            }
+            _ => false,
+        }
+}
+
+fn order(op: BinaryOp) -> Option<Order> {
+    Some(match op {
+        BinaryOp::Eq => Order::Equal,
+        BinaryOp::Ne => Order::NotEqual,
+        BinaryOp::Lt => Order::Less,
+        BinaryOp::Le => Order::LessOrEqual,
+        BinaryOp::Gt => Order::Greater,
+        BinaryOp::Ge => Order::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
+/// Whether a store's value reads the buffer at another place than the one that it is stored to.
+fn reads_elsewhere(value: &Expr, store: &Store) -> bool {
+    let mut elsewhere = false;
+    for_each_load(value, &mut |access| {
+        elsewhere |= access.buffer == store.buffer && access.indices != &store.indices[..];
+    });
+    elsewhere
+}

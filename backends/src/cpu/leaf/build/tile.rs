@@ -1,0 +1,253 @@
+//! Intermediates in registers.
+//!
+//! An intermediate whose every access is at a constant place needs no memory: its elements are variables of the leaf.
+//! This is what keeps accumulators in registers across the reduction. The elements are cut into segments as the
+//! groups of the accesses are; scalar accesses may touch single lanes of a segment.
+
+use tilewright_core::expr::Expr;
+use tilewright_core::ids::BufferId;
+use tilewright_core::index::Index;
+use tilewright_core::stmt::{Alloc, Stmt};
+
+use super::group::{Form, Group};
+use super::{Builder, Outcome};
+use crate::cpu::leaf::Refusal;
+use crate::cpu::leaf::encode::VectorOp;
+use crate::cpu::leaf::ir::{Class, Inst, Item, Op, Operand, Reg, Width};
+use crate::cpu::translate::access::for_each_load;
+
+/// The most elements of an intermediate in registers.
+const MOST_ELEMENTS: i64 = 1024;
+
+/// An intermediate in registers, in order of the segments' first elements.
+pub(super) struct Tile {
+    form: Form,
+    segments: Vec<Segment>,
+}
+
+#[derive(Clone, Copy)]
+struct Segment {
+    start: u32,
+    lanes: u32,
+    variable: Reg,
+}
+
+/// The first element and the number of lanes of accesses.
+type Places = Vec<(u32, u32)>;
+
+impl Tile {
+    fn segment(&self, element: u32) -> Option<Segment> {
+        let after = self.segments.partition_point(|segment| segment.start <= element);
+        let segment = self.segments.get(after.checked_sub(1)?)?;
+        (element < segment.start + segment.lanes).then_some(*segment)
+    }
+}
+
+/// The first element of a group of an access at a constant place.
+fn constant_place(index: &Index) -> Option<(u32, u32)> {
+    let lanes = index.lanes();
+    let start =
+        if lanes == 1 { index.as_constant()? } else { (index - &Index::lane(lanes)).as_constant()? };
+    Some((u32::try_from(start).ok()?, lanes))
+}
+
+/// Cuts into the groups of all accesses; `None` when groups of different accesses overlap without being equal.
+fn cut(mut places: Places) -> Option<Places> {
+    let (mut scalars, mut vectors): (Places, Places) = places.drain(..).partition(|(_, lanes)| *lanes == 1);
+    vectors.sort_unstable();
+    vectors.dedup();
+    if vectors.windows(2).any(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
+        return None;
+    }
+    scalars.sort_unstable();
+    scalars.dedup();
+    scalars.retain(|(element, _)| {
+        !vectors.iter().any(|(start, lanes)| (*start..start + lanes).contains(element))
+    });
+    vectors.extend(scalars);
+    vectors.sort_unstable();
+    Some(vectors)
+}
+
+impl Builder<'_> {
+    /// The variables of an allocation's intermediate, or `None` when it has to be in memory.
+    pub(super) fn tile_of(&mut self, node: &Alloc) -> Option<Tile> {
+        let buffer = self.program.buffer(node.buffer);
+        let elements = buffer.constant_len().filter(|elements| *elements <= MOST_ELEMENTS)?;
+        let form = Form::of(buffer.dtype);
+        if form == Form::Truth {
+            return None;
+        }
+        let mut places = Vec::new();
+        if !self.places(&node.body, node.buffer, &mut places) {
+            return None;
+        }
+        if places.iter().any(|(start, lanes)| i64::from(*start) + i64::from(*lanes) > elements) {
+            return None;
+        }
+        let places = cut(places)?;
+        if places.len() > self.features.registers() as usize {
+            return None;
+        }
+        let segments = places.into_iter().map(|(start, lanes)| {
+            let variable = self.register(Class::Vector);
+            Segment { start, lanes, variable }
+        });
+        Some(Tile { form, segments: segments.collect() })
+    }
+
+    /// Collects the groups of all accesses to a buffer; false when some access is not at a constant place.
+    fn places(&mut self, stmt: &Stmt, buffer: BufferId, found: &mut Places) -> bool {
+        let mut constant = true;
+        match stmt {
+            Stmt::Store(store) => {
+                let groups = self.groups_of_store(store);
+                let mut visit =
+                    |indices: &[Index]| match single(indices).and_then(|index| constant_place(&index)) {
+                        Some((start, 1)) => found.push((start, 1)),
+                        Some((start, _)) => {
+                            found.extend(groups.iter().map(|group| (start + group.start, group.lanes)))
+                        }
+                        None => constant = false,
+                    };
+                let mut elsewhere = |expr: &Expr| {
+                    for_each_load(expr, &mut |access| {
+                        if access.buffer == buffer {
+                            visit(access.indices);
+                        }
+                    });
+                };
+                elsewhere(&store.value);
+                for index in &store.indices {
+                    elsewhere(&Expr::index(index.clone()));
+                }
+                if store.buffer == buffer {
+                    visit(&store.indices);
+                }
+            }
+            Stmt::If(node) => for_each_load(&node.condition, &mut |access| {
+                constant &= access.buffer != buffer;
+            }),
+            Stmt::For(node) => for_each_load(&Expr::index(node.extent.clone()), &mut |access| {
+                constant &= access.buffer != buffer;
+            }),
+            _ => {}
+        }
+        constant && stmt.children().into_iter().all(|child| self.places(child, buffer, found))
+    }
+
+    /// Reads a group of an intermediate in registers, whose first element is `first`. The result may be the variable
+    /// itself.
+    pub(super) fn read_tile(&mut self, buffer: BufferId, first: u32, group: Group) -> Outcome<Reg> {
+        let tile = self.tiles.get(&buffer).ok_or(Refusal::Access)?;
+        let (form, segment) = (tile.form, tile.segment(first).ok_or(Refusal::Access)?);
+        if segment.start == first && segment.lanes == group.lanes {
+            return Ok(segment.variable);
+        }
+        if group.lanes != 1 {
+            return Err(Refusal::Access);
+        }
+        let width = Width::of_bytes(segment.lanes * form.bytes());
+        let dst = self.register(Class::Vector);
+        let op = Op::Extract(form.bytes() as u8);
+        let mut inst = Inst::new(op, width, Some(dst), [Operand::Reg(segment.variable)]);
+        inst.immediate = (first - segment.start) as u8;
+        self.push(inst);
+        Ok(dst)
+    }
+
+    /// Writes a group of an intermediate in registers, in the lanes of the mask if there is one.
+    pub(super) fn write_tile(
+        &mut self,
+        buffer: BufferId,
+        first: u32,
+        group: Group,
+        value: Reg,
+        mask: Option<Reg>,
+    ) -> Outcome<()> {
+        let tile = self.tiles.get(&buffer).ok_or(Refusal::Access)?;
+        let (form, segment) = (tile.form, tile.segment(first).ok_or(Refusal::Access)?);
+        if segment.start == first && segment.lanes == group.lanes {
+            return match mask {
+                None => {
+                    self.assign(segment.variable, value, group.width(form));
+                    Ok(())
+                }
+                Some(mask) => self.blend_into(segment.variable, value, mask, form, group),
+            };
+        }
+        if group.lanes != 1 || mask.is_some() {
+            return Err(Refusal::Access);
+        }
+        let whole = Group { lanes: segment.lanes, ..group };
+        let lane = self.lane_mask(first - segment.start, segment.lanes)?;
+        let spread = self.spread_register(value, form, whole);
+        self.blend_into(segment.variable, spread, lane, form, whole)
+    }
+
+    fn blend_into(&mut self, variable: Reg, value: Reg, mask: Reg, form: Form, group: Group) -> Outcome<()> {
+        let blended = self.choose(mask, value, variable, form, group)?;
+        self.assign(variable, blended, group.width(form));
+        Ok(())
+    }
+
+    /// Gives a variable a value: in the instruction that computes it, where that is the last one.
+    fn assign(&mut self, variable: Reg, value: Reg, width: Width) {
+        if let Some(constant) = self.code.of(value).constant {
+            self.push(Inst::new(Op::Constant(constant), width, Some(variable), []));
+            return;
+        }
+        let is_variable = self.is_variable(value);
+        let scope = self.scope();
+        scope.loads.retain(|(_, reg)| *reg != value);
+        if let Some(Item::Inst(inst)) = scope.items.last_mut()
+            && inst.dst == Some(value)
+            && !inst.merges
+            && !is_variable
+        {
+            inst.dst = Some(variable);
+            self.memos.iter_mut().for_each(|memo| memo.retain(|_, reg| *reg != value));
+            return;
+        }
+        let load = Op::Vector(VectorOp::Load);
+        self.push(Inst::new(load, width, Some(variable), [Operand::Reg(value)]));
+    }
+
+    /// Whether a register is a variable of an intermediate.
+    pub(super) fn is_variable(&self, reg: Reg) -> bool {
+        self.tiles.values().any(|tile| tile.segments.iter().any(|own| own.variable == reg))
+    }
+
+    /// Whether an intermediate is in registers.
+    pub(super) fn in_tile(&self, buffer: BufferId) -> bool {
+        self.tiles.contains_key(&buffer)
+    }
+
+    /// The first element of a group of an access to an intermediate in registers.
+    pub(super) fn tile_place(&self, index: &Index, group: Group) -> Outcome<u32> {
+        let (start, lanes) = constant_place(&self.resolve(index)).ok_or(Refusal::Access)?;
+        Ok(if lanes == 1 { start } else { start + group.start })
+    }
+}
+
+/// The only index of an access.
+pub(super) fn single(indices: &[Index]) -> Option<Index> {
+    match indices {
+        [] => Some(Index::constant(0)),
+        [index] => Some(index.clone()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_cuts_are_shared_and_scalars_may_touch_lanes() {
+        assert_eq!(cut(vec![(0, 16), (16, 16), (0, 16)]), Some(vec![(0, 16), (16, 16)]));
+        assert_eq!(cut(vec![(0, 16), (3, 1), (17, 1)]), Some(vec![(0, 16), (17, 1)]));
+        assert_eq!(cut(vec![(0, 16), (8, 16)]), None);
+        assert_eq!(cut(vec![]), Some(vec![]));
+    }
+}
