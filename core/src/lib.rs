@@ -28,6 +28,7 @@ pub mod expr;
 pub mod ids;
 pub mod index;
 pub mod interp;
+pub mod intrinsic;
 pub mod lower;
 pub mod math;
 pub mod program;

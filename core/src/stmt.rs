@@ -5,7 +5,7 @@
 //!
 //! | level | forms |
 //! |---|---|
-//! | `Blocks` | loops around blocks; a block's body is stores under `if`s, plus loops of a local reduction |
+//! | `Blocks` | loops around blocks; a block's body is stores under `if`s, loops of a local reduction or of a tile, and intrinsics |
 //! | `Loops` | no blocks: guards are `if`s, allocations are placed |
 //! | `Flat` | as `Loops`, with one-dimensional buffers, explicit lanes, and no `Vectorized` or `Unrolled` loop |
 
@@ -37,6 +37,8 @@ pub enum Stmt {
     If(Arc<If>),
     /// The lifetime of an intermediate buffer.
     Alloc(Arc<Alloc>),
+    /// A statement that one instruction of some machines computes.
+    Intrinsic(Arc<Intrinsic>),
 }
 
 /// `for var in 0..extent { body }`
@@ -197,6 +199,19 @@ pub enum Annotation {
     Text(Symbol),
 }
 
+/// A statement that has been found to be what a [tensor intrinsic](crate::intrinsic) computes.
+///
+/// Its meaning is that of `body`: every consumer may execute the body instead. A backend that has the
+/// instruction looks it up by name and takes its operands from the body, by
+/// [matching](crate::intrinsic::TensorIntrinsic::matches) it again, so that a wrong name cannot make a wrong result.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Intrinsic {
+    /// The intrinsic's name.
+    pub name: Symbol,
+    /// Its description, applied to the operands.
+    pub body: Stmt,
+}
+
 impl Stmt {
     /// The statement that does nothing.
     pub fn nothing() -> Self {
@@ -239,6 +254,7 @@ impl Stmt {
             Stmt::Store(_) => SmallVec::new(),
             Stmt::If(node) => [&node.then].into_iter().chain(&node.otherwise).collect(),
             Stmt::Alloc(node) => SmallVec::from_slice(&[&node.body]),
+            Stmt::Intrinsic(node) => SmallVec::from_slice(&[&node.body]),
         }
     }
 
@@ -257,6 +273,7 @@ impl Stmt {
                 [&mut node.then].into_iter().chain(&mut node.otherwise).collect()
             }
             Stmt::Alloc(node) => [&mut Arc::make_mut(node).body].into_iter().collect(),
+            Stmt::Intrinsic(node) => [&mut Arc::make_mut(node).body].into_iter().collect(),
         }
     }
 }

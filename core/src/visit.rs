@@ -159,7 +159,7 @@ pub fn rewrite_stmt(
                 Arc::make_mut(node).condition = new;
             }
         }
-        Stmt::Seq(_) | Stmt::Alloc(_) => {}
+        Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => {}
     }
     for child in stmt.children_mut() {
         rewrite_stmt(child, index, expr);

@@ -17,3 +17,4 @@ mod random;
 mod random_schedule;
 mod scheduled;
 mod support;
+mod tensorized;

@@ -178,7 +178,11 @@ pub struct Reduction<'a> {
 
 /// The reduction that a block's body performs, whether or not it has an initial value.
 pub fn reduction(block: &Block) -> Option<Reduction<'_>> {
-    let store = single_store(block)?;
+    reduction_of(single_store(block)?)
+}
+
+/// The reduction that a store performs.
+pub fn reduction_of(store: &Store) -> Option<Reduction<'_>> {
     let is_element = |expr: &Expr| matches!(expr.kind(), ExprKind::Load(buffer, indices) if *buffer == store.buffer && *indices == store.indices);
     let (reducer, value) = match store.value.kind() {
         ExprKind::Binary(op, left, right) => {
@@ -208,6 +212,14 @@ pub fn reduction(block: &Block) -> Option<Reduction<'_>> {
 /// Whether the block is a reduction with an initial value and at least one reduction iterator.
 pub fn is_reduction(block: &Block) -> bool {
     block.init.is_some() && !is_spatial(block) && reduction(block).is_some()
+}
+
+/// Whether the block is a reduction with an initial value and at least one reduction iterator, possibly one of
+/// whole tiles: every store of the body combines an element with a value.
+pub fn is_tiled_reduction(block: &Block) -> bool {
+    let stores = stores(&block.body);
+    let combines = |store: &&Store| reduction_of(store).is_some();
+    block.init.is_some() && !is_spatial(block) && !stores.is_empty() && stores.iter().all(combines)
 }
 
 /// For each index, the iterator it equals and the constant added to it, when every index is

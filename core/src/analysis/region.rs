@@ -97,12 +97,14 @@ pub fn region_inside(
             all.insert(node.var, node.extent.clone());
         }
         // A block's own loops run as well.
-        for_each_stmt(&block.body, &mut |stmt| {
-            if let Stmt::For(node) = stmt {
-                inner.insert(node.var, node.extent.clone());
-                all.insert(node.var, node.extent.clone());
-            }
-        });
+        for part in block.init.iter().chain([&block.body]) {
+            for_each_stmt(part, &mut |stmt| {
+                if let Stmt::For(node) = stmt {
+                    inner.insert(node.var, node.extent.clone());
+                    all.insert(node.var, node.extent.clone());
+                }
+            });
+        }
         for indices in accesses {
             let region = relax(program, buffer, &indices, &inner, &all);
             union = Some(match union {

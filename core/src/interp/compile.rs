@@ -216,6 +216,7 @@ impl<'p> Compiler<'p> {
                 self.emit(Instruction::Forget { memory });
                 self.stmt(&node.body)
             }
+            Stmt::Intrinsic(node) => self.stmt(&node.body),
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) fn rewrite_accesses(stmt: &mut Stmt, rewrite: Rewrite<'_>) {
                 Arc::make_mut(node).condition = new;
             }
         }
-        Stmt::For(_) | Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) => {}
+        Stmt::For(_) | Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => {}
     }
     for child in stmt.children_mut() {
         rewrite_accesses(child, rewrite);
@@ -110,7 +110,7 @@ pub(super) fn accesses_directly(stmt: &Stmt, buffer: BufferId) -> bool {
                 || node.indices.iter().any(|index| loads_from(&Expr::index(index.clone()), buffer))
         }
         Stmt::If(node) => loads_from(&node.condition, buffer),
-        Stmt::For(_) | Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) => false,
+        Stmt::For(_) | Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => false,
     }
 }
 

@@ -69,7 +69,7 @@ impl Dissolver<'_> {
             }
             Stmt::For(node) => self.for_loop(node),
             Stmt::Block(node) => self.block(node),
-            Stmt::Store(_) | Stmt::If(_) | Stmt::Alloc(_) => Ok(stmt.clone()),
+            Stmt::Store(_) | Stmt::If(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => Ok(stmt.clone()),
         }
     }
 

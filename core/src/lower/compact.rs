@@ -161,7 +161,7 @@ impl Hull<'_> {
                 self.stmt(&node.then);
                 node.otherwise.iter().for_each(|stmt| self.stmt(stmt));
             }
-            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) => {
+            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => {
                 stmt.children().into_iter().for_each(|child| self.stmt(child));
             }
         }

@@ -175,6 +175,7 @@ fn remove_empty(stmt: &mut Stmt) {
         }
         Stmt::For(node) => node.body.is_nothing(),
         Stmt::Alloc(node) => node.body.is_nothing(),
+        Stmt::Intrinsic(node) => node.body.is_nothing(),
         Stmt::If(node) => node.then.is_nothing() && node.otherwise.is_none() && !may_fail(&node.condition),
         _ => false,
     };

@@ -62,7 +62,7 @@ impl Renaming {
                 node.buffer = fresh;
             }
             Stmt::Store(_) => return,
-            Stmt::Seq(_) | Stmt::If(_) | Stmt::Block(_) => {}
+            Stmt::Seq(_) | Stmt::If(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => {}
         }
         for child in stmt.children_mut() {
             self.declare(program, child);

@@ -71,6 +71,15 @@ fn without_dead(stmt: &Stmt, is_dead: &dyn Fn(BufferId) -> bool) -> Option<Stmt>
             let does_nothing = edited.then.is_nothing() && edited.otherwise.is_none();
             Some(if does_nothing && !may_fail(&edited.condition) { Stmt::nothing() } else { Stmt::If(node) })
         }
+        Stmt::Intrinsic(node) => {
+            let body = without_dead(&node.body, is_dead)?;
+            if body.is_nothing() {
+                return Some(body);
+            }
+            let mut node = node.clone();
+            Arc::make_mut(&mut node).body = body;
+            Some(Stmt::Intrinsic(node))
+        }
         Stmt::Block(_) => None,
     }
 }

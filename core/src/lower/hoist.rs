@@ -112,7 +112,9 @@ impl Invariants {
     fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Store(store) => self.expr(&store.value),
-            Stmt::Seq(_) | Stmt::Alloc(_) => stmt.children().into_iter().for_each(|child| self.stmt(child)),
+            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => {
+                stmt.children().into_iter().for_each(|child| self.stmt(child))
+            }
             // An inner loop gave up what it could; what is left there depends on it.
             Stmt::For(_) | Stmt::If(_) | Stmt::Block(_) => {}
         }

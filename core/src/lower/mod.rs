@@ -26,6 +26,7 @@ mod flatten;
 mod guards;
 mod hoist;
 mod interior;
+mod intrinsics;
 mod parallel;
 mod partition;
 mod place;
@@ -78,6 +79,7 @@ struct Pass {
 
 /// From blocks to loops around stores, with every intermediate in its place and no larger than needed.
 const LOOP_PASSES: &[Pass] = &[
+    Pass { name: "expand_intrinsics", level: Some(Level::Blocks), run: intrinsics::expand_intrinsics },
     Pass { name: "dissolve_blocks", level: None, run: blocks::dissolve_blocks },
     Pass { name: "keep_outermost_parallel", level: None, run: parallel::keep_outermost_parallel },
     Pass { name: "hoist_guards", level: None, run: guards::hoist_guards },

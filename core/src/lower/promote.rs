@@ -111,7 +111,7 @@ impl Survey {
                 self.allocated.push(node.buffer);
                 self.stmt(&node.body, certain);
             }
-            Stmt::Seq(_) | Stmt::Block(_) => {
+            Stmt::Seq(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => {
                 stmt.children().into_iter().for_each(|child| self.stmt(child, certain));
             }
         }

@@ -129,6 +129,24 @@ pub enum ScheduleError {
         /// The block.
         block: BlockId,
     },
+    /// The loops from `target` on do not enumerate whole tiles of the block's domain.
+    NotDivisible {
+        /// The outermost of the loops.
+        target: LoopId,
+        /// The block.
+        block: BlockId,
+    },
+    /// The loop must hold one block and nothing beside it.
+    NotOneBlock {
+        /// The loop.
+        target: LoopId,
+        /// How many blocks are beside each other in it.
+        blocks: u32,
+    },
+    /// No tensor intrinsic has the name.
+    UnknownIntrinsic,
+    /// The block's body is not what the intrinsic computes, or is marked as one already.
+    IntrinsicMismatch(BlockId),
     /// The axis lies outside the buffer's dimensions.
     AxisOutOfRange(i64),
     /// The annotation does not exist.
@@ -227,6 +245,21 @@ impl ScheduleError {
             ScheduleError::NotReductionLoop { target, block } => {
                 format!("{} is not a reduction loop of {} alone", names.target(target), names.block(block))
             }
+            ScheduleError::NotDivisible { target, block } => format!(
+                "{} and the loops inside it do not enumerate whole tiles of {}; split its loops by divisors of their extents",
+                names.target(target),
+                names.block(block)
+            ),
+            ScheduleError::NotOneBlock { target, blocks } => {
+                format!(
+                    "{} holds {blocks} blocks beside each other; it must hold one alone",
+                    names.target(target)
+                )
+            }
+            ScheduleError::UnknownIntrinsic => "no tensor intrinsic has this name; register it first".into(),
+            ScheduleError::IntrinsicMismatch(block) => {
+                format!("the body of {} is not what the intrinsic computes", names.block(block))
+            }
             ScheduleError::AxisOutOfRange(axis) => format!("axis {axis} is outside the buffer's dimensions"),
             ScheduleError::NoAnnotation => "there is no annotation of this name".into(),
             ScheduleError::BadCandidates => {
@@ -266,6 +299,10 @@ impl ScheduleError {
             ScheduleError::ReductionOutside { .. } => "reduction_outside",
             ScheduleError::Guarded { .. } => "guarded",
             ScheduleError::NotReductionLoop { .. } => "not_reduction_loop",
+            ScheduleError::NotDivisible { .. } => "not_divisible",
+            ScheduleError::NotOneBlock { .. } => "not_one_block",
+            ScheduleError::UnknownIntrinsic => "unknown_intrinsic",
+            ScheduleError::IntrinsicMismatch(_) => "intrinsic_mismatch",
             ScheduleError::AxisOutOfRange(_) => "axis_out_of_range",
             ScheduleError::NoAnnotation => "no_annotation",
             ScheduleError::BadCandidates => "bad_candidates",

@@ -299,6 +299,15 @@ impl StmtSimplifier {
                 Arc::make_mut(&mut node).body = body;
                 Some(Stmt::Alloc(node))
             }
+            Stmt::Intrinsic(node) => {
+                let body = self.simplify(&node.body)?;
+                if body.is_nothing() {
+                    return Some(body);
+                }
+                let mut node = node.clone();
+                Arc::make_mut(&mut node).body = body;
+                Some(Stmt::Intrinsic(node))
+            }
         }
     }
 

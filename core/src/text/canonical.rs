@@ -13,7 +13,7 @@ use crate::expr::{Constant, Expr, ExprKind, Indices};
 use crate::ids::{BlockId, BufferId, LoopId, VarId};
 use crate::index::{Base, Digit, Index};
 use crate::program::{Buffer, Param, Program, Scope, VariableKind};
-use crate::stmt::{Alloc, Block, For, Guard, If, Iter, Stmt, Store, Symbol};
+use crate::stmt::{Alloc, Block, For, Guard, If, Intrinsic, Iter, Stmt, Store, Symbol};
 use crate::text::names::UniqueNames;
 
 impl Program {
@@ -191,6 +191,10 @@ impl Renumbering<'_> {
             Stmt::Alloc(node) => {
                 let buffer = self.buffer(node.buffer);
                 Stmt::Alloc(Arc::new(Alloc { buffer, body: self.stmt(&node.body) }))
+            }
+            Stmt::Intrinsic(node) => {
+                let body = self.stmt(&node.body);
+                Stmt::Intrinsic(Arc::new(Intrinsic { name: node.name.clone(), body }))
             }
         }
     }

@@ -12,7 +12,8 @@ use crate::ids::{BufferId, VarId};
 use crate::index::Index;
 use crate::program::{Access, Buffer, Param, Program, Scope, VariableKind};
 use crate::stmt::{
-    Alloc, Annotation, Annotations, Block, For, Guard, If, Iter, IterKind, Location, LoopKind, Stmt,
+    Alloc, Annotation, Annotations, Block, For, Guard, If, Intrinsic, Iter, IterKind, Location, LoopKind,
+    Stmt,
 };
 
 /// More variables and buffers than a program uses.
@@ -125,7 +126,7 @@ impl<'a> Generator<'a> {
     }
 
     fn stmt(&mut self, depth: u32) -> Stmt {
-        match if depth >= 4 { 0 } else { self.below(8) } {
+        match if depth >= 4 { 0 } else { self.below(9) } {
             0..=2 => self.store(),
             3 | 4 => self.for_loop(depth),
             5 => self.block(depth),
@@ -134,6 +135,10 @@ impl<'a> Generator<'a> {
                 let then = self.stmts(count, depth + 1);
                 let otherwise = (self.below(2) == 1).then(|| self.stmts(1, depth + 1));
                 Stmt::If(Arc::new(If { condition, then, otherwise }))
+            }
+            7 => {
+                let (name, body) = (self.pick(&["dot", "two words"]).into(), self.stmts(1, depth + 1));
+                Stmt::Intrinsic(Arc::new(Intrinsic { name, body }))
             }
             _ => {
                 let buffers = self.buffers.clone();

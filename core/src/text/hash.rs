@@ -115,6 +115,10 @@ impl Walk<'_> {
                 let hash = combine(combine(hash, const { tag("alloc") }), self.buffer(node.buffer));
                 self.braced(&node.body, hash)
             }
+            Stmt::Intrinsic(node) => {
+                let hash = combine(combine(hash, const { tag("intrinsic") }), tag(&node.name));
+                self.braced(&node.body, hash)
+            }
         }
     }
 

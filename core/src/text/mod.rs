@@ -32,6 +32,7 @@
 //!            | NAME "[" indices "]" "=" value
 //!            | "if" value "{" { stmt } "}" [ "else" "{" { stmt } "}" ]
 //!            | "alloc" NAME "{" { stmt } "}"
+//!            | "intrinsic" name "{" { stmt } "}"
 //! for        = [ "parallel" | "vectorized" | "unrolled" ] "for" NAME "in" "0" ".." index "{" { stmt } "}"
 //! block      = "block" name "(" [ iter { "," iter } ] ")" [ "where" guard { "," guard } ] [ "at" STRING ]
 //!              "{" [ "init" "{" { stmt } "}" ] { stmt } "}"

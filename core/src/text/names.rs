@@ -23,6 +23,7 @@ const KEYWORDS: &[&str] = &[
     "index",
     "init",
     "inout",
+    "intrinsic",
     "kernel",
     "lane",
     "local",

@@ -178,6 +178,10 @@ impl Printer<'_> {
                 let header = Line::plain(format!("alloc {name}"));
                 self.braced(header, |printer| printer.stmt(&node.body));
             }
+            Stmt::Intrinsic(node) => {
+                let header = Line::plain(format!("intrinsic {}", name_text(&node.name)));
+                self.braced(header, |printer| printer.stmt(&node.body));
+            }
         }
     }
 

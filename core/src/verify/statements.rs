@@ -117,6 +117,7 @@ impl Walk<'_, '_> {
             Stmt::Store(node) => self.store(node),
             Stmt::If(node) => self.conditional(node),
             Stmt::Alloc(node) => self.alloc(node),
+            Stmt::Intrinsic(node) => self.stmt(&node.body),
         }
     }
 

@@ -6,7 +6,7 @@ use tilewright_core::tensor::{AnyTensor, Random};
 /// A kernel, and dimensions to run it with.
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
-    text: &'static str,
+    pub(crate) text: &'static str,
     pub(crate) dims: &'static [&'static [i64]],
 }
 

@@ -5,6 +5,7 @@
 
 mod kernels;
 mod steps;
+mod tensorize;
 
 use std::sync::Arc;
 
@@ -62,9 +63,8 @@ fn random_schedule(kernel: &Kernel, seed: u64) -> Schedule {
     schedule
 }
 
-/// Compares a random schedule of a kernel with the kernel, before and after lowering.
-fn check(kernel: &Kernel, seed: u64) {
-    let schedule = random_schedule(kernel, seed);
+/// Compares a schedule of a kernel with the kernel, before and after lowering.
+fn check_schedule(kernel: &Kernel, schedule: &Schedule, seed: u64) {
     let fail = |level: &str, program: &Program, what: &str| -> ! {
         let (trace, scheduled) = (schedule.trace(), schedule.program());
         panic!("kernel {}, seed {seed}, {level}: {what}\n{trace}\n{scheduled}\n{program}", kernel.name)
@@ -93,7 +93,7 @@ fn random_traces_keep_the_meaning() {
     let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
     for kernel in KERNELS {
         for seed in 0..cases {
-            check(kernel, seed);
+            check_schedule(kernel, &random_schedule(kernel, seed), seed);
         }
     }
 }

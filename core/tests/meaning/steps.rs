@@ -36,7 +36,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
     }
     let one = loops[random.below(loops.len())];
     let scope = if random.below(2) == 0 { Scope::Global } else { Scope::Local };
-    match random.below(17) {
+    match random.below(18) {
         0..=2 => {
             let factors = [None, Some(2 + random.below(4) as i64), Some(1 + random.below(3) as i64)];
             schedule.split(one, &factors[..2 + random.below(2)]).map(drop)
@@ -58,6 +58,9 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         7 => schedule.unroll(one),
         8 | 9 => {
             let (_, others) = random_nest(schedule, random)?;
+            if others.is_empty() {
+                return Ok(());
+            }
             let place = others[random.below(others.len())];
             if random.below(2) == 0 {
                 schedule.compute_at(block, place)
@@ -74,6 +77,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
             schedule.transform_layout(block, orders[random.below(orders.len())])
         }
         15 => schedule.rfactor(block, one, random.below(2) as i64).map(drop),
+        16 => schedule.blockize(one).map(drop),
         _ => schedule.decompose_reduction(block, one).map(drop),
     }
 }

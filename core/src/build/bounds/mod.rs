@@ -231,6 +231,12 @@ impl Check<'_> {
                 Arc::make_mut(&mut node).body = body;
                 Stmt::Alloc(node)
             }
+            Stmt::Intrinsic(node) => {
+                let mut node = node.clone();
+                let body = self.inside_block(&node.body, place);
+                Arc::make_mut(&mut node).body = body;
+                Stmt::Intrinsic(node)
+            }
             Stmt::Block(_) => stmt.clone(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::analysis::block::{is_reduction, loads, reads, writes};
+use crate::analysis::block::{is_tiled_reduction, loads, reads, writes};
 use crate::analysis::scope::{blocks, loops_around};
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
@@ -70,7 +70,7 @@ impl Primitive for DecomposeReduction {
         let id = context.values.block(self.block)?;
         let target = context.values.target_loop(self.target)?;
         let block = require_block(context.program, id)?.clone();
-        if !is_reduction(&block) {
+        if !is_tiled_reduction(&block) {
             return Err(ScheduleError::NotReduction(id));
         }
         let path = loops_around(&context.program.body, id).ok_or(ScheduleError::MissingBlock(id))?;

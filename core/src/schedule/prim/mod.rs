@@ -129,6 +129,8 @@ primitives! {
     transform_layout::TransformLayout,
     rfactor::RFactor,
     decompose_reduction::DecomposeReduction,
+    blockize::Blockize,
+    tensorize::Tensorize,
     annotate::Annotate,
     unannotate::Unannotate,
     enter_postproc::EnterPostproc,

@@ -7,7 +7,8 @@ use crate::ids::BufferId;
 use crate::index::Index;
 use crate::program::VariableKind;
 use crate::stmt::{
-    Alloc, Annotation, Annotations, Block, For, Guard, If, Iter, IterKind, Location, LoopKind, Stmt, Store,
+    Alloc, Annotation, Annotations, Block, For, Guard, If, Intrinsic, Iter, IterKind, Location, LoopKind,
+    Stmt, Store,
 };
 use crate::text::names::is_reserved;
 use crate::text::parse::lexer::{Number, Token, shorten};
@@ -40,6 +41,11 @@ impl<'t> Parser<'t> {
                 self.advance()?;
                 let (buffer, _) = self.buffer_name("the buffer to allocate")?;
                 Ok(Stmt::Alloc(Arc::new(Alloc { buffer, body: self.braced()? })))
+            }
+            "intrinsic" => {
+                self.advance()?;
+                let name = self.name("the intrinsic's name")?.into();
+                Ok(Stmt::Intrinsic(Arc::new(Intrinsic { name, body: self.braced()? })))
             }
             _ if is_reserved(word) => self.expected("a statement or `}`"),
             _ => self.store(),

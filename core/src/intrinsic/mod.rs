@@ -1,0 +1,175 @@
+//! Tensor intrinsics: small computations that one instruction of some machines performs.
+//!
+//! An intrinsic is data: a name and a *description*, a program whose parameters are the operands and
+//! whose one block is the computation. `tensorize` finds a block to be such a computation
+//! ([`TensorIntrinsic::matches`]) and marks it in the program ([`Intrinsic`](crate::stmt::Intrinsic)). The mark changes
+//! no meaning: the interpreter, the features and every backend without the instruction execute the
+//! marked statements. How the instruction is emitted is the affair of a backend that has it, which looks it up by
+//! its name and gets the [`Operand`]s by matching once more.
+//!
+//! ```text
+//! kernel vpdpbusd_16(in a: u8[4], in b: i8[16, 4], inout c: i32[16]) {
+//!   for i in 0..16 {
+//!     for k in 0..4 {
+//!       block dot(vi: spatial 16 = i, vk: reduce 4 = k) {
+//!         c[vi] = c[vi] + a[vk] as i32 * b[vi, vk] as i32
+//!       }
+//!     }
+//!   }
+//! }
+//! ```
+//! The shape of a parameter fixes the distances in memory of its elements: those of `b` stand directly behind
+//! each other. A distance that may be anything is a dimension of the description: in `b: i8[16, S]` the rows may lie
+//! apart.
+
+mod builtin;
+mod matching;
+#[cfg(test)]
+mod tests;
+
+pub use matching::{Match, Operand};
+
+use std::sync::{LazyLock, PoisonError, RwLock};
+
+use crate::analysis::block::{all_loads, single_store};
+use crate::analysis::scope::{blocks, loops_around};
+use crate::expr::Indices;
+use crate::ids::{BufferId, VarId};
+use crate::program::{Access, Param, Program};
+use crate::stmt::{Block, Stmt, Store, Symbol};
+use crate::text::ParseError;
+use crate::verify::{Level, VerifyErrors, verify};
+
+/// A computation that one instruction of some machines performs.
+#[derive(Clone, Debug)]
+pub struct TensorIntrinsic {
+    description: Program,
+    /// The loops that enumerate the computation, outermost first, by the block's iterators.
+    loops: Vec<(VarId, i64)>,
+    store: Store,
+}
+
+/// Why a program describes no intrinsic.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DescriptionError {
+    /// The text is no program.
+    #[error("the description is no program: {0}")]
+    Text(ParseError),
+    /// The program is not well-formed.
+    #[error("the description is not well-formed: {0}")]
+    Malformed(VerifyErrors),
+    /// The program has another form.
+    #[error("the description must {0}")]
+    Form(&'static str),
+    /// There is an intrinsic of this name already.
+    #[error("there already is an intrinsic `{0}`")]
+    Taken(Symbol),
+}
+
+impl TensorIntrinsic {
+    /// An intrinsic of a description; the kernel's name is the intrinsic's.
+    ///
+    /// # Errors
+    /// When the program is not one block, without initial value and guards, in loops of constant extents that are its
+    /// iterators, with one store, where every access is to a parameter and indexed by distinct iterators.
+    pub fn new(description: Program) -> Result<Self, DescriptionError> {
+        verify(&description, Level::Blocks).map_err(DescriptionError::Malformed)?;
+        let body = description.body.clone();
+        let [block] = blocks(&body)[..] else { return Err(DescriptionError::Form("hold one block")) };
+        let loops = loops_of(&body, block)?;
+        let plain = DescriptionError::Form("have one block of one store, without initial value and guards");
+        let (None, true, Some(store)) = (&block.init, block.guards.is_empty(), single_store(block)) else {
+            return Err(plain);
+        };
+        let accesses = all_loads(block);
+        let accesses = accesses.iter().map(|access| (access.buffer, access.indices));
+        for (buffer, indices) in accesses.chain([(store.buffer, &store.indices)]) {
+            check_access(&description, buffer, indices)?;
+        }
+        if description.params.iter().any(|param| matches!(param, Param::Scalar(..))) {
+            return Err(DescriptionError::Form("have no scalars"));
+        }
+        Ok(TensorIntrinsic { loops, store: store.clone(), description })
+    }
+
+    /// An intrinsic of a description's text.
+    ///
+    /// # Errors
+    /// As [`TensorIntrinsic::new`], and when the text is no program.
+    pub fn parse(description: &str) -> Result<Self, DescriptionError> {
+        Self::new(description.parse().map_err(DescriptionError::Text)?)
+    }
+
+    /// The name by which traces and backends know it.
+    pub fn name(&self) -> &Symbol {
+        &self.description.name
+    }
+
+    /// What it computes.
+    pub fn description(&self) -> &Program {
+        &self.description
+    }
+}
+
+/// The block's iterators in the order of the loops that they are.
+fn loops_of(body: &Stmt, block: &Block) -> Result<Vec<(VarId, i64)>, DescriptionError> {
+    let form = DescriptionError::Form("have one loop of constant extent for each iterator");
+    let around = loops_around(body, block.id).ok_or(form.clone())?;
+    let mut loops = Vec::new();
+    for node in &around {
+        let mut own = block.iters.iter().filter(|iter| iter.binding.as_var() == Some(node.var));
+        let (Some(iter), None) = (own.next(), own.next()) else { return Err(form) };
+        let (Some(extent), true) = (node.extent.as_constant(), iter.extent == node.extent) else {
+            return Err(form);
+        };
+        loops.push((iter.var, extent));
+    }
+    if loops.len() == block.iters.len() { Ok(loops) } else { Err(form) }
+}
+
+fn check_access(description: &Program, buffer: BufferId, indices: &Indices) -> Result<(), DescriptionError> {
+    let form = DescriptionError::Form("access parameters only, by distinct iterators");
+    let mut seen = Vec::new();
+    for index in indices {
+        let var = index.as_var().filter(|var| !seen.contains(var)).ok_or(form.clone())?;
+        seen.push(var);
+    }
+    // What is written is updated: an element that the instruction leaves alone keeps its value.
+    match description.access(buffer) {
+        Some(Access::Input | Access::InOut) => Ok(()),
+        Some(Access::Output) | None => Err(form),
+    }
+}
+
+static REGISTERED: LazyLock<RwLock<Vec<&'static TensorIntrinsic>>> =
+    LazyLock::new(|| RwLock::new(builtin::intrinsics().into_iter().map(keep).collect()));
+
+/// Intrinsics are few and live as long as the process, as the machine that they describe does.
+fn keep(intrinsic: TensorIntrinsic) -> &'static TensorIntrinsic {
+    Box::leak(Box::new(intrinsic))
+}
+
+/// The intrinsic of a name: one that comes with the crate or was registered.
+pub fn named(name: &str) -> Option<&'static TensorIntrinsic> {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    registered.iter().copied().find(|intrinsic| &**intrinsic.name() == name)
+}
+
+/// Every intrinsic known, those that come with the crate first.
+pub fn all() -> Vec<&'static TensorIntrinsic> {
+    REGISTERED.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Makes an intrinsic known to `tensorize`, for the rest of the process.
+///
+/// # Errors
+/// [`DescriptionError::Taken`].
+pub fn register(intrinsic: TensorIntrinsic) -> Result<&'static TensorIntrinsic, DescriptionError> {
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    if registered.iter().any(|other| other.name() == intrinsic.name()) {
+        return Err(DescriptionError::Taken(intrinsic.name().clone()));
+    }
+    let kept = keep(intrinsic);
+    registered.push(kept);
+    Ok(kept)
+}

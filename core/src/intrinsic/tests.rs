@@ -1,0 +1,134 @@
+use super::*;
+use crate::index::Index;
+
+const PACKED: &str = "
+kernel packed(M, in a: u8[M, 8], in b: i8[3, 2, 16, 4], inout c: i32[M, 48]) {
+  for i in 0..M {
+    for jo in 0..3 {
+      for ko in 0..2 {
+        block c(vi: spatial M = i, vj: spatial 3 = jo, vk: reduce 2 = ko) {
+          for x in 0..4 {
+            for y in 0..16 {
+              c[vi, vj*16 + y] = BODY
+            }
+          }
+        }
+      }
+    }
+  }
+}";
+
+fn matched(text: &str, name: &str) -> Option<Match> {
+    let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let body = blocks(&program.body)[0].body.clone();
+    named(name).expect("a built-in intrinsic").matches(&program, &body)
+}
+
+fn with_body(body: &str) -> String {
+    PACKED.replace("BODY", body)
+}
+
+#[test]
+fn a_packed_tile_is_a_dot_product_whatever_the_order_of_factors() {
+    for body in [
+        "c[vi, vj*16 + y] + a[vi, vk*4 + x] as i32 * b[vj, vk, y, x] as i32",
+        "b[vj, vk, y, x] as i32 * a[vi, vk*4 + x] as i32 + c[vi, vj*16 + y]",
+    ] {
+        let found = matched(&with_body(body), "vpdpbusd_16").expect(body);
+        let strides: Vec<Vec<i64>> = found
+            .operands
+            .iter()
+            .map(|operand| operand.strides.iter().map(|stride| stride.as_constant().unwrap()).collect())
+            .collect();
+        assert_eq!(strides, [vec![1], vec![4, 1], vec![1]], "{body}");
+        assert!(found.dims.is_empty());
+    }
+}
+
+#[test]
+fn operands_begin_where_the_tile_does() {
+    let body = "c[vi, vj*16 + y] + a[vi, vk*4 + x] as i32 * b[vj, vk, y, x] as i32";
+    let text = with_body(body);
+    let program: Program = text.parse().unwrap();
+    let block = blocks(&program.body)[0].clone();
+    let found = named("vpdpbusd_16").unwrap().matches(&program, &block.body).unwrap();
+    let var = |position: usize| Index::var(block.iters[position].var);
+    assert_eq!(found.operands[0].first, &var(0).scale(8) + &var(2).scale(4));
+    assert_eq!(found.operands[1].first, &var(1).scale(128) + &var(2).scale(64));
+    assert_eq!(found.operands[2].first, &var(0).scale(48) + &var(1).scale(16));
+}
+
+#[test]
+fn what_differs_is_refused() {
+    for (body, why) in [
+        ("c[vi, vj*16 + y] + a[vi, vk*4 + x] as i32 * b[vj, vk, y, 3 - x] as i32", "a row runs backwards"),
+        ("c[vi, vj*16 + y] + a[vi, vk*4 + x] as i32 * b[vj, vk, 15 - y, x] as i32", "lanes run backwards"),
+        ("c[vi, vj*16 + y] - a[vi, vk*4 + x] as i32 * b[vj, vk, y, x] as i32", "another operator"),
+        ("c[vi, vj*16 + y] + a[vi, vk*4] as i32 * b[vj, vk, y, x] as i32", "an operand stays"),
+        ("c[vi, vj*16] + a[vi, vk*4 + x] as i32 * b[vj, vk, y, x] as i32", "another element is updated"),
+        ("c[vi, vj*16 + y] + b[vj, vk, y, x] as i32 * b[vj, vk, y, x] as i32", "the types are others"),
+        ("c[vi, vj*16 + y] + a[vi, vk*4 + x*y/8] as i32 * b[vj, vk, y, x] as i32", "no linear index"),
+    ] {
+        assert_eq!(matched(&with_body(body), "vpdpbusd_16"), None, "{why}: {body}");
+    }
+    let body = "c[vi, vj*16 + y] + a[vi, vk*4 + x] as i32 * b[vj, vk, y, x] as i32";
+    assert_eq!(matched(&with_body(body), "vpdpbusd_8"), None, "another number of lanes");
+    let apart = with_body(body).replace("b: i8[3, 2, 16, 4]", "b: i8[3, 2, 16, 8]");
+    assert_eq!(matched(&apart, "vpdpbusd_16"), None, "the groups of four lie apart");
+}
+
+#[test]
+fn a_dimension_of_the_description_is_any_distance() {
+    let rows = TensorIntrinsic::parse(
+        "kernel rows(S, in a: f32[2, S], inout c: f32[2]) {
+           for i in 0..2 { for k in 0..4 {
+             block c(vi: spatial 2 = i, vk: reduce 4 = k) { c[vi] = c[vi] + a[vi, vk] }
+           } }
+         }",
+    )
+    .unwrap();
+    let program: Program = "kernel k(N, in x: f32[6, N, 9], inout y: f32[2]) {
+        block y() { for r in 0..2 { for q in 0..4 { y[r] = y[r] + x[3*r, 5, q + 2] } } }
+      }"
+    .parse()
+    .unwrap();
+    let found = rows.matches(&program, &blocks(&program.body)[0].body).unwrap();
+    let dim = Index::var(program.dims().next().unwrap().0);
+    assert_eq!(found.dims, [Some(dim.scale(27))]);
+    assert_eq!(found.operands[0].first, Index::constant(47));
+}
+
+#[test]
+fn descriptions_have_one_form() {
+    let body = "for i in 0..4 { block c(vi: spatial 4 = i) { c[vi] = c[vi] + a[vi] } }";
+    let kernel = |params: &str, body: &str| format!("kernel added({params}) {{ {body} }}");
+    assert!(TensorIntrinsic::parse(&kernel("in a: f32[4], inout c: f32[4]", body)).is_ok());
+    for (params, body) in [
+        ("in a: f32[4], out c: f32[4]", "for i in 0..4 { block c(vi: spatial 4 = i) { c[vi] = a[vi] } }"),
+        (
+            "in a: f32[4], inout c: f32[4]",
+            "for i in 0..4 { block c(vi: spatial 4 = i) { c[vi] = a[3 - vi] } }",
+        ),
+        ("in a: f32[4], inout c: f32[4]", "for i in 0..2 { block c(vi: spatial 4 = i) { c[vi] = a[vi] } }"),
+        (
+            "N, in a: f32[N], inout c: f32[N]",
+            "for i in 0..N { block c(vi: spatial N = i) { c[vi] = a[vi] } }",
+        ),
+        ("s: f32, inout c: f32[4]", "for i in 0..4 { block c(vi: spatial 4 = i) { c[vi] = s } }"),
+    ] {
+        let refused = TensorIntrinsic::parse(&kernel(params, body));
+        assert!(matches!(refused, Err(DescriptionError::Form(_))), "{params} {body}: {refused:?}");
+    }
+}
+
+#[test]
+fn a_name_is_registered_once() {
+    let text = "kernel only_once(inout c: f32[4]) {
+        for i in 0..4 { block c(vi: spatial 4 = i) { c[vi] = c[vi] + c[vi] } }
+      }";
+    let describe = || TensorIntrinsic::parse(text).unwrap();
+    assert!(named("only_once").is_none());
+    register(describe()).unwrap();
+    assert_eq!(named("only_once").unwrap().description(), describe().description());
+    assert_eq!(register(describe()).unwrap_err(), DescriptionError::Taken("only_once".into()));
+}

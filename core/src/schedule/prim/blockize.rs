@@ -1,0 +1,246 @@
+//! `blockize`
+
+use std::sync::Arc;
+
+use crate::analysis::block::{is_tiled_reduction, loads, stores};
+use crate::analysis::scope::blocks;
+use crate::ids::LoopId;
+use crate::index::Index;
+use crate::index::iter_map::{MapLevel, detect};
+use crate::program::{Program, VariableKind};
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::edit::{edit_loop, fresh_loop, nest, require_loop};
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
+use crate::stmt::{Block, For, Iter, IterKind, LoopKind, Stmt};
+use crate::visit::substitute_stmt;
+
+/// Makes the block inside a loop compute a whole tile: the loop and those inside it move into the block's
+/// body, and its iterators count tiles. A reduction that runs wholly inside keeps an iterator of extent 1 as the
+/// place of its initial value.
+///
+/// ```text
+/// before
+/// kernel sums(in a: f32[8, 6], out s: f32[8]) {
+///   for i in 0..8 {
+///     for k in 0..6 {
+///       block s(vi: spatial 8 = i, vk: reduce 6 = k) {
+///         init {
+///           s[vi] = 0.0
+///         }
+///         s[vi] = s[vi] + a[vi, vk]
+///       }
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "s"
+/// %1, %2 = get_loops %0
+/// %3, %4 = split %1, [2, 4]
+/// %5 = blockize %4
+/// after
+/// kernel sums(in a: f32[8, 6], out s: f32[8]) {
+///   for i_0 in 0..2 {
+///     block s(vio: spatial 2 = i_0, vko: reduce 1 = 0) {
+///       init {
+///         for vi in 0..4 {
+///           s[vio*4 + vi] = 0.0
+///         }
+///       }
+///       for i_1 in 0..4 {
+///         for k in 0..6 {
+///           s[vio*4 + i_1] = s[vio*4 + i_1] + a[vio*4 + i_1, vko*6 + k]
+///         }
+///       }
+///     }
+///   }
+/// }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blockize {
+    /// The outermost loop that moves into the block.
+    pub target: LoopRv,
+}
+
+impl Primitive for Blockize {
+    const NAME: &'static str = "blockize";
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Loop(&mut self.target))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let id = context.values.target_loop(self.target)?;
+        let tile = check(context.program, id)?;
+        let made = build(context.program, &tile);
+        let output = Value::Block(made.id);
+        let made = Stmt::Block(Arc::new(made));
+        edit_loop(&mut context.program.body, id, &mut |stmt| *stmt = made.clone());
+        Ok(Outputs::from_slice(&[output]))
+    }
+}
+
+/// A loop nest around one block, taken apart.
+pub(super) struct Tile {
+    block: Block,
+    /// The loops that move into the block, outermost first, without their bodies.
+    loops: Vec<For>,
+    parts: Vec<Part>,
+}
+
+/// How one iterator is divided: it is `extent · outer + inner`.
+struct Part {
+    outer: Index,
+    /// The number of tiles.
+    count: Index,
+    inner: Index,
+    /// The size of a tile.
+    extent: i64,
+}
+
+/// Checks that the loops from `target` on enumerate tiles of one block's domain.
+pub(super) fn check(program: &Program, target: LoopId) -> Result<Tile, ScheduleError> {
+    let (loops, block) = perfect_nest(program, target)?;
+    let id = block.id;
+    let is_inner = |index: &Index| loops.iter().any(|node| index.mentions(node.var));
+    if block.guards.iter().any(|guard| is_inner(&guard.index)) {
+        return Err(ScheduleError::Guarded { target, block: id });
+    }
+    if block.init.is_some() && !(is_tiled_reduction(block) && updates_elements_alone(block)) {
+        return Err(ScheduleError::NotReduction(id));
+    }
+    let refusal = ScheduleError::NotDivisible { target, block: id };
+    let inner: Vec<Index> = block.iters.iter().map(|iter| terms_where(&iter.binding, &is_inner)).collect();
+    let iterators: Vec<_> = loops.iter().map(|node| (node.var, node.extent.clone())).collect();
+    let map = detect(&inner, &iterators, &[], MapLevel::Bijective).map_err(|_| refusal)?;
+    let mut parts = Vec::new();
+    for ((iter, inner), sum) in block.iters.iter().zip(inner).zip(&map.outputs) {
+        let extent = sum.extent.as_constant().filter(|extent| *extent >= 1).ok_or(refusal)?;
+        let outer = &iter.binding - &inner;
+        if !sum.covers(&sum.extent) || is_inner(&outer) {
+            return Err(refusal);
+        }
+        let outer = divided(&outer, extent).ok_or(refusal)?;
+        let count = divided(&iter.extent, extent).ok_or(refusal)?;
+        parts.push(Part { outer, count, inner, extent });
+    }
+    let loops = loops.into_iter().map(|node| For { body: Stmt::nothing(), ..For::clone(node) }).collect();
+    Ok(Tile { block: Block::clone(block), loops, parts })
+}
+
+/// The loops from `target` on, each the only statement of the one before, around one block.
+fn perfect_nest(program: &Program, target: LoopId) -> Result<(Vec<&Arc<For>>, &Arc<Block>), ScheduleError> {
+    let mut loops = vec![require_loop(program, target)?];
+    loop {
+        let last = loops[loops.len() - 1];
+        if last.kind == LoopKind::Parallel {
+            return Err(ScheduleError::NotSerial(last.id));
+        }
+        match &last.body {
+            Stmt::For(node) => loops.push(node),
+            Stmt::Block(block) => return Ok((loops, block)),
+            _ => return Err(ScheduleError::NotOneBlock { target, blocks: blocks(&last.body).len() as u32 }),
+        }
+    }
+}
+
+/// Whether the body reads of what it writes nothing but the elements that it updates, so that initial values
+/// may be set for a whole tile at once.
+fn updates_elements_alone(block: &Block) -> bool {
+    let stores = stores(&block.body);
+    loads(&block.body).iter().all(|access| {
+        let mut own = stores.iter().filter(|store| store.buffer == access.buffer);
+        own.all(|store| store.indices == *access.indices)
+    })
+}
+
+fn terms_where(index: &Index, is_wanted: &dyn Fn(&Index) -> bool) -> Index {
+    let terms = index.terms().iter().filter(|term| is_wanted(&Index::from_terms([(*term).clone()], 0)));
+    Index::from_terms(terms.cloned(), 0)
+}
+
+/// The quotient, when every coefficient is a multiple of the divisor.
+fn divided(index: &Index, divisor: i64) -> Option<Index> {
+    let divides = |number: i64| number % divisor == 0;
+    if !divides(index.constant_part()) || !index.terms().iter().all(|term| divides(term.coefficient)) {
+        return None;
+    }
+    let terms = index.terms().iter().map(|term| {
+        let mut term = term.clone();
+        term.coefficient /= divisor;
+        term
+    });
+    Some(Index::from_terms(terms, index.constant_part() / divisor))
+}
+
+/// The block that computes a tile at each of its points. Its identity and name stay.
+pub(super) fn build(program: &mut Program, tile: &Tile) -> Block {
+    let mut made = Block { iters: Vec::new(), ..tile.block.clone() };
+    let body_loops: Vec<For> = tile.loops.iter().map(|node| renewed(program, node)).collect();
+    let in_body = |index: &Index| {
+        index.substitute(&|var| {
+            let position = tile.loops.iter().position(|node| node.var == var)?;
+            Some(Index::var(body_loops[position].var))
+        })
+    };
+    let mut body_values = Vec::new();
+    let mut init_values = Vec::new();
+    let mut init_loops = Vec::new();
+    for (iter, part) in tile.block.iters.iter().zip(&tile.parts) {
+        let outer = outer_iter(program, iter, part, tile.block.init.is_some());
+        let first = outer.as_ref().map_or(Index::constant(0), |outer| Index::var(outer.var)).scale(part.extent);
+        made.iters.extend(outer);
+        body_values.push((iter.var, &first + &in_body(&part.inner)));
+        if iter.kind == IterKind::Spatial {
+            let mut value = first;
+            if part.extent > 1 && tile.block.init.is_some() {
+                let name = program.variable(iter.var).name.clone();
+                let node = fresh_loop(program, &name, part.extent.into());
+                value = &value + &Index::var(node.var);
+                init_loops.push(node);
+            }
+            init_values.push((iter.var, value));
+        }
+    }
+    made.body = with_values(&tile.block.body, body_loops, &body_values);
+    made.init = tile.block.init.as_ref().map(|init| with_values(init, init_loops, &init_values));
+    made
+}
+
+/// The loop inside the block. It is another one, since primitives work on loops around blocks.
+fn renewed(program: &mut Program, node: &For) -> For {
+    let name = program.variable(node.var).name.clone();
+    let fresh = fresh_loop(program, &name, node.extent.clone());
+    For { kind: node.kind, annotations: node.annotations.clone(), ..fresh }
+}
+
+/// The iterator that counts tiles; `None` when there is but one.
+fn outer_iter(program: &mut Program, iter: &Iter, part: &Part, has_init: bool) -> Option<Iter> {
+    if part.extent == 1 {
+        return Some(iter.clone());
+    }
+    let is_needed = !part.count.is(1) || (has_init && iter.kind == IterKind::Reduce);
+    is_needed.then(|| {
+        let name = format!("{}o", program.variable(iter.var).name);
+        let var = program.add_variable(name, VariableKind::Iter);
+        Iter { var, extent: part.count.clone(), kind: iter.kind, binding: part.outer.clone() }
+    })
+}
+
+fn with_values(stmt: &Stmt, loops: Vec<For>, values: &[(crate::ids::VarId, Index)]) -> Stmt {
+    let mut stmt = stmt.clone();
+    substitute_stmt(&mut stmt, &|var| {
+        values.iter().find(|(own, _)| *own == var).map(|(_, value)| value.clone())
+    });
+    nest(loops, stmt)
+}
+
+impl Schedule {
+    /// Makes the block inside a loop compute a whole tile, and gives the block. See [`Blockize`].
+    ///
+    /// # Errors
+    /// When the loop does not hold one block alone, or its loops do not enumerate whole tiles of it.
+    pub fn blockize(&mut self, target: LoopRv) -> Result<BlockRv, ScheduleError> {
+        self.push_one(Blockize { target }).map(BlockRv)
+    }
+}

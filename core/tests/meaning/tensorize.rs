@@ -1,0 +1,99 @@
+//! Tensorized programs compute what their kernel computes, whatever is done around the marked tile.
+
+use std::sync::Arc;
+
+use tilewright_core::intrinsic::named;
+use tilewright_core::schedule::{Rng, Schedule, ScheduleError, Trace};
+use tilewright_core::stmt::Stmt;
+use tilewright_core::target::Target;
+use tilewright_core::visit::for_each_stmt;
+
+use crate::kernels::Kernel;
+use crate::{check_schedule, steps};
+
+const PACKED_DOT_PRODUCTS: Kernel = Kernel {
+    name: "packed_dot_products",
+    dims: &[&[1, 1, 1], &[3, 2, 5], &[7, 1, 3], &[2, 3, 1]],
+    text: "
+kernel packed_dot_products(M, N, K, in a: u8[M, 4*K], in b: i8[N, K, 8, 4], out c: i32[M, 8*N]) {
+  for i in 0..M {
+    for j in 0..N {
+      for k in 0..K {
+        for l in 0..8 {
+          for r in 0..4 {
+            block c(vi: spatial M = i, vj: spatial 8*N = 8*j + l, vk: reduce 4*K = 4*k + r) {
+              init { c[vi, vj] = 0i32 }
+              c[vi, vj] = c[vi, vj] + a[vi, vk] as i32 * b[vj/8, vk/4, vj%8, vk%4] as i32
+            }
+          }
+        }
+      }
+    }
+  }
+}",
+};
+
+fn holds_intrinsic(schedule: &Schedule) -> bool {
+    let mut found = false;
+    for_each_stmt(&schedule.program().body, &mut |stmt| found |= matches!(stmt, Stmt::Intrinsic(_)));
+    found
+}
+
+fn tensorized(seed: u64) -> Result<Schedule, ScheduleError> {
+    let program = PACKED_DOT_PRODUCTS.program();
+    let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), seed);
+    let block = schedule.get_block("c")?;
+    let loops = schedule.get_loops(block)?;
+    if seed.is_multiple_of(2) {
+        schedule.decompose_reduction(block, loops[2])?;
+    }
+    schedule.tensorize(loops[3], "vpdpbusd_8")?;
+    Ok(schedule)
+}
+
+#[test]
+fn tensorized_programs_keep_the_meaning() {
+    for seed in 0..32 {
+        let mut schedule = tensorized(seed).unwrap();
+        assert!(holds_intrinsic(&schedule));
+        let mut random = Rng::new(seed);
+        for _ in 0..random.below(8) {
+            let _ = steps::random_step(&mut schedule, &mut random);
+        }
+        check_schedule(&PACKED_DOT_PRODUCTS, &schedule, seed);
+        let text = schedule.trace().to_string();
+        let trace: Trace = text.parse().unwrap();
+        let again = trace.replay(&PACKED_DOT_PRODUCTS.program(), schedule.target(), 0).unwrap();
+        assert_eq!(again.program(), schedule.program(), "{text}");
+    }
+}
+
+#[test]
+fn the_initial_value_of_a_tensorized_block_can_be_taken_out_afterwards() {
+    let mut schedule = tensorized(1).unwrap();
+    let block = schedule.get_block("c").unwrap();
+    let loops = schedule.get_loops(block).unwrap();
+    schedule.decompose_reduction(block, loops[2]).unwrap();
+    assert!(holds_intrinsic(&schedule));
+    check_schedule(&PACKED_DOT_PRODUCTS, &schedule, 0);
+}
+
+#[test]
+fn refusals_say_why() {
+    let mut schedule = Schedule::new(PACKED_DOT_PRODUCTS.program(), Arc::new(Target::generic_cpu()), 0);
+    let before = schedule.program().clone();
+    let block = schedule.get_block("c").unwrap();
+    let loops = schedule.get_loops(block).unwrap();
+    assert_eq!(schedule.tensorize(loops[3], "no_such"), Err(ScheduleError::UnknownIntrinsic));
+    for (place, intrinsic, reason) in [
+        (loops[3], "vpdpbusd_16", "intrinsic_mismatch"),
+        (loops[4], "vpdpbusd_8", "intrinsic_mismatch"),
+        (loops[2], "vpdpbusd_8", "not_divisible"),
+    ] {
+        let refused = schedule.tensorize(place, intrinsic).unwrap_err();
+        assert_eq!(refused.reason(), reason, "{}", refused.describe(schedule.program()));
+        assert_eq!(*schedule.program(), before);
+    }
+    assert!(schedule.tensorize(block, "vpdpbusd_8").is_err(), "the block computes one element");
+    assert!(named("vpdpbusd_4").is_some());
+}
