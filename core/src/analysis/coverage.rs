@@ -6,13 +6,16 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::analysis::block::{shifted_iters, stores};
 use crate::analysis::region::{AccessKind, Region, bound_accesses, relax};
-use crate::analysis::scope::{blocks, loops_around};
+use crate::analysis::scope::{blocks, loops_around, writers};
 use crate::ids::{BufferId, VarId};
 use crate::index::bounds::Ranges;
+use crate::index::iter_map::{MapLevel, detect};
 use crate::index::{Base, Digit, Index, NO_MODULUS};
 use crate::program::Program;
 use crate::stmt::{Block, Stmt};
+use crate::visit::for_each_stmt;
 
 /// Whether each block inside `stmt` that writes `buffer` writes every element of `region`, the loops
 /// inside `stmt` running and those around it fixed; `outer` are the ranges of the latter. The answer may be
@@ -42,6 +45,38 @@ pub fn fills_region(
         let is_same = |indices| relax(program, buffer, indices, &inner, &all) == *region;
         accesses.iter().all(is_same) && is_guarded_by_borders(block) && fills_domain(block, &inner, &all)
     })
+}
+
+/// Whether every element of a buffer is written, as far as blocks tell: an element outside of every write, such as
+/// one that only a change of layout made room for, must not be read.
+///
+/// Blocks that each write a part, at `iterator + constant`, are taken to write all of it together.
+pub fn is_wholly_written(program: &Program, buffer: BufferId) -> bool {
+    let shape = &program.buffer(buffer).shape;
+    let writers = writers(program, buffer);
+    let fills = |block: &Block| {
+        let mut iterators: Vec<(VarId, Index)> =
+            block.iters.iter().map(|iter| (iter.var, iter.extent.clone())).collect();
+        for_each_stmt(&block.body, &mut |stmt| {
+            if let Stmt::For(node) = stmt {
+                iterators.push((node.var, node.extent.clone()));
+            }
+        });
+        let mut own = stores(&block.body).into_iter().filter(|store| store.buffer == buffer);
+        own.any(|store| {
+            let used = |(var, _): &(VarId, Index)| store.indices.iter().any(|index| index.mentions(*var));
+            let iterators: Vec<_> = iterators.iter().filter(|iterator| used(iterator)).cloned().collect();
+            detect(&store.indices, &iterators, &[], MapLevel::Surjective)
+                .is_ok_and(|map| map.outputs.iter().zip(shape).all(|(sum, extent)| sum.covers(extent)))
+        })
+    };
+    let writes_part = |block: &Block| {
+        let mut own = stores(&block.body).into_iter().filter(|store| store.buffer == buffer);
+        own.all(|store| shifted_iters(&store.indices).is_some())
+    };
+    program.access(buffer).is_some()
+        || writers.iter().any(|block| fills(block))
+        || writers.iter().all(|block| writes_part(block))
 }
 
 /// Whether every guard only keeps an iterator inside its domain.

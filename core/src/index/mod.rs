@@ -17,12 +17,13 @@
 //! Division and remainder round towards minus infinity, with positive divisors.
 //!
 //! What needs the variables' ranges (`(8·x + y) / 8 = x` when `y < 8`) is in [`simplify`], [`interval`]
-//! and [`bounds`]; what needs a bijection is in [`iter_map`].
+//! and [`bounds`]; what needs a bijection is in [`iter_map`] and [`map`].
 
 pub mod bounds;
 mod divide;
 pub mod interval;
 pub mod iter_map;
+pub mod map;
 mod product;
 pub mod simplify;
 mod sum;

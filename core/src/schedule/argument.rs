@@ -1,6 +1,7 @@
 //! The one visitor through which everything generic about primitives is done: printing, parsing,
 //! renaming variables, and finding out what is used.
 
+use crate::index::map::IndexMap;
 use crate::schedule::rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv};
 use crate::stmt::Symbol;
 
@@ -29,6 +30,8 @@ pub enum Argument<'a> {
     Weights(&'a mut Vec<f64>),
     /// A word.
     Text(&'a mut Symbol),
+    /// A map of indices.
+    Map(&'a mut IndexMap),
     /// The value of an annotation.
     Annotation(&'a mut AnnotationArgument),
 }
@@ -77,6 +80,7 @@ impl<F: FnMut(u32) -> u32> ArgumentVisitor for Rename<F> {
             | Argument::Numbers(_)
             | Argument::Weights(_)
             | Argument::Text(_)
+            | Argument::Map(_)
             | Argument::Annotation(AnnotationArgument::Text(_)) => {}
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::analysis::region::Span;
+use crate::dtype::DType;
 use crate::expr::{Expr, ExprKind, Indices};
 use crate::ids::{BlockId, BufferId, LoopId, VarId};
 use crate::index::bounds::Ranges;
@@ -27,9 +28,14 @@ pub(super) fn edit_loop(stmt: &mut Stmt, id: LoopId, edit: &mut dyn FnMut(&mut S
     edit_where(stmt, &|stmt| matches!(stmt, Stmt::For(node) if node.id == id), edit)
 }
 
+/// Edits the statement that is the block `id`. Only the path to it is copied.
+pub(super) fn edit_block_stmt(stmt: &mut Stmt, id: BlockId, edit: &mut dyn FnMut(&mut Stmt)) -> bool {
+    edit_where(stmt, &|stmt| matches!(stmt, Stmt::Block(node) if node.id == id), edit)
+}
+
 /// Edits the block `id`. Only the path to it is copied.
 pub(super) fn edit_block(stmt: &mut Stmt, id: BlockId, edit: &mut dyn FnMut(&mut Block)) -> bool {
-    edit_where(stmt, &|stmt| matches!(stmt, Stmt::Block(node) if node.id == id), &mut |stmt| {
+    edit_block_stmt(stmt, id, &mut |stmt| {
         if let Stmt::Block(node) = stmt {
             edit(Arc::make_mut(node));
         }
@@ -236,6 +242,59 @@ pub(super) fn replace_loads(stmt: &mut Stmt, buffer: BufferId, replace: &dyn Fn(
     rewrite_stmt(stmt, &|index| replace_loads_in_index(index, buffer, replace), &|expr| {
         replace_loads_in(expr, buffer, replace)
     });
+}
+
+/// Lets a block access, instead of the elements of a buffer, those that `moved` gives for their indices.
+pub(super) fn redirect_accesses(
+    block: &mut Block,
+    buffer: BufferId,
+    dtype: DType,
+    moved: &dyn Fn(&Indices) -> (BufferId, Indices),
+) {
+    let load = |indices: &Indices| {
+        let (target, indices) = moved(indices);
+        Expr::load(dtype, target, indices)
+    };
+    for part in block.init.iter_mut().chain([&mut block.body]) {
+        replace_loads(part, buffer, &load);
+        redirect_stores(part, buffer, moved);
+    }
+}
+
+fn redirect_stores(stmt: &mut Stmt, buffer: BufferId, moved: &dyn Fn(&Indices) -> (BufferId, Indices)) {
+    if let Stmt::Store(node) = stmt {
+        if node.buffer == buffer {
+            let node = Arc::make_mut(node);
+            (node.buffer, node.indices) = moved(&node.indices);
+        }
+        return;
+    }
+    stmt.children_mut().into_iter().for_each(|child| redirect_stores(child, buffer, moved));
+}
+
+/// The ranges of a block's iterators and of the loops inside it.
+pub(super) fn block_ranges(block: &Block) -> Ranges {
+    let mut ranges = Ranges::new();
+    for iter in &block.iters {
+        ranges.insert(iter.var, iter.extent.clone());
+    }
+    for part in block.init.iter().chain([&block.body]) {
+        for_each_stmt(part, &mut |stmt| {
+            if let Stmt::For(node) = stmt {
+                ranges.insert(node.var, node.extent.clone());
+            }
+        });
+    }
+    ranges
+}
+
+/// The loops around a block that hold nothing besides, outermost first.
+pub(super) fn single_block_chain(program: &Program, id: BlockId) -> Result<Vec<&Arc<For>>, ScheduleError> {
+    let around =
+        crate::analysis::scope::loops_around(&program.body, id).ok_or(ScheduleError::MissingBlock(id))?;
+    let holds_one = |node: &&&Arc<For>| matches!(node.body, Stmt::For(_) | Stmt::Block(_));
+    let length = around.iter().rev().take_while(holds_one).count();
+    Ok(around[around.len() - length..].to_vec())
 }
 
 /// Replaces every load of a buffer in an expression; `None` when there is none.

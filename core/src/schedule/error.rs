@@ -4,6 +4,7 @@
 //! frequent. [`ScheduleError::describe`] renders it against the program when a person asks.
 
 use crate::ids::{BlockId, BufferId, LoopId};
+use crate::index::map::MapError;
 use crate::program::Program;
 use crate::visit::{find_block, find_loop};
 
@@ -143,6 +144,56 @@ pub enum ScheduleError {
         /// How many blocks are beside each other in it.
         blocks: u32,
     },
+    /// The index map of a primitive does not fit.
+    BadMap(MapError),
+    /// The buffer is a parameter: its layout and its place are the caller's.
+    ParameterBuffer {
+        /// The block that accesses it.
+        block: BlockId,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// The block accesses several elements of the buffer at one point, or elements that depend on data.
+    SeveralElements {
+        /// The block.
+        block: BlockId,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// The block accesses the buffer under a condition, and some elements may not exist.
+    ConditionalAccess {
+        /// The block.
+        block: BlockId,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// The block does not update the buffer in place.
+    NotUpdate {
+        /// The block.
+        block: BlockId,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// Some elements of the buffer may never be written, so that it cannot be copied as a whole.
+    PartlyWritten {
+        /// The block that reads it.
+        block: BlockId,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// A new iterator would be made of spatial and of reduction iterators.
+    MixedIterators(BlockId),
+    /// Loops that the block shares with others enumerate its domain.
+    SharedLoops(BlockId),
+    /// No iterator of the block follows the loop, which repeats it.
+    RepeatingLoop {
+        /// The loop.
+        target: LoopId,
+        /// The block.
+        block: BlockId,
+    },
+    /// The order must name each iterator of the block once.
+    BadOrder(BlockId),
     /// No tensor intrinsic has the name.
     UnknownIntrinsic,
     /// The block's body is not what the intrinsic computes, or is marked as one already.
@@ -256,6 +307,48 @@ impl ScheduleError {
                     names.target(target)
                 )
             }
+            ScheduleError::BadMap(error) => error.to_string(),
+            ScheduleError::ParameterBuffer { block, buffer } => format!(
+                "`{}` in {} is a parameter; change a copy of it (cache_read, cache_write) instead",
+                names.buffer(buffer),
+                names.block(block)
+            ),
+            ScheduleError::SeveralElements { block, buffer } => {
+                format!(
+                    "{} accesses several elements of `{}` at one point",
+                    names.block(block),
+                    names.buffer(buffer)
+                )
+            }
+            ScheduleError::ConditionalAccess { block, buffer } => format!(
+                "{} accesses `{}` under a condition, and not all of these elements may exist",
+                names.block(block),
+                names.buffer(buffer)
+            ),
+            ScheduleError::NotUpdate { block, buffer } => {
+                format!("{} does not update `{}` in place", names.block(block), names.buffer(buffer))
+            }
+            ScheduleError::PartlyWritten { block, buffer } => format!(
+                "some elements of `{}` may never be written; copy those that {} reads with reindex_cache_read",
+                names.buffer(buffer),
+                names.block(block)
+            ),
+            ScheduleError::MixedIterators(block) => {
+                format!("a new iterator of {} would mix spatial and reduction iterators", names.block(block))
+            }
+            ScheduleError::SharedLoops(block) => {
+                format!("{} shares loops that enumerate its domain with other blocks", names.block(block))
+            }
+            ScheduleError::RepeatingLoop { target, block } => {
+                format!(
+                    "{} repeats {} without being followed by an iterator",
+                    names.target(target),
+                    names.block(block)
+                )
+            }
+            ScheduleError::BadOrder(block) => {
+                format!("the order must name each iterator of {} once, from 0", names.block(block))
+            }
             ScheduleError::UnknownIntrinsic => "no tensor intrinsic has this name; register it first".into(),
             ScheduleError::IntrinsicMismatch(block) => {
                 format!("the body of {} is not what the intrinsic computes", names.block(block))
@@ -301,6 +394,16 @@ impl ScheduleError {
             ScheduleError::NotReductionLoop { .. } => "not_reduction_loop",
             ScheduleError::NotDivisible { .. } => "not_divisible",
             ScheduleError::NotOneBlock { .. } => "not_one_block",
+            ScheduleError::BadMap(_) => "bad_map",
+            ScheduleError::ParameterBuffer { .. } => "parameter_buffer",
+            ScheduleError::SeveralElements { .. } => "several_elements",
+            ScheduleError::ConditionalAccess { .. } => "conditional_access",
+            ScheduleError::NotUpdate { .. } => "not_update",
+            ScheduleError::PartlyWritten { .. } => "partly_written",
+            ScheduleError::MixedIterators(_) => "mixed_iterators",
+            ScheduleError::SharedLoops(_) => "shared_loops",
+            ScheduleError::RepeatingLoop { .. } => "repeating_loop",
+            ScheduleError::BadOrder(_) => "bad_order",
             ScheduleError::UnknownIntrinsic => "unknown_intrinsic",
             ScheduleError::IntrinsicMismatch(_) => "intrinsic_mismatch",
             ScheduleError::AxisOutOfRange(_) => "axis_out_of_range",

@@ -4,6 +4,7 @@
 //! no second class that traces. The primitives are in [`prim`], each with a method of the same name
 //! on [`Schedule`].
 
+mod access;
 pub mod argument;
 mod destination;
 mod edit;

@@ -14,10 +14,12 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
+use crate::index::map::IndexMap;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::prim::Instruction;
 use crate::schedule::rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv};
 use crate::schedule::trace::{Decision, Step, Trace};
+use crate::text::ParseError;
 
 /// The first line of every trace.
 const HEADER: &str = "trace v1";
@@ -95,6 +97,7 @@ impl ArgumentVisitor for Printer {
             Argument::Number(number) => write!(self.text, "{number}"),
             Argument::Numbers(numbers) => write!(self.text, "{numbers:?}"),
             Argument::Weights(weights) => self.text.write_str(&list(weights, f64::to_string)),
+            Argument::Map(map) => write!(self.text, "{map}"),
             Argument::Text(text) => self.text.write_str(&quote(text)),
             Argument::Annotation(AnnotationArgument::Int(value)) => self.text.write_str(&print_int(value)),
             Argument::Annotation(AnnotationArgument::Text(text)) => self.text.write_str(&quote(text)),
@@ -325,6 +328,32 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// `(i, j) -> (j, i/4, i%4)`
+    fn map(&mut self) -> Result<IndexMap, Failure> {
+        self.skip_space();
+        let rest = self.rest();
+        let mut open = 0usize;
+        let mut lists = 0;
+        let end = rest.find(|character| {
+            match character {
+                '(' => open += 1,
+                ')' => {
+                    open = open.saturating_sub(1);
+                    lists += usize::from(open == 0);
+                }
+                _ => {}
+            }
+            lists == 2
+        });
+        let Some(end) = end else { return Err(self.failure("a map such as `(i, j) -> (j, i)`")) };
+        let map = rest[..=end].parse().map_err(|error: ParseError| {
+            let column = rest.char_indices().nth(error.column - 1).map_or(0, |(offset, _)| offset);
+            (self.position + column, error.problem.to_string())
+        })?;
+        self.position += end + 1;
+        Ok(map)
+    }
+
     fn place(&mut self) -> Result<PlaceRv, Failure> {
         if self.accept("block") {
             return self.variable().map(|variable| PlaceRv::Block(BlockRv(variable)));
@@ -358,6 +387,7 @@ impl ArgumentVisitor for Parser<'_> {
             Argument::Number(slot) => *slot = self.number("an integer")?,
             Argument::Numbers(slot) => *slot = self.list(|parser| parser.number("an integer"))?,
             Argument::Weights(slot) => *slot = self.list(|parser| parser.number("a number"))?,
+            Argument::Map(slot) => *slot = self.map()?,
             Argument::Text(slot) => *slot = self.quoted()?.into(),
             Argument::Annotation(slot) => {
                 *slot = if self.peek() == Some('"') {

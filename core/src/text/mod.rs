@@ -67,7 +67,7 @@ mod hash;
 mod names;
 mod parse;
 pub(crate) mod print;
-mod print_value;
+pub(crate) mod print_value;
 #[cfg(test)]
 mod properties;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilewright_core::analysis::scope::blocks;
+use tilewright_core::index::map::IndexMap;
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, LoopRv, Rng, Schedule, ScheduleError};
 use tilewright_core::target::Target;
@@ -72,7 +73,8 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
         (20, Some(chosen)) => s.rfactor(block, chosen, rng.below(2) as i64).map(drop),
         (21, Some(chosen)) => s.annotate(chosen, "unroll_factor", pick(rng, &[2i64, 3, 4]).expect("some")),
         (22, _) => {
-            s.transform_layout(block, &pick(rng, &[vec![1, 0], vec![0, 2, 1], vec![2, 0, 1]]).expect("some"))
+            let order = pick(rng, &[vec![1, 0], vec![0, 2, 1], vec![2, 0, 1]]).expect("some");
+            s.transform_layout(block, "write", 0, IndexMap::permutation(&order).expect("a permutation"))
         }
         _ => Ok(()),
     }

@@ -7,13 +7,14 @@ mod kernels;
 mod steps;
 mod tensorize;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kernels::{KERNELS, Kernel};
 use tilewright_core::interp::{Interpreter, Options};
 use tilewright_core::lower::{LowerOptions, lower, lower_to_loops};
 use tilewright_core::program::Program;
-use tilewright_core::schedule::{Rng, Schedule};
+use tilewright_core::schedule::{Instruction, Rng, Schedule};
 use tilewright_core::target::Target;
 use tilewright_core::tensor::AnyTensor;
 
@@ -91,9 +92,31 @@ fn check_schedule(kernel: &Kernel, schedule: &Schedule, seed: u64) {
 #[test]
 fn random_traces_keep_the_meaning() {
     let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
+    let mut used = BTreeSet::new();
     for kernel in KERNELS {
         for seed in 0..cases {
-            check_schedule(kernel, &random_schedule(kernel, seed), seed);
+            let schedule = random_schedule(kernel, seed);
+            check_schedule(kernel, &schedule, seed);
+            used.extend(schedule.trace().steps().iter().map(|step| step.instruction.name()));
         }
     }
+    if cases >= 200 {
+        let missing: Vec<&str> = Instruction::ALL.iter().map(|(name, _)| *name).collect();
+        let missing: Vec<&str> = missing.into_iter().filter(|name| !used.contains(name)).collect();
+        assert_eq!(missing, ELSEWHERE, "primitives that no random trace applied");
+    }
 }
+
+/// Primitives that change no program, and those with tests of their own beside this one.
+const ELSEWHERE: &[&str] = &[
+    "get_child_blocks",
+    "get_producers",
+    "get_consumers",
+    "sample_perfect_tile",
+    "sample_categorical",
+    "sample_compute_location",
+    "tensorize",
+    "annotate",
+    "unannotate",
+    "enter_postproc",
+];

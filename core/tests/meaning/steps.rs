@@ -1,9 +1,11 @@
 //! Random steps of a schedule, most of which are legal.
 
+use tilewright_core::analysis::block::{reads, writes};
+use tilewright_core::index::map::IndexMap;
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, LoopRv, Rng, Schedule, ScheduleError};
-use tilewright_core::stmt::Stmt;
-use tilewright_core::visit::for_each_stmt;
+use tilewright_core::stmt::{Block, Stmt};
+use tilewright_core::visit::{find_block, for_each_stmt};
 
 /// The names of all blocks, in order.
 fn block_names(program: &Program) -> Vec<String> {
@@ -28,6 +30,50 @@ fn random_nest(schedule: &mut Schedule, random: &mut Rng) -> Result<(BlockRv, Ve
     Ok((block, loops))
 }
 
+fn shuffle<T>(random: &mut Rng, items: &mut [T]) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, random.below(last + 1));
+    }
+}
+
+fn pick<T: Copy>(random: &mut Rng, items: &[T]) -> T {
+    items[random.below(items.len())]
+}
+
+/// A map that permutes, splits and leaves out indices; most are legal for something.
+fn random_map(random: &mut Rng, inputs: usize) -> IndexMap {
+    let names: Vec<String> = (0..inputs).map(|input| format!("i{input}")).collect();
+    let mut outputs = Vec::new();
+    for name in &names {
+        let factor = 2 + random.below(4);
+        match random.below(8) {
+            0 | 1 => outputs.extend([format!("{name}/{factor}"), format!("{name}%{factor}")]),
+            2 => {}
+            3 => outputs.push(format!("{name}*{factor}")),
+            _ => outputs.push(name.clone()),
+        }
+    }
+    shuffle(random, &mut outputs);
+    let text = format!("({}) -> ({})", names.join(", "), outputs.join(", "));
+    text.parse().unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+fn iter_count(schedule: &Schedule, block: BlockRv) -> usize {
+    find(schedule, block).map_or(0, |block| block.iters.len())
+}
+
+/// The rank of a buffer that a block reads or writes; 0 when there is none.
+fn rank_of(schedule: &Schedule, block: BlockRv, access: &str, number: usize) -> usize {
+    let Some(block) = find(schedule, block) else { return 0 };
+    let buffers = if access == "read" { reads(block) } else { writes(block) };
+    buffers.get(number).map_or(0, |buffer| schedule.program().buffer(*buffer).shape.len())
+}
+
+fn find(schedule: &Schedule, block: BlockRv) -> Option<&Block> {
+    let id = schedule.values().block(block).ok()?;
+    find_block(&schedule.program().body, id).map(|block| &**block)
+}
+
 /// Applies one random primitive with random arguments.
 pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(), ScheduleError> {
     let (block, loops) = random_nest(schedule, random)?;
@@ -36,7 +82,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
     }
     let one = loops[random.below(loops.len())];
     let scope = if random.below(2) == 0 { Scope::Global } else { Scope::Local };
-    match random.below(18) {
+    match random.below(27) {
         0..=2 => {
             let factors = [None, Some(2 + random.below(4) as i64), Some(1 + random.below(3) as i64)];
             schedule.split(one, &factors[..2 + random.below(2)]).map(drop)
@@ -47,9 +93,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         }
         4 => {
             let mut order = loops.clone();
-            for last in (1..order.len()).rev() {
-                order.swap(last, random.below(last + 1));
-            }
+            shuffle(random, &mut order);
             order.truncate(2 + random.below(2));
             schedule.reorder(&order)
         }
@@ -72,12 +116,39 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         11 => schedule.reverse_compute_inline(block),
         12 => schedule.cache_read(block, random.below(2) as i64, scope).map(drop),
         13 => schedule.cache_write(block, scope).map(drop),
-        14 => {
-            let orders: [&[i64]; 3] = [&[1, 0], &[0, 2, 1], &[2, 0, 1]];
-            schedule.transform_layout(block, orders[random.below(orders.len())])
+        14 => schedule.rfactor(block, one, random.below(2) as i64).map(drop),
+        15 => schedule.blockize(one).map(drop),
+        16 => {
+            let access = pick(random, &["read", "write"]);
+            let number = random.below(2);
+            let map = random_map(random, rank_of(schedule, block, access, number));
+            schedule.transform_layout(block, access, number as i64, map)
         }
-        15 => schedule.rfactor(block, one, random.below(2) as i64).map(drop),
-        16 => schedule.blockize(one).map(drop),
+        17 | 18 => {
+            let map = random_map(random, iter_count(schedule, block));
+            schedule.transform_block_layout(block, map)
+        }
+        19 => {
+            let access = pick(random, &["read", "write"]);
+            schedule.reindex(block, access, random.below(2) as i64).map(drop)
+        }
+        20 => {
+            let map = random_map(random, iter_count(schedule, block));
+            schedule.reindex_cache_read(block, random.below(3) as i64, scope, map).map(drop)
+        }
+        21 => {
+            let map = random_map(random, iter_count(schedule, block));
+            schedule.reindex_cache_write(block, scope, map).map(drop)
+        }
+        22 => schedule.cache_inplace(block, 0, scope).map(drop),
+        23 => schedule.set_scope(block, 0, scope),
+        24 => {
+            let mut order: Vec<i64> = (0..iter_count(schedule, block) as i64).collect();
+            shuffle(random, &mut order);
+            schedule.reorder_block_iter_var(block, &order)
+        }
+        25 if random.below(2) == 0 => schedule.add_unit_loop(block).map(drop),
+        25 => schedule.add_unit_loop(one).map(drop),
         _ => schedule.decompose_reduction(block, one).map(drop),
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilewright_core::intrinsic::named;
+use tilewright_core::program::Scope;
 use tilewright_core::schedule::{Rng, Schedule, ScheduleError, Trace};
 use tilewright_core::stmt::Stmt;
 use tilewright_core::target::Target;
@@ -66,6 +67,41 @@ fn tensorized_programs_keep_the_meaning() {
         let again = trace.replay(&PACKED_DOT_PRODUCTS.program(), schedule.target(), 0).unwrap();
         assert_eq!(again.program(), schedule.program(), "{text}");
     }
+}
+
+const DOT_PRODUCTS: Kernel = Kernel {
+    name: "dot_products",
+    dims: &[&[1], &[3], &[7]],
+    text: "
+kernel dot_products(M, in a: u8[M, 12], in b: i8[12, 32], out c: i32[M, 32]) {
+  for i in 0..M {
+    for j in 0..32 {
+      for k in 0..12 {
+        block c(vi: spatial M = i, vj: spatial 32 = j, vk: reduce 12 = k) {
+          init { c[vi, vj] = 0i32 }
+          c[vi, vj] = c[vi, vj] + a[vi, vk] as i32 * b[vk, vj] as i32
+        }
+      }
+    }
+  }
+}",
+};
+
+#[test]
+fn a_product_of_matrices_is_packed_and_tensorized() {
+    let mut schedule = Schedule::new(DOT_PRODUCTS.program(), Arc::new(Target::generic_cpu()), 0);
+    let schedule = &mut schedule;
+    let block = schedule.get_block("c").unwrap();
+    let pack = "(i, j, k) -> (j/16, k/4, j%16, k%4)".parse().unwrap();
+    schedule.reindex_cache_read(block, 1, Scope::Global, pack).unwrap();
+    let [i, j, k] = schedule.get_loops(block).unwrap()[..] else { panic!("three loops") };
+    let [j0, j1] = schedule.split(j, &[None, Some(16)]).unwrap()[..] else { panic!("two loops") };
+    let [k0, k1] = schedule.split(k, &[None, Some(4)]).unwrap()[..] else { panic!("two loops") };
+    schedule.reorder(&[i, j0, k0, j1, k1]).unwrap();
+    schedule.decompose_reduction(block, k0).unwrap();
+    schedule.tensorize(j1, "vpdpbusd_16").unwrap();
+    assert!(holds_intrinsic(schedule));
+    check_schedule(&DOT_PRODUCTS, schedule, 0);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use tilewright_core::analysis::block::{BufferAccess, loads, reads, reduction};
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
+use tilewright_core::index::map::IndexMap;
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, IterKind};
@@ -14,8 +15,8 @@ use crate::rules::block_of;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Operand {
     buffer: BufferId,
-    /// The dimensions of the copy, when their order is another.
-    order: Option<Vec<i64>>,
+    /// The order of the copy's dimensions, when it is another.
+    order: Option<IndexMap>,
 }
 
 /// The sets of operands that are worth copying into dense tiles, besides none: the operand that varies along the
@@ -57,14 +58,18 @@ fn is_reused(block: &Block, indices: &Indices) -> bool {
 
 /// The order of dimensions in which the one that is `vector` comes last: `None` inside when it is last already, and
 /// outside when there is no such dimension, or others depend on it too.
-fn order_along(indices: &Indices, vector: VarId) -> Option<Option<Vec<i64>>> {
+fn order_along(indices: &Indices, vector: VarId) -> Option<Option<IndexMap>> {
     let place = indices.iter().position(|index| index.as_var() == Some(vector))?;
     if indices.iter().filter(|index| index.mentions(vector)).count() != 1 {
         return None;
     }
     let last = indices.len() - 1;
+    if place == last {
+        return Some(None);
+    }
     let moved = (0..=last).filter(|dimension| *dimension != place).chain([place]);
-    Some((place != last).then(|| moved.map(|dimension| dimension as i64).collect()))
+    let order: Vec<i64> = moved.map(|dimension| dimension as i64).collect();
+    IndexMap::permutation(&order).map(Some)
 }
 
 /// Lets a block read copies of operands that are made, tile by tile, in a loop around it.
@@ -83,7 +88,7 @@ pub(super) fn pack(
         let number = reads(&found).iter().position(|buffer| *buffer == operand.buffer).ok_or(refusal)?;
         let copy = schedule.cache_read(block, number as i64, Scope::Local)?;
         if let Some(order) = &operand.order {
-            schedule.transform_layout(copy, order)?;
+            schedule.transform_layout(copy, "write", 0, order.clone())?;
         }
         schedule.compute_at(copy, target)?;
     }

@@ -217,7 +217,7 @@ fn renewed(program: &mut Program, node: &For) -> For {
 /// The iterator that counts tiles; `None` when there is but one.
 fn outer_iter(program: &mut Program, iter: &Iter, part: &Part, has_init: bool) -> Option<Iter> {
     if part.extent == 1 {
-        return Some(iter.clone());
+        return Some(Iter { binding: part.outer.clone(), ..iter.clone() });
     }
     let is_needed = !part.count.is(1) || (has_init && iter.kind == IterKind::Reduce);
     is_needed.then(|| {

@@ -1,16 +1,18 @@
 //! `cache_read`
 
-use crate::analysis::block::reads;
+use crate::analysis::block::{reads, writes};
+use crate::analysis::coverage::is_wholly_written;
 use crate::analysis::scope::producers;
 use crate::expr::{Expr, Indices};
-use crate::program::{Buffer, Scope};
+use crate::ids::BufferId;
+use crate::program::{Buffer, Program, Scope};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{
     copy_nest, edit_block, fresh_block_name, insert_statement, replace_loads, require_block, root_position,
 };
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
-use crate::stmt::Symbol;
+use crate::stmt::{Block, Symbol};
 
 /// Lets a block read a copy of a buffer, which a new block makes before it. Computing that block at a
 /// loop makes the copy a tile.
@@ -66,6 +68,27 @@ pub(super) fn scope_named(name: &str) -> Result<Scope, ScheduleError> {
         .ok_or(ScheduleError::BadDecision("the scope is `global` or `local`"))
 }
 
+/// Checks that a buffer which a block reads, and does not write, is finished before the block's nest; the answer is the
+/// position of the nest.
+pub(super) fn check_finished(
+    program: &Program,
+    block: &Block,
+    source: BufferId,
+) -> Result<usize, ScheduleError> {
+    let position = root_position(program, block.id)?;
+    let unfinished = producers(program, block).into_iter().find(|producer| {
+        writes(producer).contains(&source)
+            && root_position(program, producer.id).is_ok_and(|other| other >= position)
+    });
+    if let Some(producer) = unfinished {
+        return Err(ScheduleError::ProducerOutside { block: block.id, producer: producer.id });
+    }
+    if writes(block).contains(&source) {
+        return Err(ScheduleError::SeveralWriters(block.id));
+    }
+    Ok(position)
+}
+
 impl Primitive for CacheRead {
     const NAME: &'static str = "cache_read";
 
@@ -83,16 +106,9 @@ impl Primitive for CacheRead {
         let missing = ScheduleError::NoSuchAccess { block: id, number: self.read };
         let number = usize::try_from(self.read).map_err(|_| missing)?;
         let source = *reads(block).get(number).ok_or(missing)?;
-        let position = root_position(program, id)?;
-        let unfinished = producers(program, block).into_iter().find(|producer| {
-            crate::analysis::block::writes(producer).contains(&source)
-                && root_position(program, producer.id).is_ok_and(|other| other >= position)
-        });
-        if let Some(producer) = unfinished {
-            return Err(ScheduleError::ProducerOutside { block: id, producer: producer.id });
-        }
-        if crate::analysis::block::writes(block).contains(&source) {
-            return Err(ScheduleError::SeveralWriters(id));
+        let position = check_finished(program, block, source)?;
+        if !is_wholly_written(program, source) {
+            return Err(ScheduleError::PartlyWritten { block: id, buffer: source });
         }
 
         let original = program.buffer(source).clone();

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::analysis::block::{covers_buffer, loads, single_store};
-use crate::analysis::scope::writers;
-use crate::expr::{Expr, Indices};
-use crate::program::{Buffer, Scope};
+use crate::analysis::block::{covers_buffer, loads, reads, single_store};
+use crate::analysis::scope::{blocks, writers};
+use crate::expr::Indices;
+use crate::ids::BufferId;
+use crate::program::{Buffer, Program, Scope};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{
-    copy_nest, edit_block, fresh_block_name, insert_statement, replace_loads, require_block, root_position,
+    copy_nest, edit_block, fresh_block_name, insert_statement, redirect_accesses, require_block, root_position,
+    statements,
 };
 use crate::schedule::prim::cache_read::scope_named;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
-use crate::stmt::{Stmt, Symbol};
+use crate::stmt::{Block, Symbol};
 
 /// Lets a block write a buffer of its own, which a new block copies to the original after it.
 ///
@@ -73,24 +75,9 @@ impl Primitive for CacheWrite {
         let block = require_block(program, id)?;
         let store = single_store(block).ok_or(ScheduleError::NotComplete(id))?;
         let target = store.buffer;
-        let updates = loads(&block.body).iter().any(|access| access.buffer == target);
-        if updates && block.init.is_none() {
-            return Err(ScheduleError::NotReduction(id));
-        }
-        if writers(program, target).len() != 1 {
-            return Err(ScheduleError::SeveralWriters(id));
-        }
+        let position = check_sole_writer(program, block, target)?;
         if !covers_buffer(block, store, &program.buffer(target).shape) {
             return Err(ScheduleError::NotCovered(id));
-        }
-        let position = root_position(program, id)?;
-        let reads_here = |stmt: &Stmt| {
-            crate::analysis::scope::blocks(stmt)
-                .iter()
-                .any(|other| other.id != id && crate::analysis::block::reads(other).contains(&target))
-        };
-        if reads_here(&crate::schedule::edit::statements(&program.body)[position]) {
-            return Err(ScheduleError::SeveralWriters(id));
         }
 
         let original = program.buffer(target).clone();
@@ -98,11 +85,7 @@ impl Primitive for CacheWrite {
         let dtype = original.dtype;
         let cache = program.add_buffer(Buffer { name: name.clone(), scope, ..original });
         edit_block(&mut program.body, id, &mut |block| {
-            let load_cache = |indices: &Indices| Expr::load(dtype, cache, indices.iter().cloned());
-            for part in block.init.iter_mut().chain([&mut block.body]) {
-                replace_loads(part, target, &load_cache);
-                redirect_stores(part, target, cache);
-            }
+            redirect_accesses(block, target, dtype, &|indices: &Indices| (cache, indices.clone()));
         });
         let copy_name = fresh_block_name(program, &format!("{}_copy", program.buffer(target).name));
         let nest = copy_nest(program, copy_name, cache, target);
@@ -112,14 +95,26 @@ impl Primitive for CacheWrite {
     }
 }
 
-fn redirect_stores(stmt: &mut Stmt, from: crate::ids::BufferId, to: crate::ids::BufferId) {
-    if let Stmt::Store(store) = stmt {
-        if store.buffer == from {
-            Arc::make_mut(store).buffer = to;
-        }
-        return;
+/// Checks that a block is the only writer of a buffer, which starts anew there and which no other block of its nest
+/// reads; the answer is the position of the nest.
+pub(super) fn check_sole_writer(
+    program: &Program,
+    block: &Block,
+    target: BufferId,
+) -> Result<usize, ScheduleError> {
+    let updates = loads(&block.body).iter().any(|access| access.buffer == target);
+    if updates && block.init.is_none() {
+        return Err(ScheduleError::NotReduction(block.id));
     }
-    stmt.children_mut().into_iter().for_each(|child| redirect_stores(child, from, to));
+    if writers(program, target).len() != 1 {
+        return Err(ScheduleError::SeveralWriters(block.id));
+    }
+    let position = root_position(program, block.id)?;
+    let reads_too = |other: &Arc<Block>| other.id != block.id && reads(other).contains(&target);
+    match blocks(&statements(&program.body)[position]).into_iter().any(reads_too) {
+        true => Err(ScheduleError::SeveralWriters(block.id)),
+        false => Ok(position),
+    }
 }
 
 impl Schedule {

@@ -1,68 +1,90 @@
 //! `transform_layout`
 
-use std::sync::Arc;
-
-use crate::analysis::block::single_store;
-use crate::analysis::scope::writes_parameter;
-use crate::expr::{Expr, Indices};
-use crate::ids::BufferId;
-use crate::index::Index;
+use crate::analysis::block::{reads, writes};
+use crate::analysis::scope::blocks;
+use crate::expr::Indices;
+use crate::ids::{BlockId, BufferId};
+use crate::index::map::IndexMap;
+use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{replace_loads, require_block};
+use crate::schedule::edit::{block_ranges, edit_block, redirect_accesses, require_block};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
-use crate::stmt::Stmt;
+use crate::stmt::{Block, Symbol};
 
-/// Stores the result of a block with its dimensions in another order: dimension `order[n]` becomes the `n`-th. Only
-/// where elements lie changes, so that another loop can run along memory.
+/// Changes how the elements of an intermediate are laid out: each one moves to where the map sends its
+/// indices, in every block that accesses the buffer. The map must not send two elements to one place; places that no
+/// element goes to, such as those behind a size that the map does not divide, are never read.
 ///
 /// ```text
 /// before
-/// kernel copy(in a: f32[4, 6], out c: f32[6, 4]) {
-///   buffer b: f32[4, 6] local
-///   for i in 0..4 {
-///     for j in 0..6 {
-///       block b(vi: spatial 4 = i, vj: spatial 6 = j) {
-///         b[vi, vj] = a[vi, vj] * 2.0
+/// kernel chain(in a: f32[6, 10], out c: f32[6, 10]) {
+///   buffer b: f32[6, 10] global
+///   for i in 0..6 {
+///     for j in 0..10 {
+///       block b(vi: spatial 6 = i, vj: spatial 10 = j) {
+///         b[vi, vj] = a[vi, vj] + 1.0
 ///       }
 ///     }
 ///   }
-///   for j in 0..6 {
-///     for i in 0..4 {
-///       block c(vj: spatial 6 = j, vi: spatial 4 = i) {
-///         c[vj, vi] = b[vi, vj]
+///   for i in 0..6 {
+///     for j in 0..10 {
+///       block c(vi: spatial 6 = i, vj: spatial 10 = j) {
+///         c[vi, vj] = b[vi, vj] * 2.0
 ///       }
 ///     }
 ///   }
 /// }
 /// apply
 /// %0 = get_block "b"
-/// transform_layout %0, [1, 0]
+/// transform_layout %0, "write", 0, (i, j) -> (j/4, i, j%4)
 /// after
-/// kernel copy(in a: f32[4, 6], out c: f32[6, 4]) {
-///   buffer b: f32[6, 4] local
-///   for i in 0..4 {
-///     for j in 0..6 {
-///       block b(vi: spatial 4 = i, vj: spatial 6 = j) {
-///         b[vj, vi] = a[vi, vj] * 2.0
+/// kernel chain(in a: f32[6, 10], out c: f32[6, 10]) {
+///   buffer b: f32[3, 6, 4] global
+///   for i in 0..6 {
+///     for j in 0..10 {
+///       block b(vi: spatial 6 = i, vj: spatial 10 = j) {
+///         b[vj/4, vi, vj%4] = a[vi, vj] + 1.0
 ///       }
 ///     }
 ///   }
-///   for j_1 in 0..6 {
-///     for i_1 in 0..4 {
-///       block c(vj_1: spatial 6 = j_1, vi_1: spatial 4 = i_1) {
-///         c[vj_1, vi_1] = b[vj_1, vi_1]
+///   for i_1 in 0..6 {
+///     for j_1 in 0..10 {
+///       block c(vi_1: spatial 6 = i_1, vj_1: spatial 10 = j_1) {
+///         c[vi_1, vj_1] = b[vj_1/4, vi_1, vj_1%4] * 2.0
 ///       }
 ///     }
 ///   }
 /// }
 /// ```
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TransformLayout {
-    /// The block, which writes an intermediate.
+    /// A block that accesses the buffer.
     pub block: BlockRv,
-    /// The old dimensions, in their new order.
-    pub order: Vec<i64>,
+    /// Whether the buffer is one that it reads, or writes: `read` or `write`.
+    pub access: Symbol,
+    /// Which one, in order of appearance, from 0.
+    pub number: i64,
+    /// From old indices to new ones.
+    pub map: IndexMap,
+}
+
+impl Default for TransformLayout {
+    fn default() -> Self {
+        TransformLayout { block: BlockRv::default(), access: "read".into(), number: 0, map: IndexMap::default() }
+    }
+}
+
+/// The buffer that a block reads or writes with a number.
+pub(super) fn accessed_buffer(block: &Block, access: &str, number: i64) -> Result<BufferId, ScheduleError> {
+    let buffers = match access {
+        "read" => reads(block),
+        "write" => writes(block),
+        _ => return Err(ScheduleError::BadDecision("the access is `read` or `write`")),
+    };
+    let missing = ScheduleError::NoSuchAccess { block: block.id, number };
+    let position = usize::try_from(number).map_err(|_| missing)?;
+    buffers.get(position).copied().ok_or(missing)
 }
 
 impl Primitive for TransformLayout {
@@ -70,57 +92,57 @@ impl Primitive for TransformLayout {
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Block(&mut self.block))?;
-        visitor.visit(Argument::Numbers(&mut self.order))
+        visitor.visit(Argument::Text(&mut self.access))?;
+        visitor.visit(Argument::Number(&mut self.number))?;
+        visitor.visit(Argument::Map(&mut self.map))
     }
 
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
         let id = context.values.block(self.block)?;
-        let block = require_block(context.program, id)?;
-        let buffer = single_store(block).ok_or(ScheduleError::NotComplete(id))?.buffer;
-        if writes_parameter(context.program, block) {
-            return Err(ScheduleError::OutputBlock(id));
+        let program = &mut *context.program;
+        let buffer = accessed_buffer(require_block(program, id)?, &self.access, self.number)?;
+        if program.access(buffer).is_some() {
+            return Err(ScheduleError::ParameterBuffer { block: id, buffer });
         }
-        let order = permutation(&self.order, context.program.buffer(buffer).shape.len())
-            .ok_or(ScheduleError::BadDecision("the order names each dimension once"))?;
-        let shape = context.program.buffer(buffer).shape.clone();
-        let permuted = order.iter().map(|dimension| shape[*dimension].clone()).collect();
-        context.program.buffer_mut(buffer).shape = permuted;
-        let dtype = context.program.buffer(buffer).dtype;
-        let load = |indices: &Indices| Expr::load(dtype, buffer, permute(indices, &order));
-        replace_loads(&mut context.program.body, buffer, &load);
-        permute_stores(&mut context.program.body, buffer, &order);
+        let shape = self.map.image(&program.buffer(buffer).shape).map_err(ScheduleError::BadMap)?;
+
+        let accessing: Vec<BlockId> = blocks(&program.body)
+            .into_iter()
+            .filter(|block| reads(block).contains(&buffer) || writes(block).contains(&buffer))
+            .map(|block| block.id)
+            .collect();
+        program.buffer_mut(buffer).shape = shape;
+        for block in accessing {
+            move_elements(program, block, buffer, &self.map);
+        }
         Ok(Outputs::new())
     }
 }
 
-/// The order as positions, if it is a permutation of `rank` dimensions.
-fn permutation(order: &[i64], rank: usize) -> Option<Vec<usize>> {
-    let positions: Vec<usize> = order.iter().map(|place| usize::try_from(*place).ok()).collect::<Option<_>>()?;
-    let is_whole = positions.len() == rank && (0..rank).all(|place| positions.contains(&place));
-    is_whole.then_some(positions)
-}
-
-fn permute<'a>(indices: &'a Indices, order: &'a [usize]) -> impl Iterator<Item = Index> + 'a {
-    order.iter().map(|dimension| indices[*dimension].clone())
-}
-
-fn permute_stores(stmt: &mut Stmt, buffer: BufferId, order: &[usize]) {
-    if let Stmt::Store(store) = stmt {
-        if store.buffer == buffer {
-            let store = Arc::make_mut(store);
-            store.indices = permute(&store.indices, order).collect();
-        }
-        return;
-    }
-    stmt.children_mut().into_iter().for_each(|child| permute_stores(child, buffer, order));
+/// Lets a block access the elements of a buffer where a map sends them.
+fn move_elements(program: &mut Program, block: BlockId, buffer: BufferId, map: &IndexMap) {
+    let dtype = program.buffer(buffer).dtype;
+    edit_block(&mut program.body, block, &mut |block| {
+        let ranges = block_ranges(block);
+        let moved = |indices: &Indices| -> (BufferId, Indices) {
+            (buffer, map.apply(indices).iter().map(|index| index.simplify(&ranges)).collect())
+        };
+        redirect_accesses(block, buffer, dtype, &moved);
+    });
 }
 
 impl Schedule {
-    /// Stores the result of a block with its dimensions in another order. See [`TransformLayout`].
+    /// Changes how the elements of an intermediate are laid out. See [`TransformLayout`].
     ///
     /// # Errors
-    /// When the block writes a parameter, or the order does not name each dimension once.
-    pub fn transform_layout(&mut self, block: BlockRv, order: &[i64]) -> Result<(), ScheduleError> {
-        self.push(TransformLayout { block, order: order.to_vec() }, None).map(drop)
+    /// When there is no such access, the buffer is a parameter, or the map sends two elements to one place.
+    pub fn transform_layout(
+        &mut self,
+        block: BlockRv,
+        access: &str,
+        number: i64,
+        map: IndexMap,
+    ) -> Result<(), ScheduleError> {
+        self.push(TransformLayout { block, access: access.into(), number, map }, None).map(drop)
     }
 }

@@ -8,6 +8,7 @@ mod cost;
 mod error;
 mod indices;
 mod lexer;
+mod map;
 mod statements;
 mod values;
 
