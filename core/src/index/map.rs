@@ -211,7 +211,8 @@ fn is_plain(index: &Index, inputs: u32) -> bool {
         })
 }
 
-fn is_affine(index: &Index) -> bool {
+/// Whether an index is made of sums, quotients and remainders of variables alone.
+pub(crate) fn is_affine(index: &Index) -> bool {
     index.terms().iter().all(|term| match &term.digit.base {
         Base::Var(_) => true,
         Base::Sum(sum) => is_affine(sum),

@@ -100,6 +100,21 @@ pub(super) fn remove_block(stmt: &mut Stmt, id: BlockId) {
     }
 }
 
+/// Makes one sequence of sequences directly inside each other; statements that do nothing disappear.
+pub(super) fn flatten_sequences(stmt: &mut Stmt) {
+    if matches!(stmt, Stmt::Block(_) | Stmt::Store(_)) {
+        return;
+    }
+    for child in stmt.children_mut() {
+        flatten_sequences(child);
+    }
+    if let Stmt::Seq(stmts) = stmt
+        && stmts.iter().any(|child| matches!(child, Stmt::Seq(_)))
+    {
+        *stmt = Stmt::seq(stmts.iter().cloned());
+    }
+}
+
 /// The statements of a body, in order.
 pub(super) fn statements(body: &Stmt) -> &[Stmt] {
     match body {
@@ -272,6 +287,11 @@ fn redirect_stores(stmt: &mut Stmt, buffer: BufferId, moved: &dyn Fn(&Indices) -
     stmt.children_mut().into_iter().for_each(|child| redirect_stores(child, buffer, moved));
 }
 
+/// Lets stores to a buffer go to another one.
+pub(super) fn redirect_stores_to(stmt: &mut Stmt, from: BufferId, to: BufferId) {
+    redirect_stores(stmt, from, &|indices| (to, indices.clone()));
+}
+
 /// The ranges of a block's iterators and of the loops inside it.
 pub(super) fn block_ranges(block: &Block) -> Ranges {
     let mut ranges = Ranges::new();
@@ -389,7 +409,7 @@ impl Placement {
 }
 
 /// Checks that nothing the block reads is written between it and the last of its consumers, so that it
-/// may as well compute there.
+/// may as well compute there: neither on the way nor in another iteration of a loop that it comes into.
 pub(super) fn check_inputs_stay(
     program: &Program,
     block: &Block,
@@ -400,9 +420,20 @@ pub(super) fn check_inputs_stay(
     let own = order.iter().position(|other| other.id == block.id);
     let last = order.iter().rposition(|other| consumers.contains(&other.id));
     let (Some(own), Some(last)) = (own, last) else { return Ok(()) };
+    let overwrites =
+        |other: &Block| crate::analysis::block::writes(other).iter().any(|buffer| inputs.contains(buffer));
+    let refusal = |other: BlockId| ScheduleError::ProducerOutside { block: block.id, producer: other };
     for other in order.iter().take(last + 1).skip(own + 1) {
-        if crate::analysis::block::writes(other).iter().any(|buffer| inputs.contains(buffer)) {
-            return Err(ScheduleError::ProducerOutside { block: block.id, producer: other.id });
+        if overwrites(other) {
+            return Err(refusal(other.id));
+        }
+    }
+    for consumer in consumers {
+        let around = crate::analysis::scope::loops_around(&program.body, *consumer).unwrap_or_default();
+        let entered = around.into_iter().find(|node| !contains_block(&node.body, block.id));
+        let inside = entered.map(|node| crate::analysis::scope::blocks(&node.body)).unwrap_or_default();
+        if let Some(other) = inside.into_iter().find(|other| overwrites(other)) {
+            return Err(refusal(other.id));
         }
     }
     Ok(())

@@ -181,17 +181,44 @@ pub enum ScheduleError {
         /// The buffer.
         buffer: BufferId,
     },
-    /// A new iterator would be made of spatial and of reduction iterators.
-    MixedIterators(BlockId),
-    /// Loops that the block shares with others enumerate its domain.
-    SharedLoops(BlockId),
-    /// No iterator of the block follows the loop, which repeats it.
-    RepeatingLoop {
+    /// The loops are not in nests that follow each other directly, of the same depth and the same extents, with
+    /// nothing beside them.
+    NotSiblings {
+        /// The first of the loops.
+        first: LoopId,
+        /// The one that does not go with it.
+        second: LoopId,
+    },
+    /// An iteration would touch what another iteration of another block writes.
+    CrossingDependence {
+        /// The first of the loops.
+        first: LoopId,
+        /// The second.
+        second: LoopId,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// The loop does not run through consecutive parts of the block's domain.
+    NotConsecutive {
         /// The loop.
         target: LoopId,
         /// The block.
         block: BlockId,
     },
+    /// The block does not combine the result of a reduction with a value by the reduction's own operator.
+    NotEpilogue(BlockId),
+    /// The block is not a sum of products of elements at distinct iterators, with an initial value of zero.
+    NotEinsum(BlockId),
+    /// The padding must be one positive number of moderate size for each iterator of the block.
+    BadPadding(BlockId),
+    /// The block is not `select(condition, element, constant)` with a condition that bounds its iterators.
+    NotPadding(BlockId),
+    /// A new iterator would be made of spatial and of reduction iterators.
+    MixedIterators(BlockId),
+    /// Loops that the block shares with others enumerate its domain.
+    SharedLoops(BlockId),
+    /// The loops that hold the block alone do not enumerate its whole domain, each point once.
+    NotEnumerated(BlockId),
     /// The order must name each iterator of the block once.
     BadOrder(BlockId),
     /// No tensor intrinsic has the name.
@@ -333,18 +360,44 @@ impl ScheduleError {
                 names.buffer(buffer),
                 names.block(block)
             ),
+            ScheduleError::NotSiblings { first, second } => format!(
+                "{} and {} are not in neighbouring nests of the same depth and extents",
+                names.target(first),
+                names.target(second)
+            ),
+            ScheduleError::CrossingDependence { first, second, buffer } => format!(
+                "iterations of {} would meet those of {} in other elements of `{}`",
+                names.target(first),
+                names.target(second),
+                names.buffer(buffer)
+            ),
+            ScheduleError::NotConsecutive { target, block } => format!(
+                "{} does not run through consecutive parts of the domain of {}",
+                names.target(target),
+                names.block(block)
+            ),
+            ScheduleError::NotEpilogue(block) => format!(
+                "{} does not combine the result of a reduction with a value by the reduction's operator",
+                names.block(block)
+            ),
+            ScheduleError::NotEinsum(block) => {
+                format!("{} is not a sum of products of elements at distinct iterators", names.block(block))
+            }
+            ScheduleError::BadPadding(block) => {
+                format!("the padding must be one positive number for each iterator of {}", names.block(block))
+            }
+            ScheduleError::NotPadding(block) => format!(
+                "{} is not `select(condition, element, constant)` with bounds of its iterators as the condition",
+                names.block(block)
+            ),
             ScheduleError::MixedIterators(block) => {
                 format!("a new iterator of {} would mix spatial and reduction iterators", names.block(block))
             }
             ScheduleError::SharedLoops(block) => {
                 format!("{} shares loops that enumerate its domain with other blocks", names.block(block))
             }
-            ScheduleError::RepeatingLoop { target, block } => {
-                format!(
-                    "{} repeats {} without being followed by an iterator",
-                    names.target(target),
-                    names.block(block)
-                )
+            ScheduleError::NotEnumerated(block) => {
+                format!("the loops of {} do not enumerate each point of its domain once", names.block(block))
             }
             ScheduleError::BadOrder(block) => {
                 format!("the order must name each iterator of {} once, from 0", names.block(block))
@@ -400,9 +453,16 @@ impl ScheduleError {
             ScheduleError::ConditionalAccess { .. } => "conditional_access",
             ScheduleError::NotUpdate { .. } => "not_update",
             ScheduleError::PartlyWritten { .. } => "partly_written",
+            ScheduleError::NotSiblings { .. } => "not_siblings",
+            ScheduleError::CrossingDependence { .. } => "crossing_dependence",
+            ScheduleError::NotConsecutive { .. } => "not_consecutive",
+            ScheduleError::NotEpilogue(_) => "not_epilogue",
+            ScheduleError::NotEinsum(_) => "not_einsum",
+            ScheduleError::BadPadding(_) => "bad_padding",
+            ScheduleError::NotPadding(_) => "not_padding",
             ScheduleError::MixedIterators(_) => "mixed_iterators",
             ScheduleError::SharedLoops(_) => "shared_loops",
-            ScheduleError::RepeatingLoop { .. } => "repeating_loop",
+            ScheduleError::NotEnumerated(_) => "not_enumerated",
             ScheduleError::BadOrder(_) => "bad_order",
             ScheduleError::UnknownIntrinsic => "unknown_intrinsic",
             ScheduleError::IntrinsicMismatch(_) => "intrinsic_mismatch",

@@ -194,6 +194,33 @@ kernel chain(N, in x: i32[N, 4], out y: i32[4, N]) {
 }",
     },
     Kernel {
+        name: "reversed_in_place",
+        dims: &[&[1], &[2], &[7]],
+        text: "
+kernel reversed_in_place(N, in bias: i32[N], inout d: i32[N]) {
+  buffer b: i32[N] global
+  buffer s: i32[N] global
+  for i in 0..N {
+    block b(v: spatial N = i) {
+      b[v] = d[N - 1 - v]
+    }
+  }
+  for i in 0..N {
+    for r in 0..3 {
+      block s(v: spatial N = i, vr: reduce 3 = r) {
+        init { s[v] = 2i32 }
+        s[v] = s[v] + b[v] * d[v]
+      }
+    }
+  }
+  for i in 0..N {
+    block d(v: spatial N = i) {
+      d[v] = s[v] + bias[v]
+    }
+  }
+}",
+    },
+    Kernel {
         name: "embedding_sum",
         dims: &[&[1, 1], &[5, 6]],
         text: "

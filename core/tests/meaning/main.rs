@@ -116,6 +116,7 @@ const ELSEWHERE: &[&str] = &[
     "sample_categorical",
     "sample_compute_location",
     "tensorize",
+    "sample_partitioned_tile",
     "annotate",
     "unannotate",
     "enter_postproc",

@@ -82,7 +82,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
     }
     let one = loops[random.below(loops.len())];
     let scope = if random.below(2) == 0 { Scope::Global } else { Scope::Local };
-    match random.below(27) {
+    match random.below(36) {
         0..=2 => {
             let factors = [None, Some(2 + random.below(4) as i64), Some(1 + random.below(3) as i64)];
             schedule.split(one, &factors[..2 + random.below(2)]).map(drop)
@@ -140,6 +140,27 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
             let map = random_map(random, iter_count(schedule, block));
             schedule.reindex_cache_write(block, scope, map).map(drop)
         }
+        26 => schedule.read_at(one, block, random.below(2) as i64, scope).map(drop),
+        27 => schedule.write_at(one, block, scope).map(drop),
+        28 | 29 => {
+            let (_, others) = random_nest(schedule, random)?;
+            if others.is_empty() {
+                return Ok(());
+            }
+            let other = others[random.below(others.len().min(2))];
+            schedule.merge(&[loops[random.below(loops.len().min(2))], other]).map(drop)
+        }
+        30 => {
+            let first = Some(1 + random.below(3) as i64);
+            schedule.loop_partition(one, &[first, None, Some(1)][..2 + random.below(2)]).map(drop)
+        }
+        31 | 32 => schedule.fuse_reduction_epilogue(block),
+        33 => {
+            let padding: Vec<i64> =
+                (0..iter_count(schedule, block)).map(|_| 1 + random.below(4) as i64).collect();
+            schedule.pad_einsum(block, &padding)
+        }
+        34 => schedule.decompose_padding(block).map(drop),
         22 => schedule.cache_inplace(block, 0, scope).map(drop),
         23 => schedule.set_scope(block, 0, scope),
         24 => {

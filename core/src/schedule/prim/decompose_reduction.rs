@@ -9,8 +9,7 @@ use crate::index::Index;
 use crate::program::VariableKind;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{
-    edit_block, edit_loop, fresh_block_name, fresh_loop, nest, require_block,
-};
+    edit_block, edit_loop, fresh_block_name, fresh_loop, nest, require_block, flatten_sequences};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Annotations, Block, For, IterKind, Stmt};
@@ -110,7 +109,7 @@ impl Primitive for DecomposeReduction {
                 *stmt = Stmt::seq([made, stmt.clone()]);
             }
         });
-        flatten(&mut context.program.body);
+        flatten_sequences(&mut context.program.body);
         Ok(Outputs::from_slice(&[Value::Block(output)]))
     }
 }
@@ -196,18 +195,6 @@ fn make_init(
         renamed.iter().find(|(old, _)| *old == var).map(|(_, new)| Index::var(*new))
     });
     stmt
-}
-
-/// Sequences directly inside sequences become one.
-fn flatten(stmt: &mut Stmt) {
-    for child in stmt.children_mut() {
-        flatten(child);
-    }
-    if let Stmt::Seq(stmts) = stmt
-        && stmts.iter().any(|child| matches!(child, Stmt::Seq(_)))
-    {
-        *stmt = Stmt::seq(stmts.iter().cloned());
-    }
 }
 
 impl Schedule {

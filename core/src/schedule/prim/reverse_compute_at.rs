@@ -156,6 +156,10 @@ fn check_order(program: &Program, block: &Block, node: &For) -> Result<(), Sched
     let place = |id: BlockId| order.iter().position(|other| other.id == id);
     let first_inside = place(blocks(&node.body)[0].id);
     let inputs = reads(block);
+    // A block before the loop reads what its "producers" will overwrite.
+    if place(block.id) < first_inside {
+        return Err(ScheduleError::ProducerOutside { block: block.id, producer: blocks(&node.body)[0].id });
+    }
     for other in &order {
         let between = place(other.id) >= first_inside && place(other.id) < place(block.id);
         let touches = |buffer: &BufferId| reads(other).contains(buffer) || writes(other).contains(buffer);

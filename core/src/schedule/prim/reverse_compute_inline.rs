@@ -10,7 +10,7 @@ use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{edit_block, remove_block, replace_loads_in, require_block};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
-use crate::stmt::{Block, Stmt};
+use crate::stmt::{Block, Stmt, Store};
 use crate::visit::substitute_expr;
 
 /// Puts a block's computation into its producer, which then stores the block's result instead of its own.
@@ -82,11 +82,12 @@ impl Primitive for ReverseComputeInline {
     }
 }
 
-struct Producer {
-    producer: BlockId,
-    buffer: BufferId,
+/// A block that makes what another one reads element by element.
+pub(super) struct Producer {
+    pub(super) producer: BlockId,
+    pub(super) buffer: BufferId,
     /// The block's iterator that indexes each dimension of the buffer.
-    iters: Vec<Option<VarId>>,
+    pub(super) iters: Vec<Option<VarId>>,
 }
 
 /// The complete producer whose whole result the block reads, element by element, as its only reader.
@@ -98,7 +99,7 @@ fn find_producer(program: &Program, block: &Block) -> Result<Producer, ScheduleE
         if program.access(buffer).is_some() {
             continue;
         }
-        match candidate(program, block, store.buffer, buffer) {
+        match candidate(program, block, store.buffer, buffer, &complete_store) {
             Ok(found) => return Ok(found),
             Err(error) => refusal = error,
         }
@@ -106,17 +107,20 @@ fn find_producer(program: &Program, block: &Block) -> Result<Producer, ScheduleE
     Err(refusal)
 }
 
-fn candidate(
+/// The producer of `buffer`, whose store `made_by` gives when it is of the right form, when `block` is its only
+/// reader, reads all of it element by element, and may as well write `output` in its place.
+pub(super) fn candidate(
     program: &Program,
     block: &Block,
     output: BufferId,
     buffer: BufferId,
+    made_by: &dyn Fn(&Block) -> Option<&Store>,
 ) -> Result<Producer, ScheduleError> {
     let id = block.id;
     let [producer] = writers(program, buffer)[..] else { return Err(ScheduleError::SeveralWriters(id)) };
     let [_] = readers(program, buffer)[..] else { return Err(ScheduleError::SeveralWriters(producer.id)) };
     let [_] = writers(program, output)[..] else { return Err(ScheduleError::SeveralWriters(id)) };
-    let made = complete_store(producer).ok_or(ScheduleError::NotComplete(producer.id))?;
+    let made = made_by(producer).ok_or(ScheduleError::NotComplete(producer.id))?;
     let shape = &program.buffer(buffer).shape;
     if !covers_buffer(producer, made, shape) {
         return Err(ScheduleError::NotInvertible(producer.id));
@@ -135,6 +139,10 @@ fn candidate(
     let plain = shifted.iter().zip(shape).all(|((var, shift), extent)| *shift == 0 && (var.is_some() || extent.is(1)));
     if !covers_block || !plain || own.any(|access| access.indices != first.indices) {
         return Err(ScheduleError::NotInvertible(id));
+    }
+    // Writing where the producer still reads would change what it reads.
+    if reads(producer).contains(&output) {
+        return Err(ScheduleError::SeveralWriters(id));
     }
     // Nothing that the block reads besides may be made after the producer runs.
     let order: Vec<BlockId> =

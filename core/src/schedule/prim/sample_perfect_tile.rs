@@ -49,7 +49,7 @@ pub struct SamplePerfectTile {
 }
 
 /// More parts than any tiling has; a bound for hostile traces.
-const MAX_PARTS: i64 = 16;
+pub(super) const MAX_PARTS: i64 = 16;
 
 /// The largest tile of a symbolic extent: what is left over at its end costs little even where the extent is small.
 const MAX_OPEN_TILE: i64 = 64;
@@ -115,7 +115,7 @@ fn draw_powers(parts: usize, rng: &mut Rng) -> Vec<i64> {
 
 /// Makes factors multiply to `extent`, from the right, keeping those that divide what is left. Another one becomes
 /// the divisor nearest to it, so that a schedule that was tuned for one shape keeps its character for another.
-fn repair(extent: i64, mut factors: Vec<i64>, max_innermost: i64) -> Vec<i64> {
+pub(super) fn repair(extent: i64, mut factors: Vec<i64>, max_innermost: i64) -> Vec<i64> {
     let mut rest = extent;
     let mut most = max_innermost;
     for factor in factors.iter_mut().skip(1).rev() {
@@ -143,7 +143,7 @@ fn nearest_divisor(number: i64, wanted: i64, most: i64) -> i64 {
         .unwrap_or(1)
 }
 
-fn draw(extent: i64, parts: usize, max_innermost: i64, rng: &mut Rng) -> Vec<i64> {
+pub(super) fn draw(extent: i64, parts: usize, max_innermost: i64, rng: &mut Rng) -> Vec<i64> {
     let primes = prime_powers(extent);
     for _ in 0..DRAWS {
         let mut factors = vec![1i64; parts];

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::ids::{BlockId, LoopId};
+use crate::ids::LoopId;
 use crate::index::Index;
 use crate::index::bounds::Ranges;
+use crate::index::iter_map::{MapLevel, detect};
 use crate::index::map::{Change, IndexMap};
 use crate::program::{Program, VariableKind};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{edit_loop, fresh_loop, nest, require_block, single_block_chain};
+use crate::schedule::edit::{edit_block_stmt, edit_loop, fresh_loop, nest, require_block, single_block_chain};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
-use crate::stmt::{Block, For, Iter, IterKind, Stmt};
+use crate::stmt::{Block, Iter, IterKind, Stmt};
 use crate::visit::substitute_stmt;
 
 /// Numbers the points of a block's domain anew, in new loops, one for each new iterator. The map must be a
@@ -69,7 +70,7 @@ impl Primitive for TransformBlockLayout {
         let made = build(&mut program, &block, &change, &kinds)?;
         match outermost {
             Some(outermost) => edit_loop(&mut program.body, outermost, &mut |stmt| *stmt = made.clone()),
-            None => replace_block(&mut program, id, &made),
+            None => edit_block_stmt(&mut program.body, id, &mut |stmt| *stmt = made.clone()),
         };
         *context.program = program;
         Ok(Outputs::new())
@@ -100,10 +101,13 @@ pub(super) fn check_loops(program: &Program, block: &Block) -> Result<Option<Loo
     if foreign {
         return Err(ScheduleError::SharedLoops(block.id));
     }
-    // A loop that no iterator follows repeats the computation; so may loops whose values coincide.
-    let is_followed = |node: &For| node.extent.is(1) || block.iters.iter().any(|iter| iter.binding.mentions(node.var));
-    if let Some(repeating) = chain.iter().find(|node| !is_followed(node)) {
-        return Err(ScheduleError::RepeatingLoop { target: repeating.id, block: block.id });
+    let bindings: Vec<Index> = block.iters.iter().map(|iter| iter.binding.clone()).collect();
+    let loops: Vec<_> = chain.iter().map(|node| (node.var, node.extent.clone())).collect();
+    let enumerates = detect(&bindings, &loops, &block.guards, MapLevel::Bijective).is_ok_and(|map| {
+        map.outputs.iter().zip(&block.iters).all(|(sum, iter)| sum.covers(&iter.extent))
+    });
+    if !enumerates {
+        return Err(ScheduleError::NotEnumerated(block.id));
     }
     if let Some(node) = chain.iter().find(|node| node.kind != crate::stmt::LoopKind::Serial) {
         return Err(ScheduleError::NotSerial(node.id));
@@ -113,10 +117,6 @@ pub(super) fn check_loops(program: &Program, block: &Block) -> Result<Option<Loo
 
 fn is_loop(program: &Program, var: crate::ids::VarId) -> bool {
     program.variable(var).kind == VariableKind::Loop
-}
-
-fn replace_block(program: &mut Program, id: BlockId, made: &Stmt) -> bool {
-    crate::schedule::edit::edit_block_stmt(&mut program.body, id, &mut |stmt| *stmt = made.clone())
 }
 
 /// The block with new iterators, in loops of its own.

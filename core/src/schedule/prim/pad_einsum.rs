@@ -1,0 +1,342 @@
+//! `pad_einsum`
+
+use std::sync::Arc;
+
+use crate::analysis::block::{Reducer, is_reduction, reduction};
+use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
+use crate::ids::{BufferId, VarId};
+use crate::index::Index;
+use crate::program::{Buffer, Program, Scope, VariableKind};
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::edit::{
+    edit_block_stmt, edit_loop, fresh_block_name, fresh_loop, insert_statement, nest, redirect_stores_to,
+    replace_loads, require_block,
+};
+use crate::schedule::prim::cache_read::check_finished;
+use crate::schedule::prim::cache_write::check_sole_writer;
+use crate::schedule::prim::transform_block_layout::check_loops;
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{BlockRv, Schedule, ScheduleError};
+use crate::stmt::{Annotations, Block, Iter, IterKind, Stmt, Symbol};
+
+/// Makes the extents of a sum of products multiples of given numbers: operands are copied with zeros behind their
+/// elements, and only the elements asked for are copied from the result.
+///
+/// ```text
+/// before
+/// kernel product(in a: f32[5, 6], in b: f32[6], out c: f32[5]) {
+///   for i in 0..5 {
+///     for k in 0..6 {
+///       block c(vi: spatial 5 = i, vk: reduce 6 = k) {
+///         init {
+///           c[vi] = 0.0
+///         }
+///         c[vi] = c[vi] + a[vi, vk] * b[vk]
+///       }
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "c"
+/// pad_einsum %0, [4, 4]
+/// after
+/// kernel product(in a: f32[5, 6], in b: f32[6], out c: f32[5]) {
+///   buffer a_pad: f32[8, 8] global
+///   buffer b_pad: f32[8] global
+///   buffer c_pad: f32[8] global
+///   for a0 in 0..8 {
+///     for a1 in 0..8 {
+///       block a_pad(v0: spatial 8 = a0, v1: spatial 8 = a1) {
+///         a_pad[v0, v1] = select((v0 < index(5)) & (v1 < index(6)), a[v0, v1], 0.0)
+///       }
+///     }
+///   }
+///   for a0_1 in 0..8 {
+///     block b_pad(v0_1: spatial 8 = a0_1) {
+///       b_pad[v0_1] = select(v0_1 < index(6), b[v0_1], 0.0)
+///     }
+///   }
+///   for vi in 0..8 {
+///     for vk in 0..8 {
+///       block c(vi_1: spatial 8 = vi, vk_1: reduce 8 = vk) {
+///         init {
+///           c_pad[vi_1] = 0.0
+///         }
+///         c_pad[vi_1] = c_pad[vi_1] + a_pad[vi_1, vk_1] * b_pad[vk_1]
+///       }
+///     }
+///   }
+///   for a0_2 in 0..5 {
+///     block c_crop(v0_2: spatial 5 = a0_2) {
+///       c[v0_2] = c_pad[v0_2]
+///     }
+///   }
+/// }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PadEinsum {
+    /// The block, alone in its loops.
+    pub block: BlockRv,
+    /// For each iterator, what its extent becomes a multiple of.
+    pub padding: Vec<i64>,
+}
+
+/// The largest padding; a bound for hostile traces.
+const MAX_PADDING: i64 = 1 << 16;
+
+impl Primitive for PadEinsum {
+    const NAME: &'static str = "pad_einsum";
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Block(&mut self.block))?;
+        visitor.visit(Argument::Numbers(&mut self.padding))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let id = context.values.block(self.block)?;
+        let program = &mut *context.program;
+        let block = require_block(program, id)?.clone();
+        let is_moderate = |padding: &i64| (1..=MAX_PADDING).contains(padding);
+        if self.padding.len() != block.iters.len() || !self.padding.iter().all(is_moderate) {
+            return Err(ScheduleError::BadPadding(id));
+        }
+        let outermost = check_loops(program, &block)?;
+        let einsum = einsum_of(program, &block)?;
+        let extents: Vec<Index> = block
+            .iters
+            .iter()
+            .zip(&self.padding)
+            .map(|(iter, padding)| iter.extent.ceil_div(*padding).scale(*padding))
+            .collect();
+        let is_padded = |position: usize| extents[position] != block.iters[position].extent;
+        if !(0..extents.len()).any(is_padded) {
+            return Ok(Outputs::new());
+        }
+        einsum.check_zeros(&block, &is_padded)?;
+
+        let mut made = in_padded_loops(program, &block, &extents);
+        let mut before = Vec::new();
+        for operand in &einsum.operands {
+            if operand.iters.iter().any(|position| is_padded(*position)) {
+                before.push(pad_operand(program, &block, operand, &extents, &mut made));
+            }
+        }
+        let after = einsum.target.iters.iter().any(|position| is_padded(*position)).then(|| {
+            crop_result(program, &block, &einsum.target, &extents, &mut made)
+        });
+        let mut replace = |stmt: &mut Stmt| *stmt = made.clone();
+        match outermost {
+            Some(outermost) => edit_loop(&mut program.body, outermost, &mut replace),
+            None => edit_block_stmt(&mut program.body, id, &mut replace),
+        };
+        let count = before.len();
+        for stmt in before.into_iter().rev() {
+            insert_statement(&mut program.body, einsum.position, stmt);
+        }
+        if let Some(after) = after {
+            insert_statement(&mut program.body, einsum.position + count + 1, after);
+        }
+        Ok(Outputs::new())
+    }
+}
+
+/// A buffer that is accessed at distinct iterators, one for each dimension.
+struct Operand {
+    buffer: BufferId,
+    indices: Indices,
+    /// The positions of the iterators.
+    iters: Vec<usize>,
+}
+
+struct Einsum {
+    operands: Vec<Operand>,
+    target: Operand,
+    /// The position of the block's nest in the program.
+    position: usize,
+}
+
+fn einsum_of(program: &Program, block: &Block) -> Result<Einsum, ScheduleError> {
+    let refusal = ScheduleError::NotEinsum(block.id);
+    let found = reduction(block).filter(|_| is_reduction(block)).ok_or(refusal)?;
+    let Some(Stmt::Store(init)) = &block.init else { return Err(refusal) };
+    let starts_at_zero = init.indices == found.store.indices && init.value == Expr::zero(init.value.dtype());
+    if found.reducer != Reducer::Sum || !starts_at_zero {
+        return Err(refusal);
+    }
+    let target = operand_of(block, found.store.buffer, &found.store.indices).ok_or(refusal)?;
+    let mut operands = Vec::new();
+    factors(block, found.value, &mut operands).ok_or(refusal)?;
+    let position = check_sole_writer(program, block, target.buffer)?;
+    for operand in &operands {
+        check_finished(program, block, operand.buffer)?;
+    }
+    Ok(Einsum { operands, target, position })
+}
+
+/// The loads that a product is made of, each place once; `None` when it is something else.
+fn factors(block: &Block, value: &Expr, operands: &mut Vec<Operand>) -> Option<()> {
+    match value.kind() {
+        ExprKind::Binary(BinaryOp::Mul, a, b) => {
+            factors(block, a, operands)?;
+            factors(block, b, operands)
+        }
+        ExprKind::Cast(inner) => factors(block, inner, operands),
+        ExprKind::Load(buffer, indices) => {
+            let operand = operand_of(block, *buffer, indices)?;
+            if !operands.iter().any(|other| other.buffer == *buffer && other.indices == *indices) {
+                operands.push(operand);
+            }
+            Some(())
+        }
+        _ => None,
+    }
+}
+
+fn operand_of(block: &Block, buffer: BufferId, indices: &Indices) -> Option<Operand> {
+    let mut iters = Vec::new();
+    for index in indices {
+        let var = index.as_var()?;
+        let position = block.iters.iter().position(|iter| iter.var == var)?;
+        if iters.contains(&position) {
+            return None;
+        }
+        iters.push(position);
+    }
+    Some(Operand { buffer, indices: indices.clone(), iters })
+}
+
+impl Einsum {
+    /// Checks that what is added for points behind the end is zero: some factor is, and no other one may be infinite.
+    fn check_zeros(&self, block: &Block, is_padded: &dyn Fn(usize) -> bool) -> Result<(), ScheduleError> {
+        let is_float = match &block.body {
+            Stmt::Store(store) => store.value.dtype().is_float(),
+            _ => false,
+        };
+        for (position, iter) in block.iters.iter().enumerate() {
+            if iter.kind == IterKind::Spatial || !is_padded(position) {
+                continue;
+            }
+            let mut with = self.operands.iter().map(|operand| operand.iters.contains(&position));
+            let is_zero = if is_float { !self.operands.is_empty() && with.all(|with| with) } else { with.any(|with| with) };
+            if !is_zero {
+                return Err(ScheduleError::NotEinsum(block.id));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The block over its padded domain, in loops of its own.
+fn in_padded_loops(program: &mut Program, block: &Block, extents: &[Index]) -> Stmt {
+    let mut made = Block { guards: Vec::new(), ..block.clone() };
+    let mut loops = Vec::new();
+    for (iter, extent) in made.iters.iter_mut().zip(extents) {
+        let name: Symbol = program.variable(iter.var).name.clone();
+        let node = fresh_loop(program, &name, extent.clone());
+        iter.extent = extent.clone();
+        iter.binding = Index::var(node.var);
+        loops.push(node);
+    }
+    nest(loops, Stmt::Block(Arc::new(made)))
+}
+
+/// Lets the block read a copy of an operand with zeros behind its elements; the answer is the nest that makes it.
+fn pad_operand(
+    program: &mut Program,
+    block: &Block,
+    operand: &Operand,
+    extents: &[Index],
+    made: &mut Stmt,
+) -> Stmt {
+    let original = program.buffer(operand.buffer).clone();
+    let dtype = original.dtype;
+    let name = format!("{}_pad", original.name);
+    let shape: Vec<Index> = operand.iters.iter().map(|position| extents[*position].clone()).collect();
+    let copy = program.add_buffer(Buffer {
+        name: name.as_str().into(),
+        dtype,
+        shape: shape.clone(),
+        scope: Scope::Global,
+    });
+    replace_loads(made, operand.buffer, &|indices| {
+        let target = if *indices == operand.indices { copy } else { operand.buffer };
+        Expr::load(dtype, target, indices.iter().cloned())
+    });
+    let source = operand.buffer;
+    element_nest(program, &name, &shape, &|point| {
+        let element = Expr::load(dtype, source, point.iter().cloned());
+        let inside = operand.iters.iter().zip(point).filter_map(|(position, index)| {
+            let (extent, padded) = (&block.iters[*position].extent, &extents[*position]);
+            let less = || Expr::binary(BinaryOp::Lt, Expr::index(index.clone()), Expr::index(extent.clone()));
+            (extent != padded).then(less)
+        });
+        let condition = inside.reduce(|a, b| Expr::binary(BinaryOp::And, a, b));
+        let value = match condition {
+            Some(condition) => Expr::select(condition, element, Expr::zero(dtype)),
+            None => element,
+        };
+        Stmt::store(copy, point.iter().cloned(), value)
+    })
+}
+
+/// Lets the block write a larger buffer; the answer is the nest that copies what was asked for.
+fn crop_result(
+    program: &mut Program,
+    block: &Block,
+    target: &Operand,
+    extents: &[Index],
+    made: &mut Stmt,
+) -> Stmt {
+    let original = program.buffer(target.buffer).clone();
+    let dtype = original.dtype;
+    let shape = target.iters.iter().map(|position| extents[*position].clone()).collect();
+    let name: Symbol = format!("{}_pad", original.name).into();
+    let padded = program.add_buffer(Buffer { name, dtype, shape, scope: Scope::Global });
+    replace_loads(made, target.buffer, &|indices| Expr::load(dtype, padded, indices.iter().cloned()));
+    redirect_stores_to(made, target.buffer, padded);
+    let shape: Vec<Index> = target.iters.iter().map(|position| block.iters[*position].extent.clone()).collect();
+    let (from, to) = (padded, target.buffer);
+    element_nest(program, &format!("{}_crop", original.name), &shape, &|point| {
+        let value = Expr::load(dtype, from, point.iter().cloned());
+        Stmt::store(to, point.iter().cloned(), value)
+    })
+}
+
+/// A block in loops of its own that executes a statement at each point of a box.
+fn element_nest(
+    program: &mut Program,
+    name: &str,
+    shape: &[Index],
+    body_at: &dyn Fn(&[Index]) -> Stmt,
+) -> Stmt {
+    let (mut loops, mut iters) = (Vec::new(), Vec::new());
+    for (axis, extent) in shape.iter().enumerate() {
+        let node = fresh_loop(program, &format!("a{axis}").into(), extent.clone());
+        let var: VarId = program.add_variable(format!("v{axis}"), VariableKind::Iter);
+        let (kind, binding) = (IterKind::Spatial, Index::var(node.var));
+        iters.push(Iter { var, extent: extent.clone(), kind, binding });
+        loops.push(node);
+    }
+    let point: Vec<Index> = iters.iter().map(|iter| Index::var(iter.var)).collect();
+    let made = Block {
+        id: program.fresh_block(),
+        name: fresh_block_name(program, name),
+        iters,
+        guards: Vec::new(),
+        init: None,
+        body: body_at(&point),
+        annotations: Annotations::new(),
+        location: None,
+    };
+    nest(loops, Stmt::Block(Arc::new(made)))
+}
+
+impl Schedule {
+    /// Makes the extents of a sum of products multiples of given numbers. See [`PadEinsum`].
+    ///
+    /// # Errors
+    /// When the block is no such sum, alone in its loops.
+    pub fn pad_einsum(&mut self, block: BlockRv, padding: &[i64]) -> Result<(), ScheduleError> {
+        self.push(PadEinsum { block, padding: padding.to_vec() }, None).map(drop)
+    }
+}
