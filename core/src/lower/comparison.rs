@@ -58,7 +58,7 @@ impl Below {
     }
 
     /// The comparison that an expression is.
-    fn comparison(&self, expr: &Expr) -> Option<Comparison> {
+    pub(super) fn comparison(&self, expr: &Expr) -> Option<Comparison> {
         let difference = difference(expr)?;
         let kind = self.loops.iter().find(|(var, _)| difference.mentions(*var)).map(|(_, kind)| *kind);
         let is_hot = matches!(kind, Some(LoopKind::Unrolled | LoopKind::Vectorized));

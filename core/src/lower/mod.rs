@@ -31,6 +31,7 @@ mod parallel;
 mod partition;
 mod place;
 mod promote;
+mod tail;
 mod unroll;
 mod vectorize;
 

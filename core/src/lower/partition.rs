@@ -21,6 +21,7 @@ use crate::lower::comparison::{
 };
 use crate::lower::condition::is_negative;
 use crate::lower::copy::copy;
+use crate::lower::tail::{Part, loops_over_part};
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope};
 use crate::simplify::simplify_stmt;
@@ -165,6 +166,9 @@ impl Partition<'_> {
 
     /// The statement in the tile where comparisons begin to fail; `None` when no iteration is there.
     fn partial_tile(&mut self, stmt: &Stmt, found: &Comparison, tile: &Tile) -> Option<Stmt> {
+        if let Some(loops) = self.loops_over_part(stmt, found, tile) {
+            return Some(Stmt::seq(loops));
+        }
         let mut decided_by: Vec<Vec<VarId>> = Vec::new();
         let mut stmt = decide(stmt, &found.reach, &mut |comparison| {
             let own = last_tile(comparison, &self.outer)?;
@@ -200,6 +204,20 @@ impl Partition<'_> {
         Some(self.split(&stmt))
     }
 
+    /// A tile of unknown length as loops over code of fixed size, when its iterations are independent.
+    fn loops_over_part(&mut self, stmt: &Stmt, found: &Comparison, tile: &Tile) -> Option<Vec<Stmt>> {
+        let (full, count) = tile.part.clone()?;
+        let decides = |comparison: &Comparison| {
+            last_tile(comparison, &self.outer)
+                .is_some_and(|own| own.lowest == tile.lowest && (&own.start - &tile.start).is(0))
+        };
+        let part = Part { reach: &found.reach, full, count, decides: &decides };
+        let loops = loops_over_part(self.program, stmt, &part)?;
+        let cost = loops.iter().map(written_out_size).sum();
+        self.budget = self.budget.checked_sub(cost)?;
+        Some(loops.iter().map(|node| self.descend(node)).collect())
+    }
+
     /// Whether a statement uses a thread's own buffer from outside: its elements are named one by one
     /// for as long as its loops are written out.
     fn uses_outer_registers(&self, stmt: &Stmt) -> bool {
@@ -220,6 +238,9 @@ struct Tile {
     lowest: i64,
     /// For how many values of the inner part, from the lowest, the comparison holds.
     count: Index,
+    /// The number of values of the inner part, and for how many of them the comparison holds where it does
+    /// not for all, when tiles lie side by side, their values are numbered from 0 and the number is unknown.
+    part: Option<(i64, Index)>,
     /// Negative where the comparison holds for any iteration at all.
     start: Index,
     /// The loop around that is at a known iteration there, and which.
@@ -262,6 +283,8 @@ fn last_tile(comparison: &Comparison, around: &Ranges) -> Option<Tile> {
     }
     let last = fixed.offset(interval.min + 1).scale(-1);
     let count = last.modulo(distance).offset(1);
+    let is_numbered = interval.min == 0 && distance == interval.max + 1 && count.as_constant().is_none();
+    let part = is_numbered.then(|| (distance, last.offset(1).modulo(distance)));
     let moving = &outer - &fixed;
     let place = match (moving.terms(), last.as_constant()) {
         ([term], Some(last)) if term.digit.is_whole() => match term.digit.base {
@@ -270,7 +293,7 @@ fn last_tile(comparison: &Comparison, around: &Ranges) -> Option<Tile> {
         },
         _ => None,
     };
-    Some(Tile { lowest: interval.min, count, start: outer.offset(interval.min), place })
+    Some(Tile { lowest: interval.min, count, part, start: outer.offset(interval.min), place })
 }
 
 /// Makes the loops of a kind and some variables serial.

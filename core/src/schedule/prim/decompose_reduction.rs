@@ -6,13 +6,14 @@ use crate::analysis::block::{is_tiled_reduction, loads, reads, writes};
 use crate::analysis::scope::{blocks, loops_around};
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
+use crate::index::iter_map::{IterMapError, MapLevel, detect};
 use crate::program::VariableKind;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{
     edit_block, edit_loop, fresh_block_name, fresh_loop, nest, require_block, flatten_sequences};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
-use crate::stmt::{Annotations, Block, For, IterKind, Stmt};
+use crate::stmt::{Annotations, Block, For, Guard, IterKind, Stmt};
 use crate::visit::substitute_stmt;
 
 /// Takes the initial value out of a reduction into a block of its own, just before a loop.
@@ -87,10 +88,8 @@ impl Primitive for DecomposeReduction {
         if let Some(mixed) = path.iter().find(|node| is_reducing(node.var) && is_spatial(node.var)) {
             return Err(ScheduleError::NotReductionLoop { target: mixed.id, block: id });
         }
-        // A loop that no iterator follows repeats the whole reduction, each time from the initial value.
-        let is_followed = |node: &For| is_reducing(node.var) || is_spatial(node.var) || node.extent.is(1);
-        if let Some(repeated) = path[depth..].iter().find(|node| !is_followed(node)) {
-            return Err(ScheduleError::NotReductionLoop { target: repeated.id, block: id });
+        if !visits_each_point_once(&block, &path[depth..]) {
+            return Err(ScheduleError::NotReductionLoop { target, block: id });
         }
         let inner: Vec<For> = path[depth..]
             .iter()
@@ -134,6 +133,19 @@ fn check_guards(
         }
     }
     Ok(())
+}
+
+/// Whether the loops enumerate each point of the block at most once. Where they repeat one, in a loop that no iterator
+/// follows or in tiles that overlap, each repetition starts from the initial value.
+fn visits_each_point_once(block: &Block, loops: &[&Arc<For>]) -> bool {
+    let bindings: Vec<Index> = block.iters.iter().map(|iter| iter.binding.clone()).collect();
+    let iterators: Vec<(VarId, Index)> = loops.iter().map(|node| (node.var, node.extent.clone())).collect();
+    let is_inside = |guard: &&Guard| iterators.iter().any(|(var, _)| guard.index.mentions(*var));
+    let guards: Vec<Guard> = block.guards.iter().filter(is_inside).cloned().collect();
+    match detect(&bindings, &iterators, &guards, MapLevel::Injective) {
+        Ok(_) | Err(IterMapError::EmptyDomain { .. }) => true,
+        Err(_) => false,
+    }
 }
 
 /// The initial value moves before the blocks that come first in the loop: they may neither make what it is
