@@ -181,13 +181,14 @@ pub enum CallError {
         value: i64,
     },
     /// An index that depends on data lay outside its tensor.
-    #[error("an index read from data is {value}, outside 0..{extent}{}", .location.as_ref().map(|l| format!(" ({l})")).unwrap_or_default())]
+    #[error("an index read from data is {value}, outside 0..{extent}{}", .location.as_ref().map(|l| format!(" {l}")).unwrap_or_default())]
     IndexOutOfBounds {
         /// The index.
         value: i64,
         /// The extent of the dimension.
         extent: i64,
-        /// Where in the definition, when known.
+        /// Where in the definition: `at src/lib.rs:12:9`, with `or` and more places when it can be one of several.
+        /// Compiled code does not know; who has the definition adds it.
         location: Option<String>,
     },
 }

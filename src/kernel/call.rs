@@ -4,6 +4,7 @@ use tilewright_core::expr::Constant;
 use tilewright_core::target::{Arguments, BufferArgument};
 
 use super::Kernel;
+use super::fault::locate;
 use crate::error::Error;
 use crate::settings;
 
@@ -24,7 +25,10 @@ impl Kernel {
             Some(version) => version,
             None => self.version(dims)?,
         };
-        let mut arguments = Arguments { dims: &dims[..version.passed_dims], scalars, buffers };
-        Ok(version.executable.run(&mut arguments, settings::threads()?)?)
+        let passed = &dims[..version.passed_dims];
+        let mut arguments = Arguments { dims: passed, scalars, buffers };
+        let called = version.executable.run(&mut arguments, settings::threads()?);
+        let programs = || self.program().ok().into_iter().chain([&version.scheduled]);
+        Ok(called.map_err(|error| locate(error, programs(), dims))?)
     }
 }

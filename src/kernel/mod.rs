@@ -6,11 +6,13 @@
 //! | `versions` | keeps compiled versions, one for each shape or class of shapes |
 //! | `select` | chooses a schedule: exact record, nearest record, default |
 //! | `compile` | makes a version |
+//! | `fault` | finds where in the definition a call failed |
 //! | `explain` | tells people what was chosen and why |
 
 mod call;
 mod compile;
 mod explain;
+mod fault;
 mod registry;
 mod select;
 mod versions;

@@ -216,19 +216,12 @@ impl Sizes {
 
 /// A base in an extent, and a value of it for which the extent is at least 1.
 fn solve(extent: &Index) -> Option<(Base, Size)> {
-    extent.terms().iter().filter(|term| term.digit.modulus == NO_MODULUS).find_map(|term| {
-        let rest = extent.add_scaled(&Index::digit(term.digit.clone()), -term.coefficient);
-        let missing = rest.scale(-1).offset(1);
-        let digit = match (term.coefficient, missing.as_constant()) {
-            (1, _) => missing,
-            (-1, _) => missing.scale(-1),
-            (coefficient @ 2.., Some(missing)) => {
-                let rounded_up = i64::from(missing.rem_euclid(coefficient) > 0);
-                Index::constant(missing.div_euclid(coefficient) + rounded_up)
-            }
-            _ => return None,
-        };
-        let size = Size { value: digit.scale(term.digit.divisor), is_larger: term.coefficient > 0 };
-        Some((term.digit.base.clone(), size))
-    })
+    let term = extent.terms().iter().find(|term| term.digit.modulus == NO_MODULUS)?;
+    let rest = extent.add_scaled(&Index::digit(term.digit.clone()), -term.coefficient);
+    let is_larger = term.coefficient > 0;
+    let digit = match is_larger {
+        true => rest.scale(-1).offset(1).ceil_div(term.coefficient),
+        false => rest.offset(-1).floor_div(term.coefficient.checked_neg()?),
+    };
+    Some((term.digit.base.clone(), Size { value: digit.scale(term.digit.divisor), is_larger }))
 }
