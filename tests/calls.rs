@@ -40,7 +40,7 @@ fn gather(table: &Tensor<f32, V, D>, ids: &Tensor<i32, N>) -> Tensor<f32, N, D> 
 }
 
 /// The line of the index in `gather`.
-const GATHERS: u32 = line!() - 8;
+const GATHERS: u32 = line!() - 7;
 
 /// Every `stride`-th element.
 #[tensor_kernel]

@@ -90,7 +90,12 @@ fn changed_traces_give_right_results_or_are_passed_over() {
             shape: kernel.shape(&SHAPE),
             target: TunedFor::target(&tilewright::target().expect("a good environment")),
             trace,
-            outcome: Outcome::Measured(Measurement { median_ns, spread: 0.0, max_rel_err: 0.0 }),
+            outcome: Outcome::Measured(Measurement {
+                median_ns,
+                spread: 0.0,
+                max_rel_err: 0.0,
+                is_confirmed: false,
+            }),
             provenance: Provenance::default(),
         })
         .expect("a good environment");

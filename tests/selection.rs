@@ -34,7 +34,12 @@ fn record(kernel: &Kernel, (m, n): (i64, i64), trace: Trace) -> Record {
         shape: kernel.shape(&[m, n]),
         target: TunedFor::target(&tilewright::target().expect("a good environment")),
         trace,
-        outcome: Outcome::Measured(Measurement { median_ns: 1234.0, spread: 0.0, max_rel_err: 0.0 }),
+        outcome: Outcome::Measured(Measurement {
+            median_ns: 1234.0,
+            spread: 0.0,
+            max_rel_err: 0.0,
+            is_confirmed: false,
+        }),
         provenance: Provenance::default(),
     }
 }

@@ -117,6 +117,8 @@ pub struct Earlier {
 pub struct TuneResult {
     /// The fastest candidate with its time in seconds.
     pub best: Option<(Candidate, f64)>,
+    /// The best candidates with their times, the best first, when they were all timed once more in alternation.
+    pub confirmed: Vec<(Candidate, f64)>,
     /// Measurements made, without those of earlier runs.
     pub trials: usize,
     /// The time spent.
@@ -176,6 +178,7 @@ pub fn tune(
     let evolution = Evolution::new(generator.clone(), spaces, options.evolution.clone(), options.seed);
     let result = TuneResult {
         best: None,
+        confirmed: Vec::new(),
         trials: 0,
         elapsed: Duration::ZERO,
         generation: start.elapsed(),
@@ -304,6 +307,7 @@ impl Run<'_> {
                 self.leaders.swap(0, challenger);
             }
         }
+        self.result.confirmed = self.leaders.clone();
     }
 
     fn finish(mut self) -> TuneResult {

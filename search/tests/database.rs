@@ -30,7 +30,12 @@ fn record(shape: Shape, target: &str, median_ns: f64) -> Record {
         shape,
         target: target.parse().expect("a target"),
         trace: trace(),
-        outcome: Outcome::Measured(Measurement { median_ns, spread: 0.01, max_rel_err: 1e-6 }),
+        outcome: Outcome::Measured(Measurement {
+            median_ns,
+            spread: 0.01,
+            max_rel_err: 1e-6,
+            is_confirmed: false,
+        }),
         provenance: Provenance {
             seed: 1,
             trial: 17,
@@ -384,7 +389,7 @@ proptest! {
     ) {
         let outcome = match reason {
             Some(reason) => Outcome::Failed(reason),
-            None => Outcome::Measured(Measurement { median_ns: median, spread: error, max_rel_err: error }),
+            None => Outcome::Measured(Measurement { median_ns: median, spread: error, max_rel_err: error, is_confirmed: false }),
         };
         let mut written = Record {
             program,
@@ -399,4 +404,48 @@ proptest! {
         prop_assert_eq!(read.problems(), []);
         prop_assert_eq!(read.records().next(), Some(&written));
     }
+}
+
+fn confirmed(mut record: Record) -> Record {
+    if let Outcome::Measured(measurement) = &mut record.outcome {
+        measurement.is_confirmed = true;
+    }
+    record
+}
+
+/// A record of the schedule that makes the given loop parallel.
+fn of_loop(number: u32, median_ns: f64) -> Record {
+    let text = format!("trace v1\n%0 = get_block \"c\"\n%1, %2, %3 = get_loops %0\nparallel %{number}\n");
+    Record { trace: text.parse().expect("a trace"), ..record(shape(8, 8), "cpu;threads=1", median_ns) }
+}
+
+#[test]
+fn a_confirmed_winner_is_chosen_over_times_that_were_lucky() {
+    let directory = tempdir().unwrap();
+    let mut database = Database::open(directory.path()).unwrap();
+    let best = |database: &Database| {
+        let target = machine(&[], 128, 1);
+        database.best(PROGRAM, &shape(8, 8), &target).and_then(Record::median_ns).expect("a record")
+    };
+    for (number, median) in [(1, 10.0), (2, 11.0), (3, 10.5)] {
+        database.append(of_loop(number, median)).unwrap();
+    }
+    assert_eq!(best(&database), 10.0, "nothing is confirmed yet");
+    database.append(of_loop(1, 12.5)).unwrap();
+    database.append(confirmed(of_loop(2, 12.0))).unwrap();
+    assert_eq!(best(&database), 12.0, "the winner of the comparison, not the luckiest time");
+    assert_eq!(best(&Database::open(directory.path()).unwrap()), 12.0, "the same after reading");
+
+    let mut pruned = database.clone();
+    assert_eq!(pruned.prune(1).unwrap(), 4);
+    assert_eq!(best(&pruned), 12.0, "pruning keeps the winner");
+
+    let mut database = Database::open(directory.path()).unwrap();
+    database.append(of_loop(3, 13.0)).unwrap();
+    assert_eq!(best(&database), 12.0, "a later trial that is slower");
+    database.append(of_loop(3, 11.5)).unwrap();
+    assert_eq!(best(&database), 11.5, "a later trial that is faster, of a run that could not compare");
+    database.append(of_loop(2, 14.0)).unwrap();
+    database.append(confirmed(of_loop(3, 13.5))).unwrap();
+    assert_eq!(best(&database), 13.5, "the next run compares with the earlier winner");
 }

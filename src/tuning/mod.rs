@@ -251,7 +251,7 @@ impl Tuner {
         };
         let path = format!("{}::{}", kernel.definition().module, kernel.name());
         let is_registered = self::kernel(&path).is_ok();
-        let peak_gflops = peak::peak_of(&program, &target);
+        let peak_gflops = peak::peak_of(&program, &target, None);
         Ok(Plan {
             title: format!("{}[{}]", kernel.name(), kernel.shape(&dims)),
             name: kernel.name(),
@@ -329,7 +329,8 @@ impl Found {
     /// Compares what was found with the default schedule in alternation: times from different minutes are not
     /// to be divided. If the default is faster after all, it is what was found.
     fn compare_with_default(&mut self, default: Candidate, runner: &mut dyn Runner) {
-        let Some((best, seconds)) = &mut self.result.best else { return };
+        let result = &mut self.result;
+        let Some((best, seconds)) = &mut result.best else { return };
         if best.trace == default.trace {
             self.default_seconds = Some(*seconds);
             return;
@@ -337,9 +338,20 @@ impl Found {
         if self.default_seconds.is_none() {
             return;
         }
-        let Some((best_seconds, default_seconds)) = runner.compare(best, &default) else { return };
+        let Some((best_seconds, default_seconds)) = runner.compare(best, &default) else {
+            result.confirmed.clear();
+            return;
+        };
         *seconds = best_seconds.min(default_seconds);
         self.default_seconds = Some(default_seconds);
+        if let Some(first) = result.confirmed.first_mut() {
+            first.1 = best_seconds;
+        }
+        result.confirmed.retain(|(candidate, _)| candidate.trace != default.trace);
+        let place = usize::from(default_seconds >= best_seconds).min(result.confirmed.len());
+        if !result.confirmed.is_empty() {
+            result.confirmed.insert(place, (default.clone(), default_seconds));
+        }
         if default_seconds < best_seconds {
             *best = default;
         }

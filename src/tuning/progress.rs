@@ -7,6 +7,7 @@ use tilewright_search::tuner::Measurement;
 
 use super::Tuned;
 use super::observer::{Observer, Progress, Started};
+use super::peak::percent_of_peak;
 use super::report::{duration, histogram};
 
 /// The least time between two lines where there is no terminal.
@@ -34,7 +35,7 @@ impl ProgressBar {
         if gflops > 0.0 {
             text.push_str(&format!(", {gflops:.1} GFLOP/s"));
             if let Some(peak) = self.peak_gflops {
-                text.push_str(&format!(", {:.0} % of peak", 100.0 * gflops / peak));
+                text.push_str(&format!(", {}", percent_of_peak(gflops / peak)));
             }
         }
         text

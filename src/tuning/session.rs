@@ -10,6 +10,7 @@ use tilewright_search::database::{self, Database, Outcome, Provenance, Record};
 use tilewright_search::tuner::{self, Earlier, Measurement};
 
 use super::observer::{Observer, Progress, Started};
+use super::peak::peak_of;
 use super::runner::Interrupt;
 use super::{Found, Plan, TuneError, Tuned};
 
@@ -146,11 +147,11 @@ impl<'a> Session<'a> {
                     median_ns: seconds * 1e9,
                     spread: *spread,
                     max_rel_err: *max_relative_error,
+                    is_confirmed: false,
                 })
             }
             Measurement::Failed { reason, message } => Outcome::Failed(format!("{reason}: {message}")),
         };
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Record {
             kernel: self.plan.name.to_owned(),
             program: self.plan.hash,
@@ -163,13 +164,31 @@ impl<'a> Session<'a> {
                 trial: (self.earlier + self.trials) as u64,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 cpu: self.cpu.clone(),
-                time: since_1970.map_or(0, |duration| duration.as_secs()),
+                time: now(),
             },
+        }
+    }
+
+    /// Records the times at which schedules were compared in the end, the best first, so that look-ups choose what the
+    /// comparison chose. The best comes last: its record stands for those before it.
+    fn confirm(&mut self, compared: &[(Candidate, f64)]) {
+        for (place, (candidate, seconds)) in compared.iter().enumerate().rev() {
+            let Some(mut record) = self.record_of(&candidate.trace) else { continue };
+            if let Outcome::Measured(measurement) = &mut record.outcome {
+                measurement.median_ns = seconds * 1e9;
+                measurement.is_confirmed = place == 0;
+            }
+            record.provenance.time = now();
+            if let Err(error) = self.database.append(record) {
+                self.failure.get_or_insert(error.into());
+                return;
+            }
         }
     }
 
     /// Makes the result of the run.
     pub(crate) fn finish(mut self, found: Found) -> Result<Tuned, TuneError> {
+        self.confirm(&found.result.confirmed);
         let synced = self.database.sync();
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -187,6 +206,7 @@ impl<'a> Session<'a> {
         }
         let best = found.result.best.as_ref();
         let record = best.and_then(|(candidate, _)| self.record_of(&candidate.trace));
+        let reached = best.map(|(_, seconds)| plan.flops / seconds / 1e9);
         Ok(Tuned {
             kernel: plan.name,
             shape: plan.shape.clone(),
@@ -203,7 +223,7 @@ impl<'a> Session<'a> {
             rejected,
             end: found.result.end,
             flops: plan.flops,
-            peak_gflops: plan.peak_gflops,
+            peak_gflops: peak_of(&plan.task.program, &plan.task.target, reached),
         })
     }
 
@@ -227,6 +247,11 @@ impl tuner::Observer for Session<'_> {
             || self.interrupt.is_stopped()
             || self.observers.iter().any(|observer| observer.should_stop())
     }
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |duration| duration.as_secs())
 }
 
 fn most_frequent(rejected: &BTreeMap<String, u64>) -> String {

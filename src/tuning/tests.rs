@@ -1,5 +1,6 @@
 //! Tuning a small kernel, with candidates that misbehave, records that cannot be written, and stops.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::Command;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use tilewright_search::tuner::{End, Measurement, Runner};
 use super::isolated::{IsolatedRunner, Limits};
 use super::observer::{Observer, Progress};
 use super::runner::Interrupt;
-use super::{Isolation, TuneError, Tuner, reason, worker};
+use super::{Isolation, TuneError, Tuned, Tuner, reason, worker};
 use crate::machine;
 use crate::prelude::*;
 
@@ -234,10 +235,24 @@ fn tuner(records: &std::path::Path) -> Tuner {
     Tuner::new().trials(6).threads(1).isolation(Isolation::InProcess).records(records)
 }
 
+/// How many schedules have records. Those that are compared in the end have several.
 fn records(path: &std::path::Path) -> usize {
     let database = Database::open(path).unwrap();
     assert_eq!(database.problems(), []);
-    database.records().len()
+    let traces: BTreeSet<String> = database.records().map(|record| record.trace.to_string()).collect();
+    traces.len()
+}
+
+/// Asserts that a look-up gives what tuning has found, as its comparison at the end has timed it.
+fn assert_chosen(path: &std::path::Path, tuned: &Tuned) {
+    let database = Database::open(path).unwrap();
+    let target = crate::machine::target().unwrap();
+    let hash = product::kernel().hash().unwrap();
+    let chosen = database.best(hash, &tuned.shape, &target).expect("a record");
+    assert_eq!(Some(chosen), tuned.record.as_ref());
+    assert!(chosen.measurement().is_some_and(|found| found.is_confirmed), "{chosen:?}");
+    let seconds = chosen.median_ns().unwrap() * 1e-9;
+    assert!((seconds / tuned.best_seconds.unwrap() - 1.0).abs() < 1e-6, "{seconds} {tuned:?}");
 }
 
 #[test]
@@ -246,8 +261,10 @@ fn a_rerun_goes_on_where_the_last_run_ended() {
     let first = tuner(directory.path()).tune(product::kernel(), &DIMS).unwrap();
     assert_eq!((first.trials, first.earlier_trials, records(directory.path())), (6, 0, 6));
     assert!(first.best_seconds.unwrap() > 0.0 && first.default_seconds.is_some(), "{first:?}");
+    assert_chosen(directory.path(), &first);
     let again = tuner(directory.path()).trials(8).tune(product::kernel(), &DIMS).unwrap();
     assert_eq!((again.trials, again.earlier_trials, records(directory.path())), (2, 6, 8));
+    assert_chosen(directory.path(), &again);
     let done = tuner(directory.path()).trials(8).tune(product::kernel(), &DIMS).unwrap();
     assert_eq!((done.trials, done.earlier_trials), (0, 8));
     assert!(done.record.is_some(), "{done:?}");

@@ -30,6 +30,8 @@ struct Fields {
     max_rel_err: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    confirmed: bool,
     seed: u64,
     trial: u64,
     tilewright: String,
@@ -66,6 +68,7 @@ pub(super) fn print_line(record: &Record) -> String {
         spread: measurement.map(|measurement| measurement.spread),
         max_rel_err: measurement.map(|measurement| measurement.max_rel_err),
         error,
+        confirmed: measurement.is_some_and(|measurement| measurement.is_confirmed),
         seed: record.provenance.seed,
         trial: record.provenance.trial,
         tilewright: record.provenance.version.clone(),
@@ -120,12 +123,13 @@ fn record(fields: Fields) -> Result<Record, String> {
             let (Some(spread), Some(max_rel_err)) = (fields.spread, fields.max_rel_err) else {
                 return Err("`median_ns` without `spread` and `max_rel_err`".to_owned());
             };
-            let measurement = Measurement { median_ns, spread, max_rel_err };
+            let measurement = Measurement { median_ns, spread, max_rel_err, is_confirmed: fields.confirmed };
             if !measurement.is_sound() {
                 return Err(format!("a meaningless measurement: {measurement:?}"));
             }
             Outcome::Measured(measurement)
         }
+        (None, Some(_)) if fields.confirmed => return Err("`confirmed` without `median_ns`".to_owned()),
         (None, Some(reason)) => Outcome::Failed(reason),
         _ => return Err("expected either `median_ns` or `error`".to_owned()),
     };

@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use rustc_hash::FxHashSet;
 use tilewright_core::target::Target;
 
-use super::{Database, Record, Shape};
+use super::{Database, Record, Shape, TunedFor};
 
 /// A record that was not considered because the machine lacks features that its code needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +21,8 @@ impl Database {
     /// The best record of a program for exactly this shape that may be used on a machine.
     ///
     /// Times from different machines do not compare, so the record whose features and number of threads are
-    /// closest to the machine's comes first, and only among equals the fastest.
+    /// closest to the machine's comes first, and only among equals the fastest. A record that a run
+    /// [confirmed](super::Measurement::is_confirmed) stands for all that were there before it.
     pub fn best(&self, program: u64, shape: &Shape, target: &Target) -> Option<&Record> {
         self.usable(program, target)
             .filter(|(record, _)| record.shape == *shape)
@@ -56,10 +58,38 @@ impl Database {
         program: u64,
         target: &'t Target,
     ) -> impl Iterator<Item = (&'a Record, f64)> + use<'a, 't> {
-        self.records_of(program)
-            .filter(|record| record.target.serves(target))
+        standing(&self.records_of(program).filter(|record| record.target.serves(target)).collect::<Vec<_>>())
+            .into_iter()
             .filter_map(|record| Some((record, record.median_ns()?)))
     }
+}
+
+/// The records that no later one stands for: a confirmed one stands for all before it of the same shape and
+/// machine, and a later time of a confirmed schedule for the earlier one.
+pub(super) fn standing<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
+    let mut confirmed: FxHashSet<(&Shape, &TunedFor)> = FxHashSet::default();
+    let mut kept: Vec<&Record> = Vec::new();
+    for (position, &record) in records.iter().enumerate().rev() {
+        let group = (&record.shape, &record.target);
+        let is_confirmed = record.measurement().is_some_and(|measurement| measurement.is_confirmed);
+        let is_repeated = |later: &&Record| {
+            (&later.shape, &later.target) == group
+                && later.median_ns().is_some()
+                && later.trace == record.trace
+        };
+        let is_past = match is_confirmed {
+            true => records[position + 1..].iter().any(is_repeated),
+            false => confirmed.contains(&group),
+        };
+        if is_confirmed {
+            confirmed.insert(group);
+        }
+        if !is_past {
+            kept.push(record);
+        }
+    }
+    kept.reverse();
+    kept
 }
 
 /// Orders records with their median times by how much they suit a machine, best first.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::file::{self, Line};
 use super::line::parse_line;
+use super::lookup::standing;
 use super::{Database, DatabaseError, Record, Shape, TunedFor};
 
 /// What records compete for a place: program, shape and machine.
@@ -47,20 +48,28 @@ impl Database {
     }
 }
 
-/// For each record, whether it is among the fastest of its group; `None` stands for a line that stays.
+/// For each record, whether it is among the fastest of its group, where those come first that no confirmed record stands
+/// for; `None` stands for a line that stays.
 fn fastest<'a>(records: impl Iterator<Item = Option<&'a Record>>, keep: usize) -> Vec<bool> {
-    let mut kept = Vec::new();
-    let mut groups: BTreeMap<Group, Vec<(f64, usize)>> = BTreeMap::new();
-    for (position, record) in records.enumerate() {
-        kept.push(record.is_none());
-        if let Some((record, median)) = record.and_then(|record| Some((record, record.median_ns()?))) {
+    let records: Vec<Option<&Record>> = records.collect();
+    let mut kept: Vec<bool> = records.iter().map(Option::is_none).collect();
+    let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
+    for (position, record) in records.iter().enumerate() {
+        if let Some(record) = record.filter(|record| record.median_ns().is_some()) {
             let group = (record.program, record.shape.clone(), record.target.clone());
-            groups.entry(group).or_default().push((median, position));
+            groups.entry(group).or_default().push(position);
         }
     }
-    for mut members in groups.into_values() {
-        members.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        members.into_iter().take(keep).for_each(|(_, position)| kept[position] = true);
+    for members in groups.into_values() {
+        let of_group: Vec<&Record> = members.iter().filter_map(|position| records[*position]).collect();
+        let standing = standing(&of_group);
+        let is_past = |record: &Record| !standing.iter().any(|other| std::ptr::eq(*other, record));
+        let rank = |record: &&Record| (is_past(record), record.median_ns().unwrap_or(f64::INFINITY));
+        let mut ranked: Vec<((bool, f64), usize)> = of_group.iter().map(rank).zip(members).collect();
+        ranked.sort_by(|(a, first), (b, second)| {
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(first.cmp(second))
+        });
+        ranked.into_iter().take(keep).for_each(|(_, position)| kept[position] = true);
     }
     kept
 }

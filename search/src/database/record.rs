@@ -42,6 +42,9 @@ pub struct Measurement {
     pub spread: f64,
     /// The largest relative error against the reference; finite, at least zero.
     pub max_rel_err: f64,
+    /// Whether this is no trial but the end of a run: its best schedules were timed once more, in alternation, and this
+    /// one won. Such a record stands for all earlier ones of its shape and machine.
+    pub is_confirmed: bool,
 }
 
 /// Where a record comes from. For people and for repeating a search; look-up does not depend on it.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::super::peak::percent_of_peak;
 use super::{Series, duration, svg};
 
 /// Colours and layout, for light and dark screens.
@@ -71,7 +72,7 @@ fn write_overview(page: &mut String, series: &[Series]) -> std::fmt::Result {
         if let Some(default) = share(one.default_time()) {
             write!(page, "<div class=\"tick\" style=\"left:{:.1}%\"></div>", percent(default))?;
         }
-        writeln!(page, "</div><div class=\"value\">{:.0} %</div>", 100.0 * best)?;
+        writeln!(page, "</div><div class=\"value\">{}</div>", percent_of_peak(best))?;
     }
     writeln!(page, "</div>")
 }
@@ -82,7 +83,7 @@ fn write_card(page: &mut String, one: &Series) -> std::fmt::Result {
     if let Some(best) = one.best() {
         facts.push(format!("<b>{}</b>", duration(best)));
         facts.extend(one.gflops(best).map(|gflops| format!("{gflops:.1} GFLOP/s")));
-        facts.extend(one.share_of_peak(best).map(|share| format!("{:.0} % of peak", 100.0 * share)));
+        facts.extend(one.share_of_peak(best).map(percent_of_peak));
         facts.extend(one.default_time().map(|default| format!("{:.2}\u{a0}×\u{a0}default", default / best)));
     } else {
         facts.push("nothing measured".to_owned());
@@ -117,6 +118,7 @@ mod tests {
             target: "cpu;threads=1".parse().expect("a target"),
             cpu: "<script>".to_owned(),
             trials: vec![Some(2e-6), None, Some(1e-6)],
+            confirmed: None,
             failures: BTreeMap::from([("crash".to_owned(), 1)]),
             flops: Some(2e4),
             peak_gflops: Some(40.0),

@@ -7,7 +7,7 @@ mod html;
 mod svg;
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tilewright_core::target::Target;
@@ -15,7 +15,7 @@ use tilewright_search::database::{Database, Outcome, Record, Shape, TunedFor};
 
 pub use table::Table;
 
-use super::peak::peak_of;
+use super::peak::{peak_of, percent_of_peak};
 use super::{TuneError, count_flops};
 use crate::kernel::kernels;
 
@@ -33,6 +33,8 @@ pub struct Series {
     /// The time of each trial in seconds, `None` for one that failed, in the order in which they were made. The
     /// first is that of the default schedule.
     pub trials: Vec<Option<f64>>,
+    /// The time, in seconds, of the schedule that won the last comparison at the end of a run.
+    pub confirmed: Option<f64>,
     /// Failed trials by reason.
     pub failures: BTreeMap<String, u64>,
     /// The arithmetic operations of one run; `None` when the kernel is not part of this program.
@@ -61,7 +63,7 @@ impl Series {
 
     /// The best time, in seconds.
     pub fn best(&self) -> Option<f64> {
-        self.trials.iter().copied().flatten().reduce(f64::min)
+        self.confirmed.or_else(|| self.trials.iter().copied().flatten().reduce(f64::min))
     }
 
     /// The time of the default schedule, in seconds.
@@ -91,6 +93,14 @@ fn series(program: u64, records: &[&Record], target: &Target) -> Series {
             *failures.entry(reason.to_owned()).or_default() += 1;
         }
     }
+    let mut confirmed =
+        ordered.iter().filter_map(|record| record.measurement()).filter(|found| found.is_confirmed);
+    let confirmed = confirmed.next_back().map(|measurement| measurement.median_ns * 1e-9);
+    // What was timed once more in the end was no trial then.
+    let mut known = BTreeSet::new();
+    ordered.retain(|record| {
+        known.insert((record.provenance.seed, record.provenance.trial, record.trace.to_string()))
+    });
     let target = Target { cores: first.target.threads, ..target.clone() };
     let bound = kernels().into_iter().find_map(|kernel| {
         if kernel.name() != first.kernel || kernel.hash().ok()? != program {
@@ -100,22 +110,27 @@ fn series(program: u64, records: &[&Record], target: &Target) -> Series {
         let named: Vec<(&str, i64)> = shape.map(|(name, value)| (name.as_str(), *value)).collect();
         kernel.program_for(&kernel.dims_by_name(&named).ok()?).ok()
     });
+    let trials: Vec<_> = ordered.iter().map(|record| record.median_ns().map(|ns| ns * 1e-9)).collect();
+    let flops = bound.as_ref().map(count_flops);
+    let best = confirmed.or_else(|| trials.iter().copied().flatten().reduce(f64::min));
+    let reached = flops.zip(best).map(|(flops, seconds)| flops / seconds / 1e9);
     Series {
         kernel: first.kernel.clone(),
         shape: first.shape.clone(),
         target: first.target.clone(),
         cpu: first.provenance.cpu.clone(),
-        trials: ordered.iter().map(|record| record.median_ns().map(|ns| ns * 1e-9)).collect(),
+        trials,
+        confirmed,
         failures,
-        flops: bound.as_ref().map(count_flops),
-        peak_gflops: bound.as_ref().and_then(|program| peak_of(program, &target)),
+        flops,
+        peak_gflops: bound.as_ref().and_then(|program| peak_of(program, &target, reached)),
     }
 }
 
 /// One row for each series: times of the default and of the best schedule, and how good the latter is.
 pub fn table(series: &[Series]) -> Table {
     let mut table =
-        Table::new(&["kernel", "threads", "trials", "default", "best", "speed-up", "GFLOP/s", "of peak"]);
+        Table::new(&["kernel", "threads", "trials", "default", "best", "speed-up", "GFLOP/s", "share"]);
     for one in series {
         let (best, default) = (one.best(), one.default_time());
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
@@ -127,9 +142,7 @@ pub fn table(series: &[Series]) -> Table {
             or_dash(best.map(duration)),
             or_dash(default.zip(best).map(|(default, best)| format!("{:.2} ×", default / best))),
             or_dash(best.and_then(|best| one.gflops(best)).map(|gflops| format!("{gflops:.1}"))),
-            or_dash(
-                best.and_then(|best| one.share_of_peak(best)).map(|share| format!("{:.0} %", 100.0 * share)),
-            ),
+            or_dash(best.and_then(|best| one.share_of_peak(best)).map(percent_of_peak)),
         ]);
     }
     table
