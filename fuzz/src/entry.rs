@@ -1,0 +1,81 @@
+//! What is done with a text from outside: by the fuzz targets, and by the test of mutations in
+//! `search/tests/hostile_text.rs`. No text may lead to a panic, run for long or take much memory, and what is
+//! accepted must come back from its printed form.
+
+use std::sync::Arc;
+
+use tilewright_core::lower::{LowerOptions, lower};
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{Schedule, Trace};
+use tilewright_core::target::Target;
+use tilewright_core::verify::{Level, verify};
+use tilewright_search::database::Database;
+
+/// The program that traces are replayed on.
+const MATMUL: &str = "kernel matmul(M, in a: f32[M, 32], in b: f32[32, 48], out c: f32[M, 48]) {
+  for i in 0..M {
+    for j in 0..48 {
+      for k in 0..32 {
+        block c(vi: spatial M = i, vj: spatial 48 = j, vk: reduce 32 = k) {
+          init { c[vi, vj] = 0.0 }
+          c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+        }
+      }
+    }
+  }
+}";
+
+/// Reads a program, and verifies and lowers what it reads. Says whether it is one.
+pub fn program(text: &str) -> bool {
+    let program: Program = match text.parse() {
+        Ok(program) => program,
+        Err(error) => return error.to_string().is_empty(),
+    };
+    let printed = program.to_string();
+    let again: Program = printed.parse().unwrap_or_else(|error| panic!("{error}\n{printed}"));
+    assert_eq!(again.to_string(), printed, "the printed form is not stable");
+    for level in [Level::Blocks, Level::Loops, Level::Flat] {
+        if let Err(errors) = verify(&program, level) {
+            drop(errors.render(&program));
+        }
+    }
+    if verify(&program, Level::Blocks).is_ok() {
+        drop(lower(&program, &LowerOptions { verify: false, ..LowerOptions::default() }));
+    }
+    true
+}
+
+/// Reads a trace and replays what it reads. Says whether it replays.
+pub fn trace(text: &str) -> bool {
+    let trace: Trace = match text.parse() {
+        Ok(trace) => trace,
+        Err(error) => return error.to_string().is_empty(),
+    };
+    let printed = trace.to_string();
+    let again: Trace = printed.parse().unwrap_or_else(|error| panic!("{error}\n{printed}"));
+    assert_eq!(again.to_string(), printed, "the printed form is not stable");
+    replays(&trace)
+}
+
+/// Reads lines of records and replays the traces of what it reads. Says whether every line is one that replays.
+pub fn record(bytes: &[u8]) -> bool {
+    let mut database = Database::in_memory();
+    database.add_text("fuzz", bytes);
+    database.problems().iter().for_each(|problem| drop(problem.to_string()));
+    let target = Target::generic_cpu();
+    let mut replay_all = database.problems().is_empty();
+    for record in database.records() {
+        assert!(database.nearest(record.program, &record.shape, &target).is_none_or(|(_, far)| far >= 0.0));
+        replay_all &= replays(&record.trace);
+    }
+    replay_all
+}
+
+fn replays(trace: &Trace) -> bool {
+    let program: Program = MATMUL.parse().expect("the program is well-formed");
+    let replayed: Result<Schedule, _> = trace.replay(&program, &Arc::new(Target::generic_cpu()), 0);
+    let Ok(schedule) = replayed else { return false };
+    verify(schedule.program(), Level::Blocks)
+        .unwrap_or_else(|errors| panic!("{}\n{trace}", errors.render(schedule.program())));
+    true
+}
