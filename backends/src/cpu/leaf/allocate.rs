@@ -56,7 +56,7 @@ pub(super) fn allocate(code: &mut Code, level: Level) -> Result<Places, Refusal>
                 *code = candidate;
                 return Ok(Places { places, slots, uses });
             }
-            None if hoisted > 0 => hoisted -= 1,
+            None if hoisted > 0 => hoisted -= 1 + hoisted / 4,
             None => return Err(Refusal::Spills),
         }
     }

@@ -117,7 +117,7 @@ fn source_of(inst: &Inst) -> Option<Source> {
 pub(super) fn fold_into(inst: &mut Inst, reg: Reg, source: Source, level: Level) -> bool {
     let has_memory = inst.args.iter().any(|arg| matches!(arg, Operand::Mem(_) | Operand::Spread(_)));
     let places = inst.args.iter().filter(|arg| **arg == Operand::Reg(reg)).count();
-    if has_memory || places != 1 || inst.dst.is_none() || inst.mask == Some(reg) || inst.merges {
+    if has_memory || places != 1 || inst.dst.is_none() || inst.mask == Some(reg) {
         return false;
     }
     let element = match inst.op {

@@ -188,10 +188,8 @@ pub(super) struct Inst {
     pub(super) width: Width,
     pub(super) dst: Option<Reg>,
     pub(super) args: SmallVec<[Operand; 3]>,
-    /// The lanes that are computed or written, or where a blend takes its second operand.
+    /// The lanes that are computed or written, or where a blend takes its second operand. Others become zero.
     pub(super) mask: Option<Reg>,
-    /// Whether lanes outside the mask keep the destination's value; otherwise they are zero.
-    pub(super) merges: bool,
     pub(super) immediate: u8,
 }
 
@@ -203,7 +201,7 @@ impl Inst {
         dst: Option<Reg>,
         args: impl IntoIterator<Item = Operand>,
     ) -> Self {
-        Inst { op, width, dst, args: args.into_iter().collect(), mask: None, merges: false, immediate: 0 }
+        Inst { op, width, dst, args: args.into_iter().collect(), mask: None, immediate: 0 }
     }
 
     /// Calls `visit` with every register that is read.
@@ -215,10 +213,7 @@ impl Inst {
                 Operand::Mem(mem) | Operand::Spread(mem) => mem.for_each_use(visit),
             }
         }
-        self.mask.into_iter().for_each(&mut *visit);
-        if self.merges {
-            self.dst.into_iter().for_each(visit);
-        }
+        self.mask.into_iter().for_each(visit);
     }
 
     /// Whether it is made for its effect, not for its result.

@@ -6,6 +6,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`claim`] | which statements cannot be leaves |
 //! | [`build`] | from a statement to instructions on virtual registers |
 //! | [`ir`] | those instructions |
 //! | [`fold`] | loads into the instructions that use them, and removal of what is not used |
@@ -22,6 +23,9 @@
 
 mod allocate;
 mod build;
+mod claim;
+#[cfg(test)]
+mod contract;
 mod encode;
 mod fold;
 mod ir;
@@ -37,6 +41,7 @@ use tilewright_core::stmt::Stmt;
 use super::machine::{Feature, Machine};
 use super::translate::number::Numbers;
 
+pub(super) use claim::Claims;
 pub(super) use encode::listing;
 
 /// The instructions that leaves are made of.
@@ -88,8 +93,6 @@ pub(super) enum Refusal {
     Access,
     #[error("an index that depends on data")]
     DataIndex,
-    #[error("a condition that differs between lanes")]
-    LaneCondition,
     #[error("lanes that do not fit together")]
     Lanes,
     #[error("an intermediate that is in registers of the code around")]

@@ -46,6 +46,10 @@ impl Translator<'_> {
         if has_parallel(stmt) && !self.in_body {
             return Ok(false);
         }
+        if let Some(refusal) = self.unit.claims.refusal(stmt) {
+            self.refused(refusal);
+            return Ok(false);
+        }
         let in_registers = self
             .storage
             .iter()

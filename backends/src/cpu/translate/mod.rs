@@ -52,7 +52,7 @@ use tilewright_core::stmt::For;
 use tilewright_core::target::BackendError;
 
 use super::frame::FrameLayout;
-use super::leaf::{Leaf, Level, Refusal};
+use super::leaf::{Claims, Leaf, Level, Refusal};
 use emit::{Key, Scope};
 pub(super) use leaf::name_leaves;
 use number::{Number, Numbers};
@@ -116,6 +116,7 @@ pub(super) fn translate(
         numbers: Numbers::default(),
         body_ids: bodies.to_vec(),
         bodies: Vec::new(),
+        claims: Claims::of(&program.body),
         leaves: Vec::new(),
         refusals: Vec::new(),
     };
@@ -204,6 +205,8 @@ struct Unit {
     numbers: Numbers,
     body_ids: Vec<FuncId>,
     bodies: Vec<ParallelBody>,
+    /// The statements of the program that cannot be leaves.
+    claims: Claims,
     leaves: Vec<Leaf>,
     refusals: Vec<(Refusal, u32)>,
 }

@@ -212,7 +212,7 @@ impl Builder<'_> {
     pub(super) fn store(&mut self, buffer: BufferId, index: &Index, group: Group, value: Reg) -> Outcome<()> {
         if self.in_tile(buffer) {
             let first = self.tile_place(index, group)?;
-            return self.write_tile(buffer, first, group, value, None);
+            return self.write_tile(buffer, first, group, value);
         }
         self.require_address(buffer)?;
         self.require_inside(buffer, index)?;
@@ -264,7 +264,6 @@ impl Builder<'_> {
             _ => value,
         };
         let is_whole = group.lanes * form.bytes() == width.bytes();
-        let mut immediate = 0;
         let op = match dtype {
             DType::F32 | DType::I32 => match group.lanes {
                 1 => VectorOp::StoreOne32,
@@ -280,10 +279,7 @@ impl Builder<'_> {
             }
             _ if self.features == Level::Avx2 => return self.store_narrow(dtype, mem, group, value),
             DType::I8 | DType::U8 | DType::Bool => VectorOp::I8FromI32,
-            DType::F16 => {
-                immediate = 0;
-                VectorOp::F16FromF32
-            }
+            DType::F16 => VectorOp::F16FromF32,
             DType::BF16 => VectorOp::I16FromI32,
         };
         let is_one = matches!(op, VectorOp::StoreOne32 | VectorOp::StoreOne64);
@@ -294,7 +290,6 @@ impl Builder<'_> {
         let args = [Operand::Mem(mem), Operand::Reg(value)];
         let mut inst = Inst::new(Op::Vector(op), width, None, args);
         inst.mask = mask;
-        inst.immediate = immediate;
         self.push(inst);
         Ok(())
     }

@@ -6,7 +6,6 @@ use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Expr, ExprKind};
 use tilewright_core::index::Index;
 use tilewright_core::stmt::{Alloc, For, If, LoopKind, Stmt, Store};
-use tilewright_core::visit::lanes;
 
 use super::group::{Form, Group};
 use super::tile::single;
@@ -195,9 +194,6 @@ impl Builder<'_> {
     }
 
     fn conditional(&mut self, node: &If) -> Outcome<()> {
-        if lanes(&node.condition) > 1 {
-            return Err(Refusal::LaneCondition);
-        }
         self.new_statement();
         let condition = self.condition(&node.condition)?;
         self.new_statement();

@@ -156,38 +156,28 @@ impl Builder<'_> {
         Ok(dst)
     }
 
-    /// Writes a group of an intermediate in registers, in the lanes of the mask if there is one.
+    /// Writes a group of an intermediate in registers.
     pub(super) fn write_tile(
         &mut self,
         buffer: BufferId,
         first: u32,
         group: Group,
         value: Reg,
-        mask: Option<Reg>,
     ) -> Outcome<()> {
         let tile = self.tiles.get(&buffer).ok_or(Refusal::Access)?;
         let (form, segment) = (tile.form, tile.segment(first).ok_or(Refusal::Access)?);
         if segment.start == first && segment.lanes == group.lanes {
-            return match mask {
-                None => {
-                    self.assign(segment.variable, value, group.width(form));
-                    Ok(())
-                }
-                Some(mask) => self.blend_into(segment.variable, value, mask, form, group),
-            };
+            self.assign(segment.variable, value, group.width(form));
+            return Ok(());
         }
-        if group.lanes != 1 || mask.is_some() {
+        if group.lanes != 1 {
             return Err(Refusal::Access);
         }
         let whole = Group { lanes: segment.lanes, ..group };
         let lane = self.lane_mask(first - segment.start, segment.lanes)?;
         let spread = self.spread_register(value, form, whole);
-        self.blend_into(segment.variable, spread, lane, form, whole)
-    }
-
-    fn blend_into(&mut self, variable: Reg, value: Reg, mask: Reg, form: Form, group: Group) -> Outcome<()> {
-        let blended = self.choose(mask, value, variable, form, group)?;
-        self.assign(variable, blended, group.width(form));
+        let blended = self.choose(lane, spread, segment.variable, form, whole)?;
+        self.assign(segment.variable, blended, whole.width(form));
         Ok(())
     }
 
@@ -202,7 +192,6 @@ impl Builder<'_> {
         scope.loads.retain(|(_, reg)| *reg != value);
         if let Some(Item::Inst(inst)) = scope.items.last_mut()
             && inst.dst == Some(value)
-            && !inst.merges
             && !is_variable
         {
             inst.dst = Some(variable);

@@ -78,7 +78,7 @@ impl Encoder<'_> {
             Some(mask) => Some(Register::K0 + self.number(mask)?),
             None => None,
         };
-        let zeroes = mask.is_some() && inst.dst.is_some() && !inst.merges && !op.chooses();
+        let zeroes = mask.is_some() && inst.dst.is_some() && !op.chooses();
         self.assembler.add(code, &args, |instruction| {
             if let Some(mask) = mask {
                 instruction.set_op_mask(mask);

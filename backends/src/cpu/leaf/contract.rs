@@ -1,0 +1,242 @@
+//! The contract of leaves, checked on their instructions.
+
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use rustc_hash::FxHashSet;
+use tilewright_core::index::Ranges;
+use tilewright_core::program::Program;
+
+use super::{Leaf, Level, Refusal, Surroundings, compile};
+use crate::cpu::translate::number::Numbers;
+
+const SAVED: [Register; 6] =
+    [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
+
+/// A tile of a matrix product with an operand of run-time strides.
+const MATMUL: &str = "kernel matmul(M, K, in a: f32[M*K], in b: f32[K*16], out c: f32[M*16]) {
+  buffer acc: f32[64] local
+  for i in 0..M/4 {
+    alloc acc {
+      acc[lane<16>] = 0.0
+      acc[lane<16> + 16] = 0.0
+      acc[lane<16> + 32] = 0.0
+      acc[lane<16> + 48] = 0.0
+      for k in 0..K {
+        acc[lane<16>] = mul_add(a[i*4*K + k], b[k*16 + lane<16>], acc[lane<16>])
+        acc[lane<16> + 16] = mul_add(a[(i*4 + 1)*K + k], b[k*16 + lane<16>], acc[lane<16> + 16])
+        acc[lane<16> + 32] = mul_add(a[(i*4 + 2)*K + k], b[k*16 + lane<16>], acc[lane<16> + 32])
+        acc[lane<16> + 48] = mul_add(a[(i*4 + 3)*K + k], b[k*16 + lane<16>], acc[lane<16> + 48])
+      }
+      c[i*64 + lane<16>] = acc[lane<16>]
+      c[i*64 + lane<16> + 16] = acc[lane<16> + 16]
+      c[i*64 + lane<16> + 32] = acc[lane<16> + 32]
+      c[i*64 + lane<16> + 48] = acc[lane<16> + 48]
+    }
+  }
+}";
+
+/// Conversions, rounding, choices and a number of lanes that fills no vector.
+const CHAIN: &str = "kernel chain(in x: f16[37], in z: f64[37], out y: f32[37]) {
+  y[lane<37>] = select(x[lane<37>] > 0.0f16, floor(x[lane<37>] as f32) / 3.0, z[lane<37>] as f32)
+}";
+
+/// More pointers than there are registers.
+const POINTERS: &str = "kernel pointers(N,
+  in a: f32[N*N], in b: f32[N*N], in c: f32[N*N], in d: f32[N*N], in e: f32[N*N], in f: f32[N*N],
+  in g: f32[N*N], in h: f32[N*N], in i: f32[N*N], in j: f32[N*N], in k: f32[N*N], in l: f32[N*N],
+  out y: f32[N*N]) {
+  for m in 0..N {
+    for n in 0..N/8 {
+      y[m*N + n*8 + lane<8>] = a[m*N + n*8 + lane<8>] + b[n*N + m] + c[m*N + n*8 + lane<8>] + d[n*N + m]
+        + e[m*N + n*8 + lane<8>] + f[n*N + m] + g[m*N + n*8 + lane<8>] + h[n*N + m]
+        + i[m*N + n*8 + lane<8>] + j[n*N + m] + k[m*N + n*8 + lane<8>] + l[n*N + m]
+    }
+  }
+}";
+
+/// A reduction to one element.
+const SUM: &str = "kernel sum(N, in x: f32[N], out y: f32[1]) {
+  buffer s: f32[1] local
+  alloc s { s[0] = 0.0 for i in 0..N { s[0] = s[0] + x[i] } y[0] = s[0] }
+}";
+
+fn leaf_of(text: &str, level: Level) -> Result<Leaf, Refusal> {
+    let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let around = Surroundings {
+        program: &program,
+        level,
+        constants: Vec::new(),
+        ranges: Ranges::new(),
+        in_registers: FxHashSet::default(),
+    };
+    compile(&program.body, &around, &mut Numbers::default())
+}
+
+fn instructions(leaf: &Leaf) -> Vec<Instruction> {
+    let bytes = &leaf.code[..leaf.instruction_bytes];
+    Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).iter().collect()
+}
+
+/// Whether an instruction is the end of a loop.
+fn is_backward(instruction: &Instruction) -> bool {
+    matches!(instruction.mnemonic(), Mnemonic::Jl | Mnemonic::Jne)
+        && instruction.near_branch_target() < instruction.ip()
+}
+
+/// The 64-bit register that a 32-bit one is part of.
+fn whole(register: Register) -> Register {
+    let (first, last) = (Register::EAX as u32, Register::R15D as u32);
+    match (first..=last).contains(&(register as u32)) {
+        true => Register::RAX + (register as u32 - first),
+        false => register,
+    }
+}
+
+/// Every leaf of the examples with its instructions.
+fn examples() -> Vec<(String, Leaf, Vec<Instruction>)> {
+    let mut examples = Vec::new();
+    for level in [Level::Avx2, Level::Avx512] {
+        for text in [MATMUL, CHAIN, POINTERS, SUM] {
+            let name = format!("{} with {level:?}", &text[7..text.find('(').unwrap_or(7)]);
+            let leaf = leaf_of(text, level).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
+            let instructions = instructions(&leaf);
+            examples.push((name, leaf, instructions));
+        }
+    }
+    examples
+}
+
+fn registers(instruction: &Instruction) -> impl Iterator<Item = Register> + '_ {
+    (0..instruction.op_count())
+        .filter(|position| instruction.op_kind(*position) == OpKind::Register)
+        .map(|position| instruction.op_register(position))
+}
+
+#[test]
+fn vectors_are_touched_by_vex_and_evex_encodings_only() {
+    for (name, _, instructions) in examples() {
+        for instruction in &instructions {
+            let has_vectors = registers(instruction).any(|register| {
+                register.is_xmm() || register.is_ymm() || register.is_zmm() || register.is_k()
+            });
+            let code = format!("{:?}", instruction.code());
+            let is_modern = code.starts_with("VEX_") || code.starts_with("EVEX_");
+            assert!(!has_vectors || is_modern, "{name}: {instruction}");
+            assert!(!instruction.is_invalid(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_widest_registers_of_the_level_are_used_and_no_wider_ones() {
+    for (name, _, instructions) in examples() {
+        let has_zmm = instructions.iter().any(|own| registers(own).any(Register::is_zmm));
+        let has_upper = instructions.iter().any(|own| registers(own).any(|register| register.is_k()));
+        assert!(!name.contains("Avx2") || (!has_zmm && !has_upper), "{name}");
+        if name == "matmul with Avx512" {
+            assert!(has_zmm, "{name}");
+        }
+    }
+}
+
+#[test]
+fn upper_halves_are_cleared_before_every_return_and_nothing_is_called() {
+    for (name, _, instructions) in examples() {
+        let mut is_clean = false;
+        let mut returns = 0;
+        for instruction in &instructions {
+            match instruction.mnemonic() {
+                Mnemonic::Vzeroupper => is_clean = true,
+                Mnemonic::Ret => {
+                    assert!(is_clean, "{name}");
+                    returns += 1;
+                }
+                Mnemonic::Call | Mnemonic::Syscall | Mnemonic::Int => panic!("{name}: {instruction}"),
+                _ if registers(instruction).any(|own| own.is_ymm() || own.is_zmm() || own.is_xmm()) => {
+                    is_clean = false;
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(returns, 1, "{name}");
+    }
+}
+
+#[test]
+fn registers_that_belong_to_the_caller_are_saved() {
+    let mut saved_some = false;
+    for (name, _, instructions) in examples() {
+        let of = |mnemonic| -> Vec<Register> {
+            let own = instructions.iter().filter(|own| own.mnemonic() == mnemonic);
+            own.map(Instruction::op0_register).collect()
+        };
+        let (pushed, mut popped) = (of(Mnemonic::Push), of(Mnemonic::Pop));
+        popped.reverse();
+        assert_eq!(pushed, popped, "{name}");
+        saved_some |= !pushed.is_empty();
+        for instruction in &instructions {
+            let written = registers(instruction).next().map(whole);
+            let is_saved = written.is_none_or(|own| !SAVED.contains(&own) || pushed.contains(&own));
+            assert!(is_saved, "{name}: {instruction}");
+        }
+        let frame = |mnemonic| -> u64 {
+            let own = instructions.iter().filter(|own| own.mnemonic() == mnemonic);
+            own.filter(|own| own.op0_register() == Register::RSP).map(|own| own.immediate(1)).sum()
+        };
+        assert_eq!(frame(Mnemonic::Sub), frame(Mnemonic::Add), "{name}");
+    }
+    assert!(saved_some, "an example has to need many registers");
+}
+
+#[test]
+fn innermost_loops_begin_at_cache_lines() {
+    for (name, _, instructions) in examples() {
+        let backwards = instructions
+            .iter()
+            .filter(|own| is_backward(own))
+            .min_by_key(|own| own.ip() - own.near_branch_target());
+        if let Some(jump) = backwards {
+            assert_eq!(jump.near_branch_target() % 64, 0, "{name}: {jump}");
+        }
+    }
+}
+
+#[test]
+fn accumulators_are_never_moved_in_a_loop() {
+    let leaf = leaf_of(MATMUL, Level::Avx512).expect("a leaf");
+    let instructions = instructions(&leaf);
+    let jump = instructions
+        .iter()
+        .filter(|own| is_backward(own))
+        .min_by_key(|own| own.ip() - own.near_branch_target())
+        .expect("a loop");
+    let body: Vec<&Instruction> = instructions
+        .iter()
+        .filter(|own| (jump.near_branch_target()..jump.ip()).contains(&own.ip()))
+        .collect();
+    let count =
+        |mnemonics: &[Mnemonic]| body.iter().filter(|own| mnemonics.contains(&own.mnemonic())).count();
+    let products = [Mnemonic::Vfmadd132ps, Mnemonic::Vfmadd213ps, Mnemonic::Vfmadd231ps];
+    assert_eq!(count(&products), 4);
+    // One vector is loaded, the elements are operands in memory, and nothing else is done with vectors.
+    assert_eq!(count(&[Mnemonic::Vmovups]), 1);
+    assert_eq!(body.iter().filter(|own| registers(own).any(Register::is_zmm)).count(), 5);
+}
+
+#[test]
+fn a_leaf_whose_vectors_would_spill_is_refused() {
+    let rows: Vec<String> = (0..31).map(|row| format!("lane<16> + {}", 16 * row)).collect();
+    let start: String = rows.iter().map(|row| format!("acc[{row}] = 0.0\n")).collect();
+    // Each row needs all the others, so that none can be given up early.
+    let step: String = rows
+        .iter()
+        .map(|row| format!("acc[{row}] = (x[k] + 1.0) * (x[k + 1] + 2.0) + acc[{row}]\n"))
+        .collect();
+    let end: String = rows.iter().map(|row| format!("y[{row}] = acc[{row}]\n")).collect();
+    let text = format!(
+        "kernel wide(in x: f32[11], out y: f32[496]) {{
+           buffer acc: f32[496] local
+           alloc acc {{ {start} for k in 0..10 {{ {step} }} {end} }}
+         }}"
+    );
+    assert_eq!(leaf_of(&text, Level::Avx512).err(), Some(Refusal::Spills));
+}
