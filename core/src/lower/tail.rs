@@ -167,7 +167,8 @@ impl Search<'_> {
                 loads(stmt).into_iter().for_each(|load| self.record(load.buffer, load.indices, number));
                 Some(())
             }
-            Stmt::Block(_) => None,
+            // What an intrinsic touches is not spelled out in indices.
+            Stmt::Intrinsic(_) | Stmt::Block(_) => None,
         }
     }
 
