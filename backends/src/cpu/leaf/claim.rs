@@ -53,6 +53,7 @@ fn address(stmt: &Stmt) -> usize {
         Stmt::Store(node) => Arc::as_ptr(node).addr(),
         Stmt::If(node) => Arc::as_ptr(node).addr(),
         Stmt::Alloc(node) => Arc::as_ptr(node).addr(),
+        Stmt::Intrinsic(node) => Arc::as_ptr(node).addr(),
     }
 }
 
@@ -66,7 +67,7 @@ fn own_refusal(stmt: &Stmt) -> Option<Refusal> {
         Stmt::For(node) => search.index(&node.extent),
         Stmt::If(node) => search.expr(&node.condition),
         Stmt::Block(_) => search.found = Some(Refusal::Statement),
-        Stmt::Seq(_) | Stmt::Alloc(_) => {}
+        Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => {}
     }
     search.found
 }

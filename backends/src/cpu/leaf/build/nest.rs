@@ -29,7 +29,8 @@ impl Builder<'_> {
             Stmt::Store(node) => self.store_stmt(node),
             Stmt::If(node) => self.conditional(node),
             Stmt::Alloc(node) => self.alloc(node),
-            Stmt::Block(_) | Stmt::Intrinsic(_) => Err(Refusal::Statement),
+            Stmt::Block(_) => Err(Refusal::Statement),
+            Stmt::Intrinsic(node) => self.stmt(&node.body),
         }
     }
 
