@@ -247,15 +247,22 @@ impl Stmt {
 
     /// The direct children, in order. A block's children are its `init` and `body`.
     pub fn children(&self) -> SmallVec<[&Stmt; 2]> {
-        match self {
-            Stmt::Seq(stmts) => stmts.iter().collect(),
-            Stmt::For(node) => SmallVec::from_slice(&[&node.body]),
-            Stmt::Block(node) => node.init.iter().chain([&node.body]).collect(),
-            Stmt::Store(_) => SmallVec::new(),
-            Stmt::If(node) => [&node.then].into_iter().chain(&node.otherwise).collect(),
-            Stmt::Alloc(node) => SmallVec::from_slice(&[&node.body]),
-            Stmt::Intrinsic(node) => SmallVec::from_slice(&[&node.body]),
-        }
+        self.each_child().collect()
+    }
+
+    /// As [`Stmt::children`], one after the other: for searches, which visit most of a program for each step of a
+    /// schedule.
+    pub fn each_child(&self) -> impl Iterator<Item = &Stmt> {
+        let (first, rest): (&[Stmt], &[Stmt]) = match self {
+            Stmt::Seq(stmts) => (stmts, &[]),
+            Stmt::For(node) => (std::slice::from_ref(&node.body), &[]),
+            Stmt::Block(node) => (node.init.as_slice(), std::slice::from_ref(&node.body)),
+            Stmt::Store(_) => (&[], &[]),
+            Stmt::If(node) => (std::slice::from_ref(&node.then), node.otherwise.as_slice()),
+            Stmt::Alloc(node) => (std::slice::from_ref(&node.body), &[]),
+            Stmt::Intrinsic(node) => (std::slice::from_ref(&node.body), &[]),
+        };
+        first.iter().chain(rest)
     }
 
     /// The direct children, for editing. Shared nodes are copied first.

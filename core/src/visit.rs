@@ -107,7 +107,7 @@ fn rewrite_operands(expr: &Expr, rewrite: &mut dyn FnMut(&Expr) -> Option<Expr>)
 /// Calls `visit` with a statement and every statement inside it, outer first.
 pub fn for_each_stmt<'a>(stmt: &'a Stmt, visit: &mut dyn FnMut(&'a Stmt)) {
     visit(stmt);
-    for child in stmt.children() {
+    for child in stmt.each_child() {
         for_each_stmt(child, visit);
     }
 }
@@ -180,7 +180,7 @@ pub fn substitute_stmt(stmt: &mut Stmt, replace: &dyn Fn(VarId) -> Option<Index>
 pub fn find_loop(stmt: &Stmt, id: LoopId) -> Option<&Arc<For>> {
     match stmt {
         Stmt::For(node) if node.id == id => Some(node),
-        _ => stmt.children().into_iter().find_map(|child| find_loop(child, id)),
+        _ => stmt.each_child().find_map(|child| find_loop(child, id)),
     }
 }
 
@@ -188,6 +188,6 @@ pub fn find_loop(stmt: &Stmt, id: LoopId) -> Option<&Arc<For>> {
 pub fn find_block(stmt: &Stmt, id: BlockId) -> Option<&Arc<Block>> {
     match stmt {
         Stmt::Block(node) if node.id == id => Some(node),
-        _ => stmt.children().into_iter().find_map(|child| find_block(child, id)),
+        _ => stmt.each_child().find_map(|child| find_block(child, id)),
     }
 }

@@ -5,44 +5,95 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use tilewright_core::program::Program;
-use tilewright_core::schedule::Schedule;
+use tilewright_core::schedule::{Rng, Schedule, Step, Trace};
 use tilewright_core::target::Target;
 
-use crate::candidate::{Candidate, Generator};
-use crate::evolution::{Evolution, EvolutionOptions};
-use crate::model::{CostModel, ProgramFeatures, Sample};
+use crate::candidate::{Candidate, Generator, Statistics};
+use crate::mutate::{self, Change};
 use crate::rule::RuleSet;
+use crate::seed;
 use crate::space::design_spaces;
 
-/// Candidates per generation: enough that every design space shows a good tile, few enough that the first
-/// call of a kernel is not held up for long.
-const POPULATION: usize = 64;
-
-/// Ranks by the draft model alone.
-struct Draft;
-
-impl CostModel for Draft {
-    fn predict(&self, programs: &[ProgramFeatures]) -> Vec<f32> {
-        programs.iter().map(ProgramFeatures::prior).collect()
-    }
-
-    fn update(&mut self, _: &[Sample]) {}
-}
+/// Random points of each design space, or a few more when there are few spaces.
+const SAMPLES_PER_SPACE: usize = 3;
+/// Random points in all, at least.
+const SAMPLES: usize = 40;
+/// How many of the best points go on in each round, and how many mutations of each are tried.
+const ROUNDS: [(usize, usize); 3] = [(8, 10), (3, 20), (1, 40)];
 
 /// The candidate that the draft model thinks best; `None` when no candidate is legal.
+///
+/// Aligned points of every design space are drawn, and the best are improved by small steps: candidates cost much more than their
+/// judgement by the draft model, and most of what is wrong with a good one can be mended one decision at a time.
 pub fn default_candidate(program: &Program, target: &Arc<Target>, rules: &RuleSet) -> Option<Candidate> {
     let generator = Generator { program: program.clone(), target: target.clone() };
     let spaces = design_spaces(program, target, rules, 0);
-    let options = EvolutionOptions {
-        population: POPULATION,
-        generations: 3,
-        random_share: 0.0,
-        threads: 1,
-        ..EvolutionOptions::default()
-    };
-    let mut evolution = Evolution::new(generator, spaces, options, 0);
-    evolution.propose_best(&Draft)
+    let mut climb = Climb { generator, rng: Rng::new(0), seen: FxHashSet::default() };
+    let mut found = climb.sample(&spaces);
+    for (kept, steps) in ROUNDS {
+        found.sort_by(|a, b| score(b).total_cmp(&score(a)).then(a.hash.cmp(&b.hash)));
+        found.truncate(kept);
+        found = found.into_iter().map(|start| climb.ascend(start, steps)).collect();
+    }
+    found.into_iter().next()
+}
+
+/// What the draft model thinks of a candidate.
+fn score(candidate: &Candidate) -> f32 {
+    candidate.features.prior()
+}
+
+struct Climb {
+    generator: Generator,
+    rng: Rng,
+    seen: FxHashSet<u64>,
+}
+
+impl Climb {
+    /// Legal points of each space, aligned to the machine where they can be.
+    fn sample(&mut self, spaces: &[Trace]) -> Vec<Candidate> {
+        let rounds = SAMPLES_PER_SPACE.max(SAMPLES.div_ceil(spaces.len().max(1)));
+        let mut found = Vec::new();
+        for _ in 0..rounds {
+            for (number, space) in spaces.iter().enumerate() {
+                let drawn = self.rng.next_u64();
+                let mut rng = Rng::new(drawn);
+                let target = self.generator.target.clone();
+                let decide = |_: usize, step: &Step| seed::aligned(step, &target, &mut rng);
+                let made = self.generator.generate(number, space, drawn, decide, &mut Statistics::default());
+                found.extend(made.filter(|candidate| self.seen.insert(candidate.hash)));
+            }
+        }
+        found
+    }
+
+    /// Tries mutations of a candidate, each of the best so far.
+    fn ascend(&mut self, start: Candidate, steps: usize) -> Candidate {
+        let mut best = start;
+        for _ in 0..steps {
+            let Some(mutation) = mutate::draw(&best.decisions, mutate::CPU, &mut self.rng) else { break };
+            let seed = self.rng.next_u64();
+            let made = self.generator.generate(
+                best.space,
+                &best.decisions,
+                seed,
+                |number, step| match (&mutation.change, number == mutation.step) {
+                    (Change::Decide(decision), true) => Some(decision.clone()),
+                    (Change::Resample, true) => None,
+                    _ => step.decision.clone(),
+                },
+                &mut Statistics::default(),
+            );
+            if let Some(made) = made
+                && score(&made) >= score(&best)
+            {
+                best = made;
+            }
+        }
+        best
+    }
 }
 
 /// A schedule for a program without any measurement: that of [`default_candidate`] with the built-in rules, or

@@ -7,11 +7,15 @@
 use std::num::NonZeroUsize;
 
 use rustc_hash::FxHashSet;
-use tilewright_core::schedule::{Rng, Trace};
+use tilewright_core::schedule::{Rng, Step, Trace};
 
 use crate::candidate::{Candidate, Generator, Statistics};
 use crate::model::CostModel;
 use crate::mutate::{self, Change, Mutator};
+use crate::seed;
+
+/// The share of random points whose register tiles are aligned to the machine.
+const ALIGNED_SHARE: f64 = 0.5;
 
 /// The sizes of the search.
 #[derive(Clone, Debug, PartialEq)]
@@ -225,7 +229,13 @@ impl Evolution {
             Slot::Random => (0..self.options.mutation_attempts).find_map(|_| {
                 let space = rng.below(self.spaces.len().max(1));
                 let trace = self.spaces.get(space)?;
-                self.generator.generate(space, trace, rng.next_u64(), |_, _| None, statistics)
+                let seed = rng.next_u64();
+                let is_aligned = rng.unit() < ALIGNED_SHARE;
+                let target = &self.generator.target;
+                let decide = |_: usize, step: &Step| {
+                    is_aligned.then(|| seed::aligned(step, target, &mut rng)).flatten()
+                };
+                self.generator.generate(space, trace, seed, decide, statistics)
             }),
             Slot::Keep(space, trace) => self.keep(*space, trace, statistics),
             Slot::Mutate(space, trace) => (0..self.options.mutation_attempts)

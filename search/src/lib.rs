@@ -25,6 +25,7 @@ pub mod mutate;
 pub mod postproc;
 pub mod rule;
 pub mod rules;
+mod seed;
 pub mod space;
 pub mod tuner;
 

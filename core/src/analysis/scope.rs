@@ -33,7 +33,7 @@ pub fn loops_around(stmt: &Stmt, block: BlockId) -> Option<Vec<&Arc<For>>> {
                 path.pop();
                 false
             }
-            _ => stmt.children().into_iter().any(|child| search(child, block, path)),
+            _ => stmt.each_child().any(|child| search(child, block, path)),
         }
     }
     let mut path = Vec::new();
@@ -54,7 +54,7 @@ pub fn loops_around_loop(stmt: &Stmt, target: LoopId) -> Option<Vec<&Arc<For>>> 
             path.pop();
             return false;
         }
-        stmt.children().into_iter().any(|child| search(child, target, path))
+        stmt.each_child().any(|child| search(child, target, path))
     }
     let mut path = Vec::new();
     search(stmt, target, &mut path).then_some(path)

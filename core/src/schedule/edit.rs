@@ -43,19 +43,31 @@ pub(super) fn edit_block(stmt: &mut Stmt, id: BlockId, edit: &mut dyn FnMut(&mut
 }
 
 fn edit_where(stmt: &mut Stmt, is_target: &dyn Fn(&Stmt) -> bool, edit: &mut dyn FnMut(&mut Stmt)) -> bool {
-    if is_target(stmt) {
-        edit(stmt);
-        return true;
+    let mut path = Vec::new();
+    if !path_to(stmt, is_target, &mut path) {
+        return false;
     }
-    let holder = stmt.children().iter().position(|child| contains(child, is_target));
-    match holder {
-        Some(number) => edit_where(stmt.children_mut().swap_remove(number), is_target, edit),
-        None => false,
+    let mut place = stmt;
+    for number in path {
+        place = place.children_mut().swap_remove(number);
     }
+    edit(place);
+    true
 }
 
-fn contains(stmt: &Stmt, is_target: &dyn Fn(&Stmt) -> bool) -> bool {
-    is_target(stmt) || stmt.children().into_iter().any(|child| contains(child, is_target))
+/// Finds a statement: which child to follow at each level on the way to it.
+fn path_to(stmt: &Stmt, is_target: &dyn Fn(&Stmt) -> bool, path: &mut Vec<usize>) -> bool {
+    if is_target(stmt) {
+        return true;
+    }
+    for (number, child) in stmt.each_child().enumerate() {
+        path.push(number);
+        if path_to(child, is_target, path) {
+            return true;
+        }
+        path.pop();
+    }
+    false
 }
 
 /// Whether a block is inside a statement.

@@ -1,7 +1,8 @@
 //! Tiling on several levels, for caches and registers.
 
-use tilewright_core::analysis::block::is_spatial;
-use tilewright_core::analysis::scope::{consumers, writes_parameter};
+use tilewright_core::analysis::block::{is_spatial, reduction};
+use tilewright_core::analysis::scope::{consumers, loops_around, writes_parameter};
+use tilewright_core::ids::LoopId;
 use tilewright_core::program::Scope;
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
 use tilewright_macros::schedule_rule;
@@ -10,6 +11,7 @@ use crate::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::rules::add_rfactor::partition_loops;
 use crate::rules::packing::{pack, packings};
 use crate::rules::{block_of, needs_multi_level_tiling};
+use crate::seed::{lane_limit, row_limit};
 
 /// The annotation on a tiled block.
 pub const ANNOTATION: &str = "tiling";
@@ -17,7 +19,7 @@ pub const ANNOTATION: &str = "tiling";
 /// The order of the levels: spatial tiles for cores, L2 and L1, registers; reduction tiles between.
 const STRUCTURE: &str = "SSRSRS";
 
-/// The largest innermost factor of a loop.
+/// The largest innermost factor of a reduction loop.
 const MAX_INNERMOST: i64 = 64;
 
 /// Tiles a block with data reuse into `SSRSRS`: four parts of each spatial loop, two of each reduction.
@@ -67,6 +69,8 @@ impl Tiles {
         let mut loops = schedule.get_loops(block)?;
         loops.retain(|target| !schedule.values().target_loop(*target).is_ok_and(|id| whole.contains(&id)));
         let (spatial, reduce) = partition_loops(schedule, block, &loops)?;
+        let in_lanes = if lanes.is_empty() { output_loop(schedule, block)? } else { None };
+        let (rows, run) = (row_limit(schedule.target()), lane_limit(schedule.target()));
         let mut levels = vec![Vec::new(); STRUCTURE.len()];
         for target in loops {
             let kind = if spatial.contains(&target) { 'S' } else { 'R' };
@@ -77,7 +81,13 @@ impl Tiles {
                 .filter(|(_, level)| *level == kind)
                 .map(|(place, _)| place)
                 .collect();
-            let factors: Vec<IntRv> = schedule.sample_perfect_tile(target, places.len(), MAX_INNERMOST)?;
+            let id = schedule.values().target_loop(target)?;
+            let max_innermost = match kind {
+                'R' => MAX_INNERMOST,
+                _ if in_lanes == Some(id) => run,
+                _ => rows,
+            };
+            let factors: Vec<IntRv> = schedule.sample_perfect_tile(target, places.len(), max_innermost)?;
             let factors: Vec<Option<IntRv>> = factors.into_iter().map(Some).collect();
             let parts = schedule.split(target, &factors)?;
             for (place, part) in places.into_iter().zip(parts) {
@@ -98,6 +108,16 @@ impl Tiles {
         let levels = STRUCTURE.chars().zip(&self.levels).filter(|(level, _)| *level == kind);
         levels.map(|(_, loops)| loops).nth(number)?.last().copied()
     }
+}
+
+/// The loop along the last dimension of the output, which is the one that can run in vector lanes.
+fn output_loop(schedule: &Schedule, block: BlockRv) -> Result<Option<LoopId>, ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let last = reduction(&found).and_then(|reduction| reduction.store.indices.last()?.as_var());
+    let binding =
+        found.iters.iter().find(|iter| Some(iter.var) == last).and_then(|iter| iter.binding.as_var());
+    let path = loops_around(&schedule.program().body, found.id).unwrap_or_default();
+    Ok(path.into_iter().find(|node| Some(node.var) == binding).map(|node| node.id))
 }
 
 /// Keeps the output in a tile of its own until it is finished. A consumer that only passes the output

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::analysis::scope::blocks;
+use crate::analysis::scope::{blocks, loops_around_loop};
 use crate::ids::LoopId;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
@@ -10,7 +10,6 @@ use crate::schedule::edit::{edit_loop, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError};
 use crate::stmt::{For, IterKind, Stmt};
-use crate::visit::find_loop;
 
 /// Puts loops of one chain into the order given, outermost first. Loops of the chain that are not named keep
 /// their places.
@@ -109,22 +108,15 @@ fn chain_of(program: &Program, wanted: &[LoopId]) -> Result<Vec<Arc<For>>, Sched
     if wanted.is_empty() || distinct.len() != wanted.len() {
         return Err(ScheduleError::BadLoopList);
     }
-    for id in wanted {
-        require_loop(program, *id)?;
-    }
-    let holds_all = |node: &For| wanted.iter().all(|id| node.id == *id || find_loop(&node.body, *id).is_some());
-    let mut outermost = None;
-    for id in wanted {
-        let node = require_loop(program, *id)?;
-        if holds_all(node) {
-            outermost = Some(node);
-        }
-    }
-    let mut current = outermost.ok_or(ScheduleError::NotAChain { outer: wanted[0], inner: wanted[wanted.len() - 1] })?;
+    // In a chain, the outermost loop is the first one of those around any of them.
+    let some = require_loop(program, wanted[0])?;
+    let around = loops_around_loop(&program.body, wanted[0]).unwrap_or_default();
+    let mut current = around.into_iter().find(|node| wanted.contains(&node.id)).unwrap_or(some);
     let mut chain = vec![current.clone()];
     let mut missing: Vec<LoopId> = wanted.iter().copied().filter(|id| *id != current.id).collect();
     while let Some(inner) = missing.first().copied() {
         let Stmt::For(next) = &current.body else {
+            require_loop(program, inner)?;
             return Err(ScheduleError::NotAChain { outer: current.id, inner });
         };
         missing.retain(|id| *id != next.id);

@@ -1,0 +1,120 @@
+//! Where a search starts: tiles aligned to the machine.
+//!
+//! A tile that is drawn blindly rarely fills vectors and registers, and never both. Seeds draw the innermost
+//! factors from those that do, and leave the other levels and choices to chance.
+
+use tilewright_core::schedule::{Decision, Instruction, Rng, Step};
+use tilewright_core::target::Target;
+
+/// The most parts of a loop that are tiled for caches alone; more parts end in a tile for registers.
+const PARTS_WITHOUT_REGISTERS: usize = 2;
+
+/// Most vectors side by side in a register tile: beyond it too few rows are left.
+const MAX_VECTORS: i64 = 4;
+
+/// A decision for a step that cuts a spatial loop for registers; `None` for any other step, and where nothing
+/// fits. The loop that may have the longest innermost part is the one that runs in vector lanes.
+pub(crate) fn aligned(step: &Step, target: &Target, rng: &mut Rng) -> Option<Decision> {
+    let (Instruction::SamplePerfectTile(sample), Some(Decision::Tile(known))) =
+        (&step.instruction, &step.decision)
+    else {
+        return None;
+    };
+    if known.len() <= PARTS_WITHOUT_REGISTERS || known.iter().any(|factor| *factor < 1) {
+        return None;
+    }
+    let extent: i64 = known.iter().product();
+    let lanes = i64::from(target.lanes(4));
+    let rows = row_limit(target);
+    let fits = |factor: &i64| match sample.max_innermost > rows {
+        true => factor % lanes == 0 && *factor <= MAX_VECTORS * lanes,
+        false => *factor <= rows / 2,
+    };
+    let fitting: Vec<i64> = divisors(extent).filter(fits).collect();
+    let innermost = pick(&fitting, rng)?;
+    let mut factors = vec![1; known.len()];
+    let last = factors.len() - 1;
+    factors[last] = innermost;
+    // What is left goes to the other levels, the inner ones first.
+    let mut rest = extent / innermost;
+    for factor in factors[1..last].iter_mut().rev() {
+        let choices: Vec<i64> = divisors(rest).collect();
+        *factor = pick(&choices, rng)?;
+        rest /= *factor;
+    }
+    factors[0] = rest;
+    Some(Decision::Tile(factors))
+}
+
+/// The longest innermost part worth having for a loop that does not run in lanes: one register for each of its
+/// iterations.
+pub(crate) fn row_limit(target: &Target) -> i64 {
+    i64::from(target.vector_registers).max(4)
+}
+
+/// The longest innermost part worth having for a loop that runs in lanes.
+pub(crate) fn lane_limit(target: &Target) -> i64 {
+    (8 * i64::from(target.lanes(4))).max(2 * row_limit(target))
+}
+
+fn divisors(number: i64) -> impl Iterator<Item = i64> {
+    (1..=number).take_while(move |low| low * low <= number).filter(move |low| number % low == 0).flat_map(
+        move |low| {
+            let high = number / low;
+            std::iter::once(low).chain((high != low).then_some(high))
+        },
+    )
+}
+
+fn pick(choices: &[i64], rng: &mut Rng) -> Option<i64> {
+    (!choices.is_empty()).then(|| choices[rng.below(choices.len())])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilewright_core::schedule::LoopRv;
+    use tilewright_core::schedule::prim::SamplePerfectTile;
+
+    fn step(factors: &[i64], max_innermost: i64) -> Step {
+        let sample = SamplePerfectTile { target: LoopRv(0), parts: factors.len() as i64, max_innermost };
+        let decision = Some(Decision::Tile(factors.to_vec()));
+        Step { instruction: sample.into(), first_output: 1, outputs: factors.len() as u32, decision }
+    }
+
+    fn drawn(factors: &[i64], max_innermost: i64) -> Vec<Option<Vec<i64>>> {
+        let mut rng = Rng::new(1);
+        let target = Target::generic_cpu();
+        let draw = |_| match aligned(&step(factors, max_innermost), &target, &mut rng) {
+            Some(Decision::Tile(factors)) => Some(factors),
+            _ => None,
+        };
+        (0..200).map(draw).collect()
+    }
+
+    #[test]
+    fn the_loop_in_lanes_ends_in_whole_vectors() {
+        for factors in drawn(&[1, 3, 4, 16], lane_limit(&Target::generic_cpu())) {
+            let factors = factors.expect("192 has divisors that fit");
+            assert_eq!(factors.iter().product::<i64>(), 192, "{factors:?}");
+            assert!(factors[3] % 4 == 0 && factors[3] <= 16, "{factors:?}");
+        }
+    }
+
+    #[test]
+    fn other_loops_end_in_few_rows() {
+        let rows = row_limit(&Target::generic_cpu());
+        for factors in drawn(&[7, 2, 2, 5], rows) {
+            let factors = factors.expect("140 has divisors that fit");
+            assert_eq!(factors.iter().product::<i64>(), 140, "{factors:?}");
+            assert!(factors[3] <= rows / 2, "{factors:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_aligned_is_left_to_chance() {
+        assert!(drawn(&[7, 1, 1, 1], lane_limit(&Target::generic_cpu())).iter().all(Option::is_none));
+        assert!(drawn(&[7, 4], 64).iter().all(Option::is_none), "a reduction has no register tile");
+        assert!(drawn(&[-1, 4, 2, 8], 64).iter().all(Option::is_none), "a symbolic extent");
+    }
+}
