@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::Barrier;
 use std::time::{Duration, SystemTime};
 
@@ -213,6 +214,72 @@ fn writers_at_once_lose_nothing() {
     shapes.sort();
     shapes.dedup();
     assert_eq!(shapes.len(), WRITERS * RECORDS);
+}
+
+/// Tells the process of a test that it is one, and into which directory to write.
+const DIRECTORY_VARIABLE: &str = "TILEWRIGHT_TEST_RECORDS";
+
+/// What each process of a test writes at most.
+const RECORDS_OF_PROCESS: i64 = 200;
+
+/// The work of the processes of other tests; nothing when run as a test.
+#[test]
+fn process_that_writes_records() {
+    let Some(directory) = std::env::var_os(DIRECTORY_VARIABLE) else { return };
+    let mut database = Database::open(directory).expect("a directory");
+    let writer = i64::from(std::process::id());
+    for number in 0..RECORDS_OF_PROCESS {
+        if let Err(error) = database.append(record(shape(writer, number), "cpu;threads=1", 1.0)) {
+            println!("after {number} records: {error}");
+            return;
+        }
+    }
+}
+
+/// A process that writes records, under a shell's command in which `"$@"` stands for it.
+fn writing_process(shell: &str, directory: &Path) -> Child {
+    Command::new("sh")
+        .args(["-c", shell, "sh"])
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["--exact", "process_that_writes_records", "--nocapture"])
+        .env(DIRECTORY_VARIABLE, directory)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a shell")
+}
+
+#[test]
+fn processes_that_write_at_once_lose_nothing() {
+    let directory = tempdir().unwrap();
+    let processes: Vec<Child> = (0..3).map(|_| writing_process("exec \"$@\"", directory.path())).collect();
+    for process in processes {
+        assert!(process.wait_with_output().unwrap().status.success());
+    }
+    let database = Database::open(directory.path()).unwrap();
+    assert_eq!(database.problems(), []);
+    assert_eq!(database.records().len(), 3 * RECORDS_OF_PROCESS as usize);
+}
+
+#[test]
+fn a_disk_that_fills_is_an_error_and_loses_nothing() {
+    let directory = tempdir().unwrap();
+    // A limit on the size of files, in blocks of 512 bytes, is met in the middle of a line like the end of a disk.
+    let process = writing_process("trap '' XFSZ; ulimit -f 33; exec \"$@\"", directory.path());
+    let output = process.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}");
+    let (_, rest) = told.split_once("after ").unwrap_or_else(|| panic!("no write failed: {told}"));
+    let (count, error) = rest.split_once(" records: ").expect("a number and an error");
+    let count: usize = count.parse().expect("a number");
+    assert!(count > 10 && count < RECORDS_OF_PROCESS as usize, "{told}");
+    assert!(error.contains("matmul.jsonl"), "{told}");
+
+    let mut database = Database::open(directory.path()).unwrap();
+    assert_eq!(database.records().len(), count, "{:?}", database.problems());
+    database.append(record(shape(1, 1), "cpu;threads=1", 1.0)).unwrap();
+    let database = Database::open(directory.path()).unwrap();
+    assert_eq!(database.records().len(), count + 1, "there is room again: {:?}", database.problems());
+    assert!(database.problems().len() <= 1, "at most the line that was cut off: {:?}", database.problems());
 }
 
 #[test]
