@@ -1,7 +1,7 @@
 //! The example in each primitive's documentation is its test.
 //!
 //! An example is a `text` block with three parts: `before`, a program; `apply`, the steps of a trace; `after`, the program
-//! that results. `BLESS=1` writes the last part.
+//! that results. `BLESS=1` writes the last part, and the table of all primitives.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -99,4 +99,67 @@ fn names_of_primitives_are_unique() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), Instruction::ALL.len());
+}
+
+/// TensorIR's primitives that are not here, and why.
+const ABSENT: &[(&str, &str)] = &[
+    ("bind", "threads of a GPU: without one there is nothing to bind a loop to"),
+    (
+        "cache_index",
+        "indices stay affine, which every analysis reads; lowering hoists what is expensive in them",
+    ),
+    ("rolling_buffer", "needs an allocation that outlives an iteration of a loop inside it"),
+    ("storage_align", "needs distances between rows that are not products of sizes; buffers are dense"),
+    (
+        "unsafe_set_dtype, annotate_buffer_access, unsafe_hide_buffer_access",
+        "would let a schedule change the meaning",
+    ),
+    ("work_on, copy, seed, get_output_blocks", "queries of a program or a schedule, which are values here"),
+];
+
+/// The first sentence of a primitive's documentation.
+fn summary(source: &str) -> String {
+    let lines = source.lines().skip_while(|line| !line.starts_with("/// "));
+    let documented: Vec<&str> = lines
+        .map_while(|line| line.strip_prefix("///"))
+        .map(str::trim)
+        .take_while(|line| !line.is_empty())
+        .collect();
+    let text = documented.join(" ");
+    let end = text.find(". ").map_or(text.len(), |end| end + 1);
+    text[..end].replace("[tensor intrinsic](crate::intrinsic)", "tensor intrinsic")
+}
+
+fn table() -> String {
+    let mut text = String::from("| primitive | what it does | kind |\n|---|---|---|\n");
+    for (name, source) in Instruction::ALL {
+        let instruction = Instruction::named(name).expect("a primitive of the list");
+        let kind = match (instruction.is_pure(), name.starts_with("sample")) {
+            (_, true) => "samples",
+            (true, false) => "looks",
+            (false, false) => "edits",
+        };
+        writeln!(text, "| `{name}` | {} | {kind} |", summary(source)).unwrap();
+    }
+    writeln!(text, "\nOf TensorIR's primitives, these are not here:\n\n| primitive | why |\n|---|---|")
+        .unwrap();
+    for (names, why) in ABSENT {
+        let names: Vec<String> = names.split(", ").map(|name| format!("`{name}`")).collect();
+        writeln!(text, "| {} | {why} |", names.join(", ")).unwrap();
+    }
+    text
+}
+
+#[test]
+fn the_table_of_primitives_is_up_to_date() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/schedule/prim/primitives.md");
+    let (table, written) = (table(), std::fs::read_to_string(&path).unwrap_or_default());
+    if table != written && std::env::var_os("BLESS").is_some() {
+        std::fs::write(path, table).unwrap();
+        return;
+    }
+    assert_eq!(written, table, "BLESS=1 writes the table anew");
+    for (names, _) in ABSENT {
+        assert!(names.split(", ").all(|name| Instruction::named(name).is_none()), "{names} are here by now");
+    }
 }

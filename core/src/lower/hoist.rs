@@ -33,6 +33,9 @@ pub(super) fn hoist_invariants(program: &mut Program, _: &LowerOptions) -> Resul
 
 fn hoist(program: &mut Program, stmt: &mut Stmt, around: &mut Ranges) {
     // From the inside out, so that a value leaves one loop after the other.
+    if let Stmt::Intrinsic(_) = stmt {
+        return;
+    }
     let Stmt::For(node) = stmt else {
         return stmt.children_mut().into_iter().for_each(|child| hoist(program, child, around));
     };
@@ -112,11 +115,9 @@ impl Invariants {
     fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Store(store) => self.expr(&store.value),
-            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => {
-                stmt.children().into_iter().for_each(|child| self.stmt(child))
-            }
+            Stmt::Seq(_) | Stmt::Alloc(_) => stmt.children().into_iter().for_each(|child| self.stmt(child)),
             // An inner loop gave up what it could; what is left there depends on it.
-            Stmt::For(_) | Stmt::If(_) | Stmt::Block(_) => {}
+            Stmt::For(_) | Stmt::If(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => {}
         }
     }
 

@@ -41,6 +41,7 @@ pub use unroll::UNROLL_FACTOR;
 use crate::index::Ranges;
 use crate::program::Program;
 use crate::simplify::simplify_stmt;
+use crate::stmt::Symbol;
 use crate::verify::{Level, verify};
 
 /// How to lower.
@@ -56,6 +57,9 @@ pub struct LowerOptions {
     pub max_unrolled_statements: usize,
     /// The largest intermediate, in bytes, that is kept in memory of its thread alone.
     pub max_local_bytes: usize,
+    /// The names of the [tensor intrinsics](crate::intrinsic) that the backend emits. They stay marked in the flat
+    /// program; all others become the statements that describe them.
+    pub intrinsics: Vec<Symbol>,
 }
 
 impl Default for LowerOptions {
@@ -66,6 +70,7 @@ impl Default for LowerOptions {
             max_partition_statements: 256,
             max_unrolled_statements: 512,
             max_local_bytes: 64 << 10,
+            intrinsics: Vec::new(),
         }
     }
 }

@@ -275,6 +275,7 @@ impl Promotion<'_> {
                 self.member(&mut single, 0);
                 *stmt = Stmt::seq(single);
             }
+            Stmt::Intrinsic(_) => {}
             _ => stmt.children_mut().into_iter().for_each(|child| self.stmt(child)),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilewright_core::intrinsic::named;
+use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Scope;
 use tilewright_core::schedule::{Rng, Schedule, ScheduleError, Trace};
 use tilewright_core::stmt::Stmt;
@@ -10,7 +11,7 @@ use tilewright_core::target::Target;
 use tilewright_core::visit::for_each_stmt;
 
 use crate::kernels::Kernel;
-use crate::{check_schedule, steps};
+use crate::{check_schedule, disagreement, steps};
 
 const PACKED_DOT_PRODUCTS: Kernel = Kernel {
     name: "packed_dot_products",
@@ -102,6 +103,33 @@ fn a_product_of_matrices_is_packed_and_tensorized() {
     schedule.tensorize(j1, "vpdpbusd_16").unwrap();
     assert!(holds_intrinsic(schedule));
     check_schedule(&DOT_PRODUCTS, schedule, 0);
+}
+
+/// A backend that emits the intrinsic finds it marked, and its operands, in the flat program.
+#[test]
+fn a_wanted_intrinsic_is_still_there_in_the_flat_program() {
+    let wanted: Vec<_> = ["vpdpbusd_8"].into_iter().map(Into::into).collect();
+    let options = LowerOptions { intrinsics: wanted, ..LowerOptions::default() };
+    let mut found = 0;
+    for seed in 0..64 {
+        let mut schedule = tensorized(seed).unwrap();
+        let mut random = Rng::new(seed);
+        for _ in 0..random.below(8) {
+            let _ = steps::random_step(&mut schedule, &mut random);
+        }
+        let flat = lower(schedule.program(), &options).unwrap();
+        if let Some(what) = disagreement(&PACKED_DOT_PRODUCTS, &flat, seed) {
+            panic!("seed {seed}: {what}\n{}\n{flat}", schedule.trace());
+        }
+        for_each_stmt(&flat.body, &mut |stmt| {
+            if let Stmt::Intrinsic(node) = stmt {
+                let operands = named(&node.name).unwrap().matches(&flat, stmt);
+                assert!(operands.is_some(), "seed {seed}: {}\n{flat}", schedule.trace());
+                found += 1;
+            }
+        });
+    }
+    assert!(found >= 40, "{found} marked statements");
 }
 
 #[test]

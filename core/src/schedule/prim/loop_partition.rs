@@ -53,7 +53,7 @@ use crate::visit::substitute_stmt;
 ///   for i_2 in 0..1 {
 ///     for i_3 in 0..4 {
 ///       for k_1 in 0..6 {
-///         block s_part1(vi_1: spatial 2 = i_3, vk_1: reduce 6 = k_1) where i_3 + 8 < 10 {
+///         block s_part1(vi_1: spatial 2 = i_3, vk_1: reduce 6 = k_1) where i_3 < 2 {
 ///           init {
 ///             s[vi_1 + 8] = 0.0
 ///           }
@@ -74,6 +74,9 @@ pub struct LoopPartition {
 
 /// More parts than are of any use; a bound for hostile traces, since each copies the loop's body.
 const MAX_PARTS: usize = 16;
+
+/// More blocks than a program has, for the same reason: parts of parts grow with every step.
+const MAX_BLOCKS: usize = 1024;
 
 impl Primitive for LoopPartition {
     const NAME: &'static str = "loop_partition";
@@ -96,6 +99,10 @@ impl Primitive for LoopPartition {
         });
         let parts: Vec<Option<i64>> = parts.collect::<Result<_, _>>()?;
         let lengths = lengths(extent, &parts).ok_or(ScheduleError::BadFactors(id))?;
+        let copies = blocks(&target.body).len() * (lengths.len() - 1);
+        if blocks(&context.program.body).len() + copies > MAX_BLOCKS {
+            return Err(ScheduleError::BadFactors(id));
+        }
         let around = loops_around_loop(&context.program.body, id).ok_or(ScheduleError::MissingLoop(id))?;
         let outer = ranges_of(around);
         for block in blocks(&target.body) {
@@ -236,7 +243,9 @@ impl PartCopy<'_> {
         }
         let guards = std::mem::take(&mut block.guards);
         for guard in guards {
-            let guard = Guard { index: self.value(&guard.index), bound: self.value(&guard.bound) };
+            let shift = guard.index.linear_coefficient(self.target.var).unwrap_or(0) * self.part.first;
+            let index = self.value(&guard.index).offset(-shift);
+            let guard = Guard { index, bound: self.value(&guard.bound).offset(-shift) };
             if !guard.index.is_provably_less(&guard.bound, &self.ranges) {
                 block.guards.push(guard);
             }

@@ -2,6 +2,8 @@
 //!
 //! A primitive checks first and edits second: when it refuses, the program is as it was. The list
 //! generates [`Instruction`], the closed and versioned vocabulary of traces.
+//!
+#![doc = include_str!("primitives.md")]
 
 use smallvec::SmallVec;
 

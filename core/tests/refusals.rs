@@ -1,0 +1,186 @@
+//! What the primitives refuse, and why; a refusal leaves the program as it was.
+
+use std::sync::Arc;
+
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{Schedule, Trace};
+use tilewright_core::target::Target;
+
+/// `d = relu-like of (a · b + bias)`, with a padded copy of `a` and a block that updates `e` in place.
+const KERNEL: &str = "
+kernel k(M, in a: f32[8, 12], in b: f32[12, 6], in bias: f32[6], in ids: i64[8], out d: f32[8, 6], inout e: f32[M], out g: f32[8]) {
+  buffer p: f32[10, 12] global
+  buffer c: f32[8, 6] global
+  for i in 0..10 {
+    for k in 0..12 {
+      block p(vi: spatial 10 = i, vk: spatial 12 = k) {
+        p[vi, vk] = select((index(vi) >= 1) & (index(vi) < 9), a[vi - 1, vk], 0.0)
+      }
+    }
+  }
+  for i in 0..8 {
+    for j in 0..6 {
+      for k in 0..12 {
+        block c(vi: spatial 8 = i, vj: spatial 6 = j, vk: reduce 12 = k) {
+          init { c[vi, vj] = 0.0 }
+          c[vi, vj] = c[vi, vj] + p[vi + 1, vk] * b[vk, vj]
+        }
+      }
+    }
+  }
+  for i in 0..8 {
+    for j in 0..6 {
+      block d(vi: spatial 8 = i, vj: spatial 6 = j) {
+        d[vi, vj] = max(c[vi, vj] + bias[vj], 0.0)
+      }
+    }
+  }
+  for i in 0..M {
+    block e(vi: spatial M = i) {
+      e[vi] = e[vi] * 2.0
+    }
+  }
+  for i in 0..8 {
+    block g(vi: spatial 8 = i) {
+      g[vi] = a[bounded(ids[vi], 0..8), 0] + a[vi, 1]
+    }
+  }
+}";
+
+/// The last step, after those that fetch every block and loop, is refused for a reason.
+fn check(step: &str, reason: &str) {
+    let program: Program = KERNEL.parse().unwrap_or_else(|error| panic!("{error}"));
+    let prefix = "trace v1
+%0 = get_block \"p\"
+%1, %2 = get_loops %0
+%3 = get_block \"c\"
+%4, %5, %6 = get_loops %3
+%7 = get_block \"d\"
+%8, %9 = get_loops %7
+%10 = get_block \"e\"
+%11 = get_loops %10
+%12 = get_block \"g\"
+%13 = get_loops %12
+";
+    let target = Arc::new(Target::generic_cpu());
+    let steps: Trace = format!("{prefix}{step}").parse().unwrap_or_else(|error| panic!("{error}\n{step}"));
+    let mut schedule = Schedule::new(program, target, 0);
+    let (last, before) = steps.steps().split_last().expect("a step");
+    for step in before {
+        let fetched = schedule.push(step.instruction.clone(), step.decision.clone());
+        fetched.unwrap_or_else(|error| panic!("{step}: {error}"));
+    }
+    let unchanged = schedule.program().clone();
+    let error = schedule.push(last.instruction.clone(), last.decision.clone()).expect_err(step);
+    assert_eq!(error.reason(), reason, "{step}: {}", error.describe(schedule.program()));
+    assert!(!error.describe(schedule.program()).is_empty());
+    assert_eq!(*schedule.program(), unchanged, "{step}");
+}
+
+#[test]
+fn tiles_must_be_whole_and_alone() {
+    check("%14, %15 = split %4, [none, 3]\n%16 = blockize %15", "guarded");
+    check("%14, %15 = split %4, [2, 4]\nreorder [%15, %14]\n%16 = blockize %14", "not_divisible");
+    check("parallel %5\n%14 = blockize %4", "not_serial");
+    check("%14 = merge [%4, %8]\n%15 = blockize %14", "not_one_block");
+    check("%14 = blockize %4\n%15 = blockize %4", "missing_loop");
+    check("tensorize loop %5, \"no_such\"", "unknown_intrinsic");
+    check("tensorize loop %5, \"vpdpbusd_4\"", "intrinsic_mismatch");
+}
+
+#[test]
+fn maps_must_fit() {
+    check("transform_layout %3, \"write\", 0, (i) -> (i)", "bad_map");
+    check("transform_layout %3, \"write\", 0, (i, j) -> (i)", "bad_map");
+    check("transform_layout %3, \"write\", 1, (i, j) -> (j, i)", "no_such_access");
+    check("transform_layout %3, \"use\", 0, (i, j) -> (j, i)", "bad_decision");
+    check("transform_layout %7, \"write\", 0, (i, j) -> (j, i)", "parameter_buffer");
+    check("transform_block_layout %3, (i, j, k) -> (i/3, i%3, j, k)", "bad_map");
+    check("transform_block_layout %3, (i, j, k) -> (i, j*12 + k)", "mixed_iterators");
+    check("transform_block_layout %10, (i) -> (i + 1)", "bad_map");
+    check("%14 = merge [%4, %8]\ntransform_block_layout %3, (i, j, k) -> (j, i, k)", "shared_loops");
+    check("parallel %8\ntransform_block_layout %7, (i, j) -> (j, i)", "not_serial");
+    check("reorder_block_iter_var %7, [0, 0]", "bad_order");
+    check("reorder_block_iter_var %7, [0]", "bad_order");
+}
+
+#[test]
+fn copies_need_one_element_at_a_point() {
+    check("%14 = reindex %12, \"read\", 1", "several_elements");
+    check("%14 = reindex %12, \"read\", 7", "no_such_access");
+    check("%14 = reindex %0, \"read\", 0", "conditional_access");
+    check("%14 = reindex %10, \"write\", 0", "not_reduction");
+    check("%14 = reindex_cache_read %3, 0, \"local\", (i, j, k) -> (i)", "bad_map");
+    check("%14 = reindex_cache_read %3, 0, \"nowhere\", (i, j, k) -> (i, k)", "bad_decision");
+    check("%14 = reindex_cache_read %10, 0, \"local\", (i) -> (i)", "several_writers");
+    check("%14 = reindex_cache_write %3, \"local\", (i, j, k) -> (i, j, k)", "bad_map");
+    check("%14 = reindex_cache_write %3, \"local\", (i, j, k) -> (i)", "bad_map");
+    check("%14, %15 = cache_inplace %7, 0, \"local\"", "not_update");
+    check("set_scope %7, 0, \"local\"", "parameter_buffer");
+    check(
+        "transform_layout %3, \"write\", 0, (i, j) -> (i/3, i%3, j)\n%14 = cache_read %7, 0, \"local\"",
+        "partly_written",
+    );
+    check("%14 = read_at %4, %3, 4, \"local\"", "no_such_access");
+    check("%14 = read_at %8, %3, 1, \"local\"", "consumer_outside");
+    check("%14 = write_at %8, %3, \"local\"", "no_neighbour");
+}
+
+#[test]
+fn nests_must_go_together() {
+    check("%14 = merge [%4]", "bad_loop_list");
+    check("%14 = merge [%4, %4]", "bad_loop_list");
+    check("%14 = merge [%1, %8]", "not_siblings");
+    check("%14 = merge [%1, %4]", "not_siblings");
+    check("reorder [%9, %8]\n%14 = merge [%4, %9]", "not_siblings");
+    check("vectorize %8\n%14 = merge [%4, %8]", "not_serial");
+    check(
+        "%14, %15 = split %1, [5, 2]\n%16, %17 = split %4, [none, 2]\n%18 = merge [%14, %16]",
+        "not_siblings",
+    );
+    check(
+        "%14, %15 = split %8, [4, 2]\n%16, %17 = split %4, [4, 2]\nreorder [%17, %16]\n%18 = merge [%17, %14]",
+        "not_siblings",
+    );
+}
+
+#[test]
+fn merged_iterations_must_not_meet_elsewhere() {
+    let text = "kernel shifted(in a: f32[8], out b: f32[8], out c: f32[8]) {
+        for i in 0..8 { block b(v: spatial 8 = i) { b[v] = a[v] } }
+        for i in 0..8 { block c(v: spatial 8 = i) { c[v] = b[7 - v] } }
+      }";
+    let mut schedule = Schedule::new(text.parse().unwrap(), Arc::new(Target::generic_cpu()), 0);
+    let loops = ["b", "c"].map(|name| {
+        let block = schedule.get_block(name).unwrap();
+        schedule.get_loops(block).unwrap()[0]
+    });
+    assert_eq!(schedule.merge(&loops).unwrap_err().reason(), "crossing_dependence");
+}
+
+#[test]
+fn parts_must_sum_to_the_whole() {
+    check("%14, %15 = loop_partition %4, [4, 3]", "bad_factors");
+    check("%14, %15 = loop_partition %4, [none, none]", "bad_factors");
+    check("%14, %15 = loop_partition %4, [none, 8]", "bad_factors");
+    check("%14, %15 = loop_partition %11, [2, none]", "symbolic_extent");
+    check("unroll %4\n%14, %15 = loop_partition %4, [2, none]", "not_serial");
+    check("%14, %15 = split %4, [2, 4]\n%16, %17 = loop_partition %15, [1, 3]", "not_consecutive");
+    check("%14, %15, %16 = sample_partitioned_tile %4, 3, 1, 3", "bad_factors");
+    check("%14, %15, %16 = sample_partitioned_tile %4, 3, 3, 2", "bad_factors");
+    check("%14, %15, %16 = sample_partitioned_tile %11, 3, 1, 2", "symbolic_extent");
+    check("%14, %15, %16 = sample_partitioned_tile %4, 3, 1, 2 !decision [4, 2]", "bad_decision");
+}
+
+#[test]
+fn sums_epilogues_and_paddings_have_their_forms() {
+    check("fuse_reduction_epilogue %7", "not_epilogue");
+    check("fuse_reduction_epilogue %3", "not_complete");
+    check("pad_einsum %3, [4, 4]", "bad_padding");
+    check("pad_einsum %3, [4, 0, 4]", "bad_padding");
+    check("pad_einsum %3, [4, 4, 8]", "not_einsum");
+    check("pad_einsum %7, [4, 4]", "not_einsum");
+    check("%14 = decompose_padding %7", "not_padding");
+    check("%14 = decompose_padding %3", "not_padding");
+    check("parallel %1\n%14 = decompose_padding %0", "not_serial");
+}
