@@ -184,3 +184,46 @@ fn sums_epilogues_and_paddings_have_their_forms() {
     check("%14 = decompose_padding %3", "not_padding");
     check("parallel %1\n%14 = decompose_padding %0", "not_serial");
 }
+
+#[test]
+fn a_consumer_does_not_overtake_its_producers() {
+    let text = "kernel rows(in x: f32[4, 6], out y: f32[4, 6]) {
+        buffer a: f32[4] global
+        buffer b: f32[4, 6] global
+        for i in 0..4 {
+          block a(v: spatial 4 = i) { a[v] = x[v, 0] }
+          for j in 0..6 { block b(v: spatial 4 = i, w: spatial 6 = j) { b[v, w] = x[v, w] } }
+        }
+        for i in 0..4 {
+          for j in 0..6 { block y(v: spatial 4 = i, w: spatial 6 = j) { y[v, w] = b[v, w] + a[3 - v] } }
+        }
+      }";
+    let mut schedule = Schedule::new(text.parse().unwrap(), Arc::new(Target::generic_cpu()), 0);
+    let (b, y) = (schedule.get_block("b").unwrap(), schedule.get_block("y").unwrap());
+    let loops = schedule.get_loops(b).unwrap();
+    for place in loops {
+        let moved = schedule.reverse_compute_at(y, place);
+        assert!(moved.is_err(), "{}", schedule.program());
+    }
+}
+
+#[test]
+fn a_consumer_goes_where_its_producers_have_made_its_part() {
+    let text = "kernel rows(in x: f32[4, 6], out y: f32[4, 6]) {
+        buffer a: f32[4] global
+        buffer b: f32[4, 6] global
+        for i in 0..4 {
+          block a(v: spatial 4 = i) { a[v] = x[v, 0] }
+          for j in 0..6 { block b(v: spatial 4 = i, w: spatial 6 = j) { b[v, w] = x[v, w] } }
+        }
+        for i in 0..4 {
+          for j in 0..6 { block y(v: spatial 4 = i, w: spatial 6 = j) { y[v, w] = b[v, w] + a[v] } }
+        }
+      }";
+    for depth in 0..2 {
+        let mut schedule = Schedule::new(text.parse().unwrap(), Arc::new(Target::generic_cpu()), 0);
+        let (b, y) = (schedule.get_block("b").unwrap(), schedule.get_block("y").unwrap());
+        let loops = schedule.get_loops(b).unwrap();
+        schedule.reverse_compute_at(y, loops[depth]).unwrap();
+    }
+}

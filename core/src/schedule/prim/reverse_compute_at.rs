@@ -101,19 +101,22 @@ fn check_reverse_compute_at(
         return Err(ScheduleError::NotCovered(id));
     }
     let producers = check_producers(program, block, node, around)?;
-    check_order(program, block, node)?;
-    let ranges = ranges_of(around.iter().copied());
+    check_order(program, block, around.first().unwrap_or(&node))?;
     let mut spans: Vec<Option<Span>> = vec![None; block.iters.len()];
     for buffer in reads(block) {
-        if producers.iter().any(|producer| writes(producer).contains(&buffer)) {
-            check_whole_writers(program, block, node, buffer)?;
-            let region = region_inside(program, &node.body, &ranges, buffer, AccessKind::Write)
-                .ok_or(ScheduleError::NoNeighbour(id))?;
-            if !fills_region(program, &node.body, &ranges, buffer, &region) {
-                return Err(ScheduleError::NotCovered(id));
-            }
-            constrain(program, block, buffer, &region, &ranges, &mut spans)?;
+        // What is made in an outer one of the loops is there, in each iteration of that loop, in part as well.
+        let holds_writer = |node: &&Arc<For>| {
+            blocks(&node.body).iter().any(|other| other.id != id && writes(other).contains(&buffer))
+        };
+        let Some(depth) = around.iter().rposition(holds_writer) else { continue };
+        let (place, ranges) = (around[depth], ranges_of(around[..=depth].iter().copied()));
+        check_whole_writers(program, block, place, buffer)?;
+        let region = region_inside(program, &place.body, &ranges, buffer, AccessKind::Write)
+            .ok_or(ScheduleError::NoNeighbour(id))?;
+        if !fills_region(program, &place.body, &ranges, buffer, &region) {
+            return Err(ScheduleError::NotCovered(id));
         }
+        constrain(program, block, buffer, &region, &ranges, &mut spans)?;
     }
     let producers = producers.iter().map(|producer| producer.id).collect();
     Ok(destination.arrange(spans, producers))
@@ -138,18 +141,20 @@ fn check_producers<'a>(
     if let Some(late) = outside.iter().find(|producer| place(producer.id) > place(first_inside)) {
         return Err(ScheduleError::ProducerOutside { block: block.id, producer: late.id });
     }
-    for producer in &inside {
+    for producer in inside.iter().chain(&outside) {
         let reduces = |target: &For| {
             producer.iters.iter().any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(target.var))
         };
-        if let Some(outer) = around.iter().find(|target| reduces(target)) {
+        let is_around = |target: &&&Arc<For>| contains_block(&target.body, producer.id);
+        if let Some(outer) = around.iter().filter(is_around).find(|target| reduces(target)) {
             return Err(ScheduleError::ReductionOutside { target: outer.id, block: producer.id });
         }
     }
     Ok(inside)
 }
 
-/// What the block writes must not be read or written between the loop and the block's present place.
+/// What the block writes must not be read or written between the outermost loop that the block comes into and its
+/// present place; other iterations of that loop come before and after.
 fn check_order(program: &Program, block: &Block, node: &For) -> Result<(), ScheduleError> {
     let outputs = writes(block);
     let order = blocks(&program.body);
@@ -162,9 +167,17 @@ fn check_order(program: &Program, block: &Block, node: &For) -> Result<(), Sched
     }
     for other in &order {
         let between = place(other.id) >= first_inside && place(other.id) < place(block.id);
-        let touches = |buffer: &BufferId| reads(other).contains(buffer) || writes(other).contains(buffer);
+        let written = writes(other);
+        let read = reads(other);
         // A producer may write what this block updates in place.
-        if between && outputs.iter().any(|buffer| touches(buffer) && !inputs.contains(buffer)) {
+        let meets = |buffer: &BufferId| {
+            if inputs.contains(buffer) {
+                read.contains(buffer) && !written.contains(buffer)
+            } else {
+                read.contains(buffer) || written.contains(buffer)
+            }
+        };
+        if between && outputs.iter().any(meets) {
             return Err(ScheduleError::ProducerOutside { block: block.id, producer: other.id });
         }
     }

@@ -1,13 +1,13 @@
 //! `reverse_compute_inline`
 
-use crate::analysis::block::{complete_store, covers_buffer, loads, reads, shifted_iters};
-use crate::analysis::scope::{readers, writers};
+use crate::analysis::block::{complete_store, covers_buffer, loads, reads, shifted_iters, writes};
+use crate::analysis::scope::{blocks, loops_around, readers, writers};
 use crate::expr::Indices;
 use crate::ids::{BlockId, BufferId, VarId};
 use crate::index::Index;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{edit_block, remove_block, replace_loads_in, require_block};
+use crate::schedule::edit::{contains_block, edit_block, remove_block, replace_loads_in, require_block};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::stmt::{Block, Stmt, Store};
@@ -140,9 +140,24 @@ pub(super) fn candidate(
     if !covers_block || !plain || own.any(|access| access.indices != first.indices) {
         return Err(ScheduleError::NotInvertible(id));
     }
-    // Writing where the producer still reads would change what it reads.
+    // Writing where the producer still reads would change what it reads, and so would writing before another
+    // iteration of a loop that the block comes into.
     if reads(producer).contains(&output) {
         return Err(ScheduleError::SeveralWriters(id));
+    }
+    let around = loops_around(&program.body, producer.id).unwrap_or_default();
+    let entered = around.into_iter().find(|node| !contains_block(&node.body, id));
+    let inside = entered.map(|node| blocks(&node.body)).unwrap_or_default();
+    let inputs = reads(block);
+    let meets = |other: &&std::sync::Arc<Block>| {
+        let written = writes(other);
+        other.id != producer.id
+            && (written.contains(&output)
+                || reads(other).contains(&output)
+                || written.iter().any(|buffer| inputs.contains(buffer)))
+    };
+    if let Some(other) = inside.into_iter().find(meets) {
+        return Err(ScheduleError::ProducerOutside { block: id, producer: other.id });
     }
     // Nothing that the block reads besides may be made after the producer runs.
     let order: Vec<BlockId> =
