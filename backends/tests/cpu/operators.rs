@@ -1,16 +1,18 @@
 //! Every operator on every element type, with every number of lanes that is cut differently.
 
+use std::sync::Arc;
+
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
 use tilewright_core::index::Index;
-use tilewright_core::program::{Access, Buffer, Param, Program, Scope};
-use tilewright_core::stmt::Stmt;
+use tilewright_core::program::{Access, Buffer, Param, Program, Scope, VariableKind};
+use tilewright_core::stmt::{For, LoopKind, Stmt};
 use tilewright_core::tensor::AnyTensor;
 
 use crate::support::Call;
 
-/// Scalars, pairs, quads and all that is put together from them.
-const LANES: [u32; 8] = [1, 2, 3, 4, 5, 7, 8, 17];
+/// Scalars, pairs, quads, all that is put together from them, and what fills and overfills wide vectors.
+const LANES: [u32; 10] = [1, 2, 3, 4, 5, 7, 8, 16, 17, 37];
 
 /// Values at which operators are likely to differ, of every kind; conversions to a type saturate or wrap.
 const SPECIAL: [f64; 34] = [
@@ -68,16 +70,17 @@ fn elementwise(
     let sources: Vec<_> =
         inputs.iter().enumerate().map(|(n, dtype)| add(format!("x{n}"), *dtype, Access::Input)).collect();
     let target = add("y".into(), output, Access::Output);
-    let stores = (0..repeats).map(|repeat| {
-        let place = Index::lane(lanes).offset((repeat as u32 * lanes).into());
-        let loads: Vec<Expr> = sources
-            .iter()
-            .zip(inputs)
-            .map(|(source, dtype)| Expr::load(*dtype, *source, [place.clone()]))
-            .collect();
-        Stmt::store(target, [place.clone()], value(&loads))
-    });
-    program.body = Stmt::seq(stores);
+    let (id, var) = (program.fresh_loop(), program.add_variable("repeat", VariableKind::Loop));
+    let place = Index::lane(lanes).add_scaled(&Index::var(var), lanes.into());
+    let loads: Vec<Expr> = sources
+        .iter()
+        .zip(inputs)
+        .map(|(source, dtype)| Expr::load(*dtype, *source, [place.clone()]))
+        .collect();
+    let body = Stmt::store(target, [place.clone()], value(&loads));
+    let extent = Index::constant(repeats as i64);
+    let annotations = Default::default();
+    program.body = Stmt::For(Arc::new(For { id, var, extent, kind: LoopKind::Serial, annotations, body }));
     program
 }
 

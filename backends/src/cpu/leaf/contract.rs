@@ -59,6 +59,12 @@ const SUM: &str = "kernel sum(N, in x: f32[N], out y: f32[1]) {
   alloc s { s[0] = 0.0 for i in 0..N { s[0] = s[0] + x[i] } y[0] = s[0] }
 }";
 
+/// Elements that are not next to one another, of both widths.
+const STRIDED: &str = "kernel strided(in x: f32[200], in z: f64[200], out y: f32[20], out w: f64[20]) {
+  y[lane<20>] = x[lane<20>*9 + 3]
+  w[lane<20>] = z[177 - lane<20>*3]
+}";
+
 fn leaf_of(text: &str, level: Level) -> Result<Leaf, Refusal> {
     let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
     let around = Surroundings {
@@ -95,7 +101,7 @@ fn whole(register: Register) -> Register {
 fn examples() -> Vec<(String, Leaf, Vec<Instruction>)> {
     let mut examples = Vec::new();
     for level in [Level::Avx2, Level::Avx512] {
-        for text in [MATMUL, CHAIN, POINTERS, SUM] {
+        for text in [MATMUL, CHAIN, POINTERS, SUM, STRIDED] {
             let name = format!("{} with {level:?}", &text[7..text.find('(').unwrap_or(7)]);
             let leaf = leaf_of(text, level).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
             let instructions = instructions(&leaf);

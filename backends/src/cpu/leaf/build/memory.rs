@@ -12,7 +12,7 @@ use super::group::{Form, Group};
 use super::scope::LoadKey;
 use super::{Builder, Outcome};
 use crate::cpu::leaf::encode::VectorOp;
-use crate::cpu::leaf::ir::{self, Class, GeneralOp, Inst, MaskOp, Mem, Op, Operand, Reg, Width};
+use crate::cpu::leaf::ir::{self, Class, Constant, GeneralOp, Inst, MaskOp, Mem, Op, Operand, Reg, Width};
 use crate::cpu::leaf::{Level, Refusal};
 
 /// The offsets that the lanes of an index add to what it is in all lanes.
@@ -174,7 +174,7 @@ impl Builder<'_> {
     fn gather(&mut self, buffer: BufferId, scalar: &Index, offsets: &Offsets, group: Group) -> Outcome<Reg> {
         let dtype = self.program.buffer(buffer).dtype;
         let size = dtype.bytes() as i64;
-        if size < 4 || self.features != Level::Avx512 {
+        if size < 4 {
             return Err(Refusal::Access);
         }
         let mut bytes = Vec::new();
@@ -190,11 +190,26 @@ impl Builder<'_> {
         };
         let mem = Mem { index: Some((places, 1)), ..mem };
         let width = group.width(Form::of(dtype));
-        let mask = match group.lanes * Form::of(dtype).bytes() == width.bytes() {
-            true => None,
-            false => Some(self.mask_of_lanes(group.lanes)),
-        };
+        let form = Form::of(dtype);
+        let is_whole = group.lanes * form.bytes() == width.bytes();
+        if self.features == Level::Avx2 {
+            // The lanes in which the highest bit is set, a register that the instruction uses up.
+            let lanes = if is_whole { width.bytes() / form.bytes() } else { group.lanes };
+            let used_up = self.wanted_lanes(lanes, form);
+            let args = [Operand::Mem(mem), Operand::Reg(used_up)];
+            return Ok(self.emit(Class::Vector, Op::Gather(size as u8), width, args));
+        }
+        let mask = (!is_whole).then(|| self.mask_of_lanes(group.lanes));
         Ok(self.masked(Class::Vector, Op::Gather(size as u8), width, [Operand::Mem(mem)], mask))
+    }
+
+    /// All bits in the first lanes, in a register of its own.
+    fn wanted_lanes(&mut self, lanes: u32, form: Form) -> Reg {
+        let set = (lanes * form.bytes()) as usize;
+        let bytes: Vec<u8> = (0..64).map(|byte| if byte < set { 0xFF } else { 0 }).collect();
+        let shared = self.bytes_constant(&bytes);
+        let constant = self.code.of(shared).constant.map_or(Op::Constant(Constant::Same(0, 4)), Op::Constant);
+        self.emit(Class::Vector, constant, Width::of_bytes(self.features.bytes()), [])
     }
 
     /// The same place with the whole sum in one register.
@@ -359,7 +374,7 @@ impl Builder<'_> {
                 self.push(Inst::new(Op::Check, Width::Xmm, None, args));
             }
         }
-        self.scope().inside.push(key);
+        self.scope().inside.insert(key);
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //! loops only is placed at the end of an enclosing scope's code so far, which is before the loop that is
 //! being built, and remembered there.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
 
@@ -22,7 +22,8 @@ pub(super) struct Scope {
     pub(super) around: Option<Around>,
     pub(super) values: FxHashMap<Key, Reg>,
     pub(super) loads: Vec<(LoadKey, Reg)>,
-    pub(super) inside: Vec<(BufferId, Index)>,
+    /// Accesses that are known to stay inside their buffers.
+    pub(super) inside: FxHashSet<(BufferId, Index)>,
     /// The number of loops around the code.
     pub(super) depth: u32,
 }

@@ -152,27 +152,33 @@ impl Encoder<'_> {
     }
 
     fn gather(&mut self, bytes: u8, inst: &Inst) -> Result<(), Refusal> {
-        let [Operand::Mem(mem)] = inst.args[..] else { return Err(Refusal::Encoding) };
-        let (Some((places, _)), Level::Avx512) = (mem.index, self.level) else {
+        let (Some(Operand::Mem(mem)), wanted) = (inst.args.first().copied(), inst.args.get(1)) else {
             return Err(Refusal::Encoding);
         };
+        let Some((places, _)) = mem.index else { return Err(Refusal::Encoding) };
         let dst = self.dst(inst, inst.width)?;
         let (op, index_width) = match bytes {
             4 => (VectorOp::Gather32, inst.width),
             _ => (VectorOp::Gather64, inst.width.half()),
         };
         match inst.mask {
+            _ if wanted.is_some() => {}
             Some(mask) => {
                 let mask = Register::K0 + self.number(mask)?;
                 self.add(Code::VEX_Kmovw_kr_km16, &[Arg::Reg(GATHERED), Arg::Reg(mask)])?;
             }
             None => self.add(Code::VEX_Kxnorw_kr_kr_kr, &[Arg::Reg(GATHERED); 3])?,
         }
+        // Lanes that are left out become zero, and the instruction does not wait for the register.
         let clear = VectorOp::Xor32.code(self.level, inst.width).ok_or(Refusal::Encoding)?;
         self.add(clear, &[Arg::Reg(dst); 3])?;
         let index = self.vector_register(places, index_width)?;
         let address = Address { index, scale: 1, ..self.address(mem, false)? };
         let code = op.code(self.level, inst.width).ok_or(Refusal::Encoding)?;
+        if let Some(wanted) = wanted {
+            let wanted = self.arg(*wanted, inst.width)?;
+            return self.add(code, &[Arg::Reg(dst), Arg::Mem(address), wanted]);
+        }
         self.assembler.add(code, &[Arg::Reg(dst), Arg::Mem(address)], |instruction| {
             instruction.set_op_mask(GATHERED);
         })
