@@ -3,6 +3,7 @@
 //! A [`Program`] is a value: it can be cloned cheaply, compared, hashed, printed and parsed. It is
 //! not a schedule (that is [`crate::schedule::Schedule`]) and caches no fact about itself.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::dtype::DType;
@@ -21,6 +22,7 @@ pub struct Program {
     pub body: Stmt,
     variables: Arc<Vec<Variable>>,
     buffers: Arc<Vec<Buffer>>,
+    alignments: Arc<BTreeMap<(BufferId, usize), Alignment>>,
     next_loop: u32,
     next_block: u32,
 }
@@ -80,7 +82,23 @@ pub enum VariableKind {
     Iter,
 }
 
-/// A tensor: a parameter or an intermediate. Always dense and row-major in the order of `shape`.
+/// What the distance of neighbours along a dimension of a buffer is to be, in elements: the least one that fits, of
+/// those that are `offset` more than a multiple of `factor`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Alignment {
+    /// At least 1.
+    pub factor: i64,
+    /// In `0..factor`.
+    pub offset: i64,
+}
+
+impl Alignment {
+    /// The largest factor: a page of the smallest elements.
+    pub const MAX_FACTOR: i64 = 4096;
+}
+
+/// A tensor: a parameter or an intermediate. Row-major in the order of `shape`; dense, unless the program
+/// [aligns](Program::align) a dimension of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Buffer {
     /// The preferred name; the printer makes it unique.
@@ -121,6 +139,7 @@ impl Program {
             body: Stmt::nothing(),
             variables: Arc::default(),
             buffers: Arc::default(),
+            alignments: Arc::default(),
             next_loop: 0,
             next_block: 0,
         }
@@ -189,6 +208,23 @@ impl Program {
     /// Every buffer, in order of identity. Some may no longer be used by the body.
     pub fn buffers(&self) -> impl ExactSizeIterator<Item = (BufferId, &Buffer)> {
         self.buffers.iter().enumerate().map(|(id, buffer)| (BufferId(id as u32), buffer))
+    }
+
+    /// The dimensions of an intermediate whose distances in memory are aligned.
+    pub fn alignments(&self, id: BufferId) -> impl Iterator<Item = (usize, Alignment)> + '_ {
+        self.alignments.range((id, 0)..=(id, usize::MAX)).map(|((_, axis), alignment)| (*axis, *alignment))
+    }
+
+    /// Aligns the distance along a dimension of an intermediate, which must not be the last one.
+    pub fn align(&mut self, id: BufferId, axis: usize, alignment: Alignment) {
+        Arc::make_mut(&mut self.alignments).insert((id, axis), alignment);
+    }
+
+    /// Forgets the alignments of an intermediate.
+    pub fn forget_alignments(&mut self, id: BufferId) {
+        if self.alignments(id).next().is_some() {
+            Arc::make_mut(&mut self.alignments).retain(|(buffer, _), _| *buffer != id);
+        }
     }
 
     /// How a parameter is accessed, or `None` when the buffer is an intermediate.

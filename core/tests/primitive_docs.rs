@@ -109,7 +109,6 @@ const ABSENT: &[(&str, &str)] = &[
         "indices stay affine, which every analysis reads; lowering hoists what is expensive in them",
     ),
     ("rolling_buffer", "needs an allocation that outlives an iteration of a loop inside it"),
-    ("storage_align", "needs distances between rows that are not products of sizes; buffers are dense"),
     (
         "unsafe_set_dtype, annotate_buffer_access, unsafe_hide_buffer_access",
         "would let a schedule change the meaning",

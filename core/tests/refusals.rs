@@ -121,6 +121,11 @@ fn copies_need_one_element_at_a_point() {
         "transform_layout %3, \"write\", 0, (i, j) -> (i/3, i%3, j)\n%14 = cache_read %7, 0, \"local\"",
         "partly_written",
     );
+    check("storage_align %7, 0, 0, 4, 0", "parameter_buffer");
+    check("storage_align %3, 0, 1, 4, 0", "axis_out_of_range");
+    check("storage_align %3, 0, -3, 4, 0", "axis_out_of_range");
+    check("storage_align %3, 0, 0, 4, 4", "bad_alignment");
+    check("storage_align %3, 0, 0, 8192, 4", "bad_alignment");
     check("%14 = read_at %4, %3, 4, \"local\"", "no_such_access");
     check("%14 = read_at %8, %3, 1, \"local\"", "consumer_outside");
     check("%14 = write_at %8, %3, \"local\"", "no_neighbour");

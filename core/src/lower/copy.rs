@@ -58,6 +58,9 @@ impl Renaming {
                 let node = Arc::make_mut(node);
                 let buffer = program.buffer(node.buffer).clone();
                 let fresh = program.add_buffer(buffer);
+                for (axis, alignment) in program.alignments(node.buffer).collect::<Vec<_>>() {
+                    program.align(fresh, axis, alignment);
+                }
                 self.buffers.insert(node.buffer, fresh);
                 node.buffer = fresh;
             }

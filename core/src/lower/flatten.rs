@@ -7,7 +7,7 @@ use crate::ids::BufferId;
 use crate::index::Index;
 use crate::lower::access::rewrite_accesses;
 use crate::lower::{LowerError, LowerOptions};
-use crate::program::{Buffer, Program};
+use crate::program::{Alignment, Buffer, Program};
 
 /// Makes every buffer one-dimensional.
 pub(super) fn flatten_buffers(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
@@ -15,7 +15,8 @@ pub(super) fn flatten_buffers(program: &mut Program, _: &LowerOptions) -> Result
         program.buffers().map(|(id, buffer)| (id, buffer.clone())).collect();
     let mut strides: FxHashMap<BufferId, Vec<Index>> = FxHashMap::default();
     for (id, buffer) in shapes {
-        let (len, of_buffer) = row_major(&buffer.shape);
+        let (len, of_buffer) = row_major(program, id, &buffer.shape);
+        program.forget_alignments(id);
         check_size(&buffer)?;
         if buffer.shape.len() != 1 {
             program.buffer_mut(id).shape = vec![len];
@@ -33,10 +34,15 @@ pub(super) fn flatten_buffers(program: &mut Program, _: &LowerOptions) -> Result
 }
 
 /// The number of elements, and the distance of neighbours along each dimension.
-fn row_major(shape: &[Index]) -> (Index, Vec<Index>) {
+fn row_major(program: &Program, id: BufferId, shape: &[Index]) -> (Index, Vec<Index>) {
     let mut strides = vec![Index::constant(1); shape.len()];
     let mut len = Index::constant(1);
-    for (stride, extent) in strides.iter_mut().zip(shape).rev() {
+    for (axis, (stride, extent)) in strides.iter_mut().zip(shape).enumerate().rev() {
+        if let Some((_, Alignment { factor, offset })) =
+            program.alignments(id).find(|(other, _)| *other == axis)
+        {
+            len = len.offset(-offset).ceil_div(factor).scale(factor).offset(offset);
+        }
         *stride = len.clone();
         len = len.multiply(extent);
     }

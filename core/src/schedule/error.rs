@@ -225,6 +225,8 @@ pub enum ScheduleError {
     UnknownIntrinsic,
     /// The block's body is not what the intrinsic computes, or is marked as one already.
     IntrinsicMismatch(BlockId),
+    /// The factor of an alignment is between 1 and 4096, and the offset below it.
+    BadAlignment,
     /// The axis lies outside the buffer's dimensions.
     AxisOutOfRange(i64),
     /// The annotation does not exist.
@@ -406,6 +408,9 @@ impl ScheduleError {
             ScheduleError::IntrinsicMismatch(block) => {
                 format!("the body of {} is not what the intrinsic computes", names.block(block))
             }
+            ScheduleError::BadAlignment => {
+                "the factor of an alignment is between 1 and 4096, and the offset is below it".into()
+            }
             ScheduleError::AxisOutOfRange(axis) => format!("axis {axis} is outside the buffer's dimensions"),
             ScheduleError::NoAnnotation => "there is no annotation of this name".into(),
             ScheduleError::BadCandidates => {
@@ -466,6 +471,7 @@ impl ScheduleError {
             ScheduleError::BadOrder(_) => "bad_order",
             ScheduleError::UnknownIntrinsic => "unknown_intrinsic",
             ScheduleError::IntrinsicMismatch(_) => "intrinsic_mismatch",
+            ScheduleError::BadAlignment => "bad_alignment",
             ScheduleError::AxisOutOfRange(_) => "axis_out_of_range",
             ScheduleError::NoAnnotation => "no_annotation",
             ScheduleError::BadCandidates => "bad_candidates",

@@ -144,6 +144,11 @@ impl Renumbering<'_> {
         if let Some(entry) = state.new.buffers.get_mut(slot) {
             *entry = Some(new);
         }
+        // Parameters lie as the caller has them.
+        let is_parameter = self.old.access(old).is_some();
+        for (axis, alignment) in self.old.alignments(old).filter(|_| !is_parameter) {
+            state.new.program.align(new, axis, alignment);
+        }
         new
     }
 

@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
-use crate::program::{Access, Buffer, Param, Program, Scope, VariableKind};
+use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind};
 use crate::stmt::{
     Alloc, Annotation, Annotations, Block, For, Guard, If, Intrinsic, Iter, IterKind, Location, LoopKind,
     Stmt,
@@ -90,6 +90,10 @@ impl<'a> Generator<'a> {
         let dtype = self.pick(&DType::ALL);
         let shape = (0..self.below(3)).map(|_| self.index(0).multiply(&self.index(0)).offset(1)).collect();
         *self.program.buffer_mut(id) = Buffer { name, dtype, shape, scope };
+        if self.below(3) == 0 {
+            let alignment = Alignment { factor: 16, offset: i64::from(self.below(16)) };
+            self.program.align(id, self.buffers.len() % 2, alignment);
+        }
         self.buffers.push(id);
         id
     }

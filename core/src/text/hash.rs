@@ -91,6 +91,11 @@ impl Walk<'_> {
         let mut hash = combine(tag(buffer.dtype.name()), tag(buffer.scope.text()));
         hash = combine(hash, self.buffer_count);
         hash = self.indices(&buffer.shape, hash);
+        let is_parameter = self.program.access(id).is_some();
+        for (axis, alignment) in self.program.alignments(id).filter(|_| !is_parameter) {
+            hash = combine(combine(hash, const { tag("aligned") }), axis as u64);
+            hash = combine(combine(hash, alignment.factor as u64), alignment.offset as u64);
+        }
         self.buffers[id.0 as usize] = Some(hash);
         hash
     }

@@ -25,7 +25,7 @@
 //! param      = NAME                                   a dimension
 //!            | NAME ":" DTYPE                         a run-time scalar
 //!            | ("in" | "out" | "inout") shaped [ scope ]
-//! buffer     = "buffer" shaped scope
+//! buffer     = "buffer" shaped scope { "aligned" INTEGER INTEGER INTEGER }      a dimension, factor, offset
 //! shaped     = NAME ":" DTYPE "[" indices "]"
 //! scope      = "global" | "local"
 //! stmt       = { "@" name (INTEGER | STRING) } (for | block)

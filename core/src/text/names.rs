@@ -7,6 +7,7 @@ use crate::expr::{BinaryOp, UnaryOp};
 
 /// Words of the text form besides the names of operators and element types.
 const KEYWORDS: &[&str] = &[
+    "aligned",
     "alloc",
     "as",
     "at",

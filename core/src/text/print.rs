@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::index::Index;
-use crate::program::{Buffer, Param, Program, Scope};
+use crate::program::{Alignment, Buffer, Param, Program, Scope};
 use crate::render::Entity;
 use crate::stmt::{Annotation, Annotations, Block, For, Guard, If, Iter, IterKind, LoopKind, Stmt, Store};
 use crate::text::canonical::renumber;
@@ -156,7 +156,10 @@ impl Printer<'_> {
     fn intermediates(&mut self) {
         for (id, buffer) in self.program.buffers() {
             if self.program.access(id).is_none() {
-                let text = format!("buffer {} {}", self.buffer_text(buffer), buffer.scope.text());
+                let mut text = format!("buffer {} {}", self.buffer_text(buffer), buffer.scope.text());
+                for (axis, Alignment { factor, offset }) in self.program.alignments(id) {
+                    text += &format!(" aligned {axis} {factor} {offset}");
+                }
                 self.line(Line::showing(Entity::Buffer(id), text));
             }
         }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
-use crate::program::{Access, Param};
+use crate::program::{Access, Alignment, Param};
 use crate::render::Entity;
 use crate::stmt::{Alloc, Block, For, If, Iter, IterKind, LoopKind, Stmt, Store};
 use crate::verify::values::{Use, Visible};
@@ -83,6 +83,16 @@ impl Walk<'_, '_> {
             let entity = Entity::Buffer(id);
             for extent in &buffer.shape {
                 self.extent(extent, Visible::Dims, entity, "an extent of a buffer");
+            }
+            for (axis, alignment) in self.report.program.alignments(id) {
+                let is_sound = axis + 1 < buffer.shape.len()
+                    && (1..=Alignment::MAX_FACTOR).contains(&alignment.factor)
+                    && (0..alignment.factor).contains(&alignment.offset)
+                    && self.report.program.access(id).is_none();
+                if !is_sound {
+                    let name = self.report.buffer(id);
+                    self.error(entity, format!("dimension {axis} of `{name}` cannot be aligned like this"));
+                }
             }
             if self.level == Level::Flat && buffer.shape.len() != 1 {
                 let (name, rank) = (self.report.buffer(id), buffer.shape.len());

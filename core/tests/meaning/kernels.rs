@@ -221,6 +221,28 @@ kernel reversed_in_place(N, in bias: i32[N], inout d: i32[N]) {
 }",
     },
     Kernel {
+        name: "updated_in_place",
+        dims: &[&[1, 1], &[5, 3], &[4, 6]],
+        text: "
+kernel updated_in_place(M, N, in a: i32[M, N], inout e: i32[M, N]) {
+  buffer b: i32[M, N] global
+  for i in 0..M {
+    for j in 0..N {
+      block b(vi: spatial M = i, vj: spatial N = j) {
+        b[vi, vj] = a[vi, vj] - 1i32
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block e(vi: spatial M = i, vj: spatial N = j) {
+        e[vi, vj] = e[vi, vj] * 3i32 + b[vi, vj]
+      }
+    }
+  }
+}",
+    },
+    Kernel {
         name: "embedding_sum",
         dims: &[&[1, 1], &[5, 6]],
         text: "

@@ -159,6 +159,7 @@ primitives! {
     reindex_cache_write::ReindexCacheWrite,
     cache_inplace::CacheInplace,
     set_scope::SetScope,
+    storage_align::StorageAlign,
     reorder_block_iter_var::ReorderBlockIterVar,
     add_unit_loop::AddUnitLoop,
     read_at::ReadAt,

@@ -14,7 +14,8 @@ use crate::stmt::{Block, Symbol};
 
 /// Changes how the elements of an intermediate are laid out: each one moves to where the map sends its
 /// indices, in every block that accesses the buffer. The map must not send two elements to one place; places that no
-/// element goes to, such as those behind a size that the map does not divide, are never read.
+/// element goes to, such as those behind a size that the map does not divide, are never read. An alignment is
+/// forgotten.
 ///
 /// ```text
 /// before
@@ -112,6 +113,7 @@ impl Primitive for TransformLayout {
             .map(|block| block.id)
             .collect();
         program.buffer_mut(buffer).shape = shape;
+        program.forget_alignments(buffer);
         for block in accessing {
             move_elements(program, block, buffer, &self.map);
         }

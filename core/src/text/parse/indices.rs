@@ -110,7 +110,7 @@ impl Parser<'_> {
     }
 
     /// An integer without sign or suffix.
-    fn bounded_integer(&mut self, limit: u64) -> Parsed<u64> {
+    pub(super) fn bounded_integer(&mut self, limit: u64) -> Parsed<u64> {
         let Token::Number(Number { digits, is_float: false, suffix: None }) = self.token else {
             return self.expected("an integer");
         };

@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 
 use crate::dtype::DType;
 use crate::ids::{BufferId, VarId};
-use crate::program::{Access, Buffer, Param, Program, Scope, VariableKind};
+use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind};
 use crate::text::names::is_reserved;
 use crate::text::parse::cost::{Budget, MAX_NESTING, MAX_TEXT};
 pub use crate::text::parse::error::{ParseError, ParseProblem};
@@ -48,6 +48,9 @@ fn locate(text: &str, position: usize, problem: ParseProblem) -> ParseError {
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     ParseError { line, column: before[line_start..].chars().count() + 1, problem }
 }
+
+/// The largest number of a dimension in a text.
+const MAX_AXIS: u64 = 64;
 
 type Parsed<T> = Result<T, ParseProblem>;
 
@@ -217,7 +220,13 @@ impl<'t> Parser<'t> {
         while self.accept_word("buffer")? {
             let (buffer, name) = self.shaped()?;
             let Some(scope) = self.scope()? else { return self.expected("`global` or `local`") };
-            self.declare_buffer(name, Buffer { scope, ..buffer });
+            let id = self.declare_buffer(name, Buffer { scope, ..buffer });
+            while self.accept_word("aligned")? {
+                let axis = self.bounded_integer(MAX_AXIS)? as usize;
+                let factor = self.bounded_integer(Alignment::MAX_FACTOR as u64)? as i64;
+                let offset = self.bounded_integer(Alignment::MAX_FACTOR as u64)? as i64;
+                self.program.align(id, axis, Alignment { factor, offset });
+            }
         }
         self.program.body = self.stmts()?;
         match self.token {
