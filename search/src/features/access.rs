@@ -27,6 +27,8 @@ pub(super) struct AccessFact {
     elements: Vec<f64>,
     /// For each depth, the runs of contiguous elements among them.
     runs: Vec<f64>,
+    /// For each depth, the bytes from the start of one run to that of the next; 0 where they lie side by side.
+    pitches: Vec<f64>,
 }
 
 /// A cache line, in bytes.
@@ -89,18 +91,31 @@ fn describe(
     }
     let mut elements = vec![1.0; loops.len() + 1];
     let mut runs = vec![1.0; loops.len() + 1];
+    let mut pitches = vec![0.0; loops.len() + 1];
+    let bytes = program.buffer(buffer).dtype.bytes() as f64;
+    // An intermediate shrinks to what is used of it, one run behind the other.
+    let is_whole = program.access(buffer).is_some();
     for depth in (0..=loops.len()).rev() {
         if let Some(node) = loops.get(depth) {
             ranges.insert(node.var, Index::constant(node.extent as i64));
         }
-        (elements[depth], runs[depth]) = box_size(all, &shape, &ranges);
+        let size = box_size(all, &shape, &ranges);
+        (elements[depth], runs[depth]) = (size.elements, size.runs);
+        pitches[depth] = if is_whole { size.pitch * bytes } else { 0.0 };
     }
-    let bytes = program.buffer(buffer).dtype.bytes() as f64;
-    AccessFact { buffer, bytes, is_read, is_written, strides, elements, runs }
+    AccessFact { buffer, bytes, is_read, is_written, strides, elements, runs, pitches }
 }
 
-/// The elements in a box around all accesses, and the contiguous runs it consists of.
-fn box_size(all: &[Indices], shape: &[f64], ranges: &Ranges) -> (f64, f64) {
+/// A box around accesses.
+struct BoxSize {
+    elements: f64,
+    /// The contiguous runs that it consists of.
+    runs: f64,
+    /// The elements from the start of one run to that of the next.
+    pitch: f64,
+}
+
+fn box_size(all: &[Indices], shape: &[f64], ranges: &Ranges) -> BoxSize {
     let mut spans: Vec<f64> = Vec::with_capacity(shape.len());
     for (dimension, extent) in shape.iter().enumerate() {
         let mut low = i64::MAX;
@@ -114,14 +129,15 @@ fn box_size(all: &[Indices], shape: &[f64], ranges: &Ranges) -> (f64, f64) {
         spans.push(span.clamp(1.0, extent.max(1.0)));
     }
     let elements = spans.iter().product::<f64>();
-    let mut run = 1.0;
+    let (mut run, mut pitch) = (1.0, 1.0);
     for (span, extent) in spans.iter().zip(shape).rev() {
         run *= span;
+        pitch *= extent;
         if span < extent {
             break;
         }
     }
-    (elements, elements / run)
+    BoxSize { elements, runs: elements / run, pitch }
 }
 
 /// By how many elements the first access moves with a loop.
@@ -136,6 +152,10 @@ fn stride(indices: Option<&Indices>, shape: &[f64], node: &LoopFact) -> Option<i
     Some(total)
 }
 
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a.max(1) } else { common_divisor(b, a % b) }
+}
+
 impl AccessFact {
     /// Bytes of distinct elements touched by the loops from a depth inwards.
     pub(super) fn touched(&self, depth: usize) -> f64 {
@@ -148,8 +168,23 @@ impl AccessFact {
         self.runs[depth] * (run_bytes / LINE).max(1.0)
     }
 
+    /// The bytes of a cache that the loops from a depth inwards take up: more than they touch when runs lie at
+    /// distances that let them compete for a few of the cache's sets. `way` is the size of the cache divided by its
+    /// associativity, in bytes.
+    pub(super) fn occupied(&self, depth: usize, way: f64) -> f64 {
+        let touched = self.lines(depth) * LINE;
+        let (runs, pitch) = (self.runs[depth], self.pitches[depth]);
+        if runs <= 1.0 || pitch <= 0.0 {
+            return touched;
+        }
+        let starts = way / common_divisor(pitch as u64, way as u64) as f64;
+        let reachable = (starts * (touched / runs)).min(way);
+        touched * way / reachable
+    }
+
     /// Bytes that a cache has to fetch when it holds what the loops from a depth inwards touch: the lines there, once
-    /// for each iteration of the loops around, except those right around that do not move the access.
+    /// for each iteration of the loops around, except those right around that do not move the access. What is written
+    /// is fetched and written back.
     pub(super) fn fetched(&self, depth: usize, loops: &[LoopFact]) -> f64 {
         let mut repeats = 1.0;
         let mut is_adjacent = true;
@@ -159,7 +194,8 @@ impl AccessFact {
                 repeats *= node.extent;
             }
         }
-        self.lines(depth) * LINE * repeats
+        let ways = if self.is_written { 2.0 } else { 1.0 };
+        self.lines(depth) * LINE * repeats * ways
     }
 
     /// The innermost loop that does not move the access, and its extent.

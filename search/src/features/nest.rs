@@ -135,6 +135,23 @@ impl<'a> BlockFacts<'a> {
         self.working_set.iter().position(|touched| *touched <= bytes).unwrap_or(self.loops.len())
     }
 
+    /// The outermost depth from which inwards what the block touches stays in `bytes` of a cache with ways of `way` bytes.
+    pub(super) fn level_kept(&self, bytes: f64, way: f64) -> usize {
+        let occupied =
+            |depth: &usize| -> f64 { self.accesses.iter().map(|access| access.occupied(*depth, way)).sum() };
+        let outermost = self.level_within(bytes);
+        (outermost..self.loops.len()).find(|depth| occupied(depth) <= bytes).unwrap_or(self.loops.len())
+    }
+
+    /// Points reduced into each element of the innermost tile before the next tile's turn.
+    fn reduction_of_tile(&self) -> f64 {
+        let is_inner = |node: &&LoopFact| {
+            node.is_reduction || matches!(node.kind, LoopKind::Unrolled | LoopKind::Vectorized)
+        };
+        let inner = self.loops.iter().rev().take_while(is_inner);
+        inner.filter(|node| node.is_reduction).map(|node| node.extent).product()
+    }
+
     /// Bytes fetched into a cache that holds what the loops from a depth inwards touch.
     pub(super) fn traffic(&self, depth: usize) -> f64 {
         self.accesses.iter().map(|access| access.fetched(depth, &self.loops)).sum()
@@ -159,9 +176,11 @@ impl<'a> BlockFacts<'a> {
                 }
                 is_invariant &= !node.is_reduction || *stride == Some(0);
             }
-            // An element that the innermost reduction loop leaves alone stays in its register.
+            // A store takes a port that there is one of, a load one of two.
+            let cost = if access.is_written { 3.0 } else { 1.0 };
+            // An element that the innermost reduction loop leaves alone stays in its register meanwhile.
             let stays = is_invariant && self.reduction > 1.0;
-            loads += if stays { 0.0 } else { own * if access.is_written { 2.0 } else { 1.0 } };
+            loads += own * cost / if stays { self.reduction_of_tile() } else { 1.0 };
         }
         loads / statements
     }

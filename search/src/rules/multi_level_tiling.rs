@@ -20,12 +20,12 @@ pub const ANNOTATION: &str = "tiling";
 const STRUCTURE: &str = "SSRSRS";
 
 /// The largest innermost factor of a reduction loop.
-const MAX_INNERMOST: i64 = 64;
+const MAX_INNERMOST: i64 = 256;
 
 /// Tiles a block with data reuse into `SSRSRS`: four parts of each spatial loop, two of each reduction.
 ///
 /// Offers, as variants: where a finished tile of the output is written back (not cached, below the first, or below
-/// the second spatial level), and which operands are [packed](packings) into dense tiles at the outer
+/// the second spatial level), and which operands are copied into dense tiles at the outer
 /// reduction level.
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "parallelize_vectorize_unroll")]
 pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
