@@ -1,7 +1,8 @@
 //! Tuning from nothing: how fast it is, and what it finds.
 //!
 //! `cargo bench --bench tuning -- --json --ops GMM.0 --trials 64 --seed 1 [--seconds S] [--threads N]` tunes each operator in a
-//! scratch directory and prints one JSON line for it; without `--json` a table.
+//! scratch directory and prints one JSON line for it; without `--json` a table. With `--records DIR` it goes on from the records
+//! there, and leaves the fastest there.
 
 #[path = "operators/kernels.rs"]
 mod kernels;
@@ -12,10 +13,14 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use tilewright::bench::{NOTHING_ASKED, Options, explain_options, stop_on_interrupt};
+use tilewright::search::database::Database;
 use tilewright::tuning::report::{Table, duration};
 use tilewright::tuning::{Tuned, Tuner};
 
 use opset::Operator;
+
+/// The records that are kept of an operator: the fastest, and one to compare it with.
+const KEPT: usize = 2;
 
 fn main() -> ExitCode {
     tilewright::init();
@@ -55,7 +60,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     for operator in &operators {
         let scratch = tempfile::tempdir()?;
         let mut tuner = Tuner::new()
-            .records(scratch.path())
+            .records(options.records.as_deref().unwrap_or(scratch.path()))
             .trials(options.trials.unwrap_or(64))
             .seed(options.seed.unwrap_or(1))
             .progress(!options.json)
@@ -72,6 +77,9 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         if stop.load(std::sync::atomic::Ordering::Relaxed) {
             break;
         }
+    }
+    if let Some(records) = &options.records {
+        Database::open(records)?.prune(KEPT)?;
     }
     if !options.json {
         print!("{table}");
