@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::analysis::block::loads_in;
 use crate::expr::{Expr, ExprKind, Indices};
-use crate::ids::VarId;
+use crate::ids::{BufferId, VarId};
 use crate::index::{Base, Index};
 use crate::lower::clamp::{Lengths, clamp};
 use crate::lower::condition::mentions;
@@ -28,29 +28,33 @@ const MAX_LANES: i64 = 256;
 
 /// Replaces every vectorized loop by statements on vectors, or makes it serial.
 pub(super) fn vectorize_loops(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
-    vectorize(&mut program.body);
+    let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
+    vectorize(&mut body, program);
+    program.body = body;
     // Loops that stay may be shortened to any number of iterations.
     clamp(&mut program.body, Lengths::Any);
     Ok(())
 }
 
-fn vectorize(stmt: &mut Stmt) {
+fn vectorize(stmt: &mut Stmt, program: &Program) {
     for child in stmt.children_mut() {
-        vectorize(child);
+        vectorize(child, program);
     }
     let Stmt::For(node) = stmt else { return };
     if node.kind != LoopKind::Vectorized {
         return;
     }
-    match vector_form(node) {
+    match vector_form(node, program) {
         Some(body) => *stmt = body,
         None => Arc::make_mut(node).kind = LoopKind::Serial,
     }
 }
 
-fn vector_form(node: &For) -> Option<Stmt> {
+fn vector_form(node: &For, program: &Program) -> Option<Stmt> {
     let count = node.extent.as_constant().filter(|count| (1..=MAX_LANES).contains(count))?;
-    if count > 1 && !(has_vector_form(&node.body, node.var) && has_contiguous_access(&node.body, node.var)) {
+    if count > 1
+        && !(has_vector_form(&node.body, node.var) && has_contiguous_access(&node.body, node.var, program))
+    {
         return None;
     }
     let lane = Index::lane(count as u32);
@@ -112,18 +116,24 @@ fn is_affine(index: &Index, var: VarId) -> bool {
 
 /// Whether some load or store touches neighbours in neighbouring lanes; without any, every lane would
 /// be handled on its own.
-fn has_contiguous_access(stmt: &Stmt, var: VarId) -> bool {
+fn has_contiguous_access(stmt: &Stmt, var: VarId, program: &Program) -> bool {
     match stmt {
         Stmt::Store(store) => {
             let mut found = Vec::new();
             loads_in(&store.value, &mut found);
-            is_contiguous(&store.indices, var) || found.iter().any(|load| is_contiguous(load.indices, var))
+            is_contiguous(store.buffer, &store.indices, var, program)
+                || found.iter().any(|load| is_contiguous(load.buffer, load.indices, var, program))
         }
-        _ => stmt.children().into_iter().any(|child| has_contiguous_access(child, var)),
+        _ => stmt.children().into_iter().any(|child| has_contiguous_access(child, var, program)),
     }
 }
 
-fn is_contiguous(indices: &Indices, var: VarId) -> bool {
-    let Some((last, outer)) = indices.split_last() else { return false };
-    last.linear_coefficient(var) == Some(1) && outer.iter().all(|index| !index.mentions(var))
+/// Whether the place in memory moves by one element with `var`. A loop that was fused over several dimensions may
+/// run through all of them at once.
+fn is_contiguous(buffer: BufferId, indices: &Indices, var: VarId, program: &Program) -> bool {
+    let place = indices
+        .iter()
+        .zip(&program.buffer(buffer).shape)
+        .fold(Index::constant(0), |place, (index, extent)| &place.multiply(extent) + index);
+    place.linear_coefficient(var) == Some(1)
 }

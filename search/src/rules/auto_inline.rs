@@ -68,7 +68,7 @@ fn is_expensive(store: &Store) -> bool {
 }
 
 /// How often a consumer evaluates each element: once per load, or many times when it has iterators that the
-/// block's element does not depend on.
+/// block's element does not depend on, or windows that overlap.
 fn repetitions(block: &Block, reader: &Block) -> usize {
     let Some(store) = complete_store(block) else { return 2 };
     loads(&reader.body)
@@ -78,9 +78,16 @@ fn repetitions(block: &Block, reader: &Block) -> usize {
             let is_repeated = reader.iters.iter().any(|iter| {
                 !iter.extent.is(1) && !access.indices.iter().any(|index| index.mentions(iter.var))
             });
-            if is_repeated { 2 } else { 1 }
+            let overlaps =
+                points(reader).zip(points(block)).is_some_and(|(reads, elements)| reads > elements);
+            if is_repeated || overlaps { 2 } else { 1 }
         })
         .sum()
+}
+
+/// The size of a block's domain, when it is known.
+fn points(block: &Block) -> Option<i64> {
+    block.iters.iter().try_fold(1_i64, |points, iter| points.checked_mul(iter.extent.as_constant()?))
 }
 
 /// Whether each read uses the block's iterators in the order in which it writes them, so that an
