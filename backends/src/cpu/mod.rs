@@ -7,6 +7,7 @@
 mod backend;
 mod executable;
 mod extent;
+mod form;
 mod frame;
 mod leaf;
 pub mod machine;

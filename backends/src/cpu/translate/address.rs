@@ -274,7 +274,7 @@ impl Translator<'_> {
 }
 
 /// The value of a sum of terms with lanes for one lane, when nothing but the lane is in it.
-fn lane_offset(index: &Index, lane: u32) -> Option<i64> {
+pub(in crate::cpu) fn lane_offset(index: &Index, lane: u32) -> Option<i64> {
     let mut sum = index.constant_part();
     for term in index.terms() {
         let base = match &term.digit.base {

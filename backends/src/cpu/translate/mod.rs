@@ -16,7 +16,7 @@
 //! take goes through Cranelift, one instruction after the other, with vectors of 128 bits.
 
 pub(super) mod access;
-mod address;
+pub(super) mod address;
 mod arith;
 mod bounds;
 mod compare;

@@ -71,6 +71,24 @@ impl Numbers {
     pub(in crate::cpu) fn lanes(&self, number: Number) -> u32 {
         self.lanes[number.0 as usize]
     }
+
+    /// The two sides `low < high` of a comparison of floats that chooses one of these very two, and whether it is the
+    /// lower one: a minimum or maximum, which has an instruction of its own.
+    pub(in crate::cpu) fn as_extreme<'e>(
+        &mut self,
+        condition: &'e Expr,
+        then: &Expr,
+        otherwise: &Expr,
+    ) -> Option<(&'e Expr, &'e Expr, bool)> {
+        let (low, high) = match condition.kind() {
+            ExprKind::Binary(BinaryOp::Lt, a, b) => (a, b),
+            ExprKind::Binary(BinaryOp::Gt, a, b) => (b, a),
+            _ => return None,
+        };
+        let [a, b, c, d] = [low, high, then, otherwise].map(|expr| self.of(expr));
+        let is_lower = (a, b) == (c, d);
+        (low.dtype().is_float() && (is_lower || (a, b) == (d, c))).then_some((low, high, is_lower))
+    }
 }
 
 /// The lanes of an expression's own index.

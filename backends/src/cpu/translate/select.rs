@@ -8,7 +8,7 @@
 
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use smallvec::SmallVec;
-use tilewright_core::expr::{BinaryOp, Expr, ExprKind};
+use tilewright_core::expr::Expr;
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
 
@@ -42,7 +42,7 @@ impl Translator<'_> {
         group: Group,
     ) -> Outcome<Lanes> {
         let form = Form::of(then.dtype());
-        if let Some((low, high, is_lower)) = self.as_extreme(condition, then, otherwise) {
+        if let Some((low, high, is_lower)) = self.unit.numbers.as_extreme(condition, then, otherwise) {
             let (low, high) = self.both(low, high, group)?;
             return Ok(low.zip(high, |low, high| {
                 let (then, otherwise) = if is_lower { (low, high) } else { (high, low) };
@@ -76,24 +76,6 @@ impl Translator<'_> {
         let value = self.for_one_group(|this| this.guarded_select(test, form, group, then, otherwise))?;
         self.leave_with(merge, value);
         Ok(self.merged(merge, form, group.width))
-    }
-
-    /// The two sides `low < high` of a comparison of floats that chooses one of these very two, and whether it is
-    /// the lower one: a minimum or maximum, which has an instruction of its own.
-    fn as_extreme<'e>(
-        &mut self,
-        condition: &'e Expr,
-        then: &Expr,
-        otherwise: &Expr,
-    ) -> Option<(&'e Expr, &'e Expr, bool)> {
-        let (low, high) = match condition.kind() {
-            ExprKind::Binary(BinaryOp::Lt, a, b) => (a, b),
-            ExprKind::Binary(BinaryOp::Gt, a, b) => (b, a),
-            _ => return None,
-        };
-        let [a, b, c, d] = [low, high, then, otherwise].map(|expr| self.unit.numbers.of(expr));
-        let is_lower = (a, b) == (c, d);
-        (low.dtype().is_float() && (is_lower || (a, b) == (d, c))).then_some((low, high, is_lower))
     }
 
     /// Computes one of two values after a branch on a scalar condition.

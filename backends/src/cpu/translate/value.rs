@@ -18,7 +18,8 @@
 use cranelift_codegen::ir::types::{F32, F32X4, F64, F64X2, I8, I32, I32X4, I64, I64X2};
 use cranelift_codegen::ir::{Type, Value};
 use smallvec::SmallVec;
-use tilewright_core::dtype::DType;
+
+pub(super) use crate::cpu::form::Form;
 
 /// How many lanes are computed at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,38 +73,7 @@ impl Group {
     }
 }
 
-/// How elements are held in registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Form {
-    /// A truth value: a byte when scalar, otherwise a mask whose lanes are all zeros or all ones.
-    Truth,
-    /// An integer of up to 32 bits, extended according to its type.
-    Int32,
-    /// A 64-bit integer.
-    Int64,
-    /// A float of up to 32 bits; the narrower ones are exact.
-    Float32,
-    /// A 64-bit float.
-    Float64,
-}
-
 impl Form {
-    /// The form in which elements of a type are held.
-    pub(super) const fn of(dtype: DType) -> Form {
-        match dtype {
-            DType::Bool => Form::Truth,
-            DType::I8 | DType::U8 | DType::I32 => Form::Int32,
-            DType::I64 => Form::Int64,
-            DType::F16 | DType::BF16 | DType::F32 => Form::Float32,
-            DType::F64 => Form::Float64,
-        }
-    }
-
-    /// Whether a lane takes 64 bits.
-    pub(super) const fn is_wide(self) -> bool {
-        matches!(self, Form::Int64 | Form::Float64)
-    }
-
     /// The type of a register that holds (part of) a group.
     pub(super) const fn register(self, width: Width) -> Type {
         match (self, width) {

@@ -5,8 +5,8 @@
 //! narrower registers. With masks, the lanes that are left over form one group; without, several.
 
 use smallvec::SmallVec;
-use tilewright_core::dtype::DType;
 
+pub(super) use crate::cpu::form::Form;
 use crate::cpu::leaf::Level;
 use crate::cpu::leaf::ir::Width;
 
@@ -53,41 +53,10 @@ impl Group {
     }
 }
 
-/// How elements are held in registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Form {
-    /// A truth value: a bit of a mask, or 32 bits that are all zeros or all ones.
-    Truth,
-    /// An integer of up to 32 bits, extended according to its type.
-    Int32,
-    /// A 64-bit integer.
-    Int64,
-    /// A float of up to 32 bits; the narrower ones are exact.
-    Float32,
-    /// A 64-bit float.
-    Float64,
-}
-
 impl Form {
-    /// The form in which elements of a type are held.
-    pub(super) const fn of(dtype: DType) -> Form {
-        match dtype {
-            DType::Bool => Form::Truth,
-            DType::I8 | DType::U8 | DType::I32 => Form::Int32,
-            DType::I64 => Form::Int64,
-            DType::F16 | DType::BF16 | DType::F32 => Form::Float32,
-            DType::F64 => Form::Float64,
-        }
-    }
-
     /// The bytes of a lane.
     pub(super) const fn bytes(self) -> u32 {
         if self.is_wide() { 8 } else { 4 }
-    }
-
-    /// Whether a lane takes 64 bits.
-    pub(super) const fn is_wide(self) -> bool {
-        matches!(self, Form::Int64 | Form::Float64)
     }
 
     /// Whether these are floats.

@@ -6,7 +6,7 @@
 use smallvec::SmallVec;
 use tilewright_core::dtype::DType;
 use tilewright_core::ids::BufferId;
-use tilewright_core::index::{Base, Index, NO_MODULUS};
+use tilewright_core::index::Index;
 
 use super::group::{Form, Group};
 use super::scope::LoadKey;
@@ -14,6 +14,7 @@ use super::{Builder, Outcome};
 use crate::cpu::leaf::encode::VectorOp;
 use crate::cpu::leaf::ir::{self, Class, Constant, GeneralOp, Inst, MaskOp, Mem, Op, Operand, Reg, Width};
 use crate::cpu::leaf::{Level, Refusal};
+use crate::cpu::translate::address::lane_offset;
 
 /// The offsets that the lanes of an index add to what it is in all lanes.
 type Offsets = SmallVec<[i64; 16]>;
@@ -428,21 +429,4 @@ impl Builder<'_> {
         }
         Ok(mask)
     }
-}
-
-/// The value of a sum of terms with lanes for one lane, when nothing but the lane is in it.
-fn lane_offset(index: &Index, lane: u32) -> Option<i64> {
-    let mut sum = index.constant_part();
-    for term in index.terms() {
-        let base = match &term.digit.base {
-            Base::Lane(_) => i64::from(lane),
-            Base::Sum(sum) => lane_offset(sum, lane)?,
-            Base::Var(_) | Base::Value(_) => return None,
-        };
-        let quotient = base.div_euclid(term.digit.divisor);
-        let digit =
-            if term.digit.modulus == NO_MODULUS { quotient } else { quotient.rem_euclid(term.digit.modulus) };
-        sum = sum.wrapping_add(digit.wrapping_mul(term.coefficient));
-    }
-    Some(sum)
 }

@@ -198,7 +198,7 @@ impl Builder<'_> {
 
     fn select(&mut self, condition: &Expr, then: &Expr, otherwise: &Expr, group: Group) -> Outcome<Reg> {
         let form = Form::of(then.dtype());
-        if let Some((low, high, is_lower)) = self.as_extreme(condition, then, otherwise) {
+        if let Some((low, high, is_lower)) = self.numbers.as_extreme(condition, then, otherwise) {
             let (low, high) = (self.value(low, group)?, self.value(high, group)?);
             // `low < high ? low : high` is a minimum of both, `low < high ? high : low` a maximum of both exchanged.
             let (op, a, b) = if is_lower { (BinaryOp::Min, low, high) } else { (BinaryOp::Max, high, low) };
@@ -231,24 +231,6 @@ impl Builder<'_> {
         self.memos.pop();
         self.guard = outer;
         result
-    }
-
-    /// The two sides `low < high` of a comparison of floats that chooses one of these very two, and whether it is the
-    /// lower one.
-    fn as_extreme<'e>(
-        &mut self,
-        condition: &'e Expr,
-        then: &Expr,
-        otherwise: &Expr,
-    ) -> Option<(&'e Expr, &'e Expr, bool)> {
-        let (low, high) = match condition.kind() {
-            ExprKind::Binary(BinaryOp::Lt, a, b) => (a, b),
-            ExprKind::Binary(BinaryOp::Gt, a, b) => (b, a),
-            _ => return None,
-        };
-        let [a, b, c, d] = [low, high, then, otherwise].map(|expr| self.numbers.of(expr));
-        let is_lower = (a, b) == (c, d);
-        (low.dtype().is_float() && (is_lower || (a, b) == (d, c))).then_some((low, high, is_lower))
     }
 
     /// Whether an expression can be computed although its value may not be wanted.
