@@ -9,6 +9,7 @@ use std::fmt;
 
 use crate::expr::Constant;
 use crate::program::Program;
+use crate::stmt::Symbol;
 
 /// A machine, in the terms that schedules and legality need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +30,8 @@ pub struct Target {
     pub cache_line_bytes: u32,
     /// Instruction-set features by name, such as `avx2` and `fma`.
     pub features: BTreeSet<String>,
+    /// The names of the [tensor intrinsics](crate::intrinsic) that code generation emits.
+    pub intrinsics: Vec<Symbol>,
 }
 
 /// The kind of a machine; schedule rules are registered for one.
@@ -62,6 +65,7 @@ impl Target {
             l2_bytes: 512 << 10,
             cache_line_bytes: 64,
             features: BTreeSet::new(),
+            intrinsics: Vec::new(),
         }
     }
 

@@ -61,6 +61,7 @@ fn machine(features: &[&str], vector_bits: u32, cores: u32) -> Target {
         l2_bytes: 1 << 20,
         cache_line_bytes: 64,
         features: features.iter().map(|&name| name.to_owned()).collect(),
+        intrinsics: Vec::new(),
     }
 }
 

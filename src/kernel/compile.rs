@@ -109,7 +109,7 @@ fn build(what: &str, choice: Choice, passed_dims: usize) -> Result<Version, Erro
     dump.print(what, "scheduled", || scheduled.to_string());
     // Whatever a record says, only a well-formed program is lowered.
     verify(&scheduled, Level::Blocks).map_err(LowerError::Malformed)?;
-    let options = LowerOptions { verify: settings::verifies()?, ..LowerOptions::default() };
+    let options = LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(&*machine::target()?) };
     let flat = lower_with(&scheduled, &options, &mut |pass, program| {
         dump.print(what, pass, || program.to_string());
     })?;

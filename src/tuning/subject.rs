@@ -113,7 +113,7 @@ impl<'b> Subject<'b> {
         let schedule = trace
             .replay(&self.program, &self.target, 0)
             .map_err(|error| Failure::new(reason::REPLAY, error))?;
-        lower(schedule.program(), &LowerOptions::default())
+        lower(schedule.program(), &LowerOptions::of(&self.target))
             .map_err(|error| Failure::new(reason::LOWERING, error))
     }
 

@@ -85,7 +85,8 @@ impl CpuBackend {
     fn for_machine(machine: &Machine) -> Self {
         let compiler = Compiler::new(machine).map(Arc::new);
         let vector_bits = leaf::Level::of(machine).map_or(NARROW_BITS, |level| 8 * level.bytes());
-        CpuBackend { target: machine.target(vector_bits), compiler }
+        let target = Target { intrinsics: leaf::intrinsics(machine), ..machine.target(vector_bits) };
+        CpuBackend { target, compiler }
     }
 }
 
@@ -141,6 +142,7 @@ impl Compiler {
             frontend: isa.frontend_config(),
             folds_unaligned_loads,
             leaves: leaf::Level::of(machine),
+            features: machine.features,
         };
         Ok(Compiler { isa, facts })
     }

@@ -16,7 +16,13 @@ static BACKENDS: LazyLock<Vec<(&str, CpuBackend)>> = LazyLock::new(|| {
     let host = CpuBackend::host().expect("no override");
     let plain = CpuBackend::without_features("-fma,-avx").expect("known features");
     let narrow = CpuBackend::without_features("-avx512f").expect("known features");
-    vec![("final", host), ("without AVX-512", narrow), ("without AVX", plain)]
+    let no_dots = CpuBackend::without_features("-avx512vnni,-avxvnni").expect("known features");
+    vec![
+        ("final", host),
+        ("without AVX-512", narrow),
+        ("without AVX", plain),
+        ("without byte dot products", no_dots),
+    ]
 });
 
 /// The backend for this machine.

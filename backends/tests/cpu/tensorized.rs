@@ -1,4 +1,5 @@
-//! Tensorized programs run where no rule emits the intrinsic: their marked statements are executed.
+//! Tensorized programs: byte dot products as instructions where the machine has them, and as the statements that
+//! describe them elsewhere.
 
 use std::sync::Arc;
 
@@ -6,21 +7,21 @@ use tilewright_core::dtype::DType;
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, ScheduleError};
-use tilewright_core::target::Target;
+use tilewright_core::target::{Backend, Target};
 use tilewright_core::tensor::AnyTensor;
 
-use crate::support::Call;
+use crate::support::{Call, compile, host};
 
 const DOT_PRODUCTS: &str = "
-kernel dot_products(M, N, K, in a: u8[M, 4*K], in b: i8[N, K, 16, 4], out c: i32[M, 16*N]) {
+kernel dot_products(M, N, K, in a: u8[M, 4*K], in b: i8[N, K, LANES, 4], inout c: i32[M, LANES*N]) {
   for i in 0..M {
     for j in 0..N {
       for k in 0..K {
-        for l in 0..16 {
+        for l in 0..LANES {
           for r in 0..4 {
-            block c(vi: spatial M = i, vj: spatial 16*N = 16*j + l, vk: reduce 4*K = 4*k + r) {
-              init { c[vi, vj] = 0i32 }
-              c[vi, vj] = c[vi, vj] + a[vi, vk] as i32 * b[vj/16, vk/4, vj%16, vk%4] as i32
+            block c(vi: spatial M = i, vj: spatial LANES*N = LANES*j + l, vk: reduce 4*K = 4*k + r) {
+              INIT
+              c[vi, vj] = c[vi, vj] + a[vi, vk] as i32 * b[vj/LANES, vk/4, vj%LANES, vk%4] as i32
             }
           }
         }
@@ -29,28 +30,94 @@ kernel dot_products(M, N, K, in a: u8[M, 4*K], in b: i8[N, K, 16, 4], out c: i32
   }
 }";
 
-fn scheduled() -> Result<Program, ScheduleError> {
-    let program = DOT_PRODUCTS.parse().expect("a program");
+/// Tiles of so many rows and vectors around each dot product.
+fn scheduled(lanes: usize, rows: i64, vectors: i64, has_init: bool) -> Result<Program, ScheduleError> {
+    let init = if has_init { "init { c[vi, vj] = 0i32 }" } else { "" };
+    let text = DOT_PRODUCTS.replace("LANES", &lanes.to_string()).replace("INIT", init);
+    let program: Program = text.parse().expect("a program");
     let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
     let block = schedule.get_block("c")?;
-    let loops = schedule.get_loops(block)?;
-    schedule.parallel(loops[0])?;
-    schedule.vectorize(loops[3])?;
-    schedule.decompose_reduction(block, loops[2])?;
-    schedule.tensorize(loops[3], "vpdpbusd_16")?;
+    let [i, j, k, l, r] = schedule.get_loops(block)?[..] else { panic!("five loops") };
+    let [i0, i1] = schedule.split(i, &[None, Some(rows)])?[..] else { panic!("two loops") };
+    let [j0, j1] = schedule.split(j, &[None, Some(vectors)])?[..] else { panic!("two loops") };
+    schedule.reorder(&[i0, j0, k, i1, j1, l, r])?;
+    if has_init {
+        schedule.decompose_reduction(block, k)?;
+    }
+    schedule.parallel(i0)?;
+    schedule.tensorize(l, &format!("vpdpbusd_{lanes}"))?;
+    schedule.unroll(i1)?;
+    schedule.unroll(j1)?;
     Ok(schedule.program().clone())
 }
 
+fn options() -> LowerOptions {
+    LowerOptions {
+        intrinsics: ["vpdpbusd_16", "vpdpbusd_8", "vpdpbusd_4"].map(Into::into).into(),
+        ..LowerOptions::default()
+    }
+}
+
+fn call(dims: [usize; 3], lanes: usize, fill: impl Fn(DType, &[usize], u64) -> AnyTensor) -> Call {
+    let [m, n, k] = dims;
+    let tensors = vec![
+        fill(DType::U8, &[m * 4 * k], 1),
+        fill(DType::I8, &[n * k * 4 * lanes], 2),
+        fill(DType::I32, &[m * lanes * n], 3),
+    ];
+    Call { dims: dims.map(|dim| dim as i64).to_vec(), tensors, ..Call::default() }
+}
+
 #[test]
-fn a_tensorized_product_of_matrices_is_exact() {
-    let flat = lower(&scheduled().unwrap(), &LowerOptions::default()).unwrap();
-    for dims in [[1, 1, 1], [3, 2, 5], [7, 3, 1], [5, 1, 9]] {
-        let [m, n, k] = dims.map(|dim| dim as usize);
-        let tensors = vec![
-            AnyTensor::random(DType::U8, &[m * 4 * k], 1).unwrap(),
-            AnyTensor::random(DType::I8, &[n * k * 64], 2).unwrap(),
-            AnyTensor::zeros(DType::I32, &[m * 16 * n]).unwrap(),
-        ];
-        Call { dims: dims.to_vec(), tensors, ..Call::default() }.check(&flat);
+fn products_are_exact_in_tiles_of_any_size() {
+    for lanes in [16, 8, 4] {
+        for (rows, vectors, has_init) in [(1, 1, true), (3, 2, true), (6, 4, true), (2, 3, false)] {
+            let scheduled = scheduled(lanes, rows, vectors, has_init).unwrap();
+            let flat = lower(&scheduled, &options()).unwrap();
+            for dims in [[1, 1, 1], [3, 2, 5], [7, 3, 1], [6, 4, 9], [13, 5, 2], [0, 3, 1], [2, 1, 0]] {
+                call(dims, lanes, |dtype, shape, seed| AnyTensor::random(dtype, shape, seed).unwrap())
+                    .check(&flat);
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_wrap_and_never_saturate() {
+    let extreme = |dtype, shape: &[usize], _| {
+        let mut tensor = AnyTensor::zeros(dtype, shape).unwrap();
+        for (number, bytes) in tensor.bytes_mut().chunks_exact_mut(dtype.bytes()).enumerate() {
+            let value: i64 = match (dtype, number / 5 % 3) {
+                (DType::U8, _) => 255,
+                (DType::I8, 0) => -128,
+                (DType::I8, _) => 127,
+                (_, 0) => i64::from(i32::MAX) - 1000,
+                (_, _) => i64::from(i32::MIN) + 1000,
+            };
+            bytes.copy_from_slice(&value.to_le_bytes()[..dtype.bytes()]);
+        }
+        tensor
+    };
+    for lanes in [16, 8, 4] {
+        let flat = lower(&scheduled(lanes, 2, 2, false).unwrap(), &options()).unwrap();
+        call([5, 3, 7], lanes, extreme).check(&flat);
+    }
+}
+
+#[test]
+fn the_instruction_is_emitted_where_the_machine_has_it_and_refused_visibly_elsewhere() {
+    let flat = lower(&scheduled(8, 6, 1, true).unwrap(), &options()).unwrap();
+    let listing = |removed: &str| {
+        let backend = tilewright_backends::cpu::CpuBackend::without_features(removed).unwrap();
+        (
+            backend.target().intrinsics.iter().any(|name| &**name == "vpdpbusd_8"),
+            compile(&backend, &flat).disassembly(),
+        )
+    };
+    for removed in ["", "-avx512f", "-avx512vnni", "-avx512f,-avxvnni"] {
+        let (has, text) = listing(removed);
+        assert_eq!(text.contains("vpdpbusd "), has, "{removed}\n{text}");
+        let refused = text.contains("a tensor intrinsic that is not emitted here: vpdpbusd_8");
+        assert!(has || refused || host().target().vector_bits == 128, "{removed}\n{text}");
     }
 }

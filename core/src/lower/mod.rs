@@ -27,6 +27,7 @@ mod guards;
 mod hoist;
 mod interior;
 mod intrinsics;
+mod marked;
 mod parallel;
 mod partition;
 mod place;
@@ -42,6 +43,7 @@ use crate::index::Ranges;
 use crate::program::Program;
 use crate::simplify::simplify_stmt;
 use crate::stmt::Symbol;
+use crate::target::Target;
 use crate::verify::{Level, verify};
 
 /// How to lower.
@@ -72,6 +74,13 @@ impl Default for LowerOptions {
             max_local_bytes: 64 << 10,
             intrinsics: Vec::new(),
         }
+    }
+}
+
+impl LowerOptions {
+    /// The options for a machine: what it emits stays marked.
+    pub fn of(target: &Target) -> Self {
+        LowerOptions { intrinsics: target.intrinsics.clone(), ..LowerOptions::default() }
     }
 }
 

@@ -20,10 +20,10 @@ use crate::ids::{BufferId, VarId};
 use crate::index::{Base, Index, Ranges};
 use crate::lower::access::{accesses, reads_memory, rewrite_accesses};
 use crate::lower::condition::{always_runs, when_runs};
+use crate::lower::marked::{StoreLoops, for_each_marked, in_lanes};
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Buffer, Program, Scope};
 use crate::stmt::{Alloc, For, LoopKind, Stmt, Store};
-use crate::visit::for_each_stmt;
 
 /// The most elements that one loop keeps in registers: no machine's hold more.
 const MAX_ELEMENTS: i64 = 512;
@@ -111,9 +111,10 @@ impl Survey {
                 self.allocated.push(node.buffer);
                 self.stmt(&node.body, certain);
             }
-            Stmt::Seq(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => {
+            Stmt::Seq(_) | Stmt::Block(_) => {
                 stmt.children().into_iter().for_each(|child| self.stmt(child, certain));
             }
+            Stmt::Intrinsic(node) => self.stmt(&in_lanes(node), certain),
         }
     }
 
@@ -191,7 +192,7 @@ impl Survey {
     }
 }
 
-/// What one access covers: in each dimension the index at lane 0, and the distance to the last lane.
+/// What one access covers: in each dimension the index at lane 0, and the most that any lane adds.
 struct ElementBox(SmallVec<[(Index, i64); 4]>);
 
 impl ElementBox {
@@ -210,7 +211,7 @@ impl ElementBox {
     }
 }
 
-/// The index at lane 0, and the distance to the last lane; `None` when lanes are not in a row.
+/// The index at lane 0, and the most that any lane adds; `None` when that is not known.
 fn without_lane(index: &Index) -> Option<(Index, i64)> {
     if index.lanes() == 1 {
         return Some((index.clone(), 0));
@@ -218,8 +219,10 @@ fn without_lane(index: &Index) -> Option<(Index, i64)> {
     let mut span = 0;
     for term in index.terms() {
         match term.digit.base {
-            Base::Lane(lanes) if term.digit.is_whole() && term.coefficient > 0 => {
-                span = term.coefficient * (i64::from(lanes) - 1);
+            Base::Lane(_) if term.coefficient > 0 => {
+                // Lanes are numbered from 0, so that no digit of theirs is less.
+                let last = Index::digit(term.digit.clone()).interval(&Ranges::new());
+                span += term.coefficient * last.max;
             }
             _ if Index::digit(term.digit.clone()).lanes() > 1 => return None,
             _ => {}
@@ -293,6 +296,14 @@ impl Promotion<'_> {
                 registers.iter().map(|register| ((register.buffer, &register.indices), register)).collect();
             rewrite_accesses(&mut node.body, &|buffer, indices| {
                 places.get(&(buffer, indices)).map(|register| (register.file, register.place()))
+            });
+            for_each_marked(&mut node.body, &mut |marked| {
+                let loops = StoreLoops::of(marked);
+                rewrite_accesses(&mut marked.body, &|buffer, indices| {
+                    let lanes = loops.in_lanes(indices);
+                    let register = places.get(&(buffer, &lanes))?;
+                    Some((register.file, loops.place(register.start)))
+                });
             });
         }
         self.ranges.insert(node.var, node.extent.clone());
@@ -391,9 +402,13 @@ impl Promotion<'_> {
 
 /// The buffers that are only stored to at places that stay the same while a loop runs.
 fn stored_in_place(node: &For) -> Vec<BufferId> {
-    let mut vars = vec![node.var];
     let mut buffers: Vec<(BufferId, bool)> = Vec::new();
-    for_each_stmt(&node.body, &mut |stmt| match stmt {
+    note_stores(&node.body, &mut vec![node.var], &mut buffers);
+    buffers.into_iter().filter(|(_, is_fixed)| *is_fixed).map(|(buffer, _)| buffer).collect()
+}
+
+fn note_stores(stmt: &Stmt, vars: &mut Vec<VarId>, buffers: &mut Vec<(BufferId, bool)>) {
+    match stmt {
         Stmt::For(inner) => vars.push(inner.var),
         Stmt::Store(store) => {
             let position =
@@ -404,9 +419,10 @@ fn stored_in_place(node: &For) -> Vec<BufferId> {
             let is_fixed = &mut buffers[position].1;
             *is_fixed &= !store.indices.iter().any(|index| vars.iter().any(|var| index.mentions(*var)));
         }
+        Stmt::Intrinsic(node) => return note_stores(&in_lanes(node), vars, buffers),
         _ => {}
-    });
-    buffers.into_iter().filter(|(_, is_fixed)| *is_fixed).map(|(buffer, _)| buffer).collect()
+    }
+    stmt.each_child().for_each(|child| note_stores(child, vars, buffers));
 }
 
 /// The last store to the register's element before the loop, when nothing accesses the element in between.

@@ -111,6 +111,7 @@ mod tests {
             l2_bytes: 1 << 20,
             cache_line_bytes: 64,
             features: features.iter().map(|&name| name.to_owned()).collect(),
+            intrinsics: Vec::new(),
         }
     }
 

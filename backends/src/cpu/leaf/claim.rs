@@ -11,18 +11,22 @@ use tilewright_core::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
 use tilewright_core::index::{Base, Index};
 use tilewright_core::stmt::Stmt;
 
-use super::Refusal;
+use super::build::intrinsic::refusal;
+use super::{Level, Refusal};
+use crate::cpu::machine::FeatureSet;
 
 /// The statements of a program that cannot be leaves, by address.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::cpu) struct Claims {
     refused: FxHashMap<usize, Refusal>,
+    level: Level,
+    features: FeatureSet,
 }
 
 impl Claims {
     /// Looks at every statement.
-    pub(in crate::cpu) fn of(body: &Stmt) -> Self {
-        let mut claims = Claims::default();
+    pub(in crate::cpu) fn of(body: &Stmt, level: Level, features: FeatureSet) -> Self {
+        let mut claims = Claims { refused: FxHashMap::default(), level, features };
         claims.stmt(body);
         claims
     }
@@ -33,7 +37,10 @@ impl Claims {
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> Option<Refusal> {
-        let mut found = own_refusal(stmt);
+        let mut found = match stmt {
+            Stmt::Intrinsic(node) => refusal(&node.name, self.level, self.features),
+            _ => own_refusal(stmt),
+        };
         for child in stmt.children() {
             let refusal = self.stmt(child);
             found = found.or(refusal);
@@ -150,7 +157,7 @@ mod tests {
           }
         }";
         let program: Program = text.parse().expect("a program");
-        let claims = Claims::of(&program.body);
+        let claims = Claims::of(&program.body, Level::Avx2, FeatureSet::EMPTY);
         assert_eq!(claims.refusal(&program.body), Some(Refusal::Operation("/")));
         let Stmt::For(outer) = &program.body else { panic!("a loop") };
         let Stmt::Seq(inner) = &outer.body else { panic!("two loops") };

@@ -6,6 +6,7 @@ use tilewright_core::index::Ranges;
 use tilewright_core::program::Program;
 
 use super::{Leaf, Level, Refusal, Surroundings, compile};
+use crate::cpu::machine::FeatureSet;
 use crate::cpu::translate::number::Numbers;
 
 const SAVED: [Register; 6] =
@@ -70,6 +71,7 @@ fn leaf_of(text: &str, level: Level) -> Result<Leaf, Refusal> {
     let around = Surroundings {
         program: &program,
         level,
+        features: FeatureSet::all(),
         constants: Vec::new(),
         ranges: Ranges::new(),
         in_registers: FxHashSet::default(),
@@ -206,19 +208,19 @@ fn innermost_loops_begin_at_cache_lines() {
     }
 }
 
+/// The instructions of the shortest loop.
+fn innermost_loop(instructions: &[Instruction]) -> Vec<&Instruction> {
+    let backwards = instructions.iter().filter(|own| is_backward(own));
+    let jump = backwards.min_by_key(|own| own.ip() - own.near_branch_target()).expect("a loop");
+    let body = jump.near_branch_target()..jump.ip();
+    instructions.iter().filter(|own| body.contains(&own.ip())).collect()
+}
+
 #[test]
 fn accumulators_are_never_moved_in_a_loop() {
     let leaf = leaf_of(MATMUL, Level::Avx512).expect("a leaf");
     let instructions = instructions(&leaf);
-    let jump = instructions
-        .iter()
-        .filter(|own| is_backward(own))
-        .min_by_key(|own| own.ip() - own.near_branch_target())
-        .expect("a loop");
-    let body: Vec<&Instruction> = instructions
-        .iter()
-        .filter(|own| (jump.near_branch_target()..jump.ip()).contains(&own.ip()))
-        .collect();
+    let body = innermost_loop(&instructions);
     let count =
         |mnemonics: &[Mnemonic]| body.iter().filter(|own| mnemonics.contains(&own.mnemonic())).count();
     let products = [Mnemonic::Vfmadd132ps, Mnemonic::Vfmadd213ps, Mnemonic::Vfmadd231ps];
@@ -226,6 +228,55 @@ fn accumulators_are_never_moved_in_a_loop() {
     // One vector is loaded, the elements are operands in memory, and nothing else is done with vectors.
     assert_eq!(count(&[Mnemonic::Vmovups]), 1);
     assert_eq!(body.iter().filter(|own| registers(own).any(Register::is_zmm)).count(), 5);
+}
+
+/// A tile of dot products of bytes: rows and vectors of so many lanes.
+fn dot_products(rows: usize, vectors: usize, lanes: usize) -> String {
+    let tile = rows * vectors * lanes;
+    let (mut start, mut step, mut end) = (String::new(), String::new(), String::new());
+    for (row, vector) in (0..rows).flat_map(|row| (0..vectors).map(move |vector| (row, vector))) {
+        let place = (row * vectors + vector) * lanes;
+        start += &format!("acc[lane<{lanes}> + {place}] = 0i32\n");
+        end += &format!("c[lane<{lanes}> + {place}] = acc[lane<{lanes}> + {place}]\n");
+        step += &format!(
+            "intrinsic vpdpbusd_{lanes} {{ for i in 0..{lanes} {{ for r in 0..4 {{
+               acc[{place} + i] = acc[{place} + i]
+                 + a[{row}*4*K + k*4 + r] as i32 * b[k*{} + {} + i*4 + r] as i32
+             }} }} }}\n",
+            4 * vectors * lanes,
+            4 * vector * lanes
+        );
+    }
+    format!(
+        "kernel dots(K, in a: u8[{rows}*4*K], in b: i8[K*{}], out c: i32[{tile}]) {{
+           buffer acc: i32[{tile}] local
+           alloc acc {{ {start} for k in 0..K {{ {step} }} {end} }}
+         }}",
+        4 * vectors * lanes
+    )
+}
+
+#[test]
+fn a_tile_of_dot_products_stays_in_registers() {
+    for (level, rows, vectors, lanes) in
+        [(Level::Avx512, 6, 4, 16), (Level::Avx2, 5, 2, 8), (Level::Avx512, 6, 2, 8)]
+    {
+        let leaf = leaf_of(&dot_products(rows, vectors, lanes), level).expect("a leaf");
+        let instructions = instructions(&leaf);
+        let body = innermost_loop(&instructions);
+        let count = |mnemonic| body.iter().filter(|own| own.mnemonic() == mnemonic).count();
+        assert_eq!(count(Mnemonic::Vpdpbusd), rows * vectors, "{level:?}");
+        // The rows' bytes are spread, the vectors are loaded once, and nothing else is done with vectors.
+        assert_eq!(count(Mnemonic::Vpbroadcastd) + count(Mnemonic::Vbroadcastss), rows, "{level:?}");
+        let on_vectors = |own: &&&Instruction| registers(own).any(|own| own.is_vector_register());
+        assert_eq!(body.iter().filter(on_vectors).count(), rows * vectors + rows + vectors, "{level:?}");
+    }
+}
+
+#[test]
+fn a_mark_that_is_wrong_is_not_believed() {
+    let text = dot_products(1, 1, 16).replace("acc[0 + i]\n", "1i32 + acc[0 + i]\n");
+    assert_eq!(leaf_of(&text, Level::Avx512).err(), Some(Refusal::Mark));
 }
 
 #[test]

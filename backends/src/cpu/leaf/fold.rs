@@ -122,7 +122,7 @@ pub(super) fn fold_into(inst: &mut Inst, reg: Reg, source: Source, level: Level)
     }
     let element = match inst.op {
         Op::MulAdd(bytes) => bytes,
-        Op::Vector(op) => op.spread_bytes(),
+        Op::Vector(op) | Op::Accumulate(op) => op.spread_bytes(),
         _ => 0,
     };
     let operand = match source {
@@ -132,7 +132,7 @@ pub(super) fn fold_into(inst: &mut Inst, reg: Reg, source: Source, level: Level)
         _ => return false,
     };
     let Some(place) = inst.args.iter().position(|arg| *arg == Operand::Reg(reg)) else { return false };
-    if let Op::Vector(op) = inst.op {
+    if let Op::Vector(op) | Op::Accumulate(op) = inst.op {
         let last = inst.args.len() - 1;
         if place != last {
             if !op.commutes() {

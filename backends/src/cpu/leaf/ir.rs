@@ -161,6 +161,8 @@ pub(super) enum Op {
     Vector(VectorOp),
     /// The product of the first two operands plus the third, of elements of so many bytes, rounded once.
     MulAdd(u8),
+    /// Adds something made of the last two operands to the first, which is the destination.
+    Accumulate(VectorOp),
     /// A constant.
     Constant(Constant),
     /// Elements at computed places, of so many bytes; the index of the memory operand is a vector.

@@ -36,9 +36,9 @@ use thiserror::Error;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Ranges;
 use tilewright_core::program::Program;
-use tilewright_core::stmt::Stmt;
+use tilewright_core::stmt::{Stmt, Symbol};
 
-use super::machine::{Feature, Machine};
+use super::machine::{Feature, FeatureSet, Machine};
 use super::translate::number::Numbers;
 
 pub(super) use claim::Claims;
@@ -84,6 +84,11 @@ impl Level {
     }
 }
 
+/// The names of the tensor intrinsics that leaves on a machine can hold.
+pub(super) fn intrinsics(machine: &Machine) -> Vec<Symbol> {
+    Level::of(machine).map_or_else(Vec::new, |level| build::intrinsic::names(level, machine.features))
+}
+
 /// Why a statement is no leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Error)]
 pub(super) enum Refusal {
@@ -107,6 +112,10 @@ pub(super) enum Refusal {
     Size,
     #[error("spills")]
     Spills,
+    #[error("a tensor intrinsic that is not emitted here: {0}")]
+    Intrinsic(&'static str),
+    #[error("a marked statement that is not what its intrinsic computes")]
+    Mark,
     #[error("an instruction that could not be encoded")]
     Encoding,
 }
@@ -129,6 +138,8 @@ pub(super) const INPUTS: i32 = 16;
 pub(super) struct Surroundings<'a> {
     pub(super) program: &'a Program,
     pub(super) level: Level,
+    /// What the machine offers besides the level.
+    pub(super) features: FeatureSet,
     pub(super) constants: Vec<(VarId, i64)>,
     pub(super) ranges: Ranges,
     /// The intermediates around that have no address.

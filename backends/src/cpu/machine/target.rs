@@ -6,7 +6,7 @@ use super::Machine;
 
 impl Machine {
     /// The target for a code generator that uses vectors of `vector_bits`, which may be fewer than the
-    /// machine's [`vector_bits`](Machine::vector_bits).
+    /// machine's [`vector_bits`](Machine::vector_bits). Which tensor intrinsics it emits, it adds itself.
     pub fn target(&self, vector_bits: u32) -> Target {
         // Instruction sets of x86-64 before AVX-512, whose code this is unless the vectors are wider, name 16
         // registers.
@@ -20,6 +20,7 @@ impl Machine {
             l2_bytes: self.l2_bytes as u64,
             cache_line_bytes: u32::try_from(self.line_bytes).unwrap_or(u32::MAX),
             features: self.features.iter().map(|feature| feature.name().to_owned()).collect(),
+            intrinsics: Vec::new(),
         }
     }
 }

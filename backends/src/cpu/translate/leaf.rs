@@ -46,7 +46,7 @@ impl Translator<'_> {
         if has_parallel(stmt) && !self.in_body {
             return Ok(false);
         }
-        if let Some(refusal) = self.unit.claims.refusal(stmt) {
+        if let Some(refusal) = self.unit.claims.as_ref().and_then(|claims| claims.refusal(stmt)) {
             self.refused(refusal);
             return Ok(false);
         }
@@ -63,6 +63,7 @@ impl Translator<'_> {
         let around = Surroundings {
             program: &self.unit.program,
             level,
+            features: self.unit.machine.features,
             constants: constants.collect(),
             ranges: self.ranges.clone(),
             in_registers,

@@ -53,6 +53,7 @@ use tilewright_core::target::BackendError;
 
 use super::frame::FrameLayout;
 use super::leaf::{Claims, Leaf, Level, Refusal};
+use super::machine::FeatureSet;
 use emit::{Key, Scope};
 pub(super) use leaf::name_leaves;
 use number::{Number, Numbers};
@@ -77,6 +78,8 @@ pub(super) struct MachineFacts {
     pub(super) folds_unaligned_loads: bool,
     /// The instructions that leaves are made of, if there can be any.
     pub(super) leaves: Option<Level>,
+    /// What the machine offers.
+    pub(super) features: FeatureSet,
 }
 
 /// A translated program.
@@ -116,7 +119,7 @@ pub(super) fn translate(
         numbers: Numbers::default(),
         body_ids: bodies.to_vec(),
         bodies: Vec::new(),
-        claims: Claims::of(&program.body),
+        claims: machine.leaves.map(|level| Claims::of(&program.body, level, machine.features)),
         leaves: Vec::new(),
         refusals: Vec::new(),
     };
@@ -205,8 +208,8 @@ struct Unit {
     numbers: Numbers,
     body_ids: Vec<FuncId>,
     bodies: Vec<ParallelBody>,
-    /// The statements of the program that cannot be leaves.
-    claims: Claims,
+    /// The statements of the program that cannot be leaves, where there are leaves at all.
+    claims: Option<Claims>,
     leaves: Vec<Leaf>,
     refusals: Vec<(Refusal, u32)>,
 }

@@ -31,7 +31,7 @@ impl Translator<'_> {
             Stmt::Store(node) => self.statement_values(|this| this.store_stmt(node)),
             Stmt::If(node) => self.conditional(node),
             Stmt::Alloc(node) => self.alloc(node),
-            // No intrinsic is emitted here; its body is its meaning.
+            // Only leaves emit intrinsics; the body is what this one means.
             Stmt::Intrinsic(node) => self.stmt(&node.body),
             Stmt::Block(node) => Err(self.unsupported(format!("the block `{}`", node.name))),
         }

@@ -89,7 +89,14 @@ impl Builder<'_> {
     }
 
     /// A load that is not made again while nothing is stored to the buffer.
-    fn shared_load(&mut self, op: VectorOp, width: Width, mem: Mem, lanes: u32, mask: Option<Reg>) -> Reg {
+    pub(super) fn shared_load(
+        &mut self,
+        op: VectorOp,
+        width: Width,
+        mem: Mem,
+        lanes: u32,
+        mask: Option<Reg>,
+    ) -> Reg {
         let key = LoadKey { op, width, mem, lanes };
         let is_shared = self.guard.is_none();
         if let (true, Some(reg)) = (is_shared, self.known_load(key)) {
@@ -336,7 +343,7 @@ impl Builder<'_> {
         Some((Index::from_terms(scalar, index.constant_part()), offsets?))
     }
 
-    fn require_address(&self, buffer: BufferId) -> Outcome<()> {
+    pub(super) fn require_address(&self, buffer: BufferId) -> Outcome<()> {
         match self.around.in_registers.contains(&buffer) {
             true => Err(Refusal::OuterRegisters),
             false => Ok(()),
@@ -358,7 +365,7 @@ impl Builder<'_> {
     }
 
     /// Makes sure that all lanes of an index lie inside its buffer from here on.
-    fn require_inside(&mut self, buffer: BufferId, index: &Index) -> Outcome<()> {
+    pub(super) fn require_inside(&mut self, buffer: BufferId, index: &Index) -> Outcome<()> {
         let key = (buffer, index.clone());
         if self.scopes.iter().any(|scope| scope.inside.contains(&key)) {
             return Ok(());

@@ -6,6 +6,7 @@
 //! | [`tile`] | intermediates in registers |
 //! | [`value`], [`arith`], [`convert`], [`truth`] | values of expressions, one group of lanes at a time |
 //! | [`memory`] | loads and stores |
+//! | [`intrinsic`] | marked statements |
 //! | [`address`], [`linear`] | indices and addresses |
 //! | [`scope`] | where instructions go, and what is computed already |
 
@@ -13,6 +14,7 @@ mod address;
 mod arith;
 mod convert;
 mod group;
+pub(super) mod intrinsic;
 mod linear;
 mod memory;
 mod nest;

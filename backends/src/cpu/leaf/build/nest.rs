@@ -30,7 +30,7 @@ impl Builder<'_> {
             Stmt::If(node) => self.conditional(node),
             Stmt::Alloc(node) => self.alloc(node),
             Stmt::Block(_) => Err(Refusal::Statement),
-            Stmt::Intrinsic(node) => self.stmt(&node.body),
+            Stmt::Intrinsic(_) => self.intrinsic(stmt),
         }
     }
 

@@ -33,7 +33,7 @@ struct Segment {
 }
 
 /// The first element and the number of lanes of accesses.
-type Places = Vec<(u32, u32)>;
+pub(super) type Places = Vec<(u32, u32)>;
 
 impl Tile {
     fn segment(&self, element: u32) -> Option<Segment> {
@@ -131,6 +131,7 @@ impl Builder<'_> {
             Stmt::For(node) => for_each_load(&Expr::index(node.extent.clone()), &mut |access| {
                 constant &= access.buffer != buffer;
             }),
+            Stmt::Intrinsic(_) => return self.intrinsic_places(stmt, buffer, found),
             _ => {}
         }
         constant && stmt.children().into_iter().all(|child| self.places(child, buffer, found))
@@ -210,6 +211,17 @@ impl Builder<'_> {
     /// Whether an intermediate is in registers.
     pub(super) fn in_tile(&self, buffer: BufferId) -> bool {
         self.tiles.contains_key(&buffer)
+    }
+
+    /// The variable that holds so many lanes of an intermediate in registers, from an index on.
+    pub(super) fn tile_variable(&self, buffer: BufferId, first: &Index, lanes: u32) -> Outcome<Reg> {
+        let tile = self.tiles.get(&buffer).ok_or(Refusal::Access)?;
+        let (start, _) = constant_place(&self.resolve(first)).ok_or(Refusal::Access)?;
+        let segment = tile.segment(start).ok_or(Refusal::Access)?;
+        if segment.start != start || segment.lanes != lanes {
+            return Err(Refusal::Access);
+        }
+        Ok(segment.variable)
     }
 
     /// The first element of a group of an access to an intermediate in registers.

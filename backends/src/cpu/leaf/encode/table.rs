@@ -63,6 +63,7 @@ impl VectorOp {
             | V::Min32
             | V::Max32
             | V::Abs32
+            | V::DotU8I8
             | V::F32FromI32
             | V::I32FromF32
             | V::Compare32
@@ -261,6 +262,7 @@ operations! {
     MulAdd213F64: VEX_Vfmadd213pd_xmm_xmm_xmmm128 VEX_Vfmadd213pd_ymm_ymm_ymmm256 EVEX_Vfmadd213pd_xmm_k1z_xmm_xmmm128b64 EVEX_Vfmadd213pd_ymm_k1z_ymm_ymmm256b64 EVEX_Vfmadd213pd_zmm_k1z_zmm_zmmm512b64_er;
     MulAdd231F32: VEX_Vfmadd231ps_xmm_xmm_xmmm128 VEX_Vfmadd231ps_ymm_ymm_ymmm256 EVEX_Vfmadd231ps_xmm_k1z_xmm_xmmm128b32 EVEX_Vfmadd231ps_ymm_k1z_ymm_ymmm256b32 EVEX_Vfmadd231ps_zmm_k1z_zmm_zmmm512b32_er;
     MulAdd231F64: VEX_Vfmadd231pd_xmm_xmm_xmmm128 VEX_Vfmadd231pd_ymm_ymm_ymmm256 EVEX_Vfmadd231pd_xmm_k1z_xmm_xmmm128b64 EVEX_Vfmadd231pd_ymm_k1z_ymm_ymmm256b64 EVEX_Vfmadd231pd_zmm_k1z_zmm_zmmm512b64_er;
+    DotU8I8: VEX_Vpdpbusd_xmm_xmm_xmmm128 VEX_Vpdpbusd_ymm_ymm_ymmm256 EVEX_Vpdpbusd_xmm_k1z_xmm_xmmm128b32 EVEX_Vpdpbusd_ymm_k1z_ymm_ymmm256b32 EVEX_Vpdpbusd_zmm_k1z_zmm_zmmm512b32;
     Align32: INVALID INVALID EVEX_Valignd_xmm_k1z_xmm_xmmm128b32_imm8 EVEX_Valignd_ymm_k1z_ymm_ymmm256b32_imm8 EVEX_Valignd_zmm_k1z_zmm_zmmm512b32_imm8;
     Align64: INVALID INVALID EVEX_Valignq_xmm_k1z_xmm_xmmm128b64_imm8 EVEX_Valignq_ymm_k1z_ymm_ymmm256b64_imm8 EVEX_Valignq_zmm_k1z_zmm_zmmm512b64_imm8;
 }

@@ -24,6 +24,7 @@ impl Encoder<'_> {
             },
             Op::Vector(op) => self.vector(op, inst),
             Op::MulAdd(bytes) => self.mul_add(bytes, inst),
+            Op::Accumulate(op) => self.accumulate(op, inst),
             Op::Constant(constant) => self.constant(constant, inst),
             Op::Gather(bytes) => self.gather(bytes, inst),
             Op::SpreadGeneral(bytes) => self.spread_general(bytes, inst),
@@ -114,6 +115,18 @@ impl Encoder<'_> {
             (forms[2], [dst, a, b])
         };
         let code = op.code(self.level, width).ok_or(Refusal::Encoding)?;
+        self.add(code, &args)
+    }
+
+    /// An instruction that overwrites its first operand.
+    fn accumulate(&mut self, op: VectorOp, inst: &Inst) -> Result<(), Refusal> {
+        let [Operand::Reg(sum), a, b] = inst.args[..] else { return Err(Refusal::Encoding) };
+        if inst.dst != Some(sum) {
+            return Err(Refusal::Encoding);
+        }
+        let code = op.code(self.level, inst.width).ok_or(Refusal::Encoding)?;
+        let args =
+            [Arg::Reg(self.dst(inst, inst.width)?), self.arg(a, inst.width)?, self.arg(b, inst.width)?];
         self.add(code, &args)
     }
 

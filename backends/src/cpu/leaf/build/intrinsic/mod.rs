@@ -1,0 +1,87 @@
+//! Tensor intrinsics as instructions.
+//!
+//! The marked statement is matched against the intrinsic's description once more, so that a wrong mark cannot make a
+//! wrong result, and the rule of that name emits it. A statement whose intrinsic has no rule here, or whose
+//! instructions the machine lacks, is no leaf; its body is executed.
+//!
+//! An intrinsic is one file with its [rules](Rule), and a line in `RULES`.
+
+mod dot_product;
+mod operand;
+
+use tilewright_core::ids::BufferId;
+use tilewright_core::intrinsic::{Match, Operand, named};
+use tilewright_core::stmt::{Stmt, Symbol};
+
+use super::tile::Places;
+use super::{Builder, Outcome};
+use crate::cpu::leaf::{Level, Refusal};
+use crate::cpu::machine::FeatureSet;
+
+/// How an intrinsic becomes instructions.
+pub(super) struct Rule {
+    /// The intrinsic's name.
+    name: &'static str,
+    /// Whether leaves of a level can hold the instructions on a machine with such features.
+    is_available: fn(Level, FeatureSet) -> bool,
+    /// The operand that is updated, by its place among the description's parameters. It may live in registers.
+    accumulator: usize,
+    /// The elements of that operand, which stand directly behind each other.
+    elements: u32,
+    emit: fn(&mut Builder<'_>, &Match) -> Outcome<()>,
+}
+
+/// The rules of every intrinsic, the ones that do most at once first.
+const RULES: &[&[Rule]] = &[dot_product::RULES];
+
+fn rules() -> impl Iterator<Item = &'static Rule> {
+    RULES.iter().copied().flatten()
+}
+
+/// The names of the intrinsics that leaves of a level can hold.
+pub(in crate::cpu::leaf) fn names(level: Level, features: FeatureSet) -> Vec<Symbol> {
+    rules().filter(|rule| (rule.is_available)(level, features)).map(|rule| rule.name.into()).collect()
+}
+
+/// Why an intrinsic cannot be emitted, if that is so.
+pub(in crate::cpu::leaf) fn refusal(name: &str, level: Level, features: FeatureSet) -> Option<Refusal> {
+    let is_emitted = rules().any(|rule| rule.name == name && (rule.is_available)(level, features));
+    (!is_emitted).then(|| Refusal::Intrinsic(named(name).map_or("an unknown one", |known| known.name())))
+}
+
+/// The rule for a marked statement, and its operands.
+fn matched(builder: &Builder<'_>, stmt: &Stmt) -> Outcome<(&'static Rule, Match)> {
+    let Stmt::Intrinsic(node) = stmt else { return Err(Refusal::Statement) };
+    if let Some(refusal) = refusal(&node.name, builder.features, builder.around.features) {
+        return Err(refusal);
+    }
+    let rule = rules().find(|rule| rule.name == &*node.name);
+    let found = named(&node.name).and_then(|intrinsic| intrinsic.matches(builder.program, stmt));
+    rule.zip(found).ok_or(Refusal::Mark)
+}
+
+impl Builder<'_> {
+    /// Builds a marked statement.
+    pub(super) fn intrinsic(&mut self, stmt: &Stmt) -> Outcome<()> {
+        let (rule, found) = matched(self, stmt)?;
+        self.new_statement();
+        (rule.emit)(self, &found)?;
+        self.new_statement();
+        Ok(())
+    }
+
+    /// Collects the places of a buffer that a marked statement updates; false when it accesses the buffer in another
+    /// way, or at places that are not constant.
+    pub(super) fn intrinsic_places(&self, stmt: &Stmt, buffer: BufferId, found: &mut Places) -> bool {
+        let Ok((rule, matched)) = matched(self, stmt) else { return false };
+        let own = |operand: &(usize, &Operand)| operand.1.buffer == buffer;
+        for (number, operand) in matched.operands.iter().enumerate().filter(own) {
+            let start = operand.first.as_constant().and_then(|start| u32::try_from(start).ok());
+            match start {
+                Some(start) if number == rule.accumulator => found.push((start, rule.elements)),
+                _ => return false,
+            }
+        }
+        true
+    }
+}
