@@ -53,6 +53,8 @@ pub struct ParameterSpec {
 pub enum ParameterKind {
     /// A tensor that is read.
     Input,
+    /// A tensor that is read, with the same contents in each call that passes the same tensor.
+    Constant,
     /// A tensor that is updated in place.
     InOut,
     /// A tensor that is returned.
@@ -66,7 +68,10 @@ pub enum ParameterKind {
 impl ParameterKind {
     /// Whether this is a tensor.
     pub const fn is_tensor(self) -> bool {
-        matches!(self, ParameterKind::Input | ParameterKind::InOut | ParameterKind::Output)
+        matches!(
+            self,
+            ParameterKind::Input | ParameterKind::Constant | ParameterKind::InOut | ParameterKind::Output
+        )
     }
 }
 

@@ -31,9 +31,17 @@ const STAGES: [&str; 6] = ["definition", "bound", "trace", "scheduled", "flat", 
 /// How many shapes of one kernel get code of their own unless [`set_specialized_shapes`] says otherwise.
 const SPECIALIZED_SHAPES: usize = 32;
 
+/// The share of the machine's memory for what is computed ahead and kept.
+const PACKED_SHARE: usize = 4;
+
+/// As much, where the machine's memory is unknown.
+const PACKED_BYTES: usize = 1 << 30;
+
 /// 0 until it is decided.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 static SHAPES: AtomicUsize = AtomicUsize::new(SPECIALIZED_SHAPES);
+/// 0 until it is asked for or set.
+static PACKED_LIMIT: AtomicUsize = AtomicUsize::new(0);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// How many threads kernels use.
@@ -85,6 +93,35 @@ pub fn specialized_shapes() -> usize {
 /// once.
 pub fn set_specialized_shapes(shapes: usize) {
     SHAPES.store(shapes, Ordering::Relaxed);
+}
+
+/// How many bytes may be taken by what is computed ahead from `#[constant]` tensors and kept, in all.
+pub fn packed_limit() -> usize {
+    match PACKED_LIMIT.load(Ordering::Relaxed) {
+        0 => {
+            let limit = memory_bytes().map_or(PACKED_BYTES, |memory| memory / PACKED_SHARE);
+            let decided =
+                PACKED_LIMIT.compare_exchange(0, limit.max(1), Ordering::Relaxed, Ordering::Relaxed);
+            decided.err().unwrap_or(limit)
+        }
+        limit => limit,
+    }
+}
+
+/// Sets how many bytes may be taken by what is computed ahead from `#[constant]` tensors and kept; a quarter of the
+/// machine's memory at first.
+///
+/// What is kept is freed with its tensors. Beyond the limit, what was not used for the longest time is freed and
+/// computed again when it is needed: a limit below what an application uses in turns costs time at every call.
+pub fn set_packed_limit(bytes: usize) {
+    PACKED_LIMIT.store(bytes.max(1), Ordering::Relaxed);
+}
+
+/// The machine's memory, where the system tells.
+fn memory_bytes() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
 }
 
 /// A number that changes when compiled kernels are out of date: with the number of threads and with the records.

@@ -32,6 +32,20 @@ fn product(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32, M, N> {
     c
 }
 
+/// x·wᵀ with a weight that stays the same.
+#[tensor_kernel]
+fn dense(x: &Tensor<f32, M, K>, #[constant] w: &Tensor<f32, N, K>) -> Tensor<f32, M, N> {
+    let mut y = Tensor::zeros();
+    for i in 0..M {
+        for j in 0..N {
+            for k in 0..K {
+                y[[i, j]] += x[[i, k]] * w[[j, k]];
+            }
+        }
+    }
+    y
+}
+
 /// The means of windows of `size` elements, `stride` apart.
 #[tensor_kernel]
 fn pooled(x: &Tensor<f32, C, N>, size: usize, stride: usize) -> Tensor<f32, C, { (N - size) / stride + 1 }> {
@@ -78,6 +92,21 @@ fn tiles_of_symbolic_dimensions_have_guarded_ends() {
         let (a, b) = (numbers([m, k]), numbers([k, n]));
         assert_eq!(product(&a, &b).unwrap(), product::reference(&a, &b).unwrap(), "{m}×{n}×{k}");
         assert_source(product::kernel(), &[("M", m as i64), ("N", n as i64), ("K", k as i64)], number);
+    }
+}
+
+#[test]
+fn constants_are_read_where_they_are_when_sizes_are_symbolic() {
+    tilewright::set_specialized_shapes(OWN);
+    let shapes = [[8, 16, 32], [2, 3, 4], [32, 32, 32], [5, 6, 7], [16, 8, 24], [0, 4, 4], [33, 70, 5]];
+    for (number, [m, n, k]) in shapes.into_iter().enumerate() {
+        let (x, w) = (numbers([m, k]), numbers([n, k]));
+        for _ in 0..2 {
+            assert_eq!(dense(&x, &w).unwrap(), dense::reference(&x, &w).unwrap(), "{m}×{n}×{k}");
+        }
+        let dims = [("M", m as i64), ("N", n as i64), ("K", k as i64)];
+        assert_source(dense::kernel(), &dims, number);
+        assert!(number < OWN || explain(dense::kernel(), &dims).unwrap().prologue.is_none());
     }
 }
 

@@ -43,6 +43,9 @@ pub enum Param {
 pub enum Access {
     /// Only reads it.
     Input,
+    /// Only reads it, and finds the same contents in every call that passes the same tensor: what is computed from it
+    /// alone may be kept from one call to the next.
+    Constant,
     /// Writes all of it, without reading what was there.
     Output,
     /// Reads and writes it.
@@ -50,10 +53,19 @@ pub enum Access {
 }
 
 impl Access {
+    /// Every way.
+    pub const ALL: [Access; 4] = [Access::Input, Access::Constant, Access::Output, Access::InOut];
+
+    /// Whether the kernel stores to it.
+    pub const fn is_written(self) -> bool {
+        matches!(self, Access::Output | Access::InOut)
+    }
+
     /// The keyword in the text form.
     pub const fn text(self) -> &'static str {
         match self {
             Access::Input => "in",
+            Access::Constant => "constant",
             Access::Output => "out",
             Access::InOut => "inout",
         }

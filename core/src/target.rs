@@ -10,6 +10,7 @@ use std::fmt;
 use crate::expr::Constant;
 use crate::program::Program;
 use crate::stmt::Symbol;
+use crate::tensor::IdentifiedBytes;
 
 /// A machine, in the terms that schedules and legality need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -115,6 +116,8 @@ pub struct Arguments<'a, 'data> {
 pub enum BufferArgument<'data> {
     /// A tensor that is only read.
     Read(&'data [u8]),
+    /// A tensor that is only read, with the identity of its contents: what is computed from it alone may be kept.
+    Identified(IdentifiedBytes<'data>),
     /// A tensor that is written, and perhaps read.
     Write(&'data mut [u8]),
 }
@@ -124,6 +127,7 @@ impl BufferArgument<'_> {
     pub fn bytes(&self) -> &[u8] {
         match self {
             BufferArgument::Read(bytes) => bytes,
+            BufferArgument::Identified(identified) => identified.bytes(),
             BufferArgument::Write(bytes) => bytes,
         }
     }

@@ -21,6 +21,7 @@ use proc_macro::TokenStream;
 /// | argument | is |
 /// |---|---|
 /// | `a: &Tensor<f32, M, K>` | a tensor that is read |
+/// | `#[constant] w: &Tensor<f32, K, N>` | a tensor that is read, and whose contents stay the same between calls with the same tensor, such as a weight |
 /// | `x: &mut Tensor<f32, M>` | a tensor that is updated in place |
 /// | `stride: usize` | a parameter that is known when the kernel is compiled; it may be a dimension |
 /// | `alpha: f32` | a scalar of the call |
@@ -28,6 +29,10 @@ use proc_macro::TokenStream;
 /// Elements are f32, f64, f16, bf16, i8, u8, i32, i64 or bool. A dimension is a name (every tensor that has it
 /// agrees on it), a number, or a computed `{ H - KH + 1 }`. The function returns a tensor, a tuple of tensors,
 /// or nothing when it updates an argument in place.
+///
+/// `#[constant]` is a hint, not a promise. What is computed from constant tensors alone may be computed once and kept:
+/// a weight in another order, an integer weight as floats. It is kept for a `Tensor` (not for views of other memory)
+/// until the tensor is dropped or borrowed mutably; then it is computed anew.
 ///
 /// # The body
 /// - tensors: `let mut c = Tensor::zeros();`, `Tensor::full(value)`; one that is not returned has a type:

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tilewright_core::target::{Executable, Target};
+use tilewright_core::target::Target;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_search::schedule_by_default;
 
+use crate::kernel::prologue::Compiled;
 use crate::kernel::{Explanation, Kernel, Source, explain};
 use crate::tuning::subject::{Subject, SubjectOptions};
 use crate::tuning::{TuneError, count_flops};
@@ -79,7 +80,7 @@ pub struct Comparison {
     dims: Vec<i64>,
     subject: Subject<'static>,
     traces: [String; 2],
-    executables: [Box<dyn Executable>; 2],
+    executables: [Compiled; 2],
     tensors: Vec<AnyTensor>,
     source: Source,
     flops: f64,
@@ -149,7 +150,7 @@ impl Comparison {
             Variant::Tuned => &self.executables[1],
         };
         self.subject
-            .run(executable.as_ref(), &mut self.tensors, repetitions)
+            .run(executable, &mut self.tensors, repetitions)
             .map_err(|failure| TuneError::Variant { kernel: self.kernel.name(), problem: failure.message })
     }
 

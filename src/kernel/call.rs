@@ -27,7 +27,7 @@ impl Kernel {
         };
         let passed = &dims[..version.passed_dims];
         let mut arguments = Arguments { dims: passed, scalars, buffers };
-        let called = version.executable.run(&mut arguments, settings::threads()?);
+        let called = version.code.run(&mut arguments, settings::threads()?);
         let programs = || self.program().ok().into_iter().chain([&version.scheduled]);
         Ok(called.map_err(|error| locate(error, programs(), dims))?)
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use tilewright_core::lower::{LowerError, LowerOptions, lower_with};
+use tilewright_core::lower::{LowerError, LowerOptions};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
-use tilewright_core::target::Executable;
 use tilewright_core::verify::{Level, verify};
 
 use super::Kernel;
+use super::prologue::{self, Compiled, Lowered};
 use super::select::{Choice, Selection, Source, WAYS, WAYS_WITHOUT_RECORDS, symbolic};
 use crate::error::Error;
 use crate::settings::{self, Dump};
@@ -16,13 +16,13 @@ use crate::{machine, records};
 
 /// Compiled code, and how it came about.
 pub(super) struct Version {
-    pub(super) executable: Box<dyn Executable>,
+    pub(super) code: Compiled,
     /// How many of a call's dimensions the code takes: none, or all symbolic ones.
     pub(super) passed_dims: usize,
     pub(super) source: Source,
     pub(super) trace: Trace,
     pub(super) scheduled: Program,
-    pub(super) flat: Program,
+    pub(super) lowered: Lowered,
     /// Why better schedules were not used.
     pub(super) notes: Vec<String>,
 }
@@ -110,12 +110,15 @@ fn build(what: &str, choice: Choice, passed_dims: usize) -> Result<Version, Erro
     // Whatever a record says, only a well-formed program is lowered.
     verify(&scheduled, Level::Blocks).map_err(LowerError::Malformed)?;
     let options = LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(&*machine::target()?) };
-    let flat = lower_with(&scheduled, &options, &mut |pass, program| {
+    let lowered = prologue::lower(&scheduled, &options, &mut |pass, program| {
         dump.print(what, pass, || program.to_string());
     })?;
-    dump.print(what, "flat", || flat.to_string());
-    let mut compiled = machine::backend()?.compile(&[&flat]);
-    let executable = compiled.pop().expect("one result for one program")?;
-    dump.print(what, "assembly", || executable.disassembly());
-    Ok(Version { executable, passed_dims, source, trace, scheduled, flat, notes: Vec::new() })
+    if let Some(prologue) = &lowered.prologue {
+        dump.print(&format!("{what}, prologue"), "flat", || prologue.program.to_string());
+    }
+    dump.print(what, "flat", || lowered.main.to_string());
+    let mut compiled = prologue::compile(machine::backend()?, vec![&lowered]);
+    let code = compiled.pop().expect("one result for one program")?;
+    dump.print(what, "assembly", || code.disassembly());
+    Ok(Version { code, passed_dims, source, trace, scheduled, lowered, notes: Vec::new() })
 }

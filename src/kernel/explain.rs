@@ -25,8 +25,10 @@ pub struct Explanation {
     pub trace: Trace,
     /// The scheduled program, at the `Blocks` level.
     pub scheduled: Program,
-    /// The program that was compiled, at the `Flat` level.
+    /// The program that was compiled, at the `Flat` level. When there is a prologue, without what that computes.
     pub flat: Program,
+    /// What is computed from constant tensors alone, once for each, at the `Flat` level.
+    pub prologue: Option<Program>,
     /// The size of the machine code, in bytes.
     pub code_bytes: usize,
     /// The machine code, one instruction a line.
@@ -48,9 +50,10 @@ pub fn explain(kernel: &Kernel, dims: &[(&str, i64)]) -> Result<Explanation, Err
         notes: version.notes.clone(),
         trace: version.trace.clone(),
         scheduled: version.scheduled.clone(),
-        flat: version.flat.clone(),
-        code_bytes: version.executable.code_bytes(),
-        disassembly: version.executable.disassembly(),
+        flat: version.lowered.main.clone(),
+        prologue: version.lowered.prologue.as_ref().map(|prologue| prologue.program.clone()),
+        code_bytes: version.code.code_bytes(),
+        disassembly: version.code.disassembly(),
     })
 }
 
@@ -86,6 +89,9 @@ impl fmt::Display for Explanation {
         self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))?;
         writeln!(f, "\n{}", self.trace)?;
         writeln!(f, "scheduled program:\n{}", self.scheduled)?;
+        if let Some(prologue) = &self.prologue {
+            writeln!(f, "computed once for each constant tensor:\n{prologue}")?;
+        }
         writeln!(f, "compiled program:\n{}", self.flat)?;
         write!(f, "machine code, {} bytes:\n{}", self.code_bytes, self.disassembly)
     }

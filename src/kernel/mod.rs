@@ -6,6 +6,8 @@
 //! | `versions` | keeps compiled versions, one for each shape or class of shapes |
 //! | `select` | chooses a schedule: exact record, nearest record, default |
 //! | `compile` | makes a version |
+//! | `prologue` | takes apart what depends on constant tensors alone, and runs the parts as one |
+//! | `packed` | keeps what was computed from constant tensors |
 //! | `fault` | finds where in the definition a call failed |
 //! | `explain` | tells people what was chosen and why |
 
@@ -13,6 +15,8 @@ mod call;
 mod compile;
 mod explain;
 mod fault;
+mod packed;
+pub(crate) mod prologue;
 mod registry;
 mod select;
 mod versions;

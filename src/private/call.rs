@@ -44,6 +44,20 @@ pub fn read_bytes<'a, T: Element, const RANK: usize>(
     Ok(BufferArgument::from(read(name, view)?.into_elements()))
 }
 
+/// The bytes of an argument that stays the same between calls with the same tensor.
+///
+/// # Errors
+/// [`Error::NotContiguous`]
+pub fn constant_bytes<'a, T: Element, const RANK: usize>(
+    name: &'static str,
+    view: &'a TensorView<'_, T, RANK>,
+) -> Result<BufferArgument<'a>, Error> {
+    match view.identified_bytes() {
+        Some(identified) => Ok(BufferArgument::Identified(identified)),
+        None => read_bytes(name, view),
+    }
+}
+
 /// The bytes of an argument or a result that is written.
 ///
 /// # Errors

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use tilewright_core::target::Executable;
+use crate::kernel::prologue::Compiled;
 use tilewright_core::tensor::AnyTensor;
 
 use super::failure::{Failure, reason};
@@ -43,7 +43,7 @@ impl Measuring<'_, '_> {
             if (self.should_stop)() {
                 return;
             }
-            match self.first_run(candidate, executable.as_ref(), &mut tensors) {
+            match self.first_run(candidate, &executable, &mut tensors) {
                 Ok((duration, error)) => {
                     first_runs.push((right.len(), duration.as_secs_f64()));
                     errors.push(error);
@@ -98,7 +98,7 @@ impl Measuring<'_, '_> {
     }
 
     /// Compiles all at once, which shares fixed costs; one by one when that panics, to know which it was.
-    fn compile(&self, traces: &[String]) -> Vec<Result<Box<dyn Executable>, Failure>> {
+    fn compile(&self, traces: &[String]) -> Vec<Result<Compiled, Failure>> {
         let together = guarded(|| Ok(self.subject.compile(traces)));
         together.unwrap_or_else(|_| {
             let alone = |trace| {
@@ -112,7 +112,7 @@ impl Measuring<'_, '_> {
     fn first_run(
         &mut self,
         candidate: usize,
-        executable: &dyn Executable,
+        executable: &Compiled,
         tensors: &mut [AnyTensor],
     ) -> Result<(Duration, f64), Failure> {
         self.subject.reset(tensors);
@@ -140,7 +140,7 @@ fn panic_failure(payload: &(dyn Any + Send)) -> Failure {
 /// Executables by their position, with the numbers of their candidates.
 struct Timed<'m, 's, 'b> {
     measuring: &'m mut Measuring<'s, 'b>,
-    executables: Vec<(usize, Box<dyn Executable>)>,
+    executables: Vec<(usize, Compiled)>,
     tensors: Vec<AnyTensor>,
 }
 
@@ -154,7 +154,7 @@ impl Runs for Timed<'_, '_, '_> {
             subject.reset(&mut self.tensors);
         }
         (self.measuring.emit)(Reply::Begin(Stage::Run(*candidate)));
-        guarded(|| subject.run(executable.as_ref(), &mut self.tensors, repetitions))
+        guarded(|| subject.run(executable, &mut self.tensors, repetitions))
     }
 
     fn should_stop(&self) -> bool {

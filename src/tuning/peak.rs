@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tilewright_backends::cpu::peak::fma_peak;
 use tilewright_core::dtype::DType;
-use tilewright_core::program::{Access, Program};
+use tilewright_core::program::Program;
 use tilewright_core::target::Target;
 
 /// How long one window lasts.
@@ -80,7 +80,7 @@ fn measured(
 /// integers and for the types that are computed in another one. `reached` is what a kernel of it has been seen to
 /// reach: a peak below that is measured again.
 pub(super) fn peak_of(program: &Program, target: &Target, reached: Option<f64>) -> Option<f64> {
-    let (result, _) = program.buffer_params().find(|(_, access)| *access != Access::Input)?;
+    let (result, _) = program.buffer_params().find(|(_, access)| access.is_written())?;
     let share = match program.buffer(result).dtype {
         DType::F32 => 1.0,
         DType::F64 => 0.5,

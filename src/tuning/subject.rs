@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::Trace;
-use tilewright_core::target::{Arguments, Backend, BufferArgument, Executable, Target};
+use tilewright_core::target::{Arguments, Backend, BufferArgument, Target};
 use tilewright_core::tensor::AnyTensor;
 
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use super::inputs::{Inputs, Sign, poison};
 use super::tolerance::Tolerance;
 use crate::error::Error;
 use crate::kernel::Kernel;
-use tilewright_core::lower::{LowerOptions, lower};
+use crate::kernel::prologue::{self, Compiled, Lowered};
+use tilewright_core::lower::LowerOptions;
 
 /// A kernel at a shape, ready to try schedules of it.
 pub(crate) struct Subject<'b> {
@@ -96,24 +97,24 @@ impl<'b> Subject<'b> {
     }
 
     /// Replays, lowers and compiles traces, all at once.
-    pub(crate) fn compile(&self, traces: &[String]) -> Vec<Result<Box<dyn Executable>, Failure>> {
-        let lowered: Vec<Result<Program, Failure>> = traces.iter().map(|trace| self.lower(trace)).collect();
-        let programs: Vec<&Program> = lowered.iter().filter_map(|program| program.as_ref().ok()).collect();
-        let mut compiled = self.backend.compile(&programs).into_iter();
-        let compile = |program: Result<Program, Failure>| {
-            program?;
-            let executable = compiled.next().expect("a backend gives one result for each program");
+    pub(crate) fn compile(&self, traces: &[String]) -> Vec<Result<Compiled, Failure>> {
+        let lowered: Vec<Result<Lowered, Failure>> = traces.iter().map(|trace| self.lower(trace)).collect();
+        let programs = lowered.iter().filter_map(|program| program.as_ref().ok()).collect();
+        let mut compiled = prologue::compile(self.backend, programs).into_iter();
+        let compile = |program: &Result<Lowered, Failure>| {
+            program.as_ref().map_err(Failure::clone)?;
+            let executable = compiled.next().expect("there is one result for each program");
             executable.map_err(|error| Failure::new(reason::COMPILE, error))
         };
-        lowered.into_iter().map(compile).collect()
+        lowered.iter().map(compile).collect()
     }
 
-    fn lower(&self, trace: &str) -> Result<Program, Failure> {
+    fn lower(&self, trace: &str) -> Result<Lowered, Failure> {
         let trace: Trace = trace.parse().map_err(|error| Failure::new(reason::REPLAY, error))?;
         let schedule = trace
             .replay(&self.program, &self.target, 0)
             .map_err(|error| Failure::new(reason::REPLAY, error))?;
-        lower(schedule.program(), &LowerOptions::of(&self.target))
+        prologue::lower(schedule.program(), &LowerOptions::of(&self.target), &mut |_, _| {})
             .map_err(|error| Failure::new(reason::LOWERING, error))
     }
 
@@ -126,7 +127,7 @@ impl<'b> Subject<'b> {
     pub(crate) fn reset(&self, tensors: &mut [AnyTensor]) {
         for ((tensor, original), access) in tensors.iter_mut().zip(&self.inputs.tensors).zip(&self.accesses) {
             match access {
-                Access::Input => {}
+                Access::Input | Access::Constant => {}
                 Access::InOut => tensor.bytes_mut().copy_from_slice(original.bytes()),
                 Access::Output => poison(tensor),
             }
@@ -138,20 +139,21 @@ impl<'b> Subject<'b> {
         self.accesses.contains(&Access::InOut)
     }
 
-    /// Runs compiled code `repetitions` times in a row and says how long that took.
+    /// Runs compiled code `repetitions` times in a row and says how long that took, without what is computed from
+    /// constant tensors and kept.
     pub(crate) fn run(
         &self,
-        executable: &dyn Executable,
+        executable: &Compiled,
         tensors: &mut [AnyTensor],
         repetitions: u64,
     ) -> Result<Duration, Failure> {
         let mut buffers = buffer_arguments(tensors, &self.accesses);
         let mut arguments = Arguments { dims: &[], scalars: &self.inputs.scalars, buffers: &mut buffers };
+        let failed = |error| Failure::new(reason::CALL, error);
+        executable.prepare(&arguments, self.threads).map_err(failed)?;
         let start = Instant::now();
         for _ in 0..repetitions {
-            executable
-                .run(&mut arguments, self.threads)
-                .map_err(|error| Failure::new(reason::CALL, error))?;
+            executable.run(&mut arguments, self.threads).map_err(failed)?;
         }
         Ok(start.elapsed())
     }
@@ -186,6 +188,7 @@ impl<'b> Subject<'b> {
 fn buffer_arguments<'a>(tensors: &'a mut [AnyTensor], accesses: &[Access]) -> Vec<BufferArgument<'a>> {
     let argument = |(tensor, access): (&'a mut AnyTensor, &Access)| match access {
         Access::Input => BufferArgument::Read(tensor.bytes()),
+        Access::Constant => BufferArgument::Identified(tensor.identified_bytes()),
         Access::Output | Access::InOut => BufferArgument::Write(tensor.bytes_mut()),
     };
     tensors.iter_mut().zip(accesses).map(argument).collect()
@@ -233,7 +236,7 @@ fn run_reference(
     let mut tensors = inputs.tensors.clone();
     let mut buffers = buffer_arguments(&mut tensors, &accesses);
     (kernel.definition().reference)(dims, &inputs.scalars, &mut buffers)?;
-    let is_written = |access: &Access| *access != Access::Input;
+    let is_written = |access: &Access| access.is_written();
     Ok(tensors
         .into_iter()
         .zip(&accesses)
@@ -273,7 +276,7 @@ fn read_cached(program: &Program, seed: u64, path: &Path) -> Option<Expectation>
     let inputs = Inputs::random(program, seed, sign).ok()?;
     let mut expected = Vec::new();
     for ((_, access), tensor) in program.buffer_params().zip(&inputs.tensors) {
-        if access == Access::Input {
+        if !access.is_written() {
             expected.push(None);
             continue;
         }

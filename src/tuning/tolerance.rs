@@ -36,7 +36,7 @@ pub(crate) struct Tolerance {
 impl Tolerance {
     /// Of a program whose dimensions are bound.
     pub(crate) fn of(program: &Program) -> Self {
-        let is_stored = |access| access != Some(Access::Input);
+        let is_stored = |access: Option<Access>| access.is_none_or(Access::is_written);
         let stored = program.buffers().filter(|(id, _)| is_stored(program.access(*id)));
         let epsilon = stored.map(|(_, buffer)| epsilon(buffer.dtype)).fold(0.0, f64::max);
         let reads_floats = program.buffers().any(|(_, buffer)| buffer.dtype.is_float());

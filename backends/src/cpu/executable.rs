@@ -8,7 +8,7 @@ use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
 use tilewright_core::ids::VarId;
 use tilewright_core::index::Index;
-use tilewright_core::program::{Access, Program};
+use tilewright_core::program::Program;
 use tilewright_core::target::{Arguments, BufferArgument, CallError, Executable};
 
 use super::backend::{Compiler, Listing};
@@ -110,7 +110,7 @@ impl Kernel {
                 name: buffer.name.to_string(),
                 element_bytes: buffer.dtype.bytes() as u64,
                 extent: constant.map_or_else(|| Extent::Symbolic(buffer.shape.clone()), Extent::Constant),
-                is_written: access != Access::Input,
+                is_written: access.is_written(),
             }
         });
         Kernel {
@@ -161,10 +161,10 @@ impl Kernel {
         }
         let address = match argument {
             BufferArgument::Write(bytes) => bytes.as_mut_ptr() as u64,
-            BufferArgument::Read(_) if tensor.is_written => {
+            BufferArgument::Read(_) | BufferArgument::Identified(_) if tensor.is_written => {
                 return Err(tensor.problem("is written by the kernel, but was passed for reading only"));
             }
-            BufferArgument::Read(bytes) => bytes.as_ptr() as u64,
+            BufferArgument::Read(_) | BufferArgument::Identified(_) => argument.bytes().as_ptr() as u64,
         };
         if found == 0 {
             return Ok(&raw const EMPTY as u64);

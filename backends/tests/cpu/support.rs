@@ -66,7 +66,7 @@ impl Call {
             .iter_mut()
             .zip(accesses)
             .map(|(memory, access)| match access {
-                Access::Input => BufferArgument::Read(memory.bytes()),
+                Access::Input | Access::Constant => BufferArgument::Read(memory.bytes()),
                 Access::Output | Access::InOut => BufferArgument::Write(memory.bytes_mut()),
             })
             .collect();

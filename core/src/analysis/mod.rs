@@ -3,11 +3,13 @@
 //! | module | answers |
 //! |---|---|
 //! | [`block`] | what a block reads and writes, and of which kind it is |
+//! | [`constant`] | what depends on constant parameters alone |
 //! | [`scope`] | where blocks stand: loops around them, producers, consumers |
 //! | [`region`] | which part of a buffer is touched below a loop |
 //! | [`coverage`] | whether writes fill such a part |
 
 pub mod block;
+pub mod constant;
 pub mod coverage;
 pub(crate) mod initial;
 pub mod region;

@@ -43,7 +43,7 @@ fn check_outputs(recording: &Recording, kernel: &mut Kernel, versioned: &Version
     for (position, &number) in recording.outputs.iter().enumerate() {
         let target = &kernel.targets[number];
         let name = &target.name;
-        let wrong = if matches!(target.role, Role::Input | Role::InOut) {
+        let wrong = if matches!(target.role, Role::Input | Role::Constant | Role::InOut) {
             Some((
                 format!("`{name}` is an argument and is returned as well"),
                 format!(
@@ -84,6 +84,7 @@ impl Emission<'_> {
         for (number, target) in self.kernel.targets.iter().enumerate() {
             let access = match target.role {
                 Role::Input => Access::Input,
+                Role::Constant => Access::Constant,
                 Role::InOut => Access::InOut,
                 Role::Local | Role::Accumulator => continue,
             };

@@ -156,7 +156,7 @@ impl Flattening<'_> {
     fn store(&mut self, write: &Write, context: &Context) -> Statement {
         self.lowering.location = Some(write.location);
         let target = &self.lowering.targets[write.target];
-        if target.role == Role::Input {
+        if matches!(target.role, Role::Input | Role::Constant) {
             self.lowering.error(
                 format!("`{}` is an input and cannot be written", target.name),
                 format!("take `{}` as `&mut Tensor`, or write to a tensor of its own", target.name),

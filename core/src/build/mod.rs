@@ -121,6 +121,11 @@ impl KernelBuilder {
         TensorHandle(self.add_tensor(name, Some(dtype), shape, Role::Input, None))
     }
 
+    /// A tensor argument that is only read, and whose contents stay the same between calls with the same tensor.
+    pub fn constant(&mut self, name: &str, dtype: DType, shape: &[Value]) -> TensorHandle {
+        TensorHandle(self.add_tensor(name, Some(dtype), shape, Role::Constant, None))
+    }
+
     /// A tensor argument that is read and written: `&mut Tensor`.
     pub fn inout(&mut self, name: &str, dtype: DType, shape: &[Value]) -> TensorHandle {
         TensorHandle(self.add_tensor(name, Some(dtype), shape, Role::InOut, None))

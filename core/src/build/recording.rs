@@ -26,6 +26,7 @@ pub(super) struct Recording {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Input,
+    Constant,
     InOut,
     /// Declared in the definition: an intermediate, or an output when it is returned.
     Local,

@@ -97,7 +97,7 @@ pub(super) fn assign_versions(kernel: &mut Kernel) -> Versioned {
         errors: Vec::new(),
     };
     for (number, target) in kernel.targets.iter().enumerate() {
-        if matches!(target.role, Role::Input | Role::InOut) {
+        if matches!(target.role, Role::Input | Role::Constant | Role::InOut) {
             versioning.open(number, None);
         }
     }

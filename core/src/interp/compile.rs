@@ -13,7 +13,7 @@ use crate::index::Index;
 use crate::interp::InterpError;
 use crate::interp::code::{Access, Code, Instruction, IterName, Loop, Position, Register, Storage};
 use crate::interp::value::lanes_of_store;
-use crate::program::{Access as ParamAccess, Buffer, Param, Program};
+use crate::program::{Buffer, Param, Program};
 use crate::stmt::{Block, For, IterKind, LoopKind, Stmt, Store, Symbol};
 use crate::visit::substitute_stmt;
 
@@ -319,7 +319,7 @@ impl<'p> Compiler<'p> {
     }
 
     fn store(&mut self, node: &Store) -> Result<(), InterpError> {
-        if self.program.access(node.buffer) == Some(ParamAccess::Input) {
+        if self.program.access(node.buffer).is_some_and(|access| !access.is_written()) {
             let name: &Symbol = &self.program.buffer(node.buffer).name;
             return Err(InterpError::Malformed(format!("input `{name}` is stored to")));
         }

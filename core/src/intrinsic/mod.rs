@@ -137,7 +137,7 @@ fn check_access(description: &Program, buffer: BufferId, indices: &Indices) -> R
     // What is written is updated: an element that the instruction leaves alone keeps its value.
     match description.access(buffer) {
         Some(Access::Input | Access::InOut) => Ok(()),
-        Some(Access::Output) | None => Err(form),
+        Some(Access::Constant | Access::Output) | None => Err(form),
     }
 }
 

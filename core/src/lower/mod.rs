@@ -32,11 +32,13 @@ mod parallel;
 mod partition;
 mod place;
 mod promote;
+mod split;
 mod tail;
 mod unroll;
 mod vectorize;
 
 pub use error::LowerError;
+pub use split::{Split, split_constants};
 pub use unroll::UNROLL_FACTOR;
 
 use crate::index::Ranges;

@@ -5,14 +5,28 @@ use std::fmt;
 use crate::dtype::DType;
 use crate::target::BufferArgument;
 use crate::tensor::dense::fmt_summary;
-use crate::tensor::{ALIGNMENT, Element, ShapeError, Storage, Tensor, checked_len};
+use crate::tensor::{
+    ALIGNMENT, Element, IdentifiedBytes, IdentityCell, ShapeError, Storage, Tensor, checked_len,
+};
 
 /// A dense, row-major tensor whose element type and rank are known at run time, aligned to [`ALIGNMENT`] bytes.
-#[derive(Clone, PartialEq)]
 pub struct AnyTensor {
     dtype: DType,
     shape: Vec<usize>,
     bytes: Storage<u8>,
+    identity: IdentityCell,
+}
+
+impl Clone for AnyTensor {
+    fn clone(&self) -> Self {
+        AnyTensor::of(self.dtype, &self.shape, self.bytes.clone())
+    }
+}
+
+impl PartialEq for AnyTensor {
+    fn eq(&self, other: &Self) -> bool {
+        self.dtype == other.dtype && self.shape == other.shape && self.bytes == other.bytes
+    }
 }
 
 /// Runs one expression with `$T` bound to the element type of a [`DType`].
@@ -61,6 +75,10 @@ macro_rules! with_element {
 pub(crate) use with_element;
 
 impl AnyTensor {
+    fn of(dtype: DType, shape: &[usize], bytes: Storage<u8>) -> Self {
+        AnyTensor { dtype, shape: shape.to_vec(), bytes, identity: IdentityCell::default() }
+    }
+
     /// A tensor of zeros.
     ///
     /// # Errors
@@ -73,7 +91,7 @@ impl AnyTensor {
             .try_reserve_exact(len)
             .map_err(|_| ShapeError::TooLarge { shape: shape.to_vec(), element_bytes })?;
         bytes.resize(len, 0);
-        Ok(AnyTensor { dtype, shape: shape.to_vec(), bytes })
+        Ok(AnyTensor::of(dtype, shape, bytes))
     }
 
     /// A copy of elements in row-major order.
@@ -86,7 +104,7 @@ impl AnyTensor {
             return Err(ShapeError::Length { shape: shape.to_vec(), expected, found: elements.len() });
         }
         let bytes = Storage::from_slice(ALIGNMENT, T::as_bytes(elements));
-        Ok(AnyTensor { dtype: T::DTYPE, shape: shape.to_vec(), bytes })
+        Ok(AnyTensor::of(T::DTYPE, shape, bytes))
     }
 
     /// A tensor of the elements nearest to numbers in row-major order; see [`Element::from_f64`].
@@ -125,8 +143,14 @@ impl AnyTensor {
         &self.bytes
     }
 
+    /// The elements as bytes, with the identity of the contents.
+    pub fn identified_bytes(&self) -> IdentifiedBytes<'_> {
+        IdentifiedBytes::new(&self.bytes, self.identity.get())
+    }
+
     /// The elements as bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.identity.forget();
         &mut self.bytes
     }
 
@@ -138,7 +162,7 @@ impl AnyTensor {
 
     /// The elements for writing; as [`AnyTensor::as_slice`].
     pub fn as_mut_slice<T: Element>(&mut self) -> Option<&mut [T]> {
-        if self.dtype == T::DTYPE { T::from_bytes_mut(&mut self.bytes).ok() } else { None }
+        if self.dtype == T::DTYPE { T::from_bytes_mut(self.bytes_mut()).ok() } else { None }
     }
 
     /// A copy with element type and rank known at compile time.
@@ -172,7 +196,7 @@ impl AnyTensor {
 impl<T: Element, const RANK: usize> From<&Tensor<T, RANK>> for AnyTensor {
     fn from(tensor: &Tensor<T, RANK>) -> Self {
         let bytes = Storage::from_slice(ALIGNMENT, T::as_bytes(tensor.as_slice()));
-        AnyTensor { dtype: T::DTYPE, shape: tensor.shape().to_vec(), bytes }
+        AnyTensor::of(T::DTYPE, &tensor.shape(), bytes)
     }
 }
 

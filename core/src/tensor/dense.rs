@@ -4,16 +4,18 @@ use std::fmt;
 use std::ops::{Index, IndexMut};
 
 use crate::tensor::shape::{advance, dense_strides, index_panic, position};
-use crate::tensor::{ALIGNMENT, Element, ShapeError, Storage, checked_len};
+use crate::tensor::{ALIGNMENT, Element, IdentityCell, ShapeError, Storage, checked_len};
 
 /// A dense, row-major tensor that owns its elements, aligned to [`ALIGNMENT`] bytes.
 ///
 /// The element type and the rank are part of the type; the extents are not. A tensor of rank 0
 /// holds one element. `tensor[[i, j]]` panics outside the shape, as a slice does.
-#[derive(Clone, PartialEq)]
+///
+/// A tensor knows whether its elements may have changed since it was last asked for its [`Identity`](crate::tensor::Identity).
 pub struct Tensor<T, const RANK: usize> {
     elements: Storage<T>,
     shape: [usize; RANK],
+    identity: IdentityCell,
 }
 
 impl<T: Element, const RANK: usize> Tensor<T, RANK> {
@@ -32,7 +34,7 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
     pub fn full(shape: [usize; RANK], value: T) -> Result<Self, ShapeError> {
         let (mut elements, len) = allocate(&shape)?;
         elements.resize(len, value);
-        Ok(Tensor { elements, shape })
+        Ok(Tensor::of(elements, shape))
     }
 
     /// A copy of elements in row-major order.
@@ -45,7 +47,7 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
             return Err(ShapeError::Length { shape: shape.to_vec(), expected: len, found: elements.len() });
         }
         storage.extend_from_slice(elements);
-        Ok(Tensor { elements: storage, shape })
+        Ok(Tensor::of(storage, shape))
     }
 
     /// As [`Tensor::from_slice`]. The elements are copied, because a `Vec` is not aligned as tensors are.
@@ -70,7 +72,16 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
             elements.push(element(index));
             advance(&mut index, &shape);
         }
-        Ok(Tensor { elements, shape })
+        Ok(Tensor::of(elements, shape))
+    }
+
+    fn of(elements: Storage<T>, shape: [usize; RANK]) -> Self {
+        Tensor { elements, shape, identity: IdentityCell::default() }
+    }
+
+    /// Where the identity of the contents is.
+    pub(crate) fn identity_cell(&self) -> &IdentityCell {
+        &self.identity
     }
 
     /// The extents, outermost first.
@@ -103,6 +114,7 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
 
     /// The elements in row-major order, for writing.
     pub fn as_mut_slice(&mut self) -> &mut [T] {
+        self.identity.forget();
         &mut self.elements
     }
 
@@ -125,14 +137,26 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
         if expected != self.len() {
             return Err(ShapeError::Length { shape: shape.to_vec(), expected, found: self.len() });
         }
-        Ok(Tensor { elements: self.elements, shape })
+        Ok(Tensor::of(self.elements, shape))
+    }
+}
+
+impl<T: Clone, const RANK: usize> Clone for Tensor<T, RANK> {
+    fn clone(&self) -> Self {
+        Tensor { elements: self.elements.clone(), shape: self.shape, identity: IdentityCell::default() }
+    }
+}
+
+impl<T: PartialEq, const RANK: usize> PartialEq for Tensor<T, RANK> {
+    fn eq(&self, other: &Self) -> bool {
+        self.shape == other.shape && self.elements == other.elements
     }
 }
 
 impl<T: Element> Tensor<T, 0> {
     /// A tensor of rank 0 that holds one element.
     pub fn scalar(value: T) -> Self {
-        Tensor { elements: Storage::from_slice(ALIGNMENT, &[value]), shape: [] }
+        Tensor::of(Storage::from_slice(ALIGNMENT, &[value]), [])
     }
 }
 
@@ -164,7 +188,10 @@ impl<T: Element, const RANK: usize> IndexMut<[usize; RANK]> for Tensor<T, RANK> 
     #[track_caller]
     fn index_mut(&mut self, index: [usize; RANK]) -> &mut T {
         match position(&index, &self.shape, &dense_strides(&self.shape)) {
-            Some(at) => &mut self.elements[at],
+            Some(at) => {
+                self.identity.forget();
+                &mut self.elements[at]
+            }
             None => index_panic(&index, &self.shape),
         }
     }

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use crate::tensor::dense::fmt_summary;
 use crate::tensor::shape::{dense_strides, index_panic, position};
-use crate::tensor::{Element, ShapeError, Tensor, checked_len};
+use crate::tensor::{Element, IdentifiedBytes, IdentityCell, ShapeError, Tensor, checked_len};
 
 /// A view is not dense and row-major, as kernels require.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,11 +20,19 @@ pub struct NotContiguous {
 }
 
 /// A borrowed tensor: a slice, a shape, and the distance of neighbours along each dimension in elements.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 pub struct TensorView<'a, T, const RANK: usize> {
     elements: &'a [T],
     shape: [usize; RANK],
     strides: [usize; RANK],
+    /// Of the tensor that this is a view of the whole of.
+    identity: Option<&'a IdentityCell>,
+}
+
+impl<T: PartialEq, const RANK: usize> PartialEq for TensorView<'_, T, RANK> {
+    fn eq(&self, other: &Self) -> bool {
+        self.shape == other.shape && self.strides == other.strides && self.elements == other.elements
+    }
 }
 
 /// A borrowed tensor that can be written; see [`TensorView`].
@@ -49,7 +57,7 @@ macro_rules! common_view {
                     let found = elements.len();
                     return Err(ShapeError::Length { shape: shape.to_vec(), expected, found });
                 }
-                Ok(Self { elements, shape, strides: dense_strides(&shape) })
+                Ok(Self::of(elements, shape, dense_strides(&shape)))
             }
 
             /// The extents, outermost first.
@@ -134,6 +142,16 @@ common_view!(TensorView, &'a [T]);
 common_view!(TensorViewMut, &'a mut [T]);
 
 impl<'a, T: Element, const RANK: usize> TensorView<'a, T, RANK> {
+    fn of(elements: &'a [T], shape: [usize; RANK], strides: [usize; RANK]) -> Self {
+        TensorView { elements, shape, strides, identity: None }
+    }
+
+    /// The bytes of the elements with the identity of the contents, when this is a view of a whole [`Tensor`]; what other
+    /// memory holds may change from one call to the next.
+    pub fn identified_bytes(&self) -> Option<IdentifiedBytes<'a>> {
+        Some(IdentifiedBytes::new(T::as_bytes(self.elements), self.identity?.get()))
+    }
+
     /// A view with strides, in elements. A stride of 0 repeats elements.
     ///
     /// # Errors
@@ -145,11 +163,15 @@ impl<'a, T: Element, const RANK: usize> TensorView<'a, T, RANK> {
         strides: [usize; RANK],
     ) -> Result<Self, ShapeError> {
         check_strides::<T, RANK>(elements.len(), &shape, &strides)?;
-        Ok(Self { elements, shape, strides })
+        Ok(Self::of(elements, shape, strides))
     }
 }
 
 impl<'a, T: Element, const RANK: usize> TensorViewMut<'a, T, RANK> {
+    fn of(elements: &'a mut [T], shape: [usize; RANK], strides: [usize; RANK]) -> Self {
+        TensorViewMut { elements, shape, strides }
+    }
+
     /// A view with strides, in elements.
     ///
     /// # Errors
@@ -164,7 +186,7 @@ impl<'a, T: Element, const RANK: usize> TensorViewMut<'a, T, RANK> {
         if overlaps(&shape, &strides) {
             return Err(ShapeError::Overlap { shape: shape.to_vec(), strides: strides.to_vec() });
         }
-        Ok(Self { elements, shape, strides })
+        Ok(Self::of(elements, shape, strides))
     }
 
     /// The elements in row-major order for writing, when they lie so.
@@ -175,7 +197,7 @@ impl<'a, T: Element, const RANK: usize> TensorViewMut<'a, T, RANK> {
 
     /// The view for reading only.
     pub fn as_view(&self) -> TensorView<'_, T, RANK> {
-        TensorView { elements: self.elements, shape: self.shape, strides: self.strides }
+        TensorView::of(self.elements, self.shape, self.strides)
     }
 }
 
@@ -229,7 +251,8 @@ impl<T: Element, const RANK: usize> IndexMut<[usize; RANK]> for TensorViewMut<'_
 impl<'a, T: Element, const RANK: usize> From<&'a Tensor<T, RANK>> for TensorView<'a, T, RANK> {
     fn from(tensor: &'a Tensor<T, RANK>) -> Self {
         let shape = tensor.shape();
-        TensorView { elements: tensor.as_slice(), shape, strides: dense_strides(&shape) }
+        let identity = Some(tensor.identity_cell());
+        TensorView { elements: tensor.as_slice(), shape, strides: dense_strides(&shape), identity }
     }
 }
 
@@ -248,7 +271,7 @@ impl<'a, T: Element, const RANK: usize> From<&'a TensorViewMut<'_, T, RANK>> for
 impl<'a, T: Element, const RANK: usize> From<&'a mut Tensor<T, RANK>> for TensorViewMut<'a, T, RANK> {
     fn from(tensor: &'a mut Tensor<T, RANK>) -> Self {
         let shape = tensor.shape();
-        TensorViewMut { elements: tensor.as_mut_slice(), shape, strides: dense_strides(&shape) }
+        TensorViewMut::of(tensor.as_mut_slice(), shape, dense_strides(&shape))
     }
 }
 
@@ -256,7 +279,7 @@ impl<'a, T: Element, const RANK: usize> From<&'a mut TensorViewMut<'_, T, RANK>>
     for TensorViewMut<'a, T, RANK>
 {
     fn from(view: &'a mut TensorViewMut<'_, T, RANK>) -> Self {
-        TensorViewMut { elements: &mut *view.elements, shape: view.shape, strides: view.strides }
+        TensorViewMut::of(&mut *view.elements, view.shape, view.strides)
     }
 }
 

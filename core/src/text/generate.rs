@@ -110,7 +110,7 @@ impl<'a> Generator<'a> {
             self.program.add_param(Param::Scalar(scalar, dtype));
         }
         for _ in 0..=self.below(3) {
-            let access = self.pick(&[Access::Input, Access::Output, Access::InOut]);
+            let access = self.pick(&Access::ALL);
             let buffer = self.buffer(Scope::Global);
             self.program.add_param(Param::Buffer(buffer, access));
         }

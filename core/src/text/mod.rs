@@ -24,7 +24,7 @@
 //! program    = "kernel" name "(" [ param { "," param } ] ")" "{" { buffer } { stmt } "}"
 //! param      = NAME                                   a dimension
 //!            | NAME ":" DTYPE                         a run-time scalar
-//!            | ("in" | "out" | "inout") shaped [ scope ]
+//!            | ("in" | "constant" | "out" | "inout") shaped [ scope ]
 //! buffer     = "buffer" shaped scope { "aligned" INTEGER INTEGER INTEGER }      a dimension, factor, offset
 //! shaped     = NAME ":" DTYPE "[" indices "]"
 //! scope      = "global" | "local"

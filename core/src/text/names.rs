@@ -15,6 +15,7 @@ const KEYWORDS: &[&str] = &[
     "block",
     "bounded",
     "buffer",
+    "constant",
     "else",
     "false",
     "for",

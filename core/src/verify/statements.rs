@@ -230,9 +230,9 @@ impl Walk<'_, '_> {
             self.error(entity, format!("reduction iterator `{name}` indexes a store of its own block"));
         }
         self.stored.insert(node.buffer);
-        if self.report.program.access(node.buffer) == Some(Access::Input) {
-            let name = self.report.buffer(node.buffer);
-            self.error(entity, format!("`{name}` is an `in` parameter and cannot be stored to"));
+        if let Some(access) = self.report.program.access(node.buffer).filter(|access| !access.is_written()) {
+            let (name, access) = (self.report.buffer(node.buffer), access.text());
+            self.error(entity, format!("`{name}` is an `{access}` parameter and cannot be stored to"));
         }
     }
 

@@ -34,6 +34,8 @@ pub(crate) struct Kernel {
 /// An argument of the definition.
 pub(crate) struct Parameter {
     pub(crate) name: Ident,
+    /// Whether it is a tensor marked `#[constant]`.
+    pub(crate) is_constant: bool,
     pub(crate) kind: ParameterKind,
 }
 

@@ -3,7 +3,7 @@
 //! One row per block: counts of arithmetic, how its loops run (lanes, copies, threads), and for each buffer it
 //! touches how much memory that is and how often it is fetched again. The rows are taken from the `Blocks`
 //! level, where the loops are still whole; nothing is lowered for them. The last value besides is the
-//! draft model's estimate ([`draft`]).
+//! draft model's estimate ([`draft`]). What runs ahead of calls costs nothing, and is left out.
 //!
 //! The groups follow the per-store features of MetaSchedule and Ansor; sizes enter as `log2(x + 1)`.
 
@@ -14,6 +14,7 @@ mod nest;
 
 use std::sync::Arc;
 
+use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::LoopKind;
@@ -38,8 +39,10 @@ pub const WIDTH: usize = OWN_WIDTH + BUFFERS * BUFFER_WIDTH;
 /// # Errors
 /// Never for programs that verify; a wrong number of values would be a bug of this module.
 pub fn extract(program: &Program, target: &Arc<Target>) -> Result<ProgramFeatures, FeatureShapeError> {
+    let ahead = constant_blocks(program);
     let facts: Vec<BlockFacts<'_>> = blocks(&program.body)
         .into_iter()
+        .filter(|block| !ahead.contains(&block.id))
         .map(|block| {
             let path = loops_around(&program.body, block.id).unwrap_or_default();
             BlockFacts::new(program, block, &path)

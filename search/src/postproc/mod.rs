@@ -3,6 +3,7 @@
 //! They are applied after the mark [`enter_postproc`](tilewright_core::schedule::prim::EnterPostproc), in the
 //! order of [`apply`], and use the same primitives as rules, so that the whole result is one trace.
 
+mod layout;
 mod parallel;
 mod reduction;
 mod strides;
@@ -39,6 +40,7 @@ impl std::fmt::Display for Rejection {
 /// When a primitive refuses, or the result breaks a limit of the machine.
 pub fn apply(schedule: &mut Schedule) -> Result<(), Rejection> {
     schedule.enter_postproc()?;
+    layout::lay_out_constants(schedule)?;
     parallel::parallelize_nests(schedule)?;
     reduction::decompose_reductions(schedule)?;
     vectorize::vectorize_blocks(schedule)?;

@@ -1,6 +1,7 @@
 //! Inlining of element-wise blocks into their consumers.
 
 use tilewright_core::analysis::block::{complete_store, loads, loads_in, reads};
+use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{consumers, writes_parameter};
 use tilewright_core::expr::{ExprKind, UnaryOp};
 use tilewright_core::index::{Base, Index};
@@ -9,14 +10,14 @@ use tilewright_core::stmt::{Block, Store};
 use tilewright_core::visit::for_each_expr;
 use tilewright_macros::schedule_rule;
 
-use crate::rule::{RuleExtension, RuleResult};
+use crate::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::rules::block_of;
 
 /// Inlines an element-wise block into its consumers when that saves a buffer and repeats no expensive work.
 ///
 /// A block is inlined when each element it reads has a simple, ordered place (so that accesses stay
-/// contiguous) and it computes nothing expensive that its consumers would then repeat. A constant
-/// tensor is always inlined. A block annotated `inline_rule = "disable"` is left alone.
+/// contiguous) and it computes nothing expensive that its consumers would then repeat. A tensor of one value
+/// is always inlined. What depends on constant parameters alone can also stay, to be computed ahead of calls: both are offered. A block annotated `inline_rule = "disable"` is left alone.
 #[schedule_rule(target = "cpu", after = "inline_constant_scalars", before = "add_rfactor")]
 pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
@@ -25,16 +26,24 @@ pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     if is_disabled || writes_parameter(schedule.program(), &found) {
         return schedule.unchanged();
     }
-    let is_constant = reads(&found).is_empty();
+    let is_one_value = reads(&found).is_empty();
     let repeats =
         consumers(schedule.program(), &found).iter().map(|reader| repetitions(&found, reader)).sum::<usize>();
     let is_cheap = !is_expensive(store) || repeats <= 1;
-    let is_worth_it = is_constant || (is_cheap && keeps_order(&found, store));
+    let is_worth_it = is_one_value || (is_cheap && keeps_order(&found, store));
     if !is_worth_it {
         return schedule.unchanged();
     }
+    let program = schedule.program();
+    let ahead = constant_blocks(program);
+    let is_kept = ahead.contains(&found.id)
+        && consumers(program, &found).iter().any(|reader| !ahead.contains(&reader.id));
+    let computed_ahead = is_kept.then(|| schedule.fork());
     schedule.compute_inline(block)?;
-    schedule.changed()
+    match computed_ahead {
+        Some(kept) => Ok(RuleOutcome::Variants(vec![schedule.clone(), kept])),
+        None => schedule.changed(),
+    }
 }
 
 /// Whether the value contains a function that takes many instructions, or loads that depend on data or on a

@@ -15,8 +15,9 @@ pub mod reduce_in_lanes;
 
 use std::sync::Arc;
 
-use tilewright_core::ids::VarId;
-use tilewright_core::program::Program;
+use tilewright_core::analysis::constant::constant_blocks;
+use tilewright_core::ids::{BufferId, VarId};
+use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, IterKind};
 use tilewright_core::visit::find_block;
@@ -41,6 +42,26 @@ pub fn all() -> Vec<RuleEntry> {
 pub(crate) fn block_of(schedule: &Schedule, block: BlockRv) -> Result<Arc<Block>, ScheduleError> {
     let id = schedule.values().block(block)?;
     find_block(&schedule.program().body, id).cloned().ok_or(ScheduleError::MissingBlock(id))
+}
+
+/// The buffers that a block only reads and that hold constant parameters, or what is computed from such alone.
+pub(crate) fn constant_operands(program: &Program, block: &Block) -> Vec<BufferId> {
+    use tilewright_core::analysis::block::reads;
+    use tilewright_core::analysis::scope::writers;
+    let ahead = constant_blocks(program);
+    let is_constant = |buffer: &BufferId| match program.access(*buffer) {
+        Some(access) => access == Access::Constant,
+        None => {
+            let mut makers = writers(program, *buffer).into_iter();
+            makers.next().is_some_and(|maker| ahead.contains(&maker.id))
+        }
+    };
+    // What runs ahead itself has no use for another layout.
+    if ahead.contains(&block.id) {
+        Vec::new()
+    } else {
+        reads(block).into_iter().filter(is_constant).collect()
+    }
 }
 
 /// Whether each iterator equals one loop variable, each a different one, or is 0.

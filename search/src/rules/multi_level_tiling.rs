@@ -3,18 +3,22 @@
 use tilewright_core::analysis::block::{is_spatial, reduction};
 use tilewright_core::analysis::scope::{consumers, loops_around, writes_parameter};
 use tilewright_core::ids::LoopId;
-use tilewright_core::program::Scope;
+use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
+use tilewright_core::stmt::Block;
 use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::rules::add_rfactor::partition_loops;
-use crate::rules::packing::{pack, packings};
-use crate::rules::{block_of, needs_multi_level_tiling};
+use crate::rules::packing::{Operand, pack, packings};
+use crate::rules::{block_of, constant_operands, needs_multi_level_tiling};
 use crate::seed::{lane_limit, row_limit};
 
 /// The annotation on a tiled block.
 pub const ANNOTATION: &str = "tiling";
+
+/// The annotation of a block that reads its constant operands from copies in the order of its loops: 1.
+pub const CONSTANT_LAYOUT: &str = "constant_layout";
 
 /// The order of the levels: spatial tiles for cores, L2 and L1, registers; reduction tiles between.
 const STRUCTURE: &str = "SSRSRS";
@@ -26,22 +30,23 @@ const MAX_INNERMOST: i64 = 256;
 ///
 /// Offers, as variants: where a finished tile of the output is written back (not cached, below the first, or below
 /// the second spatial level), and which operands are copied into dense tiles at the outer
-/// reduction level.
+/// reduction level. Constant operands are not copied tile by tile: they are laid out in the order of the loops, once,
+/// or left as they are.
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "parallelize_vectorize_unroll")]
 pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     if found.annotations.contains_key(ANNOTATION) || !needs_multi_level_tiling(schedule.program(), &found) {
         return schedule.unchanged();
     }
-    let mut choices = vec![Vec::new()];
-    choices.extend(packings(schedule.program(), &found));
+    let choices = choices(schedule.program(), &found);
     let tiles = Tiles::cut(schedule, block, &[])?;
     let outer_reduction = tiles.level('R', 0).ok_or(ScheduleError::NotReduction(found.id))?;
     let mut variants = Vec::new();
-    for operands in choices {
+    for Choice { packed, is_laid_out } in choices {
         for level in [Some(0), Some(1), None] {
             let mut variant = schedule.fork();
-            let refused = pack(&mut variant, block, &operands, outer_reduction).is_err()
+            let refused = pack(&mut variant, block, &packed, outer_reduction).is_err()
+                || (is_laid_out && variant.annotate(block, CONSTANT_LAYOUT, 1).is_err())
                 || level.is_some_and(|level| write_back(&mut variant, block, &tiles, level).is_err());
             if !refused {
                 variants.push(variant);
@@ -49,6 +54,29 @@ pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult
         }
     }
     Ok(RuleOutcome::Variants(variants))
+}
+
+/// What happens to the operands of a block.
+struct Choice {
+    /// Those copied into dense tiles.
+    packed: Vec<Operand>,
+    /// Whether constant ones are laid out in the order of the loops.
+    is_laid_out: bool,
+}
+
+fn choices(program: &Program, block: &Block) -> Vec<Choice> {
+    let constant = constant_operands(program, block);
+    let mut sets = vec![Vec::new()];
+    for mut packed in packings(program, block) {
+        packed.retain(|operand| !constant.contains(&operand.buffer));
+        if !sets.contains(&packed) {
+            sets.push(packed);
+        }
+    }
+    let plain =
+        if constant.is_empty() { None } else { Some(Choice { packed: Vec::new(), is_laid_out: false }) };
+    let is_laid_out = plain.is_some();
+    plain.into_iter().chain(sets.into_iter().map(|packed| Choice { packed, is_laid_out })).collect()
 }
 
 /// The loops of each level, outermost level first.

@@ -14,7 +14,7 @@ use crate::rules::block_of;
 /// An operand to copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Operand {
-    buffer: BufferId,
+    pub(super) buffer: BufferId,
     /// The order of the copy's dimensions, when it is another.
     order: Option<IndexMap>,
 }

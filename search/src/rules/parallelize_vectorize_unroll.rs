@@ -1,7 +1,8 @@
 //! How much to run in parallel, in lanes, and written out.
 
+use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{blocks, loops_around};
-use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleResult};
@@ -27,6 +28,10 @@ pub fn parallelize_vectorize_unroll(schedule: &mut Schedule, block: BlockRv) -> 
     if found.annotations.contains_key(UNROLL) || !is_last_of_nest(schedule, block)? {
         return schedule.unchanged();
     }
+    if constant_blocks(schedule.program()).contains(&found.id) {
+        note_constant_nest(schedule, block)?;
+        return schedule.changed();
+    }
     let cores = i64::from(schedule.target().cores);
     if cores > 1 {
         let mut candidates = vec![1];
@@ -45,10 +50,17 @@ pub fn parallelize_vectorize_unroll(schedule: &mut Schedule, block: BlockRv) -> 
     schedule.changed()
 }
 
-fn is_last_of_nest(
-    schedule: &Schedule,
-    block: BlockRv,
-) -> Result<bool, tilewright_core::schedule::ScheduleError> {
+/// Notes what a nest gets that runs ahead of calls, which is not worth a decision.
+pub(crate) fn note_constant_nest(schedule: &mut Schedule, block: BlockRv) -> Result<(), ScheduleError> {
+    let (cores, lanes) = (i64::from(schedule.target().cores), i64::from(schedule.target().lanes(4)));
+    if cores > 1 {
+        schedule.annotate(block, PARALLEL, JOBS_PER_CORE[1] * cores)?;
+    }
+    schedule.annotate(block, VECTORIZE, 4 * lanes)?;
+    schedule.annotate(block, UNROLL, 16)
+}
+
+fn is_last_of_nest(schedule: &Schedule, block: BlockRv) -> Result<bool, ScheduleError> {
     let found = block_of(schedule, block)?;
     let path = loops_around(&schedule.program().body, found.id).unwrap_or_default();
     let Some(outermost) = path.first() else { return Ok(true) };

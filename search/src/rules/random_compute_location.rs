@@ -1,5 +1,6 @@
 //! Computing a producer inside its consumers' loops.
 
+use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{blocks, consumers, loops_around};
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_macros::schedule_rule;
@@ -8,7 +9,8 @@ use crate::rule::{RuleExtension, RuleResult};
 use crate::rules::multi_level_tiling::ANNOTATION as TILING;
 use crate::rules::{block_of, has_trivial_bindings};
 
-/// Draws where an untiled block in loops of its own is computed: where it is, or at a loop of its consumers.
+/// Draws where an untiled block in loops of its own is computed: where it is, or at a loop of its consumers. What can run
+/// ahead of calls stays where it is.
 #[schedule_rule(target = "cpu", after = "parallelize_vectorize_unroll")]
 pub fn random_compute_location(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
@@ -19,6 +21,7 @@ pub fn random_compute_location(schedule: &mut Schedule, block: BlockRv) -> RuleR
         || !is_plain
         || found.annotations.contains_key(TILING)
         || consumers(schedule.program(), &found).is_empty()
+        || constant_blocks(schedule.program()).contains(&found.id)
     {
         return schedule.unchanged();
     }

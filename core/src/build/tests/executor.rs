@@ -50,7 +50,7 @@ impl<'a> Executor<'a> {
                 tensor.shape.iter().map(|extent| executor.value(extent)).collect::<Result<_, _>>()?;
             let len = shape.iter().product::<i64>() as usize;
             let elements = match tensor.role {
-                Role::Input | Role::InOut => {
+                Role::Input | Role::Constant | Role::InOut => {
                     arguments.next().expect("one per argument").iter().copied().map(Some).collect()
                 }
                 _ => vec![None; len],

@@ -236,7 +236,7 @@ impl<'t> Parser<'t> {
     }
 
     fn param(&mut self) -> Parsed<Param> {
-        for access in [Access::Input, Access::Output, Access::InOut] {
+        for access in Access::ALL {
             if self.accept_word(access.text())? {
                 let (buffer, name) = self.shaped()?;
                 let scope = self.scope()?.unwrap_or(Scope::Global);

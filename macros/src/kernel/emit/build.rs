@@ -26,7 +26,12 @@ pub(super) fn build(kernel: &Kernel) -> TokenStream {
         ParameterKind::Tensor { ty, mutable } => {
             let (name, text, dtype) = (&parameter.name, text(&parameter.name), dtype(ty.element));
             let shape = ty.dims.iter().map(|dim| cx.dim(dim));
-            let declare = Ident::new(if *mutable { "inout" } else { "input" }, Span::call_site());
+            let declare = match (mutable, parameter.is_constant) {
+                (true, _) => "inout",
+                (false, true) => "constant",
+                (false, false) => "input",
+            };
+            let declare = Ident::new(declare, Span::call_site());
             Some(quote_hygienic! {
                 let #name = { let shape = [#(#shape),*]; builder.#declare(#text, #dtype, &shape) };
             })

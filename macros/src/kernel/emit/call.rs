@@ -300,6 +300,9 @@ fn run(kernel: &Kernel) -> TokenStream {
         let name = &parameter.name;
         let text = text(name);
         match &parameter.kind {
+            ParameterKind::Tensor { mutable: false, .. } if parameter.is_constant => {
+                buffers.push(quote!(::tilewright::__private::constant_bytes(#text, &#name)?));
+            }
             ParameterKind::Tensor { mutable: false, .. } => {
                 buffers.push(quote!(::tilewright::__private::read_bytes(#text, &#name)?));
             }

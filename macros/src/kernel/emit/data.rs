@@ -18,7 +18,12 @@ pub(super) fn definition(kernel: &Kernel) -> TokenStream {
         let name = text(&parameter.name);
         match &parameter.kind {
             ParameterKind::Tensor { ty, mutable } => {
-                tensor(kernel, &name, if *mutable { "InOut" } else { "Input" }, ty)
+                let kind = match (mutable, parameter.is_constant) {
+                    (true, _) => "InOut",
+                    (false, true) => "Constant",
+                    (false, false) => "Input",
+                };
+                tensor(kernel, &name, kind, ty)
             }
             ParameterKind::Size => specification(&name, "Size", ScalarType::Usize, &[]),
             ParameterKind::Scalar(ty) => specification(&name, "Scalar", *ty, &[]),

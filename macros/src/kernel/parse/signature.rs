@@ -67,11 +67,38 @@ fn parameter(input: &syn::FnArg, diagnostics: &Diagnostics) -> Option<Parameter>
             return None;
         }
     };
-    if let Some(attribute) = typed.attrs.first() {
-        diagnostics.error(attribute, "arguments of a kernel take no attributes", "remove the attribute");
-    }
+    let is_constant = attributes(&typed.attrs, diagnostics);
     let name = argument_name(&typed.pat, diagnostics)?;
-    Some(Parameter { name, kind: parameter_kind(&typed.ty, diagnostics) })
+    let kind = parameter_kind(&typed.ty, diagnostics);
+    let can_be_constant =
+        matches!(kind, ParameterKind::Tensor { mutable: false, .. } | ParameterKind::Invalid);
+    if let Some(attribute) = is_constant.filter(|_| !can_be_constant) {
+        diagnostics.error(
+            attribute,
+            format!("`{name}` cannot be `#[constant]`"),
+            "only a tensor that is read can: `#[constant] weight: &Tensor<…>`",
+        );
+    }
+    Some(Parameter { name, is_constant: is_constant.is_some(), kind })
+}
+
+/// The mark `#[constant]`, when there is one; reports every other attribute.
+fn attributes<'a>(attributes: &'a [syn::Attribute], diagnostics: &Diagnostics) -> Option<&'a syn::Attribute> {
+    let mut constant = None;
+    for attribute in attributes {
+        if !attribute.path().is_ident("constant") {
+            diagnostics.error(
+                attribute,
+                "this is no attribute of a kernel's argument",
+                "remove it; `#[constant]` marks a tensor whose contents stay the same between calls",
+            );
+        } else if attribute.meta.require_path_only().is_err() {
+            diagnostics.error(attribute, "`constant` takes no options", "write `#[constant]`");
+        } else if constant.replace(attribute).is_some() {
+            diagnostics.error(attribute, "the argument is `#[constant]` already", "remove one of the two");
+        }
+    }
+    constant
 }
 
 fn argument_name(pattern: &syn::Pat, diagnostics: &Diagnostics) -> Option<syn::Ident> {
