@@ -13,14 +13,25 @@ struct Reduced<A: Arithmetic> {
     fraction: A,
 }
 
+/// `x·log₂(e)`, rounded to an integer by the addition of a magic number.
+#[inline]
+pub(super) fn rounded_exponent<A: Arithmetic>(x: &A) -> A {
+    x.mul_add(&x.constant(LOG2_E), &x.constant(x.precision().magic()))
+}
+
+/// The integer that a [rounded exponent](rounded_exponent) holds.
+#[inline]
+pub(super) fn whole_exponent<A: Arithmetic>(rounded: &A) -> A {
+    rounded.sub(&rounded.constant(rounded.precision().magic()))
+}
+
 /// Cody and Waite's reduction ("Software manual for the elementary functions", 1980): `ln(2)` is
 /// subtracted in two parts, so that `r` keeps its accuracy.
 #[inline]
 fn reduce<A: Arithmetic>(x: &A) -> Reduced<A> {
     let precision = x.precision();
-    let magic = x.constant(precision.magic());
-    let rounded = x.mul_add(&x.constant(LOG2_E), &magic);
-    let n = rounded.sub(&magic);
+    let rounded = rounded_exponent(x);
+    let n = whole_exponent(&rounded);
     let (high, low) = precision.pick(LN_2_SINGLE, LN_2_DOUBLE);
     let r = n.mul_add(&x.constant(-high), x);
     let r = n.mul_add(&x.constant(-low), &r);
@@ -37,22 +48,29 @@ fn power_of_two<A: Arithmetic>(like: &A, n: &A::Int) -> A {
     A::from_bits(&A::int_add(&shifted, &like.integer(precision.one_bits())))
 }
 
-/// The natural exponential.
-///
-/// The range is clamped just outside of where the result is finite and not zero, and the power of two
-/// is multiplied in two halves, each a normal number, so that the result rounds once into the denormals.
+/// The argument just outside of where the exponential is finite and not zero, at most.
 #[inline]
-pub fn exp<A: Arithmetic>(x: &A) -> A {
-    let precision = x.precision();
-    let (lowest, highest) = precision.pick((-104.0, 89.0), (-746.0, 710.0));
+pub(super) fn clamped<A: Arithmetic>(x: &A) -> A {
+    let (lowest, highest) = x.precision().pick((-104.0, 89.0), (-746.0, 710.0));
     let x = at_most(x, highest);
-    let x = A::select(&x.less(&x.constant(lowest)), &x.constant(lowest), &x);
-    let Reduced { biased, fraction } = reduce(&x);
-    let n = A::int_sub(&biased, &x.integer(precision.magic_bits()));
+    A::select(&x.less(&x.constant(lowest)), &x.constant(lowest), &x)
+}
+
+/// A value times `2ⁿ`, where `n` is in the bits of a rounded exponent of a [clamped] argument: in two halves, each a normal
+/// number, so that the result rounds once into the denormals.
+#[inline]
+pub(super) fn scaled<A: Arithmetic>(value: &A, biased: &A::Int) -> A {
+    let n = A::int_sub(biased, &value.integer(value.precision().magic_bits()));
     let half = A::int_shr(&n, 1);
     let rest = A::int_sub(&n, &half);
-    let value = fraction.add(&x.constant(1.0));
-    value.mul(&power_of_two(&x, &half)).mul(&power_of_two(&x, &rest))
+    value.mul(&power_of_two(value, &half)).mul(&power_of_two(value, &rest))
+}
+
+/// The natural exponential.
+#[inline]
+pub fn exp<A: Arithmetic>(x: &A) -> A {
+    let Reduced { biased, fraction } = reduce(&clamped(x));
+    scaled(&fraction.add(&x.constant(1.0)), &biased)
 }
 
 /// `e^x - 1` as `2ⁿ·(e^r - 1) + (2ⁿ - 1)`, accurate also where it is small. For `x` whose `n` is a normal

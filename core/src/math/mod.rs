@@ -31,6 +31,7 @@ mod exponential;
 mod logarithm;
 mod precision;
 pub mod scalar;
+mod scaling;
 mod symbolic;
 mod trigonometric;
 
@@ -42,6 +43,7 @@ pub use error_function::erf;
 pub use exponential::{exp, sigmoid, tanh};
 pub use logarithm::ln;
 pub use precision::Precision;
+pub use scaling::{Scaling, as_scaling};
 pub use symbolic::expand;
 pub use trigonometric::{cos, sin};
 

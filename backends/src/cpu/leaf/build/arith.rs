@@ -97,6 +97,13 @@ impl Builder<'_> {
         })
     }
 
+    /// A float times two to the power of another.
+    pub(super) fn scale(&mut self, dtype: DType, group: Group, value: Reg, exponent: Reg) -> Outcome<Reg> {
+        let form = Form::of(dtype);
+        let op = pick(form, VectorOp::ScaleF32, VectorOp::ScaleF64);
+        self.vector(op, group.width(form), [value, exponent])
+    }
+
     /// An operation on two operands that is neither a comparison, a shift nor an extremum of floats.
     pub(super) fn binary(
         &mut self,

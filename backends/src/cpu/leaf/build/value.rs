@@ -7,14 +7,15 @@ use rustc_hash::FxHashMap;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Constant, Expr, ExprKind};
 use tilewright_core::index::Index;
+use tilewright_core::math::{Scaling, as_scaling};
 
 use super::group::{Form, Group};
 use super::nest::is_index;
 use super::tile::single;
 use super::{Builder, Input, Outcome};
-use crate::cpu::leaf::Refusal;
 use crate::cpu::leaf::encode::VectorOp;
 use crate::cpu::leaf::ir::{self, Class, Inst, Op, Operand, Reg, Width};
+use crate::cpu::leaf::{Level, Refusal};
 use crate::cpu::translate::access::can_report;
 use crate::cpu::translate::access::for_each_load;
 
@@ -122,6 +123,18 @@ impl Builder<'_> {
                     }
                 }
             }
+            BinaryOp::Mul if Form::of(dtype).is_float() && self.features == Level::Avx512 => {
+                match as_scaling(expr) {
+                    Some(Scaling { value, exponent }) => {
+                        let (a, b) = (self.value(&value, group)?, self.value(&exponent, group)?);
+                        self.scale(dtype, group, a, b)
+                    }
+                    None => {
+                        let (a, b) = (self.value(a, group)?, self.value(b, group)?);
+                        self.binary(op, dtype, group, a, b)
+                    }
+                }
+            }
             BinaryOp::Min | BinaryOp::Max if Form::of(dtype).is_float() => {
                 let facts = (is_number(a) && is_nonzero(a), is_number(b));
                 let (a, b) = (self.value(a, group)?, self.value(b, group)?);
@@ -189,7 +202,7 @@ impl Builder<'_> {
 
     /// A copy that later writes to variables do not change.
     pub(super) fn copy(&mut self, value: Reg, form: Form, group: Group) -> Outcome<Reg> {
-        if form == Form::Truth && self.features == crate::cpu::leaf::Level::Avx512 {
+        if form == Form::Truth && self.features == Level::Avx512 {
             return Ok(value);
         }
         let load = Op::Vector(VectorOp::Load);
