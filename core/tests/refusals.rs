@@ -150,6 +150,16 @@ fn nests_must_go_together() {
 }
 
 #[test]
+fn lanes_are_independent_or_one_update() {
+    check("vectorize %6", "reduction_loop");
+    check("%14 = decompose_reduction %3, %6\nunroll %6\nvectorize %6", "not_serial");
+    check(
+        "%14, %15 = split %6, [none, 5]\n%16 = decompose_reduction %3, %14\nvectorize %15",
+        "reduction_loop",
+    );
+}
+
+#[test]
 fn merged_iterations_must_not_meet_elsewhere() {
     let text = "kernel shifted(in a: f32[8], out b: f32[8], out c: f32[8]) {
         for i in 0..8 { block b(v: spatial 8 = i) { b[v] = a[v] } }

@@ -2,8 +2,11 @@
 
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
+use tilewright_core::interp;
+use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::tensor::AnyTensor;
 
+use crate::execute::agree;
 use crate::support::{Call, compile, host, program};
 
 fn random(dtype: DType, len: usize, seed: u64) -> AnyTensor {
@@ -58,6 +61,41 @@ fn scalars_of_every_type_arrive() {
         Constant::Int(1),
     ];
     Call { scalars, tensors: vec![zeros(DType::F64, 9)], ..Call::default() }.check(&program);
+}
+
+#[test]
+fn vectorized_updates_become_trees_of_every_width() {
+    let updates = [
+        (DType::F32, "max(c[v], a[PLACE])"),
+        (DType::F32, "c[v] + a[PLACE] * a[PLACE]"),
+        (DType::I32, "c[v] + a[PLACE]"),
+    ];
+    for (dtype, update) in updates {
+        for width in (2..=40).chain([64, 100, 256]) {
+            let (name, update) = (dtype.name(), update.replace("PLACE", &format!("v*{width} + w")));
+            let scheduled = program(&format!(
+                "kernel trees(in a: {name}[{}], inout c: {name}[3]) {{
+                   for i in 0..3 {{
+                     vectorized for j in 0..{width} {{
+                       block c(v: spatial 3 = i, w: reduce {width} = j) {{ c[v] = {update} }}
+                     }}
+                   }}
+                 }}",
+                3 * width
+            ));
+            let flat = lower(&scheduled, &LowerOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+            assert!(width == 2 || flat.to_string().contains("partial"), "{flat}");
+            let call =
+                Call { tensors: vec![random(dtype, 3 * width, 1), random(dtype, 3, 2)], ..Call::default() };
+            call.check(&flat);
+            let run = |program| {
+                let mut tensors = call.tensors.clone();
+                interp::run(program, &[], &[], &mut tensors).unwrap_or_else(|error| panic!("{error}"));
+                tensors
+            };
+            agree(&run(&flat), &run(&scheduled)).unwrap_or_else(|problem| panic!("{problem}\n{flat}"));
+        }
+    }
 }
 
 /// A register tile with its accumulators in a local buffer.

@@ -23,6 +23,7 @@ mod error;
 mod expand;
 mod extrema;
 mod flatten;
+mod fold;
 mod guards;
 mod hoist;
 mod interior;

@@ -6,9 +6,10 @@
 //! c[i, lane<8>] = a[i, lane<8>] + b[lane<8>]
 //! ```
 //!
-//! The iterations are independent (the schedule checked that), so that loops inside run in lockstep. A
-//! loop whose body has no vector form runs serially: one with a store, condition or extent that differs
-//! in a way vectors cannot, with an index that depends on data, or without any contiguous access.
+//! The iterations are independent (the schedule checked that), so that loops inside run in lockstep, or all update
+//! one element, which becomes a [tree](fold). A loop whose body has no vector form runs serially: one with a store,
+//! condition or extent that differs in a way vectors cannot, with an index that depends on data, or without any
+//! contiguous access.
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use crate::ids::{BufferId, VarId};
 use crate::index::{Base, Index};
 use crate::lower::clamp::{Lengths, clamp};
 use crate::lower::condition::mentions;
+use crate::lower::fold::fold;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::stmt::{For, LoopKind, Stmt, Store};
@@ -36,7 +38,7 @@ pub(super) fn vectorize_loops(program: &mut Program, _: &LowerOptions) -> Result
     Ok(())
 }
 
-fn vectorize(stmt: &mut Stmt, program: &Program) {
+fn vectorize(stmt: &mut Stmt, program: &mut Program) {
     for child in stmt.children_mut() {
         vectorize(child, program);
     }
@@ -50,12 +52,12 @@ fn vectorize(stmt: &mut Stmt, program: &Program) {
     }
 }
 
-fn vector_form(node: &For, program: &Program) -> Option<Stmt> {
+fn vector_form(node: &For, program: &mut Program) -> Option<Stmt> {
     let count = node.extent.as_constant().filter(|count| (1..=MAX_LANES).contains(count))?;
     if count > 1
         && !(has_vector_form(&node.body, node.var) && has_contiguous_access(&node.body, node.var, program))
     {
-        return None;
+        return fold(node, count, program);
     }
     let lane = Index::lane(count as u32);
     let mut body = node.body.clone();
@@ -90,7 +92,8 @@ fn store_has_vector_form(store: &Store, var: VarId) -> bool {
         && value_has_vector_form(&store.value, var)
 }
 
-fn value_has_vector_form(value: &Expr, var: VarId) -> bool {
+/// Whether a value can be computed for all values of `var` at once.
+pub(super) fn value_has_vector_form(value: &Expr, var: VarId) -> bool {
     let mut has_form = true;
     for_each_expr(value, &mut |node| match node.kind() {
         ExprKind::Bounded(..) => has_form &= !mentions(node, var),
@@ -130,7 +133,7 @@ fn has_contiguous_access(stmt: &Stmt, var: VarId, program: &Program) -> bool {
 
 /// Whether the place in memory moves by one element with `var`. A loop that was fused over several dimensions may
 /// run through all of them at once.
-fn is_contiguous(buffer: BufferId, indices: &Indices, var: VarId, program: &Program) -> bool {
+pub(super) fn is_contiguous(buffer: BufferId, indices: &Indices, var: VarId, program: &Program) -> bool {
     let place = indices
         .iter()
         .zip(&program.buffer(buffer).shape)

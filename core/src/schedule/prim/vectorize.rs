@@ -1,6 +1,6 @@
 //! `vectorize`
 
-use crate::analysis::block::writes;
+use crate::analysis::block::{reduction, writes};
 use crate::analysis::scope::{blocks, is_private_to};
 use crate::ids::LoopId;
 use crate::program::Program;
@@ -9,10 +9,11 @@ use crate::schedule::edit::require_loop;
 use crate::schedule::prim::parallel::{check_independent, set_kind};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError};
-use crate::stmt::LoopKind;
+use crate::stmt::{IterKind, LoopKind, Stmt};
 
-/// Executes the iterations of a loop at once, one lane each. They must be independent, and their number
-/// constant and at most [`Vectorize::MAX_LANES`].
+/// Executes the iterations of a loop at once, one lane each. Their number must be constant and at most
+/// [`Vectorize::MAX_LANES`]. They must be independent, or all update the same elements by one reduction without an
+/// initial value (`decompose_reduction` takes it out), which then combines the lanes as a tree.
 ///
 /// ```text
 /// before
@@ -65,11 +66,25 @@ impl Primitive for Vectorize {
             Some(extent) if extent > Self::MAX_LANES => return Err(ScheduleError::BadFactors(id)),
             Some(_) => {}
         }
-        check_independent(context.program, id)?;
+        if !is_one_update(context.program, id)? {
+            check_independent(context.program, id)?;
+        }
         check_no_private_buffers(context.program, id)?;
         set_kind(context.program, id, LoopKind::Vectorized);
         Ok(Outputs::new())
     }
+}
+
+/// Whether the iterations of a serial loop do nothing but combine values with the same elements.
+fn is_one_update(program: &Program, id: LoopId) -> Result<bool, ScheduleError> {
+    let target = require_loop(program, id)?;
+    let Stmt::Block(block) = &target.body else { return Ok(false) };
+    let moves_element = block
+        .iters
+        .iter()
+        .any(|iter| iter.kind == IterKind::Spatial && iter.binding.mentions(target.var));
+    let is_update = block.init.is_none() && block.guards.is_empty() && reduction(block).is_some();
+    Ok(target.kind == LoopKind::Serial && is_update && !moves_element)
 }
 
 /// A buffer that lives inside the loop would have to exist once per lane.
