@@ -29,6 +29,9 @@ pub(super) struct AccessFact {
     runs: Vec<f64>,
     /// For each depth, the bytes from the start of one run to that of the next; 0 where they lie side by side.
     pitches: Vec<f64>,
+    /// The bytes touched since another block touched the same place, including what this one touches; infinite where
+    /// none did.
+    pub distance: f64,
 }
 
 /// A cache line, in bytes.
@@ -103,7 +106,8 @@ fn describe(
         (elements[depth], runs[depth]) = (size.elements, size.runs);
         pitches[depth] = if is_whole { size.pitch * bytes } else { 0.0 };
     }
-    AccessFact { buffer, bytes, is_read, is_written, strides, elements, runs, pitches }
+    let distance = f64::INFINITY;
+    AccessFact { buffer, bytes, is_read, is_written, strides, elements, runs, pitches, distance }
 }
 
 /// A box around accesses.
@@ -168,11 +172,16 @@ impl AccessFact {
         self.runs[depth] * (run_bytes / LINE).max(1.0)
     }
 
+    /// The bytes of those lines.
+    pub(super) fn line_bytes(&self, depth: usize) -> f64 {
+        self.lines(depth) * LINE
+    }
+
     /// The bytes of a cache that the loops from a depth inwards take up: more than they touch when runs lie at
     /// distances that let them compete for a few of the cache's sets. `way` is the size of the cache divided by its
     /// associativity, in bytes.
     pub(super) fn occupied(&self, depth: usize, way: f64) -> f64 {
-        let touched = self.lines(depth) * LINE;
+        let touched = self.line_bytes(depth);
         let (runs, pitch) = (self.runs[depth], self.pitches[depth]);
         if runs <= 1.0 || pitch <= 0.0 {
             return touched;
@@ -195,7 +204,7 @@ impl AccessFact {
             }
         }
         let ways = if self.is_written { 2.0 } else { 1.0 };
-        self.lines(depth) * LINE * repeats * ways
+        self.line_bytes(depth) * repeats * ways
     }
 
     /// The innermost loop that does not move the access, and its extent.

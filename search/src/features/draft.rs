@@ -30,9 +30,13 @@ const LOOP_STEP: f64 = 2.0;
 /// Cycles lost when an innermost loop ends: its last branch is mispredicted.
 const LOOP_END: f64 = 12.0;
 
+/// Cycles to combine the halves of a vector: a store, a load and an addition that wait for each other.
+const HALVING: f64 = 10.0;
+
 /// The estimated share of the machine's peak, in 0..=1.
 pub(super) fn score(program: &Program, blocks: &[BlockFacts<'_>], target: &Target) -> f32 {
-    let cycles: f64 = blocks.iter().map(|block| block_cycles(block, target)).sum();
+    let cycles: f64 =
+        blocks.iter().map(|block| block_cycles(block, target)).sum::<f64>() + start_cost(blocks);
     let useful: f64 = blocks.iter().map(|block| ideal_cycles(program, block, target)).sum();
     (useful / cycles.max(1.0)).clamp(0.0, 1.0) as f32
 }
@@ -65,13 +69,13 @@ fn block_cycles(block: &BlockFacts<'_>, target: &Target) -> f64 {
     let spill = block.accumulators(target) > f64::from(target.vector_registers) - 2.0;
     let registers = overlapped(arithmetic, loads) * if spill { 2.0 } else { 1.0 };
 
-    let l1 = block.level_kept(target.l1_bytes as f64 * 0.75, L1_WAY);
-    let l2 = block.level_kept(target.l2_bytes as f64 * 0.75, target.l2_bytes as f64 / L2_WAYS);
-    let near = block.traffic(l1) / L2_BYTES;
-    let far = block.traffic(l2) / MEMORY_BYTES;
+    let (l1_bytes, l2_bytes) = (target.l1_bytes as f64 * 0.75, target.l2_bytes as f64 * 0.75);
+    let near = block.traffic_into(block.level_kept(l1_bytes, L1_WAY), l1_bytes) / L2_BYTES;
+    let l2 = block.level_kept(l2_bytes, target.l2_bytes as f64 / L2_WAYS);
+    let far = block.traffic_into(l2, l2_bytes) / MEMORY_BYTES;
     let guarded = if block.is_guarded { 1.3 } else { 1.0 };
-    let serial = (registers + loop_cycles(block)) * guarded + 0.5 * near + far;
-    serial / speedup(block, target) + start_cost(block)
+    let serial = (registers + loop_cycles(block, lanes)) * guarded + 0.5 * near + far;
+    serial / speedup(block, target)
 }
 
 /// The cycles of work for two kinds of ports that run side by side. Where both are about equally busy, they get in
@@ -81,9 +85,9 @@ fn overlapped(a: f64, b: f64) -> f64 {
     (a.powi(4) + b.powi(4)).powf(0.25)
 }
 
-/// Cycles for the control of loops that stay loops in the code.
-fn loop_cycles(block: &BlockFacts<'_>) -> f64 {
-    let (mut iterations, mut steps, mut entries) = (1.0, 0.0, 0.0);
+/// Cycles for the control of loops that stay loops in the code, and for combining the lanes of vectorized reductions.
+fn loop_cycles(block: &BlockFacts<'_>, lanes: f64) -> f64 {
+    let (mut iterations, mut steps, mut entries, mut halvings) = (1.0, 0.0, 0.0, 0.0);
     for node in &block.loops {
         match node.kind {
             LoopKind::Serial | LoopKind::Parallel => {
@@ -91,10 +95,13 @@ fn loop_cycles(block: &BlockFacts<'_>) -> f64 {
                 iterations *= node.extent / node.unrolled;
                 steps += iterations;
             }
+            LoopKind::Vectorized if node.is_reduction => {
+                halvings += iterations * node.extent.min(lanes).log2()
+            }
             LoopKind::Unrolled | LoopKind::Vectorized => {}
         }
     }
-    steps * LOOP_STEP + entries * LOOP_END
+    steps * LOOP_STEP + entries * LOOP_END + halvings * HALVING
 }
 
 /// How much faster the cores are together: the parallel iterations are dealt out whole.
@@ -105,13 +112,19 @@ fn speedup(block: &BlockFacts<'_>, target: &Target) -> f64 {
     parallel / (parallel / cores).ceil().max(1.0)
 }
 
-fn start_cost(block: &BlockFacts<'_>) -> f64 {
-    let mut starts = 1.0;
-    for node in &block.loops {
-        if node.kind == LoopKind::Parallel {
-            return starts * PARALLEL_START;
+/// Cycles to start and end the parallel loops, which may hold several blocks each.
+fn start_cost(blocks: &[BlockFacts<'_>]) -> f64 {
+    let mut started = Vec::new();
+    let mut starts = 0.0;
+    for block in blocks {
+        let Some(place) = block.loops.iter().position(|node| node.kind == LoopKind::Parallel) else {
+            continue;
+        };
+        let (around, from) = block.loops.split_at(place);
+        if !started.contains(&from[0].var) {
+            started.push(from[0].var);
+            starts += around.iter().map(|node| node.extent).product::<f64>();
         }
-        starts *= node.extent;
     }
-    0.0
+    starts * PARALLEL_START
 }

@@ -11,6 +11,7 @@ mod access;
 mod arithmetic;
 pub mod draft;
 mod nest;
+mod reuse;
 
 use std::sync::Arc;
 
@@ -27,9 +28,12 @@ use nest::BlockFacts;
 /// Buffers described in a row; the rest, the smallest, is left out.
 const BUFFERS: usize = 5;
 /// Values per buffer.
-const BUFFER_WIDTH: usize = 15;
+const BUFFER_WIDTH: usize = 16;
 /// Values of a row that describe the block itself.
 const OWN_WIDTH: usize = 32;
+
+/// What stands for a distance to data that nothing has touched before, in bytes.
+const FARTHEST: f64 = 1e12;
 
 /// The number of values in a row.
 pub const WIDTH: usize = OWN_WIDTH + BUFFERS * BUFFER_WIDTH;
@@ -40,7 +44,7 @@ pub const WIDTH: usize = OWN_WIDTH + BUFFERS * BUFFER_WIDTH;
 /// Never for programs that verify; a wrong number of values would be a bug of this module.
 pub fn extract(program: &Program, target: &Arc<Target>) -> Result<ProgramFeatures, FeatureShapeError> {
     let ahead = constant_blocks(program);
-    let facts: Vec<BlockFacts<'_>> = blocks(&program.body)
+    let mut facts: Vec<BlockFacts<'_>> = blocks(&program.body)
         .into_iter()
         .filter(|block| !ahead.contains(&block.id))
         .map(|block| {
@@ -48,6 +52,7 @@ pub fn extract(program: &Program, target: &Arc<Target>) -> Result<ProgramFeature
             BlockFacts::new(program, block, &path)
         })
         .collect();
+    reuse::measure(program, &mut facts);
     let mut values = Vec::with_capacity(facts.len() * WIDTH);
     for block in &facts {
         push_row(&mut values, block, target);
@@ -130,5 +135,6 @@ fn push_access(values: &mut Vec<f32>, block: &BlockFacts<'_>, access: &AccessFac
     values.push(log(reuse.map_or(0.0, |(_, count)| count)));
     values.push(log(reuse.map_or(0.0, |(depth, _)| block.working_set[depth + 1])));
     values.push(log(access.bytes));
+    values.push(log(access.distance.min(FARTHEST)));
     debug_assert_eq!(values.len() - start, BUFFER_WIDTH, "the width of a buffer's values");
 }

@@ -70,7 +70,7 @@ impl<'a> BlockFacts<'a> {
             .collect();
         let accesses = accesses(program, block, &loops);
         let working_set = (0..=loops.len())
-            .map(|depth| accesses.iter().map(|access| access.lines(depth) * 64.0).sum())
+            .map(|depth| accesses.iter().map(|access| access.line_bytes(depth)).sum())
             .collect();
         let element_bytes = tilewright_core::analysis::block::writes(block)
             .first()
@@ -155,6 +155,12 @@ impl<'a> BlockFacts<'a> {
     /// Bytes fetched into a cache that holds what the loops from a depth inwards touch.
     pub(super) fn traffic(&self, depth: usize) -> f64 {
         self.accesses.iter().map(|access| access.fetched(depth, &self.loops)).sum()
+    }
+
+    /// As [`traffic`](Self::traffic), for a cache of `bytes`, without what other blocks have just left in it.
+    pub(super) fn traffic_into(&self, depth: usize, bytes: f64) -> f64 {
+        let from_afar = self.accesses.iter().filter(|access| access.distance > bytes);
+        from_afar.map(|access| access.fetched(depth, &self.loops)).sum()
     }
 
     /// Register loads per arithmetic statement in the innermost tile: an operand that an unrolled or
