@@ -1,7 +1,8 @@
 //! The built-in schedule rules: one file each.
 //!
 //! They span the space of a CPU in the way of MetaSchedule's default set, with the addition of operand
-//! packing in [`multi_level_tiling`] and of reductions spread over vector lanes in [`reduce_in_lanes`].
+//! packing in [`multi_level_tiling`], of reductions spread over vector lanes in [`reduce_in_lanes`], and of strips of rows in
+//! [`strip_rows`].
 
 pub mod add_rfactor;
 pub mod auto_inline;
@@ -12,6 +13,7 @@ mod packing;
 pub mod parallelize_vectorize_unroll;
 pub mod random_compute_location;
 pub mod reduce_in_lanes;
+pub mod strip_rows;
 
 use std::sync::Arc;
 
@@ -33,6 +35,7 @@ pub fn all() -> Vec<RuleEntry> {
         add_rfactor::add_rfactor::ENTRY,
         reduce_in_lanes::reduce_in_lanes::ENTRY,
         multi_level_tiling::multi_level_tiling::ENTRY,
+        strip_rows::strip_rows::ENTRY,
         parallelize_vectorize_unroll::parallelize_vectorize_unroll::ENTRY,
         random_compute_location::random_compute_location::ENTRY,
     ]
