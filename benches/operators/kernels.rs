@@ -367,8 +367,9 @@ pub fn softmax(x: &Tensor<f32, M, N>) -> Tensor<f32, M, N> {
             y[[i, j]] = e;
             sum += e;
         }
+        let inverse = 1.0 / sum;
         for j in 0..N {
-            y[[i, j]] = y[[i, j]] / sum;
+            y[[i, j]] *= inverse;
         }
     }
     y
