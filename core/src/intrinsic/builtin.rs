@@ -1,14 +1,26 @@
 //! The intrinsics that come with the crate.
 
+use crate::dtype::DType;
 use crate::intrinsic::TensorIntrinsic;
 
 /// The lanes of `vpdpbusd` on 512, 256 and 128 bits.
 const DOT_LANES: [u32; 3] = [16, 8, 4];
 
+/// The products of tiles of bytes: the names, and the types of the rows' and of the columns' bytes.
+const BYTE_TILES: [(&str, DType, DType); 4] = [
+    ("tdpbusd", DType::U8, DType::I8),
+    ("tdpbssd", DType::I8, DType::I8),
+    ("tdpbsud", DType::I8, DType::U8),
+    ("tdpbuud", DType::U8, DType::U8),
+];
+
 /// Every built-in intrinsic.
 pub(super) fn intrinsics() -> Vec<TensorIntrinsic> {
-    let describe = |lanes: &u32| TensorIntrinsic::parse(&dot_product(*lanes)).expect("well described");
-    DOT_LANES.iter().map(describe).collect()
+    let dots = DOT_LANES.iter().map(|lanes| dot_product(*lanes));
+    let bytes = BYTE_TILES.iter().map(|(name, a, b)| tile_product(name, *a, *b, DType::I32));
+    let halves = [tile_product("tdpbf16ps", DType::BF16, DType::BF16, DType::F32)];
+    let describe = |text: String| TensorIntrinsic::parse(&text).expect("well described");
+    dots.chain(bytes).chain(halves).map(describe).collect()
 }
 
 /// `vpdpbusd` of AVX-512 VNNI and AVX-VNNI, with the unsigned operand broadcast: in each 32-bit lane, the sum of four
@@ -21,6 +33,39 @@ fn dot_product(lanes: u32) -> String {
              for k in 0..4 {{
                block dot(vi: spatial {lanes} = i, vk: reduce 4 = k) {{
                  c[vi] = c[vi] + a[vk] as i32 * b[vi, vk] as i32
+               }}
+             }}
+           }}
+         }}"
+    )
+}
+
+/// Rows and columns of a tile of AMX, and the 4-byte groups of a row.
+const TILE: usize = 16;
+
+/// The instructions of AMX-INT8 and AMX-BF16 on full tiles: 16 rows of 64 bytes times 16 columns of 64 bytes, added
+/// to 16 × 16 lanes of 32 bits. The columns of the second operand are packed: next to one another stand the bytes of
+/// neighbouring columns, four (or two bf16) of each at a time. Rows may lie any multiple of 4 bytes apart.
+///
+/// Sums of bytes wrap. `tdpbf16ps` sums the products of the first and of the second halves of all pairs apart from
+/// each other, each with fused multiply-adds, then adds both to the lane; it takes denormals for zero and makes
+/// none (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2). A product of two bf16 is exact in
+/// f32, so that only the order of the additions differs from the description's: with K products in all the result is
+/// within `K · 2^-24 · Σ |a · b|` of the exact sum, as every other order is, and is the same where all partial sums
+/// are exact.
+fn tile_product(name: &str, a: DType, b: DType, c: DType) -> String {
+    let group = 4 / a.bytes();
+    format!(
+        "kernel {name}(A, B, C, in a: {a}[{TILE}, A, {group}], in b: {b}[{TILE}, B, {group}], inout c: {c}[{TILE}, C]) {{
+           for m in 0..{TILE} {{
+             for n in 0..{TILE} {{
+               for k in 0..{TILE} {{
+                 for r in 0..{group} {{
+                   block dot(vm: spatial {TILE} = m, vn: spatial {TILE} = n,
+                             vk: reduce {TILE} = k, vr: reduce {group} = r) {{
+                     c[vm, vn] = c[vm, vn] + a[vm, vk, vr] as {c} * b[vk, vn, vr] as {c}
+                   }}
+                 }}
                }}
              }}
            }}

@@ -179,14 +179,12 @@ impl Search<'_> {
         let vars: Vec<VarId> = wanted.iter().map(var_of).collect::<Option<_>>()?;
         let (first, strides) = self.linear(&position, &vars)?;
         let shape = &description.buffer(param).shape;
-        let mut demanded = Index::constant(1);
+        let mut distance = Distance { factor: 1, dim: None };
         for (extent, stride) in shape.iter().zip(&strides).rev() {
-            match (demanded.as_constant(), demanded.as_var()) {
-                (Some(demanded), _) if stride.is(demanded) => {}
-                (None, Some(dim)) if *bound.dims.entry(dim).or_insert_with(|| stride.clone()) == *stride => {}
-                _ => return None,
+            if !distance.is_that_of(stride, &mut bound.dims) {
+                return None;
             }
-            demanded = demanded.multiply(extent);
+            distance = distance.times(extent)?;
         }
         let operand = Operand { buffer, first, strides };
         let known = bound.operands.entry(param).or_insert_with(|| operand.clone());
@@ -210,6 +208,33 @@ impl Search<'_> {
             strides.push(stride);
         }
         (rebuilt == *position).then_some((first, strides))
+    }
+}
+
+/// The distance of neighbours along a dimension of a parameter: a number, or a multiple of a dimension of the
+/// description, which may be anything.
+#[derive(Clone, Copy)]
+struct Distance {
+    factor: i64,
+    dim: Option<VarId>,
+}
+
+impl Distance {
+    /// Whether this is `stride`; a dimension that stands for nothing yet stands for what it then has to.
+    fn is_that_of(self, stride: &Index, dims: &mut FxHashMap<VarId, Index>) -> bool {
+        let Some(dim) = self.dim else { return stride.is(self.factor) };
+        let quotient = stride.floor_div(self.factor);
+        quotient.scale(self.factor) == *stride
+            && *dims.entry(dim).or_insert_with(|| quotient.clone()) == quotient
+    }
+
+    /// So many times the distance; `None` when that is not of this form.
+    fn times(self, extent: &Index) -> Option<Self> {
+        match (extent.as_constant(), extent.as_var(), self.dim) {
+            (Some(extent), _, _) => Some(Distance { factor: self.factor.checked_mul(extent)?, ..self }),
+            (None, Some(dim), None) => Some(Distance { dim: Some(dim), ..self }),
+            _ => None,
+        }
     }
 }
 

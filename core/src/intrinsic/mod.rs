@@ -20,7 +20,7 @@
 //! ```
 //! The shape of a parameter fixes the distances in memory of its elements: those of `b` stand directly behind
 //! each other. A distance that may be anything is a dimension of the description: in `b: i8[16, S]` the rows may lie
-//! apart.
+//! apart, and in `b: i8[16, S, 4]` by any multiple of four.
 
 mod builtin;
 mod matching;

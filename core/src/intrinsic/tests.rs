@@ -98,6 +98,71 @@ fn a_dimension_of_the_description_is_any_distance() {
     assert_eq!(found.operands[0].first, Index::constant(47));
 }
 
+/// A matrix product whose second operand is packed as the tiles of AMX want it.
+const TILES: &str = "
+kernel tiles(M, in a: A[16*M, 256], in b: B[64/G, 48, G], inout c: C[16*M, 48]) {
+  for i in 0..M {
+    for jo in 0..3 {
+      block c(vi: spatial M = i, vj: spatial 3 = jo) {
+        for x in 0..16 {
+          for y in 0..16 {
+            for k in 0..16 {
+              for r in 0..G {
+                c[16*vi + x, vj*16 + y] = c[16*vi + x, vj*16 + y] + a[16*vi + x, 64 + k*G + r] as C * b[k, vj*16 + y, r] as C
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}";
+
+fn tiles(a: &str, b: &str, c: &str) -> String {
+    let group = if a == "bf16" { "2" } else { "4" };
+    let text = TILES.replace("64/G", "16").replace('G', group);
+    text.replace("A[", &format!("{a}["))
+        .replace("B[", &format!("{b}["))
+        .replace("C[", &format!("{c}["))
+        .replace("as C", &format!("as {c}"))
+}
+
+#[test]
+fn products_of_tiles_are_known_by_their_types() {
+    let types = [
+        ("tdpbusd", "u8", "i8", "i32"),
+        ("tdpbssd", "i8", "i8", "i32"),
+        ("tdpbsud", "i8", "u8", "i32"),
+        ("tdpbuud", "u8", "u8", "i32"),
+        ("tdpbf16ps", "bf16", "bf16", "f32"),
+    ];
+    for (_, a, b, c) in types {
+        let text = tiles(a, b, c);
+        for (name, other_a, other_b, _) in types {
+            let is_own = (a, b) == (other_a, other_b);
+            assert_eq!(matched(&text, name).is_some(), is_own, "{name} in\n{text}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_tiles_lie_any_multiple_of_a_group_apart() {
+    let text = tiles("u8", "i8", "i32");
+    let found = matched(&text, "tdpbusd").unwrap();
+    let strides: Vec<Vec<i64>> = found
+        .operands
+        .iter()
+        .map(|operand| operand.strides.iter().map(|stride| stride.as_constant().unwrap()).collect())
+        .collect();
+    assert_eq!(strides, [vec![256, 4, 1], vec![192, 4, 1], vec![48, 1]]);
+    assert_eq!(found.dims, [64, 48, 48].map(|distance| Some(Index::constant(distance))));
+    for (row, is_one) in [("260]", true), ("258]", false), ("4*M]", true), ("M]", false)] {
+        assert_eq!(matched(&text.replace("256]", row), "tdpbusd").is_some(), is_one, "{row}");
+    }
+    let apart = text.replace("b: i8[16, 48, 4]", "b: i8[16, 48, 8]");
+    assert_eq!(matched(&apart, "tdpbusd"), None, "the groups of four lie apart");
+}
+
 #[test]
 fn descriptions_have_one_form() {
     let body = "for i in 0..4 { block c(vi: spatial 4 = i) { c[vi] = c[vi] + a[vi] } }";
