@@ -1,6 +1,9 @@
 //! Products that are added at once: `a * b + c` becomes one fused multiply-add, rounded once.
 //!
-//! A product that something else uses as well stays, since it is computed anyway.
+//! A product that something else uses as well stays, since it is computed anyway. So do those in marked statements: how an
+//! instruction rounds is not for this pass to say, and in this form the statement is matched.
+
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -8,14 +11,33 @@ use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
-use crate::visit::{rewrite_expr, rewrite_stmt};
+use crate::stmt::Stmt;
+use crate::visit::rewrite_expr;
 
 /// Contracts every sum with a product of its own.
 pub(super) fn contract_products(program: &mut Program, options: &LowerOptions) -> Result<(), LowerError> {
     if options.contract {
-        rewrite_stmt(&mut program.body, &|_| None, &contract);
+        contract_stmt(&mut program.body);
     }
     Ok(())
+}
+
+fn contract_stmt(stmt: &mut Stmt) {
+    match stmt {
+        Stmt::Intrinsic(_) => return,
+        Stmt::Store(node) => {
+            if let Some(value) = contract(&node.value) {
+                Arc::make_mut(node).value = value;
+            }
+        }
+        Stmt::If(node) => {
+            if let Some(condition) = contract(&node.condition) {
+                Arc::make_mut(node).condition = condition;
+            }
+        }
+        Stmt::For(_) | Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) => {}
+    }
+    stmt.children_mut().into_iter().for_each(contract_stmt);
 }
 
 fn contract(expr: &Expr) -> Option<Expr> {

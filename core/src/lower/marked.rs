@@ -16,8 +16,9 @@ use crate::index::Index;
 use crate::stmt::{For, Intrinsic, Stmt};
 use crate::visit::substitute_stmt;
 
-/// The most elements that are looked at as one vector.
-const MAX_LANES: i64 = 256;
+/// The most elements that are looked at as one vector: what no vector register holds, such as the sums of a product of
+/// tiles, stays where it is, and is the backend's affair.
+const MAX_LANES: i64 = 64;
 
 /// The loops of a marked statement that run over what it stores, outermost first, with their extents.
 pub(super) struct StoreLoops(Vec<(VarId, i64)>);
