@@ -1,7 +1,7 @@
 //! Machine registers for virtual ones.
 //!
-//! Vectors and masks get theirs by a linear scan, which finds an assignment whenever there are enough registers; a leaf
-//! whose vectors would spill is refused. What registers are left over hold constants; the others are
+//! Vectors, masks and tiles get theirs by a linear scan, which finds an assignment whenever there are enough registers; a
+//! leaf whose vectors or tiles would spill is refused. What registers are left over hold constants; the others are
 //! operands from memory. General registers are given to what is used most; the rest lives on the stack, or where it came
 //! from.
 
@@ -17,6 +17,7 @@ use super::{Level, Refusal};
 const GENERAL: usize = super::encode::GENERAL.len();
 /// The masks from 1 on; 0 stands for none, and the last one is what gathers use up.
 const MASKS: u8 = 6;
+const TILES: u8 = 8;
 
 /// Where a virtual register is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,12 +199,13 @@ fn replace(inst: &mut Inst, from: Reg, to: Reg) {
     }
 }
 
-/// Registers for vectors and masks; `None` when there are too few.
+/// Registers for vectors, masks and tiles; `None` when there are too few.
 fn vectors(code: &Code, lives: &[Interval], level: Level) -> Option<Vec<Place>> {
     let mut places = vec![Place::Nowhere; code.registers.len()];
     let preferred = preferences(code);
     // Mask 0 stands for no mask.
-    let counts = [(Class::Vector, 0..level.registers() as u8), (Class::Mask, 1..MASKS + 1)];
+    let counts =
+        [(Class::Vector, 0..level.registers() as u8), (Class::Mask, 1..MASKS + 1), (Class::Tile, 0..TILES)];
     for (class, numbers) in counts {
         let mut free: Vec<u8> = numbers.rev().collect();
         let mut active: Vec<(u32, u8)> = Vec::new();

@@ -66,7 +66,7 @@ const STRIDED: &str = "kernel strided(in x: f32[200], in z: f64[200], out y: f32
   w[lane<20>] = z[177 - lane<20>*3]
 }";
 
-fn leaf_of(text: &str, level: Level) -> Result<Leaf, Refusal> {
+pub(super) fn leaf_of(text: &str, level: Level) -> Result<Leaf, Refusal> {
     let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
     let around = Surroundings {
         program: &program,
@@ -79,7 +79,7 @@ fn leaf_of(text: &str, level: Level) -> Result<Leaf, Refusal> {
     compile(&program.body, &around, &mut Numbers::default())
 }
 
-fn instructions(leaf: &Leaf) -> Vec<Instruction> {
+pub(super) fn instructions(leaf: &Leaf) -> Vec<Instruction> {
     let bytes = &leaf.code[..leaf.instruction_bytes];
     Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).iter().collect()
 }

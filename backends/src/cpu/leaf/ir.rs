@@ -22,6 +22,8 @@ pub(super) enum Class {
     Vector,
     /// A mask of AVX-512.
     Mask,
+    /// A tile of AMX: 16 rows of 64 bytes.
+    Tile,
 }
 
 /// The width of vectors that an instruction works on.
@@ -152,6 +154,29 @@ pub(super) enum MaskOp {
     ToGeneral,
 }
 
+/// An operation on tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum TileOp {
+    /// Clears all rows.
+    Zero,
+    /// Reads rows that are as many bytes apart as the index register of the memory operand says.
+    Load,
+    /// Writes such rows.
+    Store,
+    /// Adds the products of the second and the third operand to the first, which is the destination.
+    Product(TileProduct),
+}
+
+/// What the elements of two tiles are that are multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum TileProduct {
+    U8I8,
+    I8I8,
+    I8U8,
+    U8U8,
+    Bf16,
+}
+
 /// What an instruction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Op {
@@ -172,6 +197,7 @@ pub(super) enum Op {
     /// Lane `immediate` of the operand, of so many bytes, in lane 0.
     Extract(u8),
     Mask(MaskOp),
+    Tile(TileOp),
 }
 
 /// A constant vector.
@@ -270,6 +296,8 @@ pub(super) struct Code {
     pub(super) registers: Vec<Register>,
     /// Bytes behind the code.
     pub(super) pool: Vec<u8>,
+    /// Where in the pool the configuration of the tile registers is, when they are used.
+    pub(super) tiles: Option<i32>,
 }
 
 /// What is known of a virtual register.

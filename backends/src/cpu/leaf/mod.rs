@@ -19,13 +19,16 @@
 //! extent that it had to be below in the second. It makes no call, uses no encoding other than VEX and EVEX for
 //! vectors, clears their upper halves before it returns (Cranelift's moves become hundreds of times slower
 //! otherwise), saves the general registers that the C calling convention says, and touches no byte outside
-//! the buffers it is given.
+//! the buffers it is given. One that uses tile registers (AMX) configures them at its beginning and releases them at its end,
+//! however it ends; the process must have been permitted to use them, which [`Machine`] sees to before it has the feature.
 
 mod allocate;
 mod build;
 mod claim;
 #[cfg(test)]
 mod contract;
+#[cfg(test)]
+mod contract_tiles;
 mod encode;
 mod fold;
 mod ir;
@@ -116,6 +119,8 @@ pub(super) enum Refusal {
     Intrinsic(&'static str),
     #[error("a marked statement that is not what its intrinsic computes")]
     Mark,
+    #[error("tile products whose sums cannot stay in tile registers; they are executed as statements")]
+    Accumulators,
     #[error("an instruction that could not be encoded")]
     Encoding,
 }
@@ -155,6 +160,8 @@ pub(super) struct Leaf {
     pub(super) inputs: Vec<Input>,
     /// Whether it can end with a report.
     pub(super) can_fail: bool,
+    /// Why products of tiles in it are executed as statements, if they are.
+    pub(super) without_tiles: Option<Refusal>,
 }
 
 /// How much the builder may keep in registers.
@@ -164,13 +171,15 @@ struct Limits {
     shared_loads: usize,
     /// Whether stores to a register tile are made group by group instead of row by row.
     by_group: bool,
+    /// Whether products of tiles are instructions.
+    tiles: bool,
 }
 
 /// What is tried, one after the other, until the vectors fit into registers.
 const ATTEMPTS: [Limits; 3] = [
-    Limits { shared_loads: 24, by_group: false },
-    Limits { shared_loads: 8, by_group: true },
-    Limits { shared_loads: 1, by_group: true },
+    Limits { shared_loads: 24, by_group: false, tiles: true },
+    Limits { shared_loads: 8, by_group: true, tiles: true },
+    Limits { shared_loads: 1, by_group: true, tiles: true },
 ];
 
 /// Compiles a statement, or says why it is no leaf.
@@ -179,9 +188,24 @@ pub(super) fn compile(
     around: &Surroundings<'_>,
     numbers: &mut Numbers,
 ) -> Result<Leaf, Refusal> {
+    let refusal = match attempt(stmt, around, numbers, true) {
+        Err(refusal) if build::intrinsic::holds_tiles(stmt) => refusal,
+        outcome => return outcome,
+    };
+    let leaf = attempt(stmt, around, numbers, false)?;
+    let refusal = if refusal == Refusal::Spills { Refusal::Accumulators } else { refusal };
+    Ok(Leaf { without_tiles: Some(refusal), ..leaf })
+}
+
+fn attempt(
+    stmt: &Stmt,
+    around: &Surroundings<'_>,
+    numbers: &mut Numbers,
+    tiles: bool,
+) -> Result<Leaf, Refusal> {
     let mut refusal = Refusal::Spills;
     for limits in ATTEMPTS {
-        match compile_within(stmt, around, numbers, limits) {
+        match compile_within(stmt, around, numbers, Limits { tiles, ..limits }) {
             Err(Refusal::Spills) => refusal = Refusal::Spills,
             outcome => return outcome,
         }
@@ -204,5 +228,6 @@ fn compile_within(
         instruction_bytes: encoded.instruction_bytes,
         inputs,
         can_fail: encoded.can_fail,
+        without_tiles: None,
     })
 }

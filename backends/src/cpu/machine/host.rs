@@ -181,9 +181,8 @@ fn clean(name: String) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Whether `bit` of the register in which `cpuid` lists the AMX features (leaf 7, EDX) is set, and the
-/// operating system saves the tile registers (bits 17 and 18 of XCR0). On Linux a process must still ask for
-/// permission before its first tile instruction.
+/// Whether `bit` of the register in which `cpuid` lists the AMX features (leaf 7, EDX) is set, the operating system
+/// saves the tile registers (bits 17 and 18 of XCR0), and it permits this process to use them.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn amx_feature_bit(bit: u32) -> bool {
     use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
@@ -200,7 +199,27 @@ pub(super) fn amx_feature_bit(bit: u32) -> bool {
     }
     // SAFETY: OSXSAVE is set, so `xgetbv` is available.
     let saved = unsafe { saved_state() };
-    __cpuid_count(7, 0).edx & (1 << bit) != 0 && saved & TILE_STATE == TILE_STATE
+    __cpuid_count(7, 0).edx & (1 << bit) != 0 && saved & TILE_STATE == TILE_STATE && tiles_are_permitted()
+}
+
+/// Asks Linux, once, to let this process use the tile registers; without that the first tile instruction is fatal. All
+/// threads of the process share the permission. It is refused where a thread's alternative signal stack is too small for
+/// the registers.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn tiles_are_permitted() -> bool {
+    use std::sync::OnceLock;
+    /// `ARCH_REQ_XCOMP_PERM` and `XFEATURE_XTILEDATA` of Linux's `asm/prctl.h` and `fpu/types.h`.
+    const REQUEST: libc::c_long = 0x1023;
+    const TILE_DATA: libc::c_long = 18;
+    static PERMITTED: OnceLock<bool> = OnceLock::new();
+    // SAFETY: this request reads no memory and only adds a permission.
+    *PERMITTED.get_or_init(|| unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST, TILE_DATA) } == 0)
+}
+
+/// Leaves with tiles were tried on no other system.
+#[cfg(all(target_arch = "x86_64", not(target_os = "linux")))]
+fn tiles_are_permitted() -> bool {
+    false
 }
 
 /// No other architecture has AMX.

@@ -70,6 +70,7 @@ impl Translator<'_> {
         };
         match compile(stmt, &around, &mut self.unit.numbers) {
             Ok(leaf) => {
+                leaf.without_tiles.into_iter().for_each(|refusal| self.refused(refusal));
                 self.call_leaf(stmt, leaf)?;
                 Ok(true)
             }

@@ -66,10 +66,19 @@ impl Builder<'_> {
 
     /// The place of an element of a buffer in memory.
     pub(super) fn address(&mut self, buffer: BufferId, index: &Index) -> Outcome<Mem> {
+        self.address_in(buffer, index, true)
+    }
+
+    /// The place of an element of a buffer in memory, with nothing in its index register.
+    pub(super) fn address_without_index(&mut self, buffer: BufferId, index: &Index) -> Outcome<Mem> {
+        self.address_in(buffer, index, false)
+    }
+
+    fn address_in(&mut self, buffer: BufferId, index: &Index, may_index: bool) -> Outcome<Mem> {
         let size = self.program.buffer(buffer).dtype.bytes() as i64;
         let sum = Sum::of(&self.resolve(index)).scaled(size);
         let products = self.leveled(&sum)?;
-        let (base, index) = self.pointer(buffer, &products)?;
+        let (base, index) = self.pointer(buffer, &products, may_index)?;
         let mem = Mem { base: ir::Base::Register(base), index, offset: 0, buffer: Some(buffer) };
         match i32::try_from(sum.constant) {
             // A margin, because the parts of a group lie a few bytes further.
@@ -79,7 +88,12 @@ impl Builder<'_> {
     }
 
     /// A buffer's address plus products sorted by scope, and perhaps a counter to be added by the memory operand.
-    fn pointer(&mut self, buffer: BufferId, products: &Leveled) -> Outcome<(Reg, Option<(Reg, u8)>)> {
+    fn pointer(
+        &mut self,
+        buffer: BufferId,
+        products: &Leveled,
+        may_index: bool,
+    ) -> Outcome<(Reg, Option<(Reg, u8)>)> {
         let mut pointer = self.input(Input::Buffer(buffer));
         let mut done = 0;
         while done < products.len() {
@@ -91,7 +105,8 @@ impl Builder<'_> {
             let before = pointer;
             match self.slopes(level, &run) {
                 Some((counter, slopes)) => {
-                    if end == products.len()
+                    if may_index
+                        && end == products.len()
                         && let [slope] = &slopes[..]
                         && slope.atoms.is_empty()
                         && let scale @ (1 | 2 | 4 | 8) = slope.coefficient

@@ -97,7 +97,7 @@ impl Builder<'_> {
         lanes: u32,
         mask: Option<Reg>,
     ) -> Reg {
-        let key = LoadKey { op, width, mem, lanes };
+        let key = LoadKey { op: Op::Vector(op), width, mem, lanes };
         let is_shared = self.guard.is_none();
         if let (true, Some(reg)) = (is_shared, self.known_load(key)) {
             return reg;
@@ -366,7 +366,7 @@ impl Builder<'_> {
 
     /// Makes sure that all lanes of an index lie inside its buffer from here on.
     pub(super) fn require_inside(&mut self, buffer: BufferId, index: &Index) -> Outcome<()> {
-        let key = (buffer, index.clone());
+        let key = (buffer, self.resolve(index));
         if self.scopes.iter().any(|scope| scope.inside.contains(&key)) {
             return Ok(());
         }

@@ -7,6 +7,7 @@
 //! | [`value`], [`arith`], [`convert`], [`truth`] | values of expressions, one group of lanes at a time |
 //! | [`memory`] | loads and stores |
 //! | [`intrinsic`] | marked statements |
+//! | [`sums`] | sums of products of tiles in registers |
 //! | [`address`], [`linear`] | indices and addresses |
 //! | [`scope`] | where instructions go, and what is computed already |
 
@@ -19,6 +20,7 @@ mod linear;
 mod memory;
 mod nest;
 mod scope;
+mod sums;
 mod tile;
 mod truth;
 mod value;
@@ -34,6 +36,7 @@ use super::{INPUTS, Input, Level, Limits, Refusal, Surroundings};
 use crate::cpu::translate::number::{Number, Numbers};
 use group::Group;
 use scope::Scope;
+use sums::Sum;
 use tile::Tile;
 
 type Outcome<T> = Result<T, Refusal>;
@@ -66,6 +69,8 @@ struct Builder<'a> {
     variables: FxHashMap<VarId, Binding>,
     ranges: Ranges,
     tiles: FxHashMap<BufferId, Tile>,
+    /// The sums that are in tile registers while the loop around runs.
+    sums: Vec<Sum>,
     /// Expressions computed in the current statement.
     memos: Vec<FxHashMap<(Number, Group), Reg>>,
     /// The lanes whose loads may be made; all of them when absent.
@@ -95,6 +100,7 @@ pub(super) fn build(
         variables: constants.collect(),
         ranges: around.ranges.clone(),
         tiles: FxHashMap::default(),
+        sums: Vec::new(),
         memos: vec![FxHashMap::default()],
         guard: None,
     };

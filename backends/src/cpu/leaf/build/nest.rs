@@ -25,7 +25,12 @@ impl Builder<'_> {
         }
         match stmt {
             Stmt::Seq(stmts) => self.sequence(stmts),
-            Stmt::For(node) => self.repeat(node),
+            Stmt::For(node) => {
+                if self.write_out(node)? || self.repeat_with_sums(node, &[])? {
+                    return Ok(());
+                }
+                self.repeat(node)
+            }
             Stmt::Store(node) => self.store_stmt(node),
             Stmt::If(node) => self.conditional(node),
             Stmt::Alloc(node) => self.alloc(node),
@@ -37,6 +42,11 @@ impl Builder<'_> {
     fn sequence(&mut self, stmts: &[Stmt]) -> Outcome<()> {
         let mut rest = stmts;
         while let Some((first, others)) = rest.split_first() {
+            let built = self.cleared_sums(rest)?;
+            if built > 0 {
+                rest = &rest[built..];
+                continue;
+            }
             let rows = if self.limits.by_group { self.rows(rest) } else { Vec::new() };
             if rows.len() > 1 {
                 self.rows_by_group(&rows)?;
@@ -85,7 +95,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn repeat(&mut self, node: &For) -> Outcome<()> {
+    /// Builds a loop.
+    pub(super) fn repeat(&mut self, node: &For) -> Outcome<()> {
         if !matches!(node.kind, LoopKind::Serial | LoopKind::Parallel) {
             return Err(Refusal::Statement);
         }

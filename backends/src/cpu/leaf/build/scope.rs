@@ -10,7 +10,6 @@ use tilewright_core::index::Index;
 
 use super::linear::{Atom, Product};
 use super::{Builder, Input};
-use crate::cpu::leaf::encode::VectorOp;
 use crate::cpu::leaf::ir::{
     Class, Code, Constant, GeneralOp, Inst, Item, Loop, Mem, Op, Operand, Reg, Width,
 };
@@ -51,9 +50,10 @@ pub(super) enum Key {
 /// What identifies a load as long as nothing is stored to its buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LoadKey {
-    pub(super) op: VectorOp,
+    pub(super) op: Op,
     pub(super) width: Width,
     pub(super) mem: Mem,
+    /// The number of lanes; of a tile, the number of the operand.
     pub(super) lanes: u32,
 }
 
@@ -145,17 +145,21 @@ impl Builder<'_> {
 
     /// A constant with different lanes.
     pub(super) fn bytes_constant(&mut self, bytes: &[u8]) -> Reg {
-        let mut padded = bytes.to_vec();
-        padded.resize(64, 0);
-        let position = self.code.pool.chunks_exact(64).position(|chunk| chunk == padded);
-        let start = match position {
-            Some(position) => 64 * position,
-            None => {
-                self.code.pool.extend_from_slice(&padded);
-                self.code.pool.len() - 64
-            }
-        };
-        self.constant(Constant::Bytes(start as u32))
+        let mut padded = [0; 64];
+        padded[..bytes.len()].copy_from_slice(bytes);
+        let start = self.pool_bytes(&padded);
+        self.constant(Constant::Bytes(start))
+    }
+
+    /// The place of bytes behind the code.
+    pub(super) fn pool_bytes(&mut self, bytes: &[u8; 64]) -> u32 {
+        let pool = &mut self.code.pool;
+        let known = pool.chunks_exact(64).position(|chunk| chunk == bytes);
+        let chunk = known.unwrap_or_else(|| {
+            pool.extend_from_slice(bytes);
+            pool.len() / 64 - 1
+        });
+        64 * chunk as u32
     }
 
     /// A load made before in this iteration of the innermost loop.

@@ -3,13 +3,14 @@
 //! | module | holds |
 //! |---|---|
 //! | [`table`] | the instructions for vector operations |
-//! | [`vector`], [`general`] | instructions on vectors and masks, and on general registers |
+//! | [`vector`], [`general`], [`tile`] | instructions on vectors and masks, on general registers, and on tiles |
 //! | [`assembler`] | bytes, jumps and constants |
 
 mod assembler;
 mod general;
 mod listing;
 mod table;
+mod tile;
 mod vector;
 
 use iced_x86::{Code, Register};
@@ -22,6 +23,7 @@ use assembler::{Address, Arg, Assembler, Jump, Label};
 
 pub(in crate::cpu) use listing::listing;
 pub(super) use table::VectorOp;
+pub(super) use tile::configuration;
 
 /// The general registers that are given to virtual ones; those that need not be saved come first.
 pub(super) const GENERAL: [Register; 11] = [
@@ -108,12 +110,14 @@ impl Encoder<'_> {
         if frame > 0 {
             self.add(Code::Sub_rm64_imm32, &[Arg::Reg(Register::RSP), Arg::Imm32(frame)])?;
         }
+        self.configure_tiles()?;
         for (position, item) in self.code.items.iter().enumerate() {
             self.item(position, item)?;
         }
         let (failed, end) = (self.assembler.label(), self.assembler.label());
         self.add(Code::Xor_rm32_r32, &[Arg::Reg(Register::EAX), Arg::Reg(Register::EAX)])?;
         self.assembler.bind(end);
+        self.release_tiles()?;
         self.add(Code::VEX_Vzeroupper, &[])?;
         if frame > 0 {
             self.add(Code::Add_rm64_imm32, &[Arg::Reg(Register::RSP), Arg::Imm32(frame)])?;

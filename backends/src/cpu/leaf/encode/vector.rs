@@ -30,10 +30,11 @@ impl Encoder<'_> {
             Op::SpreadGeneral(bytes) => self.spread_general(bytes, inst),
             Op::Extract(bytes) => self.extract(bytes, inst),
             Op::Mask(op) => self.mask(op, inst),
+            Op::Tile(op) => self.tile(op, inst),
         }
     }
 
-    fn number(&self, reg: Reg) -> Result<u32, Refusal> {
+    pub(super) fn number(&self, reg: Reg) -> Result<u32, Refusal> {
         match self.place(reg) {
             Place::Register(number) => Ok(u32::from(number)),
             _ => Err(Refusal::Encoding),

@@ -6,7 +6,7 @@
 use tilewright_core::intrinsic::Match;
 
 use super::super::{Builder, Outcome};
-use super::Rule;
+use super::{Rule, Sums};
 use crate::cpu::leaf::encode::VectorOp;
 use crate::cpu::leaf::ir::Width;
 use crate::cpu::leaf::{Level, Refusal};
@@ -16,7 +16,12 @@ pub(super) const RULES: &[Rule] =
     &[rule::<16>("vpdpbusd_16"), rule::<8>("vpdpbusd_8"), rule::<4>("vpdpbusd_4")];
 
 const fn rule<const LANES: u32>(name: &'static str) -> Rule {
-    Rule { name, is_available: is_available::<LANES>, accumulator: 2, elements: LANES, emit: emit::<LANES> }
+    Rule {
+        name,
+        is_available: is_available::<LANES>,
+        sums: Sums::Vector { operand: 2, elements: LANES },
+        emit: emit::<LANES>,
+    }
 }
 
 /// Whether there are byte dot products on vectors of so many lanes.

@@ -8,6 +8,9 @@
 
 mod dot_product;
 mod operand;
+mod tile_product;
+
+pub(super) use tile_product::ROWS;
 
 use tilewright_core::ids::BufferId;
 use tilewright_core::intrinsic::{Match, Operand, named};
@@ -24,15 +27,21 @@ pub(super) struct Rule {
     name: &'static str,
     /// Whether leaves of a level can hold the instructions on a machine with such features.
     is_available: fn(Level, FeatureSet) -> bool,
-    /// The operand that is updated, by its place among the description's parameters. It may live in registers.
-    accumulator: usize,
-    /// The elements of that operand, which stand directly behind each other.
-    elements: u32,
+    sums: Sums,
     emit: fn(&mut Builder<'_>, &Match) -> Outcome<()>,
 }
 
+/// Where what an intrinsic updates may live.
+pub(super) enum Sums {
+    /// In a vector register: the operand, by its place among the description's parameters, and how many elements it
+    /// has, which stand directly behind each other.
+    Vector { operand: usize, elements: u32 },
+    /// In a tile register, while loops run. Outside of them it is in memory.
+    Tile,
+}
+
 /// The rules of every intrinsic, the ones that do most at once first.
-const RULES: &[&[Rule]] = &[dot_product::RULES];
+const RULES: &[&[Rule]] = &[tile_product::RULES, dot_product::RULES];
 
 fn rules() -> impl Iterator<Item = &'static Rule> {
     RULES.iter().copied().flatten()
@@ -47,6 +56,13 @@ pub(in crate::cpu::leaf) fn names(level: Level, features: FeatureSet) -> Vec<Sym
 pub(in crate::cpu::leaf) fn refusal(name: &str, level: Level, features: FeatureSet) -> Option<Refusal> {
     let is_emitted = rules().any(|rule| rule.name == name && (rule.is_available)(level, features));
     (!is_emitted).then(|| Refusal::Intrinsic(named(name).map_or("an unknown one", |known| known.name())))
+}
+
+/// Whether a product of tiles is marked anywhere in a statement.
+pub(in crate::cpu::leaf) fn holds_tiles(stmt: &Stmt) -> bool {
+    let is_tile = |name: &str| tile_product::RULES.iter().any(|rule| rule.name == name);
+    matches!(stmt, Stmt::Intrinsic(node) if is_tile(&node.name))
+        || stmt.children().into_iter().any(holds_tiles)
 }
 
 /// The rule for a marked statement, and its operands.
@@ -64,6 +80,9 @@ impl Builder<'_> {
     /// Builds a marked statement.
     pub(super) fn intrinsic(&mut self, stmt: &Stmt) -> Outcome<()> {
         let (rule, found) = matched(self, stmt)?;
+        if let (Sums::Tile, false, Stmt::Intrinsic(node)) = (&rule.sums, self.limits.tiles, stmt) {
+            return self.stmt(&node.body);
+        }
         self.new_statement();
         (rule.emit)(self, &found)?;
         self.new_statement();
@@ -77,11 +96,19 @@ impl Builder<'_> {
         let own = |operand: &(usize, &Operand)| operand.1.buffer == buffer;
         for (number, operand) in matched.operands.iter().enumerate().filter(own) {
             let start = operand.first.as_constant().and_then(|start| u32::try_from(start).ok());
-            match start {
-                Some(start) if number == rule.accumulator => found.push((start, rule.elements)),
+            match (start, &rule.sums) {
+                (Some(start), Sums::Vector { operand, elements }) if number == *operand => {
+                    found.push((start, *elements));
+                }
                 _ => return false,
             }
         }
         true
+    }
+
+    /// The operands of a marked product of tiles; `None` for any other statement.
+    pub(super) fn tile_operands(&self, stmt: &Stmt) -> Option<[Operand; 3]> {
+        let (Rule { sums: Sums::Tile, .. }, found) = matched(self, stmt).ok()? else { return None };
+        found.operands.try_into().ok()
     }
 }
