@@ -82,7 +82,11 @@ pub fn layer_norm(
 
 /// `x·w + b`
 #[tensor_kernel]
-pub fn linear(x: &Tensor<f32, R, K>, weight: &Tensor<f32, K, N>, bias: &Tensor<f32, N>) -> Tensor<f32, R, N> {
+pub fn linear(
+    x: &Tensor<f32, R, K>,
+    #[constant] weight: &Tensor<f32, K, N>,
+    bias: &Tensor<f32, N>,
+) -> Tensor<f32, R, N> {
     let mut y = Tensor::zeros();
     for r in 0..R {
         for n in 0..N {
@@ -100,7 +104,7 @@ pub fn linear(x: &Tensor<f32, R, K>, weight: &Tensor<f32, K, N>, bias: &Tensor<f
 #[tensor_kernel]
 pub fn linear_gelu(
     x: &Tensor<f32, R, K>,
-    weight: &Tensor<f32, K, N>,
+    #[constant] weight: &Tensor<f32, K, N>,
     bias: &Tensor<f32, N>,
 ) -> Tensor<f32, R, N> {
     let mut y = Tensor::zeros();
