@@ -18,3 +18,4 @@ mod random_schedule;
 mod scheduled;
 mod support;
 mod tensorized;
+mod tiles;
