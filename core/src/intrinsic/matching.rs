@@ -246,7 +246,7 @@ fn flat(indices: &Indices, shape: &[Index]) -> Index {
         .fold(Index::constant(0), |position, (index, extent)| &position.multiply(extent) + index)
 }
 
-fn is_commutative(op: BinaryOp) -> bool {
+pub(super) fn is_commutative(op: BinaryOp) -> bool {
     use BinaryOp as Op;
     matches!(op, Op::Add | Op::Mul | Op::Min | Op::Max | Op::Eq | Op::Ne | Op::And | Op::Or | Op::Xor)
 }

@@ -18,15 +18,20 @@
 //!   }
 //! }
 //! ```
+//! [`TensorIntrinsic::mappings`] says how a block could be cut into such computations: what a schedule rule starts
+//! from.
+//!
 //! The shape of a parameter fixes the distances in memory of its elements: those of `b` stand directly behind
 //! each other. A distance that may be anything is a dimension of the description: in `b: i8[16, S]` the rows may lie
 //! apart, and in `b: i8[16, S, 4]` by any multiple of four.
 
 mod builtin;
+mod mapping;
 mod matching;
 #[cfg(test)]
 mod tests;
 
+pub use mapping::{MappedOperand, Mapping};
 pub use matching::{Match, Operand};
 
 use std::sync::{LazyLock, PoisonError, RwLock};

@@ -6,7 +6,8 @@ use tilewright_core::ids::BufferId;
 use tilewright_core::index::bounds::Ranges;
 use tilewright_core::index::{Base, Index};
 use tilewright_core::program::Program;
-use tilewright_core::stmt::Block;
+use tilewright_core::stmt::{Block, Stmt};
+use tilewright_core::visit::for_each_stmt;
 
 use crate::features::nest::LoopFact;
 
@@ -46,7 +47,8 @@ pub(super) fn accesses(program: &Program, block: &Block, loops: &[LoopFact]) -> 
             buffers.push(*buffer);
         }
     }
-    let mut ranges = Ranges::new();
+    let inside = loops_inside(block);
+    let mut ranges = inside.clone();
     for node in loops {
         ranges.insert(node.var, Index::constant(node.extent as i64));
     }
@@ -57,9 +59,20 @@ pub(super) fn accesses(program: &Program, block: &Block, loops: &[LoopFact]) -> 
         let (is_read, is_written) = (!reads.is_empty(), !writes.is_empty());
         let all: Vec<Indices> =
             reads.into_iter().chain(writes).map(|indices| resolved(indices, &ranges)).collect();
-        facts.push(describe(program, buffer, &all, loops, is_read, is_written));
+        facts.push(describe(program, buffer, &all, loops, &inside, (is_read, is_written)));
     }
     facts
+}
+
+/// The loops of a block that computes a tile at each of its points.
+fn loops_inside(block: &Block) -> Ranges {
+    let mut inside = Ranges::new();
+    for_each_stmt(&block.body, &mut |stmt| {
+        if let Stmt::For(node) = stmt {
+            inside.insert(node.var, node.extent.clone());
+        }
+    });
+    inside
 }
 
 /// The indices without divisions that the loops' ranges resolve.
@@ -78,8 +91,8 @@ fn describe(
     buffer: BufferId,
     all: &[Indices],
     loops: &[LoopFact],
-    is_read: bool,
-    is_written: bool,
+    inside: &Ranges,
+    (is_read, is_written): (bool, bool),
 ) -> AccessFact {
     let shape: Vec<f64> = program
         .buffer(buffer)
@@ -88,7 +101,7 @@ fn describe(
         .map(|extent| extent.as_constant().unwrap_or(256) as f64)
         .collect();
     let strides = loops.iter().map(|node| stride(all.first(), &shape, node)).collect();
-    let mut ranges = Ranges::new();
+    let mut ranges = inside.clone();
     for node in loops {
         ranges.insert(node.var, Index::constant(1));
     }

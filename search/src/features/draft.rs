@@ -33,12 +33,12 @@ const LOOP_END: f64 = 12.0;
 /// Cycles to combine the halves of a vector: a store, a load and an addition that wait for each other.
 const HALVING: f64 = 10.0;
 
-/// The estimated share of the machine's peak, in 0..=1.
+/// The estimated share of the machine's peak without tensor intrinsics: more than 1 where these do more.
 pub(super) fn score(program: &Program, blocks: &[BlockFacts<'_>], target: &Target) -> f32 {
     let cycles: f64 =
         blocks.iter().map(|block| block_cycles(block, target)).sum::<f64>() + start_cost(blocks);
     let useful: f64 = blocks.iter().map(|block| ideal_cycles(program, block, target)).sum();
-    (useful / cycles.max(1.0)).clamp(0.0, 1.0) as f32
+    (useful / cycles.max(1.0)).max(0.0) as f32
 }
 
 /// The cycles of the block's own domain, once, at the peak rate of all cores.
@@ -49,6 +49,7 @@ fn ideal_cycles(program: &Program, facts: &BlockFacts<'_>, target: &Target) -> f
         .iter()
         .map(|iter| iter.extent.as_constant().map_or(256.0, |extent| extent as f64))
         .product();
+    let domain = domain * facts.points_of_intrinsic;
     let is_output = tilewright_core::analysis::scope::writes_parameter(program, facts.block);
     let per_point = facts.operations() / facts.points().max(1.0) / 2.0;
     let per_point = if is_output { per_point.max(0.5) } else { per_point };
@@ -59,7 +60,9 @@ fn block_cycles(block: &BlockFacts<'_>, target: &Target) -> f64 {
     let lanes = f64::from(target.lanes(block.element_bytes));
     let used_lanes = block.lanes().clamp(1.0, lanes);
     let statements = block.points() / used_lanes;
-    let per_statement = block.operations() / block.points().max(1.0) / 2.0;
+    let is_one_instruction = block.points_of_intrinsic > 1.0;
+    let per_statement =
+        if is_one_instruction { 1.0 } else { block.operations() / block.points().max(1.0) / 2.0 };
 
     let independent = if block.reduction > 1.0 { block.accumulators(target) } else { LATENCY * ISSUE };
     let overlap = (independent / (LATENCY * ISSUE)).clamp(1.0 / (LATENCY * ISSUE), 1.0);

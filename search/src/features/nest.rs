@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilewright_core::ids::VarId;
 use tilewright_core::program::Program;
-use tilewright_core::stmt::{Annotation, Block, For, IterKind, LoopKind};
+use tilewright_core::stmt::{Annotation, Block, For, IterKind, LoopKind, Stmt};
 use tilewright_core::target::Target;
 
 use crate::features::access::{AccessFact, accesses};
@@ -47,6 +47,10 @@ pub(super) struct BlockFacts<'a> {
     pub is_guarded: bool,
     /// Bytes of the element type computed with.
     pub element_bytes: usize,
+    /// Whether these are floats; integers are then only computed on the way, for conditions.
+    pub is_float: bool,
+    /// The points that a tensor intrinsic computes at once, at each point of the block's domain; otherwise 1.
+    pub points_of_intrinsic: f64,
 }
 
 impl<'a> BlockFacts<'a> {
@@ -72,13 +76,24 @@ impl<'a> BlockFacts<'a> {
         let working_set = (0..=loops.len())
             .map(|depth| accesses.iter().map(|access| access.line_bytes(depth)).sum())
             .collect();
-        let element_bytes = tilewright_core::analysis::block::writes(block)
-            .first()
-            .map_or(4, |buffer| program.buffer(*buffer).dtype.bytes());
+        let written = tilewright_core::analysis::block::writes(block);
+        let dtype = written.first().map(|buffer| program.buffer(*buffer).dtype);
+        let element_bytes = dtype.map_or(4, |dtype| dtype.bytes());
         let reduction = loops.iter().filter(|node| node.is_reduction).map(|node| node.extent).product();
         let arithmetic = Arithmetic::of(block);
         let is_guarded = !block.guards.is_empty();
-        BlockFacts { block, loops, arithmetic, accesses, working_set, reduction, is_guarded, element_bytes }
+        BlockFacts {
+            block,
+            loops,
+            arithmetic,
+            accesses,
+            working_set,
+            reduction,
+            is_guarded,
+            element_bytes,
+            is_float: dtype.is_none_or(|dtype| dtype.is_float()),
+            points_of_intrinsic: points_of_intrinsic(&block.body),
+        }
     }
 
     /// Points that the loops enumerate.
@@ -86,12 +101,14 @@ impl<'a> BlockFacts<'a> {
         self.loops.iter().map(|node| node.extent).product()
     }
 
-    /// Arithmetic operations in all, weighted by what they cost in float additions.
+    /// Arithmetic operations in all, weighted by what they cost in float additions. Of what a tensor intrinsic does,
+    /// that for one point counts.
     pub(super) fn operations(&self) -> f64 {
         let own = &self.arithmetic;
         let weighted =
             own.simple + 8.0 * own.division + 20.0 * own.transcendental + own.comparison + own.conversion;
-        weighted * self.points()
+        let integer = if self.is_float { 0.0 } else { own.integer };
+        (weighted + integer) * self.points()
     }
 
     /// Lanes of the vectorized loop, or 1.
@@ -190,4 +207,15 @@ impl<'a> BlockFacts<'a> {
         }
         loads / statements
     }
+}
+
+/// The points of the loops of a marked statement; 1 for any other.
+fn points_of_intrinsic(body: &Stmt) -> f64 {
+    let Stmt::Intrinsic(marked) = body else { return 1.0 };
+    let (mut points, mut current) = (1.0, &marked.body);
+    while let Stmt::For(node) = current {
+        points *= node.extent.as_constant().map_or(1.0, |extent| extent as f64);
+        current = &node.body;
+    }
+    points
 }

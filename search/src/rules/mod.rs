@@ -3,9 +3,11 @@
 //! They span the space of a CPU in the way of MetaSchedule's default set, with the addition of operand
 //! packing in [`multi_level_tiling`], of reductions spread over vector lanes in [`reduce_in_lanes`], and of strips of rows in
 //! [`strip_rows`].
+//! What tensor intrinsics the machine has is used by [`auto_tensorize`].
 
 pub mod add_rfactor;
 pub mod auto_inline;
+pub mod auto_tensorize;
 pub mod custom_rule;
 pub mod inline_constant_scalars;
 pub mod multi_level_tiling;
@@ -34,6 +36,7 @@ pub fn all() -> Vec<RuleEntry> {
         auto_inline::auto_inline::ENTRY,
         add_rfactor::add_rfactor::ENTRY,
         reduce_in_lanes::reduce_in_lanes::ENTRY,
+        auto_tensorize::auto_tensorize::ENTRY,
         multi_level_tiling::multi_level_tiling::ENTRY,
         strip_rows::strip_rows::ENTRY,
         parallelize_vectorize_unroll::parallelize_vectorize_unroll::ENTRY,

@@ -132,6 +132,12 @@ impl Tiles {
         self.level('S', number)
     }
 
+    /// The outermost and the innermost loop of the outer reduction level.
+    pub(super) fn outer_reduction(&self) -> Option<(LoopRv, LoopRv)> {
+        let place = STRUCTURE.find('R')?;
+        self.levels[place].first().copied().zip(self.level('R', 0))
+    }
+
     fn level(&self, kind: char, number: usize) -> Option<LoopRv> {
         let levels = STRUCTURE.chars().zip(&self.levels).filter(|(level, _)| *level == kind);
         levels.map(|(_, loops)| loops).nth(number)?.last().copied()
@@ -150,7 +156,7 @@ fn output_loop(schedule: &Schedule, block: BlockRv) -> Result<Option<LoopId>, Sc
 
 /// Keeps the output in a tile of its own until it is finished. A consumer that only passes the output
 /// on, element by element, takes the part of the copy.
-fn write_back(
+pub(super) fn write_back(
     schedule: &mut Schedule,
     block: BlockRv,
     tiles: &Tiles,

@@ -13,7 +13,7 @@ use crate::schedule::edit::{edit_block_stmt, edit_loop, fresh_loop, nest, requir
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::stmt::{Block, Iter, IterKind, Stmt};
-use crate::visit::substitute_stmt;
+use crate::visit::{rewrite_indices, rewrite_stmt, substitute_stmt};
 
 /// Numbers the points of a block's domain anew, in new loops, one for each new iterator. The map must be a
 /// bijection between boxes that keeps spatial and reduction iterators apart.
@@ -144,8 +144,15 @@ fn build(
         substitute_stmt(part, &|var| {
             values.iter().find(|(own, _)| *own == var).map(|(_, value)| value.clone())
         });
+        // What was laid out in the same way before has the new iterators as indices.
+        simplify_indices(part, &ranges);
     }
     Ok(nest(loops, Stmt::Block(Arc::new(made))))
+}
+
+fn simplify_indices(stmt: &mut Stmt, ranges: &Ranges) {
+    let simplified = |index: &Index| Some(index.simplify(ranges)).filter(|simple| simple != index);
+    rewrite_stmt(stmt, &simplified, &|expr| rewrite_indices(expr, &simplified));
 }
 
 impl Schedule {

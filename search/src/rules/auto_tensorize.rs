@@ -1,0 +1,301 @@
+//! Reductions computed by the machine's tensor intrinsics.
+//!
+//! Which intrinsics there are, the target says; whether a block can be cut into what one computes, and how, its
+//! description says ([`TensorIntrinsic::mappings`]). The block is then brought into that form: extents are padded,
+//! loops split, operands laid out anew where their elements do not stand as the intrinsic wants them. What is left is
+//! tiled like any other block with data reuse.
+
+use tilewright_core::analysis::block::{reads, reduction, single_store};
+use tilewright_core::analysis::scope::loops_around;
+use tilewright_core::ids::VarId;
+use tilewright_core::index::Index;
+use tilewright_core::index::map::IndexMap;
+use tilewright_core::intrinsic::{MappedOperand, Mapping, TensorIntrinsic, named};
+use tilewright_core::program::Scope;
+use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
+use tilewright_core::stmt::Block;
+use tilewright_macros::schedule_rule;
+
+use crate::rule::{RuleExtension, RuleOutcome, RuleResult};
+use crate::rules::multi_level_tiling::{ANNOTATION, Tiles, write_back};
+use crate::rules::{block_of, has_trivial_bindings};
+
+/// Most ways of cutting one block that are offered.
+const MAX_CUTS: usize = 3;
+
+/// A way of cutting a block that takes more instructions than the best one, by this factor, is not offered.
+const MAX_WASTE: f64 = 2.0;
+
+/// A way of cutting a block is not offered when padding multiplies the points by more than this.
+const MAX_PADDING: f64 = 2.0;
+
+/// Lets tensor intrinsics compute a reduction, besides whatever other rules make of it.
+///
+/// Offers, as variants: the ways to cut the block that take the fewest instructions, whether operands are laid out
+/// anew as a whole or tile by tile, and where a finished tile of the output is written back.
+#[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "multi_level_tiling")]
+pub fn auto_tensorize(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    let found = block_of(schedule, block)?;
+    let is_open = !found.annotations.contains_key(ANNOTATION)
+        && reduction(&found).is_some()
+        && found.init.is_some()
+        && has_trivial_bindings(&found);
+    if !is_open {
+        return schedule.unchanged();
+    }
+    let mut variants = vec![schedule.fork()];
+    for mut cut in cuts(schedule, &found) {
+        let Ok((prepared, lanes)) = prepared(schedule, block, &mut cut) else { continue };
+        let Ok(moved) = moved_operands(&prepared, block, &cut, &lanes) else { continue };
+        for is_whole in [true, false] {
+            for level in [Some(0), Some(1), None] {
+                let mut variant = prepared.clone().fork();
+                let plan = Plan { cut: &cut, lanes: &lanes, moved: &moved, is_whole, level };
+                if plan.apply(&mut variant, block).is_ok() {
+                    variants.push(variant);
+                }
+            }
+            if !moved.iter().any(|operand| !cut.is_output(*operand)) {
+                break;
+            }
+        }
+    }
+    Ok(RuleOutcome::Variants(variants))
+}
+
+/// An intrinsic, and how a block is cut for it.
+struct Cut {
+    intrinsic: &'static TensorIntrinsic,
+    mapping: Mapping,
+    /// For each iterator of the block, how much of it one instruction computes.
+    tiles: Vec<i64>,
+    /// The instructions for the whole block.
+    instructions: f64,
+    /// How many points they compute for each one that is asked for.
+    padding: f64,
+    /// The operand that is the output.
+    output: usize,
+}
+
+impl Cut {
+    fn new(intrinsic: &'static TensorIntrinsic, mapping: Mapping, block: &Block) -> Option<Self> {
+        let mut tiles = vec![1; block.iters.len()];
+        for (iter, extent) in mapping.iters.iter().zip(intrinsic.extents()) {
+            tiles[*iter] *= extent;
+        }
+        let (mut instructions, mut padding) = (1.0, 1.0);
+        for (iter, tile) in block.iters.iter().zip(&tiles) {
+            let extent = iter.extent.as_constant()?;
+            let count = extent.checked_add(tile - 1)? / tile;
+            instructions *= count as f64;
+            padding *= (count * tile) as f64 / extent as f64;
+        }
+        let written = single_store(block)?.buffer;
+        let output = mapping.operands.iter().position(|operand| operand.buffer == written)?;
+        Some(Cut { intrinsic, mapping, tiles, instructions, padding, output })
+    }
+
+    fn is_output(&self, operand: usize) -> bool {
+        operand == self.output
+    }
+
+    /// The loops of the intrinsic that are parts of an iterator, with their extents, the outermost first.
+    fn parts(&self, iter: usize) -> Vec<(usize, i64)> {
+        let all = self.mapping.iters.iter().zip(self.intrinsic.extents()).enumerate();
+        all.filter(|(_, (own, _))| **own == iter).map(|(number, (_, extent))| (number, extent)).collect()
+    }
+
+    /// The layout in which an operand's elements stand as the intrinsic wants them: the tiles in the order of the
+    /// buffer's dimensions, and inside each the parameter's.
+    fn layout(&self, operand: &MappedOperand, dimensions: usize) -> Option<IndexMap> {
+        let iter_of = |dimension: usize| {
+            let own = operand.dimensions.iter().find(|(_, own)| *own == dimension);
+            own.map(|(number, _)| self.mapping.iters[*number])
+        };
+        let of_tiles = (0..dimensions).map(|dimension| {
+            let tile = iter_of(dimension).map_or(1, |iter| self.tiles[iter]);
+            Index::var(VarId(dimension as u32)).floor_div(tile)
+        });
+        let inside = operand.dimensions.iter().map(|(number, dimension)| {
+            let parts = self.parts(self.mapping.iters[*number]);
+            let behind = parts.iter().filter(|(part, _)| part > number).map(|(_, extent)| extent);
+            let own = parts.iter().find(|(part, _)| part == number).map_or(1, |(_, extent)| *extent);
+            Index::var(VarId(*dimension as u32)).floor_div(behind.product()).modulo(own)
+        });
+        IndexMap::new(dimensions as u32, of_tiles.chain(inside).collect())
+    }
+}
+
+/// The ways of cutting a block, the ones that take the fewest instructions first.
+fn cuts(schedule: &Schedule, block: &Block) -> Vec<Cut> {
+    let mut cuts = Vec::new();
+    for intrinsic in schedule.target().intrinsics.iter().filter_map(|name| named(name)) {
+        let mappings = intrinsic.mappings(schedule.program(), block);
+        cuts.extend(mappings.into_iter().filter_map(|mapping| Cut::new(intrinsic, mapping, block)));
+    }
+    cuts.retain(|cut| cut.padding <= MAX_PADDING);
+    cuts.sort_by(|a, b| a.instructions.total_cmp(&b.instructions).then(a.padding.total_cmp(&b.padding)));
+    let most = cuts.first().map_or(0.0, |best| best.instructions * MAX_WASTE);
+    cuts.retain(|cut| cut.instructions < most);
+    cuts.truncate(MAX_CUTS);
+    cuts
+}
+
+/// The schedule with the block padded and its loops split, and the intrinsic's loops. Padding puts other buffers in
+/// the places of operands.
+fn prepared(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    cut: &mut Cut,
+) -> Result<(Schedule, Vec<LoopRv>), ScheduleError> {
+    let mut schedule = schedule.fork();
+    let found = block_of(&schedule, block)?;
+    let is_whole = |(iter, tile): (&tilewright_core::stmt::Iter, &i64)| {
+        iter.extent.as_constant().is_some_and(|extent| extent % tile == 0)
+    };
+    if !found.iters.iter().zip(&cut.tiles).all(is_whole) {
+        schedule.pad_einsum(block, &cut.tiles)?;
+        let padded = cut.intrinsic.mappings(schedule.program(), &*block_of(&schedule, block)?);
+        let same = padded.into_iter().find(|mapping| mapping.iters == cut.mapping.iters);
+        cut.mapping = same.ok_or(ScheduleError::IntrinsicMismatch(found.id))?;
+    }
+    let mut lanes = vec![None; cut.mapping.iters.len()];
+    for (iter, tile) in cut.tiles.iter().enumerate().filter(|(_, tile)| **tile > 1) {
+        let target = loop_of(&mut schedule, block, iter)?;
+        let parts = cut.parts(iter);
+        debug_assert_eq!(parts.iter().map(|(_, extent)| extent).product::<i64>(), *tile);
+        let factors: Vec<Option<i64>> =
+            std::iter::once(None).chain(parts.iter().map(|(_, extent)| Some(*extent))).collect();
+        let made = schedule.split(target, &factors)?;
+        for ((number, _), part) in parts.iter().zip(&made[1..]) {
+            lanes[*number] = Some(*part);
+        }
+    }
+    let lanes = lanes.into_iter().collect::<Option<_>>();
+    Ok((schedule, lanes.ok_or(ScheduleError::IntrinsicMismatch(found.id))?))
+}
+
+/// The loop that an iterator of a block is bound to.
+fn loop_of(schedule: &mut Schedule, block: BlockRv, iter: usize) -> Result<LoopRv, ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let path = loops_around(&schedule.program().body, found.id).unwrap_or_default();
+    let binding = found.iters[iter].binding.as_var();
+    let position = path.iter().position(|node| Some(node.var) == binding);
+    let loops = schedule.get_loops(block)?;
+    position
+        .and_then(|position| loops.get(position).copied())
+        .ok_or(ScheduleError::IntrinsicMismatch(found.id))
+}
+
+/// The fewest operands that have to be laid out anew for the intrinsic to match.
+fn moved_operands(
+    schedule: &Schedule,
+    block: BlockRv,
+    cut: &Cut,
+    lanes: &[LoopRv],
+) -> Result<Vec<usize>, ScheduleError> {
+    let operands = cut.mapping.operands.len();
+    let mut sets: Vec<u32> = (0..1 << operands).collect();
+    sets.sort_by_key(|set| set.count_ones());
+    let mut outcome = Err(ScheduleError::UnknownIntrinsic);
+    for set in sets {
+        let chosen: Vec<usize> = (0..operands).filter(|operand| set & (1 << operand) != 0).collect();
+        outcome = fits_with(schedule.clone(), block, cut, lanes, &chosen);
+        if outcome.is_ok() {
+            return Ok(chosen);
+        }
+    }
+    outcome.map(|()| Vec::new())
+}
+
+/// Whether the intrinsic matches when some operands are laid out anew.
+fn fits_with(
+    mut schedule: Schedule,
+    block: BlockRv,
+    cut: &Cut,
+    lanes: &[LoopRv],
+    moved: &[usize],
+) -> Result<(), ScheduleError> {
+    let mut order = schedule.get_loops(block)?;
+    let whole =
+        lanes.iter().map(|lane| schedule.values().target_loop(*lane)).collect::<Result<Vec<_>, _>>()?;
+    order.retain(|target| !schedule.values().target_loop(*target).is_ok_and(|id| whole.contains(&id)));
+    schedule.reorder(&[&order, lanes].concat())?;
+    for operand in moved {
+        if cut.is_output(*operand) {
+            schedule.cache_write(block, Scope::Global)?;
+            lay_out_output(&mut schedule, block, cut)?;
+        } else {
+            lay_out_input(&mut schedule, block, cut, *operand, Scope::Global)?;
+        }
+    }
+    schedule.tensorize(lanes[0], cut.intrinsic.name())
+}
+
+/// Lets the block read a copy of an operand in the intrinsic's layout.
+fn lay_out_input(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    cut: &Cut,
+    operand: usize,
+    scope: Scope,
+) -> Result<BlockRv, ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let mismatch = ScheduleError::IntrinsicMismatch(found.id);
+    let own = &cut.mapping.operands[operand];
+    let number = reads(&found).iter().position(|buffer| *buffer == own.buffer).ok_or(mismatch)?;
+    let layout = cut.layout(own, schedule.program().buffer(own.buffer).shape.len()).ok_or(mismatch)?;
+    let copy = schedule.cache_read(block, number as i64, scope)?;
+    schedule.transform_layout(copy, "write", 0, layout.clone())?;
+    schedule.transform_block_layout(copy, layout)?;
+    Ok(copy)
+}
+
+/// Lays out the intermediate that the block writes as the intrinsic wants it.
+fn lay_out_output(schedule: &mut Schedule, block: BlockRv, cut: &Cut) -> Result<(), ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let mismatch = ScheduleError::IntrinsicMismatch(found.id);
+    let written = single_store(&found).ok_or(mismatch)?.buffer;
+    let dimensions = schedule.program().buffer(written).shape.len();
+    let layout = cut.layout(&cut.mapping.operands[cut.output], dimensions).ok_or(mismatch)?;
+    schedule.transform_layout(block, "write", 0, layout)
+}
+
+/// What is done with a block that is cut.
+struct Plan<'a> {
+    cut: &'a Cut,
+    lanes: &'a [LoopRv],
+    /// The operands that are laid out anew.
+    moved: &'a [usize],
+    /// Whether that is done for all of an input at once, or for what a tile reads.
+    is_whole: bool,
+    /// Where a finished tile of the output is written back.
+    level: Option<usize>,
+}
+
+impl Plan<'_> {
+    fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> Result<(), ScheduleError> {
+        let refusal = ScheduleError::NotReduction(block_of(schedule, block)?.id);
+        let copies = self.lay_out_inputs(schedule, block)?;
+        let tiles = Tiles::cut(schedule, block, self.lanes)?;
+        let (first, last) = tiles.outer_reduction().ok_or(refusal)?;
+        if !self.is_whole {
+            copies.iter().try_for_each(|copy| schedule.compute_at(*copy, last))?;
+        }
+        if let Some(level) = self.level {
+            write_back(schedule, block, &tiles, level)?;
+        }
+        if self.moved.contains(&self.cut.output) {
+            lay_out_output(schedule, block, self.cut)?;
+        }
+        // The initial value is set in vectors of its own, which it could not be inside the intrinsic's statement.
+        schedule.decompose_reduction(block, first)?;
+        schedule.tensorize(self.lanes[0], self.cut.intrinsic.name())
+    }
+
+    fn lay_out_inputs(&self, schedule: &mut Schedule, block: BlockRv) -> Result<Vec<BlockRv>, ScheduleError> {
+        let scope = if self.is_whole { Scope::Global } else { Scope::Local };
+        let inputs = self.moved.iter().filter(|operand| !self.cut.is_output(**operand));
+        inputs.map(|operand| lay_out_input(schedule, block, self.cut, *operand, scope)).collect()
+    }
+}
