@@ -79,7 +79,7 @@ impl Primitive for Split {
         for node in &loops {
             ranges.insert(node.var, node.extent.clone());
         }
-        let combined = combine(&loops);
+        let combined = combine(&loops).simplify(&ranges);
         let is_exact = combined.is_provably_less(&extent, &ranges);
         let guard = (!is_exact).then(|| Guard { index: combined.clone(), bound: extent });
 
