@@ -12,13 +12,17 @@ const PARTS_WITHOUT_REGISTERS: usize = 2;
 /// Most vectors side by side in a register tile: beyond it too few rows are left.
 const MAX_VECTORS: i64 = 4;
 
+/// The most that tiles which need not divide stand out, as the extent over this.
+const MAX_EXCESS: i64 = 8;
+
 /// A decision for a step that cuts a spatial loop for registers; `None` for any other step, and where nothing
 /// fits. The loop that may have the longest innermost part is the one that runs in vector lanes.
 pub(crate) fn aligned(step: &Step, target: &Target, rng: &mut Rng) -> Option<Decision> {
-    let (Instruction::SamplePerfectTile(sample), Some(Decision::Tile(known))) =
-        (&step.instruction, &step.decision)
-    else {
-        return None;
+    let Some(Decision::Tile(known)) = &step.decision else { return None };
+    let (max_innermost, is_covering) = match &step.instruction {
+        Instruction::SamplePerfectTile(sample) => (sample.max_innermost, false),
+        Instruction::SampleCoveringTile(sample) => (sample.max_innermost, true),
+        _ => return None,
     };
     if known.len() <= PARTS_WITHOUT_REGISTERS || known.iter().any(|factor| *factor < 1) {
         return None;
@@ -26,17 +30,24 @@ pub(crate) fn aligned(step: &Step, target: &Target, rng: &mut Rng) -> Option<Dec
     let extent: i64 = known.iter().product();
     let lanes = i64::from(target.lanes(4));
     let rows = row_limit(target);
-    let fits = |factor: &i64| match sample.max_innermost > rows {
+    let fits = |factor: &i64| match max_innermost > rows {
         true => factor % lanes == 0 && *factor <= MAX_VECTORS * lanes,
         false => *factor <= rows / 2,
     };
-    let fitting: Vec<i64> = divisors(extent).filter(fits).collect();
+    // Tiles that need not divide are a little more than what there is to cover.
+    let candidates: Vec<i64> = match is_covering {
+        true => (1..=max_innermost.min(extent))
+            .filter(|tile| tiles(extent, *tile) * tile - extent <= extent / MAX_EXCESS)
+            .collect(),
+        false => divisors(extent).collect(),
+    };
+    let fitting: Vec<i64> = candidates.into_iter().filter(fits).collect();
     let innermost = pick(&fitting, rng)?;
     let mut factors = vec![1; known.len()];
     let last = factors.len() - 1;
     factors[last] = innermost;
     // What is left goes to the other levels, the inner ones first.
-    let mut rest = extent / innermost;
+    let mut rest = tiles(extent, innermost);
     for factor in factors[1..last].iter_mut().rev() {
         let choices: Vec<i64> = divisors(rest).collect();
         *factor = pick(&choices, rng)?;
@@ -55,6 +66,11 @@ pub(crate) fn row_limit(target: &Target) -> i64 {
 /// The longest innermost part worth having for a loop that runs in lanes.
 pub(crate) fn lane_limit(target: &Target) -> i64 {
     (8 * i64::from(target.lanes(4))).max(2 * row_limit(target))
+}
+
+/// How many tiles cover an extent.
+fn tiles(extent: i64, tile: i64) -> i64 {
+    (extent - 1) / tile + 1
 }
 
 fn divisors(number: i64) -> impl Iterator<Item = i64> {

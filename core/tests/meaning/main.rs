@@ -113,6 +113,7 @@ const ELSEWHERE: &[&str] = &[
     "get_producers",
     "get_consumers",
     "sample_perfect_tile",
+    "sample_covering_tile",
     "sample_categorical",
     "sample_compute_location",
     "tensorize",

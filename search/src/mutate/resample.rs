@@ -8,7 +8,12 @@ use crate::mutate::{Change, Mutator};
 pub(super) const MUTATOR: Mutator = Mutator { name: "resample", weight: 0.05, mutate, applies };
 
 fn applies(step: &Step, _: &Decision) -> bool {
-    matches!(step.instruction, Instruction::SampleComputeLocation(_) | Instruction::SamplePerfectTile(_))
+    matches!(
+        step.instruction,
+        Instruction::SampleComputeLocation(_)
+            | Instruction::SamplePerfectTile(_)
+            | Instruction::SampleCoveringTile(_)
+    )
 }
 
 fn mutate(_: &Step, _: &Decision, _: &mut Rng) -> Option<Change> {

@@ -8,21 +8,27 @@ use crate::mutate::{Change, Mutator};
 pub(super) const MUTATOR: Mutator = Mutator { name: "tile_size", weight: 0.8, mutate, applies };
 
 fn applies(step: &Step, decision: &Decision) -> bool {
-    matches!(step.instruction, Instruction::SamplePerfectTile(_))
+    max_innermost(step).is_some()
         && matches!(decision, Decision::Tile(factors) if factors.len() > 1 && factors.iter().any(|factor| *factor > 1))
+}
+
+/// The limit of a tile's innermost part, for steps that draw tiles.
+fn max_innermost(step: &Step) -> Option<i64> {
+    match &step.instruction {
+        Instruction::SamplePerfectTile(sample) => Some(sample.max_innermost),
+        Instruction::SampleCoveringTile(sample) => Some(sample.max_innermost),
+        _ => None,
+    }
 }
 
 /// Draws a part larger than 1 and another part, and moves a random divisor of the one to the other. The
 /// innermost part never grows beyond its limit.
 fn mutate(step: &Step, decision: &Decision, rng: &mut Rng) -> Option<Change> {
-    let (Instruction::SamplePerfectTile(sample), Decision::Tile(factors)) = (&step.instruction, decision)
-    else {
-        return None;
-    };
+    let (Some(max_innermost), Decision::Tile(factors)) = (max_innermost(step), decision) else { return None };
     let large: Vec<usize> = (0..factors.len()).filter(|part| factors[*part] > 1).collect();
     let from = large[rng.below(large.len())];
     let to = (from + 1 + rng.below(factors.len() - 1)) % factors.len();
-    let limit = if to + 1 == factors.len() { sample.max_innermost / factors[to] } else { i64::MAX };
+    let limit = if to + 1 == factors.len() { max_innermost / factors[to] } else { i64::MAX };
     let divisors: Vec<i64> =
         (2..=factors[from].min(limit)).filter(|divisor| factors[from] % divisor == 0).collect();
     if divisors.is_empty() {

@@ -6,6 +6,7 @@ use tilewright_core::ids::LoopId;
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::Block;
+use tilewright_core::visit::find_loop;
 use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleOutcome, RuleResult};
@@ -25,6 +26,9 @@ const STRUCTURE: &str = "SSRSRS";
 
 /// The largest innermost factor of a reduction loop.
 const MAX_INNERMOST: i64 = 256;
+
+/// The shortest tile worth having of a long loop.
+const LEAST_TILE: i64 = 4;
 
 /// Tiles a block with data reuse into `SSRSRS`: four parts of each spatial loop, two of each reduction.
 ///
@@ -115,7 +119,10 @@ impl Tiles {
                 _ if in_lanes == Some(id) => run,
                 _ => rows,
             };
-            let factors: Vec<IntRv> = schedule.sample_perfect_tile(target, places.len(), max_innermost)?;
+            let factors = match kind == 'S' && is_indivisible(schedule, id, max_innermost) {
+                true => schedule.sample_covering_tile(target, places.len(), max_innermost)?,
+                false => schedule.sample_perfect_tile(target, places.len(), max_innermost)?,
+            };
             let factors: Vec<Option<IntRv>> = factors.into_iter().map(Some).collect();
             let parts = schedule.split(target, &factors)?;
             for (place, part) in places.into_iter().zip(parts) {
@@ -142,6 +149,14 @@ impl Tiles {
         let levels = STRUCTURE.chars().zip(&self.levels).filter(|(level, _)| *level == kind);
         levels.map(|(_, loops)| loops).nth(number)?.last().copied()
     }
+}
+
+/// Whether no tile that is worth its name divides a long loop.
+fn is_indivisible(schedule: &Schedule, target: LoopId, max_innermost: i64) -> bool {
+    let extent = find_loop(&schedule.program().body, target).and_then(|node| node.extent.as_constant());
+    extent.is_some_and(|extent| {
+        extent > max_innermost && (LEAST_TILE..=max_innermost).all(|tile| extent % tile != 0)
+    })
 }
 
 /// The loop along the last dimension of the output, which is the one that can run in vector lanes.

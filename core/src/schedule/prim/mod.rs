@@ -134,6 +134,7 @@ primitives! {
     get_producers::GetProducers,
     get_consumers::GetConsumers,
     sample_perfect_tile::SamplePerfectTile,
+    sample_covering_tile::SampleCoveringTile,
     sample_categorical::SampleCategorical,
     sample_compute_location::SampleComputeLocation,
     split::Split,

@@ -2,7 +2,7 @@
 
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::require_loop;
-use crate::schedule::prim::sample_perfect_tile::{MAX_PARTS, draw, repair};
+use crate::schedule::prim::sample_perfect_tile::{MAX_PARTS, draw, given_factors, repair};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{Decision, IntRv, LoopRv, Schedule, ScheduleError, Value};
 
@@ -71,12 +71,7 @@ impl Primitive for SamplePartitionedTile {
             return Err(ScheduleError::BadFactors(id));
         }
         let parts = self.parts as usize;
-        let given = match context.decision {
-            Some(Decision::Tile(factors)) if factors.len() == parts => Some(factors.clone()),
-            Some(Decision::Tile(_)) => return Err(ScheduleError::BadDecision("as many factors as parts")),
-            Some(_) => return Err(ScheduleError::BadDecision("sample_partitioned_tile takes `[factors]`")),
-            None => None,
-        };
+        let given = given_factors(context.decision, parts)?;
         let factors = match given {
             Some(factors) if self.fits(extent, &factors) => factors,
             Some(factors) => self.repaired(extent, factors),

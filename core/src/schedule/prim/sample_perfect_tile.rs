@@ -74,12 +74,7 @@ impl Primitive for SamplePerfectTile {
             return Err(ScheduleError::BadFactors(id));
         }
         let parts = self.parts as usize;
-        let given = match context.decision {
-            Some(Decision::Tile(factors)) if factors.len() == parts => Some(factors.clone()),
-            Some(Decision::Tile(_)) => return Err(ScheduleError::BadDecision("as many factors as parts")),
-            Some(_) => return Err(ScheduleError::BadDecision("sample_perfect_tile takes `[factors]`")),
-            None => None,
-        };
+        let given = given_factors(context.decision, parts)?;
         let factors = match (extent, given) {
             (None, Some(factors)) => open(factors, self.max_innermost),
             (None, None) => open(draw_powers(parts, context.rng), self.max_innermost),
@@ -91,8 +86,21 @@ impl Primitive for SamplePerfectTile {
     }
 }
 
+/// The factors of a given decision.
+pub(super) fn given_factors(
+    decision: &Option<Decision>,
+    parts: usize,
+) -> Result<Option<Vec<i64>>, ScheduleError> {
+    match decision {
+        Some(Decision::Tile(factors)) if factors.len() == parts => Ok(Some(factors.clone())),
+        Some(Decision::Tile(_)) => Err(ScheduleError::BadDecision("as many factors as parts")),
+        Some(_) => Err(ScheduleError::BadDecision("a sampled tile takes `[factors]`")),
+        None => Ok(None),
+    }
+}
+
 /// Leaves the first of given factors open.
-fn open(mut factors: Vec<i64>, max_innermost: i64) -> Vec<i64> {
+pub(super) fn open(mut factors: Vec<i64>, max_innermost: i64) -> Vec<i64> {
     if let Some(innermost) = factors.last_mut() {
         *innermost = (*innermost).min(max_innermost);
     }
@@ -102,7 +110,7 @@ fn open(mut factors: Vec<i64>, max_innermost: i64) -> Vec<i64> {
 }
 
 /// Powers of two for a symbolic extent, at most [`MAX_OPEN_TILE`] together, with a first part of one.
-fn draw_powers(parts: usize, rng: &mut Rng) -> Vec<i64> {
+pub(super) fn draw_powers(parts: usize, rng: &mut Rng) -> Vec<i64> {
     let mut factors = vec![1i64; parts];
     if parts > 1 {
         let total = rng.below(MAX_OPEN_TILE.ilog2() as usize + 1) as u32;
