@@ -1,5 +1,5 @@
 //! The operator set can be searched: each definition becomes a program with design spaces, and random points of
-//! these spaces are legal and can be lowered.
+//! these spaces are legal, can be lowered, and compute what the definition says, in machine code too.
 
 #[path = "../benches/operators/kernels.rs"]
 mod kernels;
@@ -7,12 +7,13 @@ mod kernels;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tilewright::backends::cpu::CpuBackend;
 use tilewright::kernel::Kernel;
 use tilewright_core::interp::{InterpError, Interpreter, Options};
 use tilewright_core::lower::{LowerOptions, lower};
-use tilewright_core::program::Program;
+use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::Rng;
-use tilewright_core::target::{Target, TargetKind};
+use tilewright_core::target::{Arguments, Backend, BufferArgument, Target, TargetKind};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_search::candidate::{Generator, Statistics};
 use tilewright_search::rule::RuleSet;
@@ -92,6 +93,9 @@ fn small_operators() -> Vec<(&'static str, &'static Kernel, Vec<i64>)> {
         ("GRP in lanes", conv2d::kernel(), vec![1, 4, 5, 4, 3, 2, 32, 1, 1, 1, 2]),
         ("NRM", norm::kernel(), vec![2, 6, 8]),
         ("SFM", softmax::kernel(), vec![6, 12]),
+        ("GMM of primes", batch_matmul::kernel(), vec![1, 37, 131, 3]),
+        ("C2D of primes", conv2d::kernel(), vec![1, 75, 39, 1, 3, 3, 3, 2, 1, 1, 1]),
+        ("SFM of primes", softmax::kernel(), vec![7, 131]),
         ("GMM of ones", batch_matmul::kernel(), vec![1, 1, 1, 1]),
         ("GMM of nothing", batch_matmul::kernel(), vec![1, 0, 4, 4]),
         ("GMM over nothing", batch_matmul::kernel(), vec![1, 3, 4, 0]),
@@ -117,6 +121,34 @@ fn run(program: &Program) -> Result<Vec<AnyTensor>, InterpError> {
     Ok(tensors)
 }
 
+/// As [`run`], in machine code on two threads.
+fn run_compiled(flat: &Program) -> Result<Vec<AnyTensor>, String> {
+    let backend = CpuBackend::host().map_err(|error| error.to_string())?;
+    let kernel = backend.compile(&[flat]).remove(0).map_err(|error| error.to_string())?;
+    let mut tensors = arguments(flat);
+    let accesses = flat.buffer_params().map(|(_, access)| access);
+    let mut buffers: Vec<BufferArgument<'_>> = tensors
+        .iter_mut()
+        .zip(accesses)
+        .map(|(tensor, access)| match access {
+            Access::Input | Access::Constant => BufferArgument::Read(tensor.bytes()),
+            Access::Output | Access::InOut => BufferArgument::Write(tensor.bytes_mut()),
+        })
+        .collect();
+    let mut arguments = Arguments { dims: &[], scalars: &[], buffers: &mut buffers };
+    kernel.run(&mut arguments, 2).map_err(|error| error.to_string())?;
+    Ok(tensors)
+}
+
+/// Whether tensors hold the same elements, up to the rounding of sums in another order.
+fn agree(found: &[AnyTensor], expected: &[AnyTensor]) -> bool {
+    let is_close = |(a, b): (f64, f64)| (a - b).abs() <= 1e-4 * (1.0 + b.abs());
+    found.iter().zip(expected).all(|(found, expected)| {
+        expected.len() == found.len()
+            && found.to_f64_vec().into_iter().zip(expected.to_f64_vec()).all(is_close)
+    })
+}
+
 /// How many random candidates are drawn from each design space; `TILEWRIGHT_CASES` says otherwise.
 fn cases() -> u64 {
     std::env::var("TILEWRIGHT_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(6)
@@ -136,22 +168,15 @@ fn random_candidates_compute_what_the_definition_says() {
                 let made = generator.generate(number, space, seed, |_, _| None, &mut statistics);
                 let Some(candidate) = made else { continue };
                 let flat = lower(&candidate.program, &LowerOptions::default()).expect("it can be lowered");
+                let context = |level| {
+                    format!("{name} {level}, seed {seed}:\n{}\n{}", candidate.trace, candidate.program)
+                };
                 for (level, scheduled) in [("blocks", &candidate.program), ("flat", &flat)] {
-                    let context =
-                        || format!("{name} {level}, seed {seed}:\n{}\n{scheduled}", candidate.trace);
-                    let found = run(scheduled).unwrap_or_else(|error| panic!("{error}\n{}", context()));
-                    for (found, expected) in found.iter().zip(&expected) {
-                        let is_close = match expected.len() == found.len() {
-                            true => found
-                                .to_f64_vec()
-                                .iter()
-                                .zip(expected.to_f64_vec())
-                                .all(|(a, b)| (a - b).abs() <= 1e-4 * (1.0 + b.abs())),
-                            false => false,
-                        };
-                        assert!(is_close, "{}", context());
-                    }
+                    let found = run(scheduled).unwrap_or_else(|error| panic!("{error}\n{}", context(level)));
+                    assert!(agree(&found, &expected), "{}", context(level));
                 }
+                let found = run_compiled(&flat).unwrap_or_else(|error| panic!("{error}\n{}", context("CPU")));
+                assert!(agree(&found, &expected), "{}", context("CPU"));
             }
         }
         println!("{name}: {statistics:?}");
