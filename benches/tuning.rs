@@ -4,6 +4,8 @@
 //! scratch directory and prints one JSON line for it; without `--json` a table. With `--records DIR` it goes on from the records
 //! there, and leaves the fastest there.
 
+#[path = "operators/bytes.rs"]
+mod bytes;
 #[path = "operators/kernels.rs"]
 mod kernels;
 #[path = "operators/opset.rs"]

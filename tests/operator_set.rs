@@ -1,5 +1,7 @@
 //! The operator set of the benchmarks: shapes, counts of operations, and results on small shapes.
 
+#[path = "../benches/operators/bytes.rs"]
+mod bytes;
 #[path = "../benches/operators/kernels.rs"]
 mod kernels;
 #[path = "../benches/operators/opset.rs"]
@@ -24,6 +26,8 @@ fn operations_are_counted_as_the_peers_count_them() {
         ("NRM.0", 131072.0),
         ("SFM.0", 327680.0),
         ("GMM:1x96x200x33", 1267200.0),
+        ("QMM:128x768x768", 150994944.0),
+        ("SMM:3x5x7", 210.0),
         ("C2D:2x17x13x6x10x3x2x1x2x2", 51840.0),
         ("C1D:1x50x3x5x4x3x2", 2040.0),
         ("CBR:1x9x9x4x8x3x1x1", 49248.0),

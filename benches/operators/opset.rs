@@ -7,7 +7,7 @@
 
 use tilewright::Kernel;
 
-use super::kernels;
+use super::{bytes, kernels};
 
 /// A family of operators.
 #[derive(Clone, Copy, Debug)]
@@ -125,6 +125,9 @@ const FAMILIES: &[Family] = &[
         shapes: &[(0, &[256, 256])],
         resolve: softmax,
     },
+    // Quantised: not in the paper's set, so that only a shape names them.
+    Family { name: "QMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: unsigned_matmul },
+    Family { name: "SMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: signed_matmul },
 ];
 
 /// The names of the paper's set.
@@ -273,4 +276,17 @@ fn norm(p: &[i64]) -> Option<Resolved> {
 fn softmax(p: &[i64]) -> Option<Resolved> {
     let &[m, n] = p else { return None };
     Some((kernels::softmax::kernel, vec![("M", m), ("N", n)], product(&[5, m, n])?))
+}
+
+fn unsigned_matmul(p: &[i64]) -> Option<Resolved> {
+    byte_matmul(bytes::matmul_u8i8::kernel, p)
+}
+
+fn signed_matmul(p: &[i64]) -> Option<Resolved> {
+    byte_matmul(bytes::matmul_i8i8::kernel, p)
+}
+
+fn byte_matmul(kernel: fn() -> &'static Kernel, p: &[i64]) -> Option<Resolved> {
+    let &[m, n, k] = p else { return None };
+    Some((kernel, vec![("M", m), ("N", n), ("K", k)], product(&[2, m, n, k])?))
 }

@@ -13,7 +13,7 @@ use tilewright_core::tensor::AnyTensor;
 use crate::support::{Call, compile, host};
 
 const DOT_PRODUCTS: &str = "
-kernel dot_products(M, N, K, in a: u8[M, 4*K], in b: i8[N, K, LANES, 4], inout c: i32[M, LANES*N]) {
+kernel dot_products(M, N, K, in a: BYTE[M, 4*K], in b: i8[N, K, LANES, 4], inout c: i32[M, LANES*N]) {
   for i in 0..M {
     for j in 0..N {
       for k in 0..K {
@@ -31,9 +31,16 @@ kernel dot_products(M, N, K, in a: u8[M, 4*K], in b: i8[N, K, LANES, 4], inout c
 }";
 
 /// Tiles of so many rows and vectors around each dot product.
-fn scheduled(lanes: usize, rows: i64, vectors: i64, has_init: bool) -> Result<Program, ScheduleError> {
+fn scheduled(
+    byte: DType,
+    lanes: usize,
+    rows: i64,
+    vectors: i64,
+    has_init: bool,
+) -> Result<Program, ScheduleError> {
     let init = if has_init { "init { c[vi, vj] = 0i32 }" } else { "" };
     let text = DOT_PRODUCTS.replace("LANES", &lanes.to_string()).replace("INIT", init);
+    let text = text.replace("BYTE", &byte.to_string());
     let program: Program = text.parse().expect("a program");
     let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
     let block = schedule.get_block("c")?;
@@ -45,23 +52,29 @@ fn scheduled(lanes: usize, rows: i64, vectors: i64, has_init: bool) -> Result<Pr
         schedule.decompose_reduction(block, k)?;
     }
     schedule.parallel(i0)?;
-    schedule.tensorize(l, &format!("vpdpbusd_{lanes}"))?;
+    let name = if byte == DType::U8 { "vpdpbusd" } else { "vpdpbssd" };
+    schedule.tensorize(l, &format!("{name}_{lanes}"))?;
     schedule.unroll(i1)?;
     schedule.unroll(j1)?;
     Ok(schedule.program().clone())
 }
 
 fn options() -> LowerOptions {
-    LowerOptions {
-        intrinsics: ["vpdpbusd_16", "vpdpbusd_8", "vpdpbusd_4"].map(Into::into).into(),
-        ..LowerOptions::default()
-    }
+    let names = ["vpdpbusd", "vpdpbssd"]
+        .into_iter()
+        .flat_map(|name| [16, 8, 4].map(|lanes| format!("{name}_{lanes}")));
+    LowerOptions { intrinsics: names.map(|name| name.as_str().into()).collect(), ..LowerOptions::default() }
 }
 
-fn call(dims: [usize; 3], lanes: usize, fill: impl Fn(DType, &[usize], u64) -> AnyTensor) -> Call {
+fn call(
+    dims: [usize; 3],
+    byte: DType,
+    lanes: usize,
+    fill: impl Fn(DType, &[usize], u64) -> AnyTensor,
+) -> Call {
     let [m, n, k] = dims;
     let tensors = vec![
-        fill(DType::U8, &[m * 4 * k], 1),
+        fill(byte, &[m * 4 * k], 1),
         fill(DType::I8, &[n * k * 4 * lanes], 2),
         fill(DType::I32, &[m * lanes * n], 3),
     ];
@@ -70,13 +83,17 @@ fn call(dims: [usize; 3], lanes: usize, fill: impl Fn(DType, &[usize], u64) -> A
 
 #[test]
 fn products_are_exact_in_tiles_of_any_size() {
-    for lanes in [16, 8, 4] {
-        for (rows, vectors, has_init) in [(1, 1, true), (3, 2, true), (6, 4, true), (2, 3, false)] {
-            let scheduled = scheduled(lanes, rows, vectors, has_init).unwrap();
+    let random = |dtype, shape: &[usize], seed| AnyTensor::random(dtype, shape, seed).unwrap();
+    for (byte, lanes) in
+        [DType::U8, DType::I8].into_iter().flat_map(|byte| [16, 8, 4].map(|lanes| (byte, lanes)))
+    {
+        for (rows, vectors, has_init) in
+            [(1, 1, true), (3, 2, true), (6, 4, true), (7, 4, true), (2, 3, false)]
+        {
+            let scheduled = scheduled(byte, lanes, rows, vectors, has_init).unwrap();
             let flat = lower(&scheduled, &options()).unwrap();
             for dims in [[1, 1, 1], [3, 2, 5], [7, 3, 1], [6, 4, 9], [13, 5, 2], [0, 3, 1], [2, 1, 0]] {
-                call(dims, lanes, |dtype, shape, seed| AnyTensor::random(dtype, shape, seed).unwrap())
-                    .check(&flat);
+                call(dims, byte, lanes, random).check(&flat);
             }
         }
     }
@@ -89,7 +106,7 @@ fn sums_wrap_and_never_saturate() {
         for (number, bytes) in tensor.bytes_mut().chunks_exact_mut(dtype.bytes()).enumerate() {
             let value: i64 = match (dtype, number / 5 % 3) {
                 (DType::U8, _) => 255,
-                (DType::I8, 0) => -128,
+                (DType::I8, 0 | 1) => -128,
                 (DType::I8, _) => 127,
                 (_, 0) => i64::from(i32::MAX) - 1000,
                 (_, _) => i64::from(i32::MIN) + 1000,
@@ -98,15 +115,17 @@ fn sums_wrap_and_never_saturate() {
         }
         tensor
     };
-    for lanes in [16, 8, 4] {
-        let flat = lower(&scheduled(lanes, 2, 2, false).unwrap(), &options()).unwrap();
-        call([5, 3, 7], lanes, extreme).check(&flat);
+    for (byte, lanes) in
+        [DType::U8, DType::I8].into_iter().flat_map(|byte| [16, 8, 4].map(|lanes| (byte, lanes)))
+    {
+        let flat = lower(&scheduled(byte, lanes, 2, 2, false).unwrap(), &options()).unwrap();
+        call([5, 3, 7], byte, lanes, extreme).check(&flat);
     }
 }
 
 #[test]
 fn the_instruction_is_emitted_where_the_machine_has_it_and_refused_visibly_elsewhere() {
-    let flat = lower(&scheduled(8, 6, 1, true).unwrap(), &options()).unwrap();
+    let flat = lower(&scheduled(DType::U8, 8, 6, 1, true).unwrap(), &options()).unwrap();
     let listing = |removed: &str| {
         let backend = tilewright_backends::cpu::CpuBackend::without_features(removed).unwrap();
         (

@@ -274,6 +274,21 @@ fn a_tile_of_dot_products_stays_in_registers() {
 }
 
 #[test]
+fn signed_products_are_corrected_once_for_all_rows() {
+    let text = dot_products(5, 4, 16).replace("vpdpbusd", "vpdpbssd").replace("a: u8", "a: i8");
+    let leaf = leaf_of(&text, Level::Avx512).expect("a leaf");
+    let instructions = instructions(&leaf);
+    let body = innermost_loop(&instructions);
+    let count = |mnemonic| body.iter().filter(|own| own.mnemonic() == mnemonic).count();
+    // One product for each vector of sums, one more for each column, and the flipped bytes of each row.
+    assert_eq!(count(Mnemonic::Vpdpbusd), 5 * 4 + 4);
+    assert_eq!(count(Mnemonic::Vpxord), 5);
+    assert_eq!(count(Mnemonic::Vpsubd), 0);
+    let all = instructions.iter().filter(|own| own.mnemonic() == Mnemonic::Vpsubd).count();
+    assert_eq!(all, 5 * 4);
+}
+
+#[test]
 fn a_mark_that_is_wrong_is_not_believed() {
     let text = dot_products(1, 1, 16).replace("acc[0 + i]\n", "1i32 + acc[0 + i]\n");
     assert_eq!(leaf_of(&text, Level::Avx512).err(), Some(Refusal::Mark));

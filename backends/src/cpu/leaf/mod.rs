@@ -173,13 +173,16 @@ struct Limits {
     by_group: bool,
     /// Whether products of tiles are instructions.
     tiles: bool,
+    /// Whether sums of signed products are corrected in each statement, which takes no variables, instead of once.
+    corrects_at_once: bool,
 }
 
 /// What is tried, one after the other, until the vectors fit into registers.
-const ATTEMPTS: [Limits; 3] = [
-    Limits { shared_loads: 24, by_group: false, tiles: true },
-    Limits { shared_loads: 8, by_group: true, tiles: true },
-    Limits { shared_loads: 1, by_group: true, tiles: true },
+const ATTEMPTS: [Limits; 4] = [
+    Limits { shared_loads: 24, by_group: false, tiles: true, corrects_at_once: false },
+    Limits { shared_loads: 8, by_group: true, tiles: true, corrects_at_once: false },
+    Limits { shared_loads: 1, by_group: true, tiles: true, corrects_at_once: false },
+    Limits { shared_loads: 1, by_group: true, tiles: true, corrects_at_once: true },
 ];
 
 /// Compiles a statement, or says why it is no leaf.

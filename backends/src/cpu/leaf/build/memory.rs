@@ -119,7 +119,8 @@ impl Builder<'_> {
         let dtype = self.program.buffer(buffer).dtype;
         let form = Form::of(dtype);
         let width = group.width(form);
-        if dtype.bytes() < 4 && (self.features == Level::Avx2 && group.lanes < 4) {
+        let is_one_byte = dtype.bytes() == 1 && group.lanes == 1 && guard.is_none();
+        if is_one_byte || dtype.bytes() < 4 && (self.features == Level::Avx2 && group.lanes < 4) {
             return self.load_narrow_scalar(dtype, mem, group);
         }
         if self.features == Level::Avx2 && guard.is_some() {
@@ -301,6 +302,10 @@ impl Builder<'_> {
                 }
             }
             _ if self.features == Level::Avx2 => return self.store_narrow(dtype, mem, group, value),
+            // A masked store of one byte takes tens of cycles.
+            DType::I8 | DType::U8 | DType::Bool if group.lanes == 1 => {
+                return self.store_narrow(dtype, mem, group, value);
+            }
             DType::I8 | DType::U8 | DType::Bool => VectorOp::I8FromI32,
             DType::F16 => VectorOp::F16FromF32,
             DType::BF16 => VectorOp::I16FromI32,

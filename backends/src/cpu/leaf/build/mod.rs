@@ -35,6 +35,7 @@ use super::ir::{Base, Code, Constant, Mem, Reg};
 use super::{INPUTS, Input, Level, Limits, Refusal, Surroundings};
 use crate::cpu::translate::number::{Number, Numbers};
 use group::Group;
+use intrinsic::Correction;
 use scope::Scope;
 use sums::Sum;
 use tile::Tile;
@@ -71,6 +72,8 @@ struct Builder<'a> {
     tiles: FxHashMap<BufferId, Tile>,
     /// The sums that are in tile registers while the loop around runs.
     sums: Vec<Sum>,
+    /// How vectors of tiles are corrected when a loop around is over.
+    corrections: FxHashMap<(BufferId, i64), Correction>,
     /// Expressions computed in the current statement.
     memos: Vec<FxHashMap<(Number, Group), Reg>>,
     /// The lanes whose loads may be made; all of them when absent.
@@ -101,6 +104,7 @@ pub(super) fn build(
         ranges: around.ranges.clone(),
         tiles: FxHashMap::default(),
         sums: Vec::new(),
+        corrections: FxHashMap::default(),
         memos: vec![FxHashMap::default()],
         guard: None,
     };

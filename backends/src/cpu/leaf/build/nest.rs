@@ -118,6 +118,7 @@ impl Builder<'_> {
                 self.forget_loads(access.buffer);
             }
         });
+        let deferred = self.defer_corrections(&node.body);
         self.open_loop(node.var);
         self.variables.insert(node.var, Binding::Loop(self.scopes.len() - 1));
         self.ranges.insert(node.var, extent);
@@ -126,7 +127,7 @@ impl Builder<'_> {
         self.ranges.remove(node.var);
         result?;
         self.close_loop(end, runs);
-        Ok(())
+        self.correct(deferred)
     }
 
     fn alloc(&mut self, node: &Alloc) -> Outcome<()> {

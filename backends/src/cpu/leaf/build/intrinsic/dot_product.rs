@@ -25,7 +25,7 @@ const fn rule<const LANES: u32>(name: &'static str) -> Rule {
 }
 
 /// Whether there are byte dot products on vectors of so many lanes.
-fn is_available<const LANES: u32>(level: Level, features: FeatureSet) -> bool {
+pub(super) fn is_available<const LANES: u32>(level: Level, features: FeatureSet) -> bool {
     let feature = match level {
         Level::Avx2 => Feature::AvxVnni,
         Level::Avx512 => Feature::Avx512vnni,

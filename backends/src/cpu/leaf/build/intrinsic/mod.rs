@@ -6,10 +6,13 @@
 //!
 //! An intrinsic is one file with its [rules](Rule), and a line in `RULES`.
 
+mod corrections;
 mod dot_product;
 mod operand;
+mod signed_product;
 mod tile_product;
 
+pub(super) use corrections::Correction;
 pub(super) use tile_product::ROWS;
 
 use tilewright_core::ids::BufferId;
@@ -41,7 +44,7 @@ pub(super) enum Sums {
 }
 
 /// The rules of every intrinsic, the ones that do most at once first.
-const RULES: &[&[Rule]] = &[tile_product::RULES, dot_product::RULES];
+const RULES: &[&[Rule]] = &[tile_product::RULES, dot_product::RULES, signed_product::RULES];
 
 fn rules() -> impl Iterator<Item = &'static Rule> {
     RULES.iter().copied().flatten()

@@ -10,7 +10,7 @@ use crate::cpu::leaf::ir::{self, Class, Inst, Mem, Op, Reg, Width};
 
 impl Builder<'_> {
     /// The place of an operand's elements, so many in a row, which are made sure to lie inside their buffer.
-    fn operand_place(&mut self, operand: &Operand, elements: u32) -> Outcome<Mem> {
+    pub(super) fn operand_place(&mut self, operand: &Operand, elements: u32) -> Outcome<Mem> {
         if self.in_tile(operand.buffer) {
             return Err(Refusal::Access);
         }
@@ -55,6 +55,27 @@ impl Builder<'_> {
         let sum = self.emit(Class::Vector, Op::Vector(VectorOp::Load), width, [ir::Operand::Mem(mem)]);
         self.push(add(sum));
         self.forget_loads(into.buffer);
+        let args = [ir::Operand::Mem(mem), ir::Operand::Reg(sum)];
+        self.push(Inst::new(Op::Vector(VectorOp::Store), width, None, args));
+        Ok(())
+    }
+
+    /// Takes a vector of 32-bit lanes away from another, in the register that holds it, or in memory.
+    pub(super) fn accumulate_difference(&mut self, width: Width, from: &Operand, part: Reg) -> Outcome<()> {
+        let lanes = width.bytes() / 4;
+        let difference = |sum: Reg| {
+            let args = [sum, part].map(ir::Operand::Reg);
+            Inst::new(Op::Vector(VectorOp::Sub32), width, Some(sum), args)
+        };
+        if self.in_tile(from.buffer) {
+            let variable = self.tile_variable(from.buffer, &from.first, lanes)?;
+            self.push(difference(variable));
+            return Ok(());
+        }
+        let mem = self.operand_place(from, lanes)?;
+        let sum = self.emit(Class::Vector, Op::Vector(VectorOp::Load), width, [ir::Operand::Mem(mem)]);
+        self.push(difference(sum));
+        self.forget_loads(from.buffer);
         let args = [ir::Operand::Mem(mem), ir::Operand::Reg(sum)];
         self.push(Inst::new(Op::Vector(VectorOp::Store), width, None, args));
         Ok(())
