@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
+use tilewright_backends::cpu::pages::prefer_huge_pages;
 use tilewright_core::dtype::DType;
 use tilewright_core::lower::{LowerError, LowerOptions, lower_with, split_constants};
 use tilewright_core::program::{Access, Program};
@@ -183,7 +184,7 @@ impl Prologue {
     fn allocate(&self) -> Result<Packed, CallError> {
         let allocate = |(dtype, shape): &(DType, Vec<usize>)| {
             let name = "what is computed from constant tensors".to_owned();
-            AnyTensor::zeros(*dtype, shape)
+            AnyTensor::zeros_prepared(*dtype, shape, prefer_huge_pages)
                 .map_err(|_| CallError::Dimension { name, value: shape.iter().product::<usize>() as i64 })
         };
         self.results.iter().map(allocate).collect()

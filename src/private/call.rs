@@ -1,5 +1,6 @@
 //! From typed tensors to the arguments of a kernel, and back for the dynamic reference.
 
+use tilewright_backends::cpu::pages::prefer_huge_pages;
 use tilewright_core::expr::Constant;
 use tilewright_core::target::{BufferArgument, CallError};
 use tilewright_core::tensor::{BytesMut, Element, Tensor, TensorView, TensorViewMut};
@@ -18,7 +19,7 @@ pub fn allocate<T: Element, const RANK: usize>(
     dims: &[i64],
 ) -> Result<Tensor<T, RANK>, Error> {
     let parameter = definition.outputs().nth(position).expect("generated code counts its results");
-    Ok(Tensor::zeros(extents(definition, parameter, dims)?)?)
+    Ok(Tensor::zeros_prepared(extents(definition, parameter, dims)?, prefer_huge_pages)?)
 }
 
 fn extents<const RANK: usize>(

@@ -11,6 +11,7 @@ mod form;
 mod frame;
 mod leaf;
 pub mod machine;
+pub mod pages;
 pub mod peak;
 pub mod pool;
 mod support;

@@ -9,6 +9,8 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::RefCell;
 use std::ptr::{NonNull, null_mut};
 
+use super::pages::prefer_huge_pages;
+
 /// The alignment of a workspace: a cache line.
 const ALIGNMENT: usize = 64;
 
@@ -33,6 +35,7 @@ impl Memory {
         let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| error)?;
         // SAFETY: the layout's size is not zero: `Workspace::reserve` asks for at least one byte.
         let start = NonNull::new(unsafe { alloc(layout) }).ok_or(error)?;
+        prefer_huge_pages(start.as_ptr(), bytes);
         Ok(Memory { start, layout })
     }
 }

@@ -84,12 +84,25 @@ impl AnyTensor {
     /// # Errors
     /// [`ShapeError::TooLarge`] when the elements do not fit into memory.
     pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Self, ShapeError> {
+        Self::zeros_prepared(dtype, shape, |_, _| {})
+    }
+
+    /// As [`AnyTensor::zeros`], with memory prepared as by [`Tensor::zeros_prepared`].
+    ///
+    /// # Errors
+    /// As [`AnyTensor::zeros`].
+    pub fn zeros_prepared(
+        dtype: DType,
+        shape: &[usize],
+        prepare: impl FnOnce(*const u8, usize),
+    ) -> Result<Self, ShapeError> {
         let element_bytes = dtype.bytes();
         let len = checked_len(shape, element_bytes)? * element_bytes;
         let mut bytes = Storage::new(ALIGNMENT);
         bytes
             .try_reserve_exact(len)
             .map_err(|_| ShapeError::TooLarge { shape: shape.to_vec(), element_bytes })?;
+        prepare(bytes.as_ptr(), len);
         bytes.resize(len, 0);
         Ok(AnyTensor::of(dtype, shape, bytes))
     }

@@ -27,6 +27,21 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
         Self::full(shape, T::default())
     }
 
+    /// As [`Tensor::zeros`]; `prepare` is told where the memory starts and how many bytes it has before any of it is
+    /// touched, so that it can ask the system for pages of another kind.
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    pub fn zeros_prepared(
+        shape: [usize; RANK],
+        prepare: impl FnOnce(*const u8, usize),
+    ) -> Result<Self, ShapeError> {
+        let (mut elements, len) = allocate::<T>(&shape)?;
+        prepare(elements.as_ptr().cast(), len * size_of::<T>());
+        elements.resize(len, T::default());
+        Ok(Tensor::of(elements, shape))
+    }
+
     /// A tensor whose elements are all `value`.
     ///
     /// # Errors
