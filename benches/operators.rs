@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use tilewright::Source;
 use tilewright::bench::{
-    Checked, Comparison, Effort, Line, NOTHING_ASKED, Options, Variant, explain_options, list,
+    Checked, Comparison, Effort, Line, NOTHING_ASKED, Options, Sampled, Variant, explain_options, list,
 };
 use tilewright::tuning::report::{Table, duration};
 
@@ -116,21 +116,21 @@ fn measure(
             continue;
         }
         let Checked { max_rel_err, duration: once } = comparison.check(*variant)?;
-        let (median_ns, min_ns) = if *variant == Variant::Reference && estimate > SLOW_REFERENCE {
+        let sampled = if *variant == Variant::Reference && estimate > SLOW_REFERENCE {
             let once = once.as_secs_f64() * 1e9;
-            (once, once)
+            Sampled { median_ns: once, clean_ns: once, min_ns: once }
         } else {
-            let sampled = comparison.measure(&[*variant], &Effort::default())?.remove(0);
-            (sampled.median_ns, sampled.min_ns)
+            comparison.measure(&[*variant], &Effort::default())?.remove(0)
         };
-        let gflops = operator.flops / median_ns;
+        let gflops = operator.flops / sampled.median_ns;
         if options.json {
             let line = Line {
                 op: operator.name.clone(),
                 variant: variant.name(),
                 threads: if *variant == Variant::Reference { 1 } else { tilewright::threads()? },
-                ns_median: median_ns,
-                ns_min: min_ns,
+                ns_median: sampled.median_ns,
+                ns_clean: sampled.clean_ns,
+                ns_min: sampled.min_ns,
                 gflops,
                 max_rel_err,
             };
@@ -139,8 +139,8 @@ fn measure(
             table.row([
                 operator.name.clone(),
                 variant.name().to_owned(),
-                duration(median_ns * 1e-9),
-                duration(min_ns * 1e-9),
+                duration(sampled.median_ns * 1e-9),
+                duration(sampled.min_ns * 1e-9),
                 format!("{gflops:.2}"),
                 format!("{max_rel_err:.1e}"),
             ]);

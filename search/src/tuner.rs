@@ -68,7 +68,7 @@ fn is_at_roofline(best: f64, roofline: f64) -> bool {
 pub enum Measurement {
     /// The candidate ran and its results are right.
     Ok {
-        /// The median time of a run, in seconds.
+        /// The typical time of an undisturbed run, in seconds.
         seconds: f64,
         /// The spread of the runs: the distance of the quartiles over the median.
         spread: f64,

@@ -87,6 +87,8 @@ pub struct Line {
     pub threads: usize,
     /// The median time of a run, in nanoseconds.
     pub ns_median: f64,
+    /// The median of the faster half of the samples, in nanoseconds.
+    pub ns_clean: f64,
     /// The shortest time of a run, in nanoseconds.
     pub ns_min: f64,
     /// Operations per second at the median, in 10⁹.
@@ -267,6 +269,7 @@ fn compare_case(
             variant: variant.name(),
             threads: if *variant == Variant::Reference { 1 } else { settings::threads()? },
             ns_median: sampled.median_ns,
+            ns_clean: sampled.clean_ns,
             ns_min: sampled.min_ns,
             gflops: comparison.flops() / sampled.median_ns,
             max_rel_err: comparison.check(*variant)?.max_rel_err,

@@ -36,7 +36,7 @@ pub enum Outcome {
 /// How fast a trial was and how exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measurement {
-    /// The median time of one call, in nanoseconds; finite and above zero.
+    /// The median time of one call among the faster half of the samples, in nanoseconds; finite and above zero.
     pub median_ns: f64,
     /// The distance of the quartiles of the times, as a share of the median; finite, at least zero.
     pub spread: f64,
