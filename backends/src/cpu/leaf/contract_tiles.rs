@@ -262,6 +262,18 @@ fn scheduled_products_are_lowered_to_tiles() {
 }
 
 #[test]
+fn sums_of_one_product_each_need_no_register_across_loops() {
+    let tiles = Tiles { rows: 1, columns: 1, depth: "1", ..BYTES };
+    let clear = "for i in 0..16 { acc[i*WIDTH + lane<WIDTH>] = ZERO }";
+    let text = tiles.kernel(clear, &tiles.product("0", "0"));
+    let (head, body) = text.split_once("alloc acc").expect("an allocation");
+    let text = format!("{head} for again in 0..5 {{ alloc acc {body} }}");
+    let leaf = leaf_of(&text, Level::Avx512).unwrap_or_else(|refusal| panic!("{refusal}\n{text}"));
+    assert_eq!(leaf.without_tiles, None);
+    assert_eq!(mnemonics(&instructions(&leaf), Mnemonic::Tdpbusd), 1);
+}
+
+#[test]
 fn sums_that_are_not_cleared_are_loaded() {
     let clear = "for i in 0..32 { acc[i*WIDTH + lane<WIDTH>] = ZERO }";
     for other in [

@@ -70,6 +70,8 @@ struct Builder<'a> {
     variables: FxHashMap<VarId, Binding>,
     ranges: Ranges,
     tiles: FxHashMap<BufferId, Tile>,
+    /// For each intermediate of the leaf, the number of scopes around its allocation.
+    allocated: FxHashMap<BufferId, usize>,
     /// The sums that are in tile registers while the loop around runs.
     sums: Vec<Sum>,
     /// How vectors of tiles are corrected when a loop around is over.
@@ -103,6 +105,7 @@ pub(super) fn build(
         variables: constants.collect(),
         ranges: around.ranges.clone(),
         tiles: FxHashMap::default(),
+        allocated: FxHashMap::default(),
         sums: Vec::new(),
         corrections: FxHashMap::default(),
         memos: vec![FxHashMap::default()],

@@ -134,7 +134,9 @@ impl Builder<'_> {
         if let Some(tile) = self.tile_of(node) {
             self.tiles.insert(node.buffer, tile);
         }
+        self.allocated.insert(node.buffer, self.scopes.len());
         let result = self.stmt(&node.body);
+        self.allocated.remove(&node.buffer);
         self.tiles.remove(&node.buffer);
         self.forget_loads(node.buffer);
         result

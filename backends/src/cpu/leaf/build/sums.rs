@@ -40,9 +40,10 @@ impl Builder<'_> {
         !self.sums.is_empty()
     }
 
-    /// Whether a loop around the current statement leaves a place as it is.
+    /// Whether a loop around the current statement leaves a place as it is, and what is in it.
     pub(super) fn is_repeated(&self, place: &Operand) -> bool {
-        let around = self.scopes.iter().filter_map(|scope| scope.around.as_ref());
+        let since = self.allocated.get(&place.buffer).copied().unwrap_or(0);
+        let around = self.scopes[since..].iter().filter_map(|scope| scope.around.as_ref());
         around.map(|around| around.var).any(|var| !place.first.mentions(var))
     }
 
