@@ -97,6 +97,48 @@ fn cases() -> u64 {
     std::env::var("TILEWRIGHT_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2)
 }
 
+/// Sizes of which tiles of AMX are not much larger.
+fn tiled_kernels() -> Vec<(&'static str, &'static Kernel, Vec<i64>)> {
+    use bytes::*;
+    vec![
+        ("matmul u8·i8", matmul_u8i8::kernel(), vec![32, 128, 32]),
+        ("matmul u8·i8 of one tile's depth", matmul_u8i8::kernel(), vec![16, 64, 48]),
+        ("matmul u8·i8 of tails", matmul_u8i8::kernel(), vec![29, 100, 15]),
+        ("matmul i8·i8", matmul_i8i8::kernel(), vec![16, 192, 16]),
+        ("linear of tails", linear_u8i8::kernel(), vec![16, 48, 30]),
+    ]
+}
+
+#[test]
+fn random_candidates_in_tiles_are_exact() {
+    let intrinsics = ["tdpbusd", "tdpbssd"].map(Into::into).into();
+    let target = Target { intrinsics, vector_bits: 512, vector_registers: 32, ..Target::generic_cpu() };
+    let target = Arc::new(target);
+    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    for (name, kernel, sizes) in tiled_kernels() {
+        let program = bound(kernel, &sizes);
+        let expected = interpreted(&program);
+        let generator = Generator { program: program.clone(), target: target.clone() };
+        let mut statistics = Statistics::default();
+        let (mut tensorized, mut legal) = (0, 0);
+        let spaces = design_spaces(&program, &target, &rules, 1);
+        for (number, space) in spaces.iter().enumerate() {
+            for seed in 0..cases() {
+                let made = generator.generate(number, space, seed, |_, _| None, &mut statistics);
+                let Some(candidate) = made else { continue };
+                let flat = lower(&candidate.program, &LowerOptions::of(&target)).expect("it can be lowered");
+                legal += 1;
+                tensorized += usize::from(marks(&flat) > 0);
+                let context = || format!("{name}, seed {seed}:\n{}\n{flat}", candidate.trace);
+                assert!(agree(&interpreted(&candidate.program), &expected), "blocks of {}", context());
+                assert!(agree(&interpreted(&flat), &expected), "flat program of {}", context());
+            }
+        }
+        println!("{name}: {} spaces, {tensorized} of {legal} tensorized, {statistics:?}", spaces.len());
+        assert!(tensorized > 0, "{name}: {statistics:?}");
+    }
+}
+
 #[test]
 fn random_candidates_are_exact() {
     // Any machine can execute what is marked, so that the test does not depend on this one's instructions.

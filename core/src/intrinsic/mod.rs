@@ -114,6 +114,12 @@ impl TensorIntrinsic {
     pub fn description(&self) -> &Program {
         &self.description
     }
+
+    /// The number of elements that it updates.
+    pub fn outputs(&self) -> i64 {
+        let is_place = |var: VarId| self.store.indices.iter().any(|index| index.mentions(var));
+        self.loops.iter().filter(|(var, _)| is_place(*var)).map(|(_, extent)| extent).product()
+    }
 }
 
 /// The block's iterators in the order of the loops that they are.

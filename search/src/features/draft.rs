@@ -30,6 +30,9 @@ const LOOP_STEP: f64 = 2.0;
 /// Cycles lost when an innermost loop ends: its last branch is mispredicted.
 const LOOP_END: f64 = 12.0;
 
+/// Products of tiles that have to be independent of each other to keep the unit busy: one begins every 16 cycles and takes
+/// 52 (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX).
+const INDEPENDENT_TILES: f64 = 4.0;
 /// Cycles to combine the halves of a vector: a store, a load and an addition that wait for each other.
 const HALVING: f64 = 10.0;
 
@@ -60,12 +63,17 @@ fn block_cycles(block: &BlockFacts<'_>, target: &Target) -> f64 {
     let lanes = f64::from(target.lanes(block.element_bytes));
     let used_lanes = block.lanes().clamp(1.0, lanes);
     let statements = block.points() / used_lanes;
-    let is_one_instruction = block.points_of_intrinsic > 1.0;
-    let per_statement =
-        if is_one_instruction { 1.0 } else { block.operations() / block.points().max(1.0) / 2.0 };
+    let per_statement = match (block.points_of_intrinsic > 1.0, block.tiles) {
+        (_, Some(_)) => block.outputs_of_intrinsic * ISSUE / lanes,
+        (true, None) => 1.0,
+        (false, None) => block.operations() / block.points().max(1.0) / 2.0,
+    };
 
     let independent = if block.reduction > 1.0 { block.accumulators(target) } else { LATENCY * ISSUE };
-    let overlap = (independent / (LATENCY * ISSUE)).clamp(1.0 / (LATENCY * ISSUE), 1.0);
+    let overlap = match block.tiles {
+        Some(tiles) => (tiles / INDEPENDENT_TILES).min(1.0),
+        None => (independent / (LATENCY * ISSUE)).clamp(1.0 / (LATENCY * ISSUE), 1.0),
+    };
     let arithmetic = statements * per_statement.max(0.25) / ISSUE / overlap;
     let scattered = block.arithmetic.conditional * 4.0 * if used_lanes > 1.0 { used_lanes } else { 1.0 };
     let loads = statements * (block.loads_per_operation(target) + scattered) / ISSUE;

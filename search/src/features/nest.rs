@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use tilewright_core::ids::VarId;
+use tilewright_core::intrinsic::named;
 use tilewright_core::program::Program;
 use tilewright_core::stmt::{Annotation, Block, For, IterKind, LoopKind, Stmt};
 use tilewright_core::target::Target;
 
 use crate::features::access::{AccessFact, accesses};
 use crate::features::arithmetic::Arithmetic;
+use crate::postproc::verify::sums_in_tiles;
 
 /// One loop around a block.
 #[derive(Clone, Debug)]
@@ -51,6 +53,10 @@ pub(super) struct BlockFacts<'a> {
     pub is_float: bool,
     /// The points that a tensor intrinsic computes at once, at each point of the block's domain; otherwise 1.
     pub points_of_intrinsic: f64,
+    /// The elements that it updates, likewise.
+    pub outputs_of_intrinsic: f64,
+    /// The tiles of sums in registers, when it is a product of tiles.
+    pub tiles: Option<f64>,
 }
 
 impl<'a> BlockFacts<'a> {
@@ -93,6 +99,8 @@ impl<'a> BlockFacts<'a> {
             element_bytes,
             is_float: dtype.is_none_or(|dtype| dtype.is_float()),
             points_of_intrinsic: points_of_intrinsic(&block.body),
+            outputs_of_intrinsic: outputs_of_intrinsic(&block.body),
+            tiles: sums_in_tiles(path, block).map(|tiles| tiles as f64),
         }
     }
 
@@ -207,6 +215,12 @@ impl<'a> BlockFacts<'a> {
         }
         loads / statements
     }
+}
+
+/// The elements that a marked statement updates; 1 for any other.
+fn outputs_of_intrinsic(body: &Stmt) -> f64 {
+    let Stmt::Intrinsic(marked) = body else { return 1.0 };
+    named(&marked.name).map_or(1.0, |intrinsic| intrinsic.outputs() as f64)
 }
 
 /// The points of the loops of a marked statement; 1 for any other.

@@ -1,8 +1,11 @@
 //! Limits of the machine that a candidate must keep, checked before anything is compiled.
 
+use std::sync::Arc;
+
 use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::intrinsic::named;
 use tilewright_core::program::Program;
-use tilewright_core::stmt::{Annotation, IterKind, LoopKind};
+use tilewright_core::stmt::{Annotation, Block, For, IterKind, LoopKind, Stmt};
 use tilewright_core::target::Target;
 
 use crate::postproc::Rejection;
@@ -11,6 +14,26 @@ use crate::postproc::unroll::UNROLL_FACTOR;
 /// Most copies, in vector registers, that unrolling may make of one block: beyond it compile time explodes
 /// and the code leaves the instruction cache.
 const MAX_COPIES: i64 = 512;
+
+/// The most elements that an intrinsic updates in vector registers. One that updates more does it in tile registers.
+const MAX_VECTOR_ELEMENTS: i64 = 64;
+
+/// Most tiles of sums: all but two of the eight registers of AMX.
+const MAX_TILES: i64 = 6;
+
+/// The tiles of sums that the innermost reduction around a block keeps up to date; `None` for a block that computes
+/// no tiles.
+pub(crate) fn sums_in_tiles(path: &[&Arc<For>], block: &Block) -> Option<i64> {
+    let Stmt::Intrinsic(marked) = &block.body else { return None };
+    named(&marked.name).filter(|intrinsic| intrinsic.outputs() > MAX_VECTOR_ELEMENTS)?;
+    let reduces = |node: &For| {
+        let mut own = block.iters.iter().filter(|iter| iter.kind == IterKind::Reduce);
+        own.any(|iter| iter.binding.mentions(node.var))
+    };
+    let extent = |node: &&Arc<For>| node.extent.as_constant().unwrap_or(1).max(1);
+    let innermost = path.iter().rposition(|node| reduces(node) && extent(node) > 1);
+    Some(innermost.map_or(1, |innermost| path[innermost + 1..].iter().map(extent).product()))
+}
 
 /// Refuses programs that would take too long to compile or whose accumulators cannot stay in registers.
 ///
@@ -53,6 +76,9 @@ pub fn verify_limits(program: &Program, target: &Target) -> Result<(), Rejection
         }
         if copies > MAX_COPIES {
             return Err(Rejection("unroll_too_large"));
+        }
+        if sums_in_tiles(&path, block).is_some_and(|tiles| tiles > MAX_TILES) {
+            return Err(Rejection("register_spill"));
         }
         // One register each for an operand and a broadcast, at least.
         if is_inside_reduction && accumulators > i64::from(target.vector_registers) - 2 {

@@ -69,7 +69,7 @@ struct Cut {
     mapping: Mapping,
     /// For each iterator of the block, how much of it one instruction computes.
     tiles: Vec<i64>,
-    /// The instructions for the whole block.
+    /// The instructions for the whole block, each as many times as it updates vectors of 16 elements.
     instructions: f64,
     /// How many points they compute for each one that is asked for.
     padding: f64,
@@ -83,7 +83,7 @@ impl Cut {
         for (iter, extent) in mapping.iters.iter().zip(intrinsic.extents()) {
             tiles[*iter] *= extent;
         }
-        let (mut instructions, mut padding) = (1.0, 1.0);
+        let (mut instructions, mut padding) = ((intrinsic.outputs() as f64 / 16.0).max(1.0), 1.0);
         for (iter, tile) in block.iters.iter().zip(&tiles) {
             let extent = iter.extent.as_constant()?;
             let count = extent.checked_add(tile - 1)? / tile;
@@ -278,7 +278,9 @@ impl Plan<'_> {
         let refusal = ScheduleError::NotReduction(block_of(schedule, block)?.id);
         let copies = self.lay_out_inputs(schedule, block)?;
         let tiles = Tiles::cut(schedule, block, self.lanes)?;
-        let (first, last) = tiles.outer_reduction().ok_or(refusal)?;
+        // Without a loop over what is reduced, one instruction makes a whole sum.
+        let within = tiles.innermost().zip(self.lanes.first().copied()).map(|(last, lane)| (lane, last));
+        let (first, last) = tiles.outer_reduction().or(within).ok_or(refusal)?;
         if !self.is_whole {
             copies.iter().try_for_each(|copy| schedule.compute_at(*copy, last))?;
         }

@@ -139,6 +139,11 @@ impl Tiles {
         self.level('S', number)
     }
 
+    /// The innermost loop of all levels.
+    pub(super) fn innermost(&self) -> Option<LoopRv> {
+        self.levels.iter().rev().find_map(|loops| loops.last().copied())
+    }
+
     /// The outermost and the innermost loop of the outer reduction level.
     pub(super) fn outer_reduction(&self) -> Option<(LoopRv, LoopRv)> {
         let place = STRUCTURE.find('R')?;
