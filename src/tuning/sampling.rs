@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 /// A sample lasts at least this long, so that reading the clock and calling cost nothing in comparison.
 const LEAST_SAMPLE: Duration = Duration::from_millis(1);
 
+/// Before each sample there are runs for about this long, unless one alone takes longer: other candidates have had the
+/// caches meanwhile.
+const WARM_UP: Duration = Duration::from_micros(500);
+
 /// Most samples of one candidate.
 const ROUNDS: usize = 5;
 
@@ -143,8 +147,8 @@ pub(crate) fn sample<R: Runs>(
             if runs.should_stop() {
                 break;
             }
-            match runs.run(entry.candidate, entry.repetitions) {
-                Ok(duration) => entry.samples.push(duration.as_secs_f64() / entry.repetitions as f64),
+            match sample_once(runs, entry.candidate, entry.repetitions, entry.estimate) {
+                Ok(seconds) => entry.samples.push(seconds),
                 Err(failure) => entry.failure = Some(failure),
             }
         }
@@ -160,6 +164,20 @@ pub(crate) fn sample<R: Runs>(
             (entry.candidate, outcome)
         })
         .collect()
+}
+
+/// One sample: the seconds that one of some runs takes, with warm caches.
+fn sample_once<R: Runs>(
+    runs: &mut R,
+    candidate: usize,
+    repetitions: u64,
+    estimate: f64,
+) -> Result<f64, R::Failure> {
+    let warm_up = (WARM_UP.as_secs_f64() / estimate.max(1e-9)).min(repetitions as f64) as u64;
+    if warm_up > 0 {
+        runs.run(candidate, warm_up)?;
+    }
+    Ok(runs.run(candidate, repetitions)?.as_secs_f64() / repetitions as f64)
 }
 
 /// What is hopeless after its first run is not run again: that run is its time.
@@ -211,12 +229,11 @@ fn repetitions(target: Duration, run: f64) -> u64 {
 /// Times two candidates in alternation, `first second second first …`, so that what drifts meets both alike.
 /// Candidates are 0 and 1 to `runs`.
 pub(crate) fn compare<R: Runs>(runs: &mut R) -> Result<Option<(Timing, Timing)>, R::Failure> {
-    let mut repeat = [1; 2];
-    for (candidate, repeat) in repeat.iter_mut().enumerate() {
+    let mut estimates = [0.0; 2];
+    for (candidate, estimate) in estimates.iter_mut().enumerate() {
         let cold = runs.run(candidate, 1)?.as_secs_f64();
-        let warm = runs.run(candidate, repetitions(LEAST_SAMPLE / 10, cold))?.as_secs_f64();
-        let run = warm / repetitions(LEAST_SAMPLE / 10, cold) as f64;
-        *repeat = repetitions(LEAST_SAMPLE, run);
+        let tries = repetitions(LEAST_SAMPLE / 10, cold);
+        *estimate = runs.run(candidate, tries)?.as_secs_f64() / tries as f64;
     }
     let start = Instant::now();
     let mut samples = [Vec::new(), Vec::new()];
@@ -226,8 +243,13 @@ pub(crate) fn compare<R: Runs>(runs: &mut R) -> Result<Option<(Timing, Timing)>,
         }
         let order = if pair % 2 == 0 { [0, 1] } else { [1, 0] };
         for candidate in order {
-            let duration = runs.run(candidate, repeat[candidate])?;
-            samples[candidate].push(duration.as_secs_f64() / repeat[candidate] as f64);
+            let estimate = estimates[candidate];
+            samples[candidate].push(sample_once(
+                runs,
+                candidate,
+                repetitions(LEAST_SAMPLE, estimate),
+                estimate,
+            )?);
         }
     }
     Ok(Timing::of(&samples[0]).zip(Timing::of(&samples[1])))
@@ -305,7 +327,8 @@ mod tests {
         let mut clock = Clock::new(&[2e-6]);
         let outcomes = outcomes(&mut clock);
         assert!((median(&outcomes[0]) - 2e-6).abs() < 1e-9);
-        assert!((50 + 5 * 500..=51 + 5 * 501).contains(&clock.runs[0]), "{:?}", clock.runs);
+        // Each of the five samples comes after half a millisecond of warming up.
+        assert!((50 + 5 * 750..=51 + 5 * 752).contains(&clock.runs[0]), "{:?}", clock.runs);
     }
 
     #[test]

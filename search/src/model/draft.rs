@@ -11,23 +11,32 @@ pub(super) struct Draft {
     pub(super) slope: f32,
 }
 
+/// The line from the origin counts as a sample of full weight, this far from the mean prior, as a share of it.
+const SPREAD: f64 = 0.25;
+
 impl Draft {
-    /// The line of least weighted squared error through `(prior, label, weight)` points. Priors that are not finite
-    /// tell nothing and are left out; so is the slope if the draft model ranks worse than chance.
+    /// The line of least weighted squared error through `(prior, label, weight)` points, drawn towards the one from the
+    /// origin: priors and labels are both shares of the best there is. The first samples are all among those with the
+    /// highest priors, from which no slope can be told. Priors that are not finite tell nothing and are left out; so is
+    /// the slope if the draft model ranks worse than chance.
     pub(super) fn fit(points: impl Iterator<Item = (f32, f64, f64)> + Clone) -> Self {
         let points = points.filter(|(prior, ..)| prior.is_finite());
+        let total: f64 = points.clone().map(|(.., weight)| weight).sum();
         let mean = |of: &dyn Fn(f64, f64) -> f64| {
-            let (mut sum, mut total) = (0.0, 0.0);
-            for (prior, label, weight) in points.clone() {
-                sum += weight * of(f64::from(prior), label);
-                total += weight;
-            }
+            let sum: f64 =
+                points.clone().map(|(prior, label, weight)| weight * of(f64::from(prior), label)).sum();
             if total > 0.0 { sum / total } else { 0.0 }
         };
         let (prior_mean, label_mean) = (mean(&|prior, _| prior), mean(&|_, label| label));
         let covariance = mean(&|prior, label| (prior - prior_mean) * (label - label_mean));
         let variance = mean(&|prior, _| (prior - prior_mean).powi(2));
-        let slope = if variance > 0.0 { (covariance / variance).max(0.0) as f32 } else { 0.0 };
+        let (weight, proportional) = match prior_mean > 0.0 {
+            true => ((SPREAD * prior_mean).powi(2), label_mean / prior_mean),
+            false => (0.0, 0.0),
+        };
+        let evidence = variance * total + weight;
+        let slope = (covariance * total + weight * proportional) / evidence;
+        let slope = if evidence > 0.0 { slope.max(0.0) as f32 } else { 0.0 };
         let offset = (label_mean - f64::from(slope) * prior_mean) as f32;
         if slope.is_finite() && offset.is_finite() {
             Self { offset, slope }
@@ -72,10 +81,20 @@ mod tests {
     #[test]
     fn what_says_nothing_gives_a_constant() {
         assert_eq!(fit(&[]), Draft::default());
-        assert_eq!(fit(&[(3.0, 0.5, 1.0)]), Draft { offset: 0.5, slope: 0.0 });
         assert_eq!(fit(&[(3.0, 0.5, 0.0)]), Draft::default());
+        assert_eq!(fit(&[(-3.0, 0.5, 1.0)]), Draft { offset: 0.5, slope: 0.0 });
+    }
+
+    #[test]
+    fn little_evidence_leaves_the_prior_as_it_is() {
+        assert_eq!(fit(&[(4.0, 0.5, 1.0)]), Draft { offset: 0.0, slope: 0.125 });
         let strange = [(f32::NAN, 1.0, 1.0), (f32::INFINITY, 1.0, 1.0), (2.0, 0.5, 1.0)];
-        assert_eq!(fit(&strange), Draft { offset: 0.5, slope: 0.0 });
+        assert_eq!(fit(&strange), Draft { offset: 0.0, slope: 0.25 });
+        // Among priors that hardly differ, noise would hide which is better.
+        let close = fit(&[(0.50, 0.9, 1.0), (0.51, 0.8, 1.0), (0.52, 0.95, 1.0), (0.53, 0.7, 1.0)]);
+        assert!(close.slope > 1.0, "{close:?}");
+        let apart = fit(&[(0.1, 0.5, 8.0), (0.5, 0.6, 8.0), (0.9, 0.7, 8.0)]);
+        assert!((apart.slope - 0.25).abs() < 0.1, "{apart:?}");
     }
 
     #[test]
