@@ -19,11 +19,7 @@ const MAX_EXCESS: i64 = 8;
 /// fits. The loop that may have the longest innermost part is the one that runs in vector lanes.
 pub(crate) fn aligned(step: &Step, target: &Target, rng: &mut Rng) -> Option<Decision> {
     let Some(Decision::Tile(known)) = &step.decision else { return None };
-    let (max_innermost, is_covering) = match &step.instruction {
-        Instruction::SamplePerfectTile(sample) => (sample.max_innermost, false),
-        Instruction::SampleCoveringTile(sample) => (sample.max_innermost, true),
-        _ => return None,
-    };
+    let max_innermost = max_innermost(step)?;
     if known.len() <= PARTS_WITHOUT_REGISTERS || known.iter().any(|factor| *factor < 1) {
         return None;
     }
@@ -35,7 +31,7 @@ pub(crate) fn aligned(step: &Step, target: &Target, rng: &mut Rng) -> Option<Dec
         false => *factor <= rows / 2,
     };
     // Tiles that need not divide are a little more than what there is to cover.
-    let candidates: Vec<i64> = match is_covering {
+    let candidates: Vec<i64> = match matches!(step.instruction, Instruction::SampleCoveringTile(_)) {
         true => (1..=max_innermost.min(extent))
             .filter(|tile| tiles(extent, *tile) * tile - extent <= extent / MAX_EXCESS)
             .collect(),
@@ -55,6 +51,15 @@ pub(crate) fn aligned(step: &Step, target: &Target, rng: &mut Rng) -> Option<Dec
     }
     factors[0] = rest;
     Some(Decision::Tile(factors))
+}
+
+/// The limit of a tile's innermost part, for steps that draw tiles of any kind.
+pub(crate) fn max_innermost(step: &Step) -> Option<i64> {
+    match &step.instruction {
+        Instruction::SamplePerfectTile(sample) => Some(sample.max_innermost),
+        Instruction::SampleCoveringTile(sample) => Some(sample.max_innermost),
+        _ => None,
+    }
 }
 
 /// The longest innermost part worth having for a loop that does not run in lanes: one register for each of its

@@ -209,6 +209,12 @@ pub fn reduction_of(store: &Store) -> Option<Reduction<'_>> {
     (!reads_itself).then_some(Reduction { store, reducer, value })
 }
 
+/// Whether the block does nothing but combine values with elements, at every point of its domain and without an initial
+/// value.
+pub fn is_update(block: &Block) -> bool {
+    block.init.is_none() && block.guards.is_empty() && reduction(block).is_some()
+}
+
 /// Whether the block is a reduction with an initial value and at least one reduction iterator.
 pub fn is_reduction(block: &Block) -> bool {
     block.init.is_some() && !is_spatial(block) && reduction(block).is_some()

@@ -71,6 +71,10 @@ pub enum DescriptionError {
     Taken(Symbol),
 }
 
+/// The most elements that an intrinsic updates in vector registers. One that updates more, such as a product of tiles, does it
+/// in registers of its own.
+pub const MAX_VECTOR_OUTPUTS: i64 = 64;
+
 impl TensorIntrinsic {
     /// An intrinsic of a description; the kernel's name is the intrinsic's.
     ///

@@ -6,19 +6,17 @@
 //! ```
 //!
 //! To the loops around it, a marked statement accesses what it stores all at once, as a statement on vectors does.
-//! It keeps its loops, by which it is matched, so this form is only looked at.
+//! It keeps its loops, by which it is matched, so this form is only looked at. What no vector register holds, such as the sums
+//! of a product of tiles, stays where it is, and is the backend's affair.
 
 use std::sync::Arc;
 
 use crate::expr::Indices;
 use crate::ids::VarId;
 use crate::index::Index;
+use crate::intrinsic::MAX_VECTOR_OUTPUTS;
 use crate::stmt::{For, Intrinsic, Stmt};
 use crate::visit::substitute_stmt;
-
-/// The most elements that are looked at as one vector: what no vector register holds, such as the sums of a product of
-/// tiles, stays where it is, and is the backend's affair.
-const MAX_LANES: i64 = 64;
 
 /// The loops of a marked statement that run over what it stores, outermost first, with their extents.
 pub(super) struct StoreLoops(Vec<(VarId, i64)>);
@@ -37,7 +35,7 @@ impl StoreLoops {
         loops.retain(|(var, _)| store.indices.iter().any(|index| index.mentions(*var)));
         let elements = loops.iter().try_fold(1_i64, |elements, (_, extent)| elements.checked_mul(*extent));
         match elements {
-            Some(1..=MAX_LANES) => StoreLoops(loops),
+            Some(1..=MAX_VECTOR_OUTPUTS) => StoreLoops(loops),
             _ => StoreLoops(Vec::new()),
         }
     }

@@ -3,7 +3,6 @@
 //! Stages that share loops hand their results on in pieces. What counts is how much memory is touched between two
 //! uses of a piece, which is the footprint of the blocks from one to the other in the loops that they share.
 
-use rustc_hash::FxHashMap;
 use tilewright_core::ids::BufferId;
 use tilewright_core::program::Program;
 
@@ -40,12 +39,16 @@ fn shared_loops<'f>(blocks: impl Iterator<Item = &'f BlockFacts<'f>> + Clone) ->
 /// The bytes that blocks touch in one iteration of the loops that they share.
 fn footprint(blocks: &[BlockFacts<'_>]) -> f64 {
     let depth = shared_loops(blocks.iter());
-    let mut largest: FxHashMap<BufferId, f64> = FxHashMap::default();
+    // Few blocks touch few buffers: a list is faster than a map.
+    let mut largest: Vec<(BufferId, f64)> = Vec::new();
     for access in blocks.iter().flat_map(|block| &block.accesses) {
         let bytes = access.line_bytes(depth);
-        largest.entry(access.buffer).and_modify(|known| *known = known.max(bytes)).or_insert(bytes);
+        match largest.iter_mut().find(|(buffer, _)| *buffer == access.buffer) {
+            Some((_, known)) => *known = known.max(bytes),
+            None => largest.push((access.buffer, bytes)),
+        }
     }
-    largest.values().sum()
+    largest.iter().map(|(_, bytes)| bytes).sum()
 }
 
 /// The bytes of an intermediate that are in use at once: it is as large as one iteration of the loops around all

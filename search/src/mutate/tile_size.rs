@@ -1,8 +1,9 @@
 //! Moves a factor from one part of a tile to another.
 
-use tilewright_core::schedule::{Decision, Instruction, Rng, Step};
+use tilewright_core::schedule::{Decision, Rng, Step};
 
 use crate::mutate::{Change, Mutator};
+use crate::seed::max_innermost;
 
 /// See the module.
 pub(super) const MUTATOR: Mutator = Mutator { name: "tile_size", weight: 0.8, mutate, applies };
@@ -10,15 +11,6 @@ pub(super) const MUTATOR: Mutator = Mutator { name: "tile_size", weight: 0.8, mu
 fn applies(step: &Step, decision: &Decision) -> bool {
     max_innermost(step).is_some()
         && matches!(decision, Decision::Tile(factors) if factors.len() > 1 && factors.iter().any(|factor| *factor > 1))
-}
-
-/// The limit of a tile's innermost part, for steps that draw tiles.
-fn max_innermost(step: &Step) -> Option<i64> {
-    match &step.instruction {
-        Instruction::SamplePerfectTile(sample) => Some(sample.max_innermost),
-        Instruction::SampleCoveringTile(sample) => Some(sample.max_innermost),
-        _ => None,
-    }
 }
 
 /// Draws a part larger than 1 and another part, and moves a random divisor of the one to the other. The

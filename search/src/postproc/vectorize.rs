@@ -1,6 +1,6 @@
 //! Puts the innermost contiguous loop of each block into vector lanes; where there is none, an innermost reduction.
 
-use tilewright_core::analysis::block::reduction;
+use tilewright_core::analysis::block::is_update;
 use tilewright_core::analysis::scope::{blocks, loops_around, ranges_of};
 use tilewright_core::ids::BlockId;
 use tilewright_core::program::Program;
@@ -94,13 +94,12 @@ fn choose_update(program: &Program, id: BlockId, own: &[For]) -> Option<Choice> 
     let block = find_block(&program.body, id)?;
     let node = own.last().filter(|node| node.kind == LoopKind::Serial)?;
     let extent = node.extent.as_constant().filter(|extent| *extent > 1)?;
-    let is_update = block.init.is_none() && block.guards.is_empty() && reduction(block).is_some();
     let ranges = ranges_of(loops_around(&program.body, id)?);
     let strides = strides(program, block, node.var, &ranges);
     let is_one_element = strides.stores.iter().all(|stride| *stride == Some(0));
     let lies_along = strides.loads.iter().all(|stride| matches!(stride, Some(0 | 1)));
     let position = own.len() - 1;
-    (is_update && is_one_element && lies_along).then_some(Choice { position, fused: 1, extent })
+    (is_update(block) && is_one_element && lies_along).then_some(Choice { position, fused: 1, extent })
 }
 
 /// Whether one step of the outer loop moves every access as far as `extent` steps of the inner one do.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilewright_core::analysis::scope::{blocks, loops_around};
-use tilewright_core::intrinsic::named;
+use tilewright_core::intrinsic::{MAX_VECTOR_OUTPUTS, named};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::{Annotation, Block, For, IterKind, LoopKind, Stmt};
 use tilewright_core::target::Target;
@@ -15,9 +15,6 @@ use crate::postproc::unroll::UNROLL_FACTOR;
 /// and the code leaves the instruction cache.
 const MAX_COPIES: i64 = 512;
 
-/// The most elements that an intrinsic updates in vector registers. One that updates more does it in tile registers.
-const MAX_VECTOR_ELEMENTS: i64 = 64;
-
 /// Most tiles of sums: all but two of the eight registers of AMX.
 const MAX_TILES: i64 = 6;
 
@@ -25,7 +22,7 @@ const MAX_TILES: i64 = 6;
 /// no tiles.
 pub(crate) fn sums_in_tiles(path: &[&Arc<For>], block: &Block) -> Option<i64> {
     let Stmt::Intrinsic(marked) = &block.body else { return None };
-    named(&marked.name).filter(|intrinsic| intrinsic.outputs() > MAX_VECTOR_ELEMENTS)?;
+    named(&marked.name).filter(|intrinsic| intrinsic.outputs() > MAX_VECTOR_OUTPUTS)?;
     let reduces = |node: &For| {
         let mut own = block.iters.iter().filter(|iter| iter.kind == IterKind::Reduce);
         own.any(|iter| iter.binding.mentions(node.var))

@@ -17,7 +17,8 @@ use crate::rules::block_of;
 ///
 /// A block is inlined when each element it reads has a simple, ordered place (so that accesses stay
 /// contiguous) and it computes nothing expensive that its consumers would then repeat. A tensor of one value
-/// is always inlined. What depends on constant parameters alone can also stay, to be computed ahead of calls: both are offered. A block annotated `inline_rule = "disable"` is left alone.
+/// is always inlined. What depends on constant parameters alone can also stay, to be computed ahead of calls: both are
+/// offered. A block annotated `inline_rule = "disable"` is left alone.
 #[schedule_rule(target = "cpu", after = "inline_constant_scalars", before = "add_rfactor")]
 pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;

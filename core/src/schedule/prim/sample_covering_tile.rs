@@ -1,10 +1,9 @@
 //! `sample_covering_tile`
 
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::require_loop;
-use crate::schedule::prim::sample_perfect_tile::{MAX_PARTS, draw, draw_powers, given_factors, open, repair};
+use crate::schedule::prim::sample_perfect_tile::{Tiling, draw, repair, sample_tile};
 use crate::schedule::prim::{Context, Outputs, Primitive};
-use crate::schedule::{Decision, IntRv, LoopRv, Rng, Schedule, ScheduleError, Value};
+use crate::schedule::{IntRv, LoopRv, Rng, Schedule, ScheduleError};
 
 /// Draws factors that cover a loop's extent and need not divide it, the last at most `max_innermost`. The split guards what
 /// is beyond.
@@ -63,21 +62,11 @@ impl Primitive for SampleCoveringTile {
     }
 
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
-        let id = context.values.target_loop(self.target)?;
-        let extent = require_loop(context.program, id)?.extent.as_constant();
-        if !(2..=MAX_PARTS).contains(&self.parts) || self.max_innermost < 1 {
-            return Err(ScheduleError::BadFactors(id));
+        if self.parts < 2 {
+            return Err(ScheduleError::BadFactors(context.values.target_loop(self.target)?));
         }
-        let parts = self.parts as usize;
-        let given = given_factors(context.decision, parts)?;
-        let factors = match (extent, given) {
-            (None, Some(factors)) => open(factors, self.max_innermost),
-            (None, None) => open(draw_powers(parts, context.rng), self.max_innermost),
-            (Some(extent), Some(factors)) => cover(extent.max(1), factors, self.max_innermost),
-            (Some(extent), None) => draw_cover(extent.max(1), parts, self.max_innermost, context.rng),
-        };
-        *context.decision = Some(Decision::Tile(factors.clone()));
-        Ok(factors.into_iter().map(Value::Int).collect())
+        let tiling = Tiling { repair: cover, draw: draw_cover };
+        sample_tile(context, self.target, self.parts, self.max_innermost, tiling)
     }
 }
 

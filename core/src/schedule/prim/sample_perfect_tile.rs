@@ -68,22 +68,39 @@ impl Primitive for SamplePerfectTile {
     }
 
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
-        let id = context.values.target_loop(self.target)?;
-        let extent = require_loop(context.program, id)?.extent.as_constant();
-        if !(1..=MAX_PARTS).contains(&self.parts) || self.max_innermost < 1 {
-            return Err(ScheduleError::BadFactors(id));
-        }
-        let parts = self.parts as usize;
-        let given = given_factors(context.decision, parts)?;
-        let factors = match (extent, given) {
-            (None, Some(factors)) => open(factors, self.max_innermost),
-            (None, None) => open(draw_powers(parts, context.rng), self.max_innermost),
-            (Some(extent), Some(factors)) => repair(extent.max(1), factors, self.max_innermost),
-            (Some(extent), None) => draw(extent.max(1), parts, self.max_innermost, context.rng),
-        };
-        *context.decision = Some(Decision::Tile(factors.clone()));
-        Ok(factors.into_iter().map(Value::Int).collect())
+        sample_tile(context, self.target, self.parts, self.max_innermost, Tiling { repair, draw })
     }
+}
+
+/// How the factors of a constant extent are found: from the extent, what is given or how many are wanted, and the largest
+/// innermost one.
+pub(super) struct Tiling {
+    pub(super) repair: fn(i64, Vec<i64>, i64) -> Vec<i64>,
+    pub(super) draw: fn(i64, usize, i64, &mut Rng) -> Vec<i64>,
+}
+
+/// Draws or repairs the factors of a loop. Those of a symbolic extent are [open](open).
+pub(super) fn sample_tile(
+    context: &mut Context<'_>,
+    target: LoopRv,
+    parts: i64,
+    max_innermost: i64,
+    tiling: Tiling,
+) -> Result<Outputs, ScheduleError> {
+    let id = context.values.target_loop(target)?;
+    let extent = require_loop(context.program, id)?.extent.as_constant();
+    if !(1..=MAX_PARTS).contains(&parts) || max_innermost < 1 {
+        return Err(ScheduleError::BadFactors(id));
+    }
+    let parts = parts as usize;
+    let factors = match (extent, given_factors(context.decision, parts)?) {
+        (None, Some(factors)) => open(factors, max_innermost),
+        (None, None) => open(draw_powers(parts, context.rng), max_innermost),
+        (Some(extent), Some(factors)) => (tiling.repair)(extent.max(1), factors, max_innermost),
+        (Some(extent), None) => (tiling.draw)(extent.max(1), parts, max_innermost, context.rng),
+    };
+    *context.decision = Some(Decision::Tile(factors.clone()));
+    Ok(factors.into_iter().map(Value::Int).collect())
 }
 
 /// The factors of a given decision.
@@ -100,7 +117,7 @@ pub(super) fn given_factors(
 }
 
 /// Leaves the first of given factors open.
-pub(super) fn open(mut factors: Vec<i64>, max_innermost: i64) -> Vec<i64> {
+fn open(mut factors: Vec<i64>, max_innermost: i64) -> Vec<i64> {
     if let Some(innermost) = factors.last_mut() {
         *innermost = (*innermost).min(max_innermost);
     }
@@ -110,7 +127,7 @@ pub(super) fn open(mut factors: Vec<i64>, max_innermost: i64) -> Vec<i64> {
 }
 
 /// Powers of two for a symbolic extent, at most [`MAX_OPEN_TILE`] together, with a first part of one.
-pub(super) fn draw_powers(parts: usize, rng: &mut Rng) -> Vec<i64> {
+fn draw_powers(parts: usize, rng: &mut Rng) -> Vec<i64> {
     let mut factors = vec![1i64; parts];
     if parts > 1 {
         let total = rng.below(MAX_OPEN_TILE.ilog2() as usize + 1) as u32;

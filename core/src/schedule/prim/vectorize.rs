@@ -1,6 +1,6 @@
 //! `vectorize`
 
-use crate::analysis::block::{reduction, writes};
+use crate::analysis::block::{is_update, writes};
 use crate::analysis::scope::{blocks, is_private_to};
 use crate::ids::LoopId;
 use crate::program::Program;
@@ -83,8 +83,7 @@ fn is_one_update(program: &Program, id: LoopId) -> Result<bool, ScheduleError> {
         .iters
         .iter()
         .any(|iter| iter.kind == IterKind::Spatial && iter.binding.mentions(target.var));
-    let is_update = block.init.is_none() && block.guards.is_empty() && reduction(block).is_some();
-    Ok(target.kind == LoopKind::Serial && is_update && !moves_element)
+    Ok(target.kind == LoopKind::Serial && is_update(block) && !moves_element)
 }
 
 /// A buffer that lives inside the loop would have to exist once per lane.

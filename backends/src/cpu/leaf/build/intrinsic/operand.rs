@@ -43,39 +43,37 @@ impl Builder<'_> {
         if op.code(self.features, width).is_none() {
             return Err(Refusal::Operation("which needs AVX-512"));
         }
-        let lanes = width.bytes() / 4;
         let [a, b] = operands.map(ir::Operand::Reg);
-        let add = |sum: Reg| Inst::new(Op::Accumulate(op), width, Some(sum), [ir::Operand::Reg(sum), a, b]);
-        if self.in_tile(into.buffer) {
-            let variable = self.tile_variable(into.buffer, &into.first, lanes)?;
-            self.push(add(variable));
-            return Ok(());
-        }
-        let mem = self.operand_place(into, lanes)?;
-        let sum = self.emit(Class::Vector, Op::Vector(VectorOp::Load), width, [ir::Operand::Mem(mem)]);
-        self.push(add(sum));
-        self.forget_loads(into.buffer);
-        let args = [ir::Operand::Mem(mem), ir::Operand::Reg(sum)];
-        self.push(Inst::new(Op::Vector(VectorOp::Store), width, None, args));
-        Ok(())
+        self.update_vector(width, into, |sum| {
+            Inst::new(Op::Accumulate(op), width, Some(sum), [ir::Operand::Reg(sum), a, b])
+        })
     }
 
     /// Takes a vector of 32-bit lanes away from another, in the register that holds it, or in memory.
     pub(super) fn accumulate_difference(&mut self, width: Width, from: &Operand, part: Reg) -> Outcome<()> {
-        let lanes = width.bytes() / 4;
-        let difference = |sum: Reg| {
+        self.update_vector(width, from, |sum| {
             let args = [sum, part].map(ir::Operand::Reg);
             Inst::new(Op::Vector(VectorOp::Sub32), width, Some(sum), args)
-        };
-        if self.in_tile(from.buffer) {
-            let variable = self.tile_variable(from.buffer, &from.first, lanes)?;
-            self.push(difference(variable));
+        })
+    }
+
+    /// Lets an instruction change a vector of 32-bit lanes, in the register that holds it, or in memory.
+    fn update_vector(
+        &mut self,
+        width: Width,
+        place: &Operand,
+        instruction: impl FnOnce(Reg) -> Inst,
+    ) -> Outcome<()> {
+        let lanes = width.bytes() / 4;
+        if self.in_tile(place.buffer) {
+            let variable = self.tile_variable(place.buffer, &place.first, lanes)?;
+            self.push(instruction(variable));
             return Ok(());
         }
-        let mem = self.operand_place(from, lanes)?;
+        let mem = self.operand_place(place, lanes)?;
         let sum = self.emit(Class::Vector, Op::Vector(VectorOp::Load), width, [ir::Operand::Mem(mem)]);
-        self.push(difference(sum));
-        self.forget_loads(from.buffer);
+        self.push(instruction(sum));
+        self.forget_loads(place.buffer);
         let args = [ir::Operand::Mem(mem), ir::Operand::Reg(sum)];
         self.push(Inst::new(Op::Vector(VectorOp::Store), width, None, args));
         Ok(())
