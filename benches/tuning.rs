@@ -8,6 +8,8 @@
 mod bytes;
 #[path = "operators/kernels.rs"]
 mod kernels;
+#[path = "operators/memory.rs"]
+mod memory;
 #[path = "operators/opset.rs"]
 mod opset;
 

@@ -7,7 +7,7 @@
 
 use tilewright::Kernel;
 
-use super::{bytes, kernels};
+use super::{bytes, kernels, memory};
 
 /// A family of operators.
 #[derive(Clone, Copy, Debug)]
@@ -128,6 +128,12 @@ const FAMILIES: &[Family] = &[
     // Quantised: not in the paper's set, so that only a shape names them.
     Family { name: "QMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: unsigned_matmul },
     Family { name: "SMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: signed_matmul },
+    // Limited by memory, see `benches/bandwidth.rs`.
+    Family { name: "CPY", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: copy },
+    Family { name: "TRN", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: transpose },
+    Family { name: "ADD", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: add },
+    Family { name: "GBE", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: bias_gelu },
+    Family { name: "LNM", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: layer_norm },
 ];
 
 /// The names of the paper's set.
@@ -289,4 +295,30 @@ fn signed_matmul(p: &[i64]) -> Option<Resolved> {
 fn byte_matmul(kernel: fn() -> &'static Kernel, p: &[i64]) -> Option<Resolved> {
     let &[m, n, k] = p else { return None };
     Some((kernel, vec![("M", m), ("N", n), ("K", k)], product(&[2, m, n, k])?))
+}
+
+fn copy(p: &[i64]) -> Option<Resolved> {
+    matrix(memory::copy::kernel, p, 1)
+}
+
+fn transpose(p: &[i64]) -> Option<Resolved> {
+    matrix(memory::transpose::kernel, p, 1)
+}
+
+fn add(p: &[i64]) -> Option<Resolved> {
+    matrix(memory::add::kernel, p, 1)
+}
+
+fn bias_gelu(p: &[i64]) -> Option<Resolved> {
+    matrix(memory::bias_gelu::kernel, p, 6)
+}
+
+fn layer_norm(p: &[i64]) -> Option<Resolved> {
+    matrix(memory::layer_norm::kernel, p, 8)
+}
+
+/// A kernel on a matrix, with so many operations for each element.
+fn matrix(kernel: fn() -> &'static Kernel, p: &[i64], operations: i64) -> Option<Resolved> {
+    let &[m, n] = p else { return None };
+    Some((kernel, vec![("M", m), ("N", n)], product(&[operations, m, n])?))
 }
