@@ -76,7 +76,9 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     let variants = match (&options.variants[..], &options.records) {
         ([], None) => vec![Variant::Default],
         ([], Some(_)) => vec![Variant::Default, Variant::Tuned],
-        (names, _) => Variant::ALL.into_iter().filter(|v| names.iter().any(|name| name == v.name())).collect(),
+        (names, _) => {
+            Variant::ALL.into_iter().filter(|v| names.iter().any(|name| name == v.name())).collect()
+        }
     };
     let mut measured = Vec::new();
     for name in &names {
@@ -138,12 +140,8 @@ struct SystemCopy {
 
 impl SystemCopy {
     fn new(elements: usize, threads: usize) -> Self {
-        let mut copy = SystemCopy {
-            from: vec![1.0; elements],
-            to: vec![2.0; elements],
-            threads,
-            seconds: Vec::new(),
-        };
+        let mut copy =
+            SystemCopy { from: vec![1.0; elements], to: vec![2.0; elements], threads, seconds: Vec::new() };
         copy.run();
         copy.seconds.clear();
         copy

@@ -121,6 +121,12 @@ fn copies_need_one_element_at_a_point() {
         "transform_layout %3, \"write\", 0, (i, j) -> (i/3, i%3, j)\n%14 = cache_read %7, 0, \"local\"",
         "partly_written",
     );
+    check("stream_writes %3, 0", "not_result");
+    check("stream_writes %10, 0", "read_again");
+    check("stream_writes %7, 1", "no_such_access");
+    check("prefetch %4, 0", "bad_distance");
+    check("prefetch %4, 1025", "bad_distance");
+    check("parallel %4\nprefetch %4, 4", "not_serial");
     check("storage_align %7, 0, 0, 4, 0", "parameter_buffer");
     check("storage_align %3, 0, 1, 4, 0", "axis_out_of_range");
     check("storage_align %3, 0, -3, 4, 0", "axis_out_of_range");

@@ -6,6 +6,7 @@
 mod errors;
 #[path = "../../../core/tests/lowering/execute.rs"]
 mod execute;
+mod hints;
 #[path = "../../../core/tests/lowering/kernels.rs"]
 mod kernels;
 mod loops;

@@ -9,8 +9,9 @@ use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Expr, UnaryOp};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
+use tilewright_core::lower::PREFETCH;
 use tilewright_core::program::{Access, Buffer, Param, Program, Scope, VariableKind};
-use tilewright_core::stmt::{Alloc, For, If, LoopKind, Stmt};
+use tilewright_core::stmt::{Alloc, Annotation, Annotations, For, If, LoopKind, Stmt};
 use tilewright_core::tensor::{AnyTensor, Random};
 
 use crate::support::Call;
@@ -54,7 +55,8 @@ impl Writer {
         }
         for _ in 0..2 {
             let dtype = writer.dtype();
-            let output = writer.add_buffer(dtype, LEN, Scope::Global, Some(Access::InOut));
+            let scope = writer.pick(&[Scope::Global, Scope::Streamed]);
+            let output = writer.add_buffer(dtype, LEN, scope, Some(Access::InOut));
             writer.outputs.push((output, dtype));
         }
         writer
@@ -260,7 +262,10 @@ impl Writer {
         self.vars.push(var);
         let body = self.stmt(depth - 1);
         self.vars.pop();
-        let annotations = Default::default();
+        let mut annotations = Annotations::default();
+        if self.below(3) == 0 {
+            annotations.insert(PREFETCH.into(), Annotation::Int(self.below(9) as i64));
+        }
         Stmt::For(std::sync::Arc::new(For { id, var, extent, kind: LoopKind::Serial, annotations, body }))
     }
 

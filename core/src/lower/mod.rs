@@ -42,6 +42,14 @@ pub use error::LowerError;
 pub use split::{Split, split_constants};
 pub use unroll::UNROLL_FACTOR;
 
+/// The annotation of a serial loop that asks for what it will read so many iterations ahead; see
+/// [`Prefetch`](crate::schedule::prim::Prefetch). It has no effect on what is computed: a backend without
+/// such an instruction passes over it.
+pub const PREFETCH: &str = "prefetch";
+
+/// The farthest that is asked for ahead, in iterations.
+pub const MAX_PREFETCH: i64 = 1024;
+
 use crate::index::Ranges;
 use crate::program::Program;
 use crate::simplify::simplify_stmt;

@@ -8,14 +8,14 @@
 //! for k in 0..K/4 { body(4·k) body(4·k + 1) body(4·k + 2) body(4·k + 3) } for k in 0..K%4 { body(K/4·4 + k) }
 //! ```
 //!
-//! What would become too long stays a loop.
+//! What would become too long stays a loop. The distance of a [prefetch](PREFETCH) is then in the iterations of the shorter loop.
 
 use std::sync::Arc;
 
 use crate::index::Index;
 use crate::lower::clamp::loop_over;
 use crate::lower::copy::copy_with;
-use crate::lower::{LowerError, LowerOptions};
+use crate::lower::{LowerError, LowerOptions, PREFETCH};
 use crate::program::{Program, VariableKind};
 use crate::stmt::{Annotation, For, LoopKind, Stmt};
 use crate::visit::for_each_stmt;
@@ -81,6 +81,9 @@ fn partly_written_out(program: &mut Program, node: &For, limit: usize) -> Option
     let (whole, rest) = (node.extent.floor_div(factor), node.extent.modulo(factor));
     let mut outer = node.clone();
     outer.annotations.remove(UNROLL_FACTOR);
+    if let Some(Annotation::Int(distance)) = outer.annotations.get_mut(PREFETCH) {
+        *distance = distance.saturating_add(factor - 1) / factor;
+    }
     let tail = (!rest.is(0)).then(|| {
         let name = program.variable(node.var).name.clone();
         let (id, var) = (program.fresh_loop(), program.add_variable(name, VariableKind::Loop));

@@ -5,6 +5,7 @@
 
 use crate::ids::{BlockId, BufferId, LoopId};
 use crate::index::map::MapError;
+use crate::lower::MAX_PREFETCH;
 use crate::program::Program;
 use crate::visit::{find_block, find_loop};
 
@@ -153,6 +154,22 @@ pub enum ScheduleError {
         /// The buffer.
         buffer: BufferId,
     },
+    /// The buffer is an intermediate; only a result can be written around the caches.
+    NotResult {
+        /// The block that writes it.
+        block: BlockId,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// The buffer is read in the kernel, which wants it in a cache.
+    ReadAgain {
+        /// The block that reads it.
+        block: BlockId,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// The distance of a prefetch is at least 1, and moderate.
+    BadDistance(i64),
     /// The block accesses several elements of the buffer at one point, or elements that depend on data.
     SeveralElements {
         /// The block.
@@ -342,6 +359,19 @@ impl ScheduleError {
                 names.buffer(buffer),
                 names.block(block)
             ),
+            ScheduleError::NotResult { block, buffer } => format!(
+                "`{}`, which {} writes, is an intermediate; only a result can be written around the caches",
+                names.buffer(buffer),
+                names.block(block)
+            ),
+            ScheduleError::ReadAgain { block, buffer } => format!(
+                "{} reads `{}`, which is therefore better in a cache; let the reader use an intermediate (cache_write)",
+                names.block(block),
+                names.buffer(buffer)
+            ),
+            ScheduleError::BadDistance(distance) => {
+                format!("the distance {distance} of a prefetch is not between 1 and {MAX_PREFETCH}")
+            }
             ScheduleError::SeveralElements { block, buffer } => {
                 format!(
                     "{} accesses several elements of `{}` at one point",
@@ -454,6 +484,9 @@ impl ScheduleError {
             ScheduleError::NotOneBlock { .. } => "not_one_block",
             ScheduleError::BadMap(_) => "bad_map",
             ScheduleError::ParameterBuffer { .. } => "parameter_buffer",
+            ScheduleError::NotResult { .. } => "not_result",
+            ScheduleError::ReadAgain { .. } => "read_again",
+            ScheduleError::BadDistance(_) => "bad_distance",
             ScheduleError::SeveralElements { .. } => "several_elements",
             ScheduleError::ConditionalAccess { .. } => "conditional_access",
             ScheduleError::NotUpdate { .. } => "not_update",

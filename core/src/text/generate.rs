@@ -111,7 +111,8 @@ impl<'a> Generator<'a> {
         }
         for _ in 0..=self.below(3) {
             let access = self.pick(&Access::ALL);
-            let buffer = self.buffer(Scope::Global);
+            let scope = self.pick(&[Scope::Global, Scope::Streamed]);
+            let buffer = self.buffer(scope);
             self.program.add_param(Param::Buffer(buffer, access));
         }
     }

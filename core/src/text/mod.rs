@@ -27,7 +27,7 @@
 //!            | ("in" | "constant" | "out" | "inout") shaped [ scope ]
 //! buffer     = "buffer" shaped scope { "aligned" INTEGER INTEGER INTEGER }      a dimension, factor, offset
 //! shaped     = NAME ":" DTYPE "[" indices "]"
-//! scope      = "global" | "local"
+//! scope      = "global" | "local" | "streamed"
 //! stmt       = { "@" name (INTEGER | STRING) } (for | block)
 //!            | NAME "[" indices "]" "=" value
 //!            | "if" value "{" { stmt } "}" [ "else" "{" { stmt } "}" ]

@@ -35,6 +35,7 @@ const KEYWORDS: &[&str] = &[
     "reduce",
     "select",
     "spatial",
+    "streamed",
     "true",
     "unrolled",
     "value",

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::ids::{BufferId, VarId};
-use crate::program::{Param, Scope, VariableKind};
+use crate::program::{Access, Param, Scope, VariableKind};
 use crate::render::Entity;
 use crate::stmt::{Block, For, Stmt, Symbol};
 use crate::verify::Report;
@@ -59,8 +59,8 @@ fn check_params(report: &mut Report<'_>, declared: &mut Declared) {
                 declare(report, declared, var, VariableKind::Scalar);
                 (1, Entity::Variable(var))
             }
-            Param::Buffer(buffer, _) => {
-                check_buffer_param(report, buffer, !buffers.insert(buffer));
+            Param::Buffer(buffer, access) => {
+                check_buffer_param(report, buffer, access, !buffers.insert(buffer));
                 (2, Entity::Buffer(buffer))
             }
         };
@@ -72,7 +72,7 @@ fn check_params(report: &mut Report<'_>, declared: &mut Declared) {
     }
 }
 
-fn check_buffer_param(report: &mut Report<'_>, buffer: BufferId, again: bool) {
+fn check_buffer_param(report: &mut Report<'_>, buffer: BufferId, access: Access, again: bool) {
     let entity = Entity::Buffer(buffer);
     if !report.knows_buffer(buffer) {
         return report.error(entity, format!("the program has no buffer {buffer:?}"));
@@ -81,9 +81,15 @@ fn check_buffer_param(report: &mut Report<'_>, buffer: BufferId, again: bool) {
         let name = report.buffer(buffer);
         report.error(entity, format!("tensor `{name}` is a parameter twice"));
     }
-    if report.program.buffer(buffer).scope != Scope::Global {
-        let name = report.buffer(buffer);
-        report.error(entity, format!("tensor `{name}` is a parameter, so its scope must be `global`"));
+    let name = report.buffer(buffer);
+    match report.program.buffer(buffer).scope {
+        Scope::Local => {
+            report.error(entity, format!("tensor `{name}` is a parameter, so its scope must be `global`"));
+        }
+        Scope::Streamed if !access.is_written() => {
+            report.error(entity, format!("tensor `{name}` is not written, so that it cannot be `streamed`"));
+        }
+        Scope::Global | Scope::Streamed => {}
     }
 }
 

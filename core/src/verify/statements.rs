@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
-use crate::program::{Access, Alignment, Param};
+use crate::program::{Access, Alignment, Param, Scope};
 use crate::render::Entity;
 use crate::stmt::{Alloc, Block, For, If, Iter, IterKind, LoopKind, Stmt, Store};
 use crate::verify::values::{Use, Visible};
@@ -83,6 +83,10 @@ impl Walk<'_, '_> {
             let entity = Entity::Buffer(id);
             for extent in &buffer.shape {
                 self.extent(extent, Visible::Dims, entity, "an extent of a buffer");
+            }
+            if buffer.scope == Scope::Streamed && self.report.program.access(id).is_none() {
+                let name = self.report.buffer(id);
+                self.error(entity, format!("`{name}` is an intermediate, which cannot be `streamed`"));
             }
             for (axis, alignment) in self.report.program.alignments(id) {
                 let is_sound = axis + 1 < buffer.shape.len()

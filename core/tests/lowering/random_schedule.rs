@@ -36,7 +36,7 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
     let other_loops = s.get_loops(other)?;
     let chosen: Option<LoopRv> = pick(rng, &loops);
     let innermost = loops.last().copied();
-    match (rng.below(23), chosen) {
+    match (rng.below(25), chosen) {
         (0..=4, Some(chosen)) => {
             let factor = pick(rng, &[2, 3, 4, 8, 16]).expect("some factor");
             s.split(chosen, &[None, Some(factor)]).map(drop)
@@ -76,6 +76,8 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
             let order = pick(rng, &[vec![1, 0], vec![0, 2, 1], vec![2, 0, 1]]).expect("some");
             s.transform_layout(block, "write", 0, IndexMap::permutation(&order).expect("a permutation"))
         }
+        (23, _) => s.stream_writes(block, 0),
+        (24, Some(chosen)) => s.prefetch(chosen, 1 + rng.below(6) as i64),
         _ => Ok(()),
     }
 }

@@ -82,7 +82,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
     }
     let one = loops[random.below(loops.len())];
     let scope = if random.below(2) == 0 { Scope::Global } else { Scope::Local };
-    match random.below(37) {
+    match random.below(39) {
         0..=2 => {
             let factors = [None, Some(2 + random.below(4) as i64), Some(1 + random.below(3) as i64)];
             schedule.split(one, &factors[..2 + random.below(2)]).map(drop)
@@ -166,6 +166,8 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
             let offset = random.below(factor as usize) as i64;
             schedule.storage_align(block, 0, random.below(2) as i64, factor, offset)
         }
+        36 => schedule.stream_writes(block, 0),
+        37 => schedule.prefetch(one, 1 + random.below(8) as i64),
         22 => schedule.cache_inplace(block, 0, scope).map(drop),
         23 => schedule.set_scope(block, 0, scope),
         24 => {

@@ -5,7 +5,7 @@ use tilewright_core::expr::Indices;
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::bounds::Ranges;
 use tilewright_core::index::{Base, Index};
-use tilewright_core::program::Program;
+use tilewright_core::program::{Program, Scope};
 use tilewright_core::stmt::{Block, Stmt};
 use tilewright_core::visit::for_each_stmt;
 
@@ -22,6 +22,8 @@ pub(super) struct AccessFact {
     pub is_read: bool,
     /// Whether the body writes it.
     pub is_written: bool,
+    /// Whether it is written around the caches.
+    pub is_streamed: bool,
     /// By how many elements the place moves with each loop, outermost first; `None` when that varies.
     pub strides: Vec<Option<i64>>,
     /// For each depth, the elements touched by the loops from there inwards.
@@ -120,7 +122,8 @@ fn describe(
         pitches[depth] = if is_whole { size.pitch * bytes } else { 0.0 };
     }
     let distance = f64::INFINITY;
-    AccessFact { buffer, bytes, is_read, is_written, strides, elements, runs, pitches, distance }
+    let is_streamed = program.buffer(buffer).scope == Scope::Streamed;
+    AccessFact { buffer, bytes, is_read, is_written, is_streamed, strides, elements, runs, pitches, distance }
 }
 
 /// A box around accesses.
@@ -206,7 +209,7 @@ impl AccessFact {
 
     /// Bytes that a cache has to fetch when it holds what the loops from a depth inwards touch: the lines there, once
     /// for each iteration of the loops around, except those right around that do not move the access. What is written
-    /// is fetched and written back.
+    /// is fetched and written back, or else only written.
     pub(super) fn fetched(&self, depth: usize, loops: &[LoopFact]) -> f64 {
         let mut repeats = 1.0;
         let mut is_adjacent = true;
@@ -216,7 +219,7 @@ impl AccessFact {
                 repeats *= node.extent;
             }
         }
-        let ways = if self.is_written { 2.0 } else { 1.0 };
+        let ways = if self.is_written && !self.is_streamed { 2.0 } else { 1.0 };
         self.line_bytes(depth) * repeats * ways
     }
 

@@ -118,7 +118,7 @@ fn push_kind(values: &mut Vec<f32>, block: &BlockFacts<'_>, kind: LoopKind) {
 fn push_access(values: &mut Vec<f32>, block: &BlockFacts<'_>, access: &AccessFact, target: &Target) {
     let start = values.len();
     values.push(f32::from(u8::from(access.is_read)));
-    values.push(f32::from(u8::from(access.is_written)));
+    values.push(f32::from(u8::from(access.is_written) + u8::from(access.is_streamed)));
     let innermost = access.strides.last().copied().flatten();
     values.push(f32::from(u8::from(innermost == Some(0))));
     values.push(f32::from(u8::from(innermost == Some(1))));

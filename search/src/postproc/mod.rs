@@ -6,6 +6,7 @@
 mod layout;
 mod parallel;
 mod reduction;
+mod stream;
 mod strides;
 mod unroll;
 
@@ -45,6 +46,7 @@ pub fn apply(schedule: &mut Schedule) -> Result<(), Rejection> {
     reduction::decompose_reductions(schedule)?;
     vectorize::vectorize_blocks(schedule)?;
     unroll::unroll_blocks(schedule)?;
+    stream::stream_results(schedule)?;
     verify::verify_limits(schedule.program(), schedule.target())
 }
 

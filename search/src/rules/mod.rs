@@ -15,6 +15,7 @@ mod packing;
 pub mod parallelize_vectorize_unroll;
 pub mod random_compute_location;
 pub mod reduce_in_lanes;
+pub mod stream_results;
 pub mod strip_rows;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub fn all() -> Vec<RuleEntry> {
         auto_tensorize::auto_tensorize::ENTRY,
         multi_level_tiling::multi_level_tiling::ENTRY,
         strip_rows::strip_rows::ENTRY,
+        stream_results::stream_results::ENTRY,
         parallelize_vectorize_unroll::parallelize_vectorize_unroll::ENTRY,
         random_compute_location::random_compute_location::ENTRY,
     ]

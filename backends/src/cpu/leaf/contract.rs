@@ -66,6 +66,15 @@ const STRIDED: &str = "kernel strided(in x: f32[200], in z: f64[200], out y: f32
   w[lane<20>] = z[177 - lane<20>*3]
 }";
 
+/// A streamed result, and prefetches in two loops.
+const STREAMED: &str = "kernel streamed(N, in x: f32[N*48], out y: f32[N*48] streamed) {
+  @prefetch 3
+  for i in 0..N {
+    @prefetch 1
+    for j in 0..3 { y[i*48 + j*16 + lane<16>] = x[i*48 + j*16 + lane<16>] * 2.0 }
+  }
+}";
+
 pub(super) fn leaf_of(text: &str, level: Level) -> Result<Leaf, Refusal> {
     let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
     let around = Surroundings {
@@ -103,7 +112,7 @@ fn whole(register: Register) -> Register {
 fn examples() -> Vec<(String, Leaf, Vec<Instruction>)> {
     let mut examples = Vec::new();
     for level in [Level::Avx2, Level::Avx512] {
-        for text in [MATMUL, CHAIN, POINTERS, SUM, STRIDED] {
+        for text in [MATMUL, CHAIN, POINTERS, SUM, STRIDED, STREAMED] {
             let name = format!("{} with {level:?}", &text[7..text.find('(').unwrap_or(7)]);
             let leaf = leaf_of(text, level).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
             let instructions = instructions(&leaf);
@@ -286,6 +295,54 @@ fn signed_products_are_corrected_once_for_all_rows() {
     assert_eq!(count(Mnemonic::Vpsubd), 0);
     let all = instructions.iter().filter(|own| own.mnemonic() == Mnemonic::Vpsubd).count();
     assert_eq!(all, 5 * 4);
+}
+
+#[test]
+fn streamed_stores_are_in_memory_before_the_return_and_have_a_substitute() {
+    for level in [Level::Avx2, Level::Avx512] {
+        let instructions = instructions(&leaf_of(STREAMED, level).expect("a leaf"));
+        let position = |mnemonic| instructions.iter().rposition(|own| own.mnemonic() == mnemonic);
+        let last_store = position(Mnemonic::Vmovntps).expect("a streamed store");
+        let fence = position(Mnemonic::Sfence).expect("a fence");
+        assert!(last_store < fence && fence < position(Mnemonic::Ret).expect("a return"));
+        let is_ordinary =
+            |own: &&Instruction| own.mnemonic() == Mnemonic::Vmovups && own.op0_kind() == OpKind::Memory;
+        let count = |mnemonic| instructions.iter().filter(|own| own.mnemonic() == mnemonic).count();
+        assert_eq!(instructions.iter().filter(is_ordinary).count(), count(Mnemonic::Vmovntps));
+    }
+    // What is read again in the leaf is better in a cache.
+    let text = STREAMED.replace("* 2.0", "* y[i*48 + lane<16>]").replace("out y", "inout y");
+    let own = instructions(&leaf_of(&text, Level::Avx512).expect("a leaf"));
+    assert!(own.iter().all(|own| own.mnemonic() != Mnemonic::Vmovntps));
+    // Rows of 40 bytes begin anywhere in a line.
+    let own = instructions(&leaf_of(&STREAMED.replace("48", "50"), Level::Avx512).expect("a leaf"));
+    assert!(own.iter().all(|own| own.mnemonic() != Mnemonic::Vmovntps));
+}
+
+#[test]
+fn each_line_is_asked_for_once_in_each_iteration() {
+    let text = "kernel sums(in x: f32[4096], in z: f32[4096], out y: f32[16]) {
+      buffer s: f32[16] local
+      alloc s {
+        s[lane<16>] = 0.0
+        @prefetch 8
+        for i in 0..64 {
+          s[lane<16>] = mul_add(x[i*32 + lane<16>], z[i], s[lane<16>])
+          s[lane<16>] = mul_add(x[i*32 + 16 + lane<16>], z[i], s[lane<16>])
+          s[lane<16>] = s[lane<16>] + x[i*32 + lane<16>]
+        }
+        y[lane<16>] = s[lane<16>]
+      }
+    }";
+    let instructions = instructions(&leaf_of(text, Level::Avx512).expect("a leaf"));
+    let body = innermost_loop(&instructions);
+    let asked: Vec<u64> = body
+        .iter()
+        .filter(|own| own.mnemonic() == Mnemonic::Prefetcht0)
+        .map(|own| own.memory_displacement64())
+        .collect();
+    // Two lines of `x`, eight iterations of 128 bytes ahead; `z` goes through its lines in small steps.
+    assert_eq!(asked, [1024, 1088]);
 }
 
 #[test]

@@ -198,6 +198,10 @@ pub(super) enum Op {
     Extract(u8),
     Mask(MaskOp),
     Tile(TileOp),
+    /// Asks for a line of memory, which need not exist: into all caches, or all but the nearest.
+    Prefetch {
+        near: bool,
+    },
 }
 
 /// A constant vector.
@@ -298,6 +302,8 @@ pub(super) struct Code {
     pub(super) pool: Vec<u8>,
     /// Where in the pool the configuration of the tile registers is, when they are used.
     pub(super) tiles: Option<i32>,
+    /// Whether some stores go around the caches: their order is then up to the machine until it is told to wait.
+    pub(super) streams: bool,
 }
 
 /// What is known of a virtual register.

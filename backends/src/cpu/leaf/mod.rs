@@ -19,7 +19,8 @@
 //! extent that it had to be below in the second. It makes no call, uses no encoding other than VEX and EVEX for
 //! vectors, clears their upper halves before it returns (Cranelift's moves become hundreds of times slower
 //! otherwise), saves the general registers that the C calling convention says, and touches no byte outside
-//! the buffers it is given. One that uses tile registers (AMX) configures them at its beginning and releases them at its end,
+//! the buffers it is given; lines that it asks for ahead may lie behind them, but are not accessed. What it stores around the caches
+//! is in memory, for every thread, when it returns. One that uses tile registers (AMX) configures them at its beginning and releases them at its end,
 //! however it ends; the process must have been permitted to use them, which [`Machine`] sees to before it has the feature.
 
 mod allocate;

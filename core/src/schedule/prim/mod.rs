@@ -161,6 +161,8 @@ primitives! {
     cache_inplace::CacheInplace,
     set_scope::SetScope,
     storage_align::StorageAlign,
+    stream_writes::StreamWrites,
+    prefetch::Prefetch,
     reorder_block_iter_var::ReorderBlockIterVar,
     add_unit_loop::AddUnitLoop,
     read_at::ReadAt,

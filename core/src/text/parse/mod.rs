@@ -264,7 +264,7 @@ impl<'t> Parser<'t> {
     }
 
     fn scope(&mut self) -> Parsed<Option<Scope>> {
-        for scope in [Scope::Global, Scope::Local] {
+        for scope in Scope::ALL {
             if self.accept_word(scope.text())? {
                 return Ok(Some(scope));
             }

@@ -35,6 +35,7 @@ impl Builder<'_> {
         let is_contiguous = offsets.iter().zip(0..).all(|(offset, lane)| *offset == offsets[0] + lane);
         if is_contiguous {
             let guard = self.access_mask(buffer, index, &first, group)?;
+            self.ask_ahead(buffer, &first);
             let mem = self.address(buffer, &first)?;
             return self.load_contiguous(buffer, mem, group, guard);
         }
@@ -76,6 +77,7 @@ impl Builder<'_> {
     fn spread_from(&mut self, buffer: BufferId, index: &Index, group: Group) -> Outcome<Reg> {
         let dtype = self.program.buffer(buffer).dtype;
         let form = Form::of(dtype);
+        self.ask_ahead(buffer, index);
         let mem = self.address(buffer, index)?;
         if dtype.bytes() < 4 {
             let scalar = self.load_contiguous(buffer, mem, Group::SCALAR, None)?;
@@ -248,7 +250,15 @@ impl Builder<'_> {
         if offsets.iter().zip(0..).any(|(offset, lane)| *offset != offsets[0] + lane) {
             return self.store_apart(buffer, &scalar, &offsets, group, value);
         }
-        let mem = self.address(buffer, &scalar.offset(offsets[0]))?;
+        let first = scalar.offset(offsets[0]);
+        let mem = self.address(buffer, &first)?;
+        if let Some(op) = self.streaming_store(buffer, &first, group) {
+            let width = group.width(Form::of(self.program.buffer(buffer).dtype));
+            self.code.streams = true;
+            let args = [Operand::Mem(mem), Operand::Reg(value)];
+            self.push(Inst::new(Op::Vector(op), width, None, args));
+            return Ok(());
+        }
         self.store_contiguous(buffer, mem, group, value)
     }
 

@@ -6,6 +6,7 @@
 //! | [`tile`] | intermediates in registers |
 //! | [`value`], [`arith`], [`convert`], [`truth`] | values of expressions, one group of lanes at a time |
 //! | [`memory`] | loads and stores |
+//! | [`hints`] | prefetches and stores around the caches |
 //! | [`intrinsic`] | marked statements |
 //! | [`sums`] | sums of products of tiles in registers |
 //! | [`address`], [`linear`] | indices and addresses |
@@ -15,6 +16,7 @@ mod address;
 mod arith;
 mod convert;
 mod group;
+mod hints;
 pub(super) mod intrinsic;
 mod linear;
 mod memory;
@@ -25,7 +27,7 @@ mod tile;
 mod truth;
 mod value;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Ranges;
 use tilewright_core::program::Program;
@@ -80,6 +82,10 @@ struct Builder<'a> {
     memos: Vec<FxHashMap<(Number, Group), Reg>>,
     /// The lanes whose loads may be made; all of them when absent.
     guard: Option<Reg>,
+    /// The buffers that are written around the caches in the code that is being built.
+    streamed: FxHashSet<BufferId>,
+    /// The loops around whose later iterations are prefetched, and how many iterations ahead.
+    ahead: Vec<(VarId, i64)>,
 }
 
 /// Builds the code for a statement; also gives what it has to be called with.
@@ -110,8 +116,10 @@ pub(super) fn build(
         corrections: FxHashMap::default(),
         memos: vec![FxHashMap::default()],
         guard: None,
+        streamed: FxHashSet::default(),
+        ahead: Vec::new(),
     };
-    builder.stmt(stmt)?;
+    builder.leaf(stmt)?;
     Ok(builder.finish())
 }
 

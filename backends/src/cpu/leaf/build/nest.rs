@@ -122,7 +122,11 @@ impl Builder<'_> {
         self.open_loop(node.var);
         self.variables.insert(node.var, Binding::Loop(self.scopes.len() - 1));
         self.ranges.insert(node.var, extent);
+        let asks = self.begin_prefetch(node);
         let result = self.stmt(&node.body);
+        if asks {
+            self.ahead.pop();
+        }
         self.variables.remove(&node.var);
         self.ranges.remove(node.var);
         result?;

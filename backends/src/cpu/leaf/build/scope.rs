@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
 
+use super::hints::Asked;
 use super::linear::{Atom, Product};
 use super::{Builder, Input};
 use crate::cpu::leaf::ir::{
@@ -23,6 +24,8 @@ pub(super) struct Scope {
     pub(super) loads: Vec<(LoadKey, Reg)>,
     /// Accesses that are known to stay inside their buffers.
     pub(super) inside: FxHashSet<(BufferId, Index)>,
+    /// The lines that were asked for ahead.
+    pub(super) asked: FxHashSet<Asked>,
     /// The number of loops around the code.
     pub(super) depth: u32,
 }

@@ -173,6 +173,14 @@ impl Encoder<'_> {
         self.add(code, &[Arg::Reg(into), Arg::Mem(address)])
     }
 
+    /// Asks for a line of memory.
+    pub(super) fn prefetch(&mut self, near: bool, inst: &Inst) -> Result<(), Refusal> {
+        let Operand::Mem(mem) = inst.args[0] else { return Err(Refusal::Encoding) };
+        let address = self.address(mem, false)?;
+        let code = if near { Code::Prefetcht0_m8 } else { Code::Prefetcht1_m8 };
+        self.add(code, &[Arg::Mem(address)])
+    }
+
     fn narrow_store(&mut self, op: GeneralOp, inst: &Inst) -> Result<(), Refusal> {
         let [Operand::Mem(mem), Operand::Reg(value)] = inst.args[..] else { return Err(Refusal::Encoding) };
         let address = self.address(mem, false)?;

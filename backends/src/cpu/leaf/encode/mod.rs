@@ -118,6 +118,10 @@ impl Encoder<'_> {
         self.add(Code::Xor_rm32_r32, &[Arg::Reg(Register::EAX), Arg::Reg(Register::EAX)])?;
         self.assembler.bind(end);
         self.release_tiles()?;
+        if self.code.streams {
+            // Other threads may be told that the results are there as soon as the leaf returns.
+            self.add(Code::Sfence, &[])?;
+        }
         self.add(Code::VEX_Vzeroupper, &[])?;
         if frame > 0 {
             self.add(Code::Add_rm64_imm32, &[Arg::Reg(Register::RSP), Arg::Imm32(frame)])?;

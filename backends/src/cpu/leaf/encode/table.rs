@@ -238,6 +238,7 @@ operations! {
     Load: VEX_Vmovups_xmm_xmmm128 VEX_Vmovups_ymm_ymmm256 EVEX_Vmovups_xmm_k1z_xmmm128 EVEX_Vmovups_ymm_k1z_ymmm256 EVEX_Vmovups_zmm_k1z_zmmm512;
     Store: VEX_Vmovups_xmmm128_xmm VEX_Vmovups_ymmm256_ymm EVEX_Vmovups_xmmm128_k1z_xmm EVEX_Vmovups_ymmm256_k1z_ymm EVEX_Vmovups_zmmm512_k1z_zmm;
     Load64: VEX_Vmovupd_xmm_xmmm128 VEX_Vmovupd_ymm_ymmm256 EVEX_Vmovupd_xmm_k1z_xmmm128 EVEX_Vmovupd_ymm_k1z_ymmm256 EVEX_Vmovupd_zmm_k1z_zmmm512;
+    Stream: VEX_Vmovntps_m128_xmm VEX_Vmovntps_m256_ymm EVEX_Vmovntps_m128_xmm EVEX_Vmovntps_m256_ymm EVEX_Vmovntps_m512_zmm;
     Store64: VEX_Vmovupd_xmmm128_xmm VEX_Vmovupd_ymmm256_ymm EVEX_Vmovupd_xmmm128_k1z_xmm EVEX_Vmovupd_ymmm256_k1z_ymm EVEX_Vmovupd_zmmm512_k1z_zmm;
     LoadOne32: VEX_Vmovss_xmm_m32 VEX_Vmovss_xmm_m32 EVEX_Vmovss_xmm_k1z_m32 EVEX_Vmovss_xmm_k1z_m32 EVEX_Vmovss_xmm_k1z_m32;
     StoreOne32: VEX_Vmovss_m32_xmm VEX_Vmovss_m32_xmm EVEX_Vmovss_m32_k1_xmm EVEX_Vmovss_m32_k1_xmm EVEX_Vmovss_m32_k1_xmm;

@@ -31,6 +31,7 @@ impl Encoder<'_> {
             Op::Extract(bytes) => self.extract(bytes, inst),
             Op::Mask(op) => self.mask(op, inst),
             Op::Tile(op) => self.tile(op, inst),
+            Op::Prefetch { near } => self.prefetch(near, inst),
         }
     }
 
