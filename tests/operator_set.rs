@@ -4,6 +4,8 @@
 mod bytes;
 #[path = "../benches/operators/kernels.rs"]
 mod kernels;
+#[path = "../benches/operators/memory.rs"]
+mod memory;
 #[path = "../benches/operators/opset.rs"]
 mod opset;
 
@@ -28,6 +30,7 @@ fn operations_are_counted_as_the_peers_count_them() {
         ("GMM:1x96x200x33", 1267200.0),
         ("QMM:128x768x768", 150994944.0),
         ("SMM:3x5x7", 210.0),
+        ("LNM:3x5", 120.0),
         ("C2D:2x17x13x6x10x3x2x1x2x2", 51840.0),
         ("C1D:1x50x3x5x4x3x2", 2040.0),
         ("CBR:1x9x9x4x8x3x1x1", 49248.0),
@@ -57,6 +60,11 @@ fn names_that_mean_nothing_are_explained() {
 #[test]
 fn every_family_gives_what_its_definition_gives() {
     let small = [
+        "CPY:5x37",
+        "TRN:7x19",
+        "ADD:3x50",
+        "GBE:5x33",
+        "LNM:4x67",
         "C1D:2x13x3x5x3x2x1",
         "C2D:1x9x8x4x6x3x2x1",
         "C3D:1x5x6x7x2x3x3x2x1",

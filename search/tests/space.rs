@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilewright_core::analysis::scope::{blocks, loops_around};
-use tilewright_core::program::Program;
+use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{Decision, Trace};
 use tilewright_core::stmt::LoopKind;
 use tilewright_core::target::{Target, TargetKind};
@@ -127,5 +127,35 @@ fn a_tile_is_repaired_for_another_extent() {
                 assert_eq!(factors.iter().product::<i64>(), 96, "{factors:?}");
             }
         }
+    }
+}
+
+#[test]
+fn only_large_results_that_nothing_reads_may_be_streamed() {
+    let copy = |len: i64| {
+        format!(
+            "kernel copy(in a: f32[{len}], out b: f32[{len}]) {{
+               for i in 0..{len} {{ block b(vi: spatial {len} = i) {{ b[vi] = a[vi] + 1.0f32 }} }}
+             }}"
+        )
+    };
+    let read_again = "kernel twice(in a: f32[16777216], out b: f32[16777216], out c: f32[16777216]) {
+      for i in 0..16777216 { block b(vi: spatial 16777216 = i) { b[vi] = exp(a[vi]) } }
+      for i in 0..16777216 { block c(vi: spatial 16777216 = i) { c[vi] = b[vi] + b[vi] } }
+    }";
+    // Of four cores with caches of 512 KiB each, 16 MiB are large.
+    for (text, streamable) in [(&*copy(4 << 20), 1), (&copy((4 << 20) - 1), 0), (read_again, 1)] {
+        let (program, target, spaces) = spaces(text);
+        let mut most = 0;
+        for space in &spaces {
+            for seed in 0..20 {
+                let mut drawn = space.replay_with(&program, &target, seed, |_, _| None).expect("it is legal");
+                if postproc::apply(&mut drawn).is_ok() {
+                    let buffers = drawn.program().buffers();
+                    most = most.max(buffers.filter(|(_, own)| own.scope == Scope::Streamed).count());
+                }
+            }
+        }
+        assert_eq!(most, streamable, "{text}");
     }
 }
