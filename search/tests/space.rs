@@ -159,3 +159,54 @@ fn only_large_results_that_nothing_reads_may_be_streamed() {
         assert_eq!(most, streamable, "{text}");
     }
 }
+
+#[test]
+fn only_what_reads_a_large_tensor_may_ask_ahead() {
+    let sums = |len: i64| {
+        format!(
+            "kernel sums(in a: f32[{len}, 512], out b: f32[{len}]) {{
+               for i in 0..{len} {{ for k in 0..512 {{
+                 block b(vi: spatial {len} = i, vk: reduce 512 = k) {{
+                   init {{ b[vi] = 0.0f32 }}
+                   b[vi] = b[vi] + a[vi, vk]
+                 }}
+               }} }}
+             }}"
+        )
+    };
+    // Beyond four caches of 512 KiB.
+    for (len, expected) in [(1025, true), (1024, false)] {
+        let (program, target, spaces) = spaces(&sums(len));
+        let mut found = false;
+        for space in &spaces {
+            for seed in 0..40 {
+                // A point of a space that forks on what it draws need not be legal.
+                let Ok(mut drawn) = space.replay_with(&program, &target, seed, |_, _| None) else { continue };
+                found |=
+                    postproc::apply(&mut drawn).is_ok() && drawn.program().to_string().contains("@prefetch");
+            }
+        }
+        assert_eq!(found, expected, "{len} rows");
+    }
+}
+
+#[test]
+fn a_transposition_is_tiled_and_a_copy_is_not() {
+    let text = |read: &str| {
+        format!(
+            "kernel move(in a: f32[96, 96], out b: f32[96, 96]) {{
+               for i in 0..96 {{ for j in 0..96 {{
+                 block b(vi: spatial 96 = i, vj: spatial 96 = j) {{ b[vi, vj] = a[{read}] }}
+               }} }}
+             }}"
+        )
+    };
+    for (read, tiled) in [("vj, vi", true), ("vi, vj", false), ("vi, 0", false)] {
+        let (program, target, spaces) = spaces(&text(read));
+        for space in &spaces {
+            let mut drawn = space.replay_with(&program, &target, 3, |_, _| None).expect("it is legal");
+            postproc::apply(&mut drawn).expect("it is within the limits");
+            assert_eq!(space.to_string().contains("reorder"), tiled, "{space}");
+        }
+    }
+}

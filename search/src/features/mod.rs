@@ -30,7 +30,7 @@ const BUFFERS: usize = 5;
 /// Values per buffer.
 const BUFFER_WIDTH: usize = 16;
 /// Values of a row that describe the block itself.
-const OWN_WIDTH: usize = 32;
+const OWN_WIDTH: usize = 33;
 
 /// What stands for a distance to data that nothing has touched before, in bytes.
 const FARTHEST: f64 = 1e12;
@@ -82,6 +82,7 @@ fn push_row(values: &mut Vec<f32>, block: &BlockFacts<'_>, target: &Target) {
     values.push(block.loops.len() as f32);
     values.push(f32::from(u8::from(block.is_guarded)));
     values.push(log(block.loads_per_operation(target)));
+    values.push(log(block.points_ahead()));
     for bytes in [target.l1_bytes, target.l2_bytes] {
         let level = block.level_within(bytes as f64);
         values.push(log(block.working_set[level]));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tilewright_core::ids::VarId;
 use tilewright_core::intrinsic::named;
+use tilewright_core::lower::PREFETCH;
 use tilewright_core::program::Program;
 use tilewright_core::stmt::{Annotation, Block, For, IterKind, LoopKind, Stmt};
 use tilewright_core::target::Target;
@@ -25,6 +26,8 @@ pub(super) struct LoopFact {
     pub is_reduction: bool,
     /// How many iterations are written out at once.
     pub unrolled: f64,
+    /// How many iterations ahead it asks for what it reads; 0 if it does not.
+    pub ahead: f64,
 }
 
 /// Iterations assumed of a loop with a symbolic extent.
@@ -75,6 +78,10 @@ impl<'a> BlockFacts<'a> {
                 unrolled: match node.annotations.get(crate::postproc::UNROLL_FACTOR) {
                     Some(Annotation::Int(factor)) => *factor as f64,
                     _ => 1.0,
+                },
+                ahead: match node.annotations.get(PREFETCH) {
+                    Some(Annotation::Int(distance)) => *distance as f64,
+                    _ => 0.0,
                 },
             })
             .collect();
@@ -148,6 +155,12 @@ impl<'a> BlockFacts<'a> {
             .map(|node| if node.kind == LoopKind::Unrolled { node.extent } else { node.unrolled })
             .product();
         written_out * self.registers_per_statement(target)
+    }
+
+    /// How many points of the block ahead it asks for what it reads; 0 if it does not.
+    pub(super) fn points_ahead(&self) -> f64 {
+        let Some(place) = self.loops.iter().rposition(|node| node.ahead > 0.0) else { return 0.0 };
+        self.loops[place].ahead * self.loops[place + 1..].iter().map(|node| node.extent).product::<f64>()
     }
 
     /// The extent of the innermost loop.

@@ -5,6 +5,7 @@
 
 mod layout;
 mod parallel;
+mod prefetch;
 mod reduction;
 mod stream;
 mod strides;
@@ -47,6 +48,7 @@ pub fn apply(schedule: &mut Schedule) -> Result<(), Rejection> {
     vectorize::vectorize_blocks(schedule)?;
     unroll::unroll_blocks(schedule)?;
     stream::stream_results(schedule)?;
+    prefetch::prefetch_inputs(schedule)?;
     verify::verify_limits(schedule.program(), schedule.target())
 }
 

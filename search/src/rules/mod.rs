@@ -13,10 +13,12 @@ pub mod inline_constant_scalars;
 pub mod multi_level_tiling;
 mod packing;
 pub mod parallelize_vectorize_unroll;
+pub mod prefetch_inputs;
 pub mod random_compute_location;
 pub mod reduce_in_lanes;
 pub mod stream_results;
 pub mod strip_rows;
+pub mod tile_transposed;
 
 use std::sync::Arc;
 
@@ -40,7 +42,9 @@ pub fn all() -> Vec<RuleEntry> {
         auto_tensorize::auto_tensorize::ENTRY,
         multi_level_tiling::multi_level_tiling::ENTRY,
         strip_rows::strip_rows::ENTRY,
+        tile_transposed::tile_transposed::ENTRY,
         stream_results::stream_results::ENTRY,
+        prefetch_inputs::prefetch_inputs::ENTRY,
         parallelize_vectorize_unroll::parallelize_vectorize_unroll::ENTRY,
         random_compute_location::random_compute_location::ENTRY,
     ]

@@ -1,0 +1,44 @@
+//! How far ahead a block asks for what it reads from memory.
+
+use tilewright_core::analysis::block::reads;
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_core::stmt::Block;
+use tilewright_core::target::Target;
+use tilewright_macros::schedule_rule;
+
+use crate::rule::{RuleExtension, RuleResult};
+use crate::rules::block_of;
+
+/// The annotation that says how far ahead a block asks: [`NOT`], [`NEAR`] or [`NEXT_RUN`].
+pub const AHEAD: &str = "ahead";
+/// Not at all: the machine sees most streams coming.
+pub const NOT: i64 = 0;
+/// A few iterations of its innermost loop: for streams in short runs, whose beginnings the machine does not see coming.
+pub const NEAR: i64 = 1;
+/// A whole run of its innermost loop, such as the next row while this one is computed with, when memory would wait.
+pub const NEXT_RUN: i64 = 2;
+
+/// Notes on a block that reads a tensor larger than the cores' own caches how far ahead it asks for it; the postprocessor
+/// of the same name does it. Rarely, because it seldom pays.
+#[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "parallelize_vectorize_unroll")]
+pub fn prefetch_inputs(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    let found = block_of(schedule, block)?;
+    let is_open = !found.annotations.contains_key(AHEAD)
+        && reads_large_tensor(schedule.program(), &found, schedule.target());
+    if !is_open {
+        return schedule.unchanged();
+    }
+    let ahead = schedule.sample_categorical(&[NOT, NEAR, NEXT_RUN], &[0.8, 0.1, 0.1])?;
+    schedule.annotate(block, AHEAD, ahead)?;
+    schedule.changed()
+}
+
+fn reads_large_tensor(program: &Program, block: &Block, target: &Target) -> bool {
+    let least = u64::from(target.cores) * target.l2_bytes;
+    reads(block).into_iter().filter(|buffer| program.access(*buffer).is_some()).any(|buffer| {
+        let buffer = program.buffer(buffer);
+        let len = buffer.constant_len().and_then(|len| u64::try_from(len).ok());
+        len.is_some_and(|len| len.saturating_mul(buffer.dtype.bytes() as u64) > least)
+    })
+}
