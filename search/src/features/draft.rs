@@ -75,7 +75,8 @@ fn block_cycles(block: &BlockFacts<'_>, target: &Target) -> f64 {
         None => (independent / (LATENCY * ISSUE)).clamp(1.0 / (LATENCY * ISSUE), 1.0),
     };
     let arithmetic = statements * per_statement.max(0.25) / ISSUE / overlap;
-    let scattered = block.arithmetic.conditional * 4.0 * if used_lanes > 1.0 { used_lanes } else { 1.0 };
+    let conditions = if block.copies_runs() { 1.0 } else { used_lanes };
+    let scattered = block.arithmetic.conditional * 4.0 * conditions;
     let loads = statements * (block.loads_per_operation(target) + scattered) / ISSUE;
     let spill = block.accumulators(target) > f64::from(target.vector_registers) - 2.0;
     let registers = overlapped(arithmetic, loads) * if spill { 2.0 } else { 1.0 };

@@ -32,6 +32,9 @@ pub(super) struct LoopFact {
 
 /// Iterations assumed of a loop with a symbolic extent.
 const SYMBOLIC_EXTENT: f64 = 256.0;
+/// The bytes that one load of a copy of narrow elements brings, when these are not next to one another but in runs. An
+/// interleaving copy of 64 bytes took as long as eight such loads and a store.
+const NARROW_RUN: f64 = 8.0;
 
 /// What is known of one block in its loops.
 #[derive(Clone, Debug)]
@@ -163,6 +166,16 @@ impl<'a> BlockFacts<'a> {
         self.loops[place].ahead * self.loops[place + 1..].iter().map(|node| node.extent).product::<f64>()
     }
 
+    /// Whether lanes are narrow elements from several places, which only copies have.
+    pub(super) fn copies_runs(&self) -> bool {
+        self.accesses.iter().any(|access| {
+            let mut strides = self.loops.iter().zip(&access.strides);
+            let comes_in_runs =
+                strides.any(|(node, stride)| node.kind == LoopKind::Vectorized && stride.is_none());
+            access.bytes < 4.0 && comes_in_runs
+        })
+    }
+
     /// The extent of the innermost loop.
     pub(super) fn innermost_extent(&self) -> f64 {
         self.loops.last().map_or(1.0, |node| node.extent)
@@ -215,6 +228,10 @@ impl<'a> BlockFacts<'a> {
                 if is_inner(node) && *stride != Some(0) {
                     own *= match (node.kind, stride) {
                         (LoopKind::Vectorized, Some(1)) => (node.extent / lanes).ceil(),
+                        // Copies of narrow elements take runs of bytes apart, not each element.
+                        (LoopKind::Vectorized, None) if self.copies_runs() => {
+                            (node.extent * access.bytes / NARROW_RUN).ceil()
+                        }
                         _ => node.extent,
                     };
                 }

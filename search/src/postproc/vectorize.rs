@@ -1,9 +1,12 @@
-//! Puts the innermost contiguous loop of each block into vector lanes; where there is none, an innermost reduction.
+//! Puts the innermost contiguous loop of each block into vector lanes; where there is none, an innermost reduction, or what a
+//! copy of narrow elements writes next to one another.
 
-use tilewright_core::analysis::block::is_update;
+use tilewright_core::analysis::block::{is_update, single_store};
 use tilewright_core::analysis::scope::{blocks, loops_around, ranges_of};
+use tilewright_core::expr::{Expr, ExprKind};
 use tilewright_core::ids::BlockId;
 use tilewright_core::program::Program;
+use tilewright_core::schedule::prim::Vectorize;
 use tilewright_core::schedule::{LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{For, IterKind, LoopKind, Stmt};
 use tilewright_core::visit::find_block;
@@ -19,8 +22,8 @@ pub(super) fn vectorize_blocks(schedule: &mut Schedule) -> Result<(), ScheduleEr
         let (block, id) = find(schedule, &name)?;
         let Some(limit) = limit_of(schedule.program(), id).filter(|limit| *limit > 1) else { continue };
         let own = own_loops(schedule.program(), id);
-        let choice = choose(schedule.program(), id, &own, limit);
-        let Some(choice) = choice.or_else(|| choose_update(schedule.program(), id, &own)) else { continue };
+        let Some(choice) = choose_any(schedule, id, &own, limit) else { continue };
+        let limit = choice.limit.unwrap_or(limit);
         let loops = schedule.get_loops(block)?;
         let own_start = loops.len() - own.len();
         let mut target = loops[own_start + choice.position];
@@ -58,6 +61,24 @@ struct Choice {
     fused: usize,
     /// The number of iterations of that run.
     extent: i64,
+    /// The most lanes, when that is not the nest's setting.
+    limit: Option<i64>,
+}
+
+fn choose_any(schedule: &Schedule, id: BlockId, own: &[For], limit: i64) -> Option<Choice> {
+    let (program, target) = (schedule.program(), schedule.target());
+    let contiguous = choose(program, id, own, limit);
+    let is_short = |bytes: i64| {
+        contiguous.as_ref().is_none_or(|choice| choice.extent * bytes < i64::from(target.vector_bits) / 8)
+    };
+    match copied_bytes(program, id) {
+        Some(bytes) if is_short(bytes) => {
+            choose_copy(program, id, own, i64::from(target.vector_bits) / 8 / bytes)
+        }
+        _ => None,
+    }
+    .or(contiguous)
+    .or_else(|| choose_update(program, id, own))
 }
 
 /// The innermost spatial loop along which every access is contiguous.
@@ -86,7 +107,7 @@ fn choose(program: &Program, id: BlockId, own: &[For], limit: i64) -> Option<Cho
             fused += 1;
         }
     }
-    Some(Choice { position, fused, extent })
+    Some(Choice { position, fused, extent, limit: None })
 }
 
 /// The innermost loop when the block does nothing but combine contiguous values with one element in it.
@@ -99,7 +120,58 @@ fn choose_update(program: &Program, id: BlockId, own: &[For]) -> Option<Choice> 
     let is_one_element = strides.stores.iter().all(|stride| *stride == Some(0));
     let lies_along = strides.loads.iter().all(|stride| matches!(stride, Some(0 | 1)));
     let position = own.len() - 1;
-    (is_update(block) && is_one_element && lies_along).then_some(Choice { position, fused: 1, extent })
+    (is_update(block) && is_one_element && lies_along).then_some(Choice {
+        position,
+        fused: 1,
+        extent,
+        limit: None,
+    })
+}
+
+/// The bytes of an element when a block only copies elements of fewer than four, or something else where there are none.
+fn copied_bytes(program: &Program, id: BlockId) -> Option<i64> {
+    let block = find_block(&program.body, id)?;
+    let store = single_store(block)?;
+    let is_load = |expr: &Expr| matches!(expr.kind(), ExprKind::Load(buffer, _) if *buffer != store.buffer);
+    let is_copy = match store.value.kind() {
+        ExprKind::Select(_, then, otherwise) => {
+            is_load(then) && otherwise.as_constant().is_some()
+                || is_load(otherwise) && then.as_constant().is_some()
+        }
+        _ => is_load(&store.value),
+    };
+    let bytes = program.buffer(store.buffer).dtype.bytes() as i64;
+    (is_copy && block.init.is_none() && bytes < 4).then_some(bytes)
+}
+
+/// The innermost loops of a copy that write contiguous elements, wherever these come from: backends bring runs of bytes
+/// into another order by vectors. A vector of them at least, and several where a transposition makes them of short runs.
+fn choose_copy(program: &Program, id: BlockId, own: &[For], lanes: i64) -> Option<Choice> {
+    let block = find_block(&program.body, id)?;
+    let ranges = ranges_of(loops_around(&program.body, id)?);
+    let of = |node: &For| strides(program, block, node.var, &ranges);
+    let is_open = |node: &For| {
+        node.kind == LoopKind::Serial && node.extent.as_constant().is_some_and(|extent| extent > 1)
+    };
+    let innermost = own.last().filter(|node| is_open(node))?;
+    let inner = of(innermost);
+    if inner.stores[..] != [Some(1)] {
+        return None;
+    }
+    let is_transposition = inner.loads.iter().all(|stride| *stride == Some(1));
+    let limit = if is_transposition { (4 * lanes).min(Vectorize::MAX_LANES) } else { lanes };
+    let mut extent = innermost.extent.as_constant()?;
+    let mut fused = 1;
+    while extent < limit && fused < own.len() && block.guards.is_empty() {
+        let outer = &own[own.len() - 1 - fused];
+        let Some(more) = outer.extent.as_constant().filter(|_| is_open(outer)) else { break };
+        if of(outer).stores[..] != [Some(extent)] {
+            break;
+        }
+        extent *= more;
+        fused += 1;
+    }
+    (extent >= 4).then_some(Choice { position: own.len() - 1, fused, extent, limit: Some(limit) })
 }
 
 /// Whether one step of the outer loop moves every access as far as `extent` steps of the inner one do.

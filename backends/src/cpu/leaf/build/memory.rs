@@ -365,7 +365,7 @@ impl Builder<'_> {
         }
     }
 
-    fn extent_of(&self, buffer: BufferId) -> Index {
+    pub(super) fn extent_of(&self, buffer: BufferId) -> Index {
         self.program.buffer(buffer).shape.first().cloned().unwrap_or_else(|| 1.into())
     }
 

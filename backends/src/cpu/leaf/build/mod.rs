@@ -7,6 +7,7 @@
 //! | [`value`], [`arith`], [`convert`], [`truth`] | values of expressions, one group of lanes at a time |
 //! | [`memory`] | loads and stores |
 //! | [`hints`] | prefetches and stores around the caches |
+//! | [`copy`] | copies of bytes and pairs of bytes |
 //! | [`intrinsic`] | marked statements |
 //! | [`sums`] | sums of products of tiles in registers |
 //! | [`address`], [`linear`] | indices and addresses |
@@ -15,6 +16,7 @@
 mod address;
 mod arith;
 mod convert;
+mod copy;
 mod group;
 mod hints;
 pub(super) mod intrinsic;

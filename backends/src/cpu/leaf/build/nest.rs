@@ -191,6 +191,9 @@ impl Builder<'_> {
             return Err(Refusal::Lanes);
         }
         self.new_statement();
+        if self.copy_stmt(node)? {
+            return Ok(());
+        }
         let groups = self.groups_of_store(node);
         let dtype = self.program.buffer(node.buffer).dtype;
         if groups.len() > 1 && reads_elsewhere(&node.value, node) {

@@ -51,11 +51,17 @@ impl Builder<'_> {
 
     /// The truth values that hold in one lane of `lanes` alone.
     pub(super) fn lane_mask(&mut self, lane: u32, lanes: u32) -> Outcome<Reg> {
+        Ok(self.truth_of_bits(1 << lane, lanes))
+    }
+
+    /// The truth values that hold in the lanes whose bits are set.
+    pub(super) fn truth_of_bits(&mut self, bits: u32, lanes: u32) -> Reg {
         if self.has_masks() {
-            return Ok(self.mask_of_bits(1 << lane));
+            return self.mask_of_bits(bits);
         }
-        let bytes: Vec<u8> = (0..lanes).flat_map(|own| (-i32::from(own == lane)).to_le_bytes()).collect();
-        Ok(self.bytes_constant(&bytes))
+        let lane = |own: u32| -((bits >> own & 1) as i32);
+        let bytes: Vec<u8> = (0..lanes).flat_map(|own| lane(own).to_le_bytes()).collect();
+        self.bytes_constant(&bytes)
     }
 
     /// A constant truth value.
@@ -278,7 +284,8 @@ impl Builder<'_> {
     }
 }
 
-fn as_index(expr: &Expr) -> Option<Index> {
+/// An expression that is nothing but an index.
+pub(super) fn as_index(expr: &Expr) -> Option<Index> {
     match expr.kind() {
         ExprKind::Index(index) => Some(index.clone()),
         ExprKind::Constant(Constant::Int(value)) if expr.dtype() == DType::I64 => {

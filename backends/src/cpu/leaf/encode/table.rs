@@ -115,7 +115,20 @@ impl VectorOp {
                 | V::CompareF32
                 | V::CompareF64
                 | V::F16FromF32
+                | V::InsertQuarter
+                | V::InsertHalf
+                | V::Insert32
+                | V::Insert64
         )
+    }
+
+    /// The width of the last operand where that is a part of what the others are.
+    pub(in crate::cpu::leaf) fn part_width(self) -> Option<Width> {
+        match self {
+            VectorOp::InsertQuarter => Some(Width::Xmm),
+            VectorOp::InsertHalf => Some(Width::Ymm),
+            _ => None,
+        }
     }
 
     /// Whether the mask says which operand each lane is taken from.
@@ -268,4 +281,10 @@ operations! {
     DotU8I8: VEX_Vpdpbusd_xmm_xmm_xmmm128 VEX_Vpdpbusd_ymm_ymm_ymmm256 EVEX_Vpdpbusd_xmm_k1z_xmm_xmmm128b32 EVEX_Vpdpbusd_ymm_k1z_ymm_ymmm256b32 EVEX_Vpdpbusd_zmm_k1z_zmm_zmmm512b32;
     Align32: INVALID INVALID EVEX_Valignd_xmm_k1z_xmm_xmmm128b32_imm8 EVEX_Valignd_ymm_k1z_ymm_ymmm256b32_imm8 EVEX_Valignd_zmm_k1z_zmm_zmmm512b32_imm8;
     Align64: INVALID INVALID EVEX_Valignq_xmm_k1z_xmm_xmmm128b64_imm8 EVEX_Valignq_ymm_k1z_ymm_ymmm256b64_imm8 EVEX_Valignq_zmm_k1z_zmm_zmmm512b64_imm8;
+    Permute32: INVALID VEX_Vpermd_ymm_ymm_ymmm256 INVALID EVEX_Vpermd_ymm_k1z_ymm_ymmm256b32 EVEX_Vpermd_zmm_k1z_zmm_zmmm512b32;
+    ShuffleBytes: VEX_Vpshufb_xmm_xmm_xmmm128 VEX_Vpshufb_ymm_ymm_ymmm256 EVEX_Vpshufb_xmm_k1z_xmm_xmmm128 EVEX_Vpshufb_ymm_k1z_ymm_ymmm256 EVEX_Vpshufb_zmm_k1z_zmm_zmmm512;
+    InsertQuarter: INVALID VEX_Vinserti128_ymm_ymm_xmmm128_imm8 INVALID EVEX_Vinserti32x4_ymm_k1z_ymm_xmmm128_imm8 EVEX_Vinserti32x4_zmm_k1z_zmm_xmmm128_imm8;
+    InsertHalf: INVALID INVALID INVALID INVALID EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8;
+    Insert32: VEX_Vpinsrd_xmm_xmm_rm32_imm8 INVALID EVEX_Vpinsrd_xmm_xmm_rm32_imm8 INVALID INVALID;
+    Insert64: VEX_Vpinsrq_xmm_xmm_rm64_imm8 INVALID EVEX_Vpinsrq_xmm_xmm_rm64_imm8 INVALID INVALID;
 }

@@ -71,8 +71,10 @@ impl Encoder<'_> {
         if inst.dst.is_some() {
             args.push(Arg::Reg(self.dst(inst, result)?));
         }
-        for operand in &inst.args {
-            args.push(self.arg(*operand, source)?);
+        for (position, operand) in inst.args.iter().enumerate() {
+            let is_last = position + 1 == inst.args.len();
+            let width = op.part_width().filter(|_| is_last).unwrap_or(source);
+            args.push(self.arg(*operand, width)?);
         }
         if op.takes_immediate() {
             args.push(Arg::Imm8(inst.immediate));
