@@ -134,6 +134,8 @@ const FAMILIES: &[Family] = &[
     Family { name: "ADD", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: add },
     Family { name: "GBE", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: bias_gelu },
     Family { name: "LNM", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: layer_norm },
+    Family { name: "UMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: positive_matmul },
+    Family { name: "XMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: swapped_matmul },
 ];
 
 /// The names of the paper's set.
@@ -290,6 +292,14 @@ fn unsigned_matmul(p: &[i64]) -> Option<Resolved> {
 
 fn signed_matmul(p: &[i64]) -> Option<Resolved> {
     byte_matmul(bytes::matmul_i8i8::kernel, p)
+}
+
+fn positive_matmul(p: &[i64]) -> Option<Resolved> {
+    byte_matmul(bytes::matmul_u8u8::kernel, p)
+}
+
+fn swapped_matmul(p: &[i64]) -> Option<Resolved> {
+    byte_matmul(bytes::matmul_i8u8::kernel, p)
 }
 
 fn byte_matmul(kernel: fn() -> &'static Kernel, p: &[i64]) -> Option<Resolved> {

@@ -6,8 +6,13 @@ use crate::intrinsic::TensorIntrinsic;
 /// The lanes of `vpdpbusd` on 512, 256 and 128 bits.
 const DOT_LANES: [u32; 3] = [16, 8, 4];
 
-/// The dot products of bytes: the names, and the types of the bytes that are broadcast.
-const DOT_PRODUCTS: [(&str, DType); 2] = [("vpdpbusd", DType::U8), ("vpdpbssd", DType::I8)];
+/// The dot products of bytes: the names, and the types of the bytes that are broadcast and of those of the lanes.
+const DOT_PRODUCTS: [(&str, DType, DType); 4] = [
+    ("vpdpbusd", DType::U8, DType::I8),
+    ("vpdpbssd", DType::I8, DType::I8),
+    ("vpdpbsud", DType::I8, DType::U8),
+    ("vpdpbuud", DType::U8, DType::U8),
+];
 
 /// The products of tiles of bytes: the names, and the types of the rows' and of the columns' bytes.
 const BYTE_TILES: [(&str, DType, DType); 4] = [
@@ -19,7 +24,8 @@ const BYTE_TILES: [(&str, DType, DType); 4] = [
 
 /// Every built-in intrinsic.
 pub(super) fn intrinsics() -> Vec<TensorIntrinsic> {
-    let dots = DOT_PRODUCTS.iter().flat_map(|(name, a)| DOT_LANES.map(|lanes| dot_product(name, *a, lanes)));
+    let dots =
+        DOT_PRODUCTS.iter().flat_map(|(name, a, b)| DOT_LANES.map(|lanes| dot_product(name, *a, *b, lanes)));
     let bytes = BYTE_TILES.iter().map(|(name, a, b)| tile_product(name, *a, *b, DType::I32));
     let halves = [tile_product("tdpbf16ps", DType::BF16, DType::BF16, DType::F32)];
     let describe = |text: String| TensorIntrinsic::parse(&text).expect("well described");
@@ -28,11 +34,11 @@ pub(super) fn intrinsics() -> Vec<TensorIntrinsic> {
 
 /// `vpdpbusd` of AVX-512 VNNI and AVX-VNNI, with the unsigned operand broadcast: in each 32-bit lane, the sum of four
 /// products of an unsigned and a signed byte is added to the lane (Intel 64 and IA-32 Architectures Software
-/// Developer's Manual, volume 2). The sum wraps; `vpdpbusds` is the one that saturates. `vpdpbssd` of AVX-VNNI-INT8 takes
-/// two signed operands; the other can stand in for it.
-fn dot_product(name: &str, a: DType, lanes: u32) -> String {
+/// Developer's Manual, volume 2). The sum wraps; `vpdpbusds` is the one that saturates. `vpdpbssd`, `vpdpbsud` and
+/// `vpdpbuud` of AVX-VNNI-INT8 take operands of other signs; the first can stand in for each of them.
+fn dot_product(name: &str, a: DType, b: DType, lanes: u32) -> String {
     format!(
-        "kernel {name}_{lanes}(in a: {a}[4], in b: i8[{lanes}, 4], inout c: i32[{lanes}]) {{
+        "kernel {name}_{lanes}(in a: {a}[4], in b: {b}[{lanes}, 4], inout c: i32[{lanes}]) {{
            for i in 0..{lanes} {{
              for k in 0..4 {{
                block dot(vi: spatial {lanes} = i, vk: reduce 4 = k) {{

@@ -346,6 +346,23 @@ fn each_line_is_asked_for_once_in_each_iteration() {
 }
 
 #[test]
+fn products_of_other_signs_are_one_instruction_where_there_is_one() {
+    // On vectors of 256 bits, `leaf_of` has every feature there is.
+    for (name, signs, mnemonic) in [
+        ("vpdpbssd", ["i8", "i8"], Mnemonic::Vpdpbssd),
+        ("vpdpbuud", ["u8", "u8"], Mnemonic::Vpdpbuud),
+        ("vpdpbsud", ["i8", "u8"], Mnemonic::Vpdpbusd),
+    ] {
+        let text = dot_products(5, 2, 8).replace("vpdpbusd", name);
+        let text =
+            text.replace("a: u8", &format!("a: {}", signs[0])).replace("b: i8", &format!("b: {}", signs[1]));
+        let instructions = instructions(&leaf_of(&text, Level::Avx2).expect("a leaf"));
+        let body = innermost_loop(&instructions);
+        assert_eq!(body.iter().filter(|own| own.mnemonic() == mnemonic).count(), 10, "{name}");
+    }
+}
+
+#[test]
 fn a_mark_that_is_wrong_is_not_believed() {
     let text = dot_products(1, 1, 16).replace("acc[0 + i]\n", "1i32 + acc[0 + i]\n");
     assert_eq!(leaf_of(&text, Level::Avx512).err(), Some(Refusal::Mark));

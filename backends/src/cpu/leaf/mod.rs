@@ -174,7 +174,7 @@ struct Limits {
     by_group: bool,
     /// Whether products of tiles are instructions.
     tiles: bool,
-    /// Whether sums of signed products are corrected in each statement, which takes no variables, instead of once.
+    /// Whether sums of products with an offset are corrected in each statement, which takes no variables, instead of once.
     corrects_at_once: bool,
 }
 

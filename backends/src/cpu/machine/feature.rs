@@ -96,6 +96,8 @@ features! {
     Lzcnt "lzcnt" [] std no;
     /// u8 × i8 dot products on 128- and 256-bit vectors.
     AvxVnni "avxvnni" [Avx2] std no;
+    /// Dot products of bytes of any signs on 128- and 256-bit vectors.
+    AvxVnniInt8 "avxvnniint8" [AvxVnni] std no;
     /// 512-bit vectors and masks.
     Avx512f "avx512f" [Avx2 Fma F16c] std no;
     /// 512-bit vectors of 8- and 16-bit integers.

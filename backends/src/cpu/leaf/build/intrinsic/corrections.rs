@@ -1,6 +1,6 @@
 //! Corrections of sums that are made when a loop is over.
 //!
-//! Signed products are computed with an offset, and the sum of one operand says by how much the result is then too
+//! Products of two signed or two unsigned operands are computed with an offset, and the sum of one operand says by how much the result is then too
 //! large. Where a loop adds to vectors in registers by such products alone, that sum is kept in a variable beside them
 //! while the loop runs. Vectors with the same operands, the rows of a tile, share the variable.
 
@@ -11,7 +11,7 @@ use tilewright_core::intrinsic::Operand;
 use tilewright_core::stmt::Stmt;
 
 use super::super::{Builder, Outcome};
-use super::{matched, signed_product};
+use super::{matched, offset_product};
 use crate::cpu::leaf::encode::VectorOp;
 use crate::cpu::leaf::ir::{self, Class, Constant, Inst, Op, Reg, Width};
 use crate::cpu::translate::access::for_each_access;
@@ -31,7 +31,7 @@ pub(in crate::cpu::leaf::build) struct Correction {
     pub(super) is_made_here: bool,
 }
 
-/// What signed products in a loop update.
+/// What such products in a loop update.
 #[derive(Default)]
 struct Survey {
     /// For each vector its width and the second operands of its products, in order.
@@ -43,7 +43,11 @@ struct Survey {
 impl Builder<'_> {
     /// Makes variables for the corrections of what a loop updates; they have to be [applied](Self::correct) after it.
     pub(in crate::cpu::leaf::build) fn defer_corrections(&mut self, body: &Stmt) -> Vec<Place> {
-        if self.limits.corrects_at_once || self.tiles.is_empty() || !self.corrections.is_empty() {
+        if self.has_own_instruction()
+            || self.limits.corrects_at_once
+            || self.tiles.is_empty()
+            || !self.corrections.is_empty()
+        {
             return Vec::new();
         }
         let mut survey = Survey::default();
@@ -64,7 +68,7 @@ impl Builder<'_> {
 
     fn survey_products(&self, stmt: &Stmt, survey: &mut Survey) {
         match stmt {
-            Stmt::Intrinsic(node) if signed_product::RULES.iter().any(|rule| rule.name == &*node.name) => {
+            Stmt::Intrinsic(node) if offset_product::RULES.iter().any(|rule| rule.name == &*node.name) => {
                 let Ok((rule, found)) = matched(self, stmt) else { return };
                 let ([_, vector, sums], super::Sums::Vector { elements, .. }) =
                     (&found.operands[..], &rule.sums)

@@ -8,8 +8,8 @@
 
 mod corrections;
 mod dot_product;
+mod offset_product;
 mod operand;
-mod signed_product;
 mod tile_product;
 
 pub(super) use corrections::Correction;
@@ -44,7 +44,7 @@ pub(super) enum Sums {
 }
 
 /// The rules of every intrinsic, the ones that do most at once first.
-const RULES: &[&[Rule]] = &[tile_product::RULES, dot_product::RULES, signed_product::RULES];
+const RULES: &[&[Rule]] = &[tile_product::RULES, dot_product::RULES, offset_product::RULES];
 
 fn rules() -> impl Iterator<Item = &'static Rule> {
     RULES.iter().copied().flatten()
