@@ -88,22 +88,38 @@ pub fn batch_matmul_u8i8(a: &Tensor<u8, B, M, K>, b: &Tensor<i8, B, K, N>) -> Te
     c
 }
 
-/// Convolution without padding, channels last.
+/// Convolution, channels last.
 #[tensor_kernel]
 pub fn conv2d_nhwc_u8i8(
     x: &Tensor<u8, N, H, W, CI>,
     w: &Tensor<i8, KH, KW, CI, CO>,
-) -> Tensor<i32, N, { H - KH + 1 }, { W - KW + 1 }, CO> {
+    stride: usize,
+    pad: usize,
+) -> Tensor<i32, N, { (H + 2 * pad - KH) / stride + 1 }, { (W + 2 * pad - KW) / stride + 1 }, CO> {
+    let mut padded: Tensor<u8, N, { H + 2 * pad }, { W + 2 * pad }, CI> = Tensor::zeros();
+    for n in 0..N {
+        for h in 0..H + 2 * pad {
+            for v in 0..W + 2 * pad {
+                for c in 0..CI {
+                    padded[[n, h, v, c]] = if h >= pad && h < H + pad && v >= pad && v < W + pad {
+                        x[[n, h - pad, v - pad, c]]
+                    } else {
+                        0
+                    };
+                }
+            }
+        }
+    }
     let mut y = Tensor::zeros();
     for n in 0..N {
-        for h in 0..H - KH + 1 {
-            for v in 0..W - KW + 1 {
+        for h in 0..(H + 2 * pad - KH) / stride + 1 {
+            for v in 0..(W + 2 * pad - KW) / stride + 1 {
                 for co in 0..CO {
                     for kh in 0..KH {
                         for kw in 0..KW {
                             for ci in 0..CI {
-                                y[[n, h, v, co]] +=
-                                    x[[n, h + kh, v + kw, ci]] as i32 * w[[kh, kw, ci, co]] as i32;
+                                y[[n, h, v, co]] += padded[[n, h * stride + kh, v * stride + kw, ci]] as i32
+                                    * w[[kh, kw, ci, co]] as i32;
                             }
                         }
                     }

@@ -135,6 +135,13 @@ const FAMILIES: &[Family] = &[
     Family { name: "GBE", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: bias_gelu },
     Family { name: "LNM", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: layer_norm },
     Family { name: "UMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: positive_matmul },
+    Family {
+        name: "QCV",
+        parameters: &["N", "H", "W", "CI", "CO", "k", "stride", "pad"],
+        optional: 0,
+        shapes: &[],
+        resolve: byte_convolution,
+    },
     Family { name: "XMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: swapped_matmul },
 ];
 
@@ -300,6 +307,14 @@ fn positive_matmul(p: &[i64]) -> Option<Resolved> {
 
 fn swapped_matmul(p: &[i64]) -> Option<Resolved> {
     byte_matmul(bytes::matmul_i8u8::kernel, p)
+}
+
+fn byte_convolution(p: &[i64]) -> Option<Resolved> {
+    let &[n, h, w, ci, co, k, stride, pad] = p else { return None };
+    let (oh, ow) = (output(h, k, stride, pad, 1)?, output(w, k, stride, pad, 1)?);
+    let mut dims = plane(n, h, w, k);
+    dims.extend([("CI", ci), ("CO", co), ("stride", stride), ("pad", pad)]);
+    Some((bytes::conv2d_nhwc_u8i8::kernel, dims, product(&[2, n, oh, ow, co, k, k, ci])?))
 }
 
 fn byte_matmul(kernel: fn() -> &'static Kernel, p: &[i64]) -> Option<Resolved> {

@@ -31,12 +31,15 @@ pub struct MappedOperand {
     /// For each dimension of the parameter, which loop of the description moves along it.
     pub loops: Vec<usize>,
     /// For each loop of the description that moves through the parameter, the dimension of the buffer that its iterator is
-    /// the index of.
+    /// the index of, or a part of the index.
     pub dimensions: Vec<(usize, usize)>,
+    /// Whether all of these iterators are indices alone. Otherwise, as in the image of a convolution, the operand cannot be laid
+    /// out anew: one element has several places.
+    pub is_movable: bool,
 }
 
 /// Most mappings of one block to one intrinsic.
-const MAX_MAPPINGS: usize = 16;
+const MAX_MAPPINGS: usize = 64;
 
 /// A parameter's access in the description, and the access that stands for it.
 type Pair<'a> = ((BufferId, &'a Indices), (BufferId, &'a Indices));
@@ -127,15 +130,21 @@ impl TensorIntrinsic {
         assignments.into_iter().filter_map(|iters| self.mapping(block, pairs, iters)).collect()
     }
 
-    /// Whether a loop can be a part of an iterator: of its kind, and in the same operands, each time as an index alone.
+    /// Whether a loop can be a part of an iterator: of its kind, and in the same operands, each time in one index, which it is
+    /// alone in the output.
     fn is_fitting(&self, var: VarId, block: &Block, number: usize, pairs: &[Pair<'_>]) -> bool {
         let own = &block.iters[number];
         self.kind_of(var) == Some(own.kind)
-            && pairs.iter().all(|((_, wanted), (_, found))| {
-                let mentions = found.iter().filter(|index| index.mentions(own.var)).count();
+            && pairs.iter().all(|((param, wanted), (_, found))| {
+                let mut mentions = found.iter().filter(|index| index.mentions(own.var));
+                let is_output = *param == self.store.buffer;
+                let fits = |index: &Index| match is_output {
+                    true => index.as_var() == Some(own.var),
+                    false => index.linear_coefficient(own.var).is_some_and(|coefficient| coefficient > 0),
+                };
                 match wanted.iter().any(|index| index.mentions(var)) {
-                    true => mentions == 1 && place_of(found, own.var).is_some(),
-                    false => mentions == 0,
+                    true => mentions.next().is_some_and(fits) && mentions.next().is_none(),
+                    false => mentions.next().is_none(),
                 }
             })
     }
@@ -155,8 +164,21 @@ impl TensorIntrinsic {
             let loops: Vec<usize> = wanted.iter().map(loop_of).collect::<Option<_>>()?;
             let dimension =
                 |number: &usize| Some((*number, place_of(found, block.iters[iters[*number]].var)?));
-            let dimensions = loops.iter().map(dimension).collect::<Option<_>>()?;
-            Some(MappedOperand { buffer: *buffer, loops, dimensions })
+            let dimensions: Vec<(usize, usize)> = loops.iter().map(dimension).collect::<Option<_>>()?;
+            let var_of = |number: usize| block.iters[iters[number]].var;
+            let is_movable = dimensions
+                .iter()
+                .all(|(number, dimension)| found[*dimension].as_var() == Some(var_of(*number)));
+            // The elements along the last dimension have to be neighbours as they are.
+            let (number, dimension) = *dimensions.last()?;
+            let are_neighbours = dimension + 1 == found.len()
+                && found[dimension].linear_coefficient(var_of(number)) == Some(1);
+            (is_movable || are_neighbours).then_some(MappedOperand {
+                buffer: *buffer,
+                loops,
+                dimensions,
+                is_movable,
+            })
         };
         let params = self.description.buffer_params().map(|(param, _)| operand(param));
         let operands = params.collect::<Option<_>>()?;
@@ -164,9 +186,9 @@ impl TensorIntrinsic {
     }
 }
 
-/// The dimension whose index is a variable alone.
+/// The dimension in whose index a variable is.
 fn place_of(indices: &Indices, var: VarId) -> Option<usize> {
-    indices.iter().position(|index| index.as_var() == Some(var))
+    indices.iter().position(|index| index.mentions(var))
 }
 
 #[cfg(test)]
@@ -207,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iterator_inside_a_sum_is_no_lane() {
+    fn an_iterator_inside_a_sum_is_a_lane_where_the_operand_can_stay() {
         let text = "kernel conv(in x: u8[9, 8], in w: i8[3, 8, 16], out y: i32[7, 16]) {
           for h in 0..7 { for o in 0..16 { for r in 0..3 { for c in 0..8 {
             block y(vh: spatial 7 = h, vo: spatial 16 = o, vr: reduce 3 = r, vc: reduce 8 = c) {
@@ -217,5 +239,28 @@ mod tests {
           } } } }
         }";
         assert_eq!(mapped(text), [[1, 3]]);
+        // Four taps are neighbours in the image when the taps are along its last dimension.
+        let along = text.replace("x: u8[9, 8]", "x: u8[8, 9]").replace("x[vh + vr, vc]", "x[vc, vh + vr]");
+        assert_eq!(mapped(&along), [[1, 2], [1, 3]]);
+        let apart = along.replace("x: u8[8, 9]", "x: u8[8, 16]").replace("vh + vr", "vh + 2*vr");
+        assert_eq!(mapped(&apart), [[1, 3]]);
+    }
+
+    #[test]
+    fn rows_of_a_tile_may_be_points_of_an_image() {
+        let text = "kernel conv(in x: u8[33, 64], in w: i8[3, 64, 16], out y: i32[16, 16]) {
+          for h in 0..16 { for o in 0..16 { for r in 0..3 { for c in 0..64 {
+            block y(vh: spatial 16 = h, vo: spatial 16 = o, vr: reduce 3 = r, vc: reduce 64 = c) {
+              init { y[vh, vo] = 0i32 }
+              y[vh, vo] = y[vh, vo] + x[2*vh + vr, vc] as i32 * w[vr, vc, vo] as i32
+            }
+          } } } }
+        }";
+        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let block = blocks(&program.body)[0];
+        let mappings = named("tdpbusd").expect("a built-in intrinsic").mappings(&program, block);
+        let found = mappings.iter().find(|mapping| mapping.iters == [0, 1, 3, 3]).expect("rows are points");
+        let movable: Vec<bool> = found.operands.iter().map(|operand| operand.is_movable).collect();
+        assert_eq!(movable, [false, true, true]);
     }
 }

@@ -3,7 +3,7 @@
 
 use tilewright_core::analysis::block::{is_update, single_store};
 use tilewright_core::analysis::scope::{blocks, loops_around, ranges_of};
-use tilewright_core::expr::{Expr, ExprKind};
+use tilewright_core::expr::ExprKind;
 use tilewright_core::ids::BlockId;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::prim::Vectorize;
@@ -132,14 +132,15 @@ fn choose_update(program: &Program, id: BlockId, own: &[For]) -> Option<Choice> 
 fn copied_bytes(program: &Program, id: BlockId) -> Option<i64> {
     let block = find_block(&program.body, id)?;
     let store = single_store(block)?;
-    let is_load = |expr: &Expr| matches!(expr.kind(), ExprKind::Load(buffer, _) if *buffer != store.buffer);
-    let is_copy = match store.value.kind() {
-        ExprKind::Select(_, then, otherwise) => {
-            is_load(then) && otherwise.as_constant().is_some()
-                || is_load(otherwise) && then.as_constant().is_some()
-        }
-        _ => is_load(&store.value),
-    };
+    let mut value = &store.value;
+    while let ExprKind::Select(_, then, otherwise) = value.kind() {
+        value = match (then.as_constant(), otherwise.as_constant()) {
+            (None, Some(_)) => then,
+            (Some(_), None) => otherwise,
+            _ => return None,
+        };
+    }
+    let is_copy = matches!(value.kind(), ExprKind::Load(buffer, _) if *buffer != store.buffer);
     let bytes = program.buffer(store.buffer).dtype.bytes() as i64;
     (is_copy && block.init.is_none() && bytes < 4).then_some(bytes)
 }

@@ -106,8 +106,11 @@ impl Cut {
     }
 
     /// The layout in which an operand's elements stand as the intrinsic wants them: the tiles in the order of the
-    /// buffer's dimensions, and inside each the parameter's.
+    /// buffer's dimensions, and inside each the parameter's. There is none for what cannot be laid out anew.
     fn layout(&self, operand: &MappedOperand, dimensions: usize) -> Option<IndexMap> {
+        if !operand.is_movable {
+            return None;
+        }
         let iter_of = |dimension: usize| {
             let own = operand.dimensions.iter().find(|(_, own)| *own == dimension);
             own.map(|(number, _)| self.mapping.iters[*number])
@@ -198,8 +201,12 @@ fn moved_operands(
     let mut sets: Vec<u32> = (0..1 << operands).collect();
     sets.sort_by_key(|set| set.count_ones());
     let mut outcome = Err(ScheduleError::UnknownIntrinsic);
+    let can_move = |operand: usize| cut.mapping.operands[operand].is_movable;
     for set in sets {
         let chosen: Vec<usize> = (0..operands).filter(|operand| set & (1 << operand) != 0).collect();
+        if !chosen.iter().all(|operand| can_move(*operand)) {
+            continue;
+        }
         outcome = fits_with(schedule.clone(), block, cut, lanes, &chosen);
         if outcome.is_ok() {
             return Ok(chosen);

@@ -6,6 +6,7 @@ use crate::analysis::block::{Reducer, is_reduction, reduction};
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
+use crate::index::bounds::Ranges;
 use crate::program::{Buffer, Program, Scope, VariableKind};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{
@@ -21,6 +22,9 @@ use crate::stmt::{Annotations, Block, Iter, IterKind, Stmt, Symbol};
 
 /// Makes the extents of a sum of products multiples of given numbers: operands are copied with zeros behind their
 /// elements, and only the elements asked for are copied from the result.
+///
+/// An index of an operand may be a sum of multiples of iterators, as those of a convolution's image are. Its dimension then
+/// grows by what the padded iterators reach.
 ///
 /// ```text
 /// before
@@ -113,17 +117,22 @@ impl Primitive for PadEinsum {
             return Ok(Outputs::new());
         }
         einsum.check_zeros(&block, &is_padded)?;
+        let shape_of = |operand: &Operand| operand.padded_shape(program, &block, &extents);
+        let shapes = einsum.operands.iter().map(shape_of).collect::<Option<Vec<_>>>();
+        let shapes = shapes.ok_or(ScheduleError::NotEinsum(id))?;
 
         let mut made = in_padded_loops(program, &block, &extents);
         let mut before = Vec::new();
-        for operand in &einsum.operands {
-            if operand.iters.iter().any(|position| is_padded(*position)) {
-                before.push(pad_operand(program, &block, operand, &extents, &mut made));
+        for (operand, shape) in einsum.operands.iter().zip(&shapes) {
+            let own = operand.shape(program, &block);
+            if own != *shape {
+                before.push(pad_operand(program, operand, &own, shape, &mut made));
             }
         }
-        let after = einsum.target.iters.iter().any(|position| is_padded(*position)).then(|| {
-            crop_result(program, &block, &einsum.target, &extents, &mut made)
-        });
+        let cropped = &einsum.target;
+        let after = (cropped.padded_shape(program, &block, &extents))
+            .filter(|shape| *shape != cropped.shape(program, &block))
+            .map(|shape| crop_result(program, &block, cropped, shape, &mut made));
         let mut replace = |stmt: &mut Stmt| *stmt = made.clone();
         match outermost {
             Some(outermost) => edit_loop(&mut program.body, outermost, &mut replace),
@@ -140,12 +149,12 @@ impl Primitive for PadEinsum {
     }
 }
 
-/// A buffer that is accessed at distinct iterators, one for each dimension.
+/// A buffer that is accessed at iterators or sums of their multiples.
 struct Operand {
     buffer: BufferId,
     indices: Indices,
-    /// The positions of the iterators.
-    iters: Vec<usize>,
+    /// For each dimension the position of the iterator that is its index, unless it is a sum. They are distinct.
+    iters: Vec<Option<usize>>,
 }
 
 struct Einsum {
@@ -164,6 +173,9 @@ fn einsum_of(program: &Program, block: &Block) -> Result<Einsum, ScheduleError> 
         return Err(refusal);
     }
     let target = operand_of(block, found.store.buffer, &found.store.indices).ok_or(refusal)?;
+    if target.iters.contains(&None) {
+        return Err(refusal);
+    }
     let mut operands = Vec::new();
     factors(block, found.value, &mut operands).ok_or(refusal)?;
     let position = check_sole_writer(program, block, target.buffer)?;
@@ -195,14 +207,59 @@ fn factors(block: &Block, value: &Expr, operands: &mut Vec<Operand>) -> Option<(
 fn operand_of(block: &Block, buffer: BufferId, indices: &Indices) -> Option<Operand> {
     let mut iters = Vec::new();
     for index in indices {
-        let var = index.as_var()?;
-        let position = block.iters.iter().position(|iter| iter.var == var)?;
-        if iters.contains(&position) {
-            return None;
+        let position = index.as_var().and_then(|var| block.iters.iter().position(|iter| iter.var == var));
+        match position {
+            Some(_) if iters.contains(&position) => return None,
+            None if !is_sum_of_iters(block, index) => return None,
+            _ => iters.push(position),
         }
-        iters.push(position);
     }
     Some(Operand { buffer, indices: indices.clone(), iters })
+}
+
+/// Whether an index is a sum of multiples of a block's iterators and of a number, none of them negative.
+fn is_sum_of_iters(block: &Block, index: &Index) -> bool {
+    let is_iter = |var: VarId| block.iters.iter().any(|iter| iter.var == var);
+    let mut grows = index.constant_part() >= 0;
+    index.for_each_var(&mut |var| {
+        grows &= is_iter(var) && index.linear_coefficient(var).is_some_and(|coefficient| coefficient >= 0);
+    });
+    grows
+}
+
+impl Operand {
+    /// The extents of the padded operand. A dimension whose index is a sum holds all that is reached.
+    fn padded_shape(&self, program: &Program, block: &Block, extents: &[Index]) -> Option<Vec<Index>> {
+        let mut ranges = Ranges::new();
+        for (iter, extent) in block.iters.iter().zip(extents) {
+            ranges.insert(iter.var, extent.clone());
+        }
+        let shape = &program.buffer(self.buffer).shape;
+        let dimensions = self.iters.iter().zip(&self.indices).zip(shape);
+        dimensions
+            .map(|((position, index), extent)| match position {
+                Some(position) => Some(extents[*position].clone()),
+                None if index.is_provably_less(extent, &ranges) => Some(extent.clone()),
+                None => {
+                    let reached = index.interval(&ranges).max;
+                    let is_known = extent.as_constant().is_some() && reached < i64::from(i32::MAX);
+                    is_known.then(|| Index::constant(reached + 1))
+                }
+            })
+            .collect()
+    }
+
+    /// The extents without padding.
+    fn shape(&self, program: &Program, block: &Block) -> Vec<Index> {
+        let shape = &program.buffer(self.buffer).shape;
+        let dimensions = self.iters.iter().zip(shape);
+        dimensions
+            .map(|(position, extent)| match position {
+                Some(position) => block.iters[*position].extent.clone(),
+                None => extent.clone(),
+            })
+            .collect()
+    }
 }
 
 impl Einsum {
@@ -216,7 +273,7 @@ impl Einsum {
             if iter.kind == IterKind::Spatial || !is_padded(position) {
                 continue;
             }
-            let mut with = self.operands.iter().map(|operand| operand.iters.contains(&position));
+            let mut with = self.operands.iter().map(|operand| operand.iters.contains(&Some(position)));
             let is_zero = if is_float { !self.operands.is_empty() && with.all(|with| with) } else { with.any(|with| with) };
             if !is_zero {
                 return Err(ScheduleError::NotEinsum(block.id));
@@ -243,19 +300,18 @@ fn in_padded_loops(program: &mut Program, block: &Block, extents: &[Index]) -> S
 /// Lets the block read a copy of an operand with zeros behind its elements; the answer is the nest that makes it.
 fn pad_operand(
     program: &mut Program,
-    block: &Block,
     operand: &Operand,
-    extents: &[Index],
+    own: &[Index],
+    shape: &[Index],
     made: &mut Stmt,
 ) -> Stmt {
     let original = program.buffer(operand.buffer).clone();
     let dtype = original.dtype;
     let name = format!("{}_pad", original.name);
-    let shape: Vec<Index> = operand.iters.iter().map(|position| extents[*position].clone()).collect();
     let copy = program.add_buffer(Buffer {
         name: name.as_str().into(),
         dtype,
-        shape: shape.clone(),
+        shape: shape.to_vec(),
         scope: Scope::Global,
     });
     replace_loads(made, operand.buffer, &|indices| {
@@ -263,10 +319,9 @@ fn pad_operand(
         Expr::load(dtype, target, indices.iter().cloned())
     });
     let source = operand.buffer;
-    element_nest(program, &name, &shape, &|point| {
+    element_nest(program, &name, shape, &|point| {
         let element = Expr::load(dtype, source, point.iter().cloned());
-        let inside = operand.iters.iter().zip(point).filter_map(|(position, index)| {
-            let (extent, padded) = (&block.iters[*position].extent, &extents[*position]);
+        let inside = own.iter().zip(shape).zip(point).filter_map(|((extent, padded), index)| {
             let less = || Expr::binary(BinaryOp::Lt, Expr::index(index.clone()), Expr::index(extent.clone()));
             (extent != padded).then(less)
         });
@@ -284,17 +339,16 @@ fn crop_result(
     program: &mut Program,
     block: &Block,
     target: &Operand,
-    extents: &[Index],
+    shape: Vec<Index>,
     made: &mut Stmt,
 ) -> Stmt {
     let original = program.buffer(target.buffer).clone();
     let dtype = original.dtype;
-    let shape = target.iters.iter().map(|position| extents[*position].clone()).collect();
     let name: Symbol = format!("{}_pad", original.name).into();
     let padded = program.add_buffer(Buffer { name, dtype, shape, scope: Scope::Global });
     replace_loads(made, target.buffer, &|indices| Expr::load(dtype, padded, indices.iter().cloned()));
     redirect_stores_to(made, target.buffer, padded);
-    let shape: Vec<Index> = target.iters.iter().map(|position| block.iters[*position].extent.clone()).collect();
+    let shape = target.shape(program, block);
     let (from, to) = (padded, target.buffer);
     element_nest(program, &format!("{}_crop", original.name), &shape, &|point| {
         let value = Expr::load(dtype, from, point.iter().cloned());
@@ -338,5 +392,72 @@ impl Schedule {
     /// When the block is no such sum, alone in its loops.
     pub fn pad_einsum(&mut self, block: BlockRv, padding: &[i64]) -> Result<(), ScheduleError> {
         self.push(PadEinsum { block, padding: padding.to_vec() }, None).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::interp;
+    use crate::target::Target;
+    use crate::tensor::AnyTensor;
+
+    const CONVOLUTION: &str = "kernel conv(in x: u8[12, 3], in w: i8[3, 3, 5], out y: i32[5, 5]) {
+      for h in 0..5 { for o in 0..5 { for r in 0..3 { for c in 0..3 {
+        block y(vh: spatial 5 = h, vo: spatial 5 = o, vr: reduce 3 = r, vc: reduce 3 = c) {
+          init { y[vh, vo] = 0i32 }
+          y[vh, vo] = y[vh, vo] + x[2*vh + vr + 1, vc] as i32 * w[vr, vc, vo] as i32
+        }
+      } } } }
+    }";
+
+    fn padded(text: &str, block: &str, padding: &[i64]) -> Result<Program, ScheduleError> {
+        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
+        let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
+        let block = schedule.get_block(block)?;
+        schedule.pad_einsum(block, padding)?;
+        Ok(schedule.program().clone())
+    }
+
+    fn result(program: &Program) -> Vec<AnyTensor> {
+        let shapes = program.buffer_params().map(|(buffer, _)| program.buffer(buffer));
+        let mut tensors: Vec<AnyTensor> = shapes
+            .enumerate()
+            .map(|(seed, buffer)| {
+                let extents: Vec<usize> =
+                    buffer.shape.iter().map(|extent| extent.as_constant().unwrap() as usize).collect();
+                AnyTensor::random(buffer.dtype, &extents, seed as u64).unwrap()
+            })
+            .collect();
+        interp::run(program, &[], &[], &mut tensors).unwrap_or_else(|error| panic!("{error}\n{program}"));
+        tensors
+    }
+
+    #[test]
+    fn images_grow_by_what_padded_iterators_reach() {
+        let expected = result(&CONVOLUTION.parse().unwrap());
+        for padding in [[1, 1, 1, 4], [16, 8, 1, 4], [4, 16, 1, 1], [1, 1, 4, 1], [16, 16, 4, 64]] {
+            let program = padded(CONVOLUTION, "y", &padding).unwrap();
+            let found = result(&program);
+            assert!(found.iter().zip(&expected).all(|(a, b)| a.bytes() == b.bytes()), "{program}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_zero_behind_an_iterator_inside_a_sum() {
+        let text = "kernel sum(in x: i32[9, 4], out y: i32[4]) {
+          for i in 0..4 { for k in 0..7 {
+            block y(vi: spatial 4 = i, vk: reduce 7 = k) {
+              init { y[vi] = 0i32 }
+              y[vi] = y[vi] + x[vk + 2, vi]
+            }
+          } }
+        }";
+        assert!(matches!(padded(text, "y", &[1, 4]), Err(ScheduleError::NotEinsum(_))));
+        assert!(padded(text, "y", &[8, 1]).is_ok());
+        let inverse = CONVOLUTION.replace("2*vh + vr + 1", "9 - 2*vh + vr");
+        assert!(matches!(padded(&inverse, "y", &[8, 1, 1, 1]), Err(ScheduleError::NotEinsum(_))));
     }
 }

@@ -66,7 +66,9 @@ impl Builder<'_> {
         let Some(copy) = self.as_copy(node) else { return Ok(false) };
         self.require_address(copy.from)?;
         self.require_address(copy.into)?;
-        if let Some((_, index, None)) = parts_of(&node.value) {
+        if let Some(Parts { index, choices, .. }) = parts_of(&node.value)
+            && choices.is_empty()
+        {
             self.require_inside(copy.from, &index)?;
         }
         if let Some(index) = single(&node.indices) {
@@ -79,7 +81,7 @@ impl Builder<'_> {
 
     fn as_copy(&mut self, node: &Store) -> Option<Copy> {
         let dtype = self.program.buffer(node.buffer).dtype;
-        let (from, index, choice) = parts_of(&node.value)?;
+        let Parts { from, index, choices, otherwise } = parts_of(&node.value)?;
         let into_index = single(&node.indices)?;
         let count = into_index.lanes();
         let is_plain = dtype.bytes() < 4
@@ -107,9 +109,11 @@ impl Builder<'_> {
             otherwise: 0,
             size: dtype.bytes(),
         };
-        if let Some((condition, otherwise, wanted)) = choice {
+        if !choices.is_empty() {
             copy.otherwise = bits_of(dtype, otherwise)?;
-            self.add_conditions(condition, wanted, &mut copy)?;
+            for (condition, wanted) in choices {
+                self.add_conditions(condition, wanted, &mut copy)?;
+            }
             self.add_bounds(&index, &mut copy);
             self.settle(&mut copy);
         }
@@ -450,22 +454,33 @@ impl Builder<'_> {
     }
 }
 
-/// The condition of a choice, what is taken otherwise, and whether the condition has to hold for the load.
-type Choice<'a> = (&'a Expr, Constant, bool);
+/// A load, what it depends on, and what there is otherwise.
+struct Parts<'a> {
+    from: BufferId,
+    index: Index,
+    /// Conditions, and whether each has to hold or must not.
+    choices: Vec<(&'a Expr, bool)>,
+    otherwise: Constant,
+}
 
-/// The buffer and the index of a load, and what it depends on, when a value is that and nothing else.
-fn parts_of(value: &Expr) -> Option<(BufferId, Index, Option<Choice<'_>>)> {
-    let (load, choice) = match value.kind() {
-        ExprKind::Load(..) => (value, None),
-        ExprKind::Select(condition, then, otherwise) => match (then.as_constant(), otherwise.as_constant()) {
-            (None, Some(constant)) => (then, Some((condition, constant, true))),
-            (Some(constant), None) => (otherwise, Some((condition, constant, false))),
+/// The parts of a value that is a load under conditions and nothing else, with one constant where any does not hold.
+fn parts_of(value: &Expr) -> Option<Parts<'_>> {
+    let (mut value, mut choices, mut constant) = (value, Vec::new(), None);
+    while let ExprKind::Select(condition, then, otherwise) = value.kind() {
+        let (next, own, wanted) = match (then.as_constant(), otherwise.as_constant()) {
+            (None, Some(own)) => (then, own, true),
+            (Some(own), None) => (otherwise, own, false),
             _ => return None,
-        },
-        _ => return None,
-    };
-    let ExprKind::Load(buffer, indices) = load.kind() else { return None };
-    Some((*buffer, single(indices)?, choice))
+        };
+        if *constant.get_or_insert(own) != own {
+            return None;
+        }
+        choices.push((condition, wanted));
+        value = next;
+    }
+    let ExprKind::Load(buffer, indices) = value.kind() else { return None };
+    let otherwise = constant.unwrap_or(Constant::Int(0));
+    Some(Parts { from: *buffer, index: single(indices)?, choices, otherwise })
 }
 
 /// The bits of a constant of a narrow type.
