@@ -83,6 +83,9 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     if !options.json {
         print!("{table}");
     }
+    for (reason, count) in tilewright::backends::cpu::refusals() {
+        eprintln!("{count} statements were not compiled to vectors of full width as a whole: {reason}");
+    }
     Ok(())
 }
 

@@ -19,3 +19,4 @@ mod translate;
 mod workspace;
 
 pub use backend::CpuBackend;
+pub use leaf::refusals;

@@ -9,7 +9,7 @@ use super::{Leaf, Level, Refusal, Surroundings, compile};
 use crate::cpu::machine::FeatureSet;
 use crate::cpu::translate::number::Numbers;
 
-const SAVED: [Register; 6] =
+pub(super) const SAVED: [Register; 6] =
     [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
 
 /// A tile of a matrix product with an operand of run-time strides.
@@ -60,6 +60,16 @@ const SUM: &str = "kernel sum(N, in x: f32[N], out y: f32[1]) {
   alloc s { s[0] = 0.0 for i in 0..N { s[0] = s[0] + x[i] } y[0] = s[0] }
 }";
 
+/// Bytes that are put in fours, with padding.
+const PACKED: &str = "kernel packed(in x: i8[1000], out y: i8[2048]) {
+  for k in 0..8 {
+    for n in 0..4 {
+      y[k*256 + n*64 + lane<64>] =
+        select((index(k*4 + lane<64>%4) < 31) & (index(n*16 + lane<64>/4) < 32), x[k*128 + lane<64>%4*32 + n*16 + lane<64>/4], 0i8)
+    }
+  }
+}";
+
 /// Elements that are not next to one another, of both widths.
 const STRIDED: &str = "kernel strided(in x: f32[200], in z: f64[200], out y: f32[20], out w: f64[20]) {
   y[lane<20>] = x[lane<20>*9 + 3]
@@ -74,6 +84,9 @@ const STREAMED: &str = "kernel streamed(N, in x: f32[N*48], out y: f32[N*48] str
     for j in 0..3 { y[i*48 + j*16 + lane<16>] = x[i*48 + j*16 + lane<16>] * 2.0 }
   }
 }";
+
+/// Programs of different kinds.
+pub(super) const EXAMPLES: [&str; 7] = [MATMUL, CHAIN, POINTERS, SUM, STRIDED, PACKED, STREAMED];
 
 pub(super) fn leaf_of(text: &str, level: Level) -> Result<Leaf, Refusal> {
     let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -112,7 +125,7 @@ fn whole(register: Register) -> Register {
 fn examples() -> Vec<(String, Leaf, Vec<Instruction>)> {
     let mut examples = Vec::new();
     for level in [Level::Avx2, Level::Avx512] {
-        for text in [MATMUL, CHAIN, POINTERS, SUM, STRIDED, STREAMED] {
+        for text in EXAMPLES {
             let name = format!("{} with {level:?}", &text[7..text.find('(').unwrap_or(7)]);
             let leaf = leaf_of(text, level).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
             let instructions = instructions(&leaf);

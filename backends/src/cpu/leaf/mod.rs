@@ -12,6 +12,7 @@
 //! | [`fold`] | loads into the instructions that use them, and removal of what is not used |
 //! | [`live`], [`allocate`] | machine registers |
 //! | [`encode`] | machine code |
+//! | [`tally`] | how many statements were no leaves, and why |
 //!
 //! # The contract of a leaf
 //! A leaf is a function of one argument, the address of 8-byte words: two for a report, then its [inputs](Input). It
@@ -28,12 +29,15 @@ mod build;
 mod claim;
 #[cfg(test)]
 mod contract;
+#[cfg(all(test, target_arch = "x86_64", unix))]
+mod contract_run;
 #[cfg(test)]
 mod contract_tiles;
 mod encode;
 mod fold;
 mod ir;
 mod live;
+mod tally;
 
 use rustc_hash::FxHashSet;
 use thiserror::Error;
@@ -47,6 +51,8 @@ use super::translate::number::Numbers;
 
 pub(super) use claim::Claims;
 pub(super) use encode::listing;
+pub(super) use tally::count;
+pub use tally::refusals;
 
 /// The instructions that leaves are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use tilewright_core::stmt::{LoopKind, Stmt};
 use super::access::for_each_access;
 use super::plan::Placement;
 use super::{Binding, Outcome, Storage, Translator, memory_flags, signature};
-use crate::cpu::leaf::{INPUTS, Input, Leaf, Refusal, Surroundings, compile};
+use crate::cpu::leaf::{INPUTS, Input, Leaf, Refusal, Surroundings, compile, count};
 
 /// The namespace of leaves before they have names in a module.
 const NAMESPACE: u32 = 1;
@@ -83,6 +83,7 @@ impl Translator<'_> {
 
     fn refused(&mut self, refusal: Refusal) {
         tracing::debug!(kernel = &*self.unit.program.name, %refusal, "a statement is no leaf");
+        count(refusal);
         match self.unit.refusals.iter_mut().find(|(known, _)| *known == refusal) {
             Some((_, count)) => *count += 1,
             None => self.unit.refusals.push((refusal, 1)),
