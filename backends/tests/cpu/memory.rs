@@ -167,3 +167,91 @@ fn gathers_read_what_their_indices_say() {
         Call { dims: vec![vocabulary as i64, len as i64], tensors, ..Call::default() }.check(&program);
     }
 }
+
+#[test]
+fn rows_and_lanes_are_chosen_by_data() {
+    for dtype in
+        [DType::F32, DType::F64, DType::I32, DType::U8, DType::I8, DType::F16, DType::BF16, DType::Bool]
+    {
+        for (lanes, index) in [(4, "i64"), (7, "i32"), (16, "i32"), (19, "i64")] {
+            let text = format!(
+                "kernel embed(V, N, in table: {dtype}[V*38], in ids: {index}[N*{lanes}], out y: {dtype}[N*2*{lanes}], out w: {dtype}[N*{lanes}]) {{
+                   for i in 0..N {{
+                     for j in 0..2 {{
+                       y[(i*2 + j)*{lanes} + lane<{lanes}>] = table[bounded(ids[i]CAST, 0..V)*38 + j*{lanes} + lane<{lanes}>]
+                     }}
+                     if i > 2 {{ y[i*2*{lanes}] = table[bounded(ids[i - 1]CAST, 0..V)*38 + 1] }}
+                     w[i*{lanes} + lane<{lanes}>] = table[bounded(ids[i*{lanes} + lane<{lanes}>]CAST, 0..V)*38 + 1]
+                   }}
+                 }}"
+            );
+            let text = text.replace("CAST", if index == "i64" { "" } else { " as i64" });
+            let program = program(&text);
+            for (rows, len) in [(1, 3), (30, 5), (9, 0)] {
+                let size = if index == "i64" { DType::I64 } else { DType::I32 };
+                let ids = AnyTensor::random_indices(size, &[len * lanes], rows, 3).unwrap();
+                let table = random(dtype, rows as usize * 38, 1);
+                let tensors = vec![table, ids, zeros(dtype, len * 2 * lanes), zeros(dtype, len * lanes)];
+                Call { dims: vec![rows as i64, len as i64], tensors, ..Call::default() }.check(&program);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_index_that_is_not_used_is_not_reported() {
+    let program = program(
+        "kernel unused(V, N, M, in table: f32[V*4], in ids: i64[N], inout y: f32[N*4]) {
+           for i in 0..N {
+             for j in 0..M { y[i*4 + lane<4>] = table[bounded(ids[i], 0..V)*4 + lane<4>] }
+             if i >= N { y[i*4 + lane<4>] = table[bounded(ids[i + 7], 0..V)*4 + lane<4>] }
+           }
+         }",
+    );
+    let ids = AnyTensor::random_indices(DType::I64, &[6], 1_000_000, 3).unwrap();
+    let tensors = vec![random(DType::F32, 12, 1), ids, random(DType::F32, 24, 2)];
+    Call { dims: vec![3, 6, 0], tensors, ..Call::default() }.check(&program);
+}
+
+#[test]
+fn quotients_and_remainders_of_extreme_integers() {
+    let values = [i32::MIN, i32::MIN + 1, -65536, -7, -1, 0, 1, 2, 3, 1000, 46341, i32::MAX - 1, i32::MAX];
+    for dtype in [DType::I32, DType::I8, DType::U8] {
+        let pairs: Vec<(i32, i32)> = values.iter().flat_map(|a| values.map(|b| (*a, b))).collect();
+        let fill = |of: &dyn Fn(&(i32, i32)) -> i32| {
+            let mut tensor = zeros(dtype, pairs.len());
+            for (bytes, pair) in tensor.bytes_mut().chunks_exact_mut(dtype.bytes()).zip(&pairs) {
+                bytes.copy_from_slice(&of(pair).to_le_bytes()[..dtype.bytes()]);
+            }
+            tensor
+        };
+        let text = format!(
+            "kernel divided(in a: {dtype}[169], in b: {dtype}[169], out q: {dtype}[169], out r: {dtype}[169]) {{
+               q[lane<169>] = a[lane<169>] / b[lane<169>]
+               r[lane<169>] = a[lane<169>] % b[lane<169>]
+             }}"
+        );
+        let tensors = vec![fill(&|pair| pair.0), fill(&|pair| pair.1), zeros(dtype, 169), zeros(dtype, 169)];
+        Call { tensors, ..Call::default() }.check(&program(&text));
+    }
+}
+
+#[test]
+fn what_was_refused_once_is_compiled() {
+    let text =
+        "kernel k(V, N, in table: f32[V*16], in ids: i64[N], in x: i8[N], in a: i32[16], in b: i32[16],
+        out y: f32[N*16], out z: i8[N*8 + 8], out q: i32[16]) {
+      for i in 0..N {
+        y[i*16 + lane<16>] = table[bounded(ids[i], 0..V)*16 + lane<16>]
+        z[i*8 + lane<8>] = select(index(i + lane<8>) < N, x[i + lane<8>] + 1i8, 2i8)
+      }
+      z[N*8 + lane<8>] = 0i8
+      q[lane<16>] = a[lane<16>] / b[lane<16>] + a[lane<16>] % b[lane<16>]
+    }";
+    for removed in ["", "-avx512f"] {
+        let backend = tilewright_backends::cpu::CpuBackend::without_features(removed).unwrap();
+        let listing = crate::support::compile(&backend, &program(text)).disassembly();
+        let has_leaves = tilewright_core::target::Backend::target(&backend).vector_bits >= 256;
+        assert!(!has_leaves || !listing.contains("are no leaves"), "{removed}:\n{listing}");
+    }
+}

@@ -89,11 +89,13 @@ impl Search {
         if !self.seen.insert(expr.address()) {
             return;
         }
-        let is_float = expr.dtype().is_float();
+        let (is_float, is_wide) = (expr.dtype().is_float(), expr.dtype().bytes() == 8);
         let refusal = match expr.kind() {
             ExprKind::Unary(op, _) if is_function(*op) => Some(Refusal::Operation(op.text())),
-            ExprKind::Binary(BinaryOp::Rem, ..) => Some(Refusal::Operation(BinaryOp::Rem.text())),
-            ExprKind::Binary(BinaryOp::Div, ..) if !is_float => {
+            ExprKind::Binary(BinaryOp::Rem, ..) if is_float || is_wide => {
+                Some(Refusal::Operation(BinaryOp::Rem.text()))
+            }
+            ExprKind::Binary(BinaryOp::Div, ..) if !is_float && is_wide => {
                 Some(Refusal::Operation(BinaryOp::Div.text()))
             }
             ExprKind::Bounded(..) => Some(Refusal::DataIndex),
@@ -121,12 +123,17 @@ impl Search {
         }
     }
 
-    /// A part of an index that is not affine: sums, products and extrema of indices can be computed.
+    /// A part of an index that is not affine: sums, products and extrema of indices can be computed, and data that is
+    /// checked.
     fn index_value(&mut self, value: &Expr) {
         use BinaryOp::{Add, Max, Min, Mul, Sub};
         match value.kind() {
             ExprKind::Constant(_) => {}
             ExprKind::Index(index) => self.index(index),
+            ExprKind::Bounded(value, extent) => {
+                self.expr(value);
+                self.index(extent);
+            }
             ExprKind::Binary(Add | Sub | Mul | Min | Max, a, b) => {
                 self.index_value(a);
                 self.index_value(b);
@@ -150,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_part_without_vector_form_rules_out_what_is_around_it() {
-        let text = "kernel k(N, in x: i32[N], in z: f32[N], out y: i32[N], out w: f32[N]) {
+        let text = "kernel k(N, in x: i64[N], in z: f32[N], out y: i64[N], out w: f32[N]) {
           for i in 0..N {
             for j in 0..N { y[j] = x[j] / x[i] }
             for k in 0..N { w[k] = z[k] / z[i] }

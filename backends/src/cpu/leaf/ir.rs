@@ -152,6 +152,10 @@ pub(super) enum MaskOp {
     OfGeneral,
     /// To a general register; also the first 32 bits of a vector.
     ToGeneral,
+    /// The first 64 bits of a vector, to a general register.
+    WideToGeneral,
+    /// The highest bit of each 32-bit lane of a vector, to a general register.
+    SignsToGeneral,
 }
 
 /// An operation on tiles.

@@ -291,7 +291,7 @@ pub(in crate::cpu) fn lane_offset(index: &Index, lane: u32) -> Option<i64> {
 }
 
 /// The scalar index that one lane of an index has.
-pub(super) fn at_lane(index: &Index, lane: u32) -> Index {
+pub(in crate::cpu) fn at_lane(index: &Index, lane: u32) -> Index {
     let mut result = Index::constant(index.constant_part());
     for term in index.terms() {
         let base = match &term.digit.base {

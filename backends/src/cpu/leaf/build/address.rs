@@ -5,17 +5,21 @@
 //! 8 is all that the innermost loop adds; a pointer of its own that the loop advances, where it adds the same in each
 //! iteration; or, behind divisions, a sum that is computed anew.
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Constant, Expr, ExprKind};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::{Base, Digit, Index, NO_MODULUS};
+use tilewright_core::program::Access;
 
+use super::group::Group;
 use super::linear::{Atom, Product, Sum};
-use super::scope::Key;
+use super::scope::{Key, Scope};
 use super::{Binding, Builder, Input, Outcome};
 use crate::cpu::leaf::Refusal;
-use crate::cpu::leaf::ir::{self, Class, GeneralOp, Inst, Mem, Op, Operand, Reg, Width};
+use crate::cpu::leaf::ir::{self, Class, GeneralOp, Inst, MaskOp, Mem, Op, Operand, Reg, Width};
+use crate::cpu::translate::access::for_each_load;
 
 /// Products with the scope that each is computed in.
 type Leveled = SmallVec<[(usize, Product); 4]>;
@@ -205,7 +209,17 @@ impl Builder<'_> {
             Atom::Var(var) => visit(*var),
             Atom::Digit(digit) => Index::digit(digit.clone()).for_each_var(&mut visit),
         }
-        Ok(level)
+        match atom {
+            Atom::Digit(digit) if depends_on_data(digit) => Ok(level.max(self.innermost_that_may_not_run())),
+            _ => Ok(level),
+        }
+    }
+
+    /// The innermost scope whose code may not be executed at all although that around it is. What may fail is not
+    /// hoisted out of it.
+    fn innermost_that_may_not_run(&self) -> usize {
+        let may_not_run = |scope: &Scope| scope.around.as_ref().is_none_or(|around| !around.runs);
+        self.scopes.iter().rposition(may_not_run).unwrap_or(0)
     }
 
     fn add_products(&mut self, start: Option<Reg>, products: &Leveled) -> Outcome<Reg> {
@@ -294,6 +308,28 @@ impl Builder<'_> {
         }
     }
 
+    /// An index that depends on data: it is checked when it is computed, and that may be before other statements, so that the
+    /// data must not change.
+    fn bounded(&mut self, value: &Expr, extent: &Index) -> Outcome<Reg> {
+        let mut is_fixed = self.guard.is_none();
+        for_each_load(value, &mut |load| {
+            is_fixed &= matches!(self.program.access(load.buffer), Some(Access::Input | Access::Constant));
+        });
+        if !is_fixed {
+            return Err(Refusal::DataIndex);
+        }
+        let extent = self.index_register(extent)?;
+        // What is computed further inside is not known here.
+        let memos = std::mem::replace(&mut self.memos, vec![FxHashMap::default()]);
+        let value = self.value(value, Group::SCALAR);
+        self.memos = memos;
+        let op = Op::Mask(MaskOp::WideToGeneral);
+        let value = self.emit(Class::General, op, Width::Xmm, [Operand::Reg(value?)]);
+        let args = [Operand::Reg(value), Operand::Reg(extent)];
+        self.push(Inst::new(Op::Check, Width::Xmm, None, args));
+        Ok(value)
+    }
+
     /// The value of an `i64` expression without lanes, made of indices alone.
     pub(super) fn integer_expr(&mut self, expr: &Expr) -> Outcome<Reg> {
         if expr.dtype() != DType::I64 {
@@ -302,6 +338,7 @@ impl Builder<'_> {
         match expr.kind() {
             ExprKind::Constant(Constant::Int(value)) => Ok(self.integer(Operand::Imm(*value))),
             ExprKind::Index(index) => self.index_register(index),
+            ExprKind::Bounded(value, extent) => self.bounded(value, extent),
             ExprKind::Binary(op, a, b) => {
                 let op = match op {
                     BinaryOp::Add => GeneralOp::Add,
@@ -317,4 +354,11 @@ impl Builder<'_> {
             _ => Err(Refusal::DataIndex),
         }
     }
+}
+
+/// Whether anything in a digit is read from memory.
+fn depends_on_data(digit: &Digit) -> bool {
+    let mut depends = false;
+    for_each_load(&Expr::index(Index::digit(digit.clone())), &mut |_| depends = true);
+    depends
 }

@@ -123,6 +123,10 @@ impl Builder<'_> {
                 BinaryOp::Div => pick(form, VectorOp::DivF32, VectorOp::DivF64),
                 _ => return Err(Refusal::Operation(op.text())),
             },
+            Form::Int32 if matches!(op, BinaryOp::Div | BinaryOp::Rem) => {
+                let result = self.divide(op, group, a, b)?;
+                return self.normalize(dtype, group, result);
+            }
             Form::Int32 | Form::Int64 => match op {
                 BinaryOp::Add => pick(form, VectorOp::Add32, VectorOp::Add64),
                 BinaryOp::Sub => pick(form, VectorOp::Sub32, VectorOp::Sub64),
@@ -137,6 +141,32 @@ impl Builder<'_> {
         };
         let result = self.vector(vector_op, group.width(form), [a, b])?;
         self.normalize(dtype, group, result)
+    }
+
+    /// The truncated quotient of integers of 32 bits, or its remainder; 0 by zero.
+    ///
+    /// Integers of 32 bits are exact in `f64`, and so is the truncated quotient of two of them: where it is no integer, it
+    /// lies at least 1 / |b| from the next one, which is more than half a unit in the last place of a number
+    /// below 2^31 / |b|. What does not fit, the smallest integer by -1, is converted to the smallest integer, as wrapping gives.
+    fn divide(&mut self, op: BinaryOp, group: Group, a: Reg, b: Reg) -> Outcome<Reg> {
+        let (narrow, wide) = (group.width(Form::Int32), group.width(Form::Float64));
+        if group.lanes * Form::Float64.bytes() > self.features.bytes() {
+            return Err(Refusal::Lanes);
+        }
+        let dividend = self.vector(VectorOp::F64FromI32, wide, [a])?;
+        let divisor = self.vector(VectorOp::F64FromI32, wide, [b])?;
+        let quotient = self.vector(VectorOp::DivF64, wide, [dividend, divisor])?;
+        let quotient = self.vector(VectorOp::I32FromF64, wide, [quotient])?;
+        let zero = self.same(0, 4);
+        let by_zero = self.compare(BinaryOp::Eq, DType::I32, group, b, zero)?;
+        let result = match op {
+            BinaryOp::Div => quotient,
+            _ => {
+                let multiple = self.vector(VectorOp::Mul32, narrow, [quotient, b])?;
+                self.vector(VectorOp::Sub32, narrow, [a, multiple])?
+            }
+        };
+        self.choose(by_zero, zero, result, Form::Int32, group)
     }
 
     /// `a * b + c`, rounded once.

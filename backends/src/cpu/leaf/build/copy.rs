@@ -397,7 +397,7 @@ impl Builder<'_> {
         }
     }
 
-    fn insert(&mut self, op: VectorOp, width: Width, args: [Operand; 2], place: u8) -> Reg {
+    pub(super) fn insert(&mut self, op: VectorOp, width: Width, args: [Operand; 2], place: u8) -> Reg {
         let dst = self.register(Class::Vector);
         let mut inst = Inst::new(Op::Vector(op), width, Some(dst), args);
         inst.immediate = place;

@@ -27,7 +27,9 @@ impl Builder<'_> {
             return self.read_tile(buffer, first, group);
         }
         self.require_address(buffer)?;
-        let Some((scalar, offsets)) = self.lane_offsets(index) else { return Err(Refusal::DataIndex) };
+        let Some((scalar, offsets)) = self.lane_offsets(index) else {
+            return self.load_each(buffer, index, group);
+        };
         let range = group.start as usize..(group.start + group.lanes) as usize;
         let offsets =
             if index.lanes() == 1 { SmallVec::from_elem(0, 1) } else { Offsets::from(&offsets[range]) };
@@ -43,10 +45,13 @@ impl Builder<'_> {
             self.require_inside(buffer, index)?;
             return self.spread_from(buffer, &first, group);
         }
-        if self.guard.is_some() {
+        if self.guard.is_some() && !self.is_inside(buffer, index) {
             return Err(Refusal::Access);
         }
         self.require_inside(buffer, index)?;
+        if self.program.buffer(buffer).dtype.bytes() < 4 {
+            return self.load_each(buffer, index, group);
+        }
         self.gather(buffer, &scalar, &offsets, group)
     }
 
@@ -65,7 +70,7 @@ impl Builder<'_> {
         }
         let dtype = self.program.buffer(buffer).dtype;
         if self.features != Level::Avx512 || dtype.bytes() < 4 {
-            return Err(Refusal::Access);
+            return self.load_spread_if(buffer, index, group);
         }
         let mask = self.spread_mask(buffer, index, group)?;
         let mem = self.address(buffer, index)?;
@@ -74,7 +79,7 @@ impl Builder<'_> {
         Ok(self.masked(Class::Vector, Op::Vector(op), width, [Operand::Mem(mem)], Some(mask)))
     }
 
-    fn spread_from(&mut self, buffer: BufferId, index: &Index, group: Group) -> Outcome<Reg> {
+    pub(super) fn spread_from(&mut self, buffer: BufferId, index: &Index, group: Group) -> Outcome<Reg> {
         let dtype = self.program.buffer(buffer).dtype;
         let form = Form::of(dtype);
         self.ask_ahead(buffer, index);
@@ -121,12 +126,12 @@ impl Builder<'_> {
         let dtype = self.program.buffer(buffer).dtype;
         let form = Form::of(dtype);
         let width = group.width(form);
+        if let (Some(truth), Level::Avx2) = (guard, self.features) {
+            return self.load_some(dtype, mem, group, truth);
+        }
         let is_one_byte = dtype.bytes() == 1 && group.lanes == 1 && guard.is_none();
         if is_one_byte || dtype.bytes() < 4 && (self.features == Level::Avx2 && group.lanes < 4) {
             return self.load_narrow_scalar(dtype, mem, group);
-        }
-        if self.features == Level::Avx2 && guard.is_some() {
-            return Err(Refusal::Access);
         }
         let is_whole = group.lanes * form.bytes() == width.bytes();
         let op = match dtype {
@@ -161,8 +166,27 @@ impl Builder<'_> {
         }
     }
 
+    /// All lanes of a group of elements of fewer than 32 bits.
+    pub(super) fn load_narrow(&mut self, dtype: DType, mem: Mem, group: Group) -> Outcome<Reg> {
+        if group.lanes < 4 {
+            return self.load_narrow_scalar(dtype, mem, group);
+        }
+        let op = match dtype {
+            DType::I8 => VectorOp::I32FromI8,
+            DType::U8 | DType::Bool => VectorOp::I32FromU8,
+            DType::F16 => VectorOp::F32FromF16,
+            _ => VectorOp::I32FromU16,
+        };
+        let width = group.width(Form::of(dtype));
+        let value = self.emit(Class::Vector, Op::Vector(op), width, [Operand::Mem(mem)]);
+        Ok(match dtype {
+            DType::BF16 => self.with_immediate(VectorOp::ShiftLeft32, width, value, 16),
+            _ => value,
+        })
+    }
+
     /// One element of fewer than 32 bits, through a general register.
-    fn load_narrow_scalar(&mut self, dtype: DType, mem: Mem, group: Group) -> Outcome<Reg> {
+    pub(super) fn load_narrow_scalar(&mut self, dtype: DType, mem: Mem, group: Group) -> Outcome<Reg> {
         if group.lanes != 1 || self.guard.is_some() {
             return Err(Refusal::Access);
         }
@@ -185,9 +209,6 @@ impl Builder<'_> {
     fn gather(&mut self, buffer: BufferId, scalar: &Index, offsets: &Offsets, group: Group) -> Outcome<Reg> {
         let dtype = self.program.buffer(buffer).dtype;
         let size = dtype.bytes() as i64;
-        if size < 4 {
-            return Err(Refusal::Access);
-        }
         let mut bytes = Vec::new();
         for offset in offsets {
             let place = i32::try_from((offset - offsets[0]) * size).map_err(|_| Refusal::Offset)?;
@@ -335,7 +356,7 @@ impl Builder<'_> {
     /// Elements of fewer than 32 bits, without the narrowing stores of AVX-512.
     fn store_narrow(&mut self, dtype: DType, mem: Mem, group: Group, value: Reg) -> Outcome<()> {
         if group.lanes != 1 {
-            return Err(Refusal::Access);
+            return self.store_shuffled(dtype, mem, group, value);
         }
         let value = match dtype {
             DType::F16 => self.with_immediate(VectorOp::F16FromF32, Width::Xmm, value, 0),
@@ -382,7 +403,8 @@ impl Builder<'_> {
     /// Makes sure that all lanes of an index lie inside its buffer from here on.
     pub(super) fn require_inside(&mut self, buffer: BufferId, index: &Index) -> Outcome<()> {
         let key = (buffer, self.resolve(index));
-        if self.scopes.iter().any(|scope| scope.inside.contains(&key)) {
+        let level = self.level();
+        if self.scopes[..=level].iter().any(|scope| scope.inside.contains(&key)) {
             return Ok(());
         }
         if !self.is_inside(buffer, index) {
@@ -414,7 +436,7 @@ impl Builder<'_> {
             return Ok(None);
         };
         if self.features != Level::Avx512 {
-            return Err(Refusal::Access);
+            return self.access_truth(buffer, index, first, group, guard).map(Some);
         }
         let lanes = self.mask_of_lanes(group.lanes);
         let mut mask = self.both_truths(guard, lanes);

@@ -5,7 +5,7 @@
 //! | [`nest`] | statements |
 //! | [`tile`] | intermediates in registers |
 //! | [`value`], [`arith`], [`convert`], [`truth`] | values of expressions, one group of lanes at a time |
-//! | [`memory`] | loads and stores |
+//! | [`memory`], [`lanewise`] | loads and stores |
 //! | [`hints`] | prefetches and stores around the caches |
 //! | [`copy`] | copies of bytes and pairs of bytes |
 //! | [`intrinsic`] | marked statements |
@@ -20,6 +20,7 @@ mod copy;
 mod group;
 mod hints;
 pub(super) mod intrinsic;
+mod lanewise;
 mod linear;
 mod memory;
 mod nest;

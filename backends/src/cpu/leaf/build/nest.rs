@@ -119,7 +119,7 @@ impl Builder<'_> {
             }
         });
         let deferred = self.defer_corrections(&node.body);
-        self.open_loop(node.var);
+        self.open_loop(node.var, runs);
         self.variables.insert(node.var, Binding::Loop(self.scopes.len() - 1));
         self.ranges.insert(node.var, extent);
         let asks = self.begin_prefetch(node);
@@ -130,7 +130,7 @@ impl Builder<'_> {
         self.variables.remove(&node.var);
         self.ranges.remove(node.var);
         result?;
-        self.close_loop(end, runs);
+        self.close_loop(end);
         self.correct(deferred)
     }
 
@@ -176,6 +176,10 @@ impl Builder<'_> {
             return;
         }
         visit(expr.dtype());
+        if is_integer_division(expr) {
+            // Through floats of 64 bits.
+            visit(DType::F64);
+        }
         for operand in expr.operands() {
             if expr.dtype() == DType::Bool {
                 visit(operand.dtype());
@@ -275,6 +279,11 @@ pub(super) fn is_index(expr: &Expr) -> bool {
             }
             _ => false,
         }
+}
+
+/// Whether this is a quotient or a remainder of integers.
+fn is_integer_division(expr: &Expr) -> bool {
+    matches!(expr.kind(), ExprKind::Binary(BinaryOp::Div | BinaryOp::Rem, ..)) && expr.dtype().is_int()
 }
 
 fn order(op: BinaryOp) -> Option<Order> {

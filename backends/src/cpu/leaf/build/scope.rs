@@ -34,6 +34,8 @@ pub(super) struct Scope {
 pub(super) struct Around {
     pub(super) var: VarId,
     pub(super) counter: Reg,
+    /// Whether there is at least one iteration.
+    pub(super) runs: bool,
     /// At the end of each iteration.
     pub(super) latch: Vec<Inst>,
 }
@@ -167,7 +169,8 @@ impl Builder<'_> {
 
     /// A load made before in this iteration of the innermost loop.
     pub(super) fn known_load(&mut self, key: LoadKey) -> Option<Reg> {
-        for scope in self.scopes.iter_mut().rev() {
+        let level = self.level();
+        for scope in self.scopes[..=level].iter_mut().rev() {
             if let Some(position) = scope.loads.iter().position(|(known, _)| *known == key) {
                 let found = scope.loads.remove(position);
                 scope.loads.push(found);
@@ -209,18 +212,18 @@ impl Builder<'_> {
     }
 
     /// Opens the scope of a loop's body.
-    pub(super) fn open_loop(&mut self, var: VarId) {
+    pub(super) fn open_loop(&mut self, var: VarId, runs: bool) {
         let counter = self.register(Class::General);
         let depth = self.scope().depth + 1;
-        let around = Some(Around { var, counter, latch: Vec::new() });
+        let around = Some(Around { var, counter, runs, latch: Vec::new() });
         self.scopes.push(Scope { depth, around, ..Scope::default() });
     }
 
     /// Closes the scope of a loop's body, and adds the loop to the scope around it.
-    pub(super) fn close_loop(&mut self, extent: Operand, runs: bool) {
+    pub(super) fn close_loop(&mut self, extent: Operand) {
         let Some(Scope { items, around: Some(around), .. }) = self.scopes.pop() else { return };
         let number = self.code.loops.len();
-        self.code.loops.push(Loop { counter: around.counter, extent, runs });
+        self.code.loops.push(Loop { counter: around.counter, extent, runs: around.runs });
         let own = &mut self.scope().items;
         own.push(Item::LoopBegin(number));
         own.extend(items);

@@ -253,6 +253,8 @@ operations! {
     Load64: VEX_Vmovupd_xmm_xmmm128 VEX_Vmovupd_ymm_ymmm256 EVEX_Vmovupd_xmm_k1z_xmmm128 EVEX_Vmovupd_ymm_k1z_ymmm256 EVEX_Vmovupd_zmm_k1z_zmmm512;
     Stream: VEX_Vmovntps_m128_xmm VEX_Vmovntps_m256_ymm EVEX_Vmovntps_m128_xmm EVEX_Vmovntps_m256_ymm EVEX_Vmovntps_m512_zmm;
     Store64: VEX_Vmovupd_xmmm128_xmm VEX_Vmovupd_ymmm256_ymm EVEX_Vmovupd_xmmm128_k1z_xmm EVEX_Vmovupd_ymmm256_k1z_ymm EVEX_Vmovupd_zmmm512_k1z_zmm;
+    LoadSome32: VEX_Vpmaskmovd_xmm_xmm_m128 VEX_Vpmaskmovd_ymm_ymm_m256 INVALID INVALID INVALID;
+    LoadSome64: VEX_Vpmaskmovq_xmm_xmm_m128 VEX_Vpmaskmovq_ymm_ymm_m256 INVALID INVALID INVALID;
     LoadOne32: VEX_Vmovss_xmm_m32 VEX_Vmovss_xmm_m32 EVEX_Vmovss_xmm_k1z_m32 EVEX_Vmovss_xmm_k1z_m32 EVEX_Vmovss_xmm_k1z_m32;
     StoreOne32: VEX_Vmovss_m32_xmm VEX_Vmovss_m32_xmm EVEX_Vmovss_m32_k1_xmm EVEX_Vmovss_m32_k1_xmm EVEX_Vmovss_m32_k1_xmm;
     LoadOne64: VEX_Vmovsd_xmm_m64 VEX_Vmovsd_xmm_m64 EVEX_Vmovsd_xmm_k1z_m64 EVEX_Vmovsd_xmm_k1z_m64 EVEX_Vmovsd_xmm_k1z_m64;

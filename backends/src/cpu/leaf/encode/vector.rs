@@ -7,7 +7,7 @@ use super::assembler::{Address, Arg};
 use super::table::VectorOp;
 use super::{Encoder, FIRST};
 use crate::cpu::leaf::allocate::Place;
-use crate::cpu::leaf::ir::{Constant, Inst, MaskOp, Op, Operand, Reg, Width};
+use crate::cpu::leaf::ir::{Class, Constant, Inst, MaskOp, Op, Operand, Reg, Width};
 use crate::cpu::leaf::{Level, Refusal};
 
 /// The mask that a gather uses up.
@@ -46,7 +46,7 @@ impl Encoder<'_> {
     fn vector_register(&self, reg: Reg, width: Width) -> Result<Register, Refusal> {
         let number = self.number(reg)?;
         Ok(match self.code.of(reg).class {
-            crate::cpu::leaf::ir::Class::Mask => Register::K0 + number,
+            Class::Mask => Register::K0 + number,
             _ => numbered(number, width),
         })
     }
@@ -57,6 +57,10 @@ impl Encoder<'_> {
 
     fn arg(&mut self, operand: Operand, width: Width) -> Result<Arg, Refusal> {
         Ok(match operand {
+            Operand::Reg(reg) if self.code.of(reg).class == Class::General => match self.rm(reg) {
+                Arg::Reg(own) => Arg::Reg(low_half(own)),
+                place => place,
+            },
             Operand::Reg(reg) => Arg::Reg(self.vector_register(reg, width)?),
             Operand::Mem(mem) => Arg::Mem(self.address(mem, false)?),
             Operand::Spread(mem) => Arg::Mem(self.address(mem, true)?),
@@ -261,7 +265,9 @@ impl Encoder<'_> {
                 let dst = self.dst(inst, inst.width)?;
                 return self.add(Code::VEX_Kmovw_kr_r32, &[Arg::Reg(dst), Arg::Reg(value)]);
             }
-            MaskOp::ToGeneral => return self.move_to_general(inst),
+            MaskOp::ToGeneral | MaskOp::WideToGeneral | MaskOp::SignsToGeneral => {
+                return self.move_to_general(op, inst);
+            }
         };
         let mut args: SmallVec<[Arg; 3]> = SmallVec::from_iter([Arg::Reg(self.dst(inst, inst.width)?)]);
         for operand in &inst.args {
@@ -270,20 +276,26 @@ impl Encoder<'_> {
         self.add(code, &args)
     }
 
-    /// A mask, or the first 32 bits of a vector, in a general register.
-    fn move_to_general(&mut self, inst: &Inst) -> Result<(), Refusal> {
+    /// A mask, or bits of a vector, in a general register.
+    fn move_to_general(&mut self, op: MaskOp, inst: &Inst) -> Result<(), Refusal> {
         let (Some(dst), Operand::Reg(from)) = (inst.dst, inst.args[0]) else { return Err(Refusal::Encoding) };
         let (into, place) = match self.rm(dst) {
             Arg::Reg(own) => (own, None),
             place => (FIRST, Some(place)),
         };
-        let from = self.vector_register(from, Width::Xmm)?;
-        let code = match (from.is_k(), self.level) {
-            (true, _) => Code::VEX_Kmovw_r32_kr,
+        let width = if op == MaskOp::SignsToGeneral { inst.width } else { Width::Xmm };
+        let from = self.vector_register(from, width)?;
+        let code = match (op, self.level) {
+            _ if from.is_k() => Code::VEX_Kmovw_r32_kr,
+            (MaskOp::WideToGeneral, Level::Avx512) => Code::EVEX_Vmovq_rm64_xmm,
+            (MaskOp::WideToGeneral, _) => Code::VEX_Vmovq_rm64_xmm,
+            (MaskOp::SignsToGeneral, _) if width == Width::Ymm => Code::VEX_Vmovmskps_r32_ymm,
+            (MaskOp::SignsToGeneral, _) => Code::VEX_Vmovmskps_r32_xmm,
             (_, Level::Avx512) => Code::EVEX_Vmovd_rm32_xmm,
             _ => Code::VEX_Vmovd_rm32_xmm,
         };
-        self.add(code, &[Arg::Reg(low_half(into)), Arg::Reg(from)])?;
+        let target = if op == MaskOp::WideToGeneral { into } else { low_half(into) };
+        self.add(code, &[Arg::Reg(target), Arg::Reg(from)])?;
         match place {
             Some(place) => self.add(Code::Mov_rm64_r64, &[place, Arg::Reg(into)]),
             None => Ok(()),
