@@ -18,6 +18,7 @@ use tilewright::search::evolution::{Evolution, EvolutionOptions};
 use tilewright::search::model::{BoostedModel, CostModel, Sample};
 use tilewright::search::rule::RuleSet;
 use tilewright::search::space::design_spaces;
+use tilewright::search::strategy::{SearchSpace, Strategy};
 use tilewright::tuning::Tuner;
 use tilewright::{Kernel, Source, Tensor};
 
@@ -108,8 +109,8 @@ fn candidates_per_second(kernel: &Kernel, dims: &[(&str, i64)]) -> Result<f64, F
     let target = tilewright::target()?;
     let spaces = design_spaces(&program, &target, &RuleSet::built_in(target.kind)?, 1);
     let generator = Generator { program, target: Arc::clone(&target) };
-    let options = EvolutionOptions { threads: 1, ..EvolutionOptions::default() };
-    let mut evolution = Evolution::new(generator, spaces, options, 1);
+    let space = SearchSpace { threads: 1, ..SearchSpace::new(generator, spaces, 1) };
+    let mut evolution = Evolution::new(space, EvolutionOptions::default());
     let mut model = BoostedModel::default();
     // A model that has learned something costs what a model costs; what it has learned does not matter here.
     let learn = |evolution: &mut Evolution, model: &mut BoostedModel| {
@@ -118,7 +119,7 @@ fn candidates_per_second(kernel: &Kernel, dims: &[(&str, i64)]) -> Result<f64, F
             .iter()
             .map(|candidate| {
                 let seconds = 1e-3 + (candidate.hash % 1000) as f64 * 1e-6;
-                evolution.record(candidate.hash, candidate.space, &candidate.decisions, seconds);
+                evolution.learn(candidate, Some(seconds));
                 Sample { task: 1, features: candidate.features.clone(), seconds: Some(seconds) }
             })
             .collect();
@@ -126,11 +127,11 @@ fn candidates_per_second(kernel: &Kernel, dims: &[(&str, i64)]) -> Result<f64, F
     };
     learn(&mut evolution, &mut model);
     learn(&mut evolution, &mut model);
-    let (before, start) = (evolution.statistics.generated, Instant::now());
+    let (before, start) = (evolution.statistics().generated, Instant::now());
     while start.elapsed() < Duration::from_secs(2) {
         evolution.propose(16, &model);
     }
-    Ok((evolution.statistics.generated - before) as f64 / start.elapsed().as_secs_f64())
+    Ok((evolution.statistics().generated - before) as f64 / start.elapsed().as_secs_f64())
 }
 
 /// Trials per second when tuning a product of 256³, and the time to compile what was found.

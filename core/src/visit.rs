@@ -24,7 +24,7 @@ pub fn for_each_var(expr: &Expr, visit: &mut dyn FnMut(VarId)) {
 
 /// Calls `visit` with an expression and every operand inside it, outer first. Values inside indices
 /// are not visited.
-pub fn for_each_expr<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
+pub fn for_each_expr<'a, F: FnMut(&'a Expr) + ?Sized>(expr: &'a Expr, visit: &mut F) {
     visit(expr);
     for operand in expr.operands() {
         for_each_expr(operand, visit);
@@ -105,10 +105,22 @@ fn rewrite_operands(expr: &Expr, rewrite: &mut dyn FnMut(&Expr) -> Option<Expr>)
 }
 
 /// Calls `visit` with a statement and every statement inside it, outer first.
-pub fn for_each_stmt<'a>(stmt: &'a Stmt, visit: &mut dyn FnMut(&'a Stmt)) {
+pub fn for_each_stmt<'a, F: FnMut(&'a Stmt) + ?Sized>(stmt: &'a Stmt, visit: &mut F) {
     visit(stmt);
-    for child in stmt.each_child() {
-        for_each_stmt(child, visit);
+    match stmt {
+        Stmt::Seq(stmts) => stmts.iter().for_each(|child| for_each_stmt(child, visit)),
+        Stmt::For(node) => for_each_stmt(&node.body, visit),
+        Stmt::Block(node) => {
+            node.init.iter().for_each(|init| for_each_stmt(init, visit));
+            for_each_stmt(&node.body, visit);
+        }
+        Stmt::Store(_) => {}
+        Stmt::If(node) => {
+            for_each_stmt(&node.then, visit);
+            node.otherwise.iter().for_each(|otherwise| for_each_stmt(otherwise, visit));
+        }
+        Stmt::Alloc(node) => for_each_stmt(&node.body, visit),
+        Stmt::Intrinsic(node) => for_each_stmt(&node.body, visit),
     }
 }
 

@@ -4,18 +4,16 @@
 //! are drawn by rank instead of by score, since a ranking model's scores have no scale; and every slot of a
 //! population has a random stream of its own, so that the result does not depend on the number of threads.
 
-use std::num::NonZeroUsize;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
-use tilewright_core::schedule::{Rng, Step, Trace};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use tilewright_core::schedule::{Decision, Rng, Trace};
 
-use crate::candidate::{Candidate, Generator, Statistics};
-use crate::model::CostModel;
-use crate::mutate::{self, Change, Mutator};
-use crate::seed;
-
-/// The share of random points whose register tiles are aligned to the machine.
-const ALIGNED_SHARE: f64 = 0.5;
+use crate::candidate::{Candidate, Statistics};
+use crate::model::{CostModel, ProgramFeatures};
+use crate::mutate::{self, Change, Mutation, Mutator};
+use crate::strategy::{SearchSpace, Strategy};
 
 /// The sizes of the search.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,8 +30,6 @@ pub struct EvolutionOptions {
     pub mutation_attempts: usize,
     /// The share of picks that are random instead of best.
     pub random_share: f64,
-    /// Threads that generate candidates.
-    pub threads: usize,
 }
 
 impl Default for EvolutionOptions {
@@ -45,7 +41,6 @@ impl Default for EvolutionOptions {
             mutation_probability: 0.85,
             mutation_attempts: 5,
             random_share: 0.05,
-            threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         }
     }
 }
@@ -53,217 +48,238 @@ impl Default for EvolutionOptions {
 /// The state of a search over the design spaces of one program.
 #[derive(Debug)]
 pub struct Evolution {
-    generator: Generator,
-    spaces: Vec<Trace>,
+    space: SearchSpace,
     mutators: &'static [Mutator],
     options: EvolutionOptions,
-    seed: u64,
     round: u64,
     /// Hashes of programs that were proposed before.
     proposed: FxHashSet<u64>,
     /// Measured candidates, fastest first.
-    measured: Vec<(f64, usize, Trace)>,
-    /// What became of the candidates so far.
-    pub statistics: Statistics,
+    measured: Vec<(f64, Arc<Candidate>)>,
+    /// What the search begins with, made when it first proposes.
+    starts: Option<Vec<Arc<Candidate>>>,
+    statistics: Statistics,
 }
 
 /// How a slot of a population is filled.
-enum Slot<'a> {
+enum Slot {
     /// A random point of a design space.
     Random,
-    /// A trace as it is.
-    Keep(usize, &'a Trace),
-    /// A mutation of a trace.
-    Mutate(usize, &'a Trace),
+    /// A candidate as it is.
+    Keep(Arc<Candidate>),
+    /// A mutation of a candidate.
+    Mutate(Arc<Candidate>),
+}
+
+/// Candidates by what makes them, so that none is generated twice in one proposal.
+#[derive(Default)]
+struct Known(FxHashMap<u64, Arc<Candidate>>);
+
+impl Known {
+    fn note(&mut self, candidate: &Arc<Candidate>) {
+        let key = key(&candidate.decisions, candidate.space, None);
+        self.0.entry(key).or_insert_with(|| Arc::clone(candidate));
+    }
+
+    /// The candidate that a mutation of another one makes.
+    fn find(&self, parent: &Candidate, mutation: &Mutation) -> Option<Arc<Candidate>> {
+        let Change::Decide(decision) = &mutation.change else { return None };
+        let found = self.0.get(&key(&parent.decisions, parent.space, Some((mutation.step, decision))))?;
+        let is_same = found.space == parent.space
+            && found.decisions.steps().len() == parent.decisions.steps().len()
+            && found.decisions.steps().iter().zip(parent.decisions.steps()).enumerate().all(
+                |(number, (own, other))| {
+                    let wanted =
+                        if number == mutation.step { Some(decision) } else { other.decision.as_ref() };
+                    own.decision.as_ref() == wanted && own.instruction == other.instruction
+                },
+            );
+        is_same.then(|| Arc::clone(found))
+    }
+}
+
+/// A hash of the decisions of a trace, one of them replaced.
+fn key(trace: &Trace, space: usize, replaced: Option<(usize, &Decision)>) -> u64 {
+    let mut hasher = FxHasher::default();
+    space.hash(&mut hasher);
+    for (number, decision) in trace.decisions() {
+        let replacement = replaced.filter(|(step, _)| *step == number).map(|(_, decision)| decision);
+        (number, replacement.unwrap_or(decision)).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+impl Strategy for Evolution {
+    fn propose(&mut self, count: usize, model: &dyn CostModel) -> Vec<Candidate> {
+        let pool = self.pool(model);
+        let picks = self.pick(pool, count);
+        self.proposed.extend(picks.iter().map(|candidate| candidate.hash));
+        picks.into_iter().map(Arc::unwrap_or_clone).collect()
+    }
+
+    fn learn(&mut self, candidate: &Candidate, seconds: Option<f64>) {
+        self.proposed.insert(candidate.hash);
+        if let Some(seconds) = seconds {
+            let place = self.measured.partition_point(|(other, _)| *other <= seconds);
+            self.measured.insert(place, (seconds, Arc::new(candidate.clone())));
+        }
+    }
+
+    fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
 }
 
 impl Evolution {
-    /// A search over given design spaces. The same seed and the same measurements give the same proposals.
-    pub fn new(generator: Generator, spaces: Vec<Trace>, options: EvolutionOptions, seed: u64) -> Self {
+    /// A search of a space. The same seed and the same measurements give the same proposals.
+    pub fn new(space: SearchSpace, options: EvolutionOptions) -> Self {
         Evolution {
-            generator,
-            spaces,
+            space,
             mutators: mutate::CPU,
             options,
-            seed,
             round: 0,
             proposed: FxHashSet::default(),
             measured: Vec::new(),
+            starts: None,
             statistics: Statistics::default(),
         }
     }
 
-    /// The design spaces.
-    pub fn spaces(&self) -> &[Trace] {
-        &self.spaces
-    }
-
-    /// Tells the search how fast a candidate is. Its program is not proposed again.
-    pub fn record(&mut self, hash: u64, space: usize, decisions: &Trace, seconds: f64) {
-        self.proposed.insert(hash);
-        let place = self.measured.partition_point(|(other, ..)| *other <= seconds);
-        self.measured.insert(place, (seconds, space, decisions.clone()));
-    }
-
-    /// Says that a program need not be proposed again, without a time for it.
-    pub fn forget(&mut self, hash: u64) {
-        self.proposed.insert(hash);
-    }
-
-    /// Up to `count` candidates that were not proposed before, the most promising first. Empty when the
-    /// spaces seem exhausted.
-    pub fn propose(&mut self, count: usize, model: &dyn CostModel) -> Vec<Candidate> {
-        let pool = self.pool(model);
-        let picks = self.pick(pool, count);
-        self.proposed.extend(picks.iter().map(|candidate| candidate.hash));
-        picks
-    }
-
-    /// The most promising candidate of one proposal, whichever design space it is from.
-    pub fn propose_best(&mut self, model: &dyn CostModel) -> Option<Candidate> {
-        self.pool(model).into_iter().next().map(|(_, candidate)| candidate)
-    }
-
     /// The candidates of all generations of one proposal, best first.
-    fn pool(&mut self, model: &dyn CostModel) -> Vec<(f32, Candidate)> {
+    fn pool(&mut self, model: &dyn CostModel) -> Vec<(f32, Arc<Candidate>)> {
         self.round += 1;
         let mut population = self.first_population();
-        let mut pool: Vec<(f32, Candidate)> = Vec::new();
+        let mut pool: Vec<(f32, Arc<Candidate>)> = Vec::new();
         let mut pooled = FxHashSet::default();
+        let mut known = Known::default();
         for generation in 0..=self.options.generations {
-            let features: Vec<_> = population.iter().map(|candidate| candidate.features.clone()).collect();
+            let features: Vec<ProgramFeatures> =
+                population.iter().map(|candidate| candidate.features.clone()).collect();
             let scores = model.predict(&features);
             for (candidate, score) in population.iter().zip(&scores) {
                 if !self.proposed.contains(&candidate.hash) && pooled.insert(candidate.hash) {
-                    pool.push((*score, candidate.clone()));
+                    pool.push((*score, Arc::clone(candidate)));
                 }
+                known.note(candidate);
             }
             if generation < self.options.generations && !population.is_empty() {
-                population = self.next_population(&population, &scores, generation as u64);
+                population = self.next_population(&population, &scores, generation as u64, &known);
             }
         }
         pool.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.hash.cmp(&b.1.hash)));
         pool
     }
 
-    /// The best measured candidates and random ones.
-    fn first_population(&mut self) -> Vec<Candidate> {
+    /// The best measured candidates, what the search begins with, and random ones.
+    fn first_population(&mut self) -> Vec<Arc<Candidate>> {
         let size = self.options.population;
         let kept = (size as f64 * self.options.measured_share) as usize;
-        let measured: Vec<(usize, Trace)> =
-            self.measured.iter().take(kept).map(|(_, space, trace)| (*space, trace.clone())).collect();
-        let slots = measured.iter().map(|(space, trace)| Slot::Keep(*space, trace));
-        let slots: Vec<Slot<'_>> = slots.chain(std::iter::repeat_with(|| Slot::Random)).take(size).collect();
-        self.fill(&slots, u64::MAX)
+        let measured = self.measured.iter().map(|(_, candidate)| candidate);
+        let known: Vec<Arc<Candidate>> = measured.take(kept).cloned().collect();
+        let left = kept - known.len();
+        let starts = self.starts().iter().take(left).cloned().collect::<Vec<_>>();
+        let slots = known.into_iter().chain(starts).map(Slot::Keep);
+        let slots: Vec<Slot> = slots.chain(std::iter::repeat_with(|| Slot::Random)).take(size).collect();
+        self.fill(&slots, u64::MAX, &Known::default())
+    }
+
+    fn starts(&mut self) -> &[Arc<Candidate>] {
+        let Evolution { space, statistics, .. } = self;
+        self.starts.get_or_insert_with(|| {
+            let made = space.generate(space.starts.len(), statistics, |number, statistics| {
+                space.replay(&space.starts[number], statistics)
+            });
+            made.into_iter().flatten().map(Arc::new).collect()
+        })
     }
 
     /// Children of a population, parents drawn by rank.
     fn next_population(
         &mut self,
-        population: &[Candidate],
+        population: &[Arc<Candidate>],
         scores: &[f32],
         generation: u64,
-    ) -> Vec<Candidate> {
+        known: &Known,
+    ) -> Vec<Arc<Candidate>> {
         let mut ranked: Vec<usize> = (0..population.len()).collect();
         ranked.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
         // The best tenth of the population parents about two thirds of the next.
         let decay = (-10.0 / population.len() as f64).exp();
         let weights: Vec<f64> = (0..ranked.len()).map(|rank| decay.powi(rank as i32)).collect();
         let mut rng = self.stream(generation, u64::MAX);
-        let slots: Vec<Slot<'_>> = (0..self.options.population)
+        let slots: Vec<Slot> = (0..self.options.population)
             .map(|_| {
                 let rank = rng.weighted(&weights).unwrap_or(0);
-                let parent = &population[ranked[rank]];
+                let parent = Arc::clone(&population[ranked[rank]]);
                 if rng.unit() < self.options.mutation_probability {
-                    Slot::Mutate(parent.space, &parent.decisions)
+                    Slot::Mutate(parent)
                 } else {
-                    Slot::Keep(parent.space, &parent.decisions)
+                    Slot::Keep(parent)
                 }
             })
             .collect();
-        self.fill(&slots, generation)
+        self.fill(&slots, generation, known)
     }
 
     fn stream(&self, generation: u64, slot: u64) -> Rng {
-        let mut rng = Rng::stream(self.seed, self.round);
+        let mut rng = Rng::stream(self.space.seed, self.round);
         let mut inner = Rng::stream(rng.next_u64(), generation);
         Rng::stream(inner.next_u64(), slot)
     }
 
     /// Generates the candidates of slots, on several threads, in the order of the slots.
-    fn fill(&mut self, slots: &[Slot<'_>], generation: u64) -> Vec<Candidate> {
-        let threads = self.options.threads.clamp(1, slots.len().max(1));
-        let share = slots.len().div_ceil(threads).max(1);
+    fn fill(&mut self, slots: &[Slot], generation: u64, known: &Known) -> Vec<Arc<Candidate>> {
+        let mut statistics = std::mem::take(&mut self.statistics);
         let this = &*self;
-        let parts: Vec<(Vec<Candidate>, Statistics)> = std::thread::scope(|scope| {
-            let workers: Vec<_> = slots
-                .chunks(share)
-                .enumerate()
-                .map(|(part, chunk)| {
-                    scope.spawn(move || {
-                        let mut statistics = Statistics::default();
-                        let first = part * share;
-                        let filled = chunk.iter().enumerate().filter_map(|(number, slot)| {
-                            let rng = this.stream(generation, (first + number) as u64);
-                            this.fill_slot(slot, rng, &mut statistics)
-                        });
-                        (filled.collect(), statistics)
-                    })
-                })
-                .collect();
-            workers
-                .into_iter()
-                .map(|worker| worker.join().expect("candidate generation does not panic"))
-                .collect()
+        let filled = this.space.generate(slots.len(), &mut statistics, |number, statistics| {
+            this.fill_slot(&slots[number], this.stream(generation, number as u64), known, statistics)
         });
-        let mut candidates = Vec::with_capacity(slots.len());
-        for (part, statistics) in parts {
-            candidates.extend(part);
-            self.statistics.merge(&statistics);
-        }
-        candidates
+        self.statistics = statistics;
+        filled.into_iter().flatten().collect()
     }
 
-    fn fill_slot(&self, slot: &Slot<'_>, mut rng: Rng, statistics: &mut Statistics) -> Option<Candidate> {
+    fn fill_slot(
+        &self,
+        slot: &Slot,
+        mut rng: Rng,
+        known: &Known,
+        statistics: &mut Statistics,
+    ) -> Option<Arc<Candidate>> {
         match slot {
-            Slot::Random => (0..self.options.mutation_attempts).find_map(|_| {
-                let space = rng.below(self.spaces.len().max(1));
-                let trace = self.spaces.get(space)?;
-                let seed = rng.next_u64();
-                let is_aligned = rng.unit() < ALIGNED_SHARE;
-                let target = &self.generator.target;
-                let decide = |_: usize, step: &Step| {
-                    is_aligned.then(|| seed::aligned(step, target, &mut rng)).flatten()
-                };
-                self.generator.generate(space, trace, seed, decide, statistics)
-            }),
-            Slot::Keep(space, trace) => self.keep(*space, trace, statistics),
-            Slot::Mutate(space, trace) => (0..self.options.mutation_attempts)
-                .find_map(|_| {
-                    let mutation = mutate::draw(trace, self.mutators, &mut rng)?;
-                    self.generator.generate(
-                        *space,
-                        trace,
-                        rng.next_u64(),
-                        |number, step| match (&mutation.change, number == mutation.step) {
-                            (Change::Decide(decision), true) => Some(decision.clone()),
-                            (Change::Resample, true) => None,
-                            _ => step.decision.clone(),
-                        },
-                        statistics,
-                    )
-                })
-                .or_else(|| self.keep(*space, trace, statistics)),
+            Slot::Random => self.space.draw(&mut rng, statistics).map(Arc::new),
+            Slot::Keep(candidate) => Some(Arc::clone(candidate)),
+            Slot::Mutate(parent) => {
+                let mutant = (0..self.options.mutation_attempts)
+                    .find_map(|_| self.mutate(parent, &mut rng, known, statistics));
+                Some(mutant.unwrap_or_else(|| Arc::clone(parent)))
+            }
         }
     }
 
-    fn keep(&self, space: usize, trace: &Trace, statistics: &mut Statistics) -> Option<Candidate> {
-        self.generator.generate(space, trace, 0, |_, step| step.decision.clone(), statistics)
+    fn mutate(
+        &self,
+        parent: &Candidate,
+        rng: &mut Rng,
+        known: &Known,
+        statistics: &mut Statistics,
+    ) -> Option<Arc<Candidate>> {
+        let mutation = mutate::draw(&parent.decisions, self.mutators, rng)?;
+        let seed = rng.next_u64();
+        if let Some(known) = known.find(parent, &mutation) {
+            return Some(known);
+        }
+        let decide = |number: usize, step: &tilewright_core::schedule::Step| match &mutation.change {
+            Change::Decide(decision) if number == mutation.step => Some(decision.clone()),
+            Change::Resample if number == mutation.step => None,
+            _ => step.decision.clone(),
+        };
+        let made = self.space.generator.generate(parent.space, &parent.decisions, seed, decide, statistics);
+        made.map(Arc::new)
     }
 
     /// The best of a sorted pool; in the first round the best of each design space comes first, so that none is
     /// overlooked; a share is random.
-    fn pick(&self, mut pool: Vec<(f32, Candidate)>, count: usize) -> Vec<Candidate> {
+    fn pick(&self, mut pool: Vec<(f32, Arc<Candidate>)>, count: usize) -> Vec<Arc<Candidate>> {
         let mut picks = Vec::new();
         if self.round == 1 && self.measured.is_empty() {
             let mut seen = FxHashSet::default();

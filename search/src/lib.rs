@@ -10,8 +10,10 @@
 //! | [`mutate`] | small steps in a space |
 //! | [`candidate`], [`features`] | a point of a space, and how the cost model sees it |
 //! | [`model`] | the learned cost model |
-//! | [`evolution`] | which candidates to measure next |
+//! | [`strategy`], [`evolution`] | which candidates to measure next |
 //! | [`tuner`] | the loop of proposing, measuring and learning |
+//! | [`scheduler`] | which of many tasks to tune next, under one budget |
+//! | [`outlook`] | what more trials would likely bring |
 //! | [`default_schedule`] | a respectable schedule without measurement |
 //! | [`database`] | tuning records: written, read, found |
 
@@ -19,14 +21,18 @@ pub mod candidate;
 pub mod database;
 pub mod default_schedule;
 pub mod evolution;
+mod fault;
 pub mod features;
 pub mod model;
 pub mod mutate;
+pub mod outlook;
 pub mod postproc;
 pub mod rule;
 pub mod rules;
+pub mod scheduler;
 mod seed;
 pub mod space;
+pub mod strategy;
 pub mod tuner;
 
 pub use default_schedule::schedule_by_default;

@@ -4,17 +4,22 @@
 //! draws and mutates the decisions. Rules are applied one after the other, each to every block of every
 //! schedule made so far, consumers first.
 
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashSet;
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::program::Program;
-use tilewright_core::schedule::{Schedule, Trace};
+use tilewright_core::schedule::{Schedule, ScheduleError, Trace};
 use tilewright_core::stmt::Symbol;
 use tilewright_core::target::Target;
 
 use crate::rule::{RuleEntry, RuleOutcome, RuleSet};
-use crate::rules::custom_rule;
+use crate::rules::{self, custom_rule};
+
+pub use crate::fault::{Misbehaviour, RuleFault};
 
 /// Most design spaces that are kept: a rule that forks without end is cut off here.
 pub const MAX_SPACES: usize = 256;
@@ -23,88 +28,231 @@ pub const MAX_SPACES: usize = 256;
 /// its structures to some of these runs.
 const RUNS: u64 = 4;
 
-/// The design spaces of a program, without duplicates, in a deterministic order.
+/// The stack of a thread in which rules run, in bytes.
+const STACK: usize = 256 << 20;
+
+/// How often it is looked whether a rule takes too long.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// What a rule may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleLimits {
+    /// The longest that one application of a rule to one block may take.
+    pub time: Duration,
+    /// The most variants that one application may give.
+    pub variants: usize,
+}
+
+impl Default for RuleLimits {
+    fn default() -> Self {
+        RuleLimits { time: Duration::from_secs(10), variants: 64 }
+    }
+}
+
+/// The design spaces of a program, and what was wrong with rules.
+#[derive(Clone, Debug, Default)]
+pub struct Spanned {
+    /// Without duplicates, in a deterministic order.
+    pub spaces: Vec<Trace>,
+    /// The rules that misbehaved. The spaces are those without them.
+    pub faults: Vec<RuleFault>,
+}
+
+/// The design spaces of a program, without duplicates, in a deterministic order. Of rules that misbehave only the log
+/// says anything; [`span`] tells.
 pub fn design_spaces(program: &Program, target: &Arc<Target>, rules: &RuleSet, seed: u64) -> Vec<Trace> {
-    let mut seen = FxHashSet::default();
-    let mut spaces = Vec::new();
-    for run in 0..RUNS {
-        let start = Schedule::new(program.clone(), target.clone(), seed.wrapping_add(run));
-        for schedule in apply_rules(start, rules) {
-            let space = schedule.into_parts().1.simplified();
-            if spaces.len() < MAX_SPACES && seen.insert(structure(&space)) {
-                spaces.push(space);
+    span(program, target, rules, seed).spaces
+}
+
+/// As [`span_within`], with the usual limits.
+pub fn span(program: &Program, target: &Arc<Target>, rules: &RuleSet, seed: u64) -> Spanned {
+    span_within(program, target, rules, seed, RuleLimits::default())
+}
+
+/// The design spaces of a program. A rule that panics, does not come to an end or forks without end is left out, and the
+/// spaces are those that the other rules span.
+///
+/// Rules that are not built in run in a thread of their own. One that never returns cannot be ended, only
+/// abandoned: its thread goes on, and keeps a core busy, until the process ends. One that applies primitives
+/// without end comes to an end by itself, because a schedule takes a limited
+/// number of them ([`MAX_STEPS`](tilewright_core::schedule::MAX_STEPS)).
+pub fn span_within(
+    program: &Program,
+    target: &Arc<Target>,
+    rules: &RuleSet,
+    seed: u64,
+    limits: RuleLimits,
+) -> Spanned {
+    let mut rules = rules.clone();
+    let mut faults = Vec::new();
+    loop {
+        let job =
+            Job { program: program.clone(), target: target.clone(), rules: rules.clone(), seed, limits };
+        match job.run() {
+            Ok(spaces) => return Spanned { spaces, faults },
+            Err(fault) => {
+                tracing::warn!(%fault, "a schedule rule is skipped");
+                rules = rules.without(fault.rule);
+                faults.push(fault);
             }
         }
     }
-    spaces
+}
+
+/// Spanning the spaces of one program.
+struct Job {
+    program: Program,
+    target: Arc<Target>,
+    rules: RuleSet,
+    seed: u64,
+    limits: RuleLimits,
+}
+
+/// The rule that is being applied, to which block, and since when.
+type Current = Mutex<Option<(RuleEntry, Symbol, Instant)>>;
+
+impl Job {
+    /// Spans the spaces, watched if a rule is not built in.
+    fn run(self) -> Result<Vec<Trace>, RuleFault> {
+        let current = Arc::new(Current::default());
+        if self.rules.rules().iter().all(rules::is_built_in) {
+            return self.spaces(&current);
+        }
+        let (limit, watched) = (self.limits.time, Arc::clone(&current));
+        let (sender, receiver) = channel();
+        // Statements nest as deeply as a rule likes.
+        let worker = std::thread::Builder::new().stack_size(STACK);
+        let started = worker.spawn(move || sender.send(self.spaces(&current)));
+        started.expect("a thread can be started");
+        loop {
+            match receiver.recv_timeout(GLANCE) {
+                Ok(spaces) => return spaces,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => panic!("spanning design spaces does not panic"),
+            }
+            let current = watched.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((rule, block, since)) = &*current
+                && since.elapsed() > limit
+            {
+                return Err(RuleFault::new(rule, block, Misbehaviour::Endless { limit }));
+            }
+        }
+    }
+
+    fn spaces(&self, current: &Current) -> Result<Vec<Trace>, RuleFault> {
+        let mut seen = FxHashSet::default();
+        let mut spaces = Vec::new();
+        for run in 0..RUNS {
+            let seed = self.seed.wrapping_add(run);
+            let start = Schedule::new(self.program.clone(), self.target.clone(), seed);
+            for schedule in self.apply_rules(start, current)? {
+                let space = schedule.into_parts().1.simplified();
+                if spaces.len() < MAX_SPACES && seen.insert(structure(&space)) {
+                    spaces.push(space);
+                }
+            }
+        }
+        Ok(spaces)
+    }
+
+    /// Every schedule that the rules make of one.
+    fn apply_rules(&self, start: Schedule, current: &Current) -> Result<Vec<Schedule>, RuleFault> {
+        let mut schedules = vec![start];
+        for rule in self.rules.rules() {
+            let mut next = Vec::new();
+            for schedule in schedules {
+                let names: Vec<Symbol> =
+                    blocks(&schedule.program().body).iter().rev().map(|block| block.name.clone()).collect();
+                self.apply_to_blocks(rule, schedule, &names, &mut next, current)?;
+                if next.len() >= MAX_SPACES {
+                    tracing::warn!(rule = rule.name, "the design spaces are cut off at {MAX_SPACES}");
+                    next.truncate(MAX_SPACES);
+                    break;
+                }
+            }
+            schedules = next;
+        }
+        Ok(schedules)
+    }
+
+    /// Applies a rule to the named blocks that are still there; every variant goes on with the rest.
+    fn apply_to_blocks(
+        &self,
+        rule: &RuleEntry,
+        schedule: Schedule,
+        names: &[Symbol],
+        done: &mut Vec<Schedule>,
+        current: &Current,
+    ) -> Result<(), RuleFault> {
+        let mut open = vec![(schedule, 0usize)];
+        while let Some((schedule, position)) = open.pop() {
+            if done.len() + open.len() >= MAX_SPACES {
+                if !rules::is_built_in(rule) {
+                    let block = names.get(position.saturating_sub(1)).or(names.first());
+                    let block = block.cloned().unwrap_or_else(|| "".into());
+                    return Err(RuleFault::new(rule, &block, Misbehaviour::Forks { most: MAX_SPACES }));
+                }
+                done.push(schedule);
+                continue;
+            }
+            match names.get(position) {
+                None => done.push(schedule),
+                Some(name) => {
+                    let variants = self.apply_to_block(rule, schedule, name, current)?;
+                    open.extend(variants.into_iter().rev().map(|variant| (variant, position + 1)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies a rule to one block. A refused or unchanged schedule is used as it was.
+    fn apply_to_block(
+        &self,
+        rule: &RuleEntry,
+        schedule: Schedule,
+        name: &Symbol,
+        current: &Current,
+    ) -> Result<Vec<Schedule>, RuleFault> {
+        let found = blocks(&schedule.program().body).into_iter().find(|block| block.name == *name).cloned();
+        let Some(found) = found else { return Ok(vec![schedule]) };
+        // A block without points has nothing to schedule.
+        if found.iters.iter().any(|iter| iter.extent.is(0)) {
+            return Ok(vec![schedule]);
+        }
+        let has_own_rule = found.annotations.contains_key(custom_rule::ANNOTATION);
+        if has_own_rule && rule.name != custom_rule::custom_rule::ENTRY.name {
+            return Ok(vec![schedule]);
+        }
+        let mut attempt = schedule.clone();
+        let Ok(block) = attempt.get_block(name) else { return Ok(vec![schedule]) };
+        let note = |now| *current.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        note(Some((*rule, name.clone(), Instant::now())));
+        let outcome = catch_unwind(AssertUnwindSafe(|| (rule.apply)(&mut attempt, block)));
+        note(None);
+        match outcome {
+            Err(panic) => Err(RuleFault::new(rule, name, Misbehaviour::of_panic(&*panic))),
+            Ok(Ok(RuleOutcome::Changed)) => Ok(vec![attempt]),
+            Ok(Ok(RuleOutcome::Variants(variants))) if variants.len() > self.limits.variants => {
+                let most = self.limits.variants;
+                Err(RuleFault::new(rule, name, Misbehaviour::Forks { most }))
+            }
+            Ok(Ok(RuleOutcome::Variants(variants))) if !variants.is_empty() => Ok(variants),
+            Ok(Ok(RuleOutcome::Unchanged | RuleOutcome::Variants(_))) => Ok(vec![schedule]),
+            Ok(Err(error)) if error == ScheduleError::TooManySteps => {
+                Err(RuleFault::new(rule, name, Misbehaviour::TooManySteps))
+            }
+            Ok(Err(error)) => {
+                let program = attempt.program();
+                tracing::debug!(rule = rule.name, block = &**name, "refused: {}", error.describe(program));
+                Ok(vec![schedule])
+            }
+        }
+    }
 }
 
 /// The text of a trace without its decisions.
 fn structure(trace: &Trace) -> String {
     let without = |line: &str| line.split(" !decision").next().unwrap_or(line).to_owned();
     trace.to_string().lines().map(without).collect::<Vec<_>>().join("\n")
-}
-
-/// Every schedule that the rules make of one.
-pub fn apply_rules(start: Schedule, rules: &RuleSet) -> Vec<Schedule> {
-    let mut schedules = vec![start];
-    for rule in rules.rules() {
-        let mut next = Vec::new();
-        for schedule in schedules {
-            let names: Vec<Symbol> =
-                blocks(&schedule.program().body).iter().rev().map(|block| block.name.clone()).collect();
-            apply_to_blocks(rule, schedule, &names, &mut next);
-            if next.len() >= MAX_SPACES {
-                tracing::warn!(rule = rule.name, "the design spaces are cut off at {MAX_SPACES}");
-                next.truncate(MAX_SPACES);
-                break;
-            }
-        }
-        schedules = next;
-    }
-    schedules
-}
-
-/// Applies a rule to the named blocks that are still there; every variant goes on with the rest.
-fn apply_to_blocks(rule: &RuleEntry, schedule: Schedule, names: &[Symbol], done: &mut Vec<Schedule>) {
-    let mut open = vec![(schedule, 0)];
-    while let Some((schedule, position)) = open.pop() {
-        if done.len() + open.len() >= MAX_SPACES {
-            done.push(schedule);
-            continue;
-        }
-        match names.get(position) {
-            None => done.push(schedule),
-            Some(name) => {
-                let variants = apply_to_block(rule, schedule, name);
-                open.extend(variants.into_iter().rev().map(|variant| (variant, position + 1)));
-            }
-        }
-    }
-}
-
-/// Applies a rule to one block. A refused or unchanged schedule is used as it was.
-fn apply_to_block(rule: &RuleEntry, schedule: Schedule, name: &str) -> Vec<Schedule> {
-    let found = blocks(&schedule.program().body).into_iter().find(|block| *block.name == *name).cloned();
-    let Some(found) = found else { return vec![schedule] };
-    // A block without points has nothing to schedule.
-    if found.iters.iter().any(|iter| iter.extent.is(0)) {
-        return vec![schedule];
-    }
-    let has_own_rule = found.annotations.contains_key(custom_rule::ANNOTATION);
-    if has_own_rule && rule.name != custom_rule::custom_rule::ENTRY.name {
-        return vec![schedule];
-    }
-    let mut attempt = schedule.clone();
-    let Ok(block) = attempt.get_block(name) else { return vec![schedule] };
-    match (rule.apply)(&mut attempt, block) {
-        Ok(RuleOutcome::Changed) => vec![attempt],
-        Ok(RuleOutcome::Variants(variants)) if !variants.is_empty() => variants,
-        Ok(RuleOutcome::Unchanged | RuleOutcome::Variants(_)) => vec![schedule],
-        Err(error) => {
-            let program = attempt.program();
-            tracing::debug!(rule = rule.name, block = name, "refused: {}", error.describe(program));
-            vec![schedule]
-        }
-    }
 }

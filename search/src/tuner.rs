@@ -8,10 +8,12 @@ use tilewright_core::schedule::Trace;
 use tilewright_core::target::Target;
 
 use crate::candidate::{Candidate, Generator, Statistics};
-use crate::evolution::{Evolution, EvolutionOptions};
+use crate::evolution::EvolutionOptions;
 use crate::model::{CostModel, Sample};
+use crate::outlook::{NOTABLE, Outlook, outlook};
 use crate::rule::RuleSet;
-use crate::space::design_spaces;
+use crate::space::{RuleFault, span};
+use crate::strategy::{MakeStrategy, SearchSpace, Strategy, evolutionary};
 
 /// One kernel at one shape on one machine.
 #[derive(Clone, Debug)]
@@ -35,10 +37,13 @@ pub struct TuneOptions {
     pub seed: u64,
     /// Measurements between two refits of the model.
     pub batch: usize,
+    /// Threads that generate candidates; as many as the machine has, unless this says otherwise. They change nothing but
+    /// the time it takes.
+    pub threads: Option<usize>,
     /// The time below which no candidate can get, in seconds: tuning stops close to it.
     pub roofline_seconds: Option<f64>,
-    /// The sizes of the search.
-    pub evolution: EvolutionOptions,
+    /// Whether tuning stops when more trials promise next to nothing.
+    pub stops_when_converged: bool,
 }
 
 impl Default for TuneOptions {
@@ -47,12 +52,20 @@ impl Default for TuneOptions {
             trials: 64,
             time_limit: None,
             seed: 1,
-            batch: 16,
+            batch: BATCH,
+            threads: None,
             roofline_seconds: None,
-            evolution: EvolutionOptions::default(),
+            stops_when_converged: false,
         }
     }
 }
+
+/// Measurements between two refits of the model, unless told otherwise.
+pub const BATCH: usize = 16;
+
+/// Tuning has converged when so many more trials have this chance of an improvement worth mentioning
+/// ([`NOTABLE`](crate::outlook::NOTABLE)).
+const CONVERGED: (usize, f64) = (64, 0.02);
 
 /// Tuning stops when the best candidate is this close to the roofline.
 const ROOFLINE_SHARE: f64 = 0.97;
@@ -129,6 +142,10 @@ pub struct TuneResult {
     pub curve: Vec<(f64, f64)>,
     /// Candidates generated and refused.
     pub statistics: Statistics,
+    /// What as many trials again would likely bring, at least 64.
+    pub outlook: Option<Outlook>,
+    /// Rules that misbehaved and were skipped.
+    pub rule_faults: Vec<RuleFault>,
     /// Why it ended.
     pub end: End,
 }
@@ -146,128 +163,197 @@ pub enum End {
     Exhausted,
     /// The best is as fast as the machine allows.
     Roofline,
+    /// More trials promise next to nothing.
+    Converged,
 }
 
-/// The state of one tuning run.
-struct Run<'a> {
-    task: &'a Task,
-    options: &'a TuneOptions,
-    evolution: Evolution,
-    start: Instant,
+/// As a sentence's end: "stopped because …".
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            End::Trials => "the trials are used up",
+            End::Time => "the time is used up",
+            End::Stopped => "it was stopped",
+            End::Exhausted => "there are no new candidates",
+            End::Roofline => "it is at the machine's limit",
+            End::Converged => "more trials promise next to nothing",
+        })
+    }
+}
+
+/// What a search goes by.
+#[derive(Clone)]
+pub struct Method<'a> {
+    /// The rules that span the space.
+    pub rules: &'a RuleSet,
+    /// Makes the strategy.
+    pub strategy: MakeStrategy,
+    /// Traces of other shapes and other kernels to begin with, the most promising first.
+    pub starts: Vec<Trace>,
+}
+
+impl<'a> Method<'a> {
+    /// Evolutionary search of the space of some rules.
+    pub fn evolutionary(rules: &'a RuleSet) -> Self {
+        Method { rules, strategy: evolutionary(EvolutionOptions::default()), starts: Vec::new() }
+    }
+}
+
+/// The tuning of one task, a round at a time.
+pub struct TaskTuner {
+    task: Task,
+    options: TuneOptions,
+    strategy: Box<dyn Strategy>,
+    space: SearchSpace,
     result: TuneResult,
     /// The fastest candidates so far, fastest first.
     leaders: Vec<(Candidate, f64)>,
+    /// The best time after each trial of this run and earlier ones, in seconds.
+    best_after: Vec<f64>,
 }
 
 /// How many of the fastest candidates are kept for the final comparison.
 const LEADERS: usize = 4;
 
-/// Tunes a task.
+/// Tunes one task until its options say that it is enough, and confirms what was found.
 pub fn tune(
     task: &Task,
-    rules: &RuleSet,
+    method: &Method<'_>,
     model: &mut dyn CostModel,
     runner: &mut dyn Runner,
     observer: &mut dyn Observer,
     earlier: &[Earlier],
     options: &TuneOptions,
 ) -> TuneResult {
-    let start = Instant::now();
-    let generator = Generator { program: task.program.clone(), target: task.target.clone() };
-    let spaces = design_spaces(&task.program, &task.target, rules, options.seed);
-    let evolution = Evolution::new(generator.clone(), spaces, options.evolution.clone(), options.seed);
-    let result = TuneResult {
-        best: None,
-        confirmed: Vec::new(),
-        trials: 0,
-        elapsed: Duration::ZERO,
-        generation: start.elapsed(),
-        curve: Vec::new(),
-        statistics: Statistics::default(),
-        end: End::Trials,
+    let mut tuner = TaskTuner::new(task.clone(), method, options.clone());
+    tuner.remember(earlier, model);
+    let end = loop {
+        let count = options.batch.min(options.trials.saturating_sub(tuner.result.trials));
+        if let Some(end) = tuner.round(count, model, runner, observer) {
+            break end;
+        }
     };
-    let mut run = Run { task, options, evolution, start, result, leaders: Vec::new() };
-    run.remember(&generator, earlier, model);
-    run.result.end = run.explore(model, runner, observer);
-    if run.result.trials > 0 {
-        run.confirm(runner);
-    }
-    run.finish()
+    tuner.finish(end, runner)
 }
 
-impl Run<'_> {
+impl TaskTuner {
+    /// Spans the space of a task.
+    pub fn new(task: Task, method: &Method<'_>, options: TuneOptions) -> Self {
+        let start = Instant::now();
+        let generator = Generator { program: task.program.clone(), target: task.target.clone() };
+        let spanned = span(&task.program, &task.target, method.rules, options.seed);
+        let mut space = SearchSpace::new(generator, spanned.spaces, options.seed);
+        space.starts = method.starts.clone();
+        if let Some(threads) = options.threads {
+            space.threads = threads;
+        }
+        let result = TuneResult {
+            best: None,
+            confirmed: Vec::new(),
+            trials: 0,
+            elapsed: start.elapsed(),
+            generation: start.elapsed(),
+            curve: Vec::new(),
+            statistics: Statistics::default(),
+            outlook: None,
+            rule_faults: spanned.faults,
+            end: End::Trials,
+        };
+        let strategy = (method.strategy)(space.clone());
+        TaskTuner { task, options, strategy, space, result, leaders: Vec::new(), best_after: Vec::new() }
+    }
+
     /// Replays what earlier runs measured, so that it is not measured again and the model knows it.
-    fn remember(&mut self, generator: &Generator, earlier: &[Earlier], model: &mut dyn CostModel) {
+    pub fn remember(&mut self, earlier: &[Earlier], model: &mut dyn CostModel) {
+        let start = Instant::now();
         let mut samples = Vec::new();
         let mut ignored = Statistics::default();
-        for record in earlier {
-            let decisions = record.trace.without_postprocessing();
-            let decide = |_: usize, step: &tilewright_core::schedule::Step| step.decision.clone();
-            let Some(candidate) = generator.generate(0, &decisions, 0, decide, &mut ignored) else {
-                continue;
-            };
-            samples.push(Sample {
-                task: self.task.id,
-                features: candidate.features.clone(),
-                seconds: record.seconds,
-            });
-            match record.seconds {
-                Some(seconds) => {
-                    self.evolution.record(candidate.hash, 0, &candidate.decisions, seconds);
-                    self.lead(candidate, seconds);
-                }
-                None => self.evolution.forget(candidate.hash),
+        let (space, task) = (&self.space, self.task.id);
+        let made = space.generate(earlier.len(), &mut ignored, |number, statistics| {
+            space.replay(&earlier[number].trace, statistics)
+        });
+        for (candidate, record) in made.into_iter().zip(earlier) {
+            let Some(candidate) = candidate else { continue };
+            samples.push(Sample { task, features: candidate.features.clone(), seconds: record.seconds });
+            self.strategy.learn(&candidate, record.seconds);
+            self.note_best(record.seconds);
+            if let Some(seconds) = record.seconds {
+                self.lead(candidate, seconds);
             }
         }
         model.update(&samples);
+        self.result.elapsed += start.elapsed();
     }
 
-    fn explore(
+    /// Proposes up to `count` candidates, measures them and learns; says why tuning is over, if it is. Without a count
+    /// nothing is measured.
+    pub fn round(
         &mut self,
+        count: usize,
         model: &mut dyn CostModel,
         runner: &mut dyn Runner,
         observer: &mut dyn Observer,
-    ) -> End {
-        loop {
-            if let Some(end) = self.ended(observer) {
-                return end;
-            }
-            let generation = Instant::now();
-            let count = self.options.batch.min(self.options.trials - self.result.trials);
-            let candidates = self.evolution.propose(count, model);
-            self.result.generation += generation.elapsed();
+    ) -> Option<End> {
+        let start = Instant::now();
+        let before = self.result.elapsed;
+        let end = self.is_over(count, observer).or_else(|| {
+            let candidates = self.strategy.propose(count, model);
+            self.result.generation += start.elapsed();
             if candidates.is_empty() {
-                return End::Exhausted;
+                return Some(End::Exhausted);
             }
-            let mut samples = Vec::new();
             let measurements = runner.measure(&candidates);
             let is_cut_short = measurements.iter().any(Option::is_none);
+            let mut samples = Vec::new();
             let measured = candidates.into_iter().zip(measurements);
             for (candidate, measurement) in measured.filter_map(|(candidate, m)| Some((candidate, m?))) {
                 self.result.trials += 1;
-                observer.measured(self.result.trials, &candidate, &measurement, self.start.elapsed());
+                self.result.elapsed = before + start.elapsed();
+                observer.measured(self.result.trials, &candidate, &measurement, self.result.elapsed);
                 samples.push(self.learn(candidate, &measurement));
             }
             model.update(&samples);
-            if is_cut_short {
-                return if observer.should_stop() { End::Stopped } else { End::Time };
+            match (is_cut_short, observer.should_stop()) {
+                (false, _) => None,
+                (true, true) => Some(End::Stopped),
+                (true, false) => Some(End::Time),
             }
-        }
+        });
+        self.result.elapsed = before + start.elapsed();
+        end
     }
 
-    fn ended(&self, observer: &dyn Observer) -> Option<End> {
-        let best = self.leaders.first().map(|(_, seconds)| *seconds);
+    /// The best time so far, in seconds.
+    pub fn best_seconds(&self) -> Option<f64> {
+        self.leaders.first().map(|(_, seconds)| *seconds)
+    }
+
+    /// Measurements made, without those of earlier runs.
+    pub fn trials(&self) -> usize {
+        self.result.trials
+    }
+
+    /// What so many more trials would likely bring.
+    pub fn outlook(&self, trials: usize) -> Option<Outlook> {
+        outlook(&self.best_after, trials, NOTABLE)
+    }
+
+    fn is_over(&self, count: usize, observer: &dyn Observer) -> Option<End> {
+        let is_near = |roofline: f64| self.best_seconds().is_some_and(|best| is_at_roofline(best, roofline));
+        let has_converged = || {
+            let (trials, chance) = CONVERGED;
+            self.outlook(trials).is_some_and(|outlook| outlook.chance < chance)
+        };
         if observer.should_stop() {
             Some(End::Stopped)
-        } else if self.result.trials >= self.options.trials {
+        } else if count == 0 {
             Some(End::Trials)
-        } else if self.options.time_limit.is_some_and(|limit| self.start.elapsed() >= limit) {
+        } else if self.options.time_limit.is_some_and(|limit| self.result.elapsed >= limit) {
             Some(End::Time)
-        } else if best
-            .zip(self.options.roofline_seconds)
-            .is_some_and(|(best, roofline)| is_at_roofline(best, roofline))
-        {
+        } else if self.options.roofline_seconds.is_some_and(is_near) {
             Some(End::Roofline)
+        } else if self.options.stops_when_converged && has_converged() {
+            Some(End::Converged)
         } else {
             None
         }
@@ -279,14 +365,20 @@ impl Run<'_> {
             Measurement::Failed { .. } => None,
         };
         let sample = Sample { task: self.task.id, features: candidate.features.clone(), seconds };
+        self.strategy.learn(&candidate, seconds);
         if let Some(seconds) = seconds {
-            self.evolution.record(candidate.hash, candidate.space, &candidate.decisions, seconds);
-            if self.leaders.first().is_none_or(|(_, best)| seconds < *best) {
-                self.result.curve.push((self.start.elapsed().as_secs_f64(), seconds));
+            if self.best_seconds().is_none_or(|best| seconds < best) {
+                self.result.curve.push((self.result.elapsed.as_secs_f64(), seconds));
             }
             self.lead(candidate, seconds);
         }
+        self.note_best(seconds);
         sample
+    }
+
+    fn note_best(&mut self, seconds: Option<f64>) {
+        let best = self.best_after.last().copied().unwrap_or(f64::INFINITY);
+        self.best_after.push(best.min(seconds.unwrap_or(f64::INFINITY)));
     }
 
     fn lead(&mut self, candidate: Candidate, seconds: f64) {
@@ -310,9 +402,16 @@ impl Run<'_> {
         self.result.confirmed = self.leaders.clone();
     }
 
-    fn finish(mut self) -> TuneResult {
-        self.result.elapsed = self.start.elapsed();
-        self.result.statistics = self.evolution.statistics.clone();
+    /// Ends tuning: if anything was measured, the best are compared once more.
+    pub fn finish(mut self, end: End, runner: &mut dyn Runner) -> TuneResult {
+        let start = Instant::now();
+        self.result.end = end;
+        self.result.outlook = self.outlook(self.best_after.len().max(CONVERGED.0));
+        if self.result.trials > 0 {
+            self.confirm(runner);
+        }
+        self.result.elapsed += start.elapsed();
+        self.result.statistics = self.strategy.statistics().clone();
         self.result.best = self.leaders.into_iter().next();
         self.result
     }

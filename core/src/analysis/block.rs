@@ -1,5 +1,7 @@
 //! What a block reads and writes, and of which kind it is.
 
+use smallvec::SmallVec;
+
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::{Base, Index};
@@ -15,37 +17,49 @@ pub struct BufferAccess<'a> {
     pub indices: &'a Indices,
 }
 
+/// A few buffers, each once.
+pub type BufferList = SmallVec<[BufferId; 4]>;
+
 /// Every load in a statement, in order of appearance, also those inside indices.
 pub fn loads(stmt: &Stmt) -> Vec<BufferAccess<'_>> {
     let mut found = Vec::new();
+    for_each_load(stmt, &mut |access| found.push(access));
+    found
+}
+
+/// Calls `visit` with every load in a statement, in order of appearance, also those inside indices.
+pub fn for_each_load<'a, F: FnMut(BufferAccess<'a>)>(stmt: &'a Stmt, visit: &mut F) {
     for_each_stmt(stmt, &mut |node| match node {
         Stmt::Store(store) => {
-            store.indices.iter().for_each(|index| loads_in_index(index, &mut found));
-            loads_in(&store.value, &mut found);
+            store.indices.iter().for_each(|index| visit_index(index, visit));
+            visit_expr(&store.value, visit);
         }
-        Stmt::If(node) => loads_in(&node.condition, &mut found),
+        Stmt::If(node) => visit_expr(&node.condition, visit),
         _ => {}
     });
-    found
 }
 
 /// Appends every load in an expression, also those inside indices.
 pub fn loads_in<'a>(expr: &'a Expr, found: &mut Vec<BufferAccess<'a>>) {
+    visit_expr(expr, &mut |access| found.push(access));
+}
+
+fn visit_expr<'a, F: FnMut(BufferAccess<'a>)>(expr: &'a Expr, visit: &mut F) {
     for_each_expr(expr, &mut |node| match node.kind() {
         ExprKind::Load(buffer, indices) => {
-            indices.iter().for_each(|index| loads_in_index(index, found));
-            found.push(BufferAccess { buffer: *buffer, indices });
+            indices.iter().for_each(|index| visit_index(index, visit));
+            visit(BufferAccess { buffer: *buffer, indices });
         }
-        ExprKind::Index(index) => loads_in_index(index, found),
+        ExprKind::Index(index) => visit_index(index, visit),
         _ => {}
     });
 }
 
-fn loads_in_index<'a>(index: &'a Index, found: &mut Vec<BufferAccess<'a>>) {
+fn visit_index<'a, F: FnMut(BufferAccess<'a>)>(index: &'a Index, visit: &mut F) {
     for term in index.terms() {
         match &term.digit.base {
-            Base::Value(value) => loads_in(value, found),
-            Base::Sum(sum) => loads_in_index(sum, found),
+            Base::Value(value) => visit_expr(value, visit),
+            Base::Sum(sum) => visit_index(sum, visit),
             Base::Var(_) | Base::Lane(_) => {}
         }
     }
@@ -71,24 +85,27 @@ pub fn all_loads(block: &Block) -> Vec<BufferAccess<'_>> {
 
 /// What the block reads, each buffer once, in order of appearance. The element that a
 /// reduction updates counts only when the block has no initial value.
-pub fn reads(block: &Block) -> Vec<BufferId> {
+pub fn reads(block: &Block) -> BufferList {
     let own = block.init.as_ref().and_then(|_| single_store(block)).map(|store| store.buffer);
-    let mut buffers = Vec::new();
-    for access in all_loads(block) {
-        if Some(access.buffer) != own && !buffers.contains(&access.buffer) {
-            buffers.push(access.buffer);
-        }
+    let mut buffers = BufferList::new();
+    for part in std::iter::once(&block.body).chain(&block.init) {
+        for_each_load(part, &mut |access| {
+            if Some(access.buffer) != own && !buffers.contains(&access.buffer) {
+                buffers.push(access.buffer);
+            }
+        });
     }
     buffers
 }
 
 /// What the block writes, each buffer once, in order of appearance.
-pub fn writes(block: &Block) -> Vec<BufferId> {
-    let mut buffers = Vec::new();
-    for store in block.init.iter().flat_map(stores).chain(stores(&block.body)) {
-        if !buffers.contains(&store.buffer) {
-            buffers.push(store.buffer);
-        }
+pub fn writes(block: &Block) -> BufferList {
+    let mut buffers = BufferList::new();
+    for part in block.init.iter().chain([&block.body]) {
+        for_each_stmt(part, &mut |node| match node {
+            Stmt::Store(store) if !buffers.contains(&store.buffer) => buffers.push(store.buffer),
+            _ => {}
+        });
     }
     buffers
 }

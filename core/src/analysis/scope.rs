@@ -11,7 +11,7 @@ use crate::visit::{find_loop, for_each_stmt};
 
 /// Every block inside a statement, in program order.
 pub fn blocks(stmt: &Stmt) -> Vec<&Arc<Block>> {
-    let mut found = Vec::new();
+    let mut found = Vec::with_capacity(USUAL_NUMBER);
     for_each_stmt(stmt, &mut |node| {
         if let Stmt::Block(block) = node {
             found.push(block);
@@ -19,6 +19,9 @@ pub fn blocks(stmt: &Stmt) -> Vec<&Arc<Block>> {
     });
     found
 }
+
+/// Room for as many loops or blocks as most programs have, so that lists of them are allocated once.
+const USUAL_NUMBER: usize = 12;
 
 /// The loops around a block, outermost first; `None` when the block is not inside `stmt`.
 pub fn loops_around(stmt: &Stmt, block: BlockId) -> Option<Vec<&Arc<For>>> {
@@ -33,10 +36,11 @@ pub fn loops_around(stmt: &Stmt, block: BlockId) -> Option<Vec<&Arc<For>>> {
                 path.pop();
                 false
             }
+            Stmt::Store(_) => false,
             _ => stmt.each_child().any(|child| search(child, block, path)),
         }
     }
-    let mut path = Vec::new();
+    let mut path = Vec::with_capacity(USUAL_NUMBER);
     search(stmt, block, &mut path).then_some(path)
 }
 
@@ -56,7 +60,7 @@ pub fn loops_around_loop(stmt: &Stmt, target: LoopId) -> Option<Vec<&Arc<For>>> 
         }
         stmt.each_child().any(|child| search(child, target, path))
     }
-    let mut path = Vec::new();
+    let mut path = Vec::with_capacity(USUAL_NUMBER);
     search(stmt, target, &mut path).then_some(path)
 }
 

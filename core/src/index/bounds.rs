@@ -5,7 +5,6 @@
 //! comparisons that hold for every value of the dimensions. All of them are sound and none is
 //! complete. Numeric intervals are in [`super::interval`].
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{Base, Digit, Index, NO_MODULUS, Term};
@@ -17,9 +16,14 @@ use crate::stmt::For;
 /// is only known not to be negative.
 ///
 /// Whatever is derived from ranges holds where every variable has a value: an empty range makes no claim.
+///
+/// They are those of a nest of loops, which are few, and are made anew for every question that a primitive asks: a
+/// list is faster than a map.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    extents: FxHashMap<VarId, Index>,
+    vars: SmallVec<[VarId; 16]>,
+    /// The extents, in the order of `vars`.
+    extents: Vec<Index>,
 }
 
 impl Ranges {
@@ -35,39 +39,58 @@ impl Ranges {
 
     /// Says that `var` runs over `0..extent`; gives back what was known before.
     pub fn insert(&mut self, var: VarId, extent: Index) -> Option<Index> {
-        self.extents.insert(var, extent)
+        match self.position(var) {
+            Some(position) => Some(std::mem::replace(&mut self.extents[position], extent)),
+            None => {
+                self.vars.push(var);
+                self.extents.push(extent);
+                None
+            }
+        }
     }
 
     /// Forgets the range of a variable.
     pub fn remove(&mut self, var: VarId) -> Option<Index> {
-        self.extents.remove(&var)
+        let position = self.position(var)?;
+        self.vars.swap_remove(position);
+        Some(self.extents.swap_remove(position))
     }
 
     /// The extent of a variable's range.
     pub fn extent(&self, var: VarId) -> Option<&Index> {
-        self.extents.get(&var)
+        self.position(var).map(|position| &self.extents[position])
     }
 
     /// Whether a variable has a range.
     pub fn contains(&self, var: VarId) -> bool {
-        self.extents.contains_key(&var)
+        self.position(var).is_some()
     }
 
     /// Whether no variable has a range.
     pub fn is_empty(&self) -> bool {
-        self.extents.is_empty()
+        self.vars.is_empty()
+    }
+
+    fn position(&self, var: VarId) -> Option<usize> {
+        self.vars.iter().position(|known| *known == var)
     }
 }
 
 impl FromIterator<(VarId, Index)> for Ranges {
     fn from_iter<I: IntoIterator<Item = (VarId, Index)>>(entries: I) -> Self {
-        Ranges { extents: entries.into_iter().collect() }
+        let mut ranges = Ranges::new();
+        ranges.extend(entries);
+        ranges
     }
 }
 
 impl Extend<(VarId, Index)> for Ranges {
     fn extend<I: IntoIterator<Item = (VarId, Index)>>(&mut self, entries: I) {
-        self.extents.extend(entries);
+        let entries = entries.into_iter();
+        self.extents.reserve(entries.size_hint().0);
+        for (var, extent) in entries {
+            self.insert(var, extent);
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::analysis::region::Span;
 use crate::dtype::DType;
 use crate::expr::{Expr, ExprKind, Indices};
@@ -43,20 +45,24 @@ pub(super) fn edit_block(stmt: &mut Stmt, id: BlockId, edit: &mut dyn FnMut(&mut
 }
 
 fn edit_where(stmt: &mut Stmt, is_target: &dyn Fn(&Stmt) -> bool, edit: &mut dyn FnMut(&mut Stmt)) -> bool {
-    let mut path = Vec::new();
+    let mut path = SmallVec::new();
     if !path_to(stmt, is_target, &mut path) {
         return false;
     }
     let mut place = stmt;
     for number in path {
-        place = place.children_mut().swap_remove(number);
+        place = match place {
+            Stmt::Seq(stmts) => &mut Arc::make_mut(stmts)[number],
+            Stmt::For(node) => &mut Arc::make_mut(node).body,
+            other => other.children_mut().swap_remove(number),
+        };
     }
     edit(place);
     true
 }
 
 /// Finds a statement: which child to follow at each level on the way to it.
-fn path_to(stmt: &Stmt, is_target: &dyn Fn(&Stmt) -> bool, path: &mut Vec<usize>) -> bool {
+fn path_to(stmt: &Stmt, is_target: &dyn Fn(&Stmt) -> bool, path: &mut SmallVec<[usize; 16]>) -> bool {
     if is_target(stmt) {
         return true;
     }

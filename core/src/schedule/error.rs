@@ -28,6 +28,8 @@ pub enum ScheduleError {
         /// As it was now.
         found: u32,
     },
+    /// The schedule has as many steps as it may ([`MAX_STEPS`](crate::schedule::MAX_STEPS)).
+    TooManySteps,
     /// A decision is not of the kind, or not within the range, of the sampling primitive it belongs to.
     BadDecision(&'static str),
     /// No block has the name.
@@ -259,6 +261,9 @@ impl ScheduleError {
         match *self {
             ScheduleError::UnknownVariable(number) => format!("no step has made %{number}"),
             ScheduleError::VariableKind { variable, expected } => format!("%{variable} is not {expected}"),
+            ScheduleError::TooManySteps => {
+                format!("the schedule has {} steps, which is the most", crate::schedule::MAX_STEPS)
+            }
             ScheduleError::ResultCount { expected, found } => {
                 format!(
                     "the trace expects {expected} results of this step, but it has {found} on this program"
@@ -455,6 +460,7 @@ impl ScheduleError {
             ScheduleError::UnknownVariable(_) => "unknown_variable",
             ScheduleError::VariableKind { .. } => "variable_kind",
             ScheduleError::ResultCount { .. } => "result_count",
+            ScheduleError::TooManySteps => "too_many_steps",
             ScheduleError::BadDecision(_) => "bad_decision",
             ScheduleError::UnknownBlock => "unknown_block",
             ScheduleError::MissingBlock(_) => "missing_block",

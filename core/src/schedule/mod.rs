@@ -28,6 +28,10 @@ use crate::program::Program;
 use crate::target::Target;
 use prim::{Context, Outputs};
 
+/// The most steps of a schedule: far more than any kernel needs. What applies primitives without end comes to an end
+/// here.
+pub const MAX_STEPS: usize = 4096;
+
 /// A program being scheduled.
 #[derive(Clone, Debug)]
 pub struct Schedule {
@@ -84,12 +88,15 @@ impl Schedule {
     /// Applies a primitive and records it.
     ///
     /// # Errors
-    /// When a precondition does not hold; the schedule is then unchanged.
+    /// When a precondition does not hold, or there are [`MAX_STEPS`] already; the schedule is then unchanged.
     pub fn push(
         &mut self,
         instruction: impl Into<Instruction>,
         decision: Option<Decision>,
     ) -> Result<Outputs, ScheduleError> {
+        if self.trace.steps().len() >= MAX_STEPS {
+            return Err(ScheduleError::TooManySteps);
+        }
         let instruction = instruction.into();
         let mut decision = decision;
         let outputs = instruction.apply(&mut Context {

@@ -50,6 +50,11 @@ pub fn all() -> Vec<RuleEntry> {
     ]
 }
 
+/// Whether a rule is one of these.
+pub(crate) fn is_built_in(rule: &RuleEntry) -> bool {
+    all().iter().any(|own| own.name == rule.name && own.file == rule.file && own.line == rule.line)
+}
+
 /// The block that a variable stands for.
 pub(crate) fn block_of(schedule: &Schedule, block: BlockRv) -> Result<Arc<Block>, ScheduleError> {
     let id = schedule.values().block(block)?;

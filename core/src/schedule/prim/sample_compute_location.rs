@@ -63,38 +63,48 @@ impl Primitive for SampleComputeLocation {
 
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
         let block = require_block(context.program, context.values.block(self.block)?)?;
-        let candidates = compute_locations(context.program, block);
         let location = match context.decision {
-            Some(Decision::Location(wanted)) => {
-                let nearest = candidates.iter().rev().find(|(number, _)| number <= wanted);
-                nearest.copied().unwrap_or((-1, LoopId::ROOT))
-            }
+            Some(Decision::Location(wanted)) => nearest_location(context.program, block, *wanted),
             Some(_) => return Err(ScheduleError::BadDecision("sample_compute_location takes `@number`")),
-            None => candidates[context.rng.below(candidates.len())],
+            None => {
+                let candidates = compute_locations(context.program, block);
+                candidates[context.rng.below(candidates.len())]
+            }
         };
         *context.decision = Some(Decision::Location(location.0));
         Ok(Outputs::from_slice(&[Value::Loop(location.1)]))
     }
 }
 
+/// A location of a block: a number and the loop it stands for.
+type Location = (i64, LoopId);
+
+/// The block's own place.
+const STAY: Location = (-1, LoopId::ROOT);
+
 /// The possible locations with their numbers: staying (-1), then loops around all consumers, outermost first.
-pub(crate) fn compute_locations(program: &Program, block: &Block) -> Vec<(i64, LoopId)> {
-    let mut locations = vec![(-1, LoopId::ROOT)];
-    let paths: Vec<Vec<LoopId>> = consumers(program, block)
+pub(crate) fn compute_locations(program: &Program, block: &Block) -> Vec<Location> {
+    let is_possible = |location: &Location| check_compute_at(program, block, location.1).is_ok();
+    std::iter::once(STAY).chain(shared_loops(program, block).into_iter().filter(is_possible)).collect()
+}
+
+/// The possible location of this number, or the nearest further out. Whether others are possible is not asked.
+fn nearest_location(program: &Program, block: &Block, wanted: i64) -> Location {
+    let mut further_out = shared_loops(program, block).into_iter().rev().filter(|(number, _)| *number <= wanted);
+    further_out.find(|location| check_compute_at(program, block, location.1).is_ok()).unwrap_or(STAY)
+}
+
+/// The loops around all consumers of a block, outermost first.
+fn shared_loops(program: &Program, block: &Block) -> Vec<Location> {
+    let paths: Vec<_> = consumers(program, block)
         .iter()
         .filter_map(|consumer| loops_around(&program.body, consumer.id))
-        .map(|path| path.into_iter().map(|node| node.id).collect())
         .collect();
-    let Some((first, others)) = paths.split_first() else { return locations };
-    for (number, target) in first.iter().enumerate() {
-        if !others.iter().all(|path| path.get(number) == Some(target)) {
-            break;
-        }
-        if check_compute_at(program, block, *target).is_ok() {
-            locations.push((number as i64, *target));
-        }
-    }
-    locations
+    let Some((first, others)) = paths.split_first() else { return Vec::new() };
+    let is_shared =
+        |(number, target): &(usize, LoopId)| others.iter().all(|path| path.get(*number).is_some_and(|node| node.id == *target));
+    let loops = first.iter().map(|node| node.id).enumerate().take_while(is_shared);
+    loops.map(|(number, target)| (number as i64, target)).collect()
 }
 
 impl Schedule {

@@ -1,0 +1,108 @@
+//! Rules of others that misbehave cost nothing but themselves, and are named.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_core::target::{Target, TargetKind};
+use tilewright_search::rule::{RuleEntry, RuleExtension, RuleFunction, RuleOutcome, RuleResult, RuleSet};
+use tilewright_search::space::{Misbehaviour, RuleLimits, Spanned, design_spaces, span_within};
+
+const SCALE: &str = r#"
+kernel scale(in x: f32[64, 32], out y: f32[64, 32]) {
+  for i in 0..64 {
+    for j in 0..32 {
+      block y(vi: spatial 64 = i, vj: spatial 32 = j) {
+        y[vi, vj] = x[vi, vj] * 2.0
+      }
+    }
+  }
+}
+"#;
+
+fn panics(_: &mut Schedule, _: BlockRv) -> RuleResult {
+    panic!("no such loop")
+}
+
+fn never_returns(_: &mut Schedule, _: BlockRv) -> RuleResult {
+    loop {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn applies_without_end(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    loop {
+        schedule.annotate(block, "again", 1)?;
+        schedule.unannotate(block, "again")?;
+    }
+}
+
+fn forks_at_once(schedule: &mut Schedule, _: BlockRv) -> RuleResult {
+    Ok(RuleOutcome::Variants((0..1000).map(|_| schedule.fork()).collect()))
+}
+
+fn annotates(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    schedule.annotate(block, "seen", 1)?;
+    schedule.changed()
+}
+
+fn rule(name: &'static str, apply: RuleFunction) -> RuleEntry {
+    RuleEntry {
+        name,
+        target: "cpu",
+        after: &[],
+        before: &[],
+        replace: None,
+        apply,
+        file: "tests.rs",
+        line: 7,
+    }
+}
+
+fn spanned(apply: RuleFunction) -> Spanned {
+    let program: Program = SCALE.trim().parse().unwrap_or_else(|error| panic!("{error}"));
+    let target = Arc::new(Target::generic_cpu());
+    let built_in = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    let rules = built_in.clone().with(rule("well_behaved", annotates)).expect("the name is free");
+    let expected = design_spaces(&program, &target, &rules, 1);
+    let all = rules.with(rule("of_another_crate", apply)).expect("the name is free");
+    let limits = RuleLimits { time: Duration::from_millis(300), ..RuleLimits::default() };
+    let spanned = span_within(&program, &target, &all, 1, limits);
+    assert_eq!(spanned.spaces, expected, "the spaces are those without the rule");
+    assert!(spanned.spaces.iter().all(|space| space.to_string().contains("\"seen\"")));
+    spanned
+}
+
+fn assert_fault(apply: RuleFunction, misbehaviour: Misbehaviour, text: &str) {
+    let faults = spanned(apply).faults;
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert_eq!((faults[0].rule, &faults[0].misbehaviour), ("of_another_crate", &misbehaviour));
+    let message = faults[0].to_string();
+    assert!(message.contains("`of_another_crate` (tests.rs:7)") && message.contains(text), "{message}");
+}
+
+#[test]
+fn a_rule_that_panics_is_skipped_with_its_message() {
+    assert_fault(
+        panics,
+        Misbehaviour::Panicked("no such loop".into()),
+        "panicked at the block `y`: no such loop",
+    );
+}
+
+#[test]
+fn a_rule_that_never_returns_is_abandoned() {
+    let limit = Duration::from_millis(300);
+    assert_fault(never_returns, Misbehaviour::Endless { limit }, "did not come to an end within 0.3 s");
+}
+
+#[test]
+fn a_rule_that_applies_primitives_without_end_is_stopped() {
+    assert_fault(applies_without_end, Misbehaviour::TooManySteps, "more than 4096 primitives");
+}
+
+#[test]
+fn a_rule_that_forks_without_end_is_skipped() {
+    assert_fault(forks_at_once, Misbehaviour::Forks { most: 64 }, "more than 64 variants at the block `y`");
+}
