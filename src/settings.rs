@@ -6,6 +6,7 @@
 //! | `TILEWRIGHT_DUMP` | stages to print to the standard error stream: `definition`, `bound`, `trace`, `scheduled`, a pass of lowering, `flat`, `assembly`, or `all`; several with commas |
 //! | `TILEWRIGHT_VERIFY` | `1` checks programs after every pass, as debug builds always do |
 //! | `TILEWRIGHT_RECORDS` | a directory or file of tuning records to use besides those that are shipped |
+//! | `TILEWRIGHT_BUDGET` | what benchmark programs may spend on tuning all their kernels: measurements or time, such as `500`, `90s`, `10min` |
 //! | `TILEWRIGHT_CPU_FEATURES` | CPU features to leave unused, such as `-avx512f` |
 
 use std::collections::BTreeSet;
@@ -16,10 +17,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
 use tilewright_core::lower;
+use tilewright_search::scheduler::Budget;
 
 use crate::error::Error;
 
 const THREADS_VARIABLE: &str = "TILEWRIGHT_THREADS";
+const BUDGET_VARIABLE: &str = "TILEWRIGHT_BUDGET";
 const DUMP_VARIABLE: &str = "TILEWRIGHT_DUMP";
 const VERIFY_VARIABLE: &str = "TILEWRIGHT_VERIFY";
 /// The variable that names records to use; see [`crate::records`].
@@ -71,6 +74,22 @@ fn decide_threads() -> Result<usize, Error> {
     // Another thread may have decided, or the application may have set it.
     let decided = THREADS.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed);
     Ok(decided.err().unwrap_or(threads))
+}
+
+/// What tuning all kernels of a benchmark program may cost, if the environment says.
+///
+/// # Errors
+/// [`Error::Environment`] when `TILEWRIGHT_BUDGET` is no budget.
+pub fn budget() -> Result<Option<Budget>, Error> {
+    let Some(value) = variable(BUDGET_VARIABLE)?.filter(|value| !value.trim().is_empty()) else {
+        return Ok(None);
+    };
+    let budget = value.trim().parse();
+    budget.map(Some).map_err(|error: tilewright_search::scheduler::BudgetError| Error::Environment {
+        variable: BUDGET_VARIABLE,
+        problem: error.to_string(),
+        value,
+    })
 }
 
 /// Sets how many threads kernels use from the next call on; 0 goes back to `TILEWRIGHT_THREADS` or the machine's

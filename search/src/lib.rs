@@ -15,6 +15,7 @@
 //! | [`scheduler`] | which of many tasks to tune next, under one budget |
 //! | [`outlook`] | what more trials would likely bring |
 //! | [`default_schedule`] | a respectable schedule without measurement |
+//! | [`transfer`] | traces of one kernel for a variant of it |
 //! | [`database`] | tuning records: written, read, found |
 
 pub mod candidate;
@@ -33,6 +34,7 @@ pub mod scheduler;
 mod seed;
 pub mod space;
 pub mod strategy;
+pub mod transfer;
 pub mod tuner;
 
 pub use default_schedule::schedule_by_default;

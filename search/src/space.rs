@@ -86,10 +86,9 @@ pub fn span_within(
     let mut rules = rules.clone();
     let mut faults = Vec::new();
     loop {
-        let job =
-            Job { program: program.clone(), target: target.clone(), rules: rules.clone(), seed, limits };
-        match job.run() {
-            Ok(spaces) => return Spanned { spaces, faults },
+        let start = Start::Program { program: program.clone(), target: target.clone(), seed };
+        match (Job { start, rules: rules.clone(), limits, only: None }).run() {
+            Ok(schedules) => return Spanned { spaces: distinct(schedules), faults },
             Err(fault) => {
                 tracing::warn!(%fault, "a schedule rule is skipped");
                 rules = rules.without(fault.rule);
@@ -99,13 +98,30 @@ pub fn span_within(
     }
 }
 
-/// Spanning the spaces of one program.
+/// The schedules that rules make of one by what they do to blocks of given names. Empty when a rule misbehaves.
+pub(crate) fn complete(start: Schedule, rules: &RuleSet, only: &[Symbol]) -> Vec<Schedule> {
+    let start = Start::Schedule(Box::new(start));
+    let limits = RuleLimits::default();
+    let job = Job { start, rules: rules.clone(), limits, only: Some(only.to_vec()) };
+    job.run().unwrap_or_default()
+}
+
+/// What rules are applied to.
+#[derive(Clone)]
+enum Start {
+    /// An unscheduled program, several times with fresh samples.
+    Program { program: Program, target: Arc<Target>, seed: u64 },
+    /// A schedule.
+    Schedule(Box<Schedule>),
+}
+
+/// Applying rules, watched where that is needed.
 struct Job {
-    program: Program,
-    target: Arc<Target>,
+    start: Start,
     rules: RuleSet,
-    seed: u64,
     limits: RuleLimits,
+    /// The blocks that rules are applied to; all that there are where this is `None`.
+    only: Option<Vec<Symbol>>,
 }
 
 /// The rule that is being applied, to which block, and since when.
@@ -113,20 +129,20 @@ type Current = Mutex<Option<(RuleEntry, Symbol, Instant)>>;
 
 impl Job {
     /// Spans the spaces, watched if a rule is not built in.
-    fn run(self) -> Result<Vec<Trace>, RuleFault> {
+    fn run(self) -> Result<Vec<Schedule>, RuleFault> {
         let current = Arc::new(Current::default());
         if self.rules.rules().iter().all(rules::is_built_in) {
-            return self.spaces(&current);
+            return self.schedules(&current);
         }
         let (limit, watched) = (self.limits.time, Arc::clone(&current));
         let (sender, receiver) = channel();
         // Statements nest as deeply as a rule likes.
         let worker = std::thread::Builder::new().stack_size(STACK);
-        let started = worker.spawn(move || sender.send(self.spaces(&current)));
+        let started = worker.spawn(move || sender.send(self.schedules(&current)));
         started.expect("a thread can be started");
         loop {
             match receiver.recv_timeout(GLANCE) {
-                Ok(spaces) => return spaces,
+                Ok(schedules) => return schedules,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => panic!("spanning design spaces does not panic"),
             }
@@ -139,20 +155,15 @@ impl Job {
         }
     }
 
-    fn spaces(&self, current: &Current) -> Result<Vec<Trace>, RuleFault> {
-        let mut seen = FxHashSet::default();
-        let mut spaces = Vec::new();
-        for run in 0..RUNS {
-            let seed = self.seed.wrapping_add(run);
-            let start = Schedule::new(self.program.clone(), self.target.clone(), seed);
-            for schedule in self.apply_rules(start, current)? {
-                let space = schedule.into_parts().1.simplified();
-                if spaces.len() < MAX_SPACES && seen.insert(structure(&space)) {
-                    spaces.push(space);
-                }
+    fn schedules(&self, current: &Current) -> Result<Vec<Schedule>, RuleFault> {
+        match &self.start {
+            Start::Schedule(start) => self.apply_rules(Schedule::clone(start), current),
+            Start::Program { program, target, seed } => {
+                let start = |run| Schedule::new(program.clone(), target.clone(), seed.wrapping_add(run));
+                let runs = (0..RUNS).map(|run| self.apply_rules(start(run), current));
+                Ok(runs.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
             }
         }
-        Ok(spaces)
     }
 
     /// Every schedule that the rules make of one.
@@ -161,8 +172,10 @@ impl Job {
         for rule in self.rules.rules() {
             let mut next = Vec::new();
             for schedule in schedules {
-                let names: Vec<Symbol> =
-                    blocks(&schedule.program().body).iter().rev().map(|block| block.name.clone()).collect();
+                let is_meant = |name: &Symbol| self.only.as_ref().is_none_or(|only| only.contains(name));
+                let names =
+                    blocks(&schedule.program().body).into_iter().rev().map(|block| block.name.clone());
+                let names: Vec<Symbol> = names.filter(is_meant).collect();
                 self.apply_to_blocks(rule, schedule, &names, &mut next, current)?;
                 if next.len() >= MAX_SPACES {
                     tracing::warn!(rule = rule.name, "the design spaces are cut off at {MAX_SPACES}");
@@ -249,6 +262,13 @@ impl Job {
             }
         }
     }
+}
+
+/// The traces of schedules, one for each structure.
+fn distinct(schedules: Vec<Schedule>) -> Vec<Trace> {
+    let mut seen = FxHashSet::default();
+    let traces = schedules.into_iter().map(|schedule| schedule.into_parts().1.simplified());
+    traces.filter(|space| seen.insert(structure(space))).take(MAX_SPACES).collect()
 }
 
 /// The text of a trace without its decisions.

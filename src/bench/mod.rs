@@ -21,7 +21,7 @@ pub use options::{Options, OptionsError, USAGE, list};
 
 use crate::kernel::Kernel;
 use crate::tuning::report::{self, Series};
-use crate::tuning::{TuneError, Tuner};
+use crate::tuning::{TuneError, TuneTask, Tuner};
 use crate::{machine, records, settings};
 
 /// A kernel at a shape, as [`bench_main!`](crate::bench_main) lists them.
@@ -30,7 +30,54 @@ pub struct Case {
     /// The kernel.
     pub kernel: fn() -> &'static Kernel,
     /// Its dimensions and `usize` arguments.
-    pub dims: &'static [(&'static str, i64)],
+    pub dims: &'static [(&'static str, Sizes)],
+}
+
+/// Sizes of a dimension in a [`Case`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// One size.
+    One(i64),
+    /// The bounds of buckets: see [`Kernel::set_buckets`].
+    Buckets(&'static [i64]),
+}
+
+/// A kernel at one shape: what is tuned and compared.
+struct Point {
+    kernel: &'static Kernel,
+    dims: Vec<(&'static str, i64)>,
+}
+
+impl Case {
+    /// The shapes of the case, one for each combination of bounds.
+    fn points(&self) -> Vec<Point> {
+        let mut points = vec![Point { kernel: (self.kernel)(), dims: Vec::new() }];
+        for (name, sizes) in self.dims {
+            let sizes = match sizes {
+                Sizes::One(size) => std::slice::from_ref(size),
+                Sizes::Buckets(bounds) => bounds,
+            };
+            let extended = |point: &Point| -> Vec<Point> {
+                let extend = |size: &i64| {
+                    let dims = point.dims.iter().copied().chain([(*name, *size)]).collect();
+                    Point { kernel: point.kernel, dims }
+                };
+                sizes.iter().map(extend).collect()
+            };
+            points = points.iter().flat_map(extended).collect();
+        }
+        points
+    }
+
+    /// Lets calls of the kernel use the buckets.
+    fn set_buckets(&self) -> Result<(), crate::Error> {
+        let buckets = self.dims.iter().filter_map(|(name, sizes)| match sizes {
+            Sizes::Buckets(bounds) => Some((*name, *bounds)),
+            Sizes::One(_) => None,
+        });
+        let buckets: Vec<(&str, &[i64])> = buckets.collect();
+        if buckets.is_empty() { Ok(()) } else { (self.kernel)().set_buckets(&buckets) }
+    }
 }
 
 /// The `main` of a benchmark that tunes the kernels it lists and then compares the definition, the default schedule and the
@@ -44,18 +91,21 @@ pub struct Case {
 /// }
 /// ```
 ///
+/// A dimension that takes many sizes has buckets, `matmul[M in [1, 16, 128], N = 768, K = 768]`: the kernel is tuned at each
+/// bound, and the application says [`Kernel::set_buckets`] with the same bounds.
+///
 /// `cargo bench` then tunes each shape that has no record for this machine, records every measurement in `tuned/` beside
 /// the crate's `Cargo.toml`, and writes `tuned/report.html`. Ctrl-C ends tuning and keeps what was measured; the next
 /// run goes on. `cargo bench --bench kernels -- --help` lists the options.
 #[macro_export]
 macro_rules! bench_main {
-    ($($kernel:ty [$($dim:ident = $value:expr),* $(,)?]),* $(,)?) => {
+    ($($kernel:ty [$($dims:tt)*]),* $(,)?) => {
         fn main() -> ::std::process::ExitCode {
             $crate::bench::run(
                 ::core::env!("CARGO_MANIFEST_DIR"),
                 &[$($crate::bench::Case {
                     kernel: <$kernel>::kernel,
-                    dims: &[$((::core::stringify!($dim), $value)),*],
+                    dims: $crate::__bench_dims!([] $($dims)*),
                 }),*],
                 |comparison, variants| {
                     let mut criterion = ::criterion::Criterion::default()
@@ -73,6 +123,24 @@ macro_rules! bench_main {
                 },
             )
         }
+    };
+}
+
+/// Dimensions as [`bench_main!`](crate::bench_main) takes them.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __bench_dims {
+    ([$($done:tt)*]) => { &[$($done)*] };
+    ([$($done:tt)*] $dim:ident = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__bench_dims!(
+            [$($done)* (::core::stringify!($dim), $crate::bench::Sizes::One($value)),] $($($rest)*)?
+        )
+    };
+    ([$($done:tt)*] $dim:ident in [$($bound:expr),+ $(,)?] $(, $($rest:tt)*)?) => {
+        $crate::__bench_dims!(
+            [$($done)* (::core::stringify!($dim), $crate::bench::Sizes::Buckets(&[$($bound),+])),]
+            $($($rest)*)?
+        )
     };
 }
 
@@ -152,14 +220,12 @@ fn run_cases(
 ) -> Result<(), TuneError> {
     settings::set_threads(options.threads.unwrap_or(0));
     let records = options.records.clone().unwrap_or_else(|| Path::new(directory).join("tuned"));
-    let selected: Vec<&Case> = cases.iter().filter(|case| options.selects(&title(case))).collect();
+    cases.iter().try_for_each(Case::set_buckets)?;
+    let points = cases.iter().flat_map(Case::points);
+    let selected: Vec<Point> = points.filter(|point| options.selects(&title(point))).collect();
     if !options.no_tune {
         let stop = stop_on_interrupt();
-        for case in &selected {
-            if !stop.load(Ordering::Relaxed) {
-                tune(case, options, &records, &stop)?;
-            }
-        }
+        tune_cases(&selected, options, &records, &stop)?;
         write_report(&records, options.json)?;
         if stop.load(Ordering::Relaxed) {
             eprintln!("stopped; what was measured is in `{}`", records.display());
@@ -167,12 +233,12 @@ fn run_cases(
         }
     }
     records::use_records(&records)?;
-    selected.into_iter().try_for_each(|case| compare_case(case, options, compare))
+    selected.iter().try_for_each(|point| compare_case(point, options, compare))
 }
 
-fn title(case: &Case) -> String {
+fn title(case: &Point) -> String {
     let dims: Vec<String> = case.dims.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    format!("{}[{}]", (case.kernel)().name(), dims.join(", "))
+    format!("{}[{}]", case.kernel.name(), dims.join(", "))
 }
 
 /// True from the moment of the first Ctrl-C; the second ends the program at once.
@@ -193,21 +259,24 @@ pub fn stop_on_interrupt() -> Arc<AtomicBool> {
     stop
 }
 
-/// Tunes a case unless it has been tuned for such a machine.
-fn tune(case: &Case, options: &Options, records: &Path, stop: &Arc<AtomicBool>) -> Result<(), TuneError> {
-    let kernel = (case.kernel)();
-    let shape = kernel.shape(&kernel.dims_by_name(case.dims)?);
-    let needed = TunedFor::target(&*machine::target()?);
-    let known = Database::open(records)?;
-    let own = known.records_of(kernel.hash()?);
-    let own = own.filter(|record| record.shape == shape && record.target == needed);
-    let trials: BTreeSet<u64> = own.map(|record| record.provenance.trial).collect();
-    let is_asked_for = options.trials.is_some() || options.time_limit.is_some();
-    // Records without gaps are those of a run that may have been interrupted; with gaps, somebody has kept the best
-    // ones.
-    let is_whole = trials.iter().copied().eq(0..trials.len() as u64);
-    if !is_asked_for && !trials.is_empty() && !is_whole {
-        return Ok(());
+/// Tunes the cases that have not been tuned for such a machine: under a budget for all of them together where there is
+/// one, else one after the other.
+fn tune_cases(
+    cases: &[Point],
+    options: &Options,
+    records: &Path,
+    stop: &Arc<AtomicBool>,
+) -> Result<(), TuneError> {
+    let budget = match options.budget {
+        Some(budget) => Some(budget),
+        None => settings::budget()?,
+    };
+    let is_asked_for = budget.is_some() || options.trials.is_some() || options.time_limit.is_some();
+    let mut open = Vec::new();
+    for case in cases {
+        if is_asked_for || !is_tuned(case, records)? {
+            open.push(TuneTask { kernel: case.kernel, dims: &case.dims, weight: 1.0 });
+        }
     }
     let mut tuner = Tuner::new().records(records).progress(true).stop_when(Arc::clone(stop));
     if let Some(trials) = options.trials {
@@ -219,8 +288,33 @@ fn tune(case: &Case, options: &Options, records: &Path, stop: &Arc<AtomicBool>) 
     if let Some(seed) = options.seed {
         tuner = tuner.seed(seed);
     }
-    tuner.tune(kernel, case.dims)?;
+    match budget {
+        Some(budget) if !open.is_empty() => eprintln!("\n{}", tuner.tune_all(&open, budget)?),
+        Some(_) => {}
+        None => {
+            for task in open {
+                if !stop.load(Ordering::Relaxed) {
+                    tuner.tune(task.kernel, task.dims)?;
+                }
+            }
+        }
+    }
     Ok(())
+}
+
+/// Whether somebody has tuned a case for such a machine and kept the best records.
+fn is_tuned(case: &Point, records: &Path) -> Result<bool, TuneError> {
+    let kernel = case.kernel;
+    let shape = kernel.shape(&kernel.dims_by_name(&case.dims)?);
+    let needed = TunedFor::target(&*machine::target()?);
+    let known = Database::open(records)?;
+    let own = known.records_of(kernel.hash()?);
+    let own = own.filter(|record| record.shape == shape && record.target == needed);
+    let trials: BTreeSet<u64> = own.map(|record| record.provenance.trial).collect();
+    // Records without gaps are those of a run that may have been interrupted; with gaps, somebody has kept the best
+    // ones.
+    let is_whole = trials.iter().copied().eq(0..trials.len() as u64);
+    Ok(!trials.is_empty() && !is_whole)
 }
 
 /// The report of all records there are: a page beside them, and a table on the terminal.
@@ -239,11 +333,11 @@ pub fn write_report(records: &Path, is_quiet: bool) -> Result<(), TuneError> {
 }
 
 fn compare_case(
-    case: &Case,
+    case: &Point,
     options: &Options,
     compare: &mut dyn FnMut(&mut Comparison, &[Variant]),
 ) -> Result<(), TuneError> {
-    let mut comparison = Comparison::new((case.kernel)(), case.dims, None)?;
+    let mut comparison = Comparison::new(case.kernel, &case.dims, None)?;
     for variant in [Variant::Default, Variant::Tuned] {
         comparison.check(variant)?;
     }
@@ -277,4 +371,34 @@ fn compare_case(
         println!("{line}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prelude::*;
+
+    /// y = 2·x
+    #[tensor_kernel]
+    fn doubled(x: &Tensor<f32, M, N>) -> Tensor<f32, M, N> {
+        let mut y = Tensor::zeros();
+        for i in 0..M {
+            for j in 0..N {
+                y[[i, j]] = 2.0 * x[[i, j]];
+            }
+        }
+        y
+    }
+
+    #[test]
+    fn cases_with_buckets_stand_for_a_shape_at_each_bound() {
+        let dims: &'static [(&'static str, Sizes)] = crate::__bench_dims!([] M in [1, 16], N = 4 + 4);
+        let case = Case { kernel: doubled::kernel, dims };
+        let titles: Vec<String> = case.points().iter().map(title).collect();
+        assert_eq!(titles, ["doubled[M=1, N=8]", "doubled[M=16, N=8]"]);
+        let plain: &'static [(&'static str, Sizes)] = crate::__bench_dims!([] M = 3, N = 5,);
+        let titles: Vec<String> =
+            Case { kernel: doubled::kernel, dims: plain }.points().iter().map(title).collect();
+        assert_eq!(titles, ["doubled[M=3, N=5]"]);
+    }
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tilewright_search::scheduler::Budget;
+
 /// What the command line of a benchmark asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
@@ -10,6 +12,8 @@ pub struct Options {
     pub trials: Option<usize>,
     /// Most time when tuning a kernel.
     pub time_limit: Option<Duration>,
+    /// What tuning all kernels may cost together.
+    pub budget: Option<Budget>,
     /// The seed of the search.
     pub seed: Option<u64>,
     /// Threads that kernels use.
@@ -36,6 +40,7 @@ pub struct Options {
 pub const USAGE: &str = "options:
   --trials N       most measurements when tuning a kernel
   --seconds S      most seconds when tuning a kernel
+  --budget B       what tuning all of them may cost together, spent where it helps most: 500, 90s, 10min
   --seed N         the seed of the search
   --threads N      threads that kernels use
   --records DIR    where tuning records are
@@ -104,6 +109,15 @@ impl Options {
                     options.threads = Some(threads.get());
                 }
                 "--seconds" => options.time_limit = Some(seconds(&name, &value("seconds")?)?),
+                "--budget" => {
+                    let expected = "measurements or time, such as 500, 90s or 10min";
+                    let text = value(expected)?;
+                    options.budget = Some(text.parse().map_err(|_| OptionsError::Value {
+                        option: name.clone(),
+                        expected,
+                        found: format!("`{text}`"),
+                    })?);
+                }
                 "--records" => options.records = Some(PathBuf::from(value("a directory")?)),
                 "--only" => options.only.push(value("a text")?),
                 "--ops" => options.ops.extend(list(&value("names of operators")?)),
@@ -156,6 +170,8 @@ mod tests {
 
     #[test]
     fn options_are_read_in_both_forms() {
+        let budget = parse("--budget 90s").unwrap().budget;
+        assert_eq!(budget, Some(Budget::time(Duration::from_secs(90))));
         let options = parse("--bench --trials 8 --seconds=1.5 --ops GMM.0,C2D.0 --json matmul").unwrap();
         assert_eq!((options.trials, options.time_limit), (Some(8), Some(Duration::from_millis(1500))));
         assert_eq!(options.ops, ["GMM.0", "C2D.0"]);
@@ -169,6 +185,8 @@ mod tests {
         let message = |text| parse(text).unwrap_err().to_string();
         assert_eq!(message("--trials many"), "`--trials` needs a number, found `many`");
         assert_eq!(message("--threads 0"), "`--threads` needs a number, found `0`");
+        let expected = "`--budget` needs measurements or time, such as 500, 90s or 10min, found `soon`";
+        assert_eq!(message("--budget soon"), expected);
         assert_eq!(message("--records"), "`--records` needs a directory, found nothing");
         assert_eq!(message("--seconds -1"), "`--seconds` needs seconds, found `-1`");
         assert!(message("--fast").starts_with("unknown option `--fast`\noptions:"));

@@ -3,7 +3,10 @@
 use tilewright_core::expr::Constant;
 use tilewright_core::target::{Arguments, BufferArgument};
 
+use smallvec::SmallVec;
+
 use super::Kernel;
+use super::compile::Passed;
 use super::fault::locate;
 use crate::error::Error;
 use crate::settings;
@@ -25,7 +28,14 @@ impl Kernel {
             Some(version) => version,
             None => self.version(dims)?,
         };
-        let passed = &dims[..version.passed_dims];
+        let picked: SmallVec<[i64; 4]>;
+        let passed = match &version.passed {
+            Passed::First(count) => &dims[..*count],
+            Passed::These(positions) => {
+                picked = positions.iter().map(|position| dims[*position]).collect();
+                &picked[..]
+            }
+        };
         let mut arguments = Arguments { dims: passed, scalars, buffers };
         let called = version.code.run(&mut arguments, settings::threads()?);
         let programs = || self.program().ok().into_iter().chain([&version.scheduled]);

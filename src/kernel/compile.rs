@@ -7,7 +7,10 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
 use tilewright_core::verify::{Level, verify};
 
+use smallvec::SmallVec;
+
 use super::Kernel;
+use super::buckets::Buckets;
 use super::prologue::{self, Compiled, Lowered};
 use super::select::{Choice, Selection, Source, WAYS, WAYS_WITHOUT_RECORDS, symbolic};
 use crate::error::Error;
@@ -17,14 +20,23 @@ use crate::{machine, records};
 /// Compiled code, and how it came about.
 pub(super) struct Version {
     pub(super) code: Compiled,
-    /// How many of a call's dimensions the code takes: none, or all symbolic ones.
-    pub(super) passed_dims: usize,
+    /// Which of a call's dimensions the code takes.
+    pub(super) passed: Passed,
     pub(super) source: Source,
     pub(super) trace: Trace,
     pub(super) scheduled: Program,
     pub(super) lowered: Lowered,
     /// Why better schedules were not used.
     pub(super) notes: Vec<String>,
+}
+
+/// Which of a call's dimensions code takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Passed {
+    /// So many of the first: none, or all symbolic ones.
+    First(usize),
+    /// Those of buckets, by their positions.
+    These(SmallVec<[usize; 4]>),
 }
 
 impl Kernel {
@@ -44,13 +56,25 @@ impl Kernel {
         let (shape, target, records) = (self.shape(dims), machine::target()?, records::current()?);
         let selection =
             Selection { program: &program, hash, shape: &shape, target: &target, records: &records };
+        let mut notes = selection.passed_over();
+        let buckets = self.buckets();
+        if !selection.has_exact_record()
+            && !buckets.is_empty()
+            && let Some(raised) = buckets.raise(dims)
+        {
+            match self.bucket_version(&raised, &buckets, generation) {
+                Ok(version) => return Ok(version),
+                Err(error) => {
+                    notes.push(format!("the bucket of {} does not serve: {error}", self.shape(&raised)))
+                }
+            }
+        }
         let is_own = selection.has_exact_record()
             || self.symbols() == 0
             || self.versions.take_place(settings::specialized_shapes(), generation);
         if !is_own && let Ok(version) = self.symbolic_version(dims, generation) {
             return Ok(version);
         }
-        let mut notes = selection.passed_over();
         let ways: &[_] = if dims.contains(&0) { &WAYS_WITHOUT_RECORDS } else { &WAYS };
         let mut failure = None;
         for way in ways {
@@ -58,7 +82,7 @@ impl Kernel {
                 Ok(None) => {}
                 Ok(Some(choice)) => {
                     let source = choice.source.clone();
-                    match build(&self.describe(dims), choice, 0) {
+                    match build(&self.describe(dims), choice, Passed::First(0)) {
                         Ok(version) => return Ok(Arc::new(Version { notes, ..version })),
                         Err(error) => {
                             notes.push(format!("{source} cannot be compiled: {error}"));
@@ -84,7 +108,31 @@ impl Kernel {
             let (bound, shape) = (self.bind(&typical, 0)?, self.shape(&typical));
             let (hash, shape, target, records) = (self.hash()?, &shape, &target, &*records);
             let choice = symbolic(&Selection { program: &bound, hash, shape, target, records }, &program);
-            Ok(Arc::new(build(&format!("{} (symbolic)", self.name()), choice, symbols)?))
+            Ok(Arc::new(build(&format!("{} (symbolic)", self.name()), choice, Passed::First(symbols))?))
+        })
+        .clone()
+    }
+
+    /// The code of a bucket, whose bounds are among these dimensions: bucketed ones are symbolic, scheduled as for
+    /// the bounds.
+    fn bucket_version(
+        &self,
+        bounds: &[i64],
+        buckets: &Buckets,
+        generation: u64,
+    ) -> Result<Arc<Version>, Error> {
+        let slot = self.versions.bucket_slot(bounds, generation);
+        slot.get_or_init(|| {
+            let positions = buckets.positions();
+            let program = self.bind_where(bounds, &|position| !positions.contains(&position))?;
+            let (bound, shape) = (self.bind(bounds, 0)?, self.shape(bounds));
+            let (hash, target, records) = (self.hash()?, &machine::target()?, &*records::current()?);
+            let selection = Selection { program: &bound, hash, shape: &shape, target, records };
+            let is_tuned = selection.has_exact_record();
+            let choice = symbolic(&selection, &program);
+            let choice = Choice { source: Source::Bucket { shape: shape.clone(), is_tuned }, ..choice };
+            let what = format!("{} (bucket of {shape})", self.name());
+            Ok(Arc::new(build(&what, choice, Passed::These(positions))?))
         })
         .clone()
     }
@@ -102,7 +150,7 @@ impl Kernel {
 }
 
 /// Lowers and compiles a scheduled program.
-fn build(what: &str, choice: Choice, passed_dims: usize) -> Result<Version, Error> {
+fn build(what: &str, choice: Choice, passed: Passed) -> Result<Version, Error> {
     let dump = Dump::requested()?;
     let Choice { source, program: scheduled, trace } = choice;
     dump.print(what, "trace", || trace.to_string());
@@ -120,5 +168,5 @@ fn build(what: &str, choice: Choice, passed_dims: usize) -> Result<Version, Erro
     let mut compiled = prologue::compile(machine::backend()?, vec![&lowered]);
     let code = compiled.pop().expect("one result for one program")?;
     dump.print(what, "assembly", || code.disassembly());
-    Ok(Version { code, passed_dims, source, trace, scheduled, lowered, notes: Vec::new() })
+    Ok(Version { code, passed, source, trace, scheduled, lowered, notes: Vec::new() })
 }

@@ -5,12 +5,14 @@
 //! | `registry` | finds kernels by name |
 //! | `versions` | keeps compiled versions, one for each shape or class of shapes |
 //! | `select` | chooses a schedule: exact record, nearest record, default |
+//! | `buckets` | the sizes for which a kernel is tuned where a dimension takes many |
 //! | `compile` | makes a version |
 //! | `prologue` | takes apart what depends on constant tensors alone, and runs the parts as one |
 //! | `packed` | keeps what was computed from constant tensors |
 //! | `fault` | finds where in the definition a call failed |
 //! | `explain` | tells people what was chosen and why |
 
+mod buckets;
 mod call;
 mod compile;
 mod explain;
@@ -22,7 +24,7 @@ mod select;
 mod versions;
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, RwLock};
 
 use tilewright_core::build::bounds::check_in_bounds;
 use tilewright_core::build::{DefinitionErrors, KernelBuilder};
@@ -38,6 +40,7 @@ pub use select::Source;
 use crate::definition::{KernelDefinition, ParameterKind};
 use crate::error::Error;
 use crate::settings::Dump;
+use buckets::Buckets;
 use versions::Versions;
 
 /// A kernel: its definition, and what has been made of it so far.
@@ -45,6 +48,7 @@ pub struct Kernel {
     definition: &'static KernelDefinition,
     program: OnceLock<Result<Definition, DefinitionErrors>>,
     versions: Versions,
+    buckets: RwLock<Buckets>,
 }
 
 /// The definition as a program.
@@ -57,7 +61,8 @@ struct Definition {
 impl Kernel {
     /// A kernel of which nothing has been made yet.
     pub const fn new(definition: &'static KernelDefinition) -> Self {
-        Kernel { definition, program: OnceLock::new(), versions: Versions::new() }
+        let buckets = RwLock::new(Buckets::none());
+        Kernel { definition, program: OnceLock::new(), versions: Versions::new(), buckets }
     }
 
     /// The definition.
@@ -114,9 +119,14 @@ impl Kernel {
 
     /// The program with the dimensions from `first` on bound.
     fn bind(&self, dims: &[i64], first: usize) -> Result<Program, Error> {
+        self.bind_where(dims, &|position| position >= first)
+    }
+
+    /// The program with some of its dimensions bound, by their positions.
+    fn bind_where(&self, dims: &[i64], is_bound: &dyn Fn(usize) -> bool) -> Result<Program, Error> {
         let program = &self.symbolic()?.program;
-        let sizes: Vec<_> =
-            program.dims().map(|(var, _)| var).zip(dims.iter().copied()).skip(first).collect();
+        let sizes = program.dims().map(|(var, _)| var).zip(dims.iter().copied()).enumerate();
+        let sizes: Vec<_> = sizes.filter(|(position, _)| is_bound(*position)).map(|(_, size)| size).collect();
         let bound = check_in_bounds(&program.bind_dims(&sizes))
             .map_err(|errors| Error::OutOfBounds { dims: self.shape(dims).to_string(), errors })?;
         Dump::requested()?.print(&self.describe(dims), "bound", || bound.to_string());

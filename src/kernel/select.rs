@@ -27,6 +27,13 @@ pub enum Source {
         /// [`Shape::distance`] to it.
         distance: f64,
     },
+    /// The schedule for the bound of a bucket, with guards.
+    Bucket {
+        /// The bucket's bound.
+        shape: Shape,
+        /// Whether there is a record of the bound; otherwise its schedule is chosen as for any other shape.
+        is_tuned: bool,
+    },
     /// The schedule that is chosen without any measurement.
     Default,
     /// A schedule for symbolic dimensions, which serves many shapes.
@@ -41,6 +48,10 @@ impl fmt::Display for Source {
             Source::Exact { median_ns } => write!(f, "a record of this shape ({median_ns:.0} ns when tuned)"),
             Source::Nearest { shape, distance } => {
                 write!(f, "the nearest record, of {shape} (distance {distance:.2})")
+            }
+            Source::Bucket { shape, is_tuned } => {
+                let untuned = if *is_tuned { "" } else { ", which is not tuned" };
+                write!(f, "the bucket of {shape}{untuned}")
             }
             Source::Default => f.write_str("the default schedule"),
             Source::Symbolic => f.write_str("a schedule for symbolic dimensions"),

@@ -31,6 +31,8 @@ struct Table {
     order: VecDeque<Box<[i64]>>,
     /// Versions with symbolic dimensions, by the `usize` arguments.
     symbolic: FxHashMap<Box<[i64]>, Arc<Slot>>,
+    /// Versions for buckets, by their bounds.
+    buckets: FxHashMap<Box<[i64]>, Arc<Slot>>,
     /// How many shapes without a record of their own have been given code of their own.
     specialized: usize,
 }
@@ -42,6 +44,7 @@ impl Table {
             shapes: FxHashMap::with_hasher(FxBuildHasher),
             order: VecDeque::new(),
             symbolic: FxHashMap::with_hasher(FxBuildHasher),
+            buckets: FxHashMap::with_hasher(FxBuildHasher),
             specialized: 0,
         }
     }
@@ -83,6 +86,17 @@ impl Versions {
     /// The slot of the version with symbolic dimensions for these `usize` arguments.
     pub(super) fn symbolic_slot(&self, sizes: &[i64], generation: u64) -> Arc<Slot> {
         self.change(generation, |table| Arc::clone(table.symbolic.entry(sizes.into()).or_default()))
+    }
+
+    /// The slot of the version for the bucket with these bounds among its dimensions. As many are kept as of shapes; when there
+    /// are more, all are made anew.
+    pub(super) fn bucket_slot(&self, bounds: &[i64], generation: u64) -> Arc<Slot> {
+        self.change(generation, |table| {
+            if table.buckets.len() >= MAX_SHAPES && !table.buckets.contains_key(bounds) {
+                table.buckets.clear();
+            }
+            Arc::clone(table.buckets.entry(bounds.into()).or_default())
+        })
     }
 
     /// Takes one of the `limit` places for shapes that get code of their own without a record; false when there is

@@ -76,6 +76,16 @@ impl IsolatedRunner {
         }
     }
 
+    /// What the times of this run are relative to.
+    pub(crate) fn set_anchor(&mut self, anchor: Option<Anchor>) {
+        self.anchor = anchor;
+    }
+
+    /// Ends the measuring process; the next measurement starts another.
+    pub(crate) fn rest(&mut self) {
+        self.process = None;
+    }
+
     /// Why measuring is impossible, if it is.
     pub(crate) fn take_failure(&mut self) -> Option<TuneError> {
         self.failure.take()

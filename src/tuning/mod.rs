@@ -31,14 +31,19 @@
 //! | `measure`, `sampling` | a batch of candidates: compile, check, time |
 //! | `worker`, `protocol`, `process`, `isolated` | the same in another process |
 //! | `runner` | the same in this one |
-//! | `session` | one run: recording, counting, telling observers |
+//! | `job` | one kernel at one shape, a round at a time |
+//! | `session` | what is recorded, counted and told of it |
+//! | `coverage` | what became of each of many |
+//! | `transfer` | what records of other kernels and shapes are good for |
 //! | [`report`], `progress` | what people see |
 
+mod coverage;
 mod error;
 mod failure;
 mod flops;
 mod inputs;
 mod isolated;
+mod job;
 mod measure;
 mod observer;
 mod peak;
@@ -51,41 +56,47 @@ mod sampling;
 mod session;
 pub(crate) mod subject;
 mod tolerance;
+mod transfer;
 mod tuned;
 mod worker;
 
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tilewright_search::candidate::Candidate;
 use tilewright_search::database::{Database, TunedFor};
-use tilewright_search::default_schedule::default_candidate;
 use tilewright_search::evolution::EvolutionOptions;
-use tilewright_search::model::BoostedModel;
+use tilewright_search::model::{BoostedModel, CostModel};
 use tilewright_search::rule::RuleSet;
-use tilewright_search::tuner::{self, Earlier, Runner, Task, TuneOptions};
+use tilewright_search::scheduler::{Policy, Scheduler};
+use tilewright_search::strategy::{MakeStrategy, SearchSpace, Strategy, evolutionary};
+use tilewright_search::tuner::{self, BATCH, Earlier, End, Runner, Task};
 
+pub use coverage::{Coverage, Covered};
 pub use error::TuneError;
 pub use failure::reason;
 pub use flops::count_flops;
 pub use observer::{Observer, Progress, Started};
 pub use peak::peak_gflops;
+pub use tilewright_search::scheduler::{Budget, BudgetError};
 pub use tuned::Tuned;
 pub use worker::init;
 
 use crate::kernel::{Kernel, kernel};
 use crate::{machine, records, settings};
 use isolated::{IsolatedRunner, Limits};
+use job::{Job, MethodParts};
 use protocol::{Anchor, Setup};
-use runner::{InProcessRunner, Interrupt};
-use session::Session;
-use subject::{Subject, SubjectOptions};
+use runner::Interrupt;
+use session::{Observers, Session};
 
 /// Where candidates run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,30 +108,74 @@ pub enum Isolation {
     InProcess,
 }
 
-/// Tunes kernels. Made by [`Tuner::new`], adjusted by its methods, used by [`Tuner::tune`].
+/// Tunes kernels. Made by [`Tuner::new`], adjusted by its methods, used by [`Tuner::tune`] and [`Tuner::tune_all`].
+///
+/// What the search goes by can be exchanged without touching this crate: [`Tuner::rules`], [`Tuner::strategy`],
+/// [`Tuner::cost_model`].
+///
+/// ```no_run
+/// use tilewright::search::model::{CostModel, ProgramFeatures, Sample};
+/// use tilewright::search::strategy::RandomStrategy;
+/// use tilewright::tuning::Tuner;
+///
+/// /// Believes the draft model, and learns nothing.
+/// struct Draft;
+///
+/// impl CostModel for Draft {
+///     fn predict(&self, programs: &[ProgramFeatures]) -> Vec<f32> {
+///         programs.iter().map(ProgramFeatures::prior).collect()
+///     }
+///
+///     fn update(&mut self, _: &[Sample]) {}
+/// }
+///
+/// let tuner = Tuner::new().strategy(RandomStrategy::new).cost_model(Draft);
+/// ```
 pub struct Tuner {
-    trials: usize,
+    trials: Option<usize>,
     time_limit: Option<Duration>,
     seed: u64,
     threads: Option<usize>,
     records: Option<PathBuf>,
     rules: Option<RuleSet>,
+    strategy: MakeStrategy,
+    model: Option<Box<dyn CostModel>>,
+    policy: Policy,
+    transfers: bool,
     isolation: Isolation,
-    observers: Vec<Box<dyn Observer>>,
+    observers: Observers,
     stop: Option<Arc<AtomicBool>>,
 }
+
+/// A kernel at a shape that is to be tuned, one of many.
+#[derive(Clone, Copy, Debug)]
+pub struct TuneTask<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// Its dimensions and `usize` arguments.
+    pub dims: &'a [(&'a str, i64)],
+    /// How often it is run, relative to the others.
+    pub weight: f64,
+}
+
+/// The most measurements of a kernel at a shape when nothing is said.
+const TRIALS: usize = 64;
 
 impl Default for Tuner {
     fn default() -> Self {
         Tuner {
-            trials: 64,
+            trials: None,
             time_limit: None,
             seed: 1,
             threads: None,
             records: None,
             rules: None,
+            strategy: evolutionary(EvolutionOptions::default()),
+            model: None,
+            policy: Policy::default(),
+            transfers: true,
             isolation: Isolation::Automatic,
-            observers: Vec::new(),
+            observers: Observers::default(),
             stop: None,
         }
     }
@@ -134,7 +189,7 @@ impl Tuner {
 
     /// The most measurements for one kernel and shape. Those of earlier runs that are in the records count.
     pub fn trials(mut self, trials: usize) -> Self {
-        self.trials = trials;
+        self.trials = Some(trials);
         self
     }
 
@@ -169,14 +224,50 @@ impl Tuner {
         self
     }
 
+    /// What decides which candidates are measured: evolutionary search, unless this says otherwise. It is made
+    /// anew for each kernel and shape. [`tilewright_search::strategy`] has others, and the trait to write one.
+    pub fn strategy<S: Strategy + 'static>(
+        self,
+        make: impl Fn(SearchSpace) -> S + Send + Sync + 'static,
+    ) -> Self {
+        self.make_strategy(Arc::new(move |space| Box::new(make(space))))
+    }
+
+    /// As [`strategy`](Tuner::strategy), for one that is only known when the program runs.
+    pub fn make_strategy(mut self, strategy: MakeStrategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// What ranks candidates before they are measured: boosted trees on top of a draft model, new for each run, unless this
+    /// says otherwise. A model that is given here keeps what it has learned from one run to the next.
+    pub fn cost_model(mut self, model: impl CostModel + 'static) -> Self {
+        self.model = Some(Box::new(model));
+        self
+    }
+
+    /// How [`tune_all`](Tuner::tune_all) chooses the task that is tuned next: where a round promises most, unless this says
+    /// otherwise.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Whether records of other shapes and other kernels serve the search as well: their traces to begin with, their
+    /// times for the cost model. They do, unless this says otherwise.
+    pub fn transfer(mut self, transfers: bool) -> Self {
+        self.transfers = transfers;
+        self
+    }
+
     /// Whether to show the progress: a bar on a terminal, lines elsewhere.
     pub fn progress(self, show: bool) -> Self {
         if show { self.observer(progress::ProgressBar::default()) } else { self }
     }
 
     /// Lets an observer follow.
-    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.observers.push(Box::new(observer));
+    pub fn observer(self, observer: impl Observer + 'static) -> Self {
+        self.observers.borrow_mut().push(Box::new(observer));
         self
     }
 
@@ -199,41 +290,150 @@ impl Tuner {
     /// # Errors
     /// [`TuneError`]; what was measured before it is recorded.
     pub fn tune(&mut self, kernel: &Kernel, dims: &[(&str, i64)]) -> Result<Tuned, TuneError> {
-        let start = Instant::now();
-        let plan = self.plan(kernel, dims)?;
-        let deadline = self.time_limit.map(|limit| start + limit);
+        let trials = self.trials.unwrap_or(TRIALS);
+        let budget = Budget { trials: Some(trials), time: self.time_limit };
+        let mut plan = self.plan(kernel, dims)?;
+        plan.trials = Some(trials);
+        let coverage = self.run(vec![(kernel, plan, 1.0)], budget)?;
+        coverage.tasks.into_iter().next().expect("there is one task").result
+    }
+
+    /// Tunes many kernels and shapes under one budget, which is spent where it takes most off the sum of their
+    /// times, each by its weight: see [`scheduler`](tilewright_search::scheduler). A task that reaches the machine's limit,
+    /// or for which more trials promise next to nothing, gets no more. Without a budget there are 64 trials for
+    /// each task, dealt out likewise. [`trials`](Tuner::trials) and [`time_limit`](Tuner::time_limit) limit each task as
+    /// well.
+    ///
+    /// Measurements that are in the records count as part of a budget of trials. A budget of time covers generating, compiling
+    /// and measuring, and is exceeded by a short comparison of the best of each task.
+    ///
+    /// # Errors
+    /// When a task is none, or records cannot be read or written. That one kernel cannot be tuned stands in the coverage, and
+    /// the others are.
+    pub fn tune_all(&mut self, tasks: &[TuneTask<'_>], budget: Budget) -> Result<Coverage, TuneError> {
+        let budget = match budget {
+            Budget { trials: None, time: None } => Budget::trials(TRIALS * tasks.len()),
+            given => given,
+        };
+        let mut planned = Vec::new();
+        for task in tasks {
+            let mut plan = self.plan(task.kernel, task.dims)?;
+            plan.stops_when_converged = true;
+            planned.push((task.kernel, plan, task.weight));
+        }
+        self.run(planned, budget)
+    }
+
+    fn run(&mut self, planned: Vec<(&Kernel, Plan, f64)>, budget: Budget) -> Result<Coverage, TuneError> {
+        let deadline = budget.time.map(|limit| Instant::now() + limit);
         let interrupt = Interrupt::new(deadline, self.stop.clone());
-        let database = match &self.records {
+        let database = Rc::new(RefCell::new(match &self.records {
             Some(path) => Database::open(path)?,
             None => Database::in_memory(),
-        };
-        for problem in database.problems() {
+        }));
+        for problem in database.borrow().problems() {
             tracing::warn!(%problem, "tuning record skipped");
         }
-        let mut session = Session::new(&plan, database, interrupt.clone(), &mut self.observers);
-        let earlier = session.earlier();
-        let anchor = first_measured(&earlier);
-        let found = if plan.is_isolated {
-            let cache = tempfile::tempdir().map_err(TuneError::Temporary)?;
-            let setup = plan.setup(cache.path());
-            let mut runner = IsolatedRunner::new(worker_command, setup, Limits::default(), interrupt, anchor);
-            let found = plan.search(&mut runner, &mut session, earlier);
-            if let Some(failure) = runner.take_failure() {
-                return Err(failure);
-            }
-            found
-        } else {
-            let options = SubjectOptions { seed: plan.seed, threads: plan.threads, cache: None };
-            session.note("computing the reference results");
-            let subject = Subject::new(kernel, &plan.dims, machine::backend()?, &options)?;
-            plan.search(&mut InProcessRunner::new(subject, interrupt, anchor), &mut session, earlier)
+        let mut own_model = BoostedModel::default();
+        let mut given_model = self.model.take();
+        let model: &mut dyn CostModel = match &mut given_model {
+            Some(model) => model.as_mut(),
+            None => &mut own_model,
         };
-        let tuned = session.finish(found)?;
-        if let Some(record) = &tuned.record {
-            records::use_record(record.clone())?;
+        if self.transfers {
+            let plans: Vec<&Plan> = planned.iter().map(|(_, plan, _)| plan).collect();
+            let kernels: Vec<&Kernel> = planned.iter().map(|(kernel, ..)| *kernel).collect();
+            transfer::warm(model, &database.borrow(), &plans, &kernels);
         }
-        self.observers.iter_mut().for_each(|observer| observer.finished(&tuned));
-        Ok(tuned)
+        let cache = tempfile::tempdir().map_err(TuneError::Temporary)?;
+        let jobs = planned.into_iter().map(|(kernel, plan, weight)| {
+            let plan = Rc::new(plan);
+            let isolated = plan.is_isolated.then(|| {
+                let (setup, limits) = (plan.setup(cache.path()), Limits::default());
+                IsolatedRunner::new(worker_command, setup, limits, interrupt.clone(), None)
+            });
+            let (database, observers) = (Rc::clone(&database), Rc::clone(&self.observers));
+            let session = Session::new(Rc::clone(&plan), database, interrupt.clone(), observers);
+            (Job::new(kernel, plan, session, interrupt.clone(), isolated), weight)
+        });
+        let jobs: Vec<(Job<'_>, f64)> = jobs.collect();
+        let (transfers, known) = (self.transfers, Rc::clone(&database));
+        let starts = move |plan: &Plan| match transfers {
+            true => transfer::starts(&known.borrow(), plan),
+            false => Vec::new(),
+        };
+        let method = MethodParts { strategy: MakeStrategy::clone(&self.strategy), starts: Box::new(starts) };
+        let coverage = self.rounds(jobs, budget, &interrupt, model, &method);
+        self.model = given_model;
+        coverage
+    }
+
+    /// Gives each job its rounds, and finishes them.
+    fn rounds(
+        &mut self,
+        jobs: Vec<(Job<'_>, f64)>,
+        budget: Budget,
+        interrupt: &Interrupt,
+        model: &mut dyn CostModel,
+        method: &MethodParts,
+    ) -> Result<Coverage, TuneError> {
+        let earlier: usize = jobs.iter().map(|(job, _)| job.earlier()).sum();
+        let trials = budget.trials.map(|trials| trials.saturating_sub(earlier));
+        let mut scheduler = Scheduler::new(self.policy, Budget { trials, ..budget }, BATCH);
+        let mut states: Vec<(Job<'_>, Option<End>, Option<TuneError>)> = Vec::new();
+        for (job, weight) in jobs {
+            scheduler.add(job.facts(weight));
+            states.push((job, None, None));
+        }
+        let mut last = None;
+        while !interrupt.is_due()
+            && let Some(turn) = scheduler.next_turn()
+        {
+            if let Some(last) = last.replace(turn.task)
+                && last != turn.task
+            {
+                let (job, ..): &mut (Job<'_>, _, _) = &mut states[last];
+                job.rest();
+            }
+            let (job, end, failure) = &mut states[turn.task];
+            match job.round(turn.trials, scheduler.trials_left(), model, method) {
+                Ok(round) => {
+                    *end = round.end;
+                    scheduler.record(turn.task, round);
+                }
+                Err(error) => {
+                    *failure = Some(error);
+                    let (trials, elapsed) = (0, Duration::ZERO);
+                    let end = Some(End::Exhausted);
+                    scheduler.record(
+                        turn.task,
+                        tilewright_search::scheduler::Round { trials, elapsed, best: None, end },
+                    );
+                }
+            }
+        }
+        let why = match (interrupt.is_stopped(), interrupt.is_due()) {
+            (true, _) => End::Stopped,
+            (false, true) => End::Time,
+            (false, false) if scheduler.time_left().is_some_and(|left| left.is_zero()) => End::Time,
+            (false, false) => End::Trials,
+        };
+        let mut coverage = Coverage::default();
+        for (job, end, failure) in states {
+            let title = job.title();
+            let result = match failure {
+                Some(failure) => Err(failure),
+                None => job.finish(end.unwrap_or(why), model, method),
+            };
+            if let Ok(tuned) = &result {
+                if let Some(record) = &tuned.record {
+                    records::use_record(record.clone())?;
+                }
+                self.observers.borrow_mut().iter_mut().for_each(|observer| observer.finished(tuned));
+            }
+            coverage.tasks.push(Covered { title, result });
+        }
+        Ok(coverage)
     }
 
     fn plan(&self, kernel: &Kernel, dims: &[(&str, i64)]) -> Result<Plan, TuneError> {
@@ -266,6 +466,7 @@ impl Tuner {
             threads,
             seed: self.seed,
             trials: self.trials,
+            stops_when_converged: false,
             time_limit: self.time_limit,
             is_isolated: self.isolation == Isolation::Automatic && worker::is_initialised() && is_registered,
         })
@@ -312,7 +513,9 @@ pub(crate) struct Plan {
     rules: RuleSet,
     threads: usize,
     seed: u64,
-    trials: usize,
+    /// The most measurements, those of earlier runs included.
+    trials: Option<usize>,
+    stops_when_converged: bool,
     time_limit: Option<Duration>,
     flops: f64,
     peak_gflops: Option<f64>,
@@ -381,37 +584,8 @@ impl Plan {
         }
     }
 
-    /// Measures the default schedule, so that what is found is never worse, and then searches.
-    fn search(&self, runner: &mut dyn Runner, session: &mut Session<'_>, mut earlier: Vec<Earlier>) -> Found {
-        session.started(earlier.len());
-        let default = default_candidate(&self.task.program, &self.task.target, &self.rules);
-        let mut default_seconds = None;
-        if let Some(candidate) = &default {
-            match earlier.iter().find(|record| record.trace == candidate.trace) {
-                Some(record) => default_seconds = record.seconds,
-                None if session.is_over() => {}
-                None => {
-                    if let Some(Some(measurement)) = runner.measure(std::slice::from_ref(candidate)).pop() {
-                        default_seconds = session.measured_default(candidate, &measurement);
-                        earlier.push(Earlier { trace: candidate.trace.clone(), seconds: default_seconds });
-                    }
-                }
-            }
-        }
-        let options = TuneOptions {
-            trials: self.trials.saturating_sub(earlier.len()),
-            time_limit: session.time_left(),
-            seed: self.seed,
-            roofline_seconds: self.peak_gflops.map(|peak| self.flops / (peak * 1e9)),
-            evolution: EvolutionOptions::default(),
-            ..TuneOptions::default()
-        };
-        let mut model = BoostedModel::default();
-        let result = tuner::tune(&self.task, &self.rules, &mut model, runner, session, &earlier, &options);
-        let mut found = Found { default_seconds, result };
-        if let (Some(default), true) = (default, found.result.trials > 0) {
-            found.compare_with_default(default, runner);
-        }
-        found
+    /// The time below which no schedule can get, in seconds.
+    fn roofline_seconds(&self) -> Option<f64> {
+        self.peak_gflops.map(|peak| self.flops / (peak * 1e9))
     }
 }

@@ -11,6 +11,9 @@ pub trait Observer {
     /// Tuning begins.
     fn started(&mut self, _: &Started<'_>) {}
 
+    /// Tuning goes on with a kernel and shape that it began with before: of many, each has a round now and then.
+    fn resumed(&mut self, _: &Started<'_>) {}
+
     /// Something that takes long begins, for people.
     fn note(&mut self, _: &str) {}
 
@@ -31,7 +34,7 @@ pub trait Observer {
 pub struct Started<'a> {
     /// The kernel and its shape: `matmul[M=64, N=64, K=64]`.
     pub title: &'a str,
-    /// Measurements to come, at most.
+    /// Measurements to come, at most; `usize::MAX` where only time is limited.
     pub trials: usize,
     /// Measurements that earlier runs have recorded.
     pub earlier: usize,

@@ -18,6 +18,8 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) struct ProgressBar {
     bar: Option<indicatif::ProgressBar>,
     title: String,
+    /// Whether several kernels and shapes are tuned in turns.
+    is_one_of_many: bool,
     trials: usize,
     failures: usize,
     flops: f64,
@@ -45,9 +47,14 @@ impl ProgressBar {
     fn pace(&self, progress: &Progress<'_>) -> String {
         let elapsed = progress.elapsed.as_secs_f64().max(1e-9);
         let rate = progress.trial as f64 / elapsed;
-        let by_trials = self.trials.saturating_sub(progress.trial) as f64 / rate;
+        let by_trials = match self.trials {
+            usize::MAX => f64::INFINITY,
+            trials => trials.saturating_sub(progress.trial) as f64 / rate,
+        };
         let by_time = self.time_limit.map_or(f64::INFINITY, |limit| limit.as_secs_f64() - elapsed);
-        format!("{rate:.1} trials/s, {:.0} s left", by_trials.min(by_time).max(0.0))
+        let left = by_trials.min(by_time).max(0.0);
+        let left = if left.is_finite() { format!(", {left:.0} s left") } else { String::new() };
+        format!("{rate:.1} trials/s{left}")
     }
 
     fn say(&self, text: &str) {
@@ -61,7 +68,12 @@ impl ProgressBar {
 
 impl Observer for ProgressBar {
     fn started(&mut self, started: &Started<'_>) {
+        let is_one_of_many = self.is_one_of_many || self.bar.is_some();
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
         *self = ProgressBar {
+            is_one_of_many,
             title: started.title.to_owned(),
             trials: started.trials,
             flops: started.flops,
@@ -73,16 +85,29 @@ impl Observer for ProgressBar {
             0 => String::new(),
             count => format!(", {count} more are recorded already"),
         };
-        let text = format!("tuning {}: {} trials{earlier}", self.title, self.trials);
+        let (trials, template) = match self.trials {
+            usize::MAX => (String::new(), "{spinner} {pos}  {msg}"),
+            trials => (format!(" {trials} trials"), "{bar:28} {pos}/{len}  {msg}"),
+        };
+        let text = format!("tuning {}:{trials}{earlier}", self.title);
         if std::io::stderr().is_terminal() {
-            let bar = indicatif::ProgressBar::new(self.trials as u64);
-            let style = indicatif::ProgressStyle::with_template("{bar:28} {pos}/{len}  {msg}")
-                .expect("the template is well formed");
+            let bar = match self.trials {
+                usize::MAX => indicatif::ProgressBar::no_length(),
+                trials => indicatif::ProgressBar::new(trials as u64),
+            };
+            let style =
+                indicatif::ProgressStyle::with_template(template).expect("the template is well formed");
             bar.set_style(style.progress_chars("━━─"));
             bar.enable_steady_tick(Duration::from_millis(200));
             self.bar = Some(bar);
         }
         self.say(&text);
+    }
+
+    fn resumed(&mut self, started: &Started<'_>) {
+        self.is_one_of_many = true;
+        self.title = started.title.to_owned();
+        (self.flops, self.peak_gflops) = (started.flops, started.peak_gflops);
     }
 
     fn note(&mut self, text: &str) {
@@ -92,7 +117,8 @@ impl Observer for ProgressBar {
     fn measured(&mut self, progress: &Progress<'_>) {
         self.failures += usize::from(matches!(progress.measurement, Measurement::Failed { .. }));
         let failures = if self.failures > 0 { format!(", {} failed", self.failures) } else { String::new() };
-        let text = format!("{}  {}{failures}", self.best(progress.best), self.pace(progress));
+        let title = if self.is_one_of_many { format!("{}: ", self.title) } else { String::new() };
+        let text = format!("{title}{}  {}{failures}", self.best(progress.best), self.pace(progress));
         match &self.bar {
             Some(bar) => {
                 bar.set_position(progress.trial as u64);
@@ -100,7 +126,9 @@ impl Observer for ProgressBar {
             }
             None => {
                 if self.last_line.is_none_or(|last| last.elapsed() >= LINE_INTERVAL) {
-                    self.say(&format!("  {}/{}  {text}", progress.trial, self.trials));
+                    let of =
+                        if self.trials == usize::MAX { String::new() } else { format!("/{}", self.trials) };
+                    self.say(&format!("  {}{of}  {text}", progress.trial));
                     self.last_line = Some(Instant::now());
                 }
             }
@@ -113,6 +141,12 @@ impl Observer for ProgressBar {
         }
         self.say(&format!("  {tuned}"));
         self.say(&histogram(tuned.generated, &tuned.rejected));
+        if let Some(outlook) = tuned.outlook {
+            self.say(&format!("  {outlook}"));
+        }
+        for fault in &tuned.rule_faults {
+            self.say(&format!("  skipped: {fault}"));
+        }
     }
 }
 

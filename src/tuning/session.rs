@@ -1,6 +1,8 @@
 //! One tuning run: each measurement is recorded, counted and told to the observers.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
 use tilewright_backends::cpu::machine::Machine;
@@ -14,13 +16,21 @@ use super::peak::peak_of;
 use super::runner::Interrupt;
 use super::{Found, Plan, TuneError, Tuned};
 
-/// One tuning run.
-pub(crate) struct Session<'a> {
-    plan: &'a Plan,
-    database: Database,
+/// Observers, shared by the sessions of a run.
+pub(crate) type Observers = Rc<RefCell<Vec<Box<dyn Observer>>>>;
+
+/// One task of a tuning run.
+pub(crate) struct Session {
+    plan: Rc<Plan>,
+    database: Rc<RefCell<Database>>,
     interrupt: Interrupt,
-    observers: &'a mut [Box<dyn Observer>],
-    start: Instant,
+    observers: Observers,
+    /// The time spent on it until it last paused, and when it went on.
+    spent: Duration,
+    resumed: Option<Instant>,
+    has_started: bool,
+    /// Measurements to come, at most.
+    most: Option<usize>,
     cpu: String,
     /// Measurements of earlier runs.
     earlier: usize,
@@ -32,19 +42,22 @@ pub(crate) struct Session<'a> {
     failure: Option<TuneError>,
 }
 
-impl<'a> Session<'a> {
+impl Session {
     pub(crate) fn new(
-        plan: &'a Plan,
-        database: Database,
+        plan: Rc<Plan>,
+        database: Rc<RefCell<Database>>,
         interrupt: Interrupt,
-        observers: &'a mut [Box<dyn Observer>],
+        observers: Observers,
     ) -> Self {
         Session {
             plan,
             database,
             interrupt,
             observers,
-            start: Instant::now(),
+            spent: Duration::ZERO,
+            resumed: None,
+            has_started: false,
+            most: None,
             cpu: Machine::host().map(|machine| machine.brand.clone()).unwrap_or_default(),
             earlier: 0,
             trials: 0,
@@ -59,7 +72,8 @@ impl<'a> Session<'a> {
     pub(crate) fn earlier(&mut self) -> Vec<Earlier> {
         let target = self.plan.tuned_for();
         let mut earlier: Vec<Earlier> = Vec::new();
-        let records = self.database.records_of(self.plan.hash);
+        let database = self.database.borrow();
+        let records = database.records_of(self.plan.hash);
         for record in records.filter(|record| record.shape == self.plan.shape && record.target == target) {
             let seconds = record.median_ns().map(|ns| ns * 1e-9);
             match earlier.iter_mut().find(|known| known.trace == record.trace) {
@@ -73,32 +87,65 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn started(&mut self, earlier: usize) {
-        let plan = self.plan;
+        self.has_started = true;
+        self.tell(|observer, started| observer.started(&Started { earlier, ..*started }));
+    }
+
+    /// Goes on with it, for at most so many measurements of the whole run.
+    pub(crate) fn resume(&mut self, most: Option<usize>) {
+        self.most = most;
+        self.resumed = Some(Instant::now());
+        if self.has_started {
+            self.tell(|observer, started| observer.resumed(started));
+        }
+    }
+
+    /// Lets it rest.
+    pub(crate) fn pause(&mut self) {
+        self.spent = self.elapsed();
+        self.resumed = None;
+    }
+
+    fn tell(&self, tell: impl Fn(&mut dyn Observer, &Started<'_>)) {
+        let plan = &self.plan;
+        let own = plan.trials.map(|trials| trials.saturating_sub(self.all_trials()));
+        let trials = [own, self.most].into_iter().flatten().min();
         let started = Started {
             title: &plan.title,
-            trials: plan.trials.saturating_sub(earlier),
-            earlier,
+            trials: trials.unwrap_or(usize::MAX),
+            earlier: self.earlier,
             time_limit: plan.time_limit,
             flops: plan.flops,
             peak_gflops: plan.peak_gflops,
         };
-        self.observers.iter_mut().for_each(|observer| observer.started(&started));
+        self.observers.borrow_mut().iter_mut().for_each(|observer| tell(observer.as_mut(), &started));
     }
 
     pub(crate) fn note(&mut self, text: &str) {
-        self.observers.iter_mut().for_each(|observer| observer.note(text));
+        self.observers.borrow_mut().iter_mut().for_each(|observer| observer.note(text));
     }
 
     /// Whether nothing more is to be measured.
     pub(crate) fn is_over(&self) -> bool {
         self.failure.is_some()
-            || self.earlier + self.trials >= self.plan.trials
+            || self.plan.trials.is_some_and(|trials| self.all_trials() >= trials)
             || self.interrupt.is_due()
-            || self.observers.iter().any(|observer| observer.should_stop())
+            || self.observers.borrow().iter().any(|observer| observer.should_stop())
     }
 
-    pub(crate) fn time_left(&self) -> Option<Duration> {
-        self.plan.time_limit.map(|limit| limit.saturating_sub(self.start.elapsed()))
+    /// The time spent on it.
+    fn elapsed(&self) -> Duration {
+        self.spent + self.resumed.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Measurements of this run.
+    pub(crate) fn trials(&self) -> usize {
+        self.trials
+    }
+
+    /// Measurements of this run and earlier ones.
+    pub(crate) fn all_trials(&self) -> usize {
+        self.earlier + self.trials
     }
 
     /// Records the measurement of the default schedule and gives its time in seconds.
@@ -117,7 +164,8 @@ impl<'a> Session<'a> {
     /// Records a measurement first, then tells of it.
     fn note_measurement(&mut self, candidate: &Candidate, measurement: &Measurement) {
         let record = self.record(&candidate.trace, measurement);
-        if let Err(error) = self.database.append(record) {
+        let appended = self.database.borrow_mut().append(record);
+        if let Err(error) = appended {
             // Going on would only lose more.
             self.failure.get_or_insert(error.into());
             self.interrupt.stop();
@@ -127,7 +175,7 @@ impl<'a> Session<'a> {
             Measurement::Ok { seconds, .. } => {
                 if self.best.is_none_or(|best| *seconds < best) {
                     self.best = Some(*seconds);
-                    self.curve.push((self.start.elapsed().as_secs_f64(), *seconds));
+                    self.curve.push((self.elapsed().as_secs_f64(), *seconds));
                 }
             }
             Measurement::Failed { reason, message } => {
@@ -135,9 +183,9 @@ impl<'a> Session<'a> {
                 tracing::debug!(kernel = self.plan.title, reason, message, "a candidate failed");
             }
         }
-        let (trial, best, elapsed) = (self.trials, self.best, self.start.elapsed());
+        let (trial, best, elapsed) = (self.trials, self.best, self.elapsed());
         let progress = Progress { trial, measurement, best, elapsed };
-        self.observers.iter_mut().for_each(|observer| observer.measured(&progress));
+        self.observers.borrow_mut().iter_mut().for_each(|observer| observer.measured(&progress));
     }
 
     fn record(&self, trace: &Trace, measurement: &Measurement) -> Record {
@@ -179,7 +227,8 @@ impl<'a> Session<'a> {
                 measurement.is_confirmed = place == 0;
             }
             record.provenance.time = now();
-            if let Err(error) = self.database.append(record) {
+            let appended = self.database.borrow_mut().append(record);
+            if let Err(error) = appended {
                 self.failure.get_or_insert(error.into());
                 return;
             }
@@ -189,12 +238,12 @@ impl<'a> Session<'a> {
     /// Makes the result of the run.
     pub(crate) fn finish(mut self, found: Found) -> Result<Tuned, TuneError> {
         self.confirm(&found.result.confirmed);
-        let synced = self.database.sync();
+        let synced = self.database.borrow_mut().sync();
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
         synced?;
-        let plan = self.plan;
+        let plan = Rc::clone(&self.plan);
         let mut rejected = self.failures.clone();
         for (reason, count) in &found.result.statistics.rejected {
             *rejected.entry((*reason).to_owned()).or_default() += count;
@@ -216,20 +265,48 @@ impl<'a> Session<'a> {
             default_seconds: found.default_seconds,
             trials: self.trials,
             earlier_trials: self.earlier,
-            elapsed: self.start.elapsed(),
+            elapsed: self.elapsed(),
             generated: found.result.statistics.generated,
             generation: found.result.generation,
             curve: self.curve,
             rejected,
             end: found.result.end,
+            outlook: found.result.outlook,
+            rule_faults: found.result.rule_faults,
             flops: plan.flops,
             peak_gflops: peak_of(&plan.task.program, &plan.task.target, reached),
         })
     }
 
+    /// What there is to say when nothing was done.
+    pub(crate) fn not_reached(self, end: tuner::End) -> Tuned {
+        let plan = &self.plan;
+        Tuned {
+            kernel: plan.name,
+            shape: plan.shape.clone(),
+            threads: plan.threads,
+            record: None,
+            best_seconds: None,
+            default_seconds: None,
+            trials: 0,
+            earlier_trials: 0,
+            elapsed: Duration::ZERO,
+            generated: 0,
+            generation: Duration::ZERO,
+            curve: Vec::new(),
+            rejected: BTreeMap::new(),
+            end,
+            outlook: None,
+            rule_faults: Vec::new(),
+            flops: plan.flops,
+            peak_gflops: plan.peak_gflops,
+        }
+    }
+
     /// The last record of a trace.
     fn record_of(&self, trace: &Trace) -> Option<Record> {
-        let records = self.database.records_of(self.plan.hash);
+        let database = self.database.borrow();
+        let records = database.records_of(self.plan.hash);
         let same = |record: &&Record| {
             record.shape == self.plan.shape && record.trace == *trace && record.median_ns().is_some()
         };
@@ -237,7 +314,7 @@ impl<'a> Session<'a> {
     }
 }
 
-impl tuner::Observer for Session<'_> {
+impl tuner::Observer for Session {
     fn measured(&mut self, _: usize, candidate: &Candidate, measurement: &Measurement, _: Duration) {
         self.note_measurement(candidate, measurement);
     }
@@ -245,7 +322,7 @@ impl tuner::Observer for Session<'_> {
     fn should_stop(&self) -> bool {
         self.failure.is_some()
             || self.interrupt.is_stopped()
-            || self.observers.iter().any(|observer| observer.should_stop())
+            || self.observers.borrow().iter().any(|observer| observer.should_stop())
     }
 }
 

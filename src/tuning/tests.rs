@@ -1,8 +1,10 @@
 //! Tuning a small kernel, with candidates that misbehave, records that cannot be written, and stops.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::process::Command;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,7 +21,7 @@ use tilewright_search::tuner::{End, Measurement, Runner};
 use super::isolated::{IsolatedRunner, Limits};
 use super::observer::{Observer, Progress};
 use super::runner::Interrupt;
-use super::{Isolation, TuneError, Tuned, Tuner, reason, worker};
+use super::{Budget, Isolation, TuneError, TuneTask, Tuned, Tuner, reason, worker};
 use crate::machine;
 use crate::prelude::*;
 
@@ -353,4 +355,104 @@ fn a_time_limit_ends_tuning() {
 fn wrong_dimensions_are_refused() {
     let error = Tuner::new().tune(product::kernel(), &[("M", 1)]).expect_err("two are missing");
     assert!(error.to_string().contains("`K` is missing"), "{error}");
+}
+
+/// y = 2·x
+#[tensor_kernel]
+fn doubled(x: &Tensor<f32, N>) -> Tensor<f32, N> {
+    let mut y = Tensor::zeros();
+    for i in 0..N {
+        y[[i]] = 2.0 * x[[i]];
+    }
+    y
+}
+
+/// Remembers the titles of measurements, in order.
+struct Order(Rc<RefCell<Vec<String>>>, String);
+
+impl Observer for Order {
+    fn started(&mut self, started: &super::Started<'_>) {
+        self.1 = started.title.to_owned();
+    }
+
+    fn resumed(&mut self, started: &super::Started<'_>) {
+        self.1 = started.title.to_owned();
+    }
+
+    fn measured(&mut self, _: &Progress<'_>) {
+        self.0.borrow_mut().push(self.1.clone());
+    }
+}
+
+fn tasks() -> [TuneTask<'static>; 3] {
+    let task = |kernel, dims| TuneTask { kernel, dims, weight: 1.0 };
+    [
+        task(product::kernel(), &DIMS),
+        task(product::kernel(), &[("M", 8), ("N", 48), ("K", 32)]),
+        task(doubled::kernel(), &[("N", 1000)]),
+    ]
+}
+
+#[test]
+fn a_budget_covers_every_task() {
+    let directory = tempfile::tempdir().unwrap();
+    let order = Rc::new(RefCell::new(Vec::new()));
+    let mut tuner = Tuner::new()
+        .threads(1)
+        .isolation(Isolation::InProcess)
+        .records(directory.path())
+        .observer(Order(Rc::clone(&order), String::new()));
+    let coverage = tuner.tune_all(&tasks(), Budget::trials(12)).unwrap();
+    assert_eq!((coverage.trials(), coverage.left_out().count()), (12, 0), "{coverage}");
+    let order = order.borrow().clone();
+    for covered in &coverage.tasks {
+        let tuned = covered.result.as_ref().unwrap();
+        let own = order.iter().filter(|title| **title == covered.title).count();
+        assert_eq!((tuned.trials, tuned.title()), (own, covered.title.clone()));
+        assert!(tuned.outlook.is_some_and(|outlook| (0.0..=1.0).contains(&outlook.chance)));
+        assert!(coverage.to_string().contains(&covered.title), "{coverage}");
+    }
+    // What is recorded counts; the rest of the greater budget is spent.
+    let again = tuner.tune_all(&tasks(), Budget::trials(15)).unwrap();
+    assert_eq!(again.trials(), 3, "{again}");
+    assert_eq!(tuner.tune_all(&tasks(), Budget::trials(15)).unwrap().left_out().count(), 0);
+}
+
+#[test]
+fn a_budget_of_time_that_is_too_short_names_what_was_left_out() {
+    let mut tuner = Tuner::new().threads(1).isolation(Isolation::InProcess);
+    let coverage = tuner.tune_all(&tasks(), Budget::time(Duration::ZERO)).unwrap();
+    assert_eq!((coverage.trials(), coverage.left_out().count()), (0, 3));
+    let text = coverage.to_string();
+    assert!(
+        text.contains("3 without any measurement: product[") && text.contains("the time is used up"),
+        "{text}"
+    );
+}
+
+#[test]
+fn records_of_other_shapes_are_begun_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = tuner(directory.path()).tune(product::kernel(), &DIMS).unwrap();
+    let plan = Tuner::new().threads(1).plan(product::kernel(), &[("M", 24), ("N", 48), ("K", 32)]).unwrap();
+    let database = Database::open(directory.path()).unwrap();
+    let starts = super::transfer::starts(&database, &plan);
+    assert_eq!(starts, [first.record.unwrap().trace]);
+    let mut model = Counting::default();
+    super::transfer::warm(&mut model, &database, &[&plan], &[product::kernel()]);
+    assert!(model.0 >= 6, "{} samples", model.0);
+}
+
+/// Counts samples.
+#[derive(Default)]
+struct Counting(usize);
+
+impl tilewright_search::model::CostModel for Counting {
+    fn predict(&self, programs: &[tilewright_search::model::ProgramFeatures]) -> Vec<f32> {
+        vec![0.0; programs.len()]
+    }
+
+    fn update(&mut self, samples: &[tilewright_search::model::Sample]) {
+        self.0 += samples.len();
+    }
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use tilewright_search::database::{Record, Shape};
+use tilewright_search::outlook::Outlook;
+use tilewright_search::space::RuleFault;
 use tilewright_search::tuner::End;
 
 /// What tuning a kernel at a shape has found.
@@ -39,6 +41,10 @@ pub struct Tuned {
     pub rejected: BTreeMap<String, u64>,
     /// Why it ended.
     pub end: End,
+    /// What as many trials again would likely bring, at least 64; `None` without a time.
+    pub outlook: Option<Outlook>,
+    /// Schedule rules that misbehaved and were skipped.
+    pub rule_faults: Vec<RuleFault>,
     /// The arithmetic operations of one run.
     pub flops: f64,
     /// Operations per second that the machine reaches at most, in 10⁹, where known.

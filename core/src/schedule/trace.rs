@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::program::Program;
 use crate::schedule::argument::Rename;
 use crate::schedule::prim::Instruction;
@@ -111,6 +113,16 @@ impl Trace {
         Ok(schedule)
     }
 
+    /// Repeats, on a schedule of another program, the steps of the search that apply there, and says for each step whether
+    /// it was repeated. A step that refuses is left out, with all that depend on it; where there are more or fewer loops than
+    /// there were, the innermost ones correspond.
+    pub fn replay_applicable(&self, schedule: &mut Schedule) -> Vec<bool> {
+        let mut names: FxHashMap<u32, u32> = FxHashMap::default();
+        let search =
+            self.steps.iter().take_while(|step| !matches!(step.instruction, Instruction::EnterPostproc(_)));
+        search.map(|step| schedule.repeat_if_applicable(step, &mut names)).collect()
+    }
+
     /// The numbers of the steps that took a decision.
     pub fn decisions(&self) -> impl Iterator<Item = (usize, &Decision)> {
         self.steps.iter().enumerate().filter_map(|(number, step)| Some((number, step.decision.as_ref()?)))
@@ -180,5 +192,28 @@ impl Schedule {
             return Err(ScheduleError::ResultCount { expected: step.outputs, found: outputs.len() as u32 });
         }
         Ok(())
+    }
+
+    /// Repeats a step of another schedule, whose variables have the given numbers in this one; false when it does
+    /// not apply.
+    fn repeat_if_applicable(&mut self, step: &Step, names: &mut FxHashMap<u32, u32>) -> bool {
+        let mut instruction = step.instruction.clone();
+        let mut is_known = true;
+        let Ok(()) = instruction.arguments(&mut Rename(|variable: u32| {
+            let name = names.get(&variable).copied();
+            is_known &= name.is_some();
+            name.unwrap_or(variable)
+        }));
+        if !is_known {
+            return false;
+        }
+        let (first, are_loops) = (self.values.len(), matches!(instruction, Instruction::GetLoops(_)));
+        let Ok(outputs) = self.push(instruction, step.decision.clone()) else { return false };
+        let found = outputs.len() as u32;
+        if found == step.outputs || are_loops {
+            let (own, others) = (first..first + found, step.output_range());
+            names.extend(others.rev().zip(own.rev()));
+        }
+        true
     }
 }

@@ -1,0 +1,69 @@
+//! What became of each task of a run: none is left out silently.
+
+use std::fmt;
+
+use super::peak::percent_of_peak;
+use super::report::{Table, duration};
+use super::{TuneError, Tuned};
+
+/// One task of a run, and what tuning it came to.
+#[derive(Debug)]
+pub struct Covered {
+    /// The kernel and its shape: `matmul[M=64, N=64, K=64]`.
+    pub title: String,
+    /// What was found, or why nothing could be.
+    pub result: Result<Tuned, TuneError>,
+}
+
+/// Every task of a run, in the order in which they were given. Prints as a table.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Coverage {
+    /// The tasks.
+    pub tasks: Vec<Covered>,
+}
+
+impl Coverage {
+    /// The tasks for which nothing has ever been measured: calls use a default schedule, or fit the nearest record.
+    pub fn left_out(&self) -> impl Iterator<Item = &Covered> {
+        self.tasks.iter().filter(|task| task.result.as_ref().map_or(true, |tuned| tuned.record.is_none()))
+    }
+
+    /// Measurements made, of all tasks.
+    pub fn trials(&self) -> usize {
+        self.tasks.iter().filter_map(|task| task.result.as_ref().ok()).map(|tuned| tuned.trials).sum()
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let heading = ["task", "trials", "best", "share", "× default", "ended because", "outlook"];
+        let mut table = Table::new(&heading);
+        let dash = || "–".to_owned();
+        for task in &self.tasks {
+            let cells = match &task.result {
+                Err(error) => [dash(), dash(), dash(), dash(), error.to_string(), dash()],
+                Ok(tuned) => [
+                    match tuned.earlier_trials {
+                        0 => tuned.trials.to_string(),
+                        earlier => format!("{} + {earlier}", tuned.trials),
+                    },
+                    tuned.best_seconds.map_or_else(dash, duration),
+                    tuned.share_of_peak().map_or_else(dash, percent_of_peak),
+                    tuned.speedup().map_or_else(dash, |speedup| format!("{speedup:.2}")),
+                    tuned.end.to_string(),
+                    tuned.outlook.map_or_else(dash, |outlook| {
+                        format!("{:.0} % for {} more", 100.0 * outlook.chance, outlook.trials)
+                    }),
+                ],
+            };
+            table.row(std::iter::once(task.title.clone()).chain(cells));
+        }
+        write!(f, "{table}")?;
+        let left_out: Vec<&str> = self.left_out().map(|task| task.title.as_str()).collect();
+        match left_out.len() {
+            0 => writeln!(f, "every task was reached; the outlook is the chance of 1 % or more"),
+            count => writeln!(f, "{count} without any measurement: {}", left_out.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What records of other shapes and other kernels are good for: traces to begin with, and samples for the cost model.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tilewright_core::schedule::Trace;
+use tilewright_core::target::Target;
+use tilewright_search::candidate::{Generator, Statistics};
+use tilewright_search::database::{Database, Record, Shape};
+use tilewright_search::model::{CostModel, Sample};
+use tilewright_search::strategy::SearchSpace;
+use tilewright_search::transfer::anchored;
+
+use super::Plan;
+use crate::kernel::{Kernel, kernels};
+
+/// The most shapes of the same kernel whose traces are tried.
+const SHAPES: usize = 8;
+
+/// The most traces of other kernels that are tried as anchors.
+const ANCHORS: usize = 8;
+
+/// The most samples that the model gets of one kernel at one shape, the last ones, and in all.
+const SAMPLES_PER_TASK: usize = 64;
+const SAMPLES: usize = 1024;
+
+/// Traces to begin with: those of the same kernel at other shapes, the nearest first, then what anchors give.
+pub(super) fn starts(database: &Database, plan: &Plan) -> Vec<Trace> {
+    let target = &plan.task.target;
+    let mut shapes: Vec<(f64, &Shape)> = database
+        .records_of(plan.hash)
+        .filter(|record| record.shape != plan.shape)
+        .map(|record| (plan.shape.distance(&record.shape).unwrap_or(f64::INFINITY), &record.shape))
+        .collect();
+    shapes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(b.1)));
+    shapes.dedup_by(|a, b| a.1 == b.1);
+    let nearest = shapes.into_iter().filter_map(|(_, shape)| database.best(plan.hash, shape, target));
+    let mut starts: Vec<Trace> = nearest.take(SHAPES).map(|record| record.trace.clone()).collect();
+    let others = best_of_others(database, plan.hash, target);
+    let anchored = others
+        .iter()
+        .map(|record| anchored(&record.trace, &plan.task.program, target, &plan.rules, plan.seed))
+        .filter(|traces| !traces.is_empty());
+    starts.extend(anchored.take(ANCHORS).flatten());
+    starts
+}
+
+/// The best record of each other kernel at each shape, in a fixed order.
+fn best_of_others<'d>(database: &'d Database, own: u64, target: &Target) -> Vec<&'d Record> {
+    let others = database.records().filter(|record| record.program != own);
+    let groups: BTreeMap<(&str, u64, &Shape), ()> =
+        others.map(|record| ((record.kernel.as_str(), record.program, &record.shape), ())).collect();
+    groups.into_keys().filter_map(|(_, program, shape)| database.best(program, shape, target)).collect()
+}
+
+/// Lets a model learn from records of other tasks than `plans`, which learn from their own when they begin. Only kernels
+/// that are part of this program can be replayed.
+pub(super) fn warm(model: &mut dyn CostModel, database: &Database, plans: &[&Plan], own: &[&Kernel]) {
+    let Some(first) = plans.first() else { return };
+    let (target, tuned_for) = (&first.task.target, first.tuned_for());
+    let known = kernels();
+    let known: Vec<&Kernel> = own.iter().copied().chain(known.iter().copied()).collect();
+    let mut groups: BTreeMap<(&str, u64, &Shape), Vec<&Record>> = BTreeMap::new();
+    for record in database.records().filter(|record| record.target == tuned_for) {
+        let is_own = plans.iter().any(|plan| plan.hash == record.program && plan.shape == record.shape);
+        if !is_own {
+            groups.entry((&record.kernel, record.program, &record.shape)).or_default().push(record);
+        }
+    }
+    let mut samples = Vec::new();
+    for ((_, program, shape), records) in groups {
+        let kernel = known.iter().find(|kernel| kernel.hash().is_ok_and(|hash| hash == program));
+        if samples.len() < SAMPLES
+            && let Some(kernel) = kernel
+        {
+            samples.extend(samples_of(kernel, shape, &records, target).unwrap_or_default());
+        }
+    }
+    if !samples.is_empty() {
+        tracing::info!(samples = samples.len(), "the cost model learns from other tasks");
+        model.update(&samples);
+    }
+}
+
+/// Samples of one kernel at one shape; `None` when it has no such shape any more.
+fn samples_of(
+    kernel: &Kernel,
+    shape: &Shape,
+    records: &[&Record],
+    target: &Arc<Target>,
+) -> Option<Vec<Sample>> {
+    let sizes = shape.dims.iter().chain(&shape.params);
+    let named: Vec<(&str, i64)> = sizes.map(|(name, size)| (name.as_str(), *size)).collect();
+    let program = kernel.program_for(&kernel.dims_by_name(&named).ok()?).ok()?;
+    let task = program.stable_hash();
+    let generator = Generator { program, target: Arc::clone(target) };
+    let space = SearchSpace::new(generator, Vec::new(), 0);
+    let last = &records[records.len().saturating_sub(SAMPLES_PER_TASK)..];
+    let made = space.generate(last.len(), &mut Statistics::default(), |number, statistics| {
+        space.replay(&last[number].trace, statistics)
+    });
+    let sample = |(candidate, record): (Option<_>, &&Record)| {
+        let candidate: tilewright_search::candidate::Candidate = candidate?;
+        let seconds = record.median_ns().map(|ns| ns * 1e-9);
+        Some(Sample { task, features: candidate.features, seconds })
+    };
+    Some(made.into_iter().zip(last).filter_map(sample).collect())
+}
