@@ -252,7 +252,7 @@ impl Job {
             }
             Ok(Ok(RuleOutcome::Variants(variants))) if !variants.is_empty() => Ok(variants),
             Ok(Ok(RuleOutcome::Unchanged | RuleOutcome::Variants(_))) => Ok(vec![schedule]),
-            Ok(Err(error)) if error == ScheduleError::TooManySteps => {
+            Ok(Err(ScheduleError::TooManySteps)) => {
                 Err(RuleFault::new(rule, name, Misbehaviour::TooManySteps))
             }
             Ok(Err(error)) => {

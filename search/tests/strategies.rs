@@ -62,7 +62,7 @@ fn strategies() -> Vec<(&'static str, MakeStrategy)> {
 
 /// A made-up time that depends on the candidate alone; some fail.
 fn seconds(candidate: &Candidate) -> Option<f64> {
-    (!candidate.hash.is_multiple_of(7)).then(|| 1e-3 + (candidate.hash % 1000) as f64 * 1e-6)
+    (!candidate.hash.is_multiple_of(7)).then_some(1e-3 + (candidate.hash % 1000) as f64 * 1e-6)
 }
 
 /// The traces that a strategy proposes in a few rounds, in order.
