@@ -274,12 +274,11 @@ mod tests {
         TaskFacts { weight, flops: 1e6, roofline_seconds: None, kind: 0, best: None }
     }
 
-    /// Rounds for each task, given each task's best time after so many rounds and the seconds of one round.
-    fn rounds(
-        policy: Policy,
-        budget: Budget,
-        tasks: &[(TaskFacts, fn(usize) -> f64, f64)],
-    ) -> (Vec<usize>, Scheduler) {
+    /// A task: its best time after so many rounds, and the seconds of one round.
+    type Fake = (TaskFacts, fn(usize) -> f64, f64);
+
+    /// Rounds for each task.
+    fn rounds(policy: Policy, budget: Budget, tasks: &[Fake]) -> (Vec<usize>, Scheduler) {
         let mut scheduler = Scheduler::new(policy, budget, 16);
         for (number, (facts, ..)) in tasks.iter().enumerate() {
             scheduler.add(TaskFacts { kind: number as u64, ..*facts });
@@ -310,8 +309,7 @@ mod tests {
 
     #[test]
     fn rounds_go_where_they_take_most_off() {
-        let tasks: [(TaskFacts, fn(usize) -> f64, f64); 2] =
-            [(facts(1.0), at_rest, 1.0), (facts(1.0), improving, 1.0)];
+        let tasks: [Fake; 2] = [(facts(1.0), at_rest, 1.0), (facts(1.0), improving, 1.0)];
         let (gradient, _) = rounds(Policy::default(), Budget::trials(320), &tasks);
         assert!(gradient[1] > 2 * gradient[0] && gradient[0] >= 1, "{gradient:?}");
         let (even, _) = rounds(Policy::RoundRobin, Budget::trials(320), &tasks);
@@ -320,8 +318,7 @@ mod tests {
 
     #[test]
     fn weights_count() {
-        let tasks: [(TaskFacts, fn(usize) -> f64, f64); 2] =
-            [(facts(1.0), at_rest, 1.0), (facts(10.0), at_rest, 1.0)];
+        let tasks: [Fake; 2] = [(facts(1.0), at_rest, 1.0), (facts(10.0), at_rest, 1.0)];
         let (rounds, _) = rounds(Policy::default(), Budget::trials(640), &tasks);
         assert!(rounds[1] > 5 * rounds[0], "{rounds:?}");
     }
@@ -329,16 +326,14 @@ mod tests {
     #[test]
     fn a_task_at_the_roofline_gets_no_more() {
         let bound = TaskFacts { roofline_seconds: Some(1e-4), ..facts(100.0) };
-        let tasks: [(TaskFacts, fn(usize) -> f64, f64); 2] =
-            [(bound, at_rest, 1.0), (facts(1.0), improving, 1.0)];
+        let tasks: [Fake; 2] = [(bound, at_rest, 1.0), (facts(1.0), improving, 1.0)];
         let (rounds, _) = rounds(Policy::default(), Budget::trials(320), &tasks);
         assert_eq!(rounds[0], 1, "{rounds:?}");
     }
 
     #[test]
     fn slow_rounds_are_a_bad_bargain_when_time_is_short() {
-        let tasks: [(TaskFacts, fn(usize) -> f64, f64); 2] =
-            [(facts(1.0), improving, 10.0), (facts(1.0), improving, 1.0)];
+        let tasks: [Fake; 2] = [(facts(1.0), improving, 10.0), (facts(1.0), improving, 1.0)];
         let (rounds, scheduler) = rounds(Policy::default(), Budget::time(Duration::from_secs(100)), &tasks);
         assert!(rounds[1] > 2 * rounds[0] && rounds[0] >= 1, "{rounds:?}");
         assert_eq!(scheduler.time_left(), Some(Duration::ZERO));
@@ -346,12 +341,11 @@ mod tests {
 
     #[test]
     fn none_is_left_out_and_none_that_fails_eats_the_budget() {
-        let few: Vec<(TaskFacts, fn(usize) -> f64, f64)> = vec![(facts(1.0), improving, 1.0); 20];
+        let few: Vec<Fake> = vec![(facts(1.0), improving, 1.0); 20];
         let (shares, scheduler) = rounds(Policy::default(), Budget::trials(30), &few);
         assert!(shares.iter().all(|rounds| *rounds >= 1), "{shares:?}");
         assert_eq!(scheduler.trials_left(), Some(0));
-        let tasks: [(TaskFacts, fn(usize) -> f64, f64); 2] =
-            [(facts(1.0), failing, 1.0), (facts(1.0), at_rest, 1.0)];
+        let tasks: [Fake; 2] = [(facts(1.0), failing, 1.0), (facts(1.0), at_rest, 1.0)];
         let (rounds, _) = rounds(Policy::default(), Budget::trials(320), &tasks);
         assert_eq!(rounds[0], 1, "{rounds:?}");
     }

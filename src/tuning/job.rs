@@ -230,9 +230,12 @@ impl JobRunner {
     }
 }
 
+/// Gives the traces that the search of a plan begins with.
+type Starts = Box<dyn Fn(&Plan) -> Vec<Trace>>;
+
 /// What a job's search goes by, besides its rules.
 pub(super) struct MethodParts {
     pub(super) strategy: MakeStrategy,
     /// Traces to begin with.
-    pub(super) starts: Box<dyn Fn(&Plan) -> Vec<Trace>>,
+    pub(super) starts: Starts,
 }
