@@ -3,7 +3,8 @@
 //! `cargo bench --bench operators -- --json --ops GMM.0,C2D.0 --threads 1` prints JSON lines, without `--json` a
 //! table. `--ops 'GMM:1x96x200x33'` takes any shape of a family; `QMM`, `SMM`, `UMM` and `XMM` are products of matrices of
 //! bytes (unsigned × signed, signed × signed, unsigned × unsigned, signed × unsigned), as in `QMM:128x768x768`, `QCV` is a
-//! convolution of bytes. The variant `tuned` is what a call would run with the
+//! convolution of bytes; `GMM3`, `GMM6` and `GMM9` are `GMM` with an accuracy that allows so many products of `bf16` pieces for
+//! each of `f32`. The variant `tuned` is what a call would run with the
 //! records of `benches/tuned/` (or `--records`): it says on the standard error where there is none for the shape.
 //!
 //! The environment variables `PEER_OPS` and `PEER_THREADS` stand for `--ops` and `--threads`. A program that sets the
@@ -18,6 +19,8 @@ mod kernels;
 mod memory;
 #[path = "operators/opset.rs"]
 mod opset;
+#[path = "operators/pieces.rs"]
+mod pieces;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

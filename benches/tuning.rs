@@ -12,6 +12,8 @@ mod kernels;
 mod memory;
 #[path = "operators/opset.rs"]
 mod opset;
+#[path = "operators/pieces.rs"]
+mod pieces;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

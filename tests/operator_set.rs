@@ -8,6 +8,8 @@ mod kernels;
 mod memory;
 #[path = "../benches/operators/opset.rs"]
 mod opset;
+#[path = "../benches/operators/pieces.rs"]
+mod pieces;
 
 use tilewright::bench::{Comparison, Variant};
 
@@ -31,6 +33,7 @@ fn operations_are_counted_as_the_peers_count_them() {
         ("QMM:128x768x768", 150994944.0),
         ("SMM:3x5x7", 210.0),
         ("LNM:3x5", 120.0),
+        ("GMM6:1x96x200x33", 1267200.0),
         ("C2D:2x17x13x6x10x3x2x1x2x2", 51840.0),
         ("C1D:1x50x3x5x4x3x2", 2040.0),
         ("CBR:1x9x9x4x8x3x1x1", 49248.0),
@@ -71,6 +74,9 @@ fn every_family_gives_what_its_definition_gives() {
         "DEP:1x9x7x5x3x1x1",
         "DIL:1x12x11x3x4x3x2x3x2",
         "GMM:2x7x9x5",
+        "GMM3:1x33x17x65",
+        "GMM6:2x7x9x5",
+        "GMM9:1x1x9x31",
         "GRP:1x8x8x8x12x3x2x1x1x4",
         "T2D:1x4x3x5x4x4x2x1",
         "CBR:1x9x8x3x4x3x2x1",

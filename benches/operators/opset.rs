@@ -7,7 +7,7 @@
 
 use tilewright::Kernel;
 
-use super::{bytes, kernels, memory};
+use super::{bytes, kernels, memory, pieces};
 
 /// A family of operators.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Operator {
 }
 
 const CONVOLUTION: &[&str] = &["N", "H", "W", "CI", "CO", "k", "stride", "pad", "dilation", "groups"];
+
+const PRODUCT: &[&str] = &["B", "N", "M", "K"];
 
 const FAMILIES: &[Family] = &[
     Family {
@@ -78,7 +80,7 @@ const FAMILIES: &[Family] = &[
     },
     Family {
         name: "GMM",
-        parameters: &["B", "N", "M", "K"],
+        parameters: PRODUCT,
         optional: 0,
         shapes: &[(0, &[1, 128, 128, 128]), (3, &[1, 1024, 1024, 1024])],
         resolve: batch_matmul,
@@ -125,7 +127,10 @@ const FAMILIES: &[Family] = &[
         shapes: &[(0, &[256, 256])],
         resolve: softmax,
     },
-    // Quantised: not in the paper's set, so that only a shape names them.
+    // Not in the paper's set, so that only a shape names them: `GMM` from pieces, and quantised products.
+    Family { name: "GMM3", parameters: PRODUCT, optional: 0, shapes: &[], resolve: from_3_products },
+    Family { name: "GMM6", parameters: PRODUCT, optional: 0, shapes: &[], resolve: from_6_products },
+    Family { name: "GMM9", parameters: PRODUCT, optional: 0, shapes: &[], resolve: from_9_products },
     Family { name: "QMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: unsigned_matmul },
     Family { name: "SMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: signed_matmul },
     // Limited by memory, see `benches/bandwidth.rs`.
@@ -272,9 +277,24 @@ fn plane(n: i64, h: i64, w: i64, k: i64) -> Vec<(&'static str, i64)> {
 }
 
 fn batch_matmul(p: &[i64]) -> Option<Resolved> {
+    batch_product(kernels::batch_matmul::kernel, p)
+}
+
+fn from_3_products(p: &[i64]) -> Option<Resolved> {
+    batch_product(pieces::batch_matmul_3::kernel, p)
+}
+
+fn from_6_products(p: &[i64]) -> Option<Resolved> {
+    batch_product(pieces::batch_matmul_6::kernel, p)
+}
+
+fn from_9_products(p: &[i64]) -> Option<Resolved> {
+    batch_product(pieces::batch_matmul_9::kernel, p)
+}
+
+fn batch_product(kernel: fn() -> &'static Kernel, p: &[i64]) -> Option<Resolved> {
     let &[b, n, m, k] = p else { return None };
-    let dims = vec![("B", b), ("N", n), ("M", m), ("K", k)];
-    Some((kernels::batch_matmul::kernel, dims, product(&[2, b, n, m, k])?))
+    Some((kernel, vec![("B", b), ("N", n), ("M", m), ("K", k)], product(&[2, b, n, m, k])?))
 }
 
 fn attention_scores(p: &[i64]) -> Option<Resolved> {

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`program`], [`stmt`], [`expr`], [`index`], [`dtype`], [`ids`] | the representation, a value |
 //! | [`visit`] | walking and rebuilding it |
+//! | [`accuracy`] | how exactly products of `f32` are formed |
 //! | [`analysis`] | facts about programs: accesses, regions, producers and consumers |
 //! | [`schedule`] | primitives that transform a program, and the traces they leave |
 //! | [`build`] | from an imperative definition to a program |
@@ -21,6 +22,7 @@
 //! | [`math`] | what each operator does to an element, and the transcendental functions |
 //! | [`target`] | what it is compiled for, and the boundary to backends |
 
+pub mod accuracy;
 pub mod analysis;
 pub mod build;
 pub mod dtype;

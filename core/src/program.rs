@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::accuracy::Accuracy;
 use crate::dtype::DType;
 use crate::ids::{BlockId, BufferId, LoopId, VarId};
 use crate::index::Index;
@@ -18,6 +19,9 @@ pub struct Program {
     pub name: Symbol,
     /// What a caller passes, in order: dimensions first, then run-time scalars, then buffers.
     pub params: Arc<Vec<Param>>,
+    /// How exactly products of `f32` are to be formed; `None` for `f32` as usual. A schedule may make use of it, so that
+    /// programs which differ in it are different tasks.
+    pub accuracy: Option<Accuracy>,
     /// What the kernel computes.
     pub body: Stmt,
     variables: Arc<Vec<Variable>>,
@@ -154,6 +158,7 @@ impl Program {
         Program {
             name: name.into(),
             params: Arc::default(),
+            accuracy: None,
             body: Stmt::nothing(),
             variables: Arc::default(),
             buffers: Arc::default(),

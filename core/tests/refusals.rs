@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use tilewright_core::accuracy::Accuracy;
 use tilewright_core::program::Program;
-use tilewright_core::schedule::{Schedule, Trace};
+use tilewright_core::schedule::{Schedule, ScheduleError, Trace};
 use tilewright_core::target::Target;
 
 /// `d = relu-like of (a · b + bias)`, with a padded copy of `a` and a block that updates `e` in place.
@@ -245,5 +246,53 @@ fn a_consumer_goes_where_its_producers_have_made_its_part() {
         let (b, y) = (schedule.get_block("b").unwrap(), schedule.get_block("y").unwrap());
         let loops = schedule.get_loops(b).unwrap();
         schedule.reverse_compute_at(y, loops[depth]).unwrap();
+    }
+}
+
+#[test]
+fn products_are_split_only_where_the_kernel_allows_it() {
+    check("%14, %15 = split_products %3, 9", "beyond_accuracy");
+    check("%14, %15 = split_products %3, 4", "bad_decision");
+    check("%14, %15 = split_products %7, 3", "not_products");
+    check("%14, %15 = split_products %12, 3", "not_products");
+    let mut program: Program = KERNEL.parse().unwrap();
+    program.accuracy = Accuracy::new(1e-6);
+    let schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
+    let split = |products, prepare: &dyn Fn(&mut Schedule) -> Result<(), ScheduleError>| {
+        let mut schedule = schedule.clone();
+        let block = schedule.get_block("c").unwrap();
+        prepare(&mut schedule).unwrap();
+        let unchanged = schedule.program().clone();
+        let refused = schedule.split_products(block, products).map(drop);
+        if let Err(error) = refused {
+            assert_eq!(*schedule.program(), unchanged);
+            assert!(!error.describe(&unchanged).is_empty());
+        }
+        refused.map_err(|error| error.reason())
+    };
+    assert_eq!(split(3, &|_| Ok(())), Err("beyond_accuracy"));
+    assert_eq!(split(6, &|_| Ok(())), Ok(()));
+    let moved = |schedule: &mut Schedule| {
+        let (padded, block) = (schedule.get_block("p")?, schedule.get_block("c")?);
+        let loops = schedule.get_loops(block)?;
+        schedule.compute_at(padded, loops[0])
+    };
+    assert_eq!(split(6, &moved), Err("shared_loops"));
+    let in_parallel = |schedule: &mut Schedule| {
+        let block = schedule.get_block("c")?;
+        let loops = schedule.get_loops(block)?;
+        schedule.parallel(loops[0])
+    };
+    assert_eq!(split(6, &in_parallel), Err("not_serial"));
+}
+
+#[test]
+fn a_record_of_a_kernel_that_allows_more_cannot_be_replayed() {
+    let mut program: Program = KERNEL.parse().unwrap();
+    let target = Arc::new(Target::generic_cpu());
+    let trace: Trace = "trace v1\n%0 = get_block \"c\"\n%1, %2 = split_products %0, 3".parse().unwrap();
+    for (accuracy, is_allowed) in [(None, false), (Some(1e-5), false), (Some(1e-4), true)] {
+        program.accuracy = accuracy.and_then(Accuracy::new);
+        assert_eq!(trace.replay(&program, &target, 0).is_ok(), is_allowed, "{accuracy:?}");
     }
 }

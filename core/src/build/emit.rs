@@ -8,6 +8,7 @@ use super::loads::replace_loads;
 use super::recording::{Recording, Role};
 use super::statement::Kernel;
 use super::version::{Assignment, Versioned};
+use crate::accuracy::Accuracy;
 use crate::dtype::DType;
 use crate::expr::{Expr, Indices};
 use crate::ids::{BufferId, VarId};
@@ -20,6 +21,7 @@ use crate::visit::substitute_expr;
 /// Builds the program. Reports outputs that cannot be returned.
 pub(super) fn emit(recording: &Recording, kernel: &mut Kernel, versioned: &Versioned) -> Program {
     let mut program = Program::new(recording.name.as_str());
+    program.accuracy = accuracy(recording, kernel);
     for name in &recording.dims {
         let var = program.add_variable(name.as_str(), VariableKind::Dim);
         program.add_param(Param::Dim(var));
@@ -36,6 +38,20 @@ pub(super) fn emit(recording: &Recording, kernel: &mut Kernel, versioned: &Versi
         versioned.assignments.iter().flatten().map(|assignment| emission.nest(assignment)).collect();
     emission.program.body = Stmt::seq(nests);
     emission.program
+}
+
+/// How far products may be off. Reports what no product can be.
+fn accuracy(recording: &Recording, kernel: &mut Kernel) -> Option<Accuracy> {
+    let relative = recording.accuracy?;
+    let accuracy = Accuracy::new(relative);
+    if accuracy.is_none() {
+        kernel.errors.push(DefinitionError::new(
+            format!("the accuracy is {relative}"),
+            None,
+            "give how far a product may be off, relative to itself: at least 0 and less than 1",
+        ));
+    }
+    accuracy
 }
 
 fn check_outputs(recording: &Recording, kernel: &mut Kernel, versioned: &Versioned) {

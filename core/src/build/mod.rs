@@ -95,6 +95,7 @@ impl KernelBuilder {
                 bindings: Vec::new(),
                 body: Vec::new(),
                 outputs: Vec::new(),
+                accuracy: None,
                 clock: 0,
             },
             open_loops: Vec::new(),
@@ -114,6 +115,12 @@ impl KernelBuilder {
         let var = VarId(self.recording.scalars.len() as u32);
         self.recording.scalars.push((name.to_owned(), dtype));
         Value::new(ValueKind::Scalar(var, dtype))
+    }
+
+    /// How far a product of a sum of products may be off, relative to itself: at least 0 and less than 1. See
+    /// [`crate::accuracy`].
+    pub fn accuracy(&mut self, relative: f64) {
+        self.recording.accuracy = Some(relative);
     }
 
     /// A tensor argument that is only read.

@@ -18,6 +18,8 @@ pub(super) struct Recording {
     pub(super) bindings: Vec<Binding>,
     pub(super) body: Vec<Node>,
     pub(super) outputs: Vec<TensorNumber>,
+    /// How far a product may be off, as it was given.
+    pub(super) accuracy: Option<f64>,
     /// How many writes were recorded.
     pub(super) clock: Clock,
 }

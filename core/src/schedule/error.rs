@@ -226,8 +226,13 @@ pub enum ScheduleError {
     },
     /// The block does not combine the result of a reduction with a value by the reduction's own operator.
     NotEpilogue(BlockId),
-    /// The block is not a sum of products of elements at distinct iterators, with an initial value of zero.
+    /// The block is not a sum of products of elements at distinct iterators, with an initial value of zero; other indices
+    /// may stand where nothing is padded.
     NotEinsum(BlockId),
+    /// The block is not a sum of products of two elements of type `f32`.
+    NotProducts(BlockId),
+    /// The program's accuracy does not allow products that are as far off.
+    BeyondAccuracy(BlockId),
     /// The padding must be one positive number of moderate size for each iterator of the block.
     BadPadding(BlockId),
     /// The block is not `select(condition, element, constant)` with a condition that bounds its iterators.
@@ -420,6 +425,19 @@ impl ScheduleError {
             ScheduleError::NotEinsum(block) => {
                 format!("{} is not a sum of products of elements at distinct iterators", names.block(block))
             }
+            ScheduleError::NotProducts(block) => {
+                format!("{} is not a sum of products of two elements of type f32", names.block(block))
+            }
+            ScheduleError::BeyondAccuracy(block) => match program.accuracy {
+                None => {
+                    format!("{} has products of f32, and the kernel states no accuracy", names.block(block))
+                }
+                Some(accuracy) => format!(
+                    "the products of {} would be farther off than the kernel's accuracy of {:?}",
+                    names.block(block),
+                    accuracy.relative()
+                ),
+            },
             ScheduleError::BadPadding(block) => {
                 format!("the padding must be one positive number for each iterator of {}", names.block(block))
             }
@@ -502,6 +520,8 @@ impl ScheduleError {
             ScheduleError::NotConsecutive { .. } => "not_consecutive",
             ScheduleError::NotEpilogue(_) => "not_epilogue",
             ScheduleError::NotEinsum(_) => "not_einsum",
+            ScheduleError::NotProducts(_) => "not_products",
+            ScheduleError::BeyondAccuracy(_) => "beyond_accuracy",
             ScheduleError::BadPadding(_) => "bad_padding",
             ScheduleError::NotPadding(_) => "not_padding",
             ScheduleError::MixedIterators(_) => "mixed_iterators",

@@ -94,8 +94,10 @@ struct State {
 
 impl State {
     fn new(old: &Program) -> Self {
+        let mut program = Program::new(old.name.clone());
+        program.accuracy = old.accuracy;
         let new = Renumbered {
-            program: Program::new(old.name.clone()),
+            program,
             variables: vec![None; old.variables().len()],
             buffers: vec![None; old.buffers().len()],
             loops: FxHashMap::default(),

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::accuracy::Accuracy;
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
 use crate::ids::{BufferId, VarId};
@@ -99,6 +100,8 @@ impl<'a> Generator<'a> {
     }
 
     fn params(&mut self) {
+        let accuracies = [None, Accuracy::new(0.0), Accuracy::new(1e-5), Accuracy::new(0.25)];
+        self.program.accuracy = self.pick(&accuracies);
         for _ in 0..self.below(4) {
             let dim = self.variable();
             self.variables.push(dim);

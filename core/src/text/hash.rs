@@ -36,6 +36,9 @@ impl Program {
             };
             hash = combine(hash, param);
         }
+        if let Some(accuracy) = self.accuracy {
+            hash = combine(combine(hash, const { tag("accuracy") }), accuracy.bits());
+        }
         walk.stmt(&self.body, hash)
     }
 }

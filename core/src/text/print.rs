@@ -100,7 +100,10 @@ impl Printer<'_> {
     fn kernel(&mut self) {
         let params = self.program.params.iter().map(|param| self.param(param)).collect();
         let head = Line::showing(Entity::Program, format!("kernel {}", name_text(&self.program.name)));
-        let header = self.list(head, params, ")");
+        let accuracy = self.program.accuracy;
+        let tail = accuracy
+            .map_or_else(|| ")".to_owned(), |accuracy| format!(") accuracy {:?}", accuracy.relative()));
+        let header = self.list(head, params, &tail);
         self.braced(header, |printer| {
             printer.intermediates();
             printer.stmt(&printer.program.body);

@@ -279,6 +279,8 @@ fn the_stable_hash_sees_content_and_nothing_else() {
         ("0..N", "0..N + 1"),
         ("spatial", "reduce"),
         ("out b", "inout b"),
+        ("f32[N]) {", "f32[N]) accuracy 0.0 {"),
+        ("f32[N]) {", "f32[N]) accuracy 1e-5 {"),
         ("= i)", "= i) where i < 3"),
         ("a[v] + 1.0 }", "a[v] + 1.0 b[v] = 1.0 }"),
         ("{ b[v] = a[v] + 1.0 }", "{ if true { b[v] = a[v] + 1.0 } }"),

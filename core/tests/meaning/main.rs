@@ -4,6 +4,7 @@
 //! compared exactly. `TILEWRIGHT_CASES` sets the number of traces for each kernel.
 
 mod kernels;
+mod pieces;
 mod steps;
 mod tensorize;
 
@@ -117,6 +118,7 @@ const ELSEWHERE: &[&str] = &[
     "sample_categorical",
     "sample_compute_location",
     "tensorize",
+    "split_products",
     "sample_partitioned_tile",
     "annotate",
     "unannotate",

@@ -10,6 +10,8 @@ use crate::diagnostics::Extent;
 
 /// A kernel definition.
 pub(crate) struct Kernel {
+    /// How far a product may be off, where it says so.
+    pub(crate) accuracy: Option<f64>,
     pub(crate) attributes: Vec<syn::Attribute>,
     pub(crate) visibility: syn::Visibility,
     pub(crate) name: Ident,

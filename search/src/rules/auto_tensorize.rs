@@ -35,15 +35,26 @@ const MAX_PADDING: f64 = 2.0;
 /// anew as a whole or tile by tile, and where a finished tile of the output is written back.
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "multi_level_tiling")]
 pub fn auto_tensorize(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
-    let found = block_of(schedule, block)?;
-    let is_open = !found.annotations.contains_key(ANNOTATION)
-        && reduction(&found).is_some()
-        && found.init.is_some()
-        && has_trivial_bindings(&found);
-    if !is_open {
+    if !is_open(&*block_of(schedule, block)?) {
         return schedule.unchanged();
     }
     let mut variants = vec![schedule.fork()];
+    variants.extend(tensorized(schedule, block)?);
+    Ok(RuleOutcome::Variants(variants))
+}
+
+/// Whether a block is a reduction that no other rule has made something of.
+pub(super) fn is_open(block: &Block) -> bool {
+    !block.annotations.contains_key(ANNOTATION)
+        && reduction(block).is_some()
+        && block.init.is_some()
+        && has_trivial_bindings(block)
+}
+
+/// The variants in which an intrinsic computes a block.
+pub(super) fn tensorized(schedule: &mut Schedule, block: BlockRv) -> Result<Vec<Schedule>, ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let mut variants = Vec::new();
     for mut cut in cuts(schedule, &found) {
         let Ok((prepared, lanes)) = prepared(schedule, block, &mut cut) else { continue };
         let Ok(moved) = moved_operands(&prepared, block, &cut, &lanes) else { continue };
@@ -60,7 +71,7 @@ pub fn auto_tensorize(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
             }
         }
     }
-    Ok(RuleOutcome::Variants(variants))
+    Ok(variants)
 }
 
 /// An intrinsic, and how a block is cut for it.

@@ -3,7 +3,7 @@
 //! They span the space of a CPU in the way of MetaSchedule's default set, with the addition of operand
 //! packing in [`multi_level_tiling`], of reductions spread over vector lanes in [`reduce_in_lanes`], and of strips of rows in
 //! [`strip_rows`].
-//! What tensor intrinsics the machine has is used by [`auto_tensorize`].
+//! What tensor intrinsics the machine has is used by [`auto_tensorize`], and for inexact products by [`split_products`].
 
 pub mod add_rfactor;
 pub mod auto_inline;
@@ -16,6 +16,7 @@ pub mod parallelize_vectorize_unroll;
 pub mod prefetch_inputs;
 pub mod random_compute_location;
 pub mod reduce_in_lanes;
+pub mod split_products;
 pub mod stream_results;
 pub mod strip_rows;
 pub mod tile_transposed;
@@ -39,6 +40,7 @@ pub fn all() -> Vec<RuleEntry> {
         auto_inline::auto_inline::ENTRY,
         add_rfactor::add_rfactor::ENTRY,
         reduce_in_lanes::reduce_in_lanes::ENTRY,
+        split_products::split_products::ENTRY,
         auto_tensorize::auto_tensorize::ENTRY,
         multi_level_tiling::multi_level_tiling::ENTRY,
         strip_rows::strip_rows::ENTRY,

@@ -291,3 +291,49 @@ fn sums_that_are_not_cleared_are_loaded() {
         assert_eq!(mnemonics(&instructions, Mnemonic::Tileloadd), 8, "{other}");
     }
 }
+
+/// A product of `f32` from so many products of pieces, of which the second factor's are packed.
+fn from_pieces(products: i64) -> Program {
+    let text = "kernel product(in a: f32[64, 128], in b: f32[128, 96], out c: f32[64, 96]) accuracy 0.0001 {
+       for i in 0..64 { for j in 0..96 { for k in 0..128 {
+         block c(vi: spatial 64 = i, vj: spatial 96 = j, vk: reduce 128 = k) {
+           init { c[vi, vj] = 0.0 }
+           c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+         }
+       } } }
+     }";
+    let program = text.parse().unwrap_or_else(|error| panic!("{error}"));
+    let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
+    let block = schedule.get_block("c").unwrap();
+    let (_, pieces) = schedule.split_products(block, products).unwrap();
+    let packed = "(p, k, j) -> (p, k/2, j, k%2)".parse().unwrap();
+    schedule.transform_layout(pieces, "write", 0, packed).unwrap();
+    let copy = schedule.cache_write(block, Scope::Local).unwrap();
+    let [i, j, p, k] = schedule.get_loops(block).unwrap()[..] else { panic!("four loops") };
+    let split = |schedule: &mut Schedule, place, inner: &[i64]| {
+        let factors: Vec<_> = [None].into_iter().chain(inner.iter().copied().map(Some)).collect();
+        schedule.split(place, &factors).unwrap()
+    };
+    let [i0, i1, i2] = split(&mut schedule, i, &[2, 16])[..] else { panic!("three loops") };
+    let [j0, j1, j2] = split(&mut schedule, j, &[2, 16])[..] else { panic!("three loops") };
+    let [k0, k1, k2] = split(&mut schedule, k, &[16, 2])[..] else { panic!("three loops") };
+    schedule.reorder(&[i0, j0, p, k0, i1, j1, i2, j2, k1, k2]).unwrap();
+    schedule.reverse_compute_at(copy, j0).unwrap();
+    schedule.decompose_reduction(block, p).unwrap();
+    schedule.tensorize(i2, "tdpbf16ps").unwrap();
+    let options = LowerOptions { intrinsics: vec!["tdpbf16ps".into()], ..LowerOptions::default() };
+    lower(schedule.program(), &options).unwrap()
+}
+
+#[test]
+fn sums_of_products_of_pieces_stay_in_tiles() {
+    for products in [3, 6, 9] {
+        let text = from_pieces(products).to_string();
+        let leaf = leaf_of(&text, Level::Avx512).unwrap_or_else(|refusal| panic!("{refusal}\n{text}"));
+        assert_eq!(leaf.without_tiles, None, "{text}");
+        let instructions = instructions(&leaf);
+        for wanted in [Mnemonic::Tilezero, Mnemonic::Tdpbf16ps, Mnemonic::Tileloadd, Mnemonic::Tilestored] {
+            assert_eq!(mnemonics(&instructions, wanted), 4, "{products} products, {wanted:?}\n{text}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
 use super::fingerprint::parse_size;
-use super::{Feature, Machine};
+use super::{FeatureSet, Machine};
 
 /// Taken when the system is silent: a small first-level cache that every current core has at least.
 const FALLBACK_L1_BYTES: usize = 32 << 10;
@@ -21,8 +21,8 @@ struct Cache {
     line_bytes: usize,
 }
 
-/// Asks the machine; what it does not tell gets a cautious value.
-pub(super) fn detect() -> Machine {
+/// Asks the machine, for features only about those `wanted`; what it does not tell gets a cautious value.
+pub(super) fn detect(wanted: FeatureSet) -> Machine {
     let mut caches = caches_of_linux();
     if caches.is_empty() {
         caches = caches_of_cpuid();
@@ -43,7 +43,7 @@ pub(super) fn detect() -> Machine {
             .map(|cache| cache.line_bytes)
             .filter(|bytes| bytes.is_power_of_two())
             .unwrap_or(FALLBACK_LINE_BYTES),
-        features: Feature::ALL.iter().copied().filter(|feature| feature.is_detected()).collect(),
+        features: wanted.iter().filter(|feature| feature.is_detected()).collect(),
     }
 }
 
@@ -230,7 +230,17 @@ pub(super) fn amx_feature_bit(_bit: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Feature;
     use super::*;
+
+    #[test]
+    fn only_wanted_features_are_asked_for() {
+        let all = detect(FeatureSet::all()).features;
+        let mut wanted = FeatureSet::all();
+        wanted.remove(Feature::AmxTile);
+        assert_eq!(detect(wanted).features, wanted.difference(wanted.difference(all)));
+        assert_eq!(detect(FeatureSet::EMPTY).features, FeatureSet::EMPTY);
+    }
 
     #[test]
     fn names_are_cleaned() {

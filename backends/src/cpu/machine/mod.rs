@@ -74,7 +74,8 @@ impl Machine {
         static HOST: OnceLock<Result<Machine, FeatureOverrideError>> = OnceLock::new();
         let host = HOST.get_or_init(|| {
             let removals = std::env::var(FEATURES_VARIABLE).unwrap_or_default();
-            host::detect().without_features(&removals)
+            // What is taken away is not asked for: asking for the tile registers makes the system keep room for them.
+            Ok(host::detect(without(FeatureSet::all(), &removals)?))
         });
         host.as_ref().map_err(Clone::clone)
     }
@@ -86,12 +87,7 @@ impl Machine {
     /// # Errors
     /// When an entry is unknown or lacks its minus sign.
     pub fn without_features(mut self, removals: &str) -> Result<Self, FeatureOverrideError> {
-        for entry in removals.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
-            let Some(name) = entry.strip_prefix('-') else {
-                return Err(FeatureOverrideError::NotARemoval { entry: entry.to_owned() });
-            };
-            self.features.remove(name.parse()?);
-        }
+        self.features = without(self.features, removals)?;
         Ok(self)
     }
 
@@ -115,6 +111,17 @@ impl Machine {
             128
         }
     }
+}
+
+/// Features without those in a list such as `-avx512f,-fma`, and without those that build on them.
+fn without(mut features: FeatureSet, removals: &str) -> Result<FeatureSet, FeatureOverrideError> {
+    for entry in removals.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+        let Some(name) = entry.strip_prefix('-') else {
+            return Err(FeatureOverrideError::NotARemoval { entry: entry.to_owned() });
+        };
+        features.remove(name.parse()?);
+    }
+    Ok(features)
 }
 
 #[cfg(test)]

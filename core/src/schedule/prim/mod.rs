@@ -171,6 +171,7 @@ primitives! {
     loop_partition::LoopPartition,
     fuse_reduction_epilogue::FuseReductionEpilogue,
     pad_einsum::PadEinsum,
+    split_products::SplitProducts,
     decompose_padding::DecomposePadding,
     sample_partitioned_tile::SamplePartitionedTile,
     annotate::Annotate,

@@ -24,7 +24,7 @@ use crate::stmt::{Annotations, Block, Iter, IterKind, Stmt, Symbol};
 /// elements, and only the elements asked for are copied from the result.
 ///
 /// An index of an operand may be a sum of multiples of iterators, as those of a convolution's image are. Its dimension then
-/// grows by what the padded iterators reach.
+/// grows by what the padded iterators reach. Any other index must stay within its dimension.
 ///
 /// ```text
 /// before
@@ -149,11 +149,11 @@ impl Primitive for PadEinsum {
     }
 }
 
-/// A buffer that is accessed at iterators or sums of their multiples.
+/// A buffer that is accessed at iterators, sums of their multiples, or places that padding does not move out of it.
 struct Operand {
     buffer: BufferId,
     indices: Indices,
-    /// For each dimension the position of the iterator that is its index, unless it is a sum. They are distinct.
+    /// For each dimension the position of the iterator that is its index, unless it is something else. They are distinct.
     iters: Vec<Option<usize>>,
 }
 
@@ -210,7 +210,6 @@ fn operand_of(block: &Block, buffer: BufferId, indices: &Indices) -> Option<Oper
         let position = index.as_var().and_then(|var| block.iters.iter().position(|iter| iter.var == var));
         match position {
             Some(_) if iters.contains(&position) => return None,
-            None if !is_sum_of_iters(block, index) => return None,
             _ => iters.push(position),
         }
     }
@@ -239,7 +238,12 @@ impl Operand {
         dimensions
             .map(|((position, index), extent)| match position {
                 Some(position) => Some(extents[*position].clone()),
-                None if index.is_provably_less(extent, &ranges) => Some(extent.clone()),
+                None if index.is_provably_less(extent, &ranges)
+                    && (is_sum_of_iters(block, index) || index.is_provably_nonnegative(&ranges)) =>
+                {
+                    Some(extent.clone())
+                }
+                None if !is_sum_of_iters(block, index) => None,
                 None => {
                     let reached = index.interval(&ranges).max;
                     let is_known = extent.as_constant().is_some() && reached < i64::from(i32::MAX);

@@ -16,6 +16,7 @@ use std::str::FromStr;
 
 use rustc_hash::FxHashMap;
 
+use crate::accuracy::Accuracy;
 use crate::dtype::DType;
 use crate::ids::{BufferId, VarId};
 use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind};
@@ -216,6 +217,7 @@ impl<'t> Parser<'t> {
         self.expect("(")?;
         let params = self.list(")", Self::param)?;
         params.into_iter().for_each(|param| self.program.add_param(param));
+        self.program.accuracy = if self.accept_word("accuracy")? { Some(self.accuracy()?) } else { None };
         self.expect("{")?;
         while self.accept_word("buffer")? {
             let (buffer, name) = self.shaped()?;
@@ -232,6 +234,21 @@ impl<'t> Parser<'t> {
         match self.token {
             Token::End => Ok(()),
             _ => self.expected("the end of the text"),
+        }
+    }
+
+    /// A number of at least 0 and less than 1.
+    fn accuracy(&mut self) -> Parsed<Accuracy> {
+        let number = match self.token {
+            Token::Number(number) if number.suffix.is_none() => number.digits.parse().ok(),
+            _ => None,
+        };
+        match number.and_then(Accuracy::new) {
+            Some(accuracy) => {
+                self.advance()?;
+                Ok(accuracy)
+            }
+            None => self.expected("a number of at least 0 and less than 1"),
         }
     }
 

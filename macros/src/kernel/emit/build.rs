@@ -38,6 +38,7 @@ pub(super) fn build(kernel: &Kernel) -> TokenStream {
         }
         _ => None,
     });
+    let accuracy = kernel.accuracy.map(|accuracy| quote_hygienic!(builder.accuracy(#accuracy);));
     let body = cx.statements(&kernel.body);
     let outputs = kernel.results.iter().map(|name| &name.ident);
     quote_hygienic! {
@@ -49,6 +50,7 @@ pub(super) fn build(kernel: &Kernel) -> TokenStream {
             #(#dims)*
             #(#scalars)*
             #(#tensors)*
+            #accuracy
             #body
             #(builder.output(#outputs);)*
         }

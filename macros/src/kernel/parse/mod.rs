@@ -4,6 +4,7 @@
 //! `Invalid` node, so that one run reports everything. Names, ranks and types are the checker's.
 
 mod expression;
+mod options;
 mod refused;
 mod signature;
 mod statement;
@@ -16,18 +17,13 @@ use crate::diagnostics::Diagnostics;
 
 /// Parses a definition.
 pub(crate) fn kernel(attribute: &TokenStream, item: &syn::ItemFn, diagnostics: &Diagnostics) -> Kernel {
-    if !attribute.is_empty() {
-        diagnostics.error(
-            attribute,
-            "`#[tensor_kernel]` takes no options",
-            "write `#[tensor_kernel]` alone; what is specific to a shape or a machine is chosen by tuning",
-        );
-    }
+    let accuracy = options::accuracy(attribute, diagnostics);
     let before = diagnostics.count();
     let (parameters, returns) = signature::signature(&item.sig, diagnostics);
     let incomplete = diagnostics.count() > before;
     let (body, results) = statement::body(&item.block, diagnostics);
     Kernel {
+        accuracy,
         attributes: item.attrs.clone(),
         visibility: item.vis.clone(),
         name: item.sig.ident.clone(),
