@@ -17,6 +17,8 @@ mod memory;
 #[expect(dead_code, reason = "the standing set and its counts of operations are for the other benches")]
 #[path = "operators/opset.rs"]
 mod opset;
+#[path = "operators/pieces.rs"]
+mod pieces;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -61,6 +61,8 @@ mod tuned;
 mod worker;
 
 #[cfg(test)]
+mod accuracy_tests;
+#[cfg(test)]
 mod tests;
 
 use std::cell::RefCell;

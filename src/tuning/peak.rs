@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use tilewright_backends::cpu::peak::fma_peak;
 use tilewright_core::dtype::DType;
+use tilewright_core::intrinsic::{TensorIntrinsic, named};
 use tilewright_core::program::Program;
+use tilewright_core::stmt::Symbol;
 use tilewright_core::target::Target;
 
 /// How long one window lasts.
@@ -78,7 +80,8 @@ fn measured(
 
 /// The peak that a program could reach, by the type that it computes in: half of that of f32 for f64, and unknown for
 /// integers and for the types that are computed in another one. `reached` is what a kernel of it has been seen to
-/// reach: a peak below that is measured again.
+/// reach: a peak below that is measured again. Fused multiply-adds are no limit, and the peak unknown, where an intrinsic adds
+/// products to what the program computes, of `bf16` or of pieces of `f32`.
 pub(super) fn peak_of(program: &Program, target: &Target, reached: Option<f64>) -> Option<f64> {
     let (result, _) = program.buffer_params().find(|(_, access)| access.is_written())?;
     let share = match program.buffer(result).dtype {
@@ -86,6 +89,11 @@ pub(super) fn peak_of(program: &Program, target: &Target, reached: Option<f64>) 
         DType::F64 => 0.5,
         _ => return None,
     };
+    let is_inexact =
+        program.accuracy.is_some() || program.buffers().any(|(_, buffer)| buffer.dtype == DType::BF16);
+    if is_inexact && has_products_of_bf16(target) {
+        return None;
+    }
     let (vector_bits, threads) = (target.vector_bits, target.cores as usize);
     let peak = peak_gflops(vector_bits, threads)?;
     match reached.map(|gflops| gflops / share).filter(|gflops| *gflops > peak) {
@@ -96,6 +104,20 @@ pub(super) fn peak_of(program: &Program, target: &Target, reached: Option<f64>) 
             Some(share * measured(&mut table, key, Some(gflops), &|| window(vector_bits, threads))?)
         }
     }
+}
+
+/// Whether the machine has an intrinsic that adds products of `bf16` to sums of `f32`.
+fn has_products_of_bf16(target: &Target) -> bool {
+    let types = |name: &Symbol| -> Vec<DType> {
+        let description = named(name).map(TensorIntrinsic::description);
+        let buffers = description.iter().flat_map(|program| program.buffers());
+        buffers.map(|(_, buffer)| buffer.dtype).collect()
+    };
+    target
+        .intrinsics
+        .iter()
+        .map(types)
+        .any(|types| types.contains(&DType::BF16) && types.contains(&DType::F32))
 }
 
 /// A share of the peak for people: `61 %`, and never more than all of it without saying why.

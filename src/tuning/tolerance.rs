@@ -1,16 +1,21 @@
 //! How far a result may be from the reference.
 //!
-//! A schedule may sum in another order and contract `a * b + c` to one rounding, and nothing else. The rounding
-//! errors of a sum of `R` terms then grow like `ε·√R` relative to the sum's size when they are random (Higham,
+//! Unless a kernel states an accuracy, a schedule may sum in another order and contract `a * b + c` to one rounding, and
+//! nothing else. The rounding errors of a sum of `R` terms then grow like `ε·√R` relative to the sum's size when they are random (Higham,
 //! "Accuracy and Stability of Numerical Algorithms", 2nd ed., §4.2 and §2.8). With a margin of four, and 16 roundings
 //! for everything that is not a sum, a result may differ by
 //!
 //! > `ε · (16 + 4 · Σ √R)` times the largest magnitude in the expected tensor,
 //!
-//! where `ε` is the distance of 1 to the next number in the least exact type that a result or an intermediate is
+//! or, with an [accuracy](tilewright_core::accuracy) `δ`, by `4 · δ` times that magnitude more for each block that sums: errors of
+//! products that are random add up as the products themselves do, so that a sum of such is off by the same share. Here `ε` is the distance of 1 to the next number in the least exact type that a result or an intermediate is
 //! stored in, and the sum goes over the blocks of the program. Integers and truth values that are computed from
 //! nothing but integers are exact; integers that are rounded from floats may differ by one.
+//!
+//! Instructions that take denormals for zero, as the products of tiles of `bf16` do, are not told from others here: random
+//! inputs are multiples of `2^-52`, and neither they nor the products of two of them are denormal.
 
+use tilewright_core::accuracy::Accuracy;
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::dtype::DType;
 use tilewright_core::program::{Access, Program};
@@ -21,7 +26,7 @@ use tilewright_core::visit::for_each_stmt;
 /// Roundings beside those of sums.
 const ROUNDINGS: f64 = 16.0;
 
-/// How many standard deviations of a random walk of roundings are still fine.
+/// How many standard deviations of a random walk of errors are still fine.
 const MARGIN: f64 = 4.0;
 
 /// How far results may be off.
@@ -40,9 +45,13 @@ impl Tolerance {
         let stored = program.buffers().filter(|(id, _)| is_stored(program.access(*id)));
         let epsilon = stored.map(|(_, buffer)| epsilon(buffer.dtype)).fold(0.0, f64::max);
         let reads_floats = program.buffers().any(|(_, buffer)| buffer.dtype.is_float());
-        let sums: f64 = blocks(&program.body).into_iter().map(|block| reduction_length(block).sqrt()).sum();
+        let lengths: Vec<f64> =
+            blocks(&program.body).into_iter().map(|block| reduction_length(block)).collect();
+        let sums: f64 = lengths.iter().map(|length| length.sqrt()).sum();
+        let inexact = lengths.iter().filter(|length| **length > 0.0).count() as f64;
+        let accuracy = program.accuracy.map_or(0.0, Accuracy::relative);
         Tolerance {
-            relative: epsilon * (ROUNDINGS + MARGIN * sums),
+            relative: epsilon * (ROUNDINGS + MARGIN * sums) + MARGIN * accuracy * inexact,
             steps: if reads_floats { 1.0 } else { 0.0 },
         }
     }
@@ -120,6 +129,9 @@ mod tests {
         assert_eq!(single.relative, f64::from(f32::EPSILON) * (16.0 + 4.0 * 8.0));
         assert!(Tolerance::of(&program("f64")).relative < single.relative * 1e-8);
         assert_eq!(Tolerance::of(&program("i32")), Tolerance { relative: 0.0, steps: 0.0 });
+        let mut inexact = program("f32");
+        inexact.accuracy = Accuracy::new(1e-4);
+        assert_eq!(Tolerance::of(&inexact).relative, single.relative + 4e-4);
     }
 
     #[test]

@@ -67,13 +67,18 @@ impl Tuned {
         Some(self.gflops()? / self.peak_gflops?)
     }
 
+    /// The greatest error of the best schedule, relative to the largest magnitude of the reference's results.
+    pub fn error(&self) -> Option<f64> {
+        Some(self.record.as_ref()?.measurement()?.max_rel_err)
+    }
+
     /// How many times as fast as the default schedule the best one is.
     pub fn speedup(&self) -> Option<f64> {
         Some(self.default_seconds? / self.best_seconds?)
     }
 }
 
-/// One line: `matmul[M=64, N=64, K=64]: 12.3 µs, 42.6 GFLOP/s, 61 % of peak, 1.4 × default; 64 trials in 2.1 s`.
+/// One line: `matmul[M=64, N=64, K=64]: 12.3 µs, 42.6 GFLOP/s, 61 % of peak, 1.4 × default, error 2.1e-7; 64 trials in 2.1 s`.
 impl fmt::Display for Tuned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.title())?;
@@ -89,6 +94,9 @@ impl fmt::Display for Tuned {
                 }
                 if let Some(speedup) = self.speedup() {
                     write!(f, ", {speedup:.2} × default")?;
+                }
+                if let Some(error) = self.error() {
+                    write!(f, ", error {error:.1e}")?;
                 }
             }
         }

@@ -85,6 +85,7 @@ fn write_card(page: &mut String, one: &Series) -> std::fmt::Result {
         facts.extend(one.gflops(best).map(|gflops| format!("{gflops:.1} GFLOP/s")));
         facts.extend(one.share_of_peak(best).map(percent_of_peak));
         facts.extend(one.default_time().map(|default| format!("{:.2}\u{a0}×\u{a0}default", default / best)));
+        facts.extend(one.error.map(|error| format!("error {error:.1e}")));
     } else {
         facts.push("nothing measured".to_owned());
     }
@@ -119,6 +120,7 @@ mod tests {
             cpu: "<script>".to_owned(),
             trials: vec![Some(2e-6), None, Some(1e-6)],
             confirmed: None,
+            error: Some(3e-7),
             failures: BTreeMap::from([("crash".to_owned(), 1)]),
             flops: Some(2e4),
             peak_gflops: Some(40.0),
@@ -126,7 +128,9 @@ mod tests {
         let page = page(&[series]);
         assert!(page.contains("<h3>matmul[M=4]</h3>"), "{page}");
         assert!(
-            page.contains("<b>1.00 µs</b> · 20.0 GFLOP/s · 50 % of peak · 2.00\u{a0}×\u{a0}default"),
+            page.contains(
+                "<b>1.00 µs</b> · 20.0 GFLOP/s · 50 % of peak · 2.00\u{a0}×\u{a0}default · error 3.0e-7"
+            ),
             "{page}"
         );
         assert!(page.contains("failed: 1 × crash") && page.contains("width:50.0%"), "{page}");

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tilewright_core::target::Target;
-use tilewright_search::database::{Database, Outcome, Record, Shape, TunedFor};
+use tilewright_search::database::{Database, Measurement, Outcome, Record, Shape, TunedFor};
 
 pub use table::Table;
 
@@ -35,6 +35,8 @@ pub struct Series {
     pub trials: Vec<Option<f64>>,
     /// The time, in seconds, of the schedule that won the last comparison at the end of a run.
     pub confirmed: Option<f64>,
+    /// The greatest error of the best schedule, relative to the largest magnitude of the reference's results.
+    pub error: Option<f64>,
     /// Failed trials by reason.
     pub failures: BTreeMap<String, u64>,
     /// The arithmetic operations of one run; `None` when the kernel is not part of this program.
@@ -93,9 +95,9 @@ fn series(program: u64, records: &[&Record], target: &Target) -> Series {
             *failures.entry(reason.to_owned()).or_default() += 1;
         }
     }
-    let mut confirmed =
-        ordered.iter().filter_map(|record| record.measurement()).filter(|found| found.is_confirmed);
-    let confirmed = confirmed.next_back().map(|measurement| measurement.median_ns * 1e-9);
+    let fastest = fastest(&ordered);
+    let confirmed = fastest.filter(|found| found.is_confirmed).map(|found| found.median_ns * 1e-9);
+    let error = fastest.map(|found| found.max_rel_err);
     // What was timed once more in the end was no trial then.
     let mut known = BTreeSet::new();
     ordered.retain(|record| {
@@ -121,16 +123,25 @@ fn series(program: u64, records: &[&Record], target: &Target) -> Series {
         cpu: first.provenance.cpu.clone(),
         trials,
         confirmed,
+        error,
         failures,
         flops,
         peak_gflops: bound.as_ref().and_then(|program| peak_of(program, &target, reached)),
     }
 }
 
+/// The last measurement that a comparison confirmed, or else the fastest one.
+fn fastest<'a>(records: &[&'a Record]) -> Option<&'a Measurement> {
+    let all = || records.iter().filter_map(|record| record.measurement());
+    let confirmed = all().rfind(|found| found.is_confirmed);
+    confirmed.or_else(|| all().min_by(|a, b| a.median_ns.total_cmp(&b.median_ns)))
+}
+
 /// One row for each series: times of the default and of the best schedule, and how good the latter is.
 pub fn table(series: &[Series]) -> Table {
-    let mut table =
-        Table::new(&["kernel", "threads", "trials", "default", "best", "speed-up", "GFLOP/s", "share"]);
+    let mut table = Table::new(&[
+        "kernel", "threads", "trials", "default", "best", "speed-up", "GFLOP/s", "share", "error",
+    ]);
     for one in series {
         let (best, default) = (one.best(), one.default_time());
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
@@ -143,6 +154,7 @@ pub fn table(series: &[Series]) -> Table {
             or_dash(default.zip(best).map(|(default, best)| format!("{:.2} ×", default / best))),
             or_dash(best.and_then(|best| one.gflops(best)).map(|gflops| format!("{gflops:.1}"))),
             or_dash(best.and_then(|best| one.share_of_peak(best)).map(percent_of_peak)),
+            or_dash(one.error.map(|error| format!("{error:.1e}"))),
         ]);
     }
     table

@@ -1,0 +1,136 @@
+//! Candidates of a kernel with an accuracy, measured as on a machine with products of tiles: the intrinsic's description is
+//! executed.
+
+use std::sync::Arc;
+
+use tilewright_core::program::Program;
+use tilewright_core::target::{Backend, BackendError, Executable, Target};
+use tilewright_search::candidate::{Candidate, Generator, Statistics};
+use tilewright_search::rule::RuleSet;
+use tilewright_search::space::design_spaces;
+use tilewright_search::tuner::{Measurement, Runner};
+
+use super::failure::reason;
+use super::peak::peak_of;
+use super::runner::{InProcessRunner, Interrupt};
+use super::subject::{Subject, SubjectOptions};
+use super::tolerance::Tolerance;
+use crate::kernel::Kernel;
+use crate::machine;
+use crate::prelude::*;
+
+/// C = A·B, each product within 10⁻⁴ of itself.
+#[tensor_kernel(accuracy = 1e-4)]
+fn product(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32, M, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..M {
+        for j in 0..N {
+            for k in 0..K {
+                c[[i, j]] += a[[i, k]] * b[[k, j]];
+            }
+        }
+    }
+    c
+}
+
+/// The same within 10⁻².
+#[tensor_kernel(accuracy = 1e-2)]
+fn rough_product(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32, M, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..M {
+        for j in 0..N {
+            for k in 0..K {
+                c[[i, j]] += a[[i, k]] * b[[k, j]];
+            }
+        }
+    }
+    c
+}
+
+const DIMS: [i64; 3] = [32, 64, 32];
+
+/// This machine, as if it had products of tiles.
+struct WithTiles {
+    target: Target,
+    host: &'static dyn Backend,
+}
+
+impl WithTiles {
+    fn new() -> Self {
+        let host = machine::backend().expect("a backend");
+        let intrinsics = vec!["tdpbf16ps".into()];
+        WithTiles { target: Target { intrinsics, cores: 1, ..host.target().clone() }, host }
+    }
+}
+
+impl Backend for WithTiles {
+    fn target(&self) -> &Target {
+        &self.target
+    }
+
+    fn compile(&self, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, BackendError>> {
+        self.host.compile(programs)
+    }
+}
+
+fn subject<'b>(kernel: &Kernel, backend: &'b WithTiles) -> Subject<'b> {
+    let options = SubjectOptions { seed: 3, threads: 1, cache: None };
+    Subject::new(kernel, &DIMS, backend, &options).expect("it can be prepared")
+}
+
+/// One candidate of each space in which products are split.
+fn candidates(backend: &WithTiles, program: &Program) -> Vec<Candidate> {
+    let target = Arc::new(backend.target.clone());
+    let rules = RuleSet::built_in(target.kind).expect("the built-in rules are in order");
+    let spaces = design_spaces(program, &target, &rules, 1);
+    let generator = Generator { program: program.clone(), target };
+    let mut statistics = Statistics::default();
+    let split = spaces.iter().enumerate().filter(|(_, space)| space.to_string().contains("split_products"));
+    split
+        .filter_map(|(number, space)| generator.generate(number, space, 1, |_, _| None, &mut statistics))
+        .collect()
+}
+
+#[test]
+fn errors_within_the_accuracy_are_measured_and_told() {
+    let backend = WithTiles::new();
+    let subject = subject(product::kernel(), &backend);
+    let tolerance = Tolerance::of(subject.program()).relative;
+    let found = candidates(&backend, subject.program());
+    assert!(!found.is_empty());
+    let mut runner = InProcessRunner::new(subject, Interrupt::new(None, None), None);
+    for measurement in runner.measure(&found).into_iter().flatten() {
+        let Measurement::Ok { max_relative_error, .. } = measurement else { panic!("{measurement:?}") };
+        assert!((1e-7..tolerance).contains(&max_relative_error), "{max_relative_error}");
+    }
+}
+
+#[test]
+fn what_is_less_exact_than_agreed_is_a_wrong_result() {
+    let backend = WithTiles::new();
+    let (rough, close) = (subject(rough_product::kernel(), &backend), subject(product::kernel(), &backend));
+    let trace = |products| format!("trace v1\n%0 = get_block \"c\"\n%1, %2 = split_products %0, {products}");
+    let result = |products| {
+        let executable = rough.compile(&[trace(products)]).remove(0).expect("it is allowed");
+        let mut tensors = rough.arguments();
+        rough.reset(&mut tensors);
+        rough.run(&executable, &mut tensors, 1).expect("nothing is wrong with it");
+        tensors
+    };
+    assert!(close.check(&result(3)).is_ok() && close.check(&result(9)).is_ok());
+    assert!(rough.check(&result(1)).is_ok());
+    assert_eq!(close.check(&result(1)).expect_err("it is off by 10⁻³").reason, reason::WRONG_RESULT);
+    // Such a schedule of the other kernel is not even replayed.
+    let refused = close.compile(&[trace(1)]).remove(0).err().expect("its accuracy does not allow it");
+    assert_eq!(refused.reason, reason::REPLAY);
+}
+
+#[test]
+fn the_peak_of_multiply_adds_is_no_limit_for_products_of_tiles() {
+    let backend = WithTiles::new();
+    let mut program = product::kernel().program_for(&DIMS).expect("the dimensions fit");
+    assert_eq!(peak_of(&program, &backend.target, None), None);
+    let known = backend.target.vector_bits;
+    program.accuracy = None;
+    assert_eq!(peak_of(&program, &backend.target, None).is_some(), super::peak_gflops(known, 1).is_some());
+}
