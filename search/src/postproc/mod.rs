@@ -4,6 +4,8 @@
 //! order of [`apply`], and use the same primitives as rules, so that the whole result is one trace.
 
 mod layout;
+mod loop_order;
+mod panels;
 mod parallel;
 mod prefetch;
 mod reduction;
@@ -43,6 +45,7 @@ impl std::fmt::Display for Rejection {
 pub fn apply(schedule: &mut Schedule) -> Result<(), Rejection> {
     schedule.enter_postproc()?;
     layout::lay_out_constants(schedule)?;
+    panels::lay_out_panels(schedule)?;
     parallel::parallelize_nests(schedule)?;
     reduction::decompose_reductions(schedule)?;
     vectorize::vectorize_blocks(schedule)?;

@@ -11,7 +11,7 @@ pub mod auto_tensorize;
 pub mod custom_rule;
 pub mod inline_constant_scalars;
 pub mod multi_level_tiling;
-mod packing;
+pub(crate) mod packing;
 pub mod parallelize_vectorize_unroll;
 pub mod prefetch_inputs;
 pub mod random_compute_location;

@@ -11,12 +11,17 @@ use tilewright_core::stmt::{Block, IterKind};
 
 use crate::rules::block_of;
 
+/// The annotation on a copy that says whether it lies in panels, in the order in which the inner loops read it: 0 or 1.
+pub(crate) const PANELS: &str = "panels";
+
 /// An operand to copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Operand {
     pub(super) buffer: BufferId,
     /// The order of the copy's dimensions, when it is another.
     order: Option<IndexMap>,
+    /// Whether vectors are loaded from it.
+    is_along_vectors: bool,
 }
 
 /// The sets of operands that are worth copying into dense tiles, besides none: the operand that varies along the
@@ -37,12 +42,12 @@ pub(super) fn packings(program: &Program, block: &Block) -> Vec<Vec<Operand>> {
     else {
         return Vec::new();
     };
-    let along = Operand { buffer: first, order };
+    let along = Operand { buffer: first, order, is_along_vectors: true };
     // What another block computes has a tile of its own already.
     let others = operands
         .iter()
         .filter(|access| access.buffer != first && program.access(access.buffer).is_some())
-        .map(|access| Operand { buffer: access.buffer, order: None });
+        .map(|access| Operand { buffer: access.buffer, order: None, is_along_vectors: false });
     let all: Vec<Operand> = std::iter::once(along.clone()).chain(others).collect();
     if all.len() > 1 { vec![vec![along], all] } else { vec![vec![along]] }
 }
@@ -72,7 +77,8 @@ fn order_along(indices: &Indices, vector: VarId) -> Option<Option<IndexMap>> {
     IndexMap::permutation(&order).map(Some)
 }
 
-/// Lets a block read copies of operands that are made, tile by tile, in a loop around it.
+/// Lets a block read copies of operands that are made, tile by tile, in a loop around it. The operand that runs along the
+/// vectors lies in panels or in rows, as is drawn.
 ///
 /// # Errors
 /// When an operand cannot be copied there.
@@ -91,6 +97,10 @@ pub(super) fn pack(
             schedule.transform_layout(copy, "write", 0, order.clone())?;
         }
         schedule.compute_at(copy, target)?;
+        if operand.is_along_vectors {
+            let panels = schedule.sample_categorical(&[0, 1], &[0.25, 0.75])?;
+            schedule.annotate(copy, PANELS, panels)?;
+        }
     }
     Ok(())
 }
