@@ -6,8 +6,12 @@
 use tilewright_core::schedule::{Decision, Instruction, Rng, Step};
 use tilewright_core::target::Target;
 
-/// The most parts of a loop that are tiled for caches alone; more parts end in a tile for registers.
+/// The most parts of a loop that are tiled for caches alone, as reductions are; more parts end in a tile for registers.
 const PARTS_WITHOUT_REGISTERS: usize = 2;
+
+/// The shortest inner part of a reduction, as a share of the longest there could be: a tile of sums is loaded and stored each
+/// time around.
+const SHORTEST_REDUCTION: i64 = 4;
 
 /// Most vectors side by side in a register tile: beyond it too few rows are left.
 const MAX_VECTORS: i64 = 4;
@@ -15,15 +19,39 @@ const MAX_VECTORS: i64 = 4;
 /// The most that tiles which need not divide stand out, as the extent over this.
 const MAX_EXCESS: i64 = 8;
 
-/// A decision for a step that cuts a spatial loop for registers; `None` for any other step, and where nothing
-/// fits. The loop that may have the longest innermost part is the one that runs in vector lanes.
+/// A decision for a step that cuts a loop; `None` for any other step, and where nothing fits. The loop that may have the
+/// longest innermost part is the one that runs in vector lanes.
 pub(crate) fn aligned(step: &Step, target: &Target, rng: &mut Rng) -> Option<Decision> {
     let Some(Decision::Tile(known)) = &step.decision else { return None };
     let max_innermost = max_innermost(step)?;
-    if known.len() <= PARTS_WITHOUT_REGISTERS || known.iter().any(|factor| *factor < 1) {
+    if known.iter().any(|factor| *factor < 1) {
         return None;
     }
     let extent: i64 = known.iter().product();
+    match known.len() {
+        ..PARTS_WITHOUT_REGISTERS => None,
+        PARTS_WITHOUT_REGISTERS => long_reduction(extent, max_innermost, rng),
+        parts => register_tile(step, extent, parts, max_innermost, target, rng),
+    }
+}
+
+/// Two parts, of which the inner one is long.
+fn long_reduction(extent: i64, max_innermost: i64, rng: &mut Rng) -> Option<Decision> {
+    let longest = max_innermost.min(extent);
+    let is_long = |factor: &i64| *factor <= longest && *factor * SHORTEST_REDUCTION >= longest;
+    let inner = pick(&divisors(extent).filter(is_long).collect::<Vec<_>>(), rng)?;
+    Some(Decision::Tile(vec![extent / inner, inner]))
+}
+
+/// Parts of which the innermost fills vectors or registers.
+fn register_tile(
+    step: &Step,
+    extent: i64,
+    parts: usize,
+    max_innermost: i64,
+    target: &Target,
+    rng: &mut Rng,
+) -> Option<Decision> {
     let lanes = i64::from(target.lanes(4));
     let rows = row_limit(target);
     let fits = |factor: &i64| match max_innermost > rows {
@@ -39,7 +67,7 @@ pub(crate) fn aligned(step: &Step, target: &Target, rng: &mut Rng) -> Option<Dec
     };
     let fitting: Vec<i64> = candidates.into_iter().filter(fits).collect();
     let innermost = pick(&fitting, rng)?;
-    let mut factors = vec![1; known.len()];
+    let mut factors = vec![1; parts];
     let last = factors.len() - 1;
     factors[last] = innermost;
     // What is left goes to the other levels, the inner ones first.
@@ -133,9 +161,18 @@ mod tests {
     }
 
     #[test]
+    fn reductions_end_in_long_parts() {
+        for factors in drawn(&[16, 64], 256).into_iter().chain(drawn(&[6, 1], 256)) {
+            let factors = factors.expect("there is always the whole");
+            let longest = factors.iter().product::<i64>().min(256);
+            assert!(factors[1] <= longest && 4 * factors[1] >= longest, "{factors:?}");
+        }
+        assert!(drawn(&[521, 1], 256).iter().all(Option::is_none), "a prime beyond the limit");
+    }
+
+    #[test]
     fn what_cannot_be_aligned_is_left_to_chance() {
         assert!(drawn(&[7, 1, 1, 1], lane_limit(&Target::generic_cpu())).iter().all(Option::is_none));
-        assert!(drawn(&[7, 4], 64).iter().all(Option::is_none), "a reduction has no register tile");
         assert!(drawn(&[-1, 4, 2, 8], 64).iter().all(Option::is_none), "a symbolic extent");
     }
 }

@@ -27,21 +27,26 @@ pub(super) struct AccessFact {
     /// By how many elements the place moves with each loop, outermost first; `None` when that varies.
     pub strides: Vec<Option<i64>>,
     /// For each depth, the elements touched by the loops from there inwards.
-    elements: Vec<f64>,
+    pub(super) elements: Vec<f64>,
     /// For each depth, the runs of contiguous elements among them.
-    runs: Vec<f64>,
+    pub(super) runs: Vec<f64>,
     /// For each depth, the bytes from the start of one run to that of the next; 0 where they lie side by side.
-    pitches: Vec<f64>,
+    pub(super) pitches: Vec<f64>,
     /// The bytes touched since another block touched the same place, including what this one touches; infinite where
     /// none did.
     pub distance: f64,
 }
 
 /// A cache line, in bytes.
-const LINE: f64 = 64.0;
+pub(super) const LINE: f64 = 64.0;
 
-/// The accesses of a block, one per buffer.
-pub(super) fn accesses(program: &Program, block: &Block, loops: &[LoopFact]) -> Vec<AccessFact> {
+/// The accesses of a block, one per buffer. `scopes` says of each intermediate how many of the loops are around all its uses.
+pub(super) fn accesses(
+    program: &Program,
+    block: &Block,
+    loops: &[LoopFact],
+    scopes: &[(BufferId, usize)],
+) -> Vec<AccessFact> {
     let mut buffers = tilewright_core::analysis::block::reads(block);
     let written = tilewright_core::analysis::block::writes(block);
     for buffer in &written {
@@ -61,7 +66,9 @@ pub(super) fn accesses(program: &Program, block: &Block, loops: &[LoopFact]) -> 
         let (is_read, is_written) = (!reads.is_empty(), !writes.is_empty());
         let all: Vec<Indices> =
             reads.into_iter().chain(writes).map(|indices| resolved(indices, &ranges)).collect();
-        facts.push(describe(program, buffer, &all, loops, &inside, (is_read, is_written)));
+        let scope = scopes.iter().find(|(other, _)| *other == buffer).map(|(_, depth)| *depth);
+        let shape = shape_in_memory(program, buffer, &all, loops, &inside, scope);
+        facts.push(describe(program, buffer, &shape, &all, loops, &inside, (is_read, is_written)));
     }
     facts
 }
@@ -88,21 +95,36 @@ fn resolved(indices: Indices, ranges: &Ranges) -> Indices {
     indices.iter().map(|index| index.simplify(ranges)).collect()
 }
 
-fn describe(
+/// The extents of a buffer. An intermediate shrinks to what is used of it in one iteration of the loops around all its uses.
+fn shape_in_memory(
     program: &Program,
     buffer: BufferId,
     all: &[Indices],
     loops: &[LoopFact],
     inside: &Ranges,
+    scope: Option<usize>,
+) -> Vec<f64> {
+    let extents = program.buffer(buffer).shape.iter();
+    let shape: Vec<f64> = extents.map(|extent| extent.as_constant().unwrap_or(256) as f64).collect();
+    let Some(scope) = scope else { return shape };
+    let mut ranges = inside.clone();
+    for (depth, node) in loops.iter().enumerate() {
+        let extent = if depth < scope { 1 } else { node.extent as i64 };
+        ranges.insert(node.var, Index::constant(extent));
+    }
+    spans(all, &shape, &ranges)
+}
+
+fn describe(
+    program: &Program,
+    buffer: BufferId,
+    shape: &[f64],
+    all: &[Indices],
+    loops: &[LoopFact],
+    inside: &Ranges,
     (is_read, is_written): (bool, bool),
 ) -> AccessFact {
-    let shape: Vec<f64> = program
-        .buffer(buffer)
-        .shape
-        .iter()
-        .map(|extent| extent.as_constant().unwrap_or(256) as f64)
-        .collect();
-    let strides = loops.iter().map(|node| stride(all.first(), &shape, node)).collect();
+    let strides = loops.iter().map(|node| stride(all.first(), shape, node)).collect();
     let mut ranges = inside.clone();
     for node in loops {
         ranges.insert(node.var, Index::constant(1));
@@ -111,15 +133,13 @@ fn describe(
     let mut runs = vec![1.0; loops.len() + 1];
     let mut pitches = vec![0.0; loops.len() + 1];
     let bytes = program.buffer(buffer).dtype.bytes() as f64;
-    // An intermediate shrinks to what is used of it, one run behind the other.
-    let is_whole = program.access(buffer).is_some();
     for depth in (0..=loops.len()).rev() {
         if let Some(node) = loops.get(depth) {
             ranges.insert(node.var, Index::constant(node.extent as i64));
         }
-        let size = box_size(all, &shape, &ranges);
+        let size = box_size(all, shape, &ranges);
         (elements[depth], runs[depth]) = (size.elements, size.runs);
-        pitches[depth] = if is_whole { size.pitch * bytes } else { 0.0 };
+        pitches[depth] = size.pitch * bytes;
     }
     let distance = f64::INFINITY;
     let is_streamed = program.buffer(buffer).scope == Scope::Streamed;
@@ -135,7 +155,8 @@ struct BoxSize {
     pitch: f64,
 }
 
-fn box_size(all: &[Indices], shape: &[f64], ranges: &Ranges) -> BoxSize {
+/// The extents of a box around accesses.
+fn spans(all: &[Indices], shape: &[f64], ranges: &Ranges) -> Vec<f64> {
     let mut spans: Vec<f64> = Vec::with_capacity(shape.len());
     for (dimension, extent) in shape.iter().enumerate() {
         let mut low = i64::MAX;
@@ -148,6 +169,11 @@ fn box_size(all: &[Indices], shape: &[f64], ranges: &Ranges) -> BoxSize {
         let span = high.saturating_sub(low).saturating_add(1) as f64;
         spans.push(span.clamp(1.0, extent.max(1.0)));
     }
+    spans
+}
+
+fn box_size(all: &[Indices], shape: &[f64], ranges: &Ranges) -> BoxSize {
+    let spans = spans(all, shape, ranges);
     let elements = spans.iter().product::<f64>();
     let (mut run, mut pitch) = (1.0, 1.0);
     for (span, extent) in spans.iter().zip(shape).rev() {
@@ -172,10 +198,6 @@ fn stride(indices: Option<&Indices>, shape: &[f64], node: &LoopFact) -> Option<i
     Some(total)
 }
 
-fn common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a.max(1) } else { common_divisor(b, a % b) }
-}
-
 impl AccessFact {
     /// Bytes of distinct elements touched by the loops from a depth inwards.
     pub(super) fn touched(&self, depth: usize) -> f64 {
@@ -191,20 +213,6 @@ impl AccessFact {
     /// The bytes of those lines.
     pub(super) fn line_bytes(&self, depth: usize) -> f64 {
         self.lines(depth) * LINE
-    }
-
-    /// The bytes of a cache that the loops from a depth inwards take up: more than they touch when runs lie at
-    /// distances that let them compete for a few of the cache's sets. `way` is the size of the cache divided by its
-    /// associativity, in bytes.
-    pub(super) fn occupied(&self, depth: usize, way: f64) -> f64 {
-        let touched = self.line_bytes(depth);
-        let (runs, pitch) = (self.runs[depth], self.pitches[depth]);
-        if runs <= 1.0 || pitch <= 0.0 {
-            return touched;
-        }
-        let starts = way / common_divisor(pitch as u64, way as u64) as f64;
-        let reachable = (starts * (touched / runs)).min(way);
-        touched * way / reachable
     }
 
     /// Bytes that a cache has to fetch when it holds what the loops from a depth inwards touch: the lines there, once

@@ -9,6 +9,7 @@ use tilewright_core::program::Program;
 use tilewright_core::stmt::LoopKind;
 use tilewright_core::target::Target;
 
+use crate::features::cache::Cache;
 use crate::features::nest::BlockFacts;
 
 /// Vector instructions that start per cycle: two multiply-adds, or two loads.
@@ -81,10 +82,9 @@ fn block_cycles(block: &BlockFacts<'_>, target: &Target) -> f64 {
     let spill = block.accumulators(target) > f64::from(target.vector_registers) - 2.0;
     let registers = overlapped(arithmetic, loads) * if spill { 2.0 } else { 1.0 };
 
-    let (l1_bytes, l2_bytes) = (target.l1_bytes as f64 * 0.75, target.l2_bytes as f64 * 0.75);
-    let near = block.traffic_into(block.level_kept(l1_bytes, L1_WAY), l1_bytes) / L2_BYTES;
-    let l2 = block.level_kept(l2_bytes, target.l2_bytes as f64 / L2_WAYS);
-    let far = block.traffic_into(l2, l2_bytes) / MEMORY_BYTES;
+    let (l1_bytes, l2_bytes) = (target.l1_bytes as f64, target.l2_bytes as f64);
+    let near = block.fetched_into(Cache { bytes: l1_bytes, way: L1_WAY }) / L2_BYTES;
+    let far = block.fetched_into(Cache { bytes: l2_bytes, way: l2_bytes / L2_WAYS }) / MEMORY_BYTES;
     let guarded = if block.is_guarded { 1.3 } else { 1.0 };
     let serial = (registers + loop_cycles(block, lanes)) * guarded + 0.5 * near + far;
     serial / speedup(block, target)

@@ -9,16 +9,19 @@
 
 mod access;
 mod arithmetic;
+mod cache;
 pub mod draft;
 mod nest;
 mod reuse;
 
 use std::sync::Arc;
 
+use tilewright_core::analysis::block::{reads, writes};
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::ids::BufferId;
 use tilewright_core::program::Program;
-use tilewright_core::stmt::LoopKind;
+use tilewright_core::stmt::{Block, For, LoopKind};
 use tilewright_core::target::Target;
 
 use crate::model::{FeatureShapeError, ProgramFeatures};
@@ -44,20 +47,40 @@ pub const WIDTH: usize = OWN_WIDTH + BUFFERS * BUFFER_WIDTH;
 /// Never for programs that verify; a wrong number of values would be a bug of this module.
 pub fn extract(program: &Program, target: &Arc<Target>) -> Result<ProgramFeatures, FeatureShapeError> {
     let ahead = constant_blocks(program);
-    let mut facts: Vec<BlockFacts<'_>> = blocks(&program.body)
+    let located: Vec<(&Block, Vec<&Arc<For>>)> = blocks(&program.body)
         .into_iter()
         .filter(|block| !ahead.contains(&block.id))
-        .map(|block| {
-            let path = loops_around(&program.body, block.id).unwrap_or_default();
-            BlockFacts::new(program, block, &path)
-        })
+        .map(|block| (&**block, loops_around(&program.body, block.id).unwrap_or_default()))
         .collect();
+    let scopes = scopes(program, &located);
+    let mut facts: Vec<BlockFacts<'_>> =
+        located.iter().map(|(block, path)| BlockFacts::new(program, block, path, &scopes)).collect();
     reuse::measure(program, &mut facts);
     let mut values = Vec::with_capacity(facts.len() * WIDTH);
     for block in &facts {
         push_row(&mut values, block, target);
     }
     ProgramFeatures::new(values, WIDTH, draft::score(program, &facts, target))
+}
+
+/// How many loops are around all uses of each intermediate.
+fn scopes(program: &Program, located: &[(&Block, Vec<&Arc<For>>)]) -> Vec<(BufferId, usize)> {
+    let mut scopes: Vec<(BufferId, &[&Arc<For>])> = Vec::new();
+    for (block, path) in located {
+        for buffer in reads(block).into_iter().chain(writes(block)) {
+            if program.access(buffer).is_some() {
+                continue;
+            }
+            match scopes.iter_mut().find(|(other, _)| *other == buffer) {
+                Some((_, common)) => {
+                    let shared = common.iter().zip(path).take_while(|(a, b)| a.id == b.id).count();
+                    *common = &common[..shared];
+                }
+                None => scopes.push((buffer, path)),
+            }
+        }
+    }
+    scopes.into_iter().map(|(buffer, common)| (buffer, common.len())).collect()
 }
 
 /// `log2(x + 1)`: sizes span many orders of magnitude.

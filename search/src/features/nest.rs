@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilewright_core::ids::VarId;
+use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::intrinsic::named;
 use tilewright_core::lower::PREFETCH;
 use tilewright_core::program::Program;
@@ -67,7 +67,12 @@ pub(super) struct BlockFacts<'a> {
 
 impl<'a> BlockFacts<'a> {
     /// Looks at a block in the loops around it.
-    pub(super) fn new(program: &Program, block: &'a Block, path: &[&Arc<For>]) -> Self {
+    pub(super) fn new(
+        program: &Program,
+        block: &'a Block,
+        path: &[&Arc<For>],
+        scopes: &[(BufferId, usize)],
+    ) -> Self {
         let loops: Vec<LoopFact> = path
             .iter()
             .map(|node| LoopFact {
@@ -88,7 +93,7 @@ impl<'a> BlockFacts<'a> {
                 },
             })
             .collect();
-        let accesses = accesses(program, block, &loops);
+        let accesses = accesses(program, block, &loops, scopes);
         let working_set = (0..=loops.len())
             .map(|depth| accesses.iter().map(|access| access.line_bytes(depth)).sum())
             .collect();
@@ -186,14 +191,6 @@ impl<'a> BlockFacts<'a> {
         self.working_set.iter().position(|touched| *touched <= bytes).unwrap_or(self.loops.len())
     }
 
-    /// The outermost depth from which inwards what the block touches stays in `bytes` of a cache with ways of `way` bytes.
-    pub(super) fn level_kept(&self, bytes: f64, way: f64) -> usize {
-        let occupied =
-            |depth: &usize| -> f64 { self.accesses.iter().map(|access| access.occupied(*depth, way)).sum() };
-        let outermost = self.level_within(bytes);
-        (outermost..self.loops.len()).find(|depth| occupied(depth) <= bytes).unwrap_or(self.loops.len())
-    }
-
     /// Points reduced into each element of the innermost tile before the next tile's turn.
     fn reduction_of_tile(&self) -> f64 {
         let is_inner = |node: &&LoopFact| {
@@ -206,12 +203,6 @@ impl<'a> BlockFacts<'a> {
     /// Bytes fetched into a cache that holds what the loops from a depth inwards touch.
     pub(super) fn traffic(&self, depth: usize) -> f64 {
         self.accesses.iter().map(|access| access.fetched(depth, &self.loops)).sum()
-    }
-
-    /// As [`traffic`](Self::traffic), for a cache of `bytes`, without what other blocks have just left in it.
-    pub(super) fn traffic_into(&self, depth: usize, bytes: f64) -> f64 {
-        let from_afar = self.accesses.iter().filter(|access| access.distance > bytes);
-        from_afar.map(|access| access.fetched(depth, &self.loops)).sum()
     }
 
     /// Register loads per arithmetic statement in the innermost tile: an operand that an unrolled or
