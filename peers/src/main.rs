@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use gemm::Parallelism;
 use tilewright::backends::cpu::peak::{VECTOR_BITS, fma_peak};
 use tilewright::bench::{Comparison, Effort, Variant};
+use tilewright::search::database::Database;
 use tilewright::tuning::Tuner;
 use tilewright::{Source, Tensor, tensor_kernel};
 
@@ -96,18 +97,24 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     );
     for [m, n, k] in &arguments.shapes {
         let dims = [("M", *m), ("N", *n), ("K", *k)];
-        tilewright::use_records(&records)?;
         let mut comparison = Comparison::new(matmul::kernel(), &dims, None)?;
         if !matches!(comparison.source(), Source::Exact { .. }) {
             eprintln!("tuning {}", comparison.title());
-            Tuner::new().records(&records).trials(arguments.trials).tune(matmul::kernel(), &dims)?;
-            tilewright::use_records(&records)?;
+            tune(&dims, arguments.trials, &records)?;
             comparison = Comparison::new(matmul::kernel(), &dims, None)?;
         }
         comparison.check(Variant::Tuned)?;
         let rounds = measure(&mut comparison, [*m, *n, *k], threads)?;
         print_shape(&format!("{m}x{n}x{k}"), &rounds);
     }
+    Ok(())
+}
+
+/// Tunes a shape and keeps the fastest record, and one to compare it with.
+fn tune(dims: &[(&str, i64)], trials: usize, records: &Path) -> Result<(), Box<dyn Error>> {
+    Tuner::new().records(records).trials(trials).tune(matmul::kernel(), dims)?;
+    Database::open(records)?.prune(2)?;
+    tilewright::use_records(records)?;
     Ok(())
 }
 
