@@ -86,8 +86,13 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Measures up to `count` candidates; the first time the default schedule before them, so that what is found is never
-    /// worse. All together at most `most`.
+    /// Measurements of this run.
+    pub(super) fn trials(&self) -> usize {
+        self.session.trials()
+    }
+
+    /// Measures up to `count` candidates; the first time the default schedule is the first of them, so that what is found is
+    /// never worse. The whole run has `most` left.
     pub(super) fn round(
         &mut self,
         count: usize,
@@ -120,7 +125,13 @@ impl<'a> Job<'a> {
         let spent = self.session.trials() - before;
         let own = self.plan.trials.map(|trials| trials.saturating_sub(self.session.all_trials()));
         let left = most.map(|most| most.saturating_sub(spent));
-        let count = [own, left].into_iter().flatten().fold(count, usize::min);
+        let left = [own, left].into_iter().flatten().min().unwrap_or(usize::MAX);
+        let of_round = count.saturating_sub(spent);
+        // The default was the whole round; there may be others.
+        if of_round == 0 && left > 0 && spent > 0 {
+            return Ok(None);
+        }
+        let count = of_round.min(left);
         let search = self.search.as_mut().expect("it has begun");
         let runner = self.runner.get();
         let end = search.tuner.round(count, model, runner, &mut self.session);

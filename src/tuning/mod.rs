@@ -78,7 +78,7 @@ use tilewright_search::database::{Database, TunedFor};
 use tilewright_search::evolution::EvolutionOptions;
 use tilewright_search::model::{BoostedModel, CostModel};
 use tilewright_search::rule::RuleSet;
-use tilewright_search::scheduler::{Policy, Scheduler};
+use tilewright_search::scheduler::{Policy, Round, Scheduler};
 use tilewright_search::strategy::{MakeStrategy, SearchSpace, Strategy, evolutionary};
 use tilewright_search::tuner::{self, BATCH, Earlier, End, Runner, Task};
 
@@ -398,6 +398,7 @@ impl Tuner {
                 job.rest();
             }
             let (job, end, failure) = &mut states[turn.task];
+            let (start, before) = (Instant::now(), job.trials());
             match job.round(turn.trials, scheduler.trials_left(), model, method) {
                 Ok(round) => {
                     *end = round.end;
@@ -405,12 +406,9 @@ impl Tuner {
                 }
                 Err(error) => {
                     *failure = Some(error);
-                    let (trials, elapsed) = (0, Duration::ZERO);
+                    let (trials, elapsed) = (job.trials() - before, start.elapsed());
                     let end = Some(End::Exhausted);
-                    scheduler.record(
-                        turn.task,
-                        tilewright_search::scheduler::Round { trials, elapsed, best: None, end },
-                    );
+                    scheduler.record(turn.task, Round { trials, elapsed, best: None, end });
                 }
             }
         }

@@ -16,11 +16,14 @@ use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::database::Database;
 use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
+use tilewright_search::strategy::random;
 use tilewright_search::tuner::{End, Measurement, Runner};
 
 use super::isolated::{IsolatedRunner, Limits};
+use super::job::{Job, MethodParts};
 use super::observer::{Observer, Progress};
 use super::runner::Interrupt;
+use super::session::Session;
 use super::{Budget, Isolation, TuneError, TuneTask, Tuned, Tuner, reason, worker};
 use crate::machine;
 use crate::prelude::*;
@@ -227,8 +230,10 @@ fn a_program_that_does_not_answer_is_an_error() {
         command.arg("--list");
         Ok(command)
     };
-    let mut runner = IsolatedRunner::new(command, setup, Limits::default(), Interrupt::new(None, None), None);
+    let interrupt = Interrupt::new(None, None);
+    let mut runner = IsolatedRunner::new(command, setup, Limits::default(), interrupt.clone(), None);
     assert_eq!(reasons(&runner.measure(&candidates(1))), ["not reached"]);
+    assert!(!interrupt.is_stopped(), "other kernels can be measured");
     let error = runner.take_failure().expect("there was no measuring process").to_string();
     assert!(error.contains("is `tilewright::init()` the first thing that `main` does?"), "{error}");
 }
@@ -416,6 +421,38 @@ fn a_budget_covers_every_task() {
     let again = tuner.tune_all(&tasks(), Budget::trials(15)).unwrap();
     assert_eq!(again.trials(), 3, "{again}");
     assert_eq!(tuner.tune_all(&tasks(), Budget::trials(15)).unwrap().left_out().count(), 0);
+}
+
+#[test]
+fn one_that_cannot_be_measured_leaves_the_others() {
+    let mut tuner = Tuner::new().threads(1).isolation(Isolation::InProcess);
+    let (cache, interrupt) = (tempfile::tempdir().unwrap(), Interrupt::new(None, None));
+    let database = Rc::new(RefCell::new(Database::in_memory()));
+    let job = |task: TuneTask<'static>| {
+        let plan = Rc::new(tuner.plan(task.kernel, task.dims).unwrap());
+        let isolated = (task.kernel.name() == "product").then(|| {
+            let no_process = || Err(std::io::Error::other("no more processes"));
+            let setup = plan.setup(cache.path());
+            IsolatedRunner::new(no_process, setup, Limits::default(), interrupt.clone(), None)
+        });
+        let (database, observers) = (Rc::clone(&database), Rc::clone(&tuner.observers));
+        let session = Session::new(Rc::clone(&plan), database, interrupt.clone(), observers);
+        (Job::new(task.kernel, plan, session, interrupt.clone(), isolated), 1.0)
+    };
+    let jobs = tasks().map(job).into_iter().collect();
+    let method = MethodParts { strategy: random(), starts: Box::new(|_| Vec::new()) };
+    let (budget, mut model) = (Budget::trials(9), Counting::default());
+    let coverage = tuner.rounds(jobs, budget, &interrupt, &mut model, &method).unwrap();
+    let trials = coverage.tasks.iter().map(|task| task.result.as_ref().ok().map(|tuned| tuned.trials));
+    assert_eq!(trials.collect::<Vec<_>>(), [None, None, Some(9)], "{coverage}");
+    assert!(coverage.to_string().contains("no more processes"), "{coverage}");
+}
+
+#[test]
+fn a_short_budget_is_shared_evenly() {
+    let mut tuner = Tuner::new().threads(1).isolation(Isolation::InProcess);
+    let coverage = tuner.tune_all(&tasks(), Budget::trials(4)).unwrap();
+    assert_eq!((coverage.trials(), coverage.left_out().count()), (4, 0), "{coverage}");
 }
 
 #[test]
