@@ -66,6 +66,7 @@ struct Measured {
 }
 
 fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
+    options.refuse_budget()?;
     let names = match &options.ops[..] {
         [] => OPERATORS.map(|family| format!("{family}:{SHAPE}")).to_vec(),
         names => names.to_vec(),
@@ -75,12 +76,10 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     if let Some(records) = &options.records {
         tilewright::use_records(records)?;
     }
-    let variants = match (&options.variants[..], &options.records) {
+    let variants = match (&options.variants()?[..], &options.records) {
         ([], None) => vec![Variant::Default],
         ([], Some(_)) => vec![Variant::Default, Variant::Tuned],
-        (names, _) => {
-            Variant::ALL.into_iter().filter(|v| names.iter().any(|name| name == v.name())).collect()
-        }
+        (asked_for, _) => asked_for.to_vec(),
     };
     let mut measured = Vec::new();
     for name in &names {

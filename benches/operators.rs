@@ -27,7 +27,8 @@ use std::process::ExitCode;
 
 use tilewright::Source;
 use tilewright::bench::{
-    Checked, Comparison, Effort, Line, NOTHING_ASKED, Options, Sampled, Variant, explain_options, list,
+    Checked, Comparison, Effort, Line, NOTHING_ASKED, Options, OptionsError, Sampled, Variant,
+    explain_options, list,
 };
 use tilewright::tuning::report::{Table, duration};
 
@@ -62,6 +63,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         println!("{NOTHING_ASKED}");
         return Ok(());
     }
+    options.refuse_budget()?;
     let names = match (&options.ops[..], &peer_ops) {
         ([], None) => opset::names(),
         ([], Some(names)) => list(names).collect(),
@@ -92,13 +94,12 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn variants(options: &Options, is_peer: bool) -> Result<Vec<Variant>, String> {
-    if options.variants.is_empty() {
-        return Ok(if is_peer { vec![Variant::Tuned] } else { Variant::ALL.to_vec() });
+fn variants(options: &Options, is_peer: bool) -> Result<Vec<Variant>, OptionsError> {
+    match (options.variants()?, is_peer) {
+        (given, _) if !given.is_empty() => Ok(given),
+        (_, true) => Ok(vec![Variant::Tuned]),
+        (_, false) => Ok(Variant::ALL.to_vec()),
     }
-    let find = |name: &String| Variant::ALL.into_iter().find(|variant| variant.name() == name);
-    let unknown = |name: &String| format!("`{name}` is no variant: expected reference, default or tuned");
-    options.variants.iter().map(|name| find(name).ok_or_else(|| unknown(name))).collect()
 }
 
 fn default_records() -> PathBuf {

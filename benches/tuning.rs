@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench tuning -- --json --ops GMM.0 --trials 64 --seed 1 [--seconds S] [--threads N]` tunes each operator in a
 //! scratch directory and prints one JSON line for it; without `--json` a table. With `--records DIR` it goes on from the records
-//! there, and leaves the fastest there.
+//! there, and leaves the fastest there. With `--budget 10min` all are tuned together, where it takes most off.
 
 #[path = "operators/bytes.rs"]
 mod bytes;
@@ -16,12 +16,15 @@ mod opset;
 mod pieces;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tilewright::bench::{NOTHING_ASKED, Options, explain_options, stop_on_interrupt};
 use tilewright::search::database::Database;
 use tilewright::tuning::report::{Table, duration};
-use tilewright::tuning::{Tuned, Tuner};
+use tilewright::tuning::{TuneTask, Tuned, Tuner};
 
 use opset::Operator;
 
@@ -63,25 +66,35 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         "speed-up",
         "GFLOP/s",
     ]);
-    for operator in &operators {
+    let mut show = |operator: &Operator, tuned: &Tuned| -> Result<(), serde_json::Error> {
+        match options.json {
+            true => println!("{}", line(&operator.name, tuned)?),
+            false => table.row(row(operator, tuned)),
+        }
+        Ok(())
+    };
+    if let Some(budget) = options.budget {
         let scratch = tempfile::tempdir()?;
-        let mut tuner = Tuner::new()
-            .records(options.records.as_deref().unwrap_or(scratch.path()))
-            .trials(options.trials.unwrap_or(64))
-            .seed(options.seed.unwrap_or(1))
-            .progress(!options.json)
-            .stop_when(stop.clone());
-        if let Some(limit) = options.time_limit {
-            tuner = tuner.time_limit(limit);
+        let tasks: Vec<TuneTask<'_>> = operators
+            .iter()
+            .map(|own| TuneTask { kernel: (own.kernel)(), dims: &own.dims, weight: 1.0 })
+            .collect();
+        let coverage = tuner(options, scratch.path(), &stop).tune_all(&tasks, budget)?;
+        for (operator, covered) in operators.iter().zip(&coverage.tasks) {
+            match &covered.result {
+                Ok(tuned) => show(operator, tuned)?,
+                Err(error) => eprintln!("{}: {error}", operator.name),
+            }
         }
-        let tuned = tuner.tune((operator.kernel)(), &operator.dims)?;
-        if options.json {
-            println!("{}", line(&operator.name, &tuned)?);
-        } else {
-            table.row(row(operator, &tuned));
-        }
-        if stop.load(std::sync::atomic::Ordering::Relaxed) {
-            break;
+    } else {
+        for operator in &operators {
+            let scratch = tempfile::tempdir()?;
+            let mut tuner = tuner(options, scratch.path(), &stop);
+            let tuned = tuner.tune((operator.kernel)(), &operator.dims)?;
+            show(operator, &tuned)?;
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
         }
     }
     if let Some(records) = &options.records {
@@ -93,8 +106,24 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// A tuner as the options want it, whose records are in a scratch directory unless they say otherwise.
+fn tuner(options: &Options, scratch: &Path, stop: &Arc<AtomicBool>) -> Tuner {
+    let mut tuner = Tuner::new()
+        .records(options.records.as_deref().unwrap_or(scratch))
+        .seed(options.seed.unwrap_or(1))
+        .progress(!options.json)
+        .stop_when(Arc::clone(stop));
+    if let Some(trials) = options.trials {
+        tuner = tuner.trials(trials);
+    }
+    if let Some(limit) = options.time_limit {
+        tuner = tuner.time_limit(limit);
+    }
+    tuner
+}
+
 fn rates(tuned: &Tuned) -> (f64, f64) {
-    let trials = tuned.trials as f64 / tuned.elapsed.as_secs_f64();
+    let trials = tuned.trials as f64 / tuned.elapsed.as_secs_f64().max(1e-9);
     (trials, tuned.generated as f64 / tuned.generation.as_secs_f64().max(1e-9))
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tilewright_search::scheduler::Budget;
 
+use super::Variant;
+
 /// What the command line of a benchmark asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
@@ -60,6 +62,9 @@ pub enum OptionsError {
     /// An option is unknown.
     #[error("unknown option `{0}`\n{USAGE}")]
     Unknown(String),
+    /// An option is for other programs.
+    #[error("`{0}` has no meaning here: this program tunes nothing; `--bench tuning` does")]
+    Unfit(&'static str),
     /// An option's value is missing or is no value for it.
     #[error("`{option}` needs {expected}, found {found}")]
     Value {
@@ -135,6 +140,33 @@ impl Options {
         Ok(options)
     }
 
+    /// The variants that are asked for.
+    ///
+    /// # Errors
+    /// When a name is none.
+    pub fn variants(&self) -> Result<Vec<Variant>, OptionsError> {
+        let find = |name: &String| {
+            let found = Variant::ALL.into_iter().find(|variant| variant.name() == name);
+            found.ok_or_else(|| OptionsError::Value {
+                option: "--variants".to_owned(),
+                expected: "reference, default or tuned",
+                found: format!("`{name}`"),
+            })
+        };
+        self.variants.iter().map(find).collect()
+    }
+
+    /// For programs that tune nothing.
+    ///
+    /// # Errors
+    /// When there is a budget.
+    pub fn refuse_budget(&self) -> Result<(), OptionsError> {
+        match self.budget {
+            Some(_) => Err(OptionsError::Unfit("--budget")),
+            None => Ok(()),
+        }
+    }
+
     /// Whether a case of this title is asked for.
     pub fn selects(&self, title: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|text| title.contains(text.as_str()))
@@ -189,6 +221,12 @@ mod tests {
         assert_eq!(message("--budget soon"), expected);
         assert_eq!(message("--records"), "`--records` needs a directory, found nothing");
         assert_eq!(message("--seconds -1"), "`--seconds` needs seconds, found `-1`");
+        let unknown = parse("--variants default,fastest").unwrap().variants().unwrap_err();
+        assert_eq!(unknown.to_string(), "`--variants` needs reference, default or tuned, found `fastest`");
+        assert_eq!(parse("--variants tuned").unwrap().variants(), Ok(vec![Variant::Tuned]));
+        let unfit = parse("--budget 90s").unwrap().refuse_budget().unwrap_err().to_string();
+        assert!(unfit.starts_with("`--budget` has no meaning here"), "{unfit}");
+        assert_eq!(parse("--trials 8").unwrap().refuse_budget(), Ok(()));
         assert!(message("--fast").starts_with("unknown option `--fast`\noptions:"));
     }
 }
