@@ -38,12 +38,18 @@ pub enum Misbehaviour {
         /// The most that are.
         most: usize,
     },
+    /// It could not be watched, and was not applied: no thread could be started; what the system said.
+    Unwatched(String),
 }
 
 impl RuleFault {
     pub(crate) fn new(rule: &RuleEntry, block: &str, misbehaviour: Misbehaviour) -> Self {
-        let place = format!("{}:{}", rule.file, rule.line);
-        RuleFault { rule: rule.name, place, block: block.to_owned(), misbehaviour }
+        RuleFault { rule: rule.name, place: Self::place_of(rule), block: block.to_owned(), misbehaviour }
+    }
+
+    /// Where a rule is written.
+    pub(crate) fn place_of(rule: &RuleEntry) -> String {
+        format!("{}:{}", rule.file, rule.line)
     }
 }
 
@@ -71,6 +77,9 @@ impl fmt::Display for RuleFault {
             }
             Misbehaviour::Forks { most } => {
                 write!(f, "made more than {most} variants at the block `{block}`")
+            }
+            Misbehaviour::Unwatched(error) => {
+                write!(f, "was not applied, because no thread could be started to run it in: {error}")
             }
         }
     }

@@ -21,6 +21,7 @@
 pub mod candidate;
 pub mod database;
 pub mod default_schedule;
+mod endless;
 pub mod evolution;
 mod fault;
 pub mod features;

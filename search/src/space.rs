@@ -16,12 +16,13 @@ use tilewright_core::schedule::{Schedule, ScheduleError, Trace};
 use tilewright_core::stmt::Symbol;
 use tilewright_core::target::Target;
 
+use crate::endless;
 use crate::rule::{RuleEntry, RuleOutcome, RuleSet};
 use crate::rules::{self, custom_rule};
 
 pub use crate::fault::{Misbehaviour, RuleFault};
 
-/// Most design spaces that are kept: a rule that forks without end is cut off here.
+/// Most design spaces that are kept, and the most schedules that a rule may make of one.
 pub const MAX_SPACES: usize = 256;
 
 /// How often the rules are run with fresh samples: a rule that branches on what it samples shows each of
@@ -75,7 +76,9 @@ pub fn span(program: &Program, target: &Arc<Target>, rules: &RuleSet, seed: u64)
 /// Rules that are not built in run in a thread of their own. One that never returns cannot be ended, only
 /// abandoned: its thread goes on, and keeps a core busy, until the process ends. One that applies primitives
 /// without end comes to an end by itself, because a schedule takes a limited
-/// number of them ([`MAX_STEPS`](tilewright_core::schedule::MAX_STEPS)).
+/// number of them ([`MAX_STEPS`](tilewright_core::schedule::MAX_STEPS)). A rule that once did not come to an end in as much
+/// time is not applied again in this process; its fault is reported each time. In a program that is built with
+/// `panic = "abort"` a rule that panics ends the program.
 pub fn span_within(
     program: &Program,
     target: &Arc<Target>,
@@ -83,12 +86,32 @@ pub fn span_within(
     seed: u64,
     limits: RuleLimits,
 ) -> Spanned {
-    let mut rules = rules.clone();
-    let mut faults = Vec::new();
+    let start = Start::Program { program: program.clone(), target: target.clone(), seed };
+    let (schedules, faults) = apply_all_but_faulty(&start, rules, limits, None);
+    Spanned { spaces: distinct(schedules), faults }
+}
+
+/// The schedules that rules make of one by what they do to blocks of given names, without rules that misbehave. Of those
+/// only the log says anything; [`span`] tells.
+pub(crate) fn complete(start: Schedule, rules: &RuleSet, only: &[Symbol]) -> Vec<Schedule> {
+    let start = Start::Schedule(Box::new(start));
+    apply_all_but_faulty(&start, rules, RuleLimits::default(), Some(only)).0
+}
+
+/// The schedules that rules make without those that misbehave, and what was wrong with these.
+fn apply_all_but_faulty(
+    start: &Start,
+    rules: &RuleSet,
+    limits: RuleLimits,
+    only: Option<&[Symbol]>,
+) -> (Vec<Schedule>, Vec<RuleFault>) {
+    let known = rules.rules().iter().filter_map(|rule| endless::fault_of(rule, limits.time));
+    let mut faults: Vec<RuleFault> = known.collect();
+    let mut rules = faults.iter().fold(rules.clone(), |rules, fault| rules.without(fault.rule));
     loop {
-        let start = Start::Program { program: program.clone(), target: target.clone(), seed };
-        match (Job { start, rules: rules.clone(), limits, only: None }).run() {
-            Ok(schedules) => return Spanned { spaces: distinct(schedules), faults },
+        let only = only.map(<[Symbol]>::to_vec);
+        match (Job { start: start.clone(), rules: rules.clone(), limits, only }).run() {
+            Ok(schedules) => return (schedules, faults),
             Err(fault) => {
                 tracing::warn!(%fault, "a schedule rule is skipped");
                 rules = rules.without(fault.rule);
@@ -96,14 +119,6 @@ pub fn span_within(
             }
         }
     }
-}
-
-/// The schedules that rules make of one by what they do to blocks of given names. Empty when a rule misbehaves.
-pub(crate) fn complete(start: Schedule, rules: &RuleSet, only: &[Symbol]) -> Vec<Schedule> {
-    let start = Start::Schedule(Box::new(start));
-    let limits = RuleLimits::default();
-    let job = Job { start, rules: rules.clone(), limits, only: Some(only.to_vec()) };
-    job.run().unwrap_or_default()
 }
 
 /// What rules are applied to.
@@ -131,15 +146,17 @@ impl Job {
     /// Spans the spaces, watched if a rule is not built in.
     fn run(self) -> Result<Vec<Schedule>, RuleFault> {
         let current = Arc::new(Current::default());
-        if self.rules.rules().iter().all(rules::is_built_in) {
+        let Some(first) = self.rules.rules().iter().find(|rule| !rules::is_built_in(rule)).copied() else {
             return self.schedules(&current);
-        }
+        };
         let (limit, watched) = (self.limits.time, Arc::clone(&current));
         let (sender, receiver) = channel();
         // Statements nest as deeply as a rule likes.
         let worker = std::thread::Builder::new().stack_size(STACK);
         let started = worker.spawn(move || sender.send(self.schedules(&current)));
-        started.expect("a thread can be started");
+        if let Err(error) = started {
+            return Err(RuleFault::new(&first, "", Misbehaviour::Unwatched(error.to_string())));
+        }
         loop {
             match receiver.recv_timeout(GLANCE) {
                 Ok(schedules) => return schedules,
@@ -150,7 +167,11 @@ impl Job {
             if let Some((rule, block, since)) = &*current
                 && since.elapsed() > limit
             {
-                return Err(RuleFault::new(rule, block, Misbehaviour::Endless { limit }));
+                let fault = RuleFault::new(rule, block, Misbehaviour::Endless { limit });
+                if !rules::is_built_in(rule) {
+                    endless::remember(&fault);
+                }
+                return Err(fault);
             }
         }
     }
@@ -176,7 +197,7 @@ impl Job {
                 let names =
                     blocks(&schedule.program().body).into_iter().rev().map(|block| block.name.clone());
                 let names: Vec<Symbol> = names.filter(is_meant).collect();
-                self.apply_to_blocks(rule, schedule, &names, &mut next, current)?;
+                next.extend(self.apply_to_blocks(rule, schedule, &names, current)?);
                 if next.len() >= MAX_SPACES {
                     tracing::warn!(rule = rule.name, "the design spaces are cut off at {MAX_SPACES}");
                     next.truncate(MAX_SPACES);
@@ -188,15 +209,16 @@ impl Job {
         Ok(schedules)
     }
 
-    /// Applies a rule to the named blocks that are still there; every variant goes on with the rest.
+    /// Applies a rule to the named blocks that are still there; every variant goes on with the rest. Only what this rule
+    /// makes of this schedule counts against it.
     fn apply_to_blocks(
         &self,
         rule: &RuleEntry,
         schedule: Schedule,
         names: &[Symbol],
-        done: &mut Vec<Schedule>,
         current: &Current,
-    ) -> Result<(), RuleFault> {
+    ) -> Result<Vec<Schedule>, RuleFault> {
+        let mut done = Vec::new();
         let mut open = vec![(schedule, 0usize)];
         while let Some((schedule, position)) = open.pop() {
             if done.len() + open.len() >= MAX_SPACES {
@@ -216,7 +238,7 @@ impl Job {
                 }
             }
         }
-        Ok(())
+        Ok(done)
     }
 
     /// Applies a rule to one block. A refused or unchanged schedule is used as it was.

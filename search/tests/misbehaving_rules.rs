@@ -1,13 +1,14 @@
 //! Rules of others that misbehave cost nothing but themselves, and are named.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_core::target::{Target, TargetKind};
 use tilewright_search::rule::{RuleEntry, RuleExtension, RuleFunction, RuleOutcome, RuleResult, RuleSet};
-use tilewright_search::space::{Misbehaviour, RuleLimits, Spanned, design_spaces, span_within};
+use tilewright_search::space::{MAX_SPACES, Misbehaviour, RuleLimits, Spanned, design_spaces, span_within};
 
 const SCALE: &str = r#"
 kernel scale(in x: f32[64, 32], out y: f32[64, 32]) {
@@ -60,13 +61,14 @@ fn rule(name: &'static str, apply: RuleFunction) -> RuleEntry {
     }
 }
 
-fn spanned(apply: RuleFunction) -> Spanned {
+/// A rule that does not end is remembered by its name, so that each test has one of its own.
+fn spanned(name: &'static str, apply: RuleFunction) -> Spanned {
     let program: Program = SCALE.trim().parse().unwrap_or_else(|error| panic!("{error}"));
     let target = Arc::new(Target::generic_cpu());
     let built_in = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
     let rules = built_in.clone().with(rule("well_behaved", annotates)).expect("the name is free");
     let expected = design_spaces(&program, &target, &rules, 1);
-    let all = rules.with(rule("of_another_crate", apply)).expect("the name is free");
+    let all = rules.with(rule(name, apply)).expect("the name is free");
     let limits = RuleLimits { time: Duration::from_millis(300), ..RuleLimits::default() };
     let spanned = span_within(&program, &target, &all, 1, limits);
     assert_eq!(spanned.spaces, expected, "the spaces are those without the rule");
@@ -74,17 +76,18 @@ fn spanned(apply: RuleFunction) -> Spanned {
     spanned
 }
 
-fn assert_fault(apply: RuleFunction, misbehaviour: Misbehaviour, text: &str) {
-    let faults = spanned(apply).faults;
+fn assert_fault(name: &'static str, apply: RuleFunction, misbehaviour: Misbehaviour, text: &str) {
+    let faults = spanned(name, apply).faults;
     assert_eq!(faults.len(), 1, "{faults:?}");
-    assert_eq!((faults[0].rule, &faults[0].misbehaviour), ("of_another_crate", &misbehaviour));
+    assert_eq!((faults[0].rule, &faults[0].misbehaviour), (name, &misbehaviour));
     let message = faults[0].to_string();
-    assert!(message.contains("`of_another_crate` (tests.rs:7)") && message.contains(text), "{message}");
+    assert!(message.contains(&format!("`{name}` (tests.rs:7)")) && message.contains(text), "{message}");
 }
 
 #[test]
 fn a_rule_that_panics_is_skipped_with_its_message() {
     assert_fault(
+        "panics",
         panics,
         Misbehaviour::Panicked("no such loop".into()),
         "panicked at the block `y`: no such loop",
@@ -94,15 +97,76 @@ fn a_rule_that_panics_is_skipped_with_its_message() {
 #[test]
 fn a_rule_that_never_returns_is_abandoned() {
     let limit = Duration::from_millis(300);
-    assert_fault(never_returns, Misbehaviour::Endless { limit }, "did not come to an end within 0.3 s");
+    assert_fault(
+        "never_returns",
+        never_returns,
+        Misbehaviour::Endless { limit },
+        "did not come to an end within 0.3 s",
+    );
 }
 
 #[test]
 fn a_rule_that_applies_primitives_without_end_is_stopped() {
-    assert_fault(applies_without_end, Misbehaviour::TooManySteps, "more than 4096 primitives");
+    assert_fault(
+        "applies_without_end",
+        applies_without_end,
+        Misbehaviour::TooManySteps,
+        "more than 4096 primitives",
+    );
 }
 
 #[test]
 fn a_rule_that_forks_without_end_is_skipped() {
-    assert_fault(forks_at_once, Misbehaviour::Forks { most: 64 }, "more than 64 variants at the block `y`");
+    assert_fault(
+        "forks_at_once",
+        forks_at_once,
+        Misbehaviour::Forks { most: 64 },
+        "more than 64 variants at the block `y`",
+    );
+}
+
+static STARTS: AtomicUsize = AtomicUsize::new(0);
+
+fn counts_and_never_returns(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    STARTS.fetch_add(1, Ordering::Relaxed);
+    never_returns(schedule, block)
+}
+
+#[test]
+fn a_rule_that_never_returns_is_started_once() {
+    let first = spanned("never_again", counts_and_never_returns).faults;
+    let again = spanned("never_again", counts_and_never_returns).faults;
+    assert_eq!(first, again, "it is reported each time");
+    assert_eq!(STARTS.load(Ordering::Relaxed), 1);
+}
+
+/// Variants that differ in an annotation.
+fn fork(schedule: &Schedule, block: BlockRv, key: &str, count: i64) -> RuleResult {
+    let variant = |number| {
+        let mut variant = schedule.clone();
+        variant.annotate(block, key, number)?;
+        Ok(variant)
+    };
+    Ok(RuleOutcome::Variants((0..count).map(variant).collect::<Result<_, _>>()?))
+}
+
+fn forks_much(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    fork(schedule, block, "much", 64)
+}
+
+fn forks_a_little(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    fork(schedule, block, "little", 8)
+}
+
+#[test]
+fn a_rule_is_not_blamed_for_what_others_forked() {
+    let program: Program = SCALE.trim().parse().unwrap_or_else(|error| panic!("{error}"));
+    let target = Arc::new(Target::generic_cpu());
+    let little = RuleEntry { after: &["much"], ..rule("little", forks_a_little) };
+    let rules = RuleSet::new().with(rule("much", forks_much)).and_then(|rules| rules.with(little));
+    let rules = rules.expect("the rules are in order");
+    let spanned = span_within(&program, &target, &rules, 1, RuleLimits::default());
+    assert_eq!(spanned.faults, []);
+    assert_eq!(spanned.spaces.len(), MAX_SPACES);
+    assert!(spanned.spaces.iter().all(|space| space.to_string().contains("\"little\"")));
 }
