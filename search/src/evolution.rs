@@ -155,7 +155,9 @@ impl Evolution {
         for generation in 0..=self.options.generations {
             let features: Vec<ProgramFeatures> =
                 population.iter().map(|candidate| candidate.features.clone()).collect();
-            let scores = model.predict(&features);
+            let mut scores = model.predict(&features);
+            // A model of others may leave some out; those come last.
+            scores.resize(population.len(), f32::NEG_INFINITY);
             for (candidate, score) in population.iter().zip(&scores) {
                 if !self.proposed.contains(&candidate.hash) && pooled.insert(candidate.hash) {
                     pool.push((*score, Arc::clone(candidate)));

@@ -44,7 +44,7 @@ pub fn outlook(best_after: &[f64], trials: usize, notable: f64) -> Option<Outloo
     let gains = notable_gains(&best_after[first..], from, notable);
     let events = PRIOR_EVENTS + gains.len() as f64;
     let exposure = PRIOR_EXPOSURE + (made as f64 / from as f64).ln();
-    let ahead = ((made + trials) as f64 / made as f64).ln();
+    let ahead = ((made as f64 + trials as f64) / made as f64).ln();
     let chance = 1.0 - (exposure / (exposure + ahead)).powf(events);
     // One gain of the least size stands for what has not been seen.
     let size = (gains.iter().sum::<f64>() + notable) / (gains.len() + 1) as f64;
@@ -172,5 +172,7 @@ mod tests {
         assert!(early.chance > 0.9 && late.chance < 0.02, "{early} then {late}");
         assert!(late.expected_gain < 0.001, "{late}");
         assert_eq!(outlook(&[f64::INFINITY; 3], 64, NOTABLE), None);
+        let endless = outlook(&curve, usize::MAX, NOTABLE).unwrap();
+        assert!((0.0..=1.0).contains(&endless.chance) && endless.chance > late.chance, "{endless}");
     }
 }

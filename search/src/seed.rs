@@ -107,7 +107,7 @@ fn tiles(extent: i64, tile: i64) -> i64 {
 }
 
 fn divisors(number: i64) -> impl Iterator<Item = i64> {
-    (1..=number).take_while(move |low| low * low <= number).filter(move |low| number % low == 0).flat_map(
+    (1..=number).take_while(move |low| *low <= number / low).filter(move |low| number % low == 0).flat_map(
         move |low| {
             let high = number / low;
             std::iter::once(low).chain((high != low).then_some(high))

@@ -297,7 +297,9 @@ impl TaskTuner {
         let start = Instant::now();
         let before = self.result.elapsed;
         let end = self.is_over(count, observer).or_else(|| {
-            let candidates = self.strategy.propose(count, model);
+            let mut candidates = self.strategy.propose(count, model);
+            // A strategy of others may give more than it was asked for.
+            candidates.truncate(count);
             self.result.generation += start.elapsed();
             if candidates.is_empty() {
                 return Some(End::Exhausted);

@@ -247,3 +247,37 @@ fn what_earlier_runs_measured_is_not_proposed_again() {
         assert!(again.iter().all(|candidate| candidate.hash != best.hash), "{name}");
     }
 }
+
+/// Proposes more than it is asked for.
+struct Eager(Corners);
+
+impl Strategy for Eager {
+    fn propose(&mut self, count: usize, model: &dyn CostModel) -> Vec<Candidate> {
+        self.0.propose(count + 5, model)
+    }
+
+    fn learn(&mut self, _: &Candidate, _: Option<f64>) {}
+
+    fn statistics(&self) -> &Statistics {
+        self.0.statistics()
+    }
+}
+
+/// Scores nothing but the first.
+struct Lazy;
+
+impl CostModel for Lazy {
+    fn predict(&self, programs: &[ProgramFeatures]) -> Vec<f32> {
+        vec![1.0; programs.len().min(1)]
+    }
+
+    fn update(&mut self, _: &[Sample]) {}
+}
+
+#[test]
+fn strategies_that_propose_too_much_and_models_that_score_too_little_do_no_harm() {
+    let make: MakeStrategy =
+        Arc::new(|space| Box::new(Eager(Corners { space, next: 0, statistics: Statistics::default() })));
+    assert_eq!(tuned(&make, &mut BoostedModel::default(), 2).trials, 24);
+    assert_eq!(tuned(&strategy::evolutionary(small()), &mut Lazy, 2).trials, 24);
+}
