@@ -30,7 +30,7 @@ pub(super) struct AccessFact {
     pub(super) elements: Vec<f64>,
     /// For each depth, the runs of contiguous elements among them.
     pub(super) runs: Vec<f64>,
-    /// For each depth, the bytes from the start of one run to that of the next; 0 where they lie side by side.
+    /// For each depth, the bytes from the start of one run to that of the next; that of the whole buffer where there is one run.
     pub(super) pitches: Vec<f64>,
     /// The bytes touched since another block touched the same place, including what this one touches; infinite where
     /// none did.

@@ -94,7 +94,7 @@ impl AccessFact {
     fn occupied(&self, depth: usize, way: f64) -> f64 {
         let touched = self.line_bytes(depth);
         let (runs, pitch) = (self.runs[depth], self.pitches[depth]);
-        if runs <= 1.0 || pitch <= 0.0 {
+        if runs <= 1.0 {
             return touched;
         }
         let starts = way / common_divisor(pitch as u64, way as u64) as f64;
