@@ -24,7 +24,7 @@ macro_rules! product {
     )*};
 }
 
-product!(tuned, untuned, refused, twofold);
+product!(tuned, untuned, refused, twofold, misfitted, immense);
 
 const BOUNDS: [i64; 4] = [1, 16, 32, 128];
 
@@ -51,13 +51,17 @@ fn schedule(kernel: &Kernel, dims: &[i64]) -> Trace {
 
 fn record(kernel: &Kernel, m: i64) {
     let dims = kernel.dims_by_name(&[("M", m), ("N", 24), ("K", 10)]).unwrap();
+    use_trace(kernel, &dims, schedule(kernel, &dims));
+}
+
+fn use_trace(kernel: &Kernel, dims: &[i64], trace: Trace) {
     let measurement = Measurement { median_ns: 1000.0, spread: 0.0, max_rel_err: 0.0, is_confirmed: false };
     tilewright::use_record(Record {
         kernel: kernel.name().to_owned(),
         program: kernel.hash().unwrap(),
-        shape: kernel.shape(&dims),
+        shape: kernel.shape(dims),
         target: TunedFor::target(&tilewright::target().unwrap()),
-        trace: schedule(kernel, &dims),
+        trace,
         outcome: Outcome::Measured(measurement),
         provenance: Provenance::default(),
     })
@@ -135,4 +139,33 @@ fn buckets_that_make_no_sense_are_refused() {
     assert!(message(&[("Q", &[1])]).contains("`Q` can have no buckets"));
     assert!(message(&[("M", &[0, 4])]).contains("0 is no bound of `M`"));
     assert!(message(&[("M", &[4]), ("M", &[8])]).contains("`M` is given twice"));
+    assert!(message(&[("M", &[])]).contains("`M` has no bounds"));
+    assert!(message(&[("M", &[4, i64::MAX])]).contains("no tensor can be that large"));
+    refused::kernel().set_buckets(&[("M", &[8, 4, 8])]).unwrap();
+}
+
+#[test]
+fn bounds_that_are_too_large_together_do_not_serve() {
+    immense::kernel().set_buckets(&[("M", &[1 << 40]), ("N", &[1 << 40])]).unwrap();
+    let (a, b) = (numbers([3, 6]), numbers([6, 5]));
+    assert_eq!(immense(&a, &b).unwrap(), immense::reference(&a, &b).unwrap());
+    let explanation = explain(immense::kernel(), &dims(3, 5, 6)).unwrap();
+    assert!(!matches!(explanation.source, Source::Bucket { .. }), "{}", explanation.source);
+    let notes = explanation.notes.join("; ");
+    assert!(notes.contains("the bucket of K=6, M=1099511627776, N=1099511627776 does not serve"), "{notes}");
+}
+
+#[test]
+fn a_record_that_does_not_fit_is_not_what_a_bucket_is_tuned_by() {
+    // A shape of its own: equal definitions share their records.
+    let kernel = misfitted::kernel();
+    let dims_of_bound = kernel.dims_by_name(&[("M", 48), ("N", 28), ("K", 14)]).unwrap();
+    let text = schedule(kernel, &dims_of_bound).to_string().replace("\"c\"", "\"of_another_kernel\"");
+    use_trace(kernel, &dims_of_bound, text.parse().unwrap());
+    kernel.set_buckets(&[("M", &[48])]).unwrap();
+    let explanation = explain(kernel, &dims(31, 28, 14)).unwrap();
+    let is_untuned = matches!(explanation.source, Source::Bucket { is_tuned: false, .. });
+    assert!(is_untuned, "{} {:?}", explanation.source, explanation.notes);
+    let notes = explanation.notes.join("; ");
+    assert!(notes.contains("the record of K=14, M=48, N=28 does not replay"), "{notes}");
 }

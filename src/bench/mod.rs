@@ -400,5 +400,8 @@ mod tests {
         let titles: Vec<String> =
             Case { kernel: doubled::kernel, dims: plain }.points().iter().map(title).collect();
         assert_eq!(titles, ["doubled[M=3, N=5]"]);
+        let empty: &'static [(&'static str, Sizes)] = &[("M", Sizes::Buckets(&[])), ("N", Sizes::One(5))];
+        let error = Case { kernel: doubled::kernel, dims: empty }.set_buckets().unwrap_err().to_string();
+        assert!(error.contains("`M` has no bounds"), "{error}");
     }
 }

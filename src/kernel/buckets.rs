@@ -5,8 +5,10 @@
 //! at their end. It is compiled once for the bucket, not for each size.
 
 use smallvec::SmallVec;
+use tilewright_core::tensor::checked_len;
 
 use super::Kernel;
+use crate::definition::DimSpec;
 use crate::error::Error;
 use crate::settings;
 
@@ -46,6 +48,8 @@ impl Kernel {
     /// next greater one, with guards, in code that is shared by all sizes of the bucket. Sizes beyond the last bound, and
     /// exact ones, are treated as if there were no buckets. What was said before is forgotten; no dimensions, no buckets.
     ///
+    /// Every kernel of the process is compiled anew at its next call, so that this is best said before the first.
+    ///
     /// ```
     /// # use tilewright::prelude::*;
     /// /// y = 2·x
@@ -67,8 +71,8 @@ impl Kernel {
     /// ```
     ///
     /// # Errors
-    /// [`Error::DimensionNames`] when there is no such dimension, it is a `usize` argument, or is named twice, and when
-    /// a bound is below 1.
+    /// [`Error::DimensionNames`] when there is no such dimension, it is a `usize` argument, is named twice, or has no
+    /// bounds, and when a bound is below 1 or greater than what any tensor can have.
     pub fn set_buckets(&self, buckets: &[(&str, &[i64])]) -> Result<(), Error> {
         let names = &self.definition().dims[..self.symbols()];
         let wrong = |problem: String| {
@@ -85,8 +89,15 @@ impl Kernel {
             if let Some(bound) = bounds.iter().find(|bound| **bound < 1) {
                 return Err(wrong(format!("{bound} is no bound of `{name}`")));
             }
+            if bounds.is_empty() {
+                return Err(wrong(format!("`{name}` has no bounds; leave it out where it has no buckets")));
+            }
+            if let Some(bound) = bounds.iter().find(|bound| !self.can_have(position, **bound)) {
+                return Err(wrong(format!("{bound} is no bound of `{name}`: no tensor can be that large")));
+            }
             let mut bounds = bounds.to_vec();
             bounds.sort_unstable();
+            bounds.dedup();
             known.push((position, bounds));
         }
         known.sort();
@@ -97,6 +108,19 @@ impl Kernel {
             settings::start_generation();
         }
         Ok(())
+    }
+
+    /// Whether the tensors with this dimension fit into memory of any size, as far as it can be said without the others.
+    fn can_have(&self, position: usize, bound: i64) -> bool {
+        self.definition().tensors().all(|parameter| {
+            let extent = |dim: &DimSpec| match *dim {
+                DimSpec::Symbol(symbol) if symbol == position => usize::try_from(bound).ok(),
+                DimSpec::Fixed(extent) => usize::try_from(extent).ok(),
+                DimSpec::Symbol(_) | DimSpec::Computed(..) => None,
+            };
+            let shape: Vec<usize> = parameter.dims.iter().filter_map(extent).collect();
+            checked_len(&shape, parameter.dtype.bytes()).is_ok()
+        })
     }
 
     /// The buckets that there are.

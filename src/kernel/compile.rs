@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::Kernel;
 use super::buckets::Buckets;
 use super::prologue::{self, Compiled, Lowered};
-use super::select::{Choice, Selection, Source, WAYS, WAYS_WITHOUT_RECORDS, symbolic};
+use super::select::{Choice, Fitted, Selection, Source, WAYS, WAYS_WITHOUT_RECORDS, symbolic};
 use crate::error::Error;
 use crate::settings::{self, Dump};
 use crate::{machine, records};
@@ -107,8 +107,10 @@ impl Kernel {
             let typical = self.typical(dims);
             let (bound, shape) = (self.bind(&typical, 0)?, self.shape(&typical));
             let (hash, shape, target, records) = (self.hash()?, &shape, &target, &*records);
-            let choice = symbolic(&Selection { program: &bound, hash, shape, target, records }, &program);
-            Ok(Arc::new(build(&format!("{} (symbolic)", self.name()), choice, Passed::First(symbols))?))
+            let selection = Selection { program: &bound, hash, shape, target, records };
+            let Fitted { choice, notes, .. } = symbolic(&selection, &program);
+            let version = build(&format!("{} (symbolic)", self.name()), choice, Passed::First(symbols))?;
+            Ok(Arc::new(Version { notes, ..version }))
         })
         .clone()
     }
@@ -121,6 +123,8 @@ impl Kernel {
         buckets: &Buckets,
         generation: u64,
     ) -> Result<Arc<Version>, Error> {
+        // Each bound may do alone, and all of them together not.
+        self.check_dims(bounds)?;
         let slot = self.versions.bucket_slot(bounds, generation);
         slot.get_or_init(|| {
             let positions = buckets.positions();
@@ -128,11 +132,11 @@ impl Kernel {
             let (bound, shape) = (self.bind(bounds, 0)?, self.shape(bounds));
             let (hash, target, records) = (self.hash()?, &machine::target()?, &*records::current()?);
             let selection = Selection { program: &bound, hash, shape: &shape, target, records };
-            let is_tuned = selection.has_exact_record();
-            let choice = symbolic(&selection, &program);
+            let Fitted { choice, from, notes } = symbolic(&selection, &program);
+            let is_tuned = matches!(from, Source::Exact { .. });
             let choice = Choice { source: Source::Bucket { shape: shape.clone(), is_tuned }, ..choice };
             let what = format!("{} (bucket of {shape})", self.name());
-            Ok(Arc::new(build(&what, choice, Passed::These(positions))?))
+            Ok(Arc::new(Version { notes, ..build(&what, choice, Passed::These(positions))? }))
         })
         .clone()
     }

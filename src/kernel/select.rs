@@ -31,7 +31,7 @@ pub enum Source {
     Bucket {
         /// The bucket's bound.
         shape: Shape,
-        /// Whether there is a record of the bound; otherwise its schedule is chosen as for any other shape.
+        /// Whether the schedule is that of a record of the bound; otherwise it is chosen as for any other shape.
         is_tuned: bool,
     },
     /// The schedule that is chosen without any measurement.
@@ -66,6 +66,15 @@ pub(super) struct Choice {
     pub(super) source: Source,
     pub(super) program: Program,
     pub(super) trace: Trace,
+}
+
+/// A choice for symbolic dimensions, made from one for a typical shape.
+pub(super) struct Fitted {
+    pub(super) choice: Choice,
+    /// Where the schedule for the typical shape comes from.
+    pub(super) from: Source,
+    /// Why better schedules were not used.
+    pub(super) notes: Vec<String>,
 }
 
 /// What is known when a schedule is chosen.
@@ -142,13 +151,25 @@ fn nearest(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
 }
 
 /// A schedule for a program with symbolic dimensions, from that for a typical shape, which `selection` is of.
-pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Choice {
-    let (target, source) = (selection.target, Source::Symbolic);
-    let typical = WAYS[..3].iter().filter_map(|way| way(selection).ok().flatten());
-    typical
-        .filter_map(|choice| fit(&choice.trace, program, target, source.clone()).ok())
-        .next()
-        .unwrap_or_else(|| choice(source, schedule_by_default(program, target)))
+pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Fitted {
+    let (target, mut notes) = (selection.target, Vec::new());
+    for way in &WAYS[..3] {
+        let typical = match way(selection) {
+            Ok(Some(typical)) => typical,
+            Ok(None) => continue,
+            Err(note) => {
+                notes.push(note);
+                continue;
+            }
+        };
+        let from = typical.source;
+        match fit(&typical.trace, program, target, Source::Symbolic) {
+            Ok(choice) => return Fitted { choice, from, notes },
+            Err(reason) => notes.push(format!("{from} cannot be fitted to symbolic dimensions: {reason}")),
+        }
+    }
+    let choice = choice(Source::Symbolic, schedule_by_default(program, target));
+    Fitted { choice, from: Source::Default, notes }
 }
 
 /// The decisions of a trace on another program, with the postprocessing that this one needs.
