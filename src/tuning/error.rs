@@ -32,6 +32,14 @@ pub enum TuneError {
         /// What the system said.
         source: io::Error,
     },
+    /// A task's weight says nothing about how often it is run.
+    #[error("`{kernel}` has the weight {weight}: expected a finite number of at least 0")]
+    Weight {
+        /// The kernel and its shape.
+        kernel: String,
+        /// The weight.
+        weight: f64,
+    },
     /// A directory for intermediate results cannot be made.
     #[error("cannot make a temporary directory: {0}")]
     Temporary(#[source] io::Error),

@@ -99,6 +99,7 @@ use job::{Job, MethodParts};
 use protocol::{Anchor, Setup};
 use runner::Interrupt;
 use session::{Observers, Session};
+use transfer::Learned;
 
 /// Where candidates run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,6 +143,8 @@ pub struct Tuner {
     rules: Option<RuleSet>,
     strategy: MakeStrategy,
     model: Option<Box<dyn CostModel>>,
+    /// What the model that was given has learned.
+    learned: Learned,
     policy: Policy,
     transfers: bool,
     isolation: Isolation,
@@ -156,7 +159,7 @@ pub struct TuneTask<'a> {
     pub kernel: &'a Kernel,
     /// Its dimensions and `usize` arguments.
     pub dims: &'a [(&'a str, i64)],
-    /// How often it is run, relative to the others.
+    /// How often it is run, relative to the others: a finite number of at least 0.
     pub weight: f64,
 }
 
@@ -174,6 +177,7 @@ impl Default for Tuner {
             rules: None,
             strategy: evolutionary(EvolutionOptions::default()),
             model: None,
+            learned: Learned::default(),
             policy: Policy::default(),
             transfers: true,
             isolation: Isolation::Automatic,
@@ -245,6 +249,7 @@ impl Tuner {
     /// says otherwise. A model that is given here keeps what it has learned from one run to the next.
     pub fn cost_model(mut self, model: impl CostModel + 'static) -> Self {
         self.model = Some(Box::new(model));
+        self.learned = Learned::default();
         self
     }
 
@@ -310,7 +315,7 @@ impl Tuner {
     /// and measuring, and is exceeded by a short comparison of the best of each task.
     ///
     /// # Errors
-    /// When a task is none, or records cannot be read or written. That one kernel cannot be tuned stands in the coverage, and
+    /// When a task is none or its weight no finite number of at least 0, or records cannot be read or written. That one kernel cannot be tuned stands in the coverage, and
     /// the others are.
     pub fn tune_all(&mut self, tasks: &[TuneTask<'_>], budget: Budget) -> Result<Coverage, TuneError> {
         let budget = match budget {
@@ -321,13 +326,16 @@ impl Tuner {
         for task in tasks {
             let mut plan = self.plan(task.kernel, task.dims)?;
             plan.stops_when_converged = true;
+            if !task.weight.is_finite() || task.weight < 0.0 {
+                return Err(TuneError::Weight { kernel: plan.title, weight: task.weight });
+            }
             planned.push((task.kernel, plan, task.weight));
         }
         self.run(planned, budget)
     }
 
     fn run(&mut self, planned: Vec<(&Kernel, Plan, f64)>, budget: Budget) -> Result<Coverage, TuneError> {
-        let deadline = budget.time.map(|limit| Instant::now() + limit);
+        let deadline = budget.time.and_then(|limit| Instant::now().checked_add(limit));
         let interrupt = Interrupt::new(deadline, self.stop.clone());
         let database = Rc::new(RefCell::new(match &self.records {
             Some(path) => Database::open(path)?,
@@ -336,18 +344,19 @@ impl Tuner {
         for problem in database.borrow().problems() {
             tracing::warn!(%problem, "tuning record skipped");
         }
-        let mut own_model = BoostedModel::default();
+        let cache = tempfile::tempdir().map_err(TuneError::Temporary)?;
+        let (mut own_model, mut learned_by_own) = (BoostedModel::default(), Learned::default());
+        // From here to where it is given back nothing returns early.
         let mut given_model = self.model.take();
-        let model: &mut dyn CostModel = match &mut given_model {
-            Some(model) => model.as_mut(),
-            None => &mut own_model,
+        let (model, learned): (&mut dyn CostModel, _) = match &mut given_model {
+            Some(model) => (model.as_mut(), &mut self.learned),
+            None => (&mut own_model, &mut learned_by_own),
         };
         if self.transfers {
             let plans: Vec<&Plan> = planned.iter().map(|(_, plan, _)| plan).collect();
             let kernels: Vec<&Kernel> = planned.iter().map(|(kernel, ..)| *kernel).collect();
-            transfer::warm(model, &database.borrow(), &plans, &kernels);
+            transfer::warm(model, learned, &database.borrow(), &plans, &kernels);
         }
-        let cache = tempfile::tempdir().map_err(TuneError::Temporary)?;
         let jobs = planned.into_iter().map(|(kernel, plan, weight)| {
             let plan = Rc::new(plan);
             let isolated = plan.is_isolated.then(|| {

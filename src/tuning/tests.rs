@@ -24,6 +24,7 @@ use super::job::{Job, MethodParts};
 use super::observer::{Observer, Progress};
 use super::runner::Interrupt;
 use super::session::Session;
+use super::transfer::Learned;
 use super::{Budget, Isolation, TuneError, TuneTask, Tuned, Tuner, reason, worker};
 use crate::machine;
 use crate::prelude::*;
@@ -474,10 +475,60 @@ fn records_of_other_shapes_are_begun_with() {
     let plan = Tuner::new().threads(1).plan(product::kernel(), &[("M", 24), ("N", 48), ("K", 32)]).unwrap();
     let database = Database::open(directory.path()).unwrap();
     let starts = super::transfer::starts(&database, &plan);
-    assert_eq!(starts, [first.record.unwrap().trace]);
-    let mut model = Counting::default();
-    super::transfer::warm(&mut model, &database, &[&plan], &[product::kernel()]);
-    assert!(model.0 >= 6, "{} samples", model.0);
+    let best = first.record.unwrap().trace;
+    assert_eq!(starts, std::slice::from_ref(&best));
+    let (mut model, mut learned) = (Counting::default(), Learned::default());
+    super::transfer::warm(&mut model, &mut learned, &database, &[&plan], &[product::kernel()]);
+    let samples = model.0;
+    assert!(samples >= 6, "{samples} samples");
+    super::transfer::warm(&mut model, &mut learned, &database, &[&plan], &[product::kernel()]);
+    assert_eq!(model.0, samples, "it learns nothing twice");
+    // The same shape on more threads is the nearest there is; on as many it is the search's own.
+    let starts_on = |threads: usize| {
+        let plan = Tuner::new().threads(threads).plan(product::kernel(), &DIMS).unwrap();
+        super::transfer::starts(&database, &plan)
+    };
+    assert_eq!((starts_on(2), starts_on(1)), (vec![best], vec![]));
+}
+
+#[test]
+fn a_model_learns_from_each_record_once() {
+    let directory = tempfile::tempdir().unwrap();
+    tuner(directory.path()).tune(product::kernel(), &DIMS).unwrap();
+    let known = Database::open(directory.path()).unwrap().records().count();
+    let learned = Arc::new(AtomicUsize::new(0));
+    let mut tuner = tuner(directory.path()).trials(2).cost_model(Shared(Arc::clone(&learned)));
+    let mut made = 0;
+    for n in [48, 64, 80] {
+        made += tuner.tune(product::kernel(), &[("M", 24), ("N", n), ("K", 32)]).unwrap().trials;
+    }
+    let learned = learned.load(Ordering::Relaxed);
+    assert!(made < learned && learned <= known + made, "{learned} samples of {known} and {made}");
+}
+
+#[test]
+fn budgets_of_any_length_and_no_senseless_weights() {
+    let mut tuner = Tuner::new().threads(1).isolation(Isolation::InProcess);
+    for weight in [f64::NAN, f64::INFINITY, -1.0] {
+        let task = TuneTask { weight, ..tasks()[2] };
+        let error = tuner.tune_all(&[task], Budget::trials(1)).expect_err("it has no weight").to_string();
+        assert!(error.contains("doubled[N=1000]` has the weight"), "{error}");
+    }
+    let budget = Budget { trials: Some(1), time: Some(Duration::MAX) };
+    assert_eq!(tuner.tune_all(&tasks()[2..], budget).unwrap().trials(), 1);
+}
+
+/// Counts samples for others.
+struct Shared(Arc<AtomicUsize>);
+
+impl tilewright_search::model::CostModel for Shared {
+    fn predict(&self, programs: &[tilewright_search::model::ProgramFeatures]) -> Vec<f32> {
+        vec![0.0; programs.len()]
+    }
+
+    fn update(&mut self, samples: &[tilewright_search::model::Sample]) {
+        self.0.fetch_add(samples.len(), Ordering::Relaxed);
+    }
 }
 
 /// Counts samples.

@@ -1,12 +1,12 @@
 //! What records of other shapes and other kernels are good for: traces to begin with, and samples for the cost model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tilewright_core::schedule::Trace;
 use tilewright_core::target::Target;
 use tilewright_search::candidate::{Generator, Statistics};
-use tilewright_search::database::{Database, Record, Shape};
+use tilewright_search::database::{Database, Record, Shape, TunedFor};
 use tilewright_search::model::{CostModel, Sample};
 use tilewright_search::strategy::SearchSpace;
 use tilewright_search::transfer::anchored;
@@ -20,25 +20,36 @@ const SHAPES: usize = 8;
 /// The most traces of other kernels that are tried as anchors.
 const ANCHORS: usize = 8;
 
+/// The most traces of other kernels that are looked at for anchors, most of which have little to do with it.
+const ATTEMPTS: usize = 4 * ANCHORS;
+
 /// The most samples that the model gets of one kernel at one shape, the last ones, and in all.
 const SAMPLES_PER_TASK: usize = 64;
 const SAMPLES: usize = 1024;
 
-/// Traces to begin with: those of the same kernel at other shapes, the nearest first, then what anchors give.
+/// What a cost model has learned from: kernels at shapes on machines.
+pub(super) type Learned = BTreeSet<(u64, Shape, TunedFor)>;
+
+/// Traces to begin with: those of the same kernel at other shapes or for other numbers of threads, the nearest first, then what
+/// anchors give.
 pub(super) fn starts(database: &Database, plan: &Plan) -> Vec<Trace> {
-    let target = &plan.task.target;
+    let (target, tuned_for) = (&plan.task.target, plan.tuned_for());
+    // What was measured here is known to the search already.
+    let is_foreign = |record: &&Record| record.shape != plan.shape || record.target != tuned_for;
     let mut shapes: Vec<(f64, &Shape)> = database
         .records_of(plan.hash)
-        .filter(|record| record.shape != plan.shape)
+        .filter(is_foreign)
         .map(|record| (plan.shape.distance(&record.shape).unwrap_or(f64::INFINITY), &record.shape))
         .collect();
     shapes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(b.1)));
     shapes.dedup_by(|a, b| a.1 == b.1);
     let nearest = shapes.into_iter().filter_map(|(_, shape)| database.best(plan.hash, shape, target));
+    let nearest = nearest.filter(is_foreign);
     let mut starts: Vec<Trace> = nearest.take(SHAPES).map(|record| record.trace.clone()).collect();
     let others = best_of_others(database, plan.hash, target);
     let anchored = others
         .iter()
+        .take(ATTEMPTS)
         .map(|record| anchored(&record.trace, &plan.task.program, target, &plan.rules, plan.seed))
         .filter(|traces| !traces.is_empty());
     starts.extend(anchored.take(ANCHORS).flatten());
@@ -53,17 +64,23 @@ fn best_of_others<'d>(database: &'d Database, own: u64, target: &Target) -> Vec<
     groups.into_keys().filter_map(|(_, program, shape)| database.best(program, shape, target)).collect()
 }
 
-/// Lets a model learn from records of other tasks than `plans`, which learn from their own when they begin. Only kernels
-/// that are part of this program can be replayed.
-pub(super) fn warm(model: &mut dyn CostModel, database: &Database, plans: &[&Plan], own: &[&Kernel]) {
+/// Lets a model learn from records of other tasks than `plans`, which learn from their own when they begin, and not from what
+/// it has `learned` before. Only kernels that are part of this program can be replayed.
+pub(super) fn warm(
+    model: &mut dyn CostModel,
+    learned: &mut Learned,
+    database: &Database,
+    plans: &[&Plan],
+    own: &[&Kernel],
+) {
     let Some(first) = plans.first() else { return };
     let (target, tuned_for) = (&first.task.target, first.tuned_for());
+    learned.extend(plans.iter().map(|plan| (plan.hash, plan.shape.clone(), plan.tuned_for())));
     let known = kernels();
     let known: Vec<&Kernel> = own.iter().copied().chain(known.iter().copied()).collect();
     let mut groups: BTreeMap<(&str, u64, &Shape), Vec<&Record>> = BTreeMap::new();
     for record in database.records().filter(|record| record.target == tuned_for) {
-        let is_own = plans.iter().any(|plan| plan.hash == record.program && plan.shape == record.shape);
-        if !is_own {
+        if !learned.contains(&(record.program, record.shape.clone(), record.target.clone())) {
             groups.entry((&record.kernel, record.program, &record.shape)).or_default().push(record);
         }
     }
@@ -74,6 +91,7 @@ pub(super) fn warm(model: &mut dyn CostModel, database: &Database, plans: &[&Pla
             && let Some(kernel) = kernel
         {
             samples.extend(samples_of(kernel, shape, &records, target).unwrap_or_default());
+            learned.insert((program, shape.clone(), tuned_for.clone()));
         }
     }
     if !samples.is_empty() {
