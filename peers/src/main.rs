@@ -1,6 +1,7 @@
 //! Products of f32 matrices beside the crate `gemm`, and beside the machine's FMA peak, all measured in turns.
 //!
-//! `cargo run --release -p tilewright-peers -- [--threads N] [--trials N] [MxNxK …]` tunes what has no record in `peers/tuned` and prints, for each shape,
+//! `cargo run --release -p tilewright-peers -- [--threads N] [--trials N] [MxNxK …]` tunes what has no record in `peers/tuned` and
+//! prints, for each shape,
 //! GFLOP/s (medians of the rounds) and the ratios of the rounds: median, and the quarter below and above.
 
 use std::error::Error;
@@ -91,7 +92,8 @@ fn parse_shape(text: &str) -> Result<[i64; 3], String> {
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     tilewright::set_threads(arguments.threads);
     let threads = tilewright::threads()?;
-    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("tuned");
+    // Another number of threads wants other schedules.
+    let records = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tuned/threads-{threads}"));
     println!(
         "threads: {threads}; GFLOP/s, and ratios as median (lower to upper quartile) of {ROUNDS} rounds"
     );
