@@ -207,6 +207,21 @@ fn sums_epilogues_and_paddings_have_their_forms() {
 }
 
 #[test]
+fn rows_chosen_by_data_are_not_padded() {
+    let text = "kernel chosen(in x: f32[9, 4], in ids: i64[5], in w: f32[4, 6], out y: f32[5, 6]) {
+        for i in 0..5 { for j in 0..6 { for k in 0..4 {
+          block y(vi: spatial 5 = i, vj: spatial 6 = j, vk: reduce 4 = k) {
+            init { y[vi, vj] = 0.0 }
+            y[vi, vj] = y[vi, vj] + x[bounded(ids[vi], 0..9), vk] * w[vk, vj]
+          }
+        } } }
+      }";
+    let mut schedule = Schedule::new(text.parse().unwrap(), Arc::new(Target::generic_cpu()), 0);
+    let block = schedule.get_block("y").unwrap();
+    assert_eq!(schedule.pad_einsum(block, &[16, 1, 1]).unwrap_err().reason(), "not_einsum");
+}
+
+#[test]
 fn a_consumer_does_not_overtake_its_producers() {
     let text = "kernel rows(in x: f32[4, 6], out y: f32[4, 6]) {
         buffer a: f32[4] global

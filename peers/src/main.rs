@@ -1,8 +1,8 @@
 //! Products of f32 matrices beside the crate `gemm`, and beside the machine's FMA peak, all measured in turns.
 //!
-//! `cargo run --release -p tilewright-peers -- [--threads N] [--trials N] [MxNxK …]` tunes what has no record in `peers/tuned` and
-//! prints, for each shape,
-//! GFLOP/s (medians of the rounds) and the ratios of the rounds: median, and the quarter below and above.
+//! `cargo run --release -p tilewright-peers -- [--threads N] [--trials N] [MxNxK …]` tunes what has no record in `peers/tuned`
+//! and prints, for each shape, GFLOP/s (medians of the rounds) and the ratios of the rounds: median, and the quarter below
+//! and above.
 
 use std::error::Error;
 use std::path::Path;

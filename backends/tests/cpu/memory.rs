@@ -213,6 +213,53 @@ fn an_index_that_is_not_used_is_not_reported() {
     Call { dims: vec![3, 6, 0], tensors, ..Call::default() }.check(&program);
 }
 
+/// The element that a condition leaves out is chosen by an index that is out of bounds, or behind the end.
+#[test]
+fn an_index_that_a_condition_excludes_is_not_reported() {
+    for dtype in [DType::I8, DType::F16, DType::F32] {
+        let zero = if dtype == DType::I8 {
+            "0i8"
+        } else if dtype == DType::F16 {
+            "0.0f16"
+        } else {
+            "0.0"
+        };
+        let text = format!(
+            "kernel excluded(N, in t: {dtype}[160], in ids: i64[N], out y: {dtype}[64]) {{
+               for i in 0..4 {{
+                 y[i*16 + lane<16>] = select(index(i) < 3, t[bounded(ids[i], 0..10)*16 + lane<16>], {zero})
+               }}
+             }}"
+        );
+        for count in [3, 4] {
+            let mut ids = zeros(DType::I64, count);
+            for (bytes, id) in ids.bytes_mut().chunks_exact_mut(8).zip([7i64, 0, 9, 99]) {
+                bytes.copy_from_slice(&id.to_le_bytes());
+            }
+            let tensors = vec![random(dtype, 160, 1), ids, zeros(dtype, 64)];
+            Call { dims: vec![count as i64], tensors, ..Call::default() }.check(&program(&text));
+        }
+    }
+}
+
+/// An index of narrow elements under a condition is wanted further inside than it can be computed.
+#[test]
+fn rows_chosen_under_a_condition_stay_inside() {
+    let program = program(
+        "kernel k(V, N, M, in t: f32[V*32], in ids: u8[M], out y: f32[N*32]) {
+           for i in 0..N { for j in 0..2 {
+             y[(i*2 + j)*16 + lane<16>] =
+               t[bounded(select(index(i) < M, ids[i] as i64, 0), 0..V)*32 + j*16 + lane<16>]
+           } }
+         }",
+    );
+    for (rows, ids) in [(5, 3), (3, 3), (2, 0), (4099, 1)] {
+        let tensors =
+            vec![random(DType::F32, 32 * 256, 1), random(DType::U8, ids, 2), zeros(DType::F32, rows * 32)];
+        Call { dims: vec![256, rows as i64, ids as i64], tensors, ..Call::default() }.check(&program);
+    }
+}
+
 #[test]
 fn quotients_and_remainders_of_extreme_integers() {
     let values = [i32::MIN, i32::MIN + 1, -65536, -7, -1, 0, 1, 2, 3, 1000, 46341, i32::MAX - 1, i32::MAX];

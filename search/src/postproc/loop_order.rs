@@ -51,7 +51,7 @@ impl LoopOrder {
         }
         digits.sort_by_key(|digit| digit.depth);
         if let Some(lane) = vector_depth(block, path) {
-            digits.sort_by_key(|digit| digit.depth == lane);
+            digits.sort_by_key(|digit| digit.depth == lane && digit.extent > 1);
         }
         Some(LoopOrder { digits })
     }

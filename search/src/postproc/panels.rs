@@ -1,8 +1,8 @@
 //! Lays packed operands out in panels: in the order in which the loops around the product read them.
 //!
-//! A tile of an operand that is copied row by row has rows as long as the tile. The inner loops read a few vectors of each, so that the
-//! lines they need lie at the distance of a row, compete for few sets of a cache, and are not what a prefetcher expects.
-//! In panels, after Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008), they lie one
+//! A tile of an operand that is copied row by row has rows as long as the tile. The inner loops read a few vectors of each,
+//! so that the lines they need lie at the distance of a row, compete for few sets of a cache, and are not what a prefetcher
+//! expects. In panels, after Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008), they lie one
 //! behind the other.
 
 use tilewright_core::analysis::block::{loads, single_store};

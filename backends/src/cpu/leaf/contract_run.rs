@@ -64,8 +64,9 @@ fn assembled(instructions: &[Instruction]) -> Vec<u8> {
 }
 
 /// A function of a function's address, of what that is called with, and of the place of a report: it marks the
-/// registers that belong to the caller, calls, and reports what they hold then.
-fn trampoline() -> Vec<u8> {
+/// registers that belong to the caller, calls, and reports what they hold then and, if it is to ask, which components of
+/// the state are in use.
+fn trampoline(asks: bool) -> Vec<u8> {
     use Register::{EAX, ECX, RAX, RDI, RDX, RSI};
     let mut code = Vec::new();
     let push = |register| Instruction::with1(Code::Push_r64, register).unwrap();
@@ -88,10 +89,12 @@ fn trampoline() -> Vec<u8> {
     for (position, register) in SAVED.into_iter().chain([RAX]).enumerate() {
         code.push(report(RSI, position, register));
     }
-    code.push(Instruction::with2(Code::Mov_r32_imm32, ECX, 1).unwrap());
-    code.push(Instruction::with(Code::Xgetbv));
-    code.push(Instruction::with2(Code::Mov_r32_rm32, EAX, EAX).unwrap());
-    code.push(report(RSI, SAVED.len() + 1, RAX));
+    if asks {
+        code.push(Instruction::with2(Code::Mov_r32_imm32, ECX, 1).unwrap());
+        code.push(Instruction::with(Code::Xgetbv));
+        code.push(Instruction::with2(Code::Mov_r32_rm32, EAX, EAX).unwrap());
+        code.push(report(RSI, SAVED.len() + 1, RAX));
+    }
     code.push(Instruction::with(Code::VEX_Vzeroupper));
     code.extend(SAVED.into_iter().rev().map(pop));
     code.push(Instruction::with(Code::Retnq));
@@ -100,11 +103,13 @@ fn trampoline() -> Vec<u8> {
 
 /// Calls machine code with the address of words.
 fn called(code: &[u8], words: &mut [u64]) -> Report {
-    let (trampoline, function) = (Callable::new(&trampoline()), Callable::new(code));
+    let asks = tells_what_is_in_use();
+    let (trampoline, function) = (Callable::new(&trampoline(asks)), Callable::new(code));
     let mut report = Report::default();
     type Trampoline = unsafe extern "C" fn(*const libc::c_void, *mut u64, *mut Report);
     // SAFETY: the trampoline follows the C calling convention whatever the called function leaves in the registers that it
-    // saves; the function reads and writes the words and the buffers that they point to, which outlive the call.
+    // saves, and asks for the state only where the processor answers; the function is of the host's instructions, and
+    // reads and writes the words and the buffers that they point to, which outlive the call.
     unsafe {
         let call = std::mem::transmute::<*mut libc::c_void, Trampoline>(trampoline.mapping);
         call(function.mapping, words.as_mut_ptr(), &mut report);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::analysis::block::{Reducer, is_reduction, reduction};
+use crate::analysis::block::{Reducer, is_reduction, loads_in, reduction};
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
@@ -194,6 +194,10 @@ fn factors(block: &Block, value: &Expr, operands: &mut Vec<Operand>) -> Option<(
         }
         ExprKind::Cast(inner) => factors(block, inner, operands),
         ExprKind::Load(buffer, indices) => {
+            // Behind the end there is nothing that could say where to read.
+            if indices.iter().any(depends_on_data) {
+                return None;
+            }
             let operand = operand_of(block, *buffer, indices)?;
             if !operands.iter().any(|other| other.buffer == *buffer && other.indices == *indices) {
                 operands.push(operand);
@@ -202,6 +206,12 @@ fn factors(block: &Block, value: &Expr, operands: &mut Vec<Operand>) -> Option<(
         }
         _ => None,
     }
+}
+
+fn depends_on_data(index: &Index) -> bool {
+    let (value, mut found) = (Expr::index(index.clone()), Vec::new());
+    loads_in(&value, &mut found);
+    !found.is_empty()
 }
 
 fn operand_of(block: &Block, buffer: BufferId, indices: &Indices) -> Option<Operand> {

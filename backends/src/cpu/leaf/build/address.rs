@@ -19,7 +19,7 @@ use super::scope::{Key, Scope};
 use super::{Binding, Builder, Input, Outcome};
 use crate::cpu::leaf::Refusal;
 use crate::cpu::leaf::ir::{self, Class, GeneralOp, Inst, MaskOp, Mem, Op, Operand, Reg, Width};
-use crate::cpu::translate::access::for_each_load;
+use crate::cpu::translate::access::{can_report, for_each_load};
 
 /// Products with the scope that each is computed in.
 type Leveled = SmallVec<[(usize, Product); 4]>;
@@ -356,9 +356,10 @@ impl Builder<'_> {
     }
 }
 
-/// Whether anything in a digit is read from memory.
+/// Whether anything in a digit is read from memory, or may be found to be out of bounds.
 fn depends_on_data(digit: &Digit) -> bool {
-    let mut depends = false;
-    for_each_load(&Expr::index(Index::digit(digit.clone())), &mut |_| depends = true);
+    let value = Expr::index(Index::digit(digit.clone()));
+    let mut depends = can_report(&value);
+    for_each_load(&value, &mut |_| depends = true);
     depends
 }

@@ -23,6 +23,7 @@ use super::truth::as_index;
 use super::{Builder, Outcome};
 use crate::cpu::leaf::encode::VectorOp;
 use crate::cpu::leaf::ir::{Class, GeneralOp, Inst, Item, Op, Operand, Order, Reg, Width};
+use crate::cpu::translate::access::can_report;
 use plan::{Piece, Plan, Shuffle};
 
 /// The fewest lanes of a copy that is made like this.
@@ -84,7 +85,10 @@ impl Builder<'_> {
         let Parts { from, index, choices, otherwise } = parts_of(&node.value)?;
         let into_index = single(&node.indices)?;
         let count = into_index.lanes();
-        let is_plain = dtype.bytes() < 4
+        // What may fail is computed only where it is wanted, which takes more than lanes.
+        let may_fail = !choices.is_empty() && can_report(&node.value);
+        let is_plain = !may_fail
+            && dtype.bytes() < 4
             && count >= FEWEST_LANES
             && index.lanes() == count
             && from != node.buffer
@@ -114,7 +118,7 @@ impl Builder<'_> {
             for (condition, wanted) in choices {
                 self.add_conditions(condition, wanted, &mut copy)?;
             }
-            self.add_bounds(&index, &mut copy);
+            self.add_bounds(&index, &mut copy)?;
             self.settle(&mut copy);
         }
         Some(copy)
@@ -154,13 +158,14 @@ impl Builder<'_> {
         None
     }
 
-    /// An element that is wanted is read only if it is there.
-    fn add_bounds(&self, index: &Index, copy: &mut Copy) {
-        if !self.is_inside(copy.from, index) {
-            let after = &self.extent_of(copy.from) - index;
-            let bounds = [self.add_condition(index, copy), self.add_condition(&after.offset(-1), copy)];
-            debug_assert!(bounds.iter().all(Option::is_some), "an index taken apart before");
+    /// An element that is wanted is read only if it is there; `None` when that is not known lane by lane.
+    fn add_bounds(&self, index: &Index, copy: &mut Copy) -> Option<()> {
+        if self.is_inside(copy.from, index) {
+            return Some(());
         }
+        let after = &self.extent_of(copy.from) - index;
+        self.add_condition(index, copy)?;
+        self.add_condition(&after.offset(-1), copy)
     }
 
     /// Decides what can be decided now: lanes that are never copied, and conditions that always hold in the others.

@@ -153,6 +153,7 @@ impl Builder<'_> {
 
     /// All lanes at once when all are wanted, and each wanted one on its own otherwise.
     fn load_some_narrow(&mut self, dtype: DType, mem: Mem, group: Group, truth: Reg) -> Outcome<Reg> {
+        self.require_branches()?;
         let width = group.width(Form::Truth);
         let signs = Op::Mask(MaskOp::SignsToGeneral);
         let bits = self.emit(Class::General, signs, width, [Operand::Reg(truth)]);
@@ -232,8 +233,14 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Refuses what needs branches where none can be: in a value that is computed ahead of the loops it is used in.
+    fn require_branches(&self) -> Outcome<()> {
+        if self.hoisted_to.is_some() { Err(Refusal::DataIndex) } else { Ok(()) }
+    }
+
     /// An element in every lane when the guard holds in any of them, and zeros otherwise.
     pub(super) fn load_spread_if(&mut self, buffer: BufferId, index: &Index, group: Group) -> Outcome<Reg> {
+        self.require_branches()?;
         let form = Form::of(self.program.buffer(buffer).dtype);
         let (Some(guard), true) = (self.guard, form != Form::Truth) else { return Err(Refusal::Access) };
         let mut wanted = self.bits_of_truth(guard, group)?;

@@ -200,8 +200,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Opens the scope of a branch.
+    /// Opens the scope of a branch. What is hoisted goes to a scope outside, where no branch is: it has none.
     pub(super) fn open_branch(&mut self) {
+        debug_assert!(self.hoisted_to.is_none(), "a branch of a hoisted value would always run");
         let depth = self.scope().depth;
         self.scopes.push(Scope { depth, ..Scope::default() });
     }
@@ -213,6 +214,7 @@ impl Builder<'_> {
 
     /// Opens the scope of a loop's body.
     pub(super) fn open_loop(&mut self, var: VarId, runs: bool) {
+        debug_assert!(self.hoisted_to.is_none(), "a loop in a hoisted value");
         let counter = self.register(Class::General);
         let depth = self.scope().depth + 1;
         let around = Some(Around { var, counter, runs, latch: Vec::new() });
