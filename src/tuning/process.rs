@@ -15,12 +15,17 @@ const KEPT_LINES: usize = 12;
 /// How often a waiting tuner looks whether it was asked to stop.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// How long the standard error of a process that has ended is waited for.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// A measuring process.
 pub(crate) struct Process {
     child: Child,
     input: ChildStdin,
     replies: mpsc::Receiver<Received>,
     errors: Arc<Mutex<VecDeque<String>>>,
+    /// Disconnected once the standard error has been read to its end.
+    errors_end: mpsc::Receiver<()>,
 }
 
 /// What came from the process.
@@ -89,9 +94,13 @@ impl Process {
         };
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         let (sender, replies) = mpsc::channel();
+        let (reading, errors_end) = mpsc::channel();
         std::thread::spawn({
             let kept = Arc::clone(&kept);
-            move || keep_last_lines(BufReader::new(errors), &kept)
+            move || {
+                keep_last_lines(BufReader::new(errors), &kept);
+                drop(reading);
+            }
         });
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -106,7 +115,7 @@ impl Process {
                 }
             }
         });
-        let mut process = Process { child, input, replies, errors: kept };
+        let mut process = Process { child, input, replies, errors: kept, errors_end };
         process.send(&Request::Setup(setup.clone()));
         Ok(process)
     }
@@ -155,6 +164,8 @@ impl Process {
         };
         let status = status.map_or_else(|| "it was ended".to_owned(), describe);
         self.kill();
+        // The last words tell memory from other deaths. A process of its own may keep the pipe open for longer.
+        let _ = self.errors_end.recv_timeout(LAST_WORDS);
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let errors = errors.iter().map(String::as_str).collect::<Vec<_>>().join(" | ");
         Death { status, errors }
