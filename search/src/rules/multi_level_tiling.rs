@@ -6,6 +6,7 @@ use tilewright_core::ids::LoopId;
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::Block;
+use tilewright_core::target::Target;
 use tilewright_core::visit::find_loop;
 use tilewright_macros::schedule_rule;
 
@@ -38,29 +39,88 @@ const LEAST_TILE: i64 = 4;
 /// or left as they are.
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "parallelize_vectorize_unroll")]
 pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
-    let found = block_of(schedule, block)?;
-    if found.annotations.contains_key(ANNOTATION) || !needs_multi_level_tiling(schedule.program(), &found) {
-        return schedule.unchanged();
+    MultiLevelTiling::of(schedule.target()).apply(schedule, block)
+}
+
+/// The rule with its choices, for a rule that takes its place:
+///
+/// ```
+/// use tilewright_core::schedule::{BlockRv, Schedule};
+/// use tilewright_search::rule::RuleResult;
+/// use tilewright_search::rules::multi_level_tiling::MultiLevelTiling;
+///
+/// /// Tiles as usual, but copies no operand. To be annotated with
+/// /// `#[schedule_rule(target = "cpu", replace = "multi_level_tiling")]`.
+/// fn tiling_without_copies(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+///     let usual = MultiLevelTiling::of(schedule.target());
+///     MultiLevelTiling { packs: false, ..usual }.apply(schedule, block)
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultiLevelTiling {
+    /// The largest innermost factors.
+    pub innermost: Innermost,
+    /// Whether a long loop that no good tile divides gets tiles that do not divide it, with a guarded last one.
+    pub covers: bool,
+    /// Whether copying operands into dense tiles, and laying out constant ones, is offered.
+    pub packs: bool,
+}
+
+/// The largest innermost factors of loops, in iterations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Innermost {
+    /// Of a reduction loop.
+    pub reduction: i64,
+    /// Of the loop along the output's last dimension, where that can run in vector lanes.
+    pub lanes: i64,
+    /// Of any other spatial loop.
+    pub rows: i64,
+}
+
+impl Innermost {
+    /// What fits the registers of a machine.
+    fn of(target: &Target) -> Self {
+        Innermost { reduction: MAX_INNERMOST, lanes: lane_limit(target), rows: row_limit(target) }
     }
-    let choices = choices(schedule.program(), &found);
-    let tiles = Tiles::cut(schedule, block, &[])?;
-    let outer_reduction = tiles.level('R', 0).ok_or(ScheduleError::NotReduction(found.id))?;
-    let mut variants = Vec::new();
-    for Choice { packed, is_laid_out } in choices {
-        for level in [Some(0), Some(1), None] {
-            let mut variant = schedule.fork();
-            let refused = pack(&mut variant, block, &packed, outer_reduction).is_err()
-                || (is_laid_out && variant.annotate(block, CONSTANT_LAYOUT, 1).is_err())
-                || level.is_some_and(|level| write_back(&mut variant, block, &tiles, level).is_err());
-            if !refused {
-                variants.push(variant);
+}
+
+impl MultiLevelTiling {
+    /// The choices of the rule [`multi_level_tiling()`].
+    pub fn of(target: &Target) -> Self {
+        MultiLevelTiling { innermost: Innermost::of(target), covers: true, packs: true }
+    }
+
+    /// Applies the rule to a block.
+    ///
+    /// # Errors
+    /// When a loop of the block cannot be cut.
+    pub fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+        let found = block_of(schedule, block)?;
+        if found.annotations.contains_key(ANNOTATION) || !needs_multi_level_tiling(schedule.program(), &found)
+        {
+            return schedule.unchanged();
+        }
+        let choices = if self.packs { choices(schedule.program(), &found) } else { vec![Choice::default()] };
+        let tiles = Tiles::cut_within(schedule, block, &[], self)?;
+        let outer_reduction = tiles.level('R', 0).ok_or(ScheduleError::NotReduction(found.id))?;
+        let mut variants = Vec::new();
+        for Choice { packed, is_laid_out } in choices {
+            for level in [Some(0), Some(1), None] {
+                let mut variant = schedule.fork();
+                let refused = pack(&mut variant, block, &packed, outer_reduction).is_err()
+                    || (is_laid_out && variant.annotate(block, CONSTANT_LAYOUT, 1).is_err())
+                    || level.is_some_and(|level| write_back(&mut variant, block, &tiles, level).is_err());
+                if !refused {
+                    variants.push(variant);
+                }
             }
         }
+        Ok(RuleOutcome::Variants(variants))
     }
-    Ok(RuleOutcome::Variants(variants))
 }
 
 /// What happens to the operands of a block.
+#[derive(Default)]
 struct Choice {
     /// Those copied into dense tiles.
     packed: Vec<Operand>,
@@ -89,12 +149,23 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// Splits the loops of a block into the parts of each level, and orders them so. The loops `lanes` stay whole, and
-    /// innermost.
+    /// Splits the loops of a block into the parts of each level, as [`multi_level_tiling()`] does, and orders them so. The
+    /// loops `lanes` stay whole, and innermost.
     pub(super) fn cut(
         schedule: &mut Schedule,
         block: BlockRv,
         lanes: &[LoopRv],
+    ) -> Result<Self, ScheduleError> {
+        let usual = MultiLevelTiling::of(schedule.target());
+        Self::cut_within(schedule, block, lanes, &usual)
+    }
+
+    /// As [`Tiles::cut`], within given limits.
+    fn cut_within(
+        schedule: &mut Schedule,
+        block: BlockRv,
+        lanes: &[LoopRv],
+        MultiLevelTiling { innermost, covers, .. }: &MultiLevelTiling,
     ) -> Result<Self, ScheduleError> {
         let whole =
             lanes.iter().map(|lane| schedule.values().target_loop(*lane)).collect::<Result<Vec<_>, _>>()?;
@@ -102,7 +173,6 @@ impl Tiles {
         loops.retain(|target| !schedule.values().target_loop(*target).is_ok_and(|id| whole.contains(&id)));
         let (spatial, reduce) = partition_loops(schedule, block, &loops)?;
         let in_lanes = if lanes.is_empty() { output_loop(schedule, block)? } else { None };
-        let (rows, run) = (row_limit(schedule.target()), lane_limit(schedule.target()));
         let mut levels = vec![Vec::new(); STRUCTURE.len()];
         for target in loops {
             let kind = if spatial.contains(&target) { 'S' } else { 'R' };
@@ -115,11 +185,11 @@ impl Tiles {
                 .collect();
             let id = schedule.values().target_loop(target)?;
             let max_innermost = match kind {
-                'R' => MAX_INNERMOST,
-                _ if in_lanes == Some(id) => run,
-                _ => rows,
+                'R' => innermost.reduction,
+                _ if in_lanes == Some(id) => innermost.lanes,
+                _ => innermost.rows,
             };
-            let factors = match kind == 'S' && is_indivisible(schedule, id, max_innermost) {
+            let factors = match *covers && kind == 'S' && is_indivisible(schedule, id, max_innermost) {
                 true => schedule.sample_covering_tile(target, places.len(), max_innermost)?,
                 false => schedule.sample_perfect_tile(target, places.len(), max_innermost)?,
             };

@@ -1,8 +1,13 @@
 //! How much to run in parallel, in lanes, and written out.
 
+use std::sync::Arc;
+
+use tilewright_core::analysis::block::is_spatial;
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
+use tilewright_core::stmt::Block;
+use tilewright_core::target::Target;
 use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleResult};
@@ -24,30 +29,86 @@ const JOBS_PER_CORE: [i64; 3] = [1, 4, 16];
 /// that later rules still see plain loops.
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "random_compute_location")]
 pub fn parallelize_vectorize_unroll(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
-    let found = block_of(schedule, block)?;
-    if found.annotations.contains_key(UNROLL) || !is_last_of_nest(schedule, block)? {
-        return schedule.unchanged();
+    ParallelizeVectorizeUnroll::of(schedule.target()).apply(schedule, block)
+}
+
+/// The rule with its choices, for a rule that replaces it. Of several candidates one is drawn; of a single one nothing
+/// is, and of none the note is left out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParallelizeVectorizeUnroll {
+    /// The most iterations that a parallel loop should have.
+    pub parallel: Candidates,
+    /// The most elements that a vectorized loop should have.
+    pub vectorize: Candidates,
+    /// The most copies of a statement that unrolling may make.
+    pub unroll: Candidates,
+    /// The number of iterations of the innermost reduction loop that are written out.
+    pub unroll_reduction: Candidates,
+    /// Whether nests without a reduction get notes about unrolling.
+    pub unrolls_spatial: bool,
+}
+
+/// Numbers to choose from, with their probabilities up to a common factor.
+pub type Candidates = Vec<(i64, f64)>;
+
+impl ParallelizeVectorizeUnroll {
+    /// The choices of the rule [`parallelize_vectorize_unroll()`].
+    pub fn of(target: &Target) -> Self {
+        let (cores, lanes) = (i64::from(target.cores), i64::from(target.lanes(4)));
+        let jobs = |per_core: usize| JOBS_PER_CORE[per_core] * cores;
+        let parallel = vec![(1, 0.1), (jobs(0), 0.2), (jobs(1), 0.3), (jobs(2), 0.4)];
+        ParallelizeVectorizeUnroll {
+            parallel: if cores > 1 { parallel } else { Vec::new() },
+            vectorize: vec![(lanes, 0.15), (2 * lanes, 0.3), (4 * lanes, 0.35), (8 * lanes, 0.2)],
+            unroll: vec![(1, 0.1), (16, 0.3), (64, 0.4), (256, 0.2)],
+            unroll_reduction: vec![(1, 0.4), (2, 0.2), (4, 0.3), (8, 0.1)],
+            unrolls_spatial: true,
+        }
     }
-    if constant_blocks(schedule.program()).contains(&found.id) {
-        note_constant_nest(schedule, block)?;
-        return schedule.changed();
+
+    /// Applies the rule to a block.
+    ///
+    /// # Errors
+    /// When the probabilities of candidates are all zero.
+    pub fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+        let found = block_of(schedule, block)?;
+        let has_notes = [PARALLEL, VECTORIZE, UNROLL].iter().any(|key| found.annotations.contains_key(*key));
+        let nest = nest_of(schedule, block)?;
+        if has_notes || nest.last().is_some_and(|last| last.id != found.id) {
+            return schedule.unchanged();
+        }
+        let unrolls =
+            self.unrolls_spatial || nest.iter().any(|block| block.init.is_some() || !is_spatial(block));
+        if constant_blocks(schedule.program()).contains(&found.id) {
+            note_constant_nest(schedule, block)?;
+            return schedule.changed();
+        }
+        note(schedule, block, PARALLEL, &self.parallel)?;
+        note(schedule, block, VECTORIZE, &self.vectorize)?;
+        if unrolls {
+            note(schedule, block, UNROLL, &self.unroll)?;
+            note(schedule, block, UNROLL_REDUCTION, &self.unroll_reduction)?;
+        }
+        schedule.changed()
     }
-    let cores = i64::from(schedule.target().cores);
-    if cores > 1 {
-        let mut candidates = vec![1];
-        candidates.extend(JOBS_PER_CORE.map(|jobs| jobs * cores));
-        let parallel = schedule.sample_categorical(&candidates, &[0.1, 0.2, 0.3, 0.4])?;
-        schedule.annotate(block, PARALLEL, parallel)?;
+}
+
+/// Notes one of the candidates.
+fn note(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    key: &str,
+    candidates: &Candidates,
+) -> Result<(), ScheduleError> {
+    match candidates[..] {
+        [] => Ok(()),
+        [(only, _)] => schedule.annotate(block, key, only),
+        _ => {
+            let (numbers, weights): (Vec<i64>, Vec<f64>) = candidates.iter().copied().unzip();
+            let drawn = schedule.sample_categorical(&numbers, &weights)?;
+            schedule.annotate(block, key, drawn)
+        }
     }
-    let lanes = i64::from(schedule.target().lanes(4));
-    let vectorize =
-        schedule.sample_categorical(&[lanes, 2 * lanes, 4 * lanes, 8 * lanes], &[0.15, 0.3, 0.35, 0.2])?;
-    schedule.annotate(block, VECTORIZE, vectorize)?;
-    let unroll = schedule.sample_categorical(&[1, 16, 64, 256], &[0.1, 0.3, 0.4, 0.2])?;
-    schedule.annotate(block, UNROLL, unroll)?;
-    let reduction = schedule.sample_categorical(&[1, 2, 4, 8], &[0.4, 0.2, 0.3, 0.1])?;
-    schedule.annotate(block, UNROLL_REDUCTION, reduction)?;
-    schedule.changed()
 }
 
 /// Notes what a nest gets that runs ahead of calls, which is not worth a decision.
@@ -60,9 +121,10 @@ pub(crate) fn note_constant_nest(schedule: &mut Schedule, block: BlockRv) -> Res
     schedule.annotate(block, UNROLL, 16)
 }
 
-fn is_last_of_nest(schedule: &Schedule, block: BlockRv) -> Result<bool, ScheduleError> {
+/// The blocks of the nest that a block is in, in program order.
+fn nest_of(schedule: &Schedule, block: BlockRv) -> Result<Vec<Arc<Block>>, ScheduleError> {
     let found = block_of(schedule, block)?;
     let path = loops_around(&schedule.program().body, found.id).unwrap_or_default();
-    let Some(outermost) = path.first() else { return Ok(true) };
-    Ok(blocks(&outermost.body).last().is_some_and(|last| last.id == found.id))
+    let Some(outermost) = path.first() else { return Ok(vec![found]) };
+    Ok(blocks(&outermost.body).into_iter().cloned().collect())
 }

@@ -88,7 +88,7 @@ pub(super) fn inline_block(program: &mut Program, id: BlockId) -> Result<Outputs
 }
 
 /// Checks that a block can be inlined; the answer is its consumers.
-fn check_inline(program: &Program, block: &Block) -> Result<Vec<BlockId>, ScheduleError> {
+pub(super) fn check_inline(program: &Program, block: &Block) -> Result<Vec<BlockId>, ScheduleError> {
     let id = block.id;
     let store = complete_store(block).ok_or(ScheduleError::NotComplete(id))?;
     if writes_parameter(program, block) {

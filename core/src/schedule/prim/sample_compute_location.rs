@@ -6,6 +6,7 @@ use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::require_block;
 use crate::schedule::prim::compute_at::check_compute_at;
+use crate::schedule::prim::compute_inline::check_inline;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Decision, LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::Block;
@@ -13,7 +14,9 @@ use crate::stmt::Block;
 /// Draws a loop at which a block can be computed: one of those around all of its consumers, or none.
 ///
 /// The result stands for a loop; [`LoopId::ROOT`] means "stay". A given decision that is no longer
-/// possible falls back to the nearest possible location further out, then to staying.
+/// possible falls back to the nearest possible location further out, then to staying. Inlining ([`LoopId::INLINE`],
+/// `@-2`) is never drawn, since what it gains does not depend on the place: a rule decides about it. A given decision may ask for
+/// it.
 ///
 /// ```text
 /// before
@@ -88,8 +91,14 @@ pub(crate) fn compute_locations(program: &Program, block: &Block) -> Vec<Locatio
     std::iter::once(STAY).chain(shared_loops(program, block).into_iter().filter(is_possible)).collect()
 }
 
+/// The consumers' bodies.
+const INLINE: Location = (-2, LoopId::INLINE);
+
 /// The possible location of this number, or the nearest further out. Whether others are possible is not asked.
 fn nearest_location(program: &Program, block: &Block, wanted: i64) -> Location {
+    if wanted == INLINE.0 && check_inline(program, block).is_ok() {
+        return INLINE;
+    }
     let mut further_out = shared_loops(program, block).into_iter().rev().filter(|(number, _)| *number <= wanted);
     further_out.find(|location| check_compute_at(program, block, location.1).is_ok()).unwrap_or(STAY)
 }

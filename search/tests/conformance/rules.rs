@@ -1,0 +1,60 @@
+//! MetaSchedule's rules for a CPU (`llvm`), as ours with their choices set to its parameters.
+
+use std::sync::Arc;
+
+use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_core::target::Target;
+use tilewright_search::rule::{RuleEntry, RuleFunction, RuleResult, RuleSet};
+use tilewright_search::rules;
+use tilewright_search::rules::multi_level_tiling::{Innermost, MultiLevelTiling};
+use tilewright_search::rules::parallelize_vectorize_unroll::ParallelizeVectorizeUnroll;
+
+/// The cores of an `aws/cpu/c5.9xlarge`.
+const CORES: u32 = 18;
+
+/// The parallel iterations per core.
+const JOBS_PER_CORE: i64 = 16;
+
+/// The longest innermost loop of a tile.
+const MAX_INNERMOST: i64 = 64;
+
+/// The machine.
+pub(crate) fn target() -> Arc<Target> {
+    Arc::new(Target { cores: CORES, ..Target::generic_cpu() })
+}
+
+/// `SSRSRS`, with the result in a tile of its own or not.
+fn tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    let innermost = Innermost { reduction: MAX_INNERMOST, lanes: MAX_INNERMOST, rows: MAX_INNERMOST };
+    MultiLevelTiling { innermost, covers: false, packs: false }.apply(schedule, block)
+}
+
+/// Only how much to write out is drawn.
+fn notes(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    ParallelizeVectorizeUnroll {
+        parallel: vec![(i64::from(CORES) * JOBS_PER_CORE, 1.0)],
+        vectorize: vec![(64, 1.0)],
+        unroll: vec![(0, 0.25), (16, 0.25), (64, 0.25), (512, 0.25)],
+        unroll_reduction: Vec::new(),
+        unrolls_spatial: false,
+    }
+    .apply(schedule, block)
+}
+
+/// A rule of this file that takes the place of a built-in one.
+fn instead_of(built_in: RuleEntry, apply: RuleFunction) -> RuleEntry {
+    RuleEntry { apply, file: file!(), line: line!(), ..built_in }
+}
+
+/// MetaSchedule's rules, in its order.
+pub(crate) fn rule_set() -> RuleSet {
+    let own = [
+        rules::inline_constant_scalars::inline_constant_scalars::ENTRY,
+        rules::auto_inline::auto_inline::ENTRY,
+        rules::add_rfactor::add_rfactor::ENTRY,
+        instead_of(rules::multi_level_tiling::multi_level_tiling::ENTRY, tiling),
+        instead_of(rules::parallelize_vectorize_unroll::parallelize_vectorize_unroll::ENTRY, notes),
+        rules::random_compute_location::random_compute_location::ENTRY,
+    ];
+    own.into_iter().fold(RuleSet::new(), |set, rule| set.with(rule).expect("the rules are in order"))
+}
