@@ -57,10 +57,39 @@ pub fn trace(text: &str) -> bool {
     replays(&trace)
 }
 
+/// Lines that stand beside records: a program and a run, and a record with everything that a record may say.
+pub fn lines_beside_records() -> String {
+    let text = MATMUL.replace('\n', "\\n");
+    let program: Program = MATMUL.parse().expect("the program is well-formed");
+    let of = format!(r#""kernel":"matmul","program":"{:016x}""#, program.stable_hash());
+    [
+        format!(r#"{{"version":1,"kind":"program",{of},"text":"{text}"}}"#),
+        format!(
+            r#"{{"version":1,"kind":"run",{of},"shape":{{"M":8}},"params":{{"pad":1}},"target":"cpu;threads=2","seed":1,"earlier":0,"trials":3,"seconds":1.5,"generation_seconds":0.5,"end":"the trials are used up","best_ns":1234.5,"default_ns":2345.5,"flops":24576.0,"bytes":4096.0,"peak_gflops":120.5,"generated":700,"refused":{{"lowering":3}},"failed":{{"crash":1}},"rounds":[{{"candidates":3,"pairs":3,"correlation":0.5}}],"outlook":{{"trials":64,"notable":0.01,"chance":0.5,"expected_gain":0.1}},"tilewright":"0.1.0","cpu":"a CPU","time":1800000000}}"#
+        ),
+        format!(
+            r#"{{"version":1,{of},"shape":{{"M":8}},"target":"cpu;threads=2","median_ns":1234.5,"spread":0.01,"max_rel_err":1e-6,"seed":1,"trial":1,"tilewright":"0.1.0","cpu":"a CPU","time":1800000000,"predicted":-0.25,"rules":["multi_level_tiling","prefetch"],"trace":"trace v1\n%0 = get_block \"c\"\n%1, %2, %3 = get_loops %0\nparallel %1\n"}}"#
+        ),
+    ]
+    .map(|line| line + "\n")
+    .concat()
+}
+
 /// Reads lines of records and replays the traces of what it reads. Says whether every line is one that replays.
 pub fn record(bytes: &[u8]) -> bool {
     let mut database = Database::in_memory();
     database.add_text("fuzz", bytes);
+    for run in database.runs() {
+        assert!(run.ranking().is_none_or(|ranking| ranking.pairs > 0));
+        let program = database.program(run.program);
+        assert!(
+            program.is_none_or(|program| program.stable_hash() == run.program),
+            "a program under a false hash"
+        );
+    }
+    let mut copy = Database::in_memory();
+    let merged = copy.merge(&database).expect("memory takes everything");
+    assert!(merged.records <= database.records().len() && merged.runs <= database.runs().len());
     database.problems().iter().for_each(|problem| drop(problem.to_string()));
     let target = Target::generic_cpu();
     let mut replay_all = database.problems().is_empty();

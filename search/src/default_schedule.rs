@@ -14,7 +14,7 @@ use crate::candidate::{Candidate, Generator, Statistics};
 use crate::mutate::{self, Change};
 use crate::rule::RuleSet;
 use crate::seed;
-use crate::space::design_spaces;
+use crate::space::{Spanned, span};
 
 /// Random points of each design space, or a few more when there are few spaces.
 const SAMPLES_PER_SPACE: usize = 3;
@@ -28,8 +28,17 @@ const ROUNDS: [(usize, usize); 3] = [(8, 10), (3, 20), (1, 40)];
 /// Aligned points of every design space are drawn, and the best are improved by small steps: candidates cost much more than their
 /// judgement by the draft model, and most of what is wrong with a good one can be mended one decision at a time.
 pub fn default_candidate(program: &Program, target: &Arc<Target>, rules: &RuleSet) -> Option<Candidate> {
+    default_with_rules(program, target, rules).map(|(candidate, _)| candidate)
+}
+
+/// As [`default_candidate`], with the names of the rules that made its design space.
+pub fn default_with_rules(
+    program: &Program,
+    target: &Arc<Target>,
+    rules: &RuleSet,
+) -> Option<(Candidate, Vec<&'static str>)> {
     let generator = Generator { program: program.clone(), target: target.clone() };
-    let spaces = design_spaces(program, target, rules, 0);
+    let Spanned { spaces, rules, .. } = span(program, target, rules, 0);
     let mut climb = Climb { generator, rng: Rng::new(0), seen: FxHashSet::default() };
     let mut found = climb.sample(&spaces);
     for (kept, steps) in ROUNDS {
@@ -37,7 +46,9 @@ pub fn default_candidate(program: &Program, target: &Arc<Target>, rules: &RuleSe
         found.truncate(kept);
         found = found.into_iter().map(|start| climb.ascend(start, steps)).collect();
     }
-    found.into_iter().next()
+    let best = found.into_iter().next()?;
+    let rules = rules[best.space].clone();
+    Some((best, rules))
 }
 
 /// What the draft model thinks of a candidate.

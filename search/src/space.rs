@@ -55,6 +55,8 @@ impl Default for RuleLimits {
 pub struct Spanned {
     /// Without duplicates, in a deterministic order.
     pub spaces: Vec<Trace>,
+    /// For each space, the names of the rules that did something to it, in the order of their application.
+    pub rules: Vec<Vec<&'static str>>,
     /// The rules that misbehaved. The spaces are those without them.
     pub faults: Vec<RuleFault>,
 }
@@ -88,14 +90,37 @@ pub fn span_within(
 ) -> Spanned {
     let start = Start::Program { program: program.clone(), target: target.clone(), seed };
     let (schedules, faults) = apply_all_but_faulty(&start, rules, limits, None);
-    Spanned { spaces: distinct(schedules), faults }
+    let (spaces, rules) = distinct(schedules).into_iter().unzip();
+    Spanned { spaces, rules, faults }
 }
 
 /// The schedules that rules make of one by what they do to blocks of given names, without rules that misbehave. Of those
 /// only the log says anything; [`span`] tells.
 pub(crate) fn complete(start: Schedule, rules: &RuleSet, only: &[Symbol]) -> Vec<Schedule> {
     let start = Start::Schedule(Box::new(start));
-    apply_all_but_faulty(&start, rules, RuleLimits::default(), Some(only)).0
+    let made = apply_all_but_faulty(&start, rules, RuleLimits::default(), Some(only)).0;
+    made.into_iter().map(|made| made.schedule).collect()
+}
+
+/// A schedule, and the rules that have made it so far.
+#[derive(Clone)]
+struct Made {
+    schedule: Schedule,
+    rules: Vec<&'static str>,
+}
+
+impl Made {
+    /// What a rule has made of it: the rule counts if it did something that does not merely look.
+    fn by(&self, rule: &'static str, schedule: Schedule) -> Made {
+        let mut rules = self.rules.clone();
+        let before = self.schedule.trace().steps().len();
+        let steps = schedule.trace().steps();
+        let own = steps.get(before..).unwrap_or(&[]);
+        if own.iter().any(|step| !step.instruction.is_pure()) && !rules.contains(&rule) {
+            rules.push(rule);
+        }
+        Made { schedule, rules }
+    }
 }
 
 /// The schedules that rules make without those that misbehave, and what was wrong with these.
@@ -104,7 +129,7 @@ fn apply_all_but_faulty(
     rules: &RuleSet,
     limits: RuleLimits,
     only: Option<&[Symbol]>,
-) -> (Vec<Schedule>, Vec<RuleFault>) {
+) -> (Vec<Made>, Vec<RuleFault>) {
     let known = rules.rules().iter().filter_map(|rule| endless::fault_of(rule, limits.time));
     let mut faults: Vec<RuleFault> = known.collect();
     let mut rules = faults.iter().fold(rules.clone(), |rules, fault| rules.without(fault.rule));
@@ -144,7 +169,7 @@ type Current = Mutex<Option<(RuleEntry, Symbol, Instant)>>;
 
 impl Job {
     /// Spans the spaces, watched if a rule is not built in.
-    fn run(self) -> Result<Vec<Schedule>, RuleFault> {
+    fn run(self) -> Result<Vec<Made>, RuleFault> {
         let current = Arc::new(Current::default());
         let Some(first) = self.rules.rules().iter().find(|rule| !rules::is_built_in(rule)).copied() else {
             return self.schedules(&current);
@@ -176,7 +201,7 @@ impl Job {
         }
     }
 
-    fn schedules(&self, current: &Current) -> Result<Vec<Schedule>, RuleFault> {
+    fn schedules(&self, current: &Current) -> Result<Vec<Made>, RuleFault> {
         match &self.start {
             Start::Schedule(start) => self.apply_rules(Schedule::clone(start), current),
             Start::Program { program, target, seed } => {
@@ -188,16 +213,16 @@ impl Job {
     }
 
     /// Every schedule that the rules make of one.
-    fn apply_rules(&self, start: Schedule, current: &Current) -> Result<Vec<Schedule>, RuleFault> {
-        let mut schedules = vec![start];
+    fn apply_rules(&self, start: Schedule, current: &Current) -> Result<Vec<Made>, RuleFault> {
+        let mut schedules = vec![Made { schedule: start, rules: Vec::new() }];
         for rule in self.rules.rules() {
             let mut next = Vec::new();
-            for schedule in schedules {
+            for made in schedules {
                 let is_meant = |name: &Symbol| self.only.as_ref().is_none_or(|only| only.contains(name));
-                let names =
-                    blocks(&schedule.program().body).into_iter().rev().map(|block| block.name.clone());
+                let found = blocks(&made.schedule.program().body);
+                let names = found.into_iter().rev().map(|block| block.name.clone());
                 let names: Vec<Symbol> = names.filter(is_meant).collect();
-                next.extend(self.apply_to_blocks(rule, schedule, &names, current)?);
+                next.extend(self.apply_to_blocks(rule, made, &names, current)?);
                 if next.len() >= MAX_SPACES {
                     tracing::warn!(rule = rule.name, "the design spaces are cut off at {MAX_SPACES}");
                     next.truncate(MAX_SPACES);
@@ -214,83 +239,88 @@ impl Job {
     fn apply_to_blocks(
         &self,
         rule: &RuleEntry,
-        schedule: Schedule,
+        start: Made,
         names: &[Symbol],
         current: &Current,
-    ) -> Result<Vec<Schedule>, RuleFault> {
+    ) -> Result<Vec<Made>, RuleFault> {
         let mut done = Vec::new();
-        let mut open = vec![(schedule, 0usize)];
-        while let Some((schedule, position)) = open.pop() {
+        let mut open = vec![(start, 0usize)];
+        while let Some((made, position)) = open.pop() {
             if done.len() + open.len() >= MAX_SPACES {
                 if !rules::is_built_in(rule) {
                     let block = names.get(position.saturating_sub(1)).or(names.first());
                     let block = block.cloned().unwrap_or_else(|| "".into());
                     return Err(RuleFault::new(rule, &block, Misbehaviour::Forks { most: MAX_SPACES }));
                 }
-                done.push(schedule);
+                done.push(made);
                 continue;
             }
             match names.get(position) {
-                None => done.push(schedule),
-                Some(name) => {
-                    let variants = self.apply_to_block(rule, schedule, name, current)?;
-                    open.extend(variants.into_iter().rev().map(|variant| (variant, position + 1)));
-                }
+                None => done.push(made),
+                Some(name) => match self.apply_to_block(rule, &made.schedule, name, current)? {
+                    None => open.push((made, position + 1)),
+                    Some(variants) => {
+                        let variants = variants.into_iter().rev();
+                        let variants = variants.map(|variant| made.by(rule.name, variant));
+                        open.extend(variants.map(|variant| (variant, position + 1)));
+                    }
+                },
             }
         }
         Ok(done)
     }
 
-    /// Applies a rule to one block. A refused or unchanged schedule is used as it was.
+    /// Applies a rule to one block; `None` where the schedule stays as it was: refused, or unchanged.
     fn apply_to_block(
         &self,
         rule: &RuleEntry,
-        schedule: Schedule,
+        schedule: &Schedule,
         name: &Symbol,
         current: &Current,
-    ) -> Result<Vec<Schedule>, RuleFault> {
+    ) -> Result<Option<Vec<Schedule>>, RuleFault> {
         let found = blocks(&schedule.program().body).into_iter().find(|block| block.name == *name).cloned();
-        let Some(found) = found else { return Ok(vec![schedule]) };
+        let Some(found) = found else { return Ok(None) };
         // A block without points has nothing to schedule.
         if found.iters.iter().any(|iter| iter.extent.is(0)) {
-            return Ok(vec![schedule]);
+            return Ok(None);
         }
         let has_own_rule = found.annotations.contains_key(custom_rule::ANNOTATION);
         if has_own_rule && rule.name != custom_rule::custom_rule::ENTRY.name {
-            return Ok(vec![schedule]);
+            return Ok(None);
         }
         let mut attempt = schedule.clone();
-        let Ok(block) = attempt.get_block(name) else { return Ok(vec![schedule]) };
+        let Ok(block) = attempt.get_block(name) else { return Ok(None) };
         let note = |now| *current.lock().unwrap_or_else(PoisonError::into_inner) = now;
         note(Some((*rule, name.clone(), Instant::now())));
         let outcome = catch_unwind(AssertUnwindSafe(|| (rule.apply)(&mut attempt, block)));
         note(None);
         match outcome {
             Err(panic) => Err(RuleFault::new(rule, name, Misbehaviour::of_panic(&*panic))),
-            Ok(Ok(RuleOutcome::Changed)) => Ok(vec![attempt]),
+            Ok(Ok(RuleOutcome::Changed)) => Ok(Some(vec![attempt])),
             Ok(Ok(RuleOutcome::Variants(variants))) if variants.len() > self.limits.variants => {
                 let most = self.limits.variants;
                 Err(RuleFault::new(rule, name, Misbehaviour::Forks { most }))
             }
-            Ok(Ok(RuleOutcome::Variants(variants))) if !variants.is_empty() => Ok(variants),
-            Ok(Ok(RuleOutcome::Unchanged | RuleOutcome::Variants(_))) => Ok(vec![schedule]),
+            Ok(Ok(RuleOutcome::Variants(variants))) if !variants.is_empty() => Ok(Some(variants)),
+            Ok(Ok(RuleOutcome::Unchanged | RuleOutcome::Variants(_))) => Ok(None),
             Ok(Err(ScheduleError::TooManySteps)) => {
                 Err(RuleFault::new(rule, name, Misbehaviour::TooManySteps))
             }
             Ok(Err(error)) => {
                 let program = attempt.program();
                 tracing::debug!(rule = rule.name, block = &**name, "refused: {}", error.describe(program));
-                Ok(vec![schedule])
+                Ok(None)
             }
         }
     }
 }
 
-/// The traces of schedules, one for each structure.
-fn distinct(schedules: Vec<Schedule>) -> Vec<Trace> {
+/// The traces of schedules, one for each structure, with the rules that have made them. Where several have made the same,
+/// the first of them counts.
+fn distinct(schedules: Vec<Made>) -> Vec<(Trace, Vec<&'static str>)> {
     let mut seen = FxHashSet::default();
-    let traces = schedules.into_iter().map(|schedule| schedule.into_parts().1.simplified());
-    traces.filter(|space| seen.insert(structure(space))).take(MAX_SPACES).collect()
+    let traces = schedules.into_iter().map(|made| (made.schedule.into_parts().1.simplified(), made.rules));
+    traces.filter(|(space, _)| seen.insert(structure(space))).take(MAX_SPACES).collect()
 }
 
 /// The text of a trace without its decisions.

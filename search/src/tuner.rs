@@ -9,7 +9,7 @@ use tilewright_core::target::Target;
 
 use crate::candidate::{Candidate, Generator, Statistics};
 use crate::evolution::EvolutionOptions;
-use crate::model::{CostModel, Sample};
+use crate::model::{CostModel, ProgramFeatures, Ranking, Sample};
 use crate::outlook::{NOTABLE, Outlook, outlook};
 use crate::rule::RuleSet;
 use crate::space::{RuleFault, span};
@@ -107,10 +107,27 @@ pub trait Runner {
     fn compare(&mut self, first: &Candidate, second: &Candidate) -> Option<(f64, f64)>;
 }
 
+/// A measurement, and what was known of its candidate before.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial<'a> {
+    /// Counts from 1.
+    pub number: usize,
+    /// The candidate.
+    pub candidate: &'a Candidate,
+    /// The score that the cost model gave it; more is better.
+    pub predicted: f32,
+    /// The names of the rules that made its design space; `None` where they are not known, as for traces of other shapes.
+    pub rules: Option<&'a [String]>,
+    /// What became of it.
+    pub measurement: &'a Measurement,
+    /// The time since tuning began.
+    pub elapsed: Duration,
+}
+
 /// Follows the progress of tuning, and may end it.
 pub trait Observer {
-    /// Called after each measurement. `trial` counts from 1.
-    fn measured(&mut self, trial: usize, candidate: &Candidate, measurement: &Measurement, elapsed: Duration);
+    /// Called after each measurement.
+    fn measured(&mut self, trial: &Trial<'_>);
 
     /// Whether to stop now, keeping what was measured.
     fn should_stop(&self) -> bool;
@@ -123,6 +140,8 @@ pub struct Earlier {
     pub trace: Trace,
     /// The time in seconds, or `None` when it failed.
     pub seconds: Option<f64>,
+    /// The names of the rules that made its design space, where they are known.
+    pub rules: Option<Vec<String>>,
 }
 
 /// What tuning has found.
@@ -142,6 +161,8 @@ pub struct TuneResult {
     pub curve: Vec<(f64, f64)>,
     /// Candidates generated and refused.
     pub statistics: Statistics,
+    /// How well the cost model ranked the candidates of each round before they were measured.
+    pub rankings: Vec<Ranking>,
     /// What as many trials again would likely bring, at least 64.
     pub outlook: Option<Outlook>,
     /// Rules that misbehaved and were skipped.
@@ -205,6 +226,8 @@ pub struct TaskTuner {
     options: TuneOptions,
     strategy: Box<dyn Strategy>,
     space: SearchSpace,
+    /// The names of the rules that made each design space, then of those that made the candidates of earlier runs.
+    rules: Vec<Vec<String>>,
     result: TuneResult,
     /// The fastest candidates so far, fastest first.
     leaders: Vec<(Candidate, f64)>,
@@ -255,12 +278,24 @@ impl TaskTuner {
             generation: start.elapsed(),
             curve: Vec::new(),
             statistics: Statistics::default(),
+            rankings: Vec::new(),
             outlook: None,
             rule_faults: spanned.faults,
             end: End::Trials,
         };
         let strategy = (method.strategy)(space.clone());
-        TaskTuner { task, options, strategy, space, result, leaders: Vec::new(), best_after: Vec::new() }
+        let named = |rules: Vec<&'static str>| rules.into_iter().map(str::to_owned).collect();
+        let rules = spanned.rules.into_iter().map(named).collect();
+        TaskTuner {
+            task,
+            options,
+            strategy,
+            space,
+            rules,
+            result,
+            leaders: Vec::new(),
+            best_after: Vec::new(),
+        }
     }
 
     /// Replays what earlier runs measured, so that it is not measured again and the model knows it.
@@ -273,7 +308,10 @@ impl TaskTuner {
             space.replay(&earlier[number].trace, statistics)
         });
         for (candidate, record) in made.into_iter().zip(earlier) {
-            let Some(candidate) = candidate else { continue };
+            let Some(mut candidate) = candidate else { continue };
+            if let Some(rules) = &record.rules {
+                candidate.space = self.space_of(rules);
+            }
             samples.push(Sample { task, features: candidate.features.clone(), seconds: record.seconds });
             self.strategy.learn(&candidate, record.seconds);
             self.note_best(record.seconds);
@@ -283,6 +321,17 @@ impl TaskTuner {
         }
         model.update(&samples);
         self.result.elapsed += start.elapsed();
+    }
+
+    /// The number of a space for candidates of earlier runs that these rules made: what is made of them is known by it.
+    fn space_of(&mut self, rules: &[String]) -> usize {
+        let first = self.space.spaces.len();
+        let known = self.rules[first..].iter().position(|known| known == rules);
+        first
+            + known.unwrap_or_else(|| {
+                self.rules.push(rules.to_vec());
+                self.rules.len() - 1 - first
+            })
     }
 
     /// Proposes up to `count` candidates, measures them and learns; says why tuning is over, if it is. Without a count
@@ -304,16 +353,31 @@ impl TaskTuner {
             if candidates.is_empty() {
                 return Some(End::Exhausted);
             }
+            let features: Vec<ProgramFeatures> =
+                candidates.iter().map(|candidate| candidate.features.clone()).collect();
+            let mut scores = model.predict(&features);
+            // A model of others may leave some out.
+            scores.resize(candidates.len(), f32::NEG_INFINITY);
             let measurements = runner.measure(&candidates);
             let is_cut_short = measurements.iter().any(Option::is_none);
-            let mut samples = Vec::new();
-            let measured = candidates.into_iter().zip(measurements);
-            for (candidate, measurement) in measured.filter_map(|(candidate, m)| Some((candidate, m?))) {
+            let (mut samples, mut predicted) = (Vec::new(), Vec::new());
+            let measured = candidates.into_iter().zip(scores).zip(measurements);
+            for ((candidate, score), measurement) in measured.filter_map(|(known, m)| Some((known, m?))) {
                 self.result.trials += 1;
                 self.result.elapsed = before + start.elapsed();
-                observer.measured(self.result.trials, &candidate, &measurement, self.result.elapsed);
+                observer.measured(&Trial {
+                    number: self.result.trials,
+                    candidate: &candidate,
+                    predicted: score,
+                    rules: self.rules.get(candidate.space).map(Vec::as_slice),
+                    measurement: &measurement,
+                    elapsed: self.result.elapsed,
+                });
+                predicted.push(score);
                 samples.push(self.learn(candidate, &measurement));
             }
+            let seconds: Vec<Option<f64>> = samples.iter().map(|sample| sample.seconds).collect();
+            self.result.rankings.extend(Ranking::of(&predicted, &seconds));
             model.update(&samples);
             match (is_cut_short, observer.should_stop()) {
                 (false, _) => None,

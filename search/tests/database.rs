@@ -11,7 +11,7 @@ use tempfile::tempdir;
 use tilewright_core::schedule::Trace;
 use tilewright_core::target::{Target, TargetKind};
 use tilewright_search::database::{
-    Database, DatabaseError, Measurement, Outcome, Provenance, Record, Shape, TunedFor,
+    Database, DatabaseError, Measurement, Merged, Outcome, Provenance, Record, Shape, TunedFor,
 };
 
 const PROGRAM: u64 = 0x0123_4567_89ab_cdef;
@@ -43,6 +43,7 @@ fn record(shape: Shape, target: &str, median_ns: f64) -> Record {
             version: "0.1.0".to_owned(),
             cpu: "A \"quoted\" CPU".to_owned(),
             time: 1_800_000_000,
+            ..Provenance::default()
         },
     }
 }
@@ -380,8 +381,8 @@ fn merging_adds_what_is_new() {
     for m in 1..4 {
         right.append(record(shape(m, 1), "cpu;threads=1", 1.0)).unwrap();
     }
-    assert_eq!(left.merge(&right).unwrap(), 2);
-    assert_eq!(left.merge(&right).unwrap(), 0);
+    assert_eq!(left.merge(&right).unwrap(), Merged { records: 2, ..Merged::default() });
+    assert_eq!(left.merge(&right).unwrap(), Merged::default());
     assert_eq!(Database::open(one.path()).unwrap().records().len(), 3);
 }
 

@@ -121,6 +121,7 @@ fn records() -> Vec<String> {
         )
     };
     let mut texts: Vec<String> = traces().iter().map(line).collect();
+    texts.push(entry::lines_beside_records());
     texts.push(texts.concat());
     texts
 }

@@ -1,7 +1,6 @@
 //! What strategies propose: the same for the same seed and measurements, whatever the number of threads, and legal.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
@@ -13,7 +12,7 @@ use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
 use tilewright_search::strategy::{self, MakeStrategy, SearchSpace, Strategy};
 use tilewright_search::tuner::{
-    Earlier, End, Measurement, Method, Observer, Runner, Task, TuneOptions, TuneResult, tune,
+    Earlier, End, Measurement, Method, Observer, Runner, Task, Trial, TuneOptions, TuneResult, tune,
 };
 
 const MATMUL: &str = r#"
@@ -149,7 +148,7 @@ impl Runner for FakeRunner {
 struct Nobody;
 
 impl Observer for Nobody {
-    fn measured(&mut self, _: usize, _: &Candidate, _: &Measurement, _: Duration) {}
+    fn measured(&mut self, _: &Trial<'_>) {}
 
     fn should_stop(&self) -> bool {
         false
@@ -239,7 +238,7 @@ fn what_earlier_runs_measured_is_not_proposed_again() {
         let first = tuned(&make, &mut BoostedModel::default(), 1);
         let (best, seconds) = first.best.expect("some candidates succeed");
         let mut strategy = make(space(1));
-        let earlier = Earlier { trace: best.trace.clone(), seconds: Some(seconds) };
+        let earlier = Earlier { trace: best.trace.clone(), seconds: Some(seconds), rules: None };
         let replayed = space(1).replay(&earlier.trace, &mut Statistics::default()).expect("it was legal");
         assert_eq!(replayed.hash, best.hash, "{name}");
         strategy.learn(&replayed, earlier.seconds);

@@ -20,7 +20,7 @@ pub use comparison::{Checked, Comparison, Effort, Sampled, Variant};
 pub use options::{Options, OptionsError, USAGE, list};
 
 use crate::kernel::Kernel;
-use crate::tuning::report::{self, Series};
+use crate::tuning::report::{self, Peak, Series};
 use crate::tuning::{TuneError, TuneTask, Tuner};
 use crate::{machine, records, settings};
 
@@ -319,7 +319,7 @@ fn is_tuned(case: &Point, records: &Path) -> Result<bool, TuneError> {
 
 /// The report of all records there are: a page beside them, and a table on the terminal.
 pub fn write_report(records: &Path, is_quiet: bool) -> Result<(), TuneError> {
-    let series = Series::of_records(&Database::open(records)?, &*machine::target()?);
+    let series = Series::of_records(&Database::open(records)?, Peak::Measured(&*machine::target()?));
     if series.is_empty() {
         return Ok(());
     }

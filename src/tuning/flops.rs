@@ -1,4 +1,4 @@
-//! How much arithmetic a definition asks for.
+//! How much arithmetic a definition asks for, and how many bytes it must move.
 //!
 //! Each addition, multiplication, division, minimum, maximum and elementary function on values counts as one
 //! operation, a fused multiply-add as two; index arithmetic, comparisons, selections, conversions and initial
@@ -8,7 +8,8 @@
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{Expr, ExprKind, UnaryOp};
-use tilewright_core::program::Program;
+use tilewright_core::ids::BufferId;
+use tilewright_core::program::{Access, Program};
 use tilewright_core::stmt::Stmt;
 
 /// The operations of one run of an unscheduled program whose dimensions are bound.
@@ -20,6 +21,17 @@ pub fn count_flops(program: &Program) -> f64 {
             points * of_stmt(&block.body)
         })
         .sum()
+}
+
+/// The bytes that one run of an unscheduled program whose dimensions are bound must move: each tensor that it reads once, each
+/// that it writes once, and those that it updates both ways. Intermediates count nothing.
+pub fn count_bytes(program: &Program) -> f64 {
+    let bytes = |(id, access): (BufferId, Access)| {
+        let buffer = program.buffer(id);
+        let ways = if access == Access::InOut { 2.0 } else { 1.0 };
+        ways * buffer.constant_len().unwrap_or(0).max(0) as f64 * buffer.dtype.bytes() as f64
+    };
+    program.buffer_params().map(bytes).sum()
 }
 
 fn extent(constant: Option<i64>) -> f64 {
@@ -81,6 +93,20 @@ mod tests {
     fn a_multiply_add_is_two() {
         assert_eq!(count("y[vi] = y[vi] + x[vi, vk] * x[vi, vk]"), 4.0 * 8.0 * 2.0);
         assert_eq!(count("y[vi] = mul_add(x[vi, vk], x[vi, vk], y[vi])"), 4.0 * 8.0 * 2.0);
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_tensors() {
+        let text = "kernel k(in x: f32[4, 8], inout y: f64[4]) {
+  for i in 0..4 {
+    block y(vi: spatial 4 = i) {
+      y[vi] = y[vi] + (x[vi, 0] as f64)
+    }
+  }
+}
+";
+        let program = text.parse().expect("the text is a program");
+        assert_eq!(count_bytes(&program), 4.0 * 8.0 * 4.0 + 2.0 * 4.0 * 8.0);
     }
 
     #[test]

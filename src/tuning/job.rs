@@ -5,17 +5,18 @@ use std::time::Instant;
 
 use tilewright_core::schedule::Trace;
 use tilewright_search::candidate::Candidate;
-use tilewright_search::default_schedule::default_candidate;
+use tilewright_search::default_schedule::default_with_rules;
 use tilewright_search::model::CostModel;
 use tilewright_search::scheduler::{Round, TaskFacts};
 use tilewright_search::strategy::MakeStrategy;
 use tilewright_search::tuner::{Earlier, End, Method, Runner, TaskTuner, TuneOptions};
 
 use super::isolated::IsolatedRunner;
+use super::plan::{Found, Plan, first_measured};
 use super::runner::{InProcessRunner, Interrupt};
 use super::session::Session;
 use super::subject::{Subject, SubjectOptions};
-use super::{Found, Plan, TuneError, Tuned, first_measured};
+use super::{TuneError, Tuned};
 use crate::kernel::Kernel;
 use crate::machine;
 
@@ -155,18 +156,19 @@ impl<'a> Job<'a> {
             let anchor = first_measured(&self.earlier);
             *runner = Some(Box::new(InProcessRunner::new(subject, self.interrupt.clone(), anchor)));
         }
-        let default = default_candidate(&plan.task.program, &plan.task.target, &plan.rules);
+        let default = default_with_rules(&plan.task.program, &plan.task.target, &plan.rules);
         let mut default_seconds = None;
-        if let Some(candidate) = &default {
+        if let Some((candidate, rules)) = &default {
             match self.earlier.iter().find(|record| record.trace == candidate.trace) {
                 Some(record) => default_seconds = record.seconds,
                 None if !has_room || self.session.is_over() => {}
                 None => {
                     let measured = self.runner.get().measure(std::slice::from_ref(candidate)).pop();
                     if let Some(Some(measurement)) = measured {
-                        default_seconds = self.session.measured_default(candidate, &measurement);
+                        let rules: Vec<String> = rules.iter().map(|&name| name.to_owned()).collect();
+                        default_seconds = self.session.measured_default(candidate, &rules, &measurement);
                         let trace = candidate.trace.clone();
-                        self.earlier.push(Earlier { trace, seconds: default_seconds });
+                        self.earlier.push(Earlier { trace, seconds: default_seconds, rules: Some(rules) });
                     }
                 }
             }
@@ -182,6 +184,7 @@ impl<'a> Job<'a> {
         let method = Method { rules: &plan.rules, strategy, starts: (method.starts)(&plan) };
         let mut tuner = TaskTuner::new(plan.task.clone(), &method, options);
         tuner.remember(&self.earlier, model);
+        let default = default.map(|(candidate, _)| candidate);
         self.search = Some(Search { tuner, default, default_seconds });
         self.check_runner()
     }

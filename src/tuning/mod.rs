@@ -31,10 +31,13 @@
 //! | `measure`, `sampling` | a batch of candidates: compile, check, time |
 //! | `worker`, `protocol`, `process`, `isolated` | the same in another process |
 //! | `runner` | the same in this one |
+//! | `plan` | what is decided before the first measurement |
+//! | `rounds` | who of many gets the next round |
 //! | `job` | one kernel at one shape, a round at a time |
 //! | `session` | what is recorded, counted and told of it |
 //! | `coverage` | what became of each of many |
 //! | `transfer` | what records of other kernels and shapes are good for |
+//! | [`replay`] | records repeated on the programs beside them |
 //! | [`report`], `progress` | what people see |
 
 mod coverage;
@@ -47,10 +50,13 @@ mod job;
 mod measure;
 mod observer;
 mod peak;
+mod plan;
 mod process;
 mod progress;
 mod protocol;
+pub mod replay;
 pub mod report;
+mod rounds;
 mod runner;
 mod sampling;
 mod session;
@@ -73,30 +79,28 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use tilewright_search::candidate::Candidate;
-use tilewright_search::database::{Database, TunedFor};
+use tilewright_search::database::Database;
 use tilewright_search::evolution::EvolutionOptions;
 use tilewright_search::model::{BoostedModel, CostModel};
 use tilewright_search::rule::RuleSet;
-use tilewright_search::scheduler::{Policy, Round, Scheduler};
+use tilewright_search::scheduler::Policy;
 use tilewright_search::strategy::{MakeStrategy, SearchSpace, Strategy, evolutionary};
-use tilewright_search::tuner::{self, BATCH, Earlier, End, Runner, Task};
 
 pub use coverage::{Coverage, Covered};
 pub use error::TuneError;
 pub use failure::reason;
-pub use flops::count_flops;
+pub use flops::{count_bytes, count_flops};
 pub use observer::{Observer, Progress, Started};
 pub use peak::peak_gflops;
 pub use tilewright_search::scheduler::{Budget, BudgetError};
 pub use tuned::Tuned;
 pub use worker::init;
 
-use crate::kernel::{Kernel, kernel};
-use crate::{machine, records, settings};
+use crate::kernel::Kernel;
 use isolated::{IsolatedRunner, Limits};
 use job::{Job, MethodParts};
-use protocol::{Anchor, Setup};
+use plan::Plan;
+use rounds::Rounds;
 use runner::Interrupt;
 use session::{Observers, Session};
 use transfer::Learned;
@@ -315,8 +319,8 @@ impl Tuner {
     /// and measuring, and is exceeded by a short comparison of the best of each task.
     ///
     /// # Errors
-    /// When a task is none or its weight no finite number of at least 0, or records cannot be read or written. That one kernel cannot be tuned stands in the coverage, and
-    /// the others are.
+    /// When a task is none or its weight no finite number of at least 0, or records cannot be read or written. That one
+    /// kernel cannot be tuned stands in the coverage, and the others are.
     pub fn tune_all(&mut self, tasks: &[TuneTask<'_>], budget: Budget) -> Result<Coverage, TuneError> {
         let budget = match budget {
             Budget { trials: None, time: None } => Budget::trials(TRIALS * tasks.len()),
@@ -374,111 +378,10 @@ impl Tuner {
             false => Vec::new(),
         };
         let method = MethodParts { strategy: MakeStrategy::clone(&self.strategy), starts: Box::new(starts) };
-        let coverage = self.rounds(jobs, budget, &interrupt, model, &method);
+        let rounds = Rounds::new(jobs, self.policy, budget, interrupt);
+        let coverage = rounds.run(model, &method, &self.observers);
         self.model = given_model;
         coverage
-    }
-
-    /// Gives each job its rounds, and finishes them.
-    fn rounds(
-        &mut self,
-        jobs: Vec<(Job<'_>, f64)>,
-        budget: Budget,
-        interrupt: &Interrupt,
-        model: &mut dyn CostModel,
-        method: &MethodParts,
-    ) -> Result<Coverage, TuneError> {
-        let earlier: usize = jobs.iter().map(|(job, _)| job.earlier()).sum();
-        let trials = budget.trials.map(|trials| trials.saturating_sub(earlier));
-        let mut scheduler = Scheduler::new(self.policy, Budget { trials, ..budget }, BATCH);
-        let mut states: Vec<(Job<'_>, Option<End>, Option<TuneError>)> = Vec::new();
-        for (job, weight) in jobs {
-            scheduler.add(job.facts(weight));
-            states.push((job, None, None));
-        }
-        let mut last = None;
-        while !interrupt.is_due()
-            && let Some(turn) = scheduler.next_turn()
-        {
-            if let Some(last) = last.replace(turn.task)
-                && last != turn.task
-            {
-                let (job, ..): &mut (Job<'_>, _, _) = &mut states[last];
-                job.rest();
-            }
-            let (job, end, failure) = &mut states[turn.task];
-            let (start, before) = (Instant::now(), job.trials());
-            match job.round(turn.trials, scheduler.trials_left(), model, method) {
-                Ok(round) => {
-                    *end = round.end;
-                    scheduler.record(turn.task, round);
-                }
-                Err(error) => {
-                    *failure = Some(error);
-                    let (trials, elapsed) = (job.trials() - before, start.elapsed());
-                    let end = Some(End::Exhausted);
-                    scheduler.record(turn.task, Round { trials, elapsed, best: None, end });
-                }
-            }
-        }
-        let why = match (interrupt.is_stopped(), interrupt.is_due()) {
-            (true, _) => End::Stopped,
-            (false, true) => End::Time,
-            (false, false) if scheduler.time_left().is_some_and(|left| left.is_zero()) => End::Time,
-            (false, false) => End::Trials,
-        };
-        let mut coverage = Coverage::default();
-        for (job, end, failure) in states {
-            let title = job.title();
-            let result = match failure {
-                Some(failure) => Err(failure),
-                None => job.finish(end.unwrap_or(why), model, method),
-            };
-            if let Ok(tuned) = &result {
-                if let Some(record) = &tuned.record {
-                    records::use_record(record.clone())?;
-                }
-                self.observers.borrow_mut().iter_mut().for_each(|observer| observer.finished(tuned));
-            }
-            coverage.tasks.push(Covered { title, result });
-        }
-        Ok(coverage)
-    }
-
-    fn plan(&self, kernel: &Kernel, dims: &[(&str, i64)]) -> Result<Plan, TuneError> {
-        let dims = kernel.dims_by_name(dims)?;
-        let program = kernel.program_for(&dims)?;
-        let threads = match self.threads {
-            Some(threads) => threads,
-            None => settings::threads()?,
-        };
-        let mut target = machine::backend()?.target().clone();
-        target.cores = u32::try_from(threads).unwrap_or(u32::MAX);
-        let rules = match &self.rules {
-            Some(rules) => rules.clone(),
-            None => RuleSet::registered(target.kind)?,
-        };
-        let path = format!("{}::{}", kernel.definition().module, kernel.name());
-        let is_registered = self::kernel(&path).is_ok();
-        let peak_gflops = peak::peak_of(&program, &target, None);
-        Ok(Plan {
-            title: format!("{}[{}]", kernel.name(), kernel.shape(&dims)),
-            name: kernel.name(),
-            path,
-            hash: kernel.hash()?,
-            shape: kernel.shape(&dims),
-            flops: count_flops(&program),
-            peak_gflops,
-            task: Task { id: program.stable_hash(), program, target: Arc::new(target) },
-            dims,
-            rules,
-            threads,
-            seed: self.seed,
-            trials: self.trials,
-            stops_when_converged: false,
-            time_limit: self.time_limit,
-            is_isolated: self.isolation == Isolation::Automatic && worker::is_initialised() && is_registered,
-        })
     }
 }
 
@@ -495,106 +398,9 @@ impl fmt::Debug for Tuner {
     }
 }
 
-/// What earlier runs measured first, which the times of this run are to be comparable with. Records do not hold its
-/// fastest sample; the median stands in for it.
-fn first_measured(earlier: &[Earlier]) -> Option<Anchor> {
-    let measured =
-        |record: &Earlier| Some(Anchor { trace: record.trace.to_string(), seconds: record.seconds? });
-    earlier.iter().find_map(measured)
-}
-
 /// The command that starts this program again, as its measuring process.
 fn worker_command() -> std::io::Result<std::process::Command> {
     let mut command = std::process::Command::new(std::env::current_exe()?);
     command.env(worker::VARIABLE, "1");
     Ok(command)
-}
-
-/// Everything that is decided before the first measurement.
-pub(crate) struct Plan {
-    title: String,
-    name: &'static str,
-    path: String,
-    hash: u64,
-    shape: tilewright_search::database::Shape,
-    task: Task,
-    dims: Vec<i64>,
-    rules: RuleSet,
-    threads: usize,
-    seed: u64,
-    /// The most measurements, those of earlier runs included.
-    trials: Option<usize>,
-    stops_when_converged: bool,
-    time_limit: Option<Duration>,
-    flops: f64,
-    peak_gflops: Option<f64>,
-    is_isolated: bool,
-}
-
-/// What a search has found.
-struct Found {
-    default_seconds: Option<f64>,
-    result: tuner::TuneResult,
-}
-
-impl Found {
-    /// Compares what was found with the default schedule in alternation: times from different minutes are not
-    /// to be divided. If the default is faster after all, it is what was found.
-    fn compare_with_default(&mut self, default: Candidate, runner: &mut dyn Runner) {
-        let result = &mut self.result;
-        let Some((best, seconds)) = &mut result.best else { return };
-        if best.trace == default.trace {
-            self.default_seconds = Some(*seconds);
-            return;
-        }
-        if self.default_seconds.is_none() {
-            return;
-        }
-        let Some((best_seconds, default_seconds)) = runner.compare(best, &default) else {
-            result.confirmed.clear();
-            return;
-        };
-        *seconds = best_seconds.min(default_seconds);
-        self.default_seconds = Some(default_seconds);
-        if let Some(first) = result.confirmed.first_mut() {
-            first.1 = best_seconds;
-        }
-        result.confirmed.retain(|(candidate, _)| candidate.trace != default.trace);
-        let place = usize::from(default_seconds >= best_seconds).min(result.confirmed.len());
-        if !result.confirmed.is_empty() {
-            result.confirmed.insert(place, (default.clone(), default_seconds));
-        }
-        if default_seconds < best_seconds {
-            *best = default;
-        }
-    }
-}
-
-impl Plan {
-    fn tuned_for(&self) -> TunedFor {
-        TunedFor::target(&self.task.target)
-    }
-
-    fn setup(&self, cache: &Path) -> Setup {
-        let shape = &self.shape;
-        Setup {
-            kernel: self.path.clone(),
-            program: format!("{:016x}", self.hash),
-            dims: shape
-                .dims
-                .iter()
-                .chain(&shape.params)
-                .map(|(name, value)| (name.clone(), *value))
-                .collect(),
-            threads: self.threads,
-            seed: self.seed,
-            cache: cache.to_owned(),
-            memory: process::memory_limit(),
-        }
-    }
-
-    /// The time below which no schedule can get, in seconds.
-    fn roofline_seconds(&self) -> Option<f64> {
-        self.peak_gflops.map(|peak| self.flops / (peak * 1e9))
-    }
 }

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant, SystemTime};
 use tilewright_backends::cpu::machine::Machine;
 use tilewright_core::schedule::Trace;
 use tilewright_search::candidate::Candidate;
-use tilewright_search::database::{self, Database, Outcome, Provenance, Record};
+use tilewright_search::database::{self, Database, DatabaseError, Outcome, Provenance, Record, Run};
 use tilewright_search::tuner::{self, Earlier, Measurement};
 
 use super::observer::{Observer, Progress, Started};
 use super::peak::peak_of;
+use super::plan::{Found, Plan};
 use super::runner::Interrupt;
-use super::{Found, Plan, TuneError, Tuned};
+use super::{TuneError, Tuned};
 
 /// Observers, shared by the sessions of a run.
 pub(crate) type Observers = Rc<RefCell<Vec<Box<dyn Observer>>>>;
@@ -40,6 +41,13 @@ pub(crate) struct Session {
     curve: Vec<(f64, f64)>,
     failures: BTreeMap<String, u64>,
     failure: Option<TuneError>,
+}
+
+/// What was known of a candidate before it was measured.
+#[derive(Clone, Copy)]
+struct Foreknowledge<'a> {
+    predicted: Option<f32>,
+    rules: Option<&'a [String]>,
 }
 
 impl Session {
@@ -78,7 +86,10 @@ impl Session {
             let seconds = record.median_ns().map(|ns| ns * 1e-9);
             match earlier.iter_mut().find(|known| known.trace == record.trace) {
                 Some(known) => known.seconds = seconds,
-                None => earlier.push(Earlier { trace: record.trace.clone(), seconds }),
+                None => {
+                    let rules = record.provenance.rules.clone();
+                    earlier.push(Earlier { trace: record.trace.clone(), seconds, rules });
+                }
             }
         }
         self.earlier = earlier.len();
@@ -152,9 +163,14 @@ impl Session {
     pub(crate) fn measured_default(
         &mut self,
         candidate: &Candidate,
+        rules: &[String],
         measurement: &Measurement,
     ) -> Option<f64> {
-        self.note_measurement(candidate, measurement);
+        self.note_measurement(
+            &candidate.trace,
+            measurement,
+            Foreknowledge { predicted: None, rules: Some(rules) },
+        );
         match measurement {
             Measurement::Ok { seconds, .. } => Some(*seconds),
             Measurement::Failed { .. } => None,
@@ -162,9 +178,9 @@ impl Session {
     }
 
     /// Records a measurement first, then tells of it.
-    fn note_measurement(&mut self, candidate: &Candidate, measurement: &Measurement) {
-        let record = self.record(&candidate.trace, measurement);
-        let appended = self.database.borrow_mut().append(record);
+    fn note_measurement(&mut self, trace: &Trace, measurement: &Measurement, known: Foreknowledge<'_>) {
+        let record = self.record(trace, measurement, known);
+        let appended = self.append(record);
         if let Err(error) = appended {
             // Going on would only lose more.
             self.failure.get_or_insert(error.into());
@@ -188,7 +204,16 @@ impl Session {
         self.observers.borrow_mut().iter_mut().for_each(|observer| observer.measured(&progress));
     }
 
-    fn record(&self, trace: &Trace, measurement: &Measurement) -> Record {
+    /// Writes a record, and before the first one what program it is of.
+    fn append(&mut self, record: Record) -> Result<(), DatabaseError> {
+        let mut database = self.database.borrow_mut();
+        if self.trials == 0 {
+            database.append_program(self.plan.name, &self.plan.definition)?;
+        }
+        database.append(record)
+    }
+
+    fn record(&self, trace: &Trace, measurement: &Measurement, known: Foreknowledge<'_>) -> Record {
         let outcome = match measurement {
             Measurement::Ok { seconds, spread, max_relative_error } => {
                 Outcome::Measured(database::Measurement {
@@ -213,6 +238,8 @@ impl Session {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 cpu: self.cpu.clone(),
                 time: now(),
+                predicted: known.predicted,
+                rules: known.rules.map(<[String]>::to_vec),
             },
         }
     }
@@ -238,12 +265,19 @@ impl Session {
     /// Makes the result of the run.
     pub(crate) fn finish(mut self, found: Found) -> Result<Tuned, TuneError> {
         self.confirm(&found.result.confirmed);
-        let synced = self.database.borrow_mut().sync();
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
-        synced?;
         let plan = Rc::clone(&self.plan);
+        let best = found.result.best.as_ref();
+        let reached = best.map(|(_, seconds)| plan.flops / seconds / 1e9);
+        let peak_gflops = peak_of(&plan.task.program, &plan.task.target, reached);
+        if self.trials > 0 {
+            let run = self.run(&found, peak_gflops);
+            let mut database = self.database.borrow_mut();
+            database.append_run(run)?;
+            database.sync()?;
+        }
         let mut rejected = self.failures.clone();
         for (reason, count) in &found.result.statistics.rejected {
             *rejected.entry((*reason).to_owned()).or_default() += count;
@@ -253,9 +287,7 @@ impl Session {
             let (kernel, reasons) = (plan.title.clone(), most_frequent(&rejected));
             return Err(TuneError::NoCandidate { kernel, reasons });
         }
-        let best = found.result.best.as_ref();
         let record = best.and_then(|(candidate, _)| self.record_of(&candidate.trace));
-        let reached = best.map(|(_, seconds)| plan.flops / seconds / 1e9);
         Ok(Tuned {
             kernel: plan.name,
             shape: plan.shape.clone(),
@@ -274,8 +306,39 @@ impl Session {
             outlook: found.result.outlook,
             rule_faults: found.result.rule_faults,
             flops: plan.flops,
-            peak_gflops: peak_of(&plan.task.program, &plan.task.target, reached),
+            peak_gflops,
         })
+    }
+
+    /// What the run came to.
+    fn run(&self, found: &Found, peak_gflops: Option<f64>) -> Run {
+        let (plan, result) = (&self.plan, &found.result);
+        let refused = result.statistics.rejected.iter();
+        Run {
+            kernel: plan.name.to_owned(),
+            program: plan.hash,
+            shape: plan.shape.clone(),
+            target: plan.tuned_for(),
+            seed: plan.seed,
+            earlier: self.earlier as u64,
+            trials: self.trials as u64,
+            seconds: self.elapsed().as_secs_f64(),
+            generation_seconds: result.generation.as_secs_f64(),
+            end: result.end.to_string(),
+            best_ns: result.best.as_ref().map(|(_, seconds)| seconds * 1e9),
+            default_ns: found.default_seconds.map(|seconds| seconds * 1e9),
+            flops: plan.flops,
+            bytes: plan.bytes,
+            peak_gflops,
+            generated: result.statistics.generated,
+            refused: refused.map(|(reason, count)| ((*reason).to_owned(), *count)).collect(),
+            failed: self.failures.clone(),
+            rounds: result.rankings.clone(),
+            outlook: result.outlook,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            cpu: self.cpu.clone(),
+            time: now(),
+        }
     }
 
     /// What there is to say when nothing was done.
@@ -315,8 +378,9 @@ impl Session {
 }
 
 impl tuner::Observer for Session {
-    fn measured(&mut self, _: usize, candidate: &Candidate, measurement: &Measurement, _: Duration) {
-        self.note_measurement(candidate, measurement);
+    fn measured(&mut self, trial: &tuner::Trial<'_>) {
+        let known = Foreknowledge { predicted: Some(trial.predicted), rules: trial.rules };
+        self.note_measurement(&trial.candidate.trace, trial.measurement, known);
     }
 
     fn should_stop(&self) -> bool {

@@ -52,7 +52,18 @@ impl<'b> Subject<'b> {
         backend: &'b dyn Backend,
         options: &SubjectOptions,
     ) -> Result<Self, Error> {
-        let program = kernel.program_for(dims)?;
+        let reference = |program: &Program, inputs: &Inputs| run_reference(kernel, dims, program, inputs);
+        Self::of_program(kernel.program_for(dims)?, backend, options, &reference)
+    }
+
+    /// Makes arguments for a program whose dimensions are bound, and lets a reference compute what is expected, unless the
+    /// cache has it.
+    pub(crate) fn of_program<E: From<Error>>(
+        program: Program,
+        backend: &'b dyn Backend,
+        options: &SubjectOptions,
+        reference: &Reference<'_, E>,
+    ) -> Result<Self, E> {
         let mut target = backend.target().clone();
         target.cores = u32::try_from(options.threads).unwrap_or(u32::MAX);
         let accesses: Vec<Access> = program.buffer_params().map(|(_, access)| access).collect();
@@ -61,7 +72,7 @@ impl<'b> Subject<'b> {
         let cache = options.cache.as_deref().map(|directory| {
             directory.join(format!("{:016x}-{}.expected", program.stable_hash(), options.seed))
         });
-        let (inputs, expected) = expectation(kernel, dims, &program, options.seed, cache.as_deref())?;
+        let (inputs, expected) = expectation(&program, options.seed, cache.as_deref(), reference)?;
         Ok(Subject {
             backend,
             target: Arc::new(target),
@@ -185,7 +196,10 @@ impl<'b> Subject<'b> {
     }
 }
 
-fn buffer_arguments<'a>(tensors: &'a mut [AnyTensor], accesses: &[Access]) -> Vec<BufferArgument<'a>> {
+pub(crate) fn buffer_arguments<'a>(
+    tensors: &'a mut [AnyTensor],
+    accesses: &[Access],
+) -> Vec<BufferArgument<'a>> {
     let argument = |(tensor, access): (&'a mut AnyTensor, &Access)| match access {
         Access::Input => BufferArgument::Read(tensor.bytes()),
         Access::Constant => BufferArgument::Identified(tensor.identified_bytes()),
@@ -194,24 +208,27 @@ fn buffer_arguments<'a>(tensors: &'a mut [AnyTensor], accesses: &[Access]) -> Ve
     tensors.iter_mut().zip(accesses).map(argument).collect()
 }
 
-/// Arguments, and the tensors after the definition has run on them; `None` for those that it only reads.
+/// Computes what a program with bound dimensions makes of arguments: each tensor afterwards, `None` for those that it only
+/// reads.
+pub(crate) type Reference<'r, E> = dyn Fn(&Program, &Inputs) -> Result<Vec<Option<AnyTensor>>, E> + 'r;
+
+/// Arguments, and the tensors after the reference has run on them; `None` for those that it only reads.
 type Expectation = (Inputs, Vec<Option<AnyTensor>>);
 
 /// Takes the expected results from the cache, or computes them and puts them there.
-fn expectation(
-    kernel: &Kernel,
-    dims: &[i64],
+fn expectation<E: From<Error>>(
     program: &Program,
     seed: u64,
     cache: Option<&Path>,
-) -> Result<Expectation, Error> {
+    reference: &Reference<'_, E>,
+) -> Result<Expectation, E> {
     if let Some(known) = cache.and_then(|path| read_cached(program, seed, path)) {
         return Ok(known);
     }
     let mut sign = Sign::Any;
     let (inputs, expected) = loop {
-        let inputs = Inputs::random(program, seed, sign)?;
-        let expected = run_reference(kernel, dims, program, &inputs)?;
+        let inputs = Inputs::random(program, seed, sign).map_err(Error::from)?;
+        let expected = reference(program, &inputs)?;
         // Where the definition has no value, as for the logarithm of a negative number, nothing could be
         // checked.
         let has_nan = expected.iter().flatten().any(contains_nan);
@@ -236,12 +253,13 @@ fn run_reference(
     let mut tensors = inputs.tensors.clone();
     let mut buffers = buffer_arguments(&mut tensors, &accesses);
     (kernel.definition().reference)(dims, &inputs.scalars, &mut buffers)?;
-    let is_written = |access: &Access| access.is_written();
-    Ok(tensors
-        .into_iter()
-        .zip(&accesses)
-        .map(|(tensor, access)| is_written(access).then_some(tensor))
-        .collect())
+    Ok(written(program, tensors))
+}
+
+/// Those of a program's tensors that it writes.
+pub(crate) fn written(program: &Program, tensors: Vec<AnyTensor>) -> Vec<Option<AnyTensor>> {
+    let accesses = program.buffer_params().map(|(_, access)| access);
+    tensors.into_iter().zip(accesses).map(|(tensor, access)| access.is_written().then_some(tensor)).collect()
 }
 
 fn contains_nan(tensor: &AnyTensor) -> bool {

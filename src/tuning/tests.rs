@@ -13,7 +13,7 @@ use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
 use tilewright_core::target::{Arguments, Backend, BackendError, CallError, Executable, Target};
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
-use tilewright_search::database::Database;
+use tilewright_search::database::{Database, Record};
 use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
 use tilewright_search::strategy::random;
@@ -22,6 +22,7 @@ use tilewright_search::tuner::{End, Measurement, Runner};
 use super::isolated::{IsolatedRunner, Limits};
 use super::job::{Job, MethodParts};
 use super::observer::{Observer, Progress};
+use super::rounds::Rounds;
 use super::runner::Interrupt;
 use super::session::Session;
 use super::transfer::Learned;
@@ -278,6 +279,36 @@ fn a_rerun_goes_on_where_the_last_run_ended() {
     assert!(done.record.is_some(), "{done:?}");
 }
 
+#[test]
+fn a_run_leaves_its_program_and_what_it_came_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = tuner(directory.path()).tune(product::kernel(), &DIMS).unwrap();
+    tuner(directory.path()).trials(8).tune(product::kernel(), &DIMS).unwrap();
+    // Nothing is left to do, and nothing to tell.
+    tuner(directory.path()).trials(8).tune(product::kernel(), &DIMS).unwrap();
+    let text = std::fs::read_to_string(directory.path().join("product.jsonl")).unwrap();
+    assert!(text.starts_with(r#"{"version":1,"kind":"program","kernel":"product","#), "{text}");
+    assert_eq!(text.matches(r#""kind":"program""#).count(), 1, "once for each file");
+    let database = Database::open(directory.path()).unwrap();
+    let program = database.program(product::kernel().hash().unwrap()).expect("it was written");
+    assert_eq!(program.to_string(), product::kernel().program().unwrap().to_string());
+    let [run, again] = database.runs() else { panic!("{:?}", database.runs()) };
+    assert_eq!((run.trials, run.earlier, again.trials, again.earlier), (6, 0, 2, 6));
+    assert_eq!((run.flops, run.bytes), (first.flops, 4.0 * (24.0 * 40.0 + 40.0 * 32.0 + 24.0 * 32.0)));
+    assert_eq!((run.generated, run.outlook), (first.generated, first.outlook));
+    // The default was not ranked, and all of the others in one round.
+    let ranking = run.ranking().expect("there are times to rank");
+    assert_eq!((ranking.candidates, run.rounds.len()), (5, 1), "{run:?}");
+    let known = |record: &&Record| record.provenance.rules.is_some();
+    assert!(database.records().filter(known).count() >= 6, "rules are known of fresh candidates");
+    let predicted = database.records().filter(|record| record.provenance.predicted.is_some());
+    let predicted: BTreeSet<u64> = predicted.map(|record| record.provenance.trial).collect();
+    assert_eq!(predicted, (1..8).collect::<BTreeSet<u64>>());
+    let rules = database.records().flat_map(|record| record.provenance.rules.iter().flatten());
+    let rules: BTreeSet<&String> = rules.collect();
+    assert!(rules.iter().any(|rule| *rule == "multi_level_tiling"), "{rules:?}");
+}
+
 /// Counts, and stops after some trials.
 struct Counter {
     measured: Arc<AtomicUsize>,
@@ -317,6 +348,9 @@ fn a_stop_keeps_what_was_measured() {
     assert!(tuned.trials >= 3 && tuned.trials < 40, "{tuned:?}");
     assert_eq!(records(directory.path()), tuned.trials);
     assert!(tuned.record.is_some());
+    let database = Database::open(directory.path()).unwrap();
+    let runs: Vec<_> = database.runs().iter().map(|run| (run.trials, run.end.as_str())).collect();
+    assert_eq!(runs, [(tuned.trials as u64, "it was stopped")]);
 }
 
 #[test]
@@ -426,7 +460,7 @@ fn a_budget_covers_every_task() {
 
 #[test]
 fn one_that_cannot_be_measured_leaves_the_others() {
-    let mut tuner = Tuner::new().threads(1).isolation(Isolation::InProcess);
+    let tuner = Tuner::new().threads(1).isolation(Isolation::InProcess);
     let (cache, interrupt) = (tempfile::tempdir().unwrap(), Interrupt::new(None, None));
     let database = Rc::new(RefCell::new(Database::in_memory()));
     let job = |task: TuneTask<'static>| {
@@ -443,7 +477,8 @@ fn one_that_cannot_be_measured_leaves_the_others() {
     let jobs = tasks().map(job).into_iter().collect();
     let method = MethodParts { strategy: random(), starts: Box::new(|_| Vec::new()) };
     let (budget, mut model) = (Budget::trials(9), Counting::default());
-    let coverage = tuner.rounds(jobs, budget, &interrupt, &mut model, &method).unwrap();
+    let rounds = Rounds::new(jobs, tuner.policy, budget, interrupt.clone());
+    let coverage = rounds.run(&mut model, &method, &tuner.observers).unwrap();
     let trials = coverage.tasks.iter().map(|task| task.result.as_ref().ok().map(|tuned| tuned.trials));
     assert_eq!(trials.collect::<Vec<_>>(), [None, None, Some(9)], "{coverage}");
     assert!(coverage.to_string().contains("no more processes"), "{coverage}");

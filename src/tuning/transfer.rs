@@ -11,7 +11,7 @@ use tilewright_search::model::{CostModel, Sample};
 use tilewright_search::strategy::SearchSpace;
 use tilewright_search::transfer::anchored;
 
-use super::Plan;
+use super::plan::Plan;
 use crate::kernel::{Kernel, kernels};
 
 /// The most shapes of the same kernel whose traces are tried.

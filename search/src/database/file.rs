@@ -90,7 +90,7 @@ fn lines_up_to(
     Ok(())
 }
 
-/// Appends a line to a file, which is made if it does not exist, as are its directories.
+/// Appends a line, or several with newlines between them, to a file, which is made if it does not exist, as are its directories.
 pub(super) fn append(path: &Path, line: &str) -> Result<(), DatabaseError> {
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         fs::create_dir_all(directory).map_err(|error| DatabaseError::io("create", directory, error))?;

@@ -4,6 +4,9 @@
 //! their end, so that they can be committed, compared, merged and read after a crash. A [`Database`] is such
 //! records in memory together with the place that new ones are written to.
 //!
+//! Two further kinds of line stand beside them for people and their tools, and may be missing: a [`StoredProgram`] says what
+//! the records' traces are to be replayed on, a [`Run`] what a tuning run came to.
+//!
 //! Nothing in a file is trusted. A line that is corrupt, cut off, of another version or otherwise not a record
 //! becomes a [`Problem`] that names file and line, and is skipped; what a record holds is a [trace], and a trace
 //! can do nothing but replay checked primitives. This module decides nothing about schedules: it stores and
@@ -15,8 +18,12 @@ mod error;
 mod file;
 mod line;
 mod lookup;
+mod merge;
+mod program;
 mod prune;
 mod record;
+mod record_line;
+mod run;
 mod shape;
 mod tuned_for;
 
@@ -25,15 +32,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
+use tilewright_core::program::Program;
 
 pub use error::{DatabaseError, Problem};
 pub use line::FORMAT_VERSION;
 pub use lookup::PassedOver;
+pub use merge::Merged;
+pub use program::StoredProgram;
 pub use record::{Measurement, Outcome, Provenance, Record};
+pub use run::Run;
 pub use shape::Shape;
 pub use tuned_for::{TunedFor, TunedForError};
 
-use line::parse_line;
+use file::Line;
+use line::{Item, parse_line};
 
 /// The extension of files of records.
 const EXTENSION: &str = "jsonl";
@@ -48,6 +60,9 @@ pub struct Database {
     place: Option<Place>,
     entries: Vec<Entry>,
     by_program: FxHashMap<u64, Vec<usize>>,
+    programs: Vec<ProgramEntry>,
+    runs: Vec<Run>,
+    later: Vec<LaterLine>,
     problems: Vec<Problem>,
     last_sync: Option<Instant>,
     unsynced: Vec<PathBuf>,
@@ -68,6 +83,20 @@ struct Entry {
     record: Record,
     /// File and line, for a record that was read.
     origin: Option<(PathBuf, usize)>,
+}
+
+/// A program and the file that it stands in, `None` for one that stands in none.
+#[derive(Clone, Debug)]
+struct ProgramEntry {
+    stored: StoredProgram,
+    file: Option<PathBuf>,
+}
+
+/// A line that a later version of Tilewright has written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct LaterLine {
+    kernel: String,
+    text: String,
 }
 
 impl Database {
@@ -105,9 +134,12 @@ impl Database {
         self.insert(record, None);
     }
 
-    /// Adds the records and problems of another database to memory alone.
+    /// Adds the records and problems of another database, and what stands beside them, to memory alone.
     pub fn add_all(&mut self, mut other: Database) {
         self.problems.append(&mut other.problems);
+        self.programs.append(&mut other.programs);
+        self.runs.append(&mut other.runs);
+        self.later.append(&mut other.later);
         for entry in std::mem::take(&mut other.entries) {
             self.insert(entry.record, entry.origin);
         }
@@ -146,6 +178,16 @@ impl Database {
         positions.iter().map(|&position| &self.entries[position].record)
     }
 
+    /// The program with a hash, if a line says it.
+    pub fn program(&self, hash: u64) -> Option<&Program> {
+        self.programs.iter().find(|entry| entry.stored.hash == hash).map(|entry| &entry.stored.program)
+    }
+
+    /// Every tuning run, in the order of reading and adding.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
     /// Adds a record: to its file first, on a line of its own whatever the file ended with, then to memory.
     ///
     /// Several processes may append to one file. Records reach the disk within about a second; see
@@ -155,18 +197,50 @@ impl Database {
     /// When the record cannot be written, for example because the disk is full. The records that were there before
     /// are intact, on disk and in memory.
     pub fn append(&mut self, record: Record) -> Result<(), DatabaseError> {
-        if let Some(path) = self.path_of(&record.kernel)? {
-            file::append(&path, &line::print_line(&record))?;
-            if !self.unsynced.contains(&path) {
-                self.unsynced.push(path);
-            }
-            let due = self.last_sync.is_none_or(|last| last.elapsed() >= SYNC_INTERVAL);
-            if due {
-                self.sync()?;
-            }
-        }
+        self.write(&record.kernel, || record_line::print(&record))?;
         self.insert(record, None);
         Ok(())
+    }
+
+    /// Adds the unscheduled program of a kernel, with symbolic dimensions, unless the kernel's file has it.
+    ///
+    /// # Errors
+    /// As [`Database::append`].
+    pub fn append_program(&mut self, kernel: &str, program: &Program) -> Result<(), DatabaseError> {
+        let file = self.path_of(kernel)?;
+        let stored = StoredProgram::new(kernel, program);
+        if self.programs.iter().any(|known| known.stored.hash == stored.hash && known.file == file) {
+            return Ok(());
+        }
+        self.write(kernel, || program::print(&stored))?;
+        self.programs.push(ProgramEntry { stored, file });
+        Ok(())
+    }
+
+    /// Adds what a tuning run came to.
+    ///
+    /// # Errors
+    /// As [`Database::append`].
+    pub fn append_run(&mut self, run: Run) -> Result<(), DatabaseError> {
+        self.write(&run.kernel, || run::print(&run))?;
+        self.runs.push(run);
+        Ok(())
+    }
+
+    /// Appends a line about a kernel to its file, if there is one.
+    fn write(&mut self, kernel: &str, line: impl FnOnce() -> String) -> Result<(), DatabaseError> {
+        let Some(path) = self.path_of(kernel)? else { return Ok(()) };
+        file::append(&path, &line())?;
+        self.written(path)
+    }
+
+    /// Notes that a file was written to, and forces what was written lately to the disk when it is time.
+    fn written(&mut self, path: PathBuf) -> Result<(), DatabaseError> {
+        if !self.unsynced.contains(&path) {
+            self.unsynced.push(path);
+        }
+        let due = self.last_sync.is_none_or(|last| last.elapsed() >= SYNC_INTERVAL);
+        if due { self.sync() } else { Ok(()) }
     }
 
     /// Forces every record to the disk.
@@ -180,21 +254,6 @@ impl Database {
             self.unsynced.pop();
         }
         Ok(())
-    }
-
-    /// Appends the records of another database that this one does not have, and says how many those were.
-    ///
-    /// # Errors
-    /// As [`Database::append`]; what was added before the error stays.
-    pub fn merge(&mut self, other: &Database) -> Result<usize, DatabaseError> {
-        let mut added = 0;
-        for record in other.records() {
-            if !self.records_of(record.program).any(|own| own == record) {
-                self.append(record.clone())?;
-                added += 1;
-            }
-        }
-        Ok(added)
     }
 
     /// The files that there are, in the order of their names.
@@ -243,19 +302,24 @@ impl Database {
     }
 
     fn read_lines(&mut self, path: &Path, reader: impl std::io::BufRead) {
-        let (mut records, mut problems) = (Vec::new(), Vec::new());
         let outcome = file::for_each_line(reader, &mut |number, line| match parse_line(&line) {
             Ok(None) => {}
-            Ok(Some(record)) => records.push((record, number)),
-            Err(message) => problems.push(Problem { file: path.to_owned(), line: number, message }),
+            Ok(Some(Item::Record(record))) => self.insert(record, Some((path.to_owned(), number))),
+            Ok(Some(Item::Program(stored))) => {
+                self.programs.push(ProgramEntry { stored, file: Some(path.to_owned()) });
+            }
+            Ok(Some(Item::Run(run))) => self.runs.push(run),
+            Err(skipped) => {
+                if let (Some(kernel), Line::Whole(bytes) | Line::Unfinished(bytes)) = (skipped.later, line) {
+                    self.later.push(LaterLine { kernel, text: String::from_utf8_lossy(bytes).into_owned() });
+                }
+                let message = skipped.message;
+                self.problems.push(Problem { file: path.to_owned(), line: number, message });
+            }
         });
         if let Err((number, error)) = outcome {
             let message = format!("reading stopped here: {error}");
-            problems.push(Problem { file: path.to_owned(), line: number, message });
-        }
-        self.problems.append(&mut problems);
-        for (record, number) in records {
-            self.insert(record, Some((path.to_owned(), number)));
+            self.problems.push(Problem { file: path.to_owned(), line: number, message });
         }
     }
 

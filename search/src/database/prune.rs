@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use super::file::{self, Line};
-use super::line::parse_line;
+use super::line::{Item, parse_line};
 use super::lookup::standing;
 use super::{Database, DatabaseError, Record, Shape, TunedFor};
 
@@ -15,7 +15,7 @@ type Group = (u64, Shape, TunedFor);
 
 impl Database {
     /// Keeps only the `keep` fastest records for each program, shape and machine, and drops those of trials that
-    /// failed. Lines that are no records stay as they are. Says how many records were dropped.
+    /// failed. Lines that are no records, such as those of runs, stay as they are. Says how many records were dropped.
     ///
     /// Each file is replaced as a whole or not at all. Records that another process has added in the meantime are
     /// taken into account and read.
@@ -40,6 +40,9 @@ impl Database {
         }
         self.entries.clear();
         self.by_program.clear();
+        self.programs.clear();
+        self.runs.clear();
+        self.later.clear();
         self.problems.clear();
         for path in self.files()? {
             self.read_file(&path);
@@ -82,7 +85,11 @@ fn prune_file(path: &Path, keep: usize) -> io::Result<usize> {
     file::for_each_line(BufReader::new(&locked.file), &mut |number, line| match line {
         Line::TooLong { limit } => too_long = Some((number, limit)),
         Line::Whole(bytes) | Line::Unfinished(bytes) => {
-            lines.push((bytes.to_vec(), parse_line(&line).ok().flatten()));
+            let record = match parse_line(&line) {
+                Ok(Some(Item::Record(record))) => Some(record),
+                _ => None,
+            };
+            lines.push((bytes.to_vec(), record));
         }
     })
     .map_err(|(_, error)| error)?;

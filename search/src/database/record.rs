@@ -48,7 +48,7 @@ pub struct Measurement {
 }
 
 /// Where a record comes from. For people and for repeating a search; look-up does not depend on it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Provenance {
     /// The seed of the search.
     pub seed: u64,
@@ -60,6 +60,11 @@ pub struct Provenance {
     pub cpu: String,
     /// When it was measured, in seconds since 1970.
     pub time: u64,
+    /// The score that the cost model gave it before it was measured, where it did: more is better, and only scores of one
+    /// round of a search compare.
+    pub predicted: Option<f32>,
+    /// The names of the schedule rules that made its design space, in the order of their application, where they are known.
+    pub rules: Option<Vec<String>>,
 }
 
 impl Record {

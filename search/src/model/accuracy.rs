@@ -11,6 +11,12 @@
 /// # Panics
 /// When the slices differ in length.
 pub fn pairwise_accuracy(scores: &[f32], seconds: &[Option<f64>]) -> Option<f64> {
+    let (halves, pairs) = in_order(scores, seconds);
+    (pairs > 0).then(|| halves as f64 / (2 * pairs) as f64)
+}
+
+/// How many half pairs the scores put in the right order, and how many pairs there are.
+pub(super) fn in_order(scores: &[f32], seconds: &[Option<f64>]) -> (u64, u64) {
     assert_eq!(scores.len(), seconds.len(), "one score for each measured program");
     let speeds: Vec<f64> = seconds.iter().map(|&time| speed(time)).collect();
     let (mut halves, mut pairs) = (0u64, 0u64);
@@ -25,7 +31,7 @@ pub fn pairwise_accuracy(scores: &[f32], seconds: &[Option<f64>]) -> Option<f64>
             halves += if faster > slower { 2 } else { u64::from(faster == slower) };
         }
     }
-    (pairs > 0).then(|| halves as f64 / (2 * pairs) as f64)
+    (halves, pairs)
 }
 
 /// The share of the `k` truly fastest candidates that are among the `k` best scored, in `[0, 1]`.

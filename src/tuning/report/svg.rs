@@ -1,5 +1,7 @@
 //! Pictures as SVG text.
 
+use tilewright_search::model::Ranking;
+
 use super::{Series, duration};
 
 /// The size of a picture of one series.
@@ -14,7 +16,7 @@ const RIGHT: f64 = 8.0;
 /// The course of tuning: a dot for each trial, a line for the best so far. Upwards is faster.
 pub(super) fn course(series: &Series) -> String {
     let speed = |seconds: f64| series.gflops(seconds).unwrap_or(1e-3 / seconds);
-    let speeds: Vec<Option<f64>> = series.trials.iter().map(|trial| trial.map(speed)).collect();
+    let speeds: Vec<Option<f64>> = series.trials.iter().map(|trial| trial.seconds.map(speed)).collect();
     let fastest = speeds.iter().copied().flatten().fold(0.0, f64::max);
     let step = round_step(fastest.max(1e-9));
     let top = (fastest / step).ceil().max(1.0) * step;
@@ -26,11 +28,11 @@ pub(super) fn course(series: &Series) -> String {
     let mut line = String::new();
     for (trial, speed) in speeds.iter().enumerate() {
         let place = x(trial as f64);
-        if let (Some(speed), Some(seconds)) = (speed, series.trials[trial]) {
+        if let (Some(speed), Some(seconds)) = (speed, series.trials[trial].seconds) {
             parts.push(format!(
                 "<circle class=\"trial\" cx=\"{place:.1}\" cy=\"{:.1}\" r=\"2\"><title>trial {}: {}</title></circle>",
                 y(*speed),
-                trial + 1,
+                series.trials[trial].number + 1,
                 duration(seconds)
             ));
             best = Some(best.map_or(*speed, |best: f64| best.max(*speed)));
@@ -39,7 +41,7 @@ pub(super) fn course(series: &Series) -> String {
                 "<path class=\"failed\" d=\"M{:.1},{:.1}l4,4m0,-4l-4,4\"><title>trial {}: failed</title></path>",
                 place - 2.0,
                 y(0.0) - 6.0,
-                trial + 1
+                series.trials[trial].number + 1
             ));
         }
         if let Some(best) = best {
@@ -83,6 +85,39 @@ fn grid(step: f64, top: f64, trials: usize, y: &dyn Fn(f64) -> f64) -> String {
         (LEFT + WIDTH - RIGHT) / 2.0,
     ));
     text
+}
+
+/// The rank correlation of each round, as columns that stand on a line for guessing or hang from it.
+pub(super) fn rankings(rounds: &[Ranking]) -> String {
+    /// The height of the picture, and the room above and below the columns.
+    const LOW: f64 = 80.0;
+    const EDGE: f64 = 6.0;
+    let y = |correlation: f64| LOW / 2.0 - correlation * (LOW / 2.0 - EDGE);
+    let width = (WIDTH - LEFT - RIGHT) / rounds.len() as f64;
+    let mut text = String::new();
+    for mark in [-1.0, 0.0, 1.0] {
+        text.push_str(&format!(
+            "<path class=\"grid\" d=\"M{LEFT},{0:.1}H{1}\"/><text x=\"{2}\" y=\"{3:.1}\" class=\"end\">{mark:.0}</text>",
+            y(mark),
+            WIDTH - RIGHT,
+            LEFT - 6.0,
+            y(mark) + 3.5,
+        ));
+    }
+    for (number, round) in rounds.iter().enumerate() {
+        let (top, bottom) = (y(round.correlation.max(0.0)), y(round.correlation.min(0.0)));
+        text.push_str(&format!(
+            "<rect class=\"round\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>round {}: τ {:.2} of {} \
+             candidates</title></rect>",
+            LEFT + width * (number as f64 + 0.1),
+            width * 0.8,
+            (bottom - top).max(0.5),
+            number + 1,
+            round.correlation,
+            round.candidates
+        ));
+    }
+    format!("<svg viewBox=\"0 0 {WIDTH} {LOW}\" role=\"img\">{text}</svg>")
 }
 
 /// A step of 1, 2 or 5 times a power of ten that divides `range` into two to five parts.

@@ -1,0 +1,136 @@
+//! The arguments of the program.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::address::{Address, Dims};
+
+/// Looks into tuning records, replays, compares and keeps them.
+///
+/// Records are files whose names end in `.jsonl`, or directories of such files. Exit codes: 0 when all is well, 1 when a
+/// command fails (also a replay with wrong results), 2 when it cannot be understood.
+#[derive(Parser, Debug)]
+#[command(name = "tilewright", version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    List(List),
+    Show(Show),
+    Replay(Replay),
+    Diff(Diff),
+    Merge(Merge),
+    Prune(Prune),
+    Report(Report),
+}
+
+/// What there is: the best of each kernel, shape and machine
+#[derive(Args, Debug)]
+pub(crate) struct List {
+    /// Files or directories of records
+    #[arg(value_name = "PATH", default_value = "tuned")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// As a list of JSON objects
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which record is meant
+#[derive(Args, Debug)]
+pub(crate) struct Which {
+    /// A file or directory of records
+    pub(crate) path: PathBuf,
+    /// The kernel's name
+    pub(crate) kernel: String,
+    /// Its dimensions and `usize` arguments: `M=128,N=64`; may be left out where there is one shape
+    #[arg(value_name = "SHAPE")]
+    pub(crate) shape: Option<Dims>,
+    /// The record of this trial, instead of the best one
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) trial: Option<u64>,
+    /// Tuned for so many threads; may be left out where there is one such number
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) threads: Option<u32>,
+}
+
+/// A record: its trace, and the program before and after
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Also the flat program that is compiled on this machine
+    #[arg(long)]
+    pub(crate) lowered: bool,
+    /// Also the machine code for this machine
+    #[arg(long)]
+    pub(crate) assembly: bool,
+}
+
+/// Repeats a record on this machine: checks its results and times it
+///
+/// The code runs in this process, on random arguments. Its results are compared with those of the unscheduled program:
+/// interpreted where that is small, else compiled as it is.
+#[derive(Args, Debug)]
+pub(crate) struct Replay {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Decides the arguments
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// How two records differ
+///
+/// Records are named `PATH:KERNEL`, `PATH:KERNEL:SHAPE`, and with `#TRIAL` behind it for another than the best.
+#[derive(Args, Debug)]
+pub(crate) struct Diff {
+    /// One record: `tuned:matmul:M=128,N=64#17`
+    #[arg(value_name = "A")]
+    pub(crate) first: Address,
+    /// The other
+    #[arg(value_name = "B")]
+    pub(crate) second: Address,
+    /// Also how the scheduled programs differ
+    #[arg(long)]
+    pub(crate) program: bool,
+}
+
+/// Adds the records of files or directories to another one
+///
+/// Records that are there already are not added again. Each file gets all of its new lines at once, or none.
+#[derive(Args, Debug)]
+pub(crate) struct Merge {
+    /// What is added to: a directory, or a file whose name ends in `.jsonl`
+    #[arg(value_name = "OUT")]
+    pub(crate) output: PathBuf,
+    /// What is added
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+}
+
+/// Drops all but the fastest records of each kernel, shape and machine
+///
+/// Programs, tuning runs and lines that are no records stay. Each file is replaced as a whole, or not at all.
+#[derive(Args, Debug)]
+pub(crate) struct Prune {
+    /// A file or directory of records
+    pub(crate) path: PathBuf,
+    /// How many stay of each kernel, shape and machine
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) keep: u32,
+}
+
+/// A page with the course of tuning, the share of the machine's peak, refused candidates, the cost model, the rules
+#[derive(Args, Debug)]
+pub(crate) struct Report {
+    /// Files or directories of records
+    #[arg(value_name = "PATH", default_value = "tuned")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Where the page is written
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    pub(crate) output: PathBuf,
+}

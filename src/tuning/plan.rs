@@ -1,0 +1,161 @@
+//! What is decided before the first measurement of a kernel at a shape, and what its search has found.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tilewright_core::program::Program;
+use tilewright_search::candidate::Candidate;
+use tilewright_search::database::{Shape, TunedFor};
+use tilewright_search::rule::RuleSet;
+use tilewright_search::tuner::{Earlier, Runner, Task, TuneResult};
+
+use super::flops::{count_bytes, count_flops};
+use super::peak::peak_of;
+use super::protocol::{Anchor, Setup};
+use super::{Isolation, TuneError, Tuner, process, worker};
+use crate::kernel::{self, Kernel};
+use crate::{machine, settings};
+
+/// Everything that is decided before the first measurement.
+pub(crate) struct Plan {
+    pub(super) title: String,
+    pub(super) name: &'static str,
+    pub(super) path: String,
+    /// The unscheduled program with symbolic dimensions, and its hash.
+    pub(super) definition: Program,
+    pub(super) hash: u64,
+    pub(super) shape: Shape,
+    pub(super) task: Task,
+    pub(super) dims: Vec<i64>,
+    pub(super) rules: RuleSet,
+    pub(super) threads: usize,
+    pub(super) seed: u64,
+    /// The most measurements, those of earlier runs included.
+    pub(super) trials: Option<usize>,
+    pub(super) stops_when_converged: bool,
+    pub(super) time_limit: Option<Duration>,
+    /// The arithmetic operations of one run.
+    pub(super) flops: f64,
+    /// The bytes that one run must move.
+    pub(super) bytes: f64,
+    pub(super) peak_gflops: Option<f64>,
+    pub(super) is_isolated: bool,
+}
+
+impl Tuner {
+    /// Decides how a kernel at a shape is tuned.
+    pub(super) fn plan(&self, kernel: &Kernel, dims: &[(&str, i64)]) -> Result<Plan, TuneError> {
+        let dims = kernel.dims_by_name(dims)?;
+        let program = kernel.program_for(&dims)?;
+        let threads = match self.threads {
+            Some(threads) => threads,
+            None => settings::threads()?,
+        };
+        let mut target = machine::backend()?.target().clone();
+        target.cores = u32::try_from(threads).unwrap_or(u32::MAX);
+        let rules = match &self.rules {
+            Some(rules) => rules.clone(),
+            None => RuleSet::registered(target.kind)?,
+        };
+        let path = format!("{}::{}", kernel.definition().module, kernel.name());
+        let is_registered = kernel::kernel(&path).is_ok();
+        let peak_gflops = peak_of(&program, &target, None);
+        Ok(Plan {
+            title: format!("{}[{}]", kernel.name(), kernel.shape(&dims)),
+            name: kernel.name(),
+            path,
+            definition: kernel.program()?.clone(),
+            hash: kernel.hash()?,
+            shape: kernel.shape(&dims),
+            flops: count_flops(&program),
+            bytes: count_bytes(&program),
+            peak_gflops,
+            task: Task { id: program.stable_hash(), program, target: Arc::new(target) },
+            dims,
+            rules,
+            threads,
+            seed: self.seed,
+            trials: self.trials,
+            stops_when_converged: false,
+            time_limit: self.time_limit,
+            is_isolated: self.isolation == Isolation::Automatic && worker::is_initialised() && is_registered,
+        })
+    }
+}
+
+impl Plan {
+    pub(super) fn tuned_for(&self) -> TunedFor {
+        TunedFor::target(&self.task.target)
+    }
+
+    pub(super) fn setup(&self, cache: &Path) -> Setup {
+        let shape = &self.shape;
+        Setup {
+            kernel: self.path.clone(),
+            program: format!("{:016x}", self.hash),
+            dims: shape
+                .dims
+                .iter()
+                .chain(&shape.params)
+                .map(|(name, value)| (name.clone(), *value))
+                .collect(),
+            threads: self.threads,
+            seed: self.seed,
+            cache: cache.to_owned(),
+            memory: process::memory_limit(),
+        }
+    }
+
+    /// The time below which no schedule can get, in seconds.
+    pub(super) fn roofline_seconds(&self) -> Option<f64> {
+        self.peak_gflops.map(|peak| self.flops / (peak * 1e9))
+    }
+}
+
+/// What a search has found.
+pub(crate) struct Found {
+    pub(super) default_seconds: Option<f64>,
+    pub(super) result: TuneResult,
+}
+
+impl Found {
+    /// Compares what was found with the default schedule in alternation: times from different minutes are not
+    /// to be divided. If the default is faster after all, it is what was found.
+    pub(super) fn compare_with_default(&mut self, default: Candidate, runner: &mut dyn Runner) {
+        let result = &mut self.result;
+        let Some((best, seconds)) = &mut result.best else { return };
+        if best.trace == default.trace {
+            self.default_seconds = Some(*seconds);
+            return;
+        }
+        if self.default_seconds.is_none() {
+            return;
+        }
+        let Some((best_seconds, default_seconds)) = runner.compare(best, &default) else {
+            result.confirmed.clear();
+            return;
+        };
+        *seconds = best_seconds.min(default_seconds);
+        self.default_seconds = Some(default_seconds);
+        if let Some(first) = result.confirmed.first_mut() {
+            first.1 = best_seconds;
+        }
+        result.confirmed.retain(|(candidate, _)| candidate.trace != default.trace);
+        let place = usize::from(default_seconds >= best_seconds).min(result.confirmed.len());
+        if !result.confirmed.is_empty() {
+            result.confirmed.insert(place, (default.clone(), default_seconds));
+        }
+        if default_seconds < best_seconds {
+            *best = default;
+        }
+    }
+}
+
+/// What earlier runs measured first, which the times of this run are to be comparable with. Records do not hold its
+/// fastest sample; the median stands in for it.
+pub(super) fn first_measured(earlier: &[Earlier]) -> Option<Anchor> {
+    let measured =
+        |record: &Earlier| Some(Anchor { trace: record.trace.to_string(), seconds: record.seconds? });
+    earlier.iter().find_map(measured)
+}
