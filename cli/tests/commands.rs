@@ -45,7 +45,7 @@ fn list_tells_the_best_of_each() {
     let entries: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(entries.as_array().map(Vec::len), Some(2), "{json}");
     assert_eq!(entries[0]["best_ns"], 2100.0);
-    assert_eq!(entries[0]["default_ns"], 4100.0);
+    assert!(entries[0]["default_ns"].as_f64().is_some_and(|ns| (ns - 4100.0).abs() < 1e-6), "{json}");
     assert_eq!(entries[1]["confirmed"], false);
 }
 
@@ -78,7 +78,7 @@ fn replay_checks_and_times() {
     assert!(refused.contains("does not say the program"), "{refused}");
     // Whatever a trace says: it replays on this program, or it is refused.
     let path = directory.path().join("tuned/product.jsonl");
-    let hostile = fs::read_to_string(&path).expect("a text").replace("vectorize %7", "vectorize %1");
+    let hostile = fs::read_to_string(&path).expect("a text").replace("[%6, %3, %7]", "[%6, %6, %7]");
     fs::write(&path, hostile).expect("a disk");
     let refused = failure(directory.path(), &["replay", "tuned", "product", SHAPE], 1);
     assert!(refused.contains("was not repeated: the trace does not replay: step "), "{refused}");
@@ -93,7 +93,8 @@ fn diff_tells_decisions_steps_and_programs_apart() {
     assert_golden("diff.txt", &text(directory.path(), &["diff", &a, &b, "--program"]));
     let [a, b] = arguments(0, 3);
     let steps = text(directory.path(), &["diff", &a, &b]);
-    assert!(steps.contains("  - vectorize %2\n") && steps.contains("  + reorder [%6, %3, %7]\n"), "{steps}");
+    assert!(steps.contains("B takes 0.53 × the time of A"), "{steps}");
+    assert!(steps.contains("  + reorder [%6, %3, %7]\n") && !steps.contains("  - "), "{steps}");
     let same = text(directory.path(), &["diff", &b, &b, "--program"]);
     assert!(
         same.contains("the traces are equal") && same.contains("the scheduled programs are equal"),

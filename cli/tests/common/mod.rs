@@ -11,7 +11,7 @@ use tilewright::search::outlook::Outlook;
 /// C = max(A·B, 0) as text.
 pub(crate) const PRODUCT: &str =
     "kernel product(M, N, K, in a: f32[M, K], in b: f32[K, N], out d: f32[M, N]) {
-  alloc c: f32[M, N]
+  buffer c: f32[M, N] global
   for i in 0..M {
     for j in 0..N {
       for k in 0..K {
@@ -24,10 +24,10 @@ pub(crate) const PRODUCT: &str =
       }
     }
   }
-  for i in 0..M {
-    for j in 0..N {
-      block d(vi: spatial M = i, vj: spatial N = j) {
-        d[vi, vj] = max(c[vi, vj], 0.0)
+  for i_1 in 0..M {
+    for j_1 in 0..N {
+      block d(vi_1: spatial M = i_1, vj_1: spatial N = j_1) {
+        d[vi_1, vj_1] = max(c[vi_1, vj_1], 0.0)
       }
     }
   }

@@ -126,11 +126,11 @@ fn write_rankings(page: &mut String, series: &[Series]) -> std::fmt::Result {
         let Some(all) = Ranking::overall(rounds) else { continue };
         writeln!(
             page,
-            "<section class=\"card\">\n<h3>{}</h3>\n<p>τ <b>{:.2}</b> · {} pairs in {} rounds</p>\n{}\n</section>",
+            "<section class=\"card\">\n<h3>{}</h3>\n<p>τ <b>{:.2}</b> · rounds: {} · pairs: {}</p>\n{}\n</section>",
             escape(&one.title()),
             all.correlation,
-            all.pairs,
             rounds.len(),
+            all.pairs,
             svg::rankings(rounds)
         )?;
     }
@@ -223,7 +223,7 @@ mod tests {
             "<tr><td>&lt;i&gt;lowering&lt;/i&gt;</td><td>generated</td><td>30</td><td>1</td></tr>",
             "<tr><td>crash</td><td>compiled, run or checked</td><td>1</td><td>1</td></tr>",
             "<tr><td>&lt;b&gt;bold&lt;/b&gt;</td><td>1 of 1 (100 %)</td><td>–</td></tr>",
-            "<p>τ <b>0.25</b> · 3 pairs in 1 rounds</p>",
+            "<p>τ <b>0.25</b> · rounds: 1 · pairs: 3</p>",
         ] {
             assert!(page.contains(row), "{row}\n{page}");
         }

@@ -30,16 +30,14 @@ pub(super) fn write_section(page: &mut String, series: &[Series]) -> std::fmt::R
     if parts.is_empty() {
         return Ok(());
     }
-    let unknown = won.count() - winners;
     writeln!(
         page,
-        "<h2>Rules</h2>\n<p class=\"legend\">A rule takes part when it did something to the design space that a \
-         candidate is from. Known of {trials} trials and {winners} winners"
+        "<h2>Rules</h2>\n<p class=\"legend\">A rule takes part when it did something to the design space that a candidate is \
+         from. That is known of {trials} of {} trials and of {winners} of {} winners: not of those that began as traces of \
+         other records, or are older.</p>",
+        series.iter().map(|one| one.trials.len()).sum::<usize>(),
+        won.count()
     )?;
-    match unknown {
-        0 => writeln!(page, ".</p>")?,
-        _ => writeln!(page, "; {unknown} winners began as traces of other records, or are older.</p>")?,
-    }
     writeln!(page, "<table>\n<tr><th>rule</th><th>winners</th><th>trials</th></tr>")?;
     let mut rows: Vec<(&str, Part)> = parts.into_iter().collect();
     rows.sort_by_key(|(rule, part)| (std::cmp::Reverse((part.winners, part.trials)), *rule));
