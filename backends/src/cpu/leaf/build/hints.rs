@@ -45,12 +45,7 @@ impl Builder<'_> {
             return Ok(());
         }
         let otherwise = self.branch(stmt)?;
-        let items = &mut self.scope().items;
-        items.push(Item::If(aligned));
-        items.extend(then);
-        items.push(Item::Else);
-        items.extend(otherwise);
-        items.push(Item::EndIf);
+        self.push_branches(aligned, then, otherwise);
         Ok(())
     }
 

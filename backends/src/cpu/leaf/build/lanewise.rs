@@ -8,9 +8,7 @@ use tilewright_core::index::Index;
 use super::group::{Form, Group};
 use super::{Builder, Outcome};
 use crate::cpu::leaf::encode::VectorOp;
-use crate::cpu::leaf::ir::{
-    Class, Constant, GeneralOp, Inst, Item, MaskOp, Mem, Op, Operand, Order, Reg, Width,
-};
+use crate::cpu::leaf::ir::{Class, Constant, GeneralOp, Inst, MaskOp, Mem, Op, Operand, Order, Reg, Width};
 use crate::cpu::leaf::{Level, Refusal};
 use crate::cpu::translate::address::at_lane;
 
@@ -192,10 +190,7 @@ impl Builder<'_> {
             let value = self.with_narrow_lane(dtype, group, result, (lane, mem))?;
             self.push(copy(value));
             let wanted = self.close_branch();
-            let items = &mut self.scope().items;
-            items.push(Item::If(own));
-            items.extend(wanted);
-            items.push(Item::EndIf);
+            self.push_branch(own, wanted);
         }
         let otherwise = self.close_branch();
         self.push_branches(are_all, then, otherwise);
@@ -260,10 +255,7 @@ impl Builder<'_> {
         self.guard = Some(guard);
         self.push(Inst::new(Op::Vector(VectorOp::Load), width, Some(result), [Operand::Reg(value?)]));
         let then = self.close_branch();
-        let items = &mut self.scope().items;
-        items.push(Item::If(wanted));
-        items.extend(then);
-        items.push(Item::EndIf);
+        self.push_branch(wanted, then);
         Ok(result)
     }
 

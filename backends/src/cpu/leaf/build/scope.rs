@@ -212,6 +212,23 @@ impl Builder<'_> {
         self.scopes.pop().map(|scope| scope.items).unwrap_or_default()
     }
 
+    /// Adds what is done only where a condition holds.
+    pub(super) fn push_branch(&mut self, condition: Reg, then: Vec<Item>) {
+        self.push_branches(condition, then, Vec::new());
+    }
+
+    /// Adds two ways to go on.
+    pub(super) fn push_branches(&mut self, condition: Reg, then: Vec<Item>, otherwise: Vec<Item>) {
+        let items = &mut self.scope().items;
+        items.push(Item::If(condition));
+        items.extend(then);
+        if !otherwise.is_empty() {
+            items.push(Item::Else);
+            items.extend(otherwise);
+        }
+        items.push(Item::EndIf);
+    }
+
     /// Opens the scope of a loop's body.
     pub(super) fn open_loop(&mut self, var: VarId, runs: bool) {
         debug_assert!(self.hoisted_to.is_none(), "a loop in a hoisted value");
