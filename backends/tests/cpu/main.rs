@@ -21,3 +21,4 @@ mod scheduled;
 mod support;
 mod tensorized;
 mod tiles;
+mod transpositions;

@@ -308,6 +308,8 @@ pub(super) struct Code {
     pub(super) tiles: Option<i32>,
     /// Whether some stores go around the caches: their order is then up to the machine until it is told to wait.
     pub(super) streams: bool,
+    /// Whether groups of lanes take turns somewhere, which takes more registers.
+    pub(super) has_turns: bool,
 }
 
 /// What is known of a virtual register.

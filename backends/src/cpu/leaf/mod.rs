@@ -182,14 +182,50 @@ struct Limits {
     tiles: bool,
     /// Whether sums of products with an offset are corrected in each statement, which takes no variables, instead of once.
     corrects_at_once: bool,
+    /// In how many parts the columns of a block are cut that is transposed in registers; 0 when none is.
+    column_parts: usize,
+    /// How many groups of lanes take turns.
+    at_once: usize,
 }
+
+/// The most groups of lanes that take turns. Two chains of dependent operations keep two ports busy if they have side branches, four do
+/// without.
+const MOST_AT_ONCE: usize = 4;
 
 /// What is tried, one after the other, until the vectors fit into registers.
 const ATTEMPTS: [Limits; 4] = [
-    Limits { shared_loads: 24, by_group: false, tiles: true, corrects_at_once: false },
-    Limits { shared_loads: 8, by_group: true, tiles: true, corrects_at_once: false },
-    Limits { shared_loads: 1, by_group: true, tiles: true, corrects_at_once: false },
-    Limits { shared_loads: 1, by_group: true, tiles: true, corrects_at_once: true },
+    Limits {
+        shared_loads: 24,
+        by_group: false,
+        tiles: true,
+        corrects_at_once: false,
+        column_parts: 1,
+        at_once: MOST_AT_ONCE,
+    },
+    Limits {
+        shared_loads: 8,
+        by_group: true,
+        tiles: true,
+        corrects_at_once: false,
+        column_parts: 1,
+        at_once: MOST_AT_ONCE,
+    },
+    Limits {
+        shared_loads: 1,
+        by_group: true,
+        tiles: true,
+        corrects_at_once: false,
+        column_parts: 1,
+        at_once: MOST_AT_ONCE,
+    },
+    Limits {
+        shared_loads: 1,
+        by_group: true,
+        tiles: true,
+        corrects_at_once: true,
+        column_parts: 0,
+        at_once: MOST_AT_ONCE,
+    },
 ];
 
 /// Compiles a statement, or says why it is no leaf.
@@ -223,6 +259,7 @@ fn attempt(
     Err(refusal)
 }
 
+/// Compiles with fewer groups of lanes in turns, until the vectors fit into registers or none take turns any more.
 fn compile_within(
     stmt: &Stmt,
     around: &Surroundings<'_>,
@@ -231,7 +268,13 @@ fn compile_within(
 ) -> Result<Leaf, Refusal> {
     let (mut code, inputs) = build::build(stmt, around, numbers, limits)?;
     fold::fold(&mut code, around.level);
-    let registers = allocate::allocate(&mut code, around.level)?;
+    let registers = match allocate::allocate(&mut code, around.level) {
+        Err(Refusal::Spills) if code.has_turns => {
+            let fewer = Limits { at_once: limits.at_once / 2, ..limits };
+            return compile_within(stmt, around, numbers, fewer);
+        }
+        registers => registers?,
+    };
     let encoded = encode::encode(&code, &registers, around.level)?;
     Ok(Leaf {
         code: encoded.bytes,

@@ -27,6 +27,9 @@ impl Builder<'_> {
             return self.read_tile(buffer, first, group);
         }
         self.require_address(buffer)?;
+        if let Some(found) = self.load_across(buffer, index, group)? {
+            return Ok(found);
+        }
         let Some((scalar, offsets)) = self.lane_offsets(index) else {
             return self.load_each(buffer, index, group);
         };

@@ -6,13 +6,16 @@
 //! | [`tile`] | intermediates in registers |
 //! | [`value`], [`arith`], [`convert`], [`truth`] | values of expressions, one group of lanes at a time |
 //! | [`memory`], [`lanewise`] | loads and stores |
+//! | [`turns`] | groups of lanes that take turns |
 //! | [`hints`] | prefetches and stores around the caches |
+//! | [`across`], [`transpose`] | loads of lanes that lie apart, several at once |
 //! | [`copy`] | copies of bytes and pairs of bytes |
 //! | [`intrinsic`] | marked statements |
 //! | [`sums`] | sums of products of tiles in registers |
 //! | [`address`], [`linear`] | indices and addresses |
 //! | [`scope`] | where instructions go, and what is computed already |
 
+mod across;
 mod address;
 mod arith;
 mod convert;
@@ -27,7 +30,9 @@ mod nest;
 mod scope;
 mod sums;
 mod tile;
+mod transpose;
 mod truth;
+mod turns;
 mod value;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -39,6 +44,7 @@ use tilewright_core::stmt::Stmt;
 use super::ir::{Base, Code, Constant, Mem, Reg};
 use super::{INPUTS, Input, Level, Limits, Refusal, Surroundings};
 use crate::cpu::translate::number::{Number, Numbers};
+use across::Across;
 use group::Group;
 use intrinsic::Correction;
 use scope::Scope;
@@ -87,6 +93,8 @@ struct Builder<'a> {
     guard: Option<Reg>,
     /// The buffers that are written around the caches in the code that is being built.
     streamed: FxHashSet<BufferId>,
+    /// The loads across rows of the statements that are being built.
+    across: Vec<Across>,
     /// The loops around whose later iterations are prefetched, and how many iterations ahead.
     ahead: Vec<(VarId, i64)>,
 }
@@ -120,6 +128,7 @@ pub(super) fn build(
         memos: vec![FxHashMap::default()],
         guard: None,
         streamed: FxHashSet::default(),
+        across: Vec::new(),
         ahead: Vec::new(),
     };
     builder.leaf(stmt)?;

@@ -12,7 +12,7 @@ use super::tile::single;
 use super::value::compares_indices;
 use super::{Binding, Builder, MOST_INSTRUCTIONS, Outcome};
 use crate::cpu::leaf::Refusal;
-use crate::cpu::leaf::ir::{GeneralOp, Item, Operand, Order, Reg};
+use crate::cpu::leaf::ir::{GeneralOp, Operand, Order, Reg};
 use crate::cpu::translate::access::{for_each_access, for_each_load};
 
 type Groups = SmallVec<[Group; 8]>;
@@ -26,7 +26,7 @@ impl Builder<'_> {
         match stmt {
             Stmt::Seq(stmts) => self.sequence(stmts),
             Stmt::For(node) => {
-                if self.write_out(node)? || self.repeat_with_sums(node, &[])? {
+                if self.write_out(node)? || self.repeat_with_sums(node, &[])? || self.repeat_across(node)? {
                     return Ok(());
                 }
                 self.repeat(node)
@@ -43,6 +43,11 @@ impl Builder<'_> {
         let mut rest = stmts;
         while let Some((first, others)) = rest.split_first() {
             let built = self.cleared_sums(rest)?;
+            if built > 0 {
+                rest = &rest[built..];
+                continue;
+            }
+            let built = self.run_across(rest)?;
             if built > 0 {
                 rest = &rest[built..];
                 continue;
@@ -212,10 +217,13 @@ impl Builder<'_> {
             }
             return Ok(());
         }
+        let mut begins: SmallVec<[usize; 8]> = SmallVec::new();
         for group in groups {
+            begins.push(self.scope().items.len());
             let value = self.value(&node.value, group)?;
             self.store(node.buffer, &index, group, value)?;
         }
+        self.take_turns(&begins);
         Ok(())
     }
 
@@ -231,14 +239,7 @@ impl Builder<'_> {
             self.stmt(otherwise)?;
         }
         let otherwise = self.close_branch();
-        let items = &mut self.scope().items;
-        items.push(Item::If(condition));
-        items.extend(then);
-        if !otherwise.is_empty() {
-            items.push(Item::Else);
-            items.extend(otherwise);
-        }
-        items.push(Item::EndIf);
+        self.push_branches(condition, then, otherwise);
         Ok(())
     }
 

@@ -119,6 +119,7 @@ impl VectorOp {
                 | V::InsertHalf
                 | V::Insert32
                 | V::Insert64
+                | V::ChooseParts
         )
     }
 
@@ -287,6 +288,11 @@ operations! {
     Align64: INVALID INVALID EVEX_Valignq_xmm_k1z_xmm_xmmm128b64_imm8 EVEX_Valignq_ymm_k1z_ymm_ymmm256b64_imm8 EVEX_Valignq_zmm_k1z_zmm_zmmm512b64_imm8;
     Permute32: INVALID VEX_Vpermd_ymm_ymm_ymmm256 INVALID EVEX_Vpermd_ymm_k1z_ymm_ymmm256b32 EVEX_Vpermd_zmm_k1z_zmm_zmmm512b32;
     ShuffleBytes: VEX_Vpshufb_xmm_xmm_xmmm128 VEX_Vpshufb_ymm_ymm_ymmm256 EVEX_Vpshufb_xmm_k1z_xmm_xmmm128 EVEX_Vpshufb_ymm_k1z_ymm_ymmm256 EVEX_Vpshufb_zmm_k1z_zmm_zmmm512;
+    UnpackLow32: VEX_Vunpcklps_xmm_xmm_xmmm128 VEX_Vunpcklps_ymm_ymm_ymmm256 EVEX_Vunpcklps_xmm_k1z_xmm_xmmm128b32 EVEX_Vunpcklps_ymm_k1z_ymm_ymmm256b32 EVEX_Vunpcklps_zmm_k1z_zmm_zmmm512b32;
+    UnpackHigh32: VEX_Vunpckhps_xmm_xmm_xmmm128 VEX_Vunpckhps_ymm_ymm_ymmm256 EVEX_Vunpckhps_xmm_k1z_xmm_xmmm128b32 EVEX_Vunpckhps_ymm_k1z_ymm_ymmm256b32 EVEX_Vunpckhps_zmm_k1z_zmm_zmmm512b32;
+    UnpackLow64: VEX_Vunpcklpd_xmm_xmm_xmmm128 VEX_Vunpcklpd_ymm_ymm_ymmm256 EVEX_Vunpcklpd_xmm_k1z_xmm_xmmm128b64 EVEX_Vunpcklpd_ymm_k1z_ymm_ymmm256b64 EVEX_Vunpcklpd_zmm_k1z_zmm_zmmm512b64;
+    UnpackHigh64: VEX_Vunpckhpd_xmm_xmm_xmmm128 VEX_Vunpckhpd_ymm_ymm_ymmm256 EVEX_Vunpckhpd_xmm_k1z_xmm_xmmm128b64 EVEX_Vunpckhpd_ymm_k1z_ymm_ymmm256b64 EVEX_Vunpckhpd_zmm_k1z_zmm_zmmm512b64;
+    ChooseParts: INVALID VEX_Vperm2f128_ymm_ymm_ymmm256_imm8 INVALID INVALID EVEX_Vshuff32x4_zmm_k1z_zmm_zmmm512b32_imm8;
     InsertQuarter: INVALID VEX_Vinserti128_ymm_ymm_xmmm128_imm8 INVALID EVEX_Vinserti32x4_ymm_k1z_ymm_xmmm128_imm8 EVEX_Vinserti32x4_zmm_k1z_zmm_xmmm128_imm8;
     InsertHalf: INVALID INVALID INVALID INVALID EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8;
     Insert32: VEX_Vpinsrd_xmm_xmm_rm32_imm8 INVALID EVEX_Vpinsrd_xmm_xmm_rm32_imm8 INVALID INVALID;
