@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{Decision, Trace};
-use tilewright_core::stmt::LoopKind;
+use tilewright_core::stmt::{For, LoopKind};
 use tilewright_core::target::{Target, TargetKind};
 use tilewright_search::postproc;
 use tilewright_search::rule::RuleSet;
@@ -78,6 +78,42 @@ fn operands_along_the_reduction_are_transposed_or_reduced_in_lanes() {
     }
     // Three places to write a tile back each; partial sums have one place.
     assert_eq!(ways, [6, 1, 3]);
+}
+
+const TRANSPOSE: &str = r#"
+kernel transpose(in x: f32[96, 256], out y: f32[256, 96]) {
+  for i in 0..256 {
+    for j in 0..96 {
+      block y(vi: spatial 256 = i, vj: spatial 96 = j) {
+        y[vi, vj] = x[vj, vi]
+      }
+    }
+  }
+}
+"#;
+
+#[test]
+fn a_transposition_has_lanes_inside_a_loop_along_its_rows() {
+    let (program, target, spaces) = spaces(TRANSPOSE);
+    // From tile to tile along what is read, or along what is written.
+    assert_eq!(spaces.len(), 2);
+    for (space, seed) in spaces.iter().flat_map(|space| (0..20).map(move |seed| (space, seed))) {
+        let mut drawn = space.replay_with(&program, &target, seed, |_, _| None).expect("a legal point");
+        if postproc::apply(&mut drawn).is_err() {
+            continue;
+        }
+        let body = &drawn.program().body;
+        let block = blocks(body)[0];
+        let path = loops_around(body, block.id).expect("it is in the program");
+        let [.., rows, lanes] = &path[..] else { panic!("two loops at least\n{}", drawn.program()) };
+        let is_bound = |node: &For, place: usize| block.iters[place].binding.mentions(node.var);
+        let is_blocked = lanes.kind == LoopKind::Vectorized && is_bound(lanes, 1) && is_bound(rows, 0);
+        // A tile of one row, or of one column, is no block.
+        let is_one =
+            |decision: &Decision| matches!(decision, Decision::Tile(factors) if factors.last() == Some(&1));
+        let is_thin = drawn.trace().decisions().any(|(_, decision)| is_one(decision));
+        assert!(is_blocked || is_thin, "{}", drawn.program());
+    }
 }
 
 #[test]

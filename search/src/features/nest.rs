@@ -36,6 +36,13 @@ const SYMBOLIC_EXTENT: f64 = 256.0;
 /// interleaving copy of 64 bytes took as long as eight such loads and a store.
 const NARROW_RUN: f64 = 8.0;
 
+/// What a vector of lanes that are transposed in registers costs, in loads: its row, and a step for each time that the number of rows
+/// doubles.
+const TRANSPOSED: f64 = 4.0;
+
+/// The fewest iterations along the rows for which they are transposed: a gather reads as many lines.
+const ROWS_OF_BLOCK: f64 = 4.0;
+
 /// What is known of one block in its loops.
 #[derive(Clone, Debug)]
 pub(super) struct BlockFacts<'a> {
@@ -181,6 +188,16 @@ impl<'a> BlockFacts<'a> {
         })
     }
 
+    /// Whether the lanes of a load lie apart, and the loop around them goes along what is read: blocks of rows are transposed in
+    /// registers then.
+    fn is_transposed(&self, access: &AccessFact) -> bool {
+        let around = self.loops.len().checked_sub(2);
+        let goes_along = around.is_some_and(|around| {
+            access.strides[around] == Some(1) && self.loops[around].extent >= ROWS_OF_BLOCK
+        });
+        !access.is_written && access.bytes >= 4.0 && goes_along
+    }
+
     /// The extent of the innermost loop.
     pub(super) fn innermost_extent(&self) -> f64 {
         self.loops.last().map_or(1.0, |node| node.extent)
@@ -222,6 +239,9 @@ impl<'a> BlockFacts<'a> {
                         // Copies of narrow elements take runs of bytes apart, not each element.
                         (LoopKind::Vectorized, None) if self.copies_runs() => {
                             (node.extent * access.bytes / NARROW_RUN).ceil()
+                        }
+                        (LoopKind::Vectorized, _) if self.is_transposed(access) => {
+                            (node.extent / lanes).ceil() * TRANSPOSED
                         }
                         _ => node.extent,
                     };

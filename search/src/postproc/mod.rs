@@ -3,6 +3,7 @@
 //! They are applied after the mark [`enter_postproc`](tilewright_core::schedule::prim::EnterPostproc), in the
 //! order of [`apply`], and use the same primitives as rules, so that the whole result is one trace.
 
+mod across;
 mod layout;
 mod loop_order;
 mod panels;

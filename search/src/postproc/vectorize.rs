@@ -9,8 +9,10 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::prim::Vectorize;
 use tilewright_core::schedule::{LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{For, IterKind, LoopKind, Stmt};
+use tilewright_core::target::Target;
 use tilewright_core::visit::find_block;
 
+use crate::postproc::across;
 use crate::postproc::strides::{Strides, strides};
 use crate::postproc::{block_names, find, nest_setting};
 use crate::rules::parallelize_vectorize_unroll::VECTORIZE;
@@ -22,7 +24,10 @@ pub(super) fn vectorize_blocks(schedule: &mut Schedule) -> Result<(), ScheduleEr
         let (block, id) = find(schedule, &name)?;
         let Some(limit) = limit_of(schedule.program(), id).filter(|limit| *limit > 1) else { continue };
         let own = own_loops(schedule.program(), id);
-        let Some(choice) = choose_any(schedule, id, &own, limit) else { continue };
+        let Some(choice) = choose_any(schedule, id, &own, limit) else {
+            across::vectorize_across(schedule, block, id, &own)?;
+            continue;
+        };
         let limit = choice.limit.unwrap_or(limit);
         let loops = schedule.get_loops(block)?;
         let own_start = loops.len() - own.len();
@@ -78,7 +83,7 @@ fn choose_any(schedule: &Schedule, id: BlockId, own: &[For], limit: i64) -> Opti
         _ => None,
     }
     .or(contiguous)
-    .or_else(|| choose_update(program, id, own))
+    .or_else(|| choose_update(program, id, own, target))
 }
 
 /// The innermost spatial loop along which every access is contiguous.
@@ -110,8 +115,9 @@ fn choose(program: &Program, id: BlockId, own: &[For], limit: i64) -> Option<Cho
     Some(Choice { position, fused, extent, limit: None })
 }
 
-/// The innermost loop when the block does nothing but combine contiguous values with one element in it.
-fn choose_update(program: &Program, id: BlockId, own: &[For]) -> Option<Choice> {
+/// The innermost loop when the block does nothing but combine contiguous values with one element in it. Its lanes are as many
+/// as can be combined in registers, since they are combined into one in the end, which takes as long for a few.
+fn choose_update(program: &Program, id: BlockId, own: &[For], target: &Target) -> Option<Choice> {
     let block = find_block(&program.body, id)?;
     let node = own.last().filter(|node| node.kind == LoopKind::Serial)?;
     let extent = node.extent.as_constant().filter(|extent| *extent > 1)?;
@@ -120,11 +126,13 @@ fn choose_update(program: &Program, id: BlockId, own: &[For]) -> Option<Choice> 
     let is_one_element = strides.stores.iter().all(|stride| *stride == Some(0));
     let lies_along = strides.loads.iter().all(|stride| matches!(stride, Some(0 | 1)));
     let position = own.len() - 1;
+    let bytes = program.buffer(single_store(block)?.buffer).dtype.bytes();
+    let most = i64::from(target.lanes(bytes)) * i64::from(target.vector_registers / 2);
     (is_update(block) && is_one_element && lies_along).then_some(Choice {
         position,
         fused: 1,
         extent,
-        limit: None,
+        limit: Some(most.min(Vectorize::MAX_LANES)),
     })
 }
 

@@ -59,6 +59,8 @@ pub fn verify_limits(program: &Program, target: &Target) -> Result<(), Rejection
                 }
                 LoopKind::Vectorized => {
                     let lanes = i64::from(target.lanes(bytes));
+                    // Lanes of a reduction are combined in halves from the beginning.
+                    let extent = if reduces { (extent + 1) / 2 } else { extent };
                     let registers = (extent + lanes - 1) / lanes;
                     copies = copies.saturating_mul(registers);
                     accumulators = accumulators.saturating_mul(registers);

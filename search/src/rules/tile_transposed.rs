@@ -8,7 +8,7 @@ use tilewright_core::schedule::{BlockRv, LoopRv, Schedule};
 use tilewright_core::stmt::{Block, For};
 use tilewright_macros::schedule_rule;
 
-use crate::rule::{RuleExtension, RuleResult};
+use crate::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::rules::{block_of, has_trivial_bindings};
 
 /// The most elements of a side of a tile: a few cache lines.
@@ -16,7 +16,8 @@ const MAX_SIDE: i64 = 64;
 
 /// Cuts the two loops of a transposition, or of any other element-wise stage in which one loop runs along what is written and
 /// another along what is read, into tiles. Row by row, each line that is read would serve one element and be gone before the
-/// next row wants it.
+/// next row wants it. From tile to tile it goes either along what is read, which lets the machine see the rows coming, or along
+/// what is written.
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "parallelize_vectorize_unroll")]
 pub fn tile_transposed(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
@@ -36,8 +37,11 @@ pub fn tile_transposed(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
         let parts = schedule.split(target, &[Some(factors[0]), Some(factors[1])])?;
         halves.push([parts[0], parts[1]]);
     }
-    schedule.reorder(&[halves[0][0], halves[1][0], halves[0][1], halves[1][1]])?;
-    schedule.changed()
+    let [[across, reading], [along, writing]] = halves[..] else { return schedule.unchanged() };
+    let mut by_column = schedule.fork();
+    by_column.reorder(&[along, across, reading, writing])?;
+    schedule.reorder(&[across, along, reading, writing])?;
+    Ok(RuleOutcome::Variants(vec![by_column, schedule.clone()]))
 }
 
 /// The loop along which the last dimension of something is read, and the other one along which the last dimension is
