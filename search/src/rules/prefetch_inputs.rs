@@ -14,13 +14,14 @@ use crate::rules::block_of;
 pub const AHEAD: &str = "ahead";
 /// Not at all: the machine sees most streams coming.
 pub const NOT: i64 = 0;
-/// A few iterations of its innermost loop: for streams in short runs, whose beginnings the machine does not see coming.
+/// A few dozen lines: for streams in short runs, whose beginnings the machine does not see coming, and where so much is computed with
+/// each line that the processor does not come to the next ones by itself.
 pub const NEAR: i64 = 1;
 /// A whole run of its innermost loop, such as the next row while this one is computed with, when memory would wait.
 pub const NEXT_RUN: i64 = 2;
 
 /// Notes on a block that reads a tensor larger than the cores' own caches how far ahead it asks for it; the postprocessor
-/// of the same name does it. Rarely, because it seldom pays.
+/// of the same name does it.
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "parallelize_vectorize_unroll")]
 pub fn prefetch_inputs(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
@@ -29,7 +30,7 @@ pub fn prefetch_inputs(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     if !is_open {
         return schedule.unchanged();
     }
-    let ahead = schedule.sample_categorical(&[NOT, NEAR, NEXT_RUN], &[0.8, 0.1, 0.1])?;
+    let ahead = schedule.sample_categorical(&[NOT, NEAR, NEXT_RUN], &[0.5, 0.25, 0.25])?;
     schedule.annotate(block, AHEAD, ahead)?;
     schedule.changed()
 }
