@@ -15,6 +15,7 @@ pub use replay::ReplayStrategy;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use tilewright_core::schedule::{Rng, Step, Trace};
 
 use crate::candidate::{Candidate, Generator, Statistics};
@@ -123,6 +124,27 @@ const ALIGNED_SHARE: f64 = 0.5;
 
 /// How many random points are tried before a draw is given up.
 const DRAWS: usize = 5;
+
+/// After so many rounds of draws in a row without a new candidate there count as being no more.
+const FRUITLESS_ROUNDS: usize = 5;
+
+/// Up to `count` candidates that were not proposed before. `draw` makes so many as it is asked for, some of which may be
+/// refused or known.
+fn propose_fresh(
+    count: usize,
+    proposed: &mut FxHashSet<u64>,
+    mut draw: impl FnMut(usize) -> Vec<Option<Candidate>>,
+) -> Vec<Candidate> {
+    let mut picks = Vec::new();
+    let mut fruitless = 0;
+    while picks.len() < count && fruitless < FRUITLESS_ROUNDS {
+        let before = picks.len();
+        let drawn = draw(count - before).into_iter().flatten();
+        picks.extend(drawn.filter(|candidate| proposed.insert(candidate.hash)));
+        fruitless = if picks.len() == before { fruitless + 1 } else { 0 };
+    }
+    picks
+}
 
 impl SearchSpace {
     /// The number of the [space](Candidate::space) of candidates that are from none of the design spaces.

@@ -3,13 +3,10 @@
 use rustc_hash::FxHashSet;
 use tilewright_core::schedule::{Rng, Step, Trace};
 
-use super::{SearchSpace, Strategy};
+use super::{ALIGNED_SHARE, SearchSpace, Strategy, propose_fresh};
 use crate::candidate::{Candidate, Statistics};
 use crate::model::CostModel;
 use crate::seed;
-
-/// After so many rounds in a row without a new candidate the traces count as exhausted.
-const FRUITLESS_ROUNDS: usize = 5;
 
 /// Proposes given traces as they are, and afterwards their structures with every decision drawn anew, each trace in its
 /// turn (MetaSchedule's `ReplayTrace`).
@@ -36,39 +33,36 @@ impl ReplayStrategy {
             statistics: Statistics::default(),
         }
     }
+}
 
-    fn replay(&self, number: usize, statistics: &mut Statistics) -> Option<Candidate> {
-        let trace = self.traces.get(number % self.traces.len().max(1))?;
-        if number < self.traces.len() {
-            return self.space.replay(trace, statistics);
-        }
-        let mut rng = Rng::stream(self.space.seed, number as u64);
-        let (drawn, is_aligned) = (rng.next_u64(), rng.below(2) == 0);
-        let target = &self.space.generator.target;
-        let decide =
-            |_: usize, step: &Step| is_aligned.then(|| seed::aligned(step, target, &mut rng)).flatten();
-        self.space.generator.generate(SearchSpace::FOREIGN, trace, drawn, decide, statistics)
+/// The candidate of so many replays before it.
+fn replay(
+    space: &SearchSpace,
+    traces: &[Trace],
+    number: usize,
+    statistics: &mut Statistics,
+) -> Option<Candidate> {
+    let trace = traces.get(number % traces.len().max(1))?;
+    if number < traces.len() {
+        return space.replay(trace, statistics);
     }
+    let mut rng = Rng::stream(space.seed, number as u64);
+    let (drawn, is_aligned) = (rng.next_u64(), rng.unit() < ALIGNED_SHARE);
+    let target = &space.generator.target;
+    let decide = |_: usize, step: &Step| is_aligned.then(|| seed::aligned(step, target, &mut rng)).flatten();
+    space.generator.generate(SearchSpace::FOREIGN, trace, drawn, decide, statistics)
 }
 
 impl Strategy for ReplayStrategy {
     fn propose(&mut self, count: usize, _: &dyn CostModel) -> Vec<Candidate> {
-        let mut picks = Vec::new();
-        let mut fruitless = 0;
-        while picks.len() < count && fruitless < FRUITLESS_ROUNDS {
-            let (wanted, first) = (count - picks.len(), self.replayed);
-            let mut statistics = std::mem::take(&mut self.statistics);
-            let made = self.space.generate(wanted, &mut statistics, |number, statistics| {
-                self.replay(first + number, statistics)
-            });
-            self.statistics = statistics;
-            self.replayed += wanted;
-            let before = picks.len();
-            let fresh = made.into_iter().flatten().filter(|candidate| self.proposed.insert(candidate.hash));
-            picks.extend(fresh);
-            fruitless = if picks.len() == before { fruitless + 1 } else { 0 };
-        }
-        picks
+        let ReplayStrategy { space, traces, replayed, proposed, statistics } = self;
+        propose_fresh(count, proposed, |wanted| {
+            let first = *replayed;
+            *replayed += wanted;
+            space.generate(wanted, statistics, |number, statistics| {
+                replay(space, traces, first + number, statistics)
+            })
+        })
     }
 
     fn learn(&mut self, candidate: &Candidate, _: Option<f64>) {
