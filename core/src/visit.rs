@@ -189,17 +189,36 @@ pub fn substitute_stmt(stmt: &mut Stmt, replace: &dyn Fn(VarId) -> Option<Index>
 }
 
 /// The loop with an identity, if it is inside `stmt`.
-pub fn find_loop(stmt: &Stmt, id: LoopId) -> Option<&Arc<For>> {
-    match stmt {
-        Stmt::For(node) if node.id == id => Some(node),
-        _ => stmt.each_child().find_map(|child| find_loop(child, id)),
+pub fn find_loop(mut stmt: &Stmt, id: LoopId) -> Option<&Arc<For>> {
+    while let Stmt::For(node) = stmt {
+        if node.id == id {
+            return Some(node);
+        }
+        stmt = &node.body;
     }
+    stmt.each_child().find_map(|child| find_loop(child, id))
 }
 
 /// The block with an identity, if it is inside `stmt`.
-pub fn find_block(stmt: &Stmt, id: BlockId) -> Option<&Arc<Block>> {
+pub fn find_block(mut stmt: &Stmt, id: BlockId) -> Option<&Arc<Block>> {
+    while let Stmt::For(node) = stmt {
+        stmt = &node.body;
+    }
     match stmt {
-        Stmt::Block(node) if node.id == id => Some(node),
+        // There are no blocks inside blocks.
+        Stmt::Block(node) => (node.id == id).then_some(node),
         _ => stmt.each_child().find_map(|child| find_block(child, id)),
+    }
+}
+
+/// Calls `visit` with every block inside a statement, in program order.
+pub fn for_each_block<'a>(mut stmt: &'a Stmt, visit: &mut impl FnMut(&'a Arc<Block>)) {
+    while let Stmt::For(node) = stmt {
+        stmt = &node.body;
+    }
+    match stmt {
+        // There are no blocks inside blocks.
+        Stmt::Block(node) => visit(node),
+        _ => stmt.each_child().for_each(|child| for_each_block(child, visit)),
     }
 }

@@ -39,8 +39,8 @@ pub fn fills_region(
         let mut inner = Ranges::new();
         let mut all = outer.clone();
         for node in loops_around(stmt, block.id).expect("the block was found inside") {
-            inner.insert(node.var, node.extent.clone());
-            all.insert(node.var, node.extent.clone());
+            inner.insert_loop(node);
+            all.insert_loop(node);
         }
         let is_same = |indices| relax(program, buffer, indices, &inner, &all) == *region;
         accesses.iter().all(is_same) && is_guarded_by_borders(block) && fills_domain(block, &inner, &all)
@@ -102,7 +102,7 @@ fn fills_domain(block: &Block, inner: &Ranges, all: &Ranges) -> bool {
         for term in iter.binding.simplify(all).terms() {
             let digit = &term.digit;
             match &digit.base {
-                Base::Var(var) if inner.extent(*var).is_some() => {
+                Base::Var(var) if inner.contains(*var) => {
                     let found = Use { digit: digit.clone(), coefficient: term.coefficient, binding };
                     uses.entry(*var).or_default().push(found);
                 }
@@ -114,7 +114,7 @@ fn fills_domain(block: &Block, inner: &Ranges, all: &Ranges) -> bool {
     // For each binding, the coefficients of its digits and how many values each digit takes.
     let mut steps: Vec<Vec<(i64, Option<i64>)>> = vec![Vec::new(); block.iters.len()];
     for (var, mut of_var) in uses {
-        let extent = inner.extent(var).and_then(Index::as_constant);
+        let extent = inner.constant_extent(var);
         of_var.sort_by_key(|found| found.digit.divisor);
         let Some(counts) = independent_counts(&of_var, extent) else { return false };
         for (found, count) in of_var.iter().zip(counts) {
@@ -126,7 +126,7 @@ fn fills_domain(block: &Block, inner: &Ranges, all: &Ranges) -> bool {
 
 fn mentions_any(digit: &Digit, ranges: &Ranges) -> bool {
     let mut found = false;
-    Index::digit(digit.clone()).for_each_var(&mut |var| found |= ranges.extent(var).is_some());
+    Index::digit(digit.clone()).for_each_var(&mut |var| found |= ranges.contains(var));
     found
 }
 
@@ -186,7 +186,7 @@ mod tests {
         let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
         let Stmt::For(node) = &program.body else { panic!("a loop") };
         let mut outer = Ranges::new();
-        outer.insert(node.var, node.extent.clone());
+        outer.insert_loop(node);
         let buffer = program.buffers().last().expect("c is declared last").0;
         let region = region_inside(&program, &node.body, &outer, buffer, AccessKind::Write).unwrap();
         fills_region(&program, &node.body, &outer, buffer, &region)

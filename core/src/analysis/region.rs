@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use crate::analysis::block::{all_loads, stores};
+use crate::analysis::block::for_each_load;
 use crate::analysis::scope::{blocks, loops_around};
 use crate::expr::Indices;
 use crate::ids::BufferId;
@@ -54,21 +54,20 @@ pub fn bound_accesses(block: &Block, buffer: BufferId, kind: AccessKind) -> Vec<
             })
             .collect()
     };
-    let mut found: Vec<Indices> = match kind {
-        AccessKind::Read => all_loads(block)
-            .iter()
-            .filter(|access| access.buffer == buffer)
-            .map(|access| bind(access.indices))
-            .collect(),
-        AccessKind::Write => block
-            .init
-            .iter()
-            .flat_map(stores)
-            .chain(stores(&block.body))
-            .filter(|store| store.buffer == buffer)
-            .map(|store| bind(&store.indices))
-            .collect(),
-    };
+    let mut found: Vec<Indices> = Vec::new();
+    for part in std::iter::once(&block.body).chain(&block.init) {
+        match kind {
+            AccessKind::Read => for_each_load(part, &mut |access| {
+                if access.buffer == buffer {
+                    found.push(bind(access.indices));
+                }
+            }),
+            AccessKind::Write => for_each_stmt(part, &mut |stmt| match stmt {
+                Stmt::Store(store) if store.buffer == buffer => found.push(bind(&store.indices)),
+                _ => {}
+            }),
+        }
+    }
     found.sort();
     found.dedup();
     found
@@ -93,15 +92,15 @@ pub fn region_inside(
         let mut inner = Ranges::new();
         let mut all = outer.clone();
         for node in inner_loops {
-            inner.insert(node.var, node.extent.clone());
-            all.insert(node.var, node.extent.clone());
+            inner.insert_loop(node);
+            all.insert_loop(node);
         }
         // A block's own loops run as well.
         for part in block.init.iter().chain([&block.body]) {
             for_each_stmt(part, &mut |stmt| {
                 if let Stmt::For(node) = stmt {
-                    inner.insert(node.var, node.extent.clone());
-                    all.insert(node.var, node.extent.clone());
+                    inner.insert_loop(node);
+                    all.insert_loop(node);
                 }
             });
         }
@@ -143,7 +142,7 @@ pub(crate) fn relax(
 
 fn depends_on_any(index: &Index, ranges: &Ranges) -> bool {
     let mut depends = false;
-    index.for_each_var(&mut |var| depends |= ranges.extent(var).is_some());
+    index.for_each_var(&mut |var| depends |= ranges.contains(var));
     depends
 }
 

@@ -7,16 +7,12 @@ use crate::ids::{BlockId, BufferId, LoopId, VarId};
 use crate::index::bounds::Ranges;
 use crate::program::Program;
 use crate::stmt::{Block, For, Stmt};
-use crate::visit::{find_loop, for_each_stmt};
+use crate::visit::{find_loop, for_each_block};
 
 /// Every block inside a statement, in program order.
 pub fn blocks(stmt: &Stmt) -> Vec<&Arc<Block>> {
     let mut found = Vec::with_capacity(USUAL_NUMBER);
-    for_each_stmt(stmt, &mut |node| {
-        if let Stmt::Block(block) = node {
-            found.push(block);
-        }
-    });
+    for_each_block(stmt, &mut |block| found.push(block));
     found
 }
 
@@ -25,20 +21,20 @@ const USUAL_NUMBER: usize = 12;
 
 /// The loops around a block, outermost first; `None` when the block is not inside `stmt`.
 pub fn loops_around(stmt: &Stmt, block: BlockId) -> Option<Vec<&Arc<For>>> {
-    fn search<'a>(stmt: &'a Stmt, block: BlockId, path: &mut Vec<&'a Arc<For>>) -> bool {
-        match stmt {
-            Stmt::Block(node) => node.id == block,
-            Stmt::For(node) => {
-                path.push(node);
-                if search(&node.body, block, path) {
-                    return true;
-                }
-                path.pop();
-                false
-            }
-            Stmt::Store(_) => false,
-            _ => stmt.each_child().any(|child| search(child, block, path)),
+    fn search<'a>(mut stmt: &'a Stmt, block: BlockId, path: &mut Vec<&'a Arc<For>>) -> bool {
+        let around = path.len();
+        while let Stmt::For(node) = stmt {
+            path.push(node);
+            stmt = &node.body;
         }
+        let is_inside = match stmt {
+            Stmt::Block(node) => node.id == block,
+            _ => stmt.each_child().any(|child| search(child, block, path)),
+        };
+        if !is_inside {
+            path.truncate(around);
+        }
+        is_inside
     }
     let mut path = Vec::with_capacity(USUAL_NUMBER);
     search(stmt, block, &mut path).then_some(path)
@@ -67,9 +63,7 @@ pub fn loops_around_loop(stmt: &Stmt, target: LoopId) -> Option<Vec<&Arc<For>>> 
 /// The ranges of loop variables.
 pub fn ranges_of<'a>(loops: impl IntoIterator<Item = &'a Arc<For>>) -> Ranges {
     let mut ranges = Ranges::new();
-    for node in loops {
-        ranges.insert(node.var, node.extent.clone());
-    }
+    loops.into_iter().for_each(|node| ranges.insert_loop(node));
     ranges
 }
 

@@ -7,7 +7,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Base, Digit, Index, NO_MODULUS, Term};
+use super::{Base, Digit, Index, Interval, NO_MODULUS, Term};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::ids::VarId;
 use crate::stmt::For;
@@ -18,12 +18,39 @@ use crate::stmt::For;
 /// Whatever is derived from ranges holds where every variable has a value: an empty range makes no claim.
 ///
 /// They are those of a nest of loops, which are few, and are made anew for every question that a primitive asks: a
-/// list is faster than a map.
+/// list is faster than a map, and one of constants, as most extents are, takes no memory of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     vars: SmallVec<[VarId; 16]>,
     /// The extents, in the order of `vars`.
-    extents: Vec<Index>,
+    extents: SmallVec<[Extent; 16]>,
+}
+
+/// How many values a variable has.
+#[derive(Clone, Debug)]
+enum Extent {
+    Constant(i64),
+    Symbolic(Box<Index>),
+}
+
+impl Extent {
+    fn new(extent: Index) -> Self {
+        match extent.as_constant() {
+            Some(extent) => Extent::Constant(extent),
+            None => Extent::Symbolic(Box::new(extent)),
+        }
+    }
+
+    fn into_index(self) -> Index {
+        match self {
+            Extent::Constant(extent) => Index::constant(extent),
+            Extent::Symbolic(extent) => *extent,
+        }
+    }
+
+    fn mentions(&self, var: VarId) -> bool {
+        matches!(self, Extent::Symbolic(extent) if extent.mentions(var))
+    }
 }
 
 impl Ranges {
@@ -34,11 +61,30 @@ impl Ranges {
 
     /// The ranges of the variables of some loops.
     pub fn from_loops<'a>(loops: impl IntoIterator<Item = &'a For>) -> Self {
-        loops.into_iter().map(|node| (node.var, node.extent.clone())).collect()
+        let mut ranges = Ranges::new();
+        loops.into_iter().for_each(|node| ranges.insert_loop(node));
+        ranges
     }
 
     /// Says that `var` runs over `0..extent`; gives back what was known before.
     pub fn insert(&mut self, var: VarId, extent: Index) -> Option<Index> {
+        self.set(var, Extent::new(extent)).map(Extent::into_index)
+    }
+
+    /// Says that `var` runs over `0..extent`.
+    pub fn insert_constant(&mut self, var: VarId, extent: i64) {
+        self.set(var, Extent::Constant(extent));
+    }
+
+    /// Says over what the variable of a loop runs.
+    pub fn insert_loop(&mut self, node: &For) {
+        match node.extent.as_constant() {
+            Some(extent) => self.insert_constant(node.var, extent),
+            None => drop(self.insert(node.var, node.extent.clone())),
+        }
+    }
+
+    fn set(&mut self, var: VarId, extent: Extent) -> Option<Extent> {
         match self.position(var) {
             Some(position) => Some(std::mem::replace(&mut self.extents[position], extent)),
             None => {
@@ -53,12 +99,34 @@ impl Ranges {
     pub fn remove(&mut self, var: VarId) -> Option<Index> {
         let position = self.position(var)?;
         self.vars.swap_remove(position);
-        Some(self.extents.swap_remove(position))
+        Some(self.extents.swap_remove(position).into_index())
     }
 
     /// The extent of a variable's range.
-    pub fn extent(&self, var: VarId) -> Option<&Index> {
-        self.position(var).map(|position| &self.extents[position])
+    pub fn extent(&self, var: VarId) -> Option<Index> {
+        self.position(var).map(|position| self.extents[position].clone().into_index())
+    }
+
+    /// The extent of a variable's range, where it is a number.
+    pub fn constant_extent(&self, var: VarId) -> Option<i64> {
+        match self.extents[self.position(var)?] {
+            Extent::Constant(extent) => Some(extent),
+            Extent::Symbolic(_) => None,
+        }
+    }
+
+    /// The values of a variable.
+    pub fn interval(&self, var: VarId) -> Interval {
+        match self.position(var).map(|position| &self.extents[position]) {
+            None => Interval::NONNEGATIVE,
+            Some(Extent::Constant(extent)) => Interval::below(*extent),
+            Some(Extent::Symbolic(extent)) => Interval::below(extent.interval(self).max),
+        }
+    }
+
+    /// Whether the extent of a variable's range mentions another variable.
+    fn extent_mentions(&self, var: VarId, other: VarId) -> bool {
+        self.position(var).is_some_and(|position| self.extents[position].mentions(other))
     }
 
     /// Whether a variable has a range.
@@ -86,8 +154,6 @@ impl FromIterator<(VarId, Index)> for Ranges {
 
 impl Extend<(VarId, Index)> for Ranges {
     fn extend<I: IntoIterator<Item = (VarId, Index)>>(&mut self, entries: I) {
-        let entries = entries.into_iter();
-        self.extents.reserve(entries.size_hint().0);
         for (var, extent) in entries {
             self.insert(var, extent);
         }
@@ -204,8 +270,7 @@ fn eliminate_once(index: &Index, side: Side, over: &Ranges) -> Option<Index> {
         .iter()
         .copied()
         .filter(|&var| {
-            let outlives =
-                |other: &VarId| *other != var && over.extent(*other).is_some_and(|e| e.mentions(var));
+            let outlives = |other: &VarId| *other != var && over.extent_mentions(*other, var);
             vars.iter().any(outlives)
         })
         .collect();

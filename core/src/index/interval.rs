@@ -8,7 +8,6 @@ use smallvec::SmallVec;
 use super::{Base, Digit, Index, NO_MODULUS, Ranges, Term};
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind};
-use crate::ids::VarId;
 
 /// The integers from `min` to `max`, both included. `i64::MIN` and `i64::MAX` stand for unbounded,
 /// and arithmetic saturates towards them.
@@ -177,19 +176,6 @@ fn multiply(a: i64, b: i64) -> i64 {
         if (a < 0) == (b < 0) { i64::MAX } else { i64::MIN }
     } else {
         a.saturating_mul(b)
-    }
-}
-
-impl Ranges {
-    /// The values of a variable.
-    pub fn interval(&self, var: VarId) -> Interval {
-        match self.extent(var) {
-            None => Interval::NONNEGATIVE,
-            Some(extent) => match extent.as_constant() {
-                Some(extent) => Interval::below(extent),
-                None => Interval::below(extent.interval(self).max),
-            },
-        }
     }
 }
 

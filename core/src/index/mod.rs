@@ -40,7 +40,7 @@ use crate::expr::{BinaryOp, Constant, Expr, ExprKind};
 use crate::ids::VarId;
 
 /// A quasi-affine integer expression, always in canonical form.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Index {
     /// Sorted by digit, no digit twice, no zero coefficient.
     terms: SmallVec<[Term; 2]>,
@@ -92,6 +92,15 @@ impl Digit {
     /// Whether this is the base itself, neither divided nor reduced.
     pub fn is_whole(&self) -> bool {
         self.divisor == 1 && self.modulus == NO_MODULUS
+    }
+}
+
+impl Clone for Index {
+    /// Most indices are numbers: they are copied without going through an empty list of terms.
+    #[inline]
+    fn clone(&self) -> Self {
+        let terms = if self.terms.is_empty() { SmallVec::new() } else { self.terms.clone() };
+        Index { terms, constant: self.constant }
     }
 }
 
@@ -306,13 +315,15 @@ impl Index {
     pub fn linear_coefficient(&self, var: VarId) -> Option<i64> {
         let mut coefficient = 0;
         for term in &self.terms {
-            if term.digit.base == Base::Var(var) && term.digit.is_whole() {
-                coefficient = term.coefficient;
-            } else {
-                let mut mentioned = false;
-                term.digit.base.for_each_var(&mut |other| mentioned |= other == var);
-                if mentioned {
-                    return None;
+            match &term.digit.base {
+                Base::Var(other) if *other != var => {}
+                Base::Var(_) if term.digit.is_whole() => coefficient = term.coefficient,
+                base => {
+                    let mut mentioned = false;
+                    base.for_each_var(&mut |other| mentioned |= other == var);
+                    if mentioned {
+                        return None;
+                    }
                 }
             }
         }
@@ -341,9 +352,18 @@ impl Index {
         for term in &self.terms {
             match map(&term.digit.base) {
                 None => kept.push(term.clone()),
-                Some(base) => {
-                    let digit = base.take_digit(term.digit.divisor, term.digit.modulus);
-                    result = result.add_scaled(&digit, term.coefficient);
+                Some(mut base) => {
+                    if !term.digit.is_whole() {
+                        base = base.take_digit(term.digit.divisor, term.digit.modulus);
+                    }
+                    result = match term.coefficient {
+                        // An iterator gives way to its binding: nothing is to be merged.
+                        1 if result.terms.is_empty() => {
+                            base.constant = base.constant.wrapping_add(result.constant);
+                            base
+                        }
+                        coefficient => result.add_scaled(&base, coefficient),
+                    };
                 }
             }
         }

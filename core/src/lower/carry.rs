@@ -17,7 +17,7 @@ use crate::stmt::{For, Stmt};
 /// around it.
 pub(super) fn carries_nothing(program: &Program, node: &For, around: &Ranges, buffer: BufferId) -> bool {
     let mut all = around.clone();
-    all.insert(node.var, node.extent.clone());
+    all.insert_loop(node);
     let mut check = Check {
         shape: &program.buffer(buffer).shape,
         buffer,
@@ -82,8 +82,8 @@ impl<'a> Check<'a> {
                 }
             }
             Stmt::For(node) => {
-                self.inner.insert(node.var, node.extent.clone());
-                self.all.insert(node.var, node.extent.clone());
+                self.inner.insert_loop(node);
+                self.all.insert_loop(node);
                 self.stmt(&node.body)?;
                 self.inner.remove(node.var);
                 self.all.remove(node.var);

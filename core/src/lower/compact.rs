@@ -44,7 +44,7 @@ impl Compaction<'_> {
         match stmt {
             Stmt::For(node) => {
                 let node = Arc::make_mut(node);
-                self.outer.insert(node.var, node.extent.clone());
+                self.outer.insert_loop(node);
                 self.stmt(&mut node.body);
                 self.outer.remove(node.var);
             }
@@ -140,8 +140,8 @@ impl Hull<'_> {
     fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::For(node) => {
-                self.inner.insert(node.var, node.extent.clone());
-                self.all.insert(node.var, node.extent.clone());
+                self.inner.insert_loop(node);
+                self.all.insert_loop(node);
                 let outside = self.under_parallel;
                 self.under_parallel |= node.kind == LoopKind::Parallel;
                 self.stmt(&node.body);

@@ -39,7 +39,7 @@ pub(super) struct Below {
 impl Below {
     pub(super) fn enter(&mut self, node: &For) {
         self.loops.push((node.var, node.kind));
-        self.ranges.insert(node.var, node.extent.clone());
+        self.ranges.insert_loop(node);
     }
 
     pub(super) fn leave(&mut self) {
@@ -53,7 +53,7 @@ impl Below {
         let counts =
             |(var, kind): &&(VarId, LoopKind)| *kind != LoopKind::Vectorized || difference.mentions(*var);
         let extents =
-            self.loops.iter().filter(counts).filter_map(|(var, _)| self.ranges.extent(*var)?.as_constant());
+            self.loops.iter().filter(counts).filter_map(|(var, _)| self.ranges.constant_extent(*var));
         extents.fold(1, i64::saturating_mul)
     }
 

@@ -64,7 +64,7 @@ impl Split<'_> {
             return self.split(stmt, &reaches);
         }
         let node = Arc::make_mut(node);
-        self.outer.insert(node.var, node.extent.clone());
+        self.outer.insert_loop(node);
         if let Some(body) = self.stmt(&node.body) {
             node.body = body;
         }
@@ -88,7 +88,7 @@ impl Split<'_> {
 
     /// Does something as if inside a loop.
     fn inside<T>(&mut self, node: &For, act: impl FnOnce(&mut Self) -> T) -> T {
-        self.outer.insert(node.var, node.extent.clone());
+        self.outer.insert_loop(node);
         let result = act(self);
         self.outer.remove(node.var);
         result

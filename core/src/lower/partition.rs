@@ -105,7 +105,7 @@ impl Partition<'_> {
         let mut stmt = stmt.clone();
         if let Stmt::For(node) = &mut stmt {
             let node = Arc::make_mut(node);
-            self.outer.insert(node.var, node.extent.clone());
+            self.outer.insert_loop(node);
             node.body = self.split(&node.body);
             self.outer.remove(node.var);
             return stmt;
@@ -181,7 +181,7 @@ impl Partition<'_> {
             Some(is_negative(&comparison.inner.offset(-own.lowest).add_scaled(&own.count, -1)))
         });
         if let Some((var, value)) = &tile.place {
-            let extent = self.outer.extent(*var).and_then(Index::as_constant);
+            let extent = self.outer.constant_extent(*var);
             if *value < 0 || extent.is_some_and(|extent| *value >= extent) {
                 return None;
             }

@@ -103,7 +103,7 @@ impl Survey {
                 self.loop_vars.push(node.var);
                 self.has_parallel |= node.kind == LoopKind::Parallel;
                 let certain = certain && always_runs(node, &self.ranges);
-                self.ranges.insert(node.var, node.extent.clone());
+                self.ranges.insert_loop(node);
                 self.stmt(&node.body, certain);
                 self.ranges.remove(node.var);
             }
@@ -306,7 +306,7 @@ impl Promotion<'_> {
                 });
             });
         }
-        self.ranges.insert(node.var, node.extent.clone());
+        self.ranges.insert_loop(node);
         self.stmt(&mut node.body);
         self.ranges.remove(node.var);
         if registers.is_empty() { position } else { self.surround(stmts, position, registers) }
@@ -323,7 +323,7 @@ impl Promotion<'_> {
             return Vec::new();
         }
         let mut ranges = self.ranges.clone();
-        ranges.insert(node.var, node.extent.clone());
+        ranges.insert_loop(node);
         let mut survey = Survey { wanted, loop_vars: vec![node.var], ranges, ..Survey::default() };
         survey.stmt(&node.body, true);
         if survey.has_parallel {

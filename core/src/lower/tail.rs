@@ -196,7 +196,7 @@ fn digits(comparison: &Comparison, full: i64) -> Option<Digits> {
     digits.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
     let mut smallest_first = digits.iter().rev();
     let numbered = smallest_first.try_fold(1, |length: i64, (var, weight)| {
-        let extent = comparison.below.extent(*var)?.as_constant()?;
+        let extent = comparison.below.constant_extent(*var)?;
         (*weight == length).then(|| length.checked_mul(extent)).flatten()
     });
     (numbered == Some(full)).then_some(digits)

@@ -13,7 +13,9 @@ use crate::index::{Base, Index};
 use crate::program::{Program, VariableKind};
 use crate::schedule::ScheduleError;
 use crate::stmt::{Annotations, Block, For, Guard, Iter, IterKind, LoopKind, Stmt, Symbol};
-use crate::visit::{find_block, find_loop, for_each_stmt, rewrite_expr, rewrite_indices, rewrite_stmt};
+use crate::visit::{
+    find_block, find_loop, for_each_block, for_each_stmt, rewrite_expr, rewrite_indices, rewrite_stmt,
+};
 
 /// The loop of an identity.
 pub(super) fn require_loop(program: &Program, id: LoopId) -> Result<&Arc<For>, ScheduleError> {
@@ -27,12 +29,12 @@ pub(super) fn require_block(program: &Program, id: BlockId) -> Result<&Arc<Block
 
 /// Edits the statement that is the loop `id`. Only the path to it is copied.
 pub(super) fn edit_loop(stmt: &mut Stmt, id: LoopId, edit: &mut dyn FnMut(&mut Stmt)) -> bool {
-    edit_where(stmt, &|stmt| matches!(stmt, Stmt::For(node) if node.id == id), edit)
+    edit_at(stmt, Wanted::Loop(id), edit)
 }
 
 /// Edits the statement that is the block `id`. Only the path to it is copied.
 pub(super) fn edit_block_stmt(stmt: &mut Stmt, id: BlockId, edit: &mut dyn FnMut(&mut Stmt)) -> bool {
-    edit_where(stmt, &|stmt| matches!(stmt, Stmt::Block(node) if node.id == id), edit)
+    edit_at(stmt, Wanted::Block(id), edit)
 }
 
 /// Edits the block `id`. Only the path to it is copied.
@@ -44,9 +46,16 @@ pub(super) fn edit_block(stmt: &mut Stmt, id: BlockId, edit: &mut dyn FnMut(&mut
     })
 }
 
-fn edit_where(stmt: &mut Stmt, is_target: &dyn Fn(&Stmt) -> bool, edit: &mut dyn FnMut(&mut Stmt)) -> bool {
+/// A statement that is looked for.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Loop(LoopId),
+    Block(BlockId),
+}
+
+fn edit_at(stmt: &mut Stmt, wanted: Wanted, edit: &mut dyn FnMut(&mut Stmt)) -> bool {
     let mut path = SmallVec::new();
-    if !path_to(stmt, is_target, &mut path) {
+    if !path_to(stmt, wanted, &mut path) {
         return false;
     }
     let mut place = stmt;
@@ -62,18 +71,31 @@ fn edit_where(stmt: &mut Stmt, is_target: &dyn Fn(&Stmt) -> bool, edit: &mut dyn
 }
 
 /// Finds a statement: which child to follow at each level on the way to it.
-fn path_to(stmt: &Stmt, is_target: &dyn Fn(&Stmt) -> bool, path: &mut SmallVec<[usize; 16]>) -> bool {
-    if is_target(stmt) {
-        return true;
-    }
-    for (number, child) in stmt.each_child().enumerate() {
-        path.push(number);
-        if path_to(child, is_target, path) {
+fn path_to(mut stmt: &Stmt, wanted: Wanted, path: &mut SmallVec<[usize; 16]>) -> bool {
+    let around = path.len();
+    while let Stmt::For(node) = stmt {
+        if matches!(wanted, Wanted::Loop(id) if id == node.id) {
             return true;
         }
-        path.pop();
+        path.push(0);
+        stmt = &node.body;
     }
-    false
+    let is_inside = match (stmt, wanted) {
+        // There are no blocks inside blocks.
+        (Stmt::Block(node), Wanted::Block(id)) => node.id == id,
+        _ => stmt.each_child().enumerate().any(|(number, child)| {
+            path.push(number);
+            let is_inside = path_to(child, wanted, path);
+            if !is_inside {
+                path.pop();
+            }
+            is_inside
+        }),
+    };
+    if !is_inside {
+        path.truncate(around);
+    }
+    is_inside
 }
 
 /// Whether a block is inside a statement.
@@ -120,7 +142,8 @@ pub(super) fn remove_block(stmt: &mut Stmt, id: BlockId) {
 
 /// Makes one sequence of sequences directly inside each other; statements that do nothing disappear.
 pub(super) fn flatten_sequences(stmt: &mut Stmt) {
-    if matches!(stmt, Stmt::Block(_) | Stmt::Store(_)) {
+    // What is shared with other programs is copied only where something is to be done.
+    if !holds_nested_sequence(stmt) {
         return;
     }
     for child in stmt.children_mut() {
@@ -130,6 +153,19 @@ pub(super) fn flatten_sequences(stmt: &mut Stmt) {
         && stmts.iter().any(|child| matches!(child, Stmt::Seq(_)))
     {
         *stmt = Stmt::seq(stmts.iter().cloned());
+    }
+}
+
+fn holds_nested_sequence(mut stmt: &Stmt) -> bool {
+    while let Stmt::For(node) = stmt {
+        stmt = &node.body;
+    }
+    match stmt {
+        Stmt::Block(_) | Stmt::Store(_) => false,
+        Stmt::Seq(stmts) => {
+            stmts.iter().any(|child| matches!(child, Stmt::Seq(_)) || holds_nested_sequence(child))
+        }
+        _ => stmt.each_child().any(holds_nested_sequence),
     }
 }
 
@@ -160,11 +196,7 @@ pub(super) fn last_position_of(body: &Stmt, wanted: &dyn Fn(&Block) -> bool) -> 
 
 fn any_block(stmt: &Stmt, wanted: &dyn Fn(&Block) -> bool) -> bool {
     let mut found = false;
-    for_each_stmt(stmt, &mut |node| {
-        if let Stmt::Block(block) = node {
-            found |= wanted(block);
-        }
-    });
+    for_each_block(stmt, &mut |block| found |= wanted(block));
     found
 }
 
@@ -247,7 +279,7 @@ pub(super) fn replace_loop_var(stmt: &mut Stmt, ranges: &mut Ranges, var: VarId,
     match stmt {
         Stmt::For(node) => {
             let node = Arc::make_mut(node);
-            ranges.insert(node.var, node.extent.clone());
+            ranges.insert_loop(node);
             replace_loop_var(&mut node.body, ranges, var, replacement);
         }
         Stmt::Block(node) => {
@@ -319,7 +351,7 @@ pub(super) fn block_ranges(block: &Block) -> Ranges {
     for part in block.init.iter().chain([&block.body]) {
         for_each_stmt(part, &mut |stmt| {
             if let Stmt::For(node) = stmt {
-                ranges.insert(node.var, node.extent.clone());
+                ranges.insert_loop(node);
             }
         });
     }
@@ -354,6 +386,10 @@ fn replace_loads_in_index(
     buffer: BufferId,
     replace: &dyn Fn(&Indices) -> Expr,
 ) -> Option<Index> {
+    // Most indices are sums of variables.
+    if index.terms().iter().all(|term| matches!(term.digit.base, Base::Var(_) | Base::Lane(_))) {
+        return None;
+    }
     let mut found = Vec::new();
     let probe = Expr::index(index.clone());
     crate::analysis::block::loads_in(&probe, &mut found);
@@ -403,7 +439,7 @@ pub(super) fn place_block(
         if !extent.is(1) {
             let name = program.variable(iter.var).name.clone();
             let node = fresh_loop(program, &name, extent);
-            ranges.insert(node.var, node.extent.clone());
+            ranges.insert_loop(&node);
             binding = &binding + &Index::var(node.var);
             placement.loops.push(node);
         }

@@ -57,7 +57,7 @@ pub(super) fn accesses(
     let inside = loops_inside(block);
     let mut ranges = inside.clone();
     for node in loops {
-        ranges.insert(node.var, Index::constant(node.extent as i64));
+        ranges.insert_constant(node.var, node.extent as i64);
     }
     let mut facts = Vec::with_capacity(buffers.len());
     for buffer in buffers {
@@ -78,7 +78,7 @@ fn loops_inside(block: &Block) -> Ranges {
     let mut inside = Ranges::new();
     for_each_stmt(&block.body, &mut |stmt| {
         if let Stmt::For(node) = stmt {
-            inside.insert(node.var, node.extent.clone());
+            inside.insert_loop(node);
         }
     });
     inside
@@ -110,7 +110,7 @@ fn shape_in_memory(
     let mut ranges = inside.clone();
     for (depth, node) in loops.iter().enumerate() {
         let extent = if depth < scope { 1 } else { node.extent as i64 };
-        ranges.insert(node.var, Index::constant(extent));
+        ranges.insert_constant(node.var, extent);
     }
     spans(all, &shape, &ranges)
 }
@@ -127,17 +127,27 @@ fn describe(
     let strides = loops.iter().map(|node| stride(all.first(), shape, node)).collect();
     let mut ranges = inside.clone();
     for node in loops {
-        ranges.insert(node.var, Index::constant(1));
+        ranges.insert_constant(node.var, 1);
     }
     let mut elements = vec![1.0; loops.len() + 1];
     let mut runs = vec![1.0; loops.len() + 1];
     let mut pitches = vec![0.0; loops.len() + 1];
     let bytes = program.buffer(buffer).dtype.bytes() as f64;
+    let mut spans = spans(all, shape, &ranges);
+    let mut size = BoxSize::of(&spans, shape);
     for depth in (0..=loops.len()).rev() {
-        if let Some(node) = loops.get(depth) {
-            ranges.insert(node.var, Index::constant(node.extent as i64));
+        if let Some(node) = loops.get(depth)
+            && node.extent > 1.0
+        {
+            ranges.insert_constant(node.var, node.extent as i64);
+            for (dimension, span) in spans.iter_mut().enumerate() {
+                // A loop that moves nothing in this dimension leaves its span as it is.
+                if all.iter().any(|indices| indices[dimension].mentions(node.var)) {
+                    *span = span_of(all, dimension, shape[dimension], &ranges);
+                }
+            }
+            size = BoxSize::of(&spans, shape);
         }
-        let size = box_size(all, shape, &ranges);
         (elements[depth], runs[depth]) = (size.elements, size.runs);
         pitches[depth] = size.pitch * bytes;
     }
@@ -157,33 +167,35 @@ struct BoxSize {
 
 /// The extents of a box around accesses.
 fn spans(all: &[Indices], shape: &[f64], ranges: &Ranges) -> Vec<f64> {
-    let mut spans: Vec<f64> = Vec::with_capacity(shape.len());
-    for (dimension, extent) in shape.iter().enumerate() {
-        let mut low = i64::MAX;
-        let mut high = i64::MIN;
-        for indices in all {
-            let interval = indices[dimension].interval(ranges);
-            low = low.min(interval.min);
-            high = high.max(interval.max);
-        }
-        let span = high.saturating_sub(low).saturating_add(1) as f64;
-        spans.push(span.clamp(1.0, extent.max(1.0)));
-    }
-    spans
+    let dimensions = shape.iter().enumerate();
+    dimensions.map(|(dimension, extent)| span_of(all, dimension, *extent, ranges)).collect()
 }
 
-fn box_size(all: &[Indices], shape: &[f64], ranges: &Ranges) -> BoxSize {
-    let spans = spans(all, shape, ranges);
-    let elements = spans.iter().product::<f64>();
-    let (mut run, mut pitch) = (1.0, 1.0);
-    for (span, extent) in spans.iter().zip(shape).rev() {
-        run *= span;
-        pitch *= extent;
-        if span < extent {
-            break;
-        }
+/// The extent of a box around accesses in one dimension.
+fn span_of(all: &[Indices], dimension: usize, extent: f64, ranges: &Ranges) -> f64 {
+    let (mut low, mut high) = (i64::MAX, i64::MIN);
+    for indices in all {
+        let interval = indices[dimension].interval(ranges);
+        low = low.min(interval.min);
+        high = high.max(interval.max);
     }
-    BoxSize { elements, runs: elements / run, pitch }
+    let span = high.saturating_sub(low).saturating_add(1) as f64;
+    span.clamp(1.0, extent.max(1.0))
+}
+
+impl BoxSize {
+    fn of(spans: &[f64], shape: &[f64]) -> Self {
+        let elements = spans.iter().product::<f64>();
+        let (mut run, mut pitch) = (1.0, 1.0);
+        for (span, extent) in spans.iter().zip(shape).rev() {
+            run *= span;
+            pitch *= extent;
+            if span < extent {
+                break;
+            }
+        }
+        BoxSize { elements, runs: elements / run, pitch }
+    }
 }
 
 /// By how many elements the first access moves with a loop.

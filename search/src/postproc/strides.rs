@@ -21,13 +21,31 @@ pub(super) struct Strides {
 
 /// The strides of every access of a block along a loop. `ranges` are those of the loops around the block.
 pub(super) fn strides(program: &Program, block: &Block, var: VarId, ranges: &Ranges) -> Strides {
-    let stride = |buffer: BufferId, indices: &Indices| {
-        let coefficient = |index: &Index| coefficient_of(block, index, var, ranges);
-        stride_of(program, buffer, indices, &coefficient)
-    };
+    let stride = strides_along(program, block, var, ranges);
     Strides {
         stores: stores(&block.body).iter().map(|store| stride(store.buffer, &store.indices)).collect(),
         loads: loads(&block.body).iter().map(|access| stride(access.buffer, access.indices)).collect(),
+    }
+}
+
+/// Whether lanes along a loop read and write contiguous elements, or one element for all lanes, and write different
+/// ones.
+pub(super) fn are_contiguous(program: &Program, block: &Block, var: VarId, ranges: &Ranges) -> bool {
+    let stride = strides_along(program, block, var, ranges);
+    stores(&block.body).iter().all(|store| stride(store.buffer, &store.indices) == Some(1))
+        && loads(&block.body).iter().all(|load| matches!(stride(load.buffer, load.indices), Some(0 | 1)))
+}
+
+/// The stride of an access along a loop.
+fn strides_along<'a>(
+    program: &'a Program,
+    block: &'a Block,
+    var: VarId,
+    ranges: &'a Ranges,
+) -> impl Fn(BufferId, &Indices) -> Stride + 'a {
+    move |buffer, indices| {
+        let coefficient = |index: &Index| coefficient_of(block, index, var, ranges);
+        stride_of(program, buffer, indices, &coefficient)
     }
 }
 
@@ -69,13 +87,4 @@ fn linear_coefficient(block: &Block, index: &Index, var: VarId) -> Stride {
         }
     }
     Some(total)
-}
-
-impl Strides {
-    /// Whether lanes along this loop read and write contiguous elements, or one element for all lanes, and
-    /// write different ones.
-    pub(super) fn are_contiguous(&self) -> bool {
-        self.stores.iter().all(|stride| *stride == Some(1))
-            && self.loads.iter().all(|stride| matches!(stride, Some(0 | 1)))
-    }
 }

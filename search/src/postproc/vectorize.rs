@@ -13,7 +13,7 @@ use tilewright_core::target::Target;
 use tilewright_core::visit::find_block;
 
 use crate::postproc::across;
-use crate::postproc::strides::{Strides, strides};
+use crate::postproc::strides::{Strides, are_contiguous, strides};
 use crate::postproc::{block_names, find, nest_setting};
 use crate::rules::parallelize_vectorize_unroll::VECTORIZE;
 
@@ -98,7 +98,7 @@ fn choose(program: &Program, id: BlockId, own: &[For], limit: i64) -> Option<Cho
                 .any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(node.var))
     };
     let ranges = ranges_of(loops_around(&program.body, id)?);
-    let is_contiguous = |node: &For| strides(program, block, node.var, &ranges).are_contiguous();
+    let is_contiguous = |node: &For| are_contiguous(program, block, node.var, &ranges);
     let position = own.iter().rposition(|node| is_open(node) && is_contiguous(node))?;
     let mut extent = own[position].extent.as_constant()?;
     let mut fused = 1;

@@ -198,7 +198,7 @@ impl Check<'_> {
             Stmt::Seq(stmts) => Stmt::seq(stmts.iter().map(|stmt| self.inside_block(stmt, place))),
             Stmt::For(node) => {
                 let mut inner = place.clone();
-                inner.ranges.insert(node.var, node.extent.clone());
+                inner.ranges.insert_loop(node);
                 let mut node = node.clone();
                 let body = self.inside_block(&node.body, &inner);
                 Arc::make_mut(&mut node).body = body;

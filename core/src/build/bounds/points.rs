@@ -40,7 +40,7 @@ pub(super) fn search(index: &Index, extent: &Index, conditions: &[(Expr, bool)],
     let Some(extent) = extent.as_constant() else { return Verdict::Unknown };
     let mut sizes: Vec<(VarId, i64)> = Vec::new();
     for var in vars {
-        match ranges.extent(var).and_then(Index::as_constant) {
+        match ranges.constant_extent(var) {
             Some(size) => sizes.push((var, size)),
             // A run-time scalar makes a condition uncertain; an open dimension has no size.
             None => continue,

@@ -134,7 +134,7 @@ impl Space {
 
     fn forget_unit_variables(&mut self) {
         let ranges = &self.ranges;
-        self.vars.retain(|var| !ranges.extent(*var).is_some_and(|extent| extent.is(1)));
+        self.vars.retain(|var| ranges.constant_extent(*var) != Some(1));
     }
 
     fn add_guard(&mut self, number: usize, index: &Index, bound: &Index) {
@@ -459,7 +459,7 @@ impl Space {
     }
 
     pub(super) fn extent(&self, var: VarId) -> Index {
-        self.ranges.extent(var).cloned().unwrap_or_else(|| Index::constant(1))
+        self.ranges.extent(var).unwrap_or_else(|| Index::constant(1))
     }
 
     /// The digits of a sum, and what mentions no variable of the space.

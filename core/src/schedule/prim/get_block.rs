@@ -1,10 +1,10 @@
 //! `get_block`
 
-use crate::analysis::scope::blocks;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::Symbol;
+use crate::visit::for_each_block;
 
 /// Finds a block by its name.
 ///
@@ -49,9 +49,13 @@ impl Primitive for GetBlock {
     }
 
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
-        let block = blocks(&context.program.body).into_iter().find(|block| block.name == self.name);
-        let block = block.ok_or(ScheduleError::UnknownBlock)?;
-        Ok(Outputs::from_slice(&[Value::Block(block.id)]))
+        let mut found = None;
+        for_each_block(&context.program.body, &mut |block| {
+            if found.is_none() && block.name == self.name {
+                found = Some(block.id);
+            }
+        });
+        Ok(Outputs::from_slice(&[Value::Block(found.ok_or(ScheduleError::UnknownBlock)?)]))
     }
 }
 

@@ -144,14 +144,14 @@ fn check_consecutive(block: &Block, target: &For, outer: &Ranges) -> Result<(), 
     let mut all = outer.clone();
     let inner = crate::analysis::scope::loops_around(&target.body, block.id).ok_or(refusal)?;
     for node in inner {
-        all.insert(node.var, node.extent.clone());
+        all.insert_loop(node);
     }
     let followers = block.iters.iter().filter(|iter| iter.binding.mentions(target.var));
     for iter in followers {
         let step = iter.binding.linear_coefficient(target.var).filter(|step| *step > 0).ok_or(refusal)?;
         let rest = &iter.binding - &Index::var(target.var).scale(step);
         let mut is_inner = !rest.mentions(target.var);
-        rest.for_each_var(&mut |var| is_inner &= outer.extent(var).is_none());
+        rest.for_each_var(&mut |var| is_inner &= !outer.contains(var));
         let is_within = rest.is_provably_nonnegative(&all) && rest.is_provably_less(&step.into(), &all);
         if !is_inner || !is_within || iter.extent.as_constant().is_none() {
             return Err(refusal);
@@ -214,7 +214,7 @@ impl PartCopy<'_> {
                 let node = Arc::make_mut(node);
                 node.id = self.program.fresh_loop();
                 node.var = self.renamed(node.var, VariableKind::Loop);
-                self.ranges.insert(node.var, node.extent.clone());
+                self.ranges.insert_loop(node);
                 self.stmt(&mut node.body);
             }
             Stmt::Block(node) => self.block(Arc::make_mut(node)),

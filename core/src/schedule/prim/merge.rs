@@ -204,7 +204,7 @@ fn meets_in_equal_iterations(
     let regions = [first, second].map(|nest| {
         let mut ranges = outer.clone();
         nest.iter().for_each(|node| {
-            ranges.insert(node.var, node.extent.clone());
+            ranges.insert_loop(node);
         });
         let body = &nest[nest.len() - 1].body;
         let found = [AccessKind::Read, AccessKind::Write]

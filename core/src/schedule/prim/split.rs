@@ -77,7 +77,7 @@ impl Primitive for Split {
         });
         let loops: Vec<For> = loops.collect();
         for node in &loops {
-            ranges.insert(node.var, node.extent.clone());
+            ranges.insert_loop(node);
         }
         let combined = combine(&loops).simplify(&ranges);
         let is_exact = combined.is_provably_less(&extent, &ranges);
