@@ -94,28 +94,30 @@ struct Grower<'a> {
     spare: Vec<Histogram>,
 }
 
-/// Grows a tree on all rows, given their packed derivatives.
+/// Grows a tree on some rows, its members, given the packed derivatives of all. The others only come to a leaf.
 pub(super) fn grow(
     rows: &BinnedRows,
     packed: &[Packed],
+    members: Vec<u32>,
     scale: FixedPoint,
     limits: GrowthLimits,
 ) -> GrownTree {
+    let count = members.len();
     let mut grower = Grower {
         rows,
         packed,
         gain_scale: GainScale::new(&limits, scale),
         limits,
-        members: (0..packed.len() as u32).collect(),
-        aside: Vec::with_capacity(packed.len()),
+        members,
+        aside: Vec::with_capacity(count),
         nodes: vec![GrownNode::Leaf(0)],
         leaves: Vec::new(),
         spare: Vec::new(),
     };
     let mut histogram = grower.take_histogram();
     histogram.fill(rows, &grower.members, packed);
-    let sum = packed.iter().copied().sum();
-    let root = OpenLeaf { node: 0, begin: 0, end: packed.len(), depth: 0, sum, candidate: None };
+    let sum = grower.members.iter().map(|&member| packed[member as usize]).sum();
+    let root = OpenLeaf { node: 0, begin: 0, end: count, depth: 0, sum, candidate: None };
     grower.open(root, histogram);
     while grower.leaves.len() < limits.max_leaves {
         let Some(next) = grower.most_promising() else { break };
@@ -251,14 +253,23 @@ impl Grower<'_> {
     /// Numbers the leaves in the order of their nodes.
     fn finish(mut self) -> GrownTree {
         self.leaves.sort_unstable_by_key(|leaf| leaf.node);
-        let mut leaf_of_row = vec![0; self.packed.len()];
         for (number, leaf) in self.leaves.iter().enumerate() {
             self.nodes[leaf.node] = GrownNode::Leaf(number);
-            for &member in &self.members[leaf.begin..leaf.end] {
-                leaf_of_row[member as usize] = number as u32;
-            }
         }
+        let leaf_of = |row| leaf_of(&self.nodes, self.rows.row(row)) as u32;
+        let leaf_of_row = (0..self.packed.len()).map(leaf_of).collect();
         GrownTree { nodes: self.nodes, leaf_count: self.leaves.len(), leaf_of_row }
+    }
+}
+
+/// The leaf that a row's bins lead to.
+fn leaf_of(nodes: &[GrownNode], bins: &[u8]) -> usize {
+    let mut node = 0;
+    loop {
+        match nodes[node] {
+            GrownNode::Leaf(leaf) => return leaf,
+            GrownNode::Split { column, bin, left } => node = left + usize::from(bins[column] > bin),
+        }
     }
 }
 
@@ -282,7 +293,7 @@ mod tests {
     fn grow_on(rows: &BinnedRows, derivatives: &[Derivatives], limits: GrowthLimits) -> GrownTree {
         let scale = FixedPoint::new(derivatives.iter().copied());
         let packed: Vec<Packed> = derivatives.iter().map(|&row| scale.pack(row)).collect();
-        grow(rows, &packed, scale, limits)
+        grow(rows, &packed, (0..packed.len() as u32).collect(), scale, limits)
     }
 
     /// The gain of parting `members` at a bin of a column by the textbook formula; `None` where it is not allowed.
