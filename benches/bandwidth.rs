@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tilewright::bench::{Comparison, NOTHING_ASKED, Options, Variant, explain_options};
+use tilewright::bench::{Comparison, Options, Variant, run_when_asked};
 use tilewright::tuning::report::{Table, duration};
 
 use opset::Operator;
@@ -38,21 +38,7 @@ const ROUNDS: usize = 41;
 const BUDGET: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
-    let options = match Options::from_environment() {
-        Ok(options) => options,
-        Err(error) => return explain_options(&error),
-    };
-    if !options.is_given {
-        println!("{NOTHING_ASKED}");
-        return ExitCode::SUCCESS;
-    }
-    match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run_when_asked(run)
 }
 
 /// An operator, compiled, and its times so far.

@@ -27,12 +27,14 @@ use std::process::ExitCode;
 
 use tilewright::Source;
 use tilewright::bench::{
-    Checked, Comparison, Effort, Line, NOTHING_ASKED, Options, OptionsError, Sampled, Variant,
-    explain_options, list,
+    Checked, Comparison, Effort, Line, Options, OptionsError, Sampled, Variant, list, run_when,
 };
 use tilewright::tuning::report::{Table, duration};
 
 use opset::Operator;
+
+/// The environment variable that stands for `--ops`.
+const PEER_OPS: &str = "PEER_OPS";
 
 /// The reference is left out when it is estimated to take longer than this, in seconds, at the rate below.
 const SLOWEST_REFERENCE: f64 = 20.0;
@@ -44,25 +46,11 @@ const SLOW_REFERENCE: f64 = 0.1;
 const REFERENCE_RATE: f64 = 0.8e9;
 
 fn main() -> ExitCode {
-    let options = match Options::from_environment() {
-        Ok(options) => options,
-        Err(error) => return explain_options(&error),
-    };
-    match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run_when(|options| options.is_given || std::env::var_os(PEER_OPS).is_some(), run)
 }
 
 fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
-    let peer_ops = std::env::var("PEER_OPS").ok();
-    if !options.is_given && peer_ops.is_none() {
-        println!("{NOTHING_ASKED}");
-        return Ok(());
-    }
+    let peer_ops = std::env::var(PEER_OPS).ok();
     options.refuse_budget()?;
     let names = match (&options.ops[..], &peer_ops) {
         ([], None) => opset::names(),

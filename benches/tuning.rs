@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tilewright::bench::{NOTHING_ASKED, Options, explain_options, stop_on_interrupt};
+use tilewright::bench::{Options, run_when_asked, stop_on_interrupt};
 use tilewright::search::database::Database;
 use tilewright::tuning::report::{Table, duration};
 use tilewright::tuning::{TuneTask, Tuned, Tuner};
@@ -32,22 +32,7 @@ use opset::Operator;
 const KEPT: usize = 2;
 
 fn main() -> ExitCode {
-    tilewright::init();
-    let options = match Options::from_environment() {
-        Ok(options) => options,
-        Err(error) => return explain_options(&error),
-    };
-    if !options.is_given {
-        println!("{NOTHING_ASKED}");
-        return ExitCode::SUCCESS;
-    }
-    match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run_when_asked(run)
 }
 
 fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {

@@ -7,6 +7,7 @@ mod comparison;
 mod options;
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -180,36 +181,40 @@ pub fn run(
     cases: &[Case],
     mut compare: impl FnMut(&mut Comparison, &[Variant]),
 ) -> ExitCode {
+    run_when_asked(|options| Ok(run_cases(directory, cases, options, &mut compare)?))
+}
+
+/// The `main` of a benchmark program: does what its arguments ask for, and says what went wrong. Without arguments, as
+/// `cargo test --all-targets` starts such programs, it does nothing: tuning is not a test.
+pub fn run_when_asked(benchmark: impl FnOnce(&Options) -> Result<(), Box<dyn Error>>) -> ExitCode {
+    run_when(|options| options.is_given, benchmark)
+}
+
+/// As [`run_when_asked`], for a program that can be asked in other ways than by arguments.
+pub fn run_when(
+    is_asked: impl FnOnce(&Options) -> bool,
+    benchmark: impl FnOnce(&Options) -> Result<(), Box<dyn Error>>,
+) -> ExitCode {
     crate::init();
-    let options = match Options::from_environment() {
-        Ok(options) => options,
-        Err(error) => return explain_options(&error),
+    let result = match Options::from_environment() {
+        Ok(options) if is_asked(&options) => benchmark(&options),
+        Ok(_) => {
+            println!("nothing to do; use `cargo bench`, or ask for `--help`");
+            Ok(())
+        }
+        Err(help @ OptionsError::Help) => {
+            println!("{help}");
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
     };
-    if !options.is_given {
-        println!("{NOTHING_ASKED}");
-        return ExitCode::SUCCESS;
-    }
-    match run_cases(directory, cases, &options, &mut compare) {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
     }
-}
-
-/// What a benchmark program says when it is started without arguments, as `cargo test --all-targets` does: tuning is
-/// not a test.
-pub const NOTHING_ASKED: &str = "nothing to do; use `cargo bench`, or ask for `--help`";
-
-/// Prints what is wrong with the arguments, or the help that was asked for.
-pub fn explain_options(error: &OptionsError) -> ExitCode {
-    if *error == OptionsError::Help {
-        println!("{error}");
-        return ExitCode::SUCCESS;
-    }
-    eprintln!("error: {error}");
-    ExitCode::FAILURE
 }
 
 fn run_cases(
