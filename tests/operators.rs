@@ -15,7 +15,8 @@ use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::Rng;
 use tilewright_core::target::{Arguments, Backend, BufferArgument, Target, TargetKind};
 use tilewright_core::tensor::AnyTensor;
-use tilewright_search::candidate::{Generator, Statistics};
+use tilewright_core::verify::{Level, verify};
+use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
 
@@ -74,32 +75,34 @@ fn every_operator_has_a_space_of_legal_candidates() {
     }
 }
 
-/// Each operator at a small, odd shape.
-fn small_operators() -> Vec<(&'static str, &'static Kernel, Vec<i64>)> {
-    use kernels::*;
-    vec![
-        ("C1D", conv1d::kernel(), vec![1, 13, 3, 3, 10, 2, 1]),
-        ("C2D", conv2d::kernel(), vec![1, 7, 9, 3, 3, 3, 8, 2, 1, 1, 1]),
-        ("C3D", conv3d::kernel(), vec![1, 4, 5, 4, 2, 3, 3, 3, 4, 1, 1]),
-        ("DEP", depthwise_conv2d::kernel(), vec![2, 6, 5, 7, 3, 3, 1, 1]),
-        ("DIL", conv2d::kernel(), vec![1, 9, 9, 2, 3, 3, 6, 1, 2, 2, 1]),
-        ("GMM", batch_matmul::kernel(), vec![2, 12, 10, 9]),
-        ("GRP", conv2d::kernel(), vec![1, 6, 6, 4, 3, 3, 8, 2, 1, 1, 2]),
-        ("T2D", conv2d_transpose::kernel(), vec![1, 3, 4, 5, 4, 4, 6, 2, 1]),
-        ("T2D uneven", conv2d_transpose::kernel(), vec![1, 3, 4, 2, 3, 3, 4, 2, 1]),
-        ("CBR", conv2d_bias_norm_relu::kernel(), vec![1, 6, 6, 3, 3, 3, 8, 2, 1]),
-        ("TBG", transpose_batch_matmul::kernel(), vec![1, 8, 3, 6]),
-        ("TBG in lanes", transpose_batch_matmul::kernel(), vec![1, 6, 2, 24]),
-        ("GRP in lanes", conv2d::kernel(), vec![1, 4, 5, 4, 3, 2, 32, 1, 1, 1, 2]),
-        ("NRM", norm::kernel(), vec![2, 6, 8]),
-        ("SFM", softmax::kernel(), vec![6, 12]),
-        ("GMM of primes", batch_matmul::kernel(), vec![1, 37, 131, 3]),
-        ("C2D of primes", conv2d::kernel(), vec![1, 75, 39, 1, 3, 3, 3, 2, 1, 1, 1]),
-        ("SFM of primes", softmax::kernel(), vec![7, 131]),
-        ("GMM of ones", batch_matmul::kernel(), vec![1, 1, 1, 1]),
-        ("GMM of nothing", batch_matmul::kernel(), vec![1, 0, 4, 4]),
-        ("GMM over nothing", batch_matmul::kernel(), vec![1, 3, 4, 0]),
-    ]
+/// Random candidates of operators at small, odd shapes, a test for each.
+macro_rules! random_candidates {
+    ($($test:ident: $(($kernel:ident, $sizes:expr)),+;)+) => {$(
+        #[test]
+        fn $test() {
+            let shapes = [$((kernels::$kernel::kernel(), &$sizes[..])),+];
+            for (kernel, sizes) in shapes {
+                check_random_candidates(kernel, sizes, cases().div_ceil(shapes.len() as u64));
+            }
+        }
+    )+};
+}
+
+random_candidates! {
+    random_candidates_of_c1d: (conv1d, [1, 13, 3, 3, 10, 2, 1]);
+    random_candidates_of_c2d: (conv2d, [1, 7, 9, 3, 3, 3, 8, 2, 1, 1, 1]), (conv2d, [1, 75, 39, 1, 3, 3, 3, 2, 1, 1, 1]);
+    random_candidates_of_c3d: (conv3d, [1, 4, 5, 4, 2, 3, 3, 3, 4, 1, 1]);
+    random_candidates_of_dep: (depthwise_conv2d, [2, 6, 5, 7, 3, 3, 1, 1]);
+    random_candidates_of_dil: (conv2d, [1, 9, 9, 2, 3, 3, 6, 1, 2, 2, 1]);
+    random_candidates_of_gmm: (batch_matmul, [2, 12, 10, 9]), (batch_matmul, [1, 37, 131, 3]), (batch_matmul, [1, 1, 1, 1]);
+    random_candidates_of_grp: (conv2d, [1, 6, 6, 4, 3, 3, 8, 2, 1, 1, 2]), (conv2d, [1, 4, 5, 4, 3, 2, 32, 1, 1, 1, 2]);
+    random_candidates_of_t2d:
+        (conv2d_transpose, [1, 3, 4, 5, 4, 4, 6, 2, 1]), (conv2d_transpose, [1, 3, 4, 2, 3, 3, 4, 2, 1]);
+    random_candidates_of_cbr: (conv2d_bias_norm_relu, [1, 6, 6, 3, 3, 3, 8, 2, 1]);
+    random_candidates_of_tbg: (transpose_batch_matmul, [1, 8, 3, 6]), (transpose_batch_matmul, [1, 6, 2, 24]);
+    random_candidates_of_nrm: (norm, [2, 6, 8]), (norm, [1, 17, 67]);
+    random_candidates_of_sfm: (softmax, [6, 12]), (softmax, [7, 131]);
+    random_candidates_of_nothing: (batch_matmul, [1, 0, 4, 4]), (batch_matmul, [1, 3, 4, 0]);
 }
 
 fn arguments(program: &Program) -> Vec<AnyTensor> {
@@ -149,36 +152,75 @@ fn agree(found: &[AnyTensor], expected: &[AnyTensor]) -> bool {
     })
 }
 
-/// How many random candidates are drawn from each design space; `TILEWRIGHT_CASES` says otherwise.
+/// How many random candidates are drawn of an operator: `TILEWRIGHT_CASES`, or some dozens.
 fn cases() -> u64 {
-    std::env::var("TILEWRIGHT_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(6)
+    setting("TILEWRIGHT_CASES").unwrap_or(60)
 }
 
-#[test]
-fn random_candidates_compute_what_the_definition_says() {
-    let target = Arc::new(Target::generic_cpu());
-    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
-    for (name, kernel, sizes) in small_operators() {
-        let program = bound(kernel, &sizes);
-        let expected = run(&program).unwrap_or_else(|error| panic!("{name}: {error}\n{program}"));
-        let generator = Generator { program: program.clone(), target: target.clone() };
-        let mut statistics = Statistics::default();
-        for (number, space) in design_spaces(&program, &target, &rules, 1).iter().enumerate() {
-            for seed in 0..cases() {
-                let made = generator.generate(number, space, seed, |_, _| None, &mut statistics);
-                let Some(candidate) = made else { continue };
-                let flat = lower(&candidate.program, &LowerOptions::default()).expect("it can be lowered");
-                let context = |level| {
-                    format!("{name} {level}, seed {seed}:\n{}\n{}", candidate.trace, candidate.program)
-                };
-                for (level, scheduled) in [("blocks", &candidate.program), ("flat", &flat)] {
-                    let found = run(scheduled).unwrap_or_else(|error| panic!("{error}\n{}", context(level)));
-                    assert!(agree(&found, &expected), "{}", context(level));
-                }
-                let found = run_compiled(&flat).unwrap_or_else(|error| panic!("{error}\n{}", context("CPU")));
-                assert!(agree(&found, &expected), "{}", context("CPU"));
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// The most candidates of a shape that are lowered and compiled as well; the rest is executed as blocks only.
+const COMPILED: u64 = 1000;
+
+/// What a failure is about.
+struct Context<'a> {
+    title: &'a str,
+    target: &'static str,
+    seed: u64,
+    candidate: Option<&'a Candidate>,
+}
+
+impl Drop for Context<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}, {} target, seed {}", self.title, self.target, self.seed);
+            if let Some(candidate) = self.candidate {
+                eprintln!("{}\n{}", candidate.trace, candidate.program);
             }
         }
-        println!("{name}: {statistics:?}");
     }
+}
+
+/// Draws candidates from all design spaces in turn, for a plain machine and for this one, with seeds from `TILEWRIGHT_SEED` on,
+/// and compares them with the definition.
+fn check_random_candidates(kernel: &Kernel, sizes: &[i64], count: u64) {
+    let program = bound(kernel, sizes);
+    let title = format!("{}{sizes:?}", kernel.name());
+    let expected = run(&program).unwrap_or_else(|error| panic!("{title}: {error}\n{program}"));
+    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    let host = CpuBackend::host().expect("this machine has a compiler").target().clone();
+    let machines = [("generic", Target::generic_cpu()), ("host", host)].map(|(name, target)| {
+        let target = Arc::new(target);
+        let spaces = design_spaces(&program, &target, &rules, 1);
+        (name, Generator { program: program.clone(), target }, spaces)
+    });
+    let mut statistics = Statistics::default();
+    let (first, mut legal) = (setting("TILEWRIGHT_SEED").unwrap_or(0), 0);
+    for number in 0..count {
+        let seed = first + number;
+        let (target, generator, spaces) = &machines[(number % 2) as usize];
+        let space = (number / 2) as usize % spaces.len();
+        let context = Context { title: &title, target, seed, candidate: None };
+        let made = generator.generate(space, &spaces[space], seed, |_, _| None, &mut statistics);
+        drop(context);
+        let Some(candidate) = made else { continue };
+        let _context = Context { title: &title, target, seed, candidate: Some(&candidate) };
+        verify(&candidate.program, Level::Blocks).unwrap_or_else(|errors| panic!("{errors}"));
+        check("blocks", run(&candidate.program).map_err(|error| error.to_string()), &expected);
+        legal += 1;
+        if number % count.div_ceil(COMPILED) == 0 {
+            let flat = lower(&candidate.program, &LowerOptions::default()).expect("it can be lowered");
+            check("flat", run(&flat).map_err(|error| error.to_string()), &expected);
+            check("CPU", run_compiled(&flat), &expected);
+        }
+    }
+    println!("{title}: {legal} of {count} candidates are legal: {:?}", statistics.rejected);
+    assert!(legal > 0 || count < 8, "{title} has no legal candidate");
+}
+
+fn check(level: &str, found: Result<Vec<AnyTensor>, String>, expected: &[AnyTensor]) {
+    let found = found.unwrap_or_else(|error| panic!("{level}: {error}"));
+    assert!(agree(&found, expected), "{level}: the results are wrong");
 }
