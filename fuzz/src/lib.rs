@@ -1,3 +1,11 @@
-//! What the fuzz targets run.
+//! What the fuzz targets `program`, `trace` and `record` run.
+//!
+//! ```text
+//! cargo install cargo-fuzz
+//! mkdir -p corpus/program && find ../core/tests/golden -name '*.tw' -exec cp {} corpus/program \;
+//! cargo +nightly fuzz run -s none program -- -max_total_time=300 -timeout=10 -max_len=16000
+//! ```
+//! in this folder. No unsafe code is run, so that sanitizers (`-s none` leaves them out) only slow it down. Traces and records to begin
+//! with are in `benches/tuned`: a record is a line, and its last field a trace. Inputs that fail go to `artifacts/`.
 
 pub mod entry;
