@@ -57,7 +57,8 @@ def train_sums(train, check):
         total, _, wanted = sums(scores, matrix)
         return "error", float(np.sqrt(np.mean(wanted * (total - wanted) ** 2)))
 
-    booster = xgboost.train(PARAMETERS, data, ROUNDS, obj=gradient, custom_metric=error, evals=[(check_data, "check")],
+    parameters = PARAMETERS | {"disable_default_eval_metric": True}
+    booster = xgboost.train(parameters, data, ROUNDS, obj=gradient, custom_metric=error, evals=[(check_data, "check")],
                             early_stopping_rounds=PATIENCE, verbose_eval=False)
 
     def predict(numbers):

@@ -7,13 +7,13 @@
 use {
     rand::rngs::StdRng,
     rand::{RngExt, SeedableRng},
-    std::collections::HashSet,
+    std::collections::{BTreeSet, HashSet},
     std::io::{BufRead, BufReader},
     std::path::PathBuf,
     std::process::{Child, Command, Stdio},
     std::sync::mpsc,
     std::time::{Duration, Instant},
-    tilewright::search::database::{Database, Outcome, Record},
+    tilewright::search::database::{Database, Record},
 };
 
 use std::ffi::OsStr;
@@ -147,10 +147,10 @@ impl Run {
     }
 }
 
-/// Whether a record is no trial but a comparison at the end of a run.
+/// The number of a record's trial, and what was tried.
 #[cfg(target_os = "linux")]
-fn is_confirmed(record: &Record) -> bool {
-    matches!(record.outcome, Outcome::Measured(measured) if measured.is_confirmed)
+fn trial(record: &Record) -> (u64, String) {
+    (record.provenance.trial, record.trace.to_string())
 }
 
 /// The whole lines that a program prints, until it ends.
@@ -204,11 +204,15 @@ impl Place {
         let content = std::fs::read(self.file()).unwrap_or_default();
         assert!(content.starts_with(&self.content), "what was there has changed");
         let database = Database::open(self.file()).expect("the file can be read");
-        // The best are timed once more at the end of a run.
-        let trials: Vec<&Record> = database.records().filter(|record| !is_confirmed(record)).collect();
-        let records: HashSet<String> = trials.iter().map(|record| record.trace.to_string()).collect();
-        assert_eq!(records.len(), trials.len(), "a candidate was measured twice");
-        let new = records.len() - self.records;
+        // The best are timed once more at the end of a run, under the numbers of their trials.
+        let trials: BTreeSet<(u64, String)> = database.records().map(trial).collect();
+        assert!(
+            trials.iter().map(|trial| trial.0).eq(0..trials.len() as u64),
+            "trial numbers go on: {run:?}"
+        );
+        let traces: HashSet<&str> = trials.iter().map(|trial| trial.1.as_str()).collect();
+        assert_eq!(traces.len(), trials.len(), "a candidate was measured twice");
+        let new = trials.len() - self.records;
         let unsaid = usize::from(run.done.is_none());
         assert!((run.recorded..=run.recorded + unsaid).contains(&new), "{new} records are new: {run:?}");
         // A line that was being written may be cut off. It is the last one, and the next run ends it.
@@ -216,7 +220,7 @@ impl Place {
         let lines = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count();
         assert!(problems.len() <= self.torn + 1, "{problems:?}");
         assert!(problems.len() == self.torn || problems.last().is_some_and(|last| last.line == lines));
-        (self.records, self.torn, self.content) = (records.len(), problems.len(), content);
+        (self.records, self.torn, self.content) = (trials.len(), problems.len(), content);
     }
 
     /// Waits for the measuring processes to end.

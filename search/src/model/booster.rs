@@ -18,7 +18,7 @@ use super::{ProgramFeatures, Sample};
 /// About the most rows that the splits of one tree are chosen by. Leaf values are those that fit all rows best; which splits
 /// are good ones a few thousand rows tell as well, in a fraction of the time, and trees that see different ones make up for
 /// each other (stochastic gradient boosting).
-const MEMBERS: usize = 6144;
+const MEMBERS: usize = 5000;
 
 /// How an ensemble is trained.
 #[derive(Debug, Clone, Copy, PartialEq)]
