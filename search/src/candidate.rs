@@ -14,8 +14,9 @@ use crate::postproc;
 /// A legal, scheduled program with the trace that makes it.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The number of the design space it comes from. Numbers beyond those of the search's spaces stand for candidates of
-    /// earlier runs, and [`FOREIGN`](crate::strategy::SearchSpace::FOREIGN) for what is from elsewhere.
+    /// The number of the design space it comes from. Numbers behind those of the search's spaces stand for the traces that it
+    /// began with and for candidates of earlier runs, and [`FOREIGN`](crate::strategy::SearchSpace::FOREIGN) for what is from
+    /// elsewhere.
     pub space: usize,
     /// The decisions, without postprocessing: what mutators work on.
     pub decisions: Trace,

@@ -189,7 +189,7 @@ impl Evolution {
         let Evolution { space, statistics, .. } = self;
         self.starts.get_or_insert_with(|| {
             let made = space.generate(space.starts.len(), statistics, |number, statistics| {
-                space.replay(&space.starts[number], statistics)
+                space.start(number, statistics)
             });
             made.into_iter().flatten().map(Arc::new).collect()
         })

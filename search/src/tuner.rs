@@ -116,7 +116,7 @@ pub struct Trial<'a> {
     pub candidate: &'a Candidate,
     /// The score that the cost model gave it; more is better.
     pub predicted: f32,
-    /// The names of the rules that made its design space; `None` where they are not known, as for traces of other shapes.
+    /// The names of the rules that made its design space; `None` where they are not known, as for traces of other kernels.
     pub rules: Option<&'a [String]>,
     /// What became of it.
     pub measurement: &'a Measurement,
@@ -210,7 +210,16 @@ pub struct Method<'a> {
     /// Makes the strategy.
     pub strategy: MakeStrategy,
     /// Traces of other shapes and other kernels to begin with, the most promising first.
-    pub starts: Vec<Trace>,
+    pub starts: Vec<Start>,
+}
+
+/// A trace to begin with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    /// The trace.
+    pub trace: Trace,
+    /// The names of the rules that made its design space, where they are known.
+    pub rules: Option<Vec<String>>,
 }
 
 impl<'a> Method<'a> {
@@ -226,8 +235,9 @@ pub struct TaskTuner {
     options: TuneOptions,
     strategy: Box<dyn Strategy>,
     space: SearchSpace,
-    /// The names of the rules that made each design space, then of those that made the candidates of earlier runs.
-    rules: Vec<Vec<String>>,
+    /// The names of the rules that made each design space, then of those that made what the search begins with and the
+    /// candidates of earlier runs, where they are known.
+    rules: Vec<Option<Vec<String>>>,
     result: TuneResult,
     /// The fastest candidates so far, fastest first.
     leaders: Vec<(Candidate, f64)>,
@@ -266,7 +276,7 @@ impl TaskTuner {
         let generator = Generator { program: task.program.clone(), target: task.target.clone() };
         let spanned = span(&task.program, &task.target, method.rules, options.seed);
         let mut space = SearchSpace::new(generator, spanned.spaces, options.seed);
-        space.starts = method.starts.clone();
+        space.starts = method.starts.iter().map(|start| start.trace.clone()).collect();
         if let Some(threads) = options.threads {
             space.threads = threads;
         }
@@ -284,8 +294,9 @@ impl TaskTuner {
             end: End::Trials,
         };
         let strategy = (method.strategy)(space.clone());
-        let named = |rules: Vec<&'static str>| rules.into_iter().map(str::to_owned).collect();
-        let rules = spanned.rules.into_iter().map(named).collect();
+        let named = |rules: Vec<&'static str>| Some(rules.into_iter().map(str::to_owned).collect());
+        let of_starts = method.starts.iter().map(|start| start.rules.clone());
+        let rules = spanned.rules.into_iter().map(named).chain(of_starts).collect();
         TaskTuner {
             task,
             options,
@@ -325,11 +336,11 @@ impl TaskTuner {
 
     /// The number of a space for candidates of earlier runs that these rules made: what is made of them is known by it.
     fn space_of(&mut self, rules: &[String]) -> usize {
-        let first = self.space.spaces.len();
-        let known = self.rules[first..].iter().position(|known| known == rules);
+        let first = self.space.spaces.len() + self.space.starts.len();
+        let known = self.rules[first..].iter().position(|known| known.as_deref() == Some(rules));
         first
             + known.unwrap_or_else(|| {
-                self.rules.push(rules.to_vec());
+                self.rules.push(Some(rules.to_vec()));
                 self.rules.len() - 1 - first
             })
     }
@@ -369,7 +380,7 @@ impl TaskTuner {
                     number: self.result.trials,
                     candidate: &candidate,
                     predicted: score,
-                    rules: self.rules.get(candidate.space).map(Vec::as_slice),
+                    rules: self.rules.get(candidate.space).and_then(|rules| rules.as_deref()),
                     measurement: &measurement,
                     elapsed: self.result.elapsed,
                 });

@@ -3,13 +3,12 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use tilewright_core::schedule::Trace;
 use tilewright_search::candidate::Candidate;
 use tilewright_search::default_schedule::default_with_rules;
 use tilewright_search::model::CostModel;
 use tilewright_search::scheduler::{Round, TaskFacts};
 use tilewright_search::strategy::MakeStrategy;
-use tilewright_search::tuner::{Earlier, End, Method, Runner, TaskTuner, TuneOptions};
+use tilewright_search::tuner::{Earlier, End, Method, Runner, Start, TaskTuner, TuneOptions};
 
 use super::isolated::IsolatedRunner;
 use super::plan::{Found, Plan, first_measured};
@@ -245,7 +244,7 @@ impl JobRunner {
 }
 
 /// Gives the traces that the search of a plan begins with.
-type Starts = Box<dyn Fn(&Plan) -> Vec<Trace>>;
+type Starts = Box<dyn Fn(&Plan) -> Vec<Start>>;
 
 /// What a job's search goes by, besides its rules.
 pub(super) struct MethodParts {

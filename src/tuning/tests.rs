@@ -17,7 +17,7 @@ use tilewright_search::database::{Database, Record};
 use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
 use tilewright_search::strategy::random;
-use tilewright_search::tuner::{End, Measurement, Runner};
+use tilewright_search::tuner::{End, Measurement, Runner, Start};
 
 use super::isolated::{IsolatedRunner, Limits};
 use super::job::{Job, MethodParts};
@@ -510,7 +510,9 @@ fn records_of_other_shapes_are_begun_with() {
     let plan = Tuner::new().threads(1).plan(product::kernel(), &[("M", 24), ("N", 48), ("K", 32)]).unwrap();
     let database = Database::open(directory.path()).unwrap();
     let starts = super::transfer::starts(&database, &plan);
-    let best = first.record.unwrap().trace;
+    let best = first.record.unwrap();
+    let best = Start { trace: best.trace, rules: best.provenance.rules };
+    assert!(best.rules.is_some(), "{best:?}");
     assert_eq!(starts, std::slice::from_ref(&best));
     let (mut model, mut learned) = (Counting::default(), Learned::default());
     super::transfer::warm(&mut model, &mut learned, &database, &[&plan], &[product::kernel()]);

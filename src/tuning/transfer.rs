@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tilewright_core::schedule::Trace;
 use tilewright_core::target::Target;
 use tilewright_search::candidate::{Generator, Statistics};
 use tilewright_search::database::{Database, Record, Shape, TunedFor};
 use tilewright_search::model::{CostModel, Sample};
 use tilewright_search::strategy::SearchSpace;
 use tilewright_search::transfer::anchored;
+use tilewright_search::tuner::Start;
 
 use super::plan::Plan;
 use crate::kernel::{Kernel, kernels};
@@ -32,7 +32,7 @@ pub(super) type Learned = BTreeSet<(u64, Shape, TunedFor)>;
 
 /// Traces to begin with: those of the same kernel at other shapes or for other numbers of threads, the nearest first, then what
 /// anchors give.
-pub(super) fn starts(database: &Database, plan: &Plan) -> Vec<Trace> {
+pub(super) fn starts(database: &Database, plan: &Plan) -> Vec<Start> {
     let (target, tuned_for) = (&plan.task.target, plan.tuned_for());
     // What was measured here is known to the search already.
     let is_foreign = |record: &&Record| record.shape != plan.shape || record.target != tuned_for;
@@ -45,14 +45,17 @@ pub(super) fn starts(database: &Database, plan: &Plan) -> Vec<Trace> {
     shapes.dedup_by(|a, b| a.1 == b.1);
     let nearest = shapes.into_iter().filter_map(|(_, shape)| database.best(plan.hash, shape, target));
     let nearest = nearest.filter(is_foreign);
-    let mut starts: Vec<Trace> = nearest.take(SHAPES).map(|record| record.trace.clone()).collect();
+    let own = |record: &Record| Start { trace: record.trace.clone(), rules: record.provenance.rules.clone() };
+    let mut starts: Vec<Start> = nearest.take(SHAPES).map(own).collect();
     let others = best_of_others(database, plan.hash, target);
     let anchored = others
         .iter()
         .take(ATTEMPTS)
         .map(|record| anchored(&record.trace, &plan.task.program, target, &plan.rules, plan.seed))
         .filter(|traces| !traces.is_empty());
-    starts.extend(anchored.take(ANCHORS).flatten());
+    // Rules have completed what the anchor's trace began: which of them made what is no longer known.
+    let anchored = anchored.take(ANCHORS).flatten();
+    starts.extend(anchored.map(|trace| Start { trace, rules: None }));
     starts
 }
 

@@ -178,6 +178,14 @@ impl SearchSpace {
         self.generator.generate(Self::FOREIGN, &decisions, 0, decide, statistics)
     }
 
+    /// The candidate of one of the traces to begin with, by its number. What is made of it is known by its
+    /// [space](Candidate::space), whose number comes behind those of the design spaces.
+    pub fn start(&self, number: usize, statistics: &mut Statistics) -> Option<Candidate> {
+        let mut candidate = self.replay(self.starts.get(number)?, statistics)?;
+        candidate.space = self.spaces.len() + number;
+        Some(candidate)
+    }
+
     /// Calls `make` for the numbers below `count`, on several threads, and gives the results in the order of the numbers.
     /// Each call has statistics of its own, which are added up.
     pub fn generate<T: Send>(
