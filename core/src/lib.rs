@@ -42,5 +42,6 @@ pub mod stmt;
 pub mod target;
 pub mod tensor;
 pub mod text;
+pub mod thread_axis;
 pub mod verify;
 pub mod visit;

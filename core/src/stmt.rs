@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use crate::expr::{Expr, Indices};
 use crate::ids::{BlockId, BufferId, LoopId, VarId};
 use crate::index::Index;
+use crate::thread_axis::ThreadAxis;
 
 /// A shared, immutable name.
 pub type Symbol = Arc<str>;
@@ -69,16 +70,24 @@ pub enum LoopKind {
     Vectorized,
     /// One after the other, written out.
     Unrolled,
+    /// One for each thread along an axis of a GPU's grid.
+    Bound(ThreadAxis),
 }
 
 impl LoopKind {
-    /// The keyword before `for` in the text form; empty for a serial loop.
+    /// Whether the iterations may run in any order, or at the same time: they are known to be independent.
+    pub const fn is_unordered(self) -> bool {
+        matches!(self, LoopKind::Parallel | LoopKind::Bound(_))
+    }
+
+    /// The keyword before `for` in the text form; empty for a serial loop. The axis of a bound loop stands behind it.
     pub const fn text(self) -> &'static str {
         match self {
             LoopKind::Serial => "",
             LoopKind::Parallel => "parallel",
             LoopKind::Vectorized => "vectorized",
             LoopKind::Unrolled => "unrolled",
+            LoopKind::Bound(_) => "bound",
         }
     }
 }

@@ -103,7 +103,6 @@ fn names_of_primitives_are_unique() {
 
 /// TensorIR's primitives that are not here, and why.
 const ABSENT: &[(&str, &str)] = &[
-    ("bind", "threads of a GPU: without one there is nothing to bind a loop to"),
     (
         "cache_index",
         "indices stay affine, which every analysis reads; lowering hoists what is expensive in them",

@@ -90,6 +90,25 @@ fn tiles_must_be_whole_and_alone() {
 }
 
 #[test]
+fn threads_have_each_axis_once() {
+    check("bind %4, \"warp\"", "unknown_axis");
+    check("bind %6, \"thread_x\"", "reduction_loop");
+    check("parallel %4\nbind %4, \"thread_x\"", "not_serial");
+    check("bind %4, \"thread_x\"\nbind %5, \"thread_x\"", "axis_taken");
+    check("bind %5, \"thread_x\"\nbind %4, \"thread_x\"", "axis_taken");
+    // Nests of one grid: rows and columns beside each other.
+    let merged = "%14 = merge [%4, %8]\n%15, %16, %17 = get_loops %3\n%18, %19 = get_loops %7\n";
+    check(
+        &format!("{merged}%20, %21 = split %19, [3, 2]\nbind %16, \"thread_y\"\nbind %20, \"thread_y\""),
+        "axis_extent",
+    );
+    check(
+        "bind %5, \"thread_x\"\n%14, %15 = split %9, [2, 3]\nbind %14, \"thread_x\"\n%16 = merge [%4, %8]",
+        "axis_extent",
+    );
+}
+
+#[test]
 fn maps_must_fit() {
     check("transform_layout %3, \"write\", 0, (i) -> (i)", "bad_map");
     check("transform_layout %3, \"write\", 0, (i, j) -> (i)", "bad_map");

@@ -117,8 +117,13 @@ impl KernelBuilder {
         Value::new(ValueKind::Scalar(var, dtype))
     }
 
-    /// How far a product of a sum of products may be off, relative to itself: at least 0 and less than 1. See
-    /// [`crate::accuracy`].
+    /// How far each product in a sum of products may be off, relative to its exact value: at least 0 and less than 1. Without
+    /// it, no product is formed of pieces.
+    ///
+    /// It only permits: schedules may then form `f32` products of `bf16` pieces, where a machine is faster with these, as
+    /// [`split_products`](crate::schedule::prim::SplitProducts) does. The sum itself is still one of `f32`, so that a long sum
+    /// loses what it always loses. The last call counts; a number out of range is an error of the finished definition. See
+    /// [`crate::accuracy`] for what each number of pieces achieves.
     pub fn accuracy(&mut self, relative: f64) {
         self.recording.accuracy = Some(relative);
     }

@@ -14,7 +14,7 @@ use crate::interp::InterpError;
 use crate::interp::code::{Access, Code, Instruction, IterName, Loop, Position, Register, Storage};
 use crate::interp::value::lanes_of_store;
 use crate::program::{Buffer, Param, Program};
-use crate::stmt::{Block, For, IterKind, LoopKind, Stmt, Store, Symbol};
+use crate::stmt::{Block, For, IterKind, Stmt, Store, Symbol};
 use crate::visit::substitute_stmt;
 
 /// Compiles a whole program.
@@ -234,7 +234,7 @@ impl<'p> Compiler<'p> {
         self.computed.clear();
         let extent = self.index(&node.extent)?;
         let var = self.bind(node.var);
-        let number = self.begin_loop(var, extent, node.kind == LoopKind::Parallel);
+        let number = self.begin_loop(var, extent, node.kind.is_unordered());
         self.stmt(&node.body)?;
         self.end_loop(number);
         self.unbind(node.var);

@@ -74,6 +74,10 @@ impl Dissolver<'_> {
     }
 
     fn for_loop(&mut self, node: &Arc<For>) -> Result<Stmt, LowerError> {
+        if let LoopKind::Bound(axis) = node.kind {
+            let variable = self.program.variable(node.var).name.to_string();
+            return Err(LowerError::Bound { variable, axis: axis.text() });
+        }
         if node.extent.is(1) {
             self.values.insert(node.var, Index::constant(0));
             return self.stmt(&node.body);

@@ -28,6 +28,16 @@ pub enum LowerError {
         /// Its extents, separated by commas.
         shape: String,
     },
+    /// A loop is bound to threads of a GPU, which no machine here has.
+    #[error(
+        "loop `{variable}` is bound to `{axis}`, and this machine has no such threads; make the loop parallel instead"
+    )]
+    Bound {
+        /// The loop's variable.
+        variable: String,
+        /// The axis.
+        axis: &'static str,
+    },
     /// A reduction of symbolic size shares loops with its elements in a way that hides which elements need
     /// an initial value when there is nothing to combine.
     #[error(

@@ -7,6 +7,7 @@ use crate::ids::{BlockId, BufferId, LoopId};
 use crate::index::map::MapError;
 use crate::lower::MAX_PREFETCH;
 use crate::program::Program;
+use crate::thread_axis::ThreadAxis;
 use crate::visit::{find_block, find_loop};
 
 /// Why a schedule primitive refused. The program is as it was before.
@@ -170,8 +171,24 @@ pub enum ScheduleError {
         /// The buffer.
         buffer: BufferId,
     },
-    /// The distance of a prefetch is at least 1, and moderate.
+    /// The distance of a prefetch must be between 1 and [`MAX_PREFETCH`].
     BadDistance(i64),
+    /// No axis of threads has the name.
+    UnknownAxis,
+    /// A loop around or inside is bound to the axis.
+    AxisTaken {
+        /// The loop to bind.
+        target: LoopId,
+        /// The loop that has the axis.
+        other: LoopId,
+    },
+    /// Another loop of the nest gives the axis another extent.
+    AxisExtent {
+        /// The loop to bind.
+        target: LoopId,
+        /// The other loop.
+        other: LoopId,
+    },
     /// The block accesses several elements of the buffer at one point, or elements that depend on data.
     SeveralElements {
         /// The block.
@@ -382,6 +399,20 @@ impl ScheduleError {
             ScheduleError::BadDistance(distance) => {
                 format!("the distance {distance} of a prefetch is not between 1 and {MAX_PREFETCH}")
             }
+            ScheduleError::UnknownAxis => {
+                let axes: Vec<&str> = ThreadAxis::ALL.iter().map(|axis| axis.text()).collect();
+                format!("an axis of threads is one of {}", axes.join(", "))
+            }
+            ScheduleError::AxisTaken { target, other } => format!(
+                "{} cannot have the axis of {}, which is around or inside it; take another axis, or fuse the loops",
+                names.target(target),
+                names.target(other)
+            ),
+            ScheduleError::AxisExtent { target, other } => format!(
+                "{} has another extent than {}, which has the same axis in this nest; split them alike",
+                names.target(target),
+                names.target(other)
+            ),
             ScheduleError::SeveralElements { block, buffer } => {
                 format!(
                     "{} accesses several elements of `{}` at one point",
@@ -511,6 +542,9 @@ impl ScheduleError {
             ScheduleError::NotResult { .. } => "not_result",
             ScheduleError::ReadAgain { .. } => "read_again",
             ScheduleError::BadDistance(_) => "bad_distance",
+            ScheduleError::UnknownAxis => "unknown_axis",
+            ScheduleError::AxisTaken { .. } => "axis_taken",
+            ScheduleError::AxisExtent { .. } => "axis_extent",
             ScheduleError::SeveralElements { .. } => "several_elements",
             ScheduleError::ConditionalAccess { .. } => "conditional_access",
             ScheduleError::NotUpdate { .. } => "not_update",

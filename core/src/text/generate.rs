@@ -16,6 +16,7 @@ use crate::stmt::{
     Alloc, Annotation, Annotations, Block, For, Guard, If, Intrinsic, Iter, IterKind, Location, LoopKind,
     Stmt,
 };
+use crate::thread_axis::ThreadAxis;
 
 /// More variables and buffers than a program uses.
 const POOL: u32 = 200;
@@ -179,7 +180,14 @@ impl<'a> Generator<'a> {
     fn for_loop(&mut self, depth: u32) -> Stmt {
         let extent = self.index(1);
         let var = self.variable();
-        let kinds = [LoopKind::Serial, LoopKind::Parallel, LoopKind::Vectorized, LoopKind::Unrolled];
+        let axis = self.pick(&ThreadAxis::ALL);
+        let kinds = [
+            LoopKind::Serial,
+            LoopKind::Parallel,
+            LoopKind::Vectorized,
+            LoopKind::Unrolled,
+            LoopKind::Bound(axis),
+        ];
         let (kind, annotations, id) = (self.pick(&kinds), self.annotations(), self.program.fresh_loop());
         self.variables.push(var);
         let count = self.below(3) + 1;

@@ -33,7 +33,7 @@
 //!            | "if" value "{" { stmt } "}" [ "else" "{" { stmt } "}" ]
 //!            | "alloc" NAME "{" { stmt } "}"
 //!            | "intrinsic" name "{" { stmt } "}"
-//! for        = [ "parallel" | "vectorized" | "unrolled" ] "for" NAME "in" "0" ".." index "{" { stmt } "}"
+//! for        = [ "parallel" | "vectorized" | "unrolled" | "bound" NAME ] "for" NAME "in" "0" ".." index "{" { stmt } "}"
 //! block      = "block" name "(" [ iter { "," iter } ] ")" [ "where" guard { "," guard } ] [ "at" STRING ]
 //!              "{" [ "init" "{" { stmt } "}" ] { stmt } "}"
 //! iter       = NAME ":" ("spatial" | "reduce") index "=" index

@@ -13,6 +13,7 @@ const KEYWORDS: &[&str] = &[
     "at",
     "bitcast",
     "block",
+    "bound",
     "bounded",
     "buffer",
     "constant",

@@ -205,6 +205,7 @@ impl Printer<'_> {
         self.annotations(&node.annotations);
         let keyword = match node.kind {
             LoopKind::Serial => "for ".to_owned(),
+            LoopKind::Bound(axis) => format!("bound {} for ", axis.text()),
             other => format!("{} for ", other.text()),
         };
         let name = Line::showing(Entity::Variable(node.var), &*self.program.variable(node.var).name);

@@ -22,6 +22,8 @@
 //!   `i64`; constants are values of their type.
 //! - Digits of indices have a positive divisor and no modulus or one above 1.
 //! - An index whose range is known and that is evaluated without a condition stays inside its buffer.
+//! - A loop bound to an axis of threads is not inside another one bound to the same, and gives it the extent that it has in the whole
+//!   nest.
 //! - No `in` parameter is stored to, every `out` parameter is, and so is every intermediate that is loaded.
 //!
 //! Of the levels:
@@ -29,12 +31,12 @@
 //! | | `Blocks` | `Loops` | `Flat` |
 //! |---|---|---|---|
 //! | blocks | every store is in one; none in another | none | none |
-//! | `if` and loops inside blocks | yes, not parallel | | |
+//! | `if` and loops inside blocks | yes, not parallel or bound | | |
 //! | `if` outside blocks | no | yes | yes |
 //! | extents of loops mention | dimensions | also loops around | also loops around |
 //! | intermediates | not allocated | allocated once, around every use | as `Loops` |
 //! | reduction iterators in a store's indices | no | | |
-//! | loops | any kind | any kind | serial, parallel |
+//! | loops | any kind | any kind but bound | serial, parallel |
 //! | buffers | any rank | any rank | one dimension |
 //! | lanes | none | none | one number of lanes in a statement; not in an `if`'s condition |
 
@@ -43,6 +45,7 @@ mod range;
 mod statements;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod types;
 mod values;
 
@@ -132,6 +135,7 @@ pub fn verify(program: &Program, level: Level) -> Result<(), VerifyErrors> {
     let mut report = Report { program, names: OnceCell::new(), errors: Vec::new() };
     declarations::check(&mut report);
     statements::check(&mut report, level);
+    threads::check(&mut report);
     if report.errors.is_empty() { Ok(()) } else { Err(VerifyErrors { level, errors: report.errors }) }
 }
 

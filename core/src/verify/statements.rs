@@ -143,6 +143,7 @@ impl Walk<'_, '_> {
         let allowed = match node.kind {
             LoopKind::Serial => true,
             LoopKind::Parallel => !self.in_block,
+            LoopKind::Bound(_) => !self.in_block && self.level == Level::Blocks,
             LoopKind::Vectorized | LoopKind::Unrolled => self.level != Level::Flat,
         };
         if !allowed {

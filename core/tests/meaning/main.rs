@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use kernels::{KERNELS, Kernel};
 use tilewright_core::interp::{Interpreter, Options};
-use tilewright_core::lower::{LowerOptions, lower, lower_to_loops};
+use tilewright_core::lower::{LowerError, LowerOptions, lower, lower_to_loops};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Instruction, Rng, Schedule};
 use tilewright_core::target::Target;
@@ -62,6 +62,9 @@ fn random_schedule(kernel: &Kernel, seed: u64) -> Schedule {
             assert!(*schedule.program() == before, "a refused primitive changed the program (seed {seed})");
         }
     }
+    if random.below(5) == 0 {
+        let _refused = steps::random_binding(&mut schedule, &mut random);
+    }
     schedule
 }
 
@@ -80,6 +83,8 @@ fn check_schedule(kernel: &Kernel, schedule: &Schedule, seed: u64) {
         ("flat", lower(schedule.program(), &options)),
     ] {
         match lowered {
+            // Threads of a GPU, which lowering does not know.
+            Err(LowerError::Bound { .. }) => {}
             Err(error) => fail(level, schedule.program(), &error.to_string()),
             Ok(program) => {
                 if let Some(what) = disagreement(kernel, &program, seed) {

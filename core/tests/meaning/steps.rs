@@ -5,6 +5,7 @@ use tilewright_core::index::map::IndexMap;
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, LoopRv, Rng, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, Stmt};
+use tilewright_core::thread_axis::ThreadAxis;
 use tilewright_core::visit::{find_block, for_each_stmt};
 
 /// The names of all blocks, in order.
@@ -179,4 +180,10 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         25 => schedule.add_unit_loop(one).map(drop),
         _ => schedule.decompose_reduction(block, one).map(drop),
     }
+}
+
+/// Binds random loops of a random block to axes of threads. Such a program cannot be lowered.
+pub(crate) fn random_binding(schedule: &mut Schedule, random: &mut Rng) -> Result<(), ScheduleError> {
+    let (_, loops) = random_nest(schedule, random)?;
+    loops.into_iter().try_for_each(|target| schedule.bind(target, pick(random, &ThreadAxis::ALL)))
 }

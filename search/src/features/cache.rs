@@ -70,7 +70,9 @@ impl AccessFact {
         }
         let stays = |(node, stride): &(&LoopFact, &Option<i64>)| match node.kind {
             LoopKind::Unrolled | LoopKind::Vectorized => true,
-            LoopKind::Serial | LoopKind::Parallel => node.is_reduction && **stride == Some(0),
+            LoopKind::Serial | LoopKind::Parallel | LoopKind::Bound(_) => {
+                node.is_reduction && **stride == Some(0)
+            }
         };
         loops.iter().zip(&self.strides).rev().take_while(stays).count()
     }
@@ -78,7 +80,8 @@ impl AccessFact {
     /// Whether the innermost loop that steps over the access leaves gaps.
     fn jumps(&self, loops: &[LoopFact]) -> bool {
         let steps = |(_, (node, stride)): &(usize, (&LoopFact, &Option<i64>))| {
-            matches!(node.kind, LoopKind::Serial | LoopKind::Parallel) && **stride != Some(0)
+            matches!(node.kind, LoopKind::Serial | LoopKind::Parallel | LoopKind::Bound(_))
+                && **stride != Some(0)
         };
         let Some((depth, (_, Some(stride)))) = loops.iter().zip(&self.strides).enumerate().rev().find(steps)
         else {

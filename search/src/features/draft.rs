@@ -102,7 +102,7 @@ fn loop_cycles(block: &BlockFacts<'_>, lanes: f64) -> f64 {
     let (mut iterations, mut steps, mut entries, mut halvings) = (1.0, 0.0, 0.0, 0.0);
     for node in &block.loops {
         match node.kind {
-            LoopKind::Serial | LoopKind::Parallel => {
+            LoopKind::Serial | LoopKind::Parallel | LoopKind::Bound(_) => {
                 entries = iterations;
                 iterations *= node.extent / node.unrolled;
                 // Asking ahead takes a place among the loads; whether it pays is for measurements to say.

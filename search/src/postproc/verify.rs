@@ -70,7 +70,7 @@ pub fn verify_limits(program: &Program, target: &Target) -> Result<(), Rejection
                         copies = copies.saturating_mul(*factor);
                     }
                 }
-                LoopKind::Parallel => {}
+                LoopKind::Parallel | LoopKind::Bound(_) => {}
             }
         }
         if copies > MAX_COPIES {

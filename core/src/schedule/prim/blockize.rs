@@ -12,7 +12,7 @@ use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{edit_loop, fresh_loop, nest, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
-use crate::stmt::{Block, For, Iter, IterKind, LoopKind, Stmt};
+use crate::stmt::{Block, For, Iter, IterKind, Stmt};
 use crate::visit::substitute_stmt;
 
 /// Makes the block inside a loop compute a whole tile: the loop and those inside it move into the block's
@@ -133,7 +133,7 @@ fn perfect_nest(program: &Program, target: LoopId) -> Result<(Vec<&Arc<For>>, &A
     let mut loops = vec![require_loop(program, target)?];
     loop {
         let last = loops[loops.len() - 1];
-        if last.kind == LoopKind::Parallel {
+        if last.kind.is_unordered() {
             return Err(ScheduleError::NotSerial(last.id));
         }
         match &last.body {

@@ -11,6 +11,7 @@ use crate::index::bounds::Ranges;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{edit_loop, fresh_loop, nest, replace_loop_var, require_loop, statements, flatten_sequences};
+use crate::schedule::prim::bind::check_axes_agree;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{For, LoopKind, Stmt};
@@ -72,6 +73,7 @@ impl Primitive for Merge {
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
         let ids = context.values.loops(&self.loops)?;
         let nests = nests_of(context.program, &ids)?;
+        check_axes_agree(&nests.iter().map(|nest| nest[0].clone()).collect::<Vec<_>>())?;
         let outer = loops_around_loop(&context.program.body, nests[0][0].id)
             .ok_or(ScheduleError::MissingLoop(nests[0][0].id))?;
         let mut ranges = ranges_of(outer);

@@ -141,6 +141,7 @@ primitives! {
     fuse::Fuse,
     reorder::Reorder,
     parallel::Parallel,
+    bind::Bind,
     vectorize::Vectorize,
     unroll::Unroll,
     compute_at::ComputeAt,

@@ -141,7 +141,9 @@ fn product_sum<'a>(program: &Program, block: &'a Block) -> Option<(&'a Store, [F
     let found = reduction(block).filter(|found| found.reducer == Reducer::Sum)?;
     let ExprKind::Binary(BinaryOp::Mul, a, b) = found.value.kind() else { return None };
     let factor = |value: &'a Expr| match value.kind() {
-        ExprKind::Load(buffer, indices) if program.buffer(*buffer).dtype == DType::F32 => Some((*buffer, indices)),
+        ExprKind::Load(buffer, indices) if program.buffer(*buffer).dtype == DType::F32 => {
+            Some((*buffer, indices))
+        }
         _ => None,
     };
     Some((found.store, [factor(a)?, factor(b)?]))
@@ -173,8 +175,12 @@ fn split(program: &mut Program, source: BufferId, pieces: i64) -> (BufferId, Stm
     let original = program.buffer(source).clone();
     let name = format!("{}_pieces", original.name);
     let shape = std::iter::once(Index::constant(pieces)).chain(original.shape).collect();
-    let planes =
-        program.add_buffer(Buffer { name: name.as_str().into(), dtype: DType::BF16, shape, scope: Scope::Global });
+    let planes = program.add_buffer(Buffer {
+        name: name.as_str().into(),
+        dtype: DType::BF16,
+        shape,
+        scope: Scope::Global,
+    });
     let name = fresh_block_name(program, &name);
     let mut stmt = copy_nest(program, name, source, planes);
     let id: BlockId = blocks(&stmt)[0].id;
@@ -209,8 +215,12 @@ impl Schedule {
     /// the first and of the second factor. See [`SplitProducts`].
     ///
     /// # Errors
-    /// When the block is no sum of products of two `f32` elements, alone in its loops, or the program's accuracy does not
-    /// allow it.
+    /// [`BadDecision`](ScheduleError::BadDecision): the number of products is not 1, 3, 6 or 9.
+    /// [`NotProducts`](ScheduleError::NotProducts): the block is no sum of products of two `f32` elements.
+    /// [`BeyondAccuracy`](ScheduleError::BeyondAccuracy): the program's accuracy does not allow it.
+    /// [`ProducerOutside`](ScheduleError::ProducerOutside): an operand is not finished before the block's nest.
+    /// [`PartlyWritten`](ScheduleError::PartlyWritten): elements of an operand may not be there, and planes hold all. Besides,
+    /// when the block is not alone in its loops.
     pub fn split_products(
         &mut self,
         block: BlockRv,

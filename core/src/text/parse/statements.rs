@@ -13,6 +13,7 @@ use crate::stmt::{
 use crate::text::names::is_reserved;
 use crate::text::parse::lexer::{Number, Token, shorten};
 use crate::text::parse::{Named, ParseProblem, Parsed, Parser};
+use crate::thread_axis::ThreadAxis;
 
 impl<'t> Parser<'t> {
     /// Statements up to and past `}`.
@@ -33,7 +34,7 @@ impl<'t> Parser<'t> {
         let annotations = self.annotations()?;
         let Token::Word(word) = self.token else { return self.expected("a statement or `}`") };
         match word {
-            "for" | "parallel" | "vectorized" | "unrolled" => self.for_loop(annotations),
+            "for" | "parallel" | "vectorized" | "unrolled" | "bound" => self.for_loop(annotations),
             "block" => self.block(annotations),
             _ if !annotations.is_empty() => self.expected("a loop or a block after an annotation"),
             "if" => self.conditional(),
@@ -122,6 +123,17 @@ impl<'t> Parser<'t> {
                 kind = other;
                 break;
             }
+        }
+        if self.accept_word("bound")? {
+            let named = match self.token {
+                Token::Word(word) => ThreadAxis::named(word),
+                _ => None,
+            };
+            let Some(axis) = named else {
+                return self.expected("an axis of threads, such as `block_x` or `thread_x`");
+            };
+            self.advance()?;
+            kind = LoopKind::Bound(axis);
         }
         self.expect_word("for")?;
         let name = self.new_name("the loop's variable")?;
