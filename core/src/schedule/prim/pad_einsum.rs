@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::analysis::block::{Reducer, is_reduction, loads_in, reduction};
+use crate::analysis::coverage::is_wholly_written;
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
@@ -120,6 +121,7 @@ impl Primitive for PadEinsum {
         let shape_of = |operand: &Operand| operand.padded_shape(program, &block, &extents);
         let shapes = einsum.operands.iter().map(shape_of).collect::<Option<Vec<_>>>();
         let shapes = shapes.ok_or(ScheduleError::NotEinsum(id))?;
+        einsum.check_written(program, &block, &shapes)?;
 
         let mut made = in_padded_loops(program, &block, &extents);
         let mut before = Vec::new();
@@ -277,6 +279,27 @@ impl Operand {
 }
 
 impl Einsum {
+    /// Checks that what is copied of operands has been written: where an index is a sum, that is more than the block reads.
+    fn check_written(
+        &self,
+        program: &Program,
+        block: &Block,
+        shapes: &[Vec<Index>],
+    ) -> Result<(), ScheduleError> {
+        let is_copied = |operand: &Operand, shape: &Vec<Index>| operand.shape(program, block) != *shape;
+        let unwritten = self.operands.iter().zip(shapes).find(|(operand, shape)| {
+            operand.iters.contains(&None)
+                && is_copied(operand, shape)
+                && !is_wholly_written(program, operand.buffer)
+        });
+        match unwritten {
+            Some((operand, _)) => {
+                Err(ScheduleError::PartlyWritten { block: block.id, buffer: operand.buffer })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Checks that what is added for points behind the end is zero: some factor is, and no other one may be infinite.
     fn check_zeros(&self, block: &Block, is_padded: &dyn Fn(usize) -> bool) -> Result<(), ScheduleError> {
         let is_float = match &block.body {
@@ -288,7 +311,11 @@ impl Einsum {
                 continue;
             }
             let mut with = self.operands.iter().map(|operand| operand.iters.contains(&Some(position)));
-            let is_zero = if is_float { !self.operands.is_empty() && with.all(|with| with) } else { with.any(|with| with) };
+            let is_zero = if is_float {
+                !self.operands.is_empty() && with.all(|with| with)
+            } else {
+                with.any(|with| with)
+            };
             if !is_zero {
                 return Err(ScheduleError::NotEinsum(block.id));
             }
@@ -403,7 +430,10 @@ impl Schedule {
     /// Makes the extents of a sum of products multiples of given numbers. See [`PadEinsum`].
     ///
     /// # Errors
-    /// When the block is no such sum, alone in its loops.
+    /// [`BadPadding`](ScheduleError::BadPadding): not one number of moderate size for each iterator.
+    /// [`NotEinsum`](ScheduleError::NotEinsum): the block is no such sum, or what is padded would not add zero.
+    /// [`PartlyWritten`](ScheduleError::PartlyWritten): elements of an operand that is to be copied may not be there. Besides,
+    /// when the block is not alone in its loops, has another writer beside it, or reads what is not finished before.
     pub fn pad_einsum(&mut self, block: BlockRv, padding: &[i64]) -> Result<(), ScheduleError> {
         self.push(PadEinsum { block, padding: padding.to_vec() }, None).map(drop)
     }
@@ -473,5 +503,25 @@ mod tests {
         assert!(padded(text, "y", &[8, 1]).is_ok());
         let inverse = CONVOLUTION.replace("2*vh + vr + 1", "9 - 2*vh + vr");
         assert!(matches!(padded(&inverse, "y", &[8, 1, 1, 1]), Err(ScheduleError::NotEinsum(_))));
+    }
+
+    #[test]
+    fn what_was_never_written_is_not_copied() {
+        let text = "kernel gaps(in x: i32[8], in w: i32[3], out y: i32[5]) {
+          buffer p: i32[16] global
+          for i in 0..8 { block p(v: spatial 8 = i) { p[2*v] = x[v] } }
+          for i in 0..5 { for k in 0..3 {
+            block y(vi: spatial 5 = i, vk: reduce 3 = k) {
+              init { y[vi] = 0i32 }
+              y[vi] = y[vi] + p[2*vi + 2*vk] * w[vk]
+            }
+          } }
+        }";
+        assert!(matches!(padded(text, "y", &[4, 1]), Err(ScheduleError::PartlyWritten { .. })));
+        let whole = text
+            .replace("p[2*v] = x[v]", "p[v] = x[v/2]")
+            .replace("8 { block p(v: spatial 8", "16 { block p(v: spatial 16");
+        let program = padded(&whole, "y", &[4, 1]).unwrap();
+        assert_eq!(result(&program)[2].bytes(), result(&whole.parse().unwrap())[2].bytes());
     }
 }
