@@ -137,6 +137,18 @@ fn gaps_are_injective_and_strides_are_scales() {
 }
 
 #[test]
+fn overlapping_windows_are_surjective_only() {
+    let windows = sum(&[(7, x()), (1, y())]);
+    expect(MapLevel::Surjective, &domain(&[3, 8]), &[], &[(windows.clone(), range(22, 0, 1))]);
+    expect(MapLevel::Surjective, &domain(&[3, 8]), &[], &[(windows.scale(2), range(22, 0, 2))]);
+    for level in [BIJECTIVE, MapLevel::Injective] {
+        refuse(level, &domain(&[3, 8]), &[], std::slice::from_ref(&windows));
+    }
+    refuse(MapLevel::Surjective, &domain(&[3, 6]), &[], &[windows]);
+    refuse(MapLevel::Surjective, &domain(&[3, 8]), &[], &[sum(&[(7, x()), (2, y())])]);
+}
+
+#[test]
 fn reversed_iterators() {
     let reversed = sum(&[(-4, x()), (1, y())]);
     expect(BIJECTIVE, &domain(&[3, 4]), &[], &[(reversed.clone(), range(12, -8, 1))]);

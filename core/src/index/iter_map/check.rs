@@ -1,14 +1,14 @@
 //! Reading the map off: sums of digits of independent variables.
 //!
 //! A sum of digits, ordered by scale, takes different values for different digits when each scale exceeds what
-//! the digits below can add up to, and takes all values of a range when it exceeds it by exactly one
-//! step. A variable's digits determine it when they are contiguous from its lowest to its highest digit,
-//! and are independent when their largest values together are still a value of the variable.
+//! the digits below can add up to, and takes all values of a range when it exceeds it by one step at most. A
+//! variable's digits determine it when they are contiguous from its lowest to its highest digit, and are independent
+//! when their largest values together are still a value of the variable.
 
 use std::sync::Arc;
 
 use super::change::{Origin, Part, Space, order};
-use super::{AtomDigit, IterMap, IterMapError, IterSum, Place, Source, Split};
+use super::{AtomDigit, IterMap, IterMapError, IterSum, MapLevel, Place, Source, Split};
 use crate::ids::VarId;
 use crate::index::{Index, NO_MODULUS};
 
@@ -22,8 +22,8 @@ pub(super) fn read_off(space: &Space) -> Result<IterMap, IterMapError> {
         let place = Place::Index(at);
         let (mut parts, base) = space.parts(index, place)?;
         order(&mut parts);
-        let compact = check_scales(space, &parts, place)?;
-        outputs.push(sources.sum(&parts, base, compact));
+        let steps = check_scales(space, &parts, place)?;
+        outputs.push(sources.sum(&parts, base, steps));
         digits.push(parts.iter().map(AtomDigit::from).collect());
         used.extend(parts.into_iter().map(|part| (part, place)));
     }
@@ -49,23 +49,40 @@ impl From<&Part> for AtomDigit {
     }
 }
 
-/// Whether the sum has no gaps.
-fn check_scales(space: &Space, parts: &[Part], place: Place) -> Result<bool, IterMapError> {
-    let Some(first) = parts.first() else { return Ok(true) };
-    let mut compact = true;
+/// The number of values of the sum, in steps of its lowest scale; nothing when it has gaps.
+fn check_scales(space: &Space, parts: &[Part], place: Place) -> Result<Option<Index>, IterMapError> {
+    let mut steps = Some(Index::constant(1));
+    let Some(first) = parts.first() else { return Ok(steps) };
     let mut next = first.scale.clone();
     for (at, part) in parts.iter().enumerate() {
-        if part.scale != next {
-            compact = false;
+        let joined = || overlapped(&first.scale, steps.as_ref()?, part);
+        if part.scale == next {
+            steps = steps.map(|steps| steps.multiply(&part.extent));
+            next = part.scale.multiply(&part.extent);
+        } else if let Some(joined) = joined().filter(|_| space.level == MapLevel::Surjective) {
+            next = first.scale.multiply(&joined);
+            steps = Some(joined);
+        } else {
             let span = span(&parts[..at]);
             if space.level.is_surjective() || !span.is_provably_at_most(&part.scale, &space.ranges) {
                 let (var, found) = (part.var, Box::new(part.scale.clone()));
                 return Err(IterMapError::NotFused { place, var, found, expected: Box::new(next) });
             }
+            steps = None;
+            next = part.scale.multiply(&part.extent);
         }
-        next = part.scale.multiply(&part.extent);
     }
-    Ok(compact)
+    Ok(steps)
+}
+
+/// The number of values of `steps` steps plus a digit that advances by at most as many of them, as windows do that
+/// overlap: `7·x + y` with `y < 8`. Different digits then may have one sum.
+fn overlapped(step: &Index, steps: &Index, part: &Part) -> Option<Index> {
+    let (step, steps) = (step.as_constant()?, steps.as_constant()?);
+    let (scale, extent) = (part.scale.as_constant()?, part.extent.as_constant()?);
+    let advance = scale / step;
+    let count = advance.checked_mul(extent - 1)?.checked_add(steps)?;
+    (scale % step == 0 && advance <= steps).then(|| Index::constant(count))
 }
 
 /// One more than the greatest sum of some digits, all taken as counting upwards.
@@ -132,19 +149,16 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
-    fn sum(&mut self, parts: &[Part], base: Index, compact: bool) -> IterSum {
+    /// What some digits add up to; `steps` is the number of its values, when it has no gaps.
+    fn sum(&mut self, parts: &[Part], base: Index, steps: Option<Index>) -> IterSum {
         let negative = parts.iter().filter(|part| part.negative);
         let min = negative.fold(base.clone(), |min, part| {
             min.add_scaled(&part.scale.multiply(&part.extent.offset(-1)), -1)
         });
-        let scale = match parts.first() {
-            Some(first) if compact => first.scale.clone(),
-            _ => Index::constant(1),
-        };
-        let extent = if compact {
-            parts.iter().fold(Index::constant(1), |extent, part| extent.multiply(&part.extent))
-        } else {
-            span(parts)
+        let (extent, scale) = match (steps, parts.first()) {
+            (Some(steps), Some(first)) => (steps, first.scale.clone()),
+            (Some(steps), None) => (steps, Index::constant(1)),
+            (None, _) => (span(parts), Index::constant(1)),
         };
         let splits = parts.iter().map(|part| self.split(part)).collect();
         IterSum { splits, base, min, extent, scale }
@@ -180,9 +194,8 @@ impl Sources<'_> {
                 if let Some((_, sum)) = self.fused.iter().find(|(other, _)| *other == var) {
                     return (Source::Fused(sum.clone()), lower);
                 }
-                let mut sum = self.sum(parts, base.clone(), true);
-                sum.extent = self.extent(var);
-                let sum = Arc::new(sum);
+                let steps = self.extent(var);
+                let sum = Arc::new(self.sum(parts, base.clone(), Some(steps)));
                 self.fused.push((var, sum.clone()));
                 (Source::Fused(sum), lower)
             }
