@@ -170,6 +170,17 @@ fn simplify_value(value: &Expr, ranges: &Ranges) -> Option<Index> {
     {
         return Some(simple);
     }
+    // The factors of a product may be quotients, which only this file simplifies.
+    if let ExprKind::Binary(BinaryOp::Mul, a, b) = value.kind()
+        && !crate::simplify::may_fail(value)
+    {
+        let simple = |factor: &Expr| simplify_value(factor, ranges);
+        let (left, right) = (simple(a), simple(b));
+        return (left.is_some() || right.is_some()).then(|| {
+            let left = left.unwrap_or_else(|| Index::value(a.clone()));
+            left.multiply(&right.unwrap_or_else(|| Index::value(b.clone())))
+        });
+    }
     crate::simplify::simplify_expr(value, ranges).map(Index::value)
 }
 
@@ -242,6 +253,7 @@ mod tests {
         let ranges = ranges(Index::constant(6), m.clone());
         assert_eq!(flat.divide(&m).simplify(&ranges), x());
         assert_eq!(flat.remainder(&m).simplify(&ranges), y());
+        assert_eq!(flat.divide(&m).multiply(&m).simplify(&ranges), x().multiply(&m));
     }
 
     #[test]
