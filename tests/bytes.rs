@@ -128,7 +128,7 @@ fn check_candidates(
     let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
     let program = bound(kernel, &sizes);
     let expected = interpreted(&program);
-    let generator = Generator { program: program.clone(), target: target.clone() };
+    let generator = Generator::new(program.clone(), target.clone());
     let mut statistics = Statistics::default();
     let (mut tensorized, mut legal) = (0, 0);
     let spaces = design_spaces(&program, &target, &rules, 1);

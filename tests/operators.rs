@@ -54,7 +54,7 @@ fn every_operator_has_a_space_of_legal_candidates() {
         let program = bound(kernel, &sizes);
         let spaces = design_spaces(&program, &target, &rules, 1);
         assert!(!spaces.is_empty(), "{name} has no design space");
-        let generator = Generator { program: program.clone(), target: target.clone() };
+        let generator = Generator::new(program.clone(), target.clone());
         let mut statistics = Statistics::default();
         let mut legal: BTreeMap<usize, u32> = BTreeMap::new();
         let mut rng = Rng::new(3);
@@ -194,7 +194,7 @@ fn check_random_candidates(kernel: &Kernel, sizes: &[i64], count: u64) {
     let machines = [("generic", Target::generic_cpu()), ("host", host)].map(|(name, target)| {
         let target = Arc::new(target);
         let spaces = design_spaces(&program, &target, &rules, 1);
-        (name, Generator { program: program.clone(), target }, spaces)
+        (name, Generator::new(program.clone(), target), spaces)
     });
     let mut statistics = Statistics::default();
     let (first, mut legal) = (setting("TILEWRIGHT_SEED").unwrap_or(0), 0);

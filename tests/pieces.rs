@@ -158,7 +158,7 @@ fn marks(program: &Program) -> usize {
 fn candidates(case: &Case, target: &Arc<Target>) -> Vec<Candidate> {
     let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2);
     let program = case.program();
-    let generator = Generator { program: program.clone(), target: target.clone() };
+    let generator = Generator::new(program.clone(), target.clone());
     let mut statistics = Statistics::default();
     let mut found = Vec::new();
     for (number, space) in spaces(&program, target).iter().enumerate().filter(|(_, space)| is_split(space)) {

@@ -129,7 +129,7 @@ impl Search {
         let target = target();
         let rules = RuleSet::built_in(target.kind).expect("the built-in rules are in order");
         let spaces = design_spaces(program, &target, &rules, 1);
-        let generator = Generator { program: program.clone(), target };
+        let generator = Generator::new(program.clone(), target);
         let space = SearchSpace { threads: 1, ..SearchSpace::new(generator, spaces, 1) };
         let evolution = Evolution::new(space, EvolutionOptions::default());
         Search { evolution, model: BoostedModel::default() }

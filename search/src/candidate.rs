@@ -9,7 +9,7 @@ use tilewright_core::target::Target;
 
 use crate::features;
 use crate::model::ProgramFeatures;
-use crate::postproc;
+use crate::postproc::Postprocessors;
 
 /// A legal, scheduled program with the trace that makes it.
 #[derive(Clone, Debug)]
@@ -60,9 +60,17 @@ pub struct Generator {
     pub program: Program,
     /// The machine.
     pub target: Arc<Target>,
+    /// What makes replayed traces fit to be compiled, or refuses them.
+    pub postprocessors: Postprocessors,
 }
 
 impl Generator {
+    /// With the built-in postprocessors for a machine.
+    pub fn new(program: Program, target: Arc<Target>) -> Self {
+        let postprocessors = Postprocessors::built_in(target.kind);
+        Generator { program, target, postprocessors }
+    }
+
     /// Replays a trace with the decisions that `decide` gives (`None` draws afresh from `seed`), postprocesses and
     /// describes the result. `None` when it is refused, with the reason counted.
     pub fn generate(
@@ -82,7 +90,7 @@ impl Generator {
             }
         };
         let decisions = schedule.trace().clone();
-        if let Err(rejection) = postproc::apply(&mut schedule) {
+        if let Err(rejection) = self.postprocessors.apply(&mut schedule) {
             statistics.reject(rejection.0);
             return None;
         }

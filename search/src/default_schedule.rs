@@ -11,8 +11,8 @@ use tilewright_core::schedule::{Rng, Schedule, Step, Trace};
 use tilewright_core::target::Target;
 
 use crate::candidate::{Candidate, Generator, Statistics};
-use crate::mutate::{self, Change};
-use crate::rule::RuleSet;
+use crate::composition::Composition;
+use crate::mutate::{self, Change, Mutators};
 use crate::seed;
 use crate::space::{Spanned, span};
 
@@ -27,19 +27,25 @@ const ROUNDS: [(usize, usize); 3] = [(8, 10), (3, 20), (1, 40)];
 ///
 /// Aligned points of every design space are drawn, and the best are improved by small steps: candidates cost much more than their
 /// judgement by the draft model, and most of what is wrong with a good one can be mended one decision at a time.
-pub fn default_candidate(program: &Program, target: &Arc<Target>, rules: &RuleSet) -> Option<Candidate> {
-    default_with_rules(program, target, rules).map(|(candidate, _)| candidate)
+pub fn default_candidate(
+    program: &Program,
+    target: &Arc<Target>,
+    composition: &Composition,
+) -> Option<Candidate> {
+    default_with_rules(program, target, composition).map(|(candidate, _)| candidate)
 }
 
 /// As [`default_candidate`], with the names of the rules that made its design space.
 pub fn default_with_rules(
     program: &Program,
     target: &Arc<Target>,
-    rules: &RuleSet,
+    composition: &Composition,
 ) -> Option<(Candidate, Vec<&'static str>)> {
-    let generator = Generator { program: program.clone(), target: target.clone() };
-    let Spanned { spaces, rules, .. } = span(program, target, rules, 0);
-    let mut climb = Climb { generator, rng: Rng::new(0), seen: FxHashSet::default() };
+    let Composition { rules, mutators, postprocessors } = composition;
+    let (program, target) = (program.clone(), target.clone());
+    let Spanned { spaces, rules, .. } = span(&program, &target, rules, 0);
+    let generator = Generator { program, target, postprocessors: postprocessors.clone() };
+    let mut climb = Climb { generator, mutators, rng: Rng::new(0), seen: FxHashSet::default() };
     let mut found = climb.sample(&spaces);
     for (kept, steps) in ROUNDS {
         found.sort_by(|a, b| score(b).total_cmp(&score(a)).then(a.hash.cmp(&b.hash)));
@@ -56,13 +62,14 @@ fn score(candidate: &Candidate) -> f32 {
     candidate.features.prior()
 }
 
-struct Climb {
+struct Climb<'a> {
     generator: Generator,
+    mutators: &'a Mutators,
     rng: Rng,
     seen: FxHashSet<u64>,
 }
 
-impl Climb {
+impl Climb<'_> {
     /// Legal points of each space, aligned to the machine where they can be.
     fn sample(&mut self, spaces: &[Trace]) -> Vec<Candidate> {
         let rounds = SAMPLES_PER_SPACE.max(SAMPLES.div_ceil(spaces.len().max(1)));
@@ -84,7 +91,7 @@ impl Climb {
     fn ascend(&mut self, start: Candidate, steps: usize) -> Candidate {
         let mut best = start;
         for _ in 0..steps {
-            let Some(mutation) = mutate::draw(&best.decisions, mutate::CPU, &mut self.rng) else { break };
+            let Some(mutation) = mutate::draw(&best.decisions, self.mutators, &mut self.rng) else { break };
             let seed = self.rng.next_u64();
             let made = self.generator.generate(
                 best.space,
@@ -107,12 +114,12 @@ impl Climb {
     }
 }
 
-/// A schedule for a program without any measurement: that of [`default_candidate`] with the built-in rules, or
+/// A schedule for a program without any measurement: that of [`default_candidate`] with what is built in, or
 /// the program as it is.
 pub fn schedule_by_default(program: &Program, target: &Arc<Target>) -> Schedule {
     let unscheduled = || Schedule::new(program.clone(), target.clone(), 0);
-    let Ok(rules) = RuleSet::built_in(target.kind) else { return unscheduled() };
-    default_candidate(program, target, &rules)
+    let Ok(built_in) = Composition::built_in(target.kind) else { return unscheduled() };
+    default_candidate(program, target, &built_in)
         .and_then(|candidate| candidate.trace.replay(program, target, 0).ok())
         .unwrap_or_else(unscheduled)
 }

@@ -12,7 +12,7 @@ use tilewright_core::schedule::{Decision, Rng, Trace};
 
 use crate::candidate::{Candidate, Statistics};
 use crate::model::{CostModel, ProgramFeatures};
-use crate::mutate::{self, Change, Mutation, Mutator};
+use crate::mutate::{self, Change, Mutation};
 use crate::strategy::{SearchSpace, Strategy};
 
 /// The sizes of the search.
@@ -49,7 +49,6 @@ impl Default for EvolutionOptions {
 #[derive(Debug)]
 pub struct Evolution {
     space: SearchSpace,
-    mutators: &'static [Mutator],
     options: EvolutionOptions,
     round: u64,
     /// Hashes of programs that were proposed before.
@@ -135,7 +134,6 @@ impl Evolution {
     pub fn new(space: SearchSpace, options: EvolutionOptions) -> Self {
         Evolution {
             space,
-            mutators: mutate::CPU,
             options,
             round: 0,
             proposed: FxHashSet::default(),
@@ -265,7 +263,7 @@ impl Evolution {
         known: &Known,
         statistics: &mut Statistics,
     ) -> Option<Arc<Candidate>> {
-        let mutation = mutate::draw(&parent.decisions, self.mutators, rng)?;
+        let mutation = mutate::draw(&parent.decisions, &self.space.mutators, rng)?;
         let seed = rng.next_u64();
         if let Some(known) = known.find(parent, &mutation) {
             return Some(known);

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`rule`] | what a schedule rule is; sets of rules and their order |
 //! | [`rules`] | the built-in rules |
+//! | [`composition`], [`chain`] | rules, mutators and postprocessors together; how users exchange them |
 //! | [`space`] | from rules to design spaces |
 //! | [`postproc`] | what makes a drawn schedule fit to be compiled, or refuses it |
 //! | [`mutate`] | small steps in a space |
@@ -19,6 +20,8 @@
 //! | [`database`] | tuning records: written, read, found |
 
 pub mod candidate;
+pub mod chain;
+pub mod composition;
 pub mod database;
 pub mod default_schedule;
 mod endless;

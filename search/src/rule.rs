@@ -2,10 +2,12 @@
 //!
 //! A rule looks at one block of a schedule and does something to it, leaves it alone, or offers several
 //! variants. Users' rules and built-in ones are written with the same attribute and stand in the same list;
-//! rules are collected by linking ([`RuleSet::registered`]) or named explicitly ([`RuleSet::with`]).
+//! rules are collected by linking ([`RuleSet::registered`]) or named explicitly ([`RuleSet::with`], [`RuleSet::before`]).
 
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_core::target::TargetKind;
+
+use crate::chain::{Chain, ChainError, Part};
 
 /// What a rule answers. A refusal of a primitive counts as "unchanged".
 pub type RuleResult = Result<RuleOutcome, ScheduleError>;
@@ -90,12 +92,40 @@ pub enum RuleSetError {
     /// `after` and `before` contradict each other.
     #[error("the order of the schedule rules {0} is circular; change their `after` or `before`")]
     Circular(String),
+    /// A name is unknown, or taken.
+    #[error(transparent)]
+    Name(#[from] ChainError),
+}
+
+impl Part for RuleEntry {
+    const KIND: &'static str = "schedule rule";
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
 }
 
 /// Rules in the order in which they are applied.
+///
+/// ```
+/// use tilewright_core::target::TargetKind;
+/// use tilewright_search::rule::RuleSet;
+/// # use tilewright_search::rules::strip_rows::strip_rows;
+///
+/// let built_in = RuleSet::built_in(TargetKind::Cpu)?;
+/// let small = built_in.clone().only(&["auto_inline", "multi_level_tiling"])?;
+/// # let built_in = built_in.without("strip_rows")?;
+/// let own = built_in.without("prefetch_inputs")?.before("multi_level_tiling", strip_rows::ENTRY)?;
+///
+/// let typo = small.without("auto_inlien").unwrap_err().to_string();
+/// assert_eq!(typo, "there is no schedule rule `auto_inlien`; there are `auto_inline`, `multi_level_tiling`");
+/// # Ok::<(), tilewright_search::rule::RuleSetError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     rules: Vec<RuleEntry>,
+    /// Whether somebody has given rules their places, which then count more than what rules say of themselves.
+    is_arranged: bool,
 }
 
 impl RuleSet {
@@ -110,7 +140,7 @@ impl RuleSet {
     /// When two have one name, or their order is circular.
     pub fn registered(kind: TargetKind) -> Result<Self, RuleSetError> {
         let rules = inventory::iter::<RuleEntry>.into_iter().filter(|rule| rule.target == kind.name());
-        Self::ordered(rules.copied().collect())
+        Self::ordered(rules.copied().collect(), &[])
     }
 
     /// The built-in rules alone.
@@ -118,22 +148,80 @@ impl RuleSet {
     /// # Errors
     /// As [`RuleSet::registered`].
     pub fn built_in(kind: TargetKind) -> Result<Self, RuleSetError> {
-        Self::ordered(crate::rules::all().into_iter().filter(|rule| rule.target == kind.name()).collect())
+        let rules = crate::rules::all().into_iter().filter(|rule| rule.target == kind.name());
+        Self::ordered(rules.collect(), &[])
     }
 
-    /// The set with one more rule, put in order.
+    /// The set with one more rule, at a place that fits what the rule says of itself.
     ///
     /// # Errors
     /// As [`RuleSet::registered`].
     pub fn with(mut self, rule: RuleEntry) -> Result<Self, RuleSetError> {
+        let arranged: Vec<RuleEntry> = if self.is_arranged { self.rules.clone() } else { Vec::new() };
         self.rules.push(rule);
-        Self::ordered(self.rules)
+        Self::ordered(self.rules, &arranged)
+    }
+
+    /// The set with one more rule right before the one of a name, whatever the rule says of itself.
+    ///
+    /// # Errors
+    /// When there is no rule of that name, or the new rule's is taken.
+    pub fn before(self, name: &str, rule: RuleEntry) -> Result<Self, RuleSetError> {
+        self.arrange(|rules| rules.before(name, rule))
+    }
+
+    /// The set with one more rule right after the one of a name, whatever the rule says of itself.
+    ///
+    /// # Errors
+    /// As [`RuleSet::before`].
+    pub fn after(self, name: &str, rule: RuleEntry) -> Result<Self, RuleSetError> {
+        self.arrange(|rules| rules.after(name, rule))
+    }
+
+    /// The set with another rule in the place of the one of a name, to which it also answers from then on.
+    ///
+    /// # Errors
+    /// As [`RuleSet::before`]; it may have the name of the one that it replaces.
+    pub fn instead_of(self, name: &str, rule: RuleEntry) -> Result<Self, RuleSetError> {
+        let replaced = self.rules.iter().map(|rule| rule.name).find(|known| *known == name);
+        let replace = replaced.filter(|replaced| *replaced != rule.name);
+        self.arrange(|rules| rules.instead_of(name, RuleEntry { replace, ..rule }))
     }
 
     /// The set without the rule of a name.
-    pub fn without(mut self, name: &str) -> Self {
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn without(mut self, name: &str) -> Result<Self, RuleSetError> {
+        self.rules = Chain::from(self.rules).without(name)?.into_parts();
+        Ok(self)
+    }
+
+    /// The rules of some names alone, in the order that they had.
+    ///
+    /// # Errors
+    /// When there is none of some name.
+    pub fn only(mut self, names: &[&str]) -> Result<Self, RuleSetError> {
+        self.rules = Chain::from(self.rules).only(names)?.into_parts();
+        Ok(self)
+    }
+
+    /// The set without the rule of a name, if there is one.
+    pub(crate) fn skipping(mut self, name: &str) -> Self {
         self.rules.retain(|rule| rule.name != name);
         self
+    }
+
+    fn arrange(
+        self,
+        change: impl FnOnce(Chain<RuleEntry>) -> Result<Chain<RuleEntry>, ChainError>,
+    ) -> Result<Self, RuleSetError> {
+        Ok(RuleSet { rules: change(self.rules.into())?.into_parts(), is_arranged: true })
+    }
+
+    /// The names of the rules, first applied first.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.rules.iter().map(|rule| rule.name).collect()
     }
 
     /// The rules, first applied first.
@@ -141,8 +229,9 @@ impl RuleSet {
         &self.rules
     }
 
-    /// Puts rules in an order that depends only on what they say of themselves: linking gives them in none.
-    fn ordered(mut rules: Vec<RuleEntry>) -> Result<Self, RuleSetError> {
+    /// Puts rules in an order that depends only on what they say of themselves, since linking gives them in none, and for
+    /// those that are arranged on their places.
+    fn ordered(mut rules: Vec<RuleEntry>, arranged: &[RuleEntry]) -> Result<Self, RuleSetError> {
         rules.sort_by_key(|rule| (rule.name, rule.file, rule.line));
         rules.dedup_by_key(|rule| (rule.name, rule.file, rule.line));
         let replaced: Vec<&str> = rules.iter().filter_map(|rule| rule.replace).collect();
@@ -160,7 +249,11 @@ impl RuleSet {
         let mut ordered: Vec<RuleEntry> = Vec::new();
         while !rules.is_empty() {
             let ready = rules.iter().position(|rule| {
-                !rules.iter().any(|other| other.name != rule.name && precedes(other, rule, &stand_ins))
+                let precedes = |other| match (place_of(arranged, other), place_of(arranged, rule)) {
+                    (Some(other), Some(place)) => other < place,
+                    _ => precedes(other, rule, &stand_ins),
+                };
+                !rules.iter().any(|other| other.name != rule.name && precedes(other))
             });
             match ready {
                 Some(ready) => ordered.push(rules.remove(ready)),
@@ -170,8 +263,13 @@ impl RuleSet {
                 }
             }
         }
-        Ok(RuleSet { rules: ordered })
+        Ok(RuleSet { rules: ordered, is_arranged: !arranged.is_empty() })
     }
+}
+
+/// The place of a rule, or of the one that it stands in for.
+fn place_of(arranged: &[RuleEntry], rule: &RuleEntry) -> Option<usize> {
+    arranged.iter().position(|own| own.name == rule.name || Some(own.name) == rule.replace)
 }
 
 /// Whether `first` must come before `second`. A rule that replaces another also answers to its name.
@@ -203,28 +301,69 @@ mod tests {
         }
     }
 
-    fn names(set: &RuleSet) -> Vec<&str> {
-        set.rules().iter().map(|rule| rule.name).collect()
+    fn ordered(rules: Vec<RuleEntry>) -> Result<RuleSet, RuleSetError> {
+        RuleSet::ordered(rules, &[])
+    }
+
+    /// Rules that say that they come in the order of their names.
+    fn letters() -> RuleSet {
+        ordered(vec![rule("a", &[], &["b"]), rule("b", &[], &["c"]), rule("c", &[], &[])]).unwrap()
     }
 
     #[test]
     fn order_follows_after_and_before_and_then_names() {
         let rules = vec![rule("c", &[], &["a"]), rule("b", &["a"], &[]), rule("a", &[], &[])];
-        assert_eq!(names(&RuleSet::ordered(rules).unwrap()), ["c", "a", "b"]);
+        assert_eq!(ordered(rules).unwrap().names(), ["c", "a", "b"]);
     }
 
     #[test]
     fn a_replacement_takes_the_place_of_the_other() {
         let stand_in = RuleEntry { replace: Some("a"), ..rule("z", &[], &[]) };
-        let set = RuleSet::ordered(vec![rule("a", &[], &[]), rule("b", &["a"], &[]), stand_in]).unwrap();
-        assert_eq!(names(&set), ["z", "b"]);
+        let set = ordered(vec![rule("a", &[], &[]), rule("b", &["a"], &[]), stand_in]).unwrap();
+        assert_eq!(set.names(), ["z", "b"]);
     }
 
     #[test]
     fn circular_order_and_equal_names_are_errors() {
-        let circular = RuleSet::ordered(vec![rule("a", &["b"], &[]), rule("b", &["a"], &[])]);
+        let circular = ordered(vec![rule("a", &["b"], &[]), rule("b", &["a"], &[])]);
         assert!(matches!(circular, Err(RuleSetError::Circular(_))), "{circular:?}");
-        let twice = RuleSet::ordered(vec![rule("a", &[], &[]), RuleEntry { line: 2, ..rule("a", &[], &[]) }]);
+        let twice = ordered(vec![rule("a", &[], &[]), RuleEntry { line: 2, ..rule("a", &[], &[]) }]);
         assert!(matches!(twice, Err(RuleSetError::DuplicateName { name: "a", .. })), "{twice:?}");
+    }
+
+    #[test]
+    fn places_that_are_given_count_more_than_what_rules_say() {
+        let says_first = rule("x", &[], &["a"]);
+        assert_eq!(letters().with(says_first).unwrap().names(), ["x", "a", "b", "c"]);
+        assert_eq!(letters().before("b", says_first).unwrap().names(), ["a", "x", "b", "c"]);
+        assert_eq!(letters().after("b", says_first).unwrap().names(), ["a", "b", "x", "c"]);
+        let set = letters().after("c", says_first).unwrap();
+        assert_eq!(set.names(), ["a", "b", "c", "x"]);
+        // One more rule goes where it says, and moves none of the others.
+        let set = set.with(rule("y", &["b"], &["c"])).unwrap();
+        assert_eq!(set.names(), ["a", "b", "y", "c", "x"]);
+        assert_eq!(set.with(rule("z", &["x"], &[])).unwrap().names(), ["a", "b", "y", "c", "x", "z"]);
+    }
+
+    #[test]
+    fn a_rule_that_is_put_in_anothers_place_answers_to_its_name() {
+        let set = letters().instead_of("a", rule("x", &["c"], &[])).unwrap();
+        assert_eq!(set.names(), ["x", "b", "c"]);
+        assert_eq!(set.with(rule("d", &[], &["a"])).unwrap().names(), ["d", "x", "b", "c"]);
+        let same = letters().instead_of("b", rule("b", &[], &[])).unwrap();
+        assert_eq!(same.with(rule("d", &["a"], &["b"])).unwrap().names(), ["a", "d", "b", "c"]);
+        let stand_in = RuleEntry { replace: Some("b"), ..rule("x", &[], &[]) };
+        let set = letters().before("a", rule("z", &[], &[])).unwrap().with(stand_in).unwrap();
+        assert_eq!(set.names(), ["z", "a", "x", "c"]);
+    }
+
+    #[test]
+    fn rules_can_be_left_out_by_name() {
+        assert_eq!(letters().without("b").unwrap().names(), ["a", "c"]);
+        assert_eq!(letters().only(&["c", "b"]).unwrap().names(), ["b", "c"]);
+        let error = letters().only(&["a", "bb"]).unwrap_err().to_string();
+        assert_eq!(error, "there is no schedule rule `bb`; there are `a`, `b`, `c`");
+        let taken = letters().before("a", rule("c", &[], &[])).unwrap_err();
+        assert!(matches!(taken, RuleSetError::Name(ChainError::Duplicate { name: "c", .. })), "{taken:?}");
     }
 }

@@ -132,14 +132,14 @@ fn apply_all_but_faulty(
 ) -> (Vec<Made>, Vec<RuleFault>) {
     let known = rules.rules().iter().filter_map(|rule| endless::fault_of(rule, limits.time));
     let mut faults: Vec<RuleFault> = known.collect();
-    let mut rules = faults.iter().fold(rules.clone(), |rules, fault| rules.without(fault.rule));
+    let mut rules = faults.iter().fold(rules.clone(), |rules, fault| rules.skipping(fault.rule));
     loop {
         let only = only.map(<[Symbol]>::to_vec);
         match (Job { start: start.clone(), rules: rules.clone(), limits, only }).run() {
             Ok(schedules) => return (schedules, faults),
             Err(fault) => {
                 tracing::warn!(%fault, "a schedule rule is skipped");
-                rules = rules.without(fault.rule);
+                rules = rules.skipping(fault.rule);
                 faults.push(fault);
             }
         }

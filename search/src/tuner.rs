@@ -8,10 +8,10 @@ use tilewright_core::schedule::Trace;
 use tilewright_core::target::Target;
 
 use crate::candidate::{Candidate, Generator, Statistics};
+use crate::composition::Composition;
 use crate::evolution::EvolutionOptions;
 use crate::model::{CostModel, ProgramFeatures, Ranking, Sample};
 use crate::outlook::{NOTABLE, Outlook, outlook};
-use crate::rule::RuleSet;
 use crate::space::{RuleFault, span};
 use crate::strategy::{MakeStrategy, SearchSpace, Strategy, evolutionary};
 
@@ -205,8 +205,8 @@ impl std::fmt::Display for End {
 /// What a search goes by.
 #[derive(Clone)]
 pub struct Method<'a> {
-    /// The rules that span the space.
-    pub rules: &'a RuleSet,
+    /// What the space is made of.
+    pub composition: &'a Composition,
     /// Makes the strategy.
     pub strategy: MakeStrategy,
     /// Traces of other shapes and other kernels to begin with, the most promising first.
@@ -223,9 +223,9 @@ pub struct Start {
 }
 
 impl<'a> Method<'a> {
-    /// Evolutionary search of the space of some rules.
-    pub fn evolutionary(rules: &'a RuleSet) -> Self {
-        Method { rules, strategy: evolutionary(EvolutionOptions::default()), starts: Vec::new() }
+    /// Evolutionary search of a space.
+    pub fn evolutionary(composition: &'a Composition) -> Self {
+        Method { composition, strategy: evolutionary(EvolutionOptions::default()), starts: Vec::new() }
     }
 }
 
@@ -273,10 +273,13 @@ impl TaskTuner {
     /// Spans the space of a task.
     pub fn new(task: Task, method: &Method<'_>, options: TuneOptions) -> Self {
         let start = Instant::now();
-        let generator = Generator { program: task.program.clone(), target: task.target.clone() };
-        let spanned = span(&task.program, &task.target, method.rules, options.seed);
+        let Composition { rules, mutators, postprocessors } = method.composition;
+        let spanned = span(&task.program, &task.target, rules, options.seed);
+        let (program, target) = (task.program.clone(), task.target.clone());
+        let generator = Generator { program, target, postprocessors: postprocessors.clone() };
         let mut space = SearchSpace::new(generator, spanned.spaces, options.seed);
         space.starts = method.starts.iter().map(|start| start.trace.clone()).collect();
+        space.mutators = mutators.clone();
         if let Some(threads) = options.threads {
             space.threads = threads;
         }

@@ -6,9 +6,9 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
 use tilewright_core::target::{Target, TargetKind};
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
+use tilewright_search::composition::Composition;
 use tilewright_search::evolution::EvolutionOptions;
 use tilewright_search::model::{BoostedModel, CostModel, ProgramFeatures, RandomModel, Sample};
-use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
 use tilewright_search::strategy::{self, MakeStrategy, SearchSpace, Strategy};
 use tilewright_search::tuner::{
@@ -35,14 +35,14 @@ fn task() -> Task {
     Task { id: program.stable_hash(), program, target: Arc::new(Target::generic_cpu()) }
 }
 
-fn rules() -> RuleSet {
-    RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order")
+fn built_in() -> Composition {
+    Composition::built_in(TargetKind::Cpu).expect("the built-in rules are in order")
 }
 
 fn space(threads: usize) -> SearchSpace {
     let Task { program, target, .. } = task();
-    let spaces = design_spaces(&program, &target, &rules(), 1);
-    SearchSpace { threads, ..SearchSpace::new(Generator { program, target }, spaces, 7) }
+    let spaces = design_spaces(&program, &target, &built_in().rules, 1);
+    SearchSpace { threads, ..SearchSpace::new(Generator::new(program, target), spaces, 7) }
 }
 
 /// A small population, so that tests in debug builds stay fast.
@@ -156,8 +156,8 @@ impl Observer for Nobody {
 }
 
 fn tuned(strategy: &MakeStrategy, model: &mut dyn CostModel, threads: usize) -> TuneResult {
-    let rules = rules();
-    let method = Method { strategy: strategy.clone(), ..Method::evolutionary(&rules) };
+    let composition = built_in();
+    let method = Method { strategy: strategy.clone(), ..Method::evolutionary(&composition) };
     let options = TuneOptions { trials: 24, batch: 8, threads: Some(threads), ..TuneOptions::default() };
     tune(&task(), &method, model, &mut FakeRunner, &mut Nobody, &[], &options)
 }

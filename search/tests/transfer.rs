@@ -9,8 +9,8 @@ use tilewright_core::target::Target;
 use tilewright_core::target::TargetKind;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
+use tilewright_search::composition::Composition;
 use tilewright_search::default_schedule::default_candidate;
-use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
 use tilewright_search::strategy::SearchSpace;
 use tilewright_search::transfer::anchored;
@@ -117,12 +117,12 @@ fn results(program: &Program) -> Vec<Vec<f64>> {
 /// Tunes nothing: the default schedule of one program is the anchor for the other.
 fn assert_served(from: &Program, to: &Program) {
     let target = Arc::new(Target::generic_cpu());
-    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
-    let anchor = default_candidate(from, &target, &rules).expect("some candidate is legal");
-    let traces = anchored(&anchor.trace, to, &target, &rules, 1);
+    let built_in = Composition::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    let anchor = default_candidate(from, &target, &built_in).expect("some candidate is legal");
+    let traces = anchored(&anchor.trace, to, &target, &built_in.rules, 1);
     assert!(!traces.is_empty(), "nothing of the anchor applies\n{}", anchor.trace);
-    let generator = Generator { program: to.clone(), target: target.clone() };
-    let space = SearchSpace::new(generator, design_spaces(to, &target, &rules, 1), 1);
+    let generator = Generator::new(to.clone(), target.clone());
+    let space = SearchSpace::new(generator, design_spaces(to, &target, &built_in.rules, 1), 1);
     let mut refusals = Statistics::default();
     let made: Vec<Candidate> = traces.iter().filter_map(|trace| space.replay(trace, &mut refusals)).collect();
     assert!(!made.is_empty(), "{refusals:?}\n{}", traces[0]);
@@ -172,7 +172,8 @@ kernel scale(in x: f32[64, 32], out c: f32[64, 32]) {
 "#;
     let other: Program = text.trim().parse().unwrap_or_else(|error| panic!("{error}"));
     let target = Arc::new(Target::generic_cpu());
-    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
-    let anchor = default_candidate(&convolution(1, false), &target, &rules).expect("some candidate is legal");
-    assert!(anchored(&anchor.trace, &other, &target, &rules, 1).is_empty());
+    let built_in = Composition::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    let anchor =
+        default_candidate(&convolution(1, false), &target, &built_in).expect("some candidate is legal");
+    assert!(anchored(&anchor.trace, &other, &target, &built_in.rules, 1).is_empty());
 }

@@ -174,7 +174,7 @@ pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Fitted {
 
 /// The decisions of a trace on another program, with the postprocessing that this one needs.
 fn fit(trace: &Trace, program: &Program, target: &Arc<Target>, source: Source) -> Result<Choice, String> {
-    let generator = Generator { program: program.clone(), target: target.clone() };
+    let generator = Generator::new(program.clone(), target.clone());
     let mut refusals = Statistics::default();
     let decisions = trace.without_postprocessing();
     match generator.generate(0, &decisions, 0, |_, step| step.decision.clone(), &mut refusals) {

@@ -83,7 +83,7 @@ fn candidates(backend: &WithTiles, program: &Program) -> Vec<Candidate> {
     let target = Arc::new(backend.target.clone());
     let rules = RuleSet::built_in(target.kind).expect("the built-in rules are in order");
     let spaces = design_spaces(program, &target, &rules, 1);
-    let generator = Generator { program: program.clone(), target };
+    let generator = Generator::new(program.clone(), target);
     let mut statistics = Statistics::default();
     let split = spaces.iter().enumerate().filter(|(_, space)| space.to_string().contains("split_products"));
     split

@@ -155,7 +155,7 @@ impl<'a> Job<'a> {
             let anchor = first_measured(&self.earlier);
             *runner = Some(Box::new(InProcessRunner::new(subject, self.interrupt.clone(), anchor)));
         }
-        let default = default_with_rules(&plan.task.program, &plan.task.target, &plan.rules);
+        let default = default_with_rules(&plan.task.program, &plan.task.target, &plan.composition);
         let mut default_seconds = None;
         if let Some((candidate, rules)) = &default {
             match self.earlier.iter().find(|record| record.trace == candidate.trace) {
@@ -180,7 +180,7 @@ impl<'a> Job<'a> {
             ..TuneOptions::default()
         };
         let strategy = MakeStrategy::clone(&method.strategy);
-        let method = Method { rules: &plan.rules, strategy, starts: (method.starts)(&plan) };
+        let method = Method { composition: &plan.composition, strategy, starts: (method.starts)(&plan) };
         let mut tuner = TaskTuner::new(plan.task.clone(), &method, options);
         tuner.remember(&self.earlier, model);
         let default = default.map(|(candidate, _)| candidate);
@@ -246,7 +246,7 @@ impl JobRunner {
 /// Gives the traces that the search of a plan begins with.
 type Starts = Box<dyn Fn(&Plan) -> Vec<Start>>;
 
-/// What a job's search goes by, besides its rules.
+/// What a job's search goes by, besides what its space is made of.
 pub(super) struct MethodParts {
     pub(super) strategy: MakeStrategy,
     /// Traces to begin with.

@@ -82,6 +82,8 @@ use std::time::{Duration, Instant};
 use tilewright_search::database::Database;
 use tilewright_search::evolution::EvolutionOptions;
 use tilewright_search::model::{BoostedModel, CostModel};
+use tilewright_search::mutate::Mutators;
+use tilewright_search::postproc::Postprocessors;
 use tilewright_search::rule::RuleSet;
 use tilewright_search::scheduler::Policy;
 use tilewright_search::strategy::{MakeStrategy, SearchSpace, Strategy, evolutionary};
@@ -117,8 +119,8 @@ pub enum Isolation {
 
 /// Tunes kernels. Made by [`Tuner::new`], adjusted by its methods, used by [`Tuner::tune`] and [`Tuner::tune_all`].
 ///
-/// What the search goes by can be exchanged without touching this crate: [`Tuner::rules`], [`Tuner::strategy`],
-/// [`Tuner::cost_model`].
+/// What the search goes by can be exchanged without touching this crate: [`Tuner::rules`], [`Tuner::mutators`],
+/// [`Tuner::postprocessors`], [`Tuner::strategy`], [`Tuner::cost_model`].
 ///
 /// ```no_run
 /// use tilewright::search::model::{CostModel, ProgramFeatures, Sample};
@@ -145,6 +147,8 @@ pub struct Tuner {
     threads: Option<usize>,
     records: Option<PathBuf>,
     rules: Option<RuleSet>,
+    mutators: Option<Mutators>,
+    postprocessors: Option<Postprocessors>,
     strategy: MakeStrategy,
     model: Option<Box<dyn CostModel>>,
     /// What the model that was given has learned.
@@ -179,6 +183,8 @@ impl Default for Tuner {
             threads: None,
             records: None,
             rules: None,
+            mutators: None,
+            postprocessors: None,
             strategy: evolutionary(EvolutionOptions::default()),
             model: None,
             learned: Learned::default(),
@@ -231,6 +237,19 @@ impl Tuner {
     /// The rules that span the search space: all that are linked into the program, unless this says otherwise.
     pub fn rules(mut self, rules: RuleSet) -> Self {
         self.rules = Some(rules);
+        self
+    }
+
+    /// The small steps from one schedule to another: the built-in ones, unless this says otherwise.
+    pub fn mutators(mut self, mutators: Mutators) -> Self {
+        self.mutators = Some(mutators);
+        self
+    }
+
+    /// What makes drawn schedules fit to be compiled: the built-in postprocessors, unless this says otherwise. A record
+    /// holds what they did. When it is fitted to another shape, the built-in ones are applied there.
+    pub fn postprocessors(mut self, postprocessors: Postprocessors) -> Self {
+        self.postprocessors = Some(postprocessors);
         self
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tilewright_core::program::Program;
 use tilewright_search::candidate::Candidate;
+use tilewright_search::composition::Composition;
 use tilewright_search::database::{Shape, TunedFor};
 use tilewright_search::rule::RuleSet;
 use tilewright_search::tuner::{Earlier, Runner, Task, TuneResult};
@@ -28,7 +29,7 @@ pub(crate) struct Plan {
     pub(super) shape: Shape,
     pub(super) task: Task,
     pub(super) dims: Vec<i64>,
-    pub(super) rules: RuleSet,
+    pub(super) composition: Composition,
     pub(super) threads: usize,
     pub(super) seed: u64,
     /// The most measurements, those of earlier runs included.
@@ -58,6 +59,13 @@ impl Tuner {
             Some(rules) => rules.clone(),
             None => RuleSet::registered(target.kind)?,
         };
+        let mut composition = Composition::new(target.kind, rules);
+        if let Some(mutators) = &self.mutators {
+            composition.mutators = mutators.clone();
+        }
+        if let Some(postprocessors) = &self.postprocessors {
+            composition.postprocessors = postprocessors.clone();
+        }
         let path = format!("{}::{}", kernel.definition().module, kernel.name());
         let is_registered = kernel::kernel(&path).is_ok();
         let peak_gflops = peak_of(&program, &target, None);
@@ -73,7 +81,7 @@ impl Tuner {
             peak_gflops,
             task: Task { id: program.stable_hash(), program, target: Arc::new(target) },
             dims,
-            rules,
+            composition,
             threads,
             seed: self.seed,
             trials: self.trials,

@@ -166,7 +166,7 @@ fn candidates(count: usize) -> Vec<Candidate> {
     target.cores = 1;
     let target = Arc::new(target);
     let spaces = design_spaces(&program, &target, &RuleSet::built_in(target.kind).unwrap(), 1);
-    let generator = Generator { program, target };
+    let generator = Generator::new(program, target);
     let mut found: Vec<Candidate> = Vec::new();
     for seed in 0..1000 {
         let mut statistics = Statistics::default();

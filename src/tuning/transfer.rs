@@ -51,7 +51,7 @@ pub(super) fn starts(database: &Database, plan: &Plan) -> Vec<Start> {
     let anchored = others
         .iter()
         .take(ATTEMPTS)
-        .map(|record| anchored(&record.trace, &plan.task.program, target, &plan.rules, plan.seed))
+        .map(|record| anchored(&record.trace, &plan.task.program, target, &plan.composition.rules, plan.seed))
         .filter(|traces| !traces.is_empty());
     // Rules have completed what the anchor's trace began: which of them made what is no longer known.
     let anchored = anchored.take(ANCHORS).flatten();
@@ -114,7 +114,7 @@ fn samples_of(
     let named: Vec<(&str, i64)> = sizes.map(|(name, size)| (name.as_str(), *size)).collect();
     let program = kernel.program_for(&kernel.dims_by_name(&named).ok()?).ok()?;
     let task = program.stable_hash();
-    let generator = Generator { program, target: Arc::clone(target) };
+    let generator = Generator::new(program, Arc::clone(target));
     let space = SearchSpace::new(generator, Vec::new(), 0);
     let last = &records[records.len().saturating_sub(SAMPLES_PER_TASK)..];
     let made = space.generate(last.len(), &mut Statistics::default(), |number, statistics| {

@@ -5,7 +5,7 @@ use tilewright_core::schedule::{Decision, Instruction, Rng, Step};
 use crate::mutate::{Change, Mutator};
 
 /// See the module.
-pub(super) const MUTATOR: Mutator = Mutator { name: "categorical", weight: 0.15, mutate, applies };
+pub(super) const MUTATOR: Mutator = Mutator::built_in("categorical", 0.15, applies, mutate);
 
 fn applies(step: &Step, _: &Decision) -> bool {
     matches!(&step.instruction, Instruction::SampleCategorical(sample) if sample.candidates.len() > 1)

@@ -6,7 +6,7 @@ use crate::mutate::{Change, Mutator};
 use crate::seed::max_innermost;
 
 /// See the module.
-pub(super) const MUTATOR: Mutator = Mutator { name: "resample", weight: 0.05, mutate, applies };
+pub(super) const MUTATOR: Mutator = Mutator::built_in("resample", 0.05, applies, mutate);
 
 fn applies(step: &Step, _: &Decision) -> bool {
     matches!(step.instruction, Instruction::SampleComputeLocation(_)) || max_innermost(step).is_some()

@@ -6,7 +6,7 @@ use crate::mutate::{Change, Mutator};
 use crate::seed::max_innermost;
 
 /// See the module.
-pub(super) const MUTATOR: Mutator = Mutator { name: "tile_size", weight: 0.8, mutate, applies };
+pub(super) const MUTATOR: Mutator = Mutator::built_in("tile_size", 0.8, applies, mutate);
 
 fn applies(step: &Step, decision: &Decision) -> bool {
     max_innermost(step).is_some()

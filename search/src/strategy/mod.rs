@@ -21,6 +21,7 @@ use tilewright_core::schedule::{Rng, Step, Trace};
 use crate::candidate::{Candidate, Generator, Statistics};
 use crate::evolution::{Evolution, EvolutionOptions};
 use crate::model::CostModel;
+use crate::mutate::Mutators;
 use crate::seed;
 
 /// Decides which candidates of one kernel at one shape are measured next.
@@ -113,6 +114,8 @@ pub struct SearchSpace {
     pub spaces: Vec<Trace>,
     /// Traces to begin with, the most promising first: what other shapes and other kernels have been tuned to.
     pub starts: Vec<Trace>,
+    /// Small steps from one candidate to another.
+    pub mutators: Mutators,
     /// Decides everything that is drawn.
     pub seed: u64,
     /// Threads that generate candidates. They change nothing but the time it takes.
@@ -150,10 +153,11 @@ impl SearchSpace {
     /// The number of the [space](Candidate::space) of candidates that are from none of the design spaces.
     pub const FOREIGN: usize = usize::MAX;
 
-    /// A space without traces to begin with, for all cores.
+    /// A space without traces to begin with, with the built-in mutators, for all cores.
     pub fn new(generator: Generator, spaces: Vec<Trace>, seed: u64) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        SearchSpace { generator, spaces, starts: Vec::new(), seed, threads }
+        let mutators = Mutators::built_in(generator.target.kind);
+        SearchSpace { generator, spaces, starts: Vec::new(), mutators, seed, threads }
     }
 
     /// A random point of a random design space, its register tiles aligned to the machine as often as not.
