@@ -116,7 +116,7 @@ fn measure(
         let Checked { max_rel_err, duration: once } = comparison.check(*variant)?;
         let sampled = if *variant == Variant::Reference && estimate > SLOW_REFERENCE {
             let once = once.as_secs_f64() * 1e9;
-            Sampled { median_ns: once, clean_ns: once, min_ns: once }
+            Sampled { median_ns: once, clean_ns: once, min_ns: once, spread: 0.0 }
         } else {
             comparison.measure(&[*variant], &Effort::default())?.remove(0)
         };

@@ -48,6 +48,8 @@ pub struct Sampled {
     pub clean_ns: f64,
     /// The fastest sample, in nanoseconds.
     pub min_ns: f64,
+    /// The distance of the quartiles over the median.
+    pub spread: f64,
 }
 
 /// A run whose results are right.
@@ -174,31 +176,7 @@ impl Comparison {
     /// # Errors
     /// As [`Comparison::run`].
     pub fn measure(&mut self, variants: &[Variant], effort: &Effort) -> Result<Vec<Sampled>, TuneError> {
-        let mut repetitions = Vec::new();
-        for &variant in variants {
-            self.run(variant, 1)?;
-            let mut count = 1;
-            // Twice, because the first estimate is from few runs.
-            for _ in 0..2 {
-                let run = self.run(variant, count)?.as_secs_f64() / count as f64;
-                count = (effort.sample.as_secs_f64() / run.max(1e-9)).ceil().clamp(1.0, 1e7) as u64;
-                if run > effort.sample.as_secs_f64() {
-                    break;
-                }
-            }
-            repetitions.push(count);
-        }
-        let start = Instant::now();
-        let mut samples = vec![Vec::new(); variants.len()];
-        for round in 0..effort.samples {
-            if round >= 3 && start.elapsed() > effort.budget * variants.len() as u32 {
-                break;
-            }
-            for ((&variant, &count), samples) in variants.iter().zip(&repetitions).zip(&mut samples) {
-                samples.push(self.run(variant, count)?.as_secs_f64() * 1e9 / count as f64);
-            }
-        }
-        Ok(samples.into_iter().map(|samples| summarise(&samples)).collect())
+        in_turns(variants.len(), effort, |number, repetitions| self.run(variants[number], repetitions))
     }
 
     /// The median time of compiling a variant, from its trace to machine code, in seconds.
@@ -227,11 +205,46 @@ impl Comparison {
     }
 }
 
+/// Measures so many things in turns. `run` runs one of them, by its number, so many times and says how long that took.
+pub(super) fn in_turns(
+    count: usize,
+    effort: &Effort,
+    mut run: impl FnMut(usize, u64) -> Result<Duration, TuneError>,
+) -> Result<Vec<Sampled>, TuneError> {
+    let mut repetitions = Vec::new();
+    for number in 0..count {
+        run(number, 1)?;
+        let mut runs = 1;
+        // Twice, because the first estimate is from few runs.
+        for _ in 0..2 {
+            let seconds = run(number, runs)?.as_secs_f64() / runs as f64;
+            runs = (effort.sample.as_secs_f64() / seconds.max(1e-9)).ceil().clamp(1.0, 1e7) as u64;
+            if seconds > effort.sample.as_secs_f64() {
+                break;
+            }
+        }
+        repetitions.push(runs);
+    }
+    let start = Instant::now();
+    let mut samples = vec![Vec::new(); count];
+    for round in 0..effort.samples {
+        if round >= 3 && start.elapsed() > effort.budget * count as u32 {
+            break;
+        }
+        for (number, (&runs, samples)) in repetitions.iter().zip(&mut samples).enumerate() {
+            samples.push(run(number, runs)?.as_secs_f64() * 1e9 / runs as f64);
+        }
+    }
+    Ok(samples.into_iter().map(|samples| summarise(&samples)).collect())
+}
+
 fn summarise(samples: &[f64]) -> Sampled {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let faster = &sorted[..sorted.len().div_ceil(2)];
-    Sampled { median_ns: median_of(&sorted), clean_ns: median_of(faster), min_ns: sorted[0] }
+    let (faster, slower) = (&sorted[..sorted.len().div_ceil(2)], &sorted[sorted.len() / 2..]);
+    let median_ns = median_of(&sorted);
+    let spread = (median_of(slower) - median_of(faster)) / median_ns;
+    Sampled { median_ns, clean_ns: median_of(faster), min_ns: sorted[0], spread }
 }
 
 fn median_of(sorted: &[f64]) -> f64 {
@@ -242,5 +255,30 @@ fn median_of(sorted: &[f64]) -> f64 {
 impl std::fmt::Debug for Comparison {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Comparison").field("title", &self.title()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_summed_up_by_their_quartiles() {
+        let found = summarise(&[8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+        assert_eq!(found, Sampled { median_ns: 4.5, clean_ns: 2.5, min_ns: 1.0, spread: 4.0 / 4.5 });
+        assert_eq!(summarise(&[3.0]), Sampled { median_ns: 3.0, clean_ns: 3.0, min_ns: 3.0, spread: 0.0 });
+    }
+
+    #[test]
+    fn what_is_measured_in_turns_takes_turns() {
+        let effort = Effort { samples: 2, sample: Duration::from_micros(1), budget: Duration::from_secs(1) };
+        let mut order = Vec::new();
+        let measured = in_turns(3, &effort, |number, runs| {
+            order.push(number);
+            Ok(Duration::from_micros(1 + number as u64) * runs as u32)
+        });
+        let medians: Vec<f64> = measured.unwrap().iter().map(|sampled| sampled.median_ns.round()).collect();
+        assert_eq!(medians, [1e3, 2e3, 3e3]);
+        assert_eq!(order[order.len() - 6..], [0, 1, 2, 0, 1, 2]);
     }
 }

@@ -4,6 +4,7 @@
 //! programs that do something else.
 
 mod comparison;
+mod contest;
 mod options;
 
 use std::collections::BTreeSet;
@@ -18,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tilewright_search::database::{Database, TunedFor};
 
 pub use comparison::{Checked, Comparison, Effort, Sampled, Variant};
+pub use contest::Contest;
 pub use options::{Options, OptionsError, USAGE, list};
 
 use crate::kernel::Kernel;

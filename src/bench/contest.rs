@@ -1,0 +1,81 @@
+//! Schedules of one kernel at one shape, side by side.
+
+use tilewright_core::schedule::Trace;
+use tilewright_core::tensor::AnyTensor;
+
+use super::comparison::{Checked, Effort, Sampled, in_turns};
+use crate::kernel::Kernel;
+use crate::kernel::prologue::Compiled;
+use crate::tuning::TuneError;
+use crate::tuning::subject::{Subject, SubjectOptions};
+use crate::{machine, settings};
+
+/// A kernel at a shape, compiled with several schedules: winners of different searches, for example, whose times are from
+/// different minutes and not to be divided.
+pub struct Contest {
+    kernel: &'static Kernel,
+    subject: Subject<'static>,
+    executables: Vec<Compiled>,
+    tensors: Vec<AnyTensor>,
+}
+
+impl Contest {
+    /// Compiles a kernel with each of the traces, for as many threads as kernels use. The definition is run once, to know
+    /// what is right.
+    ///
+    /// # Errors
+    /// When the dimensions do not fit, or a trace cannot be replayed and compiled.
+    pub fn new(kernel: &'static Kernel, dims: &[(&str, i64)], traces: &[&Trace]) -> Result<Self, TuneError> {
+        let values = kernel.dims_by_name(dims)?;
+        let options = SubjectOptions { seed: 1, threads: settings::threads()?, cache: None };
+        let subject = Subject::new(kernel, &values, machine::backend()?, &options)?;
+        let texts: Vec<String> = traces.iter().map(ToString::to_string).collect();
+        let executables: Result<Vec<_>, _> = subject.compile(&texts).into_iter().collect();
+        let executables = executables
+            .map_err(|failure| TuneError::Variant { kernel: kernel.name(), problem: failure.message })?;
+        let tensors = subject.arguments();
+        Ok(Contest { kernel, subject, executables, tensors })
+    }
+
+    /// Runs each schedule once and compares its results with those of the definition.
+    ///
+    /// # Errors
+    /// When one is beyond what another order of summation explains.
+    pub fn check(&mut self) -> Result<Vec<Checked>, TuneError> {
+        let mut checked = Vec::new();
+        for number in 0..self.executables.len() {
+            self.subject.reset(&mut self.tensors);
+            let duration = self.run(number, 1)?;
+            let max_rel_err =
+                self.subject.check(&self.tensors).map_err(|failure| self.problem(failure.message))?;
+            checked.push(Checked { max_rel_err, duration });
+        }
+        Ok(checked)
+    }
+
+    /// Measures all schedules in turns, so that what disturbs the machine meets them alike.
+    ///
+    /// # Errors
+    /// When a run fails.
+    pub fn measure(&mut self, effort: &Effort) -> Result<Vec<Sampled>, TuneError> {
+        in_turns(self.executables.len(), effort, |number, repetitions| self.run(number, repetitions))
+    }
+
+    fn run(&mut self, number: usize, repetitions: u64) -> Result<std::time::Duration, TuneError> {
+        if self.subject.updates_in_place() {
+            self.subject.reset(&mut self.tensors);
+        }
+        let ran = self.subject.run(&self.executables[number], &mut self.tensors, repetitions);
+        ran.map_err(|failure| self.problem(failure.message))
+    }
+
+    fn problem(&self, problem: String) -> TuneError {
+        TuneError::Variant { kernel: self.kernel.name(), problem }
+    }
+}
+
+impl std::fmt::Debug for Contest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Contest").field("kernel", &self.kernel.name()).finish_non_exhaustive()
+    }
+}
