@@ -2,7 +2,8 @@
 //!
 //! `cargo bench --bench tuning -- --json --ops GMM.0 --trials 64 --seed 1 [--seconds S] [--threads N]` tunes each operator in a
 //! scratch directory and prints one JSON line for it; without `--json` a table. With `--records DIR` it goes on from the records
-//! there, and leaves the fastest there. With `--budget 10min` all are tuned together, where it takes most off.
+//! there, and leaves the fastest there. With `--budget 10min` all are tuned together, where it takes most off. With `--until
+//! peers/tvm.json`, times by operator in nanoseconds, it says after how many seconds the best was as fast.
 
 #[path = "operators/bytes.rs"]
 mod bytes;
@@ -51,9 +52,16 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         "speed-up",
         "GFLOP/s",
     ]);
+    let goals = match &options.until {
+        Some(path) => Some(Goals::read(path)?),
+        None => None,
+    };
+    let mut reached: Vec<(String, Option<f64>)> = Vec::new();
     let mut show = |operator: &Operator, tuned: &Tuned| -> Result<(), serde_json::Error> {
+        let until = goals.as_ref().and_then(|goals| goals.of(&operator.name)).map(|goal| reach(tuned, goal));
+        reached.extend(until.map(|until| (operator.name.clone(), until)));
         match options.json {
-            true => println!("{}", line(&operator.name, tuned)?),
+            true => println!("{}", line(&operator.name, tuned, until.flatten())?),
             false => table.row(row(operator, tuned)),
         }
         Ok(())
@@ -87,8 +95,48 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     }
     if !options.json {
         print!("{table}");
+        print!("{}", tell_reached(&reached));
     }
     Ok(())
+}
+
+/// Times to be reached, in nanoseconds, by operator.
+struct Goals(BTreeMap<String, f64>);
+
+impl Goals {
+    fn read(path: &Path) -> Result<Self, String> {
+        let problem = |error: &dyn std::fmt::Display| {
+            format!("`{}`: {error}; expected a JSON object of nanoseconds by operator", path.display())
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| problem(&error))?;
+        serde_json::from_str(&text).map(Goals).map_err(|error| problem(&error))
+    }
+
+    /// In seconds.
+    fn of(&self, operator: &str) -> Option<f64> {
+        self.0.get(operator).map(|ns| ns * 1e-9)
+    }
+}
+
+/// After how many seconds of tuning the best time was first no longer than a goal.
+fn reach(tuned: &Tuned, goal: f64) -> Option<f64> {
+    tuned.curve.iter().find(|(_, seconds)| *seconds <= goal).map(|(at, _)| *at)
+}
+
+/// When each goal was reached, and the geometric mean of those that were.
+fn tell_reached(reached: &[(String, Option<f64>)]) -> String {
+    let mut text = String::new();
+    for (operator, at) in reached {
+        let at = at.map_or_else(|| "not reached".to_owned(), |at| format!("reached after {}", duration(at)));
+        text.push_str(&format!("{operator}: {at}\n"));
+    }
+    let logarithms: Vec<f64> = reached.iter().filter_map(|(_, at)| at.map(f64::ln)).collect();
+    if !logarithms.is_empty() {
+        let mean = (logarithms.iter().sum::<f64>() / logarithms.len() as f64).exp();
+        let (count, all) = (logarithms.len(), reached.len());
+        text.push_str(&format!("{count} of {all} reached, after {} in geometric mean\n", duration(mean)));
+    }
+    text
 }
 
 /// A tuner as the options want it, whose records are in a scratch directory unless they say otherwise.
@@ -123,10 +171,12 @@ struct Line<'a> {
     default_ns: Option<f64>,
     best_ns: Option<f64>,
     curve: Vec<[f64; 2]>,
+    /// After how many seconds the time that was asked for was reached.
+    until_s: Option<f64>,
     rejected: &'a BTreeMap<String, u64>,
 }
 
-fn line(name: &str, tuned: &Tuned) -> Result<String, serde_json::Error> {
+fn line(name: &str, tuned: &Tuned, until_s: Option<f64>) -> Result<String, serde_json::Error> {
     let (trials_per_s, candidates_per_s) = rates(tuned);
     serde_json::to_string(&Line {
         op: name,
@@ -137,6 +187,7 @@ fn line(name: &str, tuned: &Tuned) -> Result<String, serde_json::Error> {
         default_ns: tuned.default_seconds.map(|seconds| seconds * 1e9),
         best_ns: tuned.best_seconds.map(|seconds| seconds * 1e9),
         curve: tuned.curve.iter().map(|(at, seconds)| [*at, seconds * 1e9]).collect(),
+        until_s,
         rejected: &tuned.rejected,
     })
 }

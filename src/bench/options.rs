@@ -30,6 +30,12 @@ pub struct Options {
     pub json: bool,
     /// Operators to run, by their names.
     pub ops: Vec<String>,
+    /// Seeds of searches, where there are several.
+    pub seeds: Vec<u64>,
+    /// Numbers of trials to compare.
+    pub quality: Vec<usize>,
+    /// A file with times to be reached.
+    pub until: Option<PathBuf>,
     /// Variants to measure, by their names.
     pub variants: Vec<String>,
     /// Measure the reference however long it takes.
@@ -50,6 +56,9 @@ pub const USAGE: &str = "options:
   --no-tune        only compare, with the records that there are
   --json           one JSON object a line
   --ops A,B        operators, such as GMM.0 or GMM:1x96x200x33
+  --seeds 1,2      seeds, for the benchmark `quality`
+  --quality 64,1000  numbers of trials to compare, for the benchmark `quality`
+  --until FILE     times to reach, a JSON object of nanoseconds by operator, for the benchmark `tuning`
   --variants A,B   of reference, default, tuned
   --reference      measure the reference however long it takes";
 
@@ -126,6 +135,11 @@ impl Options {
                 "--records" => options.records = Some(PathBuf::from(value("a directory")?)),
                 "--only" => options.only.push(value("a text")?),
                 "--ops" => options.ops.extend(list(&value("names of operators")?)),
+                "--seeds" => options.seeds.extend(numbers::<u64>(&name, &value("numbers between commas")?)?),
+                "--quality" => {
+                    options.quality.extend(numbers::<usize>(&name, &value("numbers between commas")?)?)
+                }
+                "--until" => options.until = Some(PathBuf::from(value("a file")?)),
                 "--variants" => options.variants.extend(list(&value("names of variants")?)),
                 "--no-tune" => options.no_tune = true,
                 "--json" => options.json = true,
@@ -178,6 +192,10 @@ pub fn list(text: &str) -> impl Iterator<Item = String> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
+fn numbers<T: std::str::FromStr>(option: &str, text: &str) -> Result<Vec<T>, OptionsError> {
+    list(text).map(|text| number(option, &text)).collect()
+}
+
 fn number<T: std::str::FromStr>(option: &str, text: &str) -> Result<T, OptionsError> {
     text.parse().map_err(|_| OptionsError::Value {
         option: option.to_owned(),
@@ -208,6 +226,9 @@ mod tests {
         assert_eq!((options.trials, options.time_limit), (Some(8), Some(Duration::from_millis(1500))));
         assert_eq!(options.ops, ["GMM.0", "C2D.0"]);
         assert!(options.json && !options.no_tune && options.is_given);
+        let own = parse("--seeds 1,2 --quality=64,1000 --until tvm.json").unwrap();
+        assert_eq!((own.seeds, own.quality), (vec![1, 2], vec![64, 1000]));
+        assert_eq!(own.until, Some(PathBuf::from("tvm.json")));
         assert!(!parse("").unwrap().is_given);
         assert!(options.selects("matmul[M=4]") && !options.selects("conv2d[N=1]"));
     }
@@ -216,6 +237,7 @@ mod tests {
     fn nonsense_is_named() {
         let message = |text| parse(text).unwrap_err().to_string();
         assert_eq!(message("--trials many"), "`--trials` needs a number, found `many`");
+        assert_eq!(message("--seeds 1,x"), "`--seeds` needs a number, found `x`");
         assert_eq!(message("--threads 0"), "`--threads` needs a number, found `0`");
         let expected = "`--budget` needs measurements or time, such as 500, 90s or 10min, found `soon`";
         assert_eq!(message("--budget soon"), expected);
