@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
-use tilewright::bench::{Contest, Effort, NOTHING_ASKED, Options, explain_options, stop_on_interrupt};
+use tilewright::bench::{Contest, Effort, Options, run_when_asked, stop_on_interrupt};
 use tilewright::core::schedule::Trace;
 use tilewright::core::target::Target;
 use tilewright::search::database::Database;
@@ -63,22 +63,7 @@ impl Outcome {
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
-    tilewright::init();
-    let options = match Options::from_environment() {
-        Ok(options) => options,
-        Err(error) => return explain_options(&error),
-    };
-    if !options.is_given {
-        println!("{NOTHING_ASKED}");
-        return ExitCode::SUCCESS;
-    }
-    match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run_when_asked(run)
 }
 
 fn run(options: &Options) -> Result<(), Failure> {

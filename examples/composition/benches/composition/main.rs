@@ -17,9 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tilewright::Kernel;
-use tilewright::bench::{
-    Contest, Effort, NOTHING_ASKED, Options, Sampled, explain_options, stop_on_interrupt,
-};
+use tilewright::bench::{Contest, Effort, Options, Sampled, run_when_asked, stop_on_interrupt};
 use tilewright::core::schedule::Trace;
 use tilewright::search::space::design_spaces;
 use tilewright::tuning::Tuner;
@@ -75,22 +73,7 @@ struct Line<'a> {
 }
 
 fn main() -> ExitCode {
-    tilewright::init();
-    let options = match Options::from_environment() {
-        Ok(options) => options,
-        Err(error) => return explain_options(&error),
-    };
-    if !options.is_given {
-        println!("{NOTHING_ASKED}");
-        return ExitCode::SUCCESS;
-    }
-    match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run_when_asked(run)
 }
 
 fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
