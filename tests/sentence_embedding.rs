@@ -19,7 +19,7 @@ fn embeddings_equal_those_of_an_independent_implementation() {
         eprintln!("SKIPPED: {} is missing; run scripts/fetch-minilm.sh", folder.display());
         return;
     }
-    let model = Model::load(&folder).unwrap_or_else(|error| panic!("{error}"));
+    let model = Model::load(&folder, 256).unwrap_or_else(|error| panic!("{error}"));
     let expected: Vec<serde_json::Value> =
         serde_json::from_str(include_str!("data/minilm_embeddings.json")).expect("the vectors are JSON");
     let sentences: Vec<&str> =

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         given.iter().map(String::as_str).collect()
     };
     let model =
-        Model::load(&folder).map_err(|error| format!("{error}; run scripts/fetch-minilm.sh first"))?;
+        Model::load(&folder, 256).map_err(|error| format!("{error}; run scripts/fetch-minilm.sh first"))?;
 
     let start = Instant::now();
     let embeddings = model.embed(&sentences)?;

@@ -9,9 +9,6 @@ use tokenizers::{PaddingParams, Tokenizer, TruncationParams};
 
 use crate::kernels;
 
-/// The longest sentence in tokens; what follows is cut off, as the model's authors do.
-const MAX_TOKENS: usize = 256;
-
 /// A dense layer. The weight is stored input × output, the transpose of the model file, so that the
 /// innermost loop runs along memory.
 struct Linear {
@@ -25,9 +22,8 @@ struct LayerNorm {
 }
 
 struct Layer {
-    query: Linear,
-    key: Linear,
-    value: Linear,
+    /// Query, key and value side by side, so that one product computes all three.
+    projection: Linear,
     attention: Linear,
     attention_norm: LayerNorm,
     inner: Linear,
@@ -50,8 +46,9 @@ pub(crate) struct Model {
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Model {
-    /// Reads `config.json`, `tokenizer.json` and `model.safetensors` from a folder.
-    pub(crate) fn load(folder: &Path) -> Result<Self> {
+    /// Reads `config.json`, `tokenizer.json` and `model.safetensors` from a folder. What a sentence has beyond
+    /// `max_tokens` is cut off; the model's authors do so after 256.
+    pub(crate) fn load(folder: &Path, max_tokens: usize) -> Result<Self> {
         let read = |name: &str| {
             std::fs::read(folder.join(name))
                 .map_err(|error| format!("{}: {error}", folder.join(name).display()))
@@ -64,7 +61,7 @@ impl Model {
         let weights = Weights(SafeTensors::deserialize(&bytes)?);
         let mut tokenizer = Tokenizer::from_bytes(read("tokenizer.json")?)?;
         tokenizer.with_padding(Some(PaddingParams::default()));
-        tokenizer.with_truncation(Some(TruncationParams { max_length: MAX_TOKENS, ..Default::default() }))?;
+        tokenizer.with_truncation(Some(TruncationParams { max_length: max_tokens, ..Default::default() }))?;
         let layers = number("num_hidden_layers")? as usize;
         Ok(Model {
             tokenizer,
@@ -80,14 +77,24 @@ impl Model {
 
     /// One vector of length 1 for each sentence.
     pub(crate) fn embed(&self, sentences: &[&str]) -> Result<Tensor<f32, 2>> {
+        let (ids, lengths) = self.tokenize(sentences)?;
+        self.embed_tokens(&ids, &lengths)
+    }
+
+    /// The numbers of each sentence's tokens, padded to the longest sentence, and how many there are of each.
+    pub(crate) fn tokenize(&self, sentences: &[&str]) -> Result<(Tensor<i32, 2>, Tensor<i32, 1>)> {
         let encodings = self.tokenizer.encode_batch(sentences.to_vec(), true)?;
         let tokens = encodings.first().map_or(0, |encoding| encoding.get_ids().len());
         let ids = Tensor::from_fn([sentences.len(), tokens], |[b, s]| encodings[b].get_ids()[s] as i32)?;
         let lengths = Tensor::from_fn([sentences.len()], |[b]| {
             encodings[b].get_attention_mask().iter().sum::<u32>() as i32
         })?;
+        Ok((ids, lengths))
+    }
 
-        let x = kernels::embed(&ids, &self.words, &self.positions, &self.types)?;
+    /// One vector of length 1 for each row of tokens, of which the first `lengths` count.
+    pub(crate) fn embed_tokens(&self, ids: &Tensor<i32, 2>, lengths: &Tensor<i32, 1>) -> Result<Tensor<f32, 2>> {
+        let x = kernels::embed(ids, &self.words, &self.positions, &self.types)?;
         let [batch, tokens, hidden] = x.shape();
         let mut x = kernels::layer_norm(
             &x.reshape([batch * tokens, hidden])?,
@@ -96,9 +103,9 @@ impl Model {
             self.epsilon,
         )?;
         for layer in &self.layers {
-            x = self.run_layer(layer, x, &lengths, tokens)?;
+            x = self.run_layer(layer, x, lengths, tokens)?;
         }
-        Ok(kernels::mean_pool(&x.reshape([batch, tokens, hidden])?, &lengths)?)
+        Ok(kernels::mean_pool(&x.reshape([batch, tokens, hidden])?, lengths)?)
     }
 
     fn run_layer(
@@ -109,14 +116,12 @@ impl Model {
         tokens: usize,
     ) -> Result<Tensor<f32, 2>> {
         let [rows, hidden] = x.shape();
-        let by_head = [rows / tokens, tokens, self.heads, hidden / self.heads];
-        let project = |linear: &Linear| -> Result<Tensor<f32, 4>> {
-            Ok(kernels::linear(&x, &linear.weight, &linear.bias)?.reshape(by_head)?)
-        };
-        let (query, key, value) = (project(&layer.query)?, project(&layer.key)?, project(&layer.value)?);
-        let scale = 1.0 / (by_head[3] as f32).sqrt();
-        let weights = kernels::attention_weights(&query, &key, lengths, scale)?;
-        let context = kernels::attend(&weights, &value)?.reshape([rows, hidden])?;
+        let by_head = [rows / tokens, tokens, 3, self.heads, hidden / self.heads];
+        let projected =
+            kernels::linear(&x, &layer.projection.weight, &layer.projection.bias)?.reshape(by_head)?;
+        let scale = 1.0 / (by_head[4] as f32).sqrt();
+        let weights = kernels::attention_weights(&projected, lengths, scale)?;
+        let context = kernels::attend(&weights, &projected)?.reshape([rows, hidden])?;
         let attended = kernels::linear(&context, &layer.attention.weight, &layer.attention.bias)?;
         let norm = &layer.attention_norm;
         let x = kernels::add_layer_norm(&x, &attended, &norm.scale, &norm.shift, self.epsilon)?;
@@ -162,11 +167,27 @@ impl Weights<'_> {
     }
 
     fn linear(&self, name: &str) -> Result<Linear> {
-        let stored = self.matrix(&format!("{name}.weight"))?;
-        let [outputs, inputs] = stored.shape();
+        self.side_by_side(&[name.to_owned()])
+    }
+
+    /// Layers with the same inputs as one: the outputs of the first, then those of the second, and so on.
+    fn side_by_side(&self, names: &[String]) -> Result<Linear> {
+        let matrices: Vec<Tensor<f32, 2>> =
+            names.iter().map(|name| self.matrix(&format!("{name}.weight"))).collect::<Result<_>>()?;
+        let biases: Vec<Tensor<f32, 1>> =
+            names.iter().map(|name| self.vector(&format!("{name}.bias"))).collect::<Result<_>>()?;
+        let [outputs, inputs] = matrices[0].shape();
+        let is_alike = |layer: &usize| {
+            matrices[*layer].shape() == [outputs, inputs] && biases[*layer].shape() == [outputs]
+        };
+        if let Some(other) = (0..names.len()).find(|layer| !is_alike(layer)) {
+            let (name, first) = (&names[other], &names[0]);
+            return Err(format!("model.safetensors: `{name}` has other dimensions than `{first}`").into());
+        }
+        let all = outputs * names.len();
         Ok(Linear {
-            weight: Tensor::from_fn([inputs, outputs], |[k, n]| stored[[n, k]])?,
-            bias: self.vector(&format!("{name}.bias"))?,
+            weight: Tensor::from_fn([inputs, all], |[k, n]| matrices[n / outputs][[n % outputs, k]])?,
+            bias: Tensor::from_fn([all], |[n]| biases[n / outputs][[n % outputs]])?,
         })
     }
 
@@ -180,9 +201,8 @@ impl Weights<'_> {
     fn layer(&self, number: usize) -> Result<Layer> {
         let name = |part: &str| format!("encoder.layer.{number}.{part}");
         Ok(Layer {
-            query: self.linear(&name("attention.self.query"))?,
-            key: self.linear(&name("attention.self.key"))?,
-            value: self.linear(&name("attention.self.value"))?,
+            projection: self
+                .side_by_side(&["query", "key", "value"].map(|part| name(&format!("attention.self.{part}"))))?,
             attention: self.linear(&name("attention.output.dense"))?,
             attention_norm: self.norm(&name("attention.output.LayerNorm"))?,
             inner: self.linear(&name("intermediate.dense"))?,

@@ -92,8 +92,10 @@ impl std::str::FromStr for Budget {
         let mut budget = Budget::default();
         for part in text.split(',').map(str::trim) {
             if let Ok(trials) = part.parse::<usize>() {
-                budget.trials = Some(trials);
-                continue;
+                match budget.trials.replace(trials) {
+                    None => continue,
+                    Some(_) => return Err(wrong()),
+                }
             }
             let units = [("min", 60.0), ("s", 1.0), ("h", 3600.0)];
             let (number, unit) = units
@@ -101,7 +103,10 @@ impl std::str::FromStr for Budget {
                 .find_map(|(name, seconds)| Some((part.strip_suffix(name)?, seconds)))
                 .ok_or_else(wrong)?;
             let number: f64 = number.trim().parse().map_err(|_| wrong())?;
-            budget.time = Some(Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())?);
+            let time = Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())?;
+            if budget.time.replace(time).is_some() {
+                return Err(wrong());
+            }
         }
         Ok(budget)
     }
@@ -380,7 +385,7 @@ mod tests {
         assert_eq!(budget("1.5min"), Ok(Budget::time(Duration::from_secs(90))));
         let both = Budget { trials: Some(500), time: Some(Duration::from_secs(7200)) };
         assert_eq!(budget("500, 2h"), Ok(both));
-        for text in ["", "many", "-3s", "5 days", "500,"] {
+        for text in ["", "many", "-3s", "5 days", "500,", "500,300", "1h,30min"] {
             assert_eq!(budget(text), Err(BudgetError(text.to_owned())));
         }
     }
