@@ -69,8 +69,8 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<()> {
     tilewright::set_threads(options.threads.unwrap_or(0));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/minilm");
-    let model =
-        Model::load(&folder, TOKENS as usize).map_err(|error| format!("{error}; run scripts/fetch-minilm.sh first"))?;
+    let model = Model::load(&folder, TOKENS as usize)
+        .map_err(|error| format!("{error}; run scripts/fetch-minilm.sh first"))?;
     let scratch = tempfile::tempdir()?;
     let records = options.records.as_deref().unwrap_or(scratch.path());
     if !options.no_tune {
@@ -139,15 +139,13 @@ fn uses(batch: i64) -> Vec<Use> {
     let rows = batch * TOKENS;
     let by_head = vec![("B", batch), ("S", TOKENS), ("A", HEADS), ("D", HIDDEN / HEADS)];
     let linear = |inputs, outputs| vec![("R", rows), ("K", inputs), ("N", outputs)];
-    let embedded =
-        vec![("B", batch), ("S", TOKENS), ("V", WORDS), ("H", HIDDEN), ("P", POSITIONS), ("T", 2)];
+    let embedded = vec![("B", batch), ("S", TOKENS), ("V", WORDS), ("H", HIDDEN), ("P", POSITIONS), ("T", 2)];
     vec![
         (kernels::embed::kernel(), embedded, 1.0),
         (kernels::layer_norm::kernel(), vec![("R", rows), ("H", HIDDEN)], 1.0),
-        (kernels::linear::kernel(), linear(HIDDEN, 3 * HIDDEN), LAYERS),
         (kernels::attention_weights::kernel(), by_head.clone(), LAYERS),
         (kernels::attend::kernel(), by_head, LAYERS),
-        (kernels::linear::kernel(), linear(HIDDEN, HIDDEN), LAYERS),
+        (kernels::linear::kernel(), linear(HIDDEN, HIDDEN), 4.0 * LAYERS),
         (kernels::linear_gelu::kernel(), linear(HIDDEN, INNER), LAYERS),
         (kernels::linear::kernel(), linear(INNER, HIDDEN), LAYERS),
         (kernels::add_layer_norm::kernel(), vec![("R", rows), ("H", HIDDEN)], 2.0 * LAYERS),

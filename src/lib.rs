@@ -63,7 +63,9 @@ pub use error::Error;
 pub use kernel::{Explanation, Kernel, Source, explain, kernel, kernels};
 pub use machine::target;
 pub use records::{record_problems, use_record, use_records};
-pub use settings::{set_packed_limit, set_specialized_shapes, set_threads, specialized_shapes, threads};
+pub use settings::{
+    set_packed_limit, set_spare_limit, set_specialized_shapes, set_threads, specialized_shapes, threads,
+};
 pub use tilewright_core::tensor::{AnyTensor, Element, Tensor, TensorView, TensorViewMut};
 pub use tilewright_macros::{schedule_rule, ship, tensor_kernel};
 pub use tuning::init;

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
 use tilewright_core::lower;
+use tilewright_core::tensor::spare;
 use tilewright_search::scheduler::Budget;
 
 use crate::error::Error;
@@ -134,6 +135,12 @@ pub fn packed_limit() -> usize {
 /// computed again when it is needed: a limit below what an application uses in turns costs time at every call.
 pub fn set_packed_limit(bytes: usize) {
     PACKED_LIMIT.store(bytes.max(1), Ordering::Relaxed);
+}
+
+/// Sets how many bytes of dropped results are kept for the next ones, 256 MiB at first, and frees those that are kept
+/// now. New memory has to be cleared and mapped by the system, on one thread; 0 keeps none.
+pub fn set_spare_limit(bytes: usize) {
+    spare::set_limit(bytes);
 }
 
 /// The machine's memory, where the system tells.

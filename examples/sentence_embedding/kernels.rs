@@ -122,10 +122,11 @@ pub fn linear_gelu(
 }
 
 /// How much each token attends to each other: softmax of scaled products of queries and keys, over the
-/// tokens that are there. `projected` holds the query, the key and the value of each token.
+/// tokens that are there.
 #[tensor_kernel]
 pub fn attention_weights(
-    projected: &Tensor<f32, B, S, 3, A, D>,
+    query: &Tensor<f32, B, S, A, D>,
+    key: &Tensor<f32, B, S, A, D>,
     lengths: &Tensor<i32, B>,
     scale: f32,
 ) -> Tensor<f32, B, A, S, S> {
@@ -135,7 +136,7 @@ pub fn attention_weights(
             for i in 0..S {
                 for j in 0..S {
                     for d in 0..D {
-                        scores[[b, a, i, j]] += projected[[b, i, 0, a, d]] * projected[[b, j, 1, a, d]];
+                        scores[[b, a, i, j]] += query[[b, i, a, d]] * key[[b, j, a, d]];
                     }
                 }
             }
@@ -174,17 +175,14 @@ pub fn attention_weights(
 
 /// The values, averaged by attention.
 #[tensor_kernel]
-pub fn attend(
-    weights: &Tensor<f32, B, A, S, S>,
-    projected: &Tensor<f32, B, S, 3, A, D>,
-) -> Tensor<f32, B, S, A, D> {
+pub fn attend(weights: &Tensor<f32, B, A, S, S>, value: &Tensor<f32, B, S, A, D>) -> Tensor<f32, B, S, A, D> {
     let mut context = Tensor::zeros();
     for b in 0..B {
         for i in 0..S {
             for a in 0..A {
                 for d in 0..D {
                     for j in 0..S {
-                        context[[b, i, a, d]] += weights[[b, a, i, j]] * projected[[b, j, 2, a, d]];
+                        context[[b, i, a, d]] += weights[[b, a, i, j]] * value[[b, j, a, d]];
                     }
                 }
             }

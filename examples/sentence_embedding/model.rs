@@ -22,8 +22,9 @@ struct LayerNorm {
 }
 
 struct Layer {
-    /// Query, key and value side by side, so that one product computes all three.
-    projection: Linear,
+    query: Linear,
+    key: Linear,
+    value: Linear,
     attention: Linear,
     attention_norm: LayerNorm,
     inner: Linear,
@@ -93,7 +94,11 @@ impl Model {
     }
 
     /// One vector of length 1 for each row of tokens, of which the first `lengths` count.
-    pub(crate) fn embed_tokens(&self, ids: &Tensor<i32, 2>, lengths: &Tensor<i32, 1>) -> Result<Tensor<f32, 2>> {
+    pub(crate) fn embed_tokens(
+        &self,
+        ids: &Tensor<i32, 2>,
+        lengths: &Tensor<i32, 1>,
+    ) -> Result<Tensor<f32, 2>> {
         let x = kernels::embed(ids, &self.words, &self.positions, &self.types)?;
         let [batch, tokens, hidden] = x.shape();
         let mut x = kernels::layer_norm(
@@ -116,12 +121,14 @@ impl Model {
         tokens: usize,
     ) -> Result<Tensor<f32, 2>> {
         let [rows, hidden] = x.shape();
-        let by_head = [rows / tokens, tokens, 3, self.heads, hidden / self.heads];
-        let projected =
-            kernels::linear(&x, &layer.projection.weight, &layer.projection.bias)?.reshape(by_head)?;
-        let scale = 1.0 / (by_head[4] as f32).sqrt();
-        let weights = kernels::attention_weights(&projected, lengths, scale)?;
-        let context = kernels::attend(&weights, &projected)?.reshape([rows, hidden])?;
+        let by_head = [rows / tokens, tokens, self.heads, hidden / self.heads];
+        let project = |linear: &Linear| -> Result<Tensor<f32, 4>> {
+            Ok(kernels::linear(&x, &linear.weight, &linear.bias)?.reshape(by_head)?)
+        };
+        let (query, key, value) = (project(&layer.query)?, project(&layer.key)?, project(&layer.value)?);
+        let scale = 1.0 / (by_head[3] as f32).sqrt();
+        let weights = kernels::attention_weights(&query, &key, lengths, scale)?;
+        let context = kernels::attend(&weights, &value)?.reshape([rows, hidden])?;
         let attended = kernels::linear(&context, &layer.attention.weight, &layer.attention.bias)?;
         let norm = &layer.attention_norm;
         let x = kernels::add_layer_norm(&x, &attended, &norm.scale, &norm.shift, self.epsilon)?;
@@ -167,27 +174,11 @@ impl Weights<'_> {
     }
 
     fn linear(&self, name: &str) -> Result<Linear> {
-        self.side_by_side(&[name.to_owned()])
-    }
-
-    /// Layers with the same inputs as one: the outputs of the first, then those of the second, and so on.
-    fn side_by_side(&self, names: &[String]) -> Result<Linear> {
-        let matrices: Vec<Tensor<f32, 2>> =
-            names.iter().map(|name| self.matrix(&format!("{name}.weight"))).collect::<Result<_>>()?;
-        let biases: Vec<Tensor<f32, 1>> =
-            names.iter().map(|name| self.vector(&format!("{name}.bias"))).collect::<Result<_>>()?;
-        let [outputs, inputs] = matrices[0].shape();
-        let is_alike = |layer: &usize| {
-            matrices[*layer].shape() == [outputs, inputs] && biases[*layer].shape() == [outputs]
-        };
-        if let Some(other) = (0..names.len()).find(|layer| !is_alike(layer)) {
-            let (name, first) = (&names[other], &names[0]);
-            return Err(format!("model.safetensors: `{name}` has other dimensions than `{first}`").into());
-        }
-        let all = outputs * names.len();
+        let stored = self.matrix(&format!("{name}.weight"))?;
+        let [outputs, inputs] = stored.shape();
         Ok(Linear {
-            weight: Tensor::from_fn([inputs, all], |[k, n]| matrices[n / outputs][[n % outputs, k]])?,
-            bias: Tensor::from_fn([all], |[n]| biases[n / outputs][[n % outputs]])?,
+            weight: Tensor::from_fn([inputs, outputs], |[k, n]| stored[[n, k]])?,
+            bias: self.vector(&format!("{name}.bias"))?,
         })
     }
 
@@ -201,8 +192,9 @@ impl Weights<'_> {
     fn layer(&self, number: usize) -> Result<Layer> {
         let name = |part: &str| format!("encoder.layer.{number}.{part}");
         Ok(Layer {
-            projection: self
-                .side_by_side(&["query", "key", "value"].map(|part| name(&format!("attention.self.{part}"))))?,
+            query: self.linear(&name("attention.self.query"))?,
+            key: self.linear(&name("attention.self.key"))?,
+            value: self.linear(&name("attention.self.value"))?,
             attention: self.linear(&name("attention.output.dense"))?,
             attention_norm: self.norm(&name("attention.output.LayerNorm"))?,
             inner: self.linear(&name("intermediate.dense"))?,

@@ -19,7 +19,7 @@ pub fn allocate<T: Element, const RANK: usize>(
     dims: &[i64],
 ) -> Result<Tensor<T, RANK>, Error> {
     let parameter = definition.outputs().nth(position).expect("generated code counts its results");
-    Ok(Tensor::zeros_prepared(extents(definition, parameter, dims)?, prefer_huge_pages)?)
+    Ok(Tensor::for_result(extents(definition, parameter, dims)?, prefer_huge_pages)?)
 }
 
 fn extents<const RANK: usize>(

@@ -87,7 +87,8 @@ impl AnyTensor {
         Self::zeros_prepared(dtype, shape, |_, _| {})
     }
 
-    /// As [`AnyTensor::zeros`], with memory prepared as by [`Tensor::zeros_prepared`].
+    /// As [`AnyTensor::zeros`]; `prepare` is told where the memory starts and how many bytes it has before any of it is
+    /// touched, so that it can ask the system for pages of another kind.
     ///
     /// # Errors
     /// As [`AnyTensor::zeros`].

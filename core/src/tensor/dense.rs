@@ -1,7 +1,7 @@
 //! The owned tensor.
 
 use std::fmt;
-use std::ops::{Index, IndexMut};
+use std::ops::{Deref, DerefMut, Index, IndexMut};
 
 use crate::tensor::shape::{advance, dense_strides, index_panic, position};
 use crate::tensor::{ALIGNMENT, Element, IdentityCell, ShapeError, Storage, checked_len};
@@ -13,7 +13,7 @@ use crate::tensor::{ALIGNMENT, Element, IdentityCell, ShapeError, Storage, check
 ///
 /// A tensor knows whether its elements may have changed since it was last asked for its [`Identity`](crate::tensor::Identity).
 pub struct Tensor<T, const RANK: usize> {
-    elements: Storage<T>,
+    elements: Elements<T>,
     shape: [usize; RANK],
     identity: IdentityCell,
 }
@@ -27,19 +27,32 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
         Self::full(shape, T::default())
     }
 
-    /// As [`Tensor::zeros`]; `prepare` is told where the memory starts and how many bytes it has before any of it is
-    /// touched, so that it can ask the system for pages of another kind.
+    /// A tensor for a kernel to write every element of; what is in it before is not said. Its memory is that of a dropped
+    /// tensor of this kind, where there is one of the size, and [kept](crate::tensor::spare) for the next one. Of new memory `prepare`
+    /// is told where it starts and how many bytes it has before any of it is touched, so that it can ask the system
+    /// for pages of another kind.
     ///
     /// # Errors
     /// As [`Tensor::zeros`].
-    pub fn zeros_prepared(
+    pub fn for_result(
         shape: [usize; RANK],
         prepare: impl FnOnce(*const u8, usize),
     ) -> Result<Self, ShapeError> {
-        let (mut elements, len) = allocate::<T>(&shape)?;
-        prepare(elements.as_ptr().cast(), len * size_of::<T>());
-        elements.resize(len, T::default());
-        Ok(Tensor::of(elements, shape))
+        let mut storage = match T::spares().take(checked_len(&shape, size_of::<T>())?) {
+            Some(spare) => spare,
+            None => {
+                let (mut new, len) = allocate::<T>(&shape)?;
+                prepare(new.as_ptr().cast(), len * size_of::<T>());
+                new.resize(len, T::default());
+                new
+            }
+        };
+        if cfg!(debug_assertions) {
+            // What a kernel forgets to write must not look like a zero.
+            storage.fill(T::from_f64(if T::DTYPE.is_float() { f64::NAN } else { 85.0 }));
+        }
+        let elements = Elements { storage, keep: Some(|storage| T::spares().put(storage)) };
+        Ok(Tensor { elements, shape, identity: IdentityCell::default() })
     }
 
     /// A tensor whose elements are all `value`.
@@ -90,8 +103,8 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
         Ok(Tensor::of(elements, shape))
     }
 
-    fn of(elements: Storage<T>, shape: [usize; RANK]) -> Self {
-        Tensor { elements, shape, identity: IdentityCell::default() }
+    fn of(storage: Storage<T>, shape: [usize; RANK]) -> Self {
+        Tensor { elements: Elements { storage, keep: None }, shape, identity: IdentityCell::default() }
     }
 
     /// Where the identity of the contents is.
@@ -152,7 +165,44 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
         if expected != self.len() {
             return Err(ShapeError::Length { shape: shape.to_vec(), expected, found: self.len() });
         }
-        Ok(Tensor::of(self.elements, shape))
+        Ok(Tensor { elements: self.elements, shape, identity: IdentityCell::default() })
+    }
+}
+
+/// The elements of a tensor, and what becomes of their memory when it is dropped.
+struct Elements<T> {
+    storage: Storage<T>,
+    /// `None` frees the memory.
+    keep: Option<fn(Storage<T>)>,
+}
+
+impl<T> Deref for Elements<T> {
+    type Target = Storage<T>;
+
+    #[inline]
+    fn deref(&self) -> &Storage<T> {
+        &self.storage
+    }
+}
+
+impl<T> DerefMut for Elements<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Storage<T> {
+        &mut self.storage
+    }
+}
+
+impl<T> Drop for Elements<T> {
+    fn drop(&mut self) {
+        if let Some(keep) = self.keep {
+            keep(std::mem::replace(&mut self.storage, Storage::new(ALIGNMENT)));
+        }
+    }
+}
+
+impl<T: Clone> Clone for Elements<T> {
+    fn clone(&self) -> Self {
+        Elements { storage: self.storage.clone(), keep: None }
     }
 }
 
@@ -164,7 +214,7 @@ impl<T: Clone, const RANK: usize> Clone for Tensor<T, RANK> {
 
 impl<T: PartialEq, const RANK: usize> PartialEq for Tensor<T, RANK> {
     fn eq(&self, other: &Self) -> bool {
-        self.shape == other.shape && self.elements == other.elements
+        self.shape == other.shape && self.elements.storage == other.elements.storage
     }
 }
 

@@ -7,6 +7,7 @@ use half::{bf16, f16};
 use crate::dtype::DType;
 use crate::expr::Constant;
 use crate::tensor::bytes::{BytesMut, MisfitBytes};
+use crate::tensor::spare::Spares;
 
 mod sealed {
     pub trait Sealed {}
@@ -63,6 +64,19 @@ pub trait Element:
     /// # Errors
     /// As [`Element::from_bytes`].
     fn from_bytes_mut(bytes: &mut [u8]) -> Result<&mut [Self], MisfitBytes>;
+
+    /// Memory of dropped results with such elements.
+    #[doc(hidden)]
+    fn spares() -> &'static Spares<Self>;
+}
+
+macro_rules! own_spares {
+    ($type:ty) => {
+        fn spares() -> &'static Spares<Self> {
+            static SPARES: Spares<$type> = Spares::new();
+            &SPARES
+        }
+    };
 }
 
 /// The byte views of the types of which every bit pattern is a value.
@@ -111,6 +125,7 @@ macro_rules! integer_element {
             }
 
             plain_bytes!();
+            own_spares!($type);
         }
     )*};
 }
@@ -139,6 +154,7 @@ macro_rules! float_element {
             }
 
             plain_bytes!();
+            own_spares!($type);
         }
     )*};
 }
@@ -171,6 +187,8 @@ impl Element for bool {
     fn to_constant(self) -> Constant {
         Constant::Int(i64::from(self))
     }
+
+    own_spares!(bool);
 
     fn as_bytes_mut(elements: &mut [Self]) -> BytesMut<'_> {
         BytesMut::copied(elements)

@@ -17,6 +17,7 @@ mod element;
 mod identity;
 mod random;
 mod shape;
+pub mod spare;
 mod view;
 
 pub use any::AnyTensor;

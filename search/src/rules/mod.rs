@@ -24,6 +24,7 @@ pub mod tile_transposed;
 use std::sync::Arc;
 
 use tilewright_core::analysis::constant::constant_blocks;
+use tilewright_core::expr::Indices;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
@@ -102,8 +103,18 @@ pub(crate) fn domain_size(block: &Block, kind: IterKind) -> Option<i64> {
     iters.map(|iter| iter.extent.as_constant()).try_fold(1i64, |size, extent| size.checked_mul(extent?))
 }
 
+/// Whether a reduction uses elements of an operand more than once: they depend on what is reduced over, and some spatial
+/// iterator leaves them unchanged. What stays the same during a reduction is loaded once for it anyway.
+pub(crate) fn is_used_again(block: &Block, indices: &Indices) -> bool {
+    let with_points = |kind: IterKind| {
+        block.iters.iter().filter(move |iter| iter.kind == kind && !iter.extent.is(1)).map(|iter| iter.var)
+    };
+    let mentions = |var: VarId| indices.iter().any(|index| index.mentions(var));
+    with_points(IterKind::Reduce).any(mentions) && !with_points(IterKind::Spatial).all(mentions)
+}
+
 /// Whether tiling a block on several levels can make data be used again from a cache: it reduces over
-/// something, and some spatial iterator leaves some operand unchanged.
+/// something, and uses elements of some operand again.
 pub(crate) fn needs_multi_level_tiling(program: &Program, block: &Block) -> bool {
     use tilewright_core::analysis::block::{loads, reduction, writes};
     let Some(found) = reduction(block) else { return false };
@@ -112,17 +123,8 @@ pub(crate) fn needs_multi_level_tiling(program: &Program, block: &Block) -> bool
     }
     let output = found.store.buffer;
     let operands: Vec<_> = loads(&block.body).into_iter().filter(|access| access.buffer != output).collect();
-    let buffers: Vec<_> = operands.iter().map(|access| access.buffer).collect();
-    let has_duplicates = (1..buffers.len()).any(|number| buffers[..number].contains(&buffers[number]));
-    if operands.is_empty() || has_duplicates || program.buffer(output).shape.is_empty() {
-        return false;
-    }
-    let is_reduced = block.iters.iter().any(|iter| iter.kind == IterKind::Reduce && !iter.extent.is(1));
-    let is_reused =
-        block.iters.iter().filter(|iter| iter.kind == IterKind::Spatial && !iter.extent.is(1)).any(|iter| {
-            operands.iter().any(|access| !access.indices.iter().any(|index| index.mentions(iter.var)))
-        });
-    is_reduced && is_reused
+    !program.buffer(output).shape.is_empty()
+        && operands.iter().any(|access| is_used_again(block, access.indices))
 }
 
 /// Whether splitting the reduction itself can help: there is little else to run in parallel, or the block

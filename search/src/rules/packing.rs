@@ -9,7 +9,7 @@ use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, IterKind};
 
-use crate::rules::block_of;
+use crate::rules::{block_of, is_used_again};
 
 /// The annotation on a copy that says whether it lies in panels, in the order in which the inner loops read it: 0 or 1.
 pub(crate) const PANELS: &str = "panels";
@@ -33,9 +33,13 @@ pub(super) fn packings(program: &Program, block: &Block) -> Vec<Vec<Operand>> {
     let Some(found) = reduction(block) else { return Vec::new() };
     let output = found.store.buffer;
     let Some(vector) = found.store.indices.last().and_then(Index::as_var) else { return Vec::new() };
-    let operands: Vec<BufferAccess<'_>> = loads(&block.body)
-        .into_iter()
-        .filter(|access| access.buffer != output && is_reused(block, access.indices))
+    let loads = loads(&block.body);
+    // A buffer that is read at two places would need two copies, of different tiles.
+    let is_read_once = |buffer: BufferId| loads.iter().filter(|access| access.buffer == buffer).count() == 1;
+    let operands: Vec<&BufferAccess<'_>> = loads
+        .iter()
+        .filter(|access| access.buffer != output && is_read_once(access.buffer))
+        .filter(|access| is_used_again(block, access.indices))
         .collect();
     let Some((first, order)) =
         operands.iter().find_map(|access| Some((access.buffer, order_along(access.indices, vector)?)))
@@ -50,15 +54,6 @@ pub(super) fn packings(program: &Program, block: &Block) -> Vec<Vec<Operand>> {
         .map(|access| Operand { buffer: access.buffer, order: None, is_along_vectors: false });
     let all: Vec<Operand> = std::iter::once(along.clone()).chain(others).collect();
     if all.len() > 1 { vec![vec![along], all] } else { vec![vec![along]] }
-}
-
-/// Whether some spatial iterator leaves the operand unchanged.
-fn is_reused(block: &Block, indices: &Indices) -> bool {
-    block
-        .iters
-        .iter()
-        .filter(|iter| iter.kind == IterKind::Spatial && !iter.extent.is(1))
-        .any(|iter| !indices.iter().any(|index| index.mentions(iter.var)))
 }
 
 /// The order of dimensions in which the one that is `vector` comes last: `None` inside when it is last already, and
