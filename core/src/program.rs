@@ -288,4 +288,9 @@ impl Buffer {
     pub fn constant_len(&self) -> Option<i64> {
         self.shape.iter().try_fold(1i64, |product, extent: &Index| product.checked_mul(extent.as_constant()?))
     }
+
+    /// The number of bytes of its elements, when every extent is constant and the product fits.
+    pub fn constant_bytes(&self) -> Option<u64> {
+        u64::try_from(self.constant_len()?).ok()?.checked_mul(self.dtype.bytes() as u64)
+    }
 }

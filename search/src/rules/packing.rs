@@ -7,7 +7,7 @@ use tilewright_core::index::Index;
 use tilewright_core::index::map::IndexMap;
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
-use tilewright_core::stmt::{Block, IterKind};
+use tilewright_core::stmt::Block;
 
 use crate::rules::{block_of, is_used_again};
 

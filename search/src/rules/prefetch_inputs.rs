@@ -37,9 +37,8 @@ pub fn prefetch_inputs(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
 
 fn reads_large_tensor(program: &Program, block: &Block, target: &Target) -> bool {
     let least = u64::from(target.cores) * target.l2_bytes;
-    reads(block).into_iter().filter(|buffer| program.access(*buffer).is_some()).any(|buffer| {
-        let buffer = program.buffer(buffer);
-        let len = buffer.constant_len().and_then(|len| u64::try_from(len).ok());
-        len.is_some_and(|len| len.saturating_mul(buffer.dtype.bytes() as u64) > least)
-    })
+    reads(block)
+        .into_iter()
+        .filter(|buffer| program.access(*buffer).is_some())
+        .any(|buffer| program.buffer(buffer).constant_bytes().is_some_and(|bytes| bytes > least))
 }

@@ -36,12 +36,8 @@ pub fn stream_results(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
 fn writes_large_result(program: &Program, block: &Block, target: &Target) -> bool {
     let least = LARGE * u64::from(target.cores) * target.l2_bytes;
     writes(block).into_iter().any(|buffer| {
-        let bytes = || {
-            let buffer = program.buffer(buffer);
-            u64::try_from(buffer.constant_len()?).ok()?.checked_mul(buffer.dtype.bytes() as u64)
-        };
         program.access(buffer).is_some_and(Access::is_written)
-            && bytes().is_some_and(|bytes| bytes >= least)
+            && program.buffer(buffer).constant_bytes().is_some_and(|bytes| bytes >= least)
             && readers(program, buffer).iter().all(|reader| reader.id == block.id)
     })
 }
