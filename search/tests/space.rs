@@ -46,6 +46,39 @@ fn a_matmul_has_nine_spaces() {
     }
 }
 
+#[test]
+fn a_matrix_times_its_own_transpose_is_tiled_without_packing() {
+    let product = MATMUL.replace("b[vk, vj]", "a[vj, vk]").replace("in b: f32[128, 128], ", "");
+    let (_, _, spaces) = spaces(&product);
+    let tiled = spaces.iter().filter(|space| space.to_string().contains("\"tiling\"")).count();
+    assert!(tiled > 0 && tiled == spaces.len(), "{tiled} of {}", spaces.len());
+    assert!(!spaces.iter().any(|space| space.to_string().contains("cache_read")), "one copy, two tiles");
+}
+
+#[test]
+fn what_stays_the_same_during_a_reduction_is_no_reason_to_tile() {
+    let (_, _, spaces) = spaces(
+        r#"
+kernel scaled_maxima(in x: f32[96, 8, 128], in scales: f32[96], out y: f32[96, 8]) {
+  for i in 0..96 {
+    for j in 0..8 {
+      for k in 0..128 {
+        block y(vi: spatial 96 = i, vj: spatial 8 = j, vk: reduce 128 = k) {
+          init { y[vi, vj] = -1000.0f32 }
+          y[vi, vj] = max(y[vi, vj], x[vi, vj, vk] * scales[vi])
+        }
+      }
+    }
+  }
+}
+"#,
+    );
+    assert!(!spaces.is_empty());
+    for space in &spaces {
+        assert!(!space.to_string().contains("\"tiling\""), "{space}");
+    }
+}
+
 /// Whether some point of a space has the block in vector lanes.
 fn can_run_in_lanes(program: &Program, target: &Arc<Target>, space: &Trace, name: &str) -> bool {
     (0..20).any(|seed| {
