@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use tilewright::bench::{NOTHING_ASKED, Options, explain_options, stop_on_interrupt};
+use tilewright::bench::{Options, run_when_asked, stop_on_interrupt};
 use tilewright::kernel::Kernel;
 use tilewright::search::database::Database;
 use tilewright::search::scheduler::Budget;
@@ -23,7 +23,7 @@ use tilewright::tuning::{TuneTask, Tuner};
 
 use model::Model;
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The tokens of each sentence.
 const TOKENS: i64 = 128;
@@ -48,22 +48,7 @@ const WORDS: i64 = 30522;
 const POSITIONS: i64 = 512;
 
 fn main() -> ExitCode {
-    tilewright::init();
-    let options = match Options::from_environment() {
-        Ok(options) => options,
-        Err(error) => return explain_options(&error),
-    };
-    if !options.is_given {
-        println!("{NOTHING_ASKED}");
-        return ExitCode::SUCCESS;
-    }
-    match run(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run_when_asked(run)
 }
 
 fn run(options: &Options) -> Result<()> {
