@@ -14,6 +14,7 @@ mod bytes;
 mod kernels;
 #[path = "operators/memory.rs"]
 mod memory;
+#[expect(dead_code, reason = "counts of operations are for the other benches")]
 #[path = "operators/opset.rs"]
 mod opset;
 #[path = "operators/pieces.rs"]

@@ -98,7 +98,7 @@ fn samples(records: &[&Record]) -> Result<Vec<Sample>, Failure> {
     let sizes: Vec<(&str, i64)> = sizes.map(|(name, size)| (name.as_str(), *size)).collect();
     let program = kernel.program_for(&kernel.dims_by_name(&sizes)?)?;
     let task = program.stable_hash();
-    let space = SearchSpace::new(Generator { program, target: tilewright::target()? }, Vec::new(), 0);
+    let space = SearchSpace::new(Generator::new(program, tilewright::target()?), Vec::new(), 0);
     let made = space.generate(records.len(), &mut Statistics::default(), |number, statistics| {
         space.replay(&records[number].trace, statistics)
     });
