@@ -23,7 +23,7 @@ use tilewright::tuning::{TuneTask, Tuner};
 
 use model::Model;
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The tokens of each sentence.
 const TOKENS: i64 = 128;
@@ -48,7 +48,7 @@ const WORDS: i64 = 30522;
 const POSITIONS: i64 = 512;
 
 fn main() -> ExitCode {
-    run_when_asked(run)
+    run_when_asked(|options| run(options).map_err(|error| error as Box<dyn std::error::Error>))
 }
 
 fn run(options: &Options) -> Result<()> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tilewright_core::program::Program;
 use tilewright_core::target::{Target, TargetKind};
 use tilewright_search::candidate::Candidate;
+use tilewright_search::composition::Composition;
 use tilewright_search::default_schedule::default_with_rules;
 use tilewright_search::evolution::EvolutionOptions;
 use tilewright_search::model::BoostedModel;
@@ -39,6 +40,10 @@ fn rules() -> RuleSet {
     RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order")
 }
 
+fn composition() -> Composition {
+    Composition::new(TargetKind::Cpu, rules())
+}
+
 /// Finds everything equally fast.
 struct Constant;
 
@@ -70,13 +75,13 @@ impl Observer for Lineages {
 
 /// The lineages of the trials of a search that begins with traces and with what earlier runs measured.
 fn lineages(starts: Vec<Start>, earlier: &[Earlier], fresh: bool) -> BTreeSet<Option<String>> {
-    let rules = rules();
+    let composition = composition();
     // Without random candidates everything comes from what the search begins with.
     let measured_share = if fresh { 0.25 } else { 1.0 };
     let population = if fresh { 24 } else { starts.len() + earlier.len() };
     let options = EvolutionOptions { population, measured_share, ..EvolutionOptions::default() };
     let strategy = strategy::evolutionary(options);
-    let method = Method { strategy, starts, ..Method::evolutionary(&rules) };
+    let method = Method { strategy, starts, ..Method::evolutionary(&composition) };
     let options = TuneOptions { trials: 8, batch: 8, threads: Some(1), ..TuneOptions::default() };
     let mut seen = Lineages::default();
     tune(&task(), &method, &mut BoostedModel::default(), &mut Constant, &mut seen, earlier, &options);
@@ -116,7 +121,8 @@ fn each_space_is_known_by_its_rules() {
 #[test]
 fn mutations_keep_the_rules_of_what_they_are_made_of() {
     let Task { program, target, .. } = task();
-    let (default, names) = default_with_rules(&program, &target, &rules()).expect("some candidate is legal");
+    let (default, names) =
+        default_with_rules(&program, &target, &composition()).expect("some candidate is legal");
     assert!(!names.is_empty());
     let fresh = lineages(Vec::new(), &[], true);
     assert!(!fresh.contains(&None) && !fresh.is_empty(), "{fresh:?}");
