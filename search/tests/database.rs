@@ -316,6 +316,15 @@ fn the_exact_shape_comes_before_the_nearest() {
     let (nearest, distance) = database.nearest(PROGRAM, &shape(66, 64), &here).unwrap();
     assert_eq!(nearest.shape, shape(65, 64));
     assert!(distance > 0.0 && distance < 0.02, "{distance}");
+    let confirmed = |median| match record(shape(64, 64), "cpu;threads=2", median) {
+        Record { outcome: Outcome::Measured(found), .. } => Measurement { is_confirmed: true, ..found },
+        Record { outcome, .. } => panic!("{outcome:?}"),
+    };
+    let outcome = Outcome::Measured(confirmed(9.0));
+    database.append(Record { outcome, ..record(shape(64, 64), "cpu;threads=2", 9.0) }).unwrap();
+    let few = database.nearest_few(PROGRAM, &shape(66, 64), &here, 4);
+    let times: Vec<_> = few.iter().map(|(record, _)| record.median_ns().unwrap()).collect();
+    assert_eq!(times, [2.0, 9.0, 1.0, 8.0], "those that the confirmed one stands for come last");
     let mut strided = shape(66, 64);
     strided.params.insert("stride".into(), 2);
     assert!(database.nearest(PROGRAM, &strided, &here).is_none());

@@ -139,15 +139,25 @@ fn exact(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
     Ok(Some(choice(Source::Exact { median_ns }, schedule)))
 }
 
-/// The decisions of the record of the nearest shape, repaired where they do not divide, with the postprocessing that
-/// this shape needs.
+/// How many records of other shapes are tried. The fastest schedule of a shape may be one that fits no other.
+const TRIED: usize = 8;
+
+/// The decisions of the record of the nearest shape that can be fitted, repaired where they do not divide, with the
+/// postprocessing that this shape needs.
 fn nearest(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
-    let found = selection.records.nearest(selection.hash, selection.shape, selection.target);
-    let Some((record, distance)) = found else { return Ok(None) };
-    let source = Source::Nearest { shape: record.shape.clone(), distance };
-    fit(&record.trace, selection.program, selection.target, source)
-        .map(Some)
-        .map_err(|reason| format!("the record of {} cannot be fitted: {reason}", record.shape))
+    let found = selection.records.nearest_few(selection.hash, selection.shape, selection.target, TRIED);
+    let mut refusal = None;
+    for (record, distance) in found {
+        let source = Source::Nearest { shape: record.shape.clone(), distance };
+        match fit(&record.trace, selection.program, selection.target, source) {
+            Ok(choice) => return Ok(Some(choice)),
+            Err(reason) => {
+                let first = format!("the record of {} cannot be fitted: {reason}", record.shape);
+                refusal.get_or_insert(first);
+            }
+        }
+    }
+    refusal.map_or(Ok(None), Err)
 }
 
 /// A schedule for a program with symbolic dimensions, from that for a typical shape, which `selection` is of.

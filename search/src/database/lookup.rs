@@ -33,15 +33,34 @@ impl Database {
     /// The best record of a program for the shape that is nearest to this one ([`Shape::distance`]), and how far
     /// that is. Among records of one distance it decides as [`Database::best`].
     pub fn nearest(&self, program: u64, shape: &Shape, target: &Target) -> Option<(&Record, f64)> {
-        self.usable(program, target)
-            .filter_map(|(record, median)| Some((record, median, shape.distance(&record.shape)?)))
-            .min_by(|(a, a_ns, a_far), (b, b_ns, b_far)| {
-                a_far
-                    .total_cmp(b_far)
-                    .then_with(|| a.shape.cmp(&b.shape))
-                    .then_with(|| suitability((a, *a_ns), (b, *b_ns), target))
-            })
-            .map(|(record, _, distance)| (record, distance))
+        self.nearest_few(program, shape, target, 1).into_iter().next()
+    }
+
+    /// At most so many records of a program, the most promising for a shape first: the one of [`Database::nearest`], those of
+    /// shapes further away, then those that others stand for. Not every schedule can be fitted to every shape.
+    pub fn nearest_few(
+        &self,
+        program: u64,
+        shape: &Shape,
+        target: &Target,
+        count: usize,
+    ) -> Vec<(&Record, f64)> {
+        let of_program: Vec<&Record> =
+            self.records_of(program).filter(|record| record.target.serves(target)).collect();
+        let standing = standing(&of_program);
+        let stands = |record: &Record| standing.iter().any(|other| std::ptr::eq(*other, record));
+        let mut found: Vec<(&Record, f64, f64)> = of_program
+            .iter()
+            .filter_map(|record| Some((*record, record.median_ns()?, shape.distance(&record.shape)?)))
+            .collect();
+        found.sort_by(|(a, a_ns, a_far), (b, b_ns, b_far)| {
+            (stands(b).cmp(&stands(a)))
+                .then_with(|| a_far.total_cmp(b_far))
+                .then_with(|| a.shape.cmp(&b.shape))
+                .then_with(|| suitability((a, *a_ns), (b, *b_ns), target))
+        });
+        found.truncate(count);
+        found.into_iter().map(|(record, _, distance)| (record, distance)).collect()
     }
 
     /// Records of a program that succeeded where they were made but need features that the machine lacks.
