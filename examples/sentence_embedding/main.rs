@@ -11,6 +11,9 @@ use std::time::Instant;
 
 use model::Model;
 
+// Of 128 tokens, one sentence and 32; other lengths are fitted to these.
+tilewright::ship!("examples/sentence_embedding/tuned/");
+
 fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().unwrap_or_else(|| "target/minilm".into()));
