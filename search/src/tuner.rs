@@ -403,6 +403,11 @@ impl TaskTuner {
         end
     }
 
+    /// Says anew below which time no schedule can get, in seconds.
+    pub fn set_roofline(&mut self, seconds: Option<f64>) {
+        self.options.roofline_seconds = seconds;
+    }
+
     /// The best time so far, in seconds.
     pub fn best_seconds(&self) -> Option<f64> {
         self.leaders.first().map(|(_, seconds)| *seconds)

@@ -133,6 +133,7 @@ impl<'a> Job<'a> {
         }
         let count = of_round.min(left);
         let search = self.search.as_mut().expect("it has begun");
+        search.tuner.set_roofline(self.plan.roofline_seconds());
         let runner = self.runner.get();
         let end = search.tuner.round(count, model, runner, &mut self.session);
         self.check_runner()?;

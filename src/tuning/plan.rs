@@ -115,9 +115,11 @@ impl Plan {
         }
     }
 
-    /// The time below which no schedule can get, in seconds.
+    /// The time below which no schedule can get, in seconds, as far as is known by now: a machine that was held back when the
+    /// plan was made has a higher peak later.
     pub(super) fn roofline_seconds(&self) -> Option<f64> {
-        self.peak_gflops.map(|peak| self.flops / (peak * 1e9))
+        let peak = peak_of(&self.task.program, &self.task.target, None)?;
+        Some(self.flops / (peak * 1e9))
     }
 }
 

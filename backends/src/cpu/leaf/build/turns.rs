@@ -52,8 +52,9 @@ fn merged(groups: &[&[Item]]) -> Option<Vec<Item>> {
         return None;
     }
     let mut done = vec![0; groups.len()];
-    let mut merged = Vec::with_capacity(groups.iter().map(Vec::len).sum());
-    while merged.len() < merged.capacity() {
+    let count = groups.iter().map(Vec::len).sum();
+    let mut merged = Vec::with_capacity(count);
+    while merged.len() < count {
         for number in 0..groups.len() {
             let Some(inst) = groups[number].get(done[number]) else { continue };
             let mut is_ready = true;
