@@ -74,19 +74,4 @@ impl Arithmetic {
             self.add(operand, inner);
         }
     }
-
-    /// The counts, in a fixed order.
-    pub(super) fn counts(&self) -> [f64; 9] {
-        [
-            self.simple,
-            self.division,
-            self.transcendental,
-            self.comparison,
-            self.integer,
-            self.conversion,
-            self.loads,
-            self.stores,
-            self.conditional,
-        ]
-    }
 }
