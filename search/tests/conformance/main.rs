@@ -2,6 +2,7 @@
 //! file says what is compared and where the data is from.
 
 mod case;
+mod features;
 mod nest;
 mod rules;
 
