@@ -3,6 +3,7 @@
 //! Every tensor lies between pages that cannot be accessed, once touching the page before and once the page
 //! behind, so that any access outside a tensor ends the test.
 
+mod bf16;
 mod copies;
 mod errors;
 #[path = "../../../core/tests/lowering/execute.rs"]

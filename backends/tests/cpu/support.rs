@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use tilewright_backends::cpu::CpuBackend;
+use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
 use tilewright_core::interp;
 use tilewright_core::program::{Access, Program};
@@ -16,12 +17,12 @@ static BACKENDS: LazyLock<Vec<(&str, CpuBackend)>> = LazyLock::new(|| {
     let host = CpuBackend::host().expect("no override");
     let plain = CpuBackend::without_features("-fma,-avx").expect("known features");
     let narrow = CpuBackend::without_features("-avx512f").expect("known features");
-    let no_dots = CpuBackend::without_features("-avx512vnni,-avxvnni").expect("known features");
+    let no_dots = CpuBackend::without_features("-avx512vnni,-avxvnni,-avx512bf16").expect("known features");
     vec![
         ("final", host),
         ("without AVX-512", narrow),
         ("without AVX", plain),
-        ("without byte dot products", no_dots),
+        ("without dot products", no_dots),
     ]
 });
 
@@ -39,6 +40,17 @@ pub(crate) fn program(text: &str) -> Program {
 pub(crate) fn compile(backend: &CpuBackend, program: &Program) -> Box<dyn Executable> {
     let compiled = backend.compile(&[program]).remove(0);
     compiled.unwrap_or_else(|error| panic!("{error}\n{program}"))
+}
+
+/// Elements of a type: small whole numbers where it is one of floats, such that sums of products are exact in any order, and
+/// anything otherwise.
+pub(crate) fn exact_elements(dtype: DType, len: usize, seed: u64) -> AnyTensor {
+    if !dtype.is_float() {
+        return AnyTensor::random(dtype, &[len], seed).unwrap();
+    }
+    let number = |position: usize| ((position * 7 + position / 13 + seed as usize) % 17) as f64 - 8.0;
+    let numbers: Vec<f64> = (0..len).map(number).collect();
+    AnyTensor::from_f64s(dtype, &numbers, &[len]).unwrap()
 }
 
 /// What a program is called with.

@@ -1,5 +1,5 @@
-//! Tensorized programs: byte dot products as instructions where the machine has them, and as the statements that
-//! describe them elsewhere.
+//! Tensorized programs: dot products of bytes and of `bf16` as instructions where the machine has them, and as the
+//! statements that describe them elsewhere.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use tilewright_core::schedule::{Schedule, ScheduleError};
 use tilewright_core::target::{Backend, Target};
 use tilewright_core::tensor::AnyTensor;
 
-use crate::support::{Call, compile, host};
+use crate::support::{Call, compile, exact_elements, host};
 
 const DOT_PRODUCTS: &str = "
-kernel dot_products(M, N, K, in a: SPREAD[M, 4*K], in b: VECTOR[N, K, LANES, 4], inout c: i32[M, LANES*N]) {
+kernel dot_products(M, N, K, in a: SPREAD[M, GROUP*K], in b: VECTOR[N, K, LANES, GROUP], inout c: SUM[M, LANES*N]) {
   for i in 0..M {
     for j in 0..N {
       for k in 0..K {
         for l in 0..LANES {
-          for r in 0..4 {
-            block c(vi: spatial M = i, vj: spatial LANES*N = LANES*j + l, vk: reduce 4*K = 4*k + r) {
+          for r in 0..GROUP {
+            block c(vi: spatial M = i, vj: spatial LANES*N = LANES*j + l, vk: reduce GROUP*K = GROUP*k + r) {
               INIT
-              c[vi, vj] = c[vi, vj] + a[vi, vk] as i32 * b[vj/LANES, vk/4, vj%LANES, vk%4] as i32
+              c[vi, vj] = c[vi, vj] + a[vi, vk] as SUM * b[vj/LANES, vk/GROUP, vj%LANES, vk%GROUP] as SUM
             }
           }
         }
@@ -30,15 +30,18 @@ kernel dot_products(M, N, K, in a: SPREAD[M, 4*K], in b: VECTOR[N, K, LANES, 4],
   }
 }";
 
-/// The intrinsics with the types of the bytes that are spread and of those of the lanes.
-const PRODUCTS: [(&str, DType, DType); 4] = [
-    ("vpdpbusd", DType::U8, DType::I8),
-    ("vpdpbssd", DType::I8, DType::I8),
-    ("vpdpbsud", DType::I8, DType::U8),
-    ("vpdpbuud", DType::U8, DType::U8),
+/// An intrinsic with the types of the elements that are spread, of those of the lanes, and of the sums.
+pub(crate) type Product = (&'static str, DType, DType, DType);
+
+const PRODUCTS: [Product; 5] = [
+    ("vpdpbusd", DType::U8, DType::I8, DType::I32),
+    ("vpdpbssd", DType::I8, DType::I8, DType::I32),
+    ("vpdpbsud", DType::I8, DType::U8, DType::I32),
+    ("vpdpbuud", DType::U8, DType::U8, DType::I32),
+    HALVES,
 ];
 
-type Product = (&'static str, DType, DType);
+pub(crate) const HALVES: Product = ("vdpbf16ps", DType::BF16, DType::BF16, DType::F32);
 
 /// Every product on vectors of every width.
 fn products() -> impl Iterator<Item = (Product, usize)> {
@@ -46,15 +49,17 @@ fn products() -> impl Iterator<Item = (Product, usize)> {
 }
 
 /// Tiles of so many rows and vectors around each dot product.
-fn scheduled(
-    (name, spread, vector): Product,
+pub(crate) fn scheduled(
+    (name, spread, vector, sum): Product,
     lanes: usize,
     rows: i64,
     vectors: i64,
     has_init: bool,
 ) -> Result<Program, ScheduleError> {
-    let init = if has_init { "init { c[vi, vj] = 0i32 }" } else { "" };
-    let text = DOT_PRODUCTS.replace("LANES", &lanes.to_string()).replace("INIT", init);
+    let zero = if sum == DType::F32 { "0.0" } else { "0i32" };
+    let init = if has_init { format!("init {{ c[vi, vj] = {zero} }}") } else { String::new() };
+    let text = DOT_PRODUCTS.replace("LANES", &lanes.to_string()).replace("INIT", &init);
+    let text = text.replace("GROUP", &(4 / spread.bytes()).to_string()).replace("SUM", &sum.to_string());
     let text = text.replace("SPREAD", &spread.to_string()).replace("VECTOR", &vector.to_string());
     let program: Program = text.parse().expect("a program");
     let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
@@ -73,35 +78,35 @@ fn scheduled(
     Ok(schedule.program().clone())
 }
 
-fn options() -> LowerOptions {
+pub(crate) fn options() -> LowerOptions {
     let names = products().map(|((name, ..), lanes)| format!("{name}_{lanes}").as_str().into());
     LowerOptions { intrinsics: names.collect(), ..LowerOptions::default() }
 }
 
-fn call(
+pub(crate) fn call(
     dims: [usize; 3],
-    (_, spread, vector): Product,
+    (_, spread, vector, sum): Product,
     lanes: usize,
-    fill: impl Fn(DType, &[usize], u64) -> AnyTensor,
+    fill: impl Fn(DType, usize, u64) -> AnyTensor,
 ) -> Call {
     let [m, n, k] = dims;
+    let group = 4 / spread.bytes();
     let tensors = vec![
-        fill(spread, &[m * 4 * k], 1),
-        fill(vector, &[n * k * 4 * lanes], 2),
-        fill(DType::I32, &[m * lanes * n], 3),
+        fill(spread, m * group * k, 1),
+        fill(vector, n * k * group * lanes, 2),
+        fill(sum, m * lanes * n, 3),
     ];
     Call { dims: dims.map(|dim| dim as i64).to_vec(), tensors, ..Call::default() }
 }
 
 #[test]
 fn products_are_exact_in_tiles_of_any_size() {
-    let random = |dtype, shape: &[usize], seed| AnyTensor::random(dtype, shape, seed).unwrap();
     for (product, lanes) in products() {
         for (rows, vectors, has_init) in [(1, 1, true), (3, 2, true), (7, 4, true), (2, 3, false)] {
             let scheduled = scheduled(product, lanes, rows, vectors, has_init).unwrap();
             let flat = lower(&scheduled, &options()).unwrap();
             for dims in [[1, 1, 1], [7, 3, 1], [13, 5, 9], [0, 3, 1], [2, 1, 0]] {
-                call(dims, product, lanes, random).check(&flat);
+                call(dims, product, lanes, exact_elements).check(&flat);
             }
         }
     }
@@ -109,8 +114,8 @@ fn products_are_exact_in_tiles_of_any_size() {
 
 #[test]
 fn sums_wrap_and_never_saturate() {
-    let extreme = |dtype, shape: &[usize], _| {
-        let mut tensor = AnyTensor::zeros(dtype, shape).unwrap();
+    let extreme = |dtype, len: usize, _| {
+        let mut tensor = AnyTensor::zeros(dtype, &[len]).unwrap();
         for (number, bytes) in tensor.bytes_mut().chunks_exact_mut(dtype.bytes()).enumerate() {
             let value: i64 = match (dtype, number / 5 % 3) {
                 (DType::U8, _) => 255,
@@ -123,7 +128,7 @@ fn sums_wrap_and_never_saturate() {
         }
         tensor
     };
-    for (product, lanes) in products() {
+    for (product, lanes) in products().filter(|(product, _)| *product != HALVES) {
         let flat = lower(&scheduled(product, lanes, 2, 2, false).unwrap(), &options()).unwrap();
         call([5, 3, 7], product, lanes, extreme).check(&flat);
     }
@@ -131,18 +136,20 @@ fn sums_wrap_and_never_saturate() {
 
 #[test]
 fn the_instruction_is_emitted_where_the_machine_has_it_and_refused_visibly_elsewhere() {
-    let flat = lower(&scheduled(PRODUCTS[0], 8, 6, 1, true).unwrap(), &options()).unwrap();
-    let listing = |removed: &str| {
-        let backend = tilewright_backends::cpu::CpuBackend::without_features(removed).unwrap();
-        (
-            backend.target().intrinsics.iter().any(|name| &**name == "vpdpbusd_8"),
-            compile(&backend, &flat).disassembly(),
-        )
-    };
-    for removed in ["", "-avx512f", "-avx512vnni", "-avx512f,-avxvnni"] {
-        let (has, text) = listing(removed);
-        assert_eq!(text.contains("vpdpbusd "), has, "{removed}\n{text}");
-        let refused = text.contains("a tensor intrinsic that is not emitted here: vpdpbusd_8");
-        assert!(has || refused || host().target().vector_bits == 128, "{removed}\n{text}");
+    let cases: [(Product, &[&str]); 2] = [
+        (PRODUCTS[0], &["", "-avx512f", "-avx512vnni", "-avx512f,-avxvnni"]),
+        (HALVES, &["", "-avx512bf16", "-avx512f"]),
+    ];
+    for (product, all_removed) in cases {
+        let flat = lower(&scheduled(product, 8, 6, 1, true).unwrap(), &options()).unwrap();
+        let (instruction, intrinsic) = (format!("{} ", product.0), format!("{}_8", product.0));
+        for removed in all_removed {
+            let backend = tilewright_backends::cpu::CpuBackend::without_features(removed).unwrap();
+            let has = backend.target().intrinsics.iter().any(|name| **name == *intrinsic);
+            let text = compile(&backend, &flat).disassembly();
+            assert_eq!(text.contains(&instruction), has, "{removed}\n{text}");
+            let refused = text.contains(&format!("a tensor intrinsic that is not emitted here: {intrinsic}"));
+            assert!(has || refused || host().target().vector_bits == 128, "{removed}\n{text}");
+        }
     }
 }

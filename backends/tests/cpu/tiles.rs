@@ -8,9 +8,8 @@ use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{Schedule, ScheduleError};
 use tilewright_core::target::{Backend, Target};
-use tilewright_core::tensor::AnyTensor;
 
-use crate::support::{Call, compile, host};
+use crate::support::{Call, compile, exact_elements, host};
 
 /// The intrinsics with the types of the operands and of the sums.
 const PRODUCTS: [(&str, DType, DType, DType); 5] = [
@@ -73,21 +72,11 @@ fn lowered(scheduled: &Program) -> Program {
     lower(scheduled, &LowerOptions { intrinsics, ..LowerOptions::default() }).unwrap()
 }
 
-/// Random bytes; bf16 are small whole numbers, such that all sums are exact.
 fn call((_, a, b, c): (&str, DType, DType, DType), [m, n, k]: Shape) -> Call {
-    let fill = |dtype: DType, len: usize, seed: u64| {
-        let mut tensor = AnyTensor::random(dtype, &[len], seed).unwrap();
-        if dtype == DType::BF16 {
-            for (position, element) in tensor.bytes_mut().chunks_exact_mut(2).enumerate() {
-                let value = ((position * 7 + position / 13) % 17) as f32 - 8.0;
-                element.copy_from_slice(&value.to_le_bytes()[2..]);
-            }
-        }
-        tensor
-    };
     let line = 64 / a.bytes();
-    let tensors = vec![fill(a, 16 * m * line * k, 1), fill(b, 16 * n * line * k, 2), fill(c, 256 * m * n, 3)];
-    Call { tensors, ..Call::default() }
+    let elements = [(a, 16 * m * line * k), (b, 16 * n * line * k), (c, 256 * m * n)];
+    let tensors = elements.into_iter().zip(1..).map(|((dtype, len), seed)| exact_elements(dtype, len, seed));
+    Call { tensors: tensors.collect(), ..Call::default() }
 }
 
 /// Says so when the products are statements, because the machine has no instruction for them.

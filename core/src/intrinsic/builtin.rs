@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::intrinsic::TensorIntrinsic;
 
-/// The lanes of `vpdpbusd` on 512, 256 and 128 bits.
+/// The lanes of dot products on 512, 256 and 128 bits.
 const DOT_LANES: [u32; 3] = [16, 8, 4];
 
 /// The dot products of bytes: the names, and the types of the bytes that are broadcast and of those of the lanes.
@@ -24,25 +24,33 @@ const BYTE_TILES: [(&str, DType, DType); 4] = [
 
 /// Every built-in intrinsic.
 pub(super) fn intrinsics() -> Vec<TensorIntrinsic> {
-    let dots =
-        DOT_PRODUCTS.iter().flat_map(|(name, a, b)| DOT_LANES.map(|lanes| dot_product(name, *a, *b, lanes)));
+    let dots = DOT_PRODUCTS
+        .iter()
+        .flat_map(|(name, a, b)| DOT_LANES.map(|lanes| dot_product(name, *a, *b, DType::I32, lanes)));
+    let half_dots =
+        DOT_LANES.map(|lanes| dot_product("vdpbf16ps", DType::BF16, DType::BF16, DType::F32, lanes));
     let bytes = BYTE_TILES.iter().map(|(name, a, b)| tile_product(name, *a, *b, DType::I32));
     let halves = [tile_product("tdpbf16ps", DType::BF16, DType::BF16, DType::F32)];
     let describe = |text: String| TensorIntrinsic::parse(&text).expect("well described");
-    dots.chain(bytes).chain(halves).map(describe).collect()
+    dots.chain(half_dots).chain(bytes).chain(halves).map(describe).collect()
 }
 
 /// `vpdpbusd` of AVX-512 VNNI and AVX-VNNI, with the unsigned operand broadcast: in each 32-bit lane, the sum of four
 /// products of an unsigned and a signed byte is added to the lane (Intel 64 and IA-32 Architectures Software
 /// Developer's Manual, volume 2). The sum wraps; `vpdpbusds` is the one that saturates. `vpdpbssd`, `vpdpbsud` and
 /// `vpdpbuud` of AVX-VNNI-INT8 take operands of other signs; the first can stand in for each of them.
-fn dot_product(name: &str, a: DType, b: DType, lanes: u32) -> String {
+///
+/// `vdpbf16ps` of AVX512-BF16 does the same with two products of `bf16`, of which it adds the second first, then the
+/// first, each with a fused multiply-add that takes denormals for zero and makes none, whatever the rounding mode is set to
+/// (same manual). What that means for the result is what it means for [`tile_product`].
+fn dot_product(name: &str, a: DType, b: DType, c: DType, lanes: u32) -> String {
+    let group = 4 / a.bytes();
     format!(
-        "kernel {name}_{lanes}(in a: {a}[4], in b: {b}[{lanes}, 4], inout c: i32[{lanes}]) {{
+        "kernel {name}_{lanes}(in a: {a}[{group}], in b: {b}[{lanes}, {group}], inout c: {c}[{lanes}]) {{
            for i in 0..{lanes} {{
-             for k in 0..4 {{
-               block dot(vi: spatial {lanes} = i, vk: reduce 4 = k) {{
-                 c[vi] = c[vi] + a[vk] as i32 * b[vi, vk] as i32
+             for k in 0..{group} {{
+               block dot(vi: spatial {lanes} = i, vk: reduce {group} = k) {{
+                 c[vi] = c[vi] + a[vk] as {c} * b[vi, vk] as {c}
                }}
              }}
            }}

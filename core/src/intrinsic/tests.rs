@@ -46,6 +46,17 @@ fn a_packed_tile_is_a_dot_product_whatever_the_order_of_factors() {
 }
 
 #[test]
+fn pairs_of_halves_are_a_dot_product_of_their_own() {
+    let body = "c[vi, vj*16 + y] + a[vi, vk*2 + x] as f32 * b[vj, vk, y, x] as f32";
+    let text = with_body(body).replace("a: u8[M, 8]", "a: bf16[M, 4]").replace("c: i32", "c: f32");
+    let text = text.replace("b: i8[3, 2, 16, 4]", "b: bf16[3, 2, 16, 2]").replace("0..4", "0..2");
+    let found = matched(&text, "vdpbf16ps_16").expect("it is one");
+    assert_eq!(found.operands[1].strides, [2, 1].map(Index::constant));
+    assert_eq!(matched(&text, "vpdpbusd_16"), None);
+    assert_eq!(matched(&text.replace("bf16", "f16"), "vdpbf16ps_16"), None);
+}
+
+#[test]
 fn operands_begin_where_the_tile_does() {
     let body = "c[vi, vj*16 + y] + a[vi, vk*4 + x] as i32 * b[vj, vk, y, x] as i32";
     let text = with_body(body);

@@ -252,43 +252,50 @@ fn accumulators_are_never_moved_in_a_loop() {
     assert_eq!(body.iter().filter(|own| registers(own).any(Register::is_zmm)).count(), 5);
 }
 
-/// A tile of dot products of bytes: rows and vectors of so many lanes.
-fn dot_products(rows: usize, vectors: usize, lanes: usize) -> String {
-    let tile = rows * vectors * lanes;
+/// A tile of dot products: the intrinsic, the types of operands and sums, rows, and vectors of so many lanes.
+fn dot_products(name: &str, [a, b, c]: [&str; 3], rows: usize, vectors: usize, lanes: usize) -> String {
+    let (tile, group) = (rows * vectors * lanes, if a == "bf16" { 2 } else { 4 });
+    let zero = if c == "f32" { "0.0" } else { "0i32" };
     let (mut start, mut step, mut end) = (String::new(), String::new(), String::new());
     for (row, vector) in (0..rows).flat_map(|row| (0..vectors).map(move |vector| (row, vector))) {
         let place = (row * vectors + vector) * lanes;
-        start += &format!("acc[lane<{lanes}> + {place}] = 0i32\n");
+        start += &format!("acc[lane<{lanes}> + {place}] = {zero}\n");
         end += &format!("c[lane<{lanes}> + {place}] = acc[lane<{lanes}> + {place}]\n");
         step += &format!(
-            "intrinsic vpdpbusd_{lanes} {{ for i in 0..{lanes} {{ for r in 0..4 {{
+            "intrinsic {name}_{lanes} {{ for i in 0..{lanes} {{ for r in 0..{group} {{
                acc[{place} + i] = acc[{place} + i]
-                 + a[{row}*4*K + k*4 + r] as i32 * b[k*{} + {} + i*4 + r] as i32
+                 + a[{row}*{group}*K + k*{group} + r] as {c} * b[k*{} + {} + i*{group} + r] as {c}
              }} }} }}\n",
-            4 * vectors * lanes,
-            4 * vector * lanes
+            group * vectors * lanes,
+            group * vector * lanes
         );
     }
     format!(
-        "kernel dots(K, in a: u8[{rows}*4*K], in b: i8[K*{}], out c: i32[{tile}]) {{
-           buffer acc: i32[{tile}] local
+        "kernel dots(K, in a: {a}[{rows}*{group}*K], in b: {b}[K*{}], out c: {c}[{tile}]) {{
+           buffer acc: {c}[{tile}] local
            alloc acc {{ {start} for k in 0..K {{ {step} }} {end} }}
          }}",
-        4 * vectors * lanes
+        group * vectors * lanes
     )
 }
 
 #[test]
 fn a_tile_of_dot_products_stays_in_registers() {
-    for (level, rows, vectors, lanes) in
-        [(Level::Avx512, 6, 4, 16), (Level::Avx2, 5, 2, 8), (Level::Avx512, 6, 2, 8)]
-    {
-        let leaf = leaf_of(&dot_products(rows, vectors, lanes), level).expect("a leaf");
+    let bytes = ("vpdpbusd", ["u8", "i8", "i32"], Mnemonic::Vpdpbusd);
+    let halves = ("vdpbf16ps", ["bf16", "bf16", "f32"], Mnemonic::Vdpbf16ps);
+    for (level, (name, types, mnemonic), rows, vectors, lanes) in [
+        (Level::Avx512, bytes, 6, 4, 16),
+        (Level::Avx2, bytes, 5, 2, 8),
+        (Level::Avx512, bytes, 6, 2, 8),
+        (Level::Avx512, halves, 6, 4, 16),
+        (Level::Avx512, halves, 5, 3, 8),
+    ] {
+        let leaf = leaf_of(&dot_products(name, types, rows, vectors, lanes), level).expect("a leaf");
         let instructions = instructions(&leaf);
         let body = innermost_loop(&instructions);
         let count = |mnemonic| body.iter().filter(|own| own.mnemonic() == mnemonic).count();
-        assert_eq!(count(Mnemonic::Vpdpbusd), rows * vectors, "{level:?}");
-        // The rows' bytes are spread, the vectors are loaded once, and nothing else is done with vectors.
+        assert_eq!(count(mnemonic), rows * vectors, "{level:?}");
+        // The rows' elements are spread, the vectors are loaded once, and nothing else is done with vectors.
         assert_eq!(count(Mnemonic::Vpbroadcastd) + count(Mnemonic::Vbroadcastss), rows, "{level:?}");
         let on_vectors = |own: &&&Instruction| registers(own).any(|own| own.is_vector_register());
         assert_eq!(body.iter().filter(on_vectors).count(), rows * vectors + rows + vectors, "{level:?}");
@@ -296,8 +303,19 @@ fn a_tile_of_dot_products_stays_in_registers() {
 }
 
 #[test]
+fn either_factor_of_a_dot_product_of_halves_may_be_in_memory() {
+    for (rows, vectors) in [(1, 3), (3, 1)] {
+        let text = dot_products("vdpbf16ps", ["bf16", "bf16", "f32"], rows, vectors, 16);
+        let instructions = instructions(&leaf_of(&text, Level::Avx512).expect("a leaf"));
+        let body = innermost_loop(&instructions);
+        let products = body.iter().filter(|own| own.mnemonic() == Mnemonic::Vdpbf16ps);
+        assert_eq!(products.filter(|own| own.op2_kind() == OpKind::Memory).count(), 3, "{rows} rows");
+    }
+}
+
+#[test]
 fn signed_products_are_corrected_once_for_all_rows() {
-    let text = dot_products(5, 4, 16).replace("vpdpbusd", "vpdpbssd").replace("a: u8", "a: i8");
+    let text = dot_products("vpdpbssd", ["i8", "i8", "i32"], 5, 4, 16);
     let leaf = leaf_of(&text, Level::Avx512).expect("a leaf");
     let instructions = instructions(&leaf);
     let body = innermost_loop(&instructions);
@@ -362,13 +380,11 @@ fn each_line_is_asked_for_once_in_each_iteration() {
 fn products_of_other_signs_are_one_instruction_where_there_is_one() {
     // On vectors of 256 bits, `leaf_of` has every feature there is.
     for (name, signs, mnemonic) in [
-        ("vpdpbssd", ["i8", "i8"], Mnemonic::Vpdpbssd),
-        ("vpdpbuud", ["u8", "u8"], Mnemonic::Vpdpbuud),
-        ("vpdpbsud", ["i8", "u8"], Mnemonic::Vpdpbusd),
+        ("vpdpbssd", ["i8", "i8", "i32"], Mnemonic::Vpdpbssd),
+        ("vpdpbuud", ["u8", "u8", "i32"], Mnemonic::Vpdpbuud),
+        ("vpdpbsud", ["i8", "u8", "i32"], Mnemonic::Vpdpbusd),
     ] {
-        let text = dot_products(5, 2, 8).replace("vpdpbusd", name);
-        let text =
-            text.replace("a: u8", &format!("a: {}", signs[0])).replace("b: i8", &format!("b: {}", signs[1]));
+        let text = dot_products(name, signs, 5, 2, 8);
         let instructions = instructions(&leaf_of(&text, Level::Avx2).expect("a leaf"));
         let body = innermost_loop(&instructions);
         assert_eq!(body.iter().filter(|own| own.mnemonic() == mnemonic).count(), 10, "{name}");
@@ -377,7 +393,8 @@ fn products_of_other_signs_are_one_instruction_where_there_is_one() {
 
 #[test]
 fn a_mark_that_is_wrong_is_not_believed() {
-    let text = dot_products(1, 1, 16).replace("acc[0 + i]\n", "1i32 + acc[0 + i]\n");
+    let text = dot_products("vpdpbusd", ["u8", "i8", "i32"], 1, 1, 16);
+    let text = text.replace("acc[0 + i]\n", "1i32 + acc[0 + i]\n");
     assert_eq!(leaf_of(&text, Level::Avx512).err(), Some(Refusal::Mark));
 }
 

@@ -64,6 +64,7 @@ impl VectorOp {
             | V::Max32
             | V::Abs32
             | V::DotU8I8
+            | V::DotBf16
             | V::F32FromI32
             | V::I32FromF32
             | V::Compare32
@@ -162,6 +163,7 @@ impl VectorOp {
                 | V::Max64
                 | V::Equal32
                 | V::Equal64
+                | V::DotBf16
         )
     }
 
@@ -284,6 +286,7 @@ operations! {
     DotU8I8: VEX_Vpdpbusd_xmm_xmm_xmmm128 VEX_Vpdpbusd_ymm_ymm_ymmm256 EVEX_Vpdpbusd_xmm_k1z_xmm_xmmm128b32 EVEX_Vpdpbusd_ymm_k1z_ymm_ymmm256b32 EVEX_Vpdpbusd_zmm_k1z_zmm_zmmm512b32;
     DotI8I8: VEX_Vpdpbssd_xmm_xmm_xmmm128 VEX_Vpdpbssd_ymm_ymm_ymmm256 INVALID INVALID INVALID;
     DotU8U8: VEX_Vpdpbuud_xmm_xmm_xmmm128 VEX_Vpdpbuud_ymm_ymm_ymmm256 INVALID INVALID INVALID;
+    DotBf16: INVALID INVALID EVEX_Vdpbf16ps_xmm_k1z_xmm_xmmm128b32 EVEX_Vdpbf16ps_ymm_k1z_ymm_ymmm256b32 EVEX_Vdpbf16ps_zmm_k1z_zmm_zmmm512b32;
     Align32: INVALID INVALID EVEX_Valignd_xmm_k1z_xmm_xmmm128b32_imm8 EVEX_Valignd_ymm_k1z_ymm_ymmm256b32_imm8 EVEX_Valignd_zmm_k1z_zmm_zmmm512b32_imm8;
     Align64: INVALID INVALID EVEX_Valignq_xmm_k1z_xmm_xmmm128b64_imm8 EVEX_Valignq_ymm_k1z_ymm_ymmm256b64_imm8 EVEX_Valignq_zmm_k1z_zmm_zmmm512b64_imm8;
     Permute32: INVALID VEX_Vpermd_ymm_ymm_ymmm256 INVALID EVEX_Vpermd_ymm_k1z_ymm_ymmm256b32 EVEX_Vpermd_zmm_k1z_zmm_zmmm512b32;

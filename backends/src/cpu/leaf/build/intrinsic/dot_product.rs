@@ -47,7 +47,7 @@ fn emit<const LANES: u32, const SPREAD_UNSIGNED: bool>(
     let [spread, vector, sums] = &found.operands[..] else { return Err(Refusal::Mark) };
     let width = Width::of_bytes(4 * LANES);
     let spread = builder.operand_spread(spread, width)?;
-    let vector = builder.operand_bytes(vector, width)?;
+    let vector = builder.operand_vector(vector, width)?;
     let operands = if SPREAD_UNSIGNED { [spread, vector] } else { [vector, spread] };
     builder.accumulate(VectorOp::DotU8I8, width, sums, operands)
 }

@@ -6,6 +6,7 @@
 //!
 //! An intrinsic is one file with its [rules](Rule), and a line in `RULES`.
 
+mod bf16_product;
 mod corrections;
 mod dot_product;
 mod offset_product;
@@ -44,7 +45,8 @@ pub(super) enum Sums {
 }
 
 /// The rules of every intrinsic, the ones that do most at once first.
-const RULES: &[&[Rule]] = &[tile_product::RULES, dot_product::RULES, offset_product::RULES];
+const RULES: &[&[Rule]] =
+    &[tile_product::RULES, dot_product::RULES, offset_product::RULES, bf16_product::RULES];
 
 fn rules() -> impl Iterator<Item = &'static Rule> {
     RULES.iter().copied().flatten()

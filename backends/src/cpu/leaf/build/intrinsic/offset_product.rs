@@ -42,7 +42,7 @@ const fn rule<const LANES: u32, const SIGNED: bool>(name: &'static str) -> Rule 
 fn emit<const LANES: u32, const SIGNED: bool>(builder: &mut Builder<'_>, found: &Match) -> Outcome<()> {
     let [spread, vector, sums] = &found.operands[..] else { return Err(Refusal::Mark) };
     let width = Width::of_bytes(4 * LANES);
-    let bytes = builder.operand_bytes(vector, width)?;
+    let bytes = builder.operand_vector(vector, width)?;
     if builder.has_own_instruction() {
         let spread = builder.operand_spread(spread, width)?;
         let op = if SIGNED { VectorOp::DotI8I8 } else { VectorOp::DotU8U8 };

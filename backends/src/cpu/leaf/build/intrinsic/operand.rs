@@ -19,16 +19,21 @@ impl Builder<'_> {
         self.address(operand.buffer, &operand.first)
     }
 
-    /// Four bytes in every 32-bit lane.
+    /// Four bytes of elements in every 32-bit lane.
     pub(super) fn operand_spread(&mut self, operand: &Operand, width: Width) -> Outcome<Reg> {
-        let mem = self.operand_place(operand, 4)?;
+        let mem = self.operand_place(operand, self.elements_in(operand, 4))?;
         Ok(self.shared_load(VectorOp::Spread32, width, mem, width.bytes() / 4, None))
     }
 
-    /// A whole vector of bytes.
-    pub(super) fn operand_bytes(&mut self, operand: &Operand, width: Width) -> Outcome<Reg> {
-        let mem = self.operand_place(operand, width.bytes())?;
+    /// A whole vector of elements.
+    pub(super) fn operand_vector(&mut self, operand: &Operand, width: Width) -> Outcome<Reg> {
+        let mem = self.operand_place(operand, self.elements_in(operand, width.bytes()))?;
         Ok(self.shared_load(VectorOp::Load, width, mem, width.bytes() / 4, None))
+    }
+
+    /// How many elements of an operand so many bytes are.
+    fn elements_in(&self, operand: &Operand, bytes: u32) -> u32 {
+        bytes / self.program.buffer(operand.buffer).dtype.bytes() as u32
     }
 
     /// Adds something made of two operands to a whole vector of 32-bit lanes, in the register that holds it, or
