@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tilewright::kernel::Kernel;
 use tilewright::{Tensor, tensor_kernel};
 use tilewright_backends::cpu::CpuBackend;
-use tilewright_core::accuracy::PieceProducts;
+use tilewright_core::accuracy::{Accuracy, PieceProducts};
 use tilewright_core::dtype::DType;
 use tilewright_core::interp::{Interpreter, Options};
 use tilewright_core::lower::{LowerOptions, lower, split_constants};
@@ -212,8 +212,13 @@ fn products_are_split_only_where_kernel_and_machine_allow_it() {
     assert!(!is_offered(&program, &without));
     // What is not split is offered as ever.
     let plain = spaces(&program, &with).iter().filter(|space| !is_split(space)).count();
+    // Dot products of pairs have twice the rate of multiply-adds: enough for one product of pieces, not for three.
+    let pairs = self::target(&["vdpbf16ps_16"]);
+    assert!(!is_offered(&program, &pairs));
+    program.accuracy = Accuracy::new(0.01);
+    assert!(is_offered(&program, &pairs));
     program.accuracy = None;
-    assert!(!is_offered(&program, &with));
+    assert!(!is_offered(&program, &with) && !is_offered(&program, &pairs));
     assert_eq!(spaces(&program, &with).len(), plain);
 }
 

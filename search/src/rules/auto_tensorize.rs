@@ -39,7 +39,7 @@ pub fn auto_tensorize(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
         return schedule.unchanged();
     }
     let mut variants = vec![schedule.fork()];
-    variants.extend(tensorized(schedule, block)?);
+    variants.extend(tensorized(schedule, block, f64::INFINITY)?);
     Ok(RuleOutcome::Variants(variants))
 }
 
@@ -51,11 +51,16 @@ pub(super) fn is_open(block: &Block) -> bool {
         && has_trivial_bindings(block)
 }
 
-/// The variants in which an intrinsic computes a block.
-pub(super) fn tensorized(schedule: &mut Schedule, block: BlockRv) -> Result<Vec<Schedule>, ScheduleError> {
+/// The variants in which an intrinsic computes a block in fewer than so many instructions, each counted as many times as it
+/// updates vectors of 16 elements.
+pub(super) fn tensorized(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    limit: f64,
+) -> Result<Vec<Schedule>, ScheduleError> {
     let found = block_of(schedule, block)?;
     let mut variants = Vec::new();
-    for mut cut in cuts(schedule, &found) {
+    for mut cut in cuts(schedule, &found).into_iter().filter(|cut| cut.instructions < limit) {
         let Ok((prepared, lanes)) = prepared(schedule, block, &mut cut) else { continue };
         let Ok(moved) = moved_operands(&prepared, block, &cut, &lanes) else { continue };
         for is_whole in [true, false] {

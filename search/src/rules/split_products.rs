@@ -2,6 +2,7 @@
 
 use tilewright_core::accuracy::PieceProducts;
 use tilewright_core::analysis::scope::loops_around;
+use tilewright_core::dtype::DType;
 use tilewright_core::ids::{BlockId, LoopId};
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_macros::schedule_rule;
@@ -14,8 +15,9 @@ use crate::rules::block_of;
 /// [accuracy](tilewright_core::accuracy) allows it, besides whatever other rules make of it.
 ///
 /// Offers, as variants, the ways of cutting the products of pieces that [`auto_tensorize`](super::auto_tensorize) finds; none
-/// on a machine without such an intrinsic. There are as few products as the accuracy allows: more of them take longer, so that
-/// no other number is worth a trial.
+/// on a machine without such an intrinsic, and none that take as many instructions as multiply-adds of `f32` do: an intrinsic
+/// with twice their rate is no use for three products. There are as few products as the accuracy allows: more of them take
+/// longer, so that no other number is worth a trial.
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "auto_tensorize")]
 pub fn split_products(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let Some(accuracy) = schedule.program().accuracy else { return schedule.unchanged() };
@@ -23,9 +25,14 @@ pub fn split_products(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     if schedule.target().intrinsics.is_empty() || !is_open(&found) {
         return schedule.unchanged();
     }
+    let extents = found.iters.iter().map(|iter| iter.extent.as_constant());
+    let Some(points) = extents.map(|extent| Some(extent? as f64)).product::<Option<f64>>() else {
+        return schedule.unchanged();
+    };
+    let multiply_adds = points / f64::from(schedule.target().lanes(DType::F32.bytes()));
     let mut variants = vec![schedule.fork()];
     let pieces = schedule.split_products(block, PieceProducts::fewest(accuracy).count)?;
-    for mut variant in tensorized(schedule, block)? {
+    for mut variant in tensorized(schedule, block, multiply_adds)? {
         for made in [pieces.0, pieces.1] {
             make_in_place(&mut variant, block, made)?;
         }
