@@ -10,6 +10,8 @@
 
 #[path = "operators/bytes.rs"]
 mod bytes;
+#[path = "operators/halves.rs"]
+mod halves;
 #[path = "operators/kernels.rs"]
 mod kernels;
 #[path = "operators/memory.rs"]

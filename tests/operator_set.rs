@@ -2,6 +2,8 @@
 
 #[path = "../benches/operators/bytes.rs"]
 mod bytes;
+#[path = "../benches/operators/halves.rs"]
+mod halves;
 #[path = "../benches/operators/kernels.rs"]
 mod kernels;
 #[path = "../benches/operators/memory.rs"]

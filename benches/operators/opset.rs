@@ -7,7 +7,7 @@
 
 use tilewright::Kernel;
 
-use super::{bytes, kernels, memory, pieces};
+use super::{bytes, halves, kernels, memory, pieces};
 
 /// A family of operators.
 #[derive(Clone, Copy, Debug)]
@@ -127,7 +127,7 @@ const FAMILIES: &[Family] = &[
         shapes: &[(0, &[256, 256])],
         resolve: softmax,
     },
-    // Not in the paper's set, so that only a shape names them: `GMM` from pieces, and quantised products.
+    // Not in the paper's set, so that only a shape names them: `GMM` from pieces, and products of narrow elements.
     Family { name: "GMM3", parameters: PRODUCT, optional: 0, shapes: &[], resolve: from_3_products },
     Family { name: "GMM6", parameters: PRODUCT, optional: 0, shapes: &[], resolve: from_6_products },
     Family { name: "GMM9", parameters: PRODUCT, optional: 0, shapes: &[], resolve: from_9_products },
@@ -148,6 +148,8 @@ const FAMILIES: &[Family] = &[
         resolve: byte_convolution,
     },
     Family { name: "XMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: swapped_matmul },
+    Family { name: "HMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: half_matmul },
+    Family { name: "HMR", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: rounded_matmul },
 ];
 
 /// The names of the paper's set.
@@ -314,19 +316,27 @@ fn softmax(p: &[i64]) -> Option<Resolved> {
 }
 
 fn unsigned_matmul(p: &[i64]) -> Option<Resolved> {
-    byte_matmul(bytes::matmul_u8i8::kernel, p)
+    matmul(bytes::matmul_u8i8::kernel, p)
 }
 
 fn signed_matmul(p: &[i64]) -> Option<Resolved> {
-    byte_matmul(bytes::matmul_i8i8::kernel, p)
+    matmul(bytes::matmul_i8i8::kernel, p)
 }
 
 fn positive_matmul(p: &[i64]) -> Option<Resolved> {
-    byte_matmul(bytes::matmul_u8u8::kernel, p)
+    matmul(bytes::matmul_u8u8::kernel, p)
 }
 
 fn swapped_matmul(p: &[i64]) -> Option<Resolved> {
-    byte_matmul(bytes::matmul_i8u8::kernel, p)
+    matmul(bytes::matmul_i8u8::kernel, p)
+}
+
+fn half_matmul(p: &[i64]) -> Option<Resolved> {
+    matmul(halves::matmul_bf16::kernel, p)
+}
+
+fn rounded_matmul(p: &[i64]) -> Option<Resolved> {
+    matmul(halves::matmul_bf16_rounded::kernel, p)
 }
 
 fn byte_convolution(p: &[i64]) -> Option<Resolved> {
@@ -337,7 +347,7 @@ fn byte_convolution(p: &[i64]) -> Option<Resolved> {
     Some((bytes::conv2d_nhwc_u8i8::kernel, dims, product(&[2, n, oh, ow, co, k, k, ci])?))
 }
 
-fn byte_matmul(kernel: fn() -> &'static Kernel, p: &[i64]) -> Option<Resolved> {
+fn matmul(kernel: fn() -> &'static Kernel, p: &[i64]) -> Option<Resolved> {
     let &[m, n, k] = p else { return None };
     Some((kernel, vec![("M", m), ("N", n), ("K", k)], product(&[2, m, n, k])?))
 }

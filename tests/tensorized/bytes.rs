@@ -1,0 +1,85 @@
+//! Products of bytes: random candidates give exactly what the definition gives.
+
+#[path = "../../benches/operators/bytes.rs"]
+mod kernels;
+
+use tilewright_backends::cpu::CpuBackend;
+use tilewright_core::program::Buffer;
+use tilewright_core::tensor::AnyTensor;
+
+use crate::candidates::{Case, all_intrinsics, check};
+
+fn cases() -> Vec<Case> {
+    use kernels::*;
+    vec![
+        Case::new("matmul u8·i8", matmul_u8i8::kernel(), &[8, 32, 48]),
+        Case::new("matmul u8·i8 of tails", matmul_u8i8::kernel(), &[7, 13, 19]),
+        Case::new("matmul u8·i8 of ones", matmul_u8i8::kernel(), &[1, 1, 1]),
+        Case::new("one row", matmul_u8i8::kernel(), &[1, 37, 31]),
+        Case::new("matmul i8·i8", matmul_i8i8::kernel(), &[12, 24, 32]),
+        Case::new("matmul i8·i8 of tails", matmul_i8i8::kernel(), &[5, 11, 17]),
+        Case::new("matmul u8·u8", matmul_u8u8::kernel(), &[12, 24, 32]),
+        Case::new("matmul u8·u8 of tails", matmul_u8u8::kernel(), &[5, 11, 17]),
+        Case::new("matmul i8·u8", matmul_i8u8::kernel(), &[12, 24, 32]),
+        Case::new("matmul i8·u8 of tails", matmul_i8u8::kernel(), &[5, 11, 17]),
+        Case::new("linear", linear_u8i8::kernel(), &[6, 16, 32]),
+        Case::new("linear of tails", linear_u8i8::kernel(), &[3, 29, 23]),
+        Case::new("batch", batch_matmul_u8i8::kernel(), &[3, 4, 12, 16]),
+        Case::new("conv channels last", conv2d_nhwc_u8i8::kernel(), &[2, 6, 5, 8, 3, 2, 16, 1, 0]),
+        Case::new("conv of stride two", conv2d_nhwc_u8i8::kernel(), &[1, 7, 6, 4, 3, 3, 19, 2, 1]),
+        Case::new("conv channels first", conv2d_nchw_u8i8::kernel(), &[1, 8, 6, 7, 16, 3, 3]),
+        Case::new("conv of three channels", conv2d_nhwc_u8i8::kernel(), &[1, 5, 5, 3, 3, 3, 10, 1, 1]),
+    ]
+}
+
+/// Sizes of which tiles of AMX are not much larger.
+fn tiled_cases() -> Vec<Case> {
+    use kernels::*;
+    vec![
+        Case::new("matmul u8·i8", matmul_u8i8::kernel(), &[32, 128, 32]),
+        Case::new("matmul u8·i8 of one tile's depth", matmul_u8i8::kernel(), &[16, 64, 48]),
+        Case::new("matmul u8·i8 of tails", matmul_u8i8::kernel(), &[29, 100, 15]),
+        Case::new("matmul i8·i8", matmul_i8i8::kernel(), &[16, 192, 16]),
+        Case::new("linear of tails", linear_u8i8::kernel(), &[16, 48, 30]),
+        Case::new("conv", conv2d_nhwc_u8i8::kernel(), &[1, 4, 17, 64, 2, 2, 16, 1, 0]),
+        Case::new(
+            "conv of stride two with tails",
+            conv2d_nhwc_u8i8::kernel(),
+            &[1, 4, 30, 60, 3, 3, 15, 2, 1],
+        ),
+    ]
+}
+
+/// Many extreme values.
+fn argument(number: usize, buffer: &Buffer, shape: &[usize]) -> AnyTensor {
+    let mut tensor = AnyTensor::random(buffer.dtype, shape, number as u64).expect("a small shape");
+    if buffer.dtype.bytes() == 1 {
+        for (number, byte) in tensor.bytes_mut().iter_mut().enumerate().filter(|(number, _)| number % 3 > 0) {
+            *byte = [0x80, 0x7F, 0xFF, 0x80, 0x81][number % 5];
+        }
+    }
+    tensor
+}
+
+/// Flat programs have other shapes.
+fn agree(found: &[AnyTensor], expected: &[AnyTensor]) -> bool {
+    found.iter().zip(expected).all(|(found, expected)| found.bytes() == expected.bytes())
+}
+
+#[test]
+fn random_candidates_in_tiles_are_exact() {
+    for case in tiled_cases() {
+        let intrinsics = ["tdpbusd", "tdpbssd"].map(Into::into).into();
+        let tensorized = check(&case, intrinsics, None, &argument, &agree);
+        assert!(tensorized > 0, "{} is never tensorized", case.name);
+    }
+}
+
+#[test]
+fn random_candidates_are_exact() {
+    let host = CpuBackend::host().expect("no override");
+    for case in cases() {
+        let tensorized = check(&case, all_intrinsics(), Some(&host), &argument, &agree);
+        assert_eq!(tensorized > 0, !case.name.contains("of ones"), "{}: {tensorized} tensorized", case.name);
+    }
+}
