@@ -2,16 +2,19 @@
 //!
 //! It does not when each iteration begins with stores, in loops of their own, to all elements that it
 //! loads. Judged by boxes: for each dimension, from the first to the last element stored and loaded while the
-//! loops inside run. Guards on the store narrow its box, unless they only keep it inside the buffer.
+//! loops inside run. Guards on the store narrow its box, unless they only keep it inside the buffer. Where a guard
+//! bounds loops that were fused across dimensions, as when rows are copied in vectors, the box is that of the
+//! [iterator map](crate::index::iter_map).
 
 use crate::analysis::block::loads_in;
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
-use crate::index::{Index, Ranges};
+use crate::index::iter_map::{IterSum, MapLevel, detect};
+use crate::index::{Index, Ranges, Term};
 use crate::lower::access::loads_from;
 use crate::lower::condition::{difference, mentions};
 use crate::program::Program;
-use crate::stmt::{For, Stmt};
+use crate::stmt::{For, Guard, Stmt};
 
 /// Whether no iteration of a loop loads an element that it has not stored before. `around` are the loops
 /// around it.
@@ -23,6 +26,7 @@ pub(super) fn carries_nothing(program: &Program, node: &For, around: &Ranges, bu
         buffer,
         loop_var: node.var,
         inner: Ranges::new(),
+        iterators: Vec::new(),
         all,
         conditions: Vec::new(),
         stored: None,
@@ -46,6 +50,8 @@ struct Check<'a> {
     loop_var: VarId,
     /// The loops inside the loop, around the current place.
     inner: Ranges,
+    /// The same loops with their extents, outermost first.
+    iterators: Vec<(VarId, Index)>,
     /// All loops around the current place.
     all: Ranges,
     /// The conditions inside the loop, around the current place.
@@ -83,9 +89,11 @@ impl<'a> Check<'a> {
             }
             Stmt::For(node) => {
                 self.inner.insert_loop(node);
+                self.iterators.push((node.var, node.extent.clone()));
                 self.all.insert_loop(node);
                 self.stmt(&node.body)?;
                 self.inner.remove(node.var);
+                self.iterators.pop();
                 self.all.remove(node.var);
                 Some(())
             }
@@ -97,6 +105,11 @@ impl<'a> Check<'a> {
 
     /// What the first store covers, when its conditions can be judged.
     fn covered(&self, indices: &Indices) -> Option<Vec<Span>> {
+        self.bounded(indices).or_else(|| self.enumerated(indices))
+    }
+
+    /// The bounds of the indices, when each condition bounds one of them.
+    fn bounded(&self, indices: &Indices) -> Option<Vec<Span>> {
         let mut spans = Vec::with_capacity(indices.len());
         for (index, extent) in indices.iter().zip(self.shape) {
             let (first, last) = (index.lower_bound(&self.inner)?, index.upper_bound(&self.inner)?);
@@ -114,15 +127,11 @@ impl<'a> Check<'a> {
             return (!mentions(condition, self.loop_var)).then_some(());
         }
         let difference = difference(condition)?;
-        for ((index, extent), span) in indices.iter().zip(self.shape).zip(spans) {
-            // `-index < 1` leaves out no element of the buffer, nor does `index < extent`.
-            if (&difference + index).is(-1) {
-                return Some(());
-            }
+        if self.is_border(&difference, indices) {
+            return Some(());
+        }
+        for (index, span) in indices.iter().zip(spans) {
             let limit = index - &difference;
-            if limit == *extent {
-                return Some(());
-            }
             if !self.mentions_inner(&limit) {
                 span.limit = Some(limit);
                 span.is_whole = false;
@@ -130,6 +139,44 @@ impl<'a> Check<'a> {
             }
         }
         None
+    }
+
+    /// The box that the store's loops enumerate under its conditions.
+    fn enumerated(&self, indices: &Indices) -> Option<Vec<Span>> {
+        let mut guards = Vec::new();
+        for condition in &self.conditions {
+            let difference = difference(condition)?;
+            if !self.is_border(&difference, indices) {
+                guards.push(self.bound(&difference));
+            }
+        }
+        let is_used = |var: VarId| {
+            indices.iter().chain(guards.iter().map(|guard| &guard.index)).any(|index| index.mentions(var))
+        };
+        let iterators: Vec<_> = self.iterators.iter().filter(|(var, _)| is_used(*var)).cloned().collect();
+        let map = detect(indices, &iterators, &guards, MapLevel::Surjective).ok()?;
+        let span = |(sum, extent): (&IterSum, &Index)| {
+            let last = (&sum.min + &sum.extent).offset(-1);
+            let is_whole = sum.min.is(0) && extent.is_provably_at_most(&sum.extent, &self.all);
+            let is_dense = sum.scale.is(1) || sum.splits.is_empty();
+            is_dense.then(|| Span { is_whole, first: sum.min.clone(), last, limit: None })
+        };
+        map.outputs.iter().zip(self.shape).map(span).collect()
+    }
+
+    /// Whether a condition, given as the difference that is negative where it holds, only keeps an index inside the
+    /// buffer.
+    fn is_border(&self, difference: &Index, indices: &Indices) -> bool {
+        let mut dimensions = indices.iter().zip(self.shape);
+        dimensions.any(|(index, extent)| (difference + index).is(-1) || &(index - difference) == extent)
+    }
+
+    /// The condition that a difference is negative, as a bound on what the inner loops change.
+    fn bound(&self, difference: &Index) -> Guard {
+        let changes = |term: &&Term| self.mentions_inner(&Index::digit(term.digit.clone()));
+        let index = Index::from_terms(difference.terms().iter().filter(changes).cloned(), 0);
+        let bound = &index - difference;
+        Guard { index, bound }
     }
 
     fn mentions_inner(&self, index: &Index) -> bool {
