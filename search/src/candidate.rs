@@ -24,7 +24,7 @@ pub struct Candidate {
     pub trace: Trace,
     /// The scheduled program, at the `Blocks` level.
     pub program: Program,
-    /// Equal for programs that are equal up to names.
+    /// Equal for programs that [execute the same](Program::execution_hash).
     pub hash: u64,
     /// What the cost model sees.
     pub features: ProgramFeatures,
@@ -97,7 +97,7 @@ impl Generator {
         let (program, trace) = schedule.into_parts();
         match features::extract(&program, &self.target) {
             Ok(features) => {
-                let hash = program.stable_hash();
+                let hash = program.execution_hash();
                 Some(Candidate { space, decisions, trace, hash, program, features })
             }
             Err(_) => {

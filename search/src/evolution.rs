@@ -278,7 +278,8 @@ impl Evolution {
     }
 
     /// The best of a sorted pool; in the first round the best of each design space comes first, so that none is
-    /// overlooked; a share is random.
+    /// overlooked; a share is random. Of candidates that look the same to the model one is enough: the others follow when
+    /// there is nothing else.
     fn pick(&self, mut pool: Vec<(f32, Arc<Candidate>)>, count: usize) -> Vec<Arc<Candidate>> {
         let mut picks = Vec::new();
         if self.round == 1 && self.measured.is_empty() {
@@ -300,8 +301,12 @@ impl Evolution {
                 picks.push(pool.remove(chosen).1);
             }
         }
+        let mut looks: FxHashSet<u64> =
+            picks.iter().map(|candidate| candidate.features.fingerprint()).collect();
+        let (fresh, alike): (Vec<_>, Vec<_>) =
+            pool.into_iter().partition(|(_, candidate)| looks.insert(candidate.features.fingerprint()));
         let rest = count.saturating_sub(picks.len());
-        picks.extend(pool.into_iter().take(rest).map(|(_, candidate)| candidate));
+        picks.extend(fresh.into_iter().chain(alike).take(rest).map(|(_, candidate)| candidate));
         picks.truncate(count);
         picks
     }

@@ -18,8 +18,20 @@ impl Program {
     /// not. Programs with equal canonical forms have equal hashes. The value is the same on every platform and for every
     /// build, so that it may be stored.
     pub fn stable_hash(&self) -> u64 {
+        self.hash(Detail::Everything)
+    }
+
+    /// A hash of what the program executes: equal where the [stable hashes](Program::stable_hash) are, and also for
+    /// scheduled programs that differ only in what lowering drops, which is the names and annotations of blocks and loops
+    /// that run once.
+    pub fn execution_hash(&self) -> u64 {
+        self.hash(Detail::Execution)
+    }
+
+    fn hash(&self, detail: Detail) -> u64 {
         let mut walk = Walk {
             program: self,
+            detail,
             variables: vec![None; self.variables().len()],
             variable_count: 0,
             buffers: vec![None; self.buffers().len()],
@@ -41,6 +53,15 @@ impl Program {
         }
         walk.stmt(&self.body, hash)
     }
+}
+
+/// What counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// All that a schedule can refer to.
+    Everything,
+    /// What is left after lowering.
+    Execution,
 }
 
 /// Hashes a word; used for kinds of nodes, so that reordering an enum changes nothing. This is FNV-1a,
@@ -68,6 +89,7 @@ fn combine(hash: u64, value: u64) -> u64 {
 
 struct Walk<'a> {
     program: &'a Program,
+    detail: Detail,
     variables: Vec<Option<u64>>,
     variable_count: u64,
     buffers: Vec<Option<u64>>,
@@ -136,6 +158,9 @@ impl Walk<'_> {
     }
 
     fn for_loop(&mut self, node: &For, hash: u64) -> u64 {
+        if self.detail == Detail::Execution && node.extent.is(1) {
+            return self.stmt(&node.body, hash);
+        }
         let hash = combine(combine(hash, const { tag("for") }), tag(node.kind.text()));
         let hash = combine(hash, self.variable(node.var));
         let hash = combine(hash, self.index(&node.extent));
@@ -143,10 +168,12 @@ impl Walk<'_> {
     }
 
     fn block(&mut self, node: &Block, hash: u64) -> u64 {
-        let hash = combine(combine(hash, const { tag("block") }), tag(&node.name));
+        let is_named = self.detail == Detail::Everything;
+        let hash = combine(hash, const { tag("block") });
+        let hash = if is_named { combine(hash, tag(&node.name)) } else { hash };
         let hash = node.iters.iter().fold(hash, |hash, iter| self.iter(iter, hash));
         let hash = node.guards.iter().fold(hash, |hash, guard| self.guard(guard, hash));
-        let hash = annotations(&node.annotations, hash);
+        let hash = if is_named { annotations(&node.annotations, hash) } else { hash };
         let hash = node.init.iter().fold(hash, |hash, init| {
             let hash = combine(hash, const { tag("init") });
             self.braced(init, hash)

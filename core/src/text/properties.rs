@@ -292,3 +292,37 @@ fn the_stable_hash_sees_content_and_nothing_else() {
         assert_ne!(hash(&other), original, "{from} -> {to}");
     }
 }
+
+/// What a schedule may refer to but lowering drops makes no other program.
+#[test]
+fn the_execution_hash_sees_what_is_left_after_lowering() {
+    let hash = |text: &str| {
+        text.parse::<Program>().unwrap_or_else(|error| panic!("{error}: {text}")).execution_hash()
+    };
+    let text = "kernel f(N, in a: f32[N], out b: f32[N]) {
+        for i in 0..N {
+            @unroll 16
+            block c(v: spatial N = i) { b[v] = a[v] + 1.0 }
+        }
+    }";
+    let original = hash(text);
+    for (from, to) in [
+        ("@unroll 16", ""),
+        ("16", "64"),
+        ("block c", "block d"),
+        ("for i", "parallel for k in 0..1 { for i"),
+    ] {
+        let same = text.replace(from, to) + if to.ends_with("for i") { "}" } else { "" };
+        assert_ne!(same, text, "the change {from} -> {to} changes nothing");
+        assert_eq!(hash(&same), original, "{from} -> {to}");
+    }
+    let changes = [
+        ("for i", "parallel for i"),
+        ("for i", "@unroll_factor 4 for i"),
+        ("1.0", "2.0"),
+        ("= i)", "= i) where i < 3"),
+    ];
+    for (from, to) in changes {
+        assert_ne!(hash(&text.replace(from, to)), original, "{from} -> {to}");
+    }
+}

@@ -1,5 +1,8 @@
 //! What goes into a cost model: programs as feature rows, and measured programs.
 
+use std::hash::Hasher;
+
+use rustc_hash::FxHasher;
 use thiserror::Error;
 
 /// The features of one candidate program: a row of `width` numbers for each of its buffer stores.
@@ -62,6 +65,15 @@ impl ProgramFeatures {
     /// The score of the analytic draft model, higher for faster.
     pub fn prior(&self) -> f32 {
         self.prior
+    }
+
+    /// A hash of all values: programs that have it in common look the same to every model.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        for value in self.values.iter().chain([&self.prior]) {
+            hasher.write_u32(value.to_bits());
+        }
+        hasher.finish()
     }
 }
 
