@@ -132,7 +132,7 @@ fn copies_need_one_element_at_a_point() {
     check("%14 = reindex %10, \"write\", 0", "not_reduction");
     check("%14 = reindex_cache_read %3, 0, \"local\", (i, j, k) -> (i)", "bad_map");
     check("%14 = reindex_cache_read %3, 0, \"nowhere\", (i, j, k) -> (i, k)", "bad_decision");
-    check("%14 = reindex_cache_read %10, 0, \"local\", (i) -> (i)", "several_writers");
+    check("%14 = reindex_cache_read %10, 0, \"local\", (i) -> (i)", "updates_in_place");
     check("%14 = reindex_cache_write %3, \"local\", (i, j, k) -> (i, j, k)", "bad_map");
     check("%14 = reindex_cache_write %3, \"local\", (i, j, k) -> (i)", "bad_map");
     check("%14, %15 = cache_inplace %7, 0, \"local\"", "not_update");

@@ -122,7 +122,7 @@ fn check_update(
         other.id != id && (reads(other).contains(&buffer) || writes(other).contains(&buffer))
     };
     match blocks(&statements(&program.body)[position]).into_iter().find(shares) {
-        Some(_) => Err(ScheduleError::SeveralWriters(id)),
+        Some(other) => Err(ScheduleError::UsedElsewhere { buffer, by: other.id }),
         None => Ok(position),
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn check_finished(
         return Err(ScheduleError::ProducerOutside { block: block.id, producer: producer.id });
     }
     if writes(block).contains(&source) {
-        return Err(ScheduleError::SeveralWriters(block.id));
+        return Err(ScheduleError::UpdatesInPlace { block: block.id, buffer: source });
     }
     Ok(position)
 }

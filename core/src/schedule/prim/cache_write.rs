@@ -110,10 +110,10 @@ pub(super) fn check_sole_writer(
         return Err(ScheduleError::SeveralWriters(block.id));
     }
     let position = root_position(program, block.id)?;
-    let reads_too = |other: &Arc<Block>| other.id != block.id && reads(other).contains(&target);
-    match blocks(&statements(&program.body)[position]).into_iter().any(reads_too) {
-        true => Err(ScheduleError::SeveralWriters(block.id)),
-        false => Ok(position),
+    let reads_too = |other: &&Arc<Block>| other.id != block.id && reads(other).contains(&target);
+    match blocks(&statements(&program.body)[position]).into_iter().find(reads_too) {
+        Some(other) => Err(ScheduleError::UsedElsewhere { buffer: target, by: other.id }),
+        None => Ok(position),
     }
 }
 

@@ -118,7 +118,9 @@ pub(super) fn candidate(
 ) -> Result<Producer, ScheduleError> {
     let id = block.id;
     let [producer] = writers(program, buffer)[..] else { return Err(ScheduleError::SeveralWriters(id)) };
-    let [_] = readers(program, buffer)[..] else { return Err(ScheduleError::SeveralWriters(producer.id)) };
+    if let Some(other) = readers(program, buffer).into_iter().find(|reader| reader.id != id) {
+        return Err(ScheduleError::UsedElsewhere { buffer, by: other.id });
+    }
     let [_] = writers(program, output)[..] else { return Err(ScheduleError::SeveralWriters(id)) };
     let made = made_by(producer).ok_or(ScheduleError::NotComplete(producer.id))?;
     let shape = &program.buffer(buffer).shape;
@@ -143,7 +145,7 @@ pub(super) fn candidate(
     // Writing where the producer still reads would change what it reads, and so would writing before another
     // iteration of a loop that the block comes into.
     if reads(producer).contains(&output) {
-        return Err(ScheduleError::SeveralWriters(id));
+        return Err(ScheduleError::UsedElsewhere { buffer: output, by: producer.id });
     }
     let around = loops_around(&program.body, producer.id).unwrap_or_default();
     let entered = around.into_iter().find(|node| !contains_block(&node.body, id));
@@ -169,8 +171,8 @@ pub(super) fn candidate(
         }
     }
     let between = |other: BlockId| place(other) > place(producer.id) && place(other) < place(id);
-    if readers(program, output).iter().any(|reader| between(reader.id)) {
-        return Err(ScheduleError::SeveralWriters(id));
+    if let Some(other) = readers(program, output).into_iter().find(|reader| between(reader.id)) {
+        return Err(ScheduleError::UsedElsewhere { buffer: output, by: other.id });
     }
     Ok(Producer { producer: producer.id, buffer, iters: shifted.into_iter().map(|(var, _)| var).collect() })
 }

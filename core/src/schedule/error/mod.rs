@@ -3,12 +3,10 @@
 //! An error holds identities only, so that making one costs nothing in the search, where refusals are
 //! frequent. [`ScheduleError::describe`] renders it against the program when a person asks.
 
+mod describe;
+
 use crate::ids::{BlockId, BufferId, LoopId};
 use crate::index::map::MapError;
-use crate::lower::MAX_PREFETCH;
-use crate::program::Program;
-use crate::thread_axis::ThreadAxis;
-use crate::visit::{find_block, find_loop};
 
 /// Why a schedule primitive refused. The program is as it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,6 +76,20 @@ pub enum ScheduleError {
     OutputBlock(BlockId),
     /// The block's buffer has another writer.
     SeveralWriters(BlockId),
+    /// Another block accesses a buffer in a place where this would change what it finds there.
+    UsedElsewhere {
+        /// The buffer.
+        buffer: BufferId,
+        /// The other block.
+        by: BlockId,
+    },
+    /// The block reads the buffer that it writes.
+    UpdatesInPlace {
+        /// The block.
+        block: BlockId,
+        /// The buffer.
+        buffer: BufferId,
+    },
     /// The block has no read or write of that number.
     NoSuchAccess {
         /// The block.
@@ -277,232 +289,6 @@ pub enum ScheduleError {
 }
 
 impl ScheduleError {
-    /// The error as a sentence, with the program's names.
-    pub fn describe(&self, program: &Program) -> String {
-        let names = Names(program);
-        match *self {
-            ScheduleError::UnknownVariable(number) => format!("no step has made %{number}"),
-            ScheduleError::VariableKind { variable, expected } => format!("%{variable} is not {expected}"),
-            ScheduleError::TooManySteps => {
-                format!("the schedule has {} steps, which is the most", crate::schedule::MAX_STEPS)
-            }
-            ScheduleError::ResultCount { expected, found } => {
-                format!(
-                    "the trace expects {expected} results of this step, but it has {found} on this program"
-                )
-            }
-            ScheduleError::BadDecision(what) => format!("the decision does not fit: {what}"),
-            ScheduleError::UnknownBlock => {
-                "no block has this name; print the program to see its blocks".into()
-            }
-            ScheduleError::MissingBlock(_) => "the block is no longer in the program".into(),
-            ScheduleError::MissingLoop(_) => {
-                "the loop is no longer in the program; fetch the loops again".into()
-            }
-            ScheduleError::BadLoopList => "the loops must be distinct and at least one".into(),
-            ScheduleError::NotAChain { outer, inner } => {
-                format!("{} is not the only statement inside {}", names.target(inner), names.target(outer))
-            }
-            ScheduleError::NotSerial(target) => {
-                format!("{} is already parallel, vectorized or unrolled", names.target(target))
-            }
-            ScheduleError::BadFactors(target) => format!(
-                "the factors of {} must be positive, with at most one left open, and cover the loop",
-                names.target(target)
-            ),
-            ScheduleError::SymbolicExtent(target) => {
-                format!("{} has a symbolic extent; split off a constant part first", names.target(target))
-            }
-            ScheduleError::ReductionLoop { target, block } => format!(
-                "{} carries a reduction of {}; use rfactor to make it parallel",
-                names.target(target),
-                names.block(block)
-            ),
-            ScheduleError::SharedWrite { target, block, buffer } => format!(
-                "every iteration of {} would write the same elements of `{}` in {}",
-                names.target(target),
-                names.buffer(buffer),
-                names.block(block)
-            ),
-            ScheduleError::NotComplete(block) => {
-                format!("{} is not a plain element-wise block", names.block(block))
-            }
-            ScheduleError::NotReduction(block) => {
-                format!("{} is not a reduction with an initial value", names.block(block))
-            }
-            ScheduleError::OutputBlock(block) => format!("{} writes a parameter", names.block(block)),
-            ScheduleError::SeveralWriters(block) => {
-                format!("the buffer of {} is written by other blocks too", names.block(block))
-            }
-            ScheduleError::NoSuchAccess { block, number } => {
-                format!("{} has no access number {number}", names.block(block))
-            }
-            ScheduleError::AlreadyInside { block, target } => {
-                format!("{} already contains {}", names.target(target), names.block(block))
-            }
-            ScheduleError::ConsumerOutside { block, consumer } => format!(
-                "{} reads the result of {} outside of the loop",
-                names.block(consumer),
-                names.block(block)
-            ),
-            ScheduleError::ProducerOutside { block, producer } => format!(
-                "{} makes what {} reads, but not before that place",
-                names.block(producer),
-                names.block(block)
-            ),
-            ScheduleError::NoNeighbour(block) => {
-                format!("{} has no producer or consumer to move to", names.block(block))
-            }
-            ScheduleError::NotInvertible(block) => format!(
-                "the accesses of {} are not `iterator + constant` in each dimension",
-                names.block(block)
-            ),
-            ScheduleError::NotCovered(block) => {
-                format!("the region inside the loop does not cover the domain of {}", names.block(block))
-            }
-            ScheduleError::ReductionOutside { target, block } => {
-                format!("{} lies inside a reduction loop of {}", names.target(target), names.block(block))
-            }
-            ScheduleError::Guarded { target, block } => {
-                format!("{} has a guard that involves {}", names.block(block), names.target(target))
-            }
-            ScheduleError::NotReductionLoop { target, block } => {
-                format!("{} is not a reduction loop of {} alone", names.target(target), names.block(block))
-            }
-            ScheduleError::NotDivisible { target, block } => format!(
-                "{} and the loops inside it do not enumerate whole tiles of {}; split its loops by divisors of their extents",
-                names.target(target),
-                names.block(block)
-            ),
-            ScheduleError::NotOneBlock { target, blocks } => {
-                format!(
-                    "{} holds {blocks} blocks beside each other; it must hold one alone",
-                    names.target(target)
-                )
-            }
-            ScheduleError::BadMap(error) => error.to_string(),
-            ScheduleError::ParameterBuffer { block, buffer } => format!(
-                "`{}` in {} is a parameter; change a copy of it (cache_read, cache_write) instead",
-                names.buffer(buffer),
-                names.block(block)
-            ),
-            ScheduleError::NotResult { block, buffer } => format!(
-                "`{}`, which {} writes, is an intermediate; only a result can be written around the caches",
-                names.buffer(buffer),
-                names.block(block)
-            ),
-            ScheduleError::ReadAgain { block, buffer } => format!(
-                "{} reads `{}`, which is therefore better in a cache; let the reader use an intermediate (cache_write)",
-                names.block(block),
-                names.buffer(buffer)
-            ),
-            ScheduleError::BadDistance(distance) => {
-                format!("the distance {distance} of a prefetch is not between 1 and {MAX_PREFETCH}")
-            }
-            ScheduleError::UnknownAxis => {
-                let axes: Vec<&str> = ThreadAxis::ALL.iter().map(|axis| axis.text()).collect();
-                format!("an axis of threads is one of {}", axes.join(", "))
-            }
-            ScheduleError::AxisTaken { target, other } => format!(
-                "{} cannot have the axis of {}, which is around or inside it; take another axis, or fuse the loops",
-                names.target(target),
-                names.target(other)
-            ),
-            ScheduleError::AxisExtent { target, other } => format!(
-                "{} has another extent than {}, which has the same axis in this nest; split them alike",
-                names.target(target),
-                names.target(other)
-            ),
-            ScheduleError::SeveralElements { block, buffer } => {
-                format!(
-                    "{} accesses several elements of `{}` at one point",
-                    names.block(block),
-                    names.buffer(buffer)
-                )
-            }
-            ScheduleError::ConditionalAccess { block, buffer } => format!(
-                "{} accesses `{}` under a condition, and not all of these elements may exist",
-                names.block(block),
-                names.buffer(buffer)
-            ),
-            ScheduleError::NotUpdate { block, buffer } => {
-                format!("{} does not update `{}` in place", names.block(block), names.buffer(buffer))
-            }
-            ScheduleError::PartlyWritten { block, buffer } => format!(
-                "some elements of `{}` may never be written; copy those that {} reads with reindex_cache_read",
-                names.buffer(buffer),
-                names.block(block)
-            ),
-            ScheduleError::NotSiblings { first, second } => format!(
-                "{} and {} are not in neighbouring nests of the same depth and extents",
-                names.target(first),
-                names.target(second)
-            ),
-            ScheduleError::CrossingDependence { first, second, buffer } => format!(
-                "iterations of {} would meet those of {} in other elements of `{}`",
-                names.target(first),
-                names.target(second),
-                names.buffer(buffer)
-            ),
-            ScheduleError::NotConsecutive { target, block } => format!(
-                "{} does not run through consecutive parts of the domain of {}",
-                names.target(target),
-                names.block(block)
-            ),
-            ScheduleError::NotEpilogue(block) => format!(
-                "{} does not combine the result of a reduction with a value by the reduction's operator",
-                names.block(block)
-            ),
-            ScheduleError::NotEinsum(block) => {
-                format!("{} is not a sum of products of elements at distinct iterators", names.block(block))
-            }
-            ScheduleError::NotProducts(block) => {
-                format!("{} is not a sum of products of two elements of type f32", names.block(block))
-            }
-            ScheduleError::BeyondAccuracy(block) => match program.accuracy {
-                None => {
-                    format!("{} has products of f32, and the kernel states no accuracy", names.block(block))
-                }
-                Some(accuracy) => format!(
-                    "the products of {} would be farther off than the kernel's accuracy of {:?}",
-                    names.block(block),
-                    accuracy.relative()
-                ),
-            },
-            ScheduleError::BadPadding(block) => {
-                format!("the padding must be one positive number for each iterator of {}", names.block(block))
-            }
-            ScheduleError::NotPadding(block) => format!(
-                "{} is not `select(condition, element, constant)` with bounds of its iterators as the condition",
-                names.block(block)
-            ),
-            ScheduleError::MixedIterators(block) => {
-                format!("a new iterator of {} would mix spatial and reduction iterators", names.block(block))
-            }
-            ScheduleError::SharedLoops(block) => {
-                format!("{} shares loops that enumerate its domain with other blocks", names.block(block))
-            }
-            ScheduleError::NotEnumerated(block) => {
-                format!("the loops of {} do not enumerate each point of its domain once", names.block(block))
-            }
-            ScheduleError::BadOrder(block) => {
-                format!("the order must name each iterator of {} once, from 0", names.block(block))
-            }
-            ScheduleError::UnknownIntrinsic => "no tensor intrinsic has this name; register it first".into(),
-            ScheduleError::IntrinsicMismatch(block) => {
-                format!("the body of {} is not what the intrinsic computes", names.block(block))
-            }
-            ScheduleError::BadAlignment => {
-                "the factor of an alignment is between 1 and 4096, and the offset is below it".into()
-            }
-            ScheduleError::AxisOutOfRange(axis) => format!("axis {axis} is outside the buffer's dimensions"),
-            ScheduleError::NoAnnotation => "there is no annotation of this name".into(),
-            ScheduleError::BadCandidates => {
-                "candidates and probabilities must be equally many, at least one, with a positive sum".into()
-            }
-        }
-    }
-
     /// A short, stable word for statistics of refusals.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -525,6 +311,8 @@ impl ScheduleError {
             ScheduleError::NotReduction(_) => "not_reduction",
             ScheduleError::OutputBlock(_) => "output_block",
             ScheduleError::SeveralWriters(_) => "several_writers",
+            ScheduleError::UsedElsewhere { .. } => "used_elsewhere",
+            ScheduleError::UpdatesInPlace { .. } => "updates_in_place",
             ScheduleError::NoSuchAccess { .. } => "no_such_access",
             ScheduleError::AlreadyInside { .. } => "already_inside",
             ScheduleError::ConsumerOutside { .. } => "consumer_outside",
@@ -579,25 +367,3 @@ impl std::fmt::Display for ScheduleError {
 }
 
 impl std::error::Error for ScheduleError {}
-
-struct Names<'a>(&'a Program);
-
-impl Names<'_> {
-    fn target(&self, id: LoopId) -> String {
-        match find_loop(&self.0.body, id) {
-            Some(node) => format!("loop `{}`", self.0.variable(node.var).name),
-            None => "a loop that is gone".into(),
-        }
-    }
-
-    fn block(&self, id: BlockId) -> String {
-        match find_block(&self.0.body, id) {
-            Some(node) => format!("block `{}`", node.name),
-            None => "a block that is gone".into(),
-        }
-    }
-
-    fn buffer(&self, id: BufferId) -> &str {
-        &self.0.buffer(id).name
-    }
-}
