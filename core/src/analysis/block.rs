@@ -232,9 +232,10 @@ pub fn is_update(block: &Block) -> bool {
     block.init.is_none() && block.guards.is_empty() && reduction(block).is_some()
 }
 
-/// Whether the block is a reduction with an initial value and at least one reduction iterator.
+/// Whether the block is a reduction of at least one iterator with an initial value of the element that it updates.
 pub fn is_reduction(block: &Block) -> bool {
-    block.init.is_some() && !is_spatial(block) && reduction(block).is_some()
+    let begins_there = |store: &Store| matches!(&block.init, Some(Stmt::Store(init)) if init.buffer == store.buffer && init.indices == store.indices);
+    !is_spatial(block) && reduction(block).is_some_and(|found| begins_there(found.store))
 }
 
 /// Whether the block is a reduction with an initial value and at least one reduction iterator, possibly one of
