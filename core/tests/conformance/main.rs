@@ -1,6 +1,7 @@
 //! What TVM's tests ask of its detection of iterator maps, against ours. `README.md` beside this file says where the data is
 //! from.
 
+mod refusals;
 mod sampling;
 mod text;
 
