@@ -278,16 +278,17 @@ impl Evolution {
     }
 
     /// The best of a sorted pool; in the first round the best of each design space comes first, so that none is
-    /// overlooked; a share is random. Of candidates that look the same to the model one is enough: the others follow when
-    /// there is nothing else.
-    fn pick(&self, mut pool: Vec<(f32, Arc<Candidate>)>, count: usize) -> Vec<Arc<Candidate>> {
+    /// overlooked; a share is random. Of candidates that look the same to the model it is enough to have measured one: the
+    /// others follow when there is nothing else.
+    fn pick(&self, pool: Vec<(f32, Arc<Candidate>)>, count: usize) -> Vec<Arc<Candidate>> {
+        let (mut pool, alike) = self.part_alike(pool);
         let mut picks = Vec::new();
         if self.round == 1 && self.measured.is_empty() {
             let mut seen = FxHashSet::default();
             let mut number = 0;
             while number < pool.len() && picks.len() < count / 2 {
-                if seen.insert(pool[number].1.space) {
-                    picks.push(pool.remove(number).1);
+                if seen.insert(pool[number].space) {
+                    picks.push(pool.remove(number));
                 } else {
                     number += 1;
                 }
@@ -298,16 +299,19 @@ impl Evolution {
         for _ in 0..random {
             if pool.len() > count {
                 let chosen = count + rng.below(pool.len() - count);
-                picks.push(pool.remove(chosen).1);
+                picks.push(pool.remove(chosen));
             }
         }
-        let mut looks: FxHashSet<u64> =
-            picks.iter().map(|candidate| candidate.features.fingerprint()).collect();
-        let (fresh, alike): (Vec<_>, Vec<_>) =
-            pool.into_iter().partition(|(_, candidate)| looks.insert(candidate.features.fingerprint()));
-        let rest = count.saturating_sub(picks.len());
-        picks.extend(fresh.into_iter().chain(alike).take(rest).map(|(_, candidate)| candidate));
+        picks.extend(pool.into_iter().chain(alike));
         picks.truncate(count);
         picks
+    }
+
+    /// The candidates of a pool that do not look like one before them or like one that was measured, and the others.
+    fn part_alike(&self, pool: Vec<(f32, Arc<Candidate>)>) -> (Vec<Arc<Candidate>>, Vec<Arc<Candidate>>) {
+        let measured = self.measured.iter().map(|(_, candidate)| candidate.features.fingerprint());
+        let mut looks: FxHashSet<u64> = measured.collect();
+        let candidates = pool.into_iter().map(|(_, candidate)| candidate);
+        candidates.partition(|candidate| looks.insert(candidate.features.fingerprint()))
     }
 }

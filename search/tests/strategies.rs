@@ -233,6 +233,19 @@ fn strategies_and_models_of_others_can_be_used() {
 }
 
 #[test]
+fn evolution_measures_one_of_those_that_look_alike() {
+    let mut strategy = strategy::evolutionary(small())(space(2));
+    let mut looks = std::collections::BTreeSet::new();
+    for round in 0..4 {
+        for candidate in strategy.propose(8, &BoostedModel::default()) {
+            assert!(looks.insert(candidate.features.fingerprint()), "round {round} proposes a look again");
+            strategy.learn(&candidate, Some(1e-3));
+        }
+    }
+    assert_eq!(looks.len(), 32);
+}
+
+#[test]
 fn what_earlier_runs_measured_is_not_proposed_again() {
     for (name, make) in strategies() {
         let first = tuned(&make, &mut BoostedModel::default(), 1);
