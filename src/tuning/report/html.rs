@@ -22,19 +22,11 @@ fn write_page(page: &mut String, series: &[Series]) -> std::fmt::Result {
     writeln!(page, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
     writeln!(page, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">")?;
     writeln!(page, "<title>Tilewright: tuning report</title>\n<style>\n{STYLE}</style>\n</head>\n<body>")?;
-    writeln!(page, "<h1>Tuning report</h1>\n<p class=\"machine\">{}</p>", machine(series))?;
+    writeln!(page, "<h1>Tuning report</h1>\n<p class=\"machine\">{}</p>", machines(series))?;
     if series.iter().any(|one| one.best().and_then(|best| one.share_of_peak(best)).is_some()) {
         write_overview(page, series)?;
     }
-    writeln!(page, "<h2>Course of tuning</h2>")?;
-    writeln!(
-        page,
-        "<p class=\"legend\"><span class=\"key best\"></span>best so far <span class=\"key trial\"></span>one trial \
-         <span class=\"key default\"></span>default schedule; the axis is in GFLOP/s, or in runs per millisecond \
-         where there is nothing to count</p>\n<div class=\"cards\">"
-    )?;
-    series.iter().try_for_each(|one| write_card(page, one))?;
-    writeln!(page, "</div>")?;
+    write_kernels(page, series)?;
     refusals::write_section(page, series)?;
     write_rankings(page, series)?;
     rules::write_section(page, series)?;
@@ -42,15 +34,13 @@ fn write_page(page: &mut String, series: &[Series]) -> std::fmt::Result {
 }
 
 /// The machines of the records, each once.
-fn machine(series: &[Series]) -> String {
+fn machines(series: &[Series]) -> String {
     let mut machines: Vec<String> = series
         .iter()
         .map(|one| {
             let peak =
                 one.peak_gflops.map(|peak| format!(", FMA peak {peak:.0} GFLOP/s")).unwrap_or_default();
-            let (cpu, threads) = (escape(&one.cpu), one.target.threads);
-            let plural = if threads == 1 { "" } else { "s" };
-            format!("{cpu}, {threads} thread{plural}{peak}")
+            format!("{}{peak}", machine(one))
         })
         .collect();
     machines.sort();
@@ -58,13 +48,28 @@ fn machine(series: &[Series]) -> String {
     machines.join("<br>")
 }
 
+/// The machine of a series, and how much of it was used.
+fn machine(one: &Series) -> String {
+    let threads = one.target.threads;
+    let plural = if threads == 1 { "" } else { "s" };
+    format!("{}, {threads} thread{plural}", escape(&one.cpu))
+}
+
+/// The name of a series, with its machine where there are others beside it.
+fn title(one: &Series, series: &[Series]) -> String {
+    let is_only = series.iter().all(|other| (&other.cpu, &other.target) == (&one.cpu, &one.target));
+    let machine = if is_only { String::new() } else { format!("<small>{}</small>", machine(one)) };
+    format!("{}{machine}", escape(&one.title()))
+}
+
 /// The share of the peak of every kernel, as bars.
 fn write_overview(page: &mut String, series: &[Series]) -> std::fmt::Result {
     writeln!(
         page,
-        "<h2>Share of the machine's peak</h2>\n<p class=\"legend\"><span class=\"key best\"></span>tuned"
+        "<h2>Share of the machine's peak</h2>\n<p class=\"legend\">{} {}</p>\n<div class=\"bars\">",
+        entry("best", "", "tuned"),
+        entry("default", "", "default schedule")
     )?;
-    writeln!(page, "<span class=\"key default\"></span>default schedule</p>\n<div class=\"bars\">")?;
     for one in series {
         let share = |seconds: Option<f64>| seconds.and_then(|seconds| one.share_of_peak(seconds));
         let Some(best) = share(one.best()) else { continue };
@@ -72,37 +77,77 @@ fn write_overview(page: &mut String, series: &[Series]) -> std::fmt::Result {
         write!(
             page,
             "<div class=\"label\">{}</div><div class=\"bar\"><div class=\"fill\" style=\"width:{:.1}%\"></div>",
-            escape(&one.title()),
+            title(one, series),
             percent(best)
         )?;
         if let Some(default) = share(one.default_time()) {
             write!(page, "<div class=\"tick\" style=\"left:{:.1}%\"></div>", percent(default))?;
         }
-        writeln!(page, "</div><div class=\"value\">{}</div>", percent_of_peak(best))?;
+        // Why it can be more is said with the kernel.
+        let share = if best < 1.005 { format!("{:.0} %", 100.0 * best) } else { "&gt; 100 %".to_owned() };
+        writeln!(page, "</div><div class=\"value\">{share}</div>")?;
     }
     writeln!(page, "</div>")
 }
 
-fn write_card(page: &mut String, one: &Series) -> std::fmt::Result {
-    writeln!(page, "<section class=\"card\">\n<h3>{}</h3>", escape(&one.title()))?;
+/// What a mark in a picture means.
+fn entry(key: &str, mark: &str, meaning: &str) -> String {
+    format!("<span class=\"entry\"><span class=\"key {key}\">{mark}</span>{meaning}</span>")
+}
+
+/// What is known of each kernel, and the course of its tuning.
+fn write_kernels(page: &mut String, series: &[Series]) -> std::fmt::Result {
+    if series.iter().any(svg::has_course) {
+        let legend = [
+            entry("best", "", "best so far"),
+            entry("trial", "", "one trial"),
+            entry("failed", "×", "failed"),
+            entry("dashed", "", "default schedule"),
+        ];
+        writeln!(
+            page,
+            "<h2>Course of tuning</h2>\n<p class=\"legend\">{}</p>\n<p class=\"legend\">Upwards is faster. Trials are drawn \
+             with their times in the search; the numbers above the pictures are of the comparison at its end, which is more \
+             careful.</p>",
+            legend.join(" ")
+        )?;
+    } else {
+        writeln!(page, "<h2>Kernels</h2>")?;
+    }
+    writeln!(page, "<div class=\"cards\">")?;
+    series.iter().try_for_each(|one| write_card(page, one, &title(one, series)))?;
+    writeln!(page, "</div>")
+}
+
+fn write_card(page: &mut String, one: &Series, title: &str) -> std::fmt::Result {
+    writeln!(page, "<section class=\"card\">\n<h3>{title}</h3>")?;
     let mut facts = Vec::new();
     if let Some(best) = one.best() {
         facts.push(format!("<b>{}</b>", duration(best)));
         facts.extend(one.gflops(best).map(|gflops| format!("{gflops:.1} GFLOP/s")));
         facts.extend(one.share_of_peak(best).map(percent_of_peak));
         facts.extend(one.bandwidth(best).map(|bandwidth| format!("{bandwidth:.1} GB/s")));
-        facts.extend(one.default_time().map(|default| format!("{:.2}\u{a0}×\u{a0}default", default / best)));
+        facts.extend(one.default_time().map(|default| format!("{:.2} × default", default / best)));
         facts.extend(one.error().map(|error| format!("error {error:.1e}")));
     } else {
         facts.push("nothing measured".to_owned());
     }
-    writeln!(page, "<p>{}</p>\n{}", facts.join(" · "), svg::course(one))?;
+    write_facts(page, &facts)?;
+    match svg::has_course(one) {
+        true => writeln!(page, "{}", svg::course(one))?,
+        false => writeln!(page, "<p class=\"legend\">Trials on record: {}.</p>", one.trials.len())?,
+    }
     if !one.failures.is_empty() {
         let failures: Vec<String> =
             one.failures.iter().map(|(reason, count)| format!("{count} × {}", escape(reason))).collect();
         writeln!(page, "<p class=\"failures\">failed: {}</p>", failures.join(", "))?;
     }
     writeln!(page, "</section>")
+}
+
+/// Facts in a row; lines break between them only.
+fn write_facts(page: &mut String, facts: &[String]) -> std::fmt::Result {
+    writeln!(page, "<p class=\"facts\"><span>{}</span></p>", facts.join("</span> <span>"))
 }
 
 /// How well the cost model ranked candidates before they were measured.
@@ -124,17 +169,23 @@ fn write_rankings(page: &mut String, series: &[Series]) -> std::fmt::Result {
     )?;
     for (one, rounds) in &ranked {
         let Some(all) = Ranking::overall(rounds) else { continue };
-        writeln!(
+        writeln!(page, "<section class=\"card\">\n<h3>{}</h3>", title(one, series))?;
+        let correlation = format!("τ <b>{}</b>", signed(all.correlation));
+        write_facts(
             page,
-            "<section class=\"card\">\n<h3>{}</h3>\n<p>τ <b>{:.2}</b> · rounds: {} · pairs: {}</p>\n{}\n</section>",
-            escape(&one.title()),
-            all.correlation,
-            rounds.len(),
-            all.pairs,
-            svg::rankings(rounds)
+            &[correlation, format!("rounds: {}", rounds.len()), format!("pairs: {}", all.pairs)],
         )?;
+        writeln!(page, "{}\n</section>", svg::rankings(rounds))?;
     }
     writeln!(page, "</div>")
+}
+
+/// A number with two decimals, of which those that round to 0 have no sign.
+pub(super) fn signed(number: f64) -> String {
+    let text = format!("{number:.2}");
+    let digits = text.trim_start_matches('-');
+    let is_negative = digits.len() < text.len() && digits.parse() != Ok(0.0);
+    if is_negative { format!("−{digits}") } else { digits.to_owned() }
 }
 
 /// Text for a page: nothing in a record becomes markup.
@@ -196,10 +247,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_page_shows_each_series_and_trusts_no_text() {
+    fn series() -> Series {
         let trial = |number, seconds| Trial { number, seconds, ..Trial::default() };
-        let series = Series {
+        Series {
             kernel: "matmul".to_owned(),
             program: 1,
             shape: Shape::of_dims([("M", 4)]),
@@ -213,17 +263,56 @@ mod tests {
             flops: Some(2e4),
             bytes: Some(1e4),
             peak_gflops: Some(40.0),
-        };
-        let page = page(&[series]);
+        }
+    }
+
+    #[test]
+    fn machines_are_told_apart_where_there_are_several() {
+        let other = Series { cpu: "another".to_owned(), ..series() };
+        assert!(page(&[series(), other]).contains("<h3>matmul[M=4]<small>another, 1 thread</small></h3>"));
+        assert!(!page(&[series(), series()]).contains("<small>"));
+    }
+
+    #[test]
+    fn what_is_left_of_a_course_is_not_drawn() {
+        let mut pruned = series();
+        assert!(page(&[pruned.clone()]).contains("GFLOP/s</text>"));
+        assert!(page(&[Series { flops: None, ..pruned.clone() }]).contains("runs/ms</text>"));
+        pruned.trials.truncate(2);
+        pruned.runs.clear();
+        let page = page(&[pruned]);
+        assert!(page.contains("Trials on record: 2.") && !page.contains("<svg"), "{page}");
+    }
+
+    #[test]
+    fn zero_has_no_sign() {
+        assert_eq!([-0.004, 0.004, -0.006, 1.0].map(signed), ["0.00", "0.00", "−0.01", "1.00"]);
+    }
+
+    #[test]
+    fn more_than_the_peak_is_said_without_a_number() {
+        let page = page(&[Series { peak_gflops: Some(10.0), ..series() }]);
+        assert!(
+            page.contains("<div class=\"value\">&gt; 100 %</div>") && page.contains("width:100.0%"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn a_page_shows_each_series_and_trusts_no_text() {
+        let page = page(&[series()]);
         assert!(page.contains("<h3>matmul[M=4]</h3>"), "{page}");
-        let facts = "<b>1.00 µs</b> · 20.0 GFLOP/s · 50 % of peak · 10.0 GB/s · 2.00\u{a0}×\u{a0}default · error 3.0e-7";
-        assert!(page.contains(facts), "{page}");
+        for fact in
+            ["<b>1.00 µs</b>", "20.0 GFLOP/s", "50 % of peak", "10.0 GB/s", "2.00 × default", "error 3.0e-7"]
+        {
+            assert!(page.contains(&format!("<span>{fact}</span>")), "{fact}\n{page}");
+        }
         assert!(page.contains("failed: 1 × crash") && page.contains("width:50.0%"), "{page}");
         for row in [
             "<tr><td>&lt;i&gt;lowering&lt;/i&gt;</td><td>generated</td><td>30</td><td>1</td></tr>",
             "<tr><td>crash</td><td>compiled, run or checked</td><td>1</td><td>1</td></tr>",
-            "<tr><td>&lt;b&gt;bold&lt;/b&gt;</td><td>1 of 1 (100 %)</td><td>–</td></tr>",
-            "<p>τ <b>0.25</b> · rounds: 1 · pairs: 3</p>",
+            "<tr><td>&lt;b&gt;bold&lt;/b&gt;</td><td>1 (100 %)</td><td>–</td></tr>",
+            "<span>τ <b>0.25</b></span> <span>rounds: 1</span> <span>pairs: 3</span>",
         ] {
             assert!(page.contains(row), "{row}\n{page}");
         }

@@ -48,10 +48,10 @@ pub(super) fn write_section(page: &mut String, series: &[Series]) -> std::fmt::R
     writeln!(page, "</table>")
 }
 
-/// `3 of 4 (75 %)`
+/// `3 (75 %)`
 fn share(part: usize, all: usize) -> String {
     match all {
         0 => "–".to_owned(),
-        _ => format!("{part} of {all} ({:.0} %)", 100.0 * part as f64 / all as f64),
+        _ => format!("{part} ({:.0} %)", 100.0 * part as f64 / all as f64),
     }
 }

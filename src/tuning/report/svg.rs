@@ -2,16 +2,27 @@
 
 use tilewright_search::model::Ranking;
 
+use super::html::signed;
 use super::{Series, duration};
 
 /// The size of a picture of one series.
 const WIDTH: f64 = 340.0;
-const HEIGHT: f64 = 150.0;
+const HEIGHT: f64 = 160.0;
 /// Room for the axes.
 const LEFT: f64 = 44.0;
 const BOTTOM: f64 = 22.0;
-const TOP: f64 = 10.0;
+const TOP: f64 = 20.0;
+/// Where the unit of an axis stands.
+const UNIT: f64 = 10.0;
 const RIGHT: f64 = 8.0;
+
+/// The fewest trials whose course is drawn: records that were pruned tell of none.
+const FEWEST: usize = 3;
+
+/// Whether a series has a course.
+pub(super) fn has_course(series: &Series) -> bool {
+    series.trials.len() >= FEWEST
+}
 
 /// The course of tuning: a dot for each trial, a line for the best so far. Upwards is faster.
 pub(super) fn course(series: &Series) -> String {
@@ -23,7 +34,8 @@ pub(super) fn course(series: &Series) -> String {
     let last = speeds.len().max(2) as f64 - 1.0;
     let x = |trial: f64| LEFT + trial / last * (WIDTH - LEFT - RIGHT);
     let y = |speed: f64| HEIGHT - BOTTOM - speed / top * (HEIGHT - BOTTOM - TOP);
-    let mut parts = vec![grid(step, top, speeds.len(), &y)];
+    let unit = if series.flops.is_some_and(|flops| flops > 0.0) { "GFLOP/s" } else { "runs/ms" };
+    let mut parts = vec![grid(step, top, unit, speeds.len(), &y)];
     let mut best: Option<f64> = None;
     let mut line = String::new();
     for (trial, speed) in speeds.iter().enumerate() {
@@ -63,9 +75,9 @@ pub(super) fn course(series: &Series) -> String {
     format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">{}</svg>", parts.concat())
 }
 
-/// Lines and numbers of the axes.
-fn grid(step: f64, top: f64, trials: usize, y: &dyn Fn(f64) -> f64) -> String {
-    let mut text = String::new();
+/// Lines, numbers and names of the axes.
+fn grid(step: f64, top: f64, unit: &str, trials: usize, y: &dyn Fn(f64) -> f64) -> String {
+    let mut text = format!("<text x=\"{LEFT}\" y=\"{UNIT}\">{unit}</text>");
     let lines = (top / step).round() as usize;
     for number in 0..=lines {
         let value = number as f64 * step;
@@ -90,14 +102,14 @@ fn grid(step: f64, top: f64, trials: usize, y: &dyn Fn(f64) -> f64) -> String {
 /// The rank correlation of each round, as columns that stand on a line for guessing or hang from it.
 pub(super) fn rankings(rounds: &[Ranking]) -> String {
     /// The height of the picture, and the room above and below the columns.
-    const LOW: f64 = 80.0;
+    const LOW: f64 = 100.0;
     const EDGE: f64 = 6.0;
-    let y = |correlation: f64| LOW / 2.0 - correlation * (LOW / 2.0 - EDGE);
+    let y = |correlation: f64| (TOP + LOW) / 2.0 - correlation * ((LOW - TOP) / 2.0 - EDGE);
     let width = (WIDTH - LEFT - RIGHT) / rounds.len() as f64;
-    let mut text = String::new();
-    for mark in [-1.0, 0.0, 1.0] {
+    let mut text = format!("<text x=\"{LEFT}\" y=\"{UNIT}\">τ of each round</text>");
+    for (mark, name) in [(-1.0, "−1"), (0.0, "0"), (1.0, "1")] {
         text.push_str(&format!(
-            "<path class=\"grid\" d=\"M{LEFT},{0:.1}H{1}\"/><text x=\"{2}\" y=\"{3:.1}\" class=\"end\">{mark:.0}</text>",
+            "<path class=\"grid\" d=\"M{LEFT},{0:.1}H{1}\"/><text x=\"{2}\" y=\"{3:.1}\" class=\"end\">{name}</text>",
             y(mark),
             WIDTH - RIGHT,
             LEFT - 6.0,
@@ -107,13 +119,13 @@ pub(super) fn rankings(rounds: &[Ranking]) -> String {
     for (number, round) in rounds.iter().enumerate() {
         let (top, bottom) = (y(round.correlation.max(0.0)), y(round.correlation.min(0.0)));
         text.push_str(&format!(
-            "<rect class=\"round\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>round {}: τ {:.2} of {} \
+            "<rect class=\"round\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>round {}: τ {} of {} \
              candidates</title></rect>",
             LEFT + width * (number as f64 + 0.1),
             width * 0.8,
             (bottom - top).max(0.5),
             number + 1,
-            round.correlation,
+            signed(round.correlation),
             round.candidates
         ));
     }
