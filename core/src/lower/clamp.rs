@@ -3,6 +3,9 @@
 //! ```text
 //! for i in 0..8 { if 8·t + i < M { … } }
 //! for i in 0..min(8, M - 8·t) { … }
+//!
+//! for i in 0..8 { if i >= 2 { … i … } }
+//! for i in 0..6 { … i + 2 … }
 //! ```
 //!
 //! A loop that is vectorized or unrolled is shortened only to a constant number of iterations; a
@@ -49,20 +52,29 @@ pub(super) fn clamp(stmt: &mut Stmt, lengths: Lengths) {
 fn shortened(node: &For, lengths: Lengths) -> Option<Stmt> {
     let takes_any = node.kind == LoopKind::Serial && lengths == Lengths::Any;
     let (conditions, body) = peel_guards(&node.body);
-    let (mut extent, mut kept) = (node.extent.clone(), Vec::new());
+    let (mut first, mut end, mut kept) = (0, node.extent.clone(), Vec::new());
     for condition in conditions {
-        let limit = difference(&condition).and_then(|difference| limit_of(&difference, node));
-        match limit.map(|limit| extent.minimum(&limit)) {
-            Some(shorter) if shorter.as_constant().is_some() || takes_any => {
-                extent = shorter;
-            }
+        let difference = difference(&condition);
+        let limit = difference.as_ref().and_then(|difference| limit_of(difference, node));
+        let start = difference.as_ref().and_then(|difference| start_of(difference, node));
+        match (limit.map(|limit| end.minimum(&limit)), start) {
+            (Some(shorter), _) if shorter.as_constant().is_some() || takes_any => end = shorter,
+            (None, Some(start)) => first = first.max(start),
             _ => kept.push(condition),
         }
     }
-    if extent == node.extent {
+    if first == 0 && end == node.extent {
         return None;
     }
-    let body = under_guards(kept, body.clone());
+    let extent = end.offset(-first);
+    if extent.as_constant().is_some_and(|extent| extent < 1) {
+        return Some(Stmt::nothing());
+    }
+    let mut body = under_guards(kept, body.clone());
+    if first > 0 {
+        let later = Index::var(node.var).offset(first);
+        substitute_stmt(&mut body, &|var| (var == node.var).then(|| later.clone()));
+    }
     Some(loop_over(For { extent, body, ..node.clone() }))
 }
 
@@ -73,6 +85,13 @@ pub(super) fn loop_over(mut node: For) -> Stmt {
     }
     substitute_stmt(&mut node.body, &|var| (var == node.var).then(|| Index::constant(0)));
     node.body
+}
+
+/// The first iteration for which the difference is negative, when it is so for all after it, and the number is known.
+fn start_of(difference: &Index, node: &For) -> Option<i64> {
+    let coefficient = difference.linear_coefficient(node.var).filter(|coefficient| *coefficient < 0)?;
+    let rest = difference.add_scaled(&Index::var(node.var), -coefficient).as_constant()?;
+    Some(rest.div_euclid(coefficient.checked_neg()?).saturating_add(1).max(0))
 }
 
 /// The number of iterations for which the difference is negative, when these are the first ones.
