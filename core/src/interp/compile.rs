@@ -98,6 +98,7 @@ impl<'p> Compiler<'p> {
                 dtype: buffer.dtype,
                 shape: Box::default(),
                 param,
+                window: program.window(id).filter(|_| param.is_none()),
             });
             (memories.len() - 1) as u32
         })

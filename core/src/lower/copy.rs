@@ -61,6 +61,9 @@ impl Renaming {
                 for (axis, alignment) in program.alignments(node.buffer).collect::<Vec<_>>() {
                     program.align(fresh, axis, alignment);
                 }
+                if let Some(window) = program.window(node.buffer) {
+                    program.keep_window(fresh, window);
+                }
                 self.buffers.insert(node.buffer, fresh);
                 node.buffer = fresh;
             }

@@ -34,6 +34,7 @@ const KEYWORDS: &[&str] = &[
     "out",
     "parallel",
     "reduce",
+    "rolls",
     "select",
     "spatial",
     "streamed",

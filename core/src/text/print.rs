@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::index::Index;
-use crate::program::{Alignment, Buffer, Param, Program, Scope};
+use crate::program::{Alignment, Buffer, Param, Program, Scope, Window};
 use crate::render::Entity;
 use crate::stmt::{Annotation, Annotations, Block, For, Guard, If, Iter, IterKind, LoopKind, Stmt, Store};
 use crate::text::canonical::renumber;
@@ -162,6 +162,9 @@ impl Printer<'_> {
                 let mut text = format!("buffer {} {}", self.buffer_text(buffer), buffer.scope.text());
                 for (axis, Alignment { factor, offset }) in self.program.alignments(id) {
                     text += &format!(" aligned {axis} {factor} {offset}");
+                }
+                if let Some(Window { axis, length }) = self.program.window(id) {
+                    text += &format!(" rolls {axis} {length}");
                 }
                 self.line(Line::showing(Entity::Buffer(id), text));
             }
