@@ -107,7 +107,6 @@ const ABSENT: &[(&str, &str)] = &[
         "cache_index",
         "indices stay affine, which every analysis reads; lowering hoists what is expensive in them",
     ),
-    ("rolling_buffer", "needs an allocation that outlives an iteration of a loop inside it"),
     (
         "unsafe_set_dtype, annotate_buffer_access, unsafe_hide_buffer_access",
         "would let a schedule change the meaning",

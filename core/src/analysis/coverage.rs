@@ -14,7 +14,7 @@ use crate::index::bounds::Ranges;
 use crate::index::iter_map::{MapLevel, detect};
 use crate::index::{Base, Digit, Index, NO_MODULUS};
 use crate::program::Program;
-use crate::stmt::{Block, Stmt};
+use crate::stmt::{Block, Guard, Stmt};
 use crate::visit::for_each_stmt;
 
 /// Whether each block inside `stmt` that writes `buffer` writes every element of `region`, the loops
@@ -81,10 +81,15 @@ pub fn is_wholly_written(program: &Program, buffer: BufferId) -> bool {
 
 /// Whether every guard only keeps an iterator inside its domain.
 fn is_guarded_by_borders(block: &Block) -> bool {
-    let is_border = |index: &Index, bound: &Index| {
-        block.iters.iter().any(|iter| iter.binding == *index && iter.extent == *bound)
-    };
-    block.guards.iter().all(|guard| is_border(&guard.index, &guard.bound))
+    block.guards.iter().all(|guard| is_border(block, guard))
+}
+
+/// Whether a guard only keeps an iterator inside its domain.
+pub(crate) fn is_border(block: &Block, guard: &Guard) -> bool {
+    block.iters.iter().any(|iter| {
+        let is_end = iter.binding == guard.index && iter.extent == guard.bound;
+        is_end || (guard.bound.is(1) && (&iter.binding + &guard.index).is(0))
+    })
 }
 
 /// A digit of an inner variable inside a binding.

@@ -7,10 +7,12 @@
 //! | [`scope`] | where blocks stand: loops around them, producers, consumers |
 //! | [`region`] | which part of a buffer is touched below a loop |
 //! | [`coverage`] | whether writes fill such a part |
+//! | [`rolling`] | whether a part of a buffer is kept for long enough |
 
 pub mod block;
 pub mod constant;
 pub mod coverage;
 pub(crate) mod initial;
 pub mod region;
+pub mod rolling;
 pub mod scope;

@@ -8,7 +8,7 @@
 //!
 //! An initial value whose elements are touched by another block inside that loop, or are chosen together with
 //! the values to combine, stays in its place, under the condition that every reduction iterator is 0; where the reduction
-//! may have no point, it stands before the loop as well. Loops of a single iteration disappear, and so does what never runs.
+//! may have no point, it stands before the loop as well. Buffers of which a loop keeps a part are allocated around it. Loops of a single iteration disappear, and so does what never runs.
 
 use std::sync::Arc;
 
@@ -16,24 +16,39 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::block::{loads, reads, stores, writes};
 use crate::analysis::initial::{Roles, UnknownElements, initial_values, under_guards};
+use crate::analysis::rolling::rolled_loop;
 use crate::analysis::scope::blocks;
-use crate::ids::{BufferId, VarId};
+use crate::ids::{BufferId, LoopId, VarId};
 use crate::index::{Index, Ranges};
 use crate::lower::copy::copy;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, VariableKind};
-use crate::stmt::{Annotations, Block, For, Guard, IterKind, LoopKind, Stmt};
+use crate::stmt::{Alloc, Annotations, Block, For, Guard, IterKind, LoopKind, Stmt};
 use crate::visit::substitute_stmt;
 
 /// Replaces every block by its statements.
 pub(super) fn dissolve_blocks(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
     settle_shapes(program);
     let body = program.body.clone();
+    let rolled = rolled_buffers(program);
     let mut dissolver =
-        Dissolver { program, ranges: Ranges::new(), path: Vec::new(), values: FxHashMap::default() };
+        Dissolver { program, ranges: Ranges::new(), path: Vec::new(), values: FxHashMap::default(), rolled };
     let dissolved = dissolver.stmt(&body)?;
     program.body = dissolved;
     Ok(())
+}
+
+/// The buffers that keep a part of their elements while a loop runs, and must live around it: the values are no longer told
+/// apart from others once there are no blocks. A buffer of which this is not known is kept as a whole.
+fn rolled_buffers(program: &mut Program) -> FxHashMap<LoopId, Vec<BufferId>> {
+    let mut rolled: FxHashMap<LoopId, Vec<BufferId>> = FxHashMap::default();
+    for (buffer, window) in program.windows().collect::<Vec<_>>() {
+        match rolled_loop(program, buffer, window) {
+            Ok(Some(target)) => rolled.entry(target).or_default().push(buffer),
+            _ => program.forget_window(buffer),
+        }
+    }
+    rolled
 }
 
 /// Intermediates have no negative extents.
@@ -59,6 +74,8 @@ struct Dissolver<'p> {
     path: Vec<Enclosing>,
     /// The values of variables that no longer exist: of loops with one iteration, and iterators.
     values: FxHashMap<VarId, Index>,
+    /// The buffers that live around a loop.
+    rolled: FxHashMap<LoopId, Vec<BufferId>>,
 }
 
 impl Dissolver<'_> {
@@ -67,7 +84,12 @@ impl Dissolver<'_> {
             Stmt::Seq(stmts) => {
                 Ok(Stmt::seq(stmts.iter().map(|stmt| self.stmt(stmt)).collect::<Result<Vec<_>, _>>()?))
             }
-            Stmt::For(node) => self.for_loop(node),
+            Stmt::For(node) => {
+                let lowered = self.for_loop(node)?;
+                let buffers = self.rolled.get(&node.id).into_iter().flatten();
+                Ok(buffers
+                    .fold(lowered, |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer: *buffer, body }))))
+            }
             Stmt::Block(node) => self.block(node),
             Stmt::Store(_) | Stmt::If(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => Ok(stmt.clone()),
         }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The loops inside the allocation are relaxed to the box of elements that they touch; its first
-//! element, which may depend on the loops around, becomes the origin. Intermediates that are then
-//! small, of constant size and private to a thread become `local`.
+//! element, which may depend on the loops around, becomes the origin. Where an intermediate has a
+//! [`Window`](crate::program::Window), the elements take turns in as many places. Intermediates that are then small, of constant size and private to a thread become `local`.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::ids::BufferId;
 use crate::index::{Index, Ranges};
 use crate::lower::access::rewrite_accesses;
 use crate::lower::{LowerError, LowerOptions};
-use crate::program::{Program, Scope};
+use crate::program::{Program, Scope, Window};
 use crate::stmt::{Alloc, LoopKind, Stmt};
 
 /// Shrinks every intermediate to the box of its accesses.
@@ -74,6 +74,7 @@ impl Compaction<'_> {
         if let Some(region) = hull.region {
             self.rebase(node, region);
         }
+        self.program.forget_window(node.buffer);
         let buffer = self.program.buffer(node.buffer);
         let bytes = buffer.constant_len().and_then(|len| len.checked_mul(buffer.dtype.bytes() as i64));
         let is_small = bytes.is_some_and(|bytes| bytes <= self.options.max_local_bytes as i64);
@@ -97,18 +98,29 @@ impl Compaction<'_> {
                 }
             })
             .collect();
-        if spans.iter().zip(&shape).all(|(span, dimension)| span.min.is(0) && span.extent == *dimension) {
-            return;
-        }
         let buffer = node.buffer;
         let outer = &self.outer;
+        let turns = self.program.window(buffer).filter(|window| {
+            !spans[window.axis].extent.is_provably_at_most(&Index::constant(window.length), outer)
+        });
+        let is_all = |(span, dimension): (&Span, &Index)| span.min.is(0) && span.extent == *dimension;
+        if turns.is_none() && spans.iter().zip(&shape).all(is_all) {
+            return;
+        }
         rewrite_accesses(&mut node.body, &|accessed, indices| {
             (accessed == buffer).then(|| {
                 let rebased = |(index, span): (&Index, &Span)| (index - &span.min).simplify(outer);
-                (buffer, indices.iter().zip(&spans).map(rebased).collect())
+                let mut indices: Indices = indices.iter().zip(&spans).map(rebased).collect();
+                if let Some(Window { axis, length }) = turns {
+                    indices[axis] = indices[axis].modulo(length).simplify(outer);
+                }
+                (buffer, indices)
             })
         });
-        let shape = spans.into_iter().map(|span| size_of(span.extent)).collect();
+        let mut shape: Vec<Index> = spans.into_iter().map(|span| size_of(span.extent)).collect();
+        if let Some(Window { axis, length }) = turns {
+            shape[axis] = Index::constant(length);
+        }
         self.program.buffer_mut(buffer).shape = shape;
     }
 }

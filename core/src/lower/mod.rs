@@ -37,6 +37,7 @@ mod split;
 mod tail;
 mod unroll;
 mod vectorize;
+mod warm_up;
 
 pub use error::LowerError;
 pub use split::{Split, split_constants};
@@ -115,6 +116,7 @@ const LOOP_PASSES: &[Pass] = &[
 
 /// From loops to explicit vectors, straight lines and one-dimensional buffers.
 const FLAT_PASSES: &[Pass] = &[
+    Pass { name: "split_warm_ups", level: Some(Level::Loops), run: warm_up::split_warm_ups },
     Pass { name: "split_interiors", level: Some(Level::Loops), run: interior::split_interiors },
     Pass { name: "partition_loops", level: Some(Level::Loops), run: partition::partition_loops },
     Pass { name: "unroll_loops", level: Some(Level::Loops), run: unroll::unroll_loops },

@@ -14,19 +14,24 @@ use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::stmt::{Alloc, If, LoopKind, Stmt};
 
-/// Allocates every intermediate that the body uses.
+/// Allocates every intermediate that the body uses, unless it is already.
 pub(super) fn place_buffers(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
     let intermediates: Vec<BufferId> =
         program.buffers().map(|(id, _)| id).filter(|id| program.access(*id).is_none()).collect();
     let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
     for buffer in intermediates {
-        if accesses(&body, buffer) {
+        if accesses(&body, buffer) && !is_allocated(&body, buffer) {
             let depth = private_depth(program, &body, buffer);
             place(&mut body, buffer, depth);
         }
     }
     program.body = body;
     Ok(())
+}
+
+fn is_allocated(stmt: &Stmt, buffer: BufferId) -> bool {
+    matches!(stmt, Stmt::Alloc(node) if node.buffer == buffer)
+        || stmt.each_child().any(|child| is_allocated(child, buffer))
 }
 
 /// How many of the loops around all accesses to a buffer it can be inside of.

@@ -28,6 +28,8 @@ pub(crate) const ALL: &[(&str, &str, &[&[i64]])] = &[
     ("wide_pad", WIDE_PAD, &[&[10, 4], &[5, 9]]),
     ("argmax", ARGMAX, &[&[5, 9], &[3, 0]]),
     ("windows", WINDOWS, &[&[4, 9, 3], &[3, 2, 5], &[2, 4, 5], &[5, 3, 0]]),
+    ("stencils", STENCILS, &[&[13, 21], &[7, 5], &[1, 17]]),
+    ("pooled", POOLED, &[&[7, 19], &[11, 3], &[1, 1]]),
 ];
 
 /// A matrix product.
@@ -355,6 +357,62 @@ kernel windows(M, N, W, in x: f32[M, N], in b: f32[M], out y: f32[M, 6]) {
             init { y[vi, vc] = h[vi] }
             y[vi, vc] = y[vi, vc] + select(vw + vr < N, x[vi, (vw + vr) % N], 0.0)
           }
+        }
+      }
+    }
+  }
+}
+"#;
+
+/// Two layers of sums over neighbourhoods, of which the second reads several rows and columns of the first.
+pub(crate) const STENCILS: &str = r#"
+kernel stencils(H, W, in x: f32[H + 4, W + 4], out y: f32[H, W]) {
+  buffer b: f32[H + 2, W + 2] global
+  for i in 0..H + 2 {
+    for j in 0..W + 2 {
+      block b(vi: spatial H + 2 = i, vj: spatial W + 2 = j) {
+        b[vi, vj] = x[vi, vj + 1] + x[vi + 1, vj] * 2.0 - x[vi + 1, vj + 2] + x[vi + 2, vj + 1] * 0.5
+      }
+    }
+  }
+  for i in 0..H {
+    for j in 0..W {
+      block y(vi: spatial H = i, vj: spatial W = j) {
+        y[vi, vj] = max(b[vi, vj] - b[vi + 1, vj + 1] * 3.0 + b[vi + 2, vj + 2], b[vi + 1, vj])
+      }
+    }
+  }
+}
+"#;
+
+/// A layer of sums, and maxima over windows that move by two rows and are four rows high.
+pub(crate) const POOLED: &str = r#"
+kernel pooled(H, C, in x: f32[2*H + 2, 6], in w: f32[6, C], in bias: f32[C], out y: f32[H, C]) {
+  buffer s: f32[2*H + 2, C] global
+  buffer r: f32[2*H + 2, C] global
+  for i in 0..2*H + 2 {
+    for c in 0..C {
+      for k in 0..6 {
+        block s(vi: spatial 2*H + 2 = i, vc: spatial C = c, vk: reduce 6 = k) {
+          init { s[vi, vc] = bias[vc] }
+          s[vi, vc] = s[vi, vc] + x[vi, vk] * w[vk, vc]
+        }
+      }
+    }
+  }
+  for i in 0..2*H + 2 {
+    for c in 0..C {
+      block r(vi: spatial 2*H + 2 = i, vc: spatial C = c) {
+        r[vi, vc] = max(s[vi, vc], 0.0)
+      }
+    }
+  }
+  for i in 0..H {
+    for c in 0..C {
+      for k in 0..4 {
+        block y(vi: spatial H = i, vc: spatial C = c, vk: reduce 4 = k) {
+          init { y[vi, vc] = f32::NEG_INFINITY }
+          y[vi, vc] = max(y[vi, vc], r[2*vi + vk, vc])
         }
       }
     }

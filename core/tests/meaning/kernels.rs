@@ -243,6 +243,86 @@ kernel updated_in_place(M, N, in a: i32[M, N], inout e: i32[M, N]) {
 }",
     },
     Kernel {
+        name: "stencils",
+        dims: &[&[1, 1], &[5, 3], &[8, 6]],
+        text: "
+kernel stencils(H, W, in x: i32[H + 4, W + 2], out y: i32[H, W]) {
+  buffer a: i32[H + 2, W + 2] global
+  buffer b: i32[H, W + 2] global
+  for i in 0..H + 2 {
+    for j in 0..W + 2 {
+      block a(vi: spatial H + 2 = i, vj: spatial W + 2 = j) {
+        a[vi, vj] = x[vi, vj] - x[vi + 1, vj] * 3i32 + x[vi + 2, vj]
+      }
+    }
+  }
+  for i in 0..H {
+    for j in 0..W + 2 {
+      block b(vi: spatial H = i, vj: spatial W + 2 = j) {
+        b[vi, vj] = a[vi, vj] + a[vi + 2, vj]
+      }
+    }
+  }
+  for i in 0..H {
+    for j in 0..W {
+      block y(vi: spatial H = i, vj: spatial W = j) {
+        y[vi, vj] = b[vi, vj] * 2i32 - b[vi, vj + 1] + b[vi, vj + 2]
+      }
+    }
+  }
+}",
+    },
+    Kernel {
+        name: "pooled_sums",
+        dims: &[&[1, 1], &[4, 3], &[7, 5]],
+        text: "
+kernel pooled_sums(H, C, in x: i32[2*H + 1, C, 3], out y: i32[H, C]) {
+  buffer s: i32[2*H + 1, C] global
+  for i in 0..2*H + 1 {
+    for c in 0..C {
+      for r in 0..3 {
+        block s(vi: spatial 2*H + 1 = i, vc: spatial C = c, vr: reduce 3 = r) {
+          init { s[vi, vc] = 1i32 }
+          s[vi, vc] = s[vi, vc] + x[vi, vc, vr]
+        }
+      }
+    }
+  }
+  for i in 0..H {
+    for c in 0..C {
+      for r in 0..3 {
+        block y(vi: spatial H = i, vc: spatial C = c, vr: reduce 3 = r) {
+          init { y[vi, vc] = -100i32 }
+          y[vi, vc] = max(y[vi, vc], s[2*vi + vr, vc])
+        }
+      }
+    }
+  }
+}",
+    },
+    Kernel {
+        name: "padded_stencil",
+        dims: &[&[1], &[4], &[9]],
+        text: "
+kernel padded_stencil(H, in x: i32[H, 5], out y: i32[H, 5]) {
+  buffer p: i32[H, 5] global
+  for i in 0..H {
+    for j in 0..5 {
+      block p(vi: spatial H = i, vj: spatial 5 = j) {
+        p[vi, vj] = x[vi, vj] * 5i32
+      }
+    }
+  }
+  for i in 0..H {
+    for j in 0..5 {
+      block y(vi: spatial H = i, vj: spatial 5 = j) {
+        y[vi, vj] = p[vi, vj] + select(index(vi) > 0, p[vi - 1, vj], 0i32) + select(index(vi) < index(H - 1), p[vi + 1, vj], 7i32)
+      }
+    }
+  }
+}",
+    },
+    Kernel {
         name: "embedding_sum",
         dims: &[&[1, 1], &[5, 6]],
         text: "

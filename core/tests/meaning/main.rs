@@ -5,6 +5,7 @@
 
 mod kernels;
 mod pieces;
+mod rolling;
 mod steps;
 mod tensorize;
 
@@ -116,7 +117,6 @@ fn random_traces_keep_the_meaning() {
 /// Primitives that change no program, and those with tests of their own beside this one.
 const ELSEWHERE: &[&str] = &[
     "get_child_blocks",
-    "get_producers",
     "get_consumers",
     "sample_perfect_tile",
     "sample_covering_tile",

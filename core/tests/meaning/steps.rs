@@ -83,7 +83,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
     }
     let one = loops[random.below(loops.len())];
     let scope = if random.below(2) == 0 { Scope::Global } else { Scope::Local };
-    match random.below(39) {
+    match random.below(43) {
         0..=2 => {
             let factors = [None, Some(2 + random.below(4) as i64), Some(1 + random.below(3) as i64)];
             schedule.split(one, &factors[..2 + random.below(2)]).map(drop)
@@ -169,6 +169,8 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         }
         36 => schedule.stream_writes(block, 0),
         37 => schedule.prefetch(one, 1 + random.below(8) as i64),
+        38 => schedule.rolling_buffer(block, one),
+        39..=41 => roll_a_producer(schedule, random, block),
         22 => schedule.cache_inplace(block, 0, scope).map(drop),
         23 => schedule.set_scope(block, 0, scope),
         24 => {
@@ -180,6 +182,39 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         25 => schedule.add_unit_loop(one).map(drop),
         _ => schedule.decompose_reduction(block, one).map(drop),
     }
+}
+
+/// As `roll_a_producer`, for some block.
+pub(crate) fn roll_some_producer(schedule: &mut Schedule, random: &mut Rng) -> Result<(), ScheduleError> {
+    let block = random_block(schedule, random)?;
+    roll_a_producer(schedule, random, block)
+}
+
+/// Computes a producer of a block in one of the block's loops, or in one inside it, and lets it roll over the loop. A third of
+/// the loops come in two parts.
+fn roll_a_producer(
+    schedule: &mut Schedule,
+    random: &mut Rng,
+    consumer: BlockRv,
+) -> Result<(), ScheduleError> {
+    let mut attempt = schedule.clone();
+    let producers = attempt.get_producers(consumer)?;
+    if producers.is_empty() {
+        return Ok(());
+    }
+    let producer = pick(random, &producers);
+    let loops = attempt.get_loops(consumer)?;
+    let number = random.below(loops.len());
+    let mut target = loops[number];
+    if random.below(3) == 0 {
+        target = attempt.split(target, &[None, Some(2 + random.below(3) as i64)])?[1];
+    }
+    let inner = [target].into_iter().chain(loops.into_iter().skip(number + 1)).collect::<Vec<_>>();
+    let place = pick(random, &inner);
+    attempt.compute_at(producer, place)?;
+    attempt.rolling_buffer(producer, target)?;
+    *schedule = attempt;
+    Ok(())
 }
 
 /// Binds random loops of a random block to axes of threads. Such a program cannot be lowered.

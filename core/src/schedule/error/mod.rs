@@ -5,6 +5,7 @@
 
 mod describe;
 
+use crate::analysis::rolling::RollingFault;
 use crate::ids::{BlockId, BufferId, LoopId};
 use crate::index::map::MapError;
 
@@ -229,6 +230,28 @@ pub enum ScheduleError {
         /// The buffer.
         buffer: BufferId,
     },
+    /// Successive iterations of the loop do not share a constant part of what is made of the buffer in each, along one
+    /// dimension in which it moves further on.
+    NoOverlap {
+        /// The loop.
+        target: LoopId,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// A part of the buffer is kept while a loop runs, in which its dimensions and blocks have their roles.
+    AlreadyRolling {
+        /// The block that accesses it.
+        block: BlockId,
+        /// The buffer.
+        buffer: BufferId,
+    },
+    /// It would not be known that all that is read from the buffer is in the part that is kept.
+    Rolling {
+        /// The buffer.
+        buffer: BufferId,
+        /// Why.
+        fault: RollingFault,
+    },
     /// The loops are not in nests that follow each other directly, of the same depth and the same extents, with
     /// nothing beside them.
     NotSiblings {
@@ -337,6 +360,14 @@ impl ScheduleError {
             ScheduleError::ConditionalAccess { .. } => "conditional_access",
             ScheduleError::NotUpdate { .. } => "not_update",
             ScheduleError::PartlyWritten { .. } => "partly_written",
+            ScheduleError::NoOverlap { .. } => "no_overlap",
+            ScheduleError::AlreadyRolling { .. } => "already_rolling",
+            ScheduleError::Rolling { fault, .. } => match fault {
+                RollingFault::OutOfOrder(_) => "rolling_out_of_order",
+                RollingFault::Apart(_) => "rolling_apart",
+                RollingFault::Producer(_) => "rolling_producer",
+                RollingFault::NotKept(_) => "rolling_not_kept",
+            },
             ScheduleError::NotSiblings { .. } => "not_siblings",
             ScheduleError::CrossingDependence { .. } => "crossing_dependence",
             ScheduleError::NotConsecutive { .. } => "not_consecutive",

@@ -174,6 +174,7 @@ primitives! {
     pad_einsum::PadEinsum,
     split_products::SplitProducts,
     decompose_padding::DecomposePadding,
+    rolling_buffer::RollingBuffer,
     sample_partitioned_tile::SamplePartitionedTile,
     annotate::Annotate,
     unannotate::Unannotate,
