@@ -197,9 +197,18 @@ impl Place {
         command.spawn().expect("this program again")
     }
 
+    /// The directories for intermediate results that runs have left.
+    fn left_directories(&self) -> usize {
+        let entries = std::fs::read_dir(self.directory.path()).expect("it is there").flatten();
+        entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).count()
+    }
+
     /// Checks what a run has left.
     fn check(&mut self, run: &Run) {
         self.check_that_nothing_runs();
+        // That of a run which was killed is for the next one to remove.
+        let left = self.left_directories();
+        assert!(left <= usize::from(run.done.is_none()), "{left} temporary directories are left: {run:?}");
         assert!(run.earlier.is_none_or(|earlier| earlier == self.records), "it found others: {run:?}");
         let content = std::fs::read(self.file()).unwrap_or_default();
         assert!(content.starts_with(&self.content), "what was there has changed");

@@ -59,6 +59,7 @@ pub mod report;
 mod rounds;
 mod runner;
 mod sampling;
+mod scratch;
 mod session;
 pub(crate) mod subject;
 mod tolerance;
@@ -104,6 +105,7 @@ use job::{Job, MethodParts};
 use plan::Plan;
 use rounds::Rounds;
 use runner::Interrupt;
+use scratch::Scratch;
 use session::{Observers, Session};
 use transfer::Learned;
 
@@ -367,7 +369,7 @@ impl Tuner {
         for problem in database.borrow().problems() {
             tracing::warn!(%problem, "tuning record skipped");
         }
-        let cache = tempfile::tempdir().map_err(TuneError::Temporary)?;
+        let cache = Scratch::new().map_err(TuneError::Temporary)?;
         let (mut own_model, mut learned_by_own) = (BoostedModel::default(), Learned::default());
         // From here to where it is given back nothing returns early.
         let mut given_model = self.model.take();
