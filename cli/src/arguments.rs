@@ -72,7 +72,7 @@ pub(crate) struct Show {
 
 /// Repeats a record on this machine: checks its results and times it
 ///
-/// The code runs in this process, on random arguments. Its results are compared with those of the unscheduled program:
+/// The code runs in a process of its own, on random arguments. Its results are compared with those of the unscheduled program:
 /// interpreted where that is small, else compiled as it is.
 #[derive(Args, Debug)]
 pub(crate) struct Replay {

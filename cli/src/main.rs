@@ -36,6 +36,8 @@ impl Failure {
 }
 
 fn main() -> ExitCode {
+    // In the process that replays a record this does not return.
+    tilewright::init();
     let arguments = Arguments::parse();
     let outcome = match &arguments.command {
         Command::List(options) => list::run(options),

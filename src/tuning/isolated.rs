@@ -161,6 +161,16 @@ impl IsolatedRunner {
         Ok(End::Lost { during: stage, failure })
     }
 
+    /// Measures candidates given by their traces: what became of those that were reached, and why others were not.
+    pub(crate) fn measure_traces(
+        &mut self,
+        traces: &[String],
+    ) -> (Vec<Option<Measurement>>, Result<(), TuneError>) {
+        let mut outcomes = vec![None; traces.len()];
+        let result = self.measure_all(traces, &mut outcomes);
+        (outcomes, result)
+    }
+
     /// Measures until every candidate has an outcome, with a new process whenever one is lost.
     fn measure_all(
         &mut self,
@@ -231,8 +241,8 @@ impl IsolatedRunner {
 impl Runner for IsolatedRunner {
     fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<Measurement>> {
         let traces: Vec<String> = candidates.iter().map(|candidate| candidate.trace.to_string()).collect();
-        let mut outcomes = vec![None; candidates.len()];
-        if let Err(error) = self.measure_all(&traces, &mut outcomes) {
+        let (outcomes, result) = self.measure_traces(&traces);
+        if let Err(error) = result {
             // Others that share the interrupt may well be measured.
             self.failure = Some(error);
         }

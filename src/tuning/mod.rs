@@ -386,7 +386,7 @@ impl Tuner {
             let plan = Rc::new(plan);
             let isolated = plan.is_isolated.then(|| {
                 let (setup, limits) = (plan.setup(cache.path()), Limits::default());
-                IsolatedRunner::new(worker_command, setup, limits, interrupt.clone(), None)
+                IsolatedRunner::new(worker::command, setup, limits, interrupt.clone(), None)
             });
             let (database, observers) = (Rc::clone(&database), Rc::clone(&self.observers));
             let session = Session::new(Rc::clone(&plan), database, interrupt.clone(), observers);
@@ -417,11 +417,4 @@ impl fmt::Debug for Tuner {
             .field("isolation", &self.isolation)
             .finish_non_exhaustive()
     }
-}
-
-/// The command that starts this program again, as its measuring process.
-fn worker_command() -> std::io::Result<std::process::Command> {
-    let mut command = std::process::Command::new(std::env::current_exe()?);
-    command.env(worker::VARIABLE, "1");
-    Ok(command)
 }

@@ -13,7 +13,7 @@ use tilewright_search::tuner::{Earlier, Runner, Task, TuneResult};
 
 use super::flops::{count_bytes, count_flops};
 use super::peak::peak_of;
-use super::protocol::{Anchor, Setup};
+use super::protocol::{Anchor, Setup, Source};
 use super::{Isolation, TuneError, Tuner, process, worker};
 use crate::kernel::{self, Kernel};
 use crate::{machine, settings};
@@ -99,18 +99,16 @@ impl Plan {
 
     pub(super) fn setup(&self, cache: &Path) -> Setup {
         let shape = &self.shape;
+        let dims = shape.dims.iter().chain(&shape.params);
         Setup {
-            kernel: self.path.clone(),
-            program: format!("{:016x}", self.hash),
-            dims: shape
-                .dims
-                .iter()
-                .chain(&shape.params)
-                .map(|(name, value)| (name.clone(), *value))
-                .collect(),
+            of: Source::Kernel {
+                kernel: self.path.clone(),
+                program: format!("{:016x}", self.hash),
+                dims: dims.map(|(name, value)| (name.clone(), *value)).collect(),
+            },
             threads: self.threads,
             seed: self.seed,
-            cache: cache.to_owned(),
+            cache: Some(cache.to_owned()),
             memory: process::memory_limit(),
         }
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
+use super::replay::Oracle;
 use super::sampling::Timing;
 
 /// Begins each line that the measuring process sends.
@@ -56,23 +57,41 @@ pub(crate) struct Anchor {
     pub(crate) seconds: f64,
 }
 
-/// What to measure.
+/// What to measure, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setup {
-    /// The module and the name of the kernel, as `module::name`.
-    pub(crate) kernel: String,
-    /// The hash of its unscheduled program, in hexadecimal digits.
-    pub(crate) program: String,
-    /// Its dimensions and `usize` arguments.
-    pub(crate) dims: BTreeMap<String, i64>,
+    /// What candidates are schedules of.
+    pub(crate) of: Source,
     /// Threads that a run uses.
     pub(crate) threads: usize,
     /// Decides the arguments.
     pub(crate) seed: u64,
-    /// Where expected results are kept.
-    pub(crate) cache: std::path::PathBuf,
+    /// Where expected results are kept, if anywhere.
+    pub(crate) cache: Option<std::path::PathBuf>,
     /// The most memory that the process may use, in bytes.
     pub(crate) memory: u64,
+}
+
+/// What candidates are schedules of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Source {
+    /// A kernel of this program at a shape.
+    Kernel {
+        /// The module and the name of the kernel, as `module::name`.
+        kernel: String,
+        /// The hash of its unscheduled program, in hexadecimal digits.
+        program: String,
+        /// Its dimensions and `usize` arguments.
+        dims: BTreeMap<String, i64>,
+    },
+    /// A program beside records.
+    Program {
+        /// Its text, with its dimensions bound.
+        text: String,
+        /// What its results are compared with.
+        oracle: Oracle,
+    },
 }
 
 /// From the measuring process.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::build::bounds::{OutOfBoundsErrors, check_in_bounds};
 use tilewright_core::ids::VarId;
@@ -12,15 +13,20 @@ use tilewright_core::interp;
 use tilewright_core::lower::{LowerError, LowerOptions};
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::{ReplayError as StepError, Trace};
-use tilewright_core::target::{Arguments, BackendError, Target};
+use tilewright_core::target::{Arguments, Backend, BackendError, Target};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::verify::{Level, verify};
 use tilewright_search::database::Shape;
+use tilewright_search::tuner::Measurement;
 
+use super::TuneError;
 use super::inputs::Inputs;
+use super::isolated::{IsolatedRunner, Limits};
 use super::measure::Measuring;
-use super::protocol::{Outcome, Reply};
+use super::protocol::{Outcome, Reply, Setup, Source};
+use super::runner::Interrupt;
 use super::subject::{Subject, SubjectOptions, buffer_arguments, written};
+use super::{process, worker};
 use crate::error::Error;
 use crate::kernel::prologue;
 use crate::machine;
@@ -85,13 +91,17 @@ pub enum ReplayError {
         /// What happened.
         message: String,
     },
+    /// The measuring process cannot do its work.
+    #[error(transparent)]
+    Measuring(#[from] TuneError),
     /// The environment is not fit for it.
     #[error(transparent)]
     Other(#[from] Error),
 }
 
 /// What a repeated record was compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Oracle {
     /// The unscheduled program, interpreted.
@@ -195,26 +205,54 @@ pub fn compile(scheduled: &Program, target: &Target) -> Result<Code, ReplayError
     })
 }
 
-/// Runs what a trace makes of a bound program on random arguments in this process, compares the results with those of the
-/// unscheduled program, and times it.
+/// Runs what a trace makes of a bound program on random arguments, compares the results with those of the unscheduled
+/// program, and times it: in a process of its own, so that code which crashes or hangs costs only itself, or in this one where
+/// [`init`](super::init) has not been called.
 ///
 /// # Errors
 /// Why that cannot be done, or what is wrong with the results.
 pub fn time(bound: &Program, trace: &Trace, threads: usize, seed: u64) -> Result<Timed, ReplayError> {
-    let points = points(bound);
-    if points > MOST_POINTS {
-        return Err(too_large("the number of points that its blocks run through", points, MOST_POINTS));
+    let oracle = Oracle::of(bound)?;
+    if !worker::is_initialised() {
+        return time_here(bound, oracle, trace, threads, seed);
     }
-    let oracle = match points <= INTERPRETED_POINTS {
-        true => Oracle::Interpreter,
-        false => Oracle::Unscheduled,
+    let setup = Setup {
+        of: Source::Program { text: bound.to_string(), oracle },
+        threads,
+        seed,
+        cache: None,
+        memory: process::memory_limit(),
     };
-    let reference = match oracle {
-        Oracle::Interpreter => interpreted,
-        Oracle::Unscheduled => unscheduled,
-    };
+    let interrupt = Interrupt::new(None, None);
+    let mut runner = IsolatedRunner::new(worker::command, setup, Limits::default(), interrupt, None);
+    time_apart(&mut runner, oracle, trace)
+}
+
+/// Times a trace in the process of a runner for its program.
+pub(super) fn time_apart(
+    runner: &mut IsolatedRunner,
+    oracle: Oracle,
+    trace: &Trace,
+) -> Result<Timed, ReplayError> {
+    let (mut outcomes, result) = runner.measure_traces(&[trace.to_string()]);
+    result?;
+    match outcomes.pop().flatten().expect("nobody stops it, so that there is an outcome") {
+        Measurement::Ok { seconds, spread, max_relative_error } => {
+            Ok(Timed { seconds, spread, max_relative_error, oracle })
+        }
+        Measurement::Failed { reason, message } => Err(ReplayError::Failed { reason, message }),
+    }
+}
+
+fn time_here(
+    bound: &Program,
+    oracle: Oracle,
+    trace: &Trace,
+    threads: usize,
+    seed: u64,
+) -> Result<Timed, ReplayError> {
     let options = SubjectOptions { seed, threads, cache: None };
-    let subject = Subject::of_program(bound.clone(), machine::backend()?, &options, &reference)?;
+    let subject = oracle.subject(bound.clone(), machine::backend()?, &options)?;
     let mut outcome = None;
     let mut receive = |reply: Reply| {
         if let Reply::Outcome { outcome: found, .. } = reply {
@@ -230,6 +268,31 @@ pub fn time(bound: &Program, trace: &Trace, threads: usize, seed: u64) -> Result
         Outcome::Failed(failure) => {
             Err(ReplayError::Failed { reason: failure.reason, message: failure.message })
         }
+    }
+}
+
+impl Oracle {
+    /// What can be waited for.
+    fn of(bound: &Program) -> Result<Self, ReplayError> {
+        let points = points(bound);
+        if points > MOST_POINTS {
+            return Err(too_large("the number of points that its blocks run through", points, MOST_POINTS));
+        }
+        Ok(if points <= INTERPRETED_POINTS { Oracle::Interpreter } else { Oracle::Unscheduled })
+    }
+
+    /// A bound program with arguments, and with the results that this one gives.
+    pub(super) fn subject<'b>(
+        self,
+        bound: Program,
+        backend: &'b dyn Backend,
+        options: &SubjectOptions,
+    ) -> Result<Subject<'b>, ReplayError> {
+        let reference = match self {
+            Oracle::Interpreter => interpreted,
+            Oracle::Unscheduled => unscheduled,
+        };
+        Subject::of_program(bound, backend, options, &reference)
     }
 }
 
@@ -262,6 +325,9 @@ fn unscheduled(bound: &Program, inputs: &Inputs) -> Result<Vec<Option<AnyTensor>
 
 #[cfg(test)]
 mod tests {
+    use tilewright_core::lower::lower;
+
+    use super::super::tests as kernels;
     use super::*;
 
     fn product() -> Program {
@@ -297,6 +363,29 @@ mod tests {
             let timed = time(&bound, &trace("vectorize %2\nparallel %1"), 2, 1).expect("it runs");
             assert_eq!(timed.oracle, oracle);
             assert!(timed.seconds > 0.0 && timed.max_relative_error < 1e-5, "{timed:?}");
+        }
+    }
+
+    #[test]
+    fn code_that_crashes_does_not_crash_who_replays_it() {
+        let kernel = kernels::product::kernel();
+        let dims = kernel.dims_by_name(&kernels::DIMS).expect("its dimensions");
+        let program = kernel.program_for(&dims).expect("it fits");
+        let [good, bad] = &kernels::candidates(2)[..] else { panic!("two candidates") };
+        let flat = lower(&bad.program, &LowerOptions::default()).expect("it can be lowered");
+        for oracle in [Oracle::Interpreter, Oracle::Unscheduled] {
+            let of = Source::Program { text: program.to_string(), oracle };
+            let setup = Setup { of, threads: 1, seed: 1, cache: None, memory: process::memory_limit() };
+            let command = kernels::worker_command(format!("crash:{:016x},", flat.stable_hash()));
+            let interrupt = Interrupt::new(None, None);
+            let mut runner = IsolatedRunner::new(command, setup, Limits::default(), interrupt, None);
+            let timed = time_apart(&mut runner, oracle, &good.trace).expect("it runs");
+            assert!(timed.seconds > 0.0 && timed.max_relative_error < 1e-5, "{timed:?}");
+            let crash = time_apart(&mut runner, oracle, &bad.trace).expect_err("it crashes");
+            assert!(
+                matches!(&crash, ReplayError::Failed { reason, .. } if reason == super::super::reason::CRASH),
+                "{crash}"
+            );
         }
     }
 

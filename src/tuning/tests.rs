@@ -32,7 +32,7 @@ use crate::prelude::*;
 
 /// C = A·B
 #[tensor_kernel]
-fn product(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32, M, N> {
+pub(super) fn product(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32, M, N> {
     let mut c = Tensor::zeros();
     for i in 0..M {
         for j in 0..N {
@@ -59,7 +59,7 @@ fn add_chosen_rows(
     }
 }
 
-const DIMS: [(&str, i64); 3] = [("M", 24), ("N", 32), ("K", 40)];
+pub(super) const DIMS: [(&str, i64); 3] = [("M", 24), ("N", 32), ("K", 40)];
 
 /// What misbehaves, for a measuring process of these tests: `fault:hash` with the hash of a compiled program.
 const FAULTS_VARIABLE: &str = "TILEWRIGHT_TEST_FAULTS";
@@ -148,7 +148,7 @@ fn measuring_process() {
     std::process::exit(0);
 }
 
-fn worker_command(faults: String) -> impl FnMut() -> std::io::Result<Command> {
+pub(super) fn worker_command(faults: String) -> impl FnMut() -> std::io::Result<Command> {
     move || {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["--exact", "tuning::tests::measuring_process", "--nocapture", "--test-threads=1"]);
@@ -159,7 +159,7 @@ fn worker_command(faults: String) -> impl FnMut() -> std::io::Result<Command> {
 }
 
 /// Different candidates for the kernel.
-fn candidates(count: usize) -> Vec<Candidate> {
+pub(super) fn candidates(count: usize) -> Vec<Candidate> {
     let kernel = product::kernel();
     let program = kernel.program_for(&kernel.dims_by_name(&DIMS).unwrap()).unwrap();
     let mut target = machine::backend().unwrap().target().clone();

@@ -8,10 +8,12 @@ use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
+use tilewright_core::program::Program;
 use tilewright_core::target::Backend;
+use tilewright_core::verify::{Level, verify};
 
 use super::measure::Measuring;
-use super::protocol::{MARK, Reply, Request, Setup};
+use super::protocol::{MARK, Reply, Request, Setup, Source};
 use super::subject::{Subject, SubjectOptions};
 use crate::error::Error;
 use crate::kernel::{Kernel, kernel};
@@ -44,6 +46,13 @@ pub fn init() {
 /// Whether a measuring process of this program can be started.
 pub(crate) fn is_initialised() -> bool {
     IS_INITIALISED.load(Ordering::Relaxed)
+}
+
+/// The command that starts this program again, as its measuring process.
+pub(crate) fn command() -> std::io::Result<std::process::Command> {
+    let mut command = std::process::Command::new(std::env::current_exe()?);
+    command.env(VARIABLE, "1");
+    Ok(command)
 }
 
 /// Carries out requests from the standard input until it ends.
@@ -122,22 +131,27 @@ fn send(output: &mut impl Write, reply: &Reply) {
 
 fn prepare<'b>(setup: &Setup, backend: &'b dyn Backend) -> Result<Subject<'b>, String> {
     limit_memory(setup.memory);
-    let found = find(setup)?;
-    let named: Vec<(&str, i64)> = setup.dims.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-    let dims = found.dims_by_name(&named).map_err(|error| error.to_string())?;
-    let cache = Some(setup.cache.clone());
-    let options = SubjectOptions { seed: setup.seed, threads: setup.threads, cache };
-    Subject::new(found, &dims, backend, &options).map_err(|error: Error| error.to_string())
+    let options = SubjectOptions { seed: setup.seed, threads: setup.threads, cache: setup.cache.clone() };
+    match &setup.of {
+        Source::Kernel { kernel, program, dims } => {
+            let found = find(kernel, program)?;
+            let named: Vec<(&str, i64)> = dims.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+            let dims = found.dims_by_name(&named).map_err(|error| error.to_string())?;
+            Subject::new(found, &dims, backend, &options).map_err(|error: Error| error.to_string())
+        }
+        Source::Program { text, oracle } => {
+            let program: Program = text.parse().map_err(|error| format!("{error}"))?;
+            verify(&program, Level::Blocks).map_err(|errors| errors.render(&program))?;
+            oracle.subject(program, backend, &options).map_err(|error| error.to_string())
+        }
+    }
 }
 
-fn find(setup: &Setup) -> Result<&'static Kernel, String> {
-    let found = kernel(&setup.kernel).map_err(|error| error.to_string())?;
+fn find(name: &str, program: &str) -> Result<&'static Kernel, String> {
+    let found = kernel(name).map_err(|error| error.to_string())?;
     let hash = found.hash().map_err(|error| error.to_string())?;
-    if format!("{hash:016x}") != setup.program {
-        return Err(format!(
-            "`{}` has another definition here; was the program rebuilt meanwhile?",
-            setup.kernel
-        ));
+    if format!("{hash:016x}") != program {
+        return Err(format!("`{name}` has another definition here; was the program rebuilt meanwhile?"));
     }
     Ok(found)
 }
