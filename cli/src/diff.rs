@@ -1,7 +1,9 @@
 //! `tilewright diff`: what two records decide differently.
 
+use std::collections::HashMap;
+
 use similar::{Algorithm, DiffOp, TextDiff, capture_diff_slices};
-use tilewright::core::schedule::Trace;
+use tilewright::core::schedule::{Step, Trace};
 use tilewright::tuning::replay;
 
 use crate::address::Address;
@@ -10,41 +12,10 @@ use crate::records::{Found, Wanted};
 use crate::words::outcome;
 use crate::{Failure, Outcome};
 
-/// What separates a step from the decision that it took.
-const DECISION: &str = " !decision ";
-
-/// A step of a trace as text.
-struct Step {
-    /// Without the decision.
-    instruction: String,
-    decision: Option<String>,
-}
-
-impl Step {
-    fn all(trace: &Trace) -> Vec<Step> {
-        let text = trace.to_string();
-        let step = |line: &str| match line.split_once(DECISION) {
-            Some((instruction, decision)) => {
-                Step { instruction: instruction.to_owned(), decision: Some(decision.to_owned()) }
-            }
-            None => Step { instruction: line.to_owned(), decision: None },
-        };
-        // The first line is the version.
-        text.lines().skip(1).map(step).collect()
-    }
-
-    /// The instruction without the numbers of variables, which depend on how many came before.
-    fn shape(&self) -> String {
-        let mut shape = String::new();
-        let mut in_name = false;
-        for character in self.instruction.chars() {
-            if !(in_name && character.is_ascii_digit()) {
-                shape.push(character);
-                in_name = character == '%';
-            }
-        }
-        shape
-    }
+/// A step without its decision and the numbers of variables, which depend on how many came before.
+fn shape(step: &Step) -> String {
+    let instruction = step.renamed(|_| 0);
+    Step { instruction, first_output: 0, outputs: step.outputs, decision: None }.to_string()
 }
 
 pub(crate) fn run(options: &Diff) -> Outcome {
@@ -77,40 +48,69 @@ fn title(found: &Found) -> String {
 
 /// Decisions that differ, side by side, and steps that are in one trace alone.
 fn traces(first: &Trace, second: &Trace) -> String {
-    let (a, b) = (Step::all(first), Step::all(second));
-    let shapes = |steps: &[Step]| steps.iter().map(Step::shape).collect::<Vec<_>>();
-    let operations = capture_diff_slices(Algorithm::Myers, &shapes(&a), &shapes(&b));
-    let (mut decisions, mut only) = (Vec::new(), String::new());
-    for operation in operations {
-        if let DiffOp::Equal { old_index, new_index, len } = operation {
-            let pairs = a[old_index..old_index + len].iter().zip(&b[new_index..new_index + len]);
-            decisions.extend(pairs.filter(|(a, b)| a.decision != b.decision));
-            continue;
-        }
-        for (sign, steps) in [('-', &a[operation.old_range()]), ('+', &b[operation.new_range()])] {
-            for Step { instruction, decision } in steps {
-                let decision = decision.as_ref().map(|decision| format!("{DECISION}{decision}"));
-                only += &format!("  {sign} {instruction}{}\n", decision.unwrap_or_default());
-            }
-        }
-    }
+    let differences = Differences::of(first, second);
+    let Differences { decisions, steps } = &differences;
     let mut text = String::new();
-    if decisions.is_empty() && only.is_empty() {
+    if decisions.is_empty() && steps.is_empty() {
         text += "the traces are equal\n";
     }
     if !decisions.is_empty() {
         text += "\ndecisions (A | B):\n";
-        let or_none = |step: &Step| step.decision.clone().unwrap_or_else(|| "–".to_owned());
+        let or_none =
+            |step: &Step| step.decision.as_ref().map_or_else(|| "–".to_owned(), ToString::to_string);
         let width = decisions.iter().map(|(a, _)| or_none(a).chars().count()).max().unwrap_or(0);
         for (a, b) in decisions {
-            text += &format!("  {:<width$} | {}   {}\n", or_none(a), or_none(b), a.instruction);
+            let undecided = Step { decision: None, ..Step::clone(a) };
+            text += &format!("  {:<width$} | {}   {undecided}\n", or_none(a), or_none(b));
         }
     }
-    if !only.is_empty() {
+    if !steps.is_empty() {
         text += "\nsteps of A alone (-) and of B alone (+):\n";
-        text += &only;
+        for (sign, step) in steps {
+            text += &format!("  {sign} {step}\n");
+        }
     }
     text
+}
+
+/// How two traces differ.
+#[derive(Default)]
+struct Differences<'t> {
+    /// The same step with two decisions.
+    decisions: Vec<(&'t Step, &'t Step)>,
+    /// Steps of the first trace alone, and of the second.
+    steps: Vec<(char, &'t Step)>,
+}
+
+impl<'t> Differences<'t> {
+    /// Lays the traces side by side by the shapes of their steps. Two steps of one shape are the same when they are about the
+    /// same variables: those that steps laid beside each other have made.
+    fn of(first: &'t Trace, second: &'t Trace) -> Self {
+        let (a, b) = (first.steps(), second.steps());
+        let shapes = |steps: &[Step]| steps.iter().map(shape).collect::<Vec<_>>();
+        let mut found = Differences::default();
+        let mut in_second: HashMap<u32, u32> = HashMap::new();
+        for operation in capture_diff_slices(Algorithm::Myers, &shapes(a), &shapes(b)) {
+            let (old, new) = (&a[operation.old_range()], &b[operation.new_range()]);
+            if !matches!(operation, DiffOp::Equal { .. }) {
+                found.steps.extend(old.iter().map(|step| ('-', step)));
+                found.steps.extend(new.iter().map(|step| ('+', step)));
+                continue;
+            }
+            for (a, b) in old.iter().zip(new) {
+                // No trace has as many variables.
+                let name = |number| in_second.get(&number).copied().unwrap_or(u32::MAX);
+                if a.renamed(name) != b.instruction {
+                    found.steps.extend([('-', a), ('+', b)]);
+                } else if a.decision != b.decision {
+                    found.decisions.push((a, b));
+                }
+                // What a step makes of something else still has its place in the steps behind it.
+                in_second.extend(a.output_range().zip(b.output_range()));
+            }
+        }
+        found
+    }
 }
 
 fn scheduled(found: &Found, address: &Address) -> Outcome {
@@ -144,5 +144,54 @@ mod tests {
         assert!(text.contains("  + parallel %1\n  + %3 = get_block \"c\"\n"), "{text}");
         assert!(!text.contains("vectorize"), "{text}");
         assert_eq!(traces(&a, &a), "the traces are equal\n");
+    }
+
+    const BEGIN: &str = "%0 = get_block \"c\"\n%1, %2, %3 = get_loops %0\n";
+
+    #[test]
+    fn the_same_step_of_another_loop_is_another_step() {
+        let begun = |steps: &str| trace(&format!("{BEGIN}{steps}"));
+        let text = traces(&begun("parallel %1\n"), &begun("parallel %2\n"));
+        assert_eq!(text, "\nsteps of A alone (-) and of B alone (+):\n  - parallel %1\n  + parallel %2\n");
+        // What comes of it is the same in what follows.
+        let split = |of| begun(&format!("%4, %5 = split {of}, [4, none]\nvectorize %5\n"));
+        let text = traces(&split("%1"), &split("%2"));
+        assert!(text.contains("- %4, %5 = split %1") && text.contains("+ %4, %5 = split %2"), "{text}");
+        assert!(!text.contains("vectorize"), "{text}");
+    }
+
+    #[test]
+    fn texts_of_annotations_are_not_taken_for_variables_or_decisions() {
+        let noted = |text: &str| trace(&format!("{BEGIN}annotate loop %1, \"note\", \"{text}\"\n"));
+        let (a, b) = (noted("%2 !decision [1]"), noted("%3 !decision [2]"));
+        let text = traces(&a, &b);
+        assert!(text.contains("- annotate") && text.contains("+ annotate"), "{text}");
+    }
+
+    #[test]
+    fn traces_are_equal_only_when_nothing_differs() {
+        let decided = |tile: &str, place: &str| {
+            trace(&format!(
+                "{BEGIN}%4, %5 = sample_perfect_tile {place}, 2, 64 !decision {tile}\n%6, %7 = split {place}, [%4, %5]\n"
+            ))
+        };
+        let all = [
+            trace(BEGIN),
+            trace(&format!("{BEGIN}vectorize %2\n")),
+            trace(&format!("{BEGIN}vectorize %3\n")),
+            trace(&format!("{BEGIN}reorder [%2, %3]\n")),
+            trace(&format!("{BEGIN}reorder [%3, %2]\n")),
+            trace(&format!("{BEGIN}reorder [%3, %2]\nvectorize %2\n")),
+            trace(&format!("{BEGIN}vectorize %2\nreorder [%3, %2]\n")),
+            trace(&format!("{BEGIN}%4 = get_block \"c\"\n%5, %6, %7 = get_loops %4\nvectorize %6\n")),
+            decided("[2, 8]", "%1"),
+            decided("[4, 4]", "%1"),
+            decided("[4, 4]", "%2"),
+        ];
+        for a in &all {
+            for b in &all {
+                assert_eq!(traces(a, b) == "the traces are equal\n", a == b, "{a}{b}{}", traces(a, b));
+            }
+        }
     }
 }

@@ -94,7 +94,7 @@ fn diff_tells_decisions_steps_and_programs_apart() {
     let [a, b] = arguments(0, 3);
     let steps = text(directory.path(), &["diff", &a, &b]);
     assert!(steps.contains("B takes 0.53 × the time of A"), "{steps}");
-    assert!(steps.contains("  + reorder [%6, %3, %7]\n") && !steps.contains("  - "), "{steps}");
+    assert!(steps.contains("  + reorder [%6, %3, %7]\n  - vectorize %2\n  + vectorize %7\n"), "{steps}");
     let same = text(directory.path(), &["diff", &b, &b, "--program"]);
     assert!(
         same.contains("the traces are equal") && same.contains("the scheduled programs are equal"),

@@ -39,6 +39,13 @@ impl Step {
     pub fn output_range(&self) -> std::ops::Range<u32> {
         self.first_output..self.first_output + self.outputs
     }
+
+    /// The primitive with other variables: `name` gives the number of each in place of the one that it has.
+    pub fn renamed(&self, name: impl FnMut(u32) -> u32) -> Instruction {
+        let mut instruction = self.instruction.clone();
+        let Ok(()) = instruction.arguments(&mut Rename(name));
+        instruction
+    }
 }
 
 /// The steps that made a schedule, in order. Prints as text that parses back ([`std::str::FromStr`]).
@@ -153,11 +160,10 @@ impl Trace {
             let needed = step.output_range().any(|output| used[output as usize]);
             keep[number] = needed || !step.instruction.is_pure();
             if keep[number] {
-                let mut mark = Rename(|variable: u32| {
+                step.renamed(|variable| {
                     used[variable as usize] = true;
                     variable
                 });
-                let Ok(()) = step.instruction.clone().arguments(&mut mark);
             }
         }
         renumber(self.steps.iter().zip(keep).filter_map(|(step, keep)| keep.then_some(step)), used.len())
@@ -169,8 +175,8 @@ fn renumber<'a>(steps: impl Iterator<Item = &'a Step>, variables: usize) -> Trac
     let mut next = 0;
     let mut renumbered = Vec::new();
     for step in steps {
-        let mut step = step.clone();
-        let Ok(()) = step.instruction.arguments(&mut Rename(|variable: u32| names[variable as usize]));
+        let mut step =
+            Step { instruction: step.renamed(|variable| names[variable as usize]), ..step.clone() };
         for output in step.output_range() {
             names[output as usize] = next;
             next += 1;
@@ -197,13 +203,12 @@ impl Schedule {
     /// Repeats a step of another schedule, whose variables have the given numbers in this one; false when it does
     /// not apply.
     fn repeat_if_applicable(&mut self, step: &Step, names: &mut FxHashMap<u32, u32>) -> bool {
-        let mut instruction = step.instruction.clone();
         let mut is_known = true;
-        let Ok(()) = instruction.arguments(&mut Rename(|variable: u32| {
+        let instruction = step.renamed(|variable| {
             let name = names.get(&variable).copied();
             is_known &= name.is_some();
             name.unwrap_or(variable)
-        }));
+        });
         if !is_known {
             return false;
         }
