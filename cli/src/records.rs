@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use tilewright::core::program::Program;
-use tilewright::search::database::{Database, Record};
+use tilewright::search::database::{Database, Record, TunedFor};
+use tilewright::tuning::replay;
 use tilewright::tuning::report::{Peak, Series};
 
 use crate::Failure;
@@ -94,6 +95,15 @@ impl Found {
     }
 }
 
+/// Those for this machine, where there are some; otherwise all.
+fn of_this_machine(series: Vec<&Series>) -> Vec<&Series> {
+    let is_own = |series: &&&Series| {
+        replay::target(series.target.threads).is_ok_and(|target| TunedFor::target(&target) == series.target)
+    };
+    let own: Vec<&Series> = series.iter().filter(is_own).copied().collect();
+    if own.is_empty() { series } else { own }
+}
+
 impl Wanted<'_> {
     /// Finds the record.
     pub(crate) fn find(&self) -> Result<Found, Failure> {
@@ -119,7 +129,7 @@ impl Wanted<'_> {
             self.threads.is_none_or(|threads| series.target.threads == threads)
                 && self.trial.is_none_or(|trial| series.trials.iter().any(|own| own.number == trial))
         };
-        let meant: Vec<&Series> = of_shape.iter().filter(is_meant).copied().collect();
+        let meant = of_this_machine(of_shape.iter().filter(is_meant).copied().collect());
         let targets = |among: &[&Series]| -> BTreeSet<String> {
             among.iter().map(|series| series.target.to_string()).collect()
         };
@@ -127,7 +137,7 @@ impl Wanted<'_> {
             return Err(self.none("no such record", targets(&of_shape)));
         };
         if targets(&meant).len() > 1 {
-            let hint = "say for how many with --threads, or keep the records of other machines elsewhere";
+            let hint = "say which with --threads or --trial, or keep the records of other machines elsewhere";
             return Err(self.several("machines", hint, targets(&meant)));
         }
         // Of several definitions the one that was measured last.

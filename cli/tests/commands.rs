@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{failure, text, tilewright, write_records};
+use common::{failure, text, tilewright, write_record_of_this_machine, write_records};
 use tempfile::{TempDir, tempdir};
 
 /// A directory with records in `tuned`.
@@ -143,6 +143,16 @@ fn a_report_is_one_page_and_always_the_same() {
     assert_golden("report.html", &found);
     assert_eq!(found, page("deeper/report.html"));
     assert!(!found.contains("http") && !found.contains("<script") && found.contains("A &lt;fast&gt; CPU"));
+}
+
+#[test]
+fn of_several_machines_this_one_is_meant() {
+    let directory = records();
+    write_record_of_this_machine(&directory.path().join("tuned"), 1230.0);
+    let shown =
+        |more: &[&str]| text(directory.path(), &[&["show", "tuned", "product", SHAPE], more].concat());
+    assert!(shown(&[]).contains("1.23 µs"), "{}", shown(&[]));
+    assert!(shown(&["--threads", "1"]).contains("2.10 µs"), "{}", shown(&["--threads", "1"]));
 }
 
 #[test]

@@ -4,9 +4,12 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use tilewright::core::program::Program;
-use tilewright::search::database::{Database, Measurement, Outcome, Provenance, Record, Run, Shape};
+use tilewright::search::database::{
+    Database, Measurement, Outcome, Provenance, Record, Run, Shape, TunedFor,
+};
 use tilewright::search::model::Ranking;
 use tilewright::search::outlook::Outlook;
+use tilewright::tuning::replay;
 
 /// C = max(A·B, 0) as text.
 pub(crate) const PRODUCT: &str =
@@ -57,6 +60,15 @@ pub(crate) fn write_records(directory: &Path) {
     database.append_run(run(hash)).expect("a disk");
     let other = Record { kernel: "softmax".to_owned(), ..record(7, 24, 5, Some(800.0), "vectorize %2\n") };
     database.append(other).expect("a disk");
+}
+
+/// A record of the smaller shape for this machine, beside those for another one.
+pub(crate) fn write_record_of_this_machine(directory: &Path, median_ns: f64) {
+    let mut database = Database::open(directory).expect("a directory");
+    let hash = PRODUCT.parse::<Program>().expect("the program is well-formed").stable_hash();
+    let target = TunedFor::target(&replay::target(3).expect("the settings are in order"));
+    let record = Record { target, ..record(hash, 24, 0, Some(median_ns), "vectorize %2\n") };
+    database.append(record).expect("a disk");
 }
 
 fn tiled(width: i64) -> String {
