@@ -30,7 +30,7 @@ use crate::analysis::region::{AccessKind, Region, Span, bound_accesses, region_i
 use crate::analysis::scope::{blocks, loops_around, ranges_of};
 use crate::expr::{BinaryOp, ExprKind, Indices};
 use crate::ids::{BlockId, BufferId, LoopId, VarId};
-use crate::index::{Base, Index, Ranges};
+use crate::index::{Base, Index, NO_MODULUS, Ranges};
 use crate::program::{Program, Window};
 use crate::stmt::{Block, For, Guard, IterKind, LoopKind, Stmt};
 
@@ -71,18 +71,32 @@ pub fn rolled_loop(
     let written = users.written(program)?;
     let mut producers = Vec::new();
     for writer in &users.writers {
-        let producer = users.producer(program, writer, window, &written);
+        let producer = users.producer(program, writer, &written);
         producers.push(producer.ok_or(RollingFault::Producer(writer.id))?);
     }
-    let number = &producers[0].skip.number;
-    if let Some(other) = producers.iter().find(|producer| producer.skip.number != *number) {
+    let skips = &producers[0].skips;
+    let leaves_out_the_same = |producer: &&Producer<'_>| {
+        let pairs = producer.skips.iter().zip(skips);
+        producer.skips.len() == skips.len()
+            && pairs.into_iter().all(|(a, b)| a.axis == b.axis && a.number == b.number)
+    };
+    if let Some(other) = producers.iter().find(|producer| !leaves_out_the_same(producer)) {
         return Err(RollingFault::Producer(other.block.id));
     }
-    let numbered = users.numbered_loops(number)?;
+    let (outermost, numbered) = users.outermost(skips)?;
     users.check_order()?;
     users.check_iteration(program, &producers, &written)?;
-    users.check_window(program, window, number, numbered)?;
+    users.check_window(program, window, outermost, numbered)?;
     Ok(Some(users.common[numbered.first].id))
+}
+
+/// Whether a block leaves out what earlier iterations of a loop have made of a buffer.
+pub(crate) fn rolls_over(program: &Program, block: &Block, buffer: BufferId, var: VarId) -> bool {
+    let producer = Users::of(program, buffer).and_then(|users| {
+        let written = users.written(program).ok()?;
+        Some(users.producer(program, block, &written)?.skips)
+    });
+    producer.is_some_and(|skips| skips.iter().any(|skip| skip.number.mentions(var)))
 }
 
 /// The blocks that access a buffer.
@@ -99,8 +113,8 @@ pub(crate) struct Users<'p> {
 /// A block that writes.
 struct Producer<'p> {
     block: &'p Block,
-    /// What it leaves out.
-    skip: Skip,
+    /// What it leaves out, at least one.
+    skips: Vec<Skip>,
     /// The region that it makes in an iteration of the complete program.
     makes: Region,
     /// The guards that the complete program has, besides those at the end of the region.
@@ -169,32 +183,35 @@ impl<'p> Users<'p> {
 
     /// A block that writes, if it leaves out only what the iteration before has made. `written` is all that the loops
     /// around it run through.
-    fn producer(
-        &self,
-        program: &Program,
-        block: &'p Block,
-        window: Window,
-        written: &Region,
-    ) -> Option<Producer<'p>> {
+    fn producer(&self, program: &Program, block: &'p Block, written: &Region) -> Option<Producer<'p>> {
         self.check_writer(program, block)?;
         let ranges = ranges_of(self.common.iter().copied());
         let [element] = &bound_accesses(block, self.buffer, AccessKind::Write)[..] else { return None };
-        let along = (element.get(window.axis)?, written.get(window.axis)?);
-        let (mut makes, mut skip, mut guards) = (written.clone(), None, Vec::new());
+        let (mut makes, mut skips, mut guards) = (written.clone(), Vec::new(), Vec::new());
         for guard in &block.guards {
             if is_border(block, guard) {
                 guards.push(guard.clone());
-            } else if let (None, Some(found)) = (&skip, Skip::of(guard, along, &ranges)) {
-                skip = Some(found);
+            } else if let Some(skip) = Skip::of(guard, element, written, &ranges) {
+                skips.push(skip);
             } else if !self.narrow(&mut makes, guard, element, &ranges) {
                 guards.push(guard.clone());
             }
         }
-        let skip = skip?;
-        guards.retain(|guard| is_border(block, guard) || !self.is_of_iterations(guard, &skip.number));
-        let made = &makes[window.axis];
-        let reach = made.extent.as_constant()? - self.step_of(&made.min, &skip.number)?;
-        ((1..=reach).contains(&skip.overlap)).then_some(Producer { block, skip, makes, guards })
+        guards.retain(|guard| is_border(block, guard) || !self.is_of_iterations(guard, &skips));
+        let is_sound = skips.iter().all(|skip| self.is_made_before(skip, &makes));
+        (is_sound && !skips.is_empty()).then_some(Producer { block, skips, makes, guards })
+    }
+
+    /// Whether what is left out is made in the iteration before, where the region differs along one dimension only.
+    fn is_made_before(&self, skip: &Skip, makes: &Region) -> bool {
+        let mentions = |index: &Index| self.mentions_numbered(index, &skip.number);
+        makes.iter().enumerate().all(|(axis, span)| match axis == skip.axis {
+            true => {
+                let reach = span.extent.as_constant().zip(self.step_of(&span.min, &skip.number));
+                reach.is_some_and(|(extent, step)| (1..=extent - step).contains(&skip.overlap))
+            }
+            false => !mentions(&span.min) && !mentions(&span.extent),
+        })
     }
 
     /// A producer covers the buffer, reads no other element of it, and its reduction is inside the common loops.
@@ -247,14 +264,18 @@ impl<'p> Users<'p> {
     }
 
     /// Whether a guard lets a number of iterations pass, from the first on, for producers and consumers alike.
-    fn is_of_iterations(&self, guard: &Guard, number: &Index) -> bool {
+    fn is_of_iterations(&self, guard: &Guard, skips: &[Skip]) -> bool {
         self.is_fixed(&guard.index)
-            && self.step_of(&guard.index, number).is_some()
+            && skips.iter().all(|skip| self.step_of(&guard.index, &skip.number).is_some())
             && self.readers.iter().all(|reader| reader.guards.contains(guard))
     }
 
-    /// By how much an index grows with the number, where it depends on numbered loops in no other way and does not shrink.
-    fn step_of(&self, index: &Index, number: &Index) -> Option<i64> {
+    /// By how much an index grows at most from one number to the next, where it depends on numbered loops in no other way and
+    /// does not shrink.
+    pub(crate) fn step_of(&self, index: &Index, number: &Index) -> Option<i64> {
+        if let Some(var) = number.as_var() {
+            return step_along(index, var);
+        }
         let var = self.common.iter().find(|node| number.mentions(node.var))?.var;
         let step = index.linear_coefficient(var)?.checked_div(number.linear_coefficient(var)?)?;
         let rest = index.add_scaled(number, -step);
@@ -277,18 +298,29 @@ impl<'p> Users<'p> {
             rest = rest.add_scaled(&Index::var(node.var), -own);
             unit = node.extent.as_constant().and_then(|extent| own.checked_mul(extent));
         }
-        if !rest.is(0) {
-            return Err(unknown);
+        if rest.is(0) { Ok(Numbered { first, last }) } else { Err(unknown) }
+    }
+
+    /// Of what is left out, the one whose number counts the outermost loops, and these.
+    fn outermost<'s>(&self, skips: &'s [Skip]) -> Result<(&'s Skip, Numbered), RollingFault> {
+        let mut all = Vec::with_capacity(skips.len());
+        for skip in skips {
+            all.push((skip, self.numbered_loops(&skip.number)?));
         }
+        all.sort_by_key(|(_, numbered)| numbered.first);
+        if let Some(both) = all.windows(2).find(|both| both[0].1.last >= both[1].1.first) {
+            return Err(RollingFault::OutOfOrder(self.common[both[1].1.first].id));
+        }
+        let (outermost, numbered) = all[0];
         let breaks_order = |(depth, node): (usize, &&'p Arc<For>)| match node.kind {
             _ if node.extent.is(1) => false,
             LoopKind::Serial | LoopKind::Unrolled => false,
             LoopKind::Vectorized => true,
-            LoopKind::Parallel | LoopKind::Bound(_) => depth >= first,
+            LoopKind::Parallel | LoopKind::Bound(_) => depth >= numbered.first,
         };
         match self.common.iter().enumerate().find(|at| breaks_order(*at)) {
             Some((_, node)) => Err(RollingFault::OutOfOrder(node.id)),
-            None => Ok(Numbered { first, last }),
+            None => Ok((outermost, numbered)),
         }
     }
 
@@ -336,45 +368,39 @@ impl<'p> Users<'p> {
         if producers.iter().all(makes_all) { Ok(()) } else { Err(not_kept) }
     }
 
-    /// Checks that all that is touched under one number fits into the window, and that only along it the numbered loops
-    /// choose elements.
+    /// Checks that all that is touched under one number of the outermost loops fits into the window.
     fn check_window(
         &self,
         program: &Program,
         window: Window,
-        number: &Index,
+        outermost: &Skip,
         numbered: Numbered,
     ) -> Result<(), RollingFault> {
         let not_kept = RollingFault::NotKept(self.some_block());
-        let fits = |depth: usize| {
-            let touched = self.touched(program, depth)?;
-            let mut spans = touched.iter().enumerate();
-            let fits = spans.all(|(axis, span)| match axis == window.axis {
-                true => {
-                    self.step_of(&span.min, number).is_some()
-                        && span.extent.as_constant().is_some_and(|extent| extent <= window.length)
-                }
-                false => !self.mentions_numbered(&span.min, number),
-            });
-            fits.then_some(())
-        };
-        let home = self.common.len() - 1;
-        fits(numbered.last)
-            .and_then(|()| if home > numbered.last { fits(home) } else { Some(()) })
-            .ok_or(not_kept)
+        let touched = self.touched(program, numbered.last).ok_or(not_kept)?;
+        let span = touched.get(window.axis).ok_or(not_kept)?;
+        let fits = span.extent.as_constant().is_some_and(|extent| extent <= window.length);
+        let moves_on = self.step_of(&span.min, &outermost.number).is_some();
+        if fits && moves_on && window.axis == outermost.axis { Ok(()) } else { Err(not_kept) }
     }
 }
 
 /// That elements along a dimension are left out, in all iterations but the one numbered 0, unless they are `overlap` or more
 /// behind the beginning of the region.
 struct Skip {
+    axis: usize,
     number: Index,
     overlap: i64,
 }
 
 impl Skip {
-    /// What a guard on an element along a span leaves out.
-    fn of(guard: &Guard, (element, span): (&Index, &Span), ranges: &Ranges) -> Option<Self> {
+    /// What a guard on an element leaves out of a region.
+    fn of(guard: &Guard, element: &Indices, region: &Region, ranges: &Ranges) -> Option<Self> {
+        let mut along = element.iter().zip(region).enumerate();
+        along.find_map(|(axis, (element, span))| Skip::along(axis, guard, (element, span), ranges))
+    }
+
+    fn along(axis: usize, guard: &Guard, (element, span): (&Index, &Span), ranges: &Ranges) -> Option<Self> {
         let limit = &(&(&guard.index - &guard.bound) + element).offset(1) - &span.min;
         let limit = limit.simplify(ranges);
         let [term] = limit.terms() else { return None };
@@ -392,14 +418,30 @@ impl Skip {
             // Of two iterations, the number is 0 or 1 itself.
             _ => Index::digit(term.digit.clone()),
         };
-        let skip = Skip { number, overlap: term.coefficient };
-        ((&skip.limit() - &limit).simplify(ranges).is(0)).then_some(skip)
+        let skip = Skip { axis, number, overlap: term.coefficient };
+        (&limit_of(&skip.number, skip.overlap) - &limit).simplify(ranges).is(0).then_some(skip)
     }
+}
 
-    /// The distance from the beginning of the region of the first element that is not left out.
-    fn limit(&self) -> Index {
-        Index::constant(1).minimum(&self.number).scale(self.overlap)
-    }
+/// By how much an index grows at most when a variable grows by one, if it never shrinks: a quotient grows by the quotient of
+/// what its dividend grows by, rounded up.
+fn step_along(index: &Index, var: VarId) -> Option<i64> {
+    index.terms().iter().try_fold(0i64, |step, term| {
+        let dividend = term.digit.base.to_index();
+        if !dividend.mentions(var) {
+            return Some(step);
+        }
+        let grows = dividend.linear_coefficient(var).filter(|by| *by >= 0 && term.coefficient > 0)?;
+        let is_quotient = term.digit.modulus == NO_MODULUS;
+        let quotient = is_quotient
+            .then(|| grows.div_euclid(term.digit.divisor) + i64::from(grows % term.digit.divisor > 0))?;
+        step.checked_add(quotient.checked_mul(term.coefficient)?)
+    })
+}
+
+/// The distance from the beginning of a region of the first element that is not left out.
+fn limit_of(number: &Index, overlap: i64) -> Index {
+    Index::constant(1).minimum(number).scale(overlap)
 }
 
 /// The guard that leaves out the first `overlap` elements of a span, along which `element` runs, in all iterations of a loop
@@ -410,8 +452,8 @@ pub(crate) fn skip_guard(
     (element, span): (&Index, &Span),
     ranges: &Ranges,
 ) -> Guard {
-    let skip = Skip { number: Index::var(var), overlap };
-    let index = &(&span.min + &skip.limit()) - element;
+    let limit = limit_of(&Index::var(var), overlap);
+    let index = &(&span.min + &limit) - element;
     Guard { index: index.simplify(ranges), bound: Index::constant(1) }
 }
 
@@ -477,6 +519,7 @@ mod tests {
         let strips = "min(1, k)*2 - r < 1";
         assert_eq!(judge("i in 0..9, k in 0..4", "4*i + k + r", strips, ROWS, 5), Ok(false));
         assert_eq!(judge("i in 0..2", "i + r", "i*2 - r < 1", ROWS, 3), Ok(true));
+        assert_eq!(judge("i in 0..9", "3*i/2 + r", "min(1, i) - r < 1", ROWS, 3), Ok(true));
     }
 
     #[test]
@@ -493,6 +536,7 @@ mod tests {
             assert!(is_fault(judge("i in 0..90", "i + r", guards, ROWS, 3), producer), "{guards}");
         }
         assert!(is_fault(judge("i in 0..9", "2*i + r", "min(1, i)*2 - r < 1", ROWS, 3), producer));
+        assert!(is_fault(judge("i in 0..9", "3*i/2 + r", "min(1, i)*2 - r < 1", ROWS, 3), producer));
         assert!(is_fault(
             judge("i in 0..9, k in 0..4", "4*i + k + r", "min(1, i)*2 - r < 1", ROWS, 6),
             producer

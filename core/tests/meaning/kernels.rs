@@ -323,6 +323,60 @@ kernel padded_stencil(H, in x: i32[H, 5], out y: i32[H, 5]) {
 }",
     },
     Kernel {
+        name: "pooled_twice",
+        dims: &[&[1, 1], &[5, 4], &[9, 7]],
+        text: "
+kernel pooled_twice(H, W, in x: i32[H + 4, W + 4], out y: i32[H, W]) {
+  buffer p: i32[H + 2, W + 2] global
+  for i in 0..H + 2 {
+    for j in 0..W + 2 {
+      for r in 0..3 {
+        for s in 0..3 {
+          block p(vi: spatial H + 2 = i, vj: spatial W + 2 = j, vr: reduce 3 = r, vs: reduce 3 = s) {
+            init { p[vi, vj] = -9i32 }
+            p[vi, vj] = max(p[vi, vj], x[vi + vr, vj + vs] * 3i32)
+          }
+        }
+      }
+    }
+  }
+  for i in 0..H {
+    for j in 0..W {
+      for r in 0..3 {
+        for s in 0..3 {
+          block y(vi: spatial H = i, vj: spatial W = j, vr: reduce 3 = r, vs: reduce 3 = s) {
+            init { y[vi, vj] = 1i32 }
+            y[vi, vj] = y[vi, vj] + p[vi + vr, vj + vs]
+          }
+        }
+      }
+    }
+  }
+}",
+    },
+    Kernel {
+        name: "upscaled",
+        dims: &[&[1], &[5], &[9]],
+        text: "
+kernel upscaled(H, in x: i32[H + 2, 3], out y: i32[2*H, 3]) {
+  buffer b: i32[H + 2, 3] global
+  for i in 0..H + 2 {
+    for c in 0..3 {
+      block b(vi: spatial H + 2 = i, vc: spatial 3 = c) {
+        b[vi, vc] = x[vi, vc] * 7i32
+      }
+    }
+  }
+  for i in 0..2*H {
+    for c in 0..3 {
+      block y(vi: spatial 2*H = i, vc: spatial 3 = c) {
+        y[vi, vc] = b[vi/2, vc] - b[vi/2 + 1, vc] + b[vi/2 + 2, vc]
+      }
+    }
+  }
+}",
+    },
+    Kernel {
         name: "embedding_sum",
         dims: &[&[1, 1], &[5, 6]],
         text: "

@@ -213,6 +213,10 @@ fn roll_a_producer(
     let place = pick(random, &inner);
     attempt.compute_at(producer, place)?;
     attempt.rolling_buffer(producer, target)?;
+    if random.below(2) == 0 {
+        let others = attempt.get_loops(producer)?;
+        let _refused = attempt.rolling_buffer(producer, pick(random, &others));
+    }
     *schedule = attempt;
     Ok(())
 }

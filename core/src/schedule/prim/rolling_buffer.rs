@@ -2,7 +2,7 @@
 
 use crate::analysis::block::{single_store, writes};
 use crate::analysis::region::{AccessKind, Region, Span, bound_accesses};
-use crate::analysis::rolling::{Users, rolled_loop, skip_guard};
+use crate::analysis::rolling::{Users, rolled_loop, rolls_over, skip_guard};
 use crate::analysis::scope::{consumers, ranges_of, writers, writes_parameter};
 use crate::ids::{BufferId, LoopId};
 use crate::index::Index;
@@ -12,15 +12,19 @@ use crate::schedule::edit::{contains_block, edit_block, require_block, require_l
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use crate::stmt::{Block, For, Guard, LoopKind};
+use crate::visit::find_loop;
 
 /// Lets a producer inside a loop make, in each iteration but the first, only what earlier iterations have not made, and
 /// keeps no more of its buffer than an iteration reads. The iterations depend on each other then, so that the loop stays
 /// serial.
 ///
 /// The producer is computed at the loop, or at one inside it, and so are all of its consumers, after it. The regions of
-/// successive iterations overlap: along one dimension each is a constant step further on than the one before, and of a
-/// constant size above that step, and otherwise they are the same. From then on, whatever would let an iteration miss what
+/// successive iterations overlap: along one dimension each is further on than the one before by no more than a constant, and of
+/// a constant size above that, and otherwise they are the same. From then on, whatever would let an iteration miss what
 /// an earlier one has made is refused. A loop of one iteration is left as it is.
+///
+/// A producer may roll over several loops inside each other, along rows and columns of tiles: it then makes what no iteration of
+/// any of them has made, and as much is kept as the outermost one reads in an iteration.
 ///
 /// ```text
 /// before
@@ -84,6 +88,7 @@ impl Primitive for RollingBuffer {
             return Ok(Outputs::new());
         }
         let (window, guard) = roll(program, block, target, buffer)?;
+        let window = kept(program, buffer, window, target);
         let mut rolled = program.clone();
         rolled.keep_window(buffer, window);
         edit_block(&mut rolled.body, id, &mut |block| block.guards.push(guard.clone()));
@@ -105,7 +110,7 @@ fn check_place(program: &Program, block: &Block, target: &For) -> Result<BufferI
     if writers(program, *buffer).len() != 1 {
         return Err(ScheduleError::SeveralWriters(id));
     }
-    if program.window(*buffer).is_some() {
+    if rolls_over(program, block, *buffer, target.var) {
         return Err(ScheduleError::AlreadyRolling { block: id, buffer: *buffer });
     }
     if target.kind != LoopKind::Serial {
@@ -122,6 +127,15 @@ fn check_place(program: &Program, block: &Block, target: &For) -> Result<BufferI
     }
 }
 
+/// The window of a buffer that comes to roll over one more loop: that of the outermost one.
+fn kept(program: &Program, buffer: BufferId, window: Window, target: LoopId) -> Window {
+    let Some(before) = program.window(buffer) else { return window };
+    let outermost = rolled_loop(program, buffer, before).ok().flatten();
+    let is_inside = outermost.and_then(|outermost| find_loop(&program.body, outermost));
+    let is_inside = is_inside.is_some_and(|outermost| find_loop(&outermost.body, target).is_some());
+    if is_inside { before } else { window }
+}
+
 /// What is to be kept, and what the block is to leave out.
 fn roll(
     program: &Program,
@@ -135,7 +149,7 @@ fn roll(
     let home = users.common.len() - 1;
     let written = users.region(program, home, AccessKind::Write).ok_or(no_overlap)?;
     let var = users.common[depth].var;
-    let (axis, overlap) = overlap_of(&written, |index| index.linear_coefficient(var)).ok_or(no_overlap)?;
+    let (axis, overlap) = overlap_of(&written, |index| users.step_of(index, &Index::var(var))).ok_or(no_overlap)?;
     let touched = users.touched(program, depth).ok_or(no_overlap)?;
     let length = touched[axis].extent.as_constant().ok_or(no_overlap)?;
     let [element] = &bound_accesses(block, buffer, AccessKind::Write)[..] else {
