@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashSet;
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::program::Program;
-use tilewright_core::schedule::{Schedule, ScheduleError, Trace};
+use tilewright_core::schedule::{Rng, Schedule, ScheduleError, Step, Trace};
 use tilewright_core::stmt::Symbol;
 use tilewright_core::target::Target;
 
@@ -22,8 +22,13 @@ use crate::rules::{self, custom_rule};
 
 pub use crate::fault::{Misbehaviour, RuleFault};
 
-/// Most design spaces that are kept, and the most schedules that a rule may make of one.
+/// Most design spaces that are kept, and the most schedules that a rule may make of one. Where there are more, those that stay
+/// are spread evenly over all.
 pub const MAX_SPACES: usize = 256;
+
+/// About how many times as many are made before those that stay are chosen: most programs have far fewer, and a few have so many
+/// that making them all would take longer than searching.
+const SURPLUS: usize = 4;
 
 /// How often the rules are run with fresh samples: a rule that branches on what it samples shows each of
 /// its structures to some of these runs.
@@ -90,7 +95,12 @@ pub fn span_within(
 ) -> Spanned {
     let start = Start::Program { program: program.clone(), target: target.clone(), seed };
     let (schedules, faults) = apply_all_but_faulty(&start, rules, limits, None);
-    let (spaces, rules) = distinct(schedules).into_iter().unzip();
+    let spaces = distinct(schedules);
+    let left_out = spaces.len().saturating_sub(MAX_SPACES);
+    if left_out > 0 {
+        tracing::warn!(kept = MAX_SPACES, left_out, "there are more design spaces than are searched");
+    }
+    let (spaces, rules) = evenly(spaces, MAX_SPACES, &mut Rng::new(seed)).into_iter().unzip();
     Spanned { spaces, rules, faults }
 }
 
@@ -164,6 +174,13 @@ struct Job {
     only: Option<Vec<Symbol>>,
 }
 
+/// How many schedules a rule may make of each one.
+struct Share {
+    most: usize,
+    /// Those that it has made beyond that.
+    left_out: usize,
+}
+
 /// The rule that is being applied, to which block, and since when.
 type Current = Mutex<Option<(RuleEntry, Symbol, Instant)>>;
 
@@ -203,33 +220,37 @@ impl Job {
 
     fn schedules(&self, current: &Current) -> Result<Vec<Made>, RuleFault> {
         match &self.start {
-            Start::Schedule(start) => self.apply_rules(Schedule::clone(start), current),
+            Start::Schedule(start) => self.apply_rules(Schedule::clone(start), 0, current),
             Start::Program { program, target, seed } => {
-                let start = |run| Schedule::new(program.clone(), target.clone(), seed.wrapping_add(run));
-                let runs = (0..RUNS).map(|run| self.apply_rules(start(run), current));
+                let runs = (0..RUNS).map(|run| {
+                    let seed = seed.wrapping_add(run);
+                    self.apply_rules(Schedule::new(program.clone(), target.clone(), seed), seed, current)
+                });
                 Ok(runs.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
             }
         }
     }
 
-    /// Every schedule that the rules make of one.
-    fn apply_rules(&self, start: Schedule, current: &Current) -> Result<Vec<Made>, RuleFault> {
+    /// The schedules that the rules make of one: all, or so many of them as are kept, which the seed chooses.
+    fn apply_rules(&self, start: Schedule, seed: u64, current: &Current) -> Result<Vec<Made>, RuleFault> {
+        let mut rng = Rng::new(seed);
         let mut schedules = vec![Made { schedule: start, rules: Vec::new() }];
         for rule in self.rules.rules() {
+            let mut share = Share { most: (SURPLUS * MAX_SPACES).div_ceil(schedules.len()), left_out: 0 };
             let mut next = Vec::new();
             for made in schedules {
                 let is_meant = |name: &Symbol| self.only.as_ref().is_none_or(|only| only.contains(name));
                 let found = blocks(&made.schedule.program().body);
                 let names = found.into_iter().rev().map(|block| block.name.clone());
                 let names: Vec<Symbol> = names.filter(is_meant).collect();
-                next.extend(self.apply_to_blocks(rule, made, &names, current)?);
-                if next.len() >= MAX_SPACES {
-                    tracing::warn!(rule = rule.name, "the design spaces are cut off at {MAX_SPACES}");
-                    next.truncate(MAX_SPACES);
-                    break;
-                }
+                next.extend(self.apply_to_blocks(rule, made, &names, &mut share, &mut rng, current)?);
             }
-            schedules = next;
+            let left_out = share.left_out + next.len().saturating_sub(MAX_SPACES);
+            if left_out > 0 {
+                let rule = rule.name;
+                tracing::warn!(rule, kept = MAX_SPACES, left_out, "there are more schedules than are kept");
+            }
+            schedules = evenly(next, MAX_SPACES, &mut rng);
         }
         Ok(schedules)
     }
@@ -241,33 +262,28 @@ impl Job {
         rule: &RuleEntry,
         start: Made,
         names: &[Symbol],
+        share: &mut Share,
+        rng: &mut Rng,
         current: &Current,
     ) -> Result<Vec<Made>, RuleFault> {
-        let mut done = Vec::new();
-        let mut open = vec![(start, 0usize)];
-        while let Some((made, position)) = open.pop() {
-            if done.len() + open.len() >= MAX_SPACES {
-                if !rules::is_built_in(rule) {
-                    let block = names.get(position.saturating_sub(1)).or(names.first());
-                    let block = block.cloned().unwrap_or_else(|| "".into());
-                    return Err(RuleFault::new(rule, &block, Misbehaviour::Forks { most: MAX_SPACES }));
-                }
-                done.push(made);
-                continue;
-            }
-            match names.get(position) {
-                None => done.push(made),
-                Some(name) => match self.apply_to_block(rule, &made.schedule, name, current)? {
-                    None => open.push((made, position + 1)),
+        let mut all = vec![start];
+        for name in names {
+            let mut next = Vec::new();
+            for made in all {
+                match self.apply_to_block(rule, &made.schedule, name, current)? {
+                    None => next.push(made),
                     Some(variants) => {
-                        let variants = variants.into_iter().rev();
-                        let variants = variants.map(|variant| made.by(rule.name, variant));
-                        open.extend(variants.map(|variant| (variant, position + 1)));
+                        next.extend(variants.into_iter().map(|variant| made.by(rule.name, variant)));
                     }
-                },
+                }
+                if next.len() >= MAX_SPACES && !rules::is_built_in(rule) {
+                    return Err(RuleFault::new(rule, name, Misbehaviour::Forks { most: MAX_SPACES }));
+                }
             }
+            share.left_out += next.len().saturating_sub(share.most);
+            all = evenly(next, share.most, rng);
         }
-        Ok(done)
+        Ok(all)
     }
 
     /// Applies a rule to one block; `None` where the schedule stays as it was: refused, or unchanged.
@@ -320,11 +336,52 @@ impl Job {
 fn distinct(schedules: Vec<Made>) -> Vec<(Trace, Vec<&'static str>)> {
     let mut seen = FxHashSet::default();
     let traces = schedules.into_iter().map(|made| (made.schedule.into_parts().1.simplified(), made.rules));
-    traces.filter(|(space, _)| seen.insert(structure(space))).take(MAX_SPACES).collect()
+    traces.filter(|(space, _)| seen.insert(structure(space))).collect()
 }
 
 /// The text of a trace without its decisions.
 fn structure(trace: &Trace) -> String {
-    let without = |line: &str| line.split(" !decision").next().unwrap_or(line).to_owned();
-    trace.to_string().lines().map(without).collect::<Vec<_>>().join("\n")
+    let undecided = |step: &Step| format!("{}\n", Step { decision: None, ..step.clone() });
+    trace.steps().iter().map(undecided).collect()
+}
+
+/// So many of a list: it is cut into as many equal parts, and one is drawn of each. Even distances alone would go along with
+/// the variants of a block, which come in turns.
+fn evenly<T>(list: Vec<T>, most: usize, rng: &mut Rng) -> Vec<T> {
+    let count = list.len();
+    if count <= most {
+        return list;
+    }
+    let mut rest = list.into_iter();
+    let mut passed = 0;
+    let mut kept = Vec::with_capacity(most);
+    for part in 0..most {
+        let (start, end) = (part * count / most, (part + 1) * count / most);
+        let place = start + rng.below(end - start);
+        kept.extend(rest.nth(place - passed));
+        passed = place + 1;
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_kept_of_each_part() {
+        for (count, most) in [(0, 3), (3, 3), (4, 3), (100, 7), (257, 256), (1024, 256)] {
+            let mut times = vec![0; count];
+            for seed in 0..200 {
+                let kept = evenly((0..count).collect(), most, &mut Rng::new(seed));
+                assert_eq!(kept.len(), count.min(most), "{count} {most}: {kept:?}");
+                for (part, place) in kept.iter().enumerate() {
+                    let parts = count.min(most);
+                    assert!((part * count / parts..(part + 1) * count / parts).contains(place), "{kept:?}");
+                    times[*place] += 1;
+                }
+            }
+            assert!(times.iter().all(|times| *times > 0), "each is kept by some seed: {times:?}");
+        }
+    }
 }

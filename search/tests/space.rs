@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::program::{Program, Scope};
-use tilewright_core::schedule::{Decision, Trace};
+use tilewright_core::schedule::{BlockRv, Decision, Schedule, Trace};
 use tilewright_core::stmt::{For, LoopKind};
 use tilewright_core::target::{Target, TargetKind};
 use tilewright_search::postproc;
-use tilewright_search::rule::RuleSet;
-use tilewright_search::space::design_spaces;
+use tilewright_search::rule::{RuleEntry, RuleOutcome, RuleResult, RuleSet};
+use tilewright_search::space::{MAX_SPACES, design_spaces};
 
 const MATMUL: &str = r#"
 kernel matmul(in a: f32[128, 128], in b: f32[128, 128], out c: f32[128, 128]) {
@@ -276,6 +276,59 @@ fn a_transposition_is_tiled_and_a_copy_is_not() {
             let mut drawn = space.replay_with(&program, &target, 3, |_, _| None).expect("it is legal");
             postproc::apply(&mut drawn).expect("it is within the limits");
             assert_eq!(space.to_string().contains("reorder"), tiled, "{space}");
+        }
+    }
+}
+
+/// Variants that differ in a note of the block.
+fn fork(schedule: &Schedule, block: BlockRv, key: &str) -> RuleResult {
+    let variant = |number| {
+        let mut variant = schedule.clone();
+        variant.annotate(block, key, number)?;
+        Ok(variant)
+    };
+    Ok(RuleOutcome::Variants((0..2).map(variant).collect::<Result<_, _>>()?))
+}
+
+#[test]
+fn too_many_spaces_are_left_out_evenly() {
+    let stages: String = (0..6)
+        .map(|stage| {
+            format!("for i in 0..8 {{ block s{stage}(v: spatial 8 = i) {{ y{stage}[v] = x[v] }} }}\n")
+        })
+        .collect();
+    let outputs: Vec<String> = (0..6).map(|stage| format!("out y{stage}: f32[8]")).collect();
+    let text = format!("kernel stages(in x: f32[8], {}) {{\n{stages}}}\n", outputs.join(", "));
+    let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
+    let rule = |name, apply| RuleEntry {
+        name,
+        target: "cpu",
+        after: &[],
+        before: &[],
+        replace: None,
+        apply,
+        file: "space.rs",
+        line: 1,
+    };
+    let first = rule("first", |schedule, block| fork(schedule, block, "first"));
+    let second = rule("second", |schedule, block| fork(schedule, block, "second"));
+    let rules = RuleSet::new().with(first).and_then(|rules| rules.with(second)).expect("they are in order");
+    let spaces = |seed| design_spaces(&program, &Arc::new(Target::generic_cpu()), &rules, seed);
+    let kept = spaces(1);
+    assert_eq!(kept.len(), MAX_SPACES);
+    assert_eq!(kept, spaces(1), "one seed, one choice");
+    assert_ne!(kept, spaces(2));
+    // There are 2^12. Each of the twelve choices is open among those that stay.
+    let is_chosen = |space: &Trace, key: &str, stage: usize| {
+        let text = space.to_string();
+        let fetched = format!(" = get_block \"s{stage}\"");
+        let variables: Vec<&str> = text.lines().filter_map(|line| line.strip_suffix(&*fetched)).collect();
+        variables.iter().any(|variable| text.contains(&format!("annotate block {variable}, \"{key}\", 1\n")))
+    };
+    for key in ["first", "second"] {
+        for stage in 0..6 {
+            let ones = kept.iter().filter(|space| is_chosen(space, key, stage)).count();
+            assert!((MAX_SPACES / 3..=2 * MAX_SPACES / 3).contains(&ones), "{key} of s{stage}: {ones}");
         }
     }
 }
