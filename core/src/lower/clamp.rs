@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use crate::index::{Index, Ranges};
 use crate::lower::condition::{difference, peel_guards, under_guards};
+use crate::lower::unreached::remove_unreached;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::simplify::simplify_stmt;
@@ -25,6 +26,7 @@ use crate::visit::substitute_stmt;
 pub(super) fn clamp_loops(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
     simplify_stmt(&mut program.body, &Ranges::new());
     clamp(&mut program.body, Lengths::Any);
+    remove_unreached(program);
     Ok(())
 }
 

@@ -35,6 +35,7 @@ mod place;
 mod promote;
 mod split;
 mod tail;
+mod unreached;
 mod unroll;
 mod vectorize;
 mod warm_up;
@@ -190,5 +191,6 @@ fn run(
 
 fn simplify(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
     simplify_stmt(&mut program.body, &Ranges::new());
+    unreached::remove_unreached(program);
     Ok(())
 }

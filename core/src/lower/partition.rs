@@ -22,6 +22,7 @@ use crate::lower::comparison::{
 use crate::lower::condition::is_negative;
 use crate::lower::copy::copy;
 use crate::lower::tail::{Part, loops_over_part};
+use crate::lower::unreached::remove_unreached;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope};
 use crate::simplify::simplify_stmt;
@@ -34,6 +35,7 @@ pub(super) fn partition_loops(program: &mut Program, options: &LowerOptions) -> 
     let budget = options.max_partition_statements;
     let body = Partition { program, outer: Ranges::new(), settled: Vec::new(), budget }.split(&body);
     program.body = body;
+    remove_unreached(program);
     Ok(())
 }
 

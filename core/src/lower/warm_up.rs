@@ -19,6 +19,7 @@ use crate::index::{Base, Index, Ranges, Term};
 use crate::lower::comparison::written_out_size;
 use crate::lower::condition::is_negative;
 use crate::lower::copy::copy;
+use crate::lower::unreached::remove_unreached;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::simplify::simplify_stmt;
@@ -33,6 +34,7 @@ pub(super) fn split_warm_ups(program: &mut Program, options: &LowerOptions) -> R
         Split { program, budget, outer: Ranges::new() }.stmt(&mut body);
     }
     program.body = body;
+    remove_unreached(program);
     Ok(())
 }
 
