@@ -58,6 +58,34 @@ pub fn matmul_i8u8(a: &Tensor<i8, M, K>, b: &Tensor<u8, K, N>) -> Tensor<i32, M,
     c
 }
 
+/// Unsigned activations times signed weights that stay the same.
+#[tensor_kernel]
+pub fn weighted_u8i8(a: &Tensor<u8, M, K>, #[constant] b: &Tensor<i8, K, N>) -> Tensor<i32, M, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..M {
+        for j in 0..N {
+            for k in 0..K {
+                c[[i, j]] += a[[i, k]] as i32 * b[[k, j]] as i32;
+            }
+        }
+    }
+    c
+}
+
+/// Signed activations times signed weights that stay the same.
+#[tensor_kernel]
+pub fn weighted_i8i8(a: &Tensor<i8, M, K>, #[constant] b: &Tensor<i8, K, N>) -> Tensor<i32, M, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..M {
+        for j in 0..N {
+            for k in 0..K {
+                c[[i, j]] += a[[i, k]] as i32 * b[[k, j]] as i32;
+            }
+        }
+    }
+    c
+}
+
 /// Unsigned activations times signed weights, which stand output × input.
 #[tensor_kernel]
 pub fn linear_u8i8(a: &Tensor<u8, M, K>, b: &Tensor<i8, N, K>) -> Tensor<i32, M, N> {

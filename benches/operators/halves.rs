@@ -16,7 +16,21 @@ pub fn matmul_bf16(a: &Tensor<bf16, M, K>, b: &Tensor<bf16, K, N>) -> Tensor<f32
     c
 }
 
-/// The same with sums that are rounded to `bf16` in the end.
+/// Activations times weights that stay the same.
+#[tensor_kernel]
+pub fn weighted_bf16(a: &Tensor<bf16, M, K>, #[constant] b: &Tensor<bf16, K, N>) -> Tensor<f32, M, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..M {
+        for j in 0..N {
+            for k in 0..K {
+                c[[i, j]] += a[[i, k]] as f32 * b[[k, j]] as f32;
+            }
+        }
+    }
+    c
+}
+
+/// A product of matrices with sums that are rounded to `bf16` in the end.
 #[tensor_kernel]
 pub fn matmul_bf16_rounded(a: &Tensor<bf16, M, K>, b: &Tensor<bf16, K, N>) -> Tensor<bf16, M, N> {
     let mut c: Tensor<f32, M, N> = Tensor::zeros();

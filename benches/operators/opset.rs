@@ -149,6 +149,15 @@ const FAMILIES: &[Family] = &[
     },
     Family { name: "XMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: swapped_matmul },
     Family { name: "HMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: half_matmul },
+    Family {
+        name: "QMW",
+        parameters: &["M", "N", "K"],
+        optional: 0,
+        shapes: &[],
+        resolve: unsigned_weighted,
+    },
+    Family { name: "SMW", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: signed_weighted },
+    Family { name: "HMW", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: half_weighted },
     Family { name: "HMR", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: rounded_matmul },
 ];
 
@@ -333,6 +342,18 @@ fn swapped_matmul(p: &[i64]) -> Option<Resolved> {
 
 fn half_matmul(p: &[i64]) -> Option<Resolved> {
     matmul(halves::matmul_bf16::kernel, p)
+}
+
+fn unsigned_weighted(p: &[i64]) -> Option<Resolved> {
+    matmul(bytes::weighted_u8i8::kernel, p)
+}
+
+fn signed_weighted(p: &[i64]) -> Option<Resolved> {
+    matmul(bytes::weighted_i8i8::kernel, p)
+}
+
+fn half_weighted(p: &[i64]) -> Option<Resolved> {
+    matmul(halves::weighted_bf16::kernel, p)
 }
 
 fn rounded_matmul(p: &[i64]) -> Option<Resolved> {
