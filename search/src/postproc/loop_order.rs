@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use tilewright_core::analysis::block::{BufferAccess, reduction};
+use tilewright_core::analysis::scope::ranges_of;
 use tilewright_core::ids::VarId;
 use tilewright_core::index::Index;
 use tilewright_core::index::map::IndexMap;
 use tilewright_core::program::Program;
-use tilewright_core::stmt::{Block, For};
+use tilewright_core::stmt::{Block, For, Stmt};
 
 /// One loop's part in an index: `index / divisor % extent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +32,8 @@ pub(super) struct LoopOrder {
 }
 
 impl LoopOrder {
-    /// The order in which the loops of `path`, from the one at `first_depth` on, read what a block accesses; none when
-    /// they do not step over it in an order.
+    /// The order in which the loops of `path`, from the one at `first_depth` on, and inside them those of an intrinsic
+    /// read what a block accesses; none when they do not step over it in an order.
     pub(super) fn of(
         program: &Program,
         block: &Block,
@@ -40,14 +41,18 @@ impl LoopOrder {
         access: &BufferAccess<'_>,
         first_depth: usize,
     ) -> Option<Self> {
+        let inside = loops_of_intrinsic(block);
+        let ranges = ranges_of(inside.iter().copied());
+        let all: Vec<&Arc<For>> = path.iter().copied().chain(inside).collect();
         let mut digits = Vec::new();
         let mut seen = Vec::new();
         for (dimension, index) in access.indices.iter().enumerate() {
-            let var = index.as_var().filter(|var| !seen.contains(var))?;
+            let var = index.simplify(&ranges).as_var().filter(|var| !seen.contains(var))?;
             seen.push(var);
-            let binding = &block.iters.iter().find(|iter| iter.var == var)?.binding;
+            let own = block.iters.iter().find(|iter| iter.var == var);
+            let binding = own.map_or_else(|| Index::var(var), |iter| iter.binding.clone());
             let size = program.buffer(access.buffer).shape[dimension].as_constant()?;
-            digits.extend(digits_of(binding, path, first_depth, dimension, size)?);
+            digits.extend(digits_of(&binding, &all, first_depth, dimension, size)?);
         }
         digits.sort_by_key(|digit| digit.depth);
         if let Some(lane) = vector_depth(block, path) {
@@ -77,6 +82,17 @@ impl LoopOrder {
             && merged.iter().enumerate().all(|(place, digit)| digit.dimension == place);
         if is_in_order { None } else { IndexMap::new(sizes.len() as u32, outputs) }
     }
+}
+
+/// The loops inside a block that are what a tensor intrinsic computes, outermost first.
+fn loops_of_intrinsic(block: &Block) -> Vec<&Arc<For>> {
+    let Stmt::Intrinsic(node) = &block.body else { return Vec::new() };
+    let (mut loops, mut stmt) = (Vec::new(), &node.body);
+    while let Stmt::For(node) = stmt {
+        loops.push(node);
+        stmt = &node.body;
+    }
+    loops
 }
 
 /// The loops that make up an index, as digits: each steps over all that the faster ones reach, and together with the

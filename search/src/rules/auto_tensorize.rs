@@ -18,7 +18,8 @@ use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::rules::multi_level_tiling::{ANNOTATION, Tiles, write_back};
-use crate::rules::{block_of, has_trivial_bindings};
+use crate::rules::packing::PANELS;
+use crate::rules::{block_of, constant_operands, has_trivial_bindings};
 
 /// Most ways of cutting one block that are offered.
 const MAX_CUTS: usize = 3;
@@ -63,15 +64,21 @@ pub(super) fn tensorized(
     for mut cut in cuts(schedule, &found).into_iter().filter(|cut| cut.instructions < limit) {
         let Ok((prepared, lanes)) = prepared(schedule, block, &mut cut) else { continue };
         let Ok(moved) = moved_operands(&prepared, block, &cut, &lanes) else { continue };
+        let constant = constant_operands(prepared.program(), &*block_of(&prepared, block)?);
+        let is_constant = |operand: usize| constant.contains(&cut.mapping.operands[operand].buffer);
+        let inputs =
+            moved.iter().map(|operand| Moved { operand: *operand, is_constant: is_constant(*operand) });
+        let inputs: Vec<Moved> = inputs.filter(|moved| moved.operand != cut.output).collect();
+        let moves_output = moved.contains(&cut.output);
         for is_whole in [true, false] {
             for level in [Some(0), Some(1), None] {
                 let mut variant = prepared.clone().fork();
-                let plan = Plan { cut: &cut, lanes: &lanes, moved: &moved, is_whole, level };
+                let plan = Plan { cut: &cut, lanes: &lanes, inputs: &inputs, moves_output, is_whole, level };
                 if plan.apply(&mut variant, block).is_ok() {
                     variants.push(variant);
                 }
             }
-            if !moved.iter().any(|operand| !cut.is_output(*operand)) {
+            if inputs.iter().all(|moved| moved.is_constant) {
                 break;
             }
         }
@@ -284,13 +291,21 @@ fn lay_out_output(schedule: &mut Schedule, block: BlockRv, cut: &Cut) -> Result<
     schedule.transform_layout(block, "write", 0, layout)
 }
 
+/// An input that is laid out anew.
+struct Moved {
+    operand: usize,
+    /// Whether that is done once, before all calls.
+    is_constant: bool,
+}
+
 /// What is done with a block that is cut.
 struct Plan<'a> {
     cut: &'a Cut,
     lanes: &'a [LoopRv],
-    /// The operands that are laid out anew.
-    moved: &'a [usize],
-    /// Whether that is done for all of an input at once, or for what a tile reads.
+    inputs: &'a [Moved],
+    /// Whether the output is laid out anew, too.
+    moves_output: bool,
+    /// Whether that is done for all of an input at once, or for what a tile reads. Of what is constant it is for all.
     is_whole: bool,
     /// Where a finished tile of the output is written back.
     level: Option<usize>,
@@ -299,18 +314,16 @@ struct Plan<'a> {
 impl Plan<'_> {
     fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> Result<(), ScheduleError> {
         let refusal = ScheduleError::NotReduction(block_of(schedule, block)?.id);
-        let copies = self.lay_out_inputs(schedule, block)?;
+        let by_tile = self.lay_out_inputs(schedule, block)?;
         let tiles = Tiles::cut(schedule, block, self.lanes)?;
         // Without a loop over what is reduced, one instruction makes a whole sum.
         let within = tiles.innermost().zip(self.lanes.first().copied()).map(|(last, lane)| (lane, last));
         let (first, last) = tiles.outer_reduction().or(within).ok_or(refusal)?;
-        if !self.is_whole {
-            copies.iter().try_for_each(|copy| schedule.compute_at(*copy, last))?;
-        }
+        by_tile.iter().try_for_each(|copy| schedule.compute_at(*copy, last))?;
         if let Some(level) = self.level {
             write_back(schedule, block, &tiles, level)?;
         }
-        if self.moved.contains(&self.cut.output) {
+        if self.moves_output {
             lay_out_output(schedule, block, self.cut)?;
         }
         // The initial value is set in vectors of its own, which it could not be inside the intrinsic's statement.
@@ -318,9 +331,24 @@ impl Plan<'_> {
         schedule.tensorize(self.lanes[0], self.cut.intrinsic.name())
     }
 
+    /// Gives the copies that are to be made tile by tile. They lie in panels or in the order of the operand's dimensions, as is
+    /// drawn, and those of constants in panels, which take a call no time.
     fn lay_out_inputs(&self, schedule: &mut Schedule, block: BlockRv) -> Result<Vec<BlockRv>, ScheduleError> {
-        let scope = if self.is_whole { Scope::Global } else { Scope::Local };
-        let inputs = self.moved.iter().filter(|operand| !self.cut.is_output(**operand));
-        inputs.map(|operand| lay_out_input(schedule, block, self.cut, *operand, scope)).collect()
+        let mut by_tile = Vec::new();
+        for Moved { operand, is_constant } in self.inputs {
+            let is_whole = self.is_whole || *is_constant;
+            let scope = if is_whole { Scope::Global } else { Scope::Local };
+            let copy = lay_out_input(schedule, block, self.cut, *operand, scope)?;
+            if *is_constant {
+                schedule.annotate(copy, PANELS, 1)?;
+            } else {
+                let panels = schedule.sample_categorical(&[0, 1], &[0.25, 0.75])?;
+                schedule.annotate(copy, PANELS, panels)?;
+            }
+            if !is_whole {
+                by_tile.push(copy);
+            }
+        }
+        Ok(by_tile)
     }
 }
