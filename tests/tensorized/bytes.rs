@@ -7,7 +7,7 @@ use tilewright_backends::cpu::CpuBackend;
 use tilewright_core::program::Buffer;
 use tilewright_core::tensor::AnyTensor;
 
-use crate::candidates::{Case, all_intrinsics, check};
+use crate::candidates::{Case, all_intrinsics, check, reads_constants_in_calls};
 
 fn cases() -> Vec<Case> {
     use kernels::*;
@@ -22,6 +22,10 @@ fn cases() -> Vec<Case> {
         Case::new("matmul u8·u8 of tails", matmul_u8u8::kernel(), &[5, 11, 17]),
         Case::new("matmul i8·u8", matmul_i8u8::kernel(), &[12, 24, 32]),
         Case::new("matmul i8·u8 of tails", matmul_i8u8::kernel(), &[5, 11, 17]),
+        Case::new("weights u8·i8", weighted_u8i8::kernel(), &[12, 24, 32]),
+        Case::new("weights u8·i8 of tails", weighted_u8i8::kernel(), &[7, 13, 19]),
+        Case::new("weights i8·i8", weighted_i8i8::kernel(), &[12, 24, 32]),
+        Case::new("weights i8·i8 of tails", weighted_i8i8::kernel(), &[5, 11, 17]),
         Case::new("linear", linear_u8i8::kernel(), &[6, 16, 32]),
         Case::new("linear of tails", linear_u8i8::kernel(), &[3, 29, 23]),
         Case::new("batch", batch_matmul_u8i8::kernel(), &[3, 4, 12, 16]),
@@ -81,5 +85,14 @@ fn random_candidates_are_exact() {
     for case in cases() {
         let tensorized = check(&case, all_intrinsics(), Some(&host), &argument, &agree);
         assert_eq!(tensorized > 0, !case.name.contains("of ones"), "{}: {tensorized} tensorized", case.name);
+    }
+}
+
+#[test]
+fn weights_are_laid_out_before_calls() {
+    for sizes in [[12, 24, 32], [5, 11, 17]] {
+        let case = Case::new("weights u8·i8", kernels::weighted_u8i8::kernel(), &sizes);
+        let found = reads_constants_in_calls(&case, all_intrinsics());
+        assert!(!found.is_empty() && !found.contains(&true), "{found:?}");
     }
 }

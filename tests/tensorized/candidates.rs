@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use tilewright::kernel::Kernel;
 use tilewright_backends::cpu::CpuBackend;
+use tilewright_core::analysis::block::loads;
 use tilewright_core::index::Index;
 use tilewright_core::interp::{Interpreter, Options};
-use tilewright_core::lower::{LowerOptions, lower};
+use tilewright_core::lower::{LowerOptions, lower, split_constants};
 use tilewright_core::program::{Buffer, Program};
 use tilewright_core::stmt::{Stmt, Symbol};
 use tilewright_core::target::{Arguments, Backend, BufferArgument, Target, TargetKind};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::visit::for_each_stmt;
-use tilewright_search::candidate::{Generator, Statistics};
+use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
 
@@ -83,6 +84,39 @@ fn cases() -> u64 {
     std::env::var("TILEWRIGHT_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2)
 }
 
+fn target(intrinsics: Vec<Symbol>) -> Arc<Target> {
+    Arc::new(Target { intrinsics, vector_bits: 512, vector_registers: 32, ..Target::generic_cpu() })
+}
+
+/// Random candidates of a kernel with the seeds that they were drawn with.
+fn drawn(case: &Case, target: &Arc<Target>) -> Vec<(u64, Candidate)> {
+    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    let generator = Generator::new(case.program.clone(), target.clone());
+    let mut statistics = Statistics::default();
+    let mut candidates = Vec::new();
+    for (number, space) in design_spaces(&case.program, target, &rules, 1).iter().enumerate() {
+        for seed in 0..cases() {
+            let made = generator.generate(number, space, seed, |_, _| None, &mut statistics);
+            candidates.extend(made.map(|candidate| (seed, candidate)));
+        }
+    }
+    println!("{}: {statistics:?}", case.name);
+    candidates
+}
+
+/// For random tensorized candidates of a kernel whose second tensor is constant, whether what is done in each call reads that
+/// tensor itself.
+pub(crate) fn reads_constants_in_calls(case: &Case, intrinsics: Vec<Symbol>) -> Vec<bool> {
+    let tensorized = drawn(case, &target(intrinsics)).into_iter().filter(|(_, own)| marks(&own.program) > 0);
+    let in_calls = tensorized.map(|(_, candidate)| {
+        let split = split_constants(&candidate.program);
+        let main = split.as_ref().map_or(&candidate.program, |split| &split.main);
+        let (constant, _) = main.buffer_params().nth(1).expect("a second tensor");
+        loads(&main.body).iter().any(|access| access.buffer == constant)
+    });
+    in_calls.collect()
+}
+
 /// Draws random candidates of a kernel for a machine with some intrinsics, and compares blocks, flat programs and, if there
 /// is a backend for them, machine code with the definition. Gives how many of them are tensorized.
 pub(crate) fn check(
@@ -92,35 +126,23 @@ pub(crate) fn check(
     argument: Argument<'_>,
     agree: &dyn Fn(&[AnyTensor], &[AnyTensor]) -> bool,
 ) -> usize {
-    let Case { name, program } = case;
-    let target = Target { intrinsics, vector_bits: 512, vector_registers: 32, ..Target::generic_cpu() };
-    let target = Arc::new(target);
-    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    let name = case.name;
+    let target = target(intrinsics);
     let expected = case.expected(argument);
-    let generator = Generator::new(program.clone(), target.clone());
-    let mut statistics = Statistics::default();
     let (mut tensorized, mut legal) = (0, 0);
-    let spaces = design_spaces(program, &target, &rules, 1);
-    for (number, space) in spaces.iter().enumerate() {
-        for seed in 0..cases() {
-            let made = generator.generate(number, space, seed, |_, _| None, &mut statistics);
-            let Some(candidate) = made else { continue };
-            let flat = lower(&candidate.program, &LowerOptions::of(&target)).expect("it can be lowered");
-            legal += 1;
-            tensorized += usize::from(marks(&flat) > 0);
-            let context = || format!("{name}, seed {seed}:\n{}\n{flat}", candidate.trace);
-            let found = interpreted(&candidate.program, argument);
-            assert!(agree(&found, &expected), "blocks of {}", context());
-            assert!(agree(&interpreted(&flat, argument), &expected), "flat program of {}", context());
-            if let Some(backend) = backend {
-                let found = compiled(backend, &flat, argument);
-                assert!(agree(&found, &expected), "machine code of {}", context());
-            }
+    for (seed, candidate) in drawn(case, &target) {
+        let flat = lower(&candidate.program, &LowerOptions::of(&target)).expect("it can be lowered");
+        legal += 1;
+        tensorized += usize::from(marks(&flat) > 0);
+        let context = || format!("{name}, seed {seed}:\n{}\n{flat}", candidate.trace);
+        let found = interpreted(&candidate.program, argument);
+        assert!(agree(&found, &expected), "blocks of {}", context());
+        assert!(agree(&interpreted(&flat, argument), &expected), "flat program of {}", context());
+        if let Some(backend) = backend {
+            let found = compiled(backend, &flat, argument);
+            assert!(agree(&found, &expected), "machine code of {}", context());
         }
     }
-    println!(
-        "{name}: {} spaces, {tensorized} of {legal} candidates tensorized, {statistics:?}",
-        spaces.len()
-    );
+    println!("{name}: {tensorized} of {legal} candidates tensorized");
     tensorized
 }

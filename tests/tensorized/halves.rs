@@ -14,6 +14,7 @@ use crate::candidates::{Case, all_intrinsics, check};
 fn cases() -> Vec<(Case, usize)> {
     use kernels::*;
     let (matmul, rounded) = (matmul_bf16::kernel(), matmul_bf16_rounded::kernel());
+    let weighted = weighted_bf16::kernel();
     let (linear, conv) = (linear_bf16::kernel(), conv2d_nhwc_bf16::kernel());
     vec![
         (Case::new("matmul", matmul, &[8, 32, 48]), 32),
@@ -21,6 +22,8 @@ fn cases() -> Vec<(Case, usize)> {
         (Case::new("matmul of ones", matmul, &[1, 1, 1]), 1),
         (Case::new("matmul of one row", matmul, &[1, 37, 31]), 37),
         (Case::new("matmul of a long odd sum", matmul, &[3, 301, 5]), 301),
+        (Case::new("weights", weighted, &[12, 24, 32]), 24),
+        (Case::new("weights of tails", weighted, &[5, 11, 17]), 11),
         (Case::new("rounded matmul", rounded, &[12, 24, 32]), 24),
         (Case::new("rounded matmul of tails", rounded, &[5, 11, 17]), 11),
         (Case::new("linear", linear, &[6, 16, 32]), 16),
