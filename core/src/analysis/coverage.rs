@@ -4,6 +4,8 @@
 //! cover more. Who wants to *read* such a box needs to know that all of it has been written: by every
 //! writer, without holes, and under no condition but the borders of the buffer.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::analysis::block::{shifted_iters, stores};
@@ -50,33 +52,62 @@ pub fn fills_region(
 /// Whether every element of a buffer is written, as far as blocks tell: an element outside of every write, such as
 /// one that only a change of layout made room for, must not be read.
 ///
-/// Blocks that each write a part, at `iterator + constant`, are taken to write all of it together.
+/// Blocks that each write a part, at `iterator + constant`, are taken to write all of it together when they
+/// reach from the beginning of each dimension to its end.
 pub fn is_wholly_written(program: &Program, buffer: BufferId) -> bool {
-    let shape = &program.buffer(buffer).shape;
     let writers = writers(program, buffer);
-    let fills = |block: &Block| {
-        let mut iterators: Vec<(VarId, Index)> =
-            block.iters.iter().map(|iter| (iter.var, iter.extent.clone())).collect();
-        for_each_stmt(&block.body, &mut |stmt| {
-            if let Stmt::For(node) = stmt {
-                iterators.push((node.var, node.extent.clone()));
-            }
-        });
-        let mut own = stores(&block.body).into_iter().filter(|store| store.buffer == buffer);
-        own.any(|store| {
-            let used = |(var, _): &(VarId, Index)| store.indices.iter().any(|index| index.mentions(*var));
-            let iterators: Vec<_> = iterators.iter().filter(|iterator| used(iterator)).cloned().collect();
-            detect(&store.indices, &iterators, &[], MapLevel::Surjective)
-                .is_ok_and(|map| map.outputs.iter().zip(shape).all(|(sum, extent)| sum.covers(extent)))
-        })
-    };
-    let writes_part = |block: &Block| {
-        let mut own = stores(&block.body).into_iter().filter(|store| store.buffer == buffer);
-        own.all(|store| shifted_iters(&store.indices).is_some())
-    };
     program.access(buffer).is_some()
-        || writers.iter().any(|block| fills(block))
-        || writers.iter().all(|block| writes_part(block))
+        || writers.iter().any(|block| fills_alone(program, block, buffer))
+        || fill_together(program, &writers, buffer)
+}
+
+/// The iterators of a block and the loops inside it, with their extents.
+fn iterators_of(block: &Block) -> Vec<(VarId, Index)> {
+    let mut iterators: Vec<(VarId, Index)> =
+        block.iters.iter().map(|iter| (iter.var, iter.extent.clone())).collect();
+    for_each_stmt(&block.body, &mut |stmt| {
+        if let Stmt::For(node) = stmt {
+            iterators.push((node.var, node.extent.clone()));
+        }
+    });
+    iterators
+}
+
+/// Whether one store of a block writes all of a buffer.
+fn fills_alone(program: &Program, block: &Block, buffer: BufferId) -> bool {
+    let shape = &program.buffer(buffer).shape;
+    let iterators = iterators_of(block);
+    let mut own = stores(&block.body).into_iter().filter(|store| store.buffer == buffer);
+    own.any(|store| {
+        let used = |(var, _): &(VarId, Index)| store.indices.iter().any(|index| index.mentions(*var));
+        let iterators: Vec<_> = iterators.iter().filter(|iterator| used(iterator)).cloned().collect();
+        detect(&store.indices, &iterators, &[], MapLevel::Surjective)
+            .is_ok_and(|map| map.outputs.iter().zip(shape).all(|(sum, extent)| sum.covers(extent)))
+    })
+}
+
+/// Whether the stores of blocks, each to a box, reach from the beginning of each dimension to its end.
+fn fill_together(program: &Program, writers: &[&Arc<Block>], buffer: BufferId) -> bool {
+    let shape = &program.buffer(buffer).shape;
+    let (mut begun, mut ended) = (vec![false; shape.len()], vec![false; shape.len()]);
+    for block in writers {
+        let iterators = iterators_of(block);
+        for store in stores(&block.body).into_iter().filter(|store| store.buffer == buffer) {
+            let Some(shifted) = shifted_iters(&store.indices) else { return false };
+            for (dimension, (var, shift)) in shifted.into_iter().enumerate() {
+                let extent = match var {
+                    None => Some(Index::constant(1)),
+                    Some(var) => {
+                        iterators.iter().find(|(own, _)| *own == var).map(|(_, extent)| extent.clone())
+                    }
+                };
+                begun[dimension] |= shift <= 0;
+                ended[dimension] |=
+                    extent.is_some_and(|extent| (&extent - &shape[dimension]).offset(shift).is(0));
+            }
+        }
+    }
+    begun.into_iter().chain(ended).all(|reached| reached)
 }
 
 /// Whether every guard only keeps an iterator inside its domain.
@@ -227,5 +258,31 @@ mod tests {
         assert!(!fills("i in 0..3, f in 0..6", &digits("6*i + ")));
         let diagonal = "x: spatial M = f, y: spatial N = f)";
         assert!(!fills("i in 0..1, f in 0..4", diagonal));
+    }
+    /// Whether `t` of three elements is wholly written by blocks that store at the given indices.
+    fn is_whole(stores: &[(&str, &str)]) -> bool {
+        let nests: String = stores
+            .iter()
+            .map(|(extent, index)| {
+                format!(
+                    "for i in 0..{extent} {{ block t(v: spatial {extent} = i) {{ t[{index}] = a[0] }} }}\n"
+                )
+            })
+            .collect();
+        let text = format!(
+            "kernel k(in a: f32[1], out c: f32[3]) {{ buffer t: f32[3] global\n{nests}for i in 0..3 {{ block c(v: spatial 3 = i) {{ c[v] = t[v] }} }} }}"
+        );
+        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let buffer = program.buffers().find(|(_, buffer)| &*buffer.name == "t").expect("t is declared").0;
+        is_wholly_written(&program, buffer)
+    }
+
+    #[test]
+    fn a_part_alone_is_not_the_whole() {
+        assert!(is_whole(&[("3", "v")]));
+        assert!(is_whole(&[("1", "v"), ("2", "v + 1")]));
+        assert!(!is_whole(&[("2", "v")]), "the end is not written");
+        assert!(!is_whole(&[("2", "v + 1")]), "the beginning is not written");
+        assert!(!is_whole(&[("2", "v*2")]), "there is a hole");
     }
 }
