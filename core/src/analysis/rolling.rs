@@ -45,6 +45,8 @@ pub enum RollingFault {
     Producer(BlockId),
     /// The block reads what was not made, or is kept no longer.
     NotKept(BlockId),
+    /// What was made for the buffer would go elsewhere: to where nothing is known of what is left out.
+    Replaced,
 }
 
 /// Checks every buffer with a window.
@@ -55,6 +57,21 @@ pub fn check(program: &Program) -> Result<(), (BufferId, RollingFault)> {
     program.windows().try_for_each(|(buffer, window)| {
         rolled_loop(program, buffer, window).map(drop).map_err(|fault| (buffer, fault))
     })
+}
+
+/// Checks every buffer with a window after a step; `before` is the program as it was.
+///
+/// # Errors
+/// As [`check`], and when nothing accesses a buffer any more that was accessed before.
+pub fn check_step(before: &Program, after: &Program) -> Result<(), (BufferId, RollingFault)> {
+    check(after)?;
+    let is_gone = |(buffer, _): &(BufferId, Window)| {
+        Users::of(before, *buffer).is_some() && Users::of(after, *buffer).is_none()
+    };
+    match before.windows().find(is_gone) {
+        Some((buffer, _)) => Err((buffer, RollingFault::Replaced)),
+        None => Ok(()),
+    }
 }
 
 /// The outermost loop whose iterations hand elements of a buffer on to later ones, so that the buffer must live outside of

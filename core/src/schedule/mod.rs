@@ -124,7 +124,7 @@ impl Schedule {
         if self.program.body == before.body {
             return Ok(());
         }
-        rolling::check(&self.program).map_err(|(buffer, fault)| {
+        rolling::check_step(&before, &self.program).map_err(|(buffer, fault)| {
             self.program = before;
             ScheduleError::Rolling { buffer, fault }
         })

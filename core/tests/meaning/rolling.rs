@@ -40,14 +40,22 @@ fn steps_after_rolling_keep_the_meaning_or_are_refused() {
                     assert_eq!(*schedule.program(), before, "a refused step changed the program");
                 }
             }
+            if random.below(3) == 0 {
+                let _refused = steps::random_binding(&mut schedule, &mut random);
+            }
             loops = loops.max(schedule.program().to_string().matches("min(1, ").count());
             check_schedule(kernel, &schedule, seed);
         }
     }
     assert!(loops > 1, "no producer rolls over two loops");
-    for reason in
-        ["rolling_out_of_order", "rolling_apart", "rolling_producer", "rolling_not_kept", "already_rolling"]
-    {
+    for reason in [
+        "rolling_out_of_order",
+        "rolling_apart",
+        "rolling_producer",
+        "rolling_not_kept",
+        "rolling_replaced",
+        "already_rolling",
+    ] {
         assert!(cases < 150 || refusals.contains(reason), "nothing was refused as `{reason}`");
     }
 }

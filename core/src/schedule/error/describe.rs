@@ -297,6 +297,9 @@ impl Names<'_> {
                 "{} would no longer make just what earlier iterations have not left in `{buffer}`",
                 self.block(block)
             ),
+            RollingFault::Replaced => format!(
+                "another buffer would take the place of `{buffer}`, of which each iteration makes only what earlier ones have not"
+            ),
             RollingFault::NotKept(block) => {
                 format!("{} would read elements that `{buffer}` does not keep", self.block(block))
             }

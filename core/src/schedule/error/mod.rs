@@ -367,6 +367,7 @@ impl ScheduleError {
                 RollingFault::Apart(_) => "rolling_apart",
                 RollingFault::Producer(_) => "rolling_producer",
                 RollingFault::NotKept(_) => "rolling_not_kept",
+                RollingFault::Replaced => "rolling_replaced",
             },
             ScheduleError::NotSiblings { .. } => "not_siblings",
             ScheduleError::CrossingDependence { .. } => "crossing_dependence",
