@@ -321,6 +321,44 @@ fn products_are_split_only_where_the_kernel_allows_it() {
 }
 
 #[test]
+fn only_products_of_integers_have_offsets() {
+    check("%14 = offset_products %3, 0, 128", "not_integer_products");
+    check("%14 = offset_products %12, 0, 128", "not_integer_products");
+    let text = KERNEL.replace("f32", "i32").replace("0.0", "0i32").replace("2.0", "2i32");
+    let schedule = Schedule::new(text.parse().unwrap(), Arc::new(Target::generic_cpu()), 0);
+    let offset = |factor, offset, prepare: &dyn Fn(&mut Schedule) -> Result<(), ScheduleError>| {
+        let mut schedule = schedule.clone();
+        let block = schedule.get_block("c").unwrap();
+        prepare(&mut schedule).unwrap();
+        let unchanged = schedule.program().clone();
+        let refused = schedule.offset_products(block, factor, offset).map(drop);
+        if let Err(error) = refused {
+            assert_eq!(*schedule.program(), unchanged);
+            assert!(!error.describe(&unchanged).is_empty());
+        }
+        refused.map_err(|error| error.reason())
+    };
+    let nothing = |_: &mut Schedule| Ok(());
+    for (factor, number) in [(2, 1), (-1, 1), (0, 0), (0, 1 << 31), (1, -(1 << 31))] {
+        assert_eq!(offset(factor, number, &nothing), Err("bad_decision"), "{factor}, {number}");
+    }
+    assert_eq!(offset(0, (1 << 31) - 1, &nothing), Ok(()));
+    assert_eq!(offset(1, -128, &nothing), Ok(()));
+    let moved = |schedule: &mut Schedule| {
+        let (padded, block) = (schedule.get_block("p")?, schedule.get_block("c")?);
+        let loops = schedule.get_loops(block)?;
+        schedule.compute_at(padded, loops[0])
+    };
+    assert_eq!(offset(1, 128, &moved), Err("shared_loops"));
+    let in_parallel = |schedule: &mut Schedule| {
+        let block = schedule.get_block("c")?;
+        let loops = schedule.get_loops(block)?;
+        schedule.parallel(loops[0])
+    };
+    assert_eq!(offset(0, 128, &in_parallel), Err("not_serial"));
+}
+
+#[test]
 fn a_record_of_a_kernel_that_allows_more_cannot_be_replayed() {
     let mut program: Program = KERNEL.parse().unwrap();
     let target = Arc::new(Target::generic_cpu());

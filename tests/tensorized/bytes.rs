@@ -3,11 +3,14 @@
 #[path = "../../benches/operators/bytes.rs"]
 mod kernels;
 
+use std::sync::Arc;
+
 use tilewright_backends::cpu::CpuBackend;
 use tilewright_core::program::Buffer;
+use tilewright_core::target::Backend;
 use tilewright_core::tensor::AnyTensor;
 
-use crate::candidates::{Case, all_intrinsics, check, reads_constants_in_calls};
+use crate::candidates::{Case, able_machine, check, machine, reads_constants_in_calls};
 
 fn cases() -> Vec<Case> {
     use kernels::*;
@@ -54,6 +57,21 @@ fn tiled_cases() -> Vec<Case> {
     ]
 }
 
+/// Products of bytes that are both signed or both unsigned.
+fn cases_of_equal_signs() -> Vec<Case> {
+    use kernels::*;
+    vec![
+        Case::new("matmul i8·i8", matmul_i8i8::kernel(), &[12, 24, 32]),
+        Case::new("matmul i8·i8 of tails", matmul_i8i8::kernel(), &[5, 11, 17]),
+        Case::new("matmul i8·i8 of one row", matmul_i8i8::kernel(), &[1, 37, 31]),
+        Case::new("matmul i8·i8 of one column", matmul_i8i8::kernel(), &[37, 31, 1]),
+        Case::new("matmul u8·u8", matmul_u8u8::kernel(), &[12, 24, 32]),
+        Case::new("matmul u8·u8 of tails", matmul_u8u8::kernel(), &[5, 11, 17]),
+        Case::new("weights i8·i8", weighted_i8i8::kernel(), &[12, 24, 32]),
+        Case::new("weights i8·i8 of tails", weighted_i8i8::kernel(), &[7, 13, 19]),
+    ]
+}
+
 /// Many extreme values.
 fn argument(number: usize, buffer: &Buffer, shape: &[usize]) -> AnyTensor {
     let mut tensor = AnyTensor::random(buffer.dtype, shape, number as u64).expect("a small shape");
@@ -73,8 +91,8 @@ fn agree(found: &[AnyTensor], expected: &[AnyTensor]) -> bool {
 #[test]
 fn random_candidates_in_tiles_are_exact() {
     for case in tiled_cases() {
-        let intrinsics = ["tdpbusd", "tdpbssd"].map(Into::into).into();
-        let tensorized = check(&case, intrinsics, None, &argument, &agree);
+        let target = machine(["tdpbusd", "tdpbssd"].map(Into::into).into());
+        let tensorized = check(&case, &target, None, &argument, &agree);
         assert!(tensorized > 0, "{} is never tensorized", case.name);
     }
 }
@@ -83,7 +101,7 @@ fn random_candidates_in_tiles_are_exact() {
 fn random_candidates_are_exact() {
     let host = CpuBackend::host().expect("no override");
     for case in cases() {
-        let tensorized = check(&case, all_intrinsics(), Some(&host), &argument, &agree);
+        let tensorized = check(&case, &able_machine(), Some(&host), &argument, &agree);
         assert_eq!(tensorized > 0, !case.name.contains("of ones"), "{}: {tensorized} tensorized", case.name);
     }
 }
@@ -92,7 +110,31 @@ fn random_candidates_are_exact() {
 fn weights_are_laid_out_before_calls() {
     for sizes in [[12, 24, 32], [5, 11, 17]] {
         let case = Case::new("weights u8·i8", kernels::weighted_u8i8::kernel(), &sizes);
-        let found = reads_constants_in_calls(&case, all_intrinsics());
+        let found = reads_constants_in_calls(&case, &able_machine());
         assert!(!found.is_empty() && !found.contains(&true), "{found:?}");
+    }
+}
+
+#[test]
+fn bytes_of_equal_signs_are_multiplied_with_an_offset() {
+    let host = CpuBackend::host().expect("no override");
+    let names = able_machine().intrinsics.clone().into_iter();
+    let target = machine(names.filter(|name| name.contains("offset")).collect());
+    for case in cases_of_equal_signs() {
+        let tensorized = check(&case, &target, Some(&host), &argument, &agree);
+        assert!(tensorized > 0, "{} is never tensorized", case.name);
+    }
+}
+
+#[test]
+fn older_machines_compute_the_same() {
+    for removed in ["-avx512vnni", "-avx512f", "-avx512f,-avxvnni"] {
+        let backend = CpuBackend::without_features(removed).expect("known features");
+        let target = Arc::new(backend.target().clone());
+        for case in cases_of_equal_signs() {
+            let tensorized = check(&case, &target, Some(&backend), &argument, &agree);
+            let can = target.intrinsics.iter().any(|name| name.contains("offset") || name.contains("ssd"));
+            assert!(can || tensorized == 0, "{}, {removed}: {tensorized} tensorized", case.name);
+        }
     }
 }

@@ -41,9 +41,10 @@ impl Case {
 /// Makes the tensor of a number among a program's, for a buffer of a shape.
 pub(crate) type Argument<'a> = &'a dyn Fn(usize, &Buffer, &[usize]) -> AnyTensor;
 
-/// Any machine can execute what is marked, so that tests do not depend on this one's instructions.
-pub(crate) fn all_intrinsics() -> Vec<Symbol> {
-    tilewright_core::intrinsic::all().iter().map(|intrinsic| intrinsic.name().clone()).collect()
+/// A machine with every intrinsic. Any machine can execute what is marked, so that tests do not depend on this one's
+/// instructions.
+pub(crate) fn able_machine() -> Arc<Target> {
+    machine(tilewright_core::intrinsic::all().iter().map(|intrinsic| intrinsic.name().clone()).collect())
 }
 
 fn arguments(program: &Program, argument: Argument<'_>) -> Vec<AnyTensor> {
@@ -84,7 +85,8 @@ fn cases() -> u64 {
     std::env::var("TILEWRIGHT_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2)
 }
 
-fn target(intrinsics: Vec<Symbol>) -> Arc<Target> {
+/// A machine with vectors of 512 bits and some intrinsics.
+pub(crate) fn machine(intrinsics: Vec<Symbol>) -> Arc<Target> {
     Arc::new(Target { intrinsics, vector_bits: 512, vector_registers: 32, ..Target::generic_cpu() })
 }
 
@@ -106,8 +108,8 @@ fn drawn(case: &Case, target: &Arc<Target>) -> Vec<(u64, Candidate)> {
 
 /// For random tensorized candidates of a kernel whose second tensor is constant, whether what is done in each call reads that
 /// tensor itself.
-pub(crate) fn reads_constants_in_calls(case: &Case, intrinsics: Vec<Symbol>) -> Vec<bool> {
-    let tensorized = drawn(case, &target(intrinsics)).into_iter().filter(|(_, own)| marks(&own.program) > 0);
+pub(crate) fn reads_constants_in_calls(case: &Case, target: &Arc<Target>) -> Vec<bool> {
+    let tensorized = drawn(case, target).into_iter().filter(|(_, own)| marks(&own.program) > 0);
     let in_calls = tensorized.map(|(_, candidate)| {
         let split = split_constants(&candidate.program);
         let main = split.as_ref().map_or(&candidate.program, |split| &split.main);
@@ -117,21 +119,20 @@ pub(crate) fn reads_constants_in_calls(case: &Case, intrinsics: Vec<Symbol>) -> 
     in_calls.collect()
 }
 
-/// Draws random candidates of a kernel for a machine with some intrinsics, and compares blocks, flat programs and, if there
+/// Draws random candidates of a kernel for a machine, and compares blocks, flat programs and, if there
 /// is a backend for them, machine code with the definition. Gives how many of them are tensorized.
 pub(crate) fn check(
     case: &Case,
-    intrinsics: Vec<Symbol>,
+    target: &Arc<Target>,
     backend: Option<&CpuBackend>,
     argument: Argument<'_>,
     agree: &dyn Fn(&[AnyTensor], &[AnyTensor]) -> bool,
 ) -> usize {
     let name = case.name;
-    let target = target(intrinsics);
     let expected = case.expected(argument);
     let (mut tensorized, mut legal) = (0, 0);
-    for (seed, candidate) in drawn(case, &target) {
-        let flat = lower(&candidate.program, &LowerOptions::of(&target)).expect("it can be lowered");
+    for (seed, candidate) in drawn(case, target) {
+        let flat = lower(&candidate.program, &LowerOptions::of(target)).expect("it can be lowered");
         legal += 1;
         tensorized += usize::from(marks(&flat) > 0);
         let context = || format!("{name}, seed {seed}:\n{}\n{flat}", candidate.trace);

@@ -21,7 +21,7 @@ kernel dot_products(M, N, K, in a: SPREAD[M, GROUP*K], in b: VECTOR[N, K, LANES,
           for r in 0..GROUP {
             block c(vi: spatial M = i, vj: spatial LANES*N = LANES*j + l, vk: reduce GROUP*K = GROUP*k + r) {
               INIT
-              c[vi, vj] = c[vi, vj] + a[vi, vk] as SUM * b[vj/LANES, vk/GROUP, vj%LANES, vk%GROUP] as SUM
+              c[vi, vj] = c[vi, vj] + (a[vi, vk] as SUM FIRST) * (b[vj/LANES, vk/GROUP, vj%LANES, vk%GROUP] as SUM SECOND)
             }
           }
         }
@@ -33,11 +33,15 @@ kernel dot_products(M, N, K, in a: SPREAD[M, GROUP*K], in b: VECTOR[N, K, LANES,
 /// An intrinsic with the types of the elements that are spread, of those of the lanes, and of the sums.
 pub(crate) type Product = (&'static str, DType, DType, DType);
 
-const PRODUCTS: [Product; 5] = [
+const PRODUCTS: [Product; 9] = [
     ("vpdpbusd", DType::U8, DType::I8, DType::I32),
     ("vpdpbssd", DType::I8, DType::I8, DType::I32),
     ("vpdpbsud", DType::I8, DType::U8, DType::I32),
     ("vpdpbuud", DType::U8, DType::U8, DType::I32),
+    ("vpdpbssd_offset_a", DType::I8, DType::I8, DType::I32),
+    ("vpdpbssd_offset_b", DType::I8, DType::I8, DType::I32),
+    ("vpdpbuud_offset_a", DType::U8, DType::U8, DType::I32),
+    ("vpdpbuud_offset_b", DType::U8, DType::U8, DType::I32),
     HALVES,
 ];
 
@@ -60,6 +64,9 @@ pub(crate) fn scheduled(
     let init = if has_init { format!("init {{ c[vi, vj] = {zero} }}") } else { String::new() };
     let text = DOT_PRODUCTS.replace("LANES", &lanes.to_string()).replace("INIT", &init);
     let text = text.replace("GROUP", &(4 / spread.bytes()).to_string()).replace("SUM", &sum.to_string());
+    let offset = if spread == DType::U8 { "+ -128i32" } else { "+ 128i32" };
+    let offset_of = |ending| if name.ends_with(ending) { offset } else { "" };
+    let text = text.replace("FIRST", offset_of("offset_a")).replace("SECOND", offset_of("offset_b"));
     let text = text.replace("SPREAD", &spread.to_string()).replace("VECTOR", &vector.to_string());
     let program: Program = text.parse().expect("a program");
     let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
@@ -136,18 +143,20 @@ fn sums_wrap_and_never_saturate() {
 
 #[test]
 fn the_instruction_is_emitted_where_the_machine_has_it_and_refused_visibly_elsewhere() {
-    let cases: [(Product, &[&str]); 2] = [
+    let cases: [(Product, &[&str]); 3] = [
         (PRODUCTS[0], &["", "-avx512f", "-avx512vnni", "-avx512f,-avxvnni"]),
+        (PRODUCTS[4], &["", "-avx512f", "-avx512vnni", "-avx512f,-avxvnni"]),
         (HALVES, &["", "-avx512bf16", "-avx512f"]),
     ];
     for (product, all_removed) in cases {
         let flat = lower(&scheduled(product, 8, 6, 1, true).unwrap(), &options()).unwrap();
-        let (instruction, intrinsic) = (format!("{} ", product.0), format!("{}_8", product.0));
+        let instruction = if product == HALVES { "vdpbf16ps " } else { "vpdpbusd " };
+        let intrinsic = format!("{}_8", product.0);
         for removed in all_removed {
             let backend = tilewright_backends::cpu::CpuBackend::without_features(removed).unwrap();
             let has = backend.target().intrinsics.iter().any(|name| **name == *intrinsic);
             let text = compile(&backend, &flat).disassembly();
-            assert_eq!(text.contains(&instruction), has, "{removed}\n{text}");
+            assert_eq!(text.contains(instruction), has, "{removed}\n{text}");
             let refused = text.contains(&format!("a tensor intrinsic that is not emitted here: {intrinsic}"));
             assert!(has || refused || host().target().vector_bits == 128, "{removed}\n{text}");
         }

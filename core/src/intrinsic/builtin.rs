@@ -14,6 +14,15 @@ const DOT_PRODUCTS: [(&str, DType, DType); 4] = [
     ("vpdpbuud", DType::U8, DType::U8),
 ];
 
+/// Dot products of bytes of equal signs with an offset: the names, the type of the bytes, and what is added to those that are
+/// broadcast and to those of the lanes.
+const OFFSET_PRODUCTS: [(&str, DType, [i32; 2]); 4] = [
+    ("vpdpbssd_offset_a", DType::I8, [128, 0]),
+    ("vpdpbssd_offset_b", DType::I8, [0, 128]),
+    ("vpdpbuud_offset_a", DType::U8, [-128, 0]),
+    ("vpdpbuud_offset_b", DType::U8, [0, -128]),
+];
+
 /// The products of tiles of bytes: the names, and the types of the rows' and of the columns' bytes.
 const BYTE_TILES: [(&str, DType, DType); 4] = [
     ("tdpbusd", DType::U8, DType::I8),
@@ -24,33 +33,44 @@ const BYTE_TILES: [(&str, DType, DType); 4] = [
 
 /// Every built-in intrinsic.
 pub(super) fn intrinsics() -> Vec<TensorIntrinsic> {
-    let dots = DOT_PRODUCTS
-        .iter()
-        .flat_map(|(name, a, b)| DOT_LANES.map(|lanes| dot_product(name, *a, *b, DType::I32, lanes)));
-    let half_dots =
-        DOT_LANES.map(|lanes| dot_product("vdpbf16ps", DType::BF16, DType::BF16, DType::F32, lanes));
+    let dots = DOT_PRODUCTS.iter().flat_map(|(name, a, b)| {
+        DOT_LANES.map(|lanes| dot_product(name, [*a, *b, DType::I32], [0; 2], lanes))
+    });
+    let offsets = OFFSET_PRODUCTS.iter().flat_map(|(name, byte, offsets)| {
+        DOT_LANES.map(|lanes| dot_product(name, [*byte, *byte, DType::I32], *offsets, lanes))
+    });
+    let half_dots = DOT_LANES
+        .map(|lanes| dot_product("vdpbf16ps", [DType::BF16, DType::BF16, DType::F32], [0; 2], lanes));
     let bytes = BYTE_TILES.iter().map(|(name, a, b)| tile_product(name, *a, *b, DType::I32));
     let halves = [tile_product("tdpbf16ps", DType::BF16, DType::BF16, DType::F32)];
     let describe = |text: String| TensorIntrinsic::parse(&text).expect("well described");
-    dots.chain(half_dots).chain(bytes).chain(halves).map(describe).collect()
+    dots.chain(offsets).chain(half_dots).chain(bytes).chain(halves).map(describe).collect()
 }
 
 /// `vpdpbusd` of AVX-512 VNNI and AVX-VNNI, with the unsigned operand broadcast: in each 32-bit lane, the sum of four
 /// products of an unsigned and a signed byte is added to the lane (Intel 64 and IA-32 Architectures Software
 /// Developer's Manual, volume 2). The sum wraps; `vpdpbusds` is the one that saturates. `vpdpbssd`, `vpdpbsud` and
-/// `vpdpbuud` of AVX-VNNI-INT8 take operands of other signs; the first can stand in for each of them.
+/// `vpdpbuud` of AVX-VNNI-INT8 take operands of other signs.
+///
+/// The first can do what those do to numbers with an offset: a signed byte that is 128 larger is an unsigned one with its highest
+/// bit flipped, and an unsigned byte that is 128 smaller a signed one.
 ///
 /// `vdpbf16ps` of AVX512-BF16 does the same with two products of `bf16`, of which it adds the second first, then the
 /// first, each with a fused multiply-add that takes denormals for zero and makes none, whatever the rounding mode is set to
 /// (same manual). What that means for the result is what it means for [`tile_product`].
-fn dot_product(name: &str, a: DType, b: DType, c: DType, lanes: u32) -> String {
+fn dot_product(name: &str, [a, b, c]: [DType; 3], offsets: [i32; 2], lanes: u32) -> String {
     let group = 4 / a.bytes();
+    let factor = |element: &str, offset: i32| match offset {
+        0 => format!("{element} as {c}"),
+        _ => format!("({element} as {c} + {offset}{c})"),
+    };
+    let (first, second) = (factor("a[vk]", offsets[0]), factor("b[vi, vk]", offsets[1]));
     format!(
         "kernel {name}_{lanes}(in a: {a}[{group}], in b: {b}[{lanes}, {group}], inout c: {c}[{lanes}]) {{
            for i in 0..{lanes} {{
              for k in 0..{group} {{
                block dot(vi: spatial {lanes} = i, vk: reduce {group} = k) {{
-                 c[vi] = c[vi] + a[vk] as {c} * b[vi, vk] as {c}
+                 c[vi] = c[vi] + {first} * {second}
                }}
              }}
            }}

@@ -38,12 +38,13 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 
 use crate::analysis::block::{all_loads, single_store};
 use crate::analysis::scope::{blocks, loops_around};
-use crate::expr::Indices;
+use crate::expr::{BinaryOp, Constant, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::program::{Access, Param, Program};
 use crate::stmt::{Block, Stmt, Store, Symbol};
 use crate::text::ParseError;
 use crate::verify::{Level, VerifyErrors, verify};
+use crate::visit::for_each_expr;
 
 /// A computation that one instruction of some machines performs.
 #[derive(Clone, Debug)]
@@ -117,6 +118,24 @@ impl TensorIntrinsic {
     /// What it computes.
     pub fn description(&self) -> &Program {
         &self.description
+    }
+
+    /// The number that it adds to a factor of its products, if it does.
+    pub fn offset(&self) -> Option<i64> {
+        let number_in = |factor: &Expr| match factor.kind() {
+            ExprKind::Binary(BinaryOp::Add, _, added) => match added.as_constant() {
+                Some(Constant::Int(number)) => Some(number),
+                _ => None,
+            },
+            _ => None,
+        };
+        let mut offset = None;
+        for_each_expr(&self.store.value, &mut |node| {
+            if let ExprKind::Binary(BinaryOp::Mul, first, second) = node.kind() {
+                offset = offset.or_else(|| number_in(first)).or_else(|| number_in(second));
+            }
+        });
+        offset
     }
 
     /// The number of elements that it updates.

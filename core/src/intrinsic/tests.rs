@@ -57,6 +57,30 @@ fn pairs_of_halves_are_a_dot_product_of_their_own() {
 }
 
 #[test]
+fn an_offset_is_part_of_what_an_intrinsic_computes() {
+    let text = |first: &str, second: &str| {
+        let body = format!("c[vi, vj*16 + y] + {first} * {second}");
+        with_body(&body).replace("a: u8", "a: i8")
+    };
+    let (plain, offset) = ("[vi, vk*4 + x] as i32", "[vj, vk, y, x] as i32");
+    let cases = [
+        (text(&format!("(a{plain} + 128i32)"), &format!("b{offset}")), "vpdpbssd_offset_a_16"),
+        (text(&format!("(b{offset} + 128i32)"), &format!("a{plain}")), "vpdpbssd_offset_b_16"),
+        (text(&format!("a{plain}"), &format!("b{offset}")), "vpdpbssd_16"),
+    ];
+    for (text, own) in &cases {
+        for (_, name) in &cases {
+            assert_eq!(matched(text, name).is_some(), name == own, "{name} in {text}");
+        }
+        let wrong = text.replace("128", "127");
+        assert_eq!(matched(&wrong, own).is_some(), *own == "vpdpbssd_16", "{wrong}");
+    }
+    let offsets = ["vpdpbssd_offset_a_8", "vpdpbuud_offset_b_4", "vpdpbssd_16", "vdpbf16ps_16"];
+    let found = offsets.map(|name| named(name).expect("a built-in intrinsic").offset());
+    assert_eq!(found, [Some(128), Some(-128), None, None]);
+}
+
+#[test]
 fn operands_begin_where_the_tile_does() {
     let body = "c[vi, vj*16 + y] + a[vi, vk*4 + x] as i32 * b[vj, vk, y, x] as i32";
     let text = with_body(body);

@@ -2,10 +2,12 @@
 //!
 //! Which intrinsics there are, the target says; whether a block can be cut into what one computes, and how, its
 //! description says ([`TensorIntrinsic::mappings`]). The block is then brought into that form: extents are padded,
-//! loops split, operands laid out anew where their elements do not stand as the intrinsic wants them. What is left is
-//! tiled like any other block with data reuse.
+//! loops split, operands laid out anew where their elements do not stand as the intrinsic wants them. Where an intrinsic
+//! multiplies numbers with an offset, the offset is added, and what it adds to the results taken away
+//! ([`offset_products`](Schedule::offset_products)). What is left is tiled like any other block with data reuse.
 
 use tilewright_core::analysis::block::{reads, reduction, single_store};
+use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::loops_around;
 use tilewright_core::ids::VarId;
 use tilewright_core::index::Index;
@@ -59,9 +61,8 @@ pub(super) fn tensorized(
     block: BlockRv,
     limit: f64,
 ) -> Result<Vec<Schedule>, ScheduleError> {
-    let found = block_of(schedule, block)?;
     let mut variants = Vec::new();
-    for mut cut in cuts(schedule, &found).into_iter().filter(|cut| cut.instructions < limit) {
+    for mut cut in cuts(schedule, block)?.into_iter().filter(|cut| cut.instructions < limit) {
         let Ok((prepared, lanes)) = prepared(schedule, block, &mut cut) else { continue };
         let Ok(moved) = moved_operands(&prepared, block, &cut, &lanes) else { continue };
         let constant = constant_operands(prepared.program(), &*block_of(&prepared, block)?);
@@ -98,6 +99,16 @@ struct Cut {
     padding: f64,
     /// The operand that is the output.
     output: usize,
+    /// What is added to a factor of the block's products, where the intrinsic wants that.
+    offset: Option<Offset>,
+}
+
+/// A number that is added to a factor of products, and taken away from their sum.
+#[derive(Clone, Copy, PartialEq)]
+struct Offset {
+    /// The factor: 0 or 1.
+    factor: i64,
+    number: i64,
 }
 
 impl Cut {
@@ -115,7 +126,7 @@ impl Cut {
         }
         let written = single_store(block)?.buffer;
         let output = mapping.operands.iter().position(|operand| operand.buffer == written)?;
-        Some(Cut { intrinsic, mapping, tiles, instructions, padding, output })
+        Some(Cut { intrinsic, mapping, tiles, instructions, padding, output, offset: None })
     }
 
     fn is_output(&self, operand: usize) -> bool {
@@ -153,22 +164,69 @@ impl Cut {
 }
 
 /// The ways of cutting a block, the ones that take the fewest instructions first.
-fn cuts(schedule: &Schedule, block: &Block) -> Vec<Cut> {
-    let mut cuts = Vec::new();
-    for intrinsic in schedule.target().intrinsics.iter().filter_map(|name| named(name)) {
-        let mappings = intrinsic.mappings(schedule.program(), block);
-        cuts.extend(mappings.into_iter().filter_map(|mapping| Cut::new(intrinsic, mapping, block)));
+fn cuts(schedule: &Schedule, block: BlockRv) -> Result<Vec<Cut>, ScheduleError> {
+    let intrinsics: Vec<_> = schedule.target().intrinsics.iter().filter_map(|name| named(name)).collect();
+    let mut cuts = cuts_for(schedule, block, &intrinsics)?;
+    for offset in offsets(&intrinsics) {
+        let mut moved = schedule.clone();
+        let Ok(sums) = moved.offset_products(block, offset.factor, offset.number) else { continue };
+        let with_offset: Vec<_> =
+            intrinsics.iter().copied().filter(|own| own.offset() == Some(offset.number)).collect();
+        let additions = additions(&moved, sums)?;
+        let found = cuts_for(&moved, block, &with_offset)?.into_iter();
+        cuts.extend(found.map(|cut| Cut {
+            instructions: cut.instructions + additions,
+            offset: Some(offset),
+            ..cut
+        }));
     }
     cuts.retain(|cut| cut.padding <= MAX_PADDING);
     cuts.sort_by(|a, b| a.instructions.total_cmp(&b.instructions).then(a.padding.total_cmp(&b.padding)));
     let most = cuts.first().map_or(0.0, |best| best.instructions * MAX_WASTE);
     cuts.retain(|cut| cut.instructions < most);
     cuts.truncate(MAX_CUTS);
-    cuts
+    Ok(cuts)
 }
 
-/// The schedule with the block padded and its loops split, and the intrinsic's loops. Padding puts other buffers in
-/// the places of operands.
+/// The ways of cutting a block as it is for some intrinsics.
+fn cuts_for(
+    schedule: &Schedule,
+    block: BlockRv,
+    intrinsics: &[&'static TensorIntrinsic],
+) -> Result<Vec<Cut>, ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let of_one = |intrinsic: &&'static TensorIntrinsic| {
+        let mappings = intrinsic.mappings(schedule.program(), &found).into_iter();
+        mappings.filter_map(|mapping| Cut::new(intrinsic, mapping, &found)).collect::<Vec<_>>()
+    };
+    Ok(intrinsics.iter().flat_map(of_one).collect())
+}
+
+/// What some intrinsics want to be added to one factor or the other.
+fn offsets(intrinsics: &[&TensorIntrinsic]) -> Vec<Offset> {
+    let mut offsets = Vec::new();
+    for number in intrinsics.iter().filter_map(|own| own.offset()) {
+        for offset in [0, 1].map(|factor| Offset { factor, number }) {
+            if !offsets.contains(&offset) {
+                offsets.push(offset);
+            }
+        }
+    }
+    offsets
+}
+
+/// How many vectors of 16 elements a call adds up for a block of sums; none where that is done before all calls.
+fn additions(schedule: &Schedule, sums: BlockRv) -> Result<f64, ScheduleError> {
+    let found = block_of(schedule, sums)?;
+    if constant_blocks(schedule.program()).contains(&found.id) {
+        return Ok(0.0);
+    }
+    let extents = found.iters.iter().filter_map(|iter| iter.extent.as_constant());
+    Ok(extents.map(|extent| extent as f64).product::<f64>() / 16.0)
+}
+
+/// The schedule with the block padded, its factors offset, and its loops split, and the intrinsic's loops. Padding puts other
+/// buffers in the places of operands.
 fn prepared(
     schedule: &mut Schedule,
     block: BlockRv,
@@ -179,8 +237,14 @@ fn prepared(
     let is_whole = |(iter, tile): (&tilewright_core::stmt::Iter, &i64)| {
         iter.extent.as_constant().is_some_and(|extent| extent % tile == 0)
     };
-    if !found.iters.iter().zip(&cut.tiles).all(is_whole) {
+    let is_padded = !found.iters.iter().zip(&cut.tiles).all(is_whole);
+    if is_padded {
         schedule.pad_einsum(block, &cut.tiles)?;
+    }
+    if let Some(Offset { factor, number }) = cut.offset {
+        schedule.offset_products(block, factor, number)?;
+    }
+    if is_padded {
         let padded = cut.intrinsic.mappings(schedule.program(), &*block_of(&schedule, block)?);
         let same = padded.into_iter().find(|mapping| mapping.iters == cut.mapping.iters);
         cut.mapping = same.ok_or(ScheduleError::IntrinsicMismatch(found.id))?;

@@ -314,18 +314,33 @@ fn either_factor_of_a_dot_product_of_halves_may_be_in_memory() {
 }
 
 #[test]
-fn signed_products_are_corrected_once_for_all_rows() {
-    let text = dot_products("vpdpbssd", ["i8", "i8", "i32"], 5, 4, 16);
-    let leaf = leaf_of(&text, Level::Avx512).expect("a leaf");
-    let instructions = instructions(&leaf);
-    let body = innermost_loop(&instructions);
-    let count = |mnemonic| body.iter().filter(|own| own.mnemonic() == mnemonic).count();
-    // One product for each vector of sums, one more for each column, and the flipped bytes of each row.
-    assert_eq!(count(Mnemonic::Vpdpbusd), 5 * 4 + 4);
-    assert_eq!(count(Mnemonic::Vpxord), 5);
-    assert_eq!(count(Mnemonic::Vpsubd), 0);
-    let all = instructions.iter().filter(|own| own.mnemonic() == Mnemonic::Vpsubd).count();
-    assert_eq!(all, 5 * 4);
+fn products_with_an_offset_take_one_more_operation_for_each_operand_that_has_it() {
+    for (name, types, factor) in [
+        ("vpdpbssd_offset_a", ["i8", "i8", "i32"], "a"),
+        ("vpdpbssd_offset_b", ["i8", "i8", "i32"], "b"),
+        ("vpdpbuud_offset_a", ["u8", "u8", "i32"], "a"),
+        ("vpdpbuud_offset_b", ["u8", "u8", "i32"], "b"),
+    ] {
+        let offset = if types[0] == "i8" { "128i32" } else { "-128i32" };
+        let text = dot_products(name, types, 5, 3, 16);
+        let text = match factor {
+            "a" => text
+                .replace("+ r] as i32 * b", &format!("+ r] as i32 + {offset}) * b"))
+                .replace("+ a[", "+ (a["),
+            _ => {
+                text.replace("* b[", "* (b[").replace("+ r] as i32\n", &format!("+ r] as i32 + {offset})\n"))
+            }
+        };
+        let leaf = leaf_of(&text, Level::Avx512).unwrap_or_else(|refusal| panic!("{refusal}\n{text}"));
+        let instructions = instructions(&leaf);
+        let body = innermost_loop(&instructions);
+        let count = |mnemonic| body.iter().filter(|own| own.mnemonic() == mnemonic).count();
+        // Bits are flipped where a vector is loaded from, and nothing else is done with vectors.
+        let flipped = if factor == "a" { 5 } else { 3 };
+        assert_eq!((count(Mnemonic::Vpdpbusd), count(Mnemonic::Vpxord)), (5 * 3, flipped), "{name}");
+        let on_vectors = |own: &&&Instruction| registers(own).any(|own| own.is_vector_register());
+        assert_eq!(body.iter().filter(on_vectors).count(), 5 * 3 + 5 + 3, "{name}");
+    }
 }
 
 #[test]

@@ -180,8 +180,6 @@ struct Limits {
     by_group: bool,
     /// Whether products of tiles are instructions.
     tiles: bool,
-    /// Whether sums of products with an offset are corrected in each statement, which takes no variables, instead of once.
-    corrects_at_once: bool,
     /// In how many parts the columns of a block are cut that is transposed in registers; 0 when none is.
     column_parts: usize,
     /// How many groups of lanes take turns.
@@ -194,38 +192,10 @@ const MOST_AT_ONCE: usize = 4;
 
 /// What is tried, one after the other, until the vectors fit into registers.
 const ATTEMPTS: [Limits; 4] = [
-    Limits {
-        shared_loads: 24,
-        by_group: false,
-        tiles: true,
-        corrects_at_once: false,
-        column_parts: 1,
-        at_once: MOST_AT_ONCE,
-    },
-    Limits {
-        shared_loads: 8,
-        by_group: true,
-        tiles: true,
-        corrects_at_once: false,
-        column_parts: 1,
-        at_once: MOST_AT_ONCE,
-    },
-    Limits {
-        shared_loads: 1,
-        by_group: true,
-        tiles: true,
-        corrects_at_once: false,
-        column_parts: 1,
-        at_once: MOST_AT_ONCE,
-    },
-    Limits {
-        shared_loads: 1,
-        by_group: true,
-        tiles: true,
-        corrects_at_once: true,
-        column_parts: 0,
-        at_once: MOST_AT_ONCE,
-    },
+    Limits { shared_loads: 24, by_group: false, tiles: true, column_parts: 1, at_once: MOST_AT_ONCE },
+    Limits { shared_loads: 8, by_group: true, tiles: true, column_parts: 1, at_once: MOST_AT_ONCE },
+    Limits { shared_loads: 1, by_group: true, tiles: true, column_parts: 1, at_once: MOST_AT_ONCE },
+    Limits { shared_loads: 1, by_group: true, tiles: true, column_parts: 0, at_once: MOST_AT_ONCE },
 ];
 
 /// Compiles a statement, or says why it is no leaf.

@@ -215,6 +215,10 @@ impl ScheduleError {
             ScheduleError::NotProducts(block) => {
                 format!("{} is not a sum of products of two elements of type f32", names.block(block))
             }
+            ScheduleError::NotIntegerProducts(block) => format!(
+                "{} is not a sum of products of two integers of 32 or 64 bits with an initial value",
+                names.block(block)
+            ),
             ScheduleError::BeyondAccuracy(block) => match program.accuracy {
                 None => {
                     format!("{} has products of f32, and the kernel states no accuracy", names.block(block))

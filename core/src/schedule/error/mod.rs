@@ -283,6 +283,8 @@ pub enum ScheduleError {
     NotEinsum(BlockId),
     /// The block is not a sum of products of two elements of type `f32`.
     NotProducts(BlockId),
+    /// The block is not a sum of products of two integers of 32 or 64 bits with an initial value.
+    NotIntegerProducts(BlockId),
     /// The program's accuracy does not allow products that are as far off.
     BeyondAccuracy(BlockId),
     /// The padding must be one positive number of moderate size for each iterator of the block.
@@ -375,6 +377,7 @@ impl ScheduleError {
             ScheduleError::NotEpilogue(_) => "not_epilogue",
             ScheduleError::NotEinsum(_) => "not_einsum",
             ScheduleError::NotProducts(_) => "not_products",
+            ScheduleError::NotIntegerProducts(_) => "not_integer_products",
             ScheduleError::BeyondAccuracy(_) => "beyond_accuracy",
             ScheduleError::BadPadding(_) => "bad_padding",
             ScheduleError::NotPadding(_) => "not_padding",

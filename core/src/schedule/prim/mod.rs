@@ -173,6 +173,7 @@ primitives! {
     fuse_reduction_epilogue::FuseReductionEpilogue,
     pad_einsum::PadEinsum,
     split_products::SplitProducts,
+    offset_products::OffsetProducts,
     decompose_padding::DecomposePadding,
     rolling_buffer::RollingBuffer,
     sample_partitioned_tile::SamplePartitionedTile,

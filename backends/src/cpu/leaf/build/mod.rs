@@ -46,7 +46,6 @@ use super::{INPUTS, Input, Level, Limits, Refusal, Surroundings};
 use crate::cpu::translate::number::{Number, Numbers};
 use across::Across;
 use group::Group;
-use intrinsic::Correction;
 use scope::Scope;
 use sums::Sum;
 use tile::Tile;
@@ -85,8 +84,6 @@ struct Builder<'a> {
     allocated: FxHashMap<BufferId, usize>,
     /// The sums that are in tile registers while the loop around runs.
     sums: Vec<Sum>,
-    /// How vectors of tiles are corrected when a loop around is over.
-    corrections: FxHashMap<(BufferId, i64), Correction>,
     /// Expressions computed in the current statement.
     memos: Vec<FxHashMap<(Number, Group), Reg>>,
     /// The lanes whose loads may be made; all of them when absent.
@@ -124,7 +121,6 @@ pub(super) fn build(
         tiles: FxHashMap::default(),
         allocated: FxHashMap::default(),
         sums: Vec::new(),
-        corrections: FxHashMap::default(),
         memos: vec![FxHashMap::default()],
         guard: None,
         streamed: FxHashSet::default(),

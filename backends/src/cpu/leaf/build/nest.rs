@@ -123,7 +123,6 @@ impl Builder<'_> {
                 self.forget_loads(access.buffer);
             }
         });
-        let deferred = self.defer_corrections(&node.body);
         self.open_loop(node.var, runs);
         self.variables.insert(node.var, Binding::Loop(self.scopes.len() - 1));
         self.ranges.insert(node.var, extent);
@@ -136,7 +135,7 @@ impl Builder<'_> {
         self.ranges.remove(node.var);
         result?;
         self.close_loop(end);
-        self.correct(deferred)
+        Ok(())
     }
 
     fn alloc(&mut self, node: &Alloc) -> Outcome<()> {

@@ -224,15 +224,6 @@ impl Builder<'_> {
         Ok(segment.variable)
     }
 
-    /// The variable of an intermediate in registers that begins at an index, and its width.
-    pub(super) fn whole_segment(&self, buffer: BufferId, first: &Index) -> Outcome<(Reg, Width)> {
-        let tile = self.tiles.get(&buffer).ok_or(Refusal::Access)?;
-        let (start, _) = constant_place(first).ok_or(Refusal::Access)?;
-        let segment = tile.segment(start).filter(|segment| segment.start == start);
-        let segment = segment.ok_or(Refusal::Access)?;
-        Ok((segment.variable, Width::of_bytes(segment.lanes * tile.form.bytes())))
-    }
-
     /// The first element of a group of an access to an intermediate in registers.
     pub(super) fn tile_place(&self, index: &Index, group: Group) -> Outcome<u32> {
         let (start, lanes) = constant_place(&self.resolve(index)).ok_or(Refusal::Access)?;

@@ -7,13 +7,11 @@
 //! An intrinsic is one file with its [rules](Rule), and a line in `RULES`.
 
 mod bf16_product;
-mod corrections;
 mod dot_product;
 mod offset_product;
 mod operand;
 mod tile_product;
 
-pub(super) use corrections::Correction;
 pub(super) use tile_product::ROWS;
 
 use tilewright_core::ids::BufferId;

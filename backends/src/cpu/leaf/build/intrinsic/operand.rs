@@ -36,8 +36,7 @@ impl Builder<'_> {
         bytes / self.program.buffer(operand.buffer).dtype.bytes() as u32
     }
 
-    /// Adds something made of two operands to a whole vector of 32-bit lanes, in the register that holds it, or
-    /// in memory.
+    /// Adds something made of two operands to a whole vector of 32-bit lanes, in the register that holds it, or in memory.
     pub(super) fn accumulate(
         &mut self,
         op: VectorOp,
@@ -49,36 +48,17 @@ impl Builder<'_> {
             return Err(Refusal::Operation("which needs AVX-512"));
         }
         let [a, b] = operands.map(ir::Operand::Reg);
-        self.update_vector(width, into, |sum| {
-            Inst::new(Op::Accumulate(op), width, Some(sum), [ir::Operand::Reg(sum), a, b])
-        })
-    }
-
-    /// Takes a vector of 32-bit lanes away from another, in the register that holds it, or in memory.
-    pub(super) fn accumulate_difference(&mut self, width: Width, from: &Operand, part: Reg) -> Outcome<()> {
-        self.update_vector(width, from, |sum| {
-            let args = [sum, part].map(ir::Operand::Reg);
-            Inst::new(Op::Vector(VectorOp::Sub32), width, Some(sum), args)
-        })
-    }
-
-    /// Lets an instruction change a vector of 32-bit lanes, in the register that holds it, or in memory.
-    fn update_vector(
-        &mut self,
-        width: Width,
-        place: &Operand,
-        instruction: impl FnOnce(Reg) -> Inst,
-    ) -> Outcome<()> {
+        let added = |sum| Inst::new(Op::Accumulate(op), width, Some(sum), [ir::Operand::Reg(sum), a, b]);
         let lanes = width.bytes() / 4;
-        if self.in_tile(place.buffer) {
-            let variable = self.tile_variable(place.buffer, &place.first, lanes)?;
-            self.push(instruction(variable));
+        if self.in_tile(into.buffer) {
+            let variable = self.tile_variable(into.buffer, &into.first, lanes)?;
+            self.push(added(variable));
             return Ok(());
         }
-        let mem = self.operand_place(place, lanes)?;
+        let mem = self.operand_place(into, lanes)?;
         let sum = self.emit(Class::Vector, Op::Vector(VectorOp::Load), width, [ir::Operand::Mem(mem)]);
-        self.push(instruction(sum));
-        self.forget_loads(place.buffer);
+        self.push(added(sum));
+        self.forget_loads(into.buffer);
         let args = [ir::Operand::Mem(mem), ir::Operand::Reg(sum)];
         self.push(Inst::new(Op::Vector(VectorOp::Store), width, None, args));
         Ok(())
