@@ -190,12 +190,16 @@ struct Limits {
 /// without.
 const MOST_AT_ONCE: usize = 4;
 
+/// What is kept in registers where they suffice.
+const GENEROUS: Limits =
+    Limits { shared_loads: 24, by_group: false, tiles: true, column_parts: 1, at_once: MOST_AT_ONCE };
+
 /// What is tried, one after the other, until the vectors fit into registers.
 const ATTEMPTS: [Limits; 4] = [
-    Limits { shared_loads: 24, by_group: false, tiles: true, column_parts: 1, at_once: MOST_AT_ONCE },
-    Limits { shared_loads: 8, by_group: true, tiles: true, column_parts: 1, at_once: MOST_AT_ONCE },
-    Limits { shared_loads: 1, by_group: true, tiles: true, column_parts: 1, at_once: MOST_AT_ONCE },
-    Limits { shared_loads: 1, by_group: true, tiles: true, column_parts: 0, at_once: MOST_AT_ONCE },
+    GENEROUS,
+    Limits { shared_loads: 8, by_group: true, ..GENEROUS },
+    Limits { shared_loads: 1, by_group: true, ..GENEROUS },
+    Limits { shared_loads: 1, by_group: true, column_parts: 0, ..GENEROUS },
 ];
 
 /// Compiles a statement, or says why it is no leaf.
