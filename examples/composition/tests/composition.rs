@@ -4,6 +4,8 @@
 #[path = "../benches/composition/kernels.rs"]
 #[allow(dead_code, reason = "the experiment has more kernels")]
 mod kernels;
+#[path = "../../../benches/operators/kernels.rs"]
+mod operators;
 
 use tilewright::core::schedule::{Decision, Instruction};
 use tilewright::core::target::TargetKind;
@@ -170,5 +172,5 @@ fn products_in_strips_are_offered_where_two_products_lead_to_a_result() {
     assert_eq!(spaces(attention, &large), (1, 1), "its scores fit into no cache");
     assert_eq!(spaces(layers, &[("M", 64), ("D", 8), ("H", 64), ("O", 8)]), (2, 1));
     assert_eq!(spaces(kernels::dense_gelu::kernel(), &SMALL), (1, 0), "one product");
-    assert_eq!(spaces(kernels::softmax::kernel(), &[("M", 8), ("N", 8)]), (1, 0), "no product");
+    assert_eq!(spaces(operators::softmax::kernel(), &[("M", 8), ("N", 8)]), (1, 0), "no product");
 }

@@ -1,4 +1,4 @@
-//! The kernels of the experiment: layers of networks.
+//! The kernels of the experiment that the operators of the benchmarks do not have: layers of networks.
 
 use tilewright::prelude::*;
 
@@ -17,43 +17,6 @@ pub fn dense_gelu(x: &Tensor<f32, M, K>, w: &Tensor<f32, K, N>, bias: &Tensor<f3
         }
     }
     y
-}
-
-/// Softmax of each row.
-#[tensor_kernel]
-pub fn softmax(x: &Tensor<f32, M, N>) -> Tensor<f32, M, N> {
-    let mut y = Tensor::zeros();
-    for i in 0..M {
-        let mut largest = f32::NEG_INFINITY;
-        for j in 0..N {
-            largest = largest.max(x[[i, j]]);
-        }
-        let mut sum = 0.0;
-        for j in 0..N {
-            let e = (x[[i, j]] - largest).exp();
-            y[[i, j]] = e;
-            sum += e;
-        }
-        let inverse = 1.0 / sum;
-        for j in 0..N {
-            y[[i, j]] *= inverse;
-        }
-    }
-    y
-}
-
-/// Unsigned activations times signed weights, as in quantised networks.
-#[tensor_kernel]
-pub fn matmul_u8i8(a: &Tensor<u8, M, K>, b: &Tensor<i8, K, N>) -> Tensor<i32, M, N> {
-    let mut c = Tensor::zeros();
-    for i in 0..M {
-        for j in 0..N {
-            for k in 0..K {
-                c[[i, j]] += a[[i, k]] as i32 * b[[k, j]] as i32;
-            }
-        }
-    }
-    c
 }
 
 /// Convolution with padding, bias and rectifier, channels last.

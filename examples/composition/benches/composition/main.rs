@@ -7,8 +7,12 @@
 //! space, nothing is tuned again. The winners are compared at the end, in turns, so that the ratios are of one run. With
 //! `--records` the searches go on from the records there.
 
+#[path = "../../../../benches/operators/bytes.rs"]
+mod bytes;
 mod kernels;
 mod ladder;
+#[path = "../../../../benches/operators/kernels.rs"]
+mod operators;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -35,8 +39,8 @@ struct Workload {
 fn workloads() -> Vec<Workload> {
     vec![
         Workload { kernel: kernels::dense_gelu::kernel(), dims: &[("M", 128), ("K", 768), ("N", 3072)] },
-        Workload { kernel: kernels::softmax::kernel(), dims: &[("M", 1024), ("N", 512)] },
-        Workload { kernel: kernels::matmul_u8i8::kernel(), dims: &[("M", 128), ("K", 768), ("N", 768)] },
+        Workload { kernel: operators::softmax::kernel(), dims: &[("M", 1024), ("N", 512)] },
+        Workload { kernel: bytes::matmul_u8i8::kernel(), dims: &[("M", 128), ("K", 768), ("N", 768)] },
         Workload {
             kernel: kernels::conv2d_relu::kernel(),
             dims: &[("H", 56), ("W", 56), ("CI", 64), ("KH", 3), ("KW", 3), ("CO", 64), ("pad", 1)],
