@@ -5,12 +5,11 @@
 
 use smallvec::SmallVec;
 
-use crate::analysis::block::for_each_load;
+use crate::analysis::block::for_each_load_in_stmt;
 use crate::analysis::scope::{blocks, loops_around};
 use crate::expr::Indices;
 use crate::ids::BufferId;
-use crate::index::Index;
-use crate::index::bounds::Ranges;
+use crate::index::{Index, Ranges};
 use crate::program::Program;
 use crate::stmt::{Block, Stmt};
 use crate::visit::for_each_stmt;
@@ -57,7 +56,7 @@ pub fn bound_accesses(block: &Block, buffer: BufferId, kind: AccessKind) -> Vec<
     let mut found: Vec<Indices> = Vec::new();
     for part in std::iter::once(&block.body).chain(&block.init) {
         match kind {
-            AccessKind::Read => for_each_load(part, &mut |access| {
+            AccessKind::Read => for_each_load_in_stmt(part, &mut |access| {
                 if access.buffer == buffer {
                     found.push(bind(access.indices));
                 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::analysis::block::{reads, writes};
 use crate::ids::{BlockId, BufferId, LoopId, VarId};
-use crate::index::bounds::Ranges;
+use crate::index::Ranges;
 use crate::program::Program;
 use crate::stmt::{Block, For, Stmt};
 use crate::visit::{find_loop, for_each_block};

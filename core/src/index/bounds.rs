@@ -1,164 +1,14 @@
 //! Bounds of indices under the ranges of their variables.
 //!
 //! [`Index::lower_bound`] and [`Index::upper_bound`] eliminate variables and stay symbolic in the
-//! others (regions of a tile in terms of the loops around it); [`Index::is_provably_less`] decides
-//! comparisons that hold for every value of the dimensions. All of them are sound and none is
-//! complete. Numeric intervals are in [`super::interval`].
+//! others (regions of a tile in terms of the loops around it). They are sound and not complete.
+//! Numeric intervals are in [`super::interval`], comparisons in [`super::comparison`].
 
 use smallvec::SmallVec;
 
-use super::{Base, Digit, Index, Interval, NO_MODULUS, Term};
+use super::{Base, Digit, Index, NO_MODULUS, Ranges, Term};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::ids::VarId;
-use crate::stmt::For;
-
-/// What is known of variables: each runs over `0..extent`. A variable without an entry (a dimension)
-/// is only known not to be negative.
-///
-/// Whatever is derived from ranges holds where every variable has a value: an empty range makes no claim.
-///
-/// They are those of a nest of loops, which are few, and are made anew for every question that a primitive asks: a
-/// list is faster than a map, and one of constants, as most extents are, takes no memory of its own.
-#[derive(Clone, Debug, Default)]
-pub struct Ranges {
-    vars: SmallVec<[VarId; 16]>,
-    /// The extents, in the order of `vars`.
-    extents: SmallVec<[Extent; 16]>,
-}
-
-/// How many values a variable has.
-#[derive(Clone, Debug)]
-enum Extent {
-    Constant(i64),
-    Symbolic(Box<Index>),
-}
-
-impl Extent {
-    fn new(extent: Index) -> Self {
-        match extent.as_constant() {
-            Some(extent) => Extent::Constant(extent),
-            None => Extent::Symbolic(Box::new(extent)),
-        }
-    }
-
-    fn into_index(self) -> Index {
-        match self {
-            Extent::Constant(extent) => Index::constant(extent),
-            Extent::Symbolic(extent) => *extent,
-        }
-    }
-
-    fn mentions(&self, var: VarId) -> bool {
-        matches!(self, Extent::Symbolic(extent) if extent.mentions(var))
-    }
-}
-
-impl Ranges {
-    /// No variable has a range yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The ranges of the variables of some loops.
-    pub fn from_loops<'a>(loops: impl IntoIterator<Item = &'a For>) -> Self {
-        let mut ranges = Ranges::new();
-        loops.into_iter().for_each(|node| ranges.insert_loop(node));
-        ranges
-    }
-
-    /// Says that `var` runs over `0..extent`; gives back what was known before.
-    pub fn insert(&mut self, var: VarId, extent: Index) -> Option<Index> {
-        self.set(var, Extent::new(extent)).map(Extent::into_index)
-    }
-
-    /// Says that `var` runs over `0..extent`.
-    pub fn insert_constant(&mut self, var: VarId, extent: i64) {
-        self.set(var, Extent::Constant(extent));
-    }
-
-    /// Says over what the variable of a loop runs.
-    pub fn insert_loop(&mut self, node: &For) {
-        match node.extent.as_constant() {
-            Some(extent) => self.insert_constant(node.var, extent),
-            None => drop(self.insert(node.var, node.extent.clone())),
-        }
-    }
-
-    fn set(&mut self, var: VarId, extent: Extent) -> Option<Extent> {
-        match self.position(var) {
-            Some(position) => Some(std::mem::replace(&mut self.extents[position], extent)),
-            None => {
-                self.vars.push(var);
-                self.extents.push(extent);
-                None
-            }
-        }
-    }
-
-    /// Forgets the range of a variable.
-    pub fn remove(&mut self, var: VarId) -> Option<Index> {
-        let position = self.position(var)?;
-        self.vars.swap_remove(position);
-        Some(self.extents.swap_remove(position).into_index())
-    }
-
-    /// The extent of a variable's range.
-    pub fn extent(&self, var: VarId) -> Option<Index> {
-        self.position(var).map(|position| self.extents[position].clone().into_index())
-    }
-
-    /// The extent of a variable's range, where it is a number.
-    pub fn constant_extent(&self, var: VarId) -> Option<i64> {
-        match self.extents[self.position(var)?] {
-            Extent::Constant(extent) => Some(extent),
-            Extent::Symbolic(_) => None,
-        }
-    }
-
-    /// The values of a variable.
-    pub fn interval(&self, var: VarId) -> Interval {
-        match self.position(var).map(|position| &self.extents[position]) {
-            None => Interval::NONNEGATIVE,
-            Some(Extent::Constant(extent)) => Interval::below(*extent),
-            Some(Extent::Symbolic(extent)) => Interval::below(extent.interval(self).max),
-        }
-    }
-
-    /// Whether the extent of a variable's range mentions another variable.
-    fn extent_mentions(&self, var: VarId, other: VarId) -> bool {
-        self.position(var).is_some_and(|position| self.extents[position].mentions(other))
-    }
-
-    /// Whether a variable has a range.
-    pub fn contains(&self, var: VarId) -> bool {
-        self.position(var).is_some()
-    }
-
-    /// Whether no variable has a range.
-    pub fn is_empty(&self) -> bool {
-        self.vars.is_empty()
-    }
-
-    fn position(&self, var: VarId) -> Option<usize> {
-        self.vars.iter().position(|known| *known == var)
-    }
-}
-
-impl FromIterator<(VarId, Index)> for Ranges {
-    fn from_iter<I: IntoIterator<Item = (VarId, Index)>>(entries: I) -> Self {
-        let mut ranges = Ranges::new();
-        ranges.extend(entries);
-        ranges
-    }
-}
-
-impl Extend<(VarId, Index)> for Ranges {
-    fn extend<I: IntoIterator<Item = (VarId, Index)>>(&mut self, entries: I) {
-        for (var, extent) in entries {
-            self.insert(var, extent);
-        }
-    }
-}
 
 /// Which of the two bounds is sought.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -200,36 +50,6 @@ impl Index {
     pub fn upper_bound(&self, over: &Ranges) -> Option<Index> {
         bound(self, Side::Upper, over)
     }
-
-    /// Whether the index is at least 0 for all values of its variables. `false` means "not proved".
-    pub fn is_provably_nonnegative(&self, ranges: &Ranges) -> bool {
-        if self.interval(ranges).min >= 0 {
-            return true;
-        }
-        if self.terms.is_empty() {
-            return false;
-        }
-        match self.lower_bound(ranges) {
-            Some(lower) => is_nonnegative_in_dims(&lower, ranges, MAX_RELAXATIONS),
-            None => false,
-        }
-    }
-
-    /// Whether the index is less than `other` for all values of the variables. `false` means "not proved".
-    pub fn is_provably_less(&self, other: &Index, ranges: &Ranges) -> bool {
-        if let (Some(a), Some(b)) = (self.as_constant(), other.as_constant()) {
-            return a < b;
-        }
-        (other - self).offset(-1).is_provably_nonnegative(ranges)
-    }
-
-    /// Whether the index is at most `other` for all values of the variables. `false` means "not proved".
-    pub fn is_provably_at_most(&self, other: &Index, ranges: &Ranges) -> bool {
-        if let (Some(a), Some(b)) = (self.as_constant(), other.as_constant()) {
-            return a <= b;
-        }
-        (other - self).is_provably_nonnegative(ranges)
-    }
 }
 
 /// The variables of `over` in an index, each once.
@@ -242,9 +62,6 @@ fn present(index: &Index, over: &Ranges) -> Vars {
     });
     vars
 }
-
-/// How many quotients and choices a proof may take apart.
-const MAX_RELAXATIONS: u32 = 4;
 
 /// How many times extents that depend on other variables may be put in before giving up.
 const MAX_PASSES: usize = 32;
@@ -495,86 +312,15 @@ fn index_reads_memory(index: &Index) -> bool {
     })
 }
 
-/// Whether an index over dimensions alone is at least 0 for all their values.
-fn is_nonnegative_in_dims(index: &Index, ranges: &Ranges, depth: u32) -> bool {
-    if index.interval(ranges).min >= 0 {
-        return true;
-    }
-    if depth == 0 {
-        return false;
-    }
-    if let Some(decided) = split_on_choice(index, ranges, depth) {
-        return decided;
-    }
-    relax_quotients(index).is_some_and(|relaxed| is_nonnegative_in_dims(&relaxed, ranges, depth - 1))
-}
-
-/// Takes a minimum or maximum apart: a positive minimum needs both cases, a positive maximum one.
-fn split_on_choice(index: &Index, ranges: &Ranges, depth: u32) -> Option<bool> {
-    let (at, needs_both, a, b) = index.terms.iter().enumerate().find_map(|(at, term)| {
-        let Base::Value(value) = &term.digit.base else { return None };
-        match value.kind() {
-            ExprKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max), a, b) if term.digit.is_whole() => {
-                Some((at, (*op == BinaryOp::Min) == (term.coefficient > 0), a, b))
-            }
-            _ => None,
-        }
-    })?;
-    let coefficient = index.terms[at].coefficient;
-    let rest = index.without_term(at);
-    let holds = |operand: &Expr| {
-        let case = rest.add_scaled(&Index::value(operand.clone()), coefficient);
-        is_nonnegative_in_dims(&case, ranges, depth - 1)
-    };
-    Some(if needs_both { holds(a) && holds(b) } else { holds(a) || holds(b) })
-}
-
-/// A multiple of a lower bound of the index, in which a quotient `b / d` is replaced by the rational
-/// `b / d` (for a negative coefficient) or `(b - d + 1) / d`, so that it can cancel against `b`.
-fn relax_quotients(index: &Index) -> Option<Index> {
-    // The outermost quotient first: `2·((X + 1) / 2) - X` is settled without looking into `X`.
-    let quotients = index
-        .terms
-        .iter()
-        .enumerate()
-        .filter(|(_, term)| term.digit.modulus == NO_MODULUS && term.digit.divisor > 1);
-    let (at, _) = quotients.max_by_key(|(_, term)| nesting(&term.digit))?;
-    let Term { digit, coefficient } = &index.terms[at];
-    let common = super::greatest_common_divisor(digit.divisor, *coefficient);
-    let (factor, weight) = (digit.divisor / common, coefficient / common);
-    let largest = index.terms.iter().map(|term| term.coefficient.unsigned_abs()).max().unwrap_or(0);
-    // Beyond this, products of coefficients could overflow.
-    if largest.max(digit.divisor as u64).max(index.constant.unsigned_abs()) > 1 << 30 {
-        return None;
-    }
-    let rest = index.without_term(at);
-    let base = digit.base.to_index();
-    let base = if *coefficient > 0 { base.offset(1 - digit.divisor) } else { base };
-    Some(rest.scale(factor).add_scaled(&base, weight))
-}
-
-/// How many sums stand inside one another.
-fn nesting(digit: &Digit) -> u32 {
-    match &digit.base {
-        Base::Sum(sum) => 1 + sum.terms.iter().map(|term| nesting(&term.digit)).max().unwrap_or(0),
-        _ => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const I: VarId = VarId(0);
     const J: VarId = VarId(1);
-    const K: VarId = VarId(2);
 
     fn m() -> Index {
         Index::var(VarId(8))
-    }
-
-    fn n() -> Index {
-        Index::var(VarId(9))
     }
 
     fn over(entries: &[(VarId, Index)]) -> Ranges {
@@ -594,41 +340,6 @@ mod tests {
         let reversed = Index::var(I).add_scaled(&Index::var(J), -1);
         assert_eq!(reversed.lower_bound(&inner), Some(Index::var(I).offset(-7)));
         assert_eq!(reversed.upper_bound(&inner), Some(Index::var(I)));
-    }
-
-    #[test]
-    fn symbolic_extents_are_compared() {
-        let ranges = over(&[(I, m()), (J, n())]);
-        assert!(Index::var(I).is_provably_less(&m(), &ranges));
-        assert!(!Index::var(I).is_provably_less(&n(), &ranges));
-        let flat = &Index::var(I).multiply(&n()) + &Index::var(J);
-        assert!(flat.is_provably_less(&m().multiply(&n()), &ranges));
-        assert!(!flat.offset(1).is_provably_less(&m().multiply(&n()), &ranges));
-        assert!(m().offset(-1).add_scaled(&Index::var(I), -1).is_provably_nonnegative(&ranges));
-    }
-
-    #[test]
-    fn tiles_of_a_symbolic_extent() {
-        let tile = Index::var(I).scale(8).add_scaled(&Index::var(J), 1);
-        let whole = over(&[(I, m().floor_div(8)), (J, eight())]);
-        assert!(tile.is_provably_less(&m(), &whole));
-        let padded = over(&[(I, m().ceil_div(8)), (J, eight())]);
-        assert!(!tile.is_provably_less(&m(), &padded));
-        assert!(tile.is_provably_less(&m().offset(7), &padded));
-        assert!(tile.is_provably_less(&m().ceil_div(8).scale(8), &padded));
-        let tail = eight().minimum(&m().add_scaled(&Index::var(I), -8));
-        let exact = over(&[(I, m().ceil_div(8)), (J, tail)]);
-        assert!(tile.is_provably_less(&m(), &exact), "{:?}", tile.upper_bound(&exact));
-    }
-
-    #[test]
-    fn quotients_by_a_dimension() {
-        let ranges = over(&[(K, m().multiply(&n()))]);
-        assert!(Index::var(K).divide(&n()).is_provably_less(&m(), &ranges));
-        assert!(!Index::var(K).divide(&m()).is_provably_less(&m(), &ranges));
-        assert!(Index::var(K).remainder(&m()).is_provably_less(&m(), &ranges));
-        let unrelated = over(&[(K, eight())]);
-        assert!(!Index::var(K).remainder(&m()).is_provably_less(&m(), &unrelated), "0 % 0 is 0");
     }
 
     #[test]

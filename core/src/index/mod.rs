@@ -16,20 +16,22 @@
 //!
 //! Division and remainder round towards minus infinity, with positive divisors.
 //!
-//! What needs the variables' ranges (`(8·x + y) / 8 = x` when `y < 8`) is in [`simplify`], [`interval`]
-//! and [`bounds`]; what needs a bijection is in [`iter_map`] and [`map`].
+//! What needs the variables' ranges (`(8·x + y) / 8 = x` when `y < 8`) is in [`simplify`], [`interval`],
+//! [`bounds`] and [`comparison`]; what needs a bijection is in [`iter_map`] and [`map`].
 
 pub mod bounds;
+pub mod comparison;
 mod divide;
 pub mod interval;
 pub mod iter_map;
 pub mod map;
 mod product;
+pub mod ranges;
 pub mod simplify;
 mod sum;
 
-pub use bounds::Ranges;
 pub use interval::Interval;
+pub use ranges::Ranges;
 
 use std::sync::Arc;
 

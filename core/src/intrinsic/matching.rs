@@ -8,8 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
-use crate::index::Index;
-use crate::index::bounds::Ranges;
+use crate::index::{Index, Ranges};
 use crate::intrinsic::TensorIntrinsic;
 use crate::program::Program;
 use crate::stmt::{Stmt, Store};

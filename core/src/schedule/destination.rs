@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::analysis::region::Span;
 use crate::analysis::scope::{loops_around_loop, ranges_of};
 use crate::ids::{BlockId, LoopId};
-use crate::index::bounds::Ranges;
+use crate::index::Ranges;
 use crate::program::Program;
 use crate::schedule::ScheduleError;
 use crate::schedule::edit::{

@@ -3,8 +3,7 @@
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::BufferId;
-use tilewright_core::index::bounds::Ranges;
-use tilewright_core::index::{Base, Index};
+use tilewright_core::index::{Base, Index, Ranges};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::stmt::{Block, Stmt};
 use tilewright_core::visit::for_each_stmt;

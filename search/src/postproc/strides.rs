@@ -3,8 +3,7 @@
 use tilewright_core::analysis::block::{loads, stores};
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::{BufferId, VarId};
-use tilewright_core::index::Index;
-use tilewright_core::index::bounds::Ranges;
+use tilewright_core::index::{Index, Ranges};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::Block;
 

@@ -13,7 +13,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_frontend::FunctionBuilderContext;
 use tilewright_core::ids::{BufferId, VarId};
-use tilewright_core::index::bounds::Ranges;
+use tilewright_core::index::Ranges;
 use tilewright_core::stmt::{For, LoopKind, Stmt};
 
 use super::{

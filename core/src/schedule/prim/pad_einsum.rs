@@ -6,8 +6,7 @@ use crate::analysis::block::{Reducer, is_reduction, loads_in, reduction};
 use crate::analysis::coverage::is_wholly_written;
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
-use crate::index::Index;
-use crate::index::bounds::Ranges;
+use crate::index::{Index, Ranges};
 use crate::program::{Buffer, Program, Scope, VariableKind};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{

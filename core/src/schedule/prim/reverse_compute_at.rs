@@ -7,7 +7,7 @@ use crate::analysis::coverage::fills_region;
 use crate::analysis::region::{AccessKind, Region, Span, region_inside};
 use crate::analysis::scope::{blocks, loops_around, producers, ranges_of, writers};
 use crate::ids::{BlockId, BufferId, LoopId};
-use crate::index::bounds::Ranges;
+use crate::index::Ranges;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::destination::{Destination, Move};

@@ -1,0 +1,170 @@
+//! Comparisons of indices that hold for every value of their variables.
+//!
+//! [`Index::is_provably_nonnegative`] and what is derived from it eliminate the variables that have a range
+//! ([`super::bounds`]), and decide what is left, which is about dimensions alone: choices are taken apart, and
+//! quotients are replaced by rational ones so that they cancel. Sound and not complete.
+
+use super::{Base, Digit, Index, NO_MODULUS, Ranges, Term};
+use crate::expr::{BinaryOp, Expr, ExprKind};
+
+/// How many quotients and choices a proof may take apart.
+const MAX_RELAXATIONS: u32 = 4;
+
+impl Index {
+    /// Whether the index is at least 0 for all values of its variables. `false` means "not proved".
+    pub fn is_provably_nonnegative(&self, ranges: &Ranges) -> bool {
+        if self.interval(ranges).min >= 0 {
+            return true;
+        }
+        if self.terms.is_empty() {
+            return false;
+        }
+        match self.lower_bound(ranges) {
+            Some(lower) => is_nonnegative_in_dims(&lower, ranges, MAX_RELAXATIONS),
+            None => false,
+        }
+    }
+
+    /// Whether the index is less than `other` for all values of the variables. `false` means "not proved".
+    pub fn is_provably_less(&self, other: &Index, ranges: &Ranges) -> bool {
+        if let (Some(a), Some(b)) = (self.as_constant(), other.as_constant()) {
+            return a < b;
+        }
+        (other - self).offset(-1).is_provably_nonnegative(ranges)
+    }
+
+    /// Whether the index is at most `other` for all values of the variables. `false` means "not proved".
+    pub fn is_provably_at_most(&self, other: &Index, ranges: &Ranges) -> bool {
+        if let (Some(a), Some(b)) = (self.as_constant(), other.as_constant()) {
+            return a <= b;
+        }
+        (other - self).is_provably_nonnegative(ranges)
+    }
+}
+
+/// Whether an index over dimensions alone is at least 0 for all their values.
+fn is_nonnegative_in_dims(index: &Index, ranges: &Ranges, depth: u32) -> bool {
+    if index.interval(ranges).min >= 0 {
+        return true;
+    }
+    if depth == 0 {
+        return false;
+    }
+    if let Some(decided) = split_on_choice(index, ranges, depth) {
+        return decided;
+    }
+    relax_quotients(index).is_some_and(|relaxed| is_nonnegative_in_dims(&relaxed, ranges, depth - 1))
+}
+
+/// Takes a minimum or maximum apart: a positive minimum needs both cases, a positive maximum one.
+fn split_on_choice(index: &Index, ranges: &Ranges, depth: u32) -> Option<bool> {
+    let (at, needs_both, a, b) = index.terms.iter().enumerate().find_map(|(at, term)| {
+        let Base::Value(value) = &term.digit.base else { return None };
+        match value.kind() {
+            ExprKind::Binary(op @ (BinaryOp::Min | BinaryOp::Max), a, b) if term.digit.is_whole() => {
+                Some((at, (*op == BinaryOp::Min) == (term.coefficient > 0), a, b))
+            }
+            _ => None,
+        }
+    })?;
+    let coefficient = index.terms[at].coefficient;
+    let rest = index.without_term(at);
+    let holds = |operand: &Expr| {
+        let case = rest.add_scaled(&Index::value(operand.clone()), coefficient);
+        is_nonnegative_in_dims(&case, ranges, depth - 1)
+    };
+    Some(if needs_both { holds(a) && holds(b) } else { holds(a) || holds(b) })
+}
+
+/// A multiple of a lower bound of the index, in which a quotient `b / d` is replaced by the rational
+/// `b / d` (for a negative coefficient) or `(b - d + 1) / d`, so that it can cancel against `b`.
+fn relax_quotients(index: &Index) -> Option<Index> {
+    // The outermost quotient first: `2·((X + 1) / 2) - X` is settled without looking into `X`.
+    let quotients = index
+        .terms
+        .iter()
+        .enumerate()
+        .filter(|(_, term)| term.digit.modulus == NO_MODULUS && term.digit.divisor > 1);
+    let (at, _) = quotients.max_by_key(|(_, term)| nesting(&term.digit))?;
+    let Term { digit, coefficient } = &index.terms[at];
+    let common = super::greatest_common_divisor(digit.divisor, *coefficient);
+    let (factor, weight) = (digit.divisor / common, coefficient / common);
+    let largest = index.terms.iter().map(|term| term.coefficient.unsigned_abs()).max().unwrap_or(0);
+    // Beyond this, products of coefficients could overflow.
+    if largest.max(digit.divisor as u64).max(index.constant.unsigned_abs()) > 1 << 30 {
+        return None;
+    }
+    let rest = index.without_term(at);
+    let base = digit.base.to_index();
+    let base = if *coefficient > 0 { base.offset(1 - digit.divisor) } else { base };
+    Some(rest.scale(factor).add_scaled(&base, weight))
+}
+
+/// How many sums stand inside one another.
+fn nesting(digit: &Digit) -> u32 {
+    match &digit.base {
+        Base::Sum(sum) => 1 + sum.terms.iter().map(|term| nesting(&term.digit)).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::VarId;
+
+    const I: VarId = VarId(0);
+    const J: VarId = VarId(1);
+    const K: VarId = VarId(2);
+
+    fn m() -> Index {
+        Index::var(VarId(8))
+    }
+
+    fn n() -> Index {
+        Index::var(VarId(9))
+    }
+
+    fn over(entries: &[(VarId, Index)]) -> Ranges {
+        entries.iter().cloned().collect()
+    }
+
+    fn eight() -> Index {
+        Index::constant(8)
+    }
+
+    #[test]
+    fn symbolic_extents_are_compared() {
+        let ranges = over(&[(I, m()), (J, n())]);
+        assert!(Index::var(I).is_provably_less(&m(), &ranges));
+        assert!(!Index::var(I).is_provably_less(&n(), &ranges));
+        let flat = &Index::var(I).multiply(&n()) + &Index::var(J);
+        assert!(flat.is_provably_less(&m().multiply(&n()), &ranges));
+        assert!(!flat.offset(1).is_provably_less(&m().multiply(&n()), &ranges));
+        assert!(m().offset(-1).add_scaled(&Index::var(I), -1).is_provably_nonnegative(&ranges));
+    }
+
+    #[test]
+    fn tiles_of_a_symbolic_extent() {
+        let tile = Index::var(I).scale(8).add_scaled(&Index::var(J), 1);
+        let whole = over(&[(I, m().floor_div(8)), (J, eight())]);
+        assert!(tile.is_provably_less(&m(), &whole));
+        let padded = over(&[(I, m().ceil_div(8)), (J, eight())]);
+        assert!(!tile.is_provably_less(&m(), &padded));
+        assert!(tile.is_provably_less(&m().offset(7), &padded));
+        assert!(tile.is_provably_less(&m().ceil_div(8).scale(8), &padded));
+        let tail = eight().minimum(&m().add_scaled(&Index::var(I), -8));
+        let exact = over(&[(I, m().ceil_div(8)), (J, tail)]);
+        assert!(tile.is_provably_less(&m(), &exact), "{:?}", tile.upper_bound(&exact));
+    }
+
+    #[test]
+    fn quotients_by_a_dimension() {
+        let ranges = over(&[(K, m().multiply(&n()))]);
+        assert!(Index::var(K).divide(&n()).is_provably_less(&m(), &ranges));
+        assert!(!Index::var(K).divide(&m()).is_provably_less(&m(), &ranges));
+        assert!(Index::var(K).remainder(&m()).is_provably_less(&m(), &ranges));
+        let unrelated = over(&[(K, eight())]);
+        assert!(!Index::var(K).remainder(&m()).is_provably_less(&m(), &unrelated), "0 % 0 is 0");
+    }
+}

@@ -1,0 +1,155 @@
+//! Over what variables run.
+
+use smallvec::SmallVec;
+
+use super::{Index, Interval};
+use crate::ids::VarId;
+use crate::stmt::For;
+
+/// What is known of variables: each runs over `0..extent`. A variable without an entry (a dimension)
+/// is only known not to be negative.
+///
+/// Whatever is derived from ranges holds where every variable has a value: an empty range makes no claim.
+///
+/// They are those of a nest of loops, which are few, and are made anew for every question that a primitive asks: a
+/// list is faster than a map, and one of constants, as most extents are, takes no memory of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Ranges {
+    vars: SmallVec<[VarId; 16]>,
+    /// The extents, in the order of `vars`.
+    extents: SmallVec<[Extent; 16]>,
+}
+
+/// How many values a variable has.
+#[derive(Clone, Debug)]
+enum Extent {
+    Constant(i64),
+    Symbolic(Box<Index>),
+}
+
+impl Extent {
+    fn new(extent: Index) -> Self {
+        match extent.as_constant() {
+            Some(extent) => Extent::Constant(extent),
+            None => Extent::Symbolic(Box::new(extent)),
+        }
+    }
+
+    fn into_index(self) -> Index {
+        match self {
+            Extent::Constant(extent) => Index::constant(extent),
+            Extent::Symbolic(extent) => *extent,
+        }
+    }
+
+    fn mentions(&self, var: VarId) -> bool {
+        matches!(self, Extent::Symbolic(extent) if extent.mentions(var))
+    }
+}
+
+impl Ranges {
+    /// No variable has a range yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The ranges of the variables of some loops.
+    pub fn from_loops<'a>(loops: impl IntoIterator<Item = &'a For>) -> Self {
+        let mut ranges = Ranges::new();
+        loops.into_iter().for_each(|node| ranges.insert_loop(node));
+        ranges
+    }
+
+    /// Says that `var` runs over `0..extent`; gives back what was known before.
+    pub fn insert(&mut self, var: VarId, extent: Index) -> Option<Index> {
+        self.set(var, Extent::new(extent)).map(Extent::into_index)
+    }
+
+    /// Says that `var` runs over `0..extent`.
+    pub fn insert_constant(&mut self, var: VarId, extent: i64) {
+        self.set(var, Extent::Constant(extent));
+    }
+
+    /// Says over what the variable of a loop runs.
+    pub fn insert_loop(&mut self, node: &For) {
+        match node.extent.as_constant() {
+            Some(extent) => self.insert_constant(node.var, extent),
+            None => drop(self.insert(node.var, node.extent.clone())),
+        }
+    }
+
+    fn set(&mut self, var: VarId, extent: Extent) -> Option<Extent> {
+        match self.position(var) {
+            Some(position) => Some(std::mem::replace(&mut self.extents[position], extent)),
+            None => {
+                self.vars.push(var);
+                self.extents.push(extent);
+                None
+            }
+        }
+    }
+
+    /// Forgets the range of a variable.
+    pub fn remove(&mut self, var: VarId) -> Option<Index> {
+        let position = self.position(var)?;
+        self.vars.swap_remove(position);
+        Some(self.extents.swap_remove(position).into_index())
+    }
+
+    /// The extent of a variable's range.
+    pub fn extent(&self, var: VarId) -> Option<Index> {
+        self.position(var).map(|position| self.extents[position].clone().into_index())
+    }
+
+    /// The extent of a variable's range, where it is a number.
+    pub fn constant_extent(&self, var: VarId) -> Option<i64> {
+        match self.extents[self.position(var)?] {
+            Extent::Constant(extent) => Some(extent),
+            Extent::Symbolic(_) => None,
+        }
+    }
+
+    /// The values of a variable.
+    pub fn interval(&self, var: VarId) -> Interval {
+        match self.position(var).map(|position| &self.extents[position]) {
+            None => Interval::NONNEGATIVE,
+            Some(Extent::Constant(extent)) => Interval::below(*extent),
+            Some(Extent::Symbolic(extent)) => Interval::below(extent.interval(self).max),
+        }
+    }
+
+    /// Whether the extent of a variable's range mentions another variable.
+    pub(super) fn extent_mentions(&self, var: VarId, other: VarId) -> bool {
+        self.position(var).is_some_and(|position| self.extents[position].mentions(other))
+    }
+
+    /// Whether a variable has a range.
+    pub fn contains(&self, var: VarId) -> bool {
+        self.position(var).is_some()
+    }
+
+    /// Whether no variable has a range.
+    pub fn is_empty(&self) -> bool {
+        self.vars.is_empty()
+    }
+
+    fn position(&self, var: VarId) -> Option<usize> {
+        self.vars.iter().position(|known| *known == var)
+    }
+}
+
+impl FromIterator<(VarId, Index)> for Ranges {
+    fn from_iter<I: IntoIterator<Item = (VarId, Index)>>(entries: I) -> Self {
+        let mut ranges = Ranges::new();
+        ranges.extend(entries);
+        ranges
+    }
+}
+
+impl Extend<(VarId, Index)> for Ranges {
+    fn extend<I: IntoIterator<Item = (VarId, Index)>>(&mut self, entries: I) {
+        for (var, extent) in entries {
+            self.insert(var, extent);
+        }
+    }
+}
