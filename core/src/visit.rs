@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::expr::{Expr, ExprKind, Indices};
-use crate::ids::{BlockId, LoopId, VarId};
-use crate::index::Index;
+use crate::ids::{BlockId, BufferId, LoopId, VarId};
+use crate::index::{Base, Index};
 use crate::stmt::{Block, For, Stmt};
 
 /// Calls `visit` with every variable that an expression mentions, also inside indices.
@@ -31,6 +31,36 @@ pub fn for_each_expr<'a, F: FnMut(&'a Expr) + ?Sized>(expr: &'a Expr, visit: &mu
     }
 }
 
+/// Calls `visit` with the buffer and the indices of every load in an expression, in order of appearance, also of those
+/// inside indices: they come before the load that they are of.
+pub fn for_each_load<'a, F>(expr: &'a Expr, visit: &mut F)
+where
+    F: FnMut(BufferId, &'a Indices) + ?Sized,
+{
+    for_each_expr(expr, &mut |node| match node.kind() {
+        ExprKind::Load(buffer, indices) => {
+            indices.iter().for_each(|index| for_each_load_in_index(index, visit));
+            visit(*buffer, indices);
+        }
+        ExprKind::Index(index) | ExprKind::Bounded(_, index) => for_each_load_in_index(index, visit),
+        _ => {}
+    });
+}
+
+/// As [`for_each_load`], inside an index.
+pub fn for_each_load_in_index<'a, F>(index: &'a Index, visit: &mut F)
+where
+    F: FnMut(BufferId, &'a Indices) + ?Sized,
+{
+    for term in index.terms() {
+        match &term.digit.base {
+            Base::Var(_) | Base::Lane(_) => {}
+            Base::Sum(sum) => for_each_load_in_index(sum, visit),
+            Base::Value(value) => for_each_load(value, visit),
+        }
+    }
+}
+
 /// The number of lanes of a value: 1 unless an index inside mentions a lane.
 pub fn lanes(expr: &Expr) -> u32 {
     let own = match expr.kind() {
@@ -49,6 +79,11 @@ pub fn substitute_expr(expr: &Expr, replace: &dyn Fn(VarId) -> Option<Index>) ->
         touched.then(|| index.substitute(replace))
     })
     .unwrap_or_else(|| expr.clone())
+}
+
+/// Puts in for a variable what stands beside it in a list; variables that are not in it stay.
+pub fn listed(values: &[(VarId, Index)]) -> impl Fn(VarId) -> Option<Index> {
+    |var| values.iter().find(|(old, _)| *old == var).map(|(_, value)| value.clone())
 }
 
 /// Rebuilds an expression with its indices rewritten; `None` when nothing changes. `rewrite` sees

@@ -4,9 +4,9 @@ use smallvec::SmallVec;
 
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
-use crate::index::{Base, Index};
+use crate::index::Index;
 use crate::stmt::{Block, IterKind, Stmt, Store};
-use crate::visit::{for_each_expr, for_each_stmt};
+use crate::visit::{for_each_load, for_each_load_in_index, for_each_stmt};
 
 /// One place where a block touches a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -23,46 +23,26 @@ pub type BufferList = SmallVec<[BufferId; 4]>;
 /// Every load in a statement, in order of appearance, also those inside indices.
 pub fn loads(stmt: &Stmt) -> Vec<BufferAccess<'_>> {
     let mut found = Vec::new();
-    for_each_load(stmt, &mut |access| found.push(access));
+    for_each_load_in_stmt(stmt, &mut |access| found.push(access));
     found
 }
 
 /// Calls `visit` with every load in a statement, in order of appearance, also those inside indices.
-pub fn for_each_load<'a, F: FnMut(BufferAccess<'a>)>(stmt: &'a Stmt, visit: &mut F) {
+pub fn for_each_load_in_stmt<'a, F: FnMut(BufferAccess<'a>)>(stmt: &'a Stmt, visit: &mut F) {
+    let mut visit = |buffer, indices| visit(BufferAccess { buffer, indices });
     for_each_stmt(stmt, &mut |node| match node {
         Stmt::Store(store) => {
-            store.indices.iter().for_each(|index| visit_index(index, visit));
-            visit_expr(&store.value, visit);
+            store.indices.iter().for_each(|index| for_each_load_in_index(index, &mut visit));
+            for_each_load(&store.value, &mut visit);
         }
-        Stmt::If(node) => visit_expr(&node.condition, visit),
+        Stmt::If(node) => for_each_load(&node.condition, &mut visit),
         _ => {}
     });
 }
 
 /// Appends every load in an expression, also those inside indices.
 pub fn loads_in<'a>(expr: &'a Expr, found: &mut Vec<BufferAccess<'a>>) {
-    visit_expr(expr, &mut |access| found.push(access));
-}
-
-fn visit_expr<'a, F: FnMut(BufferAccess<'a>)>(expr: &'a Expr, visit: &mut F) {
-    for_each_expr(expr, &mut |node| match node.kind() {
-        ExprKind::Load(buffer, indices) => {
-            indices.iter().for_each(|index| visit_index(index, visit));
-            visit(BufferAccess { buffer: *buffer, indices });
-        }
-        ExprKind::Index(index) => visit_index(index, visit),
-        _ => {}
-    });
-}
-
-fn visit_index<'a, F: FnMut(BufferAccess<'a>)>(index: &'a Index, visit: &mut F) {
-    for term in index.terms() {
-        match &term.digit.base {
-            Base::Value(value) => visit_expr(value, visit),
-            Base::Sum(sum) => visit_index(sum, visit),
-            Base::Var(_) | Base::Lane(_) => {}
-        }
-    }
+    for_each_load(expr, &mut |buffer, indices| found.push(BufferAccess { buffer, indices }));
 }
 
 /// Every store in a statement, in order of appearance.
@@ -89,7 +69,7 @@ pub fn reads(block: &Block) -> BufferList {
     let own = block.init.as_ref().and_then(|_| single_store(block)).map(|store| store.buffer);
     let mut buffers = BufferList::new();
     for part in std::iter::once(&block.body).chain(&block.init) {
-        for_each_load(part, &mut |access| {
+        for_each_load_in_stmt(part, &mut |access| {
             if Some(access.buffer) != own && !buffers.contains(&access.buffer) {
                 buffers.push(access.buffer);
             }

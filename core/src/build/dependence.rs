@@ -7,12 +7,12 @@
 
 use super::domain::is_mixed_radix;
 use super::error::DefinitionError;
-use super::loads::for_each_load;
 use super::render;
 use super::statement::{Kernel, Statement};
 use crate::expr::Indices;
 use crate::ids::VarId;
 use crate::index::{Index, Ranges, greatest_common_divisor};
+use crate::visit::for_each_load;
 
 /// One use of a tensor by a statement.
 struct Access<'a> {

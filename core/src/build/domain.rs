@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 
 use super::error::DefinitionError;
-use super::loads::{for_each_load, for_each_load_in_index};
 use super::render;
 use super::statement::{Effect, Kernel, Statement};
 use crate::ids::VarId;
 use crate::index::{Index, Ranges};
+use crate::visit::{for_each_load, for_each_load_in_index};
 
 /// Removes loops without effect and reports writes that are no schedulable assignment: races, and
 /// indices that are not affine or not injective.

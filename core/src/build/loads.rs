@@ -1,36 +1,10 @@
-//! The elements that an expression reads, also those inside indices.
+//! Putting other expressions in the places of loads, also of those inside indices.
 
 use crate::dtype::DType;
 use crate::expr::{Expr, ExprKind, Indices};
 use crate::ids::BufferId;
 use crate::index::{Base, Index};
-use crate::visit::rewrite_expr;
-
-/// Calls `visit` with the buffer and indices of every load, also of those inside indices of others.
-pub(super) fn for_each_load<'e>(expr: &'e Expr, visit: &mut dyn FnMut(BufferId, &'e Indices)) {
-    match expr.kind() {
-        ExprKind::Load(buffer, indices) => {
-            visit(*buffer, indices);
-            indices.iter().for_each(|index| for_each_load_in_index(index, visit));
-        }
-        ExprKind::Index(index) | ExprKind::Bounded(_, index) => for_each_load_in_index(index, visit),
-        _ => {}
-    }
-    for operand in expr.operands() {
-        for_each_load(operand, visit);
-    }
-}
-
-/// As [`for_each_load`], inside an index.
-pub(super) fn for_each_load_in_index<'e>(index: &'e Index, visit: &mut dyn FnMut(BufferId, &'e Indices)) {
-    for term in index.terms() {
-        match &term.digit.base {
-            Base::Var(_) | Base::Lane(_) => {}
-            Base::Sum(sum) => for_each_load_in_index(sum, visit),
-            Base::Value(value) => for_each_load(value, visit),
-        }
-    }
-}
+use crate::visit::{for_each_load_in_index, rewrite_expr};
 
 /// What takes the place of a load whose indices have been rewritten already.
 pub(super) type Replace<'r> = dyn Fn(DType, BufferId, Indices) -> Expr + 'r;

@@ -284,6 +284,6 @@ fn depends_on_data(expr: &Expr) -> bool {
 /// Whether evaluating a value reads an element of a buffer.
 pub(super) fn reads_memory(expr: &Expr) -> bool {
     let mut found = false;
-    super::loads::for_each_load(expr, &mut |_, _| found = true);
+    crate::visit::for_each_load(expr, &mut |_, _| found = true);
     found
 }

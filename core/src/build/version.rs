@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::error::{DefinitionError, SourceLocation};
-use super::loads::{for_each_load, replace_loads};
+use super::loads::replace_loads;
 use super::lower::reads_memory;
 use super::recording::Role;
 use super::statement::{Effect, Kernel, Statement};
@@ -15,6 +15,7 @@ use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
+use crate::visit::for_each_load;
 
 /// One block to be: `if condition { version[indices] = … }` over loops. A buffer in an expression is the
 /// number of a version.

@@ -9,6 +9,7 @@ use tilewright_core::ids::VarId;
 use tilewright_core::index::Index;
 use tilewright_core::index::iter_map::{IterMap, IterSum, MapLevel, Source, detect};
 use tilewright_core::stmt::Guard;
+use tilewright_core::visit::listed;
 
 const LEVELS: [MapLevel; 3] = [MapLevel::Injective, MapLevel::Surjective, MapLevel::Bijective];
 
@@ -53,7 +54,7 @@ impl Nest {
 
     fn substitute(&mut self, replacement: &[(VarId, Index)]) {
         let ranges = self.loops.iter().cloned().collect();
-        let put = |var: VarId| replacement.iter().find(|(old, _)| *old == var).map(|(_, new)| new.clone());
+        let put = listed(replacement);
         for index in &mut self.bindings {
             *index = index.substitute(&put).simplify(&ranges);
         }

@@ -266,7 +266,7 @@ impl Check<'_> {
     /// An index with the loads inside it checked.
     fn inside_index(&mut self, index: &Index, place: &Place<'_>) -> Index {
         let mut loads = false;
-        super::loads::for_each_load_in_index(index, &mut |_, _| loads = true);
+        crate::visit::for_each_load_in_index(index, &mut |_, _| loads = true);
         if !loads {
             return index.clone();
         }

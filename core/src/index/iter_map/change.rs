@@ -8,6 +8,7 @@ use crate::ids::VarId;
 use crate::index::product::{Factors, factors_of, product};
 use crate::index::{Base, Digit, Index, NO_MODULUS, Ranges, Term, greatest_common_divisor};
 use crate::stmt::Guard;
+use crate::visit::listed;
 
 /// One term of a sum over the variables: `± scale · (var / divisor % modulus)`.
 #[derive(Clone, Debug)]
@@ -278,7 +279,7 @@ impl Space {
 
     /// Puts variables in for others everywhere, and simplifies.
     fn replace(&mut self, substitution: &[(VarId, Index)]) {
-        let put = |var: VarId| substitution.iter().find(|(old, _)| *old == var).map(|(_, new)| new.clone());
+        let put = listed(substitution);
         self.vars.retain(|var| !substitution.iter().any(|(old, _)| old == var));
         for (old, _) in substitution {
             self.past.extend(self.ranges.remove(*old).map(|extent| (*old, extent)));

@@ -13,7 +13,7 @@ use crate::schedule::edit::{edit_loop, fresh_loop, nest, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Block, For, Iter, IterKind, Stmt};
-use crate::visit::substitute_stmt;
+use crate::visit::{listed, substitute_stmt};
 
 /// Makes the block inside a loop compute a whole tile: the loop and those inside it move into the block's
 /// body, and its iterators count tiles. A reduction that runs wholly inside keeps an iterator of extent 1 as the
@@ -229,9 +229,7 @@ fn outer_iter(program: &mut Program, iter: &Iter, part: &Part, has_init: bool) -
 
 fn with_values(stmt: &Stmt, loops: Vec<For>, values: &[(crate::ids::VarId, Index)]) -> Stmt {
     let mut stmt = stmt.clone();
-    substitute_stmt(&mut stmt, &|var| {
-        values.iter().find(|(own, _)| *own == var).map(|(_, value)| value.clone())
-    });
+    substitute_stmt(&mut stmt, &listed(values));
     nest(loops, stmt)
 }
 

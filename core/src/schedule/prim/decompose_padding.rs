@@ -6,8 +6,7 @@ use crate::analysis::block::complete_store;
 use crate::analysis::scope::writers;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::ids::VarId;
-use crate::index::Index;
-use crate::index::bounds::Ranges;
+use crate::index::{Index, Ranges};
 use crate::index::map::is_affine;
 use crate::program::{Program, VariableKind};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
@@ -16,7 +15,7 @@ use crate::schedule::prim::transform_block_layout::check_loops;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Annotations, Block, Iter, IterKind, Stmt, Store, Symbol};
-use crate::visit::substitute_expr;
+use crate::visit::{listed, substitute_expr};
 
 /// Takes a padding block apart: a new block fills the whole buffer with the constant, and the block itself then
 /// writes only the elements for which the condition holds, without asking.
@@ -199,8 +198,7 @@ fn nest_over(program: &mut Program, block: &Block, spans: &[Span], store: &Store
         iters.push(Iter { var, extent, kind: IterKind::Spatial, binding: Index::var(node.var) });
         loops.push(node);
     }
-    let value_of =
-        |var: VarId| values.iter().find(|(old, _)| *old == var).map(|(_, value)| value.clone());
+    let value_of = listed(&values);
     let indices: Vec<Index> = store.indices.iter().map(|index| index.substitute(&value_of)).collect();
     let body = Stmt::store(store.buffer, indices, substitute_expr(value, &value_of));
     let made = Block { iters, guards: Vec::new(), init: None, body, ..block.clone() };

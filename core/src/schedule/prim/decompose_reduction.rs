@@ -14,7 +14,7 @@ use crate::schedule::edit::{
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Annotations, Block, For, Guard, IterKind, Stmt};
-use crate::visit::substitute_stmt;
+use crate::visit::{listed, substitute_stmt};
 
 /// Takes the initial value out of a reduction into a block of its own, just before a loop.
 ///
@@ -171,19 +171,19 @@ fn make_init(
     is_reducing: &dyn Fn(VarId) -> bool,
 ) -> Stmt {
     let program = &mut *context.program;
-    let mut renamed: Vec<(VarId, VarId)> = Vec::new();
+    let mut renamed: Vec<(VarId, Index)> = Vec::new();
     let mut loops = Vec::new();
     for node in inner {
         let name = program.variable(node.var).name.clone();
         let fresh = fresh_loop(program, &name, node.extent.clone());
-        renamed.push((node.var, fresh.var));
+        renamed.push((node.var, Index::var(fresh.var)));
         loops.push(For { kind: node.kind, ..fresh });
     }
     let mut iters = Vec::new();
     for iter in block.iters.iter().filter(|iter| iter.kind == IterKind::Spatial) {
         let name = program.variable(iter.var).name.clone();
         let var = program.add_variable(name, VariableKind::Iter);
-        renamed.push((iter.var, var));
+        renamed.push((iter.var, Index::var(var)));
         iters.push(crate::stmt::Iter { var, ..iter.clone() });
     }
     let mentions_reduction = |index: &Index| {
@@ -203,9 +203,7 @@ fn make_init(
         location: block.location.clone(),
     };
     let mut stmt = nest(loops, Stmt::Block(Arc::new(made)));
-    substitute_stmt(&mut stmt, &|var| {
-        renamed.iter().find(|(old, _)| *old == var).map(|(_, new)| Index::var(*new))
-    });
+    substitute_stmt(&mut stmt, &listed(&renamed));
     stmt
 }
 

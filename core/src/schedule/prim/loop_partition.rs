@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use crate::analysis::scope::{blocks, loops_around_loop, ranges_of};
 use crate::ids::{LoopId, VarId};
-use crate::index::Index;
-use crate::index::bounds::Ranges;
+use crate::index::{Index, Ranges};
 use crate::program::{Program, VariableKind};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{edit_loop, fresh_block_name, require_loop, flatten_sequences};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{IntArgument, LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Block, For, Guard, IterKind, LoopKind, Stmt};
-use crate::visit::substitute_stmt;
+use crate::visit::{listed, substitute_stmt};
 
 /// Cuts the range of a loop into consecutive parts, each a loop with blocks of its own. One part may be
 /// left open, as `none` or -1: it becomes what the others leave. Guards that always hold in a part disappear from it.
@@ -202,10 +201,7 @@ impl PartCopy<'_> {
     }
 
     fn value(&self, index: &Index) -> Index {
-        let replace = |var: VarId| {
-            self.replaced.iter().find(|(old, _)| *old == var).map(|(_, value)| value.clone())
-        };
-        index.substitute(&replace).simplify(&self.ranges)
+        index.substitute(&listed(&self.replaced)).simplify(&self.ranges)
     }
 
     fn stmt(&mut self, stmt: &mut Stmt) {
@@ -256,9 +252,7 @@ impl PartCopy<'_> {
         }
         for part in block.init.iter_mut().chain([&mut block.body]) {
             self.inner_loops(part, &mut inside);
-            substitute_stmt(part, &|var| {
-                inside.iter().find(|(old, _)| *old == var).map(|(_, value)| value.clone())
-            });
+            substitute_stmt(part, &listed(&inside));
         }
         if self.part.first > 0 {
             block.id = self.program.fresh_block();

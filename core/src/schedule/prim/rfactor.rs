@@ -15,7 +15,7 @@ use crate::schedule::edit::{
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Annotations, Block, For, Iter, IterKind, LoopKind, Stmt};
-use crate::visit::substitute_stmt;
+use crate::visit::{listed, substitute_stmt};
 
 /// Makes a reduction loop independent: each of its iterations reduces into a place of its own in a new
 /// buffer, and a new block combines these afterwards.
@@ -203,14 +203,12 @@ fn factor_block(
         }
         let kind = if is_factored { IterKind::Spatial } else { IterKind::Reduce };
         iters.push(Iter { var, extent: node.extent.clone(), kind, binding: Index::var(node.var) });
-        renamed.push((node.var, var));
+        renamed.push((node.var, Index::var(var)));
     }
     let own = own.expect("the factored loop is one of the reduction's");
     let old_value = |var: VarId| -> Option<Index> {
         let iter = block.iters.iter().find(|iter| iter.var == var && iter.kind == IterKind::Reduce)?;
-        Some(iter.binding.substitute(&|inner| {
-            renamed.iter().find(|(old, _)| *old == inner).map(|(_, new)| Index::var(*new))
-        }))
+        Some(iter.binding.substitute(&listed(&renamed)))
     };
     let dtype = found.value.dtype();
     let indices = with_axis(&found.store.indices, axis, own);
@@ -247,7 +245,7 @@ fn combine_nest(
         let name = program.variable(iter.var).name.clone();
         let node = fresh_loop(program, &name, iter.extent.clone());
         let var = program.add_variable(name, VariableKind::Iter);
-        renamed.push((iter.var, var));
+        renamed.push((iter.var, Index::var(var)));
         iters.push(Iter { var, extent: iter.extent.clone(), kind: IterKind::Spatial, binding: Index::var(node.var) });
         loops.push(node);
     }
@@ -282,9 +280,7 @@ fn combine_nest(
         location: block.location.clone(),
     };
     let mut stmt = nest(loops, Stmt::Block(Arc::new(combined)));
-    substitute_stmt(&mut stmt, &|var| {
-        renamed.iter().find(|(old, _)| *old == var).map(|(_, new)| Index::var(*new))
-    });
+    substitute_stmt(&mut stmt, &listed(&renamed));
     stmt
 }
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::ids::LoopId;
-use crate::index::Index;
-use crate::index::bounds::Ranges;
+use crate::index::{Index, Ranges};
 use crate::index::iter_map::{MapLevel, detect};
 use crate::index::map::{Change, IndexMap};
 use crate::program::{Program, VariableKind};
@@ -13,7 +12,7 @@ use crate::schedule::edit::{edit_block_stmt, edit_loop, fresh_loop, nest, requir
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::stmt::{Block, Iter, IterKind, Stmt};
-use crate::visit::{rewrite_indices, rewrite_stmt, substitute_stmt};
+use crate::visit::{listed, rewrite_indices, rewrite_stmt, substitute_stmt};
 
 /// Numbers the points of a block's domain anew, in new loops, one for each new iterator. The map must be a
 /// bijection between boxes that keeps spatial and reduction iterators apart.
@@ -141,9 +140,7 @@ fn build(
         block.iters.iter().zip(old).map(|(iter, value)| (iter.var, value.simplify(&ranges))).collect();
     let mut made = Block { iters, guards: Vec::new(), ..block.clone() };
     for part in made.init.iter_mut().chain([&mut made.body]) {
-        substitute_stmt(part, &|var| {
-            values.iter().find(|(own, _)| *own == var).map(|(_, value)| value.clone())
-        });
+        substitute_stmt(part, &listed(&values));
         // What was laid out in the same way before has the new iterators as indices.
         simplify_indices(part, &ranges);
     }
