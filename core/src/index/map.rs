@@ -14,6 +14,7 @@ use crate::ids::VarId;
 use crate::index::iter_map::{IterMap, MapLevel, detect};
 use crate::index::{Base, Index, NO_MODULUS};
 use crate::program::{Program, VariableKind};
+use crate::text::names::UniqueNames;
 use crate::text::print_value::ValuePrinter;
 
 /// A map from a number of indices to as many others as there are results.
@@ -223,8 +224,10 @@ pub(crate) fn is_affine(index: &Index) -> bool {
 impl fmt::Display for IndexMap {
     /// Writes `(i0, i1) -> (i1, i0/4, i0%4)`, which parses back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut names = Program::new("");
-        let inputs: SmallVec<[String; 4]> = (0..self.inputs).map(|input| format!("i{input}")).collect();
+        let (mut names, mut unique) = (Program::new(""), UniqueNames::default());
+        // `i8` is a type.
+        let inputs: SmallVec<[String; 4]> =
+            (0..self.inputs).map(|input| unique.claim(&format!("i{input}"))).collect();
         for name in &inputs {
             names.add_variable(name.as_str(), VariableKind::Iter);
         }
@@ -252,6 +255,8 @@ mod tests {
             assert_eq!(map(text).to_string(), text);
         }
         assert_eq!(map("( n , c ) -> ( c / 2, n )").to_string(), "(i0, i1) -> (i1/2, i0)");
+        let many = "(i0, i1, i2, i3, i4, i5, i6, i7, i8_1) -> (i8_1, i0)";
+        assert_eq!(map(many).to_string(), many);
         for wrong in [
             "",
             "(i) ->",

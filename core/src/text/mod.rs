@@ -65,7 +65,7 @@ pub(crate) mod canonical;
 #[cfg(test)]
 mod generate;
 mod hash;
-mod names;
+pub(crate) mod names;
 mod parse;
 pub(crate) mod print;
 pub(crate) mod print_value;
