@@ -104,10 +104,6 @@ fn names_of_primitives_are_unique() {
 /// TensorIR's primitives that are not here, and why.
 const ABSENT: &[(&str, &str)] = &[
     (
-        "cache_index",
-        "indices stay affine, which every analysis reads; lowering hoists what is expensive in them",
-    ),
-    (
         "unsafe_set_dtype, annotate_buffer_access, unsafe_hide_buffer_access",
         "would let a schedule change the meaning",
     ),

@@ -29,6 +29,7 @@ pub(crate) const ALL: &[(&str, &str, &[&[i64]])] = &[
     ("argmax", ARGMAX, &[&[5, 9], &[3, 0]]),
     ("windows", WINDOWS, &[&[4, 9, 3], &[3, 2, 5], &[2, 4, 5], &[5, 3, 0]]),
     ("stencils", STENCILS, &[&[13, 21], &[7, 5], &[1, 17]]),
+    ("stretched", STRETCHED, &[&[3, 4, 2], &[5, 9, 3], &[1, 1, 1], &[4, 3, 0]]),
     ("pooled", POOLED, &[&[7, 19], &[11, 3], &[1, 1]]),
 ];
 
@@ -413,6 +414,30 @@ kernel pooled(H, C, in x: f32[2*H + 2, 6], in w: f32[6, C], in bias: f32[C], out
         block y(vi: spatial H = i, vc: spatial C = c, vk: reduce 4 = k) {
           init { y[vi, vc] = f32::NEG_INFINITY }
           y[vi, vc] = max(y[vi, vc], r[2*vi + vk, vc])
+        }
+      }
+    }
+  }
+}
+"#;
+
+/// Rows and columns stretched to other sizes, with the neighbour to the right.
+pub(crate) const STRETCHED: &str = r#"
+kernel stretched(M, N, C, in x: f32[M, N, C], out y: f32[M*2, N*3, C], out z: f32[M*3, N, C]) {
+  for i in 0..M*2 {
+    for j in 0..N*3 {
+      for c in 0..C {
+        block y(vi: spatial M*2 = i, vj: spatial N*3 = j, vc: spatial C = c) {
+          y[vi, vj, vc] = x[vi/2, vj/3, vc] * 0.75 + select(index(vj/3 + 1) < index(N), x[vi/2, vj/3 + 1, vc], 0.0)
+        }
+      }
+    }
+  }
+  for i in 0..M*3 {
+    for j in 0..N {
+      for c in 0..C {
+        block z(vi: spatial M*3 = i, vj: spatial N = j, vc: spatial C = c) {
+          z[vi, vj, vc] = x[min(vi/2, M - 1), N - 1 - vj, vc] + x[vi%M, vj, vc]
         }
       }
     }

@@ -36,7 +36,7 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
     let other_loops = s.get_loops(other)?;
     let chosen: Option<LoopRv> = pick(rng, &loops);
     let innermost = loops.last().copied();
-    match (rng.below(28), chosen) {
+    match (rng.below(29), chosen) {
         (0..=4, Some(chosen)) => {
             let factor = pick(rng, &[2, 3, 4, 8, 16]).expect("some factor");
             s.split(chosen, &[None, Some(factor)]).map(drop)
@@ -78,6 +78,7 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
         }
         (23, _) => s.stream_writes(block, 0),
         (25..=27, Some(chosen)) => roll_a_producer(s, rng, block, chosen),
+        (28, _) => s.cache_index(block, Scope::Local, 0).map(drop),
         (24, Some(chosen)) => s.prefetch(chosen, 1 + rng.below(6) as i64),
         _ => Ok(()),
     }

@@ -83,7 +83,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
     }
     let one = loops[random.below(loops.len())];
     let scope = if random.below(2) == 0 { Scope::Global } else { Scope::Local };
-    match random.below(44) {
+    match random.below(45) {
         0..=2 => {
             let factors = [None, Some(2 + random.below(4) as i64), Some(1 + random.below(3) as i64)];
             schedule.split(one, &factors[..2 + random.below(2)]).map(drop)
@@ -175,6 +175,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
             let offset = 1 + random.below(255) as i64;
             schedule.offset_products(block, random.below(2) as i64, offset).map(drop)
         }
+        43 => schedule.cache_index(block, scope, random.below(2) as i64).map(drop),
         22 => schedule.cache_inplace(block, 0, scope).map(drop),
         23 => schedule.set_scope(block, 0, scope),
         24 => {

@@ -73,6 +73,10 @@ impl ScheduleError {
                     names.buffer(buffer)
                 )
             }
+            ScheduleError::NoComputedIndex(block) => format!(
+                "no quotient, remainder or the like in the indices of what {} reads occurs as often; ask for fewer",
+                names.block(block)
+            ),
             ScheduleError::UpdatesInPlace { block, buffer } => format!(
                 "{} reads and writes `{}`; cache_inplace copies such a buffer",
                 names.block(block),

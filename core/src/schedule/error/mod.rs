@@ -84,6 +84,8 @@ pub enum ScheduleError {
         /// The other block.
         by: BlockId,
     },
+    /// No index of what the block reads is computed as often as asked for; only quotients, remainders and the like are.
+    NoComputedIndex(BlockId),
     /// The block reads the buffer that it writes.
     UpdatesInPlace {
         /// The block.
@@ -337,6 +339,7 @@ impl ScheduleError {
             ScheduleError::OutputBlock(_) => "output_block",
             ScheduleError::SeveralWriters(_) => "several_writers",
             ScheduleError::UsedElsewhere { .. } => "used_elsewhere",
+            ScheduleError::NoComputedIndex(_) => "no_computed_index",
             ScheduleError::UpdatesInPlace { .. } => "updates_in_place",
             ScheduleError::NoSuchAccess { .. } => "no_such_access",
             ScheduleError::AlreadyInside { .. } => "already_inside",

@@ -160,6 +160,7 @@ primitives! {
     reindex_cache_read::ReindexCacheRead,
     reindex_cache_write::ReindexCacheWrite,
     cache_inplace::CacheInplace,
+    cache_index::CacheIndex,
     set_scope::SetScope,
     storage_align::StorageAlign,
     stream_writes::StreamWrites,
