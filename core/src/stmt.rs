@@ -206,6 +206,8 @@ pub enum Annotation {
     Int(i64),
     /// A word.
     Text(Symbol),
+    /// Integers.
+    Numbers(Vec<i64>),
 }
 
 /// A statement that has been found to be what a [tensor intrinsic](crate::intrinsic) computes.

@@ -147,6 +147,13 @@ fn copies_need_one_element_at_a_point() {
     check("stream_writes %3, 0", "not_result");
     check("stream_writes %10, 0", "read_again");
     check("stream_writes %7, 1", "no_such_access");
+    check("software_pipeline %4, [0, 1], [0, 1]", "pipeline");
+    check("software_pipeline %4, [16], [0]", "pipeline");
+    check("software_pipeline %4, [0], [1]", "pipeline");
+    check("software_pipeline %4, [0], [0, 1]", "pipeline");
+    check("parallel %4\nsoftware_pipeline %4, [0], [0]", "pipeline");
+    check("%14 = merge [%4, %8]\nsoftware_pipeline %14, [1, 0], [0, 1]", "pipeline");
+    check("%14 = merge [%4, %8]\nsoftware_pipeline %14, [0, 0], [1, 0]", "pipeline");
     check("prefetch %4, 0", "bad_distance");
     check("prefetch %4, 1025", "bad_distance");
     check("parallel %4\nprefetch %4, 4", "not_serial");

@@ -21,6 +21,7 @@ use crate::analysis::scope::blocks;
 use crate::ids::{BufferId, LoopId, VarId};
 use crate::index::{Index, Ranges};
 use crate::lower::copy::copy;
+use crate::lower::pipeline::{self, Plan};
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, VariableKind};
 use crate::stmt::{Alloc, Annotations, Block, For, Guard, IterKind, LoopKind, Stmt};
@@ -104,6 +105,7 @@ impl Dissolver<'_> {
             self.values.insert(node.var, Index::constant(0));
             return self.stmt(&node.body);
         }
+        let plan = Plan::of_statements(node).map_err(|fault| pipeline::refuse(self.program, node, fault))?;
         let extent = not_negative(&node.extent);
         let never_runs = extent.is(0);
         if !never_runs {
@@ -111,11 +113,23 @@ impl Dissolver<'_> {
             self.ranges.insert(node.var, extent.clone());
         }
         self.path.push(Enclosing { node: node.clone(), before: Vec::new() });
-        let body = self.stmt(&node.body)?;
+        let body = if plan.is_some() { self.marked(&node.body)? } else { self.stmt(&node.body)? };
         let before = self.path.pop().map(|enclosing| enclosing.before).unwrap_or_default();
         self.ranges.remove(node.var);
         let lowered = (!never_runs).then(|| Stmt::For(Arc::new(For { extent, body, ..For::clone(node) })));
         Ok(Stmt::seq(before.into_iter().chain(lowered)))
+    }
+
+    /// The statements of a pipelined loop, recognisable as such.
+    fn marked(&mut self, body: &Stmt) -> Result<Stmt, LowerError> {
+        let mut marked = Vec::new();
+        for (number, stmt) in pipeline::statements(body).iter().enumerate() {
+            let stmt = self.stmt(stmt)?;
+            if !stmt.is_nothing() {
+                marked.push(pipeline::mark(self.program, number, stmt));
+            }
+        }
+        Ok(Stmt::seq(marked))
     }
 
     /// An index in terms of the loops that stay.

@@ -1,5 +1,7 @@
 //! What can go wrong while lowering.
 
+use crate::ids::LoopId;
+use crate::lower::PipelineFault;
 use crate::verify::VerifyErrors;
 
 /// Why a program could not be lowered.
@@ -37,6 +39,18 @@ pub enum LowerError {
         variable: String,
         /// The axis.
         axis: &'static str,
+    },
+    /// A loop cannot be executed in the stages that are asked for.
+    #[error("loop `{variable}` cannot be pipelined: {problem}")]
+    Pipeline {
+        /// The loop.
+        target: LoopId,
+        /// Why.
+        fault: PipelineFault,
+        /// The loop's variable.
+        variable: String,
+        /// The fault in words.
+        problem: String,
     },
     /// A reduction of symbolic size shares loops with its elements in a way that hides which elements need
     /// an initial value when there is nothing to combine.

@@ -31,6 +31,7 @@ mod intrinsics;
 mod marked;
 mod parallel;
 mod partition;
+mod pipeline;
 mod place;
 mod promote;
 mod split;
@@ -41,6 +42,8 @@ mod vectorize;
 mod warm_up;
 
 pub use error::LowerError;
+pub(crate) use pipeline::Plan;
+pub use pipeline::{MAX_PIPELINE_STAGE, PIPELINE_ORDER, PIPELINE_STAGE, PipelineFault};
 pub use split::{Split, split_constants};
 pub use unroll::UNROLL_FACTOR;
 
@@ -113,6 +116,7 @@ const LOOP_PASSES: &[Pass] = &[
     Pass { name: "hoist_guards", level: None, run: guards::hoist_guards },
     Pass { name: "place_buffers", level: Some(Level::Loops), run: place::place_buffers },
     Pass { name: "compact_buffers", level: Some(Level::Loops), run: compact::compact_buffers },
+    Pass { name: "pipeline_loops", level: Some(Level::Loops), run: pipeline::pipeline_loops },
 ];
 
 /// From loops to explicit vectors, straight lines and one-dimensional buffers.

@@ -81,7 +81,7 @@ impl<F: FnMut(u32) -> u32> ArgumentVisitor for Rename<F> {
             | Argument::Weights(_)
             | Argument::Text(_)
             | Argument::Map(_)
-            | Argument::Annotation(AnnotationArgument::Text(_)) => {}
+            | Argument::Annotation(AnnotationArgument::Text(_) | AnnotationArgument::Numbers(_)) => {}
         }
         Ok(())
     }

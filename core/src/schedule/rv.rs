@@ -63,13 +63,21 @@ impl From<IntRv> for IntArgument {
     }
 }
 
-/// The value of an annotation to be made: an integer, possibly the value of a variable, or a word.
+/// The value of an annotation to be made: an integer, possibly the value of a variable, a word, or integers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AnnotationArgument {
     /// An integer.
     Int(IntArgument),
     /// A word.
     Text(Symbol),
+    /// Integers.
+    Numbers(Vec<i64>),
+}
+
+impl From<Vec<i64>> for AnnotationArgument {
+    fn from(numbers: Vec<i64>) -> Self {
+        AnnotationArgument::Numbers(numbers)
+    }
 }
 
 impl From<i64> for AnnotationArgument {

@@ -101,6 +101,7 @@ impl ArgumentVisitor for Printer {
             Argument::Text(text) => self.text.write_str(&quote(text)),
             Argument::Annotation(AnnotationArgument::Int(value)) => self.text.write_str(&print_int(value)),
             Argument::Annotation(AnnotationArgument::Text(text)) => self.text.write_str(&quote(text)),
+            Argument::Annotation(AnnotationArgument::Numbers(numbers)) => write!(self.text, "{numbers:?}"),
         }
     }
 }
@@ -390,10 +391,12 @@ impl ArgumentVisitor for Parser<'_> {
             Argument::Map(slot) => *slot = self.map()?,
             Argument::Text(slot) => *slot = self.quoted()?.into(),
             Argument::Annotation(slot) => {
-                *slot = if self.peek() == Some('"') {
-                    AnnotationArgument::Text(self.quoted()?.into())
-                } else {
-                    AnnotationArgument::Int(self.int()?)
+                *slot = match self.peek() {
+                    Some('"') => AnnotationArgument::Text(self.quoted()?.into()),
+                    Some('[') => {
+                        AnnotationArgument::Numbers(self.list(|parser| parser.number("an integer"))?)
+                    }
+                    _ => AnnotationArgument::Int(self.int()?),
                 };
             }
         }

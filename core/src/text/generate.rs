@@ -172,7 +172,8 @@ impl<'a> Generator<'a> {
         let count = self.below(3);
         let mut entry = || {
             let key = self.pick(&["unroll", "tile", "two words", "for"]);
-            let value = match self.below(2) {
+            let value = match self.below(3) {
+                1 => Annotation::Numbers((0..self.below(4)).map(|number| i64::from(number) - 1).collect()),
                 0 => Annotation::Int(i64::from(self.below(100)) - 50),
                 _ => Annotation::Text(self.pick(&["SSRSRS", "\"\\\n\u{1}", ""]).into()),
             };

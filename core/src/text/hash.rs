@@ -286,6 +286,9 @@ fn annotations(annotations: &Annotations, hash: u64) -> u64 {
         let value = match value {
             Annotation::Int(value) => combine(const { tag("int") }, *value as u64),
             Annotation::Text(text) => combine(const { tag("text") }, tag(text)),
+            Annotation::Numbers(numbers) => {
+                numbers.iter().fold(const { tag("numbers") }, |hash, number| combine(hash, *number as u64))
+            }
         };
         combine(combine(hash, tag(key)), value)
     })

@@ -199,6 +199,7 @@ impl Printer<'_> {
             let value = match value {
                 Annotation::Int(value) => value.to_string(),
                 Annotation::Text(text) => quote(text),
+                Annotation::Numbers(numbers) => format!("{numbers:?}"),
             };
             self.line(Line::plain(format!("@{} {value}", name_text(key))));
         }

@@ -16,6 +16,10 @@ pub(crate) fn random_schedule(program: Program, seed: u64, steps: usize) -> Sche
         // A primitive that refuses leaves the schedule as it was.
         let _refused = step(&mut schedule, &mut rng);
     }
+    // A loop that has got other statements since then cannot be lowered.
+    if rng.below(3) == 0 {
+        let _refused = stage_a_loop(&mut schedule, &mut rng);
+    }
     schedule
 }
 
@@ -82,6 +86,23 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
         (24, Some(chosen)) => s.prefetch(chosen, 1 + rng.below(6) as i64),
         _ => Ok(()),
     }
+}
+
+/// Computes a producer, or a copy of what a block reads, in a loop of the block, and executes both in stages.
+fn stage_a_loop(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
+    let mut attempt = s.clone();
+    let block = random_block(&mut attempt, rng)?;
+    let loops = attempt.get_loops(block)?;
+    let target = pick(rng, &loops).ok_or(ScheduleError::BadLoopList)?;
+    let producers = attempt.get_producers(block)?;
+    match pick(rng, &producers) {
+        Some(producer) if rng.below(2) == 0 => attempt.compute_at(producer, target)?,
+        _ => drop(attempt.read_at(target, block, rng.below(2) as i64, Scope::Local)?),
+    }
+    let order = if rng.below(2) == 0 { [0, 1] } else { [1, 0] };
+    attempt.software_pipeline(target, &[0, 1 + rng.below(2) as i64], &order)?;
+    *s = attempt;
+    Ok(())
 }
 
 /// Computes a producer of a block in a loop of the block, and lets it roll over that loop.

@@ -6,7 +6,7 @@ use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, LoopRv, Rng, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, Stmt};
 use tilewright_core::thread_axis::ThreadAxis;
-use tilewright_core::visit::{find_block, for_each_stmt};
+use tilewright_core::visit::{find_block, find_loop, for_each_stmt};
 
 /// The names of all blocks, in order.
 fn block_names(program: &Program) -> Vec<String> {
@@ -83,7 +83,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
     }
     let one = loops[random.below(loops.len())];
     let scope = if random.below(2) == 0 { Scope::Global } else { Scope::Local };
-    match random.below(45) {
+    match random.below(47) {
         0..=2 => {
             let factors = [None, Some(2 + random.below(4) as i64), Some(1 + random.below(3) as i64)];
             schedule.split(one, &factors[..2 + random.below(2)]).map(drop)
@@ -176,6 +176,8 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
             schedule.offset_products(block, random.below(2) as i64, offset).map(drop)
         }
         43 => schedule.cache_index(block, scope, random.below(2) as i64).map(drop),
+        44 => stage_some_loop(schedule, random),
+        45 => stage(schedule, random, one),
         22 => schedule.cache_inplace(block, 0, scope).map(drop),
         23 => schedule.set_scope(block, 0, scope),
         24 => {
@@ -222,6 +224,53 @@ fn roll_a_producer(
         let others = attempt.get_loops(producer)?;
         let _refused = attempt.rolling_buffer(producer, pick(random, &others));
     }
+    *schedule = attempt;
+    Ok(())
+}
+
+/// Executes the statements of a loop in random stages, most of which grow.
+fn stage(schedule: &mut Schedule, random: &mut Rng, target: LoopRv) -> Result<(), ScheduleError> {
+    let id = schedule.values().target_loop(target)?;
+    let statements = match find_loop(&schedule.program().body, id).map(|node| &node.body) {
+        Some(Stmt::Seq(stmts)) => stmts.len(),
+        _ => 1,
+    };
+    let mut stage = random.below(2) as i64;
+    let stages: Vec<i64> = (0..statements)
+        .map(|_| {
+            stage += pick(random, &[0, 1, 1, 1, 2, -1]);
+            stage.max(0)
+        })
+        .collect();
+    let mut order: Vec<i64> = (0..statements as i64).collect();
+    if random.below(2) == 0 {
+        shuffle(random, &mut order);
+    }
+    schedule.software_pipeline(target, &stages, &order)
+}
+
+/// Computes producers of a block, or copies of what it reads, in one of its loops, and executes them in stages before the
+/// block.
+pub(crate) fn stage_some_loop(schedule: &mut Schedule, random: &mut Rng) -> Result<(), ScheduleError> {
+    let mut attempt = schedule.clone();
+    let (block, loops) = random_nest(&mut attempt, random)?;
+    let mut target = *loops.get(random.below(loops.len().max(1))).ok_or(ScheduleError::BadLoopList)?;
+    if random.below(3) == 0 {
+        target = attempt.split(target, &[None, Some(2 + random.below(3) as i64)])?[random.below(2)];
+    }
+    let mut made = 0;
+    for _ in 0..1 + random.below(2) {
+        let producers = attempt.get_producers(block)?;
+        let scope = if random.below(2) == 0 { Scope::Global } else { Scope::Local };
+        made += u32::from(match random.below(2) {
+            0 if !producers.is_empty() => attempt.compute_at(pick(random, &producers), target).is_ok(),
+            _ => attempt.read_at(target, block, random.below(2) as i64, scope).is_ok(),
+        });
+    }
+    if made == 0 {
+        return Err(ScheduleError::NoNeighbour(schedule.values().block(block)?));
+    }
+    stage(&mut attempt, random, target)?;
     *schedule = attempt;
     Ok(())
 }

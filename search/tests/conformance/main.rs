@@ -78,7 +78,7 @@ fn decided(case: &Case, target: &Arc<Target>, space: &Trace, sketch: &Sketch) ->
 fn check_notes(program: &Program, sketch: &Sketch) {
     let note = |block: &Block, key: &str| match block.annotations.get(key) {
         Some(Annotation::Int(number)) => Some(*number),
-        Some(Annotation::Text(text)) => panic!("{key} is no number but {text}"),
+        Some(other) => panic!("{key} is no number but {other:?}"),
         None => None,
     };
     let [parallel, unroll, vectorize] = sketch.notes;

@@ -123,7 +123,7 @@ fn of_block(block: &Block) -> Nest {
         has_init: block.init.is_some(),
         tiling: block.annotations.get(TILING).map(|note| match note {
             Annotation::Text(levels) => levels.to_string(),
-            Annotation::Int(number) => panic!("{number} are no levels"),
+            other => panic!("{other:?} are no levels"),
         }),
     }
 }

@@ -147,6 +147,11 @@ impl ScheduleError {
             ScheduleError::BadDistance(distance) => {
                 format!("the distance {distance} of a prefetch is not between 1 and {MAX_PREFETCH}")
             }
+            ScheduleError::Pipeline { target, fault } => format!(
+                "{} cannot be pipelined: {}",
+                names.target(target),
+                fault.describe(|buffer| names.buffer(buffer).to_owned())
+            ),
             ScheduleError::UnknownAxis => {
                 let axes: Vec<&str> = ThreadAxis::ALL.iter().map(|axis| axis.text()).collect();
                 format!("an axis of threads is one of {}", axes.join(", "))

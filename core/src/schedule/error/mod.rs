@@ -8,6 +8,7 @@ mod describe;
 use crate::analysis::rolling::RollingFault;
 use crate::ids::{BlockId, BufferId, LoopId};
 use crate::index::map::MapError;
+use crate::lower::PipelineFault;
 
 /// Why a schedule primitive refused. The program is as it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -188,6 +189,13 @@ pub enum ScheduleError {
     },
     /// The distance of a prefetch must be between 1 and [`MAX_PREFETCH`].
     BadDistance(i64),
+    /// The statements of the loop cannot be executed in the stages asked for.
+    Pipeline {
+        /// The loop.
+        target: LoopId,
+        /// Why.
+        fault: PipelineFault,
+    },
     /// No axis of threads has the name.
     UnknownAxis,
     /// A loop around or inside is bound to the axis.
@@ -358,6 +366,7 @@ impl ScheduleError {
             ScheduleError::NotResult { .. } => "not_result",
             ScheduleError::ReadAgain { .. } => "read_again",
             ScheduleError::BadDistance(_) => "bad_distance",
+            ScheduleError::Pipeline { .. } => "pipeline",
             ScheduleError::UnknownAxis => "unknown_axis",
             ScheduleError::AxisTaken { .. } => "axis_taken",
             ScheduleError::AxisExtent { .. } => "axis_extent",

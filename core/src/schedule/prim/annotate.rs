@@ -88,6 +88,7 @@ impl Primitive for Annotate {
         let value = match &self.value {
             AnnotationArgument::Int(argument) => Annotation::Int(context.values.int(*argument)?),
             AnnotationArgument::Text(text) => Annotation::Text(text.clone()),
+            AnnotationArgument::Numbers(numbers) => Annotation::Numbers(numbers.clone()),
         };
         edit_annotations(context, self.place, &mut |annotations| {
             annotations.insert(self.name.clone(), value.clone());

@@ -94,6 +94,10 @@ impl<'t> Parser<'t> {
                     self.advance()?;
                     value
                 }
+                Token::Symbol("[") => {
+                    self.advance()?;
+                    Annotation::Numbers(self.list("]", Self::signed_integer)?)
+                }
                 _ => Annotation::Int(self.signed_integer()?),
             };
             annotations.insert(key.into(), value);

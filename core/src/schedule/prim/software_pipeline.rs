@@ -1,0 +1,115 @@
+//! `software_pipeline`
+
+use crate::lower::{LowerError, LowerOptions, PIPELINE_ORDER, PIPELINE_STAGE, Plan, lower_to_loops};
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::edit::{edit_loop, require_loop};
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{LoopRv, Schedule, ScheduleError};
+use crate::stmt::{Annotation, Stmt};
+
+/// Executes the statements of a loop in stages: a statement of stage `s` runs `s` iterations later, beside earlier stages of
+/// the iterations that follow. What one stage loads or computes is then there when the next one asks for it.
+///
+/// Each statement of the loop's body has a stage, from 0 on, and a place among those that run together. The program stays as it
+/// is: lowering reorders the statements, writes out the first and the last iterations, and keeps what belongs to one
+/// iteration as many times as iterations are under way. Stages that depend on each other the other way round are refused. So
+/// is, by lowering, a loop whose statements are others by then, which makes this one of the last steps of a schedule.
+///
+/// ```text
+/// before
+/// kernel scaled(in a: f32[32], out c: f32[32]) {
+///   buffer b: f32[32] local
+///   for i in 0..8 {
+///     for j in 0..4 {
+///       block b(v: spatial 32 = i*4 + j) {
+///         b[v] = a[v] * 2.0
+///       }
+///     }
+///     for j in 0..4 {
+///       block c(v: spatial 32 = i*4 + j) {
+///         c[v] = b[v] + 1.0
+///       }
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1, %2 = get_loops %0
+/// software_pipeline %1, [0, 1], [0, 1]
+/// after
+/// kernel scaled(in a: f32[32], out c: f32[32]) {
+///   buffer b: f32[32] local
+///   @software_pipeline_order [0, 1]
+///   @software_pipeline_stage [0, 1]
+///   for i in 0..8 {
+///     for j in 0..4 {
+///       block b(v: spatial 32 = i*4 + j) {
+///         b[v] = a[v] * 2.0
+///       }
+///     }
+///     for j_1 in 0..4 {
+///       block c(v_1: spatial 32 = i*4 + j_1) {
+///         c[v_1] = b[v_1] + 1.0
+///       }
+///     }
+///   }
+/// }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SoftwarePipeline {
+    /// The loop, which is serial.
+    pub target: LoopRv,
+    /// The stage of each statement of its body, up to [`MAX_PIPELINE_STAGE`](crate::lower::MAX_PIPELINE_STAGE).
+    pub stages: Vec<i64>,
+    /// The place of each statement, each from 0 on exactly once.
+    pub order: Vec<i64>,
+}
+
+impl Primitive for SoftwarePipeline {
+    const NAME: &'static str = "software_pipeline";
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Loop(&mut self.target))?;
+        visitor.visit(Argument::Numbers(&mut self.stages))?;
+        visitor.visit(Argument::Numbers(&mut self.order))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let target = context.values.target_loop(self.target)?;
+        require_loop(context.program, target)?;
+        let mut pipelined = context.program.clone();
+        edit_loop(&mut pipelined.body, target, &mut |stmt| {
+            if let Stmt::For(node) = stmt {
+                let annotations = &mut std::sync::Arc::make_mut(node).annotations;
+                annotations.insert(PIPELINE_STAGE.into(), Annotation::Numbers(self.stages.clone()));
+                annotations.insert(PIPELINE_ORDER.into(), Annotation::Numbers(self.order.clone()));
+            }
+        });
+        Plan::of_statements(require_loop(&pipelined, target)?)
+            .map_err(|fault| ScheduleError::Pipeline { target, fault })?;
+        // What belongs to an iteration is known when buffers have their places.
+        let options = LowerOptions { verify: false, ..LowerOptions::default() };
+        if let Err(LowerError::Pipeline { target, fault, .. }) = lower_to_loops(&pipelined, &options) {
+            return Err(ScheduleError::Pipeline { target, fault });
+        }
+        *context.program = pipelined;
+        Ok(Outputs::new())
+    }
+}
+
+impl Schedule {
+    /// Executes the statements of a loop in stages. See [`SoftwarePipeline`].
+    ///
+    /// # Errors
+    /// When the loop is not serial, the stages and the order do not fit its statements, or a statement would run before one
+    /// that it depends on.
+    pub fn software_pipeline(
+        &mut self,
+        target: LoopRv,
+        stages: &[i64],
+        order: &[i64],
+    ) -> Result<(), ScheduleError> {
+        let (stages, order) = (stages.to_vec(), order.to_vec());
+        self.push(SoftwarePipeline { target, stages, order }, None).map(drop)
+    }
+}

@@ -1,0 +1,94 @@
+//! Loops whose statements are executed in stages keep the meaning.
+
+use std::sync::Arc;
+
+use tilewright_core::lower::{LowerOptions, lower, lower_to_loops};
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{Rng, Schedule};
+use tilewright_core::stmt::Stmt;
+use tilewright_core::target::Target;
+use tilewright_core::visit::for_each_stmt;
+
+use crate::kernels::{KERNELS, Kernel};
+use crate::{check_schedule, disagreement, execute, steps};
+
+/// A schedule of a program in which the statements of at least one loop are in stages; `None` when none was found.
+fn staged(program: Program, seed: u64, random: &mut Rng) -> Option<Schedule> {
+    let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), seed);
+    for _ in 0..random.below(4) {
+        let _refused = steps::random_step(&mut schedule, random);
+    }
+    (0..12).find_map(|_| steps::stage_some_loop(&mut schedule, random).ok()).map(|()| schedule)
+}
+
+/// How often something was seen.
+#[derive(Debug, Default)]
+struct Seen {
+    accepted: u32,
+    two_versions: u32,
+    three_versions: u32,
+    written_out: u32,
+}
+
+impl Seen {
+    fn note(&mut self, lowered: &Program) {
+        let text = lowered.to_string();
+        self.accepted += 1;
+        self.two_versions += u32::from(text.contains("%2"));
+        self.three_versions += u32::from(text.contains("%3"));
+    }
+}
+
+#[test]
+fn statements_in_stages_keep_the_meaning() {
+    let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let mut seen = Seen::default();
+    for kernel in KERNELS {
+        for seed in 0..cases {
+            let mut random = Rng::stream(seed, 5);
+            let Some(schedule) = staged(kernel.program(), seed, &mut random) else { continue };
+            seen.note(&lower_to_loops(schedule.program(), &LowerOptions::default()).unwrap_or_else(
+                |error| {
+                    panic!(
+                        "{}, seed {seed}: {error}\n{}\n{}",
+                        kernel.name,
+                        schedule.trace(),
+                        schedule.program()
+                    )
+                },
+            ));
+            assert_eq!(disagreement(kernel, schedule.program(), seed), None);
+            check_schedule(kernel, &schedule, seed);
+            check_bound(kernel, seed, &mut seen);
+        }
+    }
+    println!("{seen:?}");
+    assert!(seen.accepted > 200 && seen.two_versions > 50 && seen.three_versions > 5, "{seen:?}");
+    assert!(seen.written_out > 200, "{seen:?}");
+}
+
+fn stores(program: &Program) -> usize {
+    let mut count = 0;
+    for_each_stmt(&program.body, &mut |stmt| count += usize::from(matches!(stmt, Stmt::Store(_))));
+    count
+}
+
+/// As above, for sizes that are known, where first and last iterations are written out.
+fn check_bound(kernel: &Kernel, seed: u64, seen: &mut Seen) {
+    let symbolic = kernel.program();
+    let dims = kernel.dims[seed as usize % kernel.dims.len()];
+    let values: Vec<_> = symbolic.dims().map(|(var, _)| var).zip(dims.iter().copied()).collect();
+    let program = symbolic.bind_dims(&values);
+    let arguments = kernel.arguments(dims);
+    let expected = execute(&symbolic, dims, &arguments, None).unwrap_or_else(|error| panic!("{error}"));
+    let Some(schedule) = staged(program, seed, &mut Rng::stream(seed, 6)) else { return };
+    let options = LowerOptions::default();
+    for lowered in [lower_to_loops(schedule.program(), &options), lower(schedule.program(), &options)] {
+        let context = || format!("{}, seed {seed}, {dims:?}\n{}", kernel.name, schedule.trace());
+        let lowered = lowered.unwrap_or_else(|error| panic!("{error}\n{}", context()));
+        seen.written_out += u32::from(stores(&lowered) > stores(schedule.program()));
+        let found = execute(&lowered, &[], &arguments, Some(seed))
+            .unwrap_or_else(|error| panic!("{error}\n{}\n{lowered}", context()));
+        assert!(found == expected, "another result\n{}\n{}\n{lowered}", context(), schedule.program());
+    }
+}
