@@ -197,13 +197,26 @@ impl AnyTensor {
     /// The elements as `f64`, in row-major order. Exact but for `i64` beyond 2⁵³; a byte of a truth
     /// value counts as true unless it is 0.
     pub fn to_f64_vec(&self) -> Vec<f64> {
+        let mut values = vec![0.0; self.len()];
+        self.read_f64(0, &mut values);
+        values
+    }
+
+    /// Some of [`to_f64_vec`](Self::to_f64_vec): as many as there are places in `values`, from a position on.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    pub(super) fn read_f64(&self, first: usize, values: &mut [f64]) {
+        let range = first..first + values.len();
         if self.dtype == DType::Bool {
-            return self.bytes.iter().map(|&byte| f64::from(u8::from(byte != 0))).collect();
+            let read = |(value, &byte): (&mut f64, &u8)| *value = f64::from(u8::from(byte != 0));
+            values.iter_mut().zip(&self.bytes[range]).for_each(read);
+            return;
         }
         with_element!(self.dtype, T => {
             let elements = self.as_slice::<T>().expect("aligned storage of the tensor's own type");
-            elements.iter().map(|element| element.to_f64()).collect()
-        })
+            values.iter_mut().zip(&elements[range]).for_each(|(value, element)| *value = element.to_f64());
+        });
     }
 }
 

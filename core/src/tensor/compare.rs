@@ -20,6 +20,23 @@ pub struct ErrorSummary {
     pub first_mismatch: Option<usize>,
 }
 
+/// Elements that are compared at once: those of large tensors are not all to be kept as `f64`.
+const CHUNK: usize = 1024;
+
+impl ErrorSummary {
+    /// Takes elements from a position on into account, in everything but `max_rel`.
+    fn add(&mut self, first: usize, found: &[f64], expected: &[f64]) {
+        let pairs = || found.iter().zip(expected).map(|(&found, &expected)| difference(found, expected));
+        let max_abs = pairs().fold(0.0, f64::max);
+        if max_abs > 0.0 && self.first_mismatch.is_none() {
+            self.first_mismatch = pairs().position(|difference| difference > 0.0).map(|place| first + place);
+        }
+        self.max_abs = self.max_abs.max(max_abs);
+        let finite = expected.iter().map(|value| value.abs()).filter(|value| value.is_finite());
+        self.scale = finite.fold(self.scale, f64::max);
+    }
+}
+
 impl AnyTensor {
     /// How far this tensor is from the expected one.
     ///
@@ -27,19 +44,17 @@ impl AnyTensor {
     /// When the shapes differ: then elements do not correspond.
     pub fn max_error(&self, expected: &AnyTensor) -> ErrorSummary {
         assert_eq!(self.shape(), expected.shape(), "tensors of different shapes cannot be compared");
-        let (found, expected) = (self.to_f64_vec(), expected.to_f64_vec());
-        let finite = expected.iter().map(|value| value.abs()).filter(|value| value.is_finite());
-        let scale = finite.fold(0.0, f64::max);
-        let mut summary = ErrorSummary { max_abs: 0.0, max_rel: 0.0, scale, first_mismatch: None };
-        for (position, (&found, &expected)) in found.iter().zip(&expected).enumerate() {
-            let difference = difference(found, expected);
-            if difference > 0.0 {
-                summary.first_mismatch.get_or_insert(position);
-                summary.max_abs = summary.max_abs.max(difference);
-            }
+        let mut summary = ErrorSummary { max_abs: 0.0, max_rel: 0.0, scale: 0.0, first_mismatch: None };
+        let mut buffers = [[0.0; CHUNK]; 2];
+        for first in (0..self.len()).step_by(CHUNK) {
+            let count = CHUNK.min(self.len() - first);
+            let [found, wanted] = buffers.each_mut().map(|buffer| &mut buffer[..count]);
+            self.read_f64(first, found);
+            expected.read_f64(first, wanted);
+            summary.add(first, found, wanted);
         }
         if summary.max_abs > 0.0 {
-            summary.max_rel = summary.max_abs / scale;
+            summary.max_rel = summary.max_abs / summary.scale;
         }
         summary
     }
@@ -93,6 +108,21 @@ mod tests {
             assert_eq!(summary.max_abs, f64::INFINITY, "{value} at {position}");
             assert_eq!(summary.first_mismatch, Some(position), "{value}");
             assert!(!other.all_close(&special, 1e-3, 1e-3), "{value} at {position}");
+        }
+    }
+
+    #[test]
+    fn long_tensors_are_compared_to_their_ends() {
+        for length in [CHUNK - 1, CHUNK, 3 * CHUNK + 7] {
+            let mut expected = vec![1.0; length];
+            expected[0] = 2.0;
+            expected[length - 1] = -8.0;
+            let mut found = expected.clone();
+            found[length - 2] += 2.0;
+            found[length - 1] -= 4.0;
+            let (max_abs, first_mismatch) = (4.0, Some(length - 2));
+            let summary = ErrorSummary { max_abs, max_rel: 0.5, scale: 8.0, first_mismatch };
+            assert_eq!(tensor(&found).max_error(&tensor(&expected)), summary, "{length} elements");
         }
     }
 
