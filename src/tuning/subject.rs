@@ -1,7 +1,10 @@
 //! What is tuned: one kernel at one shape, with arguments and the results that are expected of it.
 
 use std::fs;
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use tilewright_core::program::{Access, Program};
@@ -107,9 +110,32 @@ impl<'b> Subject<'b> {
         (kernel.definition().reference)(dims, &self.inputs.scalars, &mut buffers)
     }
 
-    /// Replays, lowers and compiles traces, all at once.
+    /// Replays, lowers and compiles traces, all at once, on all cores: nothing is timed meanwhile.
     pub(crate) fn compile(&self, traces: &[String]) -> Vec<Result<Compiled, Failure>> {
-        let lowered: Vec<Result<Lowered, Failure>> = traces.iter().map(|trace| self.lower(trace)).collect();
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let parts = cores.clamp(1, traces.len().max(1));
+        if parts == 1 {
+            return self.compile_part(traces.iter());
+        }
+        // Dealt out in turns: neighbours are alike and take equally long.
+        let part = |first: usize| self.compile_part(traces.iter().skip(first).step_by(parts));
+        let mut compiled: Vec<_> = std::thread::scope(|scope| {
+            let part = &part;
+            let workers: Vec<_> = (0..parts).map(|first| scope.spawn(move || part(first))).collect();
+            let finish = |worker: ScopedJoinHandle<'_, Vec<_>>| match worker.join() {
+                Ok(compiled) => compiled.into_iter(),
+                Err(panic) => resume_unwind(panic),
+            };
+            workers.into_iter().map(finish).collect()
+        });
+        (0..traces.len())
+            .map(|number| compiled[number % parts].next().expect("there is one result for each trace"))
+            .collect()
+    }
+
+    /// The same on this thread alone.
+    fn compile_part<'t>(&self, traces: impl Iterator<Item = &'t String>) -> Vec<Result<Compiled, Failure>> {
+        let lowered: Vec<Result<Lowered, Failure>> = traces.map(|trace| self.lower(trace)).collect();
         let programs = lowered.iter().filter_map(|program| program.as_ref().ok()).collect();
         let mut compiled = prologue::compile(self.backend, programs).into_iter();
         let compile = |program: &Result<Lowered, Failure>| {
