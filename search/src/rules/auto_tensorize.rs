@@ -15,7 +15,7 @@ use tilewright_core::index::map::IndexMap;
 use tilewright_core::intrinsic::{MappedOperand, Mapping, TensorIntrinsic, named};
 use tilewright_core::program::Scope;
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
-use tilewright_core::stmt::Block;
+use tilewright_core::stmt::{Block, IterKind};
 use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleOutcome, RuleResult};
@@ -93,7 +93,8 @@ struct Cut {
     mapping: Mapping,
     /// For each iterator of the block, how much of it one instruction computes.
     tiles: Vec<i64>,
-    /// The instructions for the whole block, each as many times as it updates vectors of 16 elements.
+    /// The instructions for the whole block, each as many times as it updates vectors of 16 elements, and those that sum up
+    /// factors or copy results for it.
     instructions: f64,
     /// How many points they compute for each one that is asked for.
     padding: f64,
@@ -126,6 +127,9 @@ impl Cut {
         }
         let written = single_store(block)?.buffer;
         let output = mapping.operands.iter().position(|operand| operand.buffer == written)?;
+        if !has_lanes_in_place(&mapping.operands[output], single_store(block)?.indices.len()) {
+            instructions += copied_vectors(block)?;
+        }
         Some(Cut { intrinsic, mapping, tiles, instructions, padding, output, offset: None })
     }
 
@@ -161,6 +165,20 @@ impl Cut {
         });
         IndexMap::new(dimensions as u32, of_tiles.chain(inside).collect())
     }
+}
+
+/// Whether an operand's last dimension is the one along which the intrinsic's last is.
+fn has_lanes_in_place(operand: &MappedOperand, dimensions: usize) -> bool {
+    let last =
+        operand.loops.last().and_then(|own| operand.dimensions.iter().find(|(number, _)| number == own));
+    last.is_none_or(|(_, dimension)| dimension + 1 == dimensions)
+}
+
+/// How many vectors of 16 elements hold a block's results.
+fn copied_vectors(block: &Block) -> Option<f64> {
+    let spatial = block.iters.iter().filter(|iter| iter.kind == IterKind::Spatial);
+    let extents = spatial.map(|iter| iter.extent.as_constant().map(|extent| extent as f64));
+    Some(extents.product::<Option<f64>>()? / 16.0)
 }
 
 /// The ways of cutting a block, the ones that take the fewest instructions first.
