@@ -4,7 +4,8 @@
 //! loads. Judged by boxes: for each dimension, from the first to the last element stored and loaded while the
 //! loops inside run. Guards on the store narrow its box, unless they only keep it inside the buffer. Where a guard
 //! bounds loops that were fused across dimensions, as when rows are copied in vectors, the box is that of the
-//! [iterator map](crate::index::iter_map).
+//! [iterator map](crate::index::iter_map). A guard that decides whether anything is stored at all must stand around what
+//! loads, too.
 
 use crate::analysis::block::loads_in;
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
@@ -30,6 +31,7 @@ pub(super) fn carries_nothing(program: &Program, node: &For, around: &Ranges, bu
         all,
         conditions: Vec::new(),
         stored: None,
+        required: Vec::new(),
     };
     check.stmt(&node.body).is_some()
 }
@@ -58,6 +60,8 @@ struct Check<'a> {
     conditions: Vec<&'a Expr>,
     /// What the first store covers.
     stored: Option<Vec<Span>>,
+    /// The conditions on which it stores anything.
+    required: Vec<&'a Expr>,
 }
 
 /// `None` when something may be loaded that was not stored.
@@ -104,7 +108,7 @@ impl<'a> Check<'a> {
     }
 
     /// What the first store covers, when its conditions can be judged.
-    fn covered(&self, indices: &Indices) -> Option<Vec<Span>> {
+    fn covered(&mut self, indices: &Indices) -> Option<Vec<Span>> {
         self.bounded(indices).or_else(|| self.enumerated(indices))
     }
 
@@ -142,14 +146,25 @@ impl<'a> Check<'a> {
     }
 
     /// The box that the store's loops enumerate under its conditions.
-    fn enumerated(&self, indices: &Indices) -> Option<Vec<Span>> {
+    fn enumerated(&mut self, indices: &Indices) -> Option<Vec<Span>> {
         let mut guards = Vec::new();
+        let mut required = Vec::new();
         for condition in &self.conditions {
             let difference = difference(condition)?;
-            if !self.is_border(&difference, indices) {
-                guards.push(self.bound(&difference));
+            if self.is_border(&difference, indices) {
+                continue;
+            }
+            let guard = self.bound(&difference);
+            let mut bounds_indices = false;
+            guard
+                .index
+                .for_each_var(&mut |var| bounds_indices |= indices.iter().any(|index| index.mentions(var)));
+            match bounds_indices || self.holds_at_first(&guard) {
+                true => guards.push(guard),
+                false => required.push(*condition),
             }
         }
+        self.required = required;
         let is_used = |var: VarId| {
             indices.iter().chain(guards.iter().map(|guard| &guard.index)).any(|index| index.mentions(var))
         };
@@ -179,6 +194,13 @@ impl<'a> Check<'a> {
         Guard { index, bound }
     }
 
+    /// Whether a guard holds in the first iteration of the inner loops, whatever those around it are at.
+    fn holds_at_first(&self, guard: &Guard) -> bool {
+        let grows = |term: &Term| term.coefficient > 0;
+        let first = guard.index.lower_bound(&self.inner).filter(|_| guard.index.terms().iter().all(grows));
+        first.is_some_and(|first| first.is_provably_less(&guard.bound, &self.all))
+    }
+
     fn mentions_inner(&self, index: &Index) -> bool {
         let mut found = false;
         index.for_each_var(&mut |var| found |= self.inner.contains(var));
@@ -191,6 +213,9 @@ impl<'a> Check<'a> {
             return Some(());
         }
         let stored = self.stored.as_ref()?;
+        if !self.required.iter().all(|condition| self.conditions.contains(condition)) {
+            return None;
+        }
         let mut found = Vec::new();
         loads_in(expr, &mut found);
         let contains = |(index, span): (&Index, &Span)| span.is_whole || self.contains(span, index);
