@@ -187,7 +187,7 @@ pub enum ScheduleError {
         /// The buffer.
         buffer: BufferId,
     },
-    /// The distance of a prefetch must be between 1 and [`MAX_PREFETCH`].
+    /// The distance of a prefetch must be between 1 and [`MAX_PREFETCH`](crate::lower::MAX_PREFETCH).
     BadDistance(i64),
     /// The statements of the loop cannot be executed in the stages asked for.
     Pipeline {
