@@ -34,6 +34,7 @@ mod partition;
 mod pipeline;
 mod place;
 mod promote;
+mod prune;
 mod split;
 mod tail;
 mod unreached;

@@ -9,16 +9,15 @@
 //! were all stores to a buffer, the guards of what reads it fail too, whether or not the indices show it: a
 //! program reads no element before it is stored.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashSet;
 
 use crate::analysis::block::{loads, loads_in};
 use crate::expr::{Expr, ExprKind};
 use crate::ids::BufferId;
+use crate::lower::prune::without;
 use crate::program::Program;
 use crate::stmt::Stmt;
-use crate::visit::{for_each_stmt, rewrite_expr};
+use crate::visit::{for_each_stmt, rewrite_expr, rewrite_stmt};
 
 /// Removes the statements that read intermediates to which nothing stores.
 pub(super) fn remove_unreached(program: &mut Program) {
@@ -27,7 +26,10 @@ pub(super) fn remove_unreached(program: &mut Program) {
         if undefined.is_empty() {
             return;
         }
-        program.body = without_reads(&program.body, &undefined);
+        if let Some(body) = without(&program.body, &|stmt| is_unreached(stmt, &undefined)) {
+            program.body = body;
+        }
+        rewrite_stmt(&mut program.body, &|_| None, &|expr| reached(expr, &undefined));
     }
 }
 
@@ -43,61 +45,35 @@ fn undefined_buffers(program: &Program) -> FxHashSet<BufferId> {
     read.filter(|buffer| program.access(*buffer).is_none() && !stored.contains(buffer)).collect()
 }
 
-/// The statement without what reads such buffers.
-fn without_reads(stmt: &Stmt, undefined: &FxHashSet<BufferId>) -> Stmt {
-    let reads_undefined = |expr: &Expr| {
-        let mut found = Vec::new();
-        loads_in(expr, &mut found);
-        found.iter().any(|access| undefined.contains(&access.buffer))
-    };
-    let mut stmt = stmt.clone();
-    match &mut stmt {
+/// Whether a statement, without what is inside it, has to read what is undefined. An intrinsic runs as a
+/// whole or not at all.
+fn is_unreached(stmt: &Stmt, undefined: &FxHashSet<BufferId>) -> bool {
+    match stmt {
         Stmt::Store(node) => {
-            let is_reached = !node.indices.iter().any(|index| reads_undefined(&index.to_value()));
-            match reached(&node.value, &reads_undefined).filter(|_| is_reached) {
-                Some(value) => Arc::make_mut(node).value = value,
-                None => return Stmt::nothing(),
-            }
+            reached(&node.value, undefined).is_none()
+                || node.indices.iter().any(|index| reads(&index.to_value(), undefined))
         }
-        Stmt::If(node) => {
-            let Some(condition) = reached(&node.condition, &reads_undefined) else { return Stmt::nothing() };
-            let node = Arc::make_mut(node);
-            node.condition = condition;
-            node.then = without_reads(&node.then, undefined);
-            node.otherwise = node.otherwise.as_ref().map(|stmt| without_reads(stmt, undefined));
-            node.otherwise = node.otherwise.take().filter(|stmt| !stmt.is_nothing());
-            if node.then.is_nothing() && node.otherwise.is_none() {
-                return Stmt::nothing();
-            }
-        }
-        // The operation as a whole runs or does not.
-        Stmt::Intrinsic(node) => {
-            if loads(&node.body).iter().any(|access| undefined.contains(&access.buffer)) {
-                return Stmt::nothing();
-            }
-        }
-        Stmt::Seq(stmts) => return Stmt::seq(stmts.iter().map(|stmt| without_reads(stmt, undefined))),
-        Stmt::For(_) | Stmt::Alloc(_) | Stmt::Block(_) => {
-            for child in stmt.children_mut() {
-                *child = without_reads(child, undefined);
-            }
-            if stmt.each_child().all(Stmt::is_nothing) {
-                return Stmt::nothing();
-            }
-        }
+        Stmt::If(node) => reached(&node.condition, undefined).is_none(),
+        Stmt::Intrinsic(node) => loads(&node.body).iter().any(|access| undefined.contains(&access.buffer)),
+        _ => false,
     }
-    stmt
+}
+
+fn reads(expr: &Expr, undefined: &FxHashSet<BufferId>) -> bool {
+    let mut found = Vec::new();
+    loads_in(expr, &mut found);
+    found.iter().any(|access| undefined.contains(&access.buffer))
 }
 
 /// The value that an expression has without the arms of conditionals that it never takes; `None` when it is
 /// never evaluated.
-fn reached(expr: &Expr, reads_undefined: &dyn Fn(&Expr) -> bool) -> Option<Expr> {
-    if !reads_undefined(expr) {
+fn reached(expr: &Expr, undefined: &FxHashSet<BufferId>) -> Option<Expr> {
+    if !reads(expr, undefined) {
         return Some(expr.clone());
     }
     let rebuilt = rewrite_expr(expr, &mut |node| match node.kind() {
-        ExprKind::Select(condition, then, otherwise) if !reads_undefined(condition) => {
-            match (reads_undefined(then), reads_undefined(otherwise)) {
+        ExprKind::Select(condition, then, otherwise) if !reads(condition, undefined) => {
+            match (reads(then, undefined), reads(otherwise, undefined)) {
                 (true, false) => Some(otherwise.clone()),
                 (false, true) => Some(then.clone()),
                 _ => None,
@@ -105,7 +81,7 @@ fn reached(expr: &Expr, reads_undefined: &dyn Fn(&Expr) -> bool) -> Option<Expr>
         }
         _ => None,
     });
-    rebuilt.filter(|expr| !reads_undefined(expr))
+    rebuilt.filter(|expr| !reads(expr, undefined))
 }
 
 #[cfg(test)]

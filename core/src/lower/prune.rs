@@ -1,0 +1,64 @@
+//! Leaving out statements, and the loops, conditionals and allocations that do nothing without them.
+
+use std::sync::Arc;
+
+use crate::analysis::block::loads;
+use crate::ids::BufferId;
+use crate::simplify::may_fail;
+use crate::stmt::Stmt;
+
+/// The statement without those that `goes` names and without what is then empty; `None` when nothing changes.
+pub(super) fn without(stmt: &Stmt, goes: &dyn Fn(&Stmt) -> bool) -> Option<Stmt> {
+    if goes(stmt) {
+        return Some(Stmt::nothing());
+    }
+    let children: Vec<Option<Stmt>> = stmt.each_child().map(|child| without(child, goes)).collect();
+    if children.iter().all(Option::is_none) {
+        return unused_allocation(stmt);
+    }
+    let mut stmt = stmt.clone();
+    for (child, changed) in stmt.children_mut().into_iter().zip(children) {
+        if let Some(changed) = changed {
+            *child = changed;
+        }
+    }
+    Some(tidied(stmt))
+}
+
+/// What is left of a statement some of whose children may do nothing.
+fn tidied(mut stmt: Stmt) -> Stmt {
+    match &mut stmt {
+        Stmt::Seq(stmts) => return Stmt::seq(stmts.iter().cloned()),
+        Stmt::If(node) => {
+            let node = Arc::make_mut(node);
+            node.otherwise = node.otherwise.take().filter(|stmt| !stmt.is_nothing());
+            // A check of an index that depends on data must stay.
+            if node.then.is_nothing() && node.otherwise.is_none() && !may_fail(&node.condition) {
+                return Stmt::nothing();
+            }
+        }
+        _ => {
+            if stmt.each_child().all(Stmt::is_nothing) {
+                return Stmt::nothing();
+            }
+        }
+    }
+    unused_allocation(&stmt).unwrap_or(stmt)
+}
+
+/// The body of an allocation that it makes no use of.
+fn unused_allocation(stmt: &Stmt) -> Option<Stmt> {
+    let Stmt::Alloc(node) = stmt else { return None };
+    (!uses(&node.body, node.buffer)).then(|| node.body.clone())
+}
+
+fn uses(stmt: &Stmt, buffer: BufferId) -> bool {
+    stores_to(stmt, buffer) || loads(stmt).iter().any(|access| access.buffer == buffer)
+}
+
+fn stores_to(stmt: &Stmt, buffer: BufferId) -> bool {
+    match stmt {
+        Stmt::Store(node) => node.buffer == buffer,
+        _ => stmt.each_child().any(|child| stores_to(child, buffer)),
+    }
+}
