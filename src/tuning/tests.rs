@@ -476,11 +476,11 @@ fn one_that_cannot_be_measured_leaves_the_others() {
     };
     let jobs = tasks().map(job).into_iter().collect();
     let method = MethodParts { strategy: random(), starts: Box::new(|_| Vec::new()) };
-    let (budget, mut model) = (Budget::trials(6), Counting::default());
+    let (budget, mut model) = (Budget::trials(3), Counting::default());
     let rounds = Rounds::new(jobs, tuner.policy, budget, interrupt.clone());
     let coverage = rounds.run(&mut model, &method, &tuner.observers).unwrap();
     let trials = coverage.tasks.iter().map(|task| task.result.as_ref().ok().map(|tuned| tuned.trials));
-    assert_eq!(trials.collect::<Vec<_>>(), [None, None, Some(6)], "{coverage}");
+    assert_eq!(trials.collect::<Vec<_>>(), [None, None, Some(3)], "{coverage}");
     assert!(coverage.to_string().contains("no more processes"), "{coverage}");
 }
 

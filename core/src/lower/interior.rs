@@ -6,18 +6,20 @@
 //! ```
 //!
 //! The comparisons in the values of a nest are asked once, before the nest, where they come out the same
-//! for all of its iterations more often than not: at the innermost place that still spares many. The
-//! nest for the border stays as it is.
+//! for all of its iterations more often than not: at the innermost place that still spares many. Other
+//! loops, also those of the nest for the border, are [cut](super::border) where a comparison changes.
 
 use std::sync::Arc;
 
 use crate::expr::{BinaryOp, Expr};
 use crate::index::{Index, Ranges, greatest_common_divisor};
+use crate::lower::border::{cut, find_border};
 use crate::lower::comparison::{Below, Place, decide, for_each_comparison, mentions_any, written_out_size};
 use crate::lower::condition::is_negative;
 use crate::lower::copy::copy;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
+use crate::simplify::simplify_stmt;
 use crate::stmt::{For, If, Stmt};
 
 /// How many evaluations of a comparison one question must spare.
@@ -30,7 +32,7 @@ const LEAST_SHARE: f64 = 0.5;
 pub(super) fn split_interiors(program: &mut Program, options: &LowerOptions) -> Result<(), LowerError> {
     let body = std::mem::replace(&mut program.body, Stmt::nothing());
     let budget = options.max_partition_statements;
-    let body = Split { program, outer: Ranges::new(), budget }.stmt(&body).unwrap_or(body);
+    let body = Split { program, outer: Ranges::new(), budget, is_border: false }.stmt(&body).unwrap_or(body);
     program.body = body;
     Ok(())
 }
@@ -41,6 +43,8 @@ struct Split<'p> {
     outer: Ranges,
     /// How many more statements may be made.
     budget: usize,
+    /// Whether it is known here that not all is inside.
+    is_border: bool,
 }
 
 impl Split<'_> {
@@ -58,10 +62,14 @@ impl Split<'_> {
             }
             return Some(edited);
         };
-        if let Some(reaches) = self.interior_of(node)
+        if !self.is_border
+            && let Some(reaches) = self.interior_of(node)
             && !self.inside(node, |split| split.covers(&node.body))
         {
             return self.split(stmt, &reaches);
+        }
+        if let Some(pieces) = self.cut(node) {
+            return Some(pieces);
         }
         let node = Arc::make_mut(node);
         self.outer.insert_loop(node);
@@ -83,7 +91,24 @@ impl Split<'_> {
             .fold(stmt.clone(), |inside, reach| decide(&inside, reach, &mut |_| Some(Expr::bool(true))));
         let condition = reaches.iter().map(is_negative).reduce(|a, b| Expr::binary(BinaryOp::And, a, b))?;
         let border = copy(self.program, stmt);
+        let was_border = std::mem::replace(&mut self.is_border, true);
+        let border = self.stmt(&border).unwrap_or(border);
+        self.is_border = was_border;
         Some(Stmt::If(Arc::new(If { condition, then: inside, otherwise: Some(border) })))
+    }
+
+    fn cut(&mut self, node: &For) -> Option<Stmt> {
+        let border = find_border(node)?;
+        let cost = written_out_size(&node.body);
+        if cost > self.budget {
+            return None;
+        }
+        self.budget -= cost;
+        let pieces = cut(self.program, node, &border).map(|mut piece| {
+            simplify_stmt(&mut piece, &self.outer);
+            self.stmt(&piece).unwrap_or(piece)
+        });
+        Some(Stmt::seq(pieces))
     }
 
     /// Does something as if inside a loop.

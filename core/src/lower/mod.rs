@@ -11,6 +11,7 @@
 
 mod access;
 mod blocks;
+mod border;
 mod carry;
 mod clamp;
 mod compact;
