@@ -7,45 +7,57 @@ use super::coefficients::{EXP_DOUBLE, EXP_SINGLE, LN_2_DOUBLE, LN_2_SINGLE};
 
 /// An argument taken apart as `n·ln(2) + r` with an integer `n` and `|r| ≤ ln(2)/2`.
 struct Reduced<A: Arithmetic> {
-    /// `n`, added to the bits of the magic number of rounding.
+    /// `n` and what was added to it, in the low bits; those from twice the width of an exponent on are not set.
     biased: A::Int,
     /// `e^r - 1`, accurate also where it is small.
     fraction: A,
 }
 
-/// `x·log₂(e)`, rounded to an integer by the addition of a magic number.
+/// What rounds an exponent: a magic number, and as many times the bias of stored exponents as the exponent is going to be
+/// cut into parts, so that the bits of the sum are already those of the parts.
+#[inline]
+fn rounder<A: Arithmetic>(x: &A, parts: i64) -> A {
+    let precision = x.precision();
+    x.constant(precision.magic() + (parts * precision.bias()) as f64)
+}
+
+/// `x·log₂(e)`, rounded to an integer by the addition of a magic number, and biased for two parts.
 #[inline]
 pub(super) fn rounded_exponent<A: Arithmetic>(x: &A) -> A {
-    x.mul_add(&x.constant(LOG2_E), &x.constant(x.precision().magic()))
+    x.mul_add(&x.constant(LOG2_E), &rounder(x, 2))
 }
 
 /// The integer that a [rounded exponent](rounded_exponent) holds.
 #[inline]
 pub(super) fn whole_exponent<A: Arithmetic>(rounded: &A) -> A {
-    rounded.sub(&rounded.constant(rounded.precision().magic()))
+    rounded.sub(&rounder(rounded, 2))
 }
 
 /// Cody and Waite's reduction ("Software manual for the elementary functions", 1980): `ln(2)` is
 /// subtracted in two parts, so that `r` keeps its accuracy.
+///
+/// An odd number added to `n` would send ties to odd integers, but there are none: the significand of `log₂(e)` ends in a
+/// bit that is set, or in its neighbour, so that its product with an argument is half an integer only far beyond the ranges of all callers.
 #[inline]
-fn reduce<A: Arithmetic>(x: &A) -> Reduced<A> {
+fn reduce<A: Arithmetic>(x: &A, parts: i64) -> Reduced<A> {
     let precision = x.precision();
-    let rounded = rounded_exponent(x);
-    let n = whole_exponent(&rounded);
+    let rounder = rounder(x, parts);
+    let rounded = x.mul_add(&x.constant(LOG2_E), &rounder);
+    let n = rounded.sub(&rounder);
     let (high, low) = precision.pick(LN_2_SINGLE, LN_2_DOUBLE);
     let r = n.mul_add(&x.constant(-high), x);
     let r = n.mul_add(&x.constant(-low), &r);
     let higher_terms = horner(&r, precision.pick(EXP_SINGLE, EXP_DOUBLE));
-    let fraction = r.mul(&r).mul_add(&higher_terms, &r);
+    // The square comes last: it need not be kept while the sum is computed.
+    let fraction = higher_terms.mul_add(&r.mul(&r), &r);
     Reduced { biased: rounded.to_bits(), fraction }
 }
 
-/// `2ⁿ` for an integer of which the low bits hold `n`, between the least and the greatest normal exponent.
+/// `2ⁿ` for an integer of which the low bits hold `n` and the bias, between the least and the greatest normal exponent.
+/// One bit above those of an exponent has to be clear, the sign; all others do not matter.
 #[inline]
-fn power_of_two<A: Arithmetic>(like: &A, n: &A::Int) -> A {
-    let precision = like.precision();
-    let shifted = A::int_shl(n, precision.mantissa_bits());
-    A::from_bits(&A::int_add(&shifted, &like.integer(precision.one_bits())))
+fn power_of_two<A: Arithmetic>(like: &A, biased: &A::Int) -> A {
+    A::from_bits(&A::int_shl(biased, like.precision().mantissa_bits()))
 }
 
 /// The argument just outside of where the exponential is finite and not zero, at most.
@@ -56,20 +68,20 @@ pub(super) fn clamped<A: Arithmetic>(x: &A) -> A {
     A::select(&x.less(&x.constant(lowest)), &x.constant(lowest), &x)
 }
 
-/// A value times `2ⁿ`, where `n` is in the bits of a rounded exponent of a [clamped] argument: in two halves, each a normal
-/// number, so that the result rounds once into the denormals.
+/// A value times `2ⁿ`, where `n` is in the bits of a [rounded exponent](rounded_exponent) of a [clamped] argument: in two
+/// halves, each a normal number, so that the result rounds once into the denormals. The halves of the bits are the
+/// exponents of both as they are stored, since the bias was added twice.
 #[inline]
 pub(super) fn scaled<A: Arithmetic>(value: &A, biased: &A::Int) -> A {
-    let n = A::int_sub(biased, &value.integer(value.precision().magic_bits()));
-    let half = A::int_shr(&n, 1);
-    let rest = A::int_sub(&n, &half);
-    value.mul(&power_of_two(value, &half)).mul(&power_of_two(value, &rest))
+    let half = A::int_shr(biased, 1);
+    let rest = A::int_sub(biased, &half);
+    value.mul(&power_of_two(value, &rest)).mul(&power_of_two(value, &half))
 }
 
 /// The natural exponential.
 #[inline]
 pub fn exp<A: Arithmetic>(x: &A) -> A {
-    let Reduced { biased, fraction } = reduce(&clamped(x));
+    let Reduced { biased, fraction } = reduce(&clamped(x), 2);
     scaled(&fraction.add(&x.constant(1.0)), &biased)
 }
 
@@ -77,7 +89,7 @@ pub fn exp<A: Arithmetic>(x: &A) -> A {
 /// exponent.
 #[inline]
 pub(super) fn exp_minus_one<A: Arithmetic>(x: &A) -> A {
-    let Reduced { biased, fraction } = reduce(x);
+    let Reduced { biased, fraction } = reduce(x, 1);
     let power = power_of_two(x, &biased);
     power.mul_add(&fraction, &power.sub(&x.constant(1.0)))
 }

@@ -15,15 +15,14 @@ pub struct Scaling {
 
 /// The scaling that an expression is, if it is the one in which [`exp`](super::exp) ends.
 pub fn as_scaling(expr: &Expr) -> Option<Scaling> {
-    let (product, _) = factors(expr)?;
-    let (value, half) = factors(product)?;
-    let bits = bitcast_operand(half)?;
-    // Each step of the way down holds the next in its first operand: 2ⁿ, its shift, the halving, and the bias.
-    let biased = (0..4).try_fold(bits, |node, _| match node.kind() {
+    let (product, half) = factors(expr)?;
+    let (value, _) = factors(product)?;
+    // Both steps of the way down hold the next in their first operand: the shift to an exponent's place, and the halving.
+    let bits = (0..2).try_fold(bitcast_operand(half)?, |node, _| match node.kind() {
         ExprKind::Binary(_, first, _) => Some(first),
         _ => None,
     })?;
-    let rounded = bitcast_operand(biased)?;
+    let rounded = bitcast_operand(bits)?;
     let ExprKind::MulAdd(argument, ..) = rounded.kind() else { return None };
     let argument = unclamped(unclamped(argument)?)?;
     let is_whole =
@@ -76,9 +75,9 @@ mod tests {
     #[test]
     fn another_product_of_powers_is_none() {
         let exponential = expand(&Expr::unary(UnaryOp::Exp, argument(DType::F32))).unwrap();
-        let (product, rest) = factors(&exponential).unwrap();
-        let (value, half) = factors(product).unwrap();
-        for (first, second) in [(half, half), (rest, rest), (rest, half)] {
+        let (product, half) = factors(&exponential).unwrap();
+        let (value, rest) = factors(product).unwrap();
+        for (first, second) in [(half, half), (rest, rest), (half, rest)] {
             let other = value.mul(first).mul(second);
             assert!(as_scaling(&other).is_none(), "{other:?}");
         }
