@@ -69,6 +69,9 @@ fn vectorized_updates_become_trees_of_every_width() {
         (DType::F32, "max(c[v], a[PLACE])"),
         (DType::F32, "c[v] + a[PLACE] * a[PLACE]"),
         (DType::I32, "c[v] + a[PLACE]"),
+        (DType::F64, "min(c[v], a[PLACE])"),
+        (DType::I64, "c[v] + a[PLACE]"),
+        (DType::U8, "max(c[v], a[PLACE])"),
     ];
     for (dtype, update) in updates {
         for width in (2..=40).chain([64, 100, 256]) {

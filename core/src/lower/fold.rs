@@ -3,9 +3,11 @@
 //! ```text
 //! vectorized for j in 0..8 { c[i] = c[i] + a[i, j] }
 //! alloc t { t[lane<4>] = a[i, lane<4>] + a[i, lane<4> + 4]
-//!           t[lane<2>] = t[lane<2>] + t[lane<2> + 2]
-//!           c[i] = c[i] + (t[0] + t[1]) }
+//!   alloc u { u[lane<2>] = t[lane<2>] + t[lane<2> + 2]
+//!     c[i] = c[i] + (u[0] + u[1]) } }
 //! ```
+//!
+//! Each level has an intermediate of its own, which a backend can hold in one register: no store changes a part of one.
 //!
 //! The schedule asks for another order of combination with such a loop, as it does with `rfactor`.
 
@@ -37,11 +39,7 @@ pub(super) fn fold(node: &For, count: i64, program: &mut Program) -> Option<Stmt
     {
         return None;
     }
-    let shape = vec![Index::constant(power_below(count))];
-    let dtype = value.dtype();
-    let partial = program.add_buffer(Buffer { name: "partial".into(), dtype, shape, scope: Scope::Local });
-    let tree = Tree { op: reducer.op(), partial, value, var: node.var };
-    Some(Stmt::Alloc(Arc::new(Alloc { buffer: partial, body: tree.body(store, count) })))
+    Some(Tree { op: reducer.op(), value, var: node.var }.stmt(store, count, program))
 }
 
 /// The largest power of two below a number of at least 2.
@@ -51,35 +49,41 @@ fn power_below(count: i64) -> i64 {
 
 struct Tree {
     op: BinaryOp,
-    /// What is combined so far, from element 0 on.
-    partial: BufferId,
     /// What is combined, by `var`.
     value: Expr,
     var: VarId,
 }
 
 impl Tree {
-    fn body(&self, store: &Store, count: i64) -> Stmt {
-        let mut stmts = Vec::new();
+    fn stmt(&self, store: &Store, count: i64, program: &mut Program) -> Stmt {
+        let (mut stmts, mut partials) = (Vec::new(), Vec::new());
         let mut width = power_below(count);
-        let rest = count - width;
-        let mut first = self.combined(self.values(0, rest), self.values(width, rest));
-        if width > 1 {
-            stmts.push(self.keep(0, rest, first));
-            if rest < width {
-                stmts.push(self.keep(rest, width - rest, self.values(rest, width - rest)));
+        // How many of the lanes have two values yet.
+        let mut paired = count - width;
+        let mut halves = self.combined(self.values(0, paired), self.values(width, paired));
+        while width > 1 {
+            let partial = self.intermediate(width, program);
+            partials.push(partial);
+            stmts.push(keep(partial, 0, paired, halves));
+            if paired < width {
+                let rest = width - paired;
+                stmts.push(keep(partial, paired, rest, self.values(paired, rest)));
             }
-            while width > 2 {
-                width /= 2;
-                let halves = self.combined(self.kept(0, width), self.kept(width, width));
-                stmts.push(self.keep(0, width, halves));
-            }
-            first = self.combined(self.kept(0, 1), self.kept(1, 1));
+            width /= 2;
+            paired = width;
+            halves = self.combined(self.kept(partial, 0, width), self.kept(partial, width, width));
         }
-        let element = Expr::load(first.dtype(), store.buffer, store.indices.iter().cloned());
-        let value = self.combined(element, first);
+        let element = Expr::load(halves.dtype(), store.buffer, store.indices.iter().cloned());
+        let value = self.combined(element, halves);
         stmts.push(Stmt::Store(Arc::new(Store { value, ..store.clone() })));
-        Stmt::seq(stmts)
+        let allocated = |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer, body }));
+        partials.into_iter().rev().fold(Stmt::seq(stmts), allocated)
+    }
+
+    /// An intermediate of so many elements.
+    fn intermediate(&self, elements: i64, program: &mut Program) -> BufferId {
+        let (dtype, shape) = (self.value.dtype(), vec![Index::constant(elements)]);
+        program.add_buffer(Buffer { name: "partial".into(), dtype, shape, scope: Scope::Local })
     }
 
     fn combined(&self, left: Expr, right: Expr) -> Expr {
@@ -92,14 +96,14 @@ impl Tree {
         substitute_expr(&self.value, &|var| (var == self.var).then(|| place.clone()))
     }
 
-    fn kept(&self, start: i64, count: i64) -> Expr {
-        Expr::load(self.value.dtype(), self.partial, [places(start, count)])
+    fn kept(&self, partial: BufferId, start: i64, count: i64) -> Expr {
+        Expr::load(self.value.dtype(), partial, [places(start, count)])
     }
+}
 
-    fn keep(&self, start: i64, count: i64, value: Expr) -> Stmt {
-        let indices: Indices = vec![places(start, count)];
-        Stmt::Store(Arc::new(Store { buffer: self.partial, indices, value }))
-    }
+fn keep(partial: BufferId, start: i64, count: i64, value: Expr) -> Stmt {
+    let indices: Indices = vec![places(start, count)];
+    Stmt::Store(Arc::new(Store { buffer: partial, indices, value }))
 }
 
 fn places(start: i64, count: i64) -> Index {

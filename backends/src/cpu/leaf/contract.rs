@@ -407,6 +407,32 @@ fn products_of_other_signs_are_one_instruction_where_there_is_one() {
 }
 
 #[test]
+fn lanes_are_summed_in_registers() {
+    let text = "kernel total(in x: f32[N16], out y: f32[1]) {
+      buffer s: f32[LANES] local
+      buffer t: f32[HALF] local
+      alloc s { alloc t {
+        s[lane<LANES>] = 0.0
+        for i in 0..8 { s[lane<LANES>] = s[lane<LANES>] + x[i*LANES + lane<LANES>] }
+        t[lane<HALF>] = s[lane<HALF>] + s[lane<HALF> + HALF]
+        y[0] = t[0] + t[1]
+      } }
+    }";
+    for (level, lanes) in
+        [Level::Avx2, Level::Avx512].into_iter().flat_map(|level| [4, 8, 16].map(|lanes| (level, lanes)))
+    {
+        let text = text.replace("N16", &(8 * lanes).to_string()).replace("LANES", &lanes.to_string());
+        let text = text.replace("HALF", &(lanes / 2).to_string());
+        let instructions =
+            instructions(&leaf_of(&text, level).unwrap_or_else(|refusal| panic!("{refusal}\n{text}")));
+        let is_store = |own: &&Instruction| own.op0_kind() == OpKind::Memory;
+        let vectors = |own: &&Instruction| registers(own).any(Register::is_vector_register);
+        let stores = instructions.iter().filter(is_store).filter(vectors).count();
+        assert_eq!(stores, 1, "{level:?}, {lanes} lanes");
+    }
+}
+
+#[test]
 fn a_mark_that_is_wrong_is_not_believed() {
     let text = dot_products("vpdpbusd", ["u8", "i8", "i32"], 1, 1, 16);
     let text = text.replace("acc[0 + i]\n", "1i32 + acc[0 + i]\n");

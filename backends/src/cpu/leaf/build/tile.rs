@@ -2,7 +2,8 @@
 //!
 //! An intermediate whose every access is at a constant place needs no memory: its elements are variables of the leaf.
 //! This is what keeps accumulators in registers across the reduction. The elements are cut into segments as the
-//! groups of the accesses are; scalar accesses may touch single lanes of a segment.
+//! groups of the accesses are; scalar accesses may touch single lanes of a segment, and what only reads may read
+//! a half, a quarter and so on, as sums of the lanes of one register do.
 
 use tilewright_core::expr::Expr;
 use tilewright_core::ids::BufferId;
@@ -32,8 +33,31 @@ struct Segment {
     variable: Reg,
 }
 
-/// The first element and the number of lanes of accesses.
-pub(super) type Places = Vec<(u32, u32)>;
+/// What an access touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The first element.
+    pub(super) start: u32,
+    /// The number of elements.
+    pub(super) lanes: u32,
+    /// Whether it may be a part of a segment.
+    pub(super) is_part: bool,
+}
+
+impl Place {
+    /// Whether a register that holds so many elements from another on has these beside each other where one move brings them to its
+    /// beginning.
+    fn is_part_of(self, (start, lanes): (u32, u32)) -> bool {
+        let offset = self.start - start;
+        self.is_part
+            && self.lanes.is_power_of_two()
+            && offset.is_multiple_of(self.lanes)
+            && offset + self.lanes <= lanes
+    }
+}
+
+/// What accesses touch.
+pub(super) type Places = Vec<Place>;
 
 impl Tile {
     fn segment(&self, element: u32) -> Option<Segment> {
@@ -51,22 +75,30 @@ fn constant_place(index: &Index) -> Option<(u32, u32)> {
     Some((u32::try_from(start).ok()?, lanes))
 }
 
-/// Cuts into the groups of all accesses; `None` when groups of different accesses overlap without being equal.
-fn cut(mut places: Places) -> Option<Places> {
-    let (mut scalars, mut vectors): (Places, Places) = places.drain(..).partition(|(_, lanes)| *lanes == 1);
-    vectors.sort_unstable();
-    vectors.dedup();
-    if vectors.windows(2).any(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
-        return None;
+/// Cuts into the groups of all accesses; `None` when groups of different accesses overlap and none can be taken from the other.
+fn cut(places: Places) -> Option<Vec<(u32, u32)>> {
+    let (mut scalars, mut vectors): (Places, Places) = places.into_iter().partition(|place| place.lanes == 1);
+    // Of those with the same beginning the longest one first.
+    vectors.sort_unstable_by_key(|place| (place.start, std::cmp::Reverse(place.lanes)));
+    let mut segments: Vec<(u32, u32)> = Vec::new();
+    for place in vectors {
+        match segments.last() {
+            Some(last) if place.start < last.0 + last.1 => {
+                if *last != (place.start, place.lanes) && !place.is_part_of(*last) {
+                    return None;
+                }
+            }
+            _ => segments.push((place.start, place.lanes)),
+        }
     }
     scalars.sort_unstable();
-    scalars.dedup();
-    scalars.retain(|(element, _)| {
-        !vectors.iter().any(|(start, lanes)| (*start..start + lanes).contains(element))
+    scalars.dedup_by_key(|place| place.start);
+    scalars.retain(|place| {
+        !segments.iter().any(|(start, lanes)| (*start..start + lanes).contains(&place.start))
     });
-    vectors.extend(scalars);
-    vectors.sort_unstable();
-    Some(vectors)
+    segments.extend(scalars.into_iter().map(|place| (place.start, 1)));
+    segments.sort_unstable();
+    Some(segments)
 }
 
 impl Builder<'_> {
@@ -82,7 +114,7 @@ impl Builder<'_> {
         if !self.places(&node.body, node.buffer, &mut places) {
             return None;
         }
-        if places.iter().any(|(start, lanes)| i64::from(*start) + i64::from(*lanes) > elements) {
+        if places.iter().any(|place| i64::from(place.start) + i64::from(place.lanes) > elements) {
             return None;
         }
         let places = cut(places)?;
@@ -102,18 +134,20 @@ impl Builder<'_> {
         match stmt {
             Stmt::Store(store) => {
                 let groups = self.groups_of_store(store);
-                let mut visit =
-                    |indices: &[Index]| match single(indices).and_then(|index| constant_place(&index)) {
-                        Some((start, 1)) => found.push((start, 1)),
-                        Some((start, _)) => {
-                            found.extend(groups.iter().map(|group| (start + group.start, group.lanes)))
-                        }
-                        None => constant = false,
-                    };
+                let mut visit = |indices: &[Index], is_part: bool| match single(indices)
+                    .and_then(|index| constant_place(&index))
+                {
+                    Some((start, 1)) => found.push(Place { start, lanes: 1, is_part }),
+                    Some((start, _)) => found.extend(groups.iter().map(|group| {
+                        let start = start + group.start;
+                        Place { start, lanes: group.lanes, is_part }
+                    })),
+                    None => constant = false,
+                };
                 let mut elsewhere = |expr: &Expr| {
                     for_each_load(expr, &mut |access| {
                         if access.buffer == buffer {
-                            visit(access.indices);
+                            visit(access.indices, true);
                         }
                     });
                 };
@@ -122,7 +156,7 @@ impl Builder<'_> {
                     elsewhere(&Expr::index(index.clone()));
                 }
                 if store.buffer == buffer {
-                    visit(&store.indices);
+                    visit(&store.indices, false);
                 }
             }
             Stmt::If(node) => for_each_load(&node.condition, &mut |access| {
@@ -138,21 +172,23 @@ impl Builder<'_> {
     }
 
     /// Reads a group of an intermediate in registers, whose first element is `first`. The result may be the variable
-    /// itself.
+    /// itself, with more lanes behind those of the group.
     pub(super) fn read_tile(&mut self, buffer: BufferId, first: u32, group: Group) -> Outcome<Reg> {
         let tile = self.tiles.get(&buffer).ok_or(Refusal::Access)?;
         let (form, segment) = (tile.form, tile.segment(first).ok_or(Refusal::Access)?);
-        if segment.start == first && segment.lanes == group.lanes {
-            return Ok(segment.variable);
-        }
-        if group.lanes != 1 {
+        let offset = first - segment.start;
+        if offset + group.lanes > segment.lanes {
             return Err(Refusal::Access);
+        }
+        if offset == 0 {
+            return Ok(segment.variable);
         }
         let width = Width::of_bytes(segment.lanes * form.bytes());
         let dst = self.register(Class::Vector);
-        let op = Op::Extract(form.bytes() as u8);
-        let mut inst = Inst::new(op, width, Some(dst), [Operand::Reg(segment.variable)]);
-        inst.immediate = (first - segment.start) as u8;
+        let bytes = if group.lanes == 1 { form.bytes() } else { 8 };
+        let mut inst =
+            Inst::new(Op::Extract(bytes as u8), width, Some(dst), [Operand::Reg(segment.variable)]);
+        inst.immediate = (offset * form.bytes() / bytes) as u8;
         self.push(inst);
         Ok(dst)
     }
@@ -244,11 +280,28 @@ pub(super) fn single(indices: &[Index]) -> Option<Index> {
 mod tests {
     use super::*;
 
+    fn places(all: &[(u32, u32, bool)]) -> Places {
+        all.iter()
+            .map(|(start, lanes, is_part)| Place { start: *start, lanes: *lanes, is_part: *is_part })
+            .collect()
+    }
+
     #[test]
     fn equal_cuts_are_shared_and_scalars_may_touch_lanes() {
-        assert_eq!(cut(vec![(0, 16), (16, 16), (0, 16)]), Some(vec![(0, 16), (16, 16)]));
-        assert_eq!(cut(vec![(0, 16), (3, 1), (17, 1)]), Some(vec![(0, 16), (17, 1)]));
-        assert_eq!(cut(vec![(0, 16), (8, 16)]), None);
-        assert_eq!(cut(vec![]), Some(vec![]));
+        let all = [(0, 16, false), (16, 16, true), (0, 16, true)];
+        assert_eq!(cut(places(&all)), Some(vec![(0, 16), (16, 16)]));
+        let all = [(0, 16, false), (3, 1, false), (17, 1, true), (17, 1, false)];
+        assert_eq!(cut(places(&all)), Some(vec![(0, 16), (17, 1)]));
+        assert_eq!(cut(places(&[(0, 16, true), (8, 16, true)])), None);
+        assert_eq!(cut(places(&[])), Some(vec![]));
+    }
+
+    #[test]
+    fn what_reads_may_read_a_part() {
+        let all = [(4, 4, true), (0, 8, false), (0, 4, true), (6, 2, true)];
+        assert_eq!(cut(places(&all)), Some(vec![(0, 8)]));
+        assert_eq!(cut(places(&[(0, 8, false), (4, 4, false)])), None, "a part that is written");
+        assert_eq!(cut(places(&[(0, 8, false), (2, 4, true)])), None, "lanes of two halves");
+        assert_eq!(cut(places(&[(0, 7, false), (4, 4, true)])), None, "more than there is");
     }
 }

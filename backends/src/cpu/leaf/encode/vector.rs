@@ -242,7 +242,10 @@ impl Encoder<'_> {
             self.add(Code::VEX_Vextractf128_xmmm128_ymm_imm8, &args)?;
             from = narrow;
         }
-        let lane = lane % per_half;
+        let (is_there, lane) = (from == narrow, lane % per_half);
+        if is_there && lane == 0 {
+            return Ok(());
+        }
         // The other lanes do not matter.
         let pattern = match (bytes, lane) {
             (8, 0) => 0b0100,

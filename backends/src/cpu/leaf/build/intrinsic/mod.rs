@@ -18,7 +18,7 @@ use tilewright_core::ids::BufferId;
 use tilewright_core::intrinsic::{Match, Operand, named};
 use tilewright_core::stmt::{Stmt, Symbol};
 
-use super::tile::Places;
+use super::tile::{Place, Places};
 use super::{Builder, Outcome};
 use crate::cpu::leaf::{Level, Refusal};
 use crate::cpu::machine::FeatureSet;
@@ -101,7 +101,7 @@ impl Builder<'_> {
             let start = operand.first.as_constant().and_then(|start| u32::try_from(start).ok());
             match (start, &rule.sums) {
                 (Some(start), Sums::Vector { operand, elements }) if number == *operand => {
-                    found.push((start, *elements));
+                    found.push(Place { start, lanes: *elements, is_part: false });
                 }
                 _ => return false,
             }
