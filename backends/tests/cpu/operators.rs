@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
 use tilewright_core::index::Index;
+use tilewright_core::math;
 use tilewright_core::program::{Access, Buffer, Param, Program, Scope, VariableKind};
 use tilewright_core::stmt::{For, LoopKind, Stmt};
 use tilewright_core::tensor::AnyTensor;
@@ -283,6 +284,34 @@ fn selections_that_are_a_minimum_or_maximum() {
                 let bound = Expr::float(dtype, 2.5);
                 Expr::select(Expr::binary(op, x[0].clone(), bound.clone()), bound, x[0].clone())
             });
+        }
+    }
+}
+
+/// Numbers with bits from everywhere in their type: of all signs and exponents, infinite and NaN.
+fn numbers_from_everywhere(dtype: DType, len: usize) -> AnyTensor {
+    let mut tensor = AnyTensor::zeros(dtype, &[len]).expect("a small tensor");
+    // Steps of an odd number, so that the lower bits differ, too.
+    let (bytes, step) = (dtype.bytes(), (u64::MAX / len as u64) | 1);
+    for (n, element) in tensor.bytes_mut().chunks_exact_mut(bytes).enumerate() {
+        let bits = step.wrapping_mul(n as u64).to_be_bytes();
+        element.iter_mut().rev().zip(bits).for_each(|(byte, own)| *byte = own);
+    }
+    tensor
+}
+
+#[test]
+fn expanded_functions_of_numbers_from_everywhere() {
+    use UnaryOp::{Cos, Erf, Exp, Ln, Rsqrt, Sigmoid, Sin, Tanh};
+    for dtype in [DType::F32, DType::F64] {
+        for op in [Exp, Ln, Tanh, Erf, Sigmoid, Sin, Cos, Rsqrt] {
+            let (lanes, repeats) = (64, 256);
+            let program = elementwise(&[dtype], dtype, lanes, repeats, |x| {
+                math::expand(&Expr::unary(op, x[0].clone())).expect("a function")
+            });
+            let numbers = numbers_from_everywhere(dtype, lanes as usize * repeats);
+            let output = AnyTensor::zeros(dtype, numbers.shape()).expect("a small tensor");
+            Call { tensors: vec![numbers, output], ..Call::default() }.check(&program);
         }
     }
 }

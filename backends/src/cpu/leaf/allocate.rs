@@ -6,6 +6,7 @@
 //! from.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::fold::{Source, fold_into};
 use super::ir::{Base, Class, Code, Constant, GeneralOp, Inst, Item, Mem, Op, Operand, Reg, Register, Width};
@@ -43,7 +44,7 @@ pub(super) struct Places {
 
 /// Chooses places, after the code has been given its constants.
 pub(super) fn allocate(code: &mut Code, level: Level) -> Result<Places, Refusal> {
-    let ranked = constants_by_weight(code);
+    let ranked = constants_by_weight(code, level);
     let free = (level.registers() as usize).checked_sub(pressure(code)).ok_or(Refusal::Spills)?;
     let mut hoisted = free.min(ranked.len());
     loop {
@@ -63,25 +64,49 @@ pub(super) fn allocate(code: &mut Code, level: Level) -> Result<Places, Refusal>
     }
 }
 
-/// The constants that are used inside loops, the most used first.
-fn constants_by_weight(code: &Code) -> Vec<Reg> {
+/// The constants that are used inside loops, those first that are worth most in registers.
+fn constants_by_weight(code: &Code, level: Level) -> Vec<Reg> {
     let mut weights: FxHashMap<Reg, f32> = FxHashMap::default();
     let mut depth = 0;
     for item in &code.items {
         match item {
             Item::LoopBegin(_) => depth += 1,
             Item::LoopEnd(_) => depth -= 1,
-            Item::Inst(inst) if depth > 0 => inst.for_each_use(&mut |reg| {
-                if code.of(reg).constant.is_some() {
-                    *weights.entry(reg).or_default() += 10f32.powi(depth.min(6));
+            Item::Inst(inst) if depth > 0 => {
+                for (reg, constant) in constants_in(code, inst) {
+                    let worth = worth_in_register(inst, reg, constant, level);
+                    *weights.entry(reg).or_default() += worth * 10f32.powi(depth.min(6));
                 }
-            }),
+            }
             _ => {}
         }
     }
     let mut ranked: Vec<(Reg, f32)> = weights.into_iter().collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     ranked.into_iter().map(|(reg, _)| reg).collect()
+}
+
+/// The constants that an instruction reads.
+fn constants_in(code: &Code, inst: &Inst) -> SmallVec<[(Reg, Constant); 3]> {
+    let mut found: SmallVec<[(Reg, Constant); 3]> = SmallVec::new();
+    inst.for_each_use(&mut |reg| {
+        if let Some(constant) = code.of(reg).constant
+            && found.iter().all(|(known, _)| *known != reg)
+        {
+            found.push((reg, constant));
+        }
+    });
+    found
+}
+
+/// How much an instruction gains by a constant that is in a register: little where it can be an operand in memory, and least where
+/// it would be copied because the instruction overwrites its addend.
+fn worth_in_register(inst: &Inst, reg: Reg, constant: Constant, level: Level) -> f32 {
+    if matches!(inst.op, Op::MulAdd(_)) && inst.args.last() == Some(&Operand::Reg(reg)) {
+        return 0.5;
+    }
+    let source = source_at(0, constant, inst.width, level);
+    if fold_into(&mut inst.clone(), reg, source, level) { 1.0 } else { 4.0 }
 }
 
 /// The most vectors that live at the same time, constants aside.
@@ -118,20 +143,12 @@ fn place_constants(code: &mut Code, hoisted: &[Reg], level: Level) {
             items.push(item);
             continue;
         };
-        let mut wanted: smallvec::SmallVec<[(Reg, Constant); 3]> = smallvec::SmallVec::new();
-        inst.for_each_use(&mut |reg| {
-            if let Some(constant) = code.of(reg).constant
-                && !hoisted.contains(&reg)
-                && wanted.iter().all(|(known, _)| *known != reg)
-            {
-                wanted.push((reg, constant));
+        for (reg, constant) in constants_in(code, &inst) {
+            if hoisted.contains(&reg) {
+                continue;
             }
-        });
-        for (reg, constant) in wanted {
             let source = source(code, constant, inst.width, level, &mut elements);
-            if let Some(source) = source
-                && fold_into(&mut inst, reg, source, level)
-            {
+            if fold_into(&mut inst, reg, source, level) {
                 continue;
             }
             code.registers.push(Register { class: Class::Vector, depth: u32::MAX, constant: None });
@@ -147,30 +164,35 @@ fn place_constants(code: &mut Code, hoisted: &[Reg], level: Level) {
     }
 }
 
-/// A constant as a memory operand.
+/// A constant as a memory operand, which is put into the pool.
 fn source(
     code: &mut Code,
     constant: Constant,
     width: Width,
     level: Level,
     elements: &mut FxHashMap<(u64, u8), i32>,
-) -> Option<Source> {
-    let place = |offset| Mem { base: Base::Pool, index: None, offset, buffer: None };
-    match constant {
-        Constant::Bytes(start) => Some(Source::Whole(place(start as i32), width)),
+) -> Source {
+    let place = match constant {
+        Constant::Bytes(start) => start as i32,
         Constant::Same(bits, bytes) => {
             let copies = if level == Level::Avx512 { 1 } else { level.bytes() as usize / bytes as usize };
-            let offset = *elements.entry((bits, bytes)).or_insert_with(|| {
+            *elements.entry((bits, bytes)).or_insert_with(|| {
                 let start = code.pool.len().next_multiple_of(usize::from(bytes) * copies);
                 code.pool.resize(start, 0);
                 code.pool.extend(bits.to_le_bytes()[..bytes as usize].repeat(copies));
                 start as i32
-            });
-            Some(match level {
-                Level::Avx512 => Source::Element(place(offset), bytes),
-                Level::Avx2 => Source::Whole(place(offset), width),
             })
         }
+    };
+    source_at(place, constant, width, level)
+}
+
+/// A constant as a memory operand at a place in the pool.
+fn source_at(offset: i32, constant: Constant, width: Width, level: Level) -> Source {
+    let place = Mem { base: Base::Pool, index: None, offset, buffer: None };
+    match (constant, level) {
+        (Constant::Same(_, bytes), Level::Avx512) => Source::Element(place, bytes),
+        _ => Source::Whole(place, width),
     }
 }
 
@@ -234,8 +256,8 @@ fn vectors(code: &Code, lives: &[Interval], level: Level) -> Option<Vec<Place>> 
 
 /// For each register, those whose machine register it had better take over: an operand of the multiplication and
 /// addition that computes it, above all the addend.
-fn preferences(code: &Code) -> Vec<smallvec::SmallVec<[Reg; 3]>> {
-    let mut preferred = vec![smallvec::SmallVec::new(); code.registers.len()];
+fn preferences(code: &Code) -> Vec<SmallVec<[Reg; 3]>> {
+    let mut preferred = vec![SmallVec::new(); code.registers.len()];
     for item in &code.items {
         if let Item::Inst(Inst { op: Op::MulAdd(_), dst: Some(dst), args, .. }) = item {
             let order = [2, 0, 1].map(|position| args[position]);

@@ -233,28 +233,53 @@ fn attempt(
     Err(refusal)
 }
 
-/// Compiles with fewer groups of lanes in turns, until the vectors fit into registers or none take turns any more.
+/// Compiles with as many groups of lanes in turns as fit into registers.
 fn compile_within(
     stmt: &Stmt,
     around: &Surroundings<'_>,
     numbers: &mut Numbers,
     limits: Limits,
 ) -> Result<Leaf, Refusal> {
-    let (mut code, inputs) = build::build(stmt, around, numbers, limits)?;
-    fold::fold(&mut code, around.level);
-    let registers = match allocate::allocate(&mut code, around.level) {
-        Err(Refusal::Spills) if code.has_turns => {
-            let fewer = Limits { at_once: limits.at_once / 2, ..limits };
-            return compile_within(stmt, around, numbers, fewer);
-        }
-        registers => registers?,
-    };
-    let encoded = encode::encode(&code, &registers, around.level)?;
+    let mut allocated = allocated(stmt, around, numbers, limits)?;
+    // Addresses live longer where groups take turns; what waits for the stack gains nothing by it.
+    if allocated.code.has_turns && allocated.registers.slots > 0 {
+        let one_by_one = Limits { at_once: 1, ..limits };
+        allocated = match self::allocated(stmt, around, numbers, one_by_one) {
+            Ok(other) if other.registers.slots < allocated.registers.slots => other,
+            _ => allocated,
+        };
+    }
+    let encoded = encode::encode(&allocated.code, &allocated.registers, around.level)?;
     Ok(Leaf {
         code: encoded.bytes,
         instruction_bytes: encoded.instruction_bytes,
-        inputs,
+        inputs: allocated.inputs,
         can_fail: encoded.can_fail,
         without_tiles: None,
     })
+}
+
+/// Instructions, and where their registers are.
+struct Allocated {
+    code: ir::Code,
+    registers: allocate::Places,
+    inputs: Vec<Input>,
+}
+
+/// Builds with fewer groups of lanes in turns, until the vectors fit into registers or none take turns any more.
+fn allocated(
+    stmt: &Stmt,
+    around: &Surroundings<'_>,
+    numbers: &mut Numbers,
+    limits: Limits,
+) -> Result<Allocated, Refusal> {
+    let (mut code, inputs) = build::build(stmt, around, numbers, limits)?;
+    fold::fold(&mut code, around.level);
+    match allocate::allocate(&mut code, around.level) {
+        Err(Refusal::Spills) if code.has_turns => {
+            let fewer = Limits { at_once: limits.at_once / 2, ..limits };
+            allocated(stmt, around, numbers, fewer)
+        }
+        registers => Ok(Allocated { registers: registers?, code, inputs }),
+    }
 }

@@ -5,15 +5,13 @@
 //! them fill. So the instructions of several groups stand alternately.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::Builder;
-use crate::cpu::leaf::ir::{Inst, Item, Mem, Op, Operand, Reg};
+use crate::cpu::leaf::ir::{Inst, Item, Mem, Op, Operand, Reg, Width};
 
 /// A group with fewer instructions leaves room for the next ones in the scheduler.
 const FEWEST_INSTRUCTIONS: usize = 12;
-
-/// The most bytes that an access touches from its place on.
-const MOST_BYTES: i32 = 64;
 
 impl Builder<'_> {
     /// Lets the groups whose instructions begin at these places of the current scope, and end at its end, take turns.
@@ -26,7 +24,9 @@ impl Builder<'_> {
         let groups: Vec<(usize, usize)> =
             begins.iter().copied().zip(begins[1..].iter().copied().chain([end])).collect();
         let mut has_turns = false;
-        for groups in groups.chunks(at_once).filter(|groups| groups.len() > 1) {
+        // As few rounds as possible, all about as large.
+        let size = groups.len().div_ceil(groups.len().div_ceil(at_once));
+        for groups in groups.chunks(size).filter(|groups| groups.len() > 1) {
             let (first, last) = (groups[0].0, groups[groups.len() - 1].1);
             let items = &mut self.scope().items;
             let own: Option<Vec<&[Item]>> =
@@ -40,10 +40,11 @@ impl Builder<'_> {
     }
 }
 
-/// Where registers are defined: in which group, and the last place in it.
-type Definitions = FxHashMap<Reg, (usize, usize)>;
+/// Places of registers: in which group, and where in it.
+type Places = FxHashMap<Reg, (usize, usize)>;
 
-/// The instructions of all groups, one of each after the other; `None` where their order matters.
+/// The instructions of all groups, one of each after the other, or two where the second one needs a register less for the first one's
+/// one more; `None` where their order matters.
 fn merged(groups: &[&[Item]]) -> Option<Vec<Item>> {
     let groups: Option<Vec<Vec<&Inst>>> = groups.iter().map(|items| plain_instructions(items)).collect();
     let groups = groups?;
@@ -51,24 +52,63 @@ fn merged(groups: &[&[Item]]) -> Option<Vec<Item>> {
     if !are_apart(&groups) {
         return None;
     }
+    let last_uses = last_uses(&groups);
+    let is_ready = |number: usize, inst: &Inst, done: &[usize]| {
+        let mut is_ready = true;
+        inst.for_each_use(&mut |reg| {
+            let defined = definitions.get(&reg).filter(|(group, _)| *group != number);
+            is_ready &= defined.is_none_or(|(group, place)| done[*group] > *place);
+        });
+        is_ready
+    };
+    // How many registers are free after an instruction that were not before.
+    let frees = |number: usize, place: usize, inst: &Inst| {
+        let mut own: SmallVec<[Reg; 4]> = SmallVec::new();
+        inst.for_each_use(&mut |reg| {
+            if !own.contains(&reg) && last_uses.get(&reg) == Some(&(number, place)) {
+                own.push(reg);
+            }
+        });
+        let read = own.iter().filter(|reg| definitions.contains_key(reg)).count();
+        read as i32 - i32::from(inst.dst.is_some())
+    };
+    // Whether the next instruction of the group gives back the register that this one takes. Next to each other, only one group takes one
+    // at a time.
+    let takes_briefly = |number: usize, place: usize| {
+        let [first, second] = [place, place + 1].map(|place| groups[number].get(place));
+        first.is_some_and(|inst| frees(number, place, inst) < 0)
+            && second.is_some_and(|inst| frees(number, place + 1, inst) > 0)
+    };
     let mut done = vec![0; groups.len()];
     let count = groups.iter().map(Vec::len).sum();
     let mut merged = Vec::with_capacity(count);
     while merged.len() < count {
         for number in 0..groups.len() {
-            let Some(inst) = groups[number].get(done[number]) else { continue };
-            let mut is_ready = true;
-            inst.for_each_use(&mut |reg| {
-                let defined = definitions.get(&reg).filter(|(group, _)| *group != number);
-                is_ready &= defined.is_none_or(|(group, place)| done[*group] > *place);
-            });
-            if is_ready {
+            while let Some(inst) = groups[number].get(done[number])
+                && is_ready(number, inst, &done)
+            {
                 merged.push(Item::Inst((*inst).clone()));
                 done[number] += 1;
+                if !takes_briefly(number, done[number] - 1) {
+                    break;
+                }
             }
         }
     }
     Some(merged)
+}
+
+/// Where each register is read for the last time.
+fn last_uses(groups: &[Vec<&Inst>]) -> Places {
+    let mut last_uses = Places::default();
+    for (number, group) in groups.iter().enumerate() {
+        for (place, inst) in group.iter().enumerate() {
+            inst.for_each_use(&mut |reg| {
+                last_uses.insert(reg, (number, place));
+            });
+        }
+    }
+    last_uses
 }
 
 /// The instructions of a group that is long enough, if there is nothing but instructions and none ends the leaf.
@@ -86,8 +126,8 @@ fn plain_instructions(items: &[Item]) -> Option<Vec<&Inst>> {
 }
 
 /// Where each register is defined, if in one group only, and not used in an earlier one.
-fn definitions(groups: &[Vec<&Inst>]) -> Option<Definitions> {
-    let mut definitions = Definitions::default();
+fn definitions(groups: &[Vec<&Inst>]) -> Option<Places> {
+    let mut definitions = Places::default();
     for (number, group) in groups.iter().enumerate() {
         for (place, inst) in group.iter().enumerate() {
             let Some(dst) = inst.dst else { continue };
@@ -108,28 +148,48 @@ fn definitions(groups: &[Vec<&Inst>]) -> Option<Definitions> {
     in_order.then_some(definitions)
 }
 
+/// A place in memory, and how it is accessed.
+struct Access {
+    mem: Mem,
+    /// No byte from here on is touched.
+    end: i32,
+    is_written: bool,
+}
+
+impl Access {
+    fn of(inst: &Inst, mem: Mem) -> Self {
+        // What converts touches fewer bytes than it works on, never more.
+        let bytes = match inst.op {
+            Op::Vector(_) | Op::MulAdd(_) | Op::Accumulate(_) => inst.width.bytes(),
+            _ => Width::Zmm.bytes(),
+        };
+        let is_written = inst.has_effect() && !matches!(inst.op, Op::Prefetch { .. });
+        Access { mem, end: mem.offset.saturating_add(bytes as i32), is_written }
+    }
+
+    fn is_apart_from(&self, other: &Self) -> bool {
+        let is_same_sum = (self.mem.base, self.mem.index) == (other.mem.base, other.mem.index);
+        !(self.is_written || other.is_written)
+            || self.mem.buffer != other.mem.buffer
+            || is_same_sum && (self.end <= other.mem.offset || other.end <= self.mem.offset)
+    }
+}
+
 /// Whether no group writes what another one touches.
 fn are_apart(groups: &[Vec<&Inst>]) -> bool {
-    let accesses = |group: &[&Inst]| -> Vec<(Mem, bool)> {
+    let accesses = |group: &[&Inst]| -> Vec<Access> {
         let of = |inst: &&Inst| {
-            let is_written = inst.has_effect() && !matches!(inst.op, Op::Prefetch { .. });
             let mems = inst.args.iter().filter_map(|arg| match arg {
-                Operand::Mem(mem) | Operand::Spread(mem) => Some(*mem),
+                Operand::Mem(mem) | Operand::Spread(mem) => Some(Access::of(inst, *mem)),
                 _ => None,
             });
-            mems.map(|mem| (mem, is_written)).collect::<Vec<_>>()
+            mems.collect::<Vec<_>>()
         };
         group.iter().flat_map(of).collect()
     };
-    let all: Vec<Vec<(Mem, bool)>> = groups.iter().map(|group| accesses(group)).collect();
-    let is_apart = |(a, a_written): &(Mem, bool), (b, b_written): &(Mem, bool)| {
-        let is_same_sum = (a.base, a.index) == (b.base, b.index);
-        !(*a_written || *b_written)
-            || a.buffer != b.buffer
-            || is_same_sum && a.offset.abs_diff(b.offset) >= MOST_BYTES.unsigned_abs()
-    };
+    let all: Vec<Vec<Access>> = groups.iter().map(|group| accesses(group)).collect();
     all.iter().enumerate().all(|(number, group)| {
-        all[..number].iter().flatten().all(|other| group.iter().all(|own| is_apart(own, other)))
+        all[..number].iter().flatten().all(|other| group.iter().all(|own| own.is_apart_from(other)))
     })
 }
 
@@ -137,7 +197,7 @@ fn are_apart(groups: &[Vec<&Inst>]) -> bool {
 mod tests {
     use super::*;
     use crate::cpu::leaf::encode::VectorOp;
-    use crate::cpu::leaf::ir::{Base, Width};
+    use crate::cpu::leaf::ir::Base;
     use tilewright_core::ids::BufferId;
 
     fn add(dst: u32, a: u32) -> Item {
@@ -145,11 +205,11 @@ mod tests {
         Item::Inst(Inst::new(Op::Vector(VectorOp::AddF32), Width::Zmm, Some(Reg(dst)), args))
     }
 
-    fn access(dst: Option<u32>, buffer: u32, offset: i32) -> Item {
+    fn access(dst: Option<u32>, buffer: u32, offset: i32, width: Width) -> Item {
         let mem = Mem { base: Base::Context, index: None, offset, buffer: Some(BufferId(buffer)) };
         let args = [Operand::Mem(mem), Operand::Reg(Reg(900))];
         let op = if dst.is_some() { VectorOp::Load } else { VectorOp::Store };
-        Item::Inst(Inst::new(Op::Vector(op), Width::Zmm, dst.map(Reg), args))
+        Item::Inst(Inst::new(Op::Vector(op), width, dst.map(Reg), args))
     }
 
     /// A chain that begins with a register, in registers of its own.
@@ -178,6 +238,25 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_a_register_and_what_gives_it_back_stay_together() {
+        let with_square = |first: u32| {
+            let product = Item::Inst(Inst::new(
+                Op::MulAdd(4),
+                Width::Zmm,
+                Some(Reg(first + 13)),
+                [first + 11, first + 12, first + 10].map(|reg| Operand::Reg(Reg(reg))),
+            ));
+            let mut items = chain(1, first);
+            // Read again below, as is the one before: one more register until the product.
+            items.extend([add(first + 12, first + 10), product]);
+            items
+        };
+        let found =
+            destinations(&merged(&[&with_square(100), &with_square(200)]).expect("they are independent"));
+        assert_eq!(found[22..], [111, 211, 112, 113, 212, 213]);
+    }
+
+    #[test]
     fn order_that_matters_is_kept() {
         let with = |mut items: Vec<Item>, more: Vec<Item>| {
             items.extend(more);
@@ -186,11 +265,16 @@ mod tests {
         let (a, b) = (chain(1, 100), chain(2, 200));
         assert!(merged(&[&a, &with(b.clone(), vec![add(100, 1)])]).is_none(), "a register of both");
         assert!(merged(&[&chain(205, 100), &b]).is_none(), "a value of an iteration before");
-        let writes = with(a.clone(), vec![access(None, 1, 0)]);
-        assert!(merged(&[&writes, &with(b.clone(), vec![access(Some(300), 1, 32)])]).is_none());
-        assert!(merged(&[&writes, &with(b.clone(), vec![access(Some(300), 1, 64)])]).is_some());
-        assert!(merged(&[&writes, &with(b.clone(), vec![access(Some(300), 2, 0)])]).is_some());
-        assert!(merged(&[&writes, &with(b, vec![access(None, 1, 8)])]).is_none());
+        for width in [Width::Zmm, Width::Ymm] {
+            let bytes = width.bytes() as i32;
+            let writes = with(a.clone(), vec![access(None, 1, 0, width)]);
+            let and = |other| merged(&[&writes, &with(b.clone(), vec![other])]);
+            assert!(and(access(Some(300), 1, bytes - 4, width)).is_none());
+            assert!(and(access(Some(300), 1, bytes, width)).is_some());
+            assert!(and(access(Some(300), 1, -bytes, width)).is_some());
+            assert!(and(access(Some(300), 2, 0, width)).is_some());
+            assert!(and(access(None, 1, 8, width)).is_none());
+        }
         assert!(merged(&[&a, &[Item::Else]]).is_none());
     }
 }
