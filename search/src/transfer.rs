@@ -14,6 +14,7 @@ use tilewright_core::stmt::Symbol;
 use tilewright_core::target::Target;
 
 use crate::rule::RuleSet;
+use crate::rules::parallelize_vectorize_unroll::lacks_notes;
 use crate::space::complete;
 
 /// The most traces that one anchor gives.
@@ -55,8 +56,20 @@ pub fn anchored(
     for name in &rest {
         fuse(&mut schedule, name);
     }
-    let completed = complete(schedule, rules, &rest);
+    // Where the anchor's epilogue had the notes of a nest, the block before it needs its own.
+    let open: Vec<Symbol> = touched
+        .iter()
+        .filter(|name| ends_without_notes(&schedule, name))
+        .map(|name| (*name).clone())
+        .collect();
+    let completed = complete(schedule, rules, &[rest, open].concat());
     completed.into_iter().take(VARIANTS).map(|schedule| schedule.into_parts().1.simplified()).collect()
+}
+
+/// Whether a block is the last of its nest, and nothing says how the nest is to be run.
+fn ends_without_notes(schedule: &Schedule, name: &str) -> bool {
+    let mut look = schedule.clone();
+    look.get_block(name).and_then(|block| lacks_notes(&look, block)).unwrap_or(false)
 }
 
 /// Brings a block into its producer where it is one that only makes something else of each element.

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use tilewright_core::analysis::scope::blocks;
 use tilewright_core::interp;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Rng;
+use tilewright_core::stmt::Block;
 use tilewright_core::target::Target;
 use tilewright_core::target::TargetKind;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::composition::Composition;
 use tilewright_search::default_schedule::default_candidate;
+use tilewright_search::rules::parallelize_vectorize_unroll::VECTORIZE;
 use tilewright_search::space::design_spaces;
 use tilewright_search::strategy::SearchSpace;
 use tilewright_search::transfer::anchored;
@@ -176,4 +179,36 @@ kernel scale(in x: f32[64, 32], out c: f32[64, 32]) {
     let anchor =
         default_candidate(&convolution(1, false), &target, &built_in).expect("some candidate is legal");
     assert!(anchored(&anchor.trace, &other, &target, &built_in.rules, 1).is_empty());
+}
+
+#[test]
+fn a_nest_whose_epilogue_had_the_notes_gets_its_own() {
+    let target = Arc::new(Target::generic_cpu());
+    let built_in = Composition::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    let space_of = |program: Program| {
+        let spaces = design_spaces(&program, &target, &built_in.rules, 1);
+        SearchSpace::new(Generator::new(program, target.clone()), spaces, 1)
+    };
+    let (from, plain) = (space_of(convolution(1, true)), convolution(1, false));
+    let to = space_of(plain.clone());
+    let has_notes = |program: &Program, name: &str| {
+        let named = |block: &&Arc<Block>| &*block.name == name;
+        blocks(&program.body)
+            .into_iter()
+            .find(named)
+            .is_some_and(|block| block.annotations.contains_key(VECTORIZE))
+    };
+    let mut fused = 0;
+    for seed in 0..40 {
+        let Some(anchor) = from.draw(&mut Rng::stream(5, seed), &mut Statistics::default()) else { continue };
+        if has_notes(&anchor.program, "y") || !has_notes(&anchor.program, "z") {
+            continue;
+        }
+        for trace in anchored(&anchor.trace, &plain, &target, &built_in.rules, 1) {
+            let Some(made) = to.replay(&trace, &mut Statistics::default()) else { continue };
+            assert!(has_notes(&made.program, "y"), "seed {seed}\n{trace}");
+            fused += 1;
+        }
+    }
+    assert!(fused > 0, "no candidate had its epilogue in the nest of the convolution");
 }

@@ -72,11 +72,10 @@ impl ParallelizeVectorizeUnroll {
     /// When the probabilities of candidates are all zero.
     pub fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> RuleResult {
         let found = block_of(schedule, block)?;
-        let has_notes = [PARALLEL, VECTORIZE, UNROLL].iter().any(|key| found.annotations.contains_key(*key));
-        let nest = nest_of(schedule, block)?;
-        if has_notes || nest.last().is_some_and(|last| last.id != found.id) {
+        if !lacks_notes(schedule, block)? {
             return schedule.unchanged();
         }
+        let nest = nest_of(schedule, block)?;
         let unrolls =
             self.unrolls_spatial || nest.iter().any(|block| block.init.is_some() || !is_spatial(block));
         if constant_blocks(schedule.program()).contains(&found.id) {
@@ -119,6 +118,13 @@ pub(crate) fn note_constant_nest(schedule: &mut Schedule, block: BlockRv) -> Res
     }
     schedule.annotate(block, VECTORIZE, 4 * lanes)?;
     schedule.annotate(block, UNROLL, 16)
+}
+
+/// Whether a block is the last of its nest and has no notes.
+pub(crate) fn lacks_notes(schedule: &Schedule, block: BlockRv) -> Result<bool, ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let has_notes = [PARALLEL, VECTORIZE, UNROLL].iter().any(|key| found.annotations.contains_key(*key));
+    Ok(!has_notes && nest_of(schedule, block)?.last().is_none_or(|last| last.id == found.id))
 }
 
 /// The blocks of the nest that a block is in, in program order.
