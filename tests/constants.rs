@@ -324,7 +324,12 @@ fn records_of_one_shape_serve_others() {
         .tune(unlike::kernel(), &sizes(32, 48, 64))
         .unwrap();
     let explanation = explain(unlike::kernel(), &near).unwrap();
-    assert!(matches!(explanation.source, Source::Nearest { .. }), "{}", explanation.source);
+    assert!(
+        matches!(explanation.source, Source::Nearest { .. }),
+        "{} {:?}",
+        explanation.source,
+        explanation.notes
+    );
     let (x, w) = (tensor([30, 40], 1), tensor([40, 72], 2));
     assert_close(&unlike(&x, &w).unwrap(), &unlike::reference(&x, &w).unwrap());
 }

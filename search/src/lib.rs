@@ -28,6 +28,7 @@ mod endless;
 pub mod evolution;
 mod fault;
 pub mod features;
+pub mod fit;
 pub mod model;
 pub mod mutate;
 pub mod outlook;

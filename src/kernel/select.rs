@@ -8,6 +8,7 @@ use tilewright_core::schedule::{Schedule, Trace};
 use tilewright_core::target::Target;
 use tilewright_search::candidate::{Generator, Statistics};
 use tilewright_search::database::{Database, Shape};
+use tilewright_search::fit::fit as fit_trace;
 use tilewright_search::postproc::verify::verify_limits;
 use tilewright_search::schedule_by_default;
 
@@ -182,12 +183,11 @@ pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Fitted {
     Fitted { choice, from: Source::Default, notes }
 }
 
-/// The decisions of a trace on another program, with the postprocessing that this one needs.
+/// The decisions of a trace on another program, as far as they suit it, with the postprocessing that this one needs.
 fn fit(trace: &Trace, program: &Program, target: &Arc<Target>, source: Source) -> Result<Choice, String> {
     let generator = Generator::new(program.clone(), target.clone());
     let mut refusals = Statistics::default();
-    let decisions = trace.without_postprocessing();
-    match generator.generate(0, &decisions, 0, |_, step| step.decision.clone(), &mut refusals) {
+    match fit_trace(&generator, trace, &mut refusals) {
         Some(candidate) => Ok(Choice { source, program: candidate.program, trace: candidate.trace }),
         None => Err(refusals.rejected.into_keys().collect::<Vec<_>>().join(", ")),
     }
