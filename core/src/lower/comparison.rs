@@ -7,7 +7,8 @@ use crate::expr::{Constant, Expr};
 use crate::ids::VarId;
 use crate::index::{Index, Ranges};
 use crate::lower::condition::difference;
-use crate::simplify::{may_fail, simplify_expr};
+use crate::lower::prune::remove_empty;
+use crate::simplify::simplify_expr;
 use crate::stmt::{For, LoopKind, Stmt};
 use crate::visit::{for_each_expr, rewrite_expr};
 
@@ -164,24 +165,6 @@ fn decide_below(stmt: &mut Stmt, reach: &Index, truth: Truth<'_>, below: &mut Be
         below.leave();
     }
     remove_empty(stmt);
-}
-
-/// Removes what has nothing left to do.
-fn remove_empty(stmt: &mut Stmt) {
-    let is_empty = match stmt {
-        Stmt::Seq(stmts) if stmts.iter().any(Stmt::is_nothing) => {
-            *stmt = Stmt::seq(stmts.iter().cloned());
-            false
-        }
-        Stmt::For(node) => node.body.is_nothing(),
-        Stmt::Alloc(node) => node.body.is_nothing(),
-        Stmt::Intrinsic(node) => node.body.is_nothing(),
-        Stmt::If(node) => node.then.is_nothing() && node.otherwise.is_none() && !may_fail(&node.condition),
-        _ => false,
-    };
-    if is_empty {
-        *stmt = Stmt::nothing();
-    }
 }
 
 /// The number of stores when unrolled loops are written out.

@@ -22,28 +22,34 @@ pub(super) fn without(stmt: &Stmt, goes: &dyn Fn(&Stmt) -> bool) -> Option<Stmt>
             *child = changed;
         }
     }
-    Some(tidied(stmt))
+    remove_empty(&mut stmt);
+    Some(unused_allocation(&stmt).unwrap_or(stmt))
 }
 
-/// What is left of a statement some of whose children may do nothing.
-fn tidied(mut stmt: Stmt) -> Stmt {
-    match &mut stmt {
-        Stmt::Seq(stmts) => return Stmt::seq(stmts.iter().cloned()),
+/// Removes children that do nothing, and the statement itself where it then has nothing left to do.
+pub(super) fn remove_empty(stmt: &mut Stmt) {
+    let does_nothing = match stmt {
+        Stmt::Seq(stmts) => {
+            if stmts.iter().any(|child| matches!(child, Stmt::Seq(_))) {
+                *stmt = Stmt::seq(stmts.iter().cloned());
+            }
+            return;
+        }
         Stmt::If(node) => {
-            let node = Arc::make_mut(node);
-            node.otherwise = node.otherwise.take().filter(|stmt| !stmt.is_nothing());
+            if node.otherwise.as_ref().is_some_and(Stmt::is_nothing) {
+                Arc::make_mut(node).otherwise = None;
+            }
             // A check of an index that depends on data must stay.
-            if node.then.is_nothing() && node.otherwise.is_none() && !may_fail(&node.condition) {
-                return Stmt::nothing();
-            }
+            node.then.is_nothing() && node.otherwise.is_none() && !may_fail(&node.condition)
         }
-        _ => {
-            if stmt.each_child().all(Stmt::is_nothing) {
-                return Stmt::nothing();
-            }
-        }
+        Stmt::For(node) => node.body.is_nothing(),
+        Stmt::Alloc(node) => node.body.is_nothing(),
+        Stmt::Intrinsic(node) => node.body.is_nothing(),
+        Stmt::Store(_) | Stmt::Block(_) => false,
+    };
+    if does_nothing {
+        *stmt = Stmt::nothing();
     }
-    unused_allocation(&stmt).unwrap_or(stmt)
 }
 
 /// The body of an allocation that it makes no use of.
