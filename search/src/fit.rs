@@ -19,7 +19,9 @@ pub fn fit(generator: &Generator, trace: &Trace, statistics: &mut Statistics) ->
     }
     let Generator { program, target, .. } = generator;
     let (_, repaired) = decisions.replay_with(program, target, 0, as_it_is).ok()?.into_parts();
-    (0..ATTEMPTS).find_map(|seed| {
+    let can_be_drawn = |step: &Step| seed::aligned(step, target, &mut Rng::new(0)).is_some();
+    let attempts = if repaired.steps().iter().any(can_be_drawn) { ATTEMPTS } else { 0 };
+    (0..attempts).find_map(|seed| {
         let mut rng = Rng::new(seed);
         let aligned =
             |_: usize, step: &Step| seed::aligned(step, target, &mut rng).or_else(|| step.decision.clone());
