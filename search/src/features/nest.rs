@@ -223,38 +223,60 @@ impl<'a> BlockFacts<'a> {
     }
 
     /// Register loads per arithmetic statement in the innermost tile: an operand that an unrolled or
-    /// vectorized loop does not move is loaded once for all its copies.
+    /// vectorized loop does not move is loaded once for all its copies, as long as registers hold it.
     pub(super) fn loads_per_operation(&self, target: &Target) -> f64 {
-        let lanes = f64::from(target.lanes(self.element_bytes));
-        let is_inner = |node: &LoopFact| matches!(node.kind, LoopKind::Unrolled | LoopKind::Vectorized);
         let statements = self.accumulators(target).max(1.0);
         let mut loads = 0.0;
         for access in &self.accesses {
-            let mut own = 1.0;
-            let mut is_invariant = access.is_written;
-            for (node, stride) in self.loops.iter().zip(&access.strides) {
-                if is_inner(node) && *stride != Some(0) {
-                    own *= match (node.kind, stride) {
-                        (LoopKind::Vectorized, Some(1)) => (node.extent / lanes).ceil(),
-                        // Copies of narrow elements take runs of bytes apart, not each element.
-                        (LoopKind::Vectorized, None) if self.copies_runs() => {
-                            (node.extent * access.bytes / NARROW_RUN).ceil()
-                        }
-                        (LoopKind::Vectorized, _) if self.is_transposed(access) => {
-                            (node.extent / lanes).ceil() * TRANSPOSED
-                        }
-                        _ => node.extent,
-                    };
-                }
-                is_invariant &= !node.is_reduction || *stride == Some(0);
-            }
+            let own = self.loads_of_tile(access, target);
+            let mut reduced = self.loops.iter().zip(&access.strides).filter(|(node, _)| node.is_reduction);
+            // An element that the innermost reduction loop leaves alone stays in its register meanwhile.
+            let stays =
+                access.is_written && self.reduction > 1.0 && reduced.all(|(_, stride)| *stride == Some(0));
             // A store takes a port that there is one of, a load one of two.
             let cost = if access.is_written { 3.0 } else { 1.0 };
-            // An element that the innermost reduction loop leaves alone stays in its register meanwhile.
-            let stays = is_invariant && self.reduction > 1.0;
             loads += own * cost / if stays { self.reduction_of_tile() } else { 1.0 };
         }
+        if self.registers_of_tile(target) > f64::from(target.vector_registers) {
+            loads += statements - self.held_operands(target);
+        }
         loads / statements
+    }
+
+    /// Loads of one execution of the innermost tile, if each element that it touches is loaded once.
+    fn loads_of_tile(&self, access: &AccessFact, target: &Target) -> f64 {
+        let lanes = f64::from(target.lanes(self.element_bytes));
+        let inner = |node: &LoopFact| matches!(node.kind, LoopKind::Unrolled | LoopKind::Vectorized);
+        let moving = self
+            .loops
+            .iter()
+            .zip(&access.strides)
+            .filter(|(node, stride)| inner(node) && **stride != Some(0));
+        moving
+            .map(|(node, stride)| match (node.kind, stride) {
+                (LoopKind::Vectorized, Some(1)) => (node.extent / lanes).ceil(),
+                // Copies of narrow elements take runs of bytes apart, not each element.
+                (LoopKind::Vectorized, None) if self.copies_runs() => {
+                    (node.extent * access.bytes / NARROW_RUN).ceil()
+                }
+                (LoopKind::Vectorized, _) if self.is_transposed(access) => {
+                    (node.extent / lanes).ceil() * TRANSPOSED
+                }
+                _ => node.extent,
+            })
+            .product()
+    }
+
+    /// The registers for the operands of a tile of sums that are kept while the others pass by.
+    fn held_operands(&self, target: &Target) -> f64 {
+        let read = self.accesses.iter().filter(|access| !access.is_written);
+        let loads = read.map(|access| self.loads_of_tile(access, target));
+        loads.reduce(f64::min).filter(|_| self.reduction > 1.0).unwrap_or(0.0)
+    }
+
+    /// The registers that the innermost tile needs: for its sums, the operands that it keeps, and the one that passes by.
+    pub(super) fn registers_of_tile(&self, target: &Target) -> f64 {
+        if self.reduction <= 1.0 { 0.0 } else { self.accumulators(target) + self.held_operands(target) + 1.0 }
     }
 }
 
