@@ -239,7 +239,7 @@ impl Builder<'_> {
         let form = Form::of(self.program.buffer(buffer).dtype);
         let (Some(guard), true) = (self.guard, form != Form::Truth) else { return Err(Refusal::Access) };
         let mut wanted = self.bits_of_truth(guard, group)?;
-        if !self.is_inside(buffer, index) {
+        if !self.is_inside_where_wanted(buffer, index) {
             let extent = self.extent_of(buffer);
             let extent = self.index_register(&extent)?;
             let value = self.index_register(index)?;
@@ -280,7 +280,7 @@ impl Builder<'_> {
         let lanes = width.bytes() / 4;
         let own = self.truth_of_bits((1 << group.lanes) - 1, lanes);
         let mut truth = self.both_truths(guard, own);
-        if !self.is_inside(buffer, index) {
+        if !self.is_inside_where_wanted(buffer, index) {
             // Lanes from `-first` on, and before `extent - first`.
             let extent = self.extent_of(buffer);
             let end = self.spread_lane_number(&(&extent - first), width)?;

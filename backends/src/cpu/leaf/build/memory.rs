@@ -8,6 +8,7 @@ use tilewright_core::dtype::DType;
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
 
+use super::facts::Facts;
 use super::group::{Form, Group};
 use super::scope::LoadKey;
 use super::{Builder, Outcome};
@@ -395,12 +396,29 @@ impl Builder<'_> {
 
     /// Whether every lane of an index is proved to lie inside its buffer.
     pub(super) fn is_inside(&self, buffer: BufferId, index: &Index) -> bool {
+        // What is hoisted leaves the branches.
+        match self.hoisted_to {
+            None => self.is_inside_given(&self.facts, buffer, index),
+            Some(_) => self.is_inside_given(&Facts::default(), buffer, index),
+        }
+    }
+
+    /// Whether every lane in which the guard holds is proved to do so.
+    pub(super) fn is_inside_where_wanted(&self, buffer: BufferId, index: &Index) -> bool {
+        self.is_inside(buffer, index)
+            || self.hoisted_to.is_none() && {
+                self.is_inside_given(&self.facts.with(&self.wanted), buffer, index)
+            }
+    }
+
+    fn is_inside_given(&self, facts: &Facts, buffer: BufferId, index: &Index) -> bool {
         if self.in_tile(buffer) {
             return true;
         }
         let index = self.resolve(index);
-        index.is_provably_nonnegative(&self.ranges)
-            && index.is_provably_less(&self.extent_of(buffer), &self.ranges)
+        let last = self.extent_of(buffer).offset(-1);
+        facts.prove_nonnegative(&index, &self.ranges)
+            && facts.prove_nonnegative(&(&last - &index), &self.ranges)
     }
 
     /// Makes sure that all lanes of an index lie inside its buffer from here on.
@@ -443,7 +461,7 @@ impl Builder<'_> {
         }
         let lanes = self.mask_of_lanes(group.lanes);
         let mut mask = self.both_truths(guard, lanes);
-        if !self.is_inside(buffer, index) {
+        if !self.is_inside_where_wanted(buffer, index) {
             // Lanes from `-first` on, and before `extent - first`.
             let extent = self.extent_of(buffer);
             let end = self.index_register(&(&extent - first))?;
@@ -464,7 +482,7 @@ impl Builder<'_> {
         let lanes = self.mask_of_lanes(group.lanes);
         let guard = self.guard.unwrap_or(lanes);
         let mut mask = self.both_truths(guard, lanes);
-        if !self.is_inside(buffer, index) {
+        if !self.is_inside_where_wanted(buffer, index) {
             let extent = self.extent_of(buffer);
             let extent = self.index_register(&extent)?;
             let value = self.index_register(index)?;

@@ -13,6 +13,7 @@
 //! | [`intrinsic`] | marked statements |
 //! | [`sums`] | sums of products of tiles in registers |
 //! | [`address`], [`linear`] | indices and addresses |
+//! | [`facts`] | what a branch knows of indices |
 //! | [`scope`] | where instructions go, and what is computed already |
 
 mod across;
@@ -20,6 +21,7 @@ mod address;
 mod arith;
 mod convert;
 mod copy;
+mod facts;
 mod group;
 mod hints;
 pub(super) mod intrinsic;
@@ -45,6 +47,7 @@ use super::ir::{Base, Code, Constant, Mem, Reg};
 use super::{INPUTS, Input, Level, Limits, Refusal, Surroundings};
 use crate::cpu::translate::number::{Number, Numbers};
 use across::Across;
+use facts::Facts;
 use group::Group;
 use scope::Scope;
 use sums::Sum;
@@ -88,6 +91,10 @@ struct Builder<'a> {
     memos: Vec<FxHashMap<(Number, Group), Reg>>,
     /// The lanes whose loads may be made; all of them when absent.
     guard: Option<Reg>,
+    /// What the branches around say, in which the code is built.
+    facts: Facts,
+    /// What holds in the lanes of the guard.
+    wanted: Facts,
     /// The buffers that are written around the caches in the code that is being built.
     streamed: FxHashSet<BufferId>,
     /// The loads across rows of the statements that are being built.
@@ -123,6 +130,8 @@ pub(super) fn build(
         sums: Vec::new(),
         memos: vec![FxHashMap::default()],
         guard: None,
+        facts: Facts::default(),
+        wanted: Facts::default(),
         streamed: FxHashSet::default(),
         across: Vec::new(),
         ahead: Vec::new(),

@@ -12,7 +12,7 @@ use super::tile::single;
 use super::value::compares_indices;
 use super::{Binding, Builder, MOST_INSTRUCTIONS, Outcome};
 use crate::cpu::leaf::Refusal;
-use crate::cpu::leaf::ir::{GeneralOp, Operand, Order, Reg};
+use crate::cpu::leaf::ir::{GeneralOp, Item, Operand, Order, Reg};
 use crate::cpu::translate::access::{for_each_access, for_each_load};
 
 type Groups = SmallVec<[Group; 8]>;
@@ -230,16 +230,27 @@ impl Builder<'_> {
         self.new_statement();
         let condition = self.condition(&node.condition)?;
         self.new_statement();
-        self.open_branch();
-        self.stmt(&node.then)?;
-        let then = self.close_branch();
-        self.open_branch();
-        if let Some(otherwise) = &node.otherwise {
-            self.stmt(otherwise)?;
-        }
-        let otherwise = self.close_branch();
+        let then = self.branch_of(&node.condition, true, Some(&node.then))?;
+        let otherwise = self.branch_of(&node.condition, false, node.otherwise.as_ref())?;
         self.push_branches(condition, then, otherwise);
         Ok(())
+    }
+
+    /// The code of a branch, which is taken where a condition holds, or fails.
+    fn branch_of(&mut self, condition: &Expr, holds: bool, stmt: Option<&Stmt>) -> Outcome<Vec<Item>> {
+        self.open_branch();
+        let before = self.assume(condition, holds);
+        stmt.map_or(Ok(()), |stmt| self.stmt(stmt))?;
+        self.facts.forget(before);
+        Ok(self.close_branch())
+    }
+
+    /// Notes what the branch that is about to be built knows; gives how many facts there were.
+    fn assume(&mut self, condition: &Expr, holds: bool) -> usize {
+        let mut facts = std::mem::take(&mut self.facts);
+        let before = facts.assume(condition, holds, &|index| self.resolve(index));
+        self.facts = facts;
+        before
     }
 
     /// A scalar truth value in a general register: zero when false, all bits when true.

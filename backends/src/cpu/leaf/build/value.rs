@@ -65,7 +65,9 @@ impl Builder<'_> {
             return Err(Refusal::Access);
         }
         self.guard = None;
+        let wanted = std::mem::take(&mut self.wanted);
         let value = self.value(expr, Group::SCALAR);
+        self.wanted = wanted;
         self.guard = Some(guard);
         value
     }
@@ -222,16 +224,18 @@ impl Builder<'_> {
             let (a, b) = (self.value(then, group)?, self.value(otherwise, group)?);
             return self.choose(test, a, b, form, group);
         }
-        let a = self.under_guard(test, |this| this.value(then, group))?;
+        let a = self.under_guard(test, condition, true, |this| this.value(then, group))?;
         let not_test = self.not_truth(test, group);
-        let b = self.under_guard(not_test, |this| this.value(otherwise, group))?;
+        let b = self.under_guard(not_test, condition, false, |this| this.value(otherwise, group))?;
         self.choose(test, a, b, form, group)
     }
 
-    /// Runs `compute` for the lanes of `truth` among those already wanted.
+    /// Runs `compute` for the lanes of `truth` among those already wanted: where a condition holds, or fails.
     pub(super) fn under_guard<R>(
         &mut self,
         truth: Reg,
+        condition: &Expr,
+        holds: bool,
         compute: impl FnOnce(&mut Self) -> Outcome<R>,
     ) -> Outcome<R> {
         let truth = match self.guard {
@@ -239,9 +243,13 @@ impl Builder<'_> {
             None => truth,
         };
         let outer = self.guard.replace(truth);
+        let mut wanted = std::mem::take(&mut self.wanted);
+        let before = wanted.assume(condition, holds, &|index| self.resolve(index));
+        self.wanted = wanted;
         self.memos.push(FxHashMap::default());
         let result = compute(self);
         self.memos.pop();
+        self.wanted.forget(before);
         self.guard = outer;
         result
     }
