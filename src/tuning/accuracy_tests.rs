@@ -10,6 +10,7 @@ use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
 use tilewright_search::tuner::{Measurement, Runner};
 
+use super::anchor::Anchors;
 use super::failure::reason;
 use super::peak::peak_of;
 use super::runner::{InProcessRunner, Interrupt};
@@ -98,7 +99,7 @@ fn errors_within_the_accuracy_are_measured_and_told() {
     let tolerance = Tolerance::of(subject.program()).relative;
     let found = candidates(&backend, subject.program());
     assert!(!found.is_empty());
-    let mut runner = InProcessRunner::new(subject, Interrupt::new(None, None), None);
+    let mut runner = InProcessRunner::new(subject, Interrupt::new(None, None), Anchors::default());
     for measurement in runner.measure(&found).into_iter().flatten() {
         let Measurement::Ok { max_relative_error, .. } = measurement else { panic!("{measurement:?}") };
         assert!((1e-7..tolerance).contains(&max_relative_error), "{max_relative_error}");

@@ -8,10 +8,11 @@ use tilewright_search::candidate::Candidate;
 use tilewright_search::tuner::{Measurement, Runner};
 
 use super::TuneError;
+use super::anchor::Anchors;
 use super::failure::{Failure, reason};
 use super::process::{Death, Heard, Process};
-use super::protocol::{Anchor, Reply, Request, Setup, Stage};
-use super::runner::{Interrupt, anchor_of, measurement};
+use super::protocol::{Reply, Request, Setup, Stage};
+use super::runner::{Interrupt, measurement};
 
 /// How long things may take before they are considered hung. Only what runs counts, not what waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub(crate) struct IsolatedRunner {
     setup: Setup,
     limits: Limits,
     interrupt: Interrupt,
-    anchor: Option<Anchor>,
+    anchors: Anchors,
     process: Option<Process>,
     number: u64,
     failure: Option<TuneError>,
@@ -62,14 +63,14 @@ impl IsolatedRunner {
         setup: Setup,
         limits: Limits,
         interrupt: Interrupt,
-        anchor: Option<Anchor>,
+        anchors: Anchors,
     ) -> Self {
         IsolatedRunner {
             command: Box::new(command),
             setup,
             limits,
             interrupt,
-            anchor,
+            anchors,
             process: None,
             number: 0,
             failure: None,
@@ -77,8 +78,8 @@ impl IsolatedRunner {
     }
 
     /// What the times of this run are relative to.
-    pub(crate) fn set_anchor(&mut self, anchor: Option<Anchor>) {
-        self.anchor = anchor;
+    pub(crate) fn set_anchors(&mut self, anchors: Anchors) {
+        self.anchors = anchors;
     }
 
     /// Ends the measuring process; the next measurement starts another.
@@ -168,6 +169,7 @@ impl IsolatedRunner {
     ) -> (Vec<Option<Measurement>>, Result<(), TuneError>) {
         let mut outcomes = vec![None; traces.len()];
         let result = self.measure_all(traces, &mut outcomes);
+        self.anchors = std::mem::take(&mut self.anchors).or_of_batch(traces, &outcomes);
         (outcomes, result)
     }
 
@@ -195,8 +197,8 @@ impl IsolatedRunner {
                     batches.push_front(open(outcomes));
                 }
                 Some(Stage::Run(_)) => {
-                    // It was the anchor, which has run before: it cannot be relied on.
-                    self.anchor = None;
+                    // It was an anchor, which has run before: it cannot be relied on.
+                    self.anchors = Anchors::default();
                     batches.push_front(open(outcomes));
                 }
                 Some(Stage::Compile) | None => match open(outcomes)[..] {
@@ -222,18 +224,13 @@ impl IsolatedRunner {
         let request = Request::Measure {
             number: self.number,
             traces: batch.iter().map(|&candidate| traces[candidate].clone()).collect(),
-            anchor: self.anchor.clone(),
+            anchors: self.anchors.to_vec(),
         };
-        let mut anchor = self.anchor.clone();
         let end = self.request(batch.len(), &request, Interrupt::is_due, &mut |reply| {
             let Reply::Outcome { candidate, outcome } = reply else { return };
             let Some(&candidate) = batch.get(candidate) else { return };
-            if anchor.is_none() {
-                anchor = anchor_of(&outcome, || traces[candidate].clone());
-            }
             outcomes[candidate] = Some(measurement(outcome));
         })?;
-        self.anchor = anchor;
         Ok(end)
     }
 }

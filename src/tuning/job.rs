@@ -10,8 +10,9 @@ use tilewright_search::scheduler::{Round, TaskFacts};
 use tilewright_search::strategy::MakeStrategy;
 use tilewright_search::tuner::{Earlier, End, Method, Runner, Start, TaskTuner, TuneOptions};
 
+use super::anchor::Anchors;
 use super::isolated::IsolatedRunner;
-use super::plan::{Found, Plan, first_measured};
+use super::plan::{Found, Plan};
 use super::runner::{InProcessRunner, Interrupt};
 use super::session::Session;
 use super::subject::{Subject, SubjectOptions};
@@ -60,7 +61,7 @@ impl<'a> Job<'a> {
         };
         let mut job = Job { kernel, plan, session, interrupt, runner, earlier, search: None };
         if let JobRunner::Isolated(runner) = &mut job.runner {
-            runner.set_anchor(first_measured(&job.earlier));
+            runner.set_anchors(Anchors::of_earlier(&job.earlier));
         }
         job
     }
@@ -153,8 +154,8 @@ impl<'a> Job<'a> {
             let options = SubjectOptions { seed: plan.seed, threads: plan.threads, cache: None };
             self.session.note("computing the reference results");
             let subject = Subject::new(self.kernel, &plan.dims, machine::backend()?, &options)?;
-            let anchor = first_measured(&self.earlier);
-            *runner = Some(Box::new(InProcessRunner::new(subject, self.interrupt.clone(), anchor)));
+            let anchors = Anchors::of_earlier(&self.earlier);
+            *runner = Some(Box::new(InProcessRunner::new(subject, self.interrupt.clone(), anchors)));
         }
         let default = default_with_rules(&plan.task.program, &plan.task.target, &plan.composition);
         let mut default_seconds = None;

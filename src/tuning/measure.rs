@@ -7,8 +7,9 @@ use std::time::Duration;
 use crate::kernel::prologue::Compiled;
 use tilewright_core::tensor::AnyTensor;
 
+use super::anchor::{Anchor, scale};
 use super::failure::{Failure, reason};
-use super::protocol::{Anchor, Outcome, Reply, Stage};
+use super::protocol::{Outcome, Reply, Stage};
 use super::sampling::{self, Runs};
 use super::subject::Subject;
 
@@ -24,11 +25,11 @@ pub(crate) struct Measuring<'s, 'b> {
 impl Measuring<'_, '_> {
     /// Measures candidates given by their traces. Each that is done, or has failed, is told by a
     /// [`Reply::Outcome`]; candidates that are not reached before it was stopped are not.
-    pub(crate) fn measure(&mut self, mut traces: Vec<String>, anchor: Option<Anchor>) {
+    pub(crate) fn measure(&mut self, mut traces: Vec<String>, anchors: &[Anchor]) {
         (self.emit)(Reply::Begin(Stage::Compile));
-        // The anchor is one more candidate, of which nobody is told.
+        // Anchors are more candidates, of which nobody is told.
         let count = traces.len();
-        traces.extend(anchor.iter().map(|anchor| anchor.trace.clone()));
+        traces.extend(anchors.iter().map(|anchor| anchor.trace.clone()));
         let mut executables = Vec::new();
         for (candidate, compiled) in self.compile(&traces).into_iter().enumerate() {
             match compiled {
@@ -55,13 +56,15 @@ impl Measuring<'_, '_> {
         }
         let mut runs = Timed { measuring: self, executables: right, tensors };
         let numbers: Vec<usize> = runs.executables.iter().map(|(candidate, _)| *candidate).collect();
-        let anchored = numbers.iter().position(|candidate| *candidate == count);
-        let outcomes = sampling::sample(&mut runs, &first_runs, anchored);
-        let now = outcomes.iter().find(|(position, _)| Some(*position) == anchored);
-        let scale = match (anchor, now) {
-            (Some(anchor), Some((_, Some(Ok(now))))) => anchor.seconds / now.least,
-            _ => 1.0,
-        };
+        let is_anchor: Vec<bool> = numbers.iter().map(|candidate| *candidate >= count).collect();
+        let outcomes = sampling::sample(&mut runs, &first_runs, &is_anchor);
+        let mut now = vec![None; anchors.len()];
+        for (position, outcome) in &outcomes {
+            if let (Some(anchor), Some(Ok(timing))) = (numbers[*position].checked_sub(count), outcome) {
+                now[anchor] = Some(timing.median);
+            }
+        }
+        let scale = scale(anchors, &now);
         for (position, outcome) in outcomes {
             let candidate = numbers[position];
             let outcome = match outcome {

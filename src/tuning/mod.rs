@@ -40,6 +40,7 @@
 //! | [`replay`] | records repeated on the programs beside them |
 //! | [`report`], `progress` | what people see |
 
+mod anchor;
 mod coverage;
 mod error;
 mod failure;
@@ -100,6 +101,7 @@ pub use tuned::Tuned;
 pub use worker::init;
 
 use crate::kernel::Kernel;
+use anchor::Anchors;
 use isolated::{IsolatedRunner, Limits};
 use job::{Job, MethodParts};
 use plan::Plan;
@@ -386,7 +388,7 @@ impl Tuner {
             let plan = Rc::new(plan);
             let isolated = plan.is_isolated.then(|| {
                 let (setup, limits) = (plan.setup(cache.path()), Limits::default());
-                IsolatedRunner::new(worker::command, setup, limits, interrupt.clone(), None)
+                IsolatedRunner::new(worker::command, setup, limits, interrupt.clone(), Anchors::default())
             });
             let (database, observers) = (Rc::clone(&database), Rc::clone(&self.observers));
             let session = Session::new(Rc::clone(&plan), database, interrupt.clone(), observers);

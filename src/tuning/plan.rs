@@ -9,11 +9,11 @@ use tilewright_search::candidate::Candidate;
 use tilewright_search::composition::Composition;
 use tilewright_search::database::{Shape, TunedFor};
 use tilewright_search::rule::RuleSet;
-use tilewright_search::tuner::{Earlier, Runner, Task, TuneResult};
+use tilewright_search::tuner::{Runner, Task, TuneResult};
 
 use super::flops::{count_bytes, count_flops};
 use super::peak::peak_of;
-use super::protocol::{Anchor, Setup, Source};
+use super::protocol::{Setup, Source};
 use super::{Isolation, TuneError, Tuner, process, worker};
 use crate::kernel::{self, Kernel};
 use crate::{machine, settings};
@@ -158,12 +158,4 @@ impl Found {
             *best = default;
         }
     }
-}
-
-/// What earlier runs measured first, which the times of this run are to be comparable with. Records do not hold its
-/// fastest sample; the median stands in for it.
-pub(super) fn first_measured(earlier: &[Earlier]) -> Option<Anchor> {
-    let measured =
-        |record: &Earlier| Some(Anchor { trace: record.trace.to_string(), seconds: record.seconds? });
-    earlier.iter().find_map(measured)
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::anchor::Anchor;
 use super::failure::Failure;
 use super::replay::Oracle;
 use super::sampling::Timing;
@@ -27,7 +28,7 @@ pub(crate) enum Request {
         /// Their traces, postprocessing included.
         traces: Vec<String>,
         /// What their times are relative to.
-        anchor: Option<Anchor>,
+        anchors: Vec<Anchor>,
     },
     /// Measure two candidates in alternation.
     Compare {
@@ -43,18 +44,6 @@ pub(crate) enum Request {
         /// Its number.
         number: u64,
     },
-}
-
-/// A candidate whose time is known. It is timed again in turns with others, and their times are scaled by what
-/// became of its own: a machine that is slower or faster for a while, because its clock or its neighbours
-/// change, then does not make candidates of different batches incomparable. It is the same one in all batches, so
-/// that errors do not add up, and its fastest samples are compared, which a disturbance meets last.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Anchor {
-    /// Its trace.
-    pub(crate) trace: String,
-    /// The time of its fastest sample, in seconds.
-    pub(crate) seconds: f64,
 }
 
 /// What to measure, and how.

@@ -20,6 +20,7 @@ use tilewright_search::database::Shape;
 use tilewright_search::tuner::Measurement;
 
 use super::TuneError;
+use super::anchor::Anchors;
 use super::inputs::Inputs;
 use super::isolated::{IsolatedRunner, Limits};
 use super::measure::Measuring;
@@ -224,7 +225,8 @@ pub fn time(bound: &Program, trace: &Trace, threads: usize, seed: u64) -> Result
         memory: process::memory_limit(),
     };
     let interrupt = Interrupt::new(None, None);
-    let mut runner = IsolatedRunner::new(worker::command, setup, Limits::default(), interrupt, None);
+    let mut runner =
+        IsolatedRunner::new(worker::command, setup, Limits::default(), interrupt, Anchors::default());
     time_apart(&mut runner, oracle, trace)
 }
 
@@ -260,7 +262,7 @@ fn time_here(
         }
     };
     let mut measuring = Measuring { subject: &subject, emit: &mut receive, should_stop: &|| false };
-    measuring.measure(vec![trace.to_string()], None);
+    measuring.measure(vec![trace.to_string()], &[]);
     match outcome.expect("nobody stops it, so that there is an outcome") {
         Outcome::Measured { timing, error } => {
             Ok(Timed { seconds: timing.median, spread: timing.spread, max_relative_error: error, oracle })
@@ -378,7 +380,8 @@ mod tests {
             let setup = Setup { of, threads: 1, seed: 1, cache: None, memory: process::memory_limit() };
             let command = kernels::worker_command(format!("crash:{:016x},", flat.stable_hash()));
             let interrupt = Interrupt::new(None, None);
-            let mut runner = IsolatedRunner::new(command, setup, Limits::default(), interrupt, None);
+            let mut runner =
+                IsolatedRunner::new(command, setup, Limits::default(), interrupt, Anchors::default());
             let timed = time_apart(&mut runner, oracle, &good.trace).expect("it runs");
             assert!(timed.seconds > 0.0 && timed.max_relative_error < 1e-5, "{timed:?}");
             let crash = time_apart(&mut runner, oracle, &bad.trace).expect_err("it crashes");

@@ -7,8 +7,9 @@ use std::time::Instant;
 use tilewright_search::candidate::Candidate;
 use tilewright_search::tuner::{Measurement, Runner};
 
+use super::anchor::Anchors;
 use super::measure::Measuring;
-use super::protocol::{Anchor, Outcome, Reply};
+use super::protocol::{Outcome, Reply};
 use super::subject::Subject;
 
 /// Whether measuring is to end early: shared by a runner, the session and Ctrl-C.
@@ -43,14 +44,6 @@ impl Interrupt {
     }
 }
 
-/// The anchor that a measured candidate makes.
-pub(crate) fn anchor_of(outcome: &Outcome, trace: impl FnOnce() -> String) -> Option<Anchor> {
-    match outcome {
-        Outcome::Measured { timing, .. } => Some(Anchor { trace: trace(), seconds: timing.least }),
-        Outcome::Failed(_) => None,
-    }
-}
-
 /// An outcome as the search knows it.
 pub(crate) fn measurement(outcome: Outcome) -> Measurement {
     match outcome {
@@ -65,13 +58,13 @@ pub(crate) fn measurement(outcome: Outcome) -> Measurement {
 pub(crate) struct InProcessRunner<'b> {
     subject: Subject<'b>,
     interrupt: Interrupt,
-    anchor: Option<Anchor>,
+    anchors: Anchors,
 }
 
 impl<'b> InProcessRunner<'b> {
     /// A runner for a prepared subject.
-    pub(crate) fn new(subject: Subject<'b>, interrupt: Interrupt, anchor: Option<Anchor>) -> Self {
-        InProcessRunner { subject, interrupt, anchor }
+    pub(crate) fn new(subject: Subject<'b>, interrupt: Interrupt, anchors: Anchors) -> Self {
+        InProcessRunner { subject, interrupt, anchors }
     }
 
     fn with(
@@ -90,16 +83,13 @@ impl Runner for InProcessRunner<'_> {
     fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<Measurement>> {
         let traces: Vec<String> = candidates.iter().map(|candidate| candidate.trace.to_string()).collect();
         let mut outcomes = vec![None; candidates.len()];
-        let (known, mut anchor) = (self.anchor.clone(), self.anchor.take());
+        let anchors = self.anchors.to_vec();
         let mut receive = |reply: Reply| {
             let Reply::Outcome { candidate, outcome } = reply else { return };
-            if anchor.is_none() {
-                anchor = anchor_of(&outcome, || candidates[candidate].trace.to_string());
-            }
             outcomes[candidate] = Some(measurement(outcome));
         };
-        self.with(Interrupt::is_due, &mut receive, |measuring| measuring.measure(traces, known));
-        self.anchor = anchor;
+        self.with(Interrupt::is_due, &mut receive, |measuring| measuring.measure(traces.clone(), &anchors));
+        self.anchors = std::mem::take(&mut self.anchors).or_of_batch(&traces, &outcomes);
         outcomes
     }
 

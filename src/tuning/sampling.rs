@@ -48,8 +48,6 @@ pub(crate) struct Timing {
     pub(crate) median: f64,
     /// The distance of the quartiles of all samples over that median.
     pub(crate) spread: f64,
-    /// The fastest sample, in seconds.
-    pub(crate) least: f64,
 }
 
 impl Timing {
@@ -59,12 +57,12 @@ impl Timing {
         sorted.sort_by(f64::total_cmp);
         let median = quantile(&sorted[..sorted.len().div_ceil(2)], 0.5)?;
         let spread = (quantile(&sorted, 0.75)? - quantile(&sorted, 0.25)?) / median;
-        Some(Timing { median, spread, least: sorted[0] })
+        Some(Timing { median, spread })
     }
 
     /// The timing that a machine gives which is so many times slower.
     pub(crate) fn scaled(self, factor: f64) -> Self {
-        Timing { median: self.median * factor, least: self.least * factor, ..self }
+        Timing { median: self.median * factor, ..self }
     }
 }
 
@@ -115,12 +113,12 @@ impl<F> Entry<F> {
 /// What became of a candidate; `None` when sampling was stopped before there was a sample of it.
 pub(crate) type SampleOutcome<F> = Option<Result<Timing, F>>;
 
-/// Times candidates, given the length of a first run of each, in seconds. The candidate `kept` is sampled fully, however
-/// slow it is.
+/// Times candidates, given the length of a first run of each, in seconds. Those that `is_kept` holds for, by number, are
+/// sampled fully, however slow they are.
 pub(crate) fn sample<R: Runs>(
     runs: &mut R,
     first_runs: &[(usize, f64)],
-    kept: Option<usize>,
+    is_kept: &[bool],
 ) -> Vec<(usize, SampleOutcome<R::Failure>)> {
     let mut entries: Vec<Entry<R::Failure>> = first_runs
         .iter()
@@ -132,7 +130,7 @@ pub(crate) fn sample<R: Runs>(
             samples: Vec::new(),
             failure: None,
             is_eliminated: false,
-            is_kept: Some(candidate) == kept,
+            is_kept: is_kept.get(candidate).copied().unwrap_or(false),
         })
         .collect();
     eliminate_by_first_run(&mut entries);
@@ -296,7 +294,7 @@ mod tests {
 
     fn outcomes(clock: &mut Clock) -> Vec<Option<Result<Timing, &'static str>>> {
         let first: Vec<(usize, f64)> = clock.seconds.iter().copied().enumerate().collect();
-        sample(clock, &first, None).into_iter().map(|(_, outcome)| outcome).collect()
+        sample(clock, &first, &[]).into_iter().map(|(_, outcome)| outcome).collect()
     }
 
     fn median(outcome: &Option<Result<Timing, &'static str>>) -> f64 {
@@ -306,7 +304,7 @@ mod tests {
     #[test]
     fn quartiles_are_interpolated() {
         let timing = Timing::of(&[4.0, 1.0, 3.0, 2.0, 5.0]).unwrap();
-        assert_eq!((timing.median, timing.least, timing.spread), (2.0, 1.0, 1.0));
+        assert_eq!((timing.median, timing.spread), (2.0, 1.0));
         assert_eq!(Timing::of(&[2.0, 4.0]).unwrap().median, 2.0);
         assert_eq!(Timing::of(&[]), None);
     }
@@ -334,7 +332,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_sampled_however_slow() {
         let mut clock = Clock::new(&[2e-3, 9e-3]);
-        sample(&mut clock, &[(0, 2e-3), (1, 9e-3)], Some(1));
+        sample(&mut clock, &[(0, 2e-3), (1, 9e-3)], &[false, true]);
         assert_eq!(clock.runs[1], 1 + ROUNDS as u64);
     }
 

@@ -91,7 +91,7 @@ pub(crate) fn serve(backend: &dyn Backend) {
         let should_stop = || finish.load(Ordering::Relaxed) >= number;
         let mut measuring = Measuring { subject, emit: &mut emit, should_stop: &should_stop };
         match request {
-            Request::Measure { traces, anchor, .. } => measuring.measure(traces, anchor),
+            Request::Measure { traces, anchors, .. } => measuring.measure(traces, &anchors),
             Request::Compare { first, second, .. } => measuring.compare(first, second),
             Request::Setup(_) | Request::Finish { .. } => unreachable!("dealt with above"),
         }

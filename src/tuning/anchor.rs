@@ -1,0 +1,112 @@
+//! What the times of a search are relative to.
+//!
+//! A machine is slower or faster for a while, because its clock or its neighbours change. Candidates of different batches are
+//! comparable nevertheless, since a few of the first ones are timed again in turns with each batch, whose times are scaled by
+//! what became of theirs. They are the same ones all along, so that errors do not add up. They are several, since one may
+//! itself be what varies: the place of its data in the caches differs from batch to batch.
+
+use serde::{Deserialize, Serialize};
+use tilewright_search::tuner::{Earlier, Measurement};
+
+/// How many candidates times are relative to: so many that the median of them stands for the machine when one does not.
+const ANCHORS: usize = 3;
+
+/// A candidate whose time is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Anchor {
+    /// Its trace.
+    pub(crate) trace: String,
+    /// Its time, in seconds.
+    pub(crate) seconds: f64,
+}
+
+/// The anchors of a search.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Anchors(Vec<Anchor>);
+
+impl Anchors {
+    /// The fastest of what earlier runs measured, which the times of this run are to be comparable with.
+    pub(crate) fn of_earlier(earlier: &[Earlier]) -> Self {
+        let measured = earlier.iter().filter_map(|record| Some((record.trace.to_string(), record.seconds?)));
+        Anchors::default().or_fastest(measured)
+    }
+
+    /// As they are; if there are none yet, the fastest of a batch. Those are the ones that were timed most carefully.
+    pub(crate) fn or_of_batch(self, traces: &[String], outcomes: &[Option<Measurement>]) -> Self {
+        let measured = traces.iter().zip(outcomes).filter_map(|(trace, outcome)| match outcome {
+            Some(Measurement::Ok { seconds, .. }) => Some((trace.clone(), *seconds)),
+            _ => None,
+        });
+        self.or_fastest(measured)
+    }
+
+    fn or_fastest(self, measured: impl Iterator<Item = (String, f64)>) -> Self {
+        if !self.0.is_empty() {
+            return self;
+        }
+        let mut fastest: Vec<Anchor> = measured.map(|(trace, seconds)| Anchor { trace, seconds }).collect();
+        fastest.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        fastest.dedup_by(|a, b| a.trace == b.trace);
+        fastest.truncate(ANCHORS);
+        // Fewer would say more of themselves than of the machine.
+        Anchors(if fastest.len() < ANCHORS { Vec::new() } else { fastest })
+    }
+
+    /// The anchors, to be timed with a batch.
+    pub(crate) fn to_vec(&self) -> Vec<Anchor> {
+        self.0.clone()
+    }
+}
+
+/// By how much times of now are to be multiplied: the median of what anchors took before over what they take now. `now` has
+/// the seconds of each, where it could be timed.
+pub(crate) fn scale(anchors: &[Anchor], now: &[Option<f64>]) -> f64 {
+    let ratios = anchors.iter().zip(now).filter_map(|(anchor, now)| Some(anchor.seconds / (*now)?));
+    let mut ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect();
+    ratios.sort_by(f64::total_cmp);
+    if ratios.len() < ANCHORS { 1.0 } else { ratios[ratios.len() / 2] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn anchors(seconds: &[f64]) -> Vec<Anchor> {
+        let named =
+            |(number, seconds): (usize, &f64)| Anchor { trace: number.to_string(), seconds: *seconds };
+        seconds.iter().enumerate().map(named).collect()
+    }
+
+    fn measured(seconds: f64) -> Option<Measurement> {
+        Some(Measurement::Ok { seconds, spread: 0.0, max_relative_error: 0.0 })
+    }
+
+    fn traces(count: usize) -> Vec<String> {
+        (0..count).map(|number| number.to_string()).collect()
+    }
+
+    #[test]
+    fn a_machine_that_is_slower_for_a_while_is_told_from_a_candidate_that_is() {
+        let known = anchors(&[1.0, 2.0, 4.0]);
+        assert_eq!(scale(&known, &[Some(2.0), Some(4.0), Some(8.0)]), 0.5);
+        assert_eq!(scale(&known, &[Some(1.0), Some(6.0), Some(4.0)]), 1.0, "one of them varies");
+        assert_eq!(scale(&known, &[Some(2.0), None, Some(8.0)]), 1.0, "two are too few");
+        assert_eq!(scale(&[], &[]), 1.0);
+    }
+
+    #[test]
+    fn the_fastest_of_the_first_batch_stay() {
+        let outcomes = [measured(3.0), None, measured(1.0), measured(2.0), measured(9.0)];
+        let chosen = Anchors::default().or_of_batch(&traces(5), &outcomes);
+        let numbers = |chosen: &Anchors| chosen.to_vec().into_iter().map(|own| own.trace).collect::<Vec<_>>();
+        assert_eq!(numbers(&chosen), ["2", "3", "0"]);
+        let later = chosen.or_of_batch(&traces(3), &[measured(0.1), measured(0.1), measured(0.1)]);
+        assert_eq!(numbers(&later), ["2", "3", "0"]);
+    }
+
+    #[test]
+    fn a_batch_of_two_has_none() {
+        let chosen = Anchors::default().or_of_batch(&traces(2), &[measured(1.0), measured(2.0)]);
+        assert!(chosen.to_vec().is_empty());
+    }
+}
