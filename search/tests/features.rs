@@ -25,7 +25,8 @@ fn loads_per_operation(rows: i64, vectors: i64, registers: u32) -> f32 {
     let target = Target { vector_bits: 256, vector_registers: registers, ..Target::generic_cpu() };
     let described = describe(&program, &target);
     let values = described.iter().flat_map(|block| &block.own);
-    let value = values.into_iter().find(|value| value.name == "loads_per_operation").expect("it is described");
+    let value =
+        values.into_iter().find(|value| value.name == "loads_per_operation").expect("it is described");
     value.value.exp2() - 1.0
 }
 

@@ -28,7 +28,7 @@
 //! | module | does |
 //! |---|---|
 //! | `subject` | a kernel at a shape, with arguments and expected results (`inputs`, `tolerance`) |
-//! | `measure`, `sampling` | a batch of candidates: compile, check, time |
+//! | `measure`, `sampling`, `anchor` | a batch of candidates: compile, check, time, relative to the first ones |
 //! | `worker`, `protocol`, `process`, `isolated` | the same in another process |
 //! | `runner` | the same in this one |
 //! | `plan` | what is decided before the first measurement |
