@@ -378,3 +378,26 @@ fn a_record_of_a_kernel_that_allows_more_cannot_be_replayed() {
         assert_eq!(trace.replay(&program, &target, 0).is_ok(), is_allowed, "{accuracy:?}");
     }
 }
+
+#[test]
+fn a_sum_that_may_be_empty_is_not_fused_with_its_elements() {
+    let sum = "kernel k(K, in a: f32[K, 6], out c: f32[6]) {
+  for k in 0..K {
+    for j in 0..6 {
+      block c(vj: spatial 6 = j, vk: reduce K = k) {
+        init { c[vj] = 0.0 }
+        c[vj] = c[vj] + a[vk, vj]
+      }
+    }
+  }
+}";
+    let fuse = |text: &str| {
+        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
+        let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
+        let block = schedule.get_block("c").unwrap();
+        let loops = schedule.get_loops(block).unwrap();
+        schedule.fuse(&loops).map_err(|error| error.reason())
+    };
+    assert_eq!(fuse(sum).unwrap_err(), "symbolic_extent");
+    assert!(fuse(&sum.replace("kernel k(K, ", "kernel k(").replace('K', "5")).is_ok());
+}

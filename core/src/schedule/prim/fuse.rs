@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::analysis::scope::{loops_around_loop, ranges_of};
-use crate::ids::LoopId;
+use crate::analysis::scope::{blocks, loops_around_loop, ranges_of};
+use crate::ids::{LoopId, VarId};
 use crate::index::Index;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{edit_loop, fresh_loop, nest, replace_loop_var, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError, Value};
-use crate::stmt::{For, LoopKind, Stmt, Symbol};
+use crate::stmt::{For, IterKind, LoopKind, Stmt, Symbol};
+use crate::visit::find_loop;
 
 /// Makes one loop of perfectly nested loops, given outermost first. All but the outermost need a constant,
-/// positive extent.
+/// positive extent; so does the outermost if it reduces and an inner one does not: without iterations it would leave the
+/// elements of the inner one without their initial values.
 ///
 /// ```text
 /// before
@@ -60,6 +62,14 @@ impl Primitive for Fuse {
         let mut ranges = ranges_of(around);
 
         let mut extent = parts[0].1.clone();
+        let vars: Vec<VarId> = parts.iter().map(|(var, _)| *var).collect();
+        let may_be_empty = extent.as_constant().is_none_or(|extent| extent < 1);
+        if may_be_empty && separates_initial_values(&context.program.body, outermost, &vars) {
+            return Err(match extent.as_constant() {
+                Some(_) => ScheduleError::BadFactors(outermost),
+                None => ScheduleError::SymbolicExtent(outermost),
+            });
+        }
         for ((_, inner), id) in parts.iter().zip(&ids).skip(1) {
             let inner = inner.as_constant().ok_or(ScheduleError::SymbolicExtent(*id))?;
             if inner < 1 {
@@ -102,11 +112,25 @@ impl Primitive for Fuse {
     }
 }
 
+/// Whether a block below reduces over the first of some loops, and has elements along another.
+fn separates_initial_values(body: &Stmt, outermost: LoopId, vars: &[VarId]) -> bool {
+    let Some(node) = find_loop(body, outermost) else { return false };
+    blocks(&node.body).iter().any(|block| {
+        let goes_along = |kind: IterKind, vars: &[VarId]| {
+            let mut own = block.iters.iter().filter(|iter| iter.kind == kind);
+            own.any(|iter| vars.iter().any(|var| iter.binding.mentions(*var)))
+        };
+        block.init.is_some()
+            && goes_along(IterKind::Reduce, &vars[..1])
+            && goes_along(IterKind::Spatial, &vars[1..])
+    })
+}
+
 /// The variables and extents of perfectly nested serial loops.
 fn perfect_nest(
     context: &Context<'_>,
     ids: &[LoopId],
-) -> Result<Vec<(crate::ids::VarId, Index)>, ScheduleError> {
+) -> Result<Vec<(VarId, Index)>, ScheduleError> {
     if ids.is_empty() {
         return Err(ScheduleError::BadLoopList);
     }
