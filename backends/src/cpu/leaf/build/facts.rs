@@ -34,6 +34,11 @@ impl Facts {
         self.0.truncate(before);
     }
 
+    /// Whether nothing is known.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Both lists.
     pub(super) fn with(&self, others: &Facts) -> Facts {
         Facts(self.0.iter().chain(&others.0).cloned().collect())
@@ -48,9 +53,11 @@ impl Facts {
             }
             _ => {
                 let (Some(a), Some(b)) = (as_index(a), as_index(b)) else { return };
-                let fact = nonnegative(*op, holds, &resolve(&a), &resolve(&b));
-                let is_known = |fact: &Index| fact.lanes() == 1 && is_small(fact) && stays(fact);
-                self.0.extend(fact.filter(is_known).map(tightened));
+                let (a, b) = (resolve(&a), resolve(&b));
+                let is_known = |index: &Index| index.lanes() == 1 && is_small(index) && stays(index);
+                if is_known(&a) && is_known(&b) {
+                    self.0.extend(nonnegative(*op, holds, &a, &b).filter(is_small).map(tightened));
+                }
             }
         }
     }
@@ -185,6 +192,17 @@ mod tests {
         assert!(!facts.prove_nonnegative(&h.offset(-3), &ranges));
         facts.assume(&either, false, &Index::clone);
         assert!(facts.prove_nonnegative(&h.scale(-1).offset(2), &ranges));
+    }
+
+    #[test]
+    fn numbers_that_may_overflow_say_nothing() {
+        let (h, _, ranges) = vars();
+        let mut facts = Facts::default();
+        let far = Expr::index(h.offset(i64::MAX));
+        let condition = Expr::binary(BinaryOp::Ge, far, Expr::index(Index::constant(2 - i64::MAX)));
+        facts.assume(&condition, true, &Index::clone);
+        assert!(facts.is_empty());
+        assert!(!facts.prove_nonnegative(&h.offset(-4), &ranges));
     }
 
     #[test]

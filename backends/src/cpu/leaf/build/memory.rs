@@ -405,10 +405,9 @@ impl Builder<'_> {
 
     /// Whether every lane in which the guard holds is proved to do so.
     pub(super) fn is_inside_where_wanted(&self, buffer: BufferId, index: &Index) -> bool {
+        let may_know_more = self.hoisted_to.is_none() && !self.wanted.is_empty();
         self.is_inside(buffer, index)
-            || self.hoisted_to.is_none() && {
-                self.is_inside_given(&self.facts.with(&self.wanted), buffer, index)
-            }
+            || (may_know_more && self.is_inside_given(&self.facts.with(&self.wanted), buffer, index))
     }
 
     fn is_inside_given(&self, facts: &Facts, buffer: BufferId, index: &Index) -> bool {
