@@ -27,24 +27,26 @@ pub(crate) struct Anchors(Vec<Anchor>);
 impl Anchors {
     /// The fastest of what earlier runs measured, which the times of this run are to be comparable with.
     pub(crate) fn of_earlier(earlier: &[Earlier]) -> Self {
-        let measured = earlier.iter().filter_map(|record| Some((record.trace.to_string(), record.seconds?)));
-        Anchors::default().or_fastest(measured)
+        let measured =
+            |record: &Earlier| Some(Anchor { trace: record.trace.to_string(), seconds: record.seconds? });
+        Self::fastest_of(earlier.iter().filter_map(measured))
     }
 
-    /// As they are; if there are none yet, the fastest of a batch. Those are the ones that were timed most carefully.
-    pub(crate) fn or_of_batch(self, traces: &[String], outcomes: &[Option<Measurement>]) -> Self {
-        let measured = traces.iter().zip(outcomes).filter_map(|(trace, outcome)| match outcome {
-            Some(Measurement::Ok { seconds, .. }) => Some((trace.clone(), *seconds)),
-            _ => None,
-        });
-        self.or_fastest(measured)
-    }
-
-    fn or_fastest(self, measured: impl Iterator<Item = (String, f64)>) -> Self {
-        if !self.0.is_empty() {
-            return self;
+    /// If there are none yet, takes the fastest of a batch. Those are the ones that were timed most carefully.
+    pub(crate) fn learn(&mut self, traces: &[String], outcomes: &[Option<Measurement>]) {
+        if self.0.is_empty() {
+            let measured = traces.iter().zip(outcomes).filter_map(|(trace, outcome)| match outcome {
+                Some(Measurement::Ok { seconds, .. }) => {
+                    Some(Anchor { trace: trace.clone(), seconds: *seconds })
+                }
+                _ => None,
+            });
+            *self = Self::fastest_of(measured);
         }
-        let mut fastest: Vec<Anchor> = measured.map(|(trace, seconds)| Anchor { trace, seconds }).collect();
+    }
+
+    fn fastest_of(measured: impl Iterator<Item = Anchor>) -> Self {
+        let mut fastest: Vec<Anchor> = measured.collect();
         fastest.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         fastest.dedup_by(|a, b| a.trace == b.trace);
         fastest.truncate(ANCHORS);
@@ -97,16 +99,18 @@ mod tests {
     #[test]
     fn the_fastest_of_the_first_batch_stay() {
         let outcomes = [measured(3.0), None, measured(1.0), measured(2.0), measured(9.0)];
-        let chosen = Anchors::default().or_of_batch(&traces(5), &outcomes);
+        let mut chosen = Anchors::default();
+        chosen.learn(&traces(5), &outcomes);
         let numbers = |chosen: &Anchors| chosen.to_vec().into_iter().map(|own| own.trace).collect::<Vec<_>>();
         assert_eq!(numbers(&chosen), ["2", "3", "0"]);
-        let later = chosen.or_of_batch(&traces(3), &[measured(0.1), measured(0.1), measured(0.1)]);
-        assert_eq!(numbers(&later), ["2", "3", "0"]);
+        chosen.learn(&traces(3), &[measured(0.1), measured(0.1), measured(0.1)]);
+        assert_eq!(numbers(&chosen), ["2", "3", "0"]);
     }
 
     #[test]
     fn a_batch_of_two_has_none() {
-        let chosen = Anchors::default().or_of_batch(&traces(2), &[measured(1.0), measured(2.0)]);
+        let mut chosen = Anchors::default();
+        chosen.learn(&traces(2), &[measured(1.0), measured(2.0)]);
         assert!(chosen.to_vec().is_empty());
     }
 }

@@ -63,14 +63,13 @@ impl IsolatedRunner {
         setup: Setup,
         limits: Limits,
         interrupt: Interrupt,
-        anchors: Anchors,
     ) -> Self {
         IsolatedRunner {
             command: Box::new(command),
             setup,
             limits,
             interrupt,
-            anchors,
+            anchors: Anchors::default(),
             process: None,
             number: 0,
             failure: None,
@@ -169,7 +168,7 @@ impl IsolatedRunner {
     ) -> (Vec<Option<Measurement>>, Result<(), TuneError>) {
         let mut outcomes = vec![None; traces.len()];
         let result = self.measure_all(traces, &mut outcomes);
-        self.anchors = std::mem::take(&mut self.anchors).or_of_batch(traces, &outcomes);
+        self.anchors.learn(traces, &outcomes);
         (outcomes, result)
     }
 
@@ -226,12 +225,11 @@ impl IsolatedRunner {
             traces: batch.iter().map(|&candidate| traces[candidate].clone()).collect(),
             anchors: self.anchors.to_vec(),
         };
-        let end = self.request(batch.len(), &request, Interrupt::is_due, &mut |reply| {
+        self.request(batch.len(), &request, Interrupt::is_due, &mut |reply| {
             let Reply::Outcome { candidate, outcome } = reply else { return };
             let Some(&candidate) = batch.get(candidate) else { return };
             outcomes[candidate] = Some(measurement(outcome));
-        })?;
-        Ok(end)
+        })
     }
 }
 

@@ -101,7 +101,6 @@ pub use tuned::Tuned;
 pub use worker::init;
 
 use crate::kernel::Kernel;
-use anchor::Anchors;
 use isolated::{IsolatedRunner, Limits};
 use job::{Job, MethodParts};
 use plan::Plan;
@@ -388,7 +387,7 @@ impl Tuner {
             let plan = Rc::new(plan);
             let isolated = plan.is_isolated.then(|| {
                 let (setup, limits) = (plan.setup(cache.path()), Limits::default());
-                IsolatedRunner::new(worker::command, setup, limits, interrupt.clone(), Anchors::default())
+                IsolatedRunner::new(worker::command, setup, limits, interrupt.clone())
             });
             let (database, observers) = (Rc::clone(&database), Rc::clone(&self.observers));
             let session = Session::new(Rc::clone(&plan), database, interrupt.clone(), observers);

@@ -20,7 +20,6 @@ use tilewright_search::database::Shape;
 use tilewright_search::tuner::Measurement;
 
 use super::TuneError;
-use super::anchor::Anchors;
 use super::inputs::Inputs;
 use super::isolated::{IsolatedRunner, Limits};
 use super::measure::Measuring;
@@ -225,8 +224,7 @@ pub fn time(bound: &Program, trace: &Trace, threads: usize, seed: u64) -> Result
         memory: process::memory_limit(),
     };
     let interrupt = Interrupt::new(None, None);
-    let mut runner =
-        IsolatedRunner::new(worker::command, setup, Limits::default(), interrupt, Anchors::default());
+    let mut runner = IsolatedRunner::new(worker::command, setup, Limits::default(), interrupt);
     time_apart(&mut runner, oracle, trace)
 }
 
@@ -380,8 +378,7 @@ mod tests {
             let setup = Setup { of, threads: 1, seed: 1, cache: None, memory: process::memory_limit() };
             let command = kernels::worker_command(format!("crash:{:016x},", flat.stable_hash()));
             let interrupt = Interrupt::new(None, None);
-            let mut runner =
-                IsolatedRunner::new(command, setup, Limits::default(), interrupt, Anchors::default());
+            let mut runner = IsolatedRunner::new(command, setup, Limits::default(), interrupt);
             let timed = time_apart(&mut runner, oracle, &good.trace).expect("it runs");
             assert!(timed.seconds > 0.0 && timed.max_relative_error < 1e-5, "{timed:?}");
             let crash = time_apart(&mut runner, oracle, &bad.trace).expect_err("it crashes");

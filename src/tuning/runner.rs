@@ -89,7 +89,7 @@ impl Runner for InProcessRunner<'_> {
             outcomes[candidate] = Some(measurement(outcome));
         };
         self.with(Interrupt::is_due, &mut receive, |measuring| measuring.measure(traces.clone(), &anchors));
-        self.anchors = std::mem::take(&mut self.anchors).or_of_batch(&traces, &outcomes);
+        self.anchors.learn(&traces, &outcomes);
         outcomes
     }
 

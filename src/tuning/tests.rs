@@ -19,7 +19,6 @@ use tilewright_search::space::design_spaces;
 use tilewright_search::strategy::random;
 use tilewright_search::tuner::{End, Measurement, Runner, Start};
 
-use super::anchor::Anchors;
 use super::isolated::{IsolatedRunner, Limits};
 use super::job::{Job, MethodParts};
 use super::observer::{Observer, Progress};
@@ -188,7 +187,7 @@ fn runner(faults: String, cache: &std::path::Path, interrupt: Interrupt) -> Isol
     let tuner = Tuner::new().threads(1);
     let setup = tuner.plan(product::kernel(), &DIMS).unwrap().setup(cache);
     let limits = Limits { run: Duration::from_secs(2), ..Limits::default() };
-    IsolatedRunner::new(worker_command(faults), setup, limits, interrupt, Anchors::default())
+    IsolatedRunner::new(worker_command(faults), setup, limits, interrupt)
 }
 
 fn reasons(measurements: &[Option<Measurement>]) -> Vec<&str> {
@@ -234,8 +233,7 @@ fn a_program_that_does_not_answer_is_an_error() {
         Ok(command)
     };
     let interrupt = Interrupt::new(None, None);
-    let mut runner =
-        IsolatedRunner::new(command, setup, Limits::default(), interrupt.clone(), Anchors::default());
+    let mut runner = IsolatedRunner::new(command, setup, Limits::default(), interrupt.clone());
     assert_eq!(reasons(&runner.measure(&candidates(1))), ["not reached"]);
     assert!(!interrupt.is_stopped(), "other kernels can be measured");
     let error = runner.take_failure().expect("there was no measuring process").to_string();
@@ -470,7 +468,7 @@ fn one_that_cannot_be_measured_leaves_the_others() {
         let isolated = (task.kernel.name() == "product").then(|| {
             let no_process = || Err(std::io::Error::other("no more processes"));
             let setup = plan.setup(cache.path());
-            IsolatedRunner::new(no_process, setup, Limits::default(), interrupt.clone(), Anchors::default())
+            IsolatedRunner::new(no_process, setup, Limits::default(), interrupt.clone())
         });
         let (database, observers) = (Rc::clone(&database), Rc::clone(&tuner.observers));
         let session = Session::new(Rc::clone(&plan), database, interrupt.clone(), observers);

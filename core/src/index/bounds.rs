@@ -304,7 +304,7 @@ fn reads_memory(value: &Expr) -> bool {
     found
 }
 
-fn index_reads_memory(index: &Index) -> bool {
+pub(super) fn index_reads_memory(index: &Index) -> bool {
     index.terms.iter().any(|term| match &term.digit.base {
         Base::Var(_) | Base::Lane(_) => false,
         Base::Sum(sum) => index_reads_memory(sum),

@@ -22,6 +22,7 @@
 pub mod bounds;
 pub mod comparison;
 mod divide;
+pub mod facts;
 pub mod interval;
 pub mod iter_map;
 pub mod map;
@@ -30,6 +31,7 @@ pub mod ranges;
 pub mod simplify;
 mod sum;
 
+pub use facts::Facts;
 pub use interval::Interval;
 pub use ranges::Ranges;
 

@@ -226,9 +226,11 @@ impl<'a> BlockFacts<'a> {
     /// vectorized loop does not move is loaded once for all its copies, as long as registers hold it.
     pub(super) fn loads_per_operation(&self, target: &Target) -> f64 {
         let statements = self.accumulators(target).max(1.0);
-        let mut loads = 0.0;
+        let (mut loads, mut held) = (0.0, f64::INFINITY);
         for access in &self.accesses {
             let own = self.loads_of_tile(access, target);
+            // Of the operands of a tile of sums the fewest are kept while the others pass by.
+            held = if access.is_written { held } else { held.min(own) };
             let mut reduced = self.loops.iter().zip(&access.strides).filter(|(node, _)| node.is_reduction);
             // An element that the innermost reduction loop leaves alone stays in its register meanwhile.
             let stays =
@@ -237,8 +239,10 @@ impl<'a> BlockFacts<'a> {
             let cost = if access.is_written { 3.0 } else { 1.0 };
             loads += own * cost / if stays { self.reduction_of_tile() } else { 1.0 };
         }
-        if self.registers_of_tile(target) > f64::from(target.vector_registers) {
-            loads += statements - self.held_operands(target);
+        // Registers for the sums, the operands that are kept, and one that passes by.
+        let is_crowded = statements + held + 1.0 > f64::from(target.vector_registers);
+        if is_crowded && self.reduction > 1.0 && held.is_finite() {
+            loads += statements - held;
         }
         loads / statements
     }
@@ -265,18 +269,6 @@ impl<'a> BlockFacts<'a> {
                 _ => node.extent,
             })
             .product()
-    }
-
-    /// The registers for the operands of a tile of sums that are kept while the others pass by.
-    fn held_operands(&self, target: &Target) -> f64 {
-        let read = self.accesses.iter().filter(|access| !access.is_written);
-        let loads = read.map(|access| self.loads_of_tile(access, target));
-        loads.reduce(f64::min).filter(|_| self.reduction > 1.0).unwrap_or(0.0)
-    }
-
-    /// The registers that the innermost tile needs: for its sums, the operands that it keeps, and the one that passes by.
-    pub(super) fn registers_of_tile(&self, target: &Target) -> f64 {
-        if self.reduction <= 1.0 { 0.0 } else { self.accumulators(target) + self.held_operands(target) + 1.0 }
     }
 }
 

@@ -6,9 +6,8 @@
 //! and so is a store that cannot be shown to stay inside. This is what makes compiled kernels
 //! memory-safe whatever a definition says.
 //!
-//! Proofs come from `facts`; what they leave open is decided by enumeration in `points` where the domain is small.
+//! Proofs come from [`Facts`]; what they leave open is decided by enumeration in `points` where the domain is small.
 
-mod facts;
 mod points;
 #[cfg(test)]
 mod tests;
@@ -19,11 +18,10 @@ use std::sync::Arc;
 use crate::dtype::DType;
 use crate::expr::{Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
-use crate::index::{Base, Index, Ranges};
+use crate::index::{Base, Facts, Index, Ranges};
 use crate::program::Program;
 use crate::stmt::{Block, If, Location, Stmt, Store};
 
-use facts::Facts;
 use points::Verdict;
 
 /// An access that leaves its buffer, or a store that may.

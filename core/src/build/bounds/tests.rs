@@ -2,7 +2,6 @@
 
 use rand_like::Random;
 
-use super::facts::Facts;
 use super::*;
 use crate::expr::BinaryOp;
 use crate::program::{Access, Buffer, Param, Scope, VariableKind};

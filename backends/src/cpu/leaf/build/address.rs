@@ -27,13 +27,17 @@ type Leveled = SmallVec<[(usize, Product); 4]>;
 impl Builder<'_> {
     /// Puts in the variables that are known to be constant.
     pub(super) fn resolve(&self, index: &Index) -> Index {
-        let constant = |var: VarId| match self.variables.get(&var) {
+        let mut touched = false;
+        index.for_each_var(&mut |var| touched |= self.known_constant(var).is_some());
+        if touched { index.substitute(&|var| self.known_constant(var)) } else { index.clone() }
+    }
+
+    /// The value of a variable that is known to be constant.
+    pub(super) fn known_constant(&self, var: VarId) -> Option<Index> {
+        match self.variables.get(&var) {
             Some(Binding::Constant(value)) => Some(Index::constant(*value)),
             _ => None,
-        };
-        let mut touched = false;
-        index.for_each_var(&mut |var| touched |= constant(var).is_some());
-        if touched { index.substitute(&constant) } else { index.clone() }
+        }
     }
 
     /// The value of an index without lanes.

@@ -6,9 +6,8 @@
 use smallvec::SmallVec;
 use tilewright_core::dtype::DType;
 use tilewright_core::ids::BufferId;
-use tilewright_core::index::Index;
+use tilewright_core::index::{Facts, Index};
 
-use super::facts::Facts;
 use super::group::{Form, Group};
 use super::scope::LoadKey;
 use super::{Builder, Outcome};
@@ -396,18 +395,12 @@ impl Builder<'_> {
 
     /// Whether every lane of an index is proved to lie inside its buffer.
     pub(super) fn is_inside(&self, buffer: BufferId, index: &Index) -> bool {
-        // What is hoisted leaves the branches.
-        match self.hoisted_to {
-            None => self.is_inside_given(&self.facts, buffer, index),
-            Some(_) => self.is_inside_given(&Facts::default(), buffer, index),
-        }
+        self.is_inside_given(&self.facts, buffer, index)
     }
 
     /// Whether every lane in which the guard holds is proved to do so.
     pub(super) fn is_inside_where_wanted(&self, buffer: BufferId, index: &Index) -> bool {
-        let may_know_more = self.hoisted_to.is_none() && !self.wanted.is_empty();
-        self.is_inside(buffer, index)
-            || (may_know_more && self.is_inside_given(&self.facts.with(&self.wanted), buffer, index))
+        self.is_inside_given(&self.wanted, buffer, index)
     }
 
     fn is_inside_given(&self, facts: &Facts, buffer: BufferId, index: &Index) -> bool {
@@ -416,6 +409,9 @@ impl Builder<'_> {
         }
         let index = self.resolve(index);
         let last = self.extent_of(buffer).offset(-1);
+        // What is hoisted leaves the branches.
+        let nothing = Facts::default();
+        let facts = if self.hoisted_to.is_some() { &nothing } else { facts };
         facts.prove_nonnegative(&index, &self.ranges)
             && facts.prove_nonnegative(&(&last - &index), &self.ranges)
     }

@@ -13,7 +13,6 @@
 //! | [`intrinsic`] | marked statements |
 //! | [`sums`] | sums of products of tiles in registers |
 //! | [`address`], [`linear`] | indices and addresses |
-//! | [`facts`] | what a branch knows of indices |
 //! | [`scope`] | where instructions go, and what is computed already |
 
 mod across;
@@ -21,7 +20,6 @@ mod address;
 mod arith;
 mod convert;
 mod copy;
-mod facts;
 mod group;
 mod hints;
 pub(super) mod intrinsic;
@@ -39,7 +37,7 @@ mod value;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::ids::{BufferId, VarId};
-use tilewright_core::index::Ranges;
+use tilewright_core::index::{Facts, Ranges};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::Stmt;
 
@@ -47,7 +45,6 @@ use super::ir::{Base, Code, Constant, Mem, Reg};
 use super::{INPUTS, Input, Level, Limits, Refusal, Surroundings};
 use crate::cpu::translate::number::{Number, Numbers};
 use across::Across;
-use facts::Facts;
 use group::Group;
 use scope::Scope;
 use sums::Sum;
@@ -91,9 +88,9 @@ struct Builder<'a> {
     memos: Vec<FxHashMap<(Number, Group), Reg>>,
     /// The lanes whose loads may be made; all of them when absent.
     guard: Option<Reg>,
-    /// What the branches around say, in which the code is built.
+    /// What the branches say in which the code is built.
     facts: Facts,
-    /// What holds in the lanes of the guard.
+    /// The same and what holds in the lanes of the guard, where there is one.
     wanted: Facts,
     /// The buffers that are written around the caches in the code that is being built.
     streamed: FxHashSet<BufferId>,

@@ -4,8 +4,9 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Expr, ExprKind};
-use tilewright_core::index::Index;
+use tilewright_core::index::{Facts, Index};
 use tilewright_core::stmt::{Alloc, For, If, LoopKind, Stmt, Store};
+use tilewright_core::visit::substitute_expr;
 
 use super::group::{Form, Group};
 use super::tile::single;
@@ -239,18 +240,21 @@ impl Builder<'_> {
     /// The code of a branch, which is taken where a condition holds, or fails.
     fn branch_of(&mut self, condition: &Expr, holds: bool, stmt: Option<&Stmt>) -> Outcome<Vec<Item>> {
         self.open_branch();
-        let before = self.assume(condition, holds);
+        let known = self.knowing(&self.facts, condition, holds);
+        let outer = std::mem::replace(&mut self.facts, known);
         stmt.map_or(Ok(()), |stmt| self.stmt(stmt))?;
-        self.facts.forget(before);
+        self.facts = outer;
         Ok(self.close_branch())
     }
 
-    /// Notes what the branch that is about to be built knows; gives how many facts there were.
-    fn assume(&mut self, condition: &Expr, holds: bool) -> usize {
-        let mut facts = std::mem::take(&mut self.facts);
-        let before = facts.assume(condition, holds, &|index| self.resolve(index));
-        self.facts = facts;
-        before
+    /// Facts and what a condition says where it holds, or where it fails.
+    pub(super) fn knowing(&self, facts: &Facts, condition: &Expr, holds: bool) -> Facts {
+        let mut facts = facts.clone();
+        let condition = substitute_expr(condition, &|var| self.known_constant(var));
+        facts.assume(&condition, holds, &self.ranges);
+        // A store in the branch may change it.
+        facts.forget_memory();
+        facts
     }
 
     /// A scalar truth value in a general register: zero when false, all bits when true.

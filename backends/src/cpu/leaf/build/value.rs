@@ -65,9 +65,7 @@ impl Builder<'_> {
             return Err(Refusal::Access);
         }
         self.guard = None;
-        let wanted = std::mem::take(&mut self.wanted);
         let value = self.value(expr, Group::SCALAR);
-        self.wanted = wanted;
         self.guard = Some(guard);
         value
     }
@@ -238,19 +236,16 @@ impl Builder<'_> {
         holds: bool,
         compute: impl FnOnce(&mut Self) -> Outcome<R>,
     ) -> Outcome<R> {
-        let truth = match self.guard {
-            Some(outer) => self.both_truths(outer, truth),
-            None => truth,
+        let (truth, around) = match self.guard {
+            Some(outer) => (self.both_truths(outer, truth), &self.wanted),
+            None => (truth, &self.facts),
         };
-        let outer = self.guard.replace(truth);
-        let mut wanted = std::mem::take(&mut self.wanted);
-        let before = wanted.assume(condition, holds, &|index| self.resolve(index));
-        self.wanted = wanted;
+        let known = self.knowing(around, condition, holds);
+        let outer = (self.guard.replace(truth), std::mem::replace(&mut self.wanted, known));
         self.memos.push(FxHashMap::default());
         let result = compute(self);
         self.memos.pop();
-        self.wanted.forget(before);
-        self.guard = outer;
+        (self.guard, self.wanted) = outer;
         result
     }
 

@@ -2,20 +2,21 @@
 
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
+use crate::index::bounds::index_reads_memory;
 use crate::index::{Base, Index, NO_MODULUS, Ranges, Term};
 
 /// How many facts a proof may put together.
 const MAX_STEPS: u32 = 3;
 
 /// Indices known not to be negative, besides the ranges of the variables.
-#[derive(Clone, Default)]
-pub(super) struct Facts {
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
     nonnegative: Vec<Index>,
 }
 
 impl Facts {
     /// Adds what follows when `condition` comes out as `holds`.
-    pub(super) fn assume(&mut self, condition: &Expr, holds: bool, ranges: &Ranges) {
+    pub fn assume(&mut self, condition: &Expr, holds: bool, ranges: &Ranges) {
         match condition.kind() {
             ExprKind::Unary(UnaryOp::Not, inner) => self.assume(inner, !holds, ranges),
             ExprKind::Binary(BinaryOp::And, a, b) if holds && a.dtype() == DType::Bool => {
@@ -45,6 +46,9 @@ impl Facts {
     }
 
     fn compare(&mut self, op: BinaryOp, a: &Index, b: &Index, holds: bool, ranges: &Ranges) {
+        if !is_small(a) || !is_small(b) {
+            return;
+        }
         let difference = a - b;
         match (op, holds) {
             (BinaryOp::Ge, true) | (BinaryOp::Lt, false) => self.add(difference),
@@ -67,7 +71,15 @@ impl Facts {
         }
     }
 
+    /// Forgets what was said of values in memory, which may change.
+    pub fn forget_memory(&mut self) {
+        self.nonnegative.retain(|fact| !index_reads_memory(fact));
+    }
+
     fn add(&mut self, fact: Index) {
+        // Of `2·h - 1` that it is not negative says so of `h - 1`.
+        let common = fact.common_factor(0);
+        let fact = if common > 1 { fact.floor_div(common) } else { fact };
         if let Some(without_quotient) = clear_quotient(&fact) {
             self.nonnegative.push(without_quotient);
         }
@@ -75,7 +87,7 @@ impl Facts {
     }
 
     /// Whether the index is at least 0 wherever the facts hold. `false` means "not proved".
-    pub(super) fn prove_nonnegative(&self, index: &Index, ranges: &Ranges) -> bool {
+    pub fn prove_nonnegative(&self, index: &Index, ranges: &Ranges) -> bool {
         self.prove(index, ranges, MAX_STEPS)
     }
 
@@ -107,12 +119,14 @@ fn cancelling_factors(index: &Index, fact: &Index) -> Option<(i64, i64)> {
     let (own, other) = (own.checked_abs()?, other.checked_abs()?);
     let common = crate::index::greatest_common_divisor(own, other);
     let (m, k) = (other / common, own / common);
-    let small = |index: &Index| {
-        index.constant_part().unsigned_abs() < 1 << 40
-            && index.terms().iter().all(|term| term.coefficient.unsigned_abs() < 1 << 40)
-    };
     // Beyond this, coefficients could overflow.
-    (m < 1 << 20 && k < 1 << 20 && small(index) && small(fact)).then_some((m, k))
+    (m < 1 << 20 && k < 1 << 20 && is_small(index) && is_small(fact)).then_some((m, k))
+}
+
+/// Whether sums of an index and another do not overflow, nor do multiples by small factors.
+fn is_small(index: &Index) -> bool {
+    let is_small = |number: i64| number.unsigned_abs() < 1 << 40;
+    is_small(index.constant_part()) && index.terms().iter().all(|term| is_small(term.coefficient))
 }
 
 /// An index that is not negative exactly when `rest ± base / d` is not, without the quotient.
@@ -156,5 +170,88 @@ fn as_index(operand: &Expr) -> Option<Index> {
         ExprKind::Index(index) => Some(index.clone()),
         ExprKind::Constant(Constant::Int(value)) => Some(Index::constant(*value)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{BufferId, VarId};
+
+    fn vars() -> (Index, Index, Ranges) {
+        let mut ranges = Ranges::new();
+        ranges.insert_constant(VarId(0), 56);
+        ranges.insert_constant(VarId(1), 4);
+        (Index::var(VarId(0)), Index::var(VarId(1)), ranges)
+    }
+
+    fn compare(op: BinaryOp, a: &Index, b: i64) -> Expr {
+        Expr::binary(op, Expr::index(a.clone()), Expr::index(Index::constant(b)))
+    }
+
+    #[test]
+    fn a_row_is_inside_where_the_branch_says_so() {
+        let (h, v, ranges) = vars();
+        let first = &h.scale(7168) + &v.scale(64).offset(-3616);
+        let last = (&Index::constant(401_408) - &first).offset(-7232 - 3616 - 8);
+        let mut facts = Facts::default();
+        assert!(!facts.prove_nonnegative(&first, &ranges));
+        assert!(!facts.prove_nonnegative(&last, &ranges));
+        let inside = Expr::binary(
+            BinaryOp::And,
+            compare(BinaryOp::Gt, &h.scale(2), 0),
+            compare(BinaryOp::Lt, &h.scale(2), 110),
+        );
+        facts.assume(&inside, true, &ranges);
+        assert!(facts.prove_nonnegative(&first, &ranges));
+        assert!(facts.prove_nonnegative(&last, &ranges));
+        assert!(!facts.prove_nonnegative(&first.offset(-3584), &ranges), "a row more is too many");
+    }
+
+    #[test]
+    fn sums_of_loops_are_compared_as_a_whole() {
+        let (h, v, ranges) = vars();
+        let row = &h.scale(8) + &v.scale(2);
+        let mut facts = Facts::default();
+        facts.assume(&compare(BinaryOp::Ge, &row, 1), true, &ranges);
+        assert!(facts.prove_nonnegative(&row.scale(112).offset(-224), &ranges), "it is even");
+        assert!(!facts.prove_nonnegative(&row.scale(112).offset(-225), &ranges));
+    }
+
+    #[test]
+    fn what_fails_says_the_opposite_and_either_says_nothing() {
+        let (h, _, ranges) = vars();
+        let mut facts = Facts::default();
+        facts.assume(&compare(BinaryOp::Lt, &h, 3), false, &ranges);
+        assert!(facts.prove_nonnegative(&h.offset(-3), &ranges));
+        let mut facts = Facts::default();
+        let either = Expr::binary(BinaryOp::Or, compare(BinaryOp::Ge, &h, 3), compare(BinaryOp::Ge, &h, 5));
+        facts.assume(&either, true, &ranges);
+        assert!(!facts.prove_nonnegative(&h.offset(-3), &ranges));
+        facts.assume(&either, false, &ranges);
+        assert!(facts.prove_nonnegative(&h.scale(-1).offset(2), &ranges));
+    }
+
+    #[test]
+    fn numbers_that_may_overflow_say_nothing() {
+        let (h, _, ranges) = vars();
+        let mut facts = Facts::default();
+        let far = Expr::index(h.offset(i64::MAX));
+        let condition = Expr::binary(BinaryOp::Ge, far, Expr::index(Index::constant(2 - i64::MAX)));
+        facts.assume(&condition, true, &ranges);
+        assert!(!facts.prove_nonnegative(&h.offset(-4), &ranges));
+    }
+
+    #[test]
+    fn what_was_said_of_memory_can_be_forgotten() {
+        let (h, _, ranges) = vars();
+        // A sum, since what is read alone is a load and no index.
+        let loaded = Index::value(Expr::load(DType::I64, BufferId(0), [h.clone()])).offset(1);
+        let mut facts = Facts::default();
+        let condition = compare(BinaryOp::Ge, &loaded, 3);
+        facts.assume(&condition, true, &ranges);
+        assert!(facts.prove_nonnegative(&loaded.offset(-3), &ranges));
+        facts.forget_memory();
+        assert!(!facts.prove_nonnegative(&loaded.offset(-3), &ranges));
     }
 }
