@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tilewright_core::analysis::block::{BufferAccess, loads};
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, Decision, Schedule, Trace};
@@ -276,6 +277,43 @@ fn a_transposition_is_tiled_and_a_copy_is_not() {
             let mut drawn = space.replay_with(&program, &target, 3, |_, _| None).expect("it is legal");
             postproc::apply(&mut drawn).expect("it is within the limits");
             assert_eq!(space.to_string().contains("reorder"), tiled, "{space}");
+        }
+    }
+}
+
+/// A transposed convolution of rows, of which `out` are written.
+fn transposed(out: i64, stride: i64) -> String {
+    let (rows, taps) = (out / stride + 3, 2 * stride);
+    format!(
+        "kernel transposed(in x: f32[{rows}, 32], in w: f32[{taps}, 32, 48], out y: f32[{out}, 48]) {{
+           for i in 0..{out} {{ for c in 0..48 {{ for t in 0..2 {{ for k in 0..32 {{
+             block y(vi: spatial {out} = i, vc: spatial 48 = c, vt: reduce 2 = t, vk: reduce 32 = k) {{
+               init {{ y[vi, vc] = 0.0f32 }}
+               y[vi, vc] = y[vi, vc]
+                 + x[(vi + 1)/{stride} - vt + 1, vk] * w[(vi + 1)%{stride} + vt*{stride}, vk, vc]
+             }}
+           }} }} }} }}
+         }}"
+    )
+}
+
+#[test]
+fn rows_that_share_weights_may_be_tiled_together() {
+    for (out, stride) in [(16, 2), (24, 3), (17, 2), (2, 2), (16, 1)] {
+        let (program, target, spaces) = spaces(&transposed(out, stride));
+        let quotients = out / stride;
+        let is_separable = stride > 1 && out % stride == 0 && quotients > 1;
+        let is_separate = |space: &&Trace| space.to_string().contains("transform_block_layout");
+        let expected = if is_separable { spaces.len() / 2 } else { 0 };
+        assert_eq!(spaces.iter().filter(is_separate).count(), expected, "{out} rows, stride {stride}");
+        for space in spaces.iter().filter(is_separate) {
+            let drawn = space.replay_with(&program, &target, 3, |_, _| None).expect("it is legal");
+            let block = blocks(&drawn.program().body).into_iter().find(|block| &*block.name == "y");
+            let block = block.expect("no rule renames it");
+            let rows = block.iters.iter().find(|iter| iter.extent.is(quotients)).expect("quotients").var;
+            let moves = |access: &BufferAccess| access.indices[0].mentions(rows);
+            let moving = loads(&block.body).iter().filter(|access| moves(access)).count();
+            assert_eq!(moving, 2, "rows of the sum and of x, none of w\n{}", drawn.program());
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod parallelize_vectorize_unroll;
 pub mod prefetch_inputs;
 pub mod random_compute_location;
 pub mod reduce_in_lanes;
+pub mod separate_residues;
 pub mod split_products;
 pub mod stream_results;
 pub mod strip_rows;
@@ -41,6 +42,7 @@ pub fn all() -> Vec<RuleEntry> {
         auto_inline::auto_inline::ENTRY,
         add_rfactor::add_rfactor::ENTRY,
         reduce_in_lanes::reduce_in_lanes::ENTRY,
+        separate_residues::separate_residues::ENTRY,
         split_products::split_products::ENTRY,
         auto_tensorize::auto_tensorize::ENTRY,
         multi_level_tiling::multi_level_tiling::ENTRY,

@@ -18,6 +18,7 @@ const ORDER: &[&str] = &[
     "split_products",
     "add_rfactor",
     "reduce_in_lanes",
+    "separate_residues",
     "random_compute_location",
     "strip_rows",
     "tile_transposed",
