@@ -1,16 +1,18 @@
 //! The interior of a padded domain, where no element asks whether it is inside.
 //!
 //! ```text
-//! for h { for kh { for kw in 0..7 { … select(h + kh >= 3, x[h + kh - 3, …], 0) … } } }
-//! for h { for kh { if h + kh >= 3 { for kw in 0..7 { … x[h + kh - 3, …] … } } else { for kw in 0..7 { … select … } } } }
+//! for h { for n { for m in 0..8 { y[h, 8·n + m] = select(h >= 3, x[h - 3, 8·n + m], 0) } } }
+//! for h { for n { if h >= 3 { for m in 0..8 { … x[h - 3, 8·n + m] … } } else { for m in 0..8 { … select … } } } }
 //! ```
 //!
 //! The comparisons in the values of a nest are asked once, before the nest, where they come out the same
-//! for all of its iterations more often than not: at the innermost place that still spares many. Other
-//! loops, also those of the nest for the border, are [cut](super::border) where a comparison changes.
+//! for all of its iterations more often than not: at the innermost place that still spares many, but before a
+//! loop that adds up, and then once more within the border's. Other loops, also those of the nest for the border, are
+//! [cut](super::border) where a comparison changes.
 
 use std::sync::Arc;
 
+use crate::analysis::block::{reduction_of, stores};
 use crate::expr::{BinaryOp, Expr};
 use crate::index::{Index, Ranges, greatest_common_divisor};
 use crate::lower::border::{cut, find_border};
@@ -20,7 +22,7 @@ use crate::lower::copy::copy;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::simplify::simplify_stmt;
-use crate::stmt::{For, If, Stmt};
+use crate::stmt::{For, If, Stmt, Store};
 
 /// How many evaluations of a comparison one question must spare.
 const LEAST_SPARED: i64 = 8;
@@ -64,7 +66,7 @@ impl Split<'_> {
         };
         if !self.is_border
             && let Some(reaches) = self.interior_of(node)
-            && !self.inside(node, |split| split.covers(&node.body))
+            && (adds_up(node) || !self.inside(node, |split| split.covers(&node.body)))
         {
             return self.split(stmt, &reaches);
         }
@@ -91,10 +93,22 @@ impl Split<'_> {
             .fold(stmt.clone(), |inside, reach| decide(&inside, reach, &mut |_| Some(Expr::bool(true))));
         let condition = reaches.iter().map(is_negative).reduce(|a, b| Expr::binary(BinaryOp::And, a, b))?;
         let border = copy(self.program, stmt);
-        let was_border = std::mem::replace(&mut self.is_border, true);
-        let border = self.stmt(&border).unwrap_or(border);
-        self.is_border = was_border;
+        let border = self.border(&border).unwrap_or(border);
         Some(Stmt::If(Arc::new(If { condition, then: inside, otherwise: Some(border) })))
+    }
+
+    /// A nest that is not inside as a whole. A sum is asked again within, since the elements that are added at a time may be.
+    fn border(&mut self, nest: &Stmt) -> Option<Stmt> {
+        if let Stmt::For(node) = nest
+            && adds_up(node)
+        {
+            let body = self.inside(node, |split| split.stmt(&node.body))?;
+            return Some(Stmt::For(Arc::new(For { body, ..(**node).clone() })));
+        }
+        let was_border = std::mem::replace(&mut self.is_border, true);
+        let border = self.stmt(nest);
+        self.is_border = was_border;
+        border
     }
 
     fn cut(&mut self, node: &For) -> Option<Stmt> {
@@ -125,7 +139,8 @@ impl Split<'_> {
             _ if !has_comparisons(stmt) => true,
             Stmt::Store(_) => false,
             Stmt::For(node) => {
-                self.interior_of(node).is_some() || self.inside(node, |split| split.covers(&node.body))
+                self.interior_of(node).is_some()
+                    || (!adds_up(node) && self.inside(node, |split| split.covers(&node.body)))
             }
             _ => stmt.children().into_iter().all(|child| self.covers(child)),
         }
@@ -148,6 +163,15 @@ impl Split<'_> {
         let share: f64 = reaches.iter().map(|reach| share_of_negative(reach, &self.outer)).product();
         (share >= LEAST_SHARE).then_some(reaches)
     }
+}
+
+/// Whether a loop adds to the same elements in all its iterations. A question inside would part the sums, which would have to
+/// leave their registers.
+fn adds_up(node: &For) -> bool {
+    let stays = |store: &&Store| {
+        !store.indices.iter().any(|index| index.mentions(node.var)) && reduction_of(store).is_some()
+    };
+    stores(&node.body).iter().any(stays)
 }
 
 fn has_comparisons(stmt: &Stmt) -> bool {
