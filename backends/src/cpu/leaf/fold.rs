@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::Level;
 use super::encode::VectorOp;
-use super::ir::{Code, Inst, Item, Mem, Op, Operand, Reg, Width};
+use super::ir::{Class, Code, Inst, Item, Mem, Op, Operand, Reg, Width};
 
 /// What a register holds that could be a memory operand instead.
 #[derive(Clone, Copy, Debug)]
@@ -63,13 +63,15 @@ fn fold_loads(code: &mut Code, level: Level) {
         };
         let mut read: smallvec::SmallVec<[Reg; 4]> = smallvec::SmallVec::new();
         inst.for_each_use(&mut |reg| read.push(reg));
+        let mut takes = true;
         for reg in read {
-            if let Some((load, source)) = pending.get(&reg).copied()
+            // This is its only use: what is not folded now never will be.
+            if let Some((load, source)) = pending.remove(&reg)
+                && takes
                 && fold_into(inst, reg, source, level)
             {
                 folded[load] = true;
-                pending.remove(&reg);
-                break;
+                takes = false;
             }
         }
         if inst.has_effect() {
@@ -80,11 +82,14 @@ fn fold_loads(code: &mut Code, level: Level) {
             pending.retain(|_, (_, source)| source.mem().buffer.is_none() || source.mem().buffer != written);
         }
         let Some(dst) = inst.dst else { continue };
-        pending.retain(|_, (_, source)| {
-            let mut reads = false;
-            source.mem().for_each_use(&mut |reg| reads |= reg == dst);
-            !reads
-        });
+        // What is pending is no gather: its address is made of general registers.
+        if code.registers[dst.0 as usize].class == Class::General {
+            pending.retain(|_, (_, source)| {
+                let mut reads = false;
+                source.mem().for_each_use(&mut |reg| reads |= reg == dst);
+                !reads
+            });
+        }
         if let Some(source) = source_of(inst)
             && uses[dst.0 as usize] == 1
             && definitions[dst.0 as usize] == 1

@@ -208,8 +208,9 @@ pub(super) fn compile(
     around: &Surroundings<'_>,
     numbers: &mut Numbers,
 ) -> Result<Leaf, Refusal> {
-    let refusal = match attempt(stmt, around, numbers, true) {
-        Err(refusal) if build::intrinsic::holds_tiles(stmt) => refusal,
+    let tiles = build::intrinsic::holds_tiles(stmt);
+    let refusal = match attempt(stmt, around, numbers, tiles) {
+        Err(refusal) if tiles => refusal,
         outcome => return outcome,
     };
     let leaf = attempt(stmt, around, numbers, false)?;
