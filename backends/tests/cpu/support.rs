@@ -1,5 +1,7 @@
 //! Running a program in both ways and comparing.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 use tilewright_backends::cpu::CpuBackend;
@@ -40,6 +42,25 @@ pub(crate) fn program(text: &str) -> Program {
 pub(crate) fn compile(backend: &CpuBackend, program: &Program) -> Box<dyn Executable> {
     let compiled = backend.compile(&[program]).remove(0);
     compiled.unwrap_or_else(|error| panic!("{error}\n{program}"))
+}
+
+/// A program as each of the backends compiles it.
+type Kernels = Rc<[Box<dyn Executable>]>;
+
+thread_local! {
+    /// What was compiled last: most programs are checked with several calls.
+    static LAST: RefCell<Option<(Program, Kernels)>> = const { RefCell::new(None) };
+}
+
+/// One program, compiled by each of the backends.
+fn compiled(program: &Program) -> Kernels {
+    let last = LAST.take().filter(|(known, _)| known == program);
+    let kernels = last.map_or_else(
+        || BACKENDS.iter().map(|(_, backend)| compile(backend, program)).collect(),
+        |(_, kernels)| kernels,
+    );
+    LAST.set(Some((program.clone(), Rc::clone(&kernels))));
+    kernels
 }
 
 /// Elements of a type: small whole numbers where it is one of floats, such that sums of products are exact in any order, and
@@ -96,11 +117,10 @@ impl Call {
         let mut expected = self.tensors.clone();
         interp::run(program, &self.dims, &self.scalars, &mut expected)
             .unwrap_or_else(|error| panic!("{error}\n{program}"));
-        for (name, backend) in BACKENDS.iter() {
-            let kernel = compile(backend, program);
+        for ((name, _), kernel) in BACKENDS.iter().zip(&*compiled(program)) {
             for (threads, at_end) in [(1, true), (2, false)] {
                 let found = self
-                    .run(program, &*kernel, threads, at_end)
+                    .run(program, &**kernel, threads, at_end)
                     .unwrap_or_else(|error| panic!("{name}, {threads} threads: {error}\n{program}"));
                 for (position, (found, expected)) in found.iter().zip(&expected).enumerate() {
                     if let Some(difference) = first_difference(found, expected) {
