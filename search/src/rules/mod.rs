@@ -1,8 +1,8 @@
 //! The built-in schedule rules: one file each.
 //!
 //! They span the space of a CPU in the way of MetaSchedule's default set, with the addition of operand
-//! packing in [`multi_level_tiling`], of reductions spread over vector lanes in [`reduce_in_lanes`], and of strips of rows in
-//! [`strip_rows`].
+//! packing in [`multi_level_tiling`], of reductions spread over vector lanes in [`reduce_in_lanes`], of strips of rows in
+//! [`strip_rows`], and of iterators for remainders in [`separate_residues`].
 //! What tensor intrinsics the machine has is used by [`auto_tensorize`], and for inexact products by [`split_products`].
 
 pub mod add_rfactor;
