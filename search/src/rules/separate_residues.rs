@@ -1,7 +1,6 @@
 //! Loops of their own for remainders that operands are chosen by.
 
 use tilewright_core::analysis::block::all_loads;
-use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::VarId;
 use tilewright_core::index::map::IndexMap;
@@ -22,11 +21,7 @@ use crate::rules::{block_of, needs_multi_level_tiling};
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "multi_level_tiling")]
 pub fn separate_residues(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
-    let program = schedule.program();
-    let path = loops_around(&program.body, found.id).unwrap_or_default();
-    let is_alone = path.first().is_some_and(|outermost| blocks(&outermost.body).len() == 1);
-    let is_open = is_alone && !found.annotations.contains_key(TILING);
-    if !is_open || !needs_multi_level_tiling(program, &found) {
+    if found.annotations.contains_key(TILING) || !needs_multi_level_tiling(schedule.program(), &found) {
         return schedule.unchanged();
     }
     let Some(map) = residues_first(&found) else { return schedule.unchanged() };
@@ -63,11 +58,10 @@ fn separable_modulus(block: &Block, iter: &Iter) -> Option<i64> {
 
 /// The one modulus under which a variable occurs in indices; `None` when there are none or several, or it occurs otherwise.
 fn only_modulus(indices: &Indices, var: VarId) -> Option<i64> {
-    let of_var = |digit: &&Digit| match &digit.base {
-        Base::Var(base) => *base == var,
-        Base::Lane(_) => false,
-        Base::Sum(sum) => sum.mentions(var),
-        Base::Value(_) => Index::digit((*digit).clone()).mentions(var),
+    let of_var = |digit: &&Digit| {
+        let mut is_mentioned = false;
+        digit.base.for_each_var(&mut |other| is_mentioned |= other == var);
+        is_mentioned
     };
     let digits = indices.iter().flat_map(Index::terms).map(|term| &term.digit);
     let mut moduli = digits.filter(of_var).map(|digit| remainder_of(digit, var));
