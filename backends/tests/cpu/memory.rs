@@ -242,6 +242,38 @@ fn an_index_that_a_condition_excludes_is_not_reported() {
     }
 }
 
+/// Padding: the condition is the same in all lanes, and what is read elsewhere is a constant.
+#[test]
+fn elements_chosen_by_place_stay_inside() {
+    for (dtype, constant) in [
+        (DType::F32, "-1.5"),
+        (DType::F64, "0.25f64"),
+        (DType::I32, "-7i32"),
+        (DType::I64, "9"),
+        (DType::U8, "3u8"),
+    ] {
+        let text = format!(
+            "kernel padded(N, M, in x: {dtype}[M*12], in t: {dtype}[M], out y: {dtype}[N*24]) {{
+               for i in 0..N {{ for j in 0..2 {{
+                 y[i*24 + j*12 + lane<12>] = select((index(i + j) >= 2) & (index(i + j) < M + 2),
+                   x[i*12 + j*12 + lane<12> - 24], {constant})
+               }} }}
+               for k in 0..N {{
+                 y[k*24 + lane<12>] = y[k*24 + lane<12>]
+                   + select((index(k) < 1) | (index(k) >= M + 1), {constant}, t[k - 1])
+                   + select(index(k) < M, t[k], {constant})
+               }}
+             }}"
+        );
+        for (rows, elements) in [(1, 1), (9, 4), (3, 7), (6, 0)] {
+            let tensors =
+                vec![random(dtype, elements * 12, 1), random(dtype, elements, 2), zeros(dtype, rows * 24)];
+            Call { dims: vec![rows as i64, elements as i64], tensors, ..Call::default() }
+                .check(&program(&text));
+        }
+    }
+}
+
 /// An index of narrow elements under a condition is wanted further inside than it can be computed.
 #[test]
 fn rows_chosen_under_a_condition_stay_inside() {

@@ -114,6 +114,10 @@ pub(super) enum GeneralOp {
     Max,
     /// All bits where the comparison holds, otherwise none.
     Compare(Order),
+    /// The second operand where the first has any bits, otherwise the third.
+    Choose,
+    /// The address that a memory operand stands for.
+    Address,
     /// A byte of memory, extended with zeros.
     Byte,
     /// A byte of memory, extended with its sign.

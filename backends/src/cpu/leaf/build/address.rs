@@ -59,6 +59,14 @@ impl Builder<'_> {
         Ok(Operand::Reg(value))
     }
 
+    /// A sum without its constant, and the scope that it is computed in.
+    pub(super) fn varying_part(&mut self, sum: &Sum) -> Outcome<(usize, Reg)> {
+        let products = self.leveled(sum)?;
+        let level = products.iter().map(|(level, _)| *level).max().unwrap_or(0);
+        let key = Key::Sum(sum.products.to_vec(), 0);
+        Ok((level, self.value_at(level, key, |this| this.add_products(None, &products))?))
+    }
+
     /// The value of an index in a register.
     pub(super) fn index_register(&mut self, index: &Index) -> Outcome<Reg> {
         Ok(match self.index_value(index)? {

@@ -119,7 +119,7 @@ impl Builder<'_> {
         reg
     }
 
-    fn load_contiguous(
+    pub(super) fn load_contiguous(
         &mut self,
         buffer: BufferId,
         mem: Mem,
@@ -403,7 +403,7 @@ impl Builder<'_> {
         self.is_inside_given(&self.wanted, buffer, index)
     }
 
-    fn is_inside_given(&self, facts: &Facts, buffer: BufferId, index: &Index) -> bool {
+    pub(super) fn is_inside_given(&self, facts: &Facts, buffer: BufferId, index: &Index) -> bool {
         if self.in_tile(buffer) {
             return true;
         }

@@ -18,6 +18,8 @@
 mod across;
 mod address;
 mod arith;
+mod chosen;
+mod condition;
 mod convert;
 mod copy;
 mod group;

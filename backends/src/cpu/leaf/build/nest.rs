@@ -13,7 +13,7 @@ use super::tile::single;
 use super::value::compares_indices;
 use super::{Binding, Builder, MOST_INSTRUCTIONS, Outcome};
 use crate::cpu::leaf::Refusal;
-use crate::cpu::leaf::ir::{GeneralOp, Item, Operand, Order, Reg};
+use crate::cpu::leaf::ir::{Item, Reg};
 use crate::cpu::translate::access::{for_each_access, for_each_load};
 
 type Groups = SmallVec<[Group; 8]>;
@@ -256,30 +256,6 @@ impl Builder<'_> {
         facts.forget_memory();
         facts
     }
-
-    /// A scalar truth value in a general register: zero when false, all bits when true.
-    pub(super) fn condition(&mut self, expr: &Expr) -> Outcome<Reg> {
-        match expr.kind() {
-            ExprKind::Constant(constant) => {
-                let truth = constant.as_f64() != 0.0;
-                Ok(self.integer(Operand::Imm(-i64::from(truth))))
-            }
-            ExprKind::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) if expr.dtype() == DType::Bool => {
-                let op = if *op == BinaryOp::And { GeneralOp::And } else { GeneralOp::Or };
-                let (a, b) = (self.condition(a)?, self.condition(b)?);
-                Ok(self.general(op, [Operand::Reg(a), Operand::Reg(b)]))
-            }
-            ExprKind::Binary(op, a, b) if is_index(a) && is_index(b) => {
-                let order = order(*op).ok_or(Refusal::Operation("a condition"))?;
-                let (a, b) = (self.integer_expr(a)?, self.integer_expr(b)?);
-                Ok(self.general(GeneralOp::Compare(order), [Operand::Reg(a), Operand::Reg(b)]))
-            }
-            _ => {
-                let truth = self.value(expr, Group::SCALAR)?;
-                self.truth_bits(truth)
-            }
-        }
-    }
 }
 
 /// Whether an expression is made of indices alone.
@@ -299,18 +275,6 @@ pub(super) fn is_index(expr: &Expr) -> bool {
 /// Whether this is a quotient or a remainder of integers.
 fn is_integer_division(expr: &Expr) -> bool {
     matches!(expr.kind(), ExprKind::Binary(BinaryOp::Div | BinaryOp::Rem, ..)) && expr.dtype().is_int()
-}
-
-fn order(op: BinaryOp) -> Option<Order> {
-    Some(match op {
-        BinaryOp::Eq => Order::Equal,
-        BinaryOp::Ne => Order::NotEqual,
-        BinaryOp::Lt => Order::Less,
-        BinaryOp::Le => Order::LessOrEqual,
-        BinaryOp::Gt => Order::Greater,
-        BinaryOp::Ge => Order::GreaterOrEqual,
-        _ => return None,
-    })
 }
 
 /// Whether a store's value reads the buffer at another place than the one that it is stored to.

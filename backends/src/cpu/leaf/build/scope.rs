@@ -12,7 +12,7 @@ use super::hints::Asked;
 use super::linear::{Atom, Product};
 use super::{Builder, Input};
 use crate::cpu::leaf::ir::{
-    Class, Code, Constant, GeneralOp, Inst, Item, Loop, Mem, Op, Operand, Reg, Width,
+    Class, Code, Constant, GeneralOp, Inst, Item, Loop, Mem, Op, Operand, Order, Reg, Width,
 };
 
 /// A region of code.
@@ -48,6 +48,12 @@ pub(super) enum Key {
     Sum(Vec<Product>, i64),
     Pointer(BufferId, Vec<Product>),
     Input(Input),
+    /// How a value compares with a constant.
+    Comparison(Order, Reg, i64),
+    /// Two conditions, joined by an operation.
+    Joined(GeneralOp, Reg, Reg),
+    /// The address of constants at this place behind the code.
+    Constants(u32),
     /// A mask of so many lanes.
     Mask(u32),
 }

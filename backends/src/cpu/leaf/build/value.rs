@@ -36,7 +36,9 @@ impl Builder<'_> {
         if let Some(reg) = self.memos.iter().rev().find_map(|memo| memo.get(&key)) {
             return Ok(*reg);
         }
+        let chosen = self.load_chosen(expr, group)?;
         let reg = match expr.kind() {
+            _ if let Some(chosen) = chosen => chosen,
             ExprKind::Load(buffer, indices) if is_same_in_all_lanes => {
                 let index = single(indices).ok_or(Refusal::Access)?;
                 self.load_spread(*buffer, &index, group)?

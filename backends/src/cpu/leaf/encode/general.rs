@@ -42,10 +42,19 @@ impl Encoder<'_> {
                 self.add(code, &[Arg::Reg(FIRST), Arg::Reg(b)])?;
                 self.copy(into, FIRST)?;
             }
+            GeneralOp::Choose => self.choose(into, inst)?,
+            GeneralOp::Address => self.narrow_load(Code::Lea_r64_m, into, inst.args[0])?,
             GeneralOp::Compare(order) => {
-                let b = self.operand(inst.args[1], SECOND)?;
                 let a = self.operand(inst.args[0], FIRST)?;
-                self.add(Code::Cmp_r64_rm64, &[Arg::Reg(a), Arg::Reg(b)])?;
+                match inst.args[1] {
+                    Operand::Imm(value) if let Ok(value) = i32::try_from(value) => {
+                        self.add(Code::Cmp_rm64_imm32, &[Arg::Reg(a), Arg::Imm32(value)])?;
+                    }
+                    other => {
+                        let b = self.operand(other, SECOND)?;
+                        self.add(Code::Cmp_r64_rm64, &[Arg::Reg(a), Arg::Reg(b)])?;
+                    }
+                }
                 self.add(set_code(order), &[Arg::Reg(Register::AL)])?;
                 self.add(Code::Movzx_r64_rm8, &[Arg::Reg(FIRST), Arg::Reg(Register::AL)])?;
                 self.add(Code::Neg_rm64, &[Arg::Reg(FIRST)])?;
@@ -67,6 +76,16 @@ impl Encoder<'_> {
             Arg::Reg(_) => Ok(()),
             place => self.add(Code::Mov_rm64_r64, &[place, Arg::Reg(into)]),
         }
+    }
+
+    fn choose(&mut self, into: Register, inst: &Inst) -> Result<(), Refusal> {
+        let otherwise = self.operand(inst.args[2], SECOND)?;
+        self.copy(SECOND, otherwise)?;
+        let condition = self.operand(inst.args[0], FIRST)?;
+        self.add(Code::Test_rm64_r64, &[Arg::Reg(condition), Arg::Reg(condition)])?;
+        let own = self.operand(inst.args[1], FIRST)?;
+        self.add(Code::Cmovne_r64_rm64, &[Arg::Reg(SECOND), Arg::Reg(own)])?;
+        self.copy(into, SECOND)
     }
 
     pub(super) fn copy(&mut self, into: Register, from: Register) -> Result<(), Refusal> {

@@ -1,0 +1,119 @@
+//! Loads under conditions that are the same in all lanes, as of padding: `select(c, x[i], 0)`.
+//!
+//! What is chosen is the address: the element's, or that of constants behind the code. That takes no mask and no
+//! vector register, and the load can be the operand of the instruction that uses it.
+
+use tilewright_core::expr::{BinaryOp, Constant as Number, Expr, ExprKind};
+use tilewright_core::ids::BufferId;
+use tilewright_core::index::Index;
+
+use super::group::{Form, Group};
+use super::nest::is_index;
+use super::scope::Key;
+use super::tile::single;
+use super::{Builder, Outcome};
+use crate::cpu::leaf::Refusal;
+use crate::cpu::leaf::encode::VectorOp;
+use crate::cpu::leaf::ir::{Base, GeneralOp, Mem, Operand, Reg};
+use crate::cpu::translate::access::{can_report, for_each_load};
+
+/// Such a load.
+struct Chosen<'e> {
+    condition: &'e Expr,
+    buffer: BufferId,
+    index: Index,
+    /// What the lanes are where the condition fails.
+    otherwise: Number,
+}
+
+impl Builder<'_> {
+    /// A load from an address that a condition chooses, if that is what an expression is and the load is proved to stay inside
+    /// its buffer where the condition holds.
+    pub(super) fn load_chosen(&mut self, expr: &Expr, group: Group) -> Outcome<Option<Reg>> {
+        let Some(chosen) = self.as_chosen(expr) else { return Ok(None) };
+        let Chosen { condition, buffer, index, otherwise } = chosen;
+        let Some((scalar, offsets)) = self.lane_offsets(&index) else { return Ok(None) };
+        let is_one = index.lanes() == 1;
+        let range = group.start as usize..(group.start + group.lanes) as usize;
+        let first = match is_one {
+            true => scalar.offset(offsets[0]),
+            false => {
+                let offsets = &offsets[range];
+                if offsets.iter().zip(0..).any(|(offset, lane)| *offset != offsets[0] + lane) {
+                    return Ok(None);
+                }
+                scalar.offset(offsets[0])
+            }
+        };
+        let known = self.knowing(&self.facts, condition, true);
+        if !self.is_inside_given(&known, buffer, &index) {
+            return Ok(None);
+        }
+        let condition = self.condition(condition)?;
+        let place = self.address(buffer, &first)?;
+        let mem = self.chosen_place(condition, place, expr, otherwise);
+        if is_one && !group.is_scalar {
+            let form = Form::of(expr.dtype());
+            let op = if form.is_wide() { VectorOp::Spread64 } else { VectorOp::Spread32 };
+            return Ok(Some(self.shared_load(op, group.width(form), mem, group.lanes, None)));
+        }
+        self.load_contiguous(buffer, mem, group, None).map(Some)
+    }
+
+    fn as_chosen<'e>(&mut self, expr: &'e Expr) -> Option<Chosen<'e>> {
+        let ExprKind::Select(condition, value, otherwise) = expr.kind() else { return None };
+        let ExprKind::Load(buffer, indices) = value.kind() else { return None };
+        let otherwise = otherwise.as_constant()?;
+        let is_plain = self.guard.is_none() && self.hoisted_to.is_none() && expr.dtype().bytes() >= 4;
+        let is_decided = is_decided_by_indices(condition) && self.lanes_of(condition) == 1;
+        if !is_plain || !is_decided || depends_on_data(expr) || self.in_tile(*buffer) {
+            return None;
+        }
+        self.require_address(*buffer).ok()?;
+        Some(Chosen { condition, buffer: *buffer, index: single(indices)?, otherwise })
+    }
+
+    /// A place where a condition holds, and otherwise constants.
+    fn chosen_place(&mut self, condition: Reg, place: Mem, expr: &Expr, otherwise: Number) -> Mem {
+        let element = match Form::of(expr.dtype()) {
+            Form::Float32 => (otherwise.as_f64() as f32).to_le_bytes().to_vec(),
+            Form::Float64 => otherwise.as_f64().to_le_bytes().to_vec(),
+            form => {
+                let value = match otherwise {
+                    Number::Int(value) => value,
+                    Number::Float(_) => otherwise.as_f64() as i64,
+                };
+                value.to_le_bytes()[..form.bytes() as usize].to_vec()
+            }
+        };
+        let mut lanes = [0; 64];
+        lanes.chunks_exact_mut(element.len()).for_each(|lane| lane.copy_from_slice(&element));
+        let start = self.pool_bytes(&lanes);
+        let constants = Mem { base: Base::Pool, index: None, offset: start as i32, buffer: None };
+        let constants = self.value_at(0, Key::Constants(start), |this| {
+            Ok::<_, Refusal>(this.general(GeneralOp::Address, [Operand::Mem(constants)]))
+        });
+        let constants =
+            constants.unwrap_or_else(|_| unreachable!("an address of constants is never refused"));
+        let own = self.general(GeneralOp::Address, [Operand::Mem(Mem { buffer: None, ..place })]);
+        let args = [condition, own, constants].map(Operand::Reg);
+        let pointer = self.general(GeneralOp::Choose, args);
+        Mem { base: Base::Register(pointer), index: None, offset: 0, buffer: place.buffer }
+    }
+}
+
+/// Whether a condition compares indices and nothing else.
+fn is_decided_by_indices(condition: &Expr) -> bool {
+    let ExprKind::Binary(op, a, b) = condition.kind() else { return false };
+    match op {
+        BinaryOp::And | BinaryOp::Or => is_decided_by_indices(a) && is_decided_by_indices(b),
+        _ => op.is_comparison() && is_index(a) && is_index(b),
+    }
+}
+
+/// Whether anything is read but the element itself: where that is, is computed whether or not the condition holds.
+fn depends_on_data(expr: &Expr) -> bool {
+    let mut loads = 0;
+    for_each_load(expr, &mut |_| loads += 1);
+    loads > 1 || can_report(expr)
+}
