@@ -6,8 +6,9 @@
 //! for h in 0..10 - max(0, 1 - 8·t) { y[h + max(0, 1 - 8·t)] = x[8·t + h + max(0, 1 - 8·t) - 1] }
 //! ```
 //!
-//! Only loops that fill a buffer are cut. In a loop that adds up, one piece would wait for the sums of the
-//! other, which would have to leave their registers.
+//! Loops that fill a buffer are cut, and those from one tile of sums to the next, whose tiles at the border get
+//! constants for places. In a loop that adds up, one piece would wait for the sums of the other, which would have to leave their
+//! registers.
 
 use rustc_hash::FxHashSet;
 
@@ -16,8 +17,9 @@ use crate::expr::Expr;
 use crate::ids::{BufferId, VarId};
 use crate::index::{Index, Ranges};
 use crate::lower::clamp::loop_over;
-use crate::lower::comparison::{Below, Comparison, Place, decide, for_each_comparison};
+use crate::lower::comparison::{Below, Comparison, Place, decide, for_each_comparison, mentions_any};
 use crate::lower::copy::copy;
+use crate::lower::interior::is_step;
 use crate::program::Program;
 use crate::stmt::{For, LoopKind, Stmt};
 use crate::visit::substitute_stmt;
@@ -37,10 +39,13 @@ pub(super) struct Border {
     decided: Option<(Index, bool)>,
 }
 
-/// The first border in a loop, if it fills a buffer and a cut is worth while.
+/// The first border in a loop, if it fills a buffer or leads through tiles of sums, and a cut is worth while.
 pub(super) fn find_border(node: &For) -> Option<Border> {
-    if node.kind != LoopKind::Serial || node.extent.is(1) || !only_fills(&node.body) {
+    if node.kind != LoopKind::Serial || node.extent.is(1) {
         return None;
+    }
+    if !only_fills(&node.body) {
+        return border_of_tiles(node);
     }
     let length = node.extent.as_constant().unwrap_or(i64::MAX);
     let mut found = None;
@@ -50,6 +55,33 @@ pub(super) fn find_border(node: &For) -> Option<Border> {
         }
     });
     found
+}
+
+/// The first border in a loop through tiles of sums, if that loop and those of a tile alone decide about it: the tiles at the
+/// border then have constants for places, which decide most of their comparisons.
+fn border_of_tiles(node: &For) -> Option<Border> {
+    if !is_step(node) {
+        return None;
+    }
+    let mut steps = Ranges::new();
+    collect_steps(&node.body, &mut steps);
+    let mut found = None;
+    for_each_comparison(&node.body, Place::Value, &mut Below::default(), &mut |comparison| {
+        let is_of_tile = !mentions_any(&comparison.difference, &steps);
+        if found.is_none() && is_of_tile && comparison.evaluations >= LEAST_SPARED {
+            found = searched_border(&comparison, node);
+        }
+    });
+    found
+}
+
+fn collect_steps(stmt: &Stmt, steps: &mut Ranges) {
+    if let Stmt::For(node) = stmt
+        && is_step(node)
+    {
+        steps.insert_loop(node);
+    }
+    stmt.children().into_iter().for_each(|child| collect_steps(child, steps));
 }
 
 /// The pieces of a loop, one after the other. Either may have no iterations when it runs, though never less than none: unrolling

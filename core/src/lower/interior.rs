@@ -6,14 +6,17 @@
 //! ```
 //!
 //! The comparisons in the values of a nest are asked once, before the nest, where they come out the same
-//! for all of its iterations more often than not: at the innermost place that still spares many, but before a
-//! loop that adds up, and then once more within the border's. Other loops, also those of the nest for the border, are
-//! [cut](super::border) where a comparison changes.
+//! for all of its iterations more often than not: at the innermost place that still spares many, but outside of the sums of a tile
+//! and of what begins and ends them, which stay in registers. Other loops, also those of the nest for the border, are
+//! [cut](super::border) where a comparison changes. Loads that are still under conditions then are left to backends.
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use crate::analysis::block::{reduction_of, stores};
 use crate::expr::{BinaryOp, Expr};
+use crate::ids::BufferId;
 use crate::index::{Index, Ranges, greatest_common_divisor};
 use crate::lower::border::{cut, find_border};
 use crate::lower::comparison::{Below, Place, decide, for_each_comparison, mentions_any, written_out_size};
@@ -22,7 +25,7 @@ use crate::lower::copy::copy;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::simplify::simplify_stmt;
-use crate::stmt::{For, If, Stmt, Store};
+use crate::stmt::{For, If, LoopKind, Stmt, Store};
 
 /// How many evaluations of a comparison one question must spare.
 const LEAST_SPARED: i64 = 8;
@@ -34,7 +37,8 @@ const LEAST_SHARE: f64 = 0.5;
 pub(super) fn split_interiors(program: &mut Program, options: &LowerOptions) -> Result<(), LowerError> {
     let body = std::mem::replace(&mut program.body, Stmt::nothing());
     let budget = options.max_partition_statements;
-    let body = Split { program, outer: Ranges::new(), budget, is_border: false }.stmt(&body).unwrap_or(body);
+    let body =
+        Split { program, outer: Ranges::new(), budget, asks_no_more: false }.stmt(&body).unwrap_or(body);
     program.body = body;
     Ok(())
 }
@@ -45,8 +49,8 @@ struct Split<'p> {
     outer: Ranges,
     /// How many more statements may be made.
     budget: usize,
-    /// Whether it is known here that not all is inside.
-    is_border: bool,
+    /// Whether this is a border, where it is known that not all is inside, or within a sum.
+    asks_no_more: bool,
 }
 
 impl Split<'_> {
@@ -54,6 +58,9 @@ impl Split<'_> {
     fn stmt(&mut self, stmt: &Stmt) -> Option<Stmt> {
         if !has_comparisons(stmt) {
             return None;
+        }
+        if let Some(reaches) = self.question_before(stmt) {
+            return self.split(stmt, &reaches);
         }
         let mut edited = stmt.clone();
         let Stmt::For(node) = &mut edited else {
@@ -64,22 +71,36 @@ impl Split<'_> {
             }
             return Some(edited);
         };
-        if !self.is_border
-            && let Some(reaches) = self.interior_of(node)
-            && (adds_up(node) || !self.inside(node, |split| split.covers(&node.body)))
-        {
-            return self.split(stmt, &reaches);
-        }
         if let Some(pieces) = self.cut(node) {
             return Some(pieces);
         }
-        let node = Arc::make_mut(node);
-        self.outer.insert_loop(node);
-        if let Some(body) = self.stmt(&node.body) {
-            node.body = body;
+        let body = self.inside(node, |split| match is_sum(node) {
+            true => split.without_questions(|split| split.stmt(&node.body)),
+            false => split.stmt(&node.body),
+        });
+        if let Some(body) = body {
+            Arc::make_mut(node).body = body;
         }
-        self.outer.remove(node.var);
         Some(edited)
+    }
+
+    /// The reaches to ask for before a statement, where this is the place for it.
+    fn question_before(&mut self, stmt: &Stmt) -> Option<Vec<Index>> {
+        match stmt {
+            _ if self.asks_no_more => None,
+            Stmt::For(node) => self
+                .interior_of(node)
+                .filter(|_| is_sum(node) || !self.inside(node, |split| split.covers(&node.body))),
+            // What begins and ends a sum belongs on the same side, or the sum would have to leave its registers in between.
+            Stmt::Seq(children) if written_out_size(stmt) <= self.budget => {
+                let mut asking = children.iter().filter(|child| has_comparisons(child));
+                match (asking.next(), asking.next()) {
+                    (Some(Stmt::For(node)), None) if is_sum(node) => self.interior_of(node),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
     }
 
     fn split(&mut self, stmt: &Stmt, reaches: &[Index]) -> Option<Stmt> {
@@ -93,22 +114,8 @@ impl Split<'_> {
             .fold(stmt.clone(), |inside, reach| decide(&inside, reach, &mut |_| Some(Expr::bool(true))));
         let condition = reaches.iter().map(is_negative).reduce(|a, b| Expr::binary(BinaryOp::And, a, b))?;
         let border = copy(self.program, stmt);
-        let border = self.border(&border).unwrap_or(border);
+        let border = self.without_questions(|split| split.stmt(&border)).unwrap_or(border);
         Some(Stmt::If(Arc::new(If { condition, then: inside, otherwise: Some(border) })))
-    }
-
-    /// A nest that is not inside as a whole. A sum is asked again within, since the elements that are added at a time may be.
-    fn border(&mut self, nest: &Stmt) -> Option<Stmt> {
-        if let Stmt::For(node) = nest
-            && adds_up(node)
-        {
-            let body = self.inside(node, |split| split.stmt(&node.body))?;
-            return Some(Stmt::For(Arc::new(For { body, ..(**node).clone() })));
-        }
-        let was_border = std::mem::replace(&mut self.is_border, true);
-        let border = self.stmt(nest);
-        self.is_border = was_border;
-        border
     }
 
     fn cut(&mut self, node: &For) -> Option<Stmt> {
@@ -118,11 +125,24 @@ impl Split<'_> {
             return None;
         }
         self.budget -= cost;
-        let pieces = cut(self.program, node, &border).map(|mut piece| {
-            simplify_stmt(&mut piece, &self.outer);
-            self.stmt(&piece).unwrap_or(piece)
-        });
+        let mut pieces = cut(self.program, node, &border);
+        // The longer one first, as the other may use up what is left of the budget.
+        let [before, after] = &mut pieces;
+        let is_later_longer = iterations(before) < iterations(after);
+        for piece in if is_later_longer { [after, before] } else { [before, after] } {
+            simplify_stmt(piece, &self.outer);
+            if let Some(split) = self.stmt(piece) {
+                *piece = split;
+            }
+        }
         Some(Stmt::seq(pieces))
+    }
+
+    fn without_questions<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.asks_no_more, true);
+        let result = act(self);
+        self.asks_no_more = before;
+        result
     }
 
     /// Does something as if inside a loop.
@@ -140,7 +160,7 @@ impl Split<'_> {
             Stmt::Store(_) => false,
             Stmt::For(node) => {
                 self.interior_of(node).is_some()
-                    || (!adds_up(node) && self.inside(node, |split| split.covers(&node.body)))
+                    || (!is_sum(node) && self.inside(node, |split| split.covers(&node.body)))
             }
             _ => stmt.children().into_iter().all(|child| self.covers(child)),
         }
@@ -151,13 +171,16 @@ impl Split<'_> {
         let mut reaches: Vec<Index> = Vec::new();
         let mut spared = 0;
         for_each_comparison(&Stmt::For(node.clone()), Place::Value, &mut Below::default(), &mut |found| {
+            // Others come out differently within the nest wherever it is.
+            if !mentions_any(&found.reach, &self.outer) {
+                return;
+            }
             spared = spared.max(found.evaluations);
             if !reaches.contains(&found.reach) {
                 reaches.push(found.reach);
             }
         });
-        let is_decided_outside = reaches.iter().all(|reach| mentions_any(reach, &self.outer));
-        if reaches.is_empty() || spared < LEAST_SPARED || !is_decided_outside {
+        if reaches.is_empty() || spared < LEAST_SPARED {
             return None;
         }
         let share: f64 = reaches.iter().map(|reach| share_of_negative(reach, &self.outer)).product();
@@ -165,13 +188,49 @@ impl Split<'_> {
     }
 }
 
-/// Whether a loop adds to the same elements in all its iterations. A question inside would part the sums, which would have to
-/// leave their registers.
-fn adds_up(node: &For) -> bool {
+/// How often a loop runs, as far as that is known.
+fn iterations(stmt: &Stmt) -> i64 {
+    match stmt {
+        Stmt::For(node) => node.extent.as_constant().unwrap_or(i64::MAX),
+        _ => 1,
+    }
+}
+
+/// Whether a loop adds to the same elements in all its iterations, of a buffer that outlives them.
+pub(super) fn adds_up(node: &For) -> bool {
+    let mut own = FxHashSet::default();
+    collect_allocated(&node.body, &mut own);
     let stays = |store: &&Store| {
-        !store.indices.iter().any(|index| index.mentions(node.var)) && reduction_of(store).is_some()
+        let is_same = !store.indices.iter().any(|index| index.mentions(node.var));
+        is_same && !own.contains(&store.buffer) && reduction_of(store).is_some()
     };
-    stores(&node.body).iter().any(stays)
+    !node.extent.is(1) && stores(&node.body).iter().any(stays)
+}
+
+fn collect_allocated(stmt: &Stmt, buffers: &mut FxHashSet<BufferId>) {
+    if let Stmt::Alloc(node) = stmt {
+        buffers.insert(node.buffer);
+    }
+    stmt.children().into_iter().for_each(|child| collect_allocated(child, buffers));
+}
+
+/// Whether a loop adds up the sums of one tile. A question inside would part them, so that they had to leave their registers.
+pub(super) fn is_sum(node: &For) -> bool {
+    adds_up(node) && !has_steps(&node.body)
+}
+
+fn has_steps(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::For(node) if is_step(node)) || stmt.children().into_iter().any(has_steps)
+}
+
+/// Whether a loop leads from one tile of sums to the next.
+pub(super) fn is_step(node: &For) -> bool {
+    node.kind == LoopKind::Serial && !node.extent.is(1) && !adds_up(node) && has_sums(&node.body)
+}
+
+/// Whether there are loops that add up.
+pub(super) fn has_sums(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::For(node) if adds_up(node)) || stmt.children().into_iter().any(has_sums)
 }
 
 fn has_comparisons(stmt: &Stmt) -> bool {
