@@ -1,6 +1,8 @@
 //! `sample_compute_location`
 
+use crate::analysis::block::complete_store;
 use crate::analysis::scope::{consumers, loops_around};
+use crate::expr::ExprKind;
 use crate::ids::LoopId;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
@@ -15,8 +17,8 @@ use crate::stmt::Block;
 ///
 /// The result stands for a loop; [`LoopId::ROOT`] means "stay". A given decision that is no longer
 /// possible falls back to the nearest possible location further out, then to staying. Inlining ([`LoopId::INLINE`],
-/// `@-2`) is never drawn, since what it gains does not depend on the place: a rule decides about it. A given decision may ask for
-/// it.
+/// `@-2`) is drawn for padding alone, which costs little where it is inlined: about all else a rule decides, since what inlining
+/// gains there does not depend on the place. A given decision may ask for it.
 ///
 /// ```text
 /// before
@@ -85,10 +87,25 @@ type Location = (i64, LoopId);
 /// The block's own place.
 const STAY: Location = (-1, LoopId::ROOT);
 
-/// The possible locations with their numbers: staying (-1), then loops around all consumers, outermost first.
+/// The possible locations with their numbers: staying (-1), then loops around all consumers, outermost first, and for padding
+/// their bodies.
 pub(crate) fn compute_locations(program: &Program, block: &Block) -> Vec<Location> {
     let is_possible = |location: &Location| check_compute_at(program, block, location.1).is_ok();
-    std::iter::once(STAY).chain(shared_loops(program, block).into_iter().filter(is_possible)).collect()
+    let inlines = is_padding(block) && check_inline(program, block).is_ok();
+    std::iter::once(STAY)
+        .chain(shared_loops(program, block).into_iter().filter(is_possible))
+        .chain(inlines.then_some(INLINE))
+        .collect()
+}
+
+/// Whether a block copies where a condition holds, and is constant elsewhere.
+fn is_padding(block: &Block) -> bool {
+    complete_store(block).is_some_and(|store| match store.value.kind() {
+        ExprKind::Select(_, value, constant) => {
+            matches!(value.kind(), ExprKind::Load(..)) && constant.as_constant().is_some()
+        }
+        _ => false,
+    })
 }
 
 /// The consumers' bodies.
