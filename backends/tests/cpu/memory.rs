@@ -334,3 +334,34 @@ fn what_was_refused_once_is_compiled() {
         assert!(!has_leaves || !listing.contains("are no leaves"), "{removed}:\n{listing}");
     }
 }
+
+/// As many sums as registers allow, of padded elements: masks for them would take the last registers.
+#[test]
+fn padding_takes_no_registers_from_sums() {
+    const SUMS: usize = 14;
+    let each = |line: &dyn Fn(usize) -> String| (0..SUMS).map(line).collect::<Vec<_>>().join("\n");
+    let clear = each(&|at| format!("sums[lane<8> + {}] = 0.0", at * 8));
+    let add = each(&|at| {
+        let place = at * 8;
+        format!(
+            "sums[lane<8> + {place}] = mul_add(select((index(i + k) >= 1) & (index(i + k) < 9),
+               x[i*112 + k*112 + lane<8> + {place} - 112], 0.0), w[k*8 + lane<8>], sums[lane<8> + {place}])"
+        )
+    });
+    let keep = each(&|at| format!("y[i*112 + lane<8> + {0}] = sums[lane<8> + {0}]", at * 8));
+    let text = format!(
+        "kernel k(in x: f32[896], in w: f32[24], out y: f32[896]) {{
+           buffer sums: f32[112] local
+           for i in 0..8 {{ alloc sums {{ {clear} for k in 0..3 {{ {add} }} {keep} }} }}
+         }}"
+    );
+    let program = program(&text);
+    let tensors = vec![random(DType::F32, 896, 1), random(DType::F32, 24, 2), zeros(DType::F32, 896)];
+    Call { tensors, ..Call::default() }.check(&program);
+    let narrow = tilewright_backends::cpu::CpuBackend::without_features("-avx512f").unwrap();
+    let listing = crate::support::compile(&narrow, &program).disassembly();
+    if tilewright_core::target::Backend::target(&narrow).vector_bits >= 256 {
+        assert!(listing.contains("cmovne") && !listing.contains("vmaskmov"), "{listing}");
+        assert!(!listing.contains("are no leaves"), "{listing}");
+    }
+}
