@@ -150,6 +150,36 @@ fn a_transposition_has_lanes_inside_a_loop_along_its_rows() {
     }
 }
 
+/// Lines are of 64 bytes, so that vectors of half of them are written in pairs.
+#[test]
+fn blocks_of_a_transposition_complete_lines() {
+    let (program, target, spaces) = spaces(TRANSPOSE);
+    let target = Arc::new(Target { vector_bits: 256, ..(*target).clone() });
+    let mut seen = 0;
+    for (space, seed) in spaces.iter().flat_map(|space| (0..40).map(move |seed| (space, seed))) {
+        let mut drawn = space.replay_with(&program, &target, seed, |_, _| None).expect("a legal point");
+        if postproc::apply(&mut drawn).is_err() {
+            continue;
+        }
+        let innermost = |decision: &Decision| match decision {
+            Decision::Tile(factors) => factors.last().copied(),
+            _ => None,
+        };
+        let tile: Vec<i64> =
+            drawn.trace().decisions().filter_map(|(_, decision)| innermost(decision)).collect();
+        let [rows, columns] = tile[..] else { panic!("two tiles\n{}", drawn.trace()) };
+        if rows % 8 == 0 && rows > 8 && columns % 16 == 0 {
+            let path =
+                loops_around(&drawn.program().body, blocks(&drawn.program().body)[0].id).expect("a block");
+            let extents: Vec<_> =
+                path[path.len() - 3..].iter().map(|node| node.extent.as_constant()).collect();
+            assert_eq!(extents, [Some(2), Some(8), Some(8)], "{}", drawn.program());
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "no point has such a tile");
+}
+
 #[test]
 fn a_product_along_the_output_is_not_spread() {
     let (_, _, spaces) = spaces(MATMUL);

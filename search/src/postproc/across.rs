@@ -21,10 +21,16 @@ struct Choice {
     extent: i64,
     /// How many of them are one vector.
     lanes: i64,
+    /// How many vectors are a line of memory, where the loops divide into blocks of that size; otherwise 1.
+    vectors: i64,
 }
 
+/// The bytes of a line of memory.
+const LINE_BYTES: i64 = 64;
+
 /// Puts a vector of what a block writes into lanes, inside the loop along which it reads: backends load blocks of
-/// rows then and transpose them in registers. Leaves any other block alone.
+/// rows then and transpose them in registers. Where a vector is less than a line, blocks that complete lines follow each other:
+/// a store that goes around the caches writes half a line to memory if the other half comes late. Leaves any other block alone.
 pub(super) fn vectorize_across(
     schedule: &mut Schedule,
     block: BlockRv,
@@ -34,18 +40,25 @@ pub(super) fn vectorize_across(
     let Some(choice) = choose(schedule.program(), schedule.target(), id, own) else { return Ok(()) };
     let loops = schedule.get_loops(block)?;
     let own = &loops[loops.len() - own.len()..];
-    let (reading, mut writing) = (own[choice.reading], own[choice.writing]);
+    let (reading, writing) = (own[choice.reading], own[choice.writing]);
     let first = choice.reading.min(choice.writing);
     let mut order: Vec<LoopRv> =
         own[first..].iter().copied().filter(|it| ![reading, writing].contains(it)).collect();
-    if choice.extent > choice.lanes {
+    let lanes = if choice.vectors > 1 {
+        let parts = schedule.split(writing, &[None, Some(choice.vectors), Some(choice.lanes)])?;
+        let rows = schedule.split(reading, &[None, Some(choice.lanes)])?;
+        order.extend([parts[0], rows[0], parts[1], rows[1], parts[2]]);
+        parts[2]
+    } else if choice.extent > choice.lanes {
         let parts = schedule.split(writing, &[None, Some(choice.lanes)])?;
-        order.push(parts[0]);
-        writing = parts[1];
-    }
-    order.extend([reading, writing]);
+        order.extend([parts[0], reading, parts[1]]);
+        parts[1]
+    } else {
+        order.extend([reading, writing]);
+        writing
+    };
     schedule.reorder(&order)?;
-    schedule.vectorize(writing)
+    schedule.vectorize(lanes)
 }
 
 fn choose(program: &Program, target: &Target, id: BlockId, own: &[For]) -> Option<Choice> {
@@ -74,5 +87,9 @@ fn choose(program: &Program, target: &Target, id: BlockId, own: &[For]) -> Optio
     let reading =
         innermost(&|at| at != writing && crossing.iter().all(|load| along[at].loads[*load] == Some(1)))?;
     let lanes = i64::from(target.lanes(bytes));
-    Some(Choice { writing, reading, extent: own[writing].extent.as_constant()?, lanes })
+    let (extent, rows) = (own[writing].extent.as_constant()?, own[reading].extent.as_constant()?);
+    let in_line = LINE_BYTES / bytes as i64;
+    let divides = extent % in_line == 0 && rows % lanes == 0 && rows > lanes;
+    let vectors = if divides { (in_line / lanes).max(1) } else { 1 };
+    Some(Choice { writing, reading, extent, lanes, vectors })
 }
