@@ -12,16 +12,14 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
-
 use crate::analysis::block::{reduction_of, stores};
 use crate::expr::{BinaryOp, Expr};
-use crate::ids::BufferId;
 use crate::index::{Index, Ranges, greatest_common_divisor};
 use crate::lower::border::{cut, find_border};
 use crate::lower::comparison::{Below, Place, decide, for_each_comparison, mentions_any, written_out_size};
 use crate::lower::condition::is_negative;
 use crate::lower::copy::copy;
+use crate::lower::place::is_allocated;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::simplify::simplify_stmt;
@@ -197,25 +195,16 @@ fn iterations(stmt: &Stmt) -> i64 {
 }
 
 /// Whether a loop adds to the same elements in all its iterations, of a buffer that outlives them.
-pub(super) fn adds_up(node: &For) -> bool {
-    let mut own = FxHashSet::default();
-    collect_allocated(&node.body, &mut own);
+fn adds_up(node: &For) -> bool {
     let stays = |store: &&Store| {
         let is_same = !store.indices.iter().any(|index| index.mentions(node.var));
-        is_same && !own.contains(&store.buffer) && reduction_of(store).is_some()
+        is_same && reduction_of(store).is_some() && !is_allocated(&node.body, store.buffer)
     };
     !node.extent.is(1) && stores(&node.body).iter().any(stays)
 }
 
-fn collect_allocated(stmt: &Stmt, buffers: &mut FxHashSet<BufferId>) {
-    if let Stmt::Alloc(node) = stmt {
-        buffers.insert(node.buffer);
-    }
-    stmt.children().into_iter().for_each(|child| collect_allocated(child, buffers));
-}
-
 /// Whether a loop adds up the sums of one tile. A question inside would part them, so that they had to leave their registers.
-pub(super) fn is_sum(node: &For) -> bool {
+fn is_sum(node: &For) -> bool {
     adds_up(node) && !has_steps(&node.body)
 }
 
@@ -229,7 +218,7 @@ pub(super) fn is_step(node: &For) -> bool {
 }
 
 /// Whether there are loops that add up.
-pub(super) fn has_sums(stmt: &Stmt) -> bool {
+fn has_sums(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::For(node) if adds_up(node)) || stmt.children().into_iter().any(has_sums)
 }
 

@@ -29,7 +29,7 @@ pub(super) fn place_buffers(program: &mut Program, _: &LowerOptions) -> Result<(
     Ok(())
 }
 
-fn is_allocated(stmt: &Stmt, buffer: BufferId) -> bool {
+pub(super) fn is_allocated(stmt: &Stmt, buffer: BufferId) -> bool {
     matches!(stmt, Stmt::Alloc(node) if node.buffer == buffer)
         || stmt.each_child().any(|child| is_allocated(child, buffer))
 }

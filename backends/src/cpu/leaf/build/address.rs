@@ -46,25 +46,22 @@ impl Builder<'_> {
         if sum.products.is_empty() {
             return Ok(Operand::Imm(sum.constant));
         }
-        let products = self.leveled(&sum)?;
+        Ok(Operand::Reg(self.sum_value(&sum)?.1))
+    }
+
+    /// The value of a sum of one product at least, and the scope that it is computed in.
+    pub(super) fn sum_value(&mut self, sum: &Sum) -> Outcome<(usize, Reg)> {
+        let products = self.leveled(sum)?;
         let level = products.iter().map(|(level, _)| *level).max().unwrap_or(0);
         let key = Key::Sum(sum.products.to_vec(), sum.constant);
         let value = self.value_at(level, key, |this| {
             let total = this.add_products(None, &products)?;
-            Ok(match sum.constant {
+            Ok::<_, Refusal>(match sum.constant {
                 0 => total,
                 constant => this.general(GeneralOp::Add, [Operand::Reg(total), Operand::Imm(constant)]),
             })
         })?;
-        Ok(Operand::Reg(value))
-    }
-
-    /// A sum without its constant, and the scope that it is computed in.
-    pub(super) fn varying_part(&mut self, sum: &Sum) -> Outcome<(usize, Reg)> {
-        let products = self.leveled(sum)?;
-        let level = products.iter().map(|(level, _)| *level).max().unwrap_or(0);
-        let key = Key::Sum(sum.products.to_vec(), 0);
-        Ok((level, self.value_at(level, key, |this| this.add_products(None, &products))?))
+        Ok((level, value))
     }
 
     /// The value of an index in a register.
@@ -180,16 +177,7 @@ impl Builder<'_> {
                 Err(_) => return Err(Refusal::Offset),
             }
         } else {
-            let products = self.leveled(&sum)?;
-            let level = products.iter().map(|(level, _)| *level).max().unwrap_or(0);
-            let key = Key::Sum(sum.products.to_vec(), sum.constant);
-            Operand::Reg(self.value_at(level, key, |this| {
-                let total = this.add_products(None, &products)?;
-                Ok::<_, Refusal>(match sum.constant {
-                    0 => total,
-                    constant => this.general(GeneralOp::Add, [Operand::Reg(total), Operand::Imm(constant)]),
-                })
-            })?)
+            Operand::Reg(self.sum_value(&sum)?.1)
         };
         let pointer = self.register(Class::General);
         self.push(Inst::new(Op::General(GeneralOp::Copy), Width::Xmm, Some(pointer), [Operand::Reg(from)]));

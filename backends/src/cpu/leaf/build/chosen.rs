@@ -11,9 +11,9 @@ use super::group::{Form, Group};
 use super::nest::is_index;
 use super::scope::Key;
 use super::tile::single;
+use super::value::bits_of;
 use super::{Builder, Outcome};
 use crate::cpu::leaf::Refusal;
-use crate::cpu::leaf::encode::VectorOp;
 use crate::cpu::leaf::ir::{Base, GeneralOp, Mem, Operand, Reg};
 use crate::cpu::translate::access::{can_report, for_each_load};
 
@@ -32,30 +32,19 @@ impl Builder<'_> {
     pub(super) fn load_chosen(&mut self, expr: &Expr, group: Group) -> Outcome<Option<Reg>> {
         let Some(chosen) = self.as_chosen(expr) else { return Ok(None) };
         let Chosen { condition, buffer, index, otherwise } = chosen;
-        let Some((scalar, offsets)) = self.lane_offsets(&index) else { return Ok(None) };
-        let is_one = index.lanes() == 1;
-        let range = group.start as usize..(group.start + group.lanes) as usize;
-        let first = match is_one {
-            true => scalar.offset(offsets[0]),
-            false => {
-                let offsets = &offsets[range];
-                if offsets.iter().zip(0..).any(|(offset, lane)| *offset != offsets[0] + lane) {
-                    return Ok(None);
-                }
-                scalar.offset(offsets[0])
-            }
-        };
+        let Some((scalar, offsets)) = self.group_offsets(&index, group) else { return Ok(None) };
+        if offsets.iter().zip(0..).any(|(offset, lane)| *offset != offsets[0] + lane) {
+            return Ok(None);
+        }
         let known = self.knowing(&self.facts, condition, true);
         if !self.is_inside_given(&known, buffer, &index) {
             return Ok(None);
         }
         let condition = self.condition(condition)?;
-        let place = self.address(buffer, &first)?;
-        let mem = self.chosen_place(condition, place, expr, otherwise);
-        if is_one && !group.is_scalar {
-            let form = Form::of(expr.dtype());
-            let op = if form.is_wide() { VectorOp::Spread64 } else { VectorOp::Spread32 };
-            return Ok(Some(self.shared_load(op, group.width(form), mem, group.lanes, None)));
+        let place = self.address(buffer, &scalar.offset(offsets[0]))?;
+        let mem = self.chosen_place(condition, place, bits_of(expr.dtype(), otherwise))?;
+        if index.lanes() == 1 && !group.is_scalar {
+            return Ok(Some(self.spread_at(mem, Form::of(expr.dtype()), group)));
         }
         self.load_contiguous(buffer, mem, group, None).map(Some)
     }
@@ -73,32 +62,20 @@ impl Builder<'_> {
         Some(Chosen { condition, buffer: *buffer, index: single(indices)?, otherwise })
     }
 
-    /// A place where a condition holds, and otherwise constants.
-    fn chosen_place(&mut self, condition: Reg, place: Mem, expr: &Expr, otherwise: Number) -> Mem {
-        let element = match Form::of(expr.dtype()) {
-            Form::Float32 => (otherwise.as_f64() as f32).to_le_bytes().to_vec(),
-            Form::Float64 => otherwise.as_f64().to_le_bytes().to_vec(),
-            form => {
-                let value = match otherwise {
-                    Number::Int(value) => value,
-                    Number::Float(_) => otherwise.as_f64() as i64,
-                };
-                value.to_le_bytes()[..form.bytes() as usize].to_vec()
-            }
-        };
+    /// A place where a condition holds, and otherwise lanes of a constant of so many bytes.
+    fn chosen_place(&mut self, condition: Reg, place: Mem, (bits, bytes): (u64, u8)) -> Outcome<Mem> {
+        let element = &bits.to_le_bytes()[..usize::from(bytes)];
         let mut lanes = [0; 64];
-        lanes.chunks_exact_mut(element.len()).for_each(|lane| lane.copy_from_slice(&element));
+        lanes.chunks_exact_mut(element.len()).for_each(|lane| lane.copy_from_slice(element));
         let start = self.pool_bytes(&lanes);
         let constants = Mem { base: Base::Pool, index: None, offset: start as i32, buffer: None };
         let constants = self.value_at(0, Key::Constants(start), |this| {
             Ok::<_, Refusal>(this.general(GeneralOp::Address, [Operand::Mem(constants)]))
-        });
-        let constants =
-            constants.unwrap_or_else(|_| unreachable!("an address of constants is never refused"));
+        })?;
         let own = self.general(GeneralOp::Address, [Operand::Mem(Mem { buffer: None, ..place })]);
         let args = [condition, own, constants].map(Operand::Reg);
         let pointer = self.general(GeneralOp::Choose, args);
-        Mem { base: Base::Register(pointer), index: None, offset: 0, buffer: place.buffer }
+        Ok(Mem { base: Base::Register(pointer), index: None, offset: 0, buffer: place.buffer })
     }
 }
 

@@ -54,12 +54,12 @@ impl Builder<'_> {
 
     /// How a difference compares with zero.
     fn comparison(&mut self, order: Order, difference: &Index) -> Outcome<Leveled> {
-        let sum = Sum::of(&self.resolve(difference));
+        let mut sum = Sum::of(&self.resolve(difference));
         if sum.products.is_empty() {
             return Ok((self.level(), self.decided(holds(order, sum.constant))));
         }
-        let bound = sum.constant.checked_neg().ok_or(Refusal::Offset)?;
-        let (level, varying) = self.varying_part(&sum)?;
+        let bound = std::mem::take(&mut sum.constant).checked_neg().ok_or(Refusal::Offset)?;
+        let (level, varying) = self.sum_value(&sum)?;
         let key = Key::Comparison(order, varying, bound);
         let truth = self.value_at(level, key, |this| {
             let args = [Operand::Reg(varying), Operand::Imm(bound)];

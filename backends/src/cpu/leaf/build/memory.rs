@@ -30,12 +30,9 @@ impl Builder<'_> {
         if let Some(found) = self.load_across(buffer, index, group)? {
             return Ok(found);
         }
-        let Some((scalar, offsets)) = self.lane_offsets(index) else {
+        let Some((scalar, offsets)) = self.group_offsets(index, group) else {
             return self.load_each(buffer, index, group);
         };
-        let range = group.start as usize..(group.start + group.lanes) as usize;
-        let offsets =
-            if index.lanes() == 1 { SmallVec::from_elem(0, 1) } else { Offsets::from(&offsets[range]) };
         let first = scalar.offset(offsets[0]);
         let is_contiguous = offsets.iter().zip(0..).all(|(offset, lane)| *offset == offsets[0] + lane);
         if is_contiguous {
@@ -94,8 +91,13 @@ impl Builder<'_> {
                 _ => Ok(self.spread_register(scalar, form, group)),
             };
         }
+        Ok(self.spread_at(mem, form, group))
+    }
+
+    /// The element of 32 or 64 bits at a place, in every lane.
+    pub(super) fn spread_at(&mut self, mem: Mem, form: Form, group: Group) -> Reg {
         let op = if form.is_wide() { VectorOp::Spread64 } else { VectorOp::Spread32 };
-        Ok(self.shared_load(op, group.width(form), mem, group.lanes, None))
+        self.shared_load(op, group.width(form), mem, group.lanes, None)
     }
 
     /// A load that is not made again while nothing is stored to the buffer.
@@ -267,10 +269,9 @@ impl Builder<'_> {
         self.require_address(buffer)?;
         self.require_inside(buffer, index)?;
         self.forget_loads(buffer);
-        let Some((scalar, offsets)) = self.lane_offsets(index) else { return Err(Refusal::DataIndex) };
-        let range = group.start as usize..(group.start + group.lanes) as usize;
-        let offsets =
-            if index.lanes() == 1 { SmallVec::from_elem(0, 1) } else { Offsets::from(&offsets[range]) };
+        let Some((scalar, offsets)) = self.group_offsets(index, group) else {
+            return Err(Refusal::DataIndex);
+        };
         if offsets.iter().zip(0..).any(|(offset, lane)| *offset != offsets[0] + lane) {
             return self.store_apart(buffer, &scalar, &offsets, group, value);
         }
@@ -380,6 +381,14 @@ impl Builder<'_> {
         let vector = Index::from_terms(vector, 0);
         let offsets: Option<Offsets> = (0..lanes).map(|lane| lane_offset(&vector, lane)).collect();
         Some((Index::from_terms(scalar, index.constant_part()), offsets?))
+    }
+
+    /// As [`Builder::lane_offsets`], for the lanes of a group; one offset where the index is the same in all lanes.
+    pub(super) fn group_offsets(&self, index: &Index, group: Group) -> Option<(Index, Offsets)> {
+        let (scalar, offsets) = self.lane_offsets(index)?;
+        let range = group.start as usize..(group.start + group.lanes) as usize;
+        let own = if index.lanes() == 1 { SmallVec::from_elem(0, 1) } else { Offsets::from(&offsets[range]) };
+        Some((scalar, own))
     }
 
     pub(super) fn require_address(&self, buffer: BufferId) -> Outcome<()> {

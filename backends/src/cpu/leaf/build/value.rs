@@ -36,9 +36,8 @@ impl Builder<'_> {
         if let Some(reg) = self.memos.iter().rev().find_map(|memo| memo.get(&key)) {
             return Ok(*reg);
         }
-        let chosen = self.load_chosen(expr, group)?;
         let reg = match expr.kind() {
-            _ if let Some(chosen) = chosen => chosen,
+            ExprKind::Select(..) if let Some(chosen) = self.load_chosen(expr, group)? => chosen,
             ExprKind::Load(buffer, indices) if is_same_in_all_lanes => {
                 let index = single(indices).ok_or(Refusal::Access)?;
                 self.load_spread(*buffer, &index, group)?
@@ -151,16 +150,8 @@ impl Builder<'_> {
 
     /// A constant in every lane.
     fn constant_of(&mut self, dtype: DType, constant: Constant) -> Reg {
-        let value = match constant {
-            Constant::Int(value) => value,
-            Constant::Float(_) => constant.as_f64() as i64,
-        };
-        match Form::of(dtype) {
-            Form::Float32 => self.same(u64::from((constant.as_f64() as f32).to_bits()), 4),
-            Form::Float64 => self.same(constant.as_f64().to_bits(), 8),
-            Form::Int64 => self.same(value as u64, 8),
-            Form::Int32 | Form::Truth => self.same(u64::from(value as u32), 4),
-        }
+        let (bits, bytes) = bits_of(dtype, constant);
+        self.same(bits, bytes)
     }
 
     fn scalar_argument(
@@ -302,6 +293,20 @@ impl Builder<'_> {
             return Err(Refusal::Operation("which needs AVX-512"));
         }
         Ok(self.emit(Class::Vector, Op::Vector(op), width, args.into_iter().map(Operand::Reg)))
+    }
+}
+
+/// The bits of one lane that is constant, and how many bytes they are.
+pub(super) fn bits_of(dtype: DType, constant: Constant) -> (u64, u8) {
+    let value = match constant {
+        Constant::Int(value) => value,
+        Constant::Float(_) => constant.as_f64() as i64,
+    };
+    match Form::of(dtype) {
+        Form::Float32 => (u64::from((constant.as_f64() as f32).to_bits()), 4),
+        Form::Float64 => (constant.as_f64().to_bits(), 8),
+        Form::Int64 => (value as u64, 8),
+        Form::Int32 | Form::Truth => (u64::from(value as u32), 4),
     }
 }
 
