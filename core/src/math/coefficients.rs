@@ -2,7 +2,7 @@
 //!
 //! They were fitted for this crate in 50-digit arithmetic, by least squares at Chebyshev nodes whose
 //! weights follow Lawson's iteration (C. L. Lawson, 1961), which tends to the minimax polynomial; the
-//! program is `fit.py` in this directory. Each table states the error of the fit, before rounding.
+//! program is `fit.py` in this directory, which says how a ratio of polynomials is fitted. Each table states the error of the fit, before rounding.
 //!
 //! Constants in parts are the nearest number of the precision, then what is left of the exact value.
 
@@ -81,18 +81,18 @@ pub(super) const COS_DOUBLE: &[f64] = &[
     -1.134772937946642e-11,
 ];
 
-/// `erf(a)/a - 1` with `z = a²`, for `a ≤ 0.9` (single) or `a ≤ 1` (double), relative to the error function: 2^-31.7.
+/// `erf(a)/a - 1` with `z = a²`, for `a ≤ 1`, relative to the error function: 2^-29.7.
 pub(super) const ERF_SMALL_SINGLE: &[f64] = &[
-    1.283791668e-1,
-    -3.76126353e-1,
-    1.12837196e-1,
-    -2.686074676e-2,
-    5.204422216e-3,
-    -8.181780995e-4,
-    8.538254793e-5,
+    1.283791659e-1,
+    -3.76126271e-1,
+    1.128359978e-1,
+    -2.685442859e-2,
+    5.189506051e-3,
+    -8.020592014e-4,
+    7.88831867e-5,
 ];
 
-/// `erf(a)/a - 1` with `z = a²`, for `a ≤ 0.9` (single) or `a ≤ 1` (double), relative to the error function: 2^-62.8.
+/// `erf(a)/a - 1` with `z = a²`, for `a ≤ 1`, relative to the error function: 2^-62.8.
 pub(super) const ERF_SMALL_DOUBLE: &[f64] = &[
     0.1283791670955126,
     -0.3761263890318375,
@@ -109,18 +109,13 @@ pub(super) const ERF_SMALL_DOUBLE: &[f64] = &[
     5.960463153459181e-11,
 ];
 
-/// `-ln(1 - erf(a))` for `a` from 0.9 to 3.95 (single) or 0.95 to 5.95 (double), as an absolute error of the error function: 2^-29.2.
-pub(super) const ERF_LARGE_SINGLE: &[f64] = &[
-    1.785060052e-4,
-    1.12774486,
-    6.370687166e-1,
-    1.04028426e-1,
-    -2.227219095e-2,
-    3.054211293e-3,
-    -1.970202264e-4,
-];
+/// `√(1 - erf(1 + b))` for `b ≤ 3`, numerator and denominator, as an absolute error of the error function: 2^-26.9.
+pub(super) const ERF_LARGE_SINGLE: (&[f64], &[f64]) = (
+    &[3.9660963e-1, -4.941972184e-1, 2.383690463e-1, -5.27126075e-2, 4.503154134e-3],
+    &[1.0, 7.342673042e-2, 2.489747326e-1, 9.872178193e-3, 2.123642944e-2],
+);
 
-/// `-ln(1 - erf(a))` for `a` from 0.9 to 3.95 (single) or 0.95 to 5.95 (double), as an absolute error of the error function: 2^-58.9.
+/// `-ln(1 - erf(a))` for `a` from 0.95 to 5.95, as an absolute error of the error function: 2^-58.9.
 pub(super) const ERF_LARGE_DOUBLE: &[f64] = &[
     1.1816297764004677e-07,
     1.128377934380809,

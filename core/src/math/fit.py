@@ -1,7 +1,8 @@
 """Fits the polynomials of coefficients.rs and prints them, lowest power first, with the error of the fit.
 
 Needs mpmath. A fit is the weighted least-squares polynomial at Chebyshev nodes; the weights follow Lawson's
-iteration, which tends to the minimax polynomial.
+iteration, which tends to the minimax polynomial. A ratio of polynomials is fitted in the same way, to `p - f·q = 0` with the
+weights divided by the denominator of the round before (Sanathanan and Koerner, 1963).
 """
 
 from mpmath import *
@@ -33,6 +34,37 @@ def fit(function, weight, low, high, degree, rounds=25):
     return best[0], to_powers(best[1], low, high)
 
 
+def fit_ratio(function, weight, low, high, degrees, rounds=30):
+    """The coefficients of the best numerator and denominator seen, the latter's lowest 1, and the greatest weighted error."""
+    above, below = degrees
+    count = 6 * (above + below + 2)
+    points = [(low + high) / 2 + (high - low) / 2 * cos(pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+    values, weights = [function(x) for x in points], [weight(x) for x in points]
+    # Powers of arguments up to 1, so that the equations stay well scaled.
+    scaled = [x / high for x in points]
+    lawson, denominators, best = [mpf(1)] * count, [mpf(1)] * count, None
+    for _ in range(rounds):
+        a, b = matrix(count, above + below + 1), matrix(count, 1)
+        for i, t in enumerate(scaled):
+            scale = sqrt(lawson[i]) * weights[i] / denominators[i]
+            b[i] = scale * values[i]
+            for j in range(above + 1):
+                a[i, j] = scale * t**j
+            for j in range(1, below + 1):
+                a[i, above + j] = -scale * values[i] * t**j
+        c, _ = qr_solve(a, b)
+        p, q = list(c[: above + 1]), [mpf(1), *c[above + 1 :]]
+        denominators = [polyval(q[::-1], t) for t in scaled]
+        found = [polyval(p[::-1], t) / d for t, d in zip(scaled, denominators)]
+        errors = [abs(r - v) * w for r, v, w in zip(found, values, weights)]
+        if min(denominators) > 0 and (best is None or max(errors) < best[0]):
+            best = max(errors), p, q
+        total = fdot(lawson, errors)
+        lawson = [l * e / total * count + mpf(10) ** -14 for l, e in zip(lawson, errors)]
+    unscaled = lambda c: [v / high**j for j, v in enumerate(c)]
+    return best[0], unscaled(best[1]), unscaled(best[2])
+
+
 def to_powers(chebyshev, low, high):
     """Coefficients of powers of x from those of Chebyshev polynomials of (2x - low - high) / (high - low)."""
     degree = len(chebyshev) - 1
@@ -56,8 +88,17 @@ def to_powers(chebyshev, low, high):
 
 def show(name, function, weight, low, high, degree, double):
     error, powers = fit(function, weight, mpf(low), mpf(high), degree)
+    print(f"{name}, error 2^{float(log(error, 2)):.1f}\n    {text(powers, double)}")
+
+
+def show_ratio(name, function, weight, low, high, degrees, double):
+    error, above, below = fit_ratio(function, weight, mpf(low), mpf(high), degrees)
+    print(f"{name}, error 2^{float(log(error, 2)):.1f}\n    {text(above, double)}\n    {text(below, double)}")
+
+
+def text(powers, double):
     texts = [repr(float(c)) if double else nstr(c, 10, min_fixed=0, max_fixed=0) for c in powers]
-    print(f"{name}, error 2^{float(log(error, 2)):.1f}\n    [{', '.join(texts)}]")
+    return f"[{', '.join(texts)}]"
 
 
 def near_zero(series, function, below):
@@ -73,12 +114,13 @@ erf_tail = near_zero(lambda z: 2 / sqrt(pi) * (1 - z / 3) - 1, lambda z: erf(sqr
 half_ln2 = log(2) / 2 * mpf("1.01")
 ln_end = ((sqrt(2) - 1) / (sqrt(2) + 1)) ** 2 * mpf("1.01")
 trig_end = mpf("0.83") ** 2
-for double, degrees in ((False, (4, 2, 2, 2, 6, 6)), (True, (10, 6, 5, 5, 12, 18))):
+erfc_root = lambda b: sqrt(erfc(1 + b))
+for double, degrees in ((False, (4, 2, 2, 2, 6)), (True, (10, 6, 5, 5, 12))):
     kind = "DOUBLE" if double else "SINGLE"
-    small_end, large = (1, (mpf("0.95"), mpf("5.95"))) if double else (mpf("0.9") ** 2, (mpf("0.9"), mpf("3.95")))
     show(f"EXP_{kind}", exp_tail, lambda r: r * r / exp(r), -half_ln2, half_ln2, degrees[0], double)
     show(f"LN_{kind}", ln_tail, lambda z: (z + mpf("1e-6")) / 2, 0, ln_end, degrees[1], double)
     show(f"SIN_{kind}", sin_tail, lambda z: z + mpf("1e-3"), 0, trig_end, degrees[2], double)
     show(f"COS_{kind}", cos_tail, lambda z: z * z + mpf("1e-3"), 0, trig_end, degrees[3], double)
-    show(f"ERF_SMALL_{kind}", erf_tail, lambda z: mpf(1), 0, small_end, degrees[4], double)
-    show(f"ERF_LARGE_{kind}", lambda a: -log(erfc(a)), erfc, *large, degrees[5], double)
+    show(f"ERF_SMALL_{kind}", erf_tail, lambda z: mpf(1), 0, 1, degrees[4], double)
+show_ratio("ERF_LARGE_SINGLE", erfc_root, lambda b: 2 * erfc_root(b), 0, 3, (4, 4), False)
+show("ERF_LARGE_DOUBLE", lambda a: -log(erfc(a)), erfc, "0.95", "5.95", 18, True)

@@ -17,7 +17,7 @@
 //! | [`ln`] | 0.8 | 1 | -∞ at ±0, NaN below |
 //! | [`tanh`] | 2.6 | 4 | |
 //! | [`sigmoid`] | 2.3 | 2 | gradual underflow to 0 |
-//! | [`erf`] | 1.0 | 2 | |
+//! | [`erf`] | 1.3 | 2 | |
 //! | [`sin`], [`cos`] | 1.6 | 2 | up to 10⁵ (double: 10⁹); absolute error below 10⁻⁵ up to 2²² (10⁻⁹ up to 2⁴⁵), NaN beyond |
 //! | [`rsqrt`] | 1.5 | 1 | the reciprocal of the square root, both rounded |
 //!
