@@ -25,9 +25,6 @@ struct Choice {
     vectors: i64,
 }
 
-/// The bytes of a line of memory.
-const LINE_BYTES: i64 = 64;
-
 /// Puts a vector of what a block writes into lanes, inside the loop along which it reads: backends load blocks of
 /// rows then and transpose them in registers. Where a vector is less than a line, blocks that complete lines follow each other:
 /// a store that goes around the caches writes half a line to memory if the other half comes late. Leaves any other block alone.
@@ -88,7 +85,7 @@ fn choose(program: &Program, target: &Target, id: BlockId, own: &[For]) -> Optio
         innermost(&|at| at != writing && crossing.iter().all(|load| along[at].loads[*load] == Some(1)))?;
     let lanes = i64::from(target.lanes(bytes));
     let (extent, rows) = (own[writing].extent.as_constant()?, own[reading].extent.as_constant()?);
-    let in_line = LINE_BYTES / bytes as i64;
+    let in_line = i64::from(target.cache_line_bytes) / bytes as i64;
     let divides = extent % in_line == 0 && rows % lanes == 0 && rows > lanes;
     let vectors = if divides { (in_line / lanes).max(1) } else { 1 };
     Some(Choice { writing, reading, extent, lanes, vectors })

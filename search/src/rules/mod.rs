@@ -25,6 +25,7 @@ pub mod tile_transposed;
 use std::sync::Arc;
 
 use tilewright_core::analysis::constant::constant_blocks;
+use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::program::{Access, Program};
@@ -84,6 +85,12 @@ pub(crate) fn constant_operands(program: &Program, block: &Block) -> Vec<BufferI
     } else {
         reads(block).into_iter().filter(is_constant).collect()
     }
+}
+
+/// Whether the loops around a block have nothing else in them.
+pub(crate) fn has_own_loops(program: &Program, block: &Block) -> bool {
+    let path = loops_around(&program.body, block.id).unwrap_or_default();
+    path.first().is_some_and(|outermost| blocks(&outermost.body).len() == 1)
 }
 
 /// Whether each iterator equals one loop variable, each a different one, or is 0.

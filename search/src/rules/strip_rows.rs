@@ -1,14 +1,14 @@
 //! Several rows at a time, for stages that reduce rows.
 
 use tilewright_core::analysis::block::{is_reduction, is_spatial};
-use tilewright_core::analysis::scope::{blocks, consumers, loops_around, producers};
+use tilewright_core::analysis::scope::{consumers, producers};
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_core::stmt::Block;
 use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleResult};
 use crate::rules::multi_level_tiling::ANNOTATION as TILING;
-use crate::rules::{block_of, has_trivial_bindings};
+use crate::rules::{block_of, has_own_loops, has_trivial_bindings};
 
 /// The most rows of a strip: more do not fit into registers.
 const MAX_ROWS: i64 = 8;
@@ -25,9 +25,7 @@ pub fn strip_rows(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let is_tiled = |block: &Block| block.annotations.contains_key(TILING);
     let follows_reduction = producers.iter().any(|producer| is_reduction(producer));
     let is_last = consumers(program, &found).iter().all(|consumer| !is_spatial(consumer));
-    let path = loops_around(&program.body, found.id).unwrap_or_default();
-    let is_alone = path.first().is_some_and(|outermost| blocks(&outermost.body).len() == 1);
-    let is_open = is_alone && is_spatial(&found) && has_trivial_bindings(&found);
+    let is_open = has_own_loops(program, &found) && is_spatial(&found) && has_trivial_bindings(&found);
     if !is_open || !is_last || !follows_reduction || producers.iter().any(|producer| is_tiled(producer)) {
         return schedule.unchanged();
     }

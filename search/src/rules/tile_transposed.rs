@@ -1,7 +1,7 @@
 //! Tiles for what reads along other dimensions than it writes.
 
 use tilewright_core::analysis::block::{is_spatial, loads, stores};
-use tilewright_core::analysis::scope::{blocks, loops_around, writes_parameter};
+use tilewright_core::analysis::scope::{loops_around, writes_parameter};
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::VarId;
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule};
@@ -9,7 +9,7 @@ use tilewright_core::stmt::{Block, For};
 use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleOutcome, RuleResult};
-use crate::rules::{block_of, has_trivial_bindings};
+use crate::rules::{block_of, has_own_loops, has_trivial_bindings};
 
 /// The most elements of a side of a tile: a few cache lines.
 const MAX_SIDE: i64 = 64;
@@ -23,8 +23,7 @@ pub fn tile_transposed(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     let program = schedule.program();
     let path = loops_around(&program.body, found.id).unwrap_or_default();
-    let is_alone = path.first().is_some_and(|outermost| blocks(&outermost.body).len() == 1);
-    let is_open = is_alone && is_spatial(&found) && has_trivial_bindings(&found);
+    let is_open = has_own_loops(program, &found) && is_spatial(&found) && has_trivial_bindings(&found);
     if !is_open || !writes_parameter(program, &found) {
         return schedule.unchanged();
     }
