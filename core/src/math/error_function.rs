@@ -22,8 +22,9 @@ pub fn erf<A: Arithmetic>(x: &A) -> A {
     with_sign(&A::select(&magnitude.less(&x.constant(1.0)), &near, &far), x)
 }
 
-/// `1 - r²`, where `r` is a ratio of polynomials: the root falls half as steeply, which a ratio of low degree follows, and takes half as
-/// many instructions as an exponential. The polynomials are of the distance from 1, where most is missing: they are most exact there.
+/// `1 - r²`, where `r` is a ratio of polynomials: the root falls half as steeply, which a ratio of low degree follows, in fewer
+/// instructions and a shorter chain of them than a polynomial and an exponential take. The polynomials are of the distance from 1, where
+/// most is missing: they are most exact there.
 #[inline]
 fn far_single<A: Arithmetic>(magnitude: &A) -> A {
     let one = magnitude.constant(1.0);

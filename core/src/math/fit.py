@@ -13,8 +13,7 @@ mp.dps = 50
 def fit(function, weight, low, high, degree, rounds=25):
     """The coefficients of the best polynomial seen, and its greatest weighted error."""
     count = 6 * (degree + 1)
-    nodes = [cos(pi * (2 * i + 1) / (2 * count)) for i in range(count)]
-    points = [(low + high) / 2 + (high - low) / 2 * u for u in nodes]
+    nodes, points = chebyshev_nodes(low, high, count)
     values, weights = [function(x) for x in points], [weight(x) for x in points]
     basis = [[chebyt(j, u) for j in range(degree + 1)] for u in nodes]
     lawson, best = [mpf(1)] * count, None
@@ -29,8 +28,7 @@ def fit(function, weight, low, high, degree, rounds=25):
         errors = [abs(fdot(basis[i], c) - values[i]) * weights[i] for i in range(count)]
         if best is None or max(errors) < best[0]:
             best = max(errors), c.copy()
-        total = fdot(lawson, errors)
-        lawson = [l * e / total * count + mpf(10) ** -12 for l, e in zip(lawson, errors)]
+        lawson = reweighted(lawson, errors)
     return best[0], to_powers(best[1], low, high)
 
 
@@ -38,7 +36,7 @@ def fit_ratio(function, weight, low, high, degrees, rounds=30):
     """The coefficients of the best numerator and denominator seen, the latter's lowest 1, and the greatest weighted error."""
     above, below = degrees
     count = 6 * (above + below + 2)
-    points = [(low + high) / 2 + (high - low) / 2 * cos(pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+    _, points = chebyshev_nodes(low, high, count)
     values, weights = [function(x) for x in points], [weight(x) for x in points]
     # Powers of arguments up to 1, so that the equations stay well scaled.
     scaled = [x / high for x in points]
@@ -59,10 +57,21 @@ def fit_ratio(function, weight, low, high, degrees, rounds=30):
         errors = [abs(r - v) * w for r, v, w in zip(found, values, weights)]
         if min(denominators) > 0 and (best is None or max(errors) < best[0]):
             best = max(errors), p, q
-        total = fdot(lawson, errors)
-        lawson = [l * e / total * count + mpf(10) ** -14 for l, e in zip(lawson, errors)]
+        lawson = reweighted(lawson, errors)
     unscaled = lambda c: [v / high**j for j, v in enumerate(c)]
     return best[0], unscaled(best[1]), unscaled(best[2])
+
+
+def chebyshev_nodes(low, high, count):
+    """Chebyshev's nodes between -1 and 1, and between `low` and `high`."""
+    nodes = [cos(pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+    return nodes, [(low + high) / 2 + (high - low) / 2 * u for u in nodes]
+
+
+def reweighted(lawson, errors):
+    """The weights of the next round: larger where the errors are."""
+    total = fdot(lawson, errors)
+    return [l * e / total * len(errors) + mpf(10) ** -12 for l, e in zip(lawson, errors)]
 
 
 def to_powers(chebyshev, low, high):

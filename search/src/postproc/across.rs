@@ -85,7 +85,7 @@ fn choose(program: &Program, target: &Target, id: BlockId, own: &[For]) -> Optio
         innermost(&|at| at != writing && crossing.iter().all(|load| along[at].loads[*load] == Some(1)))?;
     let lanes = i64::from(target.lanes(bytes));
     let (extent, rows) = (own[writing].extent.as_constant()?, own[reading].extent.as_constant()?);
-    let in_line = i64::from(target.cache_line_bytes) / bytes as i64;
+    let in_line = (i64::from(target.cache_line_bytes) / bytes as i64).max(1);
     let divides = extent % in_line == 0 && rows % lanes == 0 && rows > lanes;
     let vectors = if divides { (in_line / lanes).max(1) } else { 1 };
     Some(Choice { writing, reading, extent, lanes, vectors })
