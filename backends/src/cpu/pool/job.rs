@@ -1,15 +1,23 @@
-//! One parallel region: its task, the counter that hands out chunks, and who has finished.
+//! One parallel region: its task, the counters that hand out chunks, and who has finished.
+//!
+//! Each thread has a share of the chunks, all in a row, and takes from those of others when its own is used up. The same thread
+//! gets the same share in the next region of as many chunks, so that what it wrote and will read is still in its core's caches.
+//! When two threads took the four chunks of a depthwise convolution in turns from one counter, it needed 50 to 60 µs; with shares it
+//! needs 23 µs (1.6 MB read and as many written, caches of 1 MB a core, Zen 5).
 
 use std::any::Any;
 use std::mem::forget;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// How many ranges each thread claims on average when there are many more chunks than threads: enough for an
-/// even end, few enough that the shared counter is no bottleneck.
+/// even end, few enough that the counters are no bottleneck.
 const CLAIMS_PER_THREAD: usize = 16;
+
+/// The most shares of a region; with more threads some have one together.
+const MAX_SHARES: usize = 64;
 
 /// Set in [`Job::finished`] when the caller has gone to sleep and wants to be woken.
 const WATCHED: usize = 1 << (usize::BITS - 1);
@@ -17,19 +25,21 @@ const WATCHED: usize = 1 << (usize::BITS - 1);
 /// A parallel region. It lives on the stack of the thread that started it, which does not leave the region
 /// before every worker that took the job has called [`Job::finish`].
 ///
-/// All that every thread needs is on the first cache line, and a thread's first access is the claim of a
+/// All that every thread needs is on the first cache line, if they are few, and a thread's first access is the claim of a
 /// chunk, which makes the line its own: each further line that travels between cores costs as much as an
 /// empty chunk. The alignment is 128, because x86-64 prefetches lines in pairs, and some AArch64 cores have
 /// lines of that size.
 #[repr(C, align(128))]
 pub(super) struct Job {
-    next_claim: AtomicUsize,
     finished: AtomicUsize,
     claims: usize,
     chunks: usize,
     grain: usize,
     call: unsafe fn(*const (), Range<usize>),
     task: *const (),
+    /// How many claims of each share have been made; those after the first `shares` are not used.
+    claimed: [AtomicU32; MAX_SHARES],
+    shares: usize,
     slots: SlotRange,
     wake_cursor: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -61,7 +71,8 @@ impl Job {
         }
         let grain = (chunks / (threads * CLAIMS_PER_THREAD)).max(1);
         Self {
-            next_claim: AtomicUsize::new(0),
+            claimed: [const { AtomicU32::new(0) }; MAX_SHARES],
+            shares: threads.clamp(1, MAX_SHARES),
             finished: AtomicUsize::new(0),
             wake_cursor: AtomicUsize::new(usize::MAX / 2),
             claims: chunks.div_ceil(grain),
@@ -79,36 +90,56 @@ impl Job {
         self.slots
     }
 
-    fn claim(&self) -> Option<Range<usize>> {
+    /// The share of a thread: 0 stands for the region's caller, and one more than its place within [`Job::slots`] for a worker. Counted
+    /// from the first slot on, it stays with a CPU wherever the caller runs, if all CPUs take part.
+    fn share_of(&self, participant: usize) -> usize {
+        (self.slots.first + participant) % self.shares
+    }
+
+    /// The claims of a share.
+    fn claims_of(&self, share: usize) -> Range<usize> {
+        share * self.claims / self.shares..(share + 1) * self.claims / self.shares
+    }
+
+    /// The next chunks of a share.
+    fn claim(&self, share: usize) -> Option<Range<usize>> {
         // Relaxed: the counter only has to give every chunk once; the data are published by the mailbox and
-        // `finish`. Nothing can wrap: each thread overshoots by one claim, and `chunks` is at most
-        // `isize::MAX`.
-        let claim = self.next_claim.fetch_add(1, Ordering::Relaxed);
+        // `finish`. Nothing can wrap: there are few claims, and each thread overshoots by one.
+        let claimed = self.claimed[share].fetch_add(1, Ordering::Relaxed) as usize;
+        let claim = self.claims_of(share).nth(claimed)?;
         let begin = claim * self.grain;
-        (claim < self.claims).then(|| begin..self.chunks.min(begin + self.grain))
+        Some(begin..self.chunks.min(begin.saturating_add(self.grain)))
+    }
+
+    fn is_used_up(&self, share: usize) -> bool {
+        self.claimed[share].load(Ordering::Relaxed) as usize >= self.claims_of(share).len()
     }
 
     fn exhausted(&self) -> bool {
-        self.next_claim.load(Ordering::Relaxed) >= self.claims
+        (0..self.shares).all(|share| self.is_used_up(share))
     }
 
-    /// Runs chunks until none is left. A panic of the task ends the region early and is kept for the caller.
+    /// Runs chunks until none is left, first those of the [participant's](Job::share_of) share. A panic of the task ends the region early
+    /// and is kept for the caller.
     ///
     /// # Safety
     /// The task given to [`Job::new`] is still alive.
-    pub(super) unsafe fn work(&self) {
+    pub(super) unsafe fn work(&self, participant: usize) {
+        let own = self.share_of(participant);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            while let Some(range) = self.claim() {
-                let is_last = range.end == self.chunks;
-                // SAFETY: `call` is the instance for the type that `task` points to, and `task` is alive.
-                unsafe { (self.call)(self.task, range) };
-                if is_last {
-                    break;
+            for share in (own..self.shares).chain(0..own) {
+                // A claim takes the line of the counters from the other threads, a look leaves it to all.
+                while share == own || !self.is_used_up(share) {
+                    let Some(range) = self.claim(share) else { break };
+                    // SAFETY: `call` is the instance for the type that `task` points to, and `task` is alive.
+                    unsafe { (self.call)(self.task, range) };
                 }
             }
         }));
         if let Err(payload) = outcome {
-            self.next_claim.store(self.claims, Ordering::Relaxed);
+            for share in 0..self.shares {
+                self.claimed[share].store(self.claims as u32, Ordering::Relaxed);
+            }
             let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
             if first.is_none() {
                 *first = Some(payload);
@@ -176,8 +207,10 @@ mod tests {
         let task = |_: Range<usize>| {};
         for (chunks, threads) in [(0, 2), (1, 2), (7, 3), (97, 2), (1000, 4), (100_003, 8)] {
             let job = Job::new(&task, chunks, threads, SLOTS);
-            let claimed: Vec<usize> = std::iter::from_fn(|| job.claim()).flatten().collect();
+            let of_share = |share| std::iter::from_fn(|| job.claim(share)).flatten().collect::<Vec<usize>>();
+            let claimed: Vec<usize> = (0..job.shares).flat_map(of_share).collect();
             assert!(claimed.iter().copied().eq(0..chunks), "{chunks} chunks, {threads} threads");
+            assert!(job.exhausted());
         }
     }
 
@@ -185,9 +218,45 @@ mod tests {
     fn few_chunks_are_claimed_one_by_one() {
         let task = |_: Range<usize>| {};
         let job = Job::new(&task, 63, 4, SLOTS);
-        assert_eq!(job.claim(), Some(0..1));
+        assert_eq!(job.claim(0), Some(0..1));
         let job = Job::new(&task, 640, 4, SLOTS);
-        assert_eq!(job.claim(), Some(0..10));
+        assert_eq!(job.claim(0), Some(0..10));
+    }
+
+    #[test]
+    fn each_thread_has_a_share_of_its_own_and_takes_what_is_left_of_others() {
+        let order = Mutex::new(Vec::new());
+        let task = |range: Range<usize>| order.lock().unwrap().extend(range);
+        let job = Job::new(&task, 7, 3, SLOTS);
+        let shares: Vec<usize> = (0..3).map(|participant| job.share_of(participant)).collect();
+        assert_eq!(shares, [1, 2, 0]);
+        job.claim(1);
+        // SAFETY: `task` is alive.
+        unsafe { job.work(1) };
+        assert_eq!(*order.lock().unwrap(), [4, 5, 6, 0, 1, 3]);
+        assert!(job.exhausted());
+    }
+
+    #[test]
+    fn a_cpu_keeps_its_share_when_the_caller_moves() {
+        let task = |_: Range<usize>| {};
+        // Four workers, each bound to a CPU; the caller is on `own`.
+        let share_of_cpu = |own: usize, cpu: usize| {
+            let slots = SlotRange { first: own + 1, count: 3 };
+            let participant = (cpu + 4 - own) % 4;
+            Job::new(&task, 100, 4, slots).share_of(participant)
+        };
+        for cpu in 0..4 {
+            let shares = [0, 1, 2, 3].map(|own| share_of_cpu(own, cpu));
+            assert_eq!(shares, [shares[0]; 4], "CPU {cpu}");
+        }
+    }
+
+    #[test]
+    fn more_threads_than_shares_share_them() {
+        let task = |_: Range<usize>| {};
+        let job = Job::new(&task, 1000, 3 * MAX_SHARES, SLOTS);
+        assert!((0..3 * MAX_SHARES).all(|participant| job.share_of(participant) < MAX_SHARES));
     }
 
     #[test]
@@ -195,10 +264,10 @@ mod tests {
         let task = |range: Range<usize>| panic!("chunk {}", range.start);
         let job = Job::new(&task, 5, 2, SLOTS);
         // SAFETY: `task` is alive.
-        unsafe { job.work() };
+        unsafe { job.work(0) };
         assert!(job.exhausted());
         let payload = job.into_panic().expect("the task panicked");
-        assert_eq!(payload.downcast_ref::<String>().map(String::as_str), Some("chunk 0"));
+        assert_eq!(payload.downcast_ref::<String>().map(String::as_str), Some("chunk 2"));
     }
 
     #[test]
@@ -215,7 +284,7 @@ mod tests {
         let task = |_: Range<usize>| {};
         let job = Job::new(&task, 1, 2, SLOTS);
         job.start_waking();
-        job.claim();
+        job.claim(1);
         assert_eq!(job.next_to_wake(), None);
     }
 

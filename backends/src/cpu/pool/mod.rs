@@ -1,7 +1,7 @@
 //! The thread pool behind `parallel` loops.
 //!
 //! A region hands out chunks of an index range to a few pinned worker threads and to the calling thread,
-//! which takes part. It is made for kernels that run for microseconds: starting and joining a region among
+//! which takes part; each begins with a [share of its own](job). It is made for kernels that run for microseconds: starting and joining a region among
 //! spinning workers takes no lock, no allocation and no system call. Workers spin for a bounded time after
 //! their last job and then sleep.
 //!
@@ -136,7 +136,7 @@ impl ThreadPool {
     fn run(&self, job: &Job, helpers: usize) {
         let posted = self.post(job, helpers);
         // SAFETY: `parallel_for` keeps the task until after this function.
-        unsafe { job.work() };
+        unsafe { job.work(0) };
         if posted == 0 || job.finished() == posted {
             return;
         }

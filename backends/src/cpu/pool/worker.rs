@@ -139,8 +139,10 @@ impl Shared {
             if slept {
                 self.rouse_some(job_reference);
             }
+            let first = job_reference.slots().first;
+            let participant = 1 + (index + self.slots.len() - first % self.slots.len()) % self.slots.len();
             // SAFETY: as above.
-            unsafe { job_reference.work() };
+            unsafe { job_reference.work(participant) };
             // Open for the next job before the caller can go on, or its next region might find no worker.
             slot.release();
             // SAFETY: this worker took the job and finishes it here, once; it is not touched after.
