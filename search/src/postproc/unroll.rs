@@ -1,10 +1,15 @@
 //! Writes out the inner loops of each block.
 
+use std::sync::Arc;
+
+use tilewright_core::analysis::block::reads;
+use tilewright_core::analysis::region::{AccessKind, bound_accesses};
 use tilewright_core::analysis::scope::{blocks, loops_around};
-use tilewright_core::ids::BlockId;
+use tilewright_core::ids::{BlockId, VarId};
+use tilewright_core::index::Index;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, ScheduleError};
-use tilewright_core::stmt::{For, IterKind, LoopKind, Stmt};
+use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
 use tilewright_core::visit::find_block;
 
 use crate::postproc::{block_names, find, nest_setting};
@@ -13,8 +18,8 @@ use crate::rules::parallelize_vectorize_unroll::{UNROLL, UNROLL_REDUCTION};
 /// The annotation on a loop of which several iterations are written out at once; read by the lowering.
 pub(crate) const UNROLL_FACTOR: &str = "unroll_factor";
 
-/// Unrolls, from the inside, the spatial loops of each block that hold it alone, while the copies stay
-/// within the nest's setting; then lets some iterations of the reduction loop around them be written out.
+/// Unrolls, from the inside, the spatial loops of each block that hold it alone, then short loops over the taps of a filter,
+/// while the copies stay within the nest's setting; then lets some iterations of the reduction loop around them be written out.
 pub(super) fn unroll_blocks(schedule: &mut Schedule) -> Result<(), ScheduleError> {
     for name in block_names(schedule) {
         let (block, id) = find(schedule, &name)?;
@@ -55,27 +60,54 @@ fn plan(program: &Program, id: BlockId) -> Option<Plan> {
     if path.last().is_some_and(|node| node.kind == LoopKind::Vectorized) {
         end -= 1;
     }
-    let mut copies = 1i64;
-    let mut unrolled = 0;
-    for node in path[..end].iter().rev() {
-        let holds_one = matches!(&node.body, Stmt::For(_) | Stmt::Block(_));
-        let Some(extent) = node.extent.as_constant() else { break };
-        let fits = copies.saturating_mul(extent) <= limit;
-        if node.kind != LoopKind::Serial || !holds_one || reduces(node) || !fits {
-            break;
-        }
-        copies *= extent;
-        unrolled += 1;
-    }
+    let mut copies = 1;
+    let spatial = count_inner(&path[..end], limit, &mut copies, &|node, _| !reduces(node));
+    let (outer, written_out) = path[..end].split_at(end - spatial);
+    let taps = taps(block, written_out);
+    let is_short_tap = |node: &For, extent| extent <= steps && reduces(node) && taps(node);
+    let unrolled = spatial + count_inner(outer, limit, &mut copies, &is_short_tap);
     let around = end - unrolled;
     let reduction = around.checked_sub(1).filter(|position| {
         let node = path[*position];
-        node.kind == LoopKind::Serial
+        may_be_written_out(node)
             && reduces(node)
-            && matches!(&node.body, Stmt::For(_) | Stmt::Block(_))
             && steps > 1
             && copies.saturating_mul(steps) <= limit.max(steps)
             && node.extent.as_constant().is_some_and(|extent| extent % steps == 0)
     });
     Some(Plan { end, unrolled, reduction: reduction.map(|position| (position, steps)) })
+}
+
+/// Tells the loops along which a window slides over what it reads, as the taps of a filter do, in the same dimension as one
+/// of the loops inside that are written out: written out as well, they read elements together.
+fn taps(block: &Block, written_out: &[&Arc<For>]) -> impl Fn(&For) -> bool {
+    let inside: Vec<VarId> = written_out.iter().map(|node| node.var).collect();
+    let read = reads(block).into_iter().flat_map(|buffer| bound_accesses(block, buffer, AccessKind::Read));
+    let moved: Vec<Index> =
+        read.flatten().filter(|index| inside.iter().any(|var| index.mentions(*var))).collect();
+    move |node| moved.iter().any(|index| index.mentions(node.var))
+}
+
+/// How many loops, from the inside, are wanted, or have a single iteration, and can be written out with no more than `limit`
+/// copies altogether.
+fn count_inner(
+    path: &[&Arc<For>],
+    limit: i64,
+    copies: &mut i64,
+    is_wanted: &dyn Fn(&For, i64) -> bool,
+) -> usize {
+    let inner = path.iter().rev().take_while(|node| {
+        let Some(extent) = node.extent.as_constant() else { return false };
+        let all = copies.saturating_mul(extent);
+        let is_wanted = extent == 1 || is_wanted(node, extent);
+        let fits = all <= limit && may_be_written_out(node) && is_wanted;
+        *copies = if fits { all } else { *copies };
+        fits
+    });
+    inner.count()
+}
+
+/// Whether a loop runs one iteration after the other and holds a single loop or block.
+fn may_be_written_out(node: &For) -> bool {
+    node.kind == LoopKind::Serial && matches!(&node.body, Stmt::For(_) | Stmt::Block(_))
 }

@@ -55,7 +55,8 @@ pub fn verify_limits(program: &Program, target: &Target) -> Result<(), Rejection
             match node.kind {
                 LoopKind::Unrolled => {
                     copies = copies.saturating_mul(extent);
-                    accumulators = accumulators.saturating_mul(extent);
+                    // Reductions add to the same elements in each copy.
+                    accumulators = accumulators.saturating_mul(if reduces { 1 } else { extent });
                 }
                 LoopKind::Vectorized => {
                     let lanes = i64::from(target.lanes(bytes));
