@@ -1,4 +1,4 @@
-//! What the cost model sees of register tiles.
+//! What the cost model sees of register tiles, and of padding.
 
 use tilewright_core::program::Program;
 use tilewright_core::target::Target;
@@ -21,12 +21,16 @@ fn loads_per_operation(rows: i64, vectors: i64, registers: u32) -> f32 {
 }}
 "
     );
-    let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
+    described(&text, registers, "loads_per_operation")
+}
+
+/// A size that is described of the first block of a program.
+fn described(text: &str, registers: u32, name: &str) -> f32 {
+    let program: Program = text.trim().parse().unwrap_or_else(|error| panic!("{error}"));
     let target = Target { vector_bits: 256, vector_registers: registers, ..Target::generic_cpu() };
     let described = describe(&program, &target);
-    let values = described.iter().flat_map(|block| &block.own);
-    let value =
-        values.into_iter().find(|value| value.name == "loads_per_operation").expect("it is described");
+    let mut values = described.iter().flat_map(|block| &block.own);
+    let value = values.find(|value| value.name == name).expect("it is described");
     value.value.exp2() - 1.0
 }
 
@@ -44,4 +48,52 @@ fn a_tile_that_leaves_no_register_for_operands_loads_them_each_time() {
     let (held, passing) = (loads_per_operation(7, 2, 32), loads_per_operation(7, 2, 16));
     assert!(passing > held + 0.8, "{passing} and {held}");
     assert!(passing > loads_per_operation(6, 2, 16), "{passing}");
+}
+
+#[test]
+fn taps_that_are_written_out_share_what_they_load() {
+    let filter = |kind: &str| {
+        let text = format!(
+            "kernel filter(in x: f32[6, 8], in w: f32[3, 8], out y: f32[4, 8]) {{
+  {kind}for k in 0..3 {{
+    unrolled for i in 0..4 {{
+      vectorized for j in 0..8 {{
+        block y(vi: spatial 4 = i, vj: spatial 8 = j, vk: reduce 3 = k) {{
+          y[vi, vj] = y[vi, vj] + x[vi + vk, vj] * w[vk, vj]
+        }}
+      }}
+    }}
+  }}
+}}
+"
+        );
+        described(&text, 32, "loads_per_operation")
+    };
+    // A tile stores its four sums once, each store like three loads. With twelve multiply-adds in a row it
+    // loads six rows and three vectors of the filter; one tap after the other loads four rows and one vector each.
+    assert!((filter("unrolled ") - 21.0 / 12.0).abs() < 0.01, "{}", filter("unrolled "));
+    assert!((filter("") - 9.0 / 4.0).abs() < 0.01, "{}", filter(""));
+}
+
+#[test]
+fn conditions_that_all_lanes_decide_alike_are_no_comparisons() {
+    let padded = |condition: &str| {
+        let text = format!(
+            "kernel padded(in x: f32[8, 8], in n: i32[8], out y: f32[10, 8]) {{
+  for i in 0..10 {{
+    vectorized for j in 0..8 {{
+      block y(vi: spatial 10 = i, vj: spatial 8 = j) {{
+        y[vi, vj] = select({condition}, x[vi - 1, vj], 0.0)
+      }}
+    }}
+  }}
+}}
+"
+        );
+        ["comparisons", "conditional_loads", "uniform_conditional_loads"]
+            .map(|name| described(&text, 32, name).round())
+    };
+    assert_eq!(padded("(vi >= 1) & (vi < 9)"), [0.0, 0.0, 80.0]);
+    assert_eq!(padded("(vi >= 1) & (vj < 4)"), [240.0, 80.0, 0.0]);
+    assert_eq!(padded("n[vj] < 4"), [160.0, 160.0, 0.0]);
 }

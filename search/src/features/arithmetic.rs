@@ -2,6 +2,8 @@
 
 use tilewright_core::analysis::block::stores;
 use tilewright_core::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
+use tilewright_core::ids::VarId;
+use tilewright_core::index::{Base, Index};
 use tilewright_core::stmt::Block;
 use tilewright_core::visit::for_each_root_expr;
 
@@ -24,25 +26,40 @@ pub(super) struct Arithmetic {
     pub loads: f64,
     /// Stores.
     pub stores: f64,
-    /// Loads under a condition, or whose place depends on data.
+    /// Loads under a condition that lanes may decide differently, or whose place depends on data.
     pub conditional: f64,
+    /// Loads under a condition that all lanes decide alike, such as those of padding. Loops are cut where it changes, or it chooses
+    /// between two addresses, so that it counts as no comparison.
+    pub uniform: f64,
+}
+
+/// What a load is under.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    None,
+    Uniform,
+    OfLanes,
 }
 
 impl Arithmetic {
-    /// Counts the operations of a block's body.
-    pub(super) fn of(block: &Block) -> Self {
+    /// Counts the operations of a block's body. The block's iterators in `lanes` differ between lanes.
+    pub(super) fn of(block: &Block, lanes: &[VarId]) -> Self {
         let mut counts = Arithmetic { stores: stores(&block.body).len() as f64, ..Arithmetic::default() };
-        for_each_root_expr(&block.body, &mut |expr| counts.add(expr, false));
+        for_each_root_expr(&block.body, &mut |expr| counts.add(expr, lanes, Condition::None));
         counts
     }
 
-    fn add(&mut self, expr: &Expr, is_conditional: bool) {
+    fn add(&mut self, expr: &Expr, lanes: &[VarId], condition: Condition) {
         let is_float = expr.dtype().is_float();
         match expr.kind() {
             ExprKind::Constant(_) | ExprKind::Scalar(_) | ExprKind::Index(_) => {}
             ExprKind::Load(..) => {
                 self.loads += 1.0;
-                self.conditional += f64::from(u8::from(is_conditional));
+                match condition {
+                    Condition::None => {}
+                    Condition::Uniform => self.uniform += 1.0,
+                    Condition::OfLanes => self.conditional += 1.0,
+                }
             }
             ExprKind::Unary(op, _) => match op {
                 UnaryOp::Sqrt => self.division += 1.0,
@@ -65,13 +82,37 @@ impl Arithmetic {
                 _ => self.integer += 1.0,
             },
             ExprKind::MulAdd(..) => self.simple += 2.0,
+            ExprKind::Select(question, then, otherwise) if is_uniform(question, lanes) => {
+                let inner = if condition == Condition::None { Condition::Uniform } else { condition };
+                self.add(then, lanes, inner);
+                self.add(otherwise, lanes, inner);
+                return;
+            }
             ExprKind::Select(..) => self.comparison += 1.0,
             ExprKind::Cast(_) | ExprKind::Bitcast(_) => self.conversion += 1.0,
             ExprKind::Bounded(..) => self.conditional += 1.0,
         }
-        let inner = is_conditional || matches!(expr.kind(), ExprKind::Select(..));
+        let inner = if matches!(expr.kind(), ExprKind::Select(..)) { Condition::OfLanes } else { condition };
         for operand in expr.operands() {
-            self.add(operand, inner);
+            self.add(operand, lanes, inner);
         }
     }
+}
+
+/// Whether a condition asks for places alone, and none that differ between lanes.
+fn is_uniform(condition: &Expr, lanes: &[VarId]) -> bool {
+    match condition.kind() {
+        ExprKind::Load(..) => false,
+        ExprKind::Index(index) => !has_values(index) && !lanes.iter().any(|lane| index.mentions(*lane)),
+        _ => condition.operands().into_iter().all(|operand| is_uniform(operand, lanes)),
+    }
+}
+
+/// Whether an index depends on data.
+fn has_values(index: &Index) -> bool {
+    index.terms().iter().any(|term| match &term.digit.base {
+        Base::Var(_) | Base::Lane(_) => false,
+        Base::Sum(sum) => has_values(sum),
+        Base::Value(_) => true,
+    })
 }

@@ -108,7 +108,14 @@ impl<'a> BlockFacts<'a> {
         let dtype = written.first().map(|buffer| program.buffer(*buffer).dtype);
         let element_bytes = dtype.map_or(4, |dtype| dtype.bytes());
         let reduction = loops.iter().filter(|node| node.is_reduction).map(|node| node.extent).product();
-        let arithmetic = Arithmetic::of(block);
+        let vectorized = || loops.iter().filter(|node| node.kind == LoopKind::Vectorized);
+        let lanes: Vec<VarId> = block
+            .iters
+            .iter()
+            .filter(|iter| vectorized().any(|node| iter.binding.mentions(node.var)))
+            .map(|iter| iter.var)
+            .collect();
+        let arithmetic = Arithmetic::of(block, &lanes);
         let is_guarded = !block.guards.is_empty();
         BlockFacts {
             block,
@@ -222,54 +229,88 @@ impl<'a> BlockFacts<'a> {
         self.accesses.iter().map(|access| access.fetched(depth, &self.loops)).sum()
     }
 
+    /// How often the innermost tile adds to each of its sums: the reductions that are written out.
+    fn updates_of_tile(&self) -> f64 {
+        let written_out =
+            self.loops.iter().filter(|node| node.is_reduction && node.kind == LoopKind::Unrolled);
+        written_out.map(|node| node.extent).product()
+    }
+
     /// Register loads per arithmetic statement in the innermost tile: an operand that an unrolled or
     /// vectorized loop does not move is loaded once for all its copies, as long as registers hold it.
     pub(super) fn loads_per_operation(&self, target: &Target) -> f64 {
-        let statements = self.accumulators(target).max(1.0);
+        let sums = self.accumulators(target).max(1.0);
+        let updates = self.updates_of_tile();
+        let statements = sums * updates;
         let (mut loads, mut held) = (0.0, f64::INFINITY);
         for access in &self.accesses {
             let own = self.loads_of_tile(access, target);
             // Of the operands of a tile of sums the fewest are kept while the others pass by.
-            held = if access.is_written { held } else { held.min(own) };
+            held = if access.is_written { held } else { held.min(own / updates) };
             let mut reduced = self.loops.iter().zip(&access.strides).filter(|(node, _)| node.is_reduction);
             // An element that the innermost reduction loop leaves alone stays in its register meanwhile.
             let stays =
                 access.is_written && self.reduction > 1.0 && reduced.all(|(_, stride)| *stride == Some(0));
             // A store takes a port that there is one of, a load one of two.
             let cost = if access.is_written { 3.0 } else { 1.0 };
-            loads += own * cost / if stays { self.reduction_of_tile() } else { 1.0 };
+            loads += own * cost / if stays { self.reduction_of_tile() / updates } else { 1.0 };
         }
         // Registers for the sums, the operands that are kept, and one that passes by.
-        let is_crowded = statements + held + 1.0 > f64::from(target.vector_registers);
+        let is_crowded = sums + held + 1.0 > f64::from(target.vector_registers);
         if is_crowded && self.reduction > 1.0 && held.is_finite() {
-            loads += statements - held;
+            loads += (sums - held) * updates;
         }
         loads / statements
     }
 
     /// Loads of one execution of the innermost tile, if each element that it touches is loaded once.
     fn loads_of_tile(&self, access: &AccessFact, target: &Target) -> f64 {
-        let lanes = f64::from(target.lanes(self.element_bytes));
-        let inner = |node: &LoopFact| matches!(node.kind, LoopKind::Unrolled | LoopKind::Vectorized);
-        let moving = self
-            .loops
-            .iter()
-            .zip(&access.strides)
-            .filter(|(node, stride)| inner(node) && **stride != Some(0));
-        moving
-            .map(|(node, stride)| match (node.kind, stride) {
-                (LoopKind::Vectorized, Some(1)) => (node.extent / lanes).ceil(),
-                // Copies of narrow elements take runs of bytes apart, not each element.
-                (LoopKind::Vectorized, None) if self.copies_runs() => {
-                    (node.extent * access.bytes / NARROW_RUN).ceil()
-                }
-                (LoopKind::Vectorized, _) if self.is_transposed(access) => {
-                    (node.extent / lanes).ceil() * TRANSPOSED
-                }
-                _ => node.extent,
-            })
-            .product()
+        let moving = || self.loops.iter().zip(&access.strides).filter(|(_, stride)| **stride != Some(0));
+        let vectorized: f64 = moving()
+            .filter(|(node, _)| node.kind == LoopKind::Vectorized)
+            .map(|(node, stride)| self.loads_of_vector(access, node, *stride, target))
+            .product();
+        let unrolled = moving().filter(|(node, _)| node.kind == LoopKind::Unrolled);
+        vectorized * distinct_places(unrolled.map(|(node, stride)| (node.extent, *stride)))
     }
+
+    /// Loads of one execution of a vectorized loop that moves the access.
+    fn loads_of_vector(
+        &self,
+        access: &AccessFact,
+        node: &LoopFact,
+        stride: Option<i64>,
+        target: &Target,
+    ) -> f64 {
+        let vectors = (node.extent / f64::from(target.lanes(self.element_bytes))).ceil();
+        match stride {
+            Some(1) => vectors,
+            // Copies of narrow elements take runs of bytes apart, not each element.
+            None if self.copies_runs() => (node.extent * access.bytes / NARROW_RUN).ceil(),
+            _ if self.is_transposed(access) => vectors * TRANSPOSED,
+            _ => node.extent,
+        }
+    }
+}
+
+/// How many places loops lead to, given their extents and strides: windows that slide by less than they are long share places.
+fn distinct_places(loops: impl Iterator<Item = (f64, Option<i64>)>) -> f64 {
+    let (known, varying): (Vec<_>, Vec<_>) = loops.partition(|(_, stride)| stride.is_some());
+    let mut known: Vec<(f64, f64)> =
+        known.iter().map(|(extent, stride)| (*extent, stride.unwrap_or(0).unsigned_abs() as f64)).collect();
+    known.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    // Rows of places at equal distances.
+    let mut rows: Vec<(f64, f64)> = Vec::new();
+    for (extent, stride) in known {
+        let continued =
+            rows.iter_mut().find(|(count, step)| stride % *step == 0.0 && stride <= *step * *count);
+        match continued {
+            Some((count, step)) => *count += (extent - 1.0) * stride / *step,
+            None => rows.push((extent, stride)),
+        }
+    }
+    let varying = varying.iter().map(|(extent, _)| extent);
+    rows.iter().map(|(count, _)| count).chain(varying).product()
 }
 
 /// The elements that a marked statement updates; 1 for any other.
@@ -287,4 +328,29 @@ fn points_of_intrinsic(body: &Stmt) -> f64 {
         current = &node.body;
     }
     points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distinct_places;
+
+    #[test]
+    fn windows_that_overlap_share_places() {
+        let places = |loops: &[(f64, i64)]| {
+            distinct_places(loops.iter().map(|(extent, stride)| (*extent, Some(*stride))))
+        };
+        let cases: [(&[(f64, i64)], f64); 7] = [
+            (&[], 1.0),
+            (&[(4.0, 7)], 4.0),
+            (&[(4.0, 7), (3.0, 7)], 6.0),
+            (&[(4.0, 2), (3.0, 1)], 9.0),
+            (&[(4.0, 3), (3.0, -1)], 12.0),
+            (&[(4.0, 4), (3.0, 1)], 12.0),
+            (&[(4.0, 100), (3.0, 100), (2.0, 1), (3.0, 1)], 24.0),
+        ];
+        for (loops, expected) in cases {
+            assert_eq!(places(loops), expected, "{loops:?}");
+        }
+        assert_eq!(distinct_places([(4.0, None), (3.0, Some(1)), (2.0, Some(1))].into_iter()), 16.0);
+    }
 }

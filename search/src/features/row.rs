@@ -11,7 +11,7 @@ const BUFFERS: usize = 5;
 /// Values per buffer.
 const BUFFER_WIDTH: usize = 16;
 /// Values of a row that describe the block itself.
-const OWN_WIDTH: usize = 33;
+const OWN_WIDTH: usize = 34;
 
 /// What stands for a distance to data that nothing has touched before, in bytes.
 const FARTHEST: f64 = 1e12;
@@ -85,6 +85,7 @@ pub(super) fn own(block: &BlockFacts<'_>, target: &Target) -> [Value; OWN_WIDTH]
         count("loads", arithmetic.loads),
         count("stores", arithmetic.stores),
         count("conditional_loads", arithmetic.conditional),
+        count("uniform_conditional_loads", arithmetic.uniform),
         Value::size("points", points),
         Value::plain("vectorized_loops", vectorized.loops),
         Value::size("vectorized_iterations", vectorized.iterations),
