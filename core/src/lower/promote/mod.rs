@@ -29,7 +29,7 @@ use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Buffer, Program, Scope};
 use crate::stmt::{Alloc, For, LoopKind, Stmt, Store};
 
-/// Keeps what loops update in registers.
+/// Keeps what loops and sequences of statements update in registers.
 pub(super) fn promote_updates(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
     let in_registers = buffers_in_registers(program);
     let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
