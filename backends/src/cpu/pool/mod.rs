@@ -1,7 +1,7 @@
 //! The thread pool behind `parallel` loops.
 //!
 //! A region hands out chunks of an index range to a few pinned worker threads and to the calling thread,
-//! which takes part; each begins with a [share of its own](job). It is made for kernels that run for microseconds: starting and joining a region among
+//! which takes part; each begins with a share of its own. It is made for kernels that run for microseconds: starting and joining a region among
 //! spinning workers takes no lock, no allocation and no system call. Workers spin for a bounded time after
 //! their last job and then sleep.
 //!
