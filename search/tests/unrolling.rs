@@ -44,25 +44,27 @@ kernel filter(in x: f32[34, 18, 16], in w: f32[3, 3, 16], out y: f32[32, 16, 16]
 }
 "#;
 
+/// The same with the loop along the rows' taps inside the other.
+fn with_rows_inside() -> String {
+    let swapped = FILTER.replace("for kh in", "for swap in").replace("for kw in", "for kh in");
+    swapped.replace("for swap in", "for kw in")
+}
+
 #[test]
 fn taps_that_share_rows_are_written_out() {
     // The rows of the tile do not overlap along `kw`; only a loop around them does, which stays.
     let columns_inside = scheduled(FILTER, 64, 4);
     assert!(columns_inside.contains("for kw in 0..3"), "{columns_inside}");
-    let rows_inside = FILTER.replace("for kh in", "for swap in").replace("for kw in", "for kh in");
-    let rows_inside = rows_inside.replace("for swap in", "for kw in");
-    let written_out = scheduled(&rows_inside, 64, 4);
+    let written_out = scheduled(&with_rows_inside(), 64, 4);
     assert!(written_out.contains("unrolled for kh in 0..3"), "{written_out}");
     assert!(!written_out.contains("unrolled for kw"), "{written_out}");
 }
 
 #[test]
 fn taps_stay_loops_where_too_much_would_be_written_out() {
-    let rows_inside = FILTER.replace("for kh in", "for swap in").replace("for kw in", "for kh in");
-    let rows_inside = rows_inside.replace("for swap in", "for kw in");
     // Four rows of three taps are twelve copies, and two steps at once are fewer than three taps.
     for (unroll, unroll_reduction) in [(8, 4), (64, 2)] {
-        let program = scheduled(&rows_inside, unroll, unroll_reduction);
+        let program = scheduled(&with_rows_inside(), unroll, unroll_reduction);
         assert!(!program.contains("unrolled for k"), "{unroll}, {unroll_reduction}: {program}");
     }
 }

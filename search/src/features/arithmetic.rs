@@ -1,11 +1,10 @@
 //! Counts of arithmetic in a block's body.
 
-use tilewright_core::analysis::block::stores;
+use tilewright_core::analysis::block::{loads_in, stores};
 use tilewright_core::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
 use tilewright_core::ids::VarId;
-use tilewright_core::index::{Base, Index};
 use tilewright_core::stmt::Block;
-use tilewright_core::visit::for_each_root_expr;
+use tilewright_core::visit::{for_each_root_expr, for_each_var};
 
 /// Operations for one point of a block's domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -101,18 +100,9 @@ impl Arithmetic {
 
 /// Whether a condition asks for places alone, and none that differ between lanes.
 fn is_uniform(condition: &Expr, lanes: &[VarId]) -> bool {
-    match condition.kind() {
-        ExprKind::Load(..) => false,
-        ExprKind::Index(index) => !has_values(index) && !lanes.iter().any(|lane| index.mentions(*lane)),
-        _ => condition.operands().into_iter().all(|operand| is_uniform(operand, lanes)),
-    }
-}
-
-/// Whether an index depends on data.
-fn has_values(index: &Index) -> bool {
-    index.terms().iter().any(|term| match &term.digit.base {
-        Base::Var(_) | Base::Lane(_) => false,
-        Base::Sum(sum) => has_values(sum),
-        Base::Value(_) => true,
-    })
+    let mut loads = Vec::new();
+    loads_in(condition, &mut loads);
+    let mut differs = false;
+    for_each_var(condition, &mut |var| differs |= lanes.contains(&var));
+    loads.is_empty() && !differs
 }

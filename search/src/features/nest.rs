@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::intrinsic::named;
 use tilewright_core::lower::PREFETCH;
@@ -295,12 +296,17 @@ impl<'a> BlockFacts<'a> {
 
 /// How many places loops lead to, given their extents and strides: windows that slide by less than they are long share places.
 fn distinct_places(loops: impl Iterator<Item = (f64, Option<i64>)>) -> f64 {
-    let (known, varying): (Vec<_>, Vec<_>) = loops.partition(|(_, stride)| stride.is_some());
-    let mut known: Vec<(f64, f64)> =
-        known.iter().map(|(extent, stride)| (*extent, stride.unwrap_or(0).unsigned_abs() as f64)).collect();
+    let mut varying = 1.0;
+    let mut known: SmallVec<[(f64, f64); 8]> = SmallVec::new();
+    for (extent, stride) in loops {
+        match stride {
+            Some(stride) => known.push((extent, stride.unsigned_abs() as f64)),
+            None => varying *= extent,
+        }
+    }
     known.sort_by(|(_, a), (_, b)| a.total_cmp(b));
     // Rows of places at equal distances.
-    let mut rows: Vec<(f64, f64)> = Vec::new();
+    let mut rows: SmallVec<[(f64, f64); 8]> = SmallVec::new();
     for (extent, stride) in known {
         let continued =
             rows.iter_mut().find(|(count, step)| stride % *step == 0.0 && stride <= *step * *count);
@@ -309,8 +315,7 @@ fn distinct_places(loops: impl Iterator<Item = (f64, Option<i64>)>) -> f64 {
             None => rows.push((extent, stride)),
         }
     }
-    let varying = varying.iter().map(|(extent, _)| extent);
-    rows.iter().map(|(count, _)| count).chain(varying).product()
+    varying * rows.iter().map(|(count, _)| count).product::<f64>()
 }
 
 /// The elements that a marked statement updates; 1 for any other.

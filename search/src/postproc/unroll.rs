@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tilewright_core::analysis::block::reads;
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
 use tilewright_core::analysis::scope::{blocks, loops_around};
-use tilewright_core::ids::{BlockId, VarId};
+use tilewright_core::ids::BlockId;
 use tilewright_core::index::Index;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, ScheduleError};
@@ -63,8 +63,8 @@ fn plan(program: &Program, id: BlockId) -> Option<Plan> {
     let mut copies = 1;
     let spatial = count_inner(&path[..end], limit, &mut copies, &|node, _| !reduces(node));
     let (outer, written_out) = path[..end].split_at(end - spatial);
-    let taps = taps(block, written_out);
-    let is_short_tap = |node: &For, extent| extent <= steps && reduces(node) && taps(node);
+    let is_short_tap =
+        |node: &For, extent| extent <= steps && reduces(node) && is_tap(block, node, written_out);
     let unrolled = spatial + count_inner(outer, limit, &mut copies, &is_short_tap);
     let around = end - unrolled;
     let reduction = around.checked_sub(1).filter(|position| {
@@ -78,14 +78,14 @@ fn plan(program: &Program, id: BlockId) -> Option<Plan> {
     Some(Plan { end, unrolled, reduction: reduction.map(|position| (position, steps)) })
 }
 
-/// Tells the loops along which a window slides over what it reads, as the taps of a filter do, in the same dimension as one
-/// of the loops inside that are written out: written out as well, they read elements together.
-fn taps(block: &Block, written_out: &[&Arc<For>]) -> impl Fn(&For) -> bool {
-    let inside: Vec<VarId> = written_out.iter().map(|node| node.var).collect();
+/// Whether a window slides along a loop over what a block reads, as the taps of a filter do, in the same dimension as along one
+/// of the loops inside that are written out: written out as well, it reads elements together with them.
+fn is_tap(block: &Block, node: &For, written_out: &[&Arc<For>]) -> bool {
     let read = reads(block).into_iter().flat_map(|buffer| bound_accesses(block, buffer, AccessKind::Read));
-    let moved: Vec<Index> =
-        read.flatten().filter(|index| inside.iter().any(|var| index.mentions(*var))).collect();
-    move |node| moved.iter().any(|index| index.mentions(node.var))
+    let slides = |index: Index| {
+        index.mentions(node.var) && written_out.iter().any(|inside| index.mentions(inside.var))
+    };
+    read.flatten().any(slides)
 }
 
 /// How many loops, from the inside, are wanted, or have a single iteration, and can be written out with no more than `limit`

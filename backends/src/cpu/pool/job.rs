@@ -25,10 +25,9 @@ const WATCHED: usize = 1 << (usize::BITS - 1);
 /// A parallel region. It lives on the stack of the thread that started it, which does not leave the region
 /// before every worker that took the job has called [`Job::finish`].
 ///
-/// All that every thread needs is on the first cache line, if they are few, and a thread's first access is the claim of a
-/// chunk, which makes the line its own: each further line that travels between cores costs as much as an
-/// empty chunk. The alignment is 128, because x86-64 prefetches lines in pairs, and some AArch64 cores have
-/// lines of that size.
+/// All that every thread needs is on the first two cache lines, the counters of a few shares included: each further line that
+/// travels between cores costs as much as an empty chunk. The alignment is 128, because x86-64 prefetches lines in
+/// pairs, and some AArch64 cores have lines of that size.
 #[repr(C, align(128))]
 pub(super) struct Job {
     finished: AtomicUsize,
@@ -37,10 +36,10 @@ pub(super) struct Job {
     grain: usize,
     call: unsafe fn(*const (), Range<usize>),
     task: *const (),
-    /// How many claims of each share have been made; those after the first `shares` are not used.
-    claimed: [AtomicU32; MAX_SHARES],
     shares: usize,
     slots: SlotRange,
+    /// How many claims of each share have been made; those after the first `shares` are not used.
+    claimed: [AtomicU32; MAX_SHARES],
     wake_cursor: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }

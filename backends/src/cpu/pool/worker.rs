@@ -87,6 +87,12 @@ impl Shared {
         })
     }
 
+    /// The place of a worker among the [slots of a job](Shared::slots_of).
+    fn place_in(&self, job: &Job, index: usize) -> usize {
+        let count = self.slots.len();
+        (index + count - job.slots().first % count) % count
+    }
+
     /// Rouses a few of the workers that sleep on `job`.
     pub(super) fn rouse_some(&self, job: &Job) {
         let mut roused = 0;
@@ -139,8 +145,7 @@ impl Shared {
             if slept {
                 self.rouse_some(job_reference);
             }
-            let first = job_reference.slots().first;
-            let participant = 1 + (index + self.slots.len() - first % self.slots.len()) % self.slots.len();
+            let participant = 1 + self.place_in(job_reference, index);
             // SAFETY: as above.
             unsafe { job_reference.work(participant) };
             // Open for the next job before the caller can go on, or its next region might find no worker.
