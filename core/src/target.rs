@@ -27,6 +27,8 @@ pub struct Target {
     pub l1_bytes: u64,
     /// The second-level cache of a core, in bytes.
     pub l2_bytes: u64,
+    /// The third-level cache that the cores share, in bytes; 0 when there is none or it is unknown.
+    pub l3_bytes: u64,
     /// A cache line, in bytes.
     pub cache_line_bytes: u32,
     /// Instruction-set features by name, such as `avx2` and `fma`.
@@ -64,6 +66,7 @@ impl Target {
             vector_registers: 16,
             l1_bytes: 32 << 10,
             l2_bytes: 512 << 10,
+            l3_bytes: 8 << 20,
             cache_line_bytes: 64,
             features: BTreeSet::new(),
             intrinsics: Vec::new(),

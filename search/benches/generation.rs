@@ -113,6 +113,7 @@ fn target() -> Arc<Target> {
         vector_registers: 32,
         l1_bytes: 48 << 10,
         l2_bytes: 2 << 20,
+        l3_bytes: 32 << 20,
         ..Target::generic_cpu()
     })
 }

@@ -60,6 +60,7 @@ fn machine(features: &[&str], vector_bits: u32, cores: u32) -> Target {
         vector_registers: 16,
         l1_bytes: 32 << 10,
         l2_bytes: 1 << 20,
+        l3_bytes: 0,
         cache_line_bytes: 64,
         features: features.iter().map(|&name| name.to_owned()).collect(),
         intrinsics: Vec::new(),

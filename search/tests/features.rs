@@ -1,8 +1,10 @@
-//! What the cost model sees of register tiles, and of padding.
+//! What the cost model sees of register tiles, of padding, and of what comes from where.
+
+use std::sync::Arc;
 
 use tilewright_core::program::Program;
 use tilewright_core::target::Target;
-use tilewright_search::features::describe;
+use tilewright_search::features::{describe, extract};
 
 /// The loads per multiply-add of a product whose register tile has so many rows of so many vectors of eight.
 fn loads_per_operation(rows: i64, vectors: i64, registers: u32) -> f32 {
@@ -96,4 +98,53 @@ fn conditions_that_all_lanes_decide_alike_are_no_comparisons() {
     assert_eq!(padded("(vi >= 1) & (vi < 9)"), [0.0, 0.0, 80.0]);
     assert_eq!(padded("(vi >= 1) & (vj < 4)"), [240.0, 80.0, 0.0]);
     assert_eq!(padded("n[vj] < 4"), [160.0, 160.0, 0.0]);
+}
+
+/// The share of the peak that the draft model expects of a program where the last cache is so large.
+fn expected_share(text: &str, l3_bytes: u64) -> f32 {
+    let program: Program = text.trim().parse().unwrap_or_else(|error| panic!("{error}"));
+    let target = Arc::new(Target { cores: 1, l3_bytes, ..Target::generic_cpu() });
+    extract(&program, &target).expect("the program is well-formed").prior()
+}
+
+#[test]
+fn what_the_last_cache_keeps_from_call_to_call_does_not_come_from_memory() {
+    // Two tensors of 4 MiB.
+    let doubled = "kernel doubled(in x: f32[1048576], out y: f32[1048576]) {
+  for i in 0..262144 {
+    vectorized for j in 0..4 {
+      block y(vi: spatial 1048576 = i*4 + j) {
+        y[vi] = x[vi] * 2.0
+      }
+    }
+  }
+}
+";
+    let [small, fitting, larger] = [4, 16, 64].map(|mebibytes| expected_share(doubled, mebibytes << 20));
+    assert!(fitting > 1.3 * small, "{fitting} where all fits, {small} where not");
+    assert_eq!(fitting, larger);
+}
+
+#[test]
+fn a_few_rows_in_turns_are_followed_and_many_are_not() {
+    // Sums of columns of 65,536 elements each, a vector of every row in turns.
+    let sums = |rows: i64| {
+        let text = format!(
+            "kernel sums(in x: f32[{rows}, 65536], out y: f32[65536]) {{
+  for i in 0..4096 {{
+    for k in 0..{rows} {{
+      vectorized for l in 0..16 {{
+        block y(vi: spatial 65536 = i*16 + l, vk: reduce {rows} = k) {{
+          y[vi] = y[vi] + x[vk, vi]
+        }}
+      }}
+    }}
+  }}
+}}
+"
+        );
+        expected_share(&text, 0)
+    };
+    let (few, many) = (sums(16), sums(256));
+    assert!(few > 1.1 * many, "{few} of the peak with 16 rows in turns, {many} with 256");
 }

@@ -2,8 +2,8 @@
 //!
 //! What an access touched is touched again when a loop around it repeats it, and is still there if what all accesses touch
 //! meanwhile leaves it in its place. This is judged loop by loop, for each access alone: an operand that streams through a
-//! cache does not hinder a small one to stay. Widths of transitions and the cost of jumps were fitted to the times of about
-//! a thousand candidates of the operator set (rank correlation 0.80; 0.76 with one working set for all accesses).
+//! cache does not hinder a small one to stay. Widths of transitions were fitted to the times of about a thousand candidates of the
+//! operator set (rank correlation 0.80; 0.76 with one working set for all accesses).
 
 use tilewright_core::stmt::LoopKind;
 
@@ -19,17 +19,27 @@ pub(super) struct Cache {
 }
 
 /// How many times as long a line takes to come that no prefetcher expects.
-const JUMP: f64 = 2.0;
+const JUMP: f64 = 1.5;
 
-/// Data that other blocks touched is still there when no more than this share of a cache was touched since.
+/// Places that prefetchers follow at a time.
+const STREAMS: f64 = 16.0;
+
+/// Data that other blocks touched, or an earlier call, is still there when no more than this share of a cache was touched since.
 const KEPT: f64 = 0.75;
+
+impl Cache {
+    /// Whether it keeps so many bytes from one use to the next.
+    pub(super) fn keeps(self, bytes: f64) -> bool {
+        bytes <= KEPT * self.bytes
+    }
+}
 
 impl BlockFacts<'_> {
     /// The bytes fetched into a cache, weighted by how long they take to come, without what other blocks have just left in
     /// it.
     pub(super) fn fetched_into(&self, cache: Cache) -> f64 {
         let losses: Vec<f64> = self.working_set.iter().map(|touched| loss(touched / cache.bytes)).collect();
-        let from_afar = self.accesses.iter().filter(|access| access.distance > KEPT * cache.bytes);
+        let from_afar = self.accesses.iter().filter(|access| !cache.keeps(access.distance));
         from_afar.map(|access| access.fetched_into(cache, &losses, &self.loops)).sum()
     }
 }
@@ -77,18 +87,26 @@ impl AccessFact {
         loops.iter().zip(&self.strides).rev().take_while(stays).count()
     }
 
-    /// Whether the innermost loop that steps over the access leaves gaps.
+    /// Whether it is touched at more places in turns than prefetchers follow: as many as the innermost loops have iterations that
+    /// leave gaps between what they touch. The few rows that the taps of a filter read are followed each.
     fn jumps(&self, loops: &[LoopFact]) -> bool {
-        let steps = |(_, (node, stride)): &(usize, (&LoopFact, &Option<i64>))| {
-            matches!(node.kind, LoopKind::Serial | LoopKind::Parallel | LoopKind::Bound(_))
-                && **stride != Some(0)
-        };
-        let Some((depth, (_, Some(stride)))) = loops.iter().zip(&self.strides).enumerate().rev().find(steps)
-        else {
-            return false;
-        };
-        let run = self.touched(depth + 1) / self.runs[depth + 1];
-        stride.unsigned_abs() as f64 * self.bytes > run.max(LINE)
+        let mut places = 1.0;
+        for (depth, (node, stride)) in loops.iter().zip(&self.strides).enumerate().rev() {
+            let is_written_out = matches!(node.kind, LoopKind::Unrolled | LoopKind::Vectorized);
+            if is_written_out || *stride == Some(0) || node.extent <= 1.0 {
+                continue;
+            }
+            let Some(stride) = stride else { return false };
+            let run = self.touched(depth + 1) / self.runs[depth + 1];
+            if stride.unsigned_abs() as f64 * self.bytes <= run.max(LINE) {
+                return false;
+            }
+            places *= node.extent;
+            if places > STREAMS {
+                return true;
+            }
+        }
+        false
     }
 
     /// The bytes of a cache that the loops from a depth inwards take up: more than they touch when runs lie at

@@ -38,7 +38,11 @@ fn shared_loops<'f>(blocks: impl Iterator<Item = &'f BlockFacts<'f>> + Clone) ->
 
 /// The bytes that blocks touch in one iteration of the loops that they share.
 fn footprint(blocks: &[BlockFacts<'_>]) -> f64 {
-    let depth = shared_loops(blocks.iter());
+    touched(blocks, shared_loops(blocks.iter()))
+}
+
+/// The bytes that blocks touch in all the loops around them from a depth inwards; 0 is a whole call.
+pub(super) fn touched(blocks: &[BlockFacts<'_>], depth: usize) -> f64 {
     // Few blocks touch few buffers: a list is faster than a map.
     let mut largest: Vec<(BufferId, f64)> = Vec::new();
     for access in blocks.iter().flat_map(|block| &block.accesses) {

@@ -18,6 +18,7 @@ impl Machine {
             vector_registers,
             l1_bytes: self.l1_bytes as u64,
             l2_bytes: self.l2_bytes as u64,
+            l3_bytes: self.l3_bytes as u64,
             cache_line_bytes: u32::try_from(self.line_bytes).unwrap_or(u32::MAX),
             features: self.features.iter().map(|feature| feature.name().to_owned()).collect(),
             intrinsics: Vec::new(),
@@ -32,11 +33,12 @@ mod tests {
     #[test]
     fn a_target_has_the_machines_numbers() {
         let machine: Machine =
-            "x86_64;avx2;fma;avx512f;l1=48K;l2=2M;l3=0;line=64;cores=2".parse().expect("a fingerprint");
+            "x86_64;avx2;fma;avx512f;l1=48K;l2=2M;l3=32M;line=64;cores=2".parse().expect("a fingerprint");
         let target = machine.target(128);
         assert_eq!((target.kind, target.cores), (TargetKind::Cpu, 2));
         assert_eq!((target.vector_bits, target.vector_registers), (128, 16));
-        assert_eq!((target.l1_bytes, target.l2_bytes, target.cache_line_bytes), (48 << 10, 2 << 20, 64));
+        assert_eq!((target.l1_bytes, target.l2_bytes, target.l3_bytes), (48 << 10, 2 << 20, 32 << 20));
+        assert_eq!(target.cache_line_bytes, 64);
         assert!(target.features.iter().eq(["avx2", "avx512f", "fma"]), "{:?}", target.features);
         assert_eq!(machine.target(512).vector_registers, 32);
         let neon: Machine = "aarch64;neon;l1=64K;l2=1M;l3=0;line=64;cores=4".parse().expect("a fingerprint");
