@@ -148,3 +148,28 @@ fn a_few_rows_in_turns_are_followed_and_many_are_not() {
     let (few, many) = (sums(16), sums(256));
     assert!(few > 1.1 * many, "{few} of the peak with 16 rows in turns, {many} with 256");
 }
+
+#[test]
+fn rows_that_are_transposed_in_registers_come_once() {
+    // Lanes along the rows of a matrix, inside a loop along its columns. At a distance of a power of two rows compete for a few
+    // places of the first-level cache, which does not matter where a block of them is read at once.
+    let transposed = |columns: i64| {
+        let text = format!(
+            "kernel transposed(in x: f32[1024, {columns}], out y: f32[1024, 1024]) {{
+  for i in 0..64 {{
+    for j in 0..1024 {{
+      vectorized for l in 0..16 {{
+        block y(vi: spatial 1024 = i*16 + l, vj: spatial 1024 = j) {{
+          y[vj, vi] = x[vi, vj]
+        }}
+      }}
+    }}
+  }}
+}}
+"
+        );
+        expected_share(&text, 0)
+    };
+    let (power, other) = (transposed(4096), transposed(4112));
+    assert!(power > 0.9 * other, "{power} of the peak with rows of 16 KiB, {other} with a line more");
+}

@@ -40,7 +40,11 @@ impl BlockFacts<'_> {
     pub(super) fn fetched_into(&self, cache: Cache) -> f64 {
         let losses: Vec<f64> = self.working_set.iter().map(|touched| loss(touched / cache.bytes)).collect();
         let from_afar = self.accesses.iter().filter(|access| !cache.keeps(access.distance));
-        from_afar.map(|access| access.fetched_into(cache, &losses, &self.loops)).sum()
+        let fetched = |access: &AccessFact| {
+            let at_once = if self.is_transposed(access) { 2 } else { access.loops_in_registers(&self.loops) };
+            access.fetched_into(cache, &losses, &self.loops, at_once)
+        };
+        from_afar.map(fetched).sum()
     }
 }
 
@@ -57,9 +61,9 @@ fn loss_by_conflicts(share: f64) -> f64 {
 
 impl AccessFact {
     /// The bytes fetched into a cache. `losses` says for each depth which share of what the loops from there inwards touch is
-    /// gone when it is touched next.
-    fn fetched_into(&self, cache: Cache, losses: &[f64], loops: &[LoopFact]) -> f64 {
-        let first = loops.len() - self.loops_in_registers(loops);
+    /// gone when it is touched next; what the innermost loops touch that are carried out `at_once` is fetched once for them all.
+    fn fetched_into(&self, cache: Cache, losses: &[f64], loops: &[LoopFact], at_once: usize) -> f64 {
+        let first = loops.len() - at_once;
         let mut fetched = self.line_bytes(first);
         for (depth, node) in loops[..first].iter().enumerate().rev() {
             // How much more an iteration touches that the one before did not.

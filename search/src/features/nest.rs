@@ -198,12 +198,13 @@ impl<'a> BlockFacts<'a> {
 
     /// Whether the lanes of a load lie apart, and the loop around them goes along what is read: blocks of rows are transposed in
     /// registers then.
-    fn is_transposed(&self, access: &AccessFact) -> bool {
-        let around = self.loops.len().checked_sub(2);
-        let goes_along = around.is_some_and(|around| {
-            access.strides[around] == Some(1) && self.loops[around].extent >= ROWS_OF_BLOCK
-        });
-        !access.is_written && access.bytes >= 4.0 && goes_along
+    pub(super) fn is_transposed(&self, access: &AccessFact) -> bool {
+        let ([.., around, lanes], [.., along, apart]) = (&self.loops[..], &access.strides[..]) else {
+            return false;
+        };
+        let lie_apart = lanes.kind == LoopKind::Vectorized && !matches!(apart, Some(0 | 1));
+        let goes_along = *along == Some(1) && around.extent >= ROWS_OF_BLOCK;
+        !access.is_written && access.bytes >= 4.0 && lie_apart && goes_along
     }
 
     /// The extent of the innermost loop.
