@@ -115,3 +115,23 @@ fn what_a_schedule_asks_for_is_in_the_code() {
         }
     }
 }
+
+#[test]
+fn what_every_run_reads_again_is_not_asked_for_a_run_ahead() {
+    let count = |distance: i64| {
+        let program = program(&format!(
+            "kernel scaled(in x: f32[1280], in z: f32[256], out y: f32[1280]) {{
+               for i in 0..5 {{
+                 @prefetch {distance}
+                 for j in 0..16 {{
+                   y[i*256 + j*16 + lane<16>] = x[i*256 + j*16 + lane<16>] * z[j*16 + lane<16>]
+                 }}
+               }}
+             }}"
+        ));
+        compile(host(), &program).disassembly().matches("prefetcht").count()
+    };
+    let (near, next_run) = (count(15), count(16));
+    // With vectors of 128 bits there is no leaf, and nothing is asked for.
+    assert_eq!(near, 2 * next_run, "{near} lines before the end of a run, {next_run} of the next one");
+}

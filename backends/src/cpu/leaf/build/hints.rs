@@ -5,6 +5,8 @@
 //! Whether it does is known when the leaf runs: a leaf with streamed stores holds its statement a second time,
 //! with ordinary ones.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashSet;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
@@ -25,6 +27,16 @@ const LINE: i64 = 64;
 /// What is farther ahead than this, in bytes, is brought into the second-level cache only: the first one would lose it
 /// before it is used.
 const NEAR: i64 = 16 << 10;
+
+/// A loop whose later iterations are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ahead {
+    var: VarId,
+    /// In iterations.
+    distance: i64,
+    /// The number of its iterations, where that is a constant.
+    extent: Option<i64>,
+}
 
 /// A line that was asked for: the registers of its address, and its number from there.
 pub(super) type Asked = (Base, Option<(Reg, u8)>, i32);
@@ -90,18 +102,17 @@ impl Builder<'_> {
     /// Lets what a loop reads be asked for ahead while its body is built.
     pub(super) fn begin_prefetch(&mut self, node: &For) -> bool {
         let Some(Annotation::Int(distance)) = node.annotations.get(PREFETCH) else { return false };
-        self.ahead.push((node.var, (*distance).clamp(1, MAX_PREFETCH)));
+        let extent = self.resolve(&node.extent).as_constant();
+        self.ahead.push(Ahead { var: node.var, distance: (*distance).clamp(1, MAX_PREFETCH), extent });
         true
     }
 
     /// Asks for what an access will touch in later iterations of the loops around, where it goes on to another line.
     pub(super) fn ask_ahead(&mut self, buffer: BufferId, index: &Index) {
         for number in 0..self.ahead.len() {
-            let (var, distance) = self.ahead[number];
-            if let Some(bytes) = self.bytes_ahead(buffer, index, var, distance) {
-                let later = |other: VarId| (other == var).then(|| Index::var(var).offset(distance));
+            if let Some((later, bytes)) = self.later(buffer, index, self.ahead[number]) {
                 // An address that cannot be formed is one that is not asked for.
-                let Ok(mem) = self.address(buffer, &index.substitute(&later)) else { continue };
+                let Ok(mem) = self.address(buffer, &later) else { continue };
                 let line = (mem.base, mem.index, mem.offset.div_euclid(LINE as i32));
                 if self.scope().asked.insert(line) {
                     let near = bytes.is_none_or(|bytes| bytes.abs() <= NEAR);
@@ -114,31 +125,47 @@ impl Builder<'_> {
         }
     }
 
-    /// How far ahead of an access, in bytes (unknown with run-time strides), that of a later iteration of a loop is;
-    /// `None` when asking for it is not worth it: the access stays in its line, or a loop inside goes through the line in
-    /// small steps.
-    fn bytes_ahead(&self, buffer: BufferId, index: &Index, var: VarId, distance: i64) -> Option<Option<i64>> {
+    /// What to ask for ahead of an access, and how many bytes from it that is (unknown with run-time strides); `None` when asking is
+    /// not worth it: the access stays in its line, a loop inside goes through the line in small steps, or the next run of the
+    /// loop touches the same lines again.
+    fn later(&self, buffer: BufferId, index: &Index, ahead: Ahead) -> Option<(Index, Option<i64>)> {
         if self.allocated.contains_key(&buffer) {
             return None;
         }
         let size = self.program.buffer(buffer).dtype.bytes() as i64;
-        let place = Sum::of(&self.resolve(index)).scaled(size);
-        let Some(Binding::Loop(level)) = self.variables.get(&var) else { return None };
-        let inner = self.scopes[level + 1..].iter().filter_map(|scope| scope.around.as_ref());
-        let goes_on = |around: VarId| match step(&place.products, around) {
-            Step::None => true,
+        let index = self.resolve(index);
+        let products = Sum::of(&index).scaled(size).products;
+        let Some(Binding::Loop(level)) = self.variables.get(&ahead.var) else { return None };
+        let goes_on = |around: VarId| match step(&products, around) {
+            Step::None | Step::Unknown => true,
             Step::Bytes(bytes) => bytes.abs() >= LINE,
-            Step::Unknown => true,
             Step::Uneven => false,
         };
-        if !inner.into_iter().all(|around| goes_on(around.var)) {
+        if !self.loops(level + 1..self.scopes.len()).all(goes_on) {
             return None;
         }
-        match step(&place.products, var) {
-            Step::Bytes(bytes) if bytes.abs() >= LINE => Some(bytes.checked_mul(distance)),
-            Step::Unknown => Some(None),
-            _ => None,
+        let bytes = match step(&products, ahead.var) {
+            Step::Bytes(bytes) if bytes.abs() >= LINE => bytes.checked_mul(ahead.distance),
+            Step::Unknown => None,
+            _ => return None,
+        };
+        if ahead.extent.is_some_and(|extent| ahead.distance >= extent) && self.stays(&index, &products, *level) {
+            return None;
         }
+        let by = |other: VarId| (other == ahead.var).then(|| Index::var(ahead.var).offset(ahead.distance));
+        Some((index.substitute(&by), bytes))
+    }
+
+    /// Whether no loop around that of a scope changes an address.
+    fn stays(&self, index: &Index, products: &[Product], level: usize) -> bool {
+        let mut is_known = true;
+        index.for_each_var(&mut |var| is_known &= matches!(self.variables.get(&var), Some(Binding::Loop(_))));
+        is_known && self.loops(0..level).all(|around| matches!(step(products, around), Step::None))
+    }
+
+    /// The variables of the loops whose bodies some scopes are, from the outermost.
+    fn loops(&self, scopes: Range<usize>) -> impl Iterator<Item = VarId> {
+        self.scopes[scopes].iter().filter_map(|scope| Some(scope.around.as_ref()?.var))
     }
 }
 

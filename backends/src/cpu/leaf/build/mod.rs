@@ -48,6 +48,7 @@ use super::{INPUTS, Input, Level, Limits, Refusal, Surroundings};
 use crate::cpu::translate::number::{Number, Numbers};
 use across::Across;
 use group::Group;
+use hints::Ahead;
 use scope::Scope;
 use sums::Sum;
 use tile::Tile;
@@ -98,8 +99,8 @@ struct Builder<'a> {
     streamed: FxHashSet<BufferId>,
     /// The loads across rows of the statements that are being built.
     across: Vec<Across>,
-    /// The loops around whose later iterations are prefetched, and how many iterations ahead.
-    ahead: Vec<(VarId, i64)>,
+    /// The loops around whose later iterations are prefetched.
+    ahead: Vec<Ahead>,
 }
 
 /// Builds the code for a statement; also gives what it has to be called with.
