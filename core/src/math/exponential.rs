@@ -9,8 +9,25 @@ use super::coefficients::{EXP_DOUBLE, EXP_SINGLE, LN_2_DOUBLE, LN_2_SINGLE};
 struct Reduced<A: Arithmetic> {
     /// `n` and what was added to it, in the low bits; those from twice the width of an exponent on are not set.
     biased: A::Int,
+    r: A,
+    /// `(e^r - 1 - r) / r²`.
+    higher_terms: A,
+}
+
+impl<A: Arithmetic> Reduced<A> {
+    /// `e^r`.
+    #[inline]
+    fn power(&self) -> A {
+        let one = self.r.constant(1.0);
+        self.higher_terms.mul_add(&self.r, &one).mul_add(&self.r, &one)
+    }
+
     /// `e^r - 1`, accurate also where it is small.
-    fraction: A,
+    #[inline]
+    fn power_minus_one(&self) -> A {
+        // The square comes last: it need not be kept while the sum is computed.
+        self.higher_terms.mul_add(&self.r.mul(&self.r), &self.r)
+    }
 }
 
 /// What rounds an exponent: a magic number, and as many times the bias of stored exponents as the exponent is going to be
@@ -48,9 +65,7 @@ fn reduce<A: Arithmetic>(x: &A, parts: i64) -> Reduced<A> {
     let r = n.mul_add(&x.constant(-high), x);
     let r = n.mul_add(&x.constant(-low), &r);
     let higher_terms = horner(&r, precision.pick(EXP_SINGLE, EXP_DOUBLE));
-    // The square comes last: it need not be kept while the sum is computed.
-    let fraction = higher_terms.mul_add(&r.mul(&r), &r);
-    Reduced { biased: rounded.to_bits(), fraction }
+    Reduced { biased: rounded.to_bits(), r, higher_terms }
 }
 
 /// `2ⁿ` for an integer of which the low bits hold `n` and the bias, between the least and the greatest normal exponent.
@@ -81,17 +96,17 @@ pub(super) fn scaled<A: Arithmetic>(value: &A, biased: &A::Int) -> A {
 /// The natural exponential.
 #[inline]
 pub fn exp<A: Arithmetic>(x: &A) -> A {
-    let Reduced { biased, fraction } = reduce(&clamped(x), 2);
-    scaled(&fraction.add(&x.constant(1.0)), &biased)
+    let reduced = reduce(&clamped(x), 2);
+    scaled(&reduced.power(), &reduced.biased)
 }
 
 /// `e^x - 1` as `2ⁿ·(e^r - 1) + (2ⁿ - 1)`, accurate also where it is small. For `x` whose `n` is a normal
 /// exponent.
 #[inline]
 pub(super) fn exp_minus_one<A: Arithmetic>(x: &A) -> A {
-    let Reduced { biased, fraction } = reduce(x, 1);
-    let power = power_of_two(x, &biased);
-    power.mul_add(&fraction, &power.sub(&x.constant(1.0)))
+    let reduced = reduce(x, 1);
+    let power = power_of_two(x, &reduced.biased);
+    power.mul_add(&reduced.power_minus_one(), &power.sub(&x.constant(1.0)))
 }
 
 /// The hyperbolic tangent, `(e²ˣ - 1) / (e²ˣ + 1)`; 1 where that rounds to it.
