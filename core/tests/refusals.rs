@@ -157,6 +157,7 @@ fn copies_need_one_element_at_a_point() {
     check("prefetch %4, 0", "bad_distance");
     check("prefetch %4, 1025", "bad_distance");
     check("parallel %4\nprefetch %4, 4", "not_serial");
+    check("parallel %4\nprefetch_beside %4", "not_serial");
     check("storage_align %7, 0, 0, 4, 0", "parameter_buffer");
     check("storage_align %3, 0, 1, 4, 0", "axis_out_of_range");
     check("storage_align %3, 0, -3, 4, 0", "axis_out_of_range");

@@ -135,3 +135,47 @@ fn what_every_run_reads_again_is_not_asked_for_a_run_ahead() {
     // With vectors of 128 bits there is no leaf, and nothing is asked for.
     assert_eq!(near, 2 * next_run, "{near} lines before the end of a run, {next_run} of the next one");
 }
+
+#[test]
+fn a_loop_asks_for_its_share_of_what_the_loops_beside_it_read() {
+    let normalized = |read: &str, iterations: usize, rows: &str| {
+        program(&format!(
+            "kernel normalized(in x: f32[2048], out y: f32[{len}]) {{
+               buffer s: f32[16] local
+               {rows} i in 0..5 {{
+                 alloc s {{
+                   s[lane<16>] = 0.0
+                   for j in 0..16 {{ s[lane<16>] = s[lane<16>] + x[{read}] }}
+                   @prefetch_beside 1
+                   for j in 0..{iterations} {{ y[i*{row} + j*16 + lane<16>] = s[lane<16>] }}
+                 }}
+               }}
+             }}",
+            len = 80 * iterations,
+            row = 16 * iterations,
+        ))
+    };
+    let row = "i*256 + j*16 + lane<16>";
+    // A row is 16 lines. Every second line is no run, and what does not change is not asked for again.
+    for (read, iterations, expected) in [
+        (row, 16, 1),
+        (row, 8, 2),
+        (row, 5, 4),
+        ("i*32 + j*32 + lane<16>", 16, 0),
+        ("j*16 + lane<16>", 16, 0),
+    ] {
+        for rows in ["for", "parallel for"] {
+            let program = normalized(read, iterations, rows);
+            let tensors = vec![random(DType::F32, 2048, 1), zeros(DType::F32, 80 * iterations)];
+            Call { tensors, ..Call::default() }.check(&program);
+            let listing = compile(host(), &program).disassembly();
+            if listing.contains("vzeroupper") {
+                assert_eq!(
+                    listing.matches("prefetcht0").count(),
+                    expected,
+                    "{read}, {iterations} iterations:\n{listing}"
+                );
+            }
+        }
+    }
+}

@@ -54,6 +54,10 @@ pub use unroll::UNROLL_FACTOR;
 /// such an instruction passes over it.
 pub const PREFETCH: &str = "prefetch";
 
+/// The annotation, with the value 1, of a serial loop that asks for what the loops beside it will read in the next iteration of the
+/// loop around; see [`PrefetchBeside`](crate::schedule::prim::PrefetchBeside). It has no effect on what is computed either.
+pub const PREFETCH_BESIDE: &str = "prefetch_beside";
+
 /// The farthest that is asked for ahead, in iterations.
 pub const MAX_PREFETCH: i64 = 1024;
 

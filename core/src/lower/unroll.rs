@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::index::Index;
 use crate::lower::clamp::loop_over;
 use crate::lower::copy::copy_with;
-use crate::lower::{LowerError, LowerOptions, PREFETCH};
+use crate::lower::{LowerError, LowerOptions, PREFETCH, PREFETCH_BESIDE};
 use crate::program::{Program, VariableKind};
 use crate::stmt::{Annotation, For, LoopKind, Stmt};
 use crate::visit::for_each_stmt;
@@ -89,7 +89,9 @@ fn partly_written_out(program: &mut Program, node: &For, limit: usize) -> Option
         let (id, var) = (program.fresh_loop(), program.add_variable(name, VariableKind::Loop));
         let value = &whole.scale(factor) + &Index::var(var);
         let body = copy_with(program, &node.body, node.var, value);
-        loop_over(For { id, var, extent: rest, body, ..outer.clone() })
+        let mut annotations = outer.annotations.clone();
+        annotations.remove(PREFETCH_BESIDE);
+        loop_over(For { id, var, extent: rest, body, annotations, ..outer.clone() })
     });
     let base = Index::var(node.var).scale(factor);
     let copies = (0..factor).map(|step| copy_with(program, &node.body, node.var, base.offset(step)));

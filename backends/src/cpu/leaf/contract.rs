@@ -96,6 +96,7 @@ pub(super) fn leaf_of(text: &str, level: Level) -> Result<Leaf, Refusal> {
         features: FeatureSet::all(),
         constants: Vec::new(),
         ranges: Ranges::new(),
+        innermost: None,
         in_registers: FxHashSet::default(),
     };
     compile(&program.body, &around, &mut Numbers::default())

@@ -154,6 +154,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) features: FeatureSet,
     pub(super) constants: Vec<(VarId, i64)>,
     pub(super) ranges: Ranges,
+    /// The variable of the innermost loop around.
+    pub(super) innermost: Option<VarId>,
     /// The intermediates around that have no address.
     pub(super) in_registers: FxHashSet<BufferId>,
 }

@@ -66,6 +66,7 @@ impl Translator<'_> {
             features: self.unit.machine.features,
             constants: constants.collect(),
             ranges: self.ranges.clone(),
+            innermost: self.innermost,
             in_registers,
         };
         match compile(stmt, &around, &mut self.unit.numbers) {

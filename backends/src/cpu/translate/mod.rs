@@ -172,6 +172,7 @@ fn build_function(
         frame: arguments[0],
         workspace: None,
         in_body: false,
+        innermost: None,
         active: None,
         guard: None,
         shared_loads: FxHashSet::default(),
@@ -260,6 +261,8 @@ struct Translator<'a> {
     workspace: Option<FreeWorkspace>,
     /// Whether this is the body of a parallel loop, in which parallel loops are serial.
     in_body: bool,
+    /// The variable of the innermost loop around that is no part of a leaf.
+    innermost: Option<VarId>,
     /// The lanes for which statements are executed; all of them when absent.
     active: Option<LaneCondition>,
     /// The lanes of the current group whose loads may be made; all of them when absent.

@@ -95,7 +95,9 @@ impl Translator<'_> {
         let level = self.level();
         self.variables.insert(var, Binding::Value { value: counter, level });
         self.ranges.insert(var, extent.clone());
+        let around = self.innermost.replace(var);
         self.stmt(body)?;
+        self.innermost = around;
         self.variables.remove(&var);
         self.ranges.remove(var);
         let next = self.ins().iadd_imm_s(counter, 1);

@@ -165,6 +165,7 @@ primitives! {
     storage_align::StorageAlign,
     stream_writes::StreamWrites,
     prefetch::Prefetch,
+    prefetch_beside::PrefetchBeside,
     software_pipeline::SoftwarePipeline,
     reorder_block_iter_var::ReorderBlockIterVar,
     add_unit_loop::AddUnitLoop,

@@ -22,7 +22,7 @@ use crate::cpu::leaf::ir::{Base, GeneralOp, Inst, Item, Op, Operand, Order, Reg,
 use crate::cpu::translate::access::for_each_access;
 
 /// A cache line, in bytes.
-const LINE: i64 = 64;
+pub(super) const LINE: i64 = 64;
 
 /// What is farther ahead than this, in bytes, is brought into the second-level cache only: the first one would lose it
 /// before it is used.
@@ -111,17 +111,20 @@ impl Builder<'_> {
     pub(super) fn ask_ahead(&mut self, buffer: BufferId, index: &Index) {
         for number in 0..self.ahead.len() {
             if let Some((later, bytes)) = self.later(buffer, index, self.ahead[number]) {
-                // An address that cannot be formed is one that is not asked for.
-                let Ok(mem) = self.address(buffer, &later) else { continue };
-                let line = (mem.base, mem.index, mem.offset.div_euclid(LINE as i32));
-                if self.scope().asked.insert(line) {
-                    let near = bytes.is_none_or(|bytes| bytes.abs() <= NEAR);
-                    let op = Op::Prefetch { near };
-                    // It changes nothing, so that loads may be moved past it.
-                    let mem = super::Mem { buffer: None, ..mem };
-                    self.push(Inst::new(op, Width::Xmm, None, [Operand::Mem(mem)]));
-                }
+                self.ask_for(buffer, &later, bytes.is_none_or(|bytes| bytes.abs() <= NEAR));
             }
+        }
+    }
+
+    /// Asks for the line of an element that lies inside or behind a buffer, to be brought into the first-level cache if it is near.
+    pub(super) fn ask_for(&mut self, buffer: BufferId, index: &Index, near: bool) {
+        // An address that cannot be formed is one that is not asked for.
+        let Ok(mem) = self.address(buffer, index) else { return };
+        let line = (mem.base, mem.index, mem.offset.div_euclid(LINE as i32));
+        if self.scope().asked.insert(line) {
+            // It changes nothing, so that loads may be moved past it.
+            let mem = super::Mem { buffer: None, ..mem };
+            self.push(Inst::new(Op::Prefetch { near }, Width::Xmm, None, [Operand::Mem(mem)]));
         }
     }
 
@@ -138,18 +141,20 @@ impl Builder<'_> {
         let Some(Binding::Loop(level)) = self.variables.get(&ahead.var) else { return None };
         let goes_on = |around: VarId| match step(&products, around) {
             Step::None | Step::Unknown => true,
-            Step::Bytes(bytes) => bytes.abs() >= LINE,
+            Step::Constant(bytes) => bytes.abs() >= LINE,
             Step::Uneven => false,
         };
         if !self.loops(level + 1..self.scopes.len()).all(goes_on) {
             return None;
         }
         let bytes = match step(&products, ahead.var) {
-            Step::Bytes(bytes) if bytes.abs() >= LINE => bytes.checked_mul(ahead.distance),
+            Step::Constant(bytes) if bytes.abs() >= LINE => bytes.checked_mul(ahead.distance),
             Step::Unknown => None,
             _ => return None,
         };
-        if ahead.extent.is_some_and(|extent| ahead.distance >= extent) && self.stays(&index, &products, *level) {
+        if ahead.extent.is_some_and(|extent| ahead.distance >= extent)
+            && self.stays(&index, &products, *level)
+        {
             return None;
         }
         let by = |other: VarId| (other == ahead.var).then(|| Index::var(ahead.var).offset(ahead.distance));
@@ -169,19 +174,19 @@ impl Builder<'_> {
     }
 }
 
-/// What an iteration of a loop adds to an address.
-enum Step {
+/// What an iteration of a loop adds to an address or index.
+pub(super) enum Step {
     /// Nothing.
     None,
-    /// So many bytes.
-    Bytes(i64),
+    /// So much.
+    Constant(i64),
     /// What is known only at run time, the same in each iteration.
     Unknown,
     /// Something else in each iteration.
     Uneven,
 }
 
-fn step(products: &[Product], var: VarId) -> Step {
+pub(super) fn step(products: &[Product], var: VarId) -> Step {
     let mut total = 0i64;
     let (mut moves, mut is_known) = (false, true);
     for product in products.iter().filter(|product| product.atoms.iter().any(|atom| atom.mentions(var))) {
@@ -192,7 +197,7 @@ fn step(products: &[Product], var: VarId) -> Step {
     }
     match (moves, is_known) {
         (false, _) => Step::None,
-        (true, true) => Step::Bytes(total),
+        (true, true) => Step::Constant(total),
         (true, false) => Step::Unknown,
     }
 }

@@ -7,7 +7,7 @@
 //! | [`value`], [`arith`], [`convert`], [`truth`] | values of expressions, one group of lanes at a time |
 //! | [`memory`], [`lanewise`] | loads and stores |
 //! | [`turns`] | groups of lanes that take turns |
-//! | [`hints`] | prefetches and stores around the caches |
+//! | [`hints`], [`beside`] | prefetches and stores around the caches |
 //! | [`across`], [`transpose`] | loads of lanes that lie apart, several at once |
 //! | [`copy`] | copies of bytes and pairs of bytes |
 //! | [`intrinsic`] | marked statements |
@@ -18,6 +18,7 @@
 mod across;
 mod address;
 mod arith;
+mod beside;
 mod chosen;
 mod condition;
 mod convert;
@@ -70,6 +71,7 @@ enum Binding {
 struct Builder<'a> {
     program: &'a Program,
     around: &'a Surroundings<'a>,
+    whole: &'a Stmt,
     numbers: &'a mut Numbers,
     features: Level,
     limits: Limits,
@@ -114,6 +116,7 @@ pub(super) fn build(
     let mut builder = Builder {
         program: around.program,
         around,
+        whole: stmt,
         numbers,
         features: around.level,
         limits,

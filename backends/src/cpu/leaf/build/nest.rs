@@ -124,9 +124,10 @@ impl Builder<'_> {
                 self.forget_loads(access.buffer);
             }
         });
-        self.open_loop(node.var, runs);
+        self.open_loop(node, runs);
         self.variables.insert(node.var, Binding::Loop(self.scopes.len() - 1));
         self.ranges.insert(node.var, extent);
+        self.ask_beside(node);
         let asks = self.begin_prefetch(node);
         let result = self.stmt(&node.body);
         if asks {

@@ -7,6 +7,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
+use tilewright_core::stmt::{For, Stmt};
 
 use super::hints::Asked;
 use super::linear::{Atom, Product};
@@ -36,6 +37,7 @@ pub(super) struct Around {
     pub(super) counter: Reg,
     /// Whether there is at least one iteration.
     pub(super) runs: bool,
+    pub(super) body: Stmt,
     /// At the end of each iteration.
     pub(super) latch: Vec<Inst>,
 }
@@ -236,11 +238,12 @@ impl Builder<'_> {
     }
 
     /// Opens the scope of a loop's body.
-    pub(super) fn open_loop(&mut self, var: VarId, runs: bool) {
+    pub(super) fn open_loop(&mut self, node: &For, runs: bool) {
         debug_assert!(self.hoisted_to.is_none(), "a loop in a hoisted value");
         let counter = self.register(Class::General);
         let depth = self.scope().depth + 1;
-        let around = Some(Around { var, counter, runs, latch: Vec::new() });
+        let around =
+            Some(Around { var: node.var, counter, runs, body: node.body.clone(), latch: Vec::new() });
         self.scopes.push(Scope { depth, around, ..Scope::default() });
     }
 
