@@ -1,16 +1,17 @@
 //! How far ahead a block asks for what it reads from memory.
 
-use tilewright_core::analysis::block::reads;
+use tilewright_core::analysis::block::{reads, writes};
+use tilewright_core::analysis::scope::blocks;
+use tilewright_core::ids::BufferId;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{BlockRv, Schedule};
-use tilewright_core::stmt::Block;
 use tilewright_core::target::Target;
 use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleResult};
 use crate::rules::block_of;
 
-/// The annotation that says how far ahead a block asks: [`NOT`], [`NEAR`] or [`NEXT_RUN`].
+/// The annotation that says how far ahead a block asks: [`NOT`], [`NEAR`], [`NEXT_RUN`] or [`BESIDE`].
 pub const AHEAD: &str = "ahead";
 /// Not at all: the machine sees most streams coming.
 pub const NOT: i64 = 0;
@@ -20,25 +21,35 @@ pub const NEAR: i64 = 1;
 /// A whole run of its innermost loop, such as the next row while this one is computed with, when memory would wait.
 pub const NEXT_RUN: i64 = 2;
 
-/// Notes on a block that reads a tensor larger than the cores' own caches how far ahead it asks for it; the postprocessor
-/// of the same name does it.
+/// For what the blocks beside it read next, while it writes itself. For a softmax of long rows, whose memory would wait for the
+/// exponentials and for the results in turns.
+pub const BESIDE: i64 = 3;
+
+/// Notes on a block that reads a tensor larger than the cores' own caches how far ahead it asks for it, and on one that writes such a
+/// tensor whether it asks for what others read; the postprocessor of the same name does it.
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "parallelize_vectorize_unroll")]
 pub fn prefetch_inputs(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
-    let is_open = !found.annotations.contains_key(AHEAD)
-        && reads_large_tensor(schedule.program(), &found, schedule.target());
-    if !is_open {
+    if found.annotations.contains_key(AHEAD) {
         return schedule.unchanged();
     }
-    let ahead = schedule.sample_categorical(&[NOT, NEAR, NEXT_RUN], &[0.5, 0.25, 0.25])?;
+    let (program, target) = (schedule.program(), schedule.target());
+    let ahead = if touches_large_tensor(program, &reads(&found), target) {
+        schedule.sample_categorical(&[NOT, NEAR, NEXT_RUN], &[0.5, 0.25, 0.25])?
+    } else if touches_large_tensor(program, &writes(&found), target)
+        && blocks(&program.body).iter().any(|other| touches_large_tensor(program, &reads(other), target))
+    {
+        schedule.sample_categorical(&[NOT, BESIDE], &[0.5, 0.5])?
+    } else {
+        return schedule.unchanged();
+    };
     schedule.annotate(block, AHEAD, ahead)?;
     schedule.changed()
 }
 
-fn reads_large_tensor(program: &Program, block: &Block, target: &Target) -> bool {
+fn touches_large_tensor(program: &Program, buffers: &[BufferId], target: &Target) -> bool {
     let least = u64::from(target.cores) * target.l2_bytes;
-    reads(block)
-        .into_iter()
-        .filter(|buffer| program.access(*buffer).is_some())
-        .any(|buffer| program.buffer(buffer).constant_bytes().is_some_and(|bytes| bytes > least))
+    let is_large =
+        |buffer: &BufferId| program.buffer(*buffer).constant_bytes().is_some_and(|bytes| bytes > least);
+    buffers.iter().any(|buffer| program.access(*buffer).is_some() && is_large(buffer))
 }
