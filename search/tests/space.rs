@@ -291,6 +291,41 @@ fn only_what_reads_a_large_tensor_may_ask_ahead() {
 }
 
 #[test]
+fn a_block_that_writes_a_large_result_asks_for_what_others_read() {
+    // Rows are read by one block, and another one writes as many elements.
+    let program = |len: usize| {
+        format!(
+            "kernel means(in a: f32[{len}, 512], out b: f32[{len}, 512]) {{
+               buffer s: f32[{len}] global
+               for i in 0..{len} {{ for k in 0..512 {{
+                 block s(vi: spatial {len} = i, vk: reduce 512 = k) {{
+                   init {{ s[vi] = 0.0f32 }}
+                   s[vi] = s[vi] + a[vi, vk]
+                 }}
+               }} }}
+               for i in 0..{len} {{ for j in 0..512 {{
+                 block b(vi: spatial {len} = i, vj: spatial 512 = j) {{ b[vi, vj] = s[vi] }}
+               }} }}
+             }}"
+        )
+    };
+    // Beyond four caches of 512 KiB.
+    for (len, expected) in [(1025, true), (1024, false)] {
+        let (program, target, spaces) = spaces(&program(len));
+        let is_found = spaces.iter().any(|space| {
+            (0..40).any(|seed| {
+                let Ok(mut drawn) = space.replay_with(&program, &target, seed, |_, _| None) else {
+                    return false;
+                };
+                postproc::apply(&mut drawn).is_ok()
+                    && drawn.program().to_string().contains("@prefetch_beside")
+            })
+        });
+        assert_eq!(is_found, expected, "{len} rows");
+    }
+}
+
+#[test]
 fn a_transposition_is_tiled_and_a_copy_is_not() {
     let text = |read: &str| {
         format!(
