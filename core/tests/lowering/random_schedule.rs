@@ -83,8 +83,10 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
         (23, _) => s.stream_writes(block, 0),
         (25..=27, Some(chosen)) => roll_a_producer(s, rng, block, chosen),
         (28, _) => s.cache_index(block, Scope::Local, 0).map(drop),
-        (24, Some(chosen)) if rng.below(3) == 0 => s.prefetch_beside(chosen),
-        (24, Some(chosen)) => s.prefetch(chosen, 1 + rng.below(6) as i64),
+        (24, Some(chosen)) => match rng.below(6) as i64 {
+            5 => s.prefetch_beside(chosen),
+            distance => s.prefetch(chosen, 1 + distance),
+        },
         _ => Ok(()),
     }
 }

@@ -168,8 +168,10 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
             schedule.storage_align(block, 0, random.below(2) as i64, factor, offset)
         }
         36 => schedule.stream_writes(block, 0),
-        37 if random.below(3) == 0 => schedule.prefetch_beside(one),
-        37 => schedule.prefetch(one, 1 + random.below(8) as i64),
+        37 => match random.below(8) as i64 {
+            7 => schedule.prefetch_beside(one),
+            distance => schedule.prefetch(one, 1 + distance),
+        },
         38 => schedule.rolling_buffer(block, one),
         39..=41 => roll_a_producer(schedule, random, block),
         42 => {
