@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use crate::index::{Index, Ranges};
 use crate::lower::condition::{difference, peel_guards, under_guards};
+use crate::lower::prune::without;
 use crate::lower::unreached::remove_unreached;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
@@ -41,8 +42,21 @@ pub(super) enum Lengths {
 
 /// Shortens the loops inside a statement.
 pub(super) fn clamp(stmt: &mut Stmt, lengths: Lengths) {
+    shorten(stmt, lengths);
+    // In the place of a loop that runs once stands its body for that one iteration, in which loops that were
+    // shortened before it may have none.
+    if let Some(rest) = without(stmt, &never_iterates) {
+        *stmt = rest;
+    }
+}
+
+fn never_iterates(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::For(node) if node.extent.as_constant().is_some_and(|extent| extent < 1))
+}
+
+fn shorten(stmt: &mut Stmt, lengths: Lengths) {
     for child in stmt.children_mut() {
-        clamp(child, lengths);
+        shorten(child, lengths);
     }
     if let Stmt::For(node) = stmt
         && let Some(shorter) = shortened(node, lengths)
@@ -101,4 +115,40 @@ fn limit_of(difference: &Index, node: &For) -> Option<Index> {
     let coefficient = difference.linear_coefficient(node.var).filter(|coefficient| *coefficient > 0)?;
     let rest = difference.add_scaled(&Index::var(node.var), -coefficient);
     Some(rest.scale(-1).ceil_div(coefficient))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clamp_loops;
+    use crate::lower::LowerOptions;
+    use crate::program::Program;
+
+    fn clamped(text: &str) -> String {
+        let mut program: Program = text.parse().unwrap();
+        clamp_loops(&mut program, &LowerOptions::default()).unwrap();
+        program.to_string()
+    }
+
+    #[test]
+    fn a_loop_without_iterations_inside_of_one_that_runs_once_disappears() {
+        let found = clamped(
+            "kernel k(N, in x: f32[16], out y: f32[16]) {
+  for a in 0..2 {
+    if a >= 1 {
+      for b in 0..8 {
+        if a*8 + b < 5 {
+          y[a*8 + b] = 0.0
+        }
+      }
+      for b in 0..8 {
+        y[a*8 + b] = x[a*8 + b]
+      }
+    }
+  }
+}
+",
+        );
+        assert!(!found.contains("0.0"), "{found}");
+        assert!(found.contains("y[b + 8] = x[b + 8]"), "{found}");
+    }
 }
