@@ -370,6 +370,14 @@ fn only_products_of_integers_have_offsets() {
 }
 
 #[test]
+fn what_is_made_in_part_is_not_copied_as_a_whole() {
+    // The product reads 8 of the 10 rows of `p`.
+    let left = "compute_at %0, %4\ncompute_at %3, %8\n";
+    check(&format!("{left}%14 = cache_write %0, \"local\""), "not_filled");
+    check(&format!("{left}%14 = cache_read %3, 0, \"local\""), "partly_written");
+}
+
+#[test]
 fn a_record_of_a_kernel_that_allows_more_cannot_be_replayed() {
     let mut program: Program = KERNEL.parse().unwrap();
     let target = Arc::new(Target::generic_cpu());

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::analysis::block::{shifted_iters, stores};
+use crate::analysis::initial::{Roles, may_be_empty};
 use crate::analysis::region::{AccessKind, Region, bound_accesses, relax};
 use crate::analysis::scope::{blocks, loops_around, writers};
 use crate::ids::{BufferId, VarId};
 use crate::index::iter_map::{MapLevel, detect};
 use crate::index::{Base, Digit, Index, NO_MODULUS, Ranges};
 use crate::program::Program;
-use crate::stmt::{Block, Guard, Stmt};
+use crate::stmt::{Block, Guard, IterKind, Stmt};
 use crate::visit::for_each_stmt;
 
 /// Whether each block inside `stmt` that writes `buffer` writes every element of `region`, the loops
@@ -56,8 +57,41 @@ pub fn fills_region(
 pub fn is_wholly_written(program: &Program, buffer: BufferId) -> bool {
     let writers = writers(program, buffer);
     program.access(buffer).is_some()
-        || writers.iter().any(|block| fills_alone(program, block, buffer))
-        || fill_together(program, &writers, buffer)
+        || writers.iter().any(|block| visits_domain(program, block) && fills_alone(program, block, buffer))
+        || writers.iter().all(|block| visits_domain(program, block))
+            && fill_together(program, &writers, buffer)
+}
+
+/// Whether the loops around a block visit all of the elements that its spatial iterators stand for. They do
+/// until the block is moved to where less is needed, or into a loop that may run over nothing. The answer may be
+/// `false` for want of knowledge.
+pub fn visits_domain(program: &Program, block: &Block) -> bool {
+    let spatial = || block.iters.iter().filter(|iter| iter.kind == IterKind::Spatial);
+    if spatial().any(|iter| iter.extent.is(0)) {
+        return true;
+    }
+    let Some(around) = loops_around(&program.body, block.id) else { return false };
+    // A reduction without a point leaves the initial values.
+    let roles = Roles::of(block);
+    let (chosen, others): (Vec<_>, Vec<_>) =
+        around.into_iter().partition(|node| roles.chooses_elements(node.var));
+    let idle: Vec<_> = others.into_iter().filter(|node| !roles.reduces(node.var)).collect();
+    if idle.iter().any(|node| may_be_empty(&node.extent)) {
+        return false;
+    }
+    // The first iterations of loops that choose nothing are enough.
+    let at_first = |var: VarId| idle.iter().any(|node| node.var == var).then(|| Index::constant(0));
+    let (open, guards): (Vec<Guard>, Vec<Guard>) = (block.guards.iter())
+        .filter(|guard| !roles.guards_reduction_alone(guard))
+        .map(|guard| Guard { index: guard.index.substitute(&at_first), bound: guard.bound.clone() })
+        .partition(|guard| !chosen.iter().any(|node| guard.index.mentions(node.var)));
+    let passes =
+        |guard: &Guard| (&guard.bound - &guard.index).offset(-1).is_provably_nonnegative(&Ranges::new());
+    let bindings: Vec<Index> = spatial().map(|iter| iter.binding.clone()).collect();
+    let loops: Vec<(VarId, Index)> = chosen.into_iter().map(|node| (node.var, node.extent.clone())).collect();
+    open.iter().all(passes)
+        && detect(&bindings, &loops, &guards, MapLevel::Surjective)
+            .is_ok_and(|map| map.outputs.iter().zip(spatial()).all(|(sum, iter)| sum.covers(&iter.extent)))
 }
 
 /// The iterators of a block and the loops inside it, with their extents.
@@ -258,6 +292,48 @@ mod tests {
         let diagonal = "x: spatial M = f, y: spatial N = f)";
         assert!(!fills("i in 0..1, f in 0..4", diagonal));
     }
+    /// Whether the given loops visit the whole domain of a block with the given bindings.
+    fn visits(loops: &str, bindings: &str) -> bool {
+        let opened: String = loops.split(", ").map(|range| format!("for {range} {{\n")).collect();
+        let closed = "}".repeat(loops.split(", ").count());
+        let text = format!(
+            "kernel k(M, N, in a: f32[1], out c: f32[M, 10]) {{
+{opened}block c({bindings} {{ c[x, y] = a[0] }}
+{closed}
+}}"
+        );
+        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        visits_domain(&program, blocks(&program.body)[0])
+    }
+
+    #[test]
+    fn tiles_and_digits_visit_all_of_a_domain() {
+        assert!(visits("i in 0..M, j in 0..10", "x: spatial M = i, y: spatial 10 = j)"));
+        let tile = "x: spatial M = 4*i0 + i1, y: spatial 10 = j) where 4*i0 + i1 < M";
+        assert!(visits("i0 in 0..(M+3)/4, j in 0..10, i1 in 0..4", tile));
+        assert!(!visits("i0 in 0..(M+3)/4, j in 0..9, i1 in 0..4", tile), "a column is missing");
+        let digits = "x: spatial M = f/10, y: spatial 10 = f%10)";
+        assert!(visits("f in 0..10*M", digits));
+        let window = "x: spatial M = i, y: spatial 10 = j + v)";
+        assert!(visits("i in 0..M, j in 0..8, v in 0..3", window), "parts may overlap");
+        assert!(!visits("i in 0..M, j in 0..7, v in 0..3", window));
+        assert!(
+            visits("i in 0..M, j in 0..0", "x: spatial M = i, y: spatial 0 = j)"),
+            "there is nothing to visit"
+        );
+    }
+
+    #[test]
+    fn a_loop_that_chooses_nothing_may_not_run() {
+        let all = "x: spatial M = i, y: spatial 10 = j)";
+        assert!(visits("i in 0..M, j in 0..10, n in 0..N + 1", all));
+        assert!(!visits("i in 0..M, j in 0..10, n in 0..N", all));
+        assert!(visits("i in 0..M, j in 0..10, n in 0..3", &format!("{all} where n < 1")), "once is enough");
+        assert!(!visits("i in 0..M, j in 0..10, n in 0..3", &format!("{all} where n < N")));
+        let sum = "x: spatial M = i, y: spatial 10 = j, z: reduce N = n)";
+        assert!(visits("i in 0..M, j in 0..10, n in 0..N", sum), "its initial value is there");
+    }
+
     /// Whether `t` of three elements is wholly written by blocks that store at the given indices.
     fn is_whole(stores: &[(&str, &str)]) -> bool {
         let nests: String = stores

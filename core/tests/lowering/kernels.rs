@@ -31,6 +31,7 @@ pub(crate) const ALL: &[(&str, &str, &[&[i64]])] = &[
     ("stencils", STENCILS, &[&[13, 21], &[7, 5], &[1, 17]]),
     ("stretched", STRETCHED, &[&[3, 4, 2], &[5, 9, 3], &[1, 1, 1], &[4, 3, 0]]),
     ("pooled", POOLED, &[&[7, 19], &[11, 3], &[1, 1]]),
+    ("head", HEAD, &[&[5, 7], &[8, 1], &[0, 3], &[4, 0]]),
 ];
 
 /// A matrix product.
@@ -439,6 +440,35 @@ kernel stretched(M, N, C, in x: f32[M, N, C], out y: f32[M*2, N*3, C], out z: f3
         block z(vi: spatial M*3 = i, vj: spatial N = j, vc: spatial C = c) {
           z[vi, vj, vc] = x[min(vi/2, M - 1), N - 1 - vj, vc] + x[vi%M, vj, vc]
         }
+      }
+    }
+  }
+}
+"#;
+
+/// A chain of which the middle reads only a part of what the first step makes.
+const HEAD: &str = r#"
+kernel head(M, N, in x: f32[M + 3, N], out y: f32[M, N]) {
+  buffer t: f32[M + 3, N] global
+  buffer c: f32[M, N] global
+  for i in 0..M + 3 {
+    for j in 0..N {
+      block t(vi: spatial M + 3 = i, vj: spatial N = j) {
+        t[vi, vj] = x[vi, vj] * 2.0
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block c(vi: spatial M = i, vj: spatial N = j) {
+        c[vi, vj] = t[vi, vj] + 1.0
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block y(vi: spatial M = i, vj: spatial N = j) {
+        y[vi, vj] = c[vi, vj] * c[vi, vj]
       }
     }
   }

@@ -391,4 +391,34 @@ kernel embedding_sum(T, D, in ids: i64[T], in table: i32[3, D], out y: i32[D]) {
   }
 }",
     },
+    Kernel {
+        name: "head",
+        dims: &[&[1, 1], &[5, 3], &[8, 6], &[0, 4], &[4, 0]],
+        text: "
+kernel head(M, N, in a: i32[M + 3, N], out y: i32[M, N]) {
+  buffer t: i32[M + 3, N] global
+  buffer c: i32[M, N] global
+  for i in 0..M + 3 {
+    for j in 0..N {
+      block t(vi: spatial M + 3 = i, vj: spatial N = j) {
+        t[vi, vj] = a[vi, vj] * 2i32
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block c(vi: spatial M = i, vj: spatial N = j) {
+        c[vi, vj] = t[vi, vj] + 1i32
+      }
+    }
+  }
+  for i in 0..M {
+    for j in 0..N {
+      block y(vi: spatial M = i, vj: spatial N = j) {
+        y[vi, vj] = c[vi, vj] * c[vi, vj]
+      }
+    }
+  }
+}",
+    },
 ];

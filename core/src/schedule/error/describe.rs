@@ -181,8 +181,13 @@ impl ScheduleError {
             ScheduleError::NotUpdate { block, buffer } => {
                 format!("{} does not update `{}` in place", names.block(block), names.buffer(buffer))
             }
+            ScheduleError::NotFilled { block, buffer } => format!(
+                "{} in its loops may leave elements of `{}` unwritten, which cannot be copied; copy before the block is moved to where less is needed",
+                names.block(block),
+                names.buffer(buffer)
+            ),
             ScheduleError::PartlyWritten { block, buffer } => format!(
-                "some elements of `{}` may never be written; copy those that {} reads with reindex_cache_read",
+                "some elements of `{}` may never be written; copy it before a block is moved, or what {} reads of it, with reindex_cache_read",
                 names.buffer(buffer),
                 names.block(block)
             ),

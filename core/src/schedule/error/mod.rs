@@ -240,6 +240,14 @@ pub enum ScheduleError {
         /// The buffer.
         buffer: BufferId,
     },
+    /// The block, in the loops around it, may leave elements of the buffer unwritten, so that a copy of the whole buffer
+    /// would read what is not there.
+    NotFilled {
+        /// The block that writes it.
+        block: BlockId,
+        /// The buffer.
+        buffer: BufferId,
+    },
     /// Successive iterations of the loop do not share a constant part of what is made of the buffer in each, along one
     /// dimension in which it moves further on.
     NoOverlap {
@@ -374,6 +382,7 @@ impl ScheduleError {
             ScheduleError::ConditionalAccess { .. } => "conditional_access",
             ScheduleError::NotUpdate { .. } => "not_update",
             ScheduleError::PartlyWritten { .. } => "partly_written",
+            ScheduleError::NotFilled { .. } => "not_filled",
             ScheduleError::NoOverlap { .. } => "no_overlap",
             ScheduleError::AlreadyRolling { .. } => "already_rolling",
             ScheduleError::Rolling { fault, .. } => match fault {

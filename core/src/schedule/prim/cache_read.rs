@@ -1,7 +1,7 @@
 //! `cache_read`
 
 use crate::analysis::block::{reads, writes};
-use crate::analysis::coverage::is_wholly_written;
+use crate::analysis::coverage::{is_wholly_written, visits_domain};
 use crate::analysis::scope::producers;
 use crate::expr::{Expr, Indices};
 use crate::ids::BufferId;
@@ -68,8 +68,8 @@ pub(super) fn scope_named(name: &str) -> Result<Scope, ScheduleError> {
         .ok_or(ScheduleError::BadDecision("the scope is `global` or `local`"))
 }
 
-/// Checks that a buffer which a block reads, and does not write, is finished before the block's nest; the answer is the
-/// position of the nest.
+/// Checks that a buffer which a block reads, and does not write, is finished before the block's nest, with all that the
+/// block reads over its whole domain; the answer is the position of the nest.
 pub(super) fn check_finished(
     program: &Program,
     block: &Block,
@@ -85,6 +85,9 @@ pub(super) fn check_finished(
     }
     if writes(block).contains(&source) {
         return Err(ScheduleError::UpdatesInPlace { block: block.id, buffer: source });
+    }
+    if !is_wholly_written(program, source) && !visits_domain(program, block) {
+        return Err(ScheduleError::PartlyWritten { block: block.id, buffer: source });
     }
     Ok(position)
 }

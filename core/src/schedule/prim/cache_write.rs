@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::analysis::block::{covers_buffer, loads, reads, single_store};
+use crate::analysis::coverage::visits_domain;
 use crate::analysis::scope::{blocks, writers};
 use crate::expr::Indices;
 use crate::ids::BufferId;
@@ -77,7 +78,7 @@ impl Primitive for CacheWrite {
         let target = store.buffer;
         let position = check_sole_writer(program, block, target)?;
         if !covers_buffer(block, store, &program.buffer(target).shape) {
-            return Err(ScheduleError::NotCovered(id));
+            return Err(ScheduleError::NotFilled { block: id, buffer: target });
         }
 
         let original = program.buffer(target).clone();
@@ -96,7 +97,7 @@ impl Primitive for CacheWrite {
 }
 
 /// Checks that a block is the only writer of a buffer, which starts anew there and which no other block of its nest
-/// reads; the answer is the position of the nest.
+/// reads, and that its loops visit all elements; the answer is the position of the nest.
 pub(super) fn check_sole_writer(
     program: &Program,
     block: &Block,
@@ -113,6 +114,9 @@ pub(super) fn check_sole_writer(
     let reads_too = |other: &&Arc<Block>| other.id != block.id && reads(other).contains(&target);
     match blocks(&statements(&program.body)[position]).into_iter().find(reads_too) {
         Some(other) => Err(ScheduleError::UsedElsewhere { buffer: target, by: other.id }),
+        None if !visits_domain(program, block) => {
+            Err(ScheduleError::NotFilled { block: block.id, buffer: target })
+        }
         None => Ok(position),
     }
 }
