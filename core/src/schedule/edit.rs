@@ -31,6 +31,15 @@ pub(super) fn edit_loop(stmt: &mut Stmt, id: LoopId, edit: &mut dyn FnMut(&mut S
     edit_at(stmt, Wanted::Loop(id), edit)
 }
 
+/// Edits the annotations of the loop `id`.
+pub(super) fn edit_loop_annotations(stmt: &mut Stmt, id: LoopId, edit: &mut dyn FnMut(&mut Annotations)) {
+    edit_loop(stmt, id, &mut |stmt| {
+        if let Stmt::For(node) = stmt {
+            edit(&mut Arc::make_mut(node).annotations);
+        }
+    });
+}
+
 /// Edits the statement that is the block `id`. Only the path to it is copied.
 pub(super) fn edit_block_stmt(stmt: &mut Stmt, id: BlockId, edit: &mut dyn FnMut(&mut Stmt)) -> bool {
     edit_at(stmt, Wanted::Block(id), edit)

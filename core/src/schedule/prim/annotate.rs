@@ -1,13 +1,11 @@
 //! `annotate`
 
-use std::sync::Arc;
-
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{edit_block, edit_loop, require_block, require_loop};
+use crate::schedule::edit::{edit_block, edit_loop_annotations, require_block, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::rv::AnnotationArgument;
 use crate::schedule::{PlaceRv, Schedule, ScheduleError};
-use crate::stmt::{Annotation, Annotations, Stmt, Symbol};
+use crate::stmt::{Annotation, Annotations, Symbol};
 
 /// Puts a named hint on a block or loop, in place of one of the same name.
 ///
@@ -65,11 +63,7 @@ pub(super) fn edit_annotations(
         PlaceRv::Loop(target) => {
             let id = context.values.target_loop(target)?;
             require_loop(context.program, id)?;
-            edit_loop(&mut context.program.body, id, &mut |stmt| {
-                if let Stmt::For(node) = stmt {
-                    edit(&mut Arc::make_mut(node).annotations);
-                }
-            });
+            edit_loop_annotations(&mut context.program.body, id, edit);
         }
     }
     Ok(())

@@ -2,11 +2,11 @@
 
 use crate::lower::{MAX_PREFETCH, PREFETCH};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{edit_loop, require_loop};
+use crate::schedule::edit::{edit_loop_annotations, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::rv::IntArgument;
 use crate::schedule::{LoopRv, Schedule, ScheduleError};
-use crate::stmt::{Annotation, LoopKind, Stmt};
+use crate::stmt::{Annotation, LoopKind};
 
 /// Asks for what a loop will read so many iterations ahead to be brought into the caches meanwhile. Machines follow
 /// streams by themselves; what they do not see coming are many short ones, and far jumps from one to the next.
@@ -70,11 +70,8 @@ impl Primitive for Prefetch {
         if !(1..=MAX_PREFETCH).contains(&distance) {
             return Err(ScheduleError::BadDistance(distance));
         }
-        edit_loop(&mut context.program.body, id, &mut |stmt| {
-            if let Stmt::For(node) = stmt {
-                let annotations = &mut std::sync::Arc::make_mut(node).annotations;
-                annotations.insert(PREFETCH.into(), Annotation::Int(distance));
-            }
+        edit_loop_annotations(&mut context.program.body, id, &mut |annotations| {
+            annotations.insert(PREFETCH.into(), Annotation::Int(distance));
         });
         Ok(Outputs::new())
     }

@@ -2,10 +2,10 @@
 
 use crate::lower::PREFETCH_BESIDE;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{edit_loop, require_loop};
+use crate::schedule::edit::{edit_loop_annotations, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError};
-use crate::stmt::{Annotation, LoopKind, Stmt};
+use crate::stmt::{Annotation, LoopKind};
 
 /// While a loop runs, asks for what the loops beside it will read in the next iteration of the loop around them to be brought
 /// into the caches, a few lines in each iteration. A loop that only writes lets memory read meanwhile. What is
@@ -75,11 +75,8 @@ impl Primitive for PrefetchBeside {
         if require_loop(context.program, id)?.kind != LoopKind::Serial {
             return Err(ScheduleError::NotSerial(id));
         }
-        edit_loop(&mut context.program.body, id, &mut |stmt| {
-            if let Stmt::For(node) = stmt {
-                let annotations = &mut std::sync::Arc::make_mut(node).annotations;
-                annotations.insert(PREFETCH_BESIDE.into(), Annotation::Int(1));
-            }
+        edit_loop_annotations(&mut context.program.body, id, &mut |annotations| {
+            annotations.insert(PREFETCH_BESIDE.into(), Annotation::Int(1));
         });
         Ok(Outputs::new())
     }

@@ -2,10 +2,10 @@
 
 use crate::lower::{LowerError, LowerOptions, PIPELINE_ORDER, PIPELINE_STAGE, Plan, lower_to_loops};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{edit_loop, require_loop};
+use crate::schedule::edit::{edit_loop_annotations, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError};
-use crate::stmt::{Annotation, Stmt};
+use crate::stmt::Annotation;
 
 /// Executes the statements of a loop in stages: a statement of stage `s` runs `s` iterations later, beside earlier stages of
 /// the iterations that follow. What one stage loads or computes is then there when the next one asks for it.
@@ -78,12 +78,9 @@ impl Primitive for SoftwarePipeline {
         let target = context.values.target_loop(self.target)?;
         require_loop(context.program, target)?;
         let mut pipelined = context.program.clone();
-        edit_loop(&mut pipelined.body, target, &mut |stmt| {
-            if let Stmt::For(node) = stmt {
-                let annotations = &mut std::sync::Arc::make_mut(node).annotations;
-                annotations.insert(PIPELINE_STAGE.into(), Annotation::Numbers(self.stages.clone()));
-                annotations.insert(PIPELINE_ORDER.into(), Annotation::Numbers(self.order.clone()));
-            }
+        edit_loop_annotations(&mut pipelined.body, target, &mut |annotations| {
+            annotations.insert(PIPELINE_STAGE.into(), Annotation::Numbers(self.stages.clone()));
+            annotations.insert(PIPELINE_ORDER.into(), Annotation::Numbers(self.order.clone()));
         });
         Plan::of_statements(require_loop(&pipelined, target)?)
             .map_err(|fault| ScheduleError::Pipeline { target, fault })?;

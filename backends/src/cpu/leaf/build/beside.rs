@@ -66,7 +66,7 @@ impl Builder<'_> {
         if bytes == 0 || run.reads < elements {
             return;
         }
-        let (lines, per_line) = (((bytes - 1) / iterations.max(1)) / LINE + 1, LINE / size);
+        let (lines, per_line) = (((bytes - 1) / iterations) / LINE + 1, LINE / size);
         if lines > MOST_LINES {
             return;
         }
