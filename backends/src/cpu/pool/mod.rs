@@ -1,9 +1,9 @@
 //! The thread pool behind `parallel` loops.
 //!
 //! A region hands out chunks of an index range to a few pinned worker threads and to the calling thread,
-//! which takes part; each begins with a share of its own. It is made for kernels that run for microseconds: starting and joining a region among
-//! spinning workers takes no lock, no allocation and no system call. Workers spin for a bounded time after
-//! their last job and then sleep.
+//! which takes part; each begins with a share of its own. It is made for kernels that run for
+//! microseconds: starting and joining a region among spinning workers takes no lock, no allocation and no
+//! system call. Workers spin for a bounded time after their last job and then sleep.
 //!
 //! It is no general task scheduler: nothing is queued, and a region inside a region runs inline. A worker
 //! that is busy with another caller's region is simply not used. A caller never depends on a worker to begin:

@@ -7,9 +7,9 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError};
 use crate::stmt::{Annotation, LoopKind};
 
-/// While a loop runs, asks for what the loops beside it will read in the next iteration of the loop around them to be brought
-/// into the caches, a few lines in each iteration. A loop that only writes lets memory read meanwhile. What is
-/// asked for are runs of elements next to each other that are read from tensors. Nothing is read, and
+/// While a loop runs, asks for what the loops beside it will read in the next iteration of the loop around them to
+/// be brought into the caches, a few lines in each iteration. A loop that only writes lets memory read meanwhile.
+/// What is asked for are runs of elements next to each other that are read from tensors. Nothing is read, and
 /// the last iteration may ask for what lies behind a tensor.
 ///
 /// ```text

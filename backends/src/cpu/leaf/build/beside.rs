@@ -16,8 +16,8 @@ use super::tile::single;
 use crate::cpu::translate::access::{Access, for_each_load};
 use crate::cpu::translate::address::at_lane;
 
-/// The most bytes that are brought into the first-level cache, which they are read from soon: of more, it would lose the first. With
-/// 32 KiB, rows of a softmax came 1.1 times as fast as from the second level.
+/// The most bytes that are brought into the first-level cache, which they are read from soon: of more, it would
+/// lose the first. With 32 KiB, rows of a softmax came 1.1 times as fast as from the second level.
 const NEAR: i64 = 32 << 10;
 
 /// The most lines that are asked for in one iteration.
@@ -50,7 +50,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The variable and the body of the loop around the innermost one. Around the leaf, that is the part of the body which the leaf is.
+    /// The variable and the body of the loop around the innermost one. Around the leaf, that is the part of the body
+    /// which the leaf is.
     fn loop_around(&self) -> Option<(VarId, Stmt)> {
         let (_, outer) = self.scopes.split_last()?;
         match outer.iter().rev().find_map(|scope| scope.around.as_ref()) {
