@@ -58,8 +58,8 @@ pub fn is_wholly_written(program: &Program, buffer: BufferId) -> bool {
     let writers = writers(program, buffer);
     program.access(buffer).is_some()
         || writers.iter().any(|block| visits_domain(program, block) && fills_alone(program, block, buffer))
-        || writers.iter().all(|block| visits_domain(program, block))
-            && fill_together(program, &writers, buffer)
+        || fill_together(program, &writers, buffer)
+            && writers.iter().all(|block| visits_domain(program, block))
 }
 
 /// Whether the loops around a block visit all of the elements that its spatial iterators stand for. They do
@@ -85,11 +85,9 @@ pub fn visits_domain(program: &Program, block: &Block) -> bool {
         .filter(|guard| !roles.guards_reduction_alone(guard))
         .map(|guard| Guard { index: guard.index.substitute(&at_first), bound: guard.bound.clone() })
         .partition(|guard| !chosen.iter().any(|node| guard.index.mentions(node.var)));
-    let passes =
-        |guard: &Guard| (&guard.bound - &guard.index).offset(-1).is_provably_nonnegative(&Ranges::new());
     let bindings: Vec<Index> = spatial().map(|iter| iter.binding.clone()).collect();
     let loops: Vec<(VarId, Index)> = chosen.into_iter().map(|node| (node.var, node.extent.clone())).collect();
-    open.iter().all(passes)
+    open.iter().all(|guard| !may_be_empty(&(&guard.bound - &guard.index)))
         && detect(&bindings, &loops, &guards, MapLevel::Surjective)
             .is_ok_and(|map| map.outputs.iter().zip(spatial()).all(|(sum, iter)| sum.covers(&iter.extent)))
 }
@@ -242,17 +240,22 @@ mod tests {
     use super::*;
     use crate::analysis::region::region_inside;
 
-    /// Whether the first loop's body fills the region of `c`, for a block with the given loops and bindings.
-    fn fills(loops: &str, bindings: &str) -> bool {
+    /// A block that writes `c: f32[M, columns]` in the given loops with the given bindings.
+    fn writer(loops: &str, bindings: &str, columns: &str) -> Program {
         let opened: String = loops.split(", ").map(|range| format!("for {range} {{\n")).collect();
         let closed = "}".repeat(loops.split(", ").count());
         let text = format!(
-            "kernel k(M, N, in a: f32[1], out c: f32[M, N]) {{
+            "kernel k(M, N, in a: f32[1], out c: f32[M, {columns}]) {{
 {opened}block c({bindings} {{ c[x, y] = a[0] }}
 {closed}
 }}"
         );
-        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    /// Whether the first loop's body fills the region of `c`, for a block with the given loops and bindings.
+    fn fills(loops: &str, bindings: &str) -> bool {
+        let program = writer(loops, bindings, "N");
         let Stmt::For(node) = &program.body else { panic!("a loop") };
         let mut outer = Ranges::new();
         outer.insert_loop(node);
@@ -292,17 +295,10 @@ mod tests {
         let diagonal = "x: spatial M = f, y: spatial N = f)";
         assert!(!fills("i in 0..1, f in 0..4", diagonal));
     }
+
     /// Whether the given loops visit the whole domain of a block with the given bindings.
     fn visits(loops: &str, bindings: &str) -> bool {
-        let opened: String = loops.split(", ").map(|range| format!("for {range} {{\n")).collect();
-        let closed = "}".repeat(loops.split(", ").count());
-        let text = format!(
-            "kernel k(M, N, in a: f32[1], out c: f32[M, 10]) {{
-{opened}block c({bindings} {{ c[x, y] = a[0] }}
-{closed}
-}}"
-        );
-        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let program = writer(loops, bindings, "10");
         visits_domain(&program, blocks(&program.body)[0])
     }
 

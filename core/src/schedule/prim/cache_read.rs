@@ -68,8 +68,8 @@ pub(super) fn scope_named(name: &str) -> Result<Scope, ScheduleError> {
         .ok_or(ScheduleError::BadDecision("the scope is `global` or `local`"))
 }
 
-/// Checks that a buffer which a block reads, and does not write, is finished before the block's nest, with all that the
-/// block reads over its whole domain; the answer is the position of the nest.
+/// Checks that a buffer which a block reads, and does not write, is finished before the block's nest; the answer is the
+/// position of the nest.
 pub(super) fn check_finished(
     program: &Program,
     block: &Block,
@@ -86,10 +86,16 @@ pub(super) fn check_finished(
     if writes(block).contains(&source) {
         return Err(ScheduleError::UpdatesInPlace { block: block.id, buffer: source });
     }
-    if !is_wholly_written(program, source) && !visits_domain(program, block) {
-        return Err(ScheduleError::PartlyWritten { block: block.id, buffer: source });
-    }
     Ok(position)
+}
+
+/// Checks that all that a block reads of a buffer over its whole domain is there, also where its loops leave a part of the
+/// domain out.
+pub(super) fn check_written(program: &Program, block: &Block, source: BufferId) -> Result<(), ScheduleError> {
+    if is_wholly_written(program, source) || visits_domain(program, block) {
+        return Ok(());
+    }
+    Err(ScheduleError::PartlyWritten { block: block.id, buffer: source })
 }
 
 impl Primitive for CacheRead {

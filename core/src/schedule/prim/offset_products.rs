@@ -12,7 +12,7 @@ use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{
     edit_block, fresh_block_name, fresh_loop, insert_statement, nest, require_block, root_position,
 };
-use crate::schedule::prim::cache_read::check_finished;
+use crate::schedule::prim::cache_read::{check_finished, check_written};
 use crate::schedule::prim::transform_block_layout::check_loops;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
@@ -107,6 +107,7 @@ impl Primitive for OffsetProducts {
         loads_in(other, &mut read);
         for access in &read {
             check_finished(program, &block, access.buffer)?;
+            check_written(program, &block, access.buffer)?;
         }
         let position = root_position(program, id)?;
 

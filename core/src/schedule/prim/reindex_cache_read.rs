@@ -8,7 +8,7 @@ use crate::program::{Buffer, Program, Scope};
 use crate::schedule::access::{check_inside, copy_elements, place, single_element};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{block_ranges, edit_block, fresh_block_name, insert_statement, replace_loads, require_block};
-use crate::schedule::prim::cache_read::{check_finished, scope_named};
+use crate::schedule::prim::cache_read::{check_finished, check_written, scope_named};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::{IterKind, Symbol};
@@ -105,6 +105,7 @@ pub(super) fn reindex_read(
     let position = usize::try_from(number).map_err(|_| missing)?;
     let source = *reads(&block).get(position).ok_or(missing)?;
     let position = check_finished(program, &block, source)?;
+    check_written(program, &block, source)?;
     let element = single_element(&block, source)?;
     let placed = place(&block, &map_for(&element), &element)?;
     let in_init = block.init.iter().flat_map(loads).any(|access| access.buffer == source);

@@ -71,6 +71,7 @@ enum Binding {
 struct Builder<'a> {
     program: &'a Program,
     around: &'a Surroundings<'a>,
+    /// What becomes the leaf.
     whole: &'a Stmt,
     numbers: &'a mut Numbers,
     features: Level,

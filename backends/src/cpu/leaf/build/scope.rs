@@ -37,6 +37,7 @@ pub(super) struct Around {
     pub(super) counter: Reg,
     /// Whether there is at least one iteration.
     pub(super) runs: bool,
+    /// What the loop repeats.
     pub(super) body: Stmt,
     /// At the end of each iteration.
     pub(super) latch: Vec<Inst>,
