@@ -7,6 +7,10 @@
 //! The bytes of an operator are those that must move: each argument is read once and each result is written once. That a
 //! processor reads a line before it writes to it, unless the store goes around the caches, is not counted: it is part of what an
 //! operator can do badly, the system's copy included.
+//!
+//! How long a cache line takes to another thread and back is measured before and after, because it tells where a virtual machine's
+//! cores lie: some 100 ns where they share a cache and its way to memory, several times that where each has its own. The host may
+//! change it at any time, and everything here changes with it; a run in which the two numbers differ is worth repeating.
 
 #[path = "operators/bytes.rs"]
 mod bytes;
@@ -23,6 +27,7 @@ mod opset;
 mod pieces;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -75,6 +80,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     }
     let elements = measured.iter().map(|own| own.bytes).fold(0.0, f64::max) as usize / 8;
     let mut system = SystemCopy::new(elements, threads);
+    let before = round_trip();
     let start = Instant::now();
     for round in 0..ROUNDS {
         system.run();
@@ -85,7 +91,46 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
             break;
         }
     }
-    report(&measured, &variants, &system, options)
+    let machine = Machine { system, round_trips: [before, round_trip()] };
+    report(&measured, &variants, &machine, options)
+}
+
+/// What is said of the machine beside the operators.
+struct Machine {
+    system: SystemCopy,
+    /// Before and after everything else.
+    round_trips: [Duration; 2],
+}
+
+/// How long a cache line takes from one thread to another and back: the shortest of a few times, each the mean of many
+/// round trips.
+fn round_trip() -> Duration {
+    const TIMES: u32 = 8;
+    const TRIPS: u32 = 10_000;
+    // Odd numbers are on their way there, even ones on their way back.
+    let ball = AtomicU32::new(0);
+    let wait_for = |number| {
+        while ball.load(Ordering::Acquire) != number {
+            std::hint::spin_loop();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for trip in 0..TIMES * TRIPS {
+                wait_for(2 * trip + 1);
+                ball.store(2 * trip + 2, Ordering::Release);
+            }
+        });
+        let mean = |time: u32| {
+            let start = Instant::now();
+            for trip in time * TRIPS..(time + 1) * TRIPS {
+                ball.store(2 * trip + 1, Ordering::Release);
+                wait_for(2 * trip + 2);
+            }
+            start.elapsed() / TRIPS
+        };
+        (0..TIMES).map(mean).min().unwrap_or_default()
+    })
 }
 
 impl Measured {
@@ -171,17 +216,21 @@ struct Line<'a> {
     of_copy: Option<f64>,
     /// Of those of the system's.
     of_system_copy: f64,
+    /// Of a cache line between two threads, before and after.
+    round_trip_ns: [u128; 2],
     max_rel_err: f64,
 }
 
 fn report(
     measured: &[Measured],
     variants: &[Variant],
-    system: &SystemCopy,
+    machine: &Machine,
     options: &Options,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let rates = |own: &Measured| (0..variants.len()).map(|v| own.rate(v)).fold(0.0, f64::max);
     let copy = measured.iter().find(|own| own.operator.name.starts_with("CPY")).map(rates);
+    let system = &machine.system;
+    let round_trip_ns = machine.round_trips.map(|trip| trip.as_nanos());
     let mut table =
         Table::new(&["operator", "variant", "MiB", "median", "GB/s", "of copy", "of system's", "error"]);
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
@@ -196,6 +245,7 @@ fn report(
                 gb_per_s: own.rate(number),
                 of_copy: copy.map(|copy| own.rate(number) / copy),
                 of_system_copy: own.rate(number) / system.rate(),
+                round_trip_ns,
                 max_rel_err: own.max_rel_err[number],
             };
             if options.json {
@@ -216,6 +266,8 @@ fn report(
     }
     if !options.json {
         println!("{table}\nthe system's copy: {:.1} GB/s", system.rate());
+        let [before, after] = round_trip_ns;
+        println!("a cache line to another thread and back: {before} ns before, {after} ns after");
     }
     Ok(())
 }
