@@ -55,7 +55,11 @@ pub mod records;
 pub mod settings;
 pub mod tuning;
 
-pub use tilewright_backends as backends;
+/// The backends, one crate for each kind of device.
+pub mod backends {
+    pub use tilewright_cpu as cpu;
+}
+
 pub use tilewright_core as core;
 pub use tilewright_search as search;
 

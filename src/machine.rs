@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tilewright_backends::cpu::CpuBackend;
 use tilewright_core::target::{Backend, Target};
+use tilewright_cpu::CpuBackend;
 
 use crate::error::Error;
 use crate::settings;
@@ -13,8 +13,8 @@ pub(crate) fn backend() -> Result<&'static dyn Backend, Error> {
     static BACKEND: OnceLock<Result<CpuBackend, Error>> = OnceLock::new();
     let backend = BACKEND.get_or_init(|| {
         CpuBackend::host().map_err(|error| Error::Environment {
-            variable: tilewright_backends::cpu::machine::FEATURES_VARIABLE,
-            value: std::env::var(tilewright_backends::cpu::machine::FEATURES_VARIABLE).unwrap_or_default(),
+            variable: tilewright_cpu::machine::FEATURES_VARIABLE,
+            value: std::env::var(tilewright_cpu::machine::FEATURES_VARIABLE).unwrap_or_default(),
             problem: error.to_string(),
         })
     });

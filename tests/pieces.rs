@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use tilewright::kernel::Kernel;
 use tilewright::{Tensor, tensor_kernel};
-use tilewright_backends::cpu::CpuBackend;
 use tilewright_core::accuracy::{Accuracy, PieceProducts};
 use tilewright_core::dtype::DType;
 use tilewright_core::interp::{Interpreter, Options};
@@ -19,6 +18,7 @@ use tilewright_core::stmt::{Stmt, Symbol};
 use tilewright_core::target::{Arguments, Backend, BufferArgument, Target, TargetKind};
 use tilewright_core::tensor::{AnyTensor, Random};
 use tilewright_core::visit::for_each_stmt;
+use tilewright_cpu::CpuBackend;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;

@@ -5,12 +5,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
-use tilewright_backends::cpu::pages::prefer_huge_pages;
 use tilewright_core::dtype::DType;
 use tilewright_core::lower::{LowerError, LowerOptions, lower_with, split_constants};
 use tilewright_core::program::{Access, Program};
 use tilewright_core::target::{Arguments, Backend, BackendError, BufferArgument, CallError, Executable};
 use tilewright_core::tensor::{AnyTensor, Identity};
+use tilewright_cpu::pages::prefer_huge_pages;
 
 use super::packed::{Owner, Packed};
 

@@ -1,9 +1,9 @@
 //! From typed tensors to the arguments of a kernel, and back for the dynamic reference.
 
-use tilewright_backends::cpu::pages::prefer_huge_pages;
 use tilewright_core::expr::Constant;
 use tilewright_core::target::{BufferArgument, CallError};
 use tilewright_core::tensor::{BytesMut, Element, Tensor, TensorView, TensorViewMut};
+use tilewright_cpu::pages::prefer_huge_pages;
 
 use super::{Elements, read, write};
 use crate::definition::{KernelDefinition, ParameterSpec};

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tilewright_backends::cpu::peak::fma_peak;
 use tilewright_core::dtype::DType;
 use tilewright_core::intrinsic::{TensorIntrinsic, named};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::Symbol;
 use tilewright_core::target::Target;
+use tilewright_cpu::peak::fma_peak;
 
 /// How long one window lasts.
 const WINDOW: Duration = Duration::from_millis(15);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
-use tilewright_backends::cpu::machine::Machine;
 use tilewright_core::schedule::Trace;
+use tilewright_cpu::machine::Machine;
 use tilewright_search::candidate::Candidate;
 use tilewright_search::database::{self, Database, DatabaseError, Outcome, Provenance, Record, Run};
 use tilewright_search::tuner::{self, Earlier, Measurement};

@@ -5,10 +5,10 @@ mod kernels;
 
 use std::sync::Arc;
 
-use tilewright_backends::cpu::CpuBackend;
 use tilewright_core::program::Buffer;
 use tilewright_core::target::Backend;
 use tilewright_core::tensor::AnyTensor;
+use tilewright_cpu::CpuBackend;
 
 use crate::candidates::{Case, able_machine, check, machine, reads_constants_in_calls};
 

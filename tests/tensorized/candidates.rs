@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tilewright::kernel::Kernel;
-use tilewright_backends::cpu::CpuBackend;
 use tilewright_core::analysis::block::loads;
 use tilewright_core::index::Index;
 use tilewright_core::interp::{Interpreter, Options};
@@ -13,6 +12,7 @@ use tilewright_core::stmt::{Stmt, Symbol};
 use tilewright_core::target::{Arguments, Backend, BufferArgument, Target, TargetKind};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::visit::for_each_stmt;
+use tilewright_cpu::CpuBackend;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;

@@ -3,10 +3,10 @@
 #[path = "../../benches/operators/halves.rs"]
 mod kernels;
 
-use tilewright_backends::cpu::CpuBackend;
 use tilewright_core::dtype::DType;
 use tilewright_core::program::Buffer;
 use tilewright_core::tensor::{AnyTensor, Random};
+use tilewright_cpu::CpuBackend;
 
 use crate::candidates::{Case, able_machine, check};
 
