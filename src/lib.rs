@@ -47,6 +47,8 @@ extern crate self as tilewright;
 pub mod __private;
 pub mod bench;
 pub mod definition;
+#[cfg(doctest)]
+mod doc_tests;
 mod error;
 pub mod kernel;
 mod machine;

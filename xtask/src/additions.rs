@@ -1,0 +1,72 @@
+//! Counts the files that an addition touches, by an example of each kind that is in the tree.
+//!
+//! `ARCHITECTURE.md` promises how few files one more operator, rule or pass touches. The promise holds when the files that name
+//! an existing one are no more than that: every other file reads a table.
+
+use std::fs;
+
+use crate::run::{Failure, output};
+
+/// A kind of thing that people add, and an example that was added.
+struct Addition {
+    kind: &'static str,
+    /// Words that name the example, in any file that had to be changed for it.
+    words: &'static [&'static str],
+    /// The files that may name it.
+    files: &'static [&'static str],
+}
+
+const ADDITIONS: &[Addition] = &[];
+
+/// Files that may name anything: tests, benchmarks, examples and data.
+const ELSEWHERE: [&str; 7] = ["tests", "benches", "examples", "peers", "fuzz", "scripts", "xtask"];
+
+/// Compares the files that name each example with those that may.
+pub(crate) fn check() -> Result<(), Failure> {
+    let tracked = output("git", &["ls-files", "*.rs"])?;
+    let sources: Vec<(&str, String)> = tracked
+        .lines()
+        .filter(|path| !is_elsewhere(path))
+        .filter_map(|path| Some((path, fs::read_to_string(path).ok()?)))
+        .collect();
+    let mut problems = Vec::new();
+    for addition in ADDITIONS {
+        let named: Vec<&str> = sources
+            .iter()
+            .filter(|(_, text)| addition.words.iter().any(|word| names(text, word)))
+            .map(|(path, _)| *path)
+            .collect();
+        println!("{}: {} ({})", addition.kind, named.len(), named.join(", "));
+        let unexpected = named.iter().filter(|path| !addition.files.contains(path));
+        problems.extend(unexpected.map(|path| format!("{path} names {:?}, a {}", addition.words, addition.kind)));
+        let missing = addition.files.iter().filter(|path| !named.contains(path));
+        problems.extend(missing.map(|path| format!("{path} does not name {:?}", addition.words)));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Failure(problems.join("\n"))) }
+}
+
+fn is_elsewhere(path: &str) -> bool {
+    path.split('/').any(|part| ELSEWHERE.contains(&part) || part == "tests.rs" || part.ends_with("_tests.rs"))
+}
+
+/// Whether a text has a word, as a whole word, outside line comments.
+fn names(text: &str, word: &str) -> bool {
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).any(|line| {
+        line.match_indices(word).any(|(start, _)| {
+            let is_part = |c: char| c.is_alphanumeric() || c == '_';
+            !line[..start].ends_with(is_part) && !line[start + word.len()..].starts_with(is_part)
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn a_word_is_named_as_a_whole_and_outside_comments() {
+        assert!(names("    Log1p = \"log1p\",", "log1p"));
+        assert!(!names("    catalog1p", "log1p"));
+        assert!(!names("    // log1p", "log1p"));
+    }
+}
