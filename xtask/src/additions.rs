@@ -38,7 +38,8 @@ pub(crate) fn check() -> Result<(), Failure> {
             .collect();
         println!("{}: {} ({})", addition.kind, named.len(), named.join(", "));
         let unexpected = named.iter().filter(|path| !addition.files.contains(path));
-        problems.extend(unexpected.map(|path| format!("{path} names {:?}, a {}", addition.words, addition.kind)));
+        problems
+            .extend(unexpected.map(|path| format!("{path} names {:?}, a {}", addition.words, addition.kind)));
         let missing = addition.files.iter().filter(|path| !named.contains(path));
         problems.extend(missing.map(|path| format!("{path} does not name {:?}", addition.words)));
     }
