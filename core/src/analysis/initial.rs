@@ -77,6 +77,11 @@ impl Roles {
         of_reduction && !of_element
     }
 
+    /// The values of the reduction iterators.
+    pub(crate) fn reduction_values(&self) -> &[Index] {
+        &self.reduce
+    }
+
     /// The statement under the conditions that the reduction is at its first point.
     pub(crate) fn at_first_point(&self, stmt: Stmt) -> Stmt {
         at_zero(&self.reduce, stmt)
@@ -84,7 +89,7 @@ impl Roles {
 }
 
 /// The statement under the conditions that indices are zero.
-fn at_zero(indices: &[Index], stmt: Stmt) -> Stmt {
+pub(crate) fn at_zero(indices: &[Index], stmt: Stmt) -> Stmt {
     indices.iter().rev().filter(|index| !index.is(0)).fold(stmt, |stmt, index| {
         let zero = Expr::index(Index::constant(0));
         Stmt::when(Expr::binary(BinaryOp::Eq, Expr::index(index.clone()), zero), stmt)

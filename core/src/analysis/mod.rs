@@ -7,12 +7,17 @@
 //! | [`scope`] | where blocks stand: loops around them, producers, consumers |
 //! | [`region`] | which part of a buffer is touched below a loop |
 //! | [`coverage`] | whether writes fill such a part |
+//! | [`pipeline`] | whether a loop can be executed as a software pipeline |
 //! | [`rolling`] | whether a part of a buffer is kept for long enough |
 
+pub(crate) mod access;
 pub mod block;
+pub(crate) mod condition;
 pub mod constant;
 pub mod coverage;
 pub(crate) mod initial;
+pub(crate) mod loop_carried;
+pub mod pipeline;
 pub mod region;
 pub mod rolling;
 pub mod scope;

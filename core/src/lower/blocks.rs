@@ -16,12 +16,13 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::block::{loads, reads, stores, writes};
 use crate::analysis::initial::{Roles, UnknownElements, initial_values, under_guards};
+use crate::analysis::pipeline::{Plan, statements};
 use crate::analysis::rolling::rolled_loop;
 use crate::analysis::scope::blocks;
 use crate::ids::{BufferId, LoopId, VarId};
 use crate::index::{Index, Ranges};
 use crate::lower::copy::copy;
-use crate::lower::pipeline::{self, Plan};
+use crate::lower::pipeline;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, VariableKind};
 use crate::stmt::{Alloc, Annotations, Block, For, Guard, IterKind, LoopKind, Stmt};
@@ -123,7 +124,7 @@ impl Dissolver<'_> {
     /// The statements of a pipelined loop, recognisable as such.
     fn marked(&mut self, body: &Stmt) -> Result<Stmt, LowerError> {
         let mut marked = Vec::new();
-        for (number, stmt) in pipeline::statements(body).iter().enumerate() {
+        for (number, stmt) in statements(body).iter().enumerate() {
             let stmt = self.stmt(stmt)?;
             if !stmt.is_nothing() {
                 marked.push(pipeline::mark(self.program, number, stmt));

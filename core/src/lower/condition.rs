@@ -3,31 +3,10 @@
 //! A comparison of indices is kept as one difference that is negative exactly when it holds, so that
 //! `a < b`, `b > a` and `a - b + 1 <= 0` are handled alike.
 
-use crate::dtype::DType;
-use crate::expr::{BinaryOp, Expr, ExprKind};
-use crate::ids::VarId;
+pub(super) use crate::analysis::condition::{difference, is_movable, mentions};
+use crate::expr::{BinaryOp, Expr};
 use crate::index::{Index, Ranges, Term};
-use crate::lower::access::loads_anything;
-use crate::simplify::may_fail;
 use crate::stmt::{For, If, Stmt};
-use crate::visit::for_each_var;
-
-/// The difference that is negative exactly when an ordering of indices holds. `None` for other
-/// conditions and for those that read memory.
-pub(super) fn difference(condition: &Expr) -> Option<Index> {
-    let ExprKind::Binary(op, left, right) = condition.kind() else { return None };
-    if left.dtype() != DType::I64 || !is_movable(condition) {
-        return None;
-    }
-    let (left, right) = (Index::value(left.clone()), Index::value(right.clone()));
-    match op {
-        BinaryOp::Lt => Some(&left - &right),
-        BinaryOp::Le => Some((&left - &right).offset(-1)),
-        BinaryOp::Gt => Some(&right - &left),
-        BinaryOp::Ge => Some((&right - &left).offset(-1)),
-        _ => None,
-    }
-}
 
 /// The condition that an index is negative, written with positive terms on both sides.
 pub(super) fn is_negative(index: &Index) -> Expr {
@@ -36,18 +15,6 @@ pub(super) fn is_negative(index: &Index) -> Expr {
     let left = Index::from_terms(index.terms().iter().filter(positive).cloned(), constant.max(0));
     let right = &left - index;
     Expr::binary(BinaryOp::Lt, Expr::index(left), Expr::index(right))
-}
-
-/// Whether a condition depends on loops and dimensions only, so that it may be decided elsewhere.
-pub(super) fn is_movable(condition: &Expr) -> bool {
-    !loads_anything(condition) && !may_fail(condition)
-}
-
-/// Whether an expression mentions a variable, also inside indices.
-pub(super) fn mentions(expr: &Expr, var: VarId) -> bool {
-    let mut found = false;
-    for_each_var(expr, &mut |other| found |= other == var);
-    found
 }
 
 /// The conditional, when the statement does nothing but guard another by a movable condition.
@@ -90,6 +57,8 @@ pub(super) fn when_runs(node: &For, around: &Ranges, stmt: Stmt) -> Stmt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::DType;
+    use crate::ids::VarId;
 
     fn at(index: &Index, values: [i64; 2]) -> i64 {
         let bound = index.substitute(&|var| Some(Index::constant(values[var.0 as usize])));

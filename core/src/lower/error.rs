@@ -1,7 +1,7 @@
 //! What can go wrong while lowering.
 
+use crate::analysis::pipeline::PipelineFault;
 use crate::ids::LoopId;
-use crate::lower::PipelineFault;
 use crate::verify::VerifyErrors;
 
 /// Why a program could not be lowered.

@@ -12,7 +12,6 @@
 mod access;
 mod blocks;
 mod border;
-mod carry;
 mod clamp;
 mod compact;
 mod comparison;
@@ -44,8 +43,6 @@ mod vectorize;
 mod warm_up;
 
 pub use error::LowerError;
-pub(crate) use pipeline::Plan;
-pub use pipeline::{MAX_PIPELINE_STAGE, PIPELINE_ORDER, PIPELINE_STAGE, PipelineFault};
 pub use split::{Split, split_constants};
 pub use unroll::UNROLL_FACTOR;
 

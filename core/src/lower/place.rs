@@ -1,15 +1,15 @@
 //! The place of each intermediate: the innermost statements that contain all its accesses.
 //!
 //! A buffer goes into a loop only when each iteration stores all that it reads before it reads it
-//! ([`carry`](super::carry) tells), so that no value is lost between iterations, and never into a
+//! ([`loop_carried`](crate::analysis::loop_carried) tells), so that no value is lost between iterations, and never into a
 //! vectorized loop, whose iterations would each need their own. Inside a parallel loop it belongs to one thread.
 
 use std::sync::Arc;
 
+use crate::analysis::loop_carried::carries_nothing;
 use crate::ids::BufferId;
 use crate::index::Ranges;
 use crate::lower::access::{accesses, loads_from};
-use crate::lower::carry::carries_nothing;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::stmt::{Alloc, If, LoopKind, Stmt};

@@ -180,7 +180,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         }
         43 => schedule.cache_index(block, scope, random.below(2) as i64).map(drop),
         44 => stage_some_loop(schedule, random),
-        45 => stage(schedule, random, one),
+        45 => Staging::random(schedule, random, one)?.apply(schedule),
         22 => schedule.cache_inplace(block, 0, scope).map(drop),
         23 => schedule.set_scope(block, 0, scope),
         24 => {
@@ -231,30 +231,45 @@ fn roll_a_producer(
     Ok(())
 }
 
-/// Executes the statements of a loop in random stages, most of which grow.
-fn stage(schedule: &mut Schedule, random: &mut Rng, target: LoopRv) -> Result<(), ScheduleError> {
-    let id = schedule.values().target_loop(target)?;
-    let statements = match find_loop(&schedule.program().body, id).map(|node| &node.body) {
-        Some(Stmt::Seq(stmts)) => stmts.len(),
-        _ => 1,
-    };
-    let mut stage = random.below(2) as i64;
-    let stages: Vec<i64> = (0..statements)
-        .map(|_| {
-            stage += pick(random, &[0, 1, 1, 1, 2, -1]);
-            stage.max(0)
-        })
-        .collect();
-    let mut order: Vec<i64> = (0..statements as i64).collect();
-    if random.below(2) == 0 {
-        shuffle(random, &mut order);
-    }
-    schedule.software_pipeline(target, &stages, &order)
+/// A pipeline to try: a loop, and the stage and the place of each of its statements.
+pub(crate) struct Staging {
+    pub(crate) target: LoopRv,
+    pub(crate) stages: Vec<i64>,
+    pub(crate) order: Vec<i64>,
 }
 
-/// Computes producers of a block, or copies of what it reads, in one of its loops, and executes them in stages before the
-/// block.
-pub(crate) fn stage_some_loop(schedule: &mut Schedule, random: &mut Rng) -> Result<(), ScheduleError> {
+impl Staging {
+    /// Random stages, most of which grow, for the statements of a loop.
+    fn random(schedule: &Schedule, random: &mut Rng, target: LoopRv) -> Result<Staging, ScheduleError> {
+        let id = schedule.values().target_loop(target)?;
+        let statements = match find_loop(&schedule.program().body, id).map(|node| &node.body) {
+            Some(Stmt::Seq(stmts)) => stmts.len(),
+            _ => 1,
+        };
+        let mut stage = random.below(2) as i64;
+        let stages: Vec<i64> = (0..statements)
+            .map(|_| {
+                stage += pick(random, &[0, 1, 1, 1, 2, -1]);
+                stage.max(0)
+            })
+            .collect();
+        let mut order: Vec<i64> = (0..statements as i64).collect();
+        if random.below(2) == 0 {
+            shuffle(random, &mut order);
+        }
+        Ok(Staging { target, stages, order })
+    }
+
+    pub(crate) fn apply(&self, schedule: &mut Schedule) -> Result<(), ScheduleError> {
+        schedule.software_pipeline(self.target, &self.stages, &self.order)
+    }
+}
+
+/// Computes producers of a block, or copies of what it reads, in one of its loops, and stages for its statements.
+pub(crate) fn loop_to_stage(
+    schedule: &Schedule,
+    random: &mut Rng,
+) -> Result<(Schedule, Staging), ScheduleError> {
     let mut attempt = schedule.clone();
     let (block, loops) = random_nest(&mut attempt, random)?;
     let mut target = *loops.get(random.below(loops.len().max(1))).ok_or(ScheduleError::BadLoopList)?;
@@ -273,7 +288,14 @@ pub(crate) fn stage_some_loop(schedule: &mut Schedule, random: &mut Rng) -> Resu
     if made == 0 {
         return Err(ScheduleError::NoNeighbour(schedule.values().block(block)?));
     }
-    stage(&mut attempt, random, target)?;
+    let staging = Staging::random(&attempt, random, target)?;
+    Ok((attempt, staging))
+}
+
+/// As [`loop_to_stage`], and executes the statements in these stages.
+pub(crate) fn stage_some_loop(schedule: &mut Schedule, random: &mut Rng) -> Result<(), ScheduleError> {
+    let (mut attempt, staging) = loop_to_stage(schedule, random)?;
+    staging.apply(&mut attempt)?;
     *schedule = attempt;
     Ok(())
 }

@@ -18,16 +18,10 @@
 //!
 //! What is a statement is decided while there are blocks ([`mark`]); what it accesses is known when buffers have their places.
 
-mod dependence;
-mod plan;
-
 use std::sync::Arc;
 
-pub(crate) use plan::Plan;
-pub(super) use plan::statements;
-pub use plan::{MAX_PIPELINE_STAGE, PIPELINE_ORDER, PIPELINE_STAGE, PipelineFault};
-
 use crate::analysis::initial::under_guards as under;
+use crate::analysis::pipeline::{Parts, PipelineFault, Plan, Statement, check_dependences, without_plan};
 use crate::expr::Expr;
 use crate::ids::BufferId;
 use crate::index::{Index, Ranges};
@@ -76,20 +70,6 @@ struct Pipelines<'p> {
     budget: usize,
 }
 
-/// What a pipelined loop is made of.
-#[derive(Default)]
-struct Parts {
-    statements: Vec<Statement>,
-    /// The buffers that belong to one iteration.
-    own: Vec<BufferId>,
-}
-
-struct Statement {
-    /// Its number in the loop's body, from 0.
-    number: usize,
-    body: Stmt,
-}
-
 impl Pipelines<'_> {
     fn stmt(&mut self, stmt: &mut Stmt) -> Result<(), LowerError> {
         let Stmt::For(node) = stmt else {
@@ -113,7 +93,7 @@ impl Pipelines<'_> {
         let mut parts = Parts::default();
         let refusal = |program: &Program, fault| refuse(program, node, fault);
         collect(&node.body, &mut Vec::new(), &mut parts).map_err(|fault| refusal(self.program, fault))?;
-        dependence::check(self.program, node, plan, &parts, &self.around)
+        check_dependences(self.program, node, plan, &parts, &self.around)
             .map_err(|fault| refusal(self.program, fault))?;
         let shared = self.keep_versions(node, plan, &mut parts);
         parts.statements.sort_by_key(|statement| plan.order[statement.number]);
@@ -181,7 +161,7 @@ impl Pipelines<'_> {
         }
         (0..depth).for_each(|time| ramp(self.program, time, &mut all));
         let mut steady = For { extent: Index::constant(iterations - depth), ..node.clone() };
-        plan::without_plan(&mut steady);
+        without_plan(&mut steady);
         steady.body = Stmt::seq(statements.iter().map(|statement| {
             let iteration = Index::var(node.var).offset(depth - later(statement));
             copy_with(self.program, &statement.body, node.var, iteration)
@@ -200,7 +180,7 @@ impl Pipelines<'_> {
         later: impl Fn(&Statement) -> i64,
     ) -> Stmt {
         let mut whole = For { extent: node.extent.offset(depth), ..node.clone() };
-        plan::without_plan(&mut whole);
+        without_plan(&mut whole);
         whole.body = Stmt::seq(statements.iter().map(|statement| {
             let iteration = Index::var(node.var).offset(-later(statement));
             let mut guards = Vec::new();

@@ -5,10 +5,10 @@
 
 mod describe;
 
+use crate::analysis::pipeline::PipelineFault;
 use crate::analysis::rolling::RollingFault;
 use crate::ids::{BlockId, BufferId, LoopId};
 use crate::index::map::MapError;
-use crate::lower::PipelineFault;
 
 /// Why a schedule primitive refused. The program is as it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! `software_pipeline`
 
-use crate::lower::{LowerError, LowerOptions, PIPELINE_ORDER, PIPELINE_STAGE, Plan, lower_to_loops};
+use crate::analysis::pipeline::{PIPELINE_ORDER, PIPELINE_STAGE, check_pipelines};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{edit_loop_annotations, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
@@ -59,7 +59,7 @@ use crate::stmt::Annotation;
 pub struct SoftwarePipeline {
     /// The loop, which is serial.
     pub target: LoopRv,
-    /// The stage of each statement of its body, up to [`MAX_PIPELINE_STAGE`](crate::lower::MAX_PIPELINE_STAGE).
+    /// The stage of each statement of its body, up to [`MAX_PIPELINE_STAGE`](crate::analysis::pipeline::MAX_PIPELINE_STAGE).
     pub stages: Vec<i64>,
     /// The place of each statement, each from 0 on exactly once.
     pub order: Vec<i64>,
@@ -82,13 +82,7 @@ impl Primitive for SoftwarePipeline {
             annotations.insert(PIPELINE_STAGE.into(), Annotation::Numbers(self.stages.clone()));
             annotations.insert(PIPELINE_ORDER.into(), Annotation::Numbers(self.order.clone()));
         });
-        Plan::of_statements(require_loop(&pipelined, target)?)
-            .map_err(|fault| ScheduleError::Pipeline { target, fault })?;
-        // What belongs to an iteration is known when buffers have their places.
-        let options = LowerOptions { verify: false, ..LowerOptions::default() };
-        if let Err(LowerError::Pipeline { target, fault, .. }) = lower_to_loops(&pipelined, &options) {
-            return Err(ScheduleError::Pipeline { target, fault });
-        }
+        check_pipelines(&pipelined).map_err(|(target, fault)| ScheduleError::Pipeline { target, fault })?;
         *context.program = pipelined;
         Ok(Outputs::new())
     }

@@ -28,7 +28,7 @@ pub enum PipelineFault {
     BadStage(i64),
     /// The order does not give each place once.
     BadOrder,
-    /// The loop is parallel, vectorized or unrolled.
+    /// The loop is parallel, vectorized, unrolled or bound to threads.
     NotSerial,
     /// The loop stands in the body of a block, which is executed as a whole.
     InsideBlock,
@@ -59,7 +59,7 @@ impl PipelineFault {
             PipelineFault::BadOrder => {
                 "the order must give each place, from 0 on, to one statement".to_owned()
             }
-            PipelineFault::NotSerial => "it is parallel, vectorized or unrolled".to_owned(),
+            PipelineFault::NotSerial => "it is parallel, vectorized, unrolled or bound to threads".to_owned(),
             PipelineFault::InsideBlock => {
                 "it stands in the body of a block; pipeline before blockize".to_owned()
             }
@@ -120,7 +120,7 @@ impl Plan {
     }
 
     /// When a statement is executed: how many iterations later, and at which place then.
-    pub(super) fn time(&self, statement: usize) -> (i64, i64) {
+    pub(crate) fn time(&self, statement: usize) -> (i64, i64) {
         (self.stages[statement], self.order[statement])
     }
 }
@@ -134,7 +134,7 @@ pub(crate) fn statements(body: &Stmt) -> &[Stmt] {
 }
 
 /// Takes the annotations off a loop.
-pub(super) fn without_plan(node: &mut For) {
+pub(crate) fn without_plan(node: &mut For) {
     let is_plan = |key: &Symbol| [PIPELINE_STAGE, PIPELINE_ORDER].contains(&&**key);
     node.annotations.retain(|key, _| !is_plan(key));
 }

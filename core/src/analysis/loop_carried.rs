@@ -7,19 +7,19 @@
 //! [iterator map](crate::index::iter_map). A guard that decides whether anything is stored at all must stand around what
 //! loads, too.
 
+use crate::analysis::access::{accesses, loads_from};
 use crate::analysis::block::loads_in;
+use crate::analysis::condition::{difference, mentions};
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::iter_map::{IterSum, MapLevel, detect};
 use crate::index::{Index, Ranges, Term};
-use crate::lower::access::loads_from;
-use crate::lower::condition::{difference, mentions};
 use crate::program::Program;
 use crate::stmt::{For, Guard, Stmt};
 
 /// Whether no iteration of a loop loads an element that it has not stored before. `around` are the loops
 /// around it.
-pub(super) fn carries_nothing(program: &Program, node: &For, around: &Ranges, buffer: BufferId) -> bool {
+pub(crate) fn carries_nothing(program: &Program, node: &For, around: &Ranges, buffer: BufferId) -> bool {
     let mut all = around.clone();
     all.insert_loop(node);
     let mut check = Check {
@@ -237,5 +237,5 @@ impl<'a> Check<'a> {
 }
 
 fn touches(stmt: Option<&Stmt>, buffer: BufferId) -> bool {
-    stmt.is_some_and(|stmt| crate::lower::access::accesses(stmt, buffer))
+    stmt.is_some_and(|stmt| accesses(stmt, buffer))
 }

@@ -4,12 +4,12 @@
 //! buffer lives longer than an iteration, the later one must be done, too, before the earlier one comes to the next iteration,
 //! unless iterations have elements of their own: as far as the bounds of one index tell.
 
-use super::{Parts, PipelineFault, Plan, Statement};
 use crate::analysis::block::loads_in;
+use crate::analysis::pipeline::{Parts, PipelineFault, Plan, Statement};
 use crate::expr::{Expr, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::{Index, Ranges};
-use crate::program::{Program, VariableKind};
+use crate::program::Program;
 use crate::stmt::{For, Stmt};
 
 /// An access of a statement.
@@ -21,18 +21,22 @@ struct Touch {
     inner: Ranges,
 }
 
-/// Checks that each statement is executed after what it depends on. `around` has the ranges of the loop and of those around it.
-pub(super) fn check(
-    program: &mut Program,
+/// Checks that each statement is executed after those that it depends on. `around` has the ranges of the loops around.
+///
+/// # Errors
+/// The first two statements that would be executed in the wrong order.
+pub(crate) fn check_dependences(
+    program: &Program,
     node: &For,
     plan: &Plan,
     parts: &Parts,
     around: &Ranges,
 ) -> Result<(), PipelineFault> {
     let touches: Vec<Vec<Touch>> = parts.statements.iter().map(touches).collect();
-    // An iteration that is so many later, from 1 on.
-    let distance = program.add_variable("distance", VariableKind::Loop);
+    // A later iteration is `distance + 1` after this one. The program has no variable of that number.
+    let distance = VarId(program.variables().len() as u32);
     let mut ranges = around.clone();
+    ranges.insert_loop(node);
     ranges.insert(distance, node.extent.clone());
     let later = Index::var(node.var).offset(1).add_scaled(&Index::var(distance), 1);
     let iterations = Iterations { var: node.var, later, ranges };
