@@ -9,13 +9,14 @@
 
 use crate::analysis::access::{accesses, loads_from};
 use crate::analysis::block::loads_in;
-use crate::analysis::condition::{difference, mentions};
+use crate::analysis::condition::difference;
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::iter_map::{IterSum, MapLevel, detect};
 use crate::index::{Index, Ranges, Term};
 use crate::program::Program;
 use crate::stmt::{For, Guard, Stmt};
+use crate::visit::for_each_var;
 
 /// Whether no iteration of a loop loads an element that it has not stored before. `around` are the loops
 /// around it.
@@ -25,7 +26,6 @@ pub(crate) fn carries_nothing(program: &Program, node: &For, around: &Ranges, bu
     let mut check = Check {
         shape: &program.buffer(buffer).shape,
         buffer,
-        loop_var: node.var,
         inner: Ranges::new(),
         iterators: Vec::new(),
         all,
@@ -49,7 +49,6 @@ struct Span {
 struct Check<'a> {
     shape: &'a [Index],
     buffer: BufferId,
-    loop_var: VarId,
     /// The loops inside the loop, around the current place.
     inner: Ranges,
     /// The same loops with their extents, outermost first.
@@ -126,9 +125,10 @@ impl<'a> Check<'a> {
 
     /// Narrows the spans by a condition on the store.
     fn narrow(&self, condition: &Expr, indices: &Indices, spans: &mut [Span]) -> Answer {
-        // An initial value that is stored at the first point of a reduction inside the loop.
+        // An initial value is stored at the first point of a reduction. Where a loop around takes part in the reduction, later
+        // iterations find what earlier ones have left.
         if let ExprKind::Binary(BinaryOp::Eq, ..) = condition.kind() {
-            return (!mentions(condition, self.loop_var)).then_some(());
+            return self.depends_on_inner_alone(condition).then_some(());
         }
         let difference = difference(condition)?;
         if self.is_border(&difference, indices) {
@@ -199,6 +199,13 @@ impl<'a> Check<'a> {
         let grows = |term: &Term| term.coefficient > 0;
         let first = guard.index.lower_bound(&self.inner).filter(|_| guard.index.terms().iter().all(grows));
         first.is_some_and(|first| first.is_provably_less(&guard.bound, &self.all))
+    }
+
+    /// Whether an expression mentions no loop but those inside.
+    fn depends_on_inner_alone(&self, expr: &Expr) -> bool {
+        let mut alone = true;
+        for_each_var(expr, &mut |var| alone &= self.inner.contains(var) || !self.all.contains(var));
+        alone
     }
 
     fn mentions_inner(&self, index: &Index) -> bool {

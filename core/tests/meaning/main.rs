@@ -97,6 +97,32 @@ fn check_schedule(kernel: &Kernel, schedule: &Schedule, seed: u64) {
     }
 }
 
+/// Sums of which each iteration of the outer loop reads what has come together so far.
+const PARTIAL_SUMS: Kernel = Kernel {
+    name: "partial_sums",
+    dims: &[&[]],
+    text: "
+kernel partial_sums(in a: i32[8, 8], out d: i32[4, 8]) {
+  buffer c: i32[8] global
+  for ko in 0..4 { for i in 0..8 {
+    for ki in 0..2 {
+      block c(vi: spatial 8 = i, vk: reduce 8 = ko*2 + ki) { init { c[vi] = 0i32 } c[vi] = c[vi] + a[vi, vk] }
+    }
+    block d(vo: spatial 4 = ko, vi: spatial 8 = i) { d[vo, vi] = c[vi] }
+  } }
+}",
+};
+
+/// The initial value is stored in the first iteration of a loop around the sums alone: later ones find what is there.
+#[test]
+fn sums_stay_when_a_loop_around_goes_on_with_them() {
+    check_schedule(
+        &PARTIAL_SUMS,
+        &Schedule::new(PARTIAL_SUMS.program(), Arc::new(Target::generic_cpu()), 0),
+        0,
+    );
+}
+
 #[test]
 fn random_traces_keep_the_meaning() {
     let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
