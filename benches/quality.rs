@@ -31,7 +31,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use tilewright::bench::{Contest, Effort, Options, run_when_asked, stop_on_interrupt};
 use tilewright::core::schedule::Trace;
-use tilewright::core::target::Target;
 use tilewright::search::database::Database;
 use tilewright::tuning::Tuner;
 use tilewright::tuning::report::{Table, duration};
@@ -157,10 +156,9 @@ fn search(
     let tuned = tuner.tune(kernel, &operator.dims)?;
     let seconds = tuned.elapsed.as_secs_f64();
     eprintln!("  {} more after {} in {}", tuned.trials, tuned.earlier_trials, duration(seconds));
-    let cores = u32::try_from(tuned.threads)?;
-    let target = Target { cores, ..(*tilewright::target()?).clone() };
+    let context = tilewright::run_context()?.with_threads(tuned.threads);
     let database = Database::open(records)?;
-    let best = database.best(kernel.hash()?, &tuned.shape, &target).ok_or("nothing was measured")?;
+    let best = database.best(kernel.hash()?, &tuned.shape, &context).ok_or("nothing was measured")?;
     Ok(best.trace.clone())
 }
 

@@ -73,7 +73,7 @@ fn run(options: &Options) -> Result<(), Failure> {
 
 /// The tasks that have at least a few candidates in every fold.
 fn tasks(database: &Database) -> Result<Vec<Task>, Failure> {
-    let needed = TunedFor::target(&*tilewright::target()?);
+    let needed = TunedFor::of(&tilewright::run_context()?);
     let mut groups: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
     for record in database.records().filter(|record| record.target == needed) {
         groups.entry((record.kernel.as_str(), record.program, &record.shape)).or_default().push(record);
@@ -100,7 +100,7 @@ fn samples(records: &[&Record]) -> Result<Vec<Sample>, Failure> {
     let sizes: Vec<(&str, i64)> = sizes.map(|(name, size)| (name.as_str(), *size)).collect();
     let program = kernel.program_for(&kernel.dims_by_name(&sizes)?)?;
     let task = program.stable_hash();
-    let space = SearchSpace::new(Generator::new(program, tilewright::target()?), Vec::new(), 0);
+    let space = SearchSpace::new(Generator::new(program, tilewright::run_context()?), Vec::new(), 0);
     let made = space.generate(records.len(), &mut Statistics::default(), |number, statistics| {
         space.replay(&records[number].trace, statistics)
     });

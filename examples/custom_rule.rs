@@ -58,7 +58,7 @@ pub fn fuse_products(s: &mut Schedule, block: BlockRv) -> RuleResult {
     s.compute_at(hidden, h[0])?;
     let [.., i, h, d] = s.get_loops(hidden)?[..] else { return s.unchanged() };
     let i = s.split(i, &[None, Some(4)])?;
-    let lanes = i64::from(s.target().lanes(4));
+    let lanes = i64::from(s.cpu()?.lanes(4));
     let h = s.split(h, &[None, Some(2 * lanes)])?;
     s.reorder(&[i[0], h[0], d, i[1], h[1]])?;
 

@@ -67,7 +67,7 @@ pub use tilewright_search as search;
 
 pub use error::Error;
 pub use kernel::{Explanation, Kernel, Source, explain, kernel, kernels};
-pub use machine::target;
+pub use machine::run_context;
 pub use records::{record_problems, use_record, use_records};
 pub use settings::{
     set_packed_limit, set_spare_limit, set_specialized_shapes, set_threads, specialized_shapes, threads,

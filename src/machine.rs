@@ -1,8 +1,8 @@
 //! The machine that kernels are compiled for and run on.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use tilewright_core::target::{Backend, Target};
+use tilewright_core::target::{Backend, RunContext, RunOptions};
 use tilewright_cpu::CpuBackend;
 
 use crate::error::Error;
@@ -24,12 +24,15 @@ pub(crate) fn backend() -> Result<&'static dyn Backend, Error> {
     }
 }
 
-/// The machine that schedules are made for: the compiler's, with as many cores as kernels use threads.
+/// The circumstances that schedules are made for: the compiler's target, and runs on as many threads as kernels use.
 ///
 /// # Errors
 /// [`Error::Environment`] when a setting of the environment cannot be obeyed.
-pub fn target() -> Result<Arc<Target>, Error> {
-    let mut target = backend()?.target().clone();
-    target.cores = u32::try_from(settings::threads()?).unwrap_or(u32::MAX);
-    Ok(Arc::new(target))
+pub fn run_context() -> Result<RunContext, Error> {
+    context_of_threads(settings::threads()?)
+}
+
+/// The compiler's target, and runs on a number of threads.
+pub(crate) fn context_of_threads(threads: usize) -> Result<RunContext, Error> {
+    Ok(RunContext::new(backend()?.target().clone(), RunOptions::with_threads(threads)))
 }

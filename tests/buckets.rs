@@ -39,8 +39,8 @@ fn dims(m: usize, n: usize, k: usize) -> [(&'static str, i64); 3] {
 
 /// Tiles of four rows, unrolled.
 fn schedule(kernel: &Kernel, dims: &[i64]) -> Trace {
-    let target = tilewright::target().unwrap();
-    let mut schedule = Schedule::new(kernel.program_for(dims).unwrap(), target, 0);
+    let context = tilewright::run_context().unwrap();
+    let mut schedule = Schedule::new(kernel.program_for(dims).unwrap(), context, 0);
     let block = schedule.get_block("c").unwrap();
     let loops = schedule.get_loops(block).unwrap();
     let parts = schedule.sample_perfect_tile(loops[0], 2, 4).unwrap();
@@ -60,7 +60,7 @@ fn use_trace(kernel: &Kernel, dims: &[i64], trace: Trace) {
         kernel: kernel.name().to_owned(),
         program: kernel.hash().unwrap(),
         shape: kernel.shape(dims),
-        target: TunedFor::target(&tilewright::target().unwrap()),
+        target: TunedFor::of(&tilewright::run_context().unwrap()),
         trace,
         outcome: Outcome::Measured(measurement),
         provenance: Provenance::default(),

@@ -88,7 +88,7 @@ fn changed_traces_give_right_results_or_are_passed_over() {
             kernel: kernel.name().to_owned(),
             program: kernel.hash().expect("a good definition"),
             shape: kernel.shape(&SHAPE),
-            target: TunedFor::target(&tilewright::target().expect("a good environment")),
+            target: TunedFor::of(&tilewright::run_context().expect("a good environment")),
             trace,
             outcome: Outcome::Measured(Measurement {
                 median_ns,

@@ -15,7 +15,7 @@ use tilewright_core::lower::{LowerOptions, lower, split_constants};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
 use tilewright_core::stmt::{Stmt, Symbol};
-use tilewright_core::target::{Arguments, Backend, BufferArgument, Target, TargetKind};
+use tilewright_core::target::{Arguments, Backend, BufferArgument, CpuTarget, Target, TargetKind};
 use tilewright_core::tensor::{AnyTensor, Random};
 use tilewright_core::visit::for_each_stmt;
 use tilewright_cpu::CpuBackend;
@@ -136,7 +136,8 @@ impl Case {
 
 fn target(intrinsics: &[&str]) -> Arc<Target> {
     let intrinsics: Vec<Symbol> = intrinsics.iter().map(|name| (*name).into()).collect();
-    Arc::new(Target { intrinsics, vector_bits: 512, vector_registers: 32, ..Target::generic_cpu() })
+    let cpu = CpuTarget { intrinsics, vector_bits: 512, vector_registers: 32, ..CpuTarget::generic() };
+    Arc::new(cpu.into())
 }
 
 fn spaces(program: &Program, target: &Arc<Target>) -> Vec<Trace> {

@@ -32,7 +32,7 @@ fn record(kernel: &Kernel, (m, n): (i64, i64), trace: Trace) -> Record {
         kernel: kernel.name().to_owned(),
         program: kernel.hash().expect("a good definition"),
         shape: kernel.shape(&[m, n]),
-        target: TunedFor::target(&tilewright::target().expect("a good environment")),
+        target: TunedFor::of(&tilewright::run_context().expect("a good environment")),
         trace,
         outcome: Outcome::Measured(Measurement {
             median_ns: 1234.0,
@@ -46,8 +46,8 @@ fn record(kernel: &Kernel, (m, n): (i64, i64), trace: Trace) -> Record {
 
 /// Splits the rows by four and runs them in parallel.
 fn schedule(kernel: &Kernel, (m, n): (i64, i64)) -> Trace {
-    let target = tilewright::target().expect("a good environment");
-    let mut schedule = Schedule::new(kernel.program_for(&[m, n]).expect("the dimensions fit"), target, 0);
+    let context = tilewright::run_context().expect("a good environment");
+    let mut schedule = Schedule::new(kernel.program_for(&[m, n]).expect("the dimensions fit"), context, 0);
     let block = schedule.get_block("y").expect("the block is named after its tensor");
     let loops = schedule.get_loops(block).expect("it has loops");
     let parts = schedule.sample_perfect_tile(loops[0], 2, 4).expect("a loop can be tiled");

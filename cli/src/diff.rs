@@ -116,8 +116,8 @@ impl<'t> Differences<'t> {
 fn scheduled(found: &Found, address: &Address) -> Outcome {
     let program = found.program(&address.path)?;
     let bound = replay::bind(program, &found.record.shape).map_err(Failure::new)?;
-    let target = replay::target(found.record.target.threads).map_err(Failure::new)?;
-    let scheduled = replay::schedule(&bound, &found.record.trace, &target).map_err(Failure::new)?;
+    let context = replay::context(found.record.target.threads).map_err(Failure::new)?;
+    let scheduled = replay::schedule(&bound, &found.record.trace, &context).map_err(Failure::new)?;
     Ok(scheduled.to_string())
 }
 

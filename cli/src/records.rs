@@ -98,7 +98,7 @@ impl Found {
 /// Those for this machine, where there are some; otherwise all.
 fn of_this_machine(series: Vec<&Series>) -> Vec<&Series> {
     let is_own = |series: &&&Series| {
-        replay::target(series.target.threads).is_ok_and(|target| TunedFor::target(&target) == series.target)
+        replay::context(series.target.threads).is_ok_and(|context| TunedFor::of(&context) == series.target)
     };
     let own: Vec<&Series> = series.iter().filter(is_own).copied().collect();
     if own.is_empty() { series } else { own }

@@ -15,14 +15,14 @@ pub(crate) fn run(options: &Replay) -> Outcome {
     let record = &found.record;
     let failed = |error| Failure(format!("{} was not repeated: {error}", found.series.title()));
     let bound = replay::bind(program, &record.shape).map_err(failed)?;
-    let target = replay::target(record.target.threads).map_err(failed)?;
-    let missing = record.target.missing(&target);
+    let context = replay::context(record.target.threads).map_err(failed)?;
+    let missing = record.target.missing(&context.target);
     let mut text = head(&found);
     if !missing.is_empty() {
         let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
         text += &format!("  this machine lacks {}: its code is another one here\n", missing.join(", "));
     }
-    replay::schedule(&bound, &record.trace, &target).map_err(failed)?;
+    replay::schedule(&bound, &record.trace, &context).map_err(failed)?;
     let threads = record.target.threads as usize;
     let timed = replay::time(&bound, &record.trace, threads, options.seed).map_err(failed)?;
     let oracle = match timed.oracle {

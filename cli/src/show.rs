@@ -17,11 +17,11 @@ pub(crate) fn run(options: &Show) -> Outcome {
         Err(Failure(reason)) => return Ok(format!("{text}\n{reason}\n")),
     };
     let bound = replay::bind(program, &found.record.shape).map_err(Failure::new)?;
-    let target = replay::target(found.record.target.threads).map_err(Failure::new)?;
-    let scheduled = replay::schedule(&bound, &found.record.trace, &target).map_err(Failure::new)?;
+    let context = replay::context(found.record.target.threads).map_err(Failure::new)?;
+    let scheduled = replay::schedule(&bound, &found.record.trace, &context).map_err(Failure::new)?;
     text += &format!("\nprogram:\n{program}\nscheduled program:\n{scheduled}");
     if options.lowered || options.assembly {
-        let code = replay::compile(&scheduled, &target).map_err(Failure::new)?;
+        let code = replay::compile(&scheduled, &context.target).map_err(Failure::new)?;
         text += &compiled(&code, options);
     }
     Ok(text)

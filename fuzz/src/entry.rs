@@ -2,12 +2,10 @@
 //! `search/tests/hostile_text.rs`. No text may lead to a panic, run for long or take much memory, and what is
 //! accepted must come back from its printed form.
 
-use std::sync::Arc;
-
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, Trace};
-use tilewright_core::target::Target;
+use tilewright_core::target::{RunContext, Target};
 use tilewright_core::verify::{Level, verify};
 use tilewright_search::database::Database;
 
@@ -91,10 +89,10 @@ pub fn record(bytes: &[u8]) -> bool {
     let merged = copy.merge(&database).expect("memory takes everything");
     assert!(merged.records <= database.records().len() && merged.runs <= database.runs().len());
     database.problems().iter().for_each(|problem| drop(problem.to_string()));
-    let target = Target::generic_cpu();
+    let context = RunContext::from(Target::generic_cpu());
     let mut replay_all = database.problems().is_empty();
     for record in database.records() {
-        assert!(database.nearest(record.program, &record.shape, &target).is_none_or(|(_, far)| far >= 0.0));
+        assert!(database.nearest(record.program, &record.shape, &context).is_none_or(|(_, far)| far >= 0.0));
         replay_all &= replays(&record.trace);
     }
     replay_all
@@ -102,7 +100,7 @@ pub fn record(bytes: &[u8]) -> bool {
 
 fn replays(trace: &Trace) -> bool {
     let program: Program = MATMUL.parse().expect("the program is well-formed");
-    let replayed: Result<Schedule, _> = trace.replay(&program, &Arc::new(Target::generic_cpu()), 0);
+    let replayed: Result<Schedule, _> = trace.replay(&program, Target::generic_cpu(), 0);
     let Ok(schedule) = replayed else { return false };
     verify(schedule.program(), Level::Blocks)
         .unwrap_or_else(|errors| panic!("{}\n{trace}", errors.render(schedule.program())));

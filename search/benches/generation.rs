@@ -6,12 +6,11 @@
 //! search proposes something else for the same seed: what makes generation faster must leave it alone.
 
 use std::hash::Hasher;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHasher;
 use tilewright_core::program::Program;
-use tilewright_core::target::Target;
+use tilewright_core::target::{CpuTarget, RunContext};
 use tilewright_search::candidate::{Candidate, Generator};
 use tilewright_search::evolution::{Evolution, EvolutionOptions};
 use tilewright_search::model::{BoostedModel, CostModel, Sample};
@@ -106,16 +105,17 @@ kernel normalise(in x: f32[128, 768], out y: f32[128, 768]) {
 "#;
 
 /// A machine with wide vectors and the caches of a current server.
-fn target() -> Arc<Target> {
-    Arc::new(Target {
+fn context() -> RunContext {
+    let cpu = CpuTarget {
         cores: 2,
         vector_bits: 512,
         vector_registers: 32,
         l1_bytes: 48 << 10,
         l2_bytes: 2 << 20,
         l3_bytes: 32 << 20,
-        ..Target::generic_cpu()
-    })
+        ..CpuTarget::generic()
+    };
+    cpu.into()
 }
 
 /// A search over the design spaces of a program on one thread, and a model that has learned something: it costs what a
@@ -127,10 +127,10 @@ struct Search {
 
 impl Search {
     fn new(program: &Program) -> Self {
-        let target = target();
-        let rules = RuleSet::built_in(target.kind).expect("the built-in rules are in order");
-        let spaces = design_spaces(program, &target, &rules, 1);
-        let generator = Generator::new(program.clone(), target);
+        let context = context();
+        let rules = RuleSet::built_in(context.target.kind()).expect("the built-in rules are in order");
+        let spaces = design_spaces(program, &context, &rules, 1);
+        let generator = Generator::new(program.clone(), context);
         let space = SearchSpace { threads: 1, ..SearchSpace::new(generator, spaces, 1) };
         let evolution = Evolution::new(space, EvolutionOptions::default());
         Search { evolution, model: BoostedModel::default() }

@@ -1,11 +1,10 @@
 //! A point of a design space, ready to be judged: replayed, postprocessed, and described by features.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Decision, Step, Trace};
-use tilewright_core::target::Target;
+use tilewright_core::target::RunContext;
 
 use crate::features;
 use crate::model::ProgramFeatures;
@@ -58,17 +57,18 @@ impl Statistics {
 pub struct Generator {
     /// The unscheduled program.
     pub program: Program,
-    /// The machine.
-    pub target: Arc<Target>,
+    /// The target, with the options of its runs.
+    pub context: RunContext,
     /// What makes replayed traces fit to be compiled, or refuses them.
     pub postprocessors: Postprocessors,
 }
 
 impl Generator {
     /// With the built-in postprocessors for a machine.
-    pub fn new(program: Program, target: Arc<Target>) -> Self {
-        let postprocessors = Postprocessors::built_in(target.kind);
-        Generator { program, target, postprocessors }
+    pub fn new(program: Program, context: impl Into<RunContext>) -> Self {
+        let context = context.into();
+        let postprocessors = Postprocessors::built_in(context.target.kind());
+        Generator { program, context, postprocessors }
     }
 
     /// Replays a trace with the decisions that `decide` gives (`None` draws afresh from `seed`), postprocesses and
@@ -82,7 +82,7 @@ impl Generator {
         statistics: &mut Statistics,
     ) -> Option<Candidate> {
         statistics.generated += 1;
-        let mut schedule = match trace.replay_with(&self.program, &self.target, seed, decide) {
+        let mut schedule = match trace.replay_with(&self.program, &self.context, seed, decide) {
             Ok(schedule) => schedule,
             Err(error) => {
                 statistics.reject(error.error.reason());
@@ -95,7 +95,7 @@ impl Generator {
             return None;
         }
         let (program, trace) = schedule.into_parts();
-        match features::extract(&program, &self.target) {
+        match features::extract(&program, &self.context) {
             Ok(features) => {
                 let hash = program.execution_hash();
                 Some(Candidate { space, decisions, trace, hash, program, features })

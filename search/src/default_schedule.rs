@@ -3,12 +3,10 @@
 //! The design spaces are sampled with a fixed seed and the draft model that ranks the first trials of a search
 //! picks one. The same program and target always get the same schedule.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashSet;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Rng, Schedule, Step, Trace};
-use tilewright_core::target::Target;
+use tilewright_core::target::RunContext;
 
 use crate::candidate::{Candidate, Generator, Statistics};
 use crate::composition::Composition;
@@ -29,22 +27,22 @@ const ROUNDS: [(usize, usize); 3] = [(8, 10), (3, 20), (1, 40)];
 /// judgement by the draft model, and most of what is wrong with a good one can be mended one decision at a time.
 pub fn default_candidate(
     program: &Program,
-    target: &Arc<Target>,
+    context: impl Into<RunContext>,
     composition: &Composition,
 ) -> Option<Candidate> {
-    default_with_rules(program, target, composition).map(|(candidate, _)| candidate)
+    default_with_rules(program, context, composition).map(|(candidate, _)| candidate)
 }
 
 /// As [`default_candidate`], with the names of the rules that made its design space.
 pub fn default_with_rules(
     program: &Program,
-    target: &Arc<Target>,
+    context: impl Into<RunContext>,
     composition: &Composition,
 ) -> Option<(Candidate, Vec<&'static str>)> {
     let Composition { rules, mutators, postprocessors } = composition;
-    let (program, target) = (program.clone(), target.clone());
-    let Spanned { spaces, rules, .. } = span(&program, &target, rules, 0);
-    let generator = Generator { program, target, postprocessors: postprocessors.clone() };
+    let (program, context) = (program.clone(), context.into());
+    let Spanned { spaces, rules, .. } = span(&program, &context, rules, 0);
+    let generator = Generator { program, context, postprocessors: postprocessors.clone() };
     let mut climb = Climb { generator, mutators, rng: Rng::new(0), seen: FxHashSet::default() };
     let mut found = climb.sample(&spaces);
     for (kept, steps) in ROUNDS {
@@ -78,7 +76,7 @@ impl Climb<'_> {
             for (number, space) in spaces.iter().enumerate() {
                 let drawn = self.rng.next_u64();
                 let mut rng = Rng::new(drawn);
-                let target = self.generator.target.clone();
+                let target = self.generator.context.target.clone();
                 let decide = |_: usize, step: &Step| seed::aligned(step, &target, &mut rng);
                 let made = self.generator.generate(number, space, drawn, decide, &mut Statistics::default());
                 found.extend(made.filter(|candidate| self.seen.insert(candidate.hash)));
@@ -116,10 +114,11 @@ impl Climb<'_> {
 
 /// A schedule for a program without any measurement: that of [`default_candidate`] with what is built in, or
 /// the program as it is.
-pub fn schedule_by_default(program: &Program, target: &Arc<Target>) -> Schedule {
-    let unscheduled = || Schedule::new(program.clone(), target.clone(), 0);
-    let Ok(built_in) = Composition::built_in(target.kind) else { return unscheduled() };
-    default_candidate(program, target, &built_in)
-        .and_then(|candidate| candidate.trace.replay(program, target, 0).ok())
+pub fn schedule_by_default(program: &Program, context: impl Into<RunContext>) -> Schedule {
+    let context = context.into();
+    let unscheduled = || Schedule::new(program.clone(), &context, 0);
+    let Ok(built_in) = Composition::built_in(context.target.kind()) else { return unscheduled() };
+    default_candidate(program, &context, &built_in)
+        .and_then(|candidate| candidate.trace.replay(program, &context, 0).ok())
         .unwrap_or_else(unscheduled)
 }

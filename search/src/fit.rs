@@ -17,14 +17,15 @@ pub fn fit(generator: &Generator, trace: &Trace, statistics: &mut Statistics) ->
     if let Some(found) = generator.generate(0, &decisions, 0, as_it_is, statistics) {
         return Some(found);
     }
-    let Generator { program, target, .. } = generator;
-    let (_, repaired) = decisions.replay_with(program, target, 0, as_it_is).ok()?.into_parts();
-    let can_be_drawn = |step: &Step| seed::aligned(step, target, &mut Rng::new(0)).is_some();
+    let Generator { program, context, .. } = generator;
+    let (_, repaired) = decisions.replay_with(program, context, 0, as_it_is).ok()?.into_parts();
+    let can_be_drawn = |step: &Step| seed::aligned(step, &context.target, &mut Rng::new(0)).is_some();
     let attempts = if repaired.steps().iter().any(can_be_drawn) { ATTEMPTS } else { 0 };
     (0..attempts).find_map(|seed| {
         let mut rng = Rng::new(seed);
-        let aligned =
-            |_: usize, step: &Step| seed::aligned(step, target, &mut rng).or_else(|| step.decision.clone());
+        let aligned = |_: usize, step: &Step| {
+            seed::aligned(step, &context.target, &mut rng).or_else(|| step.decision.clone())
+        };
         generator.generate(0, &repaired, seed, aligned, statistics)
     })
 }

@@ -4,7 +4,7 @@
 //! factors from those that do, and leave the other levels and choices to chance.
 
 use tilewright_core::schedule::{Decision, Instruction, Rng, Step};
-use tilewright_core::target::Target;
+use tilewright_core::target::{CpuTarget, Target};
 
 /// The most parts of a loop that are tiled for caches alone, as reductions are; more parts end in a tile for registers.
 const PARTS_WITHOUT_REGISTERS: usize = 2;
@@ -22,6 +22,7 @@ const MAX_EXCESS: i64 = 8;
 /// A decision for a step that cuts a loop; `None` for any other step, and where nothing fits. The loop that may have the
 /// longest innermost part is the one that runs in vector lanes.
 pub(crate) fn aligned(step: &Step, target: &Target, rng: &mut Rng) -> Option<Decision> {
+    let cpu = target.cpu().ok()?;
     let Some(Decision::Tile(known)) = &step.decision else { return None };
     let max_innermost = max_innermost(step)?;
     if known.iter().any(|factor| *factor < 1) {
@@ -31,7 +32,7 @@ pub(crate) fn aligned(step: &Step, target: &Target, rng: &mut Rng) -> Option<Dec
     match known.len() {
         ..PARTS_WITHOUT_REGISTERS => None,
         PARTS_WITHOUT_REGISTERS => long_reduction(extent, max_innermost, rng),
-        parts => register_tile(step, extent, parts, max_innermost, target, rng),
+        parts => register_tile(step, extent, parts, max_innermost, cpu, rng),
     }
 }
 
@@ -49,11 +50,11 @@ fn register_tile(
     extent: i64,
     parts: usize,
     max_innermost: i64,
-    target: &Target,
+    cpu: &CpuTarget,
     rng: &mut Rng,
 ) -> Option<Decision> {
-    let lanes = i64::from(target.lanes(4));
-    let rows = row_limit(target);
+    let lanes = i64::from(cpu.lanes(4));
+    let rows = row_limit(cpu);
     let fits = |factor: &i64| match max_innermost > rows {
         true => factor % lanes == 0 && *factor <= MAX_VECTORS * lanes,
         false => *factor <= rows / 2,
@@ -92,13 +93,13 @@ pub(crate) fn max_innermost(step: &Step) -> Option<i64> {
 
 /// The longest innermost part worth having for a loop that does not run in lanes: one register for each of its
 /// iterations.
-pub(crate) fn row_limit(target: &Target) -> i64 {
-    i64::from(target.vector_registers).max(4)
+pub(crate) fn row_limit(cpu: &CpuTarget) -> i64 {
+    i64::from(cpu.vector_registers).max(4)
 }
 
 /// The longest innermost part worth having for a loop that runs in lanes.
-pub(crate) fn lane_limit(target: &Target) -> i64 {
-    (8 * i64::from(target.lanes(4))).max(2 * row_limit(target))
+pub(crate) fn lane_limit(cpu: &CpuTarget) -> i64 {
+    (8 * i64::from(cpu.lanes(4))).max(2 * row_limit(cpu))
 }
 
 /// How many tiles cover an extent.
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_loop_in_lanes_ends_in_whole_vectors() {
-        for factors in drawn(&[1, 3, 4, 16], lane_limit(&Target::generic_cpu())) {
+        for factors in drawn(&[1, 3, 4, 16], lane_limit(&CpuTarget::generic())) {
             let factors = factors.expect("192 has divisors that fit");
             assert_eq!(factors.iter().product::<i64>(), 192, "{factors:?}");
             assert!(factors[3] % 4 == 0 && factors[3] <= 16, "{factors:?}");
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn other_loops_end_in_few_rows() {
-        let rows = row_limit(&Target::generic_cpu());
+        let rows = row_limit(&CpuTarget::generic());
         for factors in drawn(&[7, 2, 2, 5], rows) {
             let factors = factors.expect("140 has divisors that fit");
             assert_eq!(factors.iter().product::<i64>(), 140, "{factors:?}");
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_aligned_is_left_to_chance() {
-        assert!(drawn(&[7, 1, 1, 1], lane_limit(&Target::generic_cpu())).iter().all(Option::is_none));
+        assert!(drawn(&[7, 1, 1, 1], lane_limit(&CpuTarget::generic())).iter().all(Option::is_none));
         assert!(drawn(&[-1, 4, 2, 8], 64).iter().all(Option::is_none), "a symbolic extent");
     }
 }

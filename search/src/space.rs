@@ -14,7 +14,7 @@ use tilewright_core::analysis::scope::blocks;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Rng, Schedule, ScheduleError, Step, Trace};
 use tilewright_core::stmt::Symbol;
-use tilewright_core::target::Target;
+use tilewright_core::target::RunContext;
 
 use crate::endless;
 use crate::rule::{RuleEntry, RuleOutcome, RuleSet};
@@ -68,13 +68,18 @@ pub struct Spanned {
 
 /// The design spaces of a program, without duplicates, in a deterministic order. Of rules that misbehave only the log
 /// says anything; [`span`] tells.
-pub fn design_spaces(program: &Program, target: &Arc<Target>, rules: &RuleSet, seed: u64) -> Vec<Trace> {
-    span(program, target, rules, seed).spaces
+pub fn design_spaces(
+    program: &Program,
+    context: impl Into<RunContext>,
+    rules: &RuleSet,
+    seed: u64,
+) -> Vec<Trace> {
+    span(program, context, rules, seed).spaces
 }
 
 /// As [`span_within`], with the usual limits.
-pub fn span(program: &Program, target: &Arc<Target>, rules: &RuleSet, seed: u64) -> Spanned {
-    span_within(program, target, rules, seed, RuleLimits::default())
+pub fn span(program: &Program, context: impl Into<RunContext>, rules: &RuleSet, seed: u64) -> Spanned {
+    span_within(program, context, rules, seed, RuleLimits::default())
 }
 
 /// The design spaces of a program. A rule that panics, does not come to an end or forks without end is left out, and the
@@ -88,12 +93,12 @@ pub fn span(program: &Program, target: &Arc<Target>, rules: &RuleSet, seed: u64)
 /// `panic = "abort"` a rule that panics ends the program.
 pub fn span_within(
     program: &Program,
-    target: &Arc<Target>,
+    context: impl Into<RunContext>,
     rules: &RuleSet,
     seed: u64,
     limits: RuleLimits,
 ) -> Spanned {
-    let start = Start::Program { program: program.clone(), target: target.clone(), seed };
+    let start = Start::Program { program: program.clone(), context: context.into(), seed };
     let (schedules, faults) = apply_all_but_faulty(&start, rules, limits, None);
     let spaces = distinct(schedules);
     let left_out = spaces.len().saturating_sub(MAX_SPACES);
@@ -160,7 +165,7 @@ fn apply_all_but_faulty(
 #[derive(Clone)]
 enum Start {
     /// An unscheduled program, several times with fresh samples.
-    Program { program: Program, target: Arc<Target>, seed: u64 },
+    Program { program: Program, context: RunContext, seed: u64 },
     /// A schedule.
     Schedule(Box<Schedule>),
 }
@@ -221,10 +226,10 @@ impl Job {
     fn schedules(&self, current: &Current) -> Result<Vec<Made>, RuleFault> {
         match &self.start {
             Start::Schedule(start) => self.apply_rules(Schedule::clone(start), 0, current),
-            Start::Program { program, target, seed } => {
+            Start::Program { program, context, seed } => {
                 let runs = (0..RUNS).map(|run| {
                     let seed = seed.wrapping_add(run);
-                    self.apply_rules(Schedule::new(program.clone(), target.clone(), seed), seed, current)
+                    self.apply_rules(Schedule::new(program.clone(), context, seed), seed, current)
                 });
                 Ok(runs.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
             }

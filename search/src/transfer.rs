@@ -5,13 +5,11 @@
 //! repeated; what the variant adds is brought into what is there where that is possible, and is left to the rules
 //! where it is not (MetaSchedule's `ScheduleUsingAnchorTrace`, which only inlines it).
 
-use std::sync::Arc;
-
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Decision, Instruction, Schedule, Trace};
 use tilewright_core::stmt::Symbol;
-use tilewright_core::target::Target;
+use tilewright_core::target::RunContext;
 
 use crate::rule::RuleSet;
 use crate::rules::parallelize_vectorize_unroll::lacks_notes;
@@ -27,11 +25,11 @@ const LEAST_SHARE: f64 = 0.5;
 pub fn anchored(
     anchor: &Trace,
     program: &Program,
-    target: &Arc<Target>,
+    context: impl Into<RunContext>,
     rules: &RuleSet,
     seed: u64,
 ) -> Vec<Trace> {
-    let mut schedule = Schedule::new(program.clone(), target.clone(), seed);
+    let mut schedule = Schedule::new(program.clone(), context, seed);
     let is_repeated = anchor.replay_applicable(&mut schedule);
     let steps = || anchor.steps().iter().zip(&is_repeated);
     // Choices refer to nothing, and always apply.

@@ -1,11 +1,10 @@
 //! The tuning loop: propose, measure, learn, until the budget is spent.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
-use tilewright_core::target::Target;
+use tilewright_core::target::RunContext;
 
 use crate::candidate::{Candidate, Generator, Statistics};
 use crate::composition::Composition;
@@ -23,7 +22,7 @@ pub struct Task {
     /// The unscheduled program, with every dimension bound.
     pub program: Program,
     /// The machine.
-    pub target: Arc<Target>,
+    pub context: RunContext,
 }
 
 /// How long to tune.
@@ -274,9 +273,9 @@ impl TaskTuner {
     pub fn new(task: Task, method: &Method<'_>, options: TuneOptions) -> Self {
         let start = Instant::now();
         let Composition { rules, mutators, postprocessors } = method.composition;
-        let spanned = span(&task.program, &task.target, rules, options.seed);
-        let (program, target) = (task.program.clone(), task.target.clone());
-        let generator = Generator { program, target, postprocessors: postprocessors.clone() };
+        let spanned = span(&task.program, &task.context, rules, options.seed);
+        let (program, context) = (task.program.clone(), task.context.clone());
+        let generator = Generator { program, context, postprocessors: postprocessors.clone() };
         let mut space = SearchSpace::new(generator, spanned.spaces, options.seed);
         space.starts = method.starts.iter().map(|start| start.trace.clone()).collect();
         space.mutators = mutators.clone();

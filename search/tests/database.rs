@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use proptest::prelude::*;
 use tempfile::tempdir;
 use tilewright_core::schedule::Trace;
-use tilewright_core::target::{Target, TargetKind};
+use tilewright_core::target::{CpuTarget, RunContext};
 use tilewright_search::database::{
     Database, DatabaseError, Measurement, Merged, Outcome, Provenance, Record, Shape, TunedFor,
 };
@@ -52,9 +52,8 @@ fn failure(reason: &str) -> Record {
     Record { outcome: Outcome::Failed(reason.to_owned()), ..record(shape(8, 8), "cpu;threads=1", 1.0) }
 }
 
-fn machine(features: &[&str], vector_bits: u32, cores: u32) -> Target {
-    Target {
-        kind: TargetKind::Cpu,
+fn machine(features: &[&str], vector_bits: u32, cores: u32) -> RunContext {
+    let cpu = CpuTarget {
         cores,
         vector_bits,
         vector_registers: 16,
@@ -64,7 +63,8 @@ fn machine(features: &[&str], vector_bits: u32, cores: u32) -> Target {
         cache_line_bytes: 64,
         features: features.iter().map(|&name| name.to_owned()).collect(),
         intrinsics: Vec::new(),
-    }
+    };
+    cpu.into()
 }
 
 fn lines(path: &Path) -> Vec<String> {
@@ -339,7 +339,7 @@ fn records_of_a_greater_machine_are_passed_over_and_named() {
     database.append(record(shape(64, 64), "gpu;threads=1", 0.1)).unwrap();
     let lesser = machine(&["avx2"], 256, 2);
     assert_eq!(database.best(PROGRAM, &shape(64, 64), &lesser).unwrap().median_ns(), Some(2.0));
-    let passed = database.passed_over(PROGRAM, &lesser);
+    let passed = database.passed_over(PROGRAM, &lesser.target);
     assert_eq!(passed.len(), 1);
     assert!(passed[0].missing.iter().eq(["avx512f"]), "{:?}", passed[0].missing);
     let least = machine(&[], 128, 2);
@@ -366,8 +366,8 @@ fn a_greater_machine_uses_records_of_a_lesser_but_prefers_its_own() {
 #[test]
 fn what_the_target_writes_serves_the_target() {
     let here = machine(&["avx", "avx2", "avx512f", "fma"], 128, 4);
-    let tuned = TunedFor::target(&here);
-    assert!(tuned.serves(&here));
+    let tuned = TunedFor::of(&here);
+    assert!(tuned.serves(&here.target));
     assert_eq!(tuned.to_string(), "cpu;avx;fma;threads=4");
 }
 

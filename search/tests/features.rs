@@ -1,9 +1,7 @@
 //! What the cost model sees of register tiles, of padding, and of what comes from where.
 
-use std::sync::Arc;
-
 use tilewright_core::program::Program;
-use tilewright_core::target::Target;
+use tilewright_core::target::{CpuTarget, RunContext};
 use tilewright_search::features::{describe, extract};
 
 /// The loads per multiply-add of a product whose register tile has so many rows of so many vectors of eight.
@@ -29,8 +27,8 @@ fn loads_per_operation(rows: i64, vectors: i64, registers: u32) -> f32 {
 /// A size that is described of the first block of a program.
 fn described(text: &str, registers: u32, name: &str) -> f32 {
     let program: Program = text.trim().parse().unwrap_or_else(|error| panic!("{error}"));
-    let target = Target { vector_bits: 256, vector_registers: registers, ..Target::generic_cpu() };
-    let described = describe(&program, &target);
+    let cpu = CpuTarget { vector_bits: 256, vector_registers: registers, ..CpuTarget::generic() };
+    let described = describe(&program, &cpu);
     let mut values = described.iter().flat_map(|block| &block.own);
     let value = values.find(|value| value.name == name).expect("it is described");
     value.value.exp2() - 1.0
@@ -103,8 +101,8 @@ fn conditions_that_all_lanes_decide_alike_are_no_comparisons() {
 /// The share of the peak that the draft model expects of a program where the last cache is so large.
 fn expected_share(text: &str, l3_bytes: u64) -> f32 {
     let program: Program = text.trim().parse().unwrap_or_else(|error| panic!("{error}"));
-    let target = Arc::new(Target { cores: 1, l3_bytes, ..Target::generic_cpu() });
-    extract(&program, &target).expect("the program is well-formed").prior()
+    let context = RunContext::from(CpuTarget { l3_bytes, ..CpuTarget::generic() }).with_threads(1);
+    extract(&program, &context).expect("the program is well-formed").prior()
 }
 
 #[test]

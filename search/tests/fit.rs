@@ -1,10 +1,8 @@
 //! Schedules of one shape for others, on machines with few registers and with many.
 
-use std::sync::Arc;
-
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Rng;
-use tilewright_core::target::{Target, TargetKind};
+use tilewright_core::target::{CpuTarget, RunContext, TargetKind};
 use tilewright_search::candidate::{Generator, Statistics};
 use tilewright_search::composition::Composition;
 use tilewright_search::fit::fit;
@@ -35,10 +33,11 @@ kernel product(in a: f32[{m}, {k}], in b: f32[{k}, {n}], out c: f32[{m}, {n}]) {
 fn what_suits_one_shape_is_made_to_suit_another() {
     let rules = Composition::built_in(TargetKind::Cpu).expect("the built-in rules are in order").rules;
     for vector_registers in [16, 32] {
-        let target = Arc::new(Target { vector_bits: 256, vector_registers, ..Target::generic_cpu() });
-        let generator = |program: &Program| Generator::new(program.clone(), target.clone());
+        let context =
+            RunContext::from(CpuTarget { vector_bits: 256, vector_registers, ..CpuTarget::generic() });
+        let generator = |program: &Program| Generator::new(program.clone(), &context);
         let from = product(32, 64, 48);
-        let space = SearchSpace::new(generator(&from), design_spaces(&from, &target, &rules, 1), 1);
+        let space = SearchSpace::new(generator(&from), design_spaces(&from, &context, &rules, 1), 1);
         for (m, n, k) in [(30, 72, 40), (31, 61, 47), (64, 128, 96)] {
             let to = generator(&product(m, n, k));
             for seed in 0..30 {

@@ -1,7 +1,6 @@
 //! The names of the rules that made a candidate stay with what the search makes of it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use tilewright_core::program::Program;
 use tilewright_core::target::{Target, TargetKind};
@@ -33,7 +32,7 @@ const MATMUL: &str = "kernel matmul(in a: f32[96, 80], in b: f32[80, 64], out c:
 
 fn task() -> Task {
     let program: Program = MATMUL.parse().expect("the program is well-formed");
-    Task { id: program.stable_hash(), program, target: Arc::new(Target::generic_cpu()) }
+    Task { id: program.stable_hash(), program, context: Target::generic_cpu().into() }
 }
 
 fn rules() -> RuleSet {
@@ -90,8 +89,8 @@ fn lineages(starts: Vec<Start>, earlier: &[Earlier], fresh: bool) -> BTreeSet<Op
 
 #[test]
 fn each_space_is_known_by_its_rules() {
-    let Task { program, target, .. } = task();
-    let Spanned { spaces, rules: names, .. } = span(&program, &target, &rules(), 1);
+    let Task { program, context, .. } = task();
+    let Spanned { spaces, rules: names, .. } = span(&program, &context, &rules(), 1);
     assert_eq!(spaces.len(), names.len());
     let all = rules();
     let known: Vec<&str> = all.rules().iter().map(|rule| rule.name).collect();
@@ -110,7 +109,7 @@ fn each_space_is_known_by_its_rules() {
   }
 }
 ";
-    let Spanned { rules: names, .. } = span(&scale.parse().expect("a program"), &target, &all, 1);
+    let Spanned { rules: names, .. } = span(&scale.parse().expect("a program"), &context, &all, 1);
     let names: BTreeSet<&str> = names.into_iter().flatten().collect();
     assert!(
         !names.contains("multi_level_tiling") && names.contains("parallelize_vectorize_unroll"),
@@ -120,9 +119,9 @@ fn each_space_is_known_by_its_rules() {
 
 #[test]
 fn mutations_keep_the_rules_of_what_they_are_made_of() {
-    let Task { program, target, .. } = task();
+    let Task { program, context, .. } = task();
     let (default, names) =
-        default_with_rules(&program, &target, &composition()).expect("some candidate is legal");
+        default_with_rules(&program, &context, &composition()).expect("some candidate is legal");
     assert!(!names.is_empty());
     let fresh = lineages(Vec::new(), &[], true);
     assert!(!fresh.contains(&None) && !fresh.is_empty(), "{fresh:?}");

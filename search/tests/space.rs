@@ -7,7 +7,7 @@ use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, Decision, Schedule, Trace};
 use tilewright_core::stmt::{For, LoopKind};
-use tilewright_core::target::{Target, TargetKind};
+use tilewright_core::target::{CpuTarget, Target, TargetKind};
 use tilewright_search::postproc;
 use tilewright_search::rule::{RuleEntry, RuleOutcome, RuleResult, RuleSet};
 use tilewright_search::space::{MAX_SPACES, design_spaces};
@@ -154,7 +154,8 @@ fn a_transposition_has_lanes_inside_a_loop_along_its_rows() {
 #[test]
 fn blocks_of_a_transposition_complete_lines() {
     let (program, target, spaces) = spaces(TRANSPOSE);
-    let target = Arc::new(Target { vector_bits: 256, ..(*target).clone() });
+    let cpu = target.cpu().expect("a CPU").clone();
+    let target = Arc::new(Target::from(CpuTarget { vector_bits: 256, ..cpu }));
     let mut seen = 0;
     for (space, seed) in spaces.iter().flat_map(|space| (0..40).map(move |seed| (space, seed))) {
         let mut drawn = space.replay_with(&program, &target, seed, |_, _| None).expect("a legal point");

@@ -32,7 +32,7 @@ kernel matmul(in a: f32[96, 80], in b: f32[80, 64], out c: f32[96, 64]) {
 
 fn task() -> Task {
     let program: Program = MATMUL.trim().parse().unwrap_or_else(|error| panic!("{error}"));
-    Task { id: program.stable_hash(), program, target: Arc::new(Target::generic_cpu()) }
+    Task { id: program.stable_hash(), program, context: Target::generic_cpu().into() }
 }
 
 fn built_in() -> Composition {
@@ -40,9 +40,9 @@ fn built_in() -> Composition {
 }
 
 fn space(threads: usize) -> SearchSpace {
-    let Task { program, target, .. } = task();
-    let spaces = design_spaces(&program, &target, &built_in().rules, 1);
-    SearchSpace { threads, ..SearchSpace::new(Generator::new(program, target), spaces, 7) }
+    let Task { program, context, .. } = task();
+    let spaces = design_spaces(&program, &context, &built_in().rules, 1);
+    SearchSpace { threads, ..SearchSpace::new(Generator::new(program, context), spaces, 7) }
 }
 
 /// A small population, so that tests in debug builds stay fast.

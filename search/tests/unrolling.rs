@@ -1,17 +1,15 @@
 //! Which loops the postprocessors write out.
 
-use std::sync::Arc;
-
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Schedule;
-use tilewright_core::target::Target;
+use tilewright_core::target::CpuTarget;
 use tilewright_search::postproc;
 
 /// The program after the postprocessors, with what the rules would have noted at its block.
 fn scheduled(text: &str, unroll: i64, unroll_reduction: i64) -> String {
     let program: Program = text.trim().parse().unwrap_or_else(|error| panic!("{error}"));
-    let target = Target { vector_bits: 512, vector_registers: 32, ..Target::generic_cpu() };
-    let mut schedule = Schedule::new(program, Arc::new(target), 0);
+    let cpu = CpuTarget { vector_bits: 512, vector_registers: 32, ..CpuTarget::generic() };
+    let mut schedule = Schedule::new(program, cpu, 0);
     let block = schedule.get_block("y").unwrap();
     for (key, value) in
         [("parallel", 1), ("vectorize", 16), ("unroll", unroll), ("unroll_reduction", unroll_reduction)]

@@ -1,10 +1,8 @@
 //! The three ways of running a kernel, side by side: as its definition, with the default schedule, tuned.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tilewright_core::target::Target;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_search::schedule_by_default;
 
@@ -107,9 +105,8 @@ impl Comparison {
         let values = kernel.dims_by_name(dims)?;
         let options = SubjectOptions { seed: 1, threads, cache: cache.map(Path::to_owned) };
         let subject = Subject::new(kernel, &values, backend, &options)?;
-        let cores = u32::try_from(threads).unwrap_or(u32::MAX);
-        let target = Arc::new(Target { cores, ..backend.target().clone() });
-        let default = schedule_by_default(subject.program(), &target).trace().to_string();
+        let context = machine::context_of_threads(threads)?;
+        let default = schedule_by_default(subject.program(), context).trace().to_string();
         let traces = [default, trace.to_string()];
         let executables: Result<Vec<_>, _> = subject.compile(&traces).into_iter().collect();
         let executables = executables

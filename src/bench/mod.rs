@@ -313,7 +313,7 @@ fn tune_cases(
 fn is_tuned(case: &Point, records: &Path) -> Result<bool, TuneError> {
     let kernel = case.kernel;
     let shape = kernel.shape(&kernel.dims_by_name(&case.dims)?);
-    let needed = TunedFor::target(&*machine::target()?);
+    let needed = TunedFor::of(&machine::run_context()?);
     let known = Database::open(records)?;
     let own = known.records_of(kernel.hash()?);
     let own = own.filter(|record| record.shape == shape && record.target == needed);
@@ -326,7 +326,7 @@ fn is_tuned(case: &Point, records: &Path) -> Result<bool, TuneError> {
 
 /// The report of all records there are: a page beside them, and a table on the terminal.
 pub fn write_report(records: &Path, is_quiet: bool) -> Result<(), TuneError> {
-    let series = Series::of_records(&Database::open(records)?, Peak::Measured(&*machine::target()?));
+    let series = Series::of_records(&Database::open(records)?, Peak::Measured(&machine::run_context()?));
     if series.is_empty() {
         return Ok(());
     }

@@ -53,9 +53,9 @@ impl Kernel {
     fn make_version(&self, dims: &[i64], generation: u64) -> Result<Arc<Version>, Error> {
         let hash = self.hash()?;
         let program = self.bind(dims, 0)?;
-        let (shape, target, records) = (self.shape(dims), machine::target()?, records::current()?);
+        let (shape, context, records) = (self.shape(dims), machine::run_context()?, records::current()?);
         let selection =
-            Selection { program: &program, hash, shape: &shape, target: &target, records: &records };
+            Selection { program: &program, hash, shape: &shape, context: &context, records: &records };
         let mut notes = selection.passed_over();
         let buckets = self.buckets();
         if !selection.has_exact_record()
@@ -102,12 +102,12 @@ impl Kernel {
         let symbols = self.symbols();
         let slot = self.versions.symbolic_slot(&dims[symbols..], generation);
         slot.get_or_init(|| {
-            let (program, target, records) =
-                (self.bind(dims, symbols)?, machine::target()?, records::current()?);
+            let (program, context, records) =
+                (self.bind(dims, symbols)?, machine::run_context()?, records::current()?);
             let typical = self.typical(dims);
             let (bound, shape) = (self.bind(&typical, 0)?, self.shape(&typical));
-            let (hash, shape, target, records) = (self.hash()?, &shape, &target, &*records);
-            let selection = Selection { program: &bound, hash, shape, target, records };
+            let (hash, shape, context, records) = (self.hash()?, &shape, &context, &*records);
+            let selection = Selection { program: &bound, hash, shape, context, records };
             let Fitted { choice, notes, .. } = symbolic(&selection, &program);
             let version = build(&format!("{} (symbolic)", self.name()), choice, Passed::First(symbols))?;
             Ok(Arc::new(Version { notes, ..version }))
@@ -130,8 +130,8 @@ impl Kernel {
             let positions = buckets.positions();
             let program = self.bind_where(bounds, &|position| !positions.contains(&position))?;
             let (bound, shape) = (self.bind(bounds, 0)?, self.shape(bounds));
-            let (hash, target, records) = (self.hash()?, &machine::target()?, &*records::current()?);
-            let selection = Selection { program: &bound, hash, shape: &shape, target, records };
+            let (hash, context, records) = (self.hash()?, &machine::run_context()?, &*records::current()?);
+            let selection = Selection { program: &bound, hash, shape: &shape, context, records };
             let Fitted { choice, from, notes } = symbolic(&selection, &program);
             let is_tuned = matches!(from, Source::Exact { .. });
             let choice = Choice { source: Source::Bucket { shape: shape.clone(), is_tuned }, ..choice };
@@ -161,7 +161,8 @@ fn build(what: &str, choice: Choice, passed: Passed) -> Result<Version, Error> {
     dump.print(what, "scheduled", || scheduled.to_string());
     // Whatever a record says, only a well-formed program is lowered.
     verify(&scheduled, Level::Blocks).map_err(LowerError::Malformed)?;
-    let options = LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(&*machine::target()?) };
+    let options =
+        LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(machine::backend()?.target()) };
     let lowered = prologue::lower(&scheduled, &options, &mut |pass, program| {
         dump.print(what, pass, || program.to_string());
     })?;

@@ -1,11 +1,10 @@
 //! Choosing a schedule: exact record, nearest record, default, as it is written.
 
 use std::fmt;
-use std::sync::Arc;
 
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, Trace};
-use tilewright_core::target::Target;
+use tilewright_core::target::RunContext;
 use tilewright_search::candidate::{Generator, Statistics};
 use tilewright_search::database::{Database, Shape};
 use tilewright_search::fit::fit as fit_trace;
@@ -85,7 +84,7 @@ pub(super) struct Selection<'a> {
     /// The hash under which the kernel's records are kept.
     pub(super) hash: u64,
     pub(super) shape: &'a Shape,
-    pub(super) target: &'a Arc<Target>,
+    pub(super) context: &'a RunContext,
     pub(super) records: &'a Database,
 }
 
@@ -101,14 +100,14 @@ pub(super) const WAYS_WITHOUT_RECORDS: [Way; 2] = [default, unscheduled];
 impl Selection<'_> {
     /// Whether there is a record of this very shape.
     pub(super) fn has_exact_record(&self) -> bool {
-        self.records.best(self.hash, self.shape, self.target).is_some()
+        self.records.best(self.hash, self.shape, self.context).is_some()
     }
 
     /// A note for each shape whose records would do if the machine had what they need.
     pub(super) fn passed_over(&self) -> Vec<String> {
         let mut notes: Vec<String> = self
             .records
-            .passed_over(self.hash, self.target)
+            .passed_over(self.hash, &self.context.target)
             .into_iter()
             .map(|passed| {
                 let missing: Vec<_> = passed.missing.into_iter().collect();
@@ -127,15 +126,15 @@ impl Selection<'_> {
 
 /// The whole trace of a record of this shape.
 fn exact(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
-    let Some(record) = selection.records.best(selection.hash, selection.shape, selection.target) else {
+    let Some(record) = selection.records.best(selection.hash, selection.shape, selection.context) else {
         return Ok(None);
     };
     let Some(median_ns) = record.median_ns() else { return Ok(None) };
     let schedule = record
         .trace
-        .replay(selection.program, selection.target, 0)
+        .replay(selection.program, selection.context, 0)
         .map_err(|error| format!("the record of {} does not replay: {error}", record.shape))?;
-    verify_limits(schedule.program(), selection.target)
+    verify_limits(schedule.program(), schedule.target())
         .map_err(|reason| format!("the record of {} does not suit this machine: {reason}", record.shape))?;
     Ok(Some(choice(Source::Exact { median_ns }, schedule)))
 }
@@ -146,11 +145,11 @@ const TRIED: usize = 8;
 /// The decisions of the record of the nearest shape that can be fitted, repaired where they do not divide, with the
 /// postprocessing that this shape needs.
 fn nearest(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
-    let found = selection.records.nearest_few(selection.hash, selection.shape, selection.target, TRIED);
+    let found = selection.records.nearest_few(selection.hash, selection.shape, selection.context, TRIED);
     let mut refusal = None;
     for (record, distance) in found {
         let source = Source::Nearest { shape: record.shape.clone(), distance };
-        match fit(&record.trace, selection.program, selection.target, source) {
+        match fit(&record.trace, selection.program, selection.context, source) {
             Ok(choice) => return Ok(Some(choice)),
             Err(reason) => {
                 let first = format!("the record of {} cannot be fitted: {reason}", record.shape);
@@ -163,7 +162,7 @@ fn nearest(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
 
 /// A schedule for a program with symbolic dimensions, from that for a typical shape, which `selection` is of.
 pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Fitted {
-    let (target, mut notes) = (selection.target, Vec::new());
+    let (context, mut notes) = (selection.context, Vec::new());
     for way in &WAYS[..3] {
         let typical = match way(selection) {
             Ok(Some(typical)) => typical,
@@ -174,18 +173,18 @@ pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Fitted {
             }
         };
         let from = typical.source;
-        match fit(&typical.trace, program, target, Source::Symbolic) {
+        match fit(&typical.trace, program, context, Source::Symbolic) {
             Ok(choice) => return Fitted { choice, from, notes },
             Err(reason) => notes.push(format!("{from} cannot be fitted to symbolic dimensions: {reason}")),
         }
     }
-    let choice = choice(Source::Symbolic, schedule_by_default(program, target));
+    let choice = choice(Source::Symbolic, schedule_by_default(program, context));
     Fitted { choice, from: Source::Default, notes }
 }
 
 /// The decisions of a trace on another program, as far as they suit it, with the postprocessing that this one needs.
-fn fit(trace: &Trace, program: &Program, target: &Arc<Target>, source: Source) -> Result<Choice, String> {
-    let generator = Generator::new(program.clone(), target.clone());
+fn fit(trace: &Trace, program: &Program, context: &RunContext, source: Source) -> Result<Choice, String> {
+    let generator = Generator::new(program.clone(), context);
     let mut refusals = Statistics::default();
     match fit_trace(&generator, trace, &mut refusals) {
         Some(candidate) => Ok(Choice { source, program: candidate.program, trace: candidate.trace }),
@@ -195,12 +194,12 @@ fn fit(trace: &Trace, program: &Program, target: &Arc<Target>, source: Source) -
 
 /// The schedule that the draft model thinks best.
 fn default(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
-    Ok(Some(choice(Source::Default, schedule_by_default(selection.program, selection.target))))
+    Ok(Some(choice(Source::Default, schedule_by_default(selection.program, selection.context))))
 }
 
 /// The program as it is.
 fn unscheduled(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
-    let schedule = Schedule::new(selection.program.clone(), selection.target.clone(), 0);
+    let schedule = Schedule::new(selection.program.clone(), selection.context, 0);
     Ok(Some(choice(Source::Unscheduled, schedule)))
 }
 

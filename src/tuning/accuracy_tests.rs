@@ -1,10 +1,8 @@
 //! Candidates of a kernel with an accuracy, measured as on a machine with products of tiles: the intrinsic's description is
 //! executed.
 
-use std::sync::Arc;
-
 use tilewright_core::program::Program;
-use tilewright_core::target::{Backend, BackendError, Executable, Target};
+use tilewright_core::target::{Backend, BackendError, CpuTarget, Executable, RunContext, RunOptions, Target};
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
@@ -60,7 +58,13 @@ impl WithTiles {
     fn new() -> Self {
         let host = machine::backend().expect("a backend");
         let intrinsics = vec!["tdpbf16ps".into()];
-        WithTiles { target: Target { intrinsics, cores: 1, ..host.target().clone() }, host }
+        let cpu = host.target().cpu().expect("a CPU").clone();
+        WithTiles { target: CpuTarget { intrinsics, ..cpu }.into(), host }
+    }
+
+    /// Runs on one thread.
+    fn context(&self) -> RunContext {
+        RunContext::new(self.target.clone(), RunOptions::with_threads(1))
     }
 }
 
@@ -81,10 +85,10 @@ fn subject<'b>(kernel: &Kernel, backend: &'b WithTiles) -> Subject<'b> {
 
 /// One candidate of each space in which products are split.
 fn candidates(backend: &WithTiles, program: &Program) -> Vec<Candidate> {
-    let target = Arc::new(backend.target.clone());
-    let rules = RuleSet::built_in(target.kind).expect("the built-in rules are in order");
-    let spaces = design_spaces(program, &target, &rules, 1);
-    let generator = Generator::new(program.clone(), target);
+    let context = backend.context();
+    let rules = RuleSet::built_in(context.target.kind()).expect("the built-in rules are in order");
+    let spaces = design_spaces(program, &context, &rules, 1);
+    let generator = Generator::new(program.clone(), context);
     let mut statistics = Statistics::default();
     let split = spaces.iter().enumerate().filter(|(_, space)| space.to_string().contains("split_products"));
     split
@@ -130,8 +134,8 @@ fn what_is_less_exact_than_agreed_is_a_wrong_result() {
 fn the_peak_of_multiply_adds_is_no_limit_for_products_of_tiles() {
     let backend = WithTiles::new();
     let mut program = product::kernel().program_for(&DIMS).expect("the dimensions fit");
-    assert_eq!(peak_of(&program, &backend.target, None), None);
-    let known = backend.target.vector_bits;
+    assert_eq!(peak_of(&program, &backend.context(), None), None);
+    let known = backend.target.cpu().expect("a CPU").vector_bits;
     program.accuracy = None;
-    assert_eq!(peak_of(&program, &backend.target, None).is_some(), super::peak_gflops(known, 1).is_some());
+    assert_eq!(peak_of(&program, &backend.context(), None).is_some(), super::peak_gflops(known, 1).is_some());
 }

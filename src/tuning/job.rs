@@ -157,7 +157,7 @@ impl<'a> Job<'a> {
             let anchors = Anchors::of_earlier(&self.earlier);
             *runner = Some(Box::new(InProcessRunner::new(subject, self.interrupt.clone(), anchors)));
         }
-        let default = default_with_rules(&plan.task.program, &plan.task.target, &plan.composition);
+        let default = default_with_rules(&plan.task.program, &plan.task.context, &plan.composition);
         let mut default_seconds = None;
         if let Some((candidate, rules)) = &default {
             match self.earlier.iter().find(|record| record.trace == candidate.trace) {

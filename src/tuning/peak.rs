@@ -12,7 +12,7 @@ use tilewright_core::dtype::DType;
 use tilewright_core::intrinsic::{TensorIntrinsic, named};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::Symbol;
-use tilewright_core::target::Target;
+use tilewright_core::target::{RunContext, Target};
 use tilewright_cpu::peak::fma_peak;
 
 /// How long one window lasts.
@@ -82,7 +82,7 @@ fn measured(
 /// integers and for the types that are computed in another one. `reached` is what a kernel of it has been seen to
 /// reach: a peak below that is measured again. Fused multiply-adds are no limit, and the peak unknown, where an intrinsic adds
 /// products to what the program computes, of `bf16` or of pieces of `f32`.
-pub(super) fn peak_of(program: &Program, target: &Target, reached: Option<f64>) -> Option<f64> {
+pub(super) fn peak_of(program: &Program, context: &RunContext, reached: Option<f64>) -> Option<f64> {
     let (result, _) = program.buffer_params().find(|(_, access)| access.is_written())?;
     let share = match program.buffer(result).dtype {
         DType::F32 => 1.0,
@@ -91,10 +91,10 @@ pub(super) fn peak_of(program: &Program, target: &Target, reached: Option<f64>) 
     };
     let is_inexact =
         program.accuracy.is_some() || program.buffers().any(|(_, buffer)| buffer.dtype == DType::BF16);
-    if is_inexact && has_products_of_bf16(target) {
+    if is_inexact && has_products_of_bf16(&context.target) {
         return None;
     }
-    let (vector_bits, threads) = (target.vector_bits, target.cores as usize);
+    let (vector_bits, threads) = (context.target.cpu().ok()?.vector_bits, context.threads() as usize);
     let peak = peak_gflops(vector_bits, threads)?;
     match reached.map(|gflops| gflops / share).filter(|gflops| *gflops > peak) {
         None => Some(share * peak),
@@ -114,7 +114,7 @@ fn has_products_of_bf16(target: &Target) -> bool {
         buffers.map(|(_, buffer)| buffer.dtype).collect()
     };
     target
-        .intrinsics
+        .intrinsics()
         .iter()
         .map(types)
         .any(|types| types.contains(&DType::BF16) && types.contains(&DType::F32))

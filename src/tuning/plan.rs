@@ -1,7 +1,6 @@
 //! What is decided before the first measurement of a kernel at a shape, and what its search has found.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tilewright_core::program::Program;
@@ -53,13 +52,13 @@ impl Tuner {
             Some(threads) => threads,
             None => settings::threads()?,
         };
-        let mut target = machine::backend()?.target().clone();
-        target.cores = u32::try_from(threads).unwrap_or(u32::MAX);
+        let context = machine::context_of_threads(threads)?;
+        let kind = context.target.kind();
         let rules = match &self.rules {
             Some(rules) => rules.clone(),
-            None => RuleSet::registered(target.kind)?,
+            None => RuleSet::registered(kind)?,
         };
-        let mut composition = Composition::new(target.kind, rules);
+        let mut composition = Composition::new(kind, rules);
         if let Some(mutators) = &self.mutators {
             composition.mutators = mutators.clone();
         }
@@ -68,7 +67,7 @@ impl Tuner {
         }
         let path = format!("{}::{}", kernel.definition().module, kernel.name());
         let is_registered = kernel::kernel(&path).is_ok();
-        let peak_gflops = peak_of(&program, &target, None);
+        let peak_gflops = peak_of(&program, &context, None);
         Ok(Plan {
             title: format!("{}[{}]", kernel.name(), kernel.shape(&dims)),
             name: kernel.name(),
@@ -79,7 +78,7 @@ impl Tuner {
             flops: count_flops(&program),
             bytes: count_bytes(&program),
             peak_gflops,
-            task: Task { id: program.stable_hash(), program, target: Arc::new(target) },
+            task: Task { id: program.stable_hash(), program, context },
             dims,
             composition,
             threads,
@@ -94,7 +93,7 @@ impl Tuner {
 
 impl Plan {
     pub(super) fn tuned_for(&self) -> TunedFor {
-        TunedFor::target(&self.task.target)
+        TunedFor::of(&self.task.context)
     }
 
     pub(super) fn setup(&self, cache: &Path) -> Setup {
@@ -116,7 +115,7 @@ impl Plan {
     /// The time below which no schedule can get, in seconds, as far as is known by now: a machine that was held back when the
     /// plan was made has a higher peak later.
     pub(super) fn roofline_seconds(&self) -> Option<f64> {
-        let peak = peak_of(&self.task.program, &self.task.target, None)?;
+        let peak = peak_of(&self.task.program, &self.task.context, None)?;
         Some(self.flops / (peak * 1e9))
     }
 }

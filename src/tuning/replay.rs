@@ -3,8 +3,6 @@
 //! What comes from a file is not believed: dimensions are bound with the checks of a call, a trace goes through the
 //! primitives, the result is verified, and what is timed is compared with what the unscheduled program computes.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::build::bounds::{OutOfBoundsErrors, check_in_bounds};
@@ -13,7 +11,7 @@ use tilewright_core::interp;
 use tilewright_core::lower::{LowerError, LowerOptions};
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::{ReplayError as StepError, Trace};
-use tilewright_core::target::{Arguments, Backend, BackendError, Target};
+use tilewright_core::target::{Arguments, Backend, BackendError, RunContext, Target};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::verify::{Level, verify};
 use tilewright_search::database::Shape;
@@ -138,12 +136,12 @@ pub struct Code {
     pub disassembly: String,
 }
 
-/// The machine that records for so many threads are replayed for: this one.
+/// The circumstances that records of a number of threads are replayed for: this machine, and runs on as many threads.
 ///
 /// # Errors
 /// When a setting of the environment cannot be obeyed.
-pub fn target(threads: u32) -> Result<Arc<Target>, ReplayError> {
-    Ok(Arc::new(Target { cores: threads.max(1), ..machine::backend()?.target().clone() }))
+pub fn context(threads: u32) -> Result<RunContext, ReplayError> {
+    Ok(machine::context_of_threads(threads as usize)?)
 }
 
 /// A symbolic program at a shape, as traces are made for.
@@ -183,8 +181,8 @@ fn too_large(what: &'static str, amount: f64, most: f64) -> ReplayError {
 ///
 /// # Errors
 /// The first step that cannot be repeated.
-pub fn schedule(bound: &Program, trace: &Trace, target: &Arc<Target>) -> Result<Program, ReplayError> {
-    let (scheduled, _) = trace.replay(bound, target, 0)?.into_parts();
+pub fn schedule(bound: &Program, trace: &Trace, context: &RunContext) -> Result<Program, ReplayError> {
+    let (scheduled, _) = trace.replay(bound, context, 0)?.into_parts();
     verify(&scheduled, Level::Blocks).map_err(|errors| ReplayError::Malformed(errors.render(&scheduled)))?;
     Ok(scheduled)
 }
@@ -399,10 +397,13 @@ mod tests {
             assert!(matches!(error, ReplayError::TooLarge { .. }), "{size}: {error}");
         }
         let bound = bind(&product(), &shape(8)).expect("it fits");
-        let target = target(1).expect("a machine");
-        let error = schedule(&bound, &trace("reorder [%2, %2]"), &target).unwrap_err().to_string();
+        let context = context(1).expect("a machine");
+        let error = schedule(&bound, &trace("reorder [%2, %2]"), &context).unwrap_err().to_string();
         assert!(error.starts_with("the trace does not replay: step 3 (`reorder`)"), "{error}");
-        let code = compile(&schedule(&bound, &trace("vectorize %2"), &target).expect("it replays"), &target);
+        let code = compile(
+            &schedule(&bound, &trace("vectorize %2"), &context).expect("it replays"),
+            &context.target,
+        );
         assert!(code.expect("it compiles").code_bytes > 0);
     }
 }

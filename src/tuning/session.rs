@@ -271,7 +271,7 @@ impl Session {
         let plan = Rc::clone(&self.plan);
         let best = found.result.best.as_ref();
         let reached = best.map(|(_, seconds)| plan.flops / seconds / 1e9);
-        let peak_gflops = peak_of(&plan.task.program, &plan.task.target, reached);
+        let peak_gflops = peak_of(&plan.task.program, &plan.task.context, reached);
         if self.trials > 0 {
             let run = self.run(&found, peak_gflops);
             let mut database = self.database.borrow_mut();

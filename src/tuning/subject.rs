@@ -9,10 +9,8 @@ use std::time::{Duration, Instant};
 
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::Trace;
-use tilewright_core::target::{Arguments, Backend, BufferArgument, Target};
+use tilewright_core::target::{Arguments, Backend, BufferArgument, RunContext, RunOptions};
 use tilewright_core::tensor::AnyTensor;
-
-use std::sync::Arc;
 
 use super::failure::{Failure, reason};
 use super::inputs::{Inputs, Sign, poison};
@@ -25,7 +23,7 @@ use tilewright_core::lower::LowerOptions;
 /// A kernel at a shape, ready to try schedules of it.
 pub(crate) struct Subject<'b> {
     backend: &'b dyn Backend,
-    target: Arc<Target>,
+    context: RunContext,
     threads: usize,
     program: Program,
     inputs: Inputs,
@@ -67,8 +65,7 @@ impl<'b> Subject<'b> {
         options: &SubjectOptions,
         reference: &Reference<'_, E>,
     ) -> Result<Self, E> {
-        let mut target = backend.target().clone();
-        target.cores = u32::try_from(options.threads).unwrap_or(u32::MAX);
+        let context = RunContext::new(backend.target().clone(), RunOptions::with_threads(options.threads));
         let accesses: Vec<Access> = program.buffer_params().map(|(_, access)| access).collect();
         let tolerance = Tolerance::of(&program);
         let start = Instant::now();
@@ -78,7 +75,7 @@ impl<'b> Subject<'b> {
         let (inputs, expected) = expectation(&program, options.seed, cache.as_deref(), reference)?;
         Ok(Subject {
             backend,
-            target: Arc::new(target),
+            context,
             threads: options.threads,
             program,
             inputs,
@@ -149,9 +146,9 @@ impl<'b> Subject<'b> {
     fn lower(&self, trace: &str) -> Result<Lowered, Failure> {
         let trace: Trace = trace.parse().map_err(|error| Failure::new(reason::REPLAY, error))?;
         let schedule = trace
-            .replay(&self.program, &self.target, 0)
+            .replay(&self.program, &self.context, 0)
             .map_err(|error| Failure::new(reason::REPLAY, error))?;
-        prologue::lower(schedule.program(), &LowerOptions::of(&self.target), &mut |_, _| {})
+        prologue::lower(schedule.program(), &LowerOptions::of(&self.context.target), &mut |_, _| {})
             .map_err(|error| Failure::new(reason::LOWERING, error))
     }
 

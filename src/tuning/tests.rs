@@ -162,11 +162,9 @@ pub(super) fn worker_command(faults: String) -> impl FnMut() -> std::io::Result<
 pub(super) fn candidates(count: usize) -> Vec<Candidate> {
     let kernel = product::kernel();
     let program = kernel.program_for(&kernel.dims_by_name(&DIMS).unwrap()).unwrap();
-    let mut target = machine::backend().unwrap().target().clone();
-    target.cores = 1;
-    let target = Arc::new(target);
-    let spaces = design_spaces(&program, &target, &RuleSet::built_in(target.kind).unwrap(), 1);
-    let generator = Generator::new(program, target);
+    let context = machine::context_of_threads(1).unwrap();
+    let spaces = design_spaces(&program, &context, &RuleSet::built_in(context.target.kind()).unwrap(), 1);
+    let generator = Generator::new(program, context);
     let mut found: Vec<Candidate> = Vec::new();
     for seed in 0..1000 {
         let mut statistics = Statistics::default();
@@ -255,9 +253,9 @@ fn records(path: &std::path::Path) -> usize {
 /// Asserts that a look-up gives what tuning has found, as its comparison at the end has timed it.
 fn assert_chosen(path: &std::path::Path, tuned: &Tuned) {
     let database = Database::open(path).unwrap();
-    let target = crate::machine::target().unwrap();
+    let context = crate::machine::run_context().unwrap();
     let hash = product::kernel().hash().unwrap();
-    let chosen = database.best(hash, &tuned.shape, &target).expect("a record");
+    let chosen = database.best(hash, &tuned.shape, &context).expect("a record");
     assert_eq!(Some(chosen), tuned.record.as_ref());
     assert!(chosen.measurement().is_some_and(|found| found.is_confirmed), "{chosen:?}");
     let seconds = chosen.median_ns().unwrap() * 1e-9;

@@ -1,9 +1,8 @@
 //! What records of other shapes and other kernels are good for: traces to begin with, and samples for the cost model.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use tilewright_core::target::Target;
+use tilewright_core::target::RunContext;
 use tilewright_search::candidate::{Generator, Statistics};
 use tilewright_search::database::{Database, Record, Shape, TunedFor};
 use tilewright_search::model::{CostModel, Sample};
@@ -33,7 +32,7 @@ pub(super) type Learned = BTreeSet<(u64, Shape, TunedFor)>;
 /// Traces to begin with: those of the same kernel at other shapes or for other numbers of threads, the nearest first, then what
 /// anchors give.
 pub(super) fn starts(database: &Database, plan: &Plan) -> Vec<Start> {
-    let (target, tuned_for) = (&plan.task.target, plan.tuned_for());
+    let (context, tuned_for) = (&plan.task.context, plan.tuned_for());
     // What was measured here is known to the search already.
     let is_foreign = |record: &&Record| record.shape != plan.shape || record.target != tuned_for;
     let mut shapes: Vec<(f64, &Shape)> = database
@@ -43,15 +42,17 @@ pub(super) fn starts(database: &Database, plan: &Plan) -> Vec<Start> {
         .collect();
     shapes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(b.1)));
     shapes.dedup_by(|a, b| a.1 == b.1);
-    let nearest = shapes.into_iter().filter_map(|(_, shape)| database.best(plan.hash, shape, target));
+    let nearest = shapes.into_iter().filter_map(|(_, shape)| database.best(plan.hash, shape, context));
     let nearest = nearest.filter(is_foreign);
     let own = |record: &Record| Start { trace: record.trace.clone(), rules: record.provenance.rules.clone() };
     let mut starts: Vec<Start> = nearest.take(SHAPES).map(own).collect();
-    let others = best_of_others(database, plan.hash, target);
+    let others = best_of_others(database, plan.hash, context);
     let anchored = others
         .iter()
         .take(ATTEMPTS)
-        .map(|record| anchored(&record.trace, &plan.task.program, target, &plan.composition.rules, plan.seed))
+        .map(|record| {
+            anchored(&record.trace, &plan.task.program, context, &plan.composition.rules, plan.seed)
+        })
         .filter(|traces| !traces.is_empty());
     // Rules have completed what the anchor's trace began: which of them made what is no longer known.
     let anchored = anchored.take(ANCHORS).flatten();
@@ -60,11 +61,11 @@ pub(super) fn starts(database: &Database, plan: &Plan) -> Vec<Start> {
 }
 
 /// The best record of each other kernel at each shape, in a fixed order.
-fn best_of_others<'d>(database: &'d Database, own: u64, target: &Target) -> Vec<&'d Record> {
+fn best_of_others<'d>(database: &'d Database, own: u64, context: &RunContext) -> Vec<&'d Record> {
     let others = database.records().filter(|record| record.program != own);
     let groups: BTreeMap<(&str, u64, &Shape), ()> =
         others.map(|record| ((record.kernel.as_str(), record.program, &record.shape), ())).collect();
-    groups.into_keys().filter_map(|(_, program, shape)| database.best(program, shape, target)).collect()
+    groups.into_keys().filter_map(|(_, program, shape)| database.best(program, shape, context)).collect()
 }
 
 /// Lets a model learn from records of other tasks than `plans`, which learn from their own when they begin, and not from what
@@ -77,7 +78,7 @@ pub(super) fn warm(
     own: &[&Kernel],
 ) {
     let Some(first) = plans.first() else { return };
-    let (target, tuned_for) = (&first.task.target, first.tuned_for());
+    let (context, tuned_for) = (&first.task.context, first.tuned_for());
     learned.extend(plans.iter().map(|plan| (plan.hash, plan.shape.clone(), plan.tuned_for())));
     let known = kernels();
     let known: Vec<&Kernel> = own.iter().copied().chain(known.iter().copied()).collect();
@@ -93,7 +94,7 @@ pub(super) fn warm(
         if samples.len() < SAMPLES
             && let Some(kernel) = kernel
         {
-            samples.extend(samples_of(kernel, shape, &records, target).unwrap_or_default());
+            samples.extend(samples_of(kernel, shape, &records, context).unwrap_or_default());
             learned.insert((program, shape.clone(), tuned_for.clone()));
         }
     }
@@ -108,13 +109,13 @@ fn samples_of(
     kernel: &Kernel,
     shape: &Shape,
     records: &[&Record],
-    target: &Arc<Target>,
+    context: &RunContext,
 ) -> Option<Vec<Sample>> {
     let sizes = shape.dims.iter().chain(&shape.params);
     let named: Vec<(&str, i64)> = sizes.map(|(name, size)| (name.as_str(), *size)).collect();
     let program = kernel.program_for(&kernel.dims_by_name(&named).ok()?).ok()?;
     let task = program.stable_hash();
-    let generator = Generator::new(program, Arc::clone(target));
+    let generator = Generator::new(program, context);
     let space = SearchSpace::new(generator, Vec::new(), 0);
     let last = &records[records.len().saturating_sub(SAMPLES_PER_TASK)..];
     let made = space.generate(last.len(), &mut Statistics::default(), |number, statistics| {

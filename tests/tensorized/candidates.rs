@@ -9,7 +9,7 @@ use tilewright_core::interp::{Interpreter, Options};
 use tilewright_core::lower::{LowerOptions, lower, split_constants};
 use tilewright_core::program::{Buffer, Program};
 use tilewright_core::stmt::{Stmt, Symbol};
-use tilewright_core::target::{Arguments, Backend, BufferArgument, Target, TargetKind};
+use tilewright_core::target::{Arguments, Backend, BufferArgument, CpuTarget, Target, TargetKind};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::visit::for_each_stmt;
 use tilewright_cpu::CpuBackend;
@@ -87,7 +87,8 @@ fn cases() -> u64 {
 
 /// A machine with vectors of 512 bits and some intrinsics.
 pub(crate) fn machine(intrinsics: Vec<Symbol>) -> Arc<Target> {
-    Arc::new(Target { intrinsics, vector_bits: 512, vector_registers: 32, ..Target::generic_cpu() })
+    let cpu = CpuTarget { intrinsics, vector_bits: 512, vector_registers: 32, ..CpuTarget::generic() };
+    Arc::new(cpu.into())
 }
 
 /// Random candidates of a kernel with the seeds that they were drawn with.

@@ -118,7 +118,7 @@ fn overhead(backend: &CpuBackend) -> Duration {
 fn main() {
     let listing = std::env::args().any(|argument| argument == "--listing");
     let backend = CpuBackend::host().expect("a well-formed override of features");
-    let bits = backend.target().vector_bits;
+    let bits = backend.target().cpu().expect("a CPU").vector_bits;
     let peak = fma_peak(bits, 1, Duration::from_millis(300)).expect("a CPU with FMA");
     let peak = peak.gflops.best;
     println!("peak of {bits}-bit FMA: {peak:.1} GFLOP/s; a call of nothing: {:?}", overhead(&backend));

@@ -8,7 +8,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Module, ModuleError, default_libcall_names};
 use tilewright_core::program::Program;
-use tilewright_core::target::{Backend, BackendError, Executable, Target};
+use tilewright_core::target::{Backend, BackendError, CpuTarget, Executable, Target};
 use tilewright_core::verify::{Level, verify};
 
 use super::executable::{Code, Kernel, Parts};
@@ -85,8 +85,8 @@ impl CpuBackend {
     fn for_machine(machine: &Machine) -> Self {
         let compiler = Compiler::new(machine).map(Arc::new);
         let vector_bits = leaf::Level::of(machine).map_or(NARROW_BITS, |level| 8 * level.bytes());
-        let target = Target { intrinsics: leaf::intrinsics(machine), ..machine.target(vector_bits) };
-        CpuBackend { target, compiler }
+        let cpu = CpuTarget { intrinsics: leaf::intrinsics(machine), ..machine.target(vector_bits) };
+        CpuBackend { target: cpu.into(), compiler }
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn write_records(directory: &Path) {
 pub(crate) fn write_record_of_this_machine(directory: &Path, median_ns: f64) {
     let mut database = Database::open(directory).expect("a directory");
     let hash = PRODUCT.parse::<Program>().expect("the program is well-formed").stable_hash();
-    let target = TunedFor::target(&replay::target(3).expect("the settings are in order"));
+    let target = TunedFor::of(&replay::context(3).expect("the settings are in order"));
     let record = Record { target, ..record(hash, 24, 0, Some(median_ns), "vectorize %2\n") };
     database.append(record).expect("a disk");
 }

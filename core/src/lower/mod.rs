@@ -99,7 +99,7 @@ impl Default for LowerOptions {
 impl LowerOptions {
     /// The options for a machine: what it emits stays marked.
     pub fn of(target: &Target) -> Self {
-        LowerOptions { intrinsics: target.intrinsics.clone(), ..LowerOptions::default() }
+        LowerOptions { intrinsics: target.intrinsics().to_vec(), ..LowerOptions::default() }
     }
 }
 

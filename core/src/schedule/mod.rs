@@ -22,11 +22,9 @@ pub use rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv, V
 pub use text::TraceParseError;
 pub use trace::{Decision, ReplayError, Step, Trace};
 
-use std::sync::Arc;
-
 use crate::analysis::rolling;
 use crate::program::Program;
-use crate::target::Target;
+use crate::target::{CpuTarget, RunContext, Target};
 use prim::{Context, Outputs};
 
 /// The most steps of a schedule: far more than any kernel needs. What applies primitives without end comes to an end
@@ -40,19 +38,38 @@ pub struct Schedule {
     trace: Trace,
     values: Values,
     rng: Rng,
-    target: Arc<Target>,
+    context: RunContext,
 }
 
 impl Schedule {
     /// Starts from an unscheduled program. Equal seeds make equal samples. No primitive depends on the
-    /// target; it is there for rules to ask.
-    pub fn new(program: Program, target: Arc<Target>, seed: u64) -> Self {
-        Schedule { program, trace: Trace::default(), values: Values::default(), rng: Rng::new(seed), target }
+    /// context; it is there for rules to ask. A target alone stands for runs that use all of it.
+    pub fn new(program: Program, context: impl Into<RunContext>, seed: u64) -> Self {
+        let (trace, values, rng) = (Trace::default(), Values::default(), Rng::new(seed));
+        Schedule { program, trace, values, rng, context: context.into() }
     }
 
-    /// The machine that the program is scheduled for.
-    pub fn target(&self) -> &Arc<Target> {
-        &self.target
+    /// The target that the program is scheduled for, with the options of its runs.
+    pub fn context(&self) -> &RunContext {
+        &self.context
+    }
+
+    /// The target that the program is scheduled for.
+    pub fn target(&self) -> &Target {
+        &self.context.target
+    }
+
+    /// The CPU that the program is scheduled for.
+    ///
+    /// # Errors
+    /// [`ScheduleError::WrongTargetKind`] when the target is no CPU.
+    pub fn cpu(&self) -> Result<&CpuTarget, ScheduleError> {
+        self.target().cpu().map_err(ScheduleError::WrongTargetKind)
+    }
+
+    /// The CPU threads that will run the program; 1 or more.
+    pub fn threads(&self) -> u32 {
+        self.context.threads()
     }
 
     /// The program as scheduled so far.

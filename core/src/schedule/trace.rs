@@ -1,14 +1,12 @@
 //! Traces: what was done to a program, with the decisions that were taken.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashMap;
 
 use crate::program::Program;
 use crate::schedule::argument::Rename;
 use crate::schedule::prim::Instruction;
 use crate::schedule::{Schedule, ScheduleError};
-use crate::target::Target;
+use crate::target::RunContext;
 
 /// The outcome of a sampling primitive.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -91,10 +89,10 @@ impl Trace {
     pub fn replay(
         &self,
         program: &Program,
-        target: &Arc<Target>,
+        context: impl Into<RunContext>,
         seed: u64,
     ) -> Result<Schedule, ReplayError> {
-        self.replay_with(program, target, seed, |_, step| step.decision.clone())
+        self.replay_with(program, context, seed, |_, step| step.decision.clone())
     }
 
     /// As [`Trace::replay`], with decisions provided for each step: `None` samples afresh.
@@ -104,11 +102,11 @@ impl Trace {
     pub fn replay_with(
         &self,
         program: &Program,
-        target: &Arc<Target>,
+        context: impl Into<RunContext>,
         seed: u64,
         mut decide: impl FnMut(usize, &Step) -> Option<Decision>,
     ) -> Result<Schedule, ReplayError> {
-        let mut schedule = Schedule::new(program.clone(), target.clone(), seed);
+        let mut schedule = Schedule::new(program.clone(), context, seed);
         for (number, step) in self.steps.iter().enumerate() {
             schedule.repeat(step, decide(number, step)).map_err(|error| ReplayError {
                 step: number,

@@ -65,7 +65,7 @@ fn tensorized_programs_keep_the_meaning() {
         check_schedule(&PACKED_DOT_PRODUCTS, &schedule, seed);
         let text = schedule.trace().to_string();
         let trace: Trace = text.parse().unwrap();
-        let again = trace.replay(&PACKED_DOT_PRODUCTS.program(), schedule.target(), 0).unwrap();
+        let again = trace.replay(&PACKED_DOT_PRODUCTS.program(), schedule.context(), 0).unwrap();
         assert_eq!(again.program(), schedule.program(), "{text}");
     }
 }

@@ -51,7 +51,7 @@ fn fits_into_caches(s: &Schedule, stages: &[Arc<Block>]) -> bool {
         buffer.constant_len().map_or(u64::MAX, |len| len as u64 * buffer.dtype.bytes() as u64)
     };
     let written = stages.iter().flat_map(|stage| writes(stage)).map(bytes).fold(0, u64::saturating_add);
-    written <= s.target().l2_bytes * u64::from(s.target().cores)
+    s.cpu().is_ok_and(|cpu| written <= cpu.l2_bytes * u64::from(s.threads()))
 }
 
 /// Cuts the innermost loops of a product so that a tile of it stays in registers while it is summed up. An operand that
@@ -64,7 +64,7 @@ fn tile(s: &mut Schedule, product: BlockRv) -> Result<(), ScheduleError> {
     let [.., rows, columns, along] = s.get_loops(product)?[..] else {
         return Err(ScheduleError::NotReduction(s.values().block(product)?));
     };
-    let lanes = i64::from(s.target().lanes(4));
+    let lanes = i64::from(s.cpu()?.lanes(4));
     let height = s.sample_perfect_tile(rows, 2, 8)?;
     let width = s.sample_categorical(&[lanes, 2 * lanes, 4 * lanes], &[0.2, 0.4, 0.4])?;
     let rows = s.split(rows, &[Some(height[0]), Some(height[1])])?;

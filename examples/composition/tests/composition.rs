@@ -157,12 +157,12 @@ fn products_in_strips_compute_the_same() {
 
 #[test]
 fn products_in_strips_are_offered_where_two_products_lead_to_a_result() {
-    let target = tilewright::target().expect("this machine can be compiled for");
+    let context = tilewright::run_context().expect("this machine can be compiled for");
     let rules = RuleSet::new().with(products_in_strips::ENTRY).expect("one rule has an order");
     let spaces = |kernel: &tilewright::Kernel, dims: &[(&str, i64)]| {
         let dims = kernel.dims_by_name(dims).expect("the dimensions fit");
         let program = kernel.program_for(&dims).expect("it is a program");
-        let spaces = design_spaces(&program, &target, &rules, 1);
+        let spaces = design_spaces(&program, &context, &rules, 1);
         let in_strips = spaces.iter().filter(|space| space.to_string().contains("compute_at")).count();
         (spaces.len(), in_strips)
     };

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashSet;
-use tilewright_core::target::Target;
+use tilewright_core::target::{RunContext, Target};
 
 use super::{Database, Record, Shape, TunedFor};
 
@@ -23,17 +23,17 @@ impl Database {
     /// Times from different machines do not compare, so the record whose features and number of threads are
     /// closest to the machine's comes first, and only among equals the fastest. A record that a run
     /// [confirmed](super::Measurement::is_confirmed) stands for all that were there before it.
-    pub fn best(&self, program: u64, shape: &Shape, target: &Target) -> Option<&Record> {
-        self.usable(program, target)
+    pub fn best(&self, program: u64, shape: &Shape, context: &RunContext) -> Option<&Record> {
+        self.usable(program, context)
             .filter(|(record, _)| record.shape == *shape)
-            .min_by(|(a, a_ns), (b, b_ns)| suitability((a, *a_ns), (b, *b_ns), target))
+            .min_by(|(a, a_ns), (b, b_ns)| suitability((a, *a_ns), (b, *b_ns), context))
             .map(|(record, _)| record)
     }
 
     /// The best record of a program for the shape that is nearest to this one ([`Shape::distance`]), and how far
     /// that is. Among records of one distance it decides as [`Database::best`].
-    pub fn nearest(&self, program: u64, shape: &Shape, target: &Target) -> Option<(&Record, f64)> {
-        self.nearest_few(program, shape, target, 1).into_iter().next()
+    pub fn nearest(&self, program: u64, shape: &Shape, context: &RunContext) -> Option<(&Record, f64)> {
+        self.nearest_few(program, shape, context, 1).into_iter().next()
     }
 
     /// At most so many records of a program, the most promising for a shape first: the one of [`Database::nearest`], those of
@@ -42,11 +42,11 @@ impl Database {
         &self,
         program: u64,
         shape: &Shape,
-        target: &Target,
+        context: &RunContext,
         count: usize,
     ) -> Vec<(&Record, f64)> {
         let of_program: Vec<&Record> =
-            self.records_of(program).filter(|record| record.target.serves(target)).collect();
+            self.records_of(program).filter(|record| record.target.serves(&context.target)).collect();
         let standing = standing(&of_program);
         let stands = |record: &Record| standing.iter().any(|other| std::ptr::eq(*other, record));
         let mut found: Vec<(&Record, f64, f64)> = of_program
@@ -57,7 +57,7 @@ impl Database {
             (stands(b).cmp(&stands(a)))
                 .then_with(|| a_far.total_cmp(b_far))
                 .then_with(|| a.shape.cmp(&b.shape))
-                .then_with(|| suitability((a, *a_ns), (b, *b_ns), target))
+                .then_with(|| suitability((a, *a_ns), (b, *b_ns), context))
         });
         found.truncate(count);
         found.into_iter().map(|(record, _, distance)| (record, distance)).collect()
@@ -66,7 +66,9 @@ impl Database {
     /// Records of a program that succeeded where they were made but need features that the machine lacks.
     pub fn passed_over(&self, program: u64, target: &Target) -> Vec<PassedOver<'_>> {
         let other = self.records_of(program).filter(|record| {
-            record.median_ns().is_some() && record.target.kind == target.kind && !record.target.serves(target)
+            record.median_ns().is_some()
+                && record.target.kind == target.kind()
+                && !record.target.serves(target)
         });
         other.map(|record| PassedOver { record, missing: record.target.missing(target) }).collect()
     }
@@ -75,11 +77,16 @@ impl Database {
     fn usable<'a, 't>(
         &'a self,
         program: u64,
-        target: &'t Target,
+        context: &'t RunContext,
     ) -> impl Iterator<Item = (&'a Record, f64)> + use<'a, 't> {
-        standing(&self.records_of(program).filter(|record| record.target.serves(target)).collect::<Vec<_>>())
-            .into_iter()
-            .filter_map(|record| Some((record, record.median_ns()?)))
+        standing(
+            &self
+                .records_of(program)
+                .filter(|record| record.target.serves(&context.target))
+                .collect::<Vec<_>>(),
+        )
+        .into_iter()
+        .filter_map(|record| Some((record, record.median_ns()?)))
     }
 }
 
@@ -112,8 +119,12 @@ pub(super) fn standing<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
 }
 
 /// Orders records with their median times by how much they suit a machine, best first.
-pub(super) fn suitability((a, a_ns): (&Record, f64), (b, b_ns): (&Record, f64), target: &Target) -> Ordering {
-    let (a_unused, a_threads) = a.target.misfit(target);
-    let (b_unused, b_threads) = b.target.misfit(target);
+pub(super) fn suitability(
+    (a, a_ns): (&Record, f64),
+    (b, b_ns): (&Record, f64),
+    context: &RunContext,
+) -> Ordering {
+    let (a_unused, a_threads) = a.target.misfit(context);
+    let (b_unused, b_threads) = b.target.misfit(context);
     a_unused.cmp(&b_unused).then(a_threads.total_cmp(&b_threads)).then(a_ns.total_cmp(&b_ns))
 }

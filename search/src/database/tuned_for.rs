@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use tilewright_core::target::{Target, TargetKind};
+use tilewright_core::target::{CpuTarget, RunContext, Target, TargetKind};
 
 /// The kind of machine, the CPU features that the tuned code needs, and the number of threads it ran on. Its
 /// text form is `cpu;avx;fma;threads=2`.
@@ -29,38 +29,49 @@ pub struct TunedForError {
 }
 
 impl TunedFor {
-    /// What code for a target needs: the features that its vector width can use. A machine with AVX-512 whose code
-    /// generator uses 128-bit vectors needs no AVX-512, and its records serve lesser machines.
-    pub fn target(target: &Target) -> Self {
-        let usable = |feature: &&String| {
-            let bits = match feature.as_str() {
-                name if name.starts_with("avx512") || name.starts_with("amx") => 512,
-                name if name.starts_with("avx2") || name.starts_with("avxvnni") => 256,
-                _ => 0,
-            };
-            bits <= target.vector_bits
+    /// The machine that code for a target needs, with the threads of its runs.
+    ///
+    /// For a CPU these are the features that its vector width can use: a machine with AVX-512 whose code generator uses
+    /// 128-bit vectors needs no AVX-512, and its records serve lesser machines. For a GPU it is the architecture that
+    /// code is generated for.
+    pub fn of(context: &RunContext) -> Self {
+        let features = match &*context.target {
+            Target::Cpu(cpu) => usable_features(cpu),
+            Target::Gpu(gpu) => BTreeSet::from([gpu.architecture()]),
         };
-        let features = target.features.iter().filter(usable).cloned().collect();
-        TunedFor { kind: target.kind, features, threads: target.cores.max(1) }
+        TunedFor { kind: context.target.kind(), features, threads: context.threads() }
     }
 
     /// The features that the code needs and a machine lacks; empty when it may be used there.
     pub fn missing(&self, target: &Target) -> BTreeSet<String> {
-        self.features.difference(&target.features).cloned().collect()
+        self.features.iter().filter(|feature| !target.has_feature(feature)).cloned().collect()
     }
 
     /// Whether a record may be used on a machine.
     pub fn serves(&self, target: &Target) -> bool {
-        self.kind == target.kind && self.features.is_subset(&target.features)
+        self.kind == target.kind() && self.features.iter().all(|feature| target.has_feature(feature))
     }
 
-    /// How well it suits a machine that it serves, less is better: first how many of the machine's features the
-    /// code leaves unused, then how far the numbers of threads are apart.
-    pub(super) fn misfit(&self, target: &Target) -> (usize, f64) {
-        let unused = TunedFor::target(target).features.difference(&self.features).count();
-        let threads = (f64::from(self.threads) / f64::from(target.cores.max(1))).ln().abs();
+    /// The misfit of a record to a machine that it serves, less is better: first the number of features of the machine
+    /// that the code leaves unused, then the distance between the numbers of threads.
+    pub(super) fn misfit(&self, context: &RunContext) -> (usize, f64) {
+        let unused = TunedFor::of(context).features.difference(&self.features).count();
+        let threads = (f64::from(self.threads) / f64::from(context.threads())).ln().abs();
         (unused, threads)
     }
+}
+
+/// The features of a CPU that code with its vector width can use.
+fn usable_features(cpu: &CpuTarget) -> BTreeSet<String> {
+    let is_usable = |feature: &&String| {
+        let bits = match feature.as_str() {
+            name if name.starts_with("avx512") || name.starts_with("amx") => 512,
+            name if name.starts_with("avx2") || name.starts_with("avxvnni") => 256,
+            _ => 0,
+        };
+        bits <= cpu.vector_bits
+    };
+    cpu.features.iter().filter(is_usable).cloned().collect()
 }
 
 impl fmt::Display for TunedFor {
@@ -77,11 +88,8 @@ impl FromStr for TunedFor {
     fn from_str(text: &str) -> Result<Self, TunedForError> {
         let wrong = |expected| TunedForError { text: text.to_owned(), expected };
         let mut fields = text.split(';');
-        let kind = match fields.next() {
-            Some("cpu") => TargetKind::Cpu,
-            Some("gpu") => TargetKind::Gpu,
-            _ => return Err(wrong("`cpu` or `gpu` first")),
-        };
+        let kind = fields.next().and_then(TargetKind::from_name);
+        let kind = kind.ok_or_else(|| wrong("`cpu` or `gpu` first"))?;
         let threads = fields
             .next_back()
             .and_then(|field| field.strip_prefix("threads=")?.parse().ok())
@@ -100,10 +108,10 @@ fn is_feature(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilewright_core::target::GpuTarget;
 
-    pub(super) fn machine(features: &[&str], vector_bits: u32, cores: u32) -> Target {
-        Target {
-            kind: TargetKind::Cpu,
+    pub(super) fn machine(features: &[&str], vector_bits: u32, cores: u32) -> RunContext {
+        let cpu = CpuTarget {
             cores,
             vector_bits,
             vector_registers: 16,
@@ -113,7 +121,8 @@ mod tests {
             cache_line_bytes: 64,
             features: features.iter().map(|&name| name.to_owned()).collect(),
             intrinsics: Vec::new(),
-        }
+        };
+        cpu.into()
     }
 
     #[test]
@@ -138,7 +147,7 @@ mod tests {
     #[test]
     fn wide_features_are_needed_by_wide_code_only() {
         let features = ["amx-tile", "avx", "avx2", "avx512f", "fma"];
-        let needs = |bits| TunedFor::target(&machine(&features, bits, 2)).to_string();
+        let needs = |bits| TunedFor::of(&machine(&features, bits, 2)).to_string();
         assert_eq!(needs(128), "cpu;avx;fma;threads=2");
         assert_eq!(needs(256), "cpu;avx;avx2;fma;threads=2");
         assert_eq!(needs(512), "cpu;amx-tile;avx;avx2;avx512f;fma;threads=2");
@@ -147,9 +156,24 @@ mod tests {
     #[test]
     fn code_for_a_greater_machine_does_not_serve_a_lesser() {
         let greater: TunedFor = "cpu;avx2;avx512f;threads=8".parse().unwrap();
-        let lesser = machine(&["avx2"], 256, 8);
+        let lesser = machine(&["avx2"], 256, 8).target;
         assert!(!greater.serves(&lesser));
         assert!(greater.missing(&lesser).contains("avx512f"));
         assert!("cpu;avx2;threads=2".parse::<TunedFor>().unwrap().serves(&lesser));
+        assert!(!"gpu;threads=2".parse::<TunedFor>().unwrap().serves(&lesser));
+    }
+
+    #[test]
+    fn code_for_a_gpu_serves_later_ones_unless_it_is_specific_to_one() {
+        let made_for = |gpu: GpuTarget| TunedFor::of(&gpu.into());
+        let (ampere, hopper) = (made_for(GpuTarget::a100()), made_for(GpuTarget::h100()));
+        assert_eq!(
+            (ampere.to_string(), hopper.to_string()),
+            ("gpu;sm_80;threads=1".into(), "gpu;sm_90a;threads=1".into())
+        );
+        assert!(ampere.serves(&GpuTarget::h200().into()) && hopper.serves(&GpuTarget::h200().into()));
+        assert!(!hopper.serves(&GpuTarget::rtx_4090().into()));
+        let h200 = RunContext::from(GpuTarget::h200());
+        assert!(hopper.misfit(&h200).0 < ampere.misfit(&h200).0);
     }
 }

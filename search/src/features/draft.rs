@@ -8,7 +8,7 @@
 
 use tilewright_core::program::Program;
 use tilewright_core::stmt::LoopKind;
-use tilewright_core::target::Target;
+use tilewright_core::target::CpuTarget;
 
 use crate::features::cache::Cache;
 use crate::features::nest::BlockFacts;
@@ -45,16 +45,17 @@ const INDEPENDENT_TILES: f64 = 4.0;
 const HALVING: f64 = 10.0;
 
 /// The estimated share of the machine's peak without tensor intrinsics: more than 1 where these do more.
-pub(super) fn score(program: &Program, blocks: &[BlockFacts<'_>], target: &Target) -> f32 {
-    let caches = Caches::of(target, blocks);
-    let cycles: f64 =
-        blocks.iter().map(|block| block_cycles(block, &caches, target)).sum::<f64>() + start_cost(blocks);
-    let useful: f64 = blocks.iter().map(|block| ideal_cycles(program, block, target)).sum();
+pub(super) fn score(program: &Program, blocks: &[BlockFacts<'_>], cpu: &CpuTarget, threads: u32) -> f32 {
+    let threads = f64::from(threads);
+    let caches = Caches::of(cpu, blocks);
+    let cycles: f64 = blocks.iter().map(|block| block_cycles(block, &caches, cpu, threads)).sum::<f64>()
+        + start_cost(blocks);
+    let useful: f64 = blocks.iter().map(|block| ideal_cycles(program, block, cpu, threads)).sum();
     (useful / cycles.max(1.0)).max(0.0) as f32
 }
 
-/// The cycles of the block's own domain, once, at the peak rate of all cores.
-fn ideal_cycles(program: &Program, facts: &BlockFacts<'_>, target: &Target) -> f64 {
+/// The cycles of the block's own domain, once, at the peak rate of all threads.
+fn ideal_cycles(program: &Program, facts: &BlockFacts<'_>, cpu: &CpuTarget, threads: f64) -> f64 {
     let domain: f64 = facts
         .block
         .iters
@@ -65,11 +66,11 @@ fn ideal_cycles(program: &Program, facts: &BlockFacts<'_>, target: &Target) -> f
     let is_output = tilewright_core::analysis::scope::writes_parameter(program, facts.block);
     let per_point = facts.operations() / facts.points().max(1.0) / 2.0;
     let per_point = if is_output { per_point.max(0.5) } else { per_point };
-    per_point * domain / (ISSUE * f64::from(target.lanes(facts.element_bytes))) / f64::from(target.cores)
+    per_point * domain / (ISSUE * f64::from(cpu.lanes(facts.element_bytes))) / threads
 }
 
-fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, target: &Target) -> f64 {
-    let lanes = f64::from(target.lanes(block.element_bytes));
+fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, threads: f64) -> f64 {
+    let lanes = f64::from(cpu.lanes(block.element_bytes));
     let used_lanes = block.lanes().clamp(1.0, lanes);
     let statements = block.points() / used_lanes;
     let per_statement = match (block.points_of_intrinsic > 1.0, block.tiles) {
@@ -78,7 +79,7 @@ fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, target: &Target) -> f64
         (false, None) => block.operations() / block.points().max(1.0) / 2.0,
     };
 
-    let independent = if block.reduction > 1.0 { block.accumulators(target) } else { LATENCY * ISSUE };
+    let independent = if block.reduction > 1.0 { block.accumulators(cpu) } else { LATENCY * ISSUE };
     let overlap = match block.tiles {
         Some(tiles) => (tiles / INDEPENDENT_TILES).min(1.0),
         None => (independent / (LATENCY * ISSUE)).clamp(1.0 / (LATENCY * ISSUE), 1.0),
@@ -86,11 +87,11 @@ fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, target: &Target) -> f64
     let arithmetic = statements * per_statement.max(0.25) / ISSUE / overlap;
     let conditions = if block.copies_runs() { 1.0 } else { used_lanes };
     let scattered = block.arithmetic.conditional * 4.0 * conditions + block.arithmetic.uniform * UNIFORM;
-    let loads = statements * (block.loads_per_operation(target) + scattered) / ISSUE;
-    let spill = block.accumulators(target) > f64::from(target.vector_registers) - 2.0;
+    let loads = statements * (block.loads_per_operation(cpu) + scattered) / ISSUE;
+    let spill = block.accumulators(cpu) > f64::from(cpu.vector_registers) - 2.0;
     let registers = overlapped(arithmetic, loads) * if spill { 2.0 } else { 1.0 };
     let serial = registers + loop_cycles(block, lanes) + caches.transfer_cycles(block);
-    serial / speedup(block, target)
+    serial / speedup(block, threads)
 }
 
 /// The caches that data comes through.
@@ -103,11 +104,11 @@ struct Caches {
 
 impl Caches {
     /// A third-level cache that holds all that the blocks touch still has it from the call before.
-    fn of(target: &Target, blocks: &[BlockFacts<'_>]) -> Self {
+    fn of(cpu: &CpuTarget, blocks: &[BlockFacts<'_>]) -> Self {
         let by_ways = |bytes: u64| Cache { bytes: bytes as f64, way: bytes as f64 / WAYS };
-        let (second, third) = (by_ways(target.l2_bytes), by_ways(target.l3_bytes.max(target.l2_bytes)));
+        let (second, third) = (by_ways(cpu.l2_bytes), by_ways(cpu.l3_bytes.max(cpu.l2_bytes)));
         Caches {
-            first: Cache { bytes: target.l1_bytes as f64, way: L1_WAY },
+            first: Cache { bytes: cpu.l1_bytes as f64, way: L1_WAY },
             second,
             third: Some(third).filter(|third| !third.keeps(touched(blocks, 0))),
         }
@@ -149,12 +150,11 @@ fn loop_cycles(block: &BlockFacts<'_>, lanes: f64) -> f64 {
     steps * LOOP_STEP + entries * LOOP_END + halvings * HALVING
 }
 
-/// How much faster the cores are together: the parallel iterations are dealt out whole.
-fn speedup(block: &BlockFacts<'_>, target: &Target) -> f64 {
-    let cores = f64::from(target.cores);
+/// The speed of all threads together, in that of one: a parallel iteration runs on one thread.
+fn speedup(block: &BlockFacts<'_>, threads: f64) -> f64 {
     let parallel: f64 =
         block.loops.iter().filter(|node| node.kind == LoopKind::Parallel).map(|node| node.extent).product();
-    parallel / (parallel / cores).ceil().max(1.0)
+    parallel / (parallel / threads).ceil().max(1.0)
 }
 
 /// Cycles to start and end the parallel loops, which may hold several blocks each.

@@ -23,24 +23,37 @@ use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::ids::BufferId;
 use tilewright_core::program::Program;
 use tilewright_core::stmt::{Block, For, Symbol};
-use tilewright_core::target::Target;
+use tilewright_core::target::{CpuTarget, RunContext, WrongTargetKind};
 
 use crate::model::{FeatureShapeError, ProgramFeatures};
 use nest::BlockFacts;
 
 pub use row::{Value, WIDTH};
 
+/// Why a program has no features.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FeatureError {
+    /// The target is no CPU.
+    #[error(transparent)]
+    Target(#[from] WrongTargetKind),
+    /// The values do not form rows: a bug of this module.
+    #[error(transparent)]
+    Shape(#[from] FeatureShapeError),
+}
+
 /// The features of a scheduled program at the `Blocks` level.
 ///
 /// # Errors
-/// Never for programs that verify; a wrong number of values would be a bug of this module.
-pub fn extract(program: &Program, target: &Arc<Target>) -> Result<ProgramFeatures, FeatureShapeError> {
+/// When the target is no CPU.
+pub fn extract(program: &Program, context: &RunContext) -> Result<ProgramFeatures, FeatureError> {
+    let cpu = context.target.cpu()?;
     let facts = facts(program);
     let mut values = Vec::with_capacity(facts.len() * WIDTH);
     for block in &facts {
-        row::push(&mut values, block, target);
+        row::push(&mut values, block, cpu);
     }
-    ProgramFeatures::new(values, WIDTH, draft::score(program, &facts, target))
+    let prior = draft::score(program, &facts, cpu, context.threads());
+    Ok(ProgramFeatures::new(values, WIDTH, prior)?)
 }
 
 /// What the cost model sees of a block, by name.
@@ -55,14 +68,14 @@ pub struct BlockFeatures {
 }
 
 /// The values of [`extract`] with their names.
-pub fn describe(program: &Program, target: &Target) -> Vec<BlockFeatures> {
+pub fn describe(program: &Program, cpu: &CpuTarget) -> Vec<BlockFeatures> {
     let describe = |block: &BlockFacts<'_>| BlockFeatures {
         block: block.block.name.clone(),
-        own: row::own(block, target).to_vec(),
+        own: row::own(block, cpu).to_vec(),
         buffers: row::largest_first(block)
             .into_iter()
             .map(|access| {
-                let values = row::of_access(block, access, target).to_vec();
+                let values = row::of_access(block, access, cpu).to_vec();
                 (program.buffer(access.buffer).name.clone(), values)
             })
             .collect(),

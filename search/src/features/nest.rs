@@ -8,7 +8,7 @@ use tilewright_core::intrinsic::named;
 use tilewright_core::lower::PREFETCH;
 use tilewright_core::program::Program;
 use tilewright_core::stmt::{Annotation, Block, For, IterKind, LoopKind, Stmt};
-use tilewright_core::target::Target;
+use tilewright_core::target::CpuTarget;
 
 use crate::features::access::{AccessFact, accesses};
 use crate::features::arithmetic::Arithmetic;
@@ -155,29 +155,29 @@ impl<'a> BlockFacts<'a> {
     }
 
     /// Vector registers that one vectorized statement takes.
-    fn registers_per_statement(&self, target: &Target) -> f64 {
-        (self.lanes() / f64::from(target.lanes(self.element_bytes))).ceil().max(1.0)
+    fn registers_per_statement(&self, cpu: &CpuTarget) -> f64 {
+        (self.lanes() / f64::from(cpu.lanes(self.element_bytes))).ceil().max(1.0)
     }
 
     /// Independent results that the unrolled and vectorized loops keep at once, in registers.
-    pub(super) fn accumulators(&self, target: &Target) -> f64 {
+    pub(super) fn accumulators(&self, cpu: &CpuTarget) -> f64 {
         let unrolled: f64 = self
             .loops
             .iter()
             .filter(|node| node.kind == LoopKind::Unrolled && !node.is_reduction)
             .map(|node| node.extent)
             .product();
-        unrolled * self.registers_per_statement(target)
+        unrolled * self.registers_per_statement(cpu)
     }
 
     /// Copies of the body in the code, in registers.
-    pub(super) fn copies(&self, target: &Target) -> f64 {
+    pub(super) fn copies(&self, cpu: &CpuTarget) -> f64 {
         let written_out: f64 = self
             .loops
             .iter()
             .map(|node| if node.kind == LoopKind::Unrolled { node.extent } else { node.unrolled })
             .product();
-        written_out * self.registers_per_statement(target)
+        written_out * self.registers_per_statement(cpu)
     }
 
     /// How many points of the block ahead it asks for what it reads; 0 if it does not.
@@ -240,13 +240,13 @@ impl<'a> BlockFacts<'a> {
 
     /// Register loads per arithmetic statement in the innermost tile: an operand that an unrolled or
     /// vectorized loop does not move is loaded once for all its copies, as long as registers hold it.
-    pub(super) fn loads_per_operation(&self, target: &Target) -> f64 {
-        let sums = self.accumulators(target).max(1.0);
+    pub(super) fn loads_per_operation(&self, cpu: &CpuTarget) -> f64 {
+        let sums = self.accumulators(cpu).max(1.0);
         let updates = self.updates_of_tile();
         let statements = sums * updates;
         let (mut loads, mut held) = (0.0, f64::INFINITY);
         for access in &self.accesses {
-            let own = self.loads_of_tile(access, target);
+            let own = self.loads_of_tile(access, cpu);
             // Of the operands of a tile of sums the fewest are kept while the others pass by.
             held = if access.is_written { held } else { held.min(own / updates) };
             let mut reduced = self.loops.iter().zip(&access.strides).filter(|(node, _)| node.is_reduction);
@@ -258,7 +258,7 @@ impl<'a> BlockFacts<'a> {
             loads += own * cost / if stays { self.reduction_of_tile() / updates } else { 1.0 };
         }
         // Registers for the sums, the operands that are kept, and one that passes by.
-        let is_crowded = sums + held + 1.0 > f64::from(target.vector_registers);
+        let is_crowded = sums + held + 1.0 > f64::from(cpu.vector_registers);
         if is_crowded && self.reduction > 1.0 && held.is_finite() {
             loads += (sums - held) * updates;
         }
@@ -266,11 +266,11 @@ impl<'a> BlockFacts<'a> {
     }
 
     /// Loads of one execution of the innermost tile, if each element that it touches is loaded once.
-    fn loads_of_tile(&self, access: &AccessFact, target: &Target) -> f64 {
+    fn loads_of_tile(&self, access: &AccessFact, cpu: &CpuTarget) -> f64 {
         let moving = || self.loops.iter().zip(&access.strides).filter(|(_, stride)| **stride != Some(0));
         let vectorized: f64 = moving()
             .filter(|(node, _)| node.kind == LoopKind::Vectorized)
-            .map(|(node, stride)| self.loads_of_vector(access, node, *stride, target))
+            .map(|(node, stride)| self.loads_of_vector(access, node, *stride, cpu))
             .product();
         let unrolled = moving().filter(|(node, _)| node.kind == LoopKind::Unrolled);
         vectorized * distinct_places(unrolled.map(|(node, stride)| (node.extent, *stride)))
@@ -282,9 +282,9 @@ impl<'a> BlockFacts<'a> {
         access: &AccessFact,
         node: &LoopFact,
         stride: Option<i64>,
-        target: &Target,
+        cpu: &CpuTarget,
     ) -> f64 {
-        let vectors = (node.extent / f64::from(target.lanes(self.element_bytes))).ceil();
+        let vectors = (node.extent / f64::from(cpu.lanes(self.element_bytes))).ceil();
         match stride {
             Some(1) => vectors,
             // Copies of narrow elements take runs of bytes apart, not each element.

@@ -1,7 +1,7 @@
 //! The values of a row, with their names.
 
 use tilewright_core::stmt::LoopKind;
-use tilewright_core::target::Target;
+use tilewright_core::target::CpuTarget;
 
 use crate::features::access::AccessFact;
 use crate::features::nest::BlockFacts;
@@ -48,12 +48,12 @@ impl Value {
 }
 
 /// Appends a block's row.
-pub(super) fn push(values: &mut Vec<f32>, block: &BlockFacts<'_>, target: &Target) {
-    values.extend(own(block, target).map(|value| value.value));
+pub(super) fn push(values: &mut Vec<f32>, block: &BlockFacts<'_>, cpu: &CpuTarget) {
+    values.extend(own(block, cpu).map(|value| value.value));
     let mut accesses = largest_first(block).into_iter();
     for _ in 0..BUFFERS {
         match accesses.next() {
-            Some(access) => values.extend(of_access(block, access, target).map(|value| value.value)),
+            Some(access) => values.extend(of_access(block, access, cpu).map(|value| value.value)),
             None => values.extend([0.0; BUFFER_WIDTH]),
         }
     }
@@ -67,13 +67,13 @@ pub(super) fn largest_first<'f>(block: &'f BlockFacts<'_>) -> Vec<&'f AccessFact
 }
 
 /// What is said of the block itself.
-pub(super) fn own(block: &BlockFacts<'_>, target: &Target) -> [Value; OWN_WIDTH] {
+pub(super) fn own(block: &BlockFacts<'_>, cpu: &CpuTarget) -> [Value; OWN_WIDTH] {
     let points = block.points();
     let count = |name, of_point: f64| Value::size(name, of_point * points);
     let arithmetic = &block.arithmetic;
     let [vectorized, unrolled, parallel] =
         [LoopKind::Vectorized, LoopKind::Unrolled, LoopKind::Parallel].map(|kind| KindFact::of(block, kind));
-    let (l1, l2) = (block.level_within(target.l1_bytes as f64), block.level_within(target.l2_bytes as f64));
+    let (l1, l2) = (block.level_within(cpu.l1_bytes as f64), block.level_within(cpu.l2_bytes as f64));
     let intensity = |level| block.operations() / block.traffic(level).max(1.0);
     [
         count("simple_operations", arithmetic.simple),
@@ -97,12 +97,12 @@ pub(super) fn own(block: &BlockFacts<'_>, target: &Target) -> [Value; OWN_WIDTH]
         Value::size("parallel_iterations", parallel.iterations),
         Value::plain("parallel_place", parallel.place),
         Value::size("reduced_points", block.reduction),
-        Value::size("accumulators", block.accumulators(target)),
-        Value::size("copies", block.copies(target)),
+        Value::size("accumulators", block.accumulators(cpu)),
+        Value::size("copies", block.copies(cpu)),
         Value::size("innermost_iterations", block.innermost_extent()),
         Value::plain("loops", block.loops.len() as f64),
         Value::flag("is_guarded", block.is_guarded),
-        Value::size("loads_per_operation", block.loads_per_operation(target)),
+        Value::size("loads_per_operation", block.loads_per_operation(cpu)),
         Value::size("points_ahead", block.points_ahead()),
         Value::size("l1_working_set", block.working_set[l1]),
         Value::size("l1_traffic", block.traffic(l1)),
@@ -140,10 +140,10 @@ impl KindFact {
 pub(super) fn of_access(
     block: &BlockFacts<'_>,
     access: &AccessFact,
-    target: &Target,
+    cpu: &CpuTarget,
 ) -> [Value; BUFFER_WIDTH] {
     let stride = access.strides.last().copied().flatten();
-    let (l1, l2) = (block.level_within(target.l1_bytes as f64), block.level_within(target.l2_bytes as f64));
+    let (l1, l2) = (block.level_within(cpu.l1_bytes as f64), block.level_within(cpu.l2_bytes as f64));
     let reuse = access.innermost_reuse(&block.loops);
     [
         Value::flag("is_read", access.is_read),

@@ -6,7 +6,7 @@ use tilewright_core::ids::BlockId;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{For, IterKind, LoopKind};
-use tilewright_core::target::Target;
+use tilewright_core::target::CpuTarget;
 use tilewright_core::visit::find_block;
 
 use crate::postproc::strides::strides;
@@ -34,7 +34,7 @@ pub(super) fn vectorize_across(
     id: BlockId,
     own: &[For],
 ) -> Result<(), ScheduleError> {
-    let Some(choice) = choose(schedule.program(), schedule.target(), id, own) else { return Ok(()) };
+    let Some(choice) = choose(schedule.program(), schedule.cpu()?, id, own) else { return Ok(()) };
     let loops = schedule.get_loops(block)?;
     let own = &loops[loops.len() - own.len()..];
     let (reading, writing) = (own[choice.reading], own[choice.writing]);
@@ -58,7 +58,7 @@ pub(super) fn vectorize_across(
     schedule.vectorize(lanes)
 }
 
-fn choose(program: &Program, target: &Target, id: BlockId, own: &[For]) -> Option<Choice> {
+fn choose(program: &Program, cpu: &CpuTarget, id: BlockId, own: &[For]) -> Option<Choice> {
     let block = find_block(&program.body, id)?;
     let bytes = program.buffer(single_store(block)?.buffer).dtype.bytes();
     let ranges = ranges_of(loops_around(&program.body, id)?);
@@ -83,9 +83,9 @@ fn choose(program: &Program, target: &Target, id: BlockId, own: &[For]) -> Optio
     }
     let reading =
         innermost(&|at| at != writing && crossing.iter().all(|load| along[at].loads[*load] == Some(1)))?;
-    let lanes = i64::from(target.lanes(bytes));
+    let lanes = i64::from(cpu.lanes(bytes));
     let (extent, rows) = (own[writing].extent.as_constant()?, own[reading].extent.as_constant()?);
-    let in_line = (i64::from(target.cache_line_bytes) / bytes as i64).max(1);
+    let in_line = (i64::from(cpu.cache_line_bytes) / bytes as i64).max(1);
     let divides = extent % in_line == 0 && rows % lanes == 0 && rows > lanes;
     let vectors = if divides { (in_line / lanes).max(1) } else { 1 };
     Some(Choice { writing, reading, extent, lanes, vectors })

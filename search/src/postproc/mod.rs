@@ -135,7 +135,7 @@ impl Postprocessors {
 /// # Errors
 /// When a primitive refuses, or the result breaks a limit of the machine.
 pub fn apply(schedule: &mut Schedule) -> Result<(), Rejection> {
-    Postprocessors::built_in(schedule.target().kind).apply(schedule)
+    Postprocessors::built_in(schedule.target().kind()).apply(schedule)
 }
 
 /// An integer annotation of a block.

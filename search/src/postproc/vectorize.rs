@@ -9,7 +9,7 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::prim::Vectorize;
 use tilewright_core::schedule::{LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{For, IterKind, LoopKind, Stmt};
-use tilewright_core::target::Target;
+use tilewright_core::target::CpuTarget;
 use tilewright_core::visit::find_block;
 
 use crate::postproc::across;
@@ -24,7 +24,7 @@ pub(super) fn vectorize_blocks(schedule: &mut Schedule) -> Result<(), ScheduleEr
         let (block, id) = find(schedule, &name)?;
         let Some(limit) = limit_of(schedule.program(), id).filter(|limit| *limit > 1) else { continue };
         let own = own_loops(schedule.program(), id);
-        let Some(choice) = choose_any(schedule, id, &own, limit) else {
+        let Some(choice) = choose_any(schedule.program(), schedule.cpu()?, id, &own, limit) else {
             across::vectorize_across(schedule, block, id, &own)?;
             continue;
         };
@@ -70,20 +70,19 @@ struct Choice {
     limit: Option<i64>,
 }
 
-fn choose_any(schedule: &Schedule, id: BlockId, own: &[For], limit: i64) -> Option<Choice> {
-    let (program, target) = (schedule.program(), schedule.target());
+fn choose_any(program: &Program, cpu: &CpuTarget, id: BlockId, own: &[For], limit: i64) -> Option<Choice> {
     let contiguous = choose(program, id, own, limit);
     let is_short = |bytes: i64| {
-        contiguous.as_ref().is_none_or(|choice| choice.extent * bytes < i64::from(target.vector_bits) / 8)
+        contiguous.as_ref().is_none_or(|choice| choice.extent * bytes < i64::from(cpu.vector_bits) / 8)
     };
     match copied_bytes(program, id) {
         Some(bytes) if is_short(bytes) => {
-            choose_copy(program, id, own, i64::from(target.vector_bits) / 8 / bytes)
+            choose_copy(program, id, own, i64::from(cpu.vector_bits) / 8 / bytes)
         }
         _ => None,
     }
     .or(contiguous)
-    .or_else(|| choose_update(program, id, own, target))
+    .or_else(|| choose_update(program, id, own, cpu))
 }
 
 /// The innermost spatial loop along which every access is contiguous.
@@ -117,7 +116,7 @@ fn choose(program: &Program, id: BlockId, own: &[For], limit: i64) -> Option<Cho
 
 /// The innermost loop when the block does nothing but combine contiguous values with one element in it. Its lanes are as many
 /// as can be combined in registers, since they are combined into one in the end, which takes as long for a few.
-fn choose_update(program: &Program, id: BlockId, own: &[For], target: &Target) -> Option<Choice> {
+fn choose_update(program: &Program, id: BlockId, own: &[For], cpu: &CpuTarget) -> Option<Choice> {
     let block = find_block(&program.body, id)?;
     let node = own.last().filter(|node| node.kind == LoopKind::Serial)?;
     let extent = node.extent.as_constant().filter(|extent| *extent > 1)?;
@@ -127,7 +126,7 @@ fn choose_update(program: &Program, id: BlockId, own: &[For], target: &Target) -
     let lies_along = strides.loads.iter().all(|stride| matches!(stride, Some(0 | 1)));
     let position = own.len() - 1;
     let bytes = program.buffer(single_store(block)?.buffer).dtype.bytes();
-    let most = i64::from(target.lanes(bytes)) * i64::from(target.vector_registers / 2);
+    let most = i64::from(cpu.lanes(bytes)) * i64::from(cpu.vector_registers / 2);
     (is_update(block) && is_one_element && lies_along).then_some(Choice {
         position,
         fused: 1,
@@ -202,7 +201,7 @@ fn vectorize_loop(
     if extent <= limit {
         return schedule.vectorize(target);
     }
-    let smallest = i64::from(schedule.target().lanes(4)).min(limit);
+    let smallest = i64::from(schedule.cpu()?.lanes(4)).min(limit);
     let divisor = (smallest..=limit).rev().find(|lanes| extent % lanes == 0 && lanes % smallest == 0);
     let parts = schedule.split(target, &[None, Some(divisor.unwrap_or(limit))])?;
     schedule.vectorize(parts[1])

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::intrinsic::{MAX_VECTOR_OUTPUTS, named};
 use tilewright_core::program::Program;
+use tilewright_core::schedule::ScheduleError;
 use tilewright_core::stmt::{Annotation, Block, For, IterKind, LoopKind, Stmt};
 use tilewright_core::target::Target;
 
@@ -37,6 +38,7 @@ pub(crate) fn sums_in_tiles(path: &[&Arc<For>], block: &Block) -> Option<i64> {
 /// # Errors
 /// The reason, in a word.
 pub fn verify_limits(program: &Program, target: &Target) -> Result<(), Rejection> {
+    let cpu = target.cpu().map_err(ScheduleError::WrongTargetKind)?;
     for block in blocks(&program.body) {
         let path = loops_around(&program.body, block.id).unwrap_or_default();
         let mut copies = 1i64;
@@ -59,7 +61,7 @@ pub fn verify_limits(program: &Program, target: &Target) -> Result<(), Rejection
                     accumulators = accumulators.saturating_mul(if reduces { 1 } else { extent });
                 }
                 LoopKind::Vectorized => {
-                    let lanes = i64::from(target.lanes(bytes));
+                    let lanes = i64::from(cpu.lanes(bytes));
                     // Lanes of a reduction are combined in halves from the beginning.
                     let extent = if reduces { (extent + 1) / 2 } else { extent };
                     let registers = (extent + lanes - 1) / lanes;
@@ -81,7 +83,7 @@ pub fn verify_limits(program: &Program, target: &Target) -> Result<(), Rejection
             return Err(Rejection("register_spill"));
         }
         // One register each for an operand and a broadcast, at least.
-        if is_inside_reduction && accumulators > i64::from(target.vector_registers) - 2 {
+        if is_inside_reduction && accumulators > i64::from(cpu.vector_registers) - 2 {
             return Err(Rejection("register_spill"));
         }
     }

@@ -12,14 +12,14 @@ use crate::rules::{block_of, needs_rfactor};
 const MAX_INNERMOST: i64 = 64;
 
 /// Parallel jobs per core worth having.
-const JOBS_PER_CORE: i64 = 16;
+const JOBS_PER_THREAD: i64 = 16;
 
 /// Splits a reduction in two and makes either part independent: the outer part can run in parallel, the
 /// inner one in vector lanes. Offers both variants besides the plain reduction.
 #[schedule_rule(target = "cpu", after = "auto_inline", before = "multi_level_tiling")]
 pub fn add_rfactor(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
-    let max_parallel = i64::from(schedule.target().cores) * JOBS_PER_CORE;
+    let max_parallel = i64::from(schedule.threads()) * JOBS_PER_THREAD;
     if !needs_rfactor(schedule.program(), &found, max_parallel) {
         return schedule.unchanged();
     }

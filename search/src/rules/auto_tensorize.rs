@@ -183,7 +183,7 @@ fn copied_vectors(block: &Block) -> Option<f64> {
 
 /// The ways of cutting a block, the ones that take the fewest instructions first.
 fn cuts(schedule: &Schedule, block: BlockRv) -> Result<Vec<Cut>, ScheduleError> {
-    let intrinsics: Vec<_> = schedule.target().intrinsics.iter().filter_map(|name| named(name)).collect();
+    let intrinsics: Vec<_> = schedule.target().intrinsics().iter().filter_map(|name| named(name)).collect();
     let mut cuts = cuts_for(schedule, block, &intrinsics)?;
     for offset in offsets(&intrinsics) {
         let mut moved = schedule.clone();

@@ -87,6 +87,11 @@ pub(crate) fn constant_operands(program: &Program, block: &Block) -> Vec<BufferI
     }
 }
 
+/// The second-level caches of all cores that a run uses, in bytes together.
+pub(crate) fn own_cache_bytes(schedule: &Schedule) -> Result<u64, ScheduleError> {
+    Ok(u64::from(schedule.threads()) * schedule.cpu()?.l2_bytes)
+}
+
 /// Whether the loops around a block have nothing else in them.
 pub(crate) fn has_own_loops(program: &Program, block: &Block) -> bool {
     let path = loops_around(&program.body, block.id).unwrap_or_default();

@@ -6,7 +6,7 @@ use tilewright_core::ids::LoopId;
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::Block;
-use tilewright_core::target::Target;
+use tilewright_core::target::CpuTarget;
 use tilewright_core::visit::find_loop;
 use tilewright_macros::schedule_rule;
 
@@ -39,7 +39,7 @@ const LEAST_TILE: i64 = 4;
 /// or left as they are.
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "parallelize_vectorize_unroll")]
 pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
-    MultiLevelTiling::of(schedule.target()).apply(schedule, block)
+    MultiLevelTiling::of(schedule.cpu()?).apply(schedule, block)
 }
 
 /// The rule with its choices, for a rule that takes its place:
@@ -52,7 +52,7 @@ pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult
 /// /// Tiles as usual, but copies no operand. To be annotated with
 /// /// `#[schedule_rule(target = "cpu", replace = "multi_level_tiling")]`.
 /// fn tiling_without_copies(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
-///     let usual = MultiLevelTiling::of(schedule.target());
+///     let usual = MultiLevelTiling::of(schedule.cpu()?);
 ///     MultiLevelTiling { packs: false, ..usual }.apply(schedule, block)
 /// }
 /// ```
@@ -78,16 +78,16 @@ pub struct Innermost {
 }
 
 impl Innermost {
-    /// What fits the registers of a machine.
-    fn of(target: &Target) -> Self {
-        Innermost { reduction: MAX_INNERMOST, lanes: lane_limit(target), rows: row_limit(target) }
+    /// The limits that fit the registers of a machine.
+    fn of(cpu: &CpuTarget) -> Self {
+        Innermost { reduction: MAX_INNERMOST, lanes: lane_limit(cpu), rows: row_limit(cpu) }
     }
 }
 
 impl MultiLevelTiling {
     /// The choices of the rule [`multi_level_tiling()`].
-    pub fn of(target: &Target) -> Self {
-        MultiLevelTiling { innermost: Innermost::of(target), covers: true, packs: true }
+    pub fn of(cpu: &CpuTarget) -> Self {
+        MultiLevelTiling { innermost: Innermost::of(cpu), covers: true, packs: true }
     }
 
     /// Applies the rule to a block.
@@ -156,7 +156,7 @@ impl Tiles {
         block: BlockRv,
         lanes: &[LoopRv],
     ) -> Result<Self, ScheduleError> {
-        let usual = MultiLevelTiling::of(schedule.target());
+        let usual = MultiLevelTiling::of(schedule.cpu()?);
         Self::cut_within(schedule, block, lanes, &usual)
     }
 

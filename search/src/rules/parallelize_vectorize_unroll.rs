@@ -7,7 +7,7 @@ use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_core::stmt::Block;
-use tilewright_core::target::Target;
+use tilewright_core::target::CpuTarget;
 use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleResult};
@@ -22,14 +22,14 @@ pub const UNROLL: &str = "unroll";
 /// The annotation with the number of iterations of the innermost reduction loop that are written out.
 pub const UNROLL_REDUCTION: &str = "unroll_reduction";
 
-/// Parallel iterations per core: 16 balance well, fewer cost less to start.
-const JOBS_PER_CORE: [i64; 3] = [1, 4, 16];
+/// Parallel iterations per thread: 16 balance well, fewer cost less to start.
+const JOBS_PER_THREAD: [i64; 3] = [1, 4, 16];
 
 /// Notes on the last block of each nest how far the postprocessor may go. Nothing is done here, so
 /// that later rules still see plain loops.
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "random_compute_location")]
 pub fn parallelize_vectorize_unroll(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
-    ParallelizeVectorizeUnroll::of(schedule.target()).apply(schedule, block)
+    ParallelizeVectorizeUnroll::of(schedule.cpu()?, schedule.threads()).apply(schedule, block)
 }
 
 /// The rule with its choices, for a rule that replaces it. Of several candidates one is drawn; of a single one nothing
@@ -52,13 +52,13 @@ pub struct ParallelizeVectorizeUnroll {
 pub type Candidates = Vec<(i64, f64)>;
 
 impl ParallelizeVectorizeUnroll {
-    /// The choices of the rule [`parallelize_vectorize_unroll()`].
-    pub fn of(target: &Target) -> Self {
-        let (cores, lanes) = (i64::from(target.cores), i64::from(target.lanes(4)));
-        let jobs = |per_core: usize| JOBS_PER_CORE[per_core] * cores;
+    /// The choices of the rule [`parallelize_vectorize_unroll()`] for runs on a number of threads.
+    pub fn of(cpu: &CpuTarget, threads: u32) -> Self {
+        let (threads, lanes) = (i64::from(threads), i64::from(cpu.lanes(4)));
+        let jobs = |choice: usize| JOBS_PER_THREAD[choice] * threads;
         let parallel = vec![(1, 0.1), (jobs(0), 0.2), (jobs(1), 0.3), (jobs(2), 0.4)];
         ParallelizeVectorizeUnroll {
-            parallel: if cores > 1 { parallel } else { Vec::new() },
+            parallel: if threads > 1 { parallel } else { Vec::new() },
             vectorize: vec![(lanes, 0.15), (2 * lanes, 0.3), (4 * lanes, 0.35), (8 * lanes, 0.2)],
             unroll: vec![(1, 0.1), (16, 0.3), (64, 0.4), (256, 0.2)],
             unroll_reduction: vec![(1, 0.4), (2, 0.2), (4, 0.3), (8, 0.1)],
@@ -112,9 +112,9 @@ fn note(
 
 /// Notes what a nest gets that runs ahead of calls, which is not worth a decision.
 pub(crate) fn note_constant_nest(schedule: &mut Schedule, block: BlockRv) -> Result<(), ScheduleError> {
-    let (cores, lanes) = (i64::from(schedule.target().cores), i64::from(schedule.target().lanes(4)));
-    if cores > 1 {
-        schedule.annotate(block, PARALLEL, JOBS_PER_CORE[1] * cores)?;
+    let (threads, lanes) = (i64::from(schedule.threads()), i64::from(schedule.cpu()?.lanes(4)));
+    if threads > 1 {
+        schedule.annotate(block, PARALLEL, JOBS_PER_THREAD[1] * threads)?;
     }
     schedule.annotate(block, VECTORIZE, 4 * lanes)?;
     schedule.annotate(block, UNROLL, 16)

@@ -5,11 +5,10 @@ use tilewright_core::analysis::scope::blocks;
 use tilewright_core::ids::BufferId;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{BlockRv, Schedule};
-use tilewright_core::target::Target;
 use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleResult};
-use crate::rules::block_of;
+use crate::rules::{block_of, own_cache_bytes};
 
 /// The annotation that says how far ahead a block asks: [`NOT`], [`NEAR`], [`NEXT_RUN`] or [`BESIDE`].
 pub const AHEAD: &str = "ahead";
@@ -33,11 +32,11 @@ pub fn prefetch_inputs(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     if found.annotations.contains_key(AHEAD) {
         return schedule.unchanged();
     }
-    let (program, target) = (schedule.program(), schedule.target());
-    let ahead = if touches_large_tensor(program, &reads(&found), target) {
+    let (program, caches) = (schedule.program(), own_cache_bytes(schedule)?);
+    let ahead = if touches_large_tensor(program, &reads(&found), caches) {
         schedule.sample_categorical(&[NOT, NEAR, NEXT_RUN], &[0.5, 0.25, 0.25])?
-    } else if touches_large_tensor(program, &writes(&found), target)
-        && blocks(&program.body).iter().any(|other| touches_large_tensor(program, &reads(other), target))
+    } else if touches_large_tensor(program, &writes(&found), caches)
+        && blocks(&program.body).iter().any(|other| touches_large_tensor(program, &reads(other), caches))
     {
         schedule.sample_categorical(&[NOT, BESIDE], &[0.5, 0.5])?
     } else {
@@ -47,9 +46,9 @@ pub fn prefetch_inputs(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     schedule.changed()
 }
 
-fn touches_large_tensor(program: &Program, buffers: &[BufferId], target: &Target) -> bool {
-    let least = u64::from(target.cores) * target.l2_bytes;
+/// Whether one of some buffers is a tensor of more bytes than the cores' own caches hold.
+fn touches_large_tensor(program: &Program, buffers: &[BufferId], caches: u64) -> bool {
     let is_large =
-        |buffer: &BufferId| program.buffer(*buffer).constant_bytes().is_some_and(|bytes| bytes > least);
+        |buffer: &BufferId| program.buffer(*buffer).constant_bytes().is_some_and(|bytes| bytes > caches);
     buffers.iter().any(|buffer| program.access(*buffer).is_some() && is_large(buffer))
 }

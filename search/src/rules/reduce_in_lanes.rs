@@ -65,7 +65,7 @@ fn spread(
     let found = block_of(schedule, block)?;
     let refusal = ScheduleError::NotReduction(found.id);
     let target = loop_of(schedule, block, along)?.ok_or(refusal)?;
-    let width = i64::from(schedule.target().lanes(4));
+    let width = i64::from(schedule.cpu()?.lanes(4));
     let widths: Vec<i64> = std::iter::successors(Some(width), |width| Some(width * 2))
         .take_while(|lanes| *lanes <= width * MAX_REGISTERS)
         .filter(|lanes| extent % lanes == 0 && extent > *lanes)

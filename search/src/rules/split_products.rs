@@ -22,14 +22,14 @@ use crate::rules::block_of;
 pub fn split_products(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let Some(accuracy) = schedule.program().accuracy else { return schedule.unchanged() };
     let found = block_of(schedule, block)?;
-    if schedule.target().intrinsics.is_empty() || !is_open(&found) {
+    if schedule.target().intrinsics().is_empty() || !is_open(&found) {
         return schedule.unchanged();
     }
     let extents = found.iters.iter().map(|iter| iter.extent.as_constant());
     let Some(points) = extents.map(|extent| Some(extent? as f64)).product::<Option<f64>>() else {
         return schedule.unchanged();
     };
-    let multiply_adds = points / f64::from(schedule.target().lanes(DType::F32.bytes()));
+    let multiply_adds = points / f64::from(schedule.cpu()?.lanes(DType::F32.bytes()));
     let mut variants = vec![schedule.fork()];
     let pieces = schedule.split_products(block, PieceProducts::fewest(accuracy).count)?;
     for mut variant in tensorized(schedule, block, multiply_adds)? {

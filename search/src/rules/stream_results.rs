@@ -5,11 +5,10 @@ use tilewright_core::analysis::scope::readers;
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_core::stmt::Block;
-use tilewright_core::target::Target;
 use tilewright_macros::schedule_rule;
 
 use crate::rule::{RuleExtension, RuleResult};
-use crate::rules::block_of;
+use crate::rules::{block_of, own_cache_bytes};
 
 /// The annotation that says whether a block's results are streamed: 1 if they are.
 pub const STREAM: &str = "stream";
@@ -22,8 +21,8 @@ const LARGE: u64 = 8;
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "parallelize_vectorize_unroll")]
 pub fn stream_results(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
-    let (program, target) = (schedule.program(), schedule.target());
-    let is_open = !found.annotations.contains_key(STREAM) && writes_large_result(program, &found, target);
+    let (program, caches) = (schedule.program(), own_cache_bytes(schedule)?);
+    let is_open = !found.annotations.contains_key(STREAM) && writes_large_result(program, &found, caches);
     if !is_open {
         return schedule.unchanged();
     }
@@ -33,8 +32,8 @@ pub fn stream_results(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
 }
 
 /// Whether a block writes a large result that no other block reads.
-fn writes_large_result(program: &Program, block: &Block, target: &Target) -> bool {
-    let least = LARGE * u64::from(target.cores) * target.l2_bytes;
+fn writes_large_result(program: &Program, block: &Block, caches: u64) -> bool {
+    let least = LARGE * caches;
     writes(block).into_iter().any(|buffer| {
         program.access(buffer).is_some_and(Access::is_written)
             && program.buffer(buffer).constant_bytes().is_some_and(|bytes| bytes >= least)

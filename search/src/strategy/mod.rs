@@ -156,7 +156,7 @@ impl SearchSpace {
     /// A space without traces to begin with, with the built-in mutators, for all cores.
     pub fn new(generator: Generator, spaces: Vec<Trace>, seed: u64) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let mutators = Mutators::built_in(generator.target.kind);
+        let mutators = Mutators::built_in(generator.context.target.kind());
         SearchSpace { generator, spaces, starts: Vec::new(), mutators, seed, threads }
     }
 
@@ -167,7 +167,7 @@ impl SearchSpace {
             let trace = self.spaces.get(space)?;
             let seed = rng.next_u64();
             let is_aligned = rng.unit() < ALIGNED_SHARE;
-            let target = &self.generator.target;
+            let target = &self.generator.context.target;
             let decide =
                 |_: usize, step: &Step| is_aligned.then(|| seed::aligned(step, target, rng)).flatten();
             self.generator.generate(space, trace, seed, decide, statistics)

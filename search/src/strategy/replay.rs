@@ -48,7 +48,7 @@ fn replay(
     }
     let mut rng = Rng::stream(space.seed, number as u64);
     let (drawn, is_aligned) = (rng.next_u64(), rng.unit() < ALIGNED_SHARE);
-    let target = &space.generator.target;
+    let target = &space.generator.context.target;
     let decide = |_: usize, step: &Step| is_aligned.then(|| seed::aligned(step, target, &mut rng)).flatten();
     space.generator.generate(SearchSpace::FOREIGN, trace, drawn, decide, statistics)
 }

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
-use tilewright_core::target::Target;
+use tilewright_core::target::{CpuTarget, RunContext};
 use tilewright_search::features::{BlockFeatures, Value, describe, extract};
 
 /// Numbers by name.
@@ -203,12 +202,12 @@ fn check(
 #[test]
 fn features_are_those_of_metaschedule() {
     let (kept, _) = table();
-    let target = Arc::new(Target::generic_cpu());
+    let context = RunContext::from(CpuTarget::generic());
     let mut problems = Vec::new();
     for (name, case) in cases() {
-        let schedule = case.trace.replay(&case.program, &target, 0);
+        let schedule = case.trace.replay(&case.program, &context, 0);
         let schedule = schedule.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let blocks = describe(schedule.program(), &target);
+        let blocks = describe(schedule.program(), &CpuTarget::generic());
         assert_eq!(blocks.len(), case.stores.len(), "{name}");
         for (store, block) in case.stores.iter().zip(&blocks) {
             if let Err(problem) = check(store, block, &kept, &case.exact) {
@@ -245,12 +244,12 @@ fn the_table_names_each_feature_of_metaschedule_once() {
 
 #[test]
 fn rows_hold_what_is_described() {
-    let target = Arc::new(Target::generic_cpu());
+    let context = RunContext::from(CpuTarget::generic());
     for (name, case) in cases() {
-        let schedule = case.trace.replay(&case.program, &target, 0);
+        let schedule = case.trace.replay(&case.program, &context, 0);
         let schedule = schedule.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let rows = extract(schedule.program(), &target).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let blocks = describe(schedule.program(), &target);
+        let rows = extract(schedule.program(), &context).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let blocks = describe(schedule.program(), &CpuTarget::generic());
         assert_eq!(rows.row_count(), blocks.len(), "{name}");
         for (row, block) in rows.rows().zip(&blocks) {
             let buffers = block.buffers.iter().flat_map(|(_, values)| values);

@@ -8,13 +8,12 @@ mod rules;
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Decision, Instruction, Step, Trace};
 use tilewright_core::stmt::{Annotation, Block};
-use tilewright_core::target::Target;
+use tilewright_core::target::RunContext;
 use tilewright_search::space::design_spaces;
 
 use case::{Case, Difference, Sketch, read};
@@ -56,7 +55,7 @@ fn wanted_arities(case: &Case, number: usize) -> Arities {
 }
 
 /// What a space is with the published decisions, each kind in its order.
-fn decided(case: &Case, target: &Arc<Target>, space: &Trace, sketch: &Sketch) -> Result<Program, Difference> {
+fn decided(case: &Case, context: &RunContext, space: &Trace, sketch: &Sketch) -> Result<Program, Difference> {
     let (mut tiles, mut locations) = (sketch.tiles.iter(), sketch.locations.iter());
     let mut taken = Vec::new();
     let decide = |_: usize, step: &Step| {
@@ -68,7 +67,7 @@ fn decided(case: &Case, target: &Arc<Target>, space: &Trace, sketch: &Sketch) ->
         taken.push(decision.clone());
         Some(decision)
     };
-    let drawn = space.replay_with(&case.program, target, 0, decide);
+    let drawn = space.replay_with(&case.program, context, 0, decide);
     let drawn = drawn.map_err(|error| Difference::Refused(error.name.to_owned()))?;
     let kept = drawn.trace().decisions().map(|(_, decision)| decision);
     if kept.eq(&taken) { Ok(drawn.program().clone()) } else { Err(Difference::Repaired) }
@@ -100,11 +99,11 @@ fn check_notes(program: &Program, sketch: &Sketch) {
 
 #[test]
 fn spaces_are_those_of_metaschedule() {
-    let (target, rules) = (rules::target(), rules::rule_set());
+    let (context, rules) = (rules::context(), rules::rule_set());
     let cases = cases();
     assert_eq!(cases.iter().map(|(_, case)| case.sketches.len()).sum::<usize>(), 45);
     for (name, case) in cases {
-        let mut spaces = design_spaces(&case.program, &target, &rules, 1);
+        let mut spaces = design_spaces(&case.program, &context, &rules, 1);
         assert_eq!(spaces.len(), case.sketches.len(), "{name}");
         // Those that we make the same of come first: a space stands for one sketch.
         let mut order: Vec<usize> = (0..case.sketches.len()).collect();
@@ -119,7 +118,7 @@ fn spaces_are_those_of_metaschedule() {
                     others.push(format!("decisions {found:?} instead of {wanted:?}"));
                     return false;
                 }
-                let outcome = decided(&case, &target, space, sketch).map(|program| {
+                let outcome = decided(&case, &context, space, sketch).map(|program| {
                     check_notes(&program, sketch);
                     Nest::of(&program)
                 });

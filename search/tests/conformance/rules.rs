@@ -1,26 +1,24 @@
 //! MetaSchedule's rules for a CPU (`llvm`), as ours with their choices set to its parameters.
 
-use std::sync::Arc;
-
 use tilewright_core::schedule::{BlockRv, Schedule};
-use tilewright_core::target::Target;
+use tilewright_core::target::{RunContext, Target};
 use tilewright_search::rule::{RuleEntry, RuleFunction, RuleResult, RuleSet};
 use tilewright_search::rules;
 use tilewright_search::rules::multi_level_tiling::{Innermost, MultiLevelTiling};
 use tilewright_search::rules::parallelize_vectorize_unroll::ParallelizeVectorizeUnroll;
 
 /// The cores of an `aws/cpu/c5.9xlarge`.
-const CORES: u32 = 18;
+const THREADS: usize = 18;
 
 /// The parallel iterations per core.
-const JOBS_PER_CORE: i64 = 16;
+const JOBS_PER_THREAD: i64 = 16;
 
 /// The longest innermost loop of a tile.
 const MAX_INNERMOST: i64 = 64;
 
 /// The machine.
-pub(crate) fn target() -> Arc<Target> {
-    Arc::new(Target { cores: CORES, ..Target::generic_cpu() })
+pub(crate) fn context() -> RunContext {
+    RunContext::from(Target::generic_cpu()).with_threads(THREADS)
 }
 
 /// `SSRSRS`, with the result in a tile of its own or not.
@@ -32,7 +30,7 @@ fn tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
 /// Only how much to write out is drawn.
 fn notes(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     ParallelizeVectorizeUnroll {
-        parallel: vec![(i64::from(CORES) * JOBS_PER_CORE, 1.0)],
+        parallel: vec![(THREADS as i64 * JOBS_PER_THREAD, 1.0)],
         vectorize: vec![(64, 1.0)],
         unroll: vec![(0, 0.25), (16, 0.25), (64, 0.25), (512, 0.25)],
         unroll_reduction: Vec::new(),

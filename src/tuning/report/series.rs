@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_core::program::Program;
-use tilewright_core::target::Target;
+use tilewright_core::target::RunContext;
 use tilewright_search::database::{Database, Outcome, Record, Run, Shape, TunedFor};
 
 use super::super::peak::peak_of;
@@ -15,8 +15,8 @@ use crate::kernel::kernels;
 pub enum Peak<'a> {
     /// From what tuning runs have recorded: the same records give the same report everywhere.
     Recorded,
-    /// From a measurement of the running machine, with the vector width of this target.
-    Measured(&'a Target),
+    /// From a measurement of the running machine, with the vector width of this target and the threads of each record.
+    Measured(&'a RunContext),
 }
 
 /// The trials of one kernel at one shape on one kind of machine.
@@ -177,10 +177,10 @@ fn series(database: &Database, records: &[&Record], peak: Peak<'_>) -> Series {
     };
     series.peak_gflops = match peak {
         Peak::Recorded => series.runs.iter().filter_map(|run| run.peak_gflops).reduce(f64::max),
-        Peak::Measured(target) => {
-            let target = Target { cores: series.target.threads, ..target.clone() };
+        Peak::Measured(context) => {
+            let context = context.with_threads(series.target.threads as usize);
             let reached = series.best().and_then(|best| series.gflops(best));
-            bound.as_ref().and_then(|program| peak_of(program, &target, reached))
+            bound.as_ref().and_then(|program| peak_of(program, &context, reached))
         }
     };
     series

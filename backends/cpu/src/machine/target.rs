@@ -1,18 +1,17 @@
 //! The machine in the terms of schedules.
 
-use tilewright_core::target::{Target, TargetKind};
+use tilewright_core::target::CpuTarget;
 
 use super::Machine;
 
 impl Machine {
     /// The target for a code generator that uses vectors of `vector_bits`, which may be fewer than the
     /// machine's [`vector_bits`](Machine::vector_bits). Which tensor intrinsics it emits, it adds itself.
-    pub fn target(&self, vector_bits: u32) -> Target {
+    pub fn target(&self, vector_bits: u32) -> CpuTarget {
         // Instruction sets of x86-64 before AVX-512, whose code this is unless the vectors are wider, name 16
         // registers.
         let vector_registers = if self.architecture == "x86_64" && vector_bits < 512 { 16 } else { 32 };
-        Target {
-            kind: TargetKind::Cpu,
+        CpuTarget {
             cores: u32::try_from(self.cores).unwrap_or(u32::MAX),
             vector_bits,
             vector_registers,
@@ -35,7 +34,7 @@ mod tests {
         let machine: Machine =
             "x86_64;avx2;fma;avx512f;l1=48K;l2=2M;l3=32M;line=64;cores=2".parse().expect("a fingerprint");
         let target = machine.target(128);
-        assert_eq!((target.kind, target.cores), (TargetKind::Cpu, 2));
+        assert_eq!(target.cores, 2);
         assert_eq!((target.vector_bits, target.vector_registers), (128, 16));
         assert_eq!((target.l1_bytes, target.l2_bytes, target.l3_bytes), (48 << 10, 2 << 20, 32 << 20));
         assert_eq!(target.cache_line_bytes, 64);

@@ -148,7 +148,7 @@ fn random_orders_of_runs_are_kept() {
 
 #[test]
 fn packing_takes_no_byte_on_its_own() {
-    let width = host().target().vector_bits as usize / 8;
+    let width = host().target().cpu().expect("a CPU").vector_bits as usize / 8;
     if width < 32 {
         return;
     }

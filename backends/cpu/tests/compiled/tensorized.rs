@@ -154,11 +154,14 @@ fn the_instruction_is_emitted_where_the_machine_has_it_and_refused_visibly_elsew
         let intrinsic = format!("{}_8", product.0);
         for removed in all_removed {
             let backend = tilewright_cpu::CpuBackend::without_features(removed).unwrap();
-            let has = backend.target().intrinsics.iter().any(|name| **name == *intrinsic);
+            let has = backend.target().intrinsics().iter().any(|name| **name == *intrinsic);
             let text = compile(&backend, &flat).disassembly();
             assert_eq!(text.contains(instruction), has, "{removed}\n{text}");
             let refused = text.contains(&format!("a tensor intrinsic that is not emitted here: {intrinsic}"));
-            assert!(has || refused || host().target().vector_bits == 128, "{removed}\n{text}");
+            assert!(
+                has || refused || host().target().cpu().expect("a CPU").vector_bits == 128,
+                "{removed}\n{text}"
+            );
         }
     }
 }

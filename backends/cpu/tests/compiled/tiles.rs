@@ -81,7 +81,7 @@ fn call((_, a, b, c): (&str, DType, DType, DType), [m, n, k]: Shape) -> Call {
 
 /// Says so when the products are statements, because the machine has no instruction for them.
 fn say_what_is_executed() {
-    let has = |name: &str| host().target().intrinsics.iter().any(|known| &**known == name);
+    let has = |name: &str| host().target().intrinsics().iter().any(|known| &**known == name);
     if !has("tdpbusd") || !has("tdpbf16ps") {
         eprintln!("NOT TESTED HERE: this machine has no AMX; products of tiles are executed as statements");
     }
@@ -111,11 +111,14 @@ fn the_instruction_is_emitted_where_the_machine_has_it_and_refused_visibly_elsew
     let flat = lowered(&scheduled(PRODUCTS[0], [2, 2, 3], [2, 2], true).unwrap());
     for removed in ["", "-amx-tile", "-amx-int8"] {
         let backend = tilewright_cpu::CpuBackend::without_features(removed).unwrap();
-        let has = backend.target().intrinsics.iter().any(|name| &**name == "tdpbusd");
+        let has = backend.target().intrinsics().iter().any(|name| &**name == "tdpbusd");
         assert!(!has || removed.is_empty(), "{removed} leaves the instruction");
         let text = compile(&backend, &flat).disassembly();
         assert_eq!(text.contains("tdpbusd "), has, "{removed}\n{text}");
         let refused = text.contains("a tensor intrinsic that is not emitted here: tdpbusd");
-        assert!(has || refused || host().target().vector_bits == 128, "{removed}\n{text}");
+        assert!(
+            has || refused || host().target().cpu().expect("a CPU").vector_bits == 128,
+            "{removed}\n{text}"
+        );
     }
 }

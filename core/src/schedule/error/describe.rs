@@ -18,6 +18,7 @@ impl ScheduleError {
             ScheduleError::TooManySteps => {
                 format!("the schedule has {} steps, which is the most", crate::schedule::MAX_STEPS)
             }
+            ScheduleError::WrongTargetKind(error) => error.to_string(),
             ScheduleError::ResultCount { expected, found } => {
                 format!(
                     "the trace expects {expected} results of this step, but it has {found} on this program"

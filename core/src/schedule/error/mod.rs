@@ -9,6 +9,7 @@ use crate::analysis::pipeline::PipelineFault;
 use crate::analysis::rolling::RollingFault;
 use crate::ids::{BlockId, BufferId, LoopId};
 use crate::index::map::MapError;
+use crate::target::WrongTargetKind;
 
 /// Why a schedule primitive refused. The program is as it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +32,8 @@ pub enum ScheduleError {
     },
     /// The schedule has as many steps as it may ([`MAX_STEPS`](crate::schedule::MAX_STEPS)).
     TooManySteps,
+    /// A rule is for another kind of target.
+    WrongTargetKind(WrongTargetKind),
     /// A decision is not of the kind, or not within the range, of the sampling primitive it belongs to.
     BadDecision(&'static str),
     /// No block has the name.
@@ -339,6 +342,7 @@ impl ScheduleError {
             ScheduleError::VariableKind { .. } => "variable_kind",
             ScheduleError::ResultCount { .. } => "result_count",
             ScheduleError::TooManySteps => "too_many_steps",
+            ScheduleError::WrongTargetKind(_) => "wrong_target_kind",
             ScheduleError::BadDecision(_) => "bad_decision",
             ScheduleError::UnknownBlock => "unknown_block",
             ScheduleError::MissingBlock(_) => "missing_block",

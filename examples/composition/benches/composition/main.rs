@@ -104,12 +104,12 @@ fn climb<'a>(
 ) -> Result<Vec<Found<'a>>, Box<dyn std::error::Error>> {
     let &Workload { kernel, dims } = workload;
     let program = kernel.program_for(&kernel.dims_by_name(dims)?)?;
-    let target = tilewright::target()?;
+    let context = tilewright::run_context()?;
     let mut found: Vec<Found<'a>> = Vec::new();
     let mut before = BTreeSet::new();
     for rung in rungs {
         let spaces: BTreeSet<String> =
-            design_spaces(&program, &target, &rung.rules, 1).iter().map(structure).collect();
+            design_spaces(&program, &context, &rung.rules, 1).iter().map(structure).collect();
         let mut winner = None;
         if spaces != before && !stop.load(Ordering::Relaxed) {
             let name = rung.rule.map_or("base", |rule| rule.name);

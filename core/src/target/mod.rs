@@ -1,43 +1,34 @@
 //! What a program is compiled for, and the boundary to the backends.
 //!
-//! [`Target`] describes a machine in the terms that schedules and legality need. [`Backend`] and
-//! [`Executable`] are what the search and the facade know of a backend; backends see only programs of
-//! the `Flat` [level](crate::verify::Level).
+//! [`Target`] describes a device in the terms that schedules and legality need, and [`RunContext`] adds the options of a
+//! run on it. [`Backend`] and [`Executable`] are what the search and the facade know of a backend; backends see
+//! only programs of the `Flat` [level](crate::verify::Level).
 
-use std::collections::BTreeSet;
+mod cpu;
+mod gpu;
+mod run;
+
 use std::fmt;
+
+pub use cpu::CpuTarget;
+pub use gpu::{ComputeCapability, GpuTarget};
+pub use run::{RunContext, RunOptions};
 
 use crate::expr::Constant;
 use crate::program::Program;
 use crate::stmt::Symbol;
 use crate::tensor::IdentifiedBytes;
 
-/// A machine, in the terms that schedules and legality need.
+/// A device that programs are compiled for, in the terms that schedules, legality and cost models need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Target {
-    /// The kind of machine.
-    pub kind: TargetKind,
-    /// Threads that run at once.
-    pub cores: u32,
-    /// The width of a vector register that code generation uses, in bits.
-    pub vector_bits: u32,
-    /// The number of vector registers.
-    pub vector_registers: u32,
-    /// The first-level data cache of a core, in bytes.
-    pub l1_bytes: u64,
-    /// The second-level cache of a core, in bytes.
-    pub l2_bytes: u64,
-    /// The third-level cache that the cores share, in bytes; 0 when there is none or it is unknown.
-    pub l3_bytes: u64,
-    /// A cache line, in bytes.
-    pub cache_line_bytes: u32,
-    /// Instruction-set features by name, such as `avx2` and `fma`.
-    pub features: BTreeSet<String>,
-    /// The names of the [tensor intrinsics](crate::intrinsic) that code generation emits.
-    pub intrinsics: Vec<Symbol>,
+pub enum Target {
+    /// A multi-core processor.
+    Cpu(CpuTarget),
+    /// An NVIDIA GPU.
+    Gpu(GpuTarget),
 }
 
-/// The kind of a machine; schedule rules are registered for one.
+/// The kind of a target; schedule rules are registered for one, or for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TargetKind {
     /// A multi-core processor.
@@ -46,7 +37,20 @@ pub enum TargetKind {
     Gpu,
 }
 
+/// Code for one kind of target was applied to a target of another kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("this needs a target of the kind `{expected}`, and the target is a `{found}`")]
+pub struct WrongTargetKind {
+    /// The kind that the code is for.
+    pub expected: TargetKind,
+    /// The kind of the target.
+    pub found: TargetKind,
+}
+
 impl TargetKind {
+    /// All kinds.
+    pub const ALL: [TargetKind; 2] = [TargetKind::Cpu, TargetKind::Gpu];
+
     /// The name used by schedule rules and records.
     pub const fn name(self) -> &'static str {
         match self {
@@ -54,28 +58,84 @@ impl TargetKind {
             TargetKind::Gpu => "gpu",
         }
     }
+
+    /// The kind of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 impl Target {
-    /// A plain processor of unknown make: four cores, 128-bit vectors, small caches.
+    /// A plain processor of unknown make; see [`CpuTarget::generic`].
     pub fn generic_cpu() -> Self {
-        Target {
-            kind: TargetKind::Cpu,
-            cores: 4,
-            vector_bits: 128,
-            vector_registers: 16,
-            l1_bytes: 32 << 10,
-            l2_bytes: 512 << 10,
-            l3_bytes: 8 << 20,
-            cache_line_bytes: 64,
-            features: BTreeSet::new(),
-            intrinsics: Vec::new(),
+        CpuTarget::generic().into()
+    }
+
+    /// A GPU that has no more than any of compute capability 8.0 or later; see [`GpuTarget::generic`].
+    pub fn generic_gpu() -> Self {
+        GpuTarget::generic().into()
+    }
+
+    /// The kind.
+    pub const fn kind(&self) -> TargetKind {
+        match self {
+            Target::Cpu(_) => TargetKind::Cpu,
+            Target::Gpu(_) => TargetKind::Gpu,
         }
     }
 
-    /// How many elements of `bytes` bytes a vector register holds; at least 1.
-    pub fn lanes(&self, bytes: usize) -> u32 {
-        (self.vector_bits / 8 / bytes.max(1) as u32).max(1)
+    /// The facts of a CPU.
+    ///
+    /// # Errors
+    /// When the target is no CPU.
+    pub fn cpu(&self) -> Result<&CpuTarget, WrongTargetKind> {
+        match self {
+            Target::Cpu(cpu) => Ok(cpu),
+            Target::Gpu(_) => Err(self.wrong_kind(TargetKind::Cpu)),
+        }
+    }
+
+    /// The facts of a GPU.
+    ///
+    /// # Errors
+    /// When the target is no GPU.
+    pub fn gpu(&self) -> Result<&GpuTarget, WrongTargetKind> {
+        match self {
+            Target::Gpu(gpu) => Ok(gpu),
+            Target::Cpu(_) => Err(self.wrong_kind(TargetKind::Gpu)),
+        }
+    }
+
+    fn wrong_kind(&self, expected: TargetKind) -> WrongTargetKind {
+        WrongTargetKind { expected, found: self.kind() }
+    }
+
+    /// The names of the [tensor intrinsics](crate::intrinsic) that code generation emits.
+    pub fn intrinsics(&self) -> &[Symbol] {
+        match self {
+            Target::Cpu(cpu) => &cpu.intrinsics,
+            Target::Gpu(gpu) => &gpu.intrinsics,
+        }
+    }
+
+    /// Whether code may use an instruction-set feature of a name, such as `avx2` of a CPU and `sm_80` of a GPU.
+    pub fn has_feature(&self, name: &str) -> bool {
+        match self {
+            Target::Cpu(cpu) => cpu.features.contains(name),
+            Target::Gpu(gpu) => gpu.runs_code_for(name),
+        }
+    }
+}
+
+impl From<CpuTarget> for Target {
+    fn from(cpu: CpuTarget) -> Self {
+        Target::Cpu(cpu)
+    }
+}
+
+impl From<GpuTarget> for Target {
+    fn from(gpu: GpuTarget) -> Self {
+        Target::Gpu(gpu)
     }
 }
 
