@@ -1,7 +1,7 @@
 //! Operators that memory limits, beside plain copies of as many bytes in the same run.
 //!
 //! `cargo bench --bench bandwidth -- --json --threads 2 [--ops CPY:4096x8192,LNM:4096x8192] [--records DIR]` prints a JSON line for
-//! each operator and variant; without `--json` a table. Everything is measured in turns: a round runs every operator, our copy
+//! each operator and variant; without `--json` a table. All are measured alternately: a round runs every operator, our copy
 //! and the system's once, each on tensors of its own that the others have pushed out of the caches meanwhile.
 //!
 //! The bytes of an operator are those that must move: each argument is read once and each result is written once. That a
@@ -36,7 +36,7 @@ use tilewright::tuning::report::{Table, duration};
 
 use opset::Operator;
 
-/// What is measured when nothing is asked for: 128 MiB for each matrix.
+/// The operators that are measured by default: 128 MiB for each matrix.
 const OPERATORS: [&str; 6] = ["CPY", "ADD", "GBE", "SFM", "LNM", "TRN"];
 const SHAPE: &str = "4096x8192";
 
@@ -95,7 +95,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     report(&measured, &variants, &machine, options)
 }
 
-/// What is said of the machine beside the operators.
+/// Figures of the machine, printed beside the operators.
 struct Machine {
     system: SystemCopy,
     /// Before and after everything else.
@@ -203,7 +203,7 @@ fn median(samples: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// What is printed of a variant of an operator, as a JSON object.
+/// The line that is printed for a variant of an operator, as a JSON object.
 #[derive(Serialize)]
 struct Line<'a> {
     op: &'a str,

@@ -104,7 +104,7 @@ fn measure(
     options: &Options,
     table: &mut Table,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    // What the definition gives is kept between runs, since it takes seconds for the largest operators.
+    // Results of the definition are kept between runs, because the largest operators take seconds.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let mut comparison = Comparison::new((operator.kernel)(), &operator.dims, Some(cache))?;
     if !matches!(comparison.source(), Source::Exact { .. }) && variants.contains(&Variant::Tuned) {

@@ -1,4 +1,4 @@
-//! What everything around the computation costs, and how near the computation comes to the machine's peak.
+//! The cost of everything around the computation, and the share of the machine's peak that the computation reaches.
 //!
 //! `cargo bench --bench overheads` prints one JSON line for each figure, with its target; `ratio` is above 1 where the target is
 //! met. Words select figures: `cargo bench --bench overheads -- trials call`. The kernels run on one thread. What generating
@@ -37,7 +37,7 @@ impl Figure {
     }
 }
 
-/// What can be measured, by name.
+/// The figures, by name.
 type Measure = fn(&Options) -> Result<Vec<Figure>, Failure>;
 
 const MEASURES: [(&str, Measure); 3] = [("trials", trials), ("call", call), ("peak", peak)];
@@ -95,7 +95,7 @@ fn call(_: &Options) -> Result<Vec<Figure>, Failure> {
     Ok(vec![Figure { name: "call", value, unit: "ns", target: 1000.0, is_higher_better: false }])
 }
 
-/// The share of the 128-bit FMA peak that a product of 1024³ reaches, both measured in turns.
+/// The share of the 128-bit FMA peak that a product of 1024³ reaches, measured alternately with the peak.
 fn peak(options: &Options) -> Result<Vec<Figure>, Failure> {
     let (kernel, dims) = (kernels::batch_matmul::kernel(), product(1024));
     tilewright::use_records(Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/tuned"))?;

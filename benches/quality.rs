@@ -4,7 +4,7 @@
 //!
 //! For each operator and seed one search goes on from the smaller number of trials to the larger one: what it has found when it
 //! has spent the smaller number, with the comparison of the leaders that ends every search, is kept, and both winners are
-//! then compared in turns. A search of the smaller number alone makes the same proposals until then. Measurements and results
+//! then compared alternately. A search of the smaller number alone makes the same proposals until then. Measurements and results
 //! are kept in `DIR`, so that a run that is ended goes on where it was: it may be ended at any time. The end of the output
 //! is the geometric mean of what is there.
 
@@ -43,7 +43,7 @@ const STAGES: [usize; 2] = [64, 1000];
 /// The seeds when nothing is said.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// What a comparison has shown, as it is kept.
+/// The result of a comparison, as it is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Outcome {
     op: String,
@@ -51,7 +51,7 @@ struct Outcome {
     threads: usize,
     /// Numbers of trials, ascending.
     trials: Vec<usize>,
-    /// The times of the winners after so many, in nanoseconds, measured in turns.
+    /// The times of the winners after these numbers of trials, in nanoseconds, measured alternately.
     best_ns: Vec<f64>,
 }
 
@@ -102,7 +102,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a comparison has shown that is kept, or else shows now.
+/// The stored result of a comparison, or that of a new one.
 fn outcome(
     operator: &Operator,
     seed: u64,
@@ -142,7 +142,7 @@ fn outcome(
     Ok(found)
 }
 
-/// The winner after so many trials, those that are recorded included.
+/// The winner after a number of trials, recorded trials included.
 fn search(
     operator: &Operator,
     seed: u64,

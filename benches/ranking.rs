@@ -1,8 +1,8 @@
 //! How well cost models order candidates that were measured: the draft model's priors, and the boosted trees.
 //!
 //! `cargo bench --bench ranking -- --records DIR [--threads N]` takes every kernel of the operator set at each shape that has records
-//! there for this machine and so many threads. Trees are trained on four fifths of the candidates of all shapes and judged by the
-//! last fifth, in turns; a table says how many pairs of candidates of a shape they put in the right order, and how fast the best of
+//! there for this machine and number of threads. Trees are trained on four fifths of the candidates of all shapes and judged by the
+//! last fifth, for each fifth; a table says how many pairs of candidates of a shape they put in the right order, and how fast the best of
 //! the eight are that they like most, relative to the best.
 //!
 //! With `--json` it prints a JSON line for each candidate instead, with its features and its scores: `scripts/compare_ranking.py`
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 struct Task {
     title: String,
     samples: Vec<Sample>,
-    /// What was predicted of each by trees that have not seen it.
+    /// The prediction for each by trees that were not trained on it.
     scores: Vec<f32>,
 }
 
@@ -93,7 +93,7 @@ fn tasks(database: &Database) -> Result<Vec<Task>, Failure> {
     Ok(tasks)
 }
 
-/// What was measured of a kernel at a shape.
+/// The measurements of a kernel at a shape.
 fn samples(records: &[&Record]) -> Result<Vec<Sample>, Failure> {
     let kernel = tilewright::kernel::kernel(&records[0].kernel)?;
     let sizes = records[0].shape.dims.iter().chain(&records[0].shape.params);

@@ -3,7 +3,7 @@
 //! `cargo bench --bench sentence_embedding -- --records DIR --budget 3min --threads 2` tunes every kernel of the model at
 //! its shapes, spending the budget where it takes most off the whole, and times the model; `--no-tune` only times it.
 //! `--json` prints one line for each batch. `scripts/fetch-minilm.sh` fetches the model, and
-//! `scripts/compare_sentence_embedding.py` lets PyTorch and ONNX Runtime run it in turns with this program.
+//! `scripts/compare_sentence_embedding.py` runs PyTorch and ONNX Runtime alternately with this program.
 
 #[path = "../examples/sentence_embedding/kernels.rs"]
 mod kernels;
@@ -34,7 +34,7 @@ const SENTENCE: &str =
 const BATCHES: [i64; 2] = [1, 32];
 /// How long each batch is timed.
 const TIMED: Duration = Duration::from_secs(3);
-/// What tuning costs when nothing is said.
+/// The default tuning budget.
 const BUDGET: Duration = Duration::from_secs(180);
 /// The records that are kept of a kernel and shape: the fastest, and one to compare it with.
 const KEPT: usize = 2;

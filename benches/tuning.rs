@@ -162,7 +162,7 @@ fn rates(tuned: &Tuned) -> (f64, f64) {
     (trials, tuned.generated as f64 / tuned.generation.as_secs_f64().max(1e-9))
 }
 
-/// What is printed of an operator, as a JSON object.
+/// The line that is printed for an operator, as a JSON object.
 #[derive(serde::Serialize)]
 struct Line<'a> {
     op: &'a str,

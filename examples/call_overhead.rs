@@ -1,4 +1,4 @@
-//! What a call of a compiled kernel costs beyond its work: a kernel of one element, called over and over.
+//! The overhead of a call of a compiled kernel: a kernel of one element is called repeatedly.
 //!
 //! `cargo run --release --example call_overhead`
 

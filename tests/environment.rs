@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use tilewright::prelude::*;
 
-/// What the small program does. It prints `done`, or the error.
+/// The child program. It prints `done`, or the error.
 const PROGRAM: &str = "the_program_that_the_cases_run";
 /// Set for the program, so that it does nothing when it is run as a test of its own.
 const CHILD: &str = "TILEWRIGHT_TEST_CHILD";

@@ -1,4 +1,4 @@
-//! Whatever a record's trace says, a call gives the right result: the trace replays to a legal schedule, or it is
+//! With any trace in a record, a call gives the right result: the trace replays to a legal schedule, or it is
 //! passed over with a note.
 
 use rand::rngs::StdRng;

@@ -51,7 +51,7 @@ fn main() {
     kill_again_and_again();
 }
 
-/// What the program does that is killed: it tunes, and says so after each measurement.
+/// The program that is killed: it tunes, and prints a line after each measurement.
 fn tune(records: &OsStr) {
     let mut tuner = Tuner::new().trials(TRIALS).threads(1).records(records).observer(Speaker);
     match tuner.tune(product::kernel(), &[("M", 24), ("N", 16), ("K", 12)]) {
@@ -88,7 +88,7 @@ enum Moment {
     Record(usize, Duration),
 }
 
-/// What is known of a run that has ended.
+/// The outcome of a run.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Default)]
 struct Run {
@@ -96,7 +96,7 @@ struct Run {
     earlier: Option<usize>,
     /// How many it has said to have written.
     recorded: usize,
-    /// With how many records in all it came to its end.
+    /// The number of records at its end.
     done: Option<usize>,
 }
 
@@ -192,7 +192,7 @@ impl Place {
 
     fn start(&self) -> Child {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
-        // What is killed leaves its temporary files behind: here.
+        // A killed process leaves its temporary files behind, in this directory.
         command.env(RECORDS, self.file()).env("TMPDIR", self.directory.path()).stdout(Stdio::piped());
         command.spawn().expect("this program again")
     }

@@ -164,7 +164,7 @@ fn setting(name: &str) -> Option<u64> {
 /// The most candidates of a shape that are lowered and compiled as well; the rest is executed as blocks only.
 const COMPILED: u64 = 1000;
 
-/// What a failure is about.
+/// The candidate that failed.
 struct Context<'a> {
     title: &'a str,
     target: &'static str,

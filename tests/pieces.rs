@@ -211,7 +211,7 @@ fn products_are_split_only_where_kernel_and_machine_allow_it() {
     let is_offered = |program: &Program, target| spaces(program, target).iter().any(is_split);
     assert!(is_offered(&program, &with));
     assert!(!is_offered(&program, &without));
-    // What is not split is offered as ever.
+    // Unsplit products are offered as before.
     let plain = spaces(&program, &with).iter().filter(|space| !is_split(space)).count();
     // Dot products of pairs have twice the rate of multiply-adds: enough for one product of pieces, not for three.
     let pairs = self::target(&["vdpbf16ps_16"]);

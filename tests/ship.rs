@@ -9,6 +9,6 @@ fn shipped_records_are_known_without_any_call_or_file() {
     assert_eq!(stale.len(), 1, "{stale:?}");
     assert!(
         stale[0].starts_with("tests/records/retired.jsonl:1: no kernel `retired`"),
-        "the kernel of the record is gone, and that is told: {stale:?}"
+        "the kernel of the record is gone, and this is reported: {stale:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! What the attributes refuse, and in which words. `TRYBUILD=overwrite cargo test --test ui` rewrites the
+//! The code that the attributes refuse, and the messages. `TRYBUILD=overwrite cargo test --test ui` rewrites the
 //! expected text; read it before committing it.
 
 #[test]

@@ -393,7 +393,7 @@ fn layer_norm(p: &[i64]) -> Option<Resolved> {
     matrix(memory::layer_norm::kernel, p, 8)
 }
 
-/// A kernel on a matrix, with so many operations for each element.
+/// A kernel on a matrix, with a number of operations for each element.
 fn matrix(kernel: fn() -> &'static Kernel, p: &[i64], operations: i64) -> Option<Resolved> {
     let &[m, n] = p else { return None };
     Some((kernel, vec![("M", m), ("N", n)], product(&[operations, m, n])?))

@@ -1,4 +1,4 @@
-//! What is done with a text from outside: by the fuzz targets, and by the test of mutations in
+//! The processing of a text from outside: by the fuzz targets, and by the test of mutations in
 //! `search/tests/hostile_text.rs`. No text may lead to a panic, run for long or take much memory, and what is
 //! accepted must come back from its printed form.
 

@@ -1,4 +1,4 @@
-//! What the fuzz targets `program`, `trace` and `record` run.
+//! The functions that the fuzz targets `program`, `trace` and `record` run.
 //!
 //! ```text
 //! cargo install cargo-fuzz

@@ -1,4 +1,4 @@
-//! Products of f32 matrices beside the crate `gemm`, and beside the machine's FMA peak, all measured in turns.
+//! Products of f32 matrices beside the crate `gemm`, and beside the machine's FMA peak, all measured alternately.
 //!
 //! `cargo run --release -p tilewright-peers -- [--threads N] [--trials N] [MxNxK …]` tunes what has no record in `peers/tuned`
 //! and prints, for each shape, GFLOP/s (medians of the rounds) and the ratios of the rounds: median, and the quarter below
@@ -39,7 +39,7 @@ const ROUNDS: usize = 15;
 /// A sample lasts at least this long.
 const SAMPLE: Duration = Duration::from_millis(20);
 
-/// What is asked for.
+/// The command line.
 struct Arguments {
     threads: usize,
     trials: usize,

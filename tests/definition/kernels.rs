@@ -414,7 +414,7 @@ pub(crate) fn gelu(x: &Tensor<f32, N>) -> Tensor<f32, N> {
     y
 }
 
-/// What a `let` has read stays as it was.
+/// A value that a `let` read does not change.
 #[tensor_kernel]
 pub(crate) fn swap(x: &mut Tensor<f32, N>, y: &mut Tensor<f32, N>) {
     for i in 0..N {

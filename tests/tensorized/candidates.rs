@@ -32,7 +32,7 @@ impl Case {
         Case { name, program: program.bind_dims(&dims) }
     }
 
-    /// What the definition gives.
+    /// The definition's results.
     pub(crate) fn expected(&self, argument: Argument<'_>) -> Vec<AnyTensor> {
         interpreted(&self.program, argument)
     }

@@ -47,7 +47,7 @@ fn argument(number: usize, buffer: &Buffer, shape: &[usize], are_magnitudes: boo
     AnyTensor::from_f64s(buffer.dtype, &values, shape).expect("a small shape")
 }
 
-/// How far two results of sums of so many products may be apart, relative to the sum of the products' magnitudes: each is as far
+/// The largest difference of two results of sums of a number of products, relative to the sum of the products' magnitudes: each is as far
 /// from the exact sum as its additions round, and a result that is rounded again may become one of two neighbours.
 fn bound(products: usize, dtype: DType) -> f64 {
     let sums = 2.0 * 1.01 * products as f64 * f64::from(f32::EPSILON) / 2.0;

@@ -1,4 +1,4 @@
-//! What a crate of its own can do to the search: rules, mutators and postprocessors before, after and instead of the built-in
+//! A separate crate can change the search: rules, mutators and postprocessors before, after and instead of the built-in
 //! ones.
 
 #[path = "../benches/composition/kernels.rs"]

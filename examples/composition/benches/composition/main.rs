@@ -4,7 +4,7 @@
 //!
 //! Each workload is tuned in spaces of which each has one more rule than the one before: the built-in rules, and last the
 //! rule of this crate. All searches have the same number of trials and the same seed. Where a rule changes no design
-//! space, nothing is tuned again. The winners are compared at the end, in turns, so that the ratios are of one run. With
+//! space, nothing is tuned again. The winners are compared at the end, alternately, so that the ratios are of one run. With
 //! `--records` the searches go on from the records there.
 
 #[path = "../../../../benches/operators/bytes.rs"]
@@ -53,7 +53,7 @@ fn workloads() -> Vec<Workload> {
     ]
 }
 
-/// What a search of a space has found.
+/// The result of searching a space.
 struct Found<'a> {
     rung: &'a Rung,
     /// The number of design spaces.
@@ -62,7 +62,7 @@ struct Found<'a> {
     winner: Option<Trace>,
 }
 
-/// What is printed of a space, as a JSON object.
+/// The line that is printed for a space, as a JSON object.
 #[derive(serde::Serialize)]
 struct Line<'a> {
     workload: &'a str,
