@@ -1,0 +1,158 @@
+//! Tensor data in files beside a model.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Component, Path, PathBuf};
+
+use bytes::Bytes;
+
+use crate::onnx::error::OnnxError;
+use crate::onnx::schema::TensorProto;
+
+/// Reads tensor data from files in the folder of a model, and from nowhere else.
+#[derive(Clone, Debug)]
+pub struct ExternalData {
+    /// The folder with all links resolved; none for a model that came without one.
+    folder: Option<PathBuf>,
+}
+
+impl ExternalData {
+    /// Data beside no model: every tensor that lies elsewhere is refused.
+    pub fn none() -> Self {
+        ExternalData { folder: None }
+    }
+
+    /// Data in the folder of the model file.
+    ///
+    /// # Errors
+    /// When the folder cannot be resolved.
+    pub fn beside(model: &Path) -> Result<Self, OnnxError> {
+        let folder = match model.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let resolved = folder.canonicalize();
+        let folder = resolved.map_err(|source| OnnxError::File { path: folder.to_owned(), source })?;
+        Ok(ExternalData { folder: Some(folder) })
+    }
+
+    /// The bytes of a tensor whose data lie in a file.
+    ///
+    /// # Errors
+    /// When the file is outside the folder, also by way of a link, or shorter than the tensor asks for.
+    pub(crate) fn read(&self, proto: &TensorProto) -> Result<Bytes, OnnxError> {
+        let field = |key: &str| {
+            proto.external_data.iter().find(|entry| entry.key == key).map(|entry| &entry.value[..])
+        };
+        let location = field("location").unwrap_or_default();
+        let refuse = |reason: String| OnnxError::ExternalData {
+            tensor: proto.name.clone(),
+            location: location.to_owned(),
+            reason,
+        };
+        let number = |key: &str| match field(key) {
+            None => Ok(None),
+            Some(text) => {
+                text.parse::<u64>().map(Some).map_err(|_| refuse(format!("`{key}` is no number: {text}")))
+            }
+        };
+        let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
+        let path = self.resolve(location).map_err(refuse)?;
+        read_part(&path, offset, length).map_err(|error| refuse(error.to_string()))
+    }
+
+    /// The file that a location names, inside the folder.
+    fn resolve(&self, location: &str) -> Result<PathBuf, String> {
+        let folder = self
+            .folder
+            .as_ref()
+            .ok_or("the model was not read from a folder, so that there is none to look in")?;
+        let relative = Path::new(location);
+        let plain =
+            relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if location.is_empty() || !plain {
+            return Err("it must be a path inside the model's folder".to_owned());
+        }
+        let path = folder.join(relative).canonicalize().map_err(|error| error.to_string())?;
+        if !path.starts_with(folder) {
+            return Err("it is a link to a place outside the model's folder".to_owned());
+        }
+        Ok(path)
+    }
+}
+
+/// Reads part of a file. Memory is taken only for bytes that the file has.
+fn read_part(path: &Path, offset: u64, length: Option<u64>) -> std::io::Result<Bytes> {
+    let mut file = File::open(path)?;
+    let total = file.metadata()?.len();
+    let available = total.checked_sub(offset).ok_or_else(|| short(total, offset, 0))?;
+    let length = length.unwrap_or(available);
+    if length > available {
+        return Err(short(total, offset, length));
+    }
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::with_capacity(usize::try_from(length).map_err(std::io::Error::other)?);
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes.into())
+}
+
+fn short(total: u64, offset: u64, length: u64) -> std::io::Error {
+    std::io::Error::other(format!(
+        "the file has {total} bytes, the tensor asks for {length} from byte {offset} on"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::schema::StringStringEntryProto;
+
+    fn tensor(location: &str, offset: u64, length: u64) -> TensorProto {
+        let entry = |key: &str, value: String| StringStringEntryProto { key: key.to_owned(), value };
+        TensorProto {
+            name: "w".to_owned(),
+            data_location: 1,
+            external_data: vec![
+                entry("location", location.to_owned()),
+                entry("offset", offset.to_string()),
+                entry("length", length.to_string()),
+            ],
+            ..TensorProto::default()
+        }
+    }
+
+    #[test]
+    fn only_files_in_the_folder_are_read() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("model");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(outer.path().join("secret"), b"outside").unwrap();
+        std::fs::write(folder.join("weights"), b"0123456789").unwrap();
+        let external = ExternalData::beside(&folder.join("model.onnx")).unwrap();
+        assert_eq!(external.read(&tensor("weights", 2, 3)).unwrap(), "234");
+        assert_eq!(external.read(&tensor("./weights", 10, 0)).unwrap(), "");
+        for location in ["../secret", "", "/etc/hostname", "sub/../../secret"] {
+            let error = external.read(&tensor(location, 0, 1)).unwrap_err().to_string();
+            assert!(error.contains("inside the model's folder"), "{location}: {error}");
+        }
+        let error = external.read(&tensor("weights", 8, 3)).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "tensor `w` names the file `weights`: the file has 10 bytes, the tensor asks for 3 from byte 8 on"
+        );
+        assert!(ExternalData::none().read(&tensor("weights", 0, 1)).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_that_lead_outside_are_refused() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("model");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(outer.path().join("secret"), b"outside").unwrap();
+        std::os::unix::fs::symlink(outer.path().join("secret"), folder.join("weights")).unwrap();
+        let external = ExternalData::beside(&folder.join("model.onnx")).unwrap();
+        let error = external.read(&tensor("weights", 0, 1)).unwrap_err().to_string();
+        assert!(error.contains("a link to a place outside"), "{error}");
+    }
+}

@@ -1,0 +1,201 @@
+//! Tensors of ONNX files as host tensors.
+
+use std::sync::Arc;
+
+use half::{bf16, f16};
+
+use crate::onnx::error::OnnxError;
+use crate::onnx::external::ExternalData;
+use crate::onnx::schema::{SparseTensorProto, TensorProto, data_type};
+use crate::tensor::{Element, ElementType, HostTensor, TensorError, count, with_element};
+
+/// The element type that a number of [`data_type`] stands for.
+pub(crate) fn element_type(number: i32) -> Option<ElementType> {
+    Some(match number {
+        data_type::FLOAT => ElementType::F32,
+        data_type::UINT8 => ElementType::U8,
+        data_type::INT8 => ElementType::I8,
+        data_type::UINT16 => ElementType::U16,
+        data_type::INT16 => ElementType::I16,
+        data_type::INT32 => ElementType::I32,
+        data_type::INT64 => ElementType::I64,
+        data_type::STRING => ElementType::String,
+        data_type::BOOL => ElementType::Bool,
+        data_type::FLOAT16 => ElementType::F16,
+        data_type::DOUBLE => ElementType::F64,
+        data_type::UINT32 => ElementType::U32,
+        data_type::UINT64 => ElementType::U64,
+        data_type::BFLOAT16 => ElementType::BF16,
+        _ => return None,
+    })
+}
+
+/// ONNX's name of an element type's number, for messages.
+pub(crate) fn element_type_name(number: i32) -> String {
+    let name = usize::try_from(number).ok().and_then(|number| data_type::NAMES.get(number));
+    name.map_or_else(|| format!("number {number}"), |name| (*name).to_owned())
+}
+
+/// Reads a tensor. `external` gives the bytes of tensors that lie in files beside the model.
+///
+/// # Errors
+/// When the element type is not supported, or the data are not as many as the shape asks for. No more memory is taken
+/// than the data take in the file: a shape that promises more is refused before.
+pub(crate) fn read_tensor(proto: &TensorProto, external: &ExternalData) -> Result<HostTensor, OnnxError> {
+    let refuse = |reason: String| OnnxError::Tensor { tensor: proto.name.clone(), reason };
+    let element = element_type(proto.data_type).ok_or_else(|| {
+        refuse(format!("elements of type {} are not supported", element_type_name(proto.data_type)))
+    })?;
+    let shape = read_shape(&proto.dims).map_err(refuse)?;
+    let length = count(&shape).map_err(|error| refuse(error.to_string()))?;
+    if element == ElementType::String {
+        return read_strings(proto, &shape).map_err(refuse);
+    }
+    let raw = match proto.data_location {
+        0 => proto.raw_data.clone(),
+        1 => external.read(proto)?,
+        other => return Err(refuse(format!("data location {other} is unknown"))),
+    };
+    let tensor = with_element!(element, T => {
+        let elements = if raw.is_empty() && proto.data_location == 0 {
+            <T as Stored>::from_fields(proto)
+        } else {
+            <T as Stored>::from_raw(&raw, length).ok_or_else(|| {
+                refuse(format!("shape {shape:?} of {element} needs {length} elements, the data have {} bytes", raw.len()))
+            })?
+        };
+        HostTensor::new(&shape, elements)
+    });
+    tensor.map_err(|error: TensorError| refuse(error.to_string()))
+}
+
+/// Reads a tensor of which only some elements are listed. The dense tensor may be larger than the file; `limit` bounds
+/// its number of elements.
+///
+/// # Errors
+/// As [`read_tensor`], and when a place is outside the shape.
+pub(crate) fn read_sparse_tensor(
+    proto: &SparseTensorProto,
+    external: &ExternalData,
+    limit: usize,
+) -> Result<HostTensor, OnnxError> {
+    let missing = |part: &str| OnnxError::Tensor {
+        tensor: String::new(),
+        reason: format!("a sparse tensor has no {part}"),
+    };
+    let values_proto = proto.values.as_ref().ok_or_else(|| missing("values"))?;
+    let indices_proto = proto.indices.as_ref().ok_or_else(|| missing("indices"))?;
+    let refuse = |reason: String| OnnxError::Tensor { tensor: values_proto.name.clone(), reason };
+    let values = read_tensor(values_proto, external)?;
+    let indices = read_tensor(indices_proto, external)?;
+    let shape = read_shape(&proto.dims).map_err(refuse)?;
+    let length = count(&shape).map_err(|error| refuse(error.to_string()))?;
+    if length > limit {
+        return Err(refuse(format!("a sparse tensor of shape {shape:?} has more than {limit} elements")));
+    }
+    let places = sparse_places(&indices, values.len(), &shape)
+        .ok_or_else(|| refuse(format!("the indices of a sparse tensor do not fit shape {shape:?}")))?;
+    with_element!(values.element(), T => {
+        let mut dense = vec![T::default(); length];
+        for (value, place) in values.as_slice::<T>().unwrap_or_default().iter().zip(places) {
+            dense[place] = value.clone();
+        }
+        HostTensor::new(&shape, dense).map_err(|error| refuse(error.to_string()))
+    })
+}
+
+/// The places of listed elements: given as row-major numbers, or as coordinates.
+fn sparse_places(indices: &HostTensor, listed: usize, shape: &[usize]) -> Option<Vec<usize>> {
+    let numbers = indices.as_slice::<i64>()?;
+    let length: usize = shape.iter().product();
+    match *indices.shape() {
+        [n] if n == listed => {
+            let place = |&number: &i64| usize::try_from(number).ok().filter(|&place| place < length);
+            numbers.iter().map(place).collect()
+        }
+        [n, rank] if n == listed && rank == shape.len() && rank > 0 => {
+            let place = |coordinates: &[i64]| {
+                coordinates.iter().zip(shape).try_fold(0, |place, (&coordinate, &extent)| {
+                    let coordinate =
+                        usize::try_from(coordinate).ok().filter(|&coordinate| coordinate < extent)?;
+                    Some(place * extent + coordinate)
+                })
+            };
+            numbers.chunks_exact(rank).map(place).collect()
+        }
+        _ => None,
+    }
+}
+
+fn read_shape(dims: &[i64]) -> Result<Vec<usize>, String> {
+    let extent =
+        |&dim: &i64| usize::try_from(dim).map_err(|_| format!("shape {dims:?} has a negative extent"));
+    dims.iter().map(extent).collect()
+}
+
+fn read_strings(proto: &TensorProto, shape: &[usize]) -> Result<HostTensor, String> {
+    let text = |bytes: &bytes::Bytes| std::str::from_utf8(bytes).map(Arc::from);
+    let strings: Vec<Arc<str>> =
+        proto.string_data.iter().map(text).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    HostTensor::new(shape, strings).map_err(|error| error.to_string())
+}
+
+/// An element type as files store it: in raw bytes, or in one of the typed fields.
+trait Stored: Element {
+    /// Elements of little-endian bytes; `None` when the bytes are not as many as `length` elements have.
+    fn from_raw(raw: &[u8], length: usize) -> Option<Vec<Self>>;
+
+    /// Elements of the field that ONNX prescribes for the type.
+    fn from_fields(proto: &TensorProto) -> Vec<Self>;
+}
+
+macro_rules! stored {
+    ($($type:ty: $field:ident, $value:ident => $convert:expr;)*) => {$(
+        impl Stored for $type {
+            fn from_raw(raw: &[u8], length: usize) -> Option<Vec<Self>> {
+                let (chunks, rest) = raw.as_chunks::<{ size_of::<$type>() }>();
+                let fits = rest.is_empty() && chunks.len() == length;
+                fits.then(|| chunks.iter().map(|chunk| <$type>::from_le_bytes(*chunk)).collect())
+            }
+
+            fn from_fields(proto: &TensorProto) -> Vec<Self> {
+                proto.$field.iter().map(|&$value| $convert).collect()
+            }
+        }
+    )*};
+}
+
+stored! {
+    i8: int32_data, value => value as i8;
+    i16: int32_data, value => value as i16;
+    i32: int32_data, value => value;
+    i64: int64_data, value => value;
+    u8: int32_data, value => value as u8;
+    u16: int32_data, value => value as u16;
+    u32: uint64_data, value => value as u32;
+    u64: uint64_data, value => value;
+    f16: int32_data, value => f16::from_bits(value as u16);
+    bf16: int32_data, value => bf16::from_bits(value as u16);
+    f32: float_data, value => value;
+    f64: double_data, value => value;
+}
+
+impl Stored for bool {
+    fn from_raw(raw: &[u8], length: usize) -> Option<Vec<Self>> {
+        (raw.len() == length).then(|| raw.iter().map(|&byte| byte != 0).collect())
+    }
+
+    fn from_fields(proto: &TensorProto) -> Vec<Self> {
+        proto.int32_data.iter().map(|&value| value != 0).collect()
+    }
+}
+
+impl Stored for Arc<str> {
+    fn from_raw(_: &[u8], _: usize) -> Option<Vec<Self>> {
+        None
+    }
+
+    fn from_fields(proto: &TensorProto) -> Vec<Self> {
+        proto.string_data.iter().map(|bytes| Arc::from(String::from_utf8_lossy(bytes))).collect()
+    }
+}
