@@ -1,0 +1,16 @@
+//! The representation of graphs.
+//!
+//! A [`Module`] holds functions, a [`Function`] binds values in order, and an [`Operation`] computes them: a call to an
+//! operator of [one table](crate::operator), to a tensor program, to a function outside or of the module, or control flow
+//! with bodies inside. Every value has a [`Type`], whose shape is made of [symbolic integers](crate::symbolic::SymInt).
+//! What a function means is what [`crate::interpret`] computes.
+
+mod attribute;
+mod function;
+mod types;
+
+pub use attribute::{Attribute, AttributeKind, Attributes};
+pub use function::{
+    Binding, Body, Call, Function, Loop, Module, Operation, Scan, ScanOrder, ScanTensor, ValueId, ValueInfo,
+};
+pub use types::{Shape, TensorType, Type};
