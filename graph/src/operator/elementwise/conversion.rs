@@ -1,0 +1,46 @@
+//! Conversion between element types, and values that pass unchanged.
+
+use crate::operator::attribute::{Element, FloatOr, IntOr};
+use crate::operator::evaluate::{one, refuse};
+use crate::operator::{Arguments, Fault, Operator, Value};
+use crate::tensor::HostTensor;
+
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::new("cast", "Cast", cast).attributes(&[("to", Element), ("saturate", IntOr(1))]),
+    Operator::new("cast_like", "CastLike", cast_like).inputs(2, 2).attributes(&[("saturate", IntOr(1))]),
+    Operator::new("identity", "Identity", identity),
+    Operator::new("dropout", "Dropout", dropout)
+        .inputs(1, 3)
+        .outputs(1, 2)
+        .attributes(&[("ratio", FloatOr(0.5)), ("seed", IntOr(0))]),
+];
+
+fn cast(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    let Some(to) = arguments.element("to") else { refuse!("attribute to is missing") };
+    one(arguments.tensor(0)?.cast(to)?)
+}
+
+fn cast_like(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    one(arguments.tensor(0)?.cast(arguments.tensor(1)?.element())?)
+}
+
+fn identity(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    match arguments.value(0) {
+        Some(value) => Ok(vec![value.clone()]),
+        None => refuse!("input 0 is missing"),
+    }
+}
+
+/// Inference only: nothing is dropped, so that the mask is true everywhere.
+fn dropout(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    let training = match arguments.optional(2)? {
+        None => false,
+        Some(training) => training.expect::<bool>()?.first() == Some(&true),
+    };
+    let ratio = arguments.optional_numbers(1)?.and_then(|ratio| ratio.first().copied()).unwrap_or(0.5);
+    if training && ratio != 0.0 {
+        refuse!("dropping elements is a part of training, which is not supported");
+    }
+    let x = arguments.tensor(0)?;
+    Ok(vec![x.clone().into(), HostTensor::full(x.shape(), true)?.into()])
+}

@@ -1,0 +1,64 @@
+//! Functions of one number.
+
+use crate::operator::evaluate::{one, refuse};
+use crate::operator::{Arguments, Fault, Operator, Value};
+use crate::tensor::{HostTensor, Number, with_float, with_number};
+
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::new("abs", "Abs", |a| number(a, f64::abs, i64::wrapping_abs)),
+    Operator::new("neg", "Neg", |a| number(a, |x| -x, i64::wrapping_neg)),
+    Operator::new("sign", "Sign", |a| number(a, sign, i64::signum)),
+    Operator::new("relu", "Relu", |a| number(a, |x| if x < 0.0 { 0.0 } else { x }, |x| x.max(0))),
+    Operator::new("bitwise_not", "BitwiseNot", |a| number(a, |x| x, |x| !x)),
+    Operator::new("ceil", "Ceil", |a| float(a, f64::ceil)),
+    Operator::new("floor", "Floor", |a| float(a, f64::floor)),
+    Operator::new("round", "Round", |a| float(a, f64::round_ties_even)),
+    Operator::new("exp", "Exp", |a| float(a, f64::exp)),
+    Operator::new("log", "Log", |a| float(a, f64::ln)),
+    Operator::new("sqrt", "Sqrt", |a| float(a, f64::sqrt)),
+    Operator::new("reciprocal", "Reciprocal", |a| float(a, f64::recip)),
+    Operator::new("sin", "Sin", |a| float(a, f64::sin)),
+    Operator::new("cos", "Cos", |a| float(a, f64::cos)),
+    Operator::new("tan", "Tan", |a| float(a, f64::tan)),
+    Operator::new("asin", "Asin", |a| float(a, f64::asin)),
+    Operator::new("acos", "Acos", |a| float(a, f64::acos)),
+    Operator::new("atan", "Atan", |a| float(a, f64::atan)),
+    Operator::new("sinh", "Sinh", |a| float(a, f64::sinh)),
+    Operator::new("cosh", "Cosh", |a| float(a, f64::cosh)),
+    Operator::new("tanh", "Tanh", |a| float(a, f64::tanh)),
+    Operator::new("asinh", "Asinh", |a| float(a, f64::asinh)),
+    Operator::new("acosh", "Acosh", |a| float(a, f64::acosh)),
+    Operator::new("atanh", "Atanh", |a| float(a, f64::atanh)),
+    Operator::new("erf", "Erf", |a| float(a, libm::erf)),
+];
+
+fn sign(x: f64) -> f64 {
+    if x == 0.0 || x.is_nan() { x } else { x.signum() }
+}
+
+/// Applies a function to each element of a floating-point tensor.
+pub(super) fn float(arguments: &Arguments<'_>, function: impl Fn(f64) -> f64) -> Result<Vec<Value>, Fault> {
+    let x = arguments.tensor(0)?;
+    with_float!(x.element(), T => {
+        let elements = x.expect::<T>()?.iter().map(|&x| T::narrow(function(x.widen()))).collect();
+        one(HostTensor::new(x.shape(), elements)?)
+    }, else refuse!("expected floating-point elements, found {}", x.element()))
+}
+
+/// Applies a function to each element, in one form for floats and in another for integers.
+fn number(
+    arguments: &Arguments<'_>,
+    floats: impl Fn(f64) -> f64,
+    integers: impl Fn(i64) -> i64,
+) -> Result<Vec<Value>, Fault> {
+    let x = arguments.tensor(0)?;
+    if x.element().is_float() {
+        return float(arguments, floats);
+    }
+    with_number!(x.element(), T => {
+        // Values of `u64` beyond 2⁶³ are negative in `i64`; the functions of this file leave non-negative values alone.
+        let beyond = |x: T| x.to_integer() < 0 && T::lowest() == T::default();
+        let apply = |&x: &T| if beyond(x) { x } else { T::from_integer(integers(x.to_integer())) };
+        one(HostTensor::new(x.shape(), x.expect::<T>()?.iter().map(apply).collect())?)
+    }, else refuse!("expected numbers, found {}", x.element()))
+}

@@ -1,0 +1,116 @@
+//! A row of the table of operators.
+
+use std::fmt;
+
+use crate::ir::AttributeKind;
+use crate::operator::{Arguments, Fault, Value};
+
+/// How many inputs or outputs there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arity {
+    /// At least so many.
+    pub least: usize,
+    /// At most so many.
+    pub most: usize,
+}
+
+impl Arity {
+    /// Whether so many are allowed.
+    pub fn accepts(self, count: usize) -> bool {
+        (self.least..=self.most).contains(&count)
+    }
+}
+
+impl fmt::Display for Arity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.least, self.most) {
+            (least, most) if least == most => write!(f, "{least}"),
+            (least, usize::MAX) => write!(f, "at least {least}"),
+            (least, most) => write!(f, "{least} to {most}"),
+        }
+    }
+}
+
+/// Computes the outputs of a call, naively and exactly: this is what the operator means.
+pub type Evaluate = fn(&Arguments<'_>) -> Result<Vec<Value>, Fault>;
+
+/// An operator.
+pub struct Operator {
+    /// The name in the text form.
+    pub name: &'static str,
+    /// ONNX's operator set: empty for its own.
+    pub domain: &'static str,
+    /// ONNX's name.
+    pub onnx: &'static str,
+    /// How many inputs there may be, with those that are left out in between.
+    pub inputs: Arity,
+    /// How many outputs there may be.
+    pub outputs: Arity,
+    /// Attributes by name.
+    pub attributes: &'static [(&'static str, AttributeKind)],
+    /// What it computes.
+    pub evaluate: Evaluate,
+}
+
+impl Operator {
+    /// A row with one input and one output and without attributes.
+    pub(crate) const fn new(name: &'static str, onnx: &'static str, evaluate: Evaluate) -> Self {
+        Operator {
+            name,
+            domain: "",
+            onnx,
+            inputs: Arity { least: 1, most: 1 },
+            outputs: Arity { least: 1, most: 1 },
+            attributes: &[],
+            evaluate,
+        }
+    }
+
+    /// The row with another number of inputs.
+    pub(crate) const fn inputs(mut self, least: usize, most: usize) -> Self {
+        self.inputs = Arity { least, most };
+        self
+    }
+
+    /// The row with another number of outputs.
+    pub(crate) const fn outputs(mut self, least: usize, most: usize) -> Self {
+        self.outputs = Arity { least, most };
+        self
+    }
+
+    /// The row with attributes.
+    pub(crate) const fn attributes(mut self, attributes: &'static [(&'static str, AttributeKind)]) -> Self {
+        self.attributes = attributes;
+        self
+    }
+
+    /// The row in another of ONNX's operator sets.
+    pub(crate) const fn domain(mut self, domain: &'static str) -> Self {
+        self.domain = domain;
+        self
+    }
+
+    /// The kind of an attribute, if the operator has it.
+    pub fn attribute(&self, name: &str) -> Option<AttributeKind> {
+        self.attributes.iter().find(|(own, _)| *own == name).map(|(_, kind)| *kind)
+    }
+}
+
+impl PartialEq for Operator {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Short names for the kinds of attributes, for the rows of the table.
+pub mod attribute {
+    pub use crate::ir::AttributeKind::{
+        Element, Float, FloatOr, Floats, Int, IntOr, Ints, Tensor, TextOr, Texts,
+    };
+}

@@ -1,0 +1,49 @@
+//! The table itself: the rows of all folders, and how to find one.
+
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
+
+use crate::operator::{Operator, elementwise, index, linear, reduce, shape};
+
+/// The folders' tables.
+static TABLES: &[&[&[Operator]]] =
+    &[elementwise::TABLES, reduce::TABLES, shape::TABLES, index::TABLES, linear::TABLES];
+
+/// All operators.
+pub fn all() -> impl Iterator<Item = &'static Operator> {
+    TABLES.iter().copied().flatten().copied().flatten()
+}
+
+static BY_NAME: LazyLock<FxHashMap<&str, &Operator>> =
+    LazyLock::new(|| all().map(|operator| (operator.name, operator)).collect());
+
+static BY_ONNX_NAME: LazyLock<FxHashMap<(&str, &str), &Operator>> =
+    LazyLock::new(|| all().map(|operator| ((operator.domain, operator.onnx), operator)).collect());
+
+/// The operator of a name in the text form.
+pub fn find(name: &str) -> Option<&'static Operator> {
+    BY_NAME.get(name).copied()
+}
+
+/// The operator of a name in one of ONNX's operator sets; `""` is ONNX's own.
+pub fn find_onnx(domain: &str, name: &str) -> Option<&'static Operator> {
+    BY_ONNX_NAME.get(&(domain, name)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        assert_eq!(BY_NAME.len(), all().count());
+        assert_eq!(BY_ONNX_NAME.len(), all().count());
+        for operator in all() {
+            let mut names: Vec<&str> = operator.attributes.iter().map(|(name, _)| *name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), operator.attributes.len(), "{}", operator.name);
+        }
+    }
+}
