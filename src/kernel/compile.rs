@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tilewright_core::lower::{LowerError, LowerOptions};
+use tilewright_core::lower::{LowerError, LowerOptions, LoweredKernel, lower_kernel_with};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
 use tilewright_core::verify::{Level, verify};
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::Kernel;
 use super::buckets::Buckets;
-use super::prologue::{self, Compiled, Lowered};
+use super::prologue::{self, Compiled};
 use super::select::{Choice, Fitted, Selection, Source, WAYS, WAYS_WITHOUT_RECORDS, symbolic};
 use crate::error::Error;
 use crate::settings::{self, Dump};
@@ -25,7 +25,7 @@ pub(super) struct Version {
     pub(super) source: Source,
     pub(super) trace: Trace,
     pub(super) scheduled: Program,
-    pub(super) lowered: Lowered,
+    pub(super) lowered: LoweredKernel,
     /// Why better schedules were not used.
     pub(super) notes: Vec<String>,
 }
@@ -161,9 +161,8 @@ fn build(what: &str, choice: Choice, passed: Passed) -> Result<Version, Error> {
     dump.print(what, "scheduled", || scheduled.to_string());
     // Whatever a record says, only a well-formed program is lowered.
     verify(&scheduled, Level::Blocks).map_err(LowerError::Malformed)?;
-    let options =
-        LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(machine::backend()?.target()) };
-    let lowered = prologue::lower(&scheduled, &options, &mut |pass, program| {
+    let options = LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(machine::backend()?.target()) };
+    let lowered = lower_kernel_with(&scheduled, &options, &mut |pass, program| {
         dump.print(what, pass, || program.to_string());
     })?;
     if let Some(prologue) = &lowered.prologue {

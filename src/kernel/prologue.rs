@@ -6,31 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 use tilewright_core::dtype::DType;
-use tilewright_core::lower::{LowerError, LowerOptions, lower_with, split_constants};
-use tilewright_core::program::{Access, Program};
+use tilewright_core::lower::LoweredKernel;
+use tilewright_core::program::Program;
 use tilewright_core::target::{Arguments, Backend, BackendError, BufferArgument, CallError, Executable};
 use tilewright_core::tensor::{AnyTensor, Identity};
 use tilewright_cpu::pages::prefer_huge_pages;
 
 use super::packed::{Owner, Packed};
-
-/// The programs of the `Flat` level that a scheduled program becomes.
-#[derive(Clone, Debug)]
-pub(crate) struct Lowered {
-    /// What a call runs. It takes the results of the prologue behind all other tensors.
-    pub(crate) main: Program,
-    pub(crate) prologue: Option<LoweredPrologue>,
-}
-
-/// What is computed from constant tensors alone.
-#[derive(Clone, Debug)]
-pub(crate) struct LoweredPrologue {
-    pub(crate) program: Program,
-    /// The tensors that it takes, by their position in a call.
-    constants: Vec<usize>,
-    /// The tensors that it computes.
-    results: Vec<(DType, Vec<usize>)>,
-}
 
 /// Compiled code.
 pub(crate) struct Compiled {
@@ -54,29 +36,11 @@ enum ForCall<'p> {
     Once(Packed, &'p Prologue),
 }
 
-/// Takes a scheduled program apart and lowers the parts. `observer` is told of the passes as by [`lower_with`].
-pub(crate) fn lower(
-    scheduled: &Program,
-    options: &LowerOptions,
-    observer: &mut dyn FnMut(&str, &Program),
-) -> Result<Lowered, LowerError> {
-    let Some(split) = split_constants(scheduled) else {
-        return Ok(Lowered { main: lower_with(scheduled, options, observer)?, prologue: None });
-    };
-    let program = lower_with(&split.prologue, options, observer)?;
-    let result = |id| {
-        let buffer = split.prologue.buffer(id);
-        let extent = |index: &tilewright_core::index::Index| index.as_constant()?.try_into().ok();
-        Some((buffer.dtype, buffer.shape.iter().map(extent).collect::<Option<Vec<usize>>>()?))
-    };
-    let results = split.prologue.buffer_params().filter(|(_, access)| *access == Access::Output);
-    let results = results.map(|(id, _)| result(id).expect("only programs without symbolic sizes are split"));
-    let prologue = LoweredPrologue { program, constants: split.constants, results: results.collect() };
-    Ok(Lowered { main: lower_with(&split.main, options, observer)?, prologue: Some(prologue) })
-}
-
 /// Compiles programs, one result each.
-pub(crate) fn compile(backend: &dyn Backend, programs: Vec<&Lowered>) -> Vec<Result<Compiled, BackendError>> {
+pub(crate) fn compile(
+    backend: &dyn Backend,
+    programs: Vec<&LoweredKernel>,
+) -> Vec<Result<Compiled, BackendError>> {
     let mut flat: Vec<&Program> = Vec::new();
     for lowered in &programs {
         flat.extend(lowered.prologue.iter().map(|prologue| &prologue.program));

@@ -8,7 +8,7 @@ use tilewright_core::analysis::scope::blocks;
 use tilewright_core::build::bounds::{OutOfBoundsErrors, check_in_bounds};
 use tilewright_core::ids::VarId;
 use tilewright_core::interp;
-use tilewright_core::lower::{LowerError, LowerOptions};
+use tilewright_core::lower::{LowerError, lower_kernel};
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::{ReplayError as StepError, Trace};
 use tilewright_core::target::{Arguments, Backend, BackendError, RunContext, Target};
@@ -192,7 +192,7 @@ pub fn schedule(bound: &Program, trace: &Trace, context: &RunContext) -> Result<
 /// # Errors
 /// Why that cannot be done.
 pub fn compile(scheduled: &Program, target: &Target) -> Result<Code, ReplayError> {
-    let lowered = prologue::lower(scheduled, &LowerOptions::of(target), &mut |_, _| {})?;
+    let lowered = lower_kernel(scheduled, target)?;
     let mut compiled = prologue::compile(machine::backend()?, vec![&lowered]);
     let code = compiled.pop().expect("one result for one program")?;
     Ok(Code {
@@ -311,7 +311,7 @@ fn interpreted(bound: &Program, inputs: &Inputs) -> Result<Vec<Option<AnyTensor>
 
 fn unscheduled(bound: &Program, inputs: &Inputs) -> Result<Vec<Option<AnyTensor>>, ReplayError> {
     let backend = machine::backend()?;
-    let lowered = prologue::lower(bound, &LowerOptions::of(backend.target()), &mut |_, _| {})?;
+    let lowered = lower_kernel(bound, backend.target())?;
     let code = prologue::compile(backend, vec![&lowered]).pop().expect("one result for one program")?;
     let accesses: Vec<Access> = bound.buffer_params().map(|(_, access)| access).collect();
     let mut tensors = inputs.tensors.clone();
@@ -323,7 +323,7 @@ fn unscheduled(bound: &Program, inputs: &Inputs) -> Result<Vec<Option<AnyTensor>
 
 #[cfg(test)]
 mod tests {
-    use tilewright_core::lower::lower;
+    use tilewright_core::lower::{LowerOptions, lower};
 
     use super::super::tests as kernels;
     use super::*;

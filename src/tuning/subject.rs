@@ -17,8 +17,8 @@ use super::inputs::{Inputs, Sign, poison};
 use super::tolerance::Tolerance;
 use crate::error::Error;
 use crate::kernel::Kernel;
-use crate::kernel::prologue::{self, Compiled, Lowered};
-use tilewright_core::lower::LowerOptions;
+use crate::kernel::prologue::{self, Compiled};
+use tilewright_core::lower::{LoweredKernel, lower_kernel};
 
 /// A kernel at a shape, ready to try schedules of it.
 pub(crate) struct Subject<'b> {
@@ -132,10 +132,10 @@ impl<'b> Subject<'b> {
 
     /// The same on this thread alone.
     fn compile_part<'t>(&self, traces: impl Iterator<Item = &'t String>) -> Vec<Result<Compiled, Failure>> {
-        let lowered: Vec<Result<Lowered, Failure>> = traces.map(|trace| self.lower(trace)).collect();
+        let lowered: Vec<Result<LoweredKernel, Failure>> = traces.map(|trace| self.lower(trace)).collect();
         let programs = lowered.iter().filter_map(|program| program.as_ref().ok()).collect();
         let mut compiled = prologue::compile(self.backend, programs).into_iter();
-        let compile = |program: &Result<Lowered, Failure>| {
+        let compile = |program: &Result<LoweredKernel, Failure>| {
             program.as_ref().map_err(Failure::clone)?;
             let executable = compiled.next().expect("there is one result for each program");
             executable.map_err(|error| Failure::new(reason::COMPILE, error))
@@ -143,13 +143,12 @@ impl<'b> Subject<'b> {
         lowered.iter().map(compile).collect()
     }
 
-    fn lower(&self, trace: &str) -> Result<Lowered, Failure> {
+    fn lower(&self, trace: &str) -> Result<LoweredKernel, Failure> {
         let trace: Trace = trace.parse().map_err(|error| Failure::new(reason::REPLAY, error))?;
         let schedule = trace
             .replay(&self.program, &self.context, 0)
             .map_err(|error| Failure::new(reason::REPLAY, error))?;
-        prologue::lower(schedule.program(), &LowerOptions::of(&self.context.target), &mut |_, _| {})
-            .map_err(|error| Failure::new(reason::LOWERING, error))
+        lower_kernel(schedule.program(), &self.context.target).map_err(|error| Failure::new(reason::LOWERING, error))
     }
 
     /// Fresh arguments for runs of compiled code.

@@ -6,6 +6,9 @@
 //! out loop kinds and annotations, and makes cheap what the schedule left implicit (guards, initial
 //! values, places and sizes of intermediates).
 //!
+//! [`lower_kernel`] is what a program is lowered with that is to be called: it also takes off the prologue, which depends on
+//! constant tensors alone.
+//!
 //! Results stay the same to the bit, except for contraction to fused multiply-adds, which
 //! [`LowerOptions::contract`] turns off.
 
@@ -28,7 +31,9 @@ mod guards;
 mod hoist;
 mod interior;
 mod intrinsics;
+mod kernel;
 mod marked;
+mod options;
 mod parallel;
 mod partition;
 mod pipeline;
@@ -43,7 +48,9 @@ mod vectorize;
 mod warm_up;
 
 pub use error::LowerError;
-pub use split::{Split, split_constants};
+pub use kernel::{LoweredKernel, LoweredPrologue, lower_kernel, lower_kernel_with};
+pub use options::LowerOptions;
+pub use split::{ConstantSplit, split_constants};
 pub use unroll::UNROLL_FACTOR;
 
 /// The annotation of a serial loop that asks for what it will read so many iterations ahead; see
@@ -61,47 +68,7 @@ pub const MAX_PREFETCH: i64 = 1024;
 use crate::index::Ranges;
 use crate::program::Program;
 use crate::simplify::simplify_stmt;
-use crate::stmt::Symbol;
-use crate::target::Target;
 use crate::verify::{Level, verify};
-
-/// How to lower.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LowerOptions {
-    /// Whether `a * b + c` may be rounded once instead of twice.
-    pub contract: bool,
-    /// Whether to check the program after each pass that ends at a [level](Level).
-    pub verify: bool,
-    /// How many statements may be added so that full tiles need no guards.
-    pub max_partition_statements: usize,
-    /// How many statements a loop may become when it is written out; a larger one stays a loop.
-    pub max_unrolled_statements: usize,
-    /// The largest intermediate, in bytes, that is kept in memory of its thread alone.
-    pub max_local_bytes: usize,
-    /// The names of the [tensor intrinsics](crate::intrinsic) that the backend emits. They stay marked in the flat
-    /// program; all others become the statements that describe them.
-    pub intrinsics: Vec<Symbol>,
-}
-
-impl Default for LowerOptions {
-    fn default() -> Self {
-        LowerOptions {
-            contract: true,
-            verify: cfg!(debug_assertions),
-            max_partition_statements: 256,
-            max_unrolled_statements: 512,
-            max_local_bytes: 64 << 10,
-            intrinsics: Vec::new(),
-        }
-    }
-}
-
-impl LowerOptions {
-    /// The options for a machine: what it emits stays marked.
-    pub fn of(target: &Target) -> Self {
-        LowerOptions { intrinsics: target.intrinsics().to_vec(), ..LowerOptions::default() }
-    }
-}
 
 /// One step of lowering.
 struct Pass {

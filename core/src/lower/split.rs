@@ -17,7 +17,7 @@ use crate::stmt::Stmt;
 
 /// A program in two parts, which one after the other do what it does.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Split {
+pub struct ConstantSplit {
     /// Computes from constant parameters what the rest needs of them. Its parameters are the constants and then the
     /// results.
     pub prologue: Program,
@@ -29,7 +29,7 @@ pub struct Split {
 
 /// Splits a program of the `Blocks` level into what depends on its constant parameters alone and the rest; `None` when
 /// nothing does.
-pub fn split_constants(program: &Program) -> Option<Split> {
+pub fn split_constants(program: &Program) -> Option<ConstantSplit> {
     let ahead = constant_stages(program);
     if ahead.is_empty() {
         return None;
@@ -67,7 +67,7 @@ pub fn split_constants(program: &Program) -> Option<Split> {
         prologue.add_param(Param::Buffer(id, Access::Output));
         main.add_param(Param::Buffer(id, Access::Input));
     }
-    Some(Split { prologue, constants, main })
+    Some(ConstantSplit { prologue, constants, main })
 }
 
 fn writes(stmt: &Stmt, buffer: BufferId) -> bool {
@@ -127,7 +127,7 @@ mod tests {
             [tensor([1.0, 2.0, 3.0, 4.0]), tensor([5.0, 7.0, 9.0, 2.0]), tensor([6.0, 8.0, 1.0, 3.0])];
         let mut expected = [inputs.to_vec(), vec![tensor([0.0; 4])]].concat();
         run(&whole, &[], &[scalar()], &mut expected).unwrap();
-        let Some(Split { prologue, constants, main }) = split_constants(&whole) else { return 0 };
+        let Some(ConstantSplit { prologue, constants, main }) = split_constants(&whole) else { return 0 };
         for part in [&prologue, &main] {
             verify(part, Level::Blocks).unwrap_or_else(|errors| panic!("{errors}\n{part}"));
             assert_eq!(part.to_string().parse::<Program>().unwrap(), part.canonical());

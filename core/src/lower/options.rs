@@ -1,0 +1,42 @@
+//! How to lower.
+
+use crate::stmt::Symbol;
+use crate::target::Target;
+
+/// How to lower a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LowerOptions {
+    /// Whether `a * b + c` may be rounded once instead of twice.
+    pub contract: bool,
+    /// Whether to check the program after each pass that ends at a [level](Level).
+    pub verify: bool,
+    /// How many statements may be added so that full tiles need no guards.
+    pub max_partition_statements: usize,
+    /// How many statements a loop may become when it is written out; a larger one stays a loop.
+    pub max_unrolled_statements: usize,
+    /// The largest intermediate, in bytes, that is kept in memory of its thread alone.
+    pub max_local_bytes: usize,
+    /// The names of the [tensor intrinsics](crate::intrinsic) that the backend emits. They stay marked in the flat
+    /// program; all others become the statements that describe them.
+    pub intrinsics: Vec<Symbol>,
+}
+
+impl Default for LowerOptions {
+    fn default() -> Self {
+        LowerOptions {
+            contract: true,
+            verify: cfg!(debug_assertions),
+            max_partition_statements: 256,
+            max_unrolled_statements: 512,
+            max_local_bytes: 64 << 10,
+            intrinsics: Vec::new(),
+        }
+    }
+}
+
+impl LowerOptions {
+    /// The options for a machine: what it emits stays marked.
+    pub fn of(target: &Target) -> Self {
+        LowerOptions { intrinsics: target.intrinsics().to_vec(), ..LowerOptions::default() }
+    }
+}
