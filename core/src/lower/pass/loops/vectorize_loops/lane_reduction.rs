@@ -1,0 +1,111 @@
+//! Vectorized reduction loops become trees: halves of vectors are combined until one value is left.
+//!
+//! ```text
+//! vectorized for j in 0..8 { c[i] = c[i] + a[i, j] }
+//! alloc t { t[lane<4>] = a[i, lane<4>] + a[i, lane<4> + 4]
+//!   alloc u { u[lane<2>] = t[lane<2>] + t[lane<2> + 2]
+//!     c[i] = c[i] + (u[0] + u[1]) } }
+//! ```
+//!
+//! Each level has an intermediate of its own, which a backend can hold in one register: no store changes a part of one.
+//!
+//! The schedule asks for another order of combination with such a loop, as it does with `rfactor`.
+
+use std::sync::Arc;
+
+use crate::analysis::block::{loads_in, reduction_of};
+use crate::expr::{BinaryOp, Expr, Indices};
+use crate::ids::{BufferId, VarId};
+use crate::index::Index;
+use crate::lower::pass::loops::vectorize_loops::{is_contiguous, value_has_vector_form};
+use crate::program::{Buffer, Program, Scope};
+use crate::stmt::{Alloc, For, Stmt, Store};
+use crate::visit::{lanes, substitute_expr};
+
+/// The tree of a loop around one update of an element that the loop does not move; `None` for any other loop, and
+/// when no operand lies along the lanes.
+pub(super) fn fold(node: &For, count: i64, program: &mut Program) -> Option<Stmt> {
+    let Stmt::Store(store) = &node.body else { return None };
+    let (reducer, value) = reduction_of(store).map(|found| (found.reducer, found.value.clone()))?;
+    let is_one_element = !store.indices.iter().any(|index| index.mentions(node.var) || index.lanes() > 1);
+    let mut operands = Vec::new();
+    loads_in(&value, &mut operands);
+    let lies_along = operands.iter().any(|load| is_contiguous(load.buffer, load.indices, node.var, program));
+    if count < 2
+        || !is_one_element
+        || !lies_along
+        || lanes(&value) > 1
+        || !value_has_vector_form(&value, node.var)
+    {
+        return None;
+    }
+    Some(Tree { op: reducer.op(), value, var: node.var }.stmt(store, count, program))
+}
+
+/// The largest power of two below a number of at least 2.
+fn power_below(count: i64) -> i64 {
+    1 << (count - 1).ilog2()
+}
+
+struct Tree {
+    op: BinaryOp,
+    /// What is combined, by `var`.
+    value: Expr,
+    var: VarId,
+}
+
+impl Tree {
+    fn stmt(&self, store: &Store, count: i64, program: &mut Program) -> Stmt {
+        let (mut stmts, mut partials) = (Vec::new(), Vec::new());
+        let mut width = power_below(count);
+        // How many of the lanes have two values yet.
+        let mut paired = count - width;
+        let mut halves = self.combined(self.values(0, paired), self.values(width, paired));
+        while width > 1 {
+            let partial = self.intermediate(width, program);
+            partials.push(partial);
+            stmts.push(keep(partial, 0, paired, halves));
+            if paired < width {
+                let rest = width - paired;
+                stmts.push(keep(partial, paired, rest, self.values(paired, rest)));
+            }
+            width /= 2;
+            paired = width;
+            halves = self.combined(self.kept(partial, 0, width), self.kept(partial, width, width));
+        }
+        let element = Expr::load(halves.dtype(), store.buffer, store.indices.iter().cloned());
+        let value = self.combined(element, halves);
+        stmts.push(Stmt::Store(Arc::new(Store { value, ..store.clone() })));
+        let allocated = |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer, body }));
+        partials.into_iter().rev().fold(Stmt::seq(stmts), allocated)
+    }
+
+    /// An intermediate of so many elements.
+    fn intermediate(&self, elements: i64, program: &mut Program) -> BufferId {
+        let (dtype, shape) = (self.value.dtype(), vec![Index::constant(elements)]);
+        program.add_buffer(Buffer { name: "partial".into(), dtype, shape, scope: Scope::Local })
+    }
+
+    fn combined(&self, left: Expr, right: Expr) -> Expr {
+        Expr::binary(self.op, left, right)
+    }
+
+    /// The values from a place on, one in each lane.
+    fn values(&self, start: i64, count: i64) -> Expr {
+        let place = places(start, count);
+        substitute_expr(&self.value, &|var| (var == self.var).then(|| place.clone()))
+    }
+
+    fn kept(&self, partial: BufferId, start: i64, count: i64) -> Expr {
+        Expr::load(self.value.dtype(), partial, [places(start, count)])
+    }
+}
+
+fn keep(partial: BufferId, start: i64, count: i64, value: Expr) -> Stmt {
+    let indices: Indices = vec![places(start, count)];
+    Stmt::Store(Arc::new(Store { buffer: partial, indices, value }))
+}
+
+fn places(start: i64, count: i64) -> Index {
+    &Index::lane(count as u32) + &Index::constant(start)
+}

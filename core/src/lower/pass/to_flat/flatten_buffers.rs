@@ -1,0 +1,72 @@
+//! Buffers of one dimension: row-major, with strides that may be symbolic.
+
+use rustc_hash::FxHashMap;
+
+use crate::expr::Indices;
+use crate::ids::BufferId;
+use crate::index::Index;
+use crate::lower::util::access::rewrite_accesses;
+use crate::lower::{LowerError, LowerOptions};
+use crate::program::{Alignment, Buffer, Program};
+
+/// Makes every buffer one-dimensional.
+pub(in crate::lower) fn flatten_buffers(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
+    let shapes: Vec<(BufferId, Buffer)> =
+        program.buffers().map(|(id, buffer)| (id, buffer.clone())).collect();
+    let mut strides: FxHashMap<BufferId, Vec<Index>> = FxHashMap::default();
+    for (id, buffer) in shapes {
+        let (len, of_buffer) = row_major(program, id, &buffer.shape);
+        program.forget_alignments(id);
+        check_size(&buffer)?;
+        if buffer.shape.len() != 1 {
+            program.buffer_mut(id).shape = vec![len];
+            strides.insert(id, of_buffer);
+        }
+    }
+    rewrite_accesses(&mut program.body, &|buffer, indices| {
+        let strides = strides.get(&buffer)?;
+        let offset = indices.iter().zip(strides).fold(Index::constant(0), |offset, (index, stride)| {
+            offset.add_scaled(&index.multiply(stride), 1)
+        });
+        Some((buffer, Indices::from_iter([offset])))
+    });
+    Ok(())
+}
+
+/// The number of elements, and the distance of neighbours along each dimension.
+fn row_major(program: &Program, id: BufferId, shape: &[Index]) -> (Index, Vec<Index>) {
+    let mut strides = vec![Index::constant(1); shape.len()];
+    let mut len = Index::constant(1);
+    for (axis, (stride, extent)) in strides.iter_mut().zip(shape).enumerate().rev() {
+        if let Some((_, Alignment { factor, offset })) =
+            program.alignments(id).find(|(other, _)| *other == axis)
+        {
+            len = len.offset(-offset).ceil_div(factor).scale(factor).offset(offset);
+        }
+        *stride = len.clone();
+        len = len.multiply(extent);
+    }
+    (len, strides)
+}
+
+/// Checks that the constant part of a buffer's size fits; symbolic dimensions are checked by each call.
+fn check_size(buffer: &Buffer) -> Result<(), LowerError> {
+    let bytes = buffer
+        .shape
+        .iter()
+        .filter_map(Index::as_constant)
+        .try_fold(buffer.dtype.bytes() as i64, |product, extent| product.checked_mul(extent));
+    match bytes {
+        Some(_) => Ok(()),
+        None => Err(LowerError::TooLarge {
+            pass: "flatten_buffers",
+            buffer: buffer.name.to_string(),
+            shape: buffer
+                .shape
+                .iter()
+                .map(|extent| extent.as_constant().map_or_else(|| "symbolic".to_owned(), |e| e.to_string()))
+                .collect::<Vec<_>>()
+                .join(", "),
+        }),
+    }
+}

@@ -1,0 +1,206 @@
+//! The size of each intermediate: no larger than what is accessed while it lives.
+//!
+//! ```text
+//! for i { alloc t { for j in 0..8 { t[i, j] = … } } }         t: [M, N]
+//! for i { alloc t { for j in 0..8 { t[0, j] = … } } }         t: [1, 8]
+//! ```
+//!
+//! The loops inside the allocation are relaxed to the box of elements that they touch; its first
+//! element, which may depend on the loops around, becomes the origin. Where an intermediate has a
+//! [`Window`](crate::program::Window), the elements take turns in as many places. Intermediates that are then small, of constant size and private to a thread become `local`.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use crate::analysis::block::loads_in;
+use crate::analysis::region::{Region, Span, relax, unite};
+use crate::expr::{Expr, Indices};
+use crate::ids::BufferId;
+use crate::index::{Index, Ranges};
+use crate::lower::util::access::rewrite_accesses;
+use crate::lower::{LowerError, LowerOptions};
+use crate::program::{Program, Scope, Window};
+use crate::stmt::{Alloc, LoopKind, Stmt};
+
+/// Shrinks every intermediate to the box of its accesses.
+pub(in crate::lower) fn compact_buffers(
+    program: &mut Program,
+    options: &LowerOptions,
+) -> Result<(), LowerError> {
+    let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
+    let mut compaction = Compaction { program, options, outer: Ranges::new() };
+    compaction.stmt(&mut body);
+    program.body = body;
+    Ok(())
+}
+
+struct Compaction<'p> {
+    program: &'p mut Program,
+    options: &'p LowerOptions,
+    /// The loops around.
+    outer: Ranges,
+}
+
+impl Compaction<'_> {
+    fn stmt(&mut self, stmt: &mut Stmt) {
+        match stmt {
+            Stmt::For(node) => {
+                let node = Arc::make_mut(node);
+                self.outer.insert_loop(node);
+                self.stmt(&mut node.body);
+                self.outer.remove(node.var);
+            }
+            Stmt::Alloc(node) => {
+                let node = Arc::make_mut(node);
+                self.shrink(node);
+                self.stmt(&mut node.body);
+            }
+            _ => stmt.children_mut().into_iter().for_each(|child| self.stmt(child)),
+        }
+    }
+
+    fn shrink(&mut self, node: &mut Alloc) {
+        let mut hull = Hull {
+            program: self.program,
+            buffer: node.buffer,
+            outer: &self.outer,
+            inner: Ranges::new(),
+            all: self.outer.clone(),
+            region: None,
+            under_parallel: false,
+            is_shared: false,
+            seen: FxHashSet::default(),
+        };
+        hull.stmt(&node.body);
+        let is_shared = hull.is_shared;
+        if let Some(region) = hull.region {
+            self.rebase(node, region);
+        }
+        self.program.forget_window(node.buffer);
+        let buffer = self.program.buffer(node.buffer);
+        let bytes = buffer.constant_len().and_then(|len| len.checked_mul(buffer.dtype.bytes() as i64));
+        let is_small = bytes.is_some_and(|bytes| bytes <= self.options.max_local_bytes as i64);
+        let scope = if is_small && !is_shared { Scope::Local } else { Scope::Global };
+        if buffer.scope != scope {
+            self.program.buffer_mut(node.buffer).scope = scope;
+        }
+    }
+
+    /// Makes the region the whole buffer.
+    fn rebase(&mut self, node: &mut Alloc, region: Region) {
+        let shape = self.program.buffer(node.buffer).shape.clone();
+        let spans: Region = region
+            .into_iter()
+            .zip(&shape)
+            .map(|(span, dimension)| {
+                if dimension.is_provably_at_most(&span.extent, &self.outer) {
+                    Span { min: Index::constant(0), extent: dimension.clone() }
+                } else {
+                    span
+                }
+            })
+            .collect();
+        let buffer = node.buffer;
+        let outer = &self.outer;
+        let turns = self.program.window(buffer).filter(|window| {
+            !spans[window.axis].extent.is_provably_at_most(&Index::constant(window.length), outer)
+        });
+        let is_all = |(span, dimension): (&Span, &Index)| span.min.is(0) && span.extent == *dimension;
+        if turns.is_none() && spans.iter().zip(&shape).all(is_all) {
+            return;
+        }
+        rewrite_accesses(&mut node.body, &|accessed, indices| {
+            (accessed == buffer).then(|| {
+                let rebased = |(index, span): (&Index, &Span)| (index - &span.min).simplify(outer);
+                let mut indices: Indices = indices.iter().zip(&spans).map(rebased).collect();
+                if let Some(Window { axis, length }) = turns {
+                    indices[axis] = indices[axis].modulo(length).simplify(outer);
+                }
+                (buffer, indices)
+            })
+        });
+        let mut shape: Vec<Index> = spans.into_iter().map(|span| size_of(span.extent)).collect();
+        if let Some(Window { axis, length }) = turns {
+            shape[axis] = Index::constant(length);
+        }
+        self.program.buffer_mut(buffer).shape = shape;
+    }
+}
+
+/// The extent as a size: the distance from the first to the last element, were there any, may be negative
+/// where loops have no iteration.
+fn size_of(extent: Index) -> Index {
+    if extent.is_provably_nonnegative(&Ranges::new()) { extent } else { extent.maximum(&Index::constant(0)) }
+}
+
+/// The box around the accesses to one buffer.
+struct Hull<'a> {
+    program: &'a Program,
+    buffer: BufferId,
+    outer: &'a Ranges,
+    /// The loops inside the allocation.
+    inner: Ranges,
+    /// All loops.
+    all: Ranges,
+    region: Option<Region>,
+    under_parallel: bool,
+    /// Whether several threads access the buffer.
+    is_shared: bool,
+    /// Variables are declared once, so that equal indices run through equal elements.
+    seen: FxHashSet<Indices>,
+}
+
+impl Hull<'_> {
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::For(node) => {
+                self.inner.insert_loop(node);
+                self.all.insert_loop(node);
+                let outside = self.under_parallel;
+                self.under_parallel |= node.kind == LoopKind::Parallel;
+                self.stmt(&node.body);
+                self.under_parallel = outside;
+                self.inner.remove(node.var);
+                self.all.remove(node.var);
+            }
+            Stmt::Store(store) => {
+                store.indices.iter().for_each(|index| self.expr(&Expr::index(index.clone())));
+                if store.buffer == self.buffer {
+                    self.access(&store.indices);
+                }
+                self.expr(&store.value);
+            }
+            Stmt::If(node) => {
+                self.expr(&node.condition);
+                self.stmt(&node.then);
+                node.otherwise.iter().for_each(|stmt| self.stmt(stmt));
+            }
+            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => {
+                stmt.children().into_iter().for_each(|child| self.stmt(child));
+            }
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        let mut found = Vec::new();
+        loads_in(expr, &mut found);
+        for load in found {
+            if load.buffer == self.buffer {
+                self.access(load.indices);
+            }
+        }
+    }
+
+    fn access(&mut self, indices: &Indices) {
+        self.is_shared |= self.under_parallel;
+        if !self.seen.insert(indices.clone()) {
+            return;
+        }
+        let region = relax(self.program, self.buffer, indices, &self.inner, &self.all);
+        self.region = Some(match self.region.take() {
+            None => region,
+            Some(union) => unite(self.program, self.buffer, union, &region, self.outer),
+        });
+    }
+}

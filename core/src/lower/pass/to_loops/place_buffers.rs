@@ -1,0 +1,114 @@
+//! The place of each intermediate: the innermost statements that contain all its accesses.
+//!
+//! A buffer goes into a loop only when each iteration stores all that it reads before it reads it
+//! ([`loop_carried`](crate::analysis::loop_carried) tells), so that no value is lost between iterations, and never into a
+//! vectorized loop, whose iterations would each need their own. Inside a parallel loop it belongs to one thread.
+
+use std::sync::Arc;
+
+use crate::analysis::access::{accesses, loads_from};
+use crate::analysis::loop_carried::carries_nothing;
+use crate::ids::BufferId;
+use crate::index::Ranges;
+use crate::lower::util::access::is_allocated;
+use crate::lower::{LowerError, LowerOptions};
+use crate::program::Program;
+use crate::stmt::{Alloc, If, LoopKind, Stmt};
+
+/// Allocates every intermediate that the body uses, unless it is already.
+pub(in crate::lower) fn place_buffers(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
+    let intermediates: Vec<BufferId> =
+        program.buffers().map(|(id, _)| id).filter(|id| program.access(*id).is_none()).collect();
+    let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
+    for buffer in intermediates {
+        if accesses(&body, buffer) && !is_allocated(&body, buffer) {
+            let depth = private_depth(program, &body, buffer);
+            place(&mut body, buffer, depth);
+        }
+    }
+    program.body = body;
+    Ok(())
+}
+
+/// How many of the loops around all accesses to a buffer it can be inside of.
+fn private_depth(program: &Program, body: &Stmt, buffer: BufferId) -> usize {
+    let mut loops = Vec::new();
+    let mut current = Some(body);
+    while let Some(stmt) = current {
+        current = match stmt {
+            Stmt::For(node) if node.kind != LoopKind::Vectorized => {
+                loops.push(&**node);
+                Some(&node.body)
+            }
+            Stmt::Seq(stmts) => {
+                let mut accessing = stmts.iter().filter(|child| accesses(child, buffer));
+                accessing.next().filter(|_| accessing.next().is_none())
+            }
+            Stmt::If(node) if is_in_one_branch(node, buffer) => [Some(&node.then), node.otherwise.as_ref()]
+                .into_iter()
+                .flatten()
+                .find(|branch| accesses(branch, buffer)),
+            Stmt::Alloc(node) => Some(&node.body),
+            Stmt::For(_) | Stmt::If(_) | Stmt::Store(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => None,
+        };
+    }
+    // What is private to an iteration of a loop is private to one of every loop around it.
+    (0..loops.len())
+        .rev()
+        .find(|depth| {
+            carries_nothing(
+                program,
+                loops[*depth],
+                &Ranges::from_loops(loops[..*depth].iter().copied()),
+                buffer,
+            )
+        })
+        .map_or(0, |depth| depth + 1)
+}
+
+/// Puts the allocation around what accesses the buffer inside `stmt`, which does, inside at most
+/// `depth` loops.
+fn place(stmt: &mut Stmt, buffer: BufferId, depth: usize) {
+    match stmt {
+        Stmt::Seq(stmts) => {
+            let (Some(first), Some(last)) = (
+                stmts.iter().position(|child| accesses(child, buffer)),
+                stmts.iter().rposition(|child| accesses(child, buffer)),
+            ) else {
+                return;
+            };
+            let stmts = Arc::make_mut(stmts);
+            if first == last {
+                return place(&mut stmts[first], buffer, depth);
+            }
+            let body = Stmt::seq(stmts.drain(first..=last));
+            stmts.insert(first, allocate(buffer, body));
+            if stmts.len() == 1 {
+                *stmt = stmts.remove(0);
+            }
+        }
+        Stmt::For(node) if depth > 0 => place(&mut Arc::make_mut(node).body, buffer, depth - 1),
+        Stmt::If(node) if is_in_one_branch(node, buffer) => {
+            let node = Arc::make_mut(node);
+            let is_in_then = accesses(&node.then, buffer);
+            if let Some(branch) = if is_in_then { Some(&mut node.then) } else { node.otherwise.as_mut() } {
+                place(branch, buffer, depth);
+            }
+        }
+        Stmt::Alloc(node) => place(&mut Arc::make_mut(node).body, buffer, depth),
+        Stmt::For(_) | Stmt::If(_) | Stmt::Store(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => {
+            let body = std::mem::replace(stmt, Stmt::nothing());
+            *stmt = allocate(buffer, body);
+        }
+    }
+}
+
+fn allocate(buffer: BufferId, body: Stmt) -> Stmt {
+    Stmt::Alloc(Arc::new(Alloc { buffer, body }))
+}
+
+/// Whether one branch of a conditional has all of its accesses to a buffer.
+fn is_in_one_branch(node: &If, buffer: BufferId) -> bool {
+    let in_otherwise = node.otherwise.as_ref().is_some_and(|stmt| accesses(stmt, buffer));
+    !loads_from(&node.condition, buffer) && accesses(&node.then, buffer) != in_otherwise
+}

@@ -1,0 +1,181 @@
+//! Comparisons of indices in guards and values, seen from a place above them: whether they come out the
+//! same for all iterations of the loops in between.
+
+use std::sync::Arc;
+
+use crate::analysis::condition::difference;
+use crate::expr::{Constant, Expr};
+use crate::ids::VarId;
+use crate::index::{Index, Ranges};
+use crate::lower::util::prune::remove_empty;
+use crate::simplify::simplify_expr;
+use crate::stmt::{For, LoopKind, Stmt};
+use crate::visit::{for_each_expr, rewrite_expr};
+
+/// A comparison somewhere below a place.
+#[derive(Clone, Debug)]
+pub(in crate::lower) struct Comparison {
+    /// Negative when the comparison holds.
+    pub(in crate::lower) difference: Index,
+    /// The terms of the difference that depend on the loops below the place.
+    pub(in crate::lower) inner: Index,
+    /// The largest difference while the loops below the place run: negative when the comparison
+    /// always holds. Comparisons of equal reach are decided together.
+    pub(in crate::lower) reach: Index,
+    /// The loops below the place.
+    pub(in crate::lower) below: Ranges,
+    /// Whether the outermost loop that decides it is unrolled or vectorized.
+    pub(in crate::lower) is_hot: bool,
+    /// How often it is evaluated below the place, at least.
+    pub(in crate::lower) evaluations: i64,
+}
+
+/// The loops between a place and a comparison.
+#[derive(Default)]
+pub(in crate::lower) struct Below {
+    loops: Vec<(VarId, LoopKind)>,
+    ranges: Ranges,
+}
+
+impl Below {
+    pub(in crate::lower) fn enter(&mut self, node: &For) {
+        self.loops.push((node.var, node.kind));
+        self.ranges.insert_loop(node);
+    }
+
+    pub(in crate::lower) fn leave(&mut self) {
+        if let Some((var, _)) = self.loops.pop() {
+            self.ranges.remove(var);
+        }
+    }
+
+    /// How often a condition is evaluated, at least: once for all lanes unless it depends on them.
+    fn evaluations(&self, difference: &Index) -> i64 {
+        let counts =
+            |(var, kind): &&(VarId, LoopKind)| *kind != LoopKind::Vectorized || difference.mentions(*var);
+        let extents =
+            self.loops.iter().filter(counts).filter_map(|(var, _)| self.ranges.constant_extent(*var));
+        extents.fold(1, i64::saturating_mul)
+    }
+
+    /// The comparison that an expression is.
+    pub(in crate::lower) fn comparison(&self, expr: &Expr) -> Option<Comparison> {
+        let difference = difference(expr)?;
+        let kind = self.loops.iter().find(|(var, _)| difference.mentions(*var)).map(|(_, kind)| *kind);
+        let is_hot = matches!(kind, Some(LoopKind::Unrolled | LoopKind::Vectorized));
+        let reach = difference.upper_bound(&self.ranges)?;
+        let inner = difference
+            .terms()
+            .iter()
+            .filter(|term| mentions_any(&Index::digit(term.digit.clone()), &self.ranges));
+        let inner = Index::from_terms(inner.cloned(), 0);
+        let evaluations = self.evaluations(&difference);
+        Some(Comparison { difference, inner, reach, below: self.ranges.clone(), is_hot, evaluations })
+    }
+}
+
+pub(in crate::lower) fn mentions_any(index: &Index, ranges: &Ranges) -> bool {
+    let mut found = false;
+    index.for_each_var(&mut |var| found |= ranges.contains(var));
+    found
+}
+
+/// Where a comparison stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::lower) enum Place {
+    /// In the condition of an `if`.
+    Guard,
+    /// In a value that is stored.
+    Value,
+}
+
+/// Calls `visit` with every comparison of one kind of place in a statement, and the loops below.
+pub(in crate::lower) fn for_each_comparison(
+    stmt: &Stmt,
+    place: Place,
+    below: &mut Below,
+    visit: &mut dyn FnMut(Comparison),
+) {
+    let expr = match (stmt, place) {
+        (Stmt::Store(node), Place::Value) => Some(&node.value),
+        (Stmt::If(node), Place::Guard) => Some(&node.condition),
+        _ => None,
+    };
+    if let Some(expr) = expr {
+        for_each_expr(expr, &mut |node| {
+            if let Some(found) = below.comparison(node) {
+                visit(found);
+            }
+        });
+    }
+    if let Stmt::For(node) = stmt {
+        below.enter(node);
+    }
+    for child in stmt.children() {
+        for_each_comparison(child, place, below, visit);
+    }
+    if let Stmt::For(_) = stmt {
+        below.leave();
+    }
+}
+
+/// What a comparison becomes; `None` when it stays.
+pub(in crate::lower) type Truth<'a> = &'a mut dyn FnMut(&Comparison) -> Option<Expr>;
+
+/// A statement in which every comparison of a reach is replaced.
+pub(in crate::lower) fn decide(stmt: &Stmt, reach: &Index, truth: Truth<'_>) -> Stmt {
+    let mut decided = stmt.clone();
+    decide_below(&mut decided, reach, truth, &mut Below::default());
+    decided
+}
+
+fn decide_below(stmt: &mut Stmt, reach: &Index, truth: Truth<'_>, below: &mut Below) {
+    let mut in_expr = |expr: &Expr, below: &Below| {
+        let replaced = rewrite_expr(expr, &mut |node| {
+            let found = below.comparison(node)?;
+            if found.reach == *reach { truth(&found) } else { None }
+        })?;
+        Some(simplify_expr(&replaced, &Ranges::new()).unwrap_or(replaced))
+    };
+    match stmt {
+        Stmt::Store(node) => {
+            if let Some(value) = in_expr(&node.value, below) {
+                Arc::make_mut(node).value = value;
+            }
+        }
+        Stmt::If(node) => {
+            if let Some(condition) = in_expr(&node.condition, below) {
+                Arc::make_mut(node).condition = condition;
+            }
+            if let Some(Constant::Int(decided)) = node.condition.as_constant() {
+                let taken = if decided != 0 { Some(&node.then) } else { node.otherwise.as_ref() };
+                *stmt = taken.cloned().unwrap_or_else(Stmt::nothing);
+                return decide_below(stmt, reach, truth, below);
+            }
+        }
+        _ => {}
+    }
+    if let Stmt::For(node) = stmt {
+        below.enter(node);
+    }
+    for child in stmt.children_mut() {
+        decide_below(child, reach, truth, below);
+    }
+    if let Stmt::For(_) = stmt {
+        below.leave();
+    }
+    remove_empty(stmt);
+}
+
+/// The number of stores when unrolled loops are written out.
+pub(in crate::lower) fn written_out_size(stmt: &Stmt) -> usize {
+    let inside: usize = stmt.children().into_iter().map(written_out_size).sum();
+    match stmt {
+        Stmt::Store(_) => 1,
+        Stmt::For(node) if node.kind == LoopKind::Unrolled => {
+            let copies = node.extent.as_constant().and_then(|copies| usize::try_from(copies).ok());
+            inside.saturating_mul(copies.unwrap_or(1))
+        }
+        _ => inside,
+    }
+}

@@ -1,0 +1,10 @@
+//! What several passes share: questions about statements, and edits of them.
+
+pub(in crate::lower) mod access;
+pub(in crate::lower) mod comparison;
+pub(in crate::lower) mod condition;
+pub(in crate::lower) mod copy;
+pub(in crate::lower) mod marked;
+pub(in crate::lower) mod prune;
+pub(in crate::lower) mod shorten;
+pub(in crate::lower) mod unreached;
