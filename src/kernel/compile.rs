@@ -161,7 +161,8 @@ fn build(what: &str, choice: Choice, passed: Passed) -> Result<Version, Error> {
     dump.print(what, "scheduled", || scheduled.to_string());
     // Whatever a record says, only a well-formed program is lowered.
     verify(&scheduled, Level::Blocks).map_err(LowerError::Malformed)?;
-    let options = LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(machine::backend()?.target()) };
+    let options =
+        LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(machine::backend()?.target()) };
     let lowered = lower_kernel_with(&scheduled, &options, &mut |pass, program| {
         dump.print(what, pass, || program.to_string());
     })?;

@@ -148,7 +148,8 @@ impl<'b> Subject<'b> {
         let schedule = trace
             .replay(&self.program, &self.context, 0)
             .map_err(|error| Failure::new(reason::REPLAY, error))?;
-        lower_kernel(schedule.program(), &self.context.target).map_err(|error| Failure::new(reason::LOWERING, error))
+        lower_kernel(schedule.program(), &self.context.target)
+            .map_err(|error| Failure::new(reason::LOWERING, error))
     }
 
     /// Fresh arguments for runs of compiled code.

@@ -57,6 +57,7 @@ pub(in crate::lower) fn when_runs(node: &For, around: &Ranges, stmt: Stmt) -> St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::condition::difference;
     use crate::dtype::DType;
     use crate::ids::VarId;
 

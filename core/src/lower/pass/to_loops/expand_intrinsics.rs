@@ -1,6 +1,6 @@
 //! Intrinsics that the backend does not emit become the statements that describe them.
 //!
-//! What stays marked goes through lowering as one statement, so that it still matches its description in the
+//! A marked statement goes through lowering as one statement, so that it still matches its description in the
 //! flat program, where the backend takes the operands from it.
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ fn expand(stmt: &mut Stmt, wanted: &[Symbol]) {
     stmt.children_mut().into_iter().for_each(|child| expand(child, wanted));
 }
 
-/// The loops of a marked statement are the instruction's: nothing may be done to them.
+/// Makes the loops of a marked statement serial: they belong to the instruction, and no pass may rewrite them.
 fn make_plain(stmt: &mut Stmt) {
     if let Stmt::For(node) = stmt {
         let node = Arc::make_mut(node);

@@ -1,4 +1,4 @@
-//! Guards as far out as possible: a condition on outer loops is decided once, not in each iteration.
+//! Moves guards as far out as possible: a condition on outer loops is evaluated once, not in each iteration.
 //!
 //! ```text
 //! for i { for j { if i < M & j < N { … } } }

@@ -1,4 +1,4 @@
-//! Nested parallel loops: the outermost has the threads, so those inside run serially.
+//! Parallel loops inside a parallel loop become serial: the outermost one has all the threads.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! From blocks to statements: iterators become their bindings, guards conditionals, and initial values
+//! Replaces blocks by their statements: iterators become their bindings, guards become conditionals, and initial values become
 //! statements before the reduction's outermost loop.
 //!
 //! ```text
@@ -6,9 +6,10 @@
 //! for i' { c[i'] = 0 } for k { for i { c[i] = c[i] + a[i, k] } }
 //! ```
 //!
-//! An initial value whose elements are touched by another block inside that loop, or are chosen together with
-//! the values to combine, stays in its place, under the condition that every reduction iterator is 0; where the reduction
-//! may have no point, it stands before the loop as well. Buffers of which a loop keeps a part are allocated around it. Loops of a single iteration disappear, and so does what never runs.
+//! An initial value stays in its place, under the condition that every reduction iterator is 0, when another block inside that
+//! loop accesses its elements, or when one loop chooses both the element and the values to combine. If such a reduction may
+//! have no point, the initial value stands before the loop as well. Buffers of which a loop keeps a part are allocated around
+//! it. Loops of a single iteration disappear, and so do statements that never run.
 
 use std::sync::Arc;
 
@@ -30,18 +31,23 @@ use crate::visit::substitute_stmt;
 
 /// Replaces every block by its statements.
 pub(in crate::lower) fn lower_blocks(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
-    settle_shapes(program);
+    clamp_shapes(program);
     let body = program.body.clone();
     let rolled = rolled_buffers(program);
-    let mut dissolver =
-        Dissolver { program, ranges: Ranges::new(), path: Vec::new(), values: FxHashMap::default(), rolled };
-    let dissolved = dissolver.stmt(&body)?;
-    program.body = dissolved;
+    let mut lowering = BlockLowering {
+        program,
+        ranges: Ranges::new(),
+        path: Vec::new(),
+        values: FxHashMap::default(),
+        rolled,
+    };
+    let lowered = lowering.stmt(&body)?;
+    program.body = lowered;
     Ok(())
 }
 
-/// The buffers that keep a part of their elements while a loop runs, and must live around it: the values are no longer told
-/// apart from others once there are no blocks. A buffer of which this is not known is kept as a whole.
+/// The buffers that keep a part of their elements while a loop runs, by that loop, around which they must live. Only blocks show
+/// which loop it is. Where they do not, the whole buffer is kept.
 fn rolled_buffers(program: &mut Program) -> FxHashMap<LoopId, Vec<BufferId>> {
     let mut rolled: FxHashMap<LoopId, Vec<BufferId>> = FxHashMap::default();
     for (buffer, window) in program.windows().collect::<Vec<_>>() {
@@ -53,8 +59,8 @@ fn rolled_buffers(program: &mut Program) -> FxHashMap<LoopId, Vec<BufferId>> {
     rolled
 }
 
-/// Intermediates have no negative extents.
-fn settle_shapes(program: &mut Program) {
+/// Makes the extents of intermediates at least 0.
+fn clamp_shapes(program: &mut Program) {
     let intermediates: Vec<BufferId> =
         program.buffers().map(|(id, _)| id).filter(|id| program.access(*id).is_none()).collect();
     for id in intermediates {
@@ -66,21 +72,21 @@ fn settle_shapes(program: &mut Program) {
 /// A loop around the current place.
 struct Enclosing {
     node: Arc<For>,
-    /// What must run before the loop.
+    /// The statements that must run before the loop.
     before: Vec<Stmt>,
 }
 
-struct Dissolver<'p> {
+struct BlockLowering<'p> {
     program: &'p mut Program,
     ranges: Ranges,
     path: Vec<Enclosing>,
-    /// The values of variables that no longer exist: of loops with one iteration, and iterators.
+    /// The values of variables that no longer exist: iterators, and variables of loops with one iteration.
     values: FxHashMap<VarId, Index>,
     /// The buffers that live around a loop.
     rolled: FxHashMap<LoopId, Vec<BufferId>>,
 }
 
-impl Dissolver<'_> {
+impl BlockLowering<'_> {
     fn stmt(&mut self, stmt: &Stmt) -> Result<Stmt, LowerError> {
         match stmt {
             Stmt::Seq(stmts) => {
@@ -111,7 +117,7 @@ impl Dissolver<'_> {
         let extent = not_negative(&node.extent);
         let never_runs = extent.is(0);
         if !never_runs {
-            // An empty range would say anything about what reductions inside do without a point.
+            // With an empty range, every condition on a reduction inside would be provable.
             self.ranges.insert(node.var, extent.clone());
         }
         self.path.push(Enclosing { node: node.clone(), before: Vec::new() });
@@ -122,7 +128,7 @@ impl Dissolver<'_> {
         Ok(Stmt::seq(before.into_iter().chain(lowered)))
     }
 
-    /// The statements of a pipelined loop, recognisable as such.
+    /// The statements of a pipelined loop, marked as its statements.
     fn marked(&mut self, body: &Stmt) -> Result<Stmt, LowerError> {
         let mut marked = Vec::new();
         for (number, stmt) in statements(body).iter().enumerate() {
@@ -180,8 +186,8 @@ impl Dissolver<'_> {
         Ok(under_guards(&guards, body))
     }
 
-    /// Puts the initial values before the loops of the reduction, of which the outermost is at a depth, for when one has
-    /// no iteration.
+    /// Puts the initial values before each loop of the reduction as well, from the outermost one at `depth` on, for the case that
+    /// the loop has no iteration.
     fn keep_without_points(
         &mut self,
         block: &Block,
@@ -208,7 +214,7 @@ impl Dissolver<'_> {
     fn instantiate(&self, stmt: &Stmt) -> Stmt {
         let mut stmt = stmt.clone();
         substitute_stmt(&mut stmt, &|var| self.values.get(&var).cloned());
-        settle_loops(&mut stmt);
+        clamp_body_loops(&mut stmt);
         stmt
     }
 
@@ -224,8 +230,7 @@ impl Dissolver<'_> {
         InitPlace::Before(depth)
     }
 
-    /// The initial value for all elements that the loops from `depth` on touch, in copies of those that
-    /// choose elements.
+    /// The initial value for all elements that the loops from `depth` on access, in copies of the loops that choose elements.
     fn init_nest(&mut self, depth: usize, roles: &Roles, guards: &[Guard], init: Stmt) -> Stmt {
         let is_chosen_by = |outer: &&Enclosing| roles.chooses_elements(outer.node.var);
         let chosen: Vec<Arc<For>> =
@@ -255,8 +260,8 @@ enum InitPlace {
     Here,
     /// Before the loop at a depth of the path.
     Before(usize),
-    /// Before the body, when the reduction is at its first point; before the loop at a depth of the path, when it has
-    /// none.
+    /// Before the body, when the reduction is at its first point, and before the loop at a depth of the path, for the case that
+    /// the reduction has no point.
     AtFirst(usize),
 }
 
@@ -276,9 +281,9 @@ fn shares_elements(node: &Arc<For>, block: &Block) -> bool {
     })
 }
 
-/// Settles the loops of a block's body: those that never run are dropped, since what they read may never be stored
-/// either, and no extent stays negative.
-fn settle_loops(stmt: &mut Stmt) {
+/// Drops the loops of a block's body that never run, as elements that they read may never be stored, and makes all extents at
+/// least 0.
+fn clamp_body_loops(stmt: &mut Stmt) {
     if let Stmt::For(node) = stmt {
         let extent = not_negative(&node.extent);
         if extent.is(0) {
@@ -287,7 +292,7 @@ fn settle_loops(stmt: &mut Stmt) {
             Arc::make_mut(node).extent = extent;
         }
     }
-    stmt.children_mut().into_iter().for_each(settle_loops);
+    stmt.children_mut().into_iter().for_each(clamp_body_loops);
 }
 
 /// An extent, or zero where it is negative (`N - 1` for `N = 0`): later passes divide extents.

@@ -1,4 +1,4 @@
-//! Software pipelines: the stages of different iterations of a loop are executed together.
+//! Software pipelines: stages of different iterations of a loop are executed together.
 //!
 //! ```text
 //! @software_pipeline_stage [0, 1]
@@ -11,12 +11,13 @@
 //! }
 //! ```
 //!
-//! A statement of stage `s` is executed `s` iterations later, so that what one stage loads is there when the next one
-//! asks for it. Before the loop stand the first stages of the first iterations, after it the last stages of the last ones;
-//! where the number of iterations is not known, or too much would be written out, each statement asks whether its iteration exists.
-//! What belongs to one iteration is kept as many times as iterations are under way between its first and its last stage.
+//! A statement of stage `s` is executed `s` iterations later, so that values which one stage loads have arrived when the next
+//! stage uses them. The prologue, before the loop, executes the first stages of the first iterations; the epilogue, after it,
+//! the last stages of the last iterations. Where the number of iterations is not known, or both would become too long, each
+//! statement is guarded by the condition that its iteration exists. A buffer that belongs to one iteration is kept in as many
+//! versions as iterations are in flight between its first and its last stage.
 //!
-//! What is a statement is decided while there are blocks ([`mark`]); what it accesses is known when buffers have their places.
+//! Blocks show which statements a loop has ([`mark`]); the places of buffers show which of them belong to one iteration.
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ use crate::stmt::{Alloc, Annotation, Annotations, For, Guard, LoopKind, Stmt};
 /// The annotation of the loop of one iteration that stands for a statement of a pipeline.
 const STATEMENT: &str = "software_pipeline_statement";
 
-/// Makes a statement of a pipelined loop recognisable, whatever passes put around it.
+/// Marks a statement of a pipelined loop, so that it is found again whatever passes put around it.
 pub(in crate::lower) fn mark(program: &mut Program, number: usize, body: Stmt) -> Stmt {
     let annotations = Annotations::from_iter([(STATEMENT.into(), Annotation::Int(number as i64))]);
     let (id, var) = (program.fresh_loop(), program.add_variable("statement", VariableKind::Loop));
@@ -45,7 +46,7 @@ pub(in crate::lower) fn mark(program: &mut Program, number: usize, body: Stmt) -
     Stmt::For(Arc::new(For { id, var, extent, kind: LoopKind::Serial, annotations, body }))
 }
 
-/// Says that a loop cannot be pipelined.
+/// The error for a loop that cannot be pipelined.
 pub(in crate::lower) fn refuse(program: &Program, node: &For, fault: PipelineFault) -> LowerError {
     LowerError::Pipeline {
         target: node.id,
@@ -55,7 +56,7 @@ pub(in crate::lower) fn refuse(program: &Program, node: &For, fault: PipelineFau
     }
 }
 
-/// Executes the stages of loops that ask for it side by side.
+/// Carries out the pipelines that loops are annotated with.
 pub(in crate::lower) fn pipeline_loops(
     program: &mut Program,
     options: &LowerOptions,
@@ -105,7 +106,7 @@ impl Pipelines<'_> {
         Ok(shared.into_iter().rev().fold(body, |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer, body }))))
     }
 
-    /// Gives every iteration that is under way its own elements of what belongs to one, and answers with the buffers to
+    /// Gives every iteration in flight its own version of each buffer that belongs to one iteration, and returns the buffers to
     /// allocate around the loop.
     fn keep_versions(&mut self, node: &For, plan: &Plan, parts: &mut Parts) -> Vec<BufferId> {
         let mut shared = Vec::new();
@@ -151,7 +152,7 @@ impl Pipelines<'_> {
             return self.guarded(node, depth, statements, later);
         };
         let mut all = Vec::new();
-        let ramp = |program: &mut Program, time: i64, all: &mut Vec<Stmt>| {
+        let stages_at = |program: &mut Program, time: i64, all: &mut Vec<Stmt>| {
             for statement in statements {
                 let iteration = time - later(statement);
                 if (0..iterations).contains(&iteration) {
@@ -160,10 +161,10 @@ impl Pipelines<'_> {
             }
         };
         if iterations <= depth {
-            (0..iterations + depth).for_each(|time| ramp(self.program, time, &mut all));
+            (0..iterations + depth).for_each(|time| stages_at(self.program, time, &mut all));
             return Stmt::seq(all);
         }
-        (0..depth).for_each(|time| ramp(self.program, time, &mut all));
+        (0..depth).for_each(|time| stages_at(self.program, time, &mut all));
         let mut steady = For { extent: Index::constant(iterations - depth), ..node.clone() };
         without_plan(&mut steady);
         steady.body = Stmt::seq(statements.iter().map(|statement| {
@@ -171,11 +172,12 @@ impl Pipelines<'_> {
             copy_with(self.program, &statement.body, node.var, iteration)
         }));
         all.push(Stmt::For(Arc::new(steady)));
-        (iterations..iterations.saturating_add(depth)).for_each(|time| ramp(self.program, time, &mut all));
+        (iterations..iterations.saturating_add(depth))
+            .for_each(|time| stages_at(self.program, time, &mut all));
         Stmt::seq(all)
     }
 
-    /// As `executed`, in one loop in which each statement asks whether its iteration exists.
+    /// As `executed`, in one loop in which each statement is guarded by the condition that its iteration exists.
     fn guarded(
         &mut self,
         node: &For,
@@ -226,19 +228,19 @@ fn collect(stmt: &Stmt, conditions: &mut Vec<Expr>, parts: &mut Parts) -> Result
     }
 }
 
-/// How many iterations' elements there are at once of what some statements share.
+/// How many versions some statements need of a buffer that they share: one for each iteration in flight.
 fn versions(plan: &Plan, users: impl Iterator<Item = usize> + Clone) -> i64 {
     let stages = users.clone().map(|number| plan.stages[number]);
     let (first, last) = (stages.clone().min().unwrap_or(0), stages.max().unwrap_or(0));
     let places = |stage: i64| {
         users.clone().filter(move |number| plan.stages[*number] == stage).map(|number| plan.order[number])
     };
-    // Where the last stage is over by the time the first one begins anew, they can take turns.
+    // Where the last stage ends before the first one begins again, both can use one version.
     let is_over = last > first && places(last).max() < places(first).min();
     last - first + i64::from(!is_over)
 }
 
-/// Puts a dimension of versions before those of a buffer.
+/// Adds a dimension for versions in front of the dimensions of a buffer.
 fn add_versions(program: &mut Program, buffer: BufferId, versions: i64) {
     program.buffer_mut(buffer).shape.insert(0, Index::constant(versions));
     let alignments: Vec<_> = program.alignments(buffer).collect();

@@ -1,8 +1,8 @@
-//! The place of each intermediate: the innermost statements that contain all its accesses.
+//! Allocates each intermediate around the innermost statements that contain all its accesses.
 //!
-//! A buffer goes into a loop only when each iteration stores all that it reads before it reads it
-//! ([`loop_carried`](crate::analysis::loop_carried) tells), so that no value is lost between iterations, and never into a
-//! vectorized loop, whose iterations would each need their own. Inside a parallel loop it belongs to one thread.
+//! The allocation goes into a loop only when each iteration stores every element before it reads it, so that no value is lost
+//! between iterations ([`loop_carried`](crate::analysis::loop_carried) decides that). It never goes into a vectorized loop,
+//! each lane of which would need a buffer of its own. Inside a parallel loop, a buffer belongs to one thread.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ fn private_depth(program: &Program, body: &Stmt, buffer: BufferId) -> usize {
             Stmt::For(_) | Stmt::If(_) | Stmt::Store(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => None,
         };
     }
-    // What is private to an iteration of a loop is private to one of every loop around it.
+    // A buffer that is private to an iteration of a loop is private to an iteration of every loop around it.
     (0..loops.len())
         .rev()
         .find(|depth| {
@@ -66,8 +66,7 @@ fn private_depth(program: &Program, body: &Stmt, buffer: BufferId) -> usize {
         .map_or(0, |depth| depth + 1)
 }
 
-/// Puts the allocation around what accesses the buffer inside `stmt`, which does, inside at most
-/// `depth` loops.
+/// Puts the allocation around the accesses to the buffer inside `stmt`, inside at most `depth` loops. `stmt` has such accesses.
 fn place(stmt: &mut Stmt, buffer: BufferId, depth: usize) {
     match stmt {
         Stmt::Seq(stmts) => {
