@@ -3,7 +3,7 @@
 //! A [`Program`] is a value: it can be cloned cheaply, compared, hashed, printed and parsed. It is
 //! not a schedule (that is [`crate::schedule::Schedule`]) and caches no fact about itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::accuracy::Accuracy;
@@ -28,6 +28,7 @@ pub struct Program {
     buffers: Arc<Vec<Buffer>>,
     alignments: Arc<BTreeMap<(BufferId, usize), Alignment>>,
     windows: Arc<BTreeMap<BufferId, Window>>,
+    fixed_scopes: Arc<BTreeSet<BufferId>>,
     next_loop: u32,
     next_block: u32,
 }
@@ -183,6 +184,7 @@ impl Program {
             buffers: Arc::default(),
             alignments: Arc::default(),
             windows: Arc::default(),
+            fixed_scopes: Arc::default(),
             next_loop: 0,
             next_block: 0,
         }
@@ -290,6 +292,18 @@ impl Program {
         if self.windows.contains_key(&id) {
             Arc::make_mut(&mut self.windows).remove(&id);
         }
+    }
+
+    /// Whether it is fixed where an intermediate lives. For all others, lowering chooses between [`Scope::Global`] and
+    /// [`Scope::Local`].
+    pub fn has_fixed_scope(&self, id: BufferId) -> bool {
+        self.fixed_scopes.contains(&id)
+    }
+
+    /// Fixes where an intermediate lives: lowering keeps the scope or fails.
+    pub fn fix_scope(&mut self, id: BufferId, scope: Scope) {
+        self.buffer_mut(id).scope = scope;
+        Arc::make_mut(&mut self.fixed_scopes).insert(id);
     }
 
     /// How a parameter is accessed, or `None` when the buffer is an intermediate.

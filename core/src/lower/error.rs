@@ -40,6 +40,16 @@ pub enum LowerError {
         /// The axis.
         axis: &'static str,
     },
+    /// A schedule fixed a scope that the buffer cannot have.
+    #[error("buffer `{buffer}` cannot be `{scope}`, which a schedule fixed: {problem}")]
+    Scope {
+        /// The buffer's name.
+        buffer: String,
+        /// The scope, as in the text form.
+        scope: &'static str,
+        /// Why not, and what to do.
+        problem: &'static str,
+    },
     /// A loop cannot be executed in the stages that are asked for.
     #[error("loop `{variable}` cannot be pipelined: {problem}")]
     Pipeline {

@@ -46,6 +46,12 @@ pub fn split_constants(program: &Program) -> Option<ConstantSplit> {
     let needed = touched(&rest);
     let passed: Vec<BufferId> =
         program.buffers().map(|(id, _)| id).filter(|id| needed.contains(id) && writes(&first, *id)).collect();
+    // The results of a prologue live in ordinary memory.
+    let is_fixed_elsewhere =
+        |id: &BufferId| program.has_fixed_scope(*id) && program.buffer(*id).scope != Scope::Global;
+    if passed.iter().any(is_fixed_elsewhere) {
+        return None;
+    }
     let read = touched(&first);
     let (constants, taken): (Vec<usize>, Vec<Param>) = program
         .buffer_params()

@@ -151,6 +151,9 @@ impl Renumbering<'_> {
         for (axis, alignment) in self.old.alignments(old).filter(|_| !is_parameter) {
             state.new.program.align(new, axis, alignment);
         }
+        if self.old.has_fixed_scope(old) && !is_parameter {
+            state.new.program.fix_scope(new, scope);
+        }
         if let Some(window) = self.old.window(old).filter(|_| !is_parameter) {
             state.new.program.keep_window(new, window);
         }

@@ -128,7 +128,10 @@ impl<'a> Generator<'a> {
     fn intermediates(&mut self) {
         for _ in 0..self.below(3) {
             let scope = self.pick(&[Scope::Global, Scope::Local]);
-            self.buffer(scope);
+            let buffer = self.buffer(scope);
+            if self.below(3) == 0 {
+                self.program.fix_scope(buffer, scope);
+            }
         }
     }
 

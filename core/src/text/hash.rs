@@ -117,6 +117,9 @@ impl Walk<'_> {
         hash = combine(hash, self.buffer_count);
         hash = self.indices(&buffer.shape, hash);
         let is_parameter = self.program.access(id).is_some();
+        if self.program.has_fixed_scope(id) && !is_parameter {
+            hash = combine(hash, const { tag("fixed") });
+        }
         for (axis, alignment) in self.program.alignments(id).filter(|_| !is_parameter) {
             hash = combine(combine(hash, const { tag("aligned") }), axis as u64);
             hash = combine(combine(hash, alignment.factor as u64), alignment.offset as u64);

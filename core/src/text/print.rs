@@ -160,6 +160,9 @@ impl Printer<'_> {
         for (id, buffer) in self.program.buffers() {
             if self.program.access(id).is_none() {
                 let mut text = format!("buffer {} {}", self.buffer_text(buffer), buffer.scope.text());
+                if self.program.has_fixed_scope(id) {
+                    text += " fixed";
+                }
                 for (axis, Alignment { factor, offset }) in self.program.alignments(id) {
                     text += &format!(" aligned {axis} {factor} {offset}");
                 }

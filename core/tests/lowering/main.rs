@@ -4,4 +4,5 @@ mod differential;
 mod execute;
 mod kernels;
 mod random_schedule;
+mod scopes;
 mod structure;

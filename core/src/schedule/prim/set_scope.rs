@@ -9,7 +9,7 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::stmt::Symbol;
 
-/// Says where an intermediate lives.
+/// Fixes where an intermediate lives. Lowering, which otherwise chooses by size and sharing, keeps the scope or fails.
 ///
 /// ```text
 /// before
@@ -31,7 +31,7 @@ use crate::stmt::Symbol;
 /// set_scope %0, 0, "local"
 /// after
 /// kernel chain(in a: f32[8], out c: f32[8]) {
-///   buffer b: f32[8] local
+///   buffer b: f32[8] local fixed
 ///   for i in 0..8 {
 ///     block b(v: spatial 8 = i) {
 ///       b[v] = a[v] + 1.0
@@ -76,7 +76,7 @@ impl Primitive for SetScope {
         if context.program.access(buffer).is_some() {
             return Err(ScheduleError::ParameterBuffer { block: id, buffer });
         }
-        context.program.buffer_mut(buffer).scope = scope;
+        context.program.fix_scope(buffer, scope);
         Ok(Outputs::new())
     }
 }

@@ -223,6 +223,9 @@ impl<'t> Parser<'t> {
             let (buffer, name) = self.shaped()?;
             let Some(scope) = self.scope()? else { return self.expected("`global` or `local`") };
             let id = self.declare_buffer(name, Buffer { scope, ..buffer });
+            if self.accept_word("fixed")? {
+                self.program.fix_scope(id, scope);
+            }
             while self.accept_word("aligned")? {
                 let axis = self.bounded_integer(MAX_AXIS)? as usize;
                 let factor = self.bounded_integer(Alignment::MAX_FACTOR as u64)? as i64;

@@ -5,9 +5,12 @@
 //! for i { alloc t { for j in 0..8 { t[0, j] = … } } }         t: [1, 8]
 //! ```
 //!
-//! The loops inside the allocation are relaxed to the box of elements that they touch; its first
+//! The loops inside the allocation are relaxed to the box of elements that they access; its first
 //! element, which may depend on the loops around, becomes the origin. Where an intermediate has a
-//! [`Window`](crate::program::Window), the elements take turns in as many places. Intermediates that are then small, of constant size and private to a thread become `local`.
+//! [`Window`](crate::program::Window), the elements are stored modulo its length.
+//!
+//! An intermediate keeps its scope if that is [fixed](Program::has_fixed_scope). All others become `local` if they are then small,
+//! of constant size and private to a thread, and `global` if not.
 
 use std::sync::Arc;
 
@@ -30,9 +33,9 @@ pub(in crate::lower) fn compact_buffers(
 ) -> Result<(), LowerError> {
     let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
     let mut compaction = Compaction { program, options, outer: Ranges::new() };
-    compaction.stmt(&mut body);
+    let result = compaction.stmt(&mut body);
     program.body = body;
-    Ok(())
+    result
 }
 
 struct Compaction<'p> {
@@ -43,24 +46,25 @@ struct Compaction<'p> {
 }
 
 impl Compaction<'_> {
-    fn stmt(&mut self, stmt: &mut Stmt) {
+    fn stmt(&mut self, stmt: &mut Stmt) -> Result<(), LowerError> {
         match stmt {
             Stmt::For(node) => {
                 let node = Arc::make_mut(node);
                 self.outer.insert_loop(node);
-                self.stmt(&mut node.body);
+                self.stmt(&mut node.body)?;
                 self.outer.remove(node.var);
+                Ok(())
             }
             Stmt::Alloc(node) => {
                 let node = Arc::make_mut(node);
-                self.shrink(node);
-                self.stmt(&mut node.body);
+                self.shrink(node)?;
+                self.stmt(&mut node.body)
             }
-            _ => stmt.children_mut().into_iter().for_each(|child| self.stmt(child)),
+            _ => stmt.children_mut().into_iter().try_for_each(|child| self.stmt(child)),
         }
     }
 
-    fn shrink(&mut self, node: &mut Alloc) {
+    fn shrink(&mut self, node: &mut Alloc) -> Result<(), LowerError> {
         let mut hull = Hull {
             program: self.program,
             buffer: node.buffer,
@@ -78,13 +82,29 @@ impl Compaction<'_> {
             self.rebase(node, region);
         }
         self.program.forget_window(node.buffer);
-        let buffer = self.program.buffer(node.buffer);
+        self.choose_scope(node.buffer, is_shared)
+    }
+
+    /// Decides where a buffer of its final size lives, unless that is fixed.
+    fn choose_scope(&mut self, id: BufferId, is_shared: bool) -> Result<(), LowerError> {
+        let buffer = self.program.buffer(id);
+        if self.program.has_fixed_scope(id) {
+            return match buffer.scope {
+                Scope::Local if is_shared => Err(LowerError::Scope {
+                    buffer: buffer.name.to_string(),
+                    scope: buffer.scope.text(),
+                    problem: "the threads of a parallel loop share it; compute it inside that loop, or make it `global`",
+                }),
+                _ => Ok(()),
+            };
+        }
         let bytes = buffer.constant_len().and_then(|len| len.checked_mul(buffer.dtype.bytes() as i64));
         let is_small = bytes.is_some_and(|bytes| bytes <= self.options.max_local_bytes as i64);
         let scope = if is_small && !is_shared { Scope::Local } else { Scope::Global };
         if buffer.scope != scope {
-            self.program.buffer_mut(node.buffer).scope = scope;
+            self.program.buffer_mut(id).scope = scope;
         }
+        Ok(())
     }
 
     /// Makes the region the whole buffer.
@@ -103,25 +123,25 @@ impl Compaction<'_> {
             .collect();
         let buffer = node.buffer;
         let outer = &self.outer;
-        let turns = self.program.window(buffer).filter(|window| {
+        let kept = self.program.window(buffer).filter(|window| {
             !spans[window.axis].extent.is_provably_at_most(&Index::constant(window.length), outer)
         });
         let is_all = |(span, dimension): (&Span, &Index)| span.min.is(0) && span.extent == *dimension;
-        if turns.is_none() && spans.iter().zip(&shape).all(is_all) {
+        if kept.is_none() && spans.iter().zip(&shape).all(is_all) {
             return;
         }
         rewrite_accesses(&mut node.body, &|accessed, indices| {
             (accessed == buffer).then(|| {
                 let rebased = |(index, span): (&Index, &Span)| (index - &span.min).simplify(outer);
                 let mut indices: Indices = indices.iter().zip(&spans).map(rebased).collect();
-                if let Some(Window { axis, length }) = turns {
+                if let Some(Window { axis, length }) = kept {
                     indices[axis] = indices[axis].modulo(length).simplify(outer);
                 }
                 (buffer, indices)
             })
         });
         let mut shape: Vec<Index> = spans.into_iter().map(|span| size_of(span.extent)).collect();
-        if let Some(Window { axis, length }) = turns {
+        if let Some(Window { axis, length }) = kept {
             shape[axis] = Index::constant(length);
         }
         self.program.buffer_mut(buffer).shape = shape;
