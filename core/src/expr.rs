@@ -11,11 +11,12 @@
 //! - `min` and `max` of floats are those of Rust: a NaN operand is ignored when the other is a number.
 //! - A cast is Rust's `as`: it saturates from float to integer and wraps between integers.
 //! - `select` evaluates only the chosen branch: a load in the other one is never made.
-//! - Logic operators on truth values evaluate both sides.
+//! - Logic operators on `bool` evaluate both sides.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+pub use tilewright_vocabulary::{BinaryOp, Cost, Operands, UnaryOp};
 
 use crate::dtype::DType;
 use crate::ids::{BufferId, VarId};
@@ -36,11 +37,11 @@ struct ExprNode {
 
 /// A typed constant.
 ///
-/// Integers and truth values are stored as `i64`, floats as the bits of their `f64` value (every
+/// Integers and `bool`s are stored as `i64`, floats as the bits of their `f64` value (every
 /// `f16`, `bf16` and `f32` value is exact in `f64`), so that equality and hashing are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Constant {
-    /// An integer or truth value.
+    /// An integer or `bool`.
     Int(i64),
     /// The bits of an `f64`.
     Float(u64),
@@ -89,116 +90,6 @@ pub enum ExprKind {
     Bounded(Expr, Index),
 }
 
-macro_rules! operators {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name { $($(#[$variant_doc])* $variant,)* }
-
-        impl $name {
-            /// Every operator, in declaration order.
-            pub const ALL: &'static [$name] = &[$($name::$variant),*];
-
-            /// The operator's name in the text form.
-            pub const fn text(self) -> &'static str {
-                match self { $($name::$variant => $text,)* }
-            }
-        }
-    };
-}
-
-operators! {
-    /// Operators on one operand. The result has the operand's type.
-    UnaryOp {
-        /// Arithmetic negation.
-        Neg = "neg",
-        /// Logical not of a truth value, bitwise not of an integer.
-        Not = "not",
-        /// Absolute value.
-        Abs = "abs",
-        /// Square root.
-        Sqrt = "sqrt",
-        /// Reciprocal of the square root.
-        Rsqrt = "rsqrt",
-        /// Natural exponential.
-        Exp = "exp",
-        /// Natural logarithm.
-        Ln = "ln",
-        /// Hyperbolic tangent.
-        Tanh = "tanh",
-        /// The error function.
-        Erf = "erf",
-        /// The logistic function `1 / (1 + exp(-x))`.
-        Sigmoid = "sigmoid",
-        /// Sine of radians.
-        Sin = "sin",
-        /// Cosine of radians.
-        Cos = "cos",
-        /// Largest integer not above.
-        Floor = "floor",
-        /// Smallest integer not below.
-        Ceil = "ceil",
-        /// Nearest integer, ties away from zero, as Rust's `round`.
-        Round = "round",
-        /// Nearest integer, ties to even.
-        RoundTiesEven = "round_ties_even",
-        /// Integer part.
-        Trunc = "trunc",
-    }
-}
-
-operators! {
-    /// Operators on two operands of equal type. Comparisons give [`DType::Bool`].
-    BinaryOp {
-        /// Sum.
-        Add = "+",
-        /// Difference.
-        Sub = "-",
-        /// Product.
-        Mul = "*",
-        /// Quotient; truncated for integers.
-        Div = "/",
-        /// Remainder with the sign of the dividend.
-        Rem = "%",
-        /// The smaller operand.
-        Min = "min",
-        /// The larger operand.
-        Max = "max",
-        /// Equal.
-        Eq = "==",
-        /// Not equal.
-        Ne = "!=",
-        /// Less.
-        Lt = "<",
-        /// Less or equal.
-        Le = "<=",
-        /// Greater.
-        Gt = ">",
-        /// Greater or equal.
-        Ge = ">=",
-        /// Logical and of truth values, bitwise and of integers.
-        And = "&",
-        /// Logical or of truth values, bitwise or of integers.
-        Or = "|",
-        /// Exclusive or.
-        Xor = "^",
-        /// Shift left; the count is taken modulo the width.
-        Shl = "<<",
-        /// Shift right, arithmetic for signed types; the count is taken modulo the width.
-        Shr = ">>",
-    }
-}
-
-impl BinaryOp {
-    /// Whether the result is a truth value whatever the operands' type.
-    pub const fn is_comparison(self) -> bool {
-        matches!(
-            self,
-            BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge
-        )
-    }
-}
-
 impl Expr {
     /// An expression of the given type. The caller vouches for the type; the verifier checks it.
     pub fn new(dtype: DType, kind: ExprKind) -> Self {
@@ -244,7 +135,7 @@ impl Expr {
         Expr::new(dtype, ExprKind::Constant(Constant::float(rounded)))
     }
 
-    /// A truth value.
+    /// A constant of type `bool`.
     pub fn bool(value: bool) -> Self {
         Expr::new(DType::Bool, ExprKind::Constant(Constant::Int(i64::from(value))))
     }

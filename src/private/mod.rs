@@ -17,10 +17,7 @@ pub use inventory;
 pub use tilewright_core::build::{KernelBuilder, SourceLocation, UpdateOp, Value};
 pub use tilewright_core::dtype::DType;
 pub use tilewright_core::expr::{BinaryOp, Constant, UnaryOp};
-pub use tilewright_core::math::scalar::{
-    abs, add, and as bit_and, ceil, cos, div, erf, exp, floor, ln, max, min, mul, mul_add, neg, or as bit_or,
-    powi, rem, round, round_ties_even, rsqrt, shl, shr, sigmoid, sin, sqrt, sub, tanh, trunc, xor as bit_xor,
-};
+pub use tilewright_core::math::scalar::function::*;
 pub use tilewright_core::target::BufferArgument;
 pub use tilewright_core::tensor::{Tensor, TensorView, TensorViewMut};
 pub use tilewright_search::rule::RuleEntry;

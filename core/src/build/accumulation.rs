@@ -10,7 +10,7 @@ use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
 pub(super) fn recognise(value: &Expr, is_old: &dyn Fn(&Expr) -> bool) -> Option<Effect> {
     let free = |expr: &Expr| !mentions_old(expr, is_old);
     match value.kind() {
-        ExprKind::Binary(op, a, b) if is_commutative(*op) => {
+        ExprKind::Binary(op, a, b) if op.is_associative() => {
             let (old, rest) = if free(b) {
                 (a, b)
             } else if free(a) {
@@ -123,19 +123,6 @@ fn recognise_extremum(
     let larger = if greater { left } else { right };
     let op = if (larger == new) == chosen_new { BinaryOp::Max } else { BinaryOp::Min };
     Some(Effect::Combine(op, new.clone()))
-}
-
-const fn is_commutative(op: BinaryOp) -> bool {
-    matches!(
-        op,
-        BinaryOp::Add
-            | BinaryOp::Mul
-            | BinaryOp::Min
-            | BinaryOp::Max
-            | BinaryOp::And
-            | BinaryOp::Or
-            | BinaryOp::Xor
-    )
 }
 
 fn mentions_old(expr: &Expr, is_old: &dyn Fn(&Expr) -> bool) -> bool {

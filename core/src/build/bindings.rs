@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 use super::error::{DefinitionError, SourceLocation};
 use super::recording::{Node, Recording};
 use super::value::{Clock, Value, ValueKind};
-use crate::expr::UnaryOp;
 
 /// A statement with what it uses.
 struct User<'a> {
@@ -114,7 +113,8 @@ impl Profile {
             profile.size = profile.size.saturating_add(1);
             match node.kind() {
                 ValueKind::Load(..) => profile.reads = true,
-                ValueKind::Unary(op, _) => profile.costly |= is_transcendental(*op),
+                ValueKind::Unary(op, _) => profile.costly |= op.cost().is_expensive(),
+                ValueKind::Binary(op, ..) => profile.costly |= op.is_function(),
                 _ => {}
             }
         });
@@ -244,21 +244,6 @@ fn bindings_used(recording: &Recording, user: &User<'_>) -> BTreeSet<usize> {
         }
     }
     found
-}
-
-const fn is_transcendental(op: UnaryOp) -> bool {
-    matches!(
-        op,
-        UnaryOp::Sqrt
-            | UnaryOp::Rsqrt
-            | UnaryOp::Exp
-            | UnaryOp::Ln
-            | UnaryOp::Tanh
-            | UnaryOp::Erf
-            | UnaryOp::Sigmoid
-            | UnaryOp::Sin
-            | UnaryOp::Cos
-    )
 }
 
 /// Calls `visit` with a value and everything it is computed from, each node once.

@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, UnaryOp};
 use crate::interp::slot::Slot;
-use crate::math::scalar::{Bits, Integer, Number, Real, cast};
+use crate::math::scalar::{self, Bits, Integer, Number, Real, cast};
 use crate::tensor::with_element;
 
 /// An operator on one register.
@@ -82,25 +82,36 @@ fn bits_not<T: Slot + Bits>() -> Unary {
     lift!(Bits::not, a)
 }
 
-fn real_unary<T: Slot + Real>(op: UnaryOp) -> Option<Unary> {
-    Some(match op {
-        UnaryOp::Sqrt => lift!(Real::sqrt, a),
-        UnaryOp::Rsqrt => lift!(Real::rsqrt, a),
-        UnaryOp::Exp => lift!(Real::exp, a),
-        UnaryOp::Ln => lift!(Real::ln, a),
-        UnaryOp::Tanh => lift!(Real::tanh, a),
-        UnaryOp::Erf => lift!(Real::erf, a),
-        UnaryOp::Sigmoid => lift!(Real::sigmoid, a),
-        UnaryOp::Sin => lift!(Real::sin, a),
-        UnaryOp::Cos => lift!(Real::cos, a),
-        UnaryOp::Floor => lift!(Real::floor, a),
-        UnaryOp::Ceil => lift!(Real::ceil, a),
-        UnaryOp::Round => lift!(Real::round, a),
-        UnaryOp::RoundTiesEven => lift!(Real::round_ties_even, a),
-        UnaryOp::Trunc => lift!(Real::trunc, a),
-        UnaryOp::Neg | UnaryOp::Not | UnaryOp::Abs => return None,
-    })
+macro_rules! real_unary {
+    ({} $($(#[$doc:meta])* $variant:ident $name:ident $bounds:tt $kind:ident($count:literal);)*) => {
+        fn real_unary<T: Slot + Real>(op: UnaryOp) -> Option<Unary> {
+            Some(match op {
+                UnaryOp::Sqrt => lift!(Real::sqrt, a),
+                UnaryOp::Floor => lift!(Real::floor, a),
+                UnaryOp::Ceil => lift!(Real::ceil, a),
+                UnaryOp::Round => lift!(Real::round, a),
+                UnaryOp::RoundTiesEven => lift!(Real::round_ties_even, a),
+                UnaryOp::Trunc => lift!(Real::trunc, a),
+                UnaryOp::Neg | UnaryOp::Not | UnaryOp::Abs => return None,
+                $(UnaryOp::$variant => lift!(scalar::$name, a),)*
+            })
+        }
+    };
 }
+
+macro_rules! real_binary {
+    ({} $($(#[$doc:meta])* $variant:ident $name:ident $bounds:tt $kind:ident($count:literal);)*) => {
+        fn real_binary<T: Slot + Real>(op: BinaryOp) -> Option<Binary> {
+            match op {
+                $(BinaryOp::$variant => Some(lift!(scalar::$name, a, b)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+tilewright_vocabulary::unary_functions!(real_unary {});
+tilewright_vocabulary::binary_functions!(real_binary {});
 
 /// An operator on two operands of one type, or `None` when the type does not have it.
 pub(super) fn binary(op: BinaryOp, dtype: DType) -> Option<Binary> {
@@ -108,6 +119,7 @@ pub(super) fn binary(op: BinaryOp, dtype: DType) -> Option<Binary> {
         _ if op.is_comparison() => with_element!(dtype, T => comparison::<T>(op)),
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => with_bits!(dtype, T => bits_binary::<T>(op)),
         BinaryOp::Shl | BinaryOp::Shr => with_integer!(dtype, T => shift::<T>(op)),
+        _ if op.is_function() => with_real!(dtype, T => real_binary::<T>(op)),
         BinaryOp::Min if dtype == DType::Bool => bits_binary::<bool>(BinaryOp::And),
         BinaryOp::Max if dtype == DType::Bool => bits_binary::<bool>(BinaryOp::Or),
         _ => with_number!(dtype, T => number_binary::<T>(op)),

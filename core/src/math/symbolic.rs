@@ -1,37 +1,53 @@
 //! The functions as operations of the intermediate representation.
 
-use super::{Arithmetic, Precision, cos, erf, exp, ln, rsqrt, sigmoid, sin, tanh};
+use super::{Arithmetic, Precision};
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
 
-/// Expands one application of a transcendental function (`exp`, `ln`, `tanh`, `erf`, `sigmoid`, `sin`,
-/// `cos`, `rsqrt`) into basic operations, and gives `None` for every other expression. The operand is not
-/// looked into. `f16` and `bf16` are expanded in `f32` and rounded.
+/// Expands one application of a [function](UnaryOp::is_function) into basic operations, and gives `None` for every other
+/// expression. The operands are not looked into. `f16` and `bf16` are expanded in `f32` and rounded.
 ///
 /// The result shares subexpressions heavily: walk it with a memo keyed by [`Expr::address`], or the
 /// walk takes time exponential in the depth.
 pub fn expand(expr: &Expr) -> Option<Expr> {
-    let ExprKind::Unary(op, operand) = expr.kind() else { return None };
-    let function = match op {
-        UnaryOp::Exp => exp,
-        UnaryOp::Ln => ln,
-        UnaryOp::Tanh => tanh,
-        UnaryOp::Erf => erf,
-        UnaryOp::Sigmoid => sigmoid,
-        UnaryOp::Sin => sin,
-        UnaryOp::Cos => cos,
-        UnaryOp::Rsqrt => rsqrt,
+    let dtype = expr.dtype();
+    if !dtype.is_float() {
+        return None;
+    }
+    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let operand = |operand: &Expr| Expr::cast(wide, operand.clone());
+    let expanded = match expr.kind() {
+        ExprKind::Unary(op, a) => expand_unary(*op, &operand(a))?,
+        ExprKind::Binary(op, a, b) => expand_binary(*op, &operand(a), &operand(b))?,
         _ => return None,
     };
-    match expr.dtype() {
-        DType::F32 | DType::F64 => Some(function(operand)),
-        DType::F16 | DType::BF16 => {
-            let wide = function(&Expr::cast(DType::F32, operand.clone()));
-            Some(Expr::cast(expr.dtype(), wide))
-        }
-        _ => None,
-    }
+    Some(Expr::cast(dtype, expanded))
 }
+
+macro_rules! expand_unary {
+    ({} $($(#[$doc:meta])* $variant:ident $name:ident $bounds:tt $kind:ident($count:literal);)*) => {
+        fn expand_unary(op: UnaryOp, a: &Expr) -> Option<Expr> {
+            match op {
+                $(UnaryOp::$variant => Some(super::$name(a)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+macro_rules! expand_binary {
+    ({} $($(#[$doc:meta])* $variant:ident $name:ident $bounds:tt $kind:ident($count:literal);)*) => {
+        fn expand_binary(op: BinaryOp, a: &Expr, b: &Expr) -> Option<Expr> {
+            match op {
+                $(BinaryOp::$variant => Some(super::$name(a, b)),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+tilewright_vocabulary::unary_functions!(expand_unary {});
+tilewright_vocabulary::binary_functions!(expand_binary {});
 
 fn binary(op: BinaryOp, left: &Expr, right: &Expr) -> Expr {
     Expr::binary(op, left.clone(), right.clone())

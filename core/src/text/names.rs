@@ -45,9 +45,15 @@ const KEYWORDS: &[&str] = &[
     "where",
 ];
 
-/// Whether a word has a meaning of its own, so that no variable or buffer may be called so.
-pub(crate) fn is_reserved(word: &str) -> bool {
+/// Whether a word is part of the grammar, so that no variable or buffer may be called so.
+pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.binary_search(&word).is_ok()
+}
+
+/// Whether a word has a meaning of its own, so that no variable or buffer is printed with it as its name. The parser accepts names of
+/// operators and types where they are declared, because a text may be older than an operator.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    is_keyword(word)
         || UnaryOp::ALL.iter().any(|op| op.text() == word)
         || BinaryOp::ALL.iter().any(|op| op.text() == word)
         || DType::ALL.iter().any(|dtype| dtype.name() == word)

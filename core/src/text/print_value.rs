@@ -27,20 +27,6 @@ pub(crate) const CAST_PRECEDENCE: u8 = 8;
 /// The precedence of what needs no parentheses anywhere.
 const ATOM_PRECEDENCE: u8 = 9;
 
-/// The precedence of an operator written between its operands, as in Rust; `None` for functions.
-pub(crate) fn precedence(op: BinaryOp) -> Option<u8> {
-    Some(match op {
-        BinaryOp::Min | BinaryOp::Max => return None,
-        BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => 1,
-        BinaryOp::Or => 2,
-        BinaryOp::Xor => 3,
-        BinaryOp::And => 4,
-        BinaryOp::Shl | BinaryOp::Shr => 5,
-        BinaryOp::Add | BinaryOp::Sub => 6,
-        BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem => 7,
-    })
-}
-
 /// Appends expressions of one program, which gives the names, to a text.
 pub(crate) struct ValuePrinter<'a> {
     program: &'a Program,
@@ -246,7 +232,7 @@ impl<'a> ValuePrinter<'a> {
                 self.indices(indices);
                 self.text("]");
             }
-            ExprKind::Binary(op, a, b) if precedence(*op).is_some() => {
+            ExprKind::Binary(op, a, b) if op.precedence().is_some() => {
                 // Operators of one level associate to the left; comparisons do not associate.
                 self.expr(a, if op.is_comparison() { own + 1 } else { own });
                 self.text(" ");
@@ -328,7 +314,7 @@ impl<'a> ValuePrinter<'a> {
 
 fn expr_precedence(expr: &Expr) -> u8 {
     match expr.kind() {
-        ExprKind::Binary(op, ..) => precedence(*op).unwrap_or(ATOM_PRECEDENCE),
+        ExprKind::Binary(op, ..) => op.precedence().unwrap_or(ATOM_PRECEDENCE),
         ExprKind::Cast(_) => CAST_PRECEDENCE,
         _ => ATOM_PRECEDENCE,
     }

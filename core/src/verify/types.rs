@@ -61,15 +61,11 @@ fn constant_error(dtype: DType, constant: Constant) -> Option<String> {
 }
 
 fn unary_error(op: UnaryOp, operand: DType, result: DType) -> Option<String> {
-    let (fits, needs) = match op {
-        UnaryOp::Neg | UnaryOp::Abs => (operand != DType::Bool, "a number"),
-        UnaryOp::Not => (!operand.is_float(), "a truth value or an integer"),
-        _ => (operand.is_float(), "a float"),
-    };
-    if !fits {
-        return Some(format!("`{}` needs {needs}, not {operand}", op.text()));
+    let text = op.text();
+    if !op.operands().accept(operand) {
+        return Some(format!("`{text}` needs {}, not {operand}", op.operands().describe()));
     }
-    (operand != result).then(|| format!("`{}` of {operand} cannot give {result}", op.text()))
+    (operand != result).then(|| format!("`{text}` of {operand} cannot give {result}"))
 }
 
 fn binary_error(op: BinaryOp, left: DType, right: DType, result: DType) -> Option<String> {
@@ -77,14 +73,8 @@ fn binary_error(op: BinaryOp, left: DType, right: DType, result: DType) -> Optio
     if left != right {
         return Some(format!("`{text}` needs operands of one type, not {left} and {right}"));
     }
-    let (fits, needs) = match op {
-        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => (!left.is_float(), "truth values or integers"),
-        BinaryOp::Shl | BinaryOp::Shr => (left.is_int(), "integers"),
-        _ if op.is_comparison() => (true, ""),
-        _ => (left != DType::Bool, "numbers"),
-    };
-    if !fits {
-        return Some(format!("`{text}` needs {needs}, not {left}"));
+    if !op.operands().accept(left) {
+        return Some(format!("`{text}` needs {}, not {left}", op.operands().describe()));
     }
     let expected = if op.is_comparison() { DType::Bool } else { left };
     (result != expected).then(|| format!("`{text}` of {left} gives {expected}, not {result}"))

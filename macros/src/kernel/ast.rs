@@ -4,6 +4,7 @@
 //! reported by the parser and is kept as `Invalid` tokens, for editors.
 
 use proc_macro2::{Ident, Span, TokenStream};
+use tilewright_vocabulary::{BinaryOp, Operands, UnaryOp};
 
 use super::types::{ScalarType, TypeVar, Types};
 use crate::diagnostics::Extent;
@@ -253,7 +254,7 @@ pub(crate) enum ExprKind {
     /// `f32::NEG_INFINITY` and constants from outside the definition; the type when the path tells it.
     Constant(syn::Path, Option<ScalarType>),
     Load(Load),
-    Unary(UnaryOperator, Box<Expr>),
+    Unary(UnaryOp, Box<Expr>),
     Binary(BinaryOperator, Box<Expr>, Box<Expr>),
     Call(Method, Box<Expr>, Vec<Expr>),
     Cast(Box<Expr>, ScalarType, Span),
@@ -300,7 +301,7 @@ impl Expr {
         match &self.kind {
             ExprKind::Int(_, value) => i32::try_from(*value).ok(),
             ExprKind::Paren(inner) => inner.as_literal_exponent(),
-            ExprKind::Unary(UnaryOperator::Neg, inner) => inner.as_literal_exponent()?.checked_neg(),
+            ExprKind::Unary(UnaryOp::Neg, inner) => inner.as_literal_exponent()?.checked_neg(),
             _ => None,
         }
     }
@@ -328,48 +329,28 @@ impl Expr {
             }
             ExprKind::Call(method, receiver, arguments) => {
                 let arguments: Vec<_> = arguments.iter().map(Expr::dim_text).collect();
-                format!("{}.{}({})", receiver.dim_text(), method.name, arguments.join(", "))
+                format!("{}.{}({})", receiver.dim_text(), method.name(), arguments.join(", "))
             }
             _ => "…".to_owned(),
         }
     }
 }
 
-/// Operators on one operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UnaryOperator {
-    Neg,
-    Not,
-}
-
 /// Operators on two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BinaryOperator {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
-    BitAnd,
-    BitOr,
-    BitXor,
-    Shl,
-    Shr,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
+    /// An operator of programs.
+    Of(BinaryOp),
+    /// `&&`
     And,
+    /// `||`
     Or,
 }
 
 impl BinaryOperator {
-    /// Whether the result is a truth value and the operands are of one, other, type.
+    /// Whether the result is a `bool` and the operands are of one, other, type.
     pub(crate) fn is_comparison(self) -> bool {
-        use BinaryOperator::*;
-        matches!(self, Eq | Ne | Lt | Le | Gt | Ge)
+        matches!(self, BinaryOperator::Of(op) if op.is_comparison())
     }
 
     /// Whether this is `&&` or `||`.
@@ -377,90 +358,40 @@ impl BinaryOperator {
         matches!(self, BinaryOperator::And | BinaryOperator::Or)
     }
 
-    /// The variant of the builder's `BinaryOp`.
-    pub(crate) fn variant(self) -> &'static str {
-        use BinaryOperator::*;
+    /// The operator of programs that computes it.
+    pub(crate) fn op(self) -> BinaryOp {
         match self {
-            Add => "Add",
-            Sub => "Sub",
-            Mul => "Mul",
-            Div => "Div",
-            Rem => "Rem",
-            BitAnd | And => "And",
-            BitOr | Or => "Or",
-            BitXor => "Xor",
-            Shl => "Shl",
-            Shr => "Shr",
-            Eq => "Eq",
-            Ne => "Ne",
-            Lt => "Lt",
-            Le => "Le",
-            Gt => "Gt",
-            Ge => "Ge",
+            BinaryOperator::Of(op) => op,
+            BinaryOperator::And => BinaryOp::And,
+            BinaryOperator::Or => BinaryOp::Or,
         }
     }
 
-    /// The function of the reference's arithmetic, where the operator itself does not do.
-    pub(crate) fn function(self) -> &'static str {
-        use BinaryOperator::*;
-        match self {
-            Add => "add",
-            Sub => "sub",
-            Mul => "mul",
-            Div => "div",
-            Rem => "rem",
-            BitAnd | And => "bit_and",
-            BitOr | Or => "bit_or",
-            BitXor => "bit_xor",
-            Shl => "shl",
-            Shr => "shr",
-            Eq | Ne | Lt | Le | Gt | Ge => unreachable!("comparisons are emitted as operators"),
-        }
-    }
-
-    /// The operator itself.
+    /// The operator as Rust writes it.
     pub(crate) fn token(self, span: Span) -> TokenStream {
-        use BinaryOperator::*;
-        use quote::quote_spanned;
-        match self {
-            Add => quote_spanned!(span=> +),
-            Sub => quote_spanned!(span=> -),
-            Mul => quote_spanned!(span=> *),
-            Div => quote_spanned!(span=> /),
-            Rem => quote_spanned!(span=> %),
-            BitAnd => quote_spanned!(span=> &),
-            BitOr => quote_spanned!(span=> |),
-            BitXor => quote_spanned!(span=> ^),
-            Shl => quote_spanned!(span=> <<),
-            Shr => quote_spanned!(span=> >>),
-            Eq => quote_spanned!(span=> ==),
-            Ne => quote_spanned!(span=> !=),
-            Lt => quote_spanned!(span=> <),
-            Le => quote_spanned!(span=> <=),
-            Gt => quote_spanned!(span=> >),
-            Ge => quote_spanned!(span=> >=),
-            And => quote_spanned!(span=> &&),
-            Or => quote_spanned!(span=> ||),
-        }
+        let text = match self {
+            BinaryOperator::Of(op) => op.text(),
+            BinaryOperator::And => "&&",
+            BinaryOperator::Or => "||",
+        };
+        let tokens: TokenStream = text.parse().expect("operators are tokens of Rust");
+        tokens
+            .into_iter()
+            .map(|mut token| {
+                token.set_span(span);
+                token
+            })
+            .collect()
     }
 }
 
 /// A method of the kernel language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Method {
-    /// The name in Rust, and of the reference's function.
-    pub(crate) name: &'static str,
-    /// How it is built.
-    pub(crate) builds: Builds,
-}
-
-/// How a method becomes part of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Builds {
+pub(crate) enum Method {
     /// An operator on one operand.
-    Unary(&'static str),
+    Unary(UnaryOp),
     /// An operator on two operands of one type.
-    Binary(&'static str),
+    Binary(BinaryOp),
     /// `a * b + c`
     MulAdd,
     /// A power with a literal exponent.
@@ -468,54 +399,58 @@ pub(crate) enum Builds {
 }
 
 impl Method {
-    const ALL: &'static [Method] = &[
-        Method { name: "exp", builds: Builds::Unary("Exp") },
-        Method { name: "ln", builds: Builds::Unary("Ln") },
-        Method { name: "sqrt", builds: Builds::Unary("Sqrt") },
-        Method { name: "rsqrt", builds: Builds::Unary("Rsqrt") },
-        Method { name: "tanh", builds: Builds::Unary("Tanh") },
-        Method { name: "erf", builds: Builds::Unary("Erf") },
-        Method { name: "sigmoid", builds: Builds::Unary("Sigmoid") },
-        Method { name: "sin", builds: Builds::Unary("Sin") },
-        Method { name: "cos", builds: Builds::Unary("Cos") },
-        Method { name: "abs", builds: Builds::Unary("Abs") },
-        Method { name: "floor", builds: Builds::Unary("Floor") },
-        Method { name: "ceil", builds: Builds::Unary("Ceil") },
-        Method { name: "round", builds: Builds::Unary("Round") },
-        Method { name: "round_ties_even", builds: Builds::Unary("RoundTiesEven") },
-        Method { name: "trunc", builds: Builds::Unary("Trunc") },
-        Method { name: "max", builds: Builds::Binary("Max") },
-        Method { name: "min", builds: Builds::Binary("Min") },
-        Method { name: "mul_add", builds: Builds::MulAdd },
-        Method { name: "powi", builds: Builds::Powi },
-    ];
+    fn all() -> impl Iterator<Item = Method> {
+        let unary = UnaryOp::ALL.iter().filter(|op| op.prefix().is_none()).map(|op| Method::Unary(*op));
+        let binary =
+            BinaryOp::ALL.iter().filter(|op| op.precedence().is_none()).map(|op| Method::Binary(*op));
+        unary.chain(binary).chain([Method::MulAdd, Method::Powi])
+    }
 
     /// The method with this name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|method| method.name == name).copied()
+        Self::all().find(|method| method.name() == name)
+    }
+
+    /// The name in Rust, and of the reference's function.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Method::Unary(op) => op.text(),
+            Method::Binary(op) => op.text(),
+            Method::MulAdd => "mul_add",
+            Method::Powi => "powi",
+        }
+    }
+
+    /// Whether it takes floats alone.
+    pub(crate) fn needs_floats(self) -> bool {
+        match self {
+            Method::Unary(op) => op.operands() == Operands::Floats,
+            Method::Binary(op) => op.operands() == Operands::Floats,
+            Method::MulAdd | Method::Powi => true,
+        }
     }
 
     /// How many arguments it takes beside the receiver.
     pub(crate) fn arguments(self) -> usize {
-        match self.builds {
-            Builds::Unary(_) => 0,
-            Builds::Binary(_) | Builds::Powi => 1,
-            Builds::MulAdd => 2,
+        match self {
+            Method::Unary(_) => 0,
+            Method::Binary(_) | Method::Powi => 1,
+            Method::MulAdd => 2,
         }
     }
 
     /// A use of it, for messages.
     pub(crate) fn example(self) -> String {
-        match self.builds {
-            Builds::Unary(_) => format!("x.{}()", self.name),
-            Builds::Binary(_) => format!("x.{}(y)", self.name),
-            Builds::MulAdd => "x.mul_add(y, z)".to_owned(),
-            Builds::Powi => "x.powi(2)".to_owned(),
+        match self {
+            Method::Unary(op) => format!("x.{}()", op.text()),
+            Method::Binary(op) => format!("x.{}(y)", op.text()),
+            Method::MulAdd => "x.mul_add(y, z)".to_owned(),
+            Method::Powi => "x.powi(2)".to_owned(),
         }
     }
 
     /// Every name, for messages.
     pub(crate) fn names() -> String {
-        Self::ALL.iter().map(|method| method.name).collect::<Vec<_>>().join(", ")
+        Self::all().map(Method::name).collect::<Vec<_>>().join(", ")
     }
 }

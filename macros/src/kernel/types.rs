@@ -5,68 +5,64 @@
 
 use std::fmt;
 
+use tilewright_vocabulary::DType;
+
 /// The type of a scalar value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScalarType {
-    Bool,
-    I8,
-    U8,
-    I32,
-    I64,
-    F16,
-    BF16,
-    F32,
-    F64,
+    /// A type that tensors can hold.
+    Element(DType),
     Usize,
     Isize,
 }
 
-/// The element types, as messages list them.
-pub(crate) const ELEMENT_TYPES: &str = "f32, f64, f16, bf16, i8, u8, i32, i64 or bool";
+/// The element types, as messages list them: `f32, f64, … or bool`.
+pub(crate) fn element_types() -> String {
+    let names: Vec<_> = DType::ALL.iter().rev().map(|dtype| dtype.name()).collect();
+    let (last, others) = names.split_last().expect("there are element types");
+    format!("{} or {last}", others.join(", "))
+}
 
 impl ScalarType {
-    const ALL: [(ScalarType, &'static str, &'static str); 11] = [
-        (ScalarType::Bool, "bool", "Bool"),
-        (ScalarType::I8, "i8", "I8"),
-        (ScalarType::U8, "u8", "U8"),
-        (ScalarType::I32, "i32", "I32"),
-        (ScalarType::I64, "i64", "I64"),
-        (ScalarType::F16, "f16", "F16"),
-        (ScalarType::BF16, "bf16", "BF16"),
-        (ScalarType::F32, "f32", "F32"),
-        (ScalarType::F64, "f64", "F64"),
-        (ScalarType::Usize, "usize", "I64"),
-        (ScalarType::Isize, "isize", "I64"),
-    ];
-
     /// The type with this name in Rust.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, text, _)| *text == name).map(|(ty, ..)| *ty)
+        match name {
+            "usize" => Some(ScalarType::Usize),
+            "isize" => Some(ScalarType::Isize),
+            _ => name.parse().ok().map(ScalarType::Element),
+        }
     }
 
     /// The name in Rust.
     pub(crate) fn name(self) -> &'static str {
-        Self::ALL[self as usize].1
+        match self {
+            ScalarType::Element(dtype) => dtype.name(),
+            ScalarType::Usize => "usize",
+            ScalarType::Isize => "isize",
+        }
     }
 
-    /// The variant of `DType` that computes it; `usize` and `isize` are computed as `I64`.
-    pub(crate) fn dtype(self) -> &'static str {
-        Self::ALL[self as usize].2
+    /// The type that computes it; `usize` and `isize` are computed as `I64`.
+    pub(crate) fn dtype(self) -> DType {
+        match self {
+            ScalarType::Element(dtype) => dtype,
+            ScalarType::Usize | ScalarType::Isize => DType::I64,
+        }
     }
 
     /// Whether tensors can hold it.
     pub(crate) fn is_element(self) -> bool {
-        !matches!(self, ScalarType::Usize | ScalarType::Isize)
+        matches!(self, ScalarType::Element(_))
     }
 
     /// Whether it is a floating-point type.
     pub(crate) fn is_float(self) -> bool {
-        matches!(self, ScalarType::F16 | ScalarType::BF16 | ScalarType::F32 | ScalarType::F64)
+        self.dtype().is_float()
     }
 
     /// Whether Rust itself computes it exactly as the program does.
     pub(crate) fn is_native_float(self) -> bool {
-        matches!(self, ScalarType::F32 | ScalarType::F64)
+        matches!(self, ScalarType::Element(DType::F32 | DType::F64))
     }
 }
 
@@ -113,7 +109,7 @@ impl Family {
     fn allows(self, ty: ScalarType) -> bool {
         match self {
             Family::Any => true,
-            Family::Integer => !ty.is_float() && ty != ScalarType::Bool,
+            Family::Integer => !ty.is_float() && ty != ScalarType::Element(DType::Bool),
             // Rust has no literals of the narrow types.
             Family::Float => ty.is_native_float(),
         }
@@ -211,8 +207,8 @@ impl Types {
         match self.nodes[self.root(var).0] {
             Node::Known(ty) => Some(ty),
             Node::Unknown(Unknown { foreign: true, .. }) => None,
-            Node::Unknown(Unknown { family: Family::Float, .. }) => Some(ScalarType::F64),
-            Node::Unknown(_) => Some(ScalarType::I32),
+            Node::Unknown(Unknown { family: Family::Float, .. }) => Some(ScalarType::Element(DType::F64)),
+            Node::Unknown(_) => Some(ScalarType::Element(DType::I32)),
             Node::Link(_) => unreachable!("a root is no link"),
         }
     }
@@ -232,21 +228,27 @@ mod tests {
     #[test]
     fn a_literal_takes_the_type_it_meets() {
         let mut types = Types::default();
-        let (literal, other, element) = (types.float(), types.float(), types.known(ScalarType::F32));
+        let (literal, other, element) =
+            (types.float(), types.float(), types.known(ScalarType::Element(DType::F32)));
         assert!(types.unify(literal, other));
-        assert_eq!(types.resolve(literal), Some(ScalarType::F64), "the default of a float literal");
+        assert_eq!(
+            types.resolve(literal),
+            Some(ScalarType::Element(DType::F64)),
+            "the default of a float literal"
+        );
         assert!(types.unify(other, element));
-        assert_eq!(types.resolve(literal), Some(ScalarType::F32));
+        assert_eq!(types.resolve(literal), Some(ScalarType::Element(DType::F32)));
     }
 
     #[test]
     fn a_foreign_constant_leaves_the_literal_open_until_something_known_comes() {
         let mut types = Types::default();
-        let (literal, foreign, element) = (types.integer(), types.foreign(), types.known(ScalarType::I8));
+        let (literal, foreign, element) =
+            (types.integer(), types.foreign(), types.known(ScalarType::Element(DType::I8)));
         assert!(types.unify(literal, foreign));
         assert_eq!(types.resolve(literal), None);
         assert!(types.unify(foreign, element));
-        assert_eq!(types.resolve(literal), Some(ScalarType::I8));
+        assert_eq!(types.resolve(literal), Some(ScalarType::Element(DType::I8)));
     }
 
     #[test]
@@ -255,21 +257,13 @@ mod tests {
         let (integer, float) = (types.integer(), types.float());
         assert!(!types.unify(integer, float), "an integer literal is no float");
         for (open, ty) in [
-            (types.integer(), ScalarType::F32),
-            (types.float(), ScalarType::I32),
-            (types.float(), ScalarType::F16),
-            (types.known(ScalarType::I32), ScalarType::Usize),
+            (types.integer(), ScalarType::Element(DType::F32)),
+            (types.float(), ScalarType::Element(DType::I32)),
+            (types.float(), ScalarType::Element(DType::F16)),
+            (types.known(ScalarType::Element(DType::I32)), ScalarType::Usize),
         ] {
             let known = types.known(ty);
             assert!(!types.unify(open, known), "{ty}");
-        }
-    }
-
-    #[test]
-    fn names_and_dtypes_agree_with_their_variants() {
-        for (index, (ty, name, _)) in ScalarType::ALL.into_iter().enumerate() {
-            assert_eq!(ty as usize, index, "{name} is out of place in the table");
-            assert_eq!(ScalarType::from_name(name), Some(ty));
         }
     }
 }

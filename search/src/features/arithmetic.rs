@@ -1,7 +1,8 @@
 //! Counts of arithmetic in a block's body.
 
 use tilewright_core::analysis::block::{loads_in, stores};
-use tilewright_core::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
+use tilewright_core::dtype::DType;
+use tilewright_core::expr::{Cost, Expr, ExprKind};
 use tilewright_core::ids::VarId;
 use tilewright_core::stmt::Block;
 use tilewright_core::visit::{for_each_root_expr, for_each_var};
@@ -49,7 +50,6 @@ impl Arithmetic {
     }
 
     fn add(&mut self, expr: &Expr, lanes: &[VarId], condition: Condition) {
-        let is_float = expr.dtype().is_float();
         match expr.kind() {
             ExprKind::Constant(_) | ExprKind::Scalar(_) | ExprKind::Index(_) => {}
             ExprKind::Load(..) => {
@@ -60,26 +60,8 @@ impl Arithmetic {
                     Condition::OfLanes => self.conditional += 1.0,
                 }
             }
-            ExprKind::Unary(op, _) => match op {
-                UnaryOp::Sqrt => self.division += 1.0,
-                UnaryOp::Rsqrt => self.division += 2.0,
-                UnaryOp::Exp
-                | UnaryOp::Ln
-                | UnaryOp::Tanh
-                | UnaryOp::Erf
-                | UnaryOp::Sigmoid
-                | UnaryOp::Sin
-                | UnaryOp::Cos => self.transcendental += 1.0,
-                _ if is_float => self.simple += 1.0,
-                _ => self.integer += 1.0,
-            },
-            ExprKind::Binary(op, left, _) => match op {
-                BinaryOp::Min | BinaryOp::Max => self.comparison += 1.0,
-                op if op.is_comparison() => self.comparison += 1.0,
-                BinaryOp::Div | BinaryOp::Rem if left.dtype().is_float() => self.division += 1.0,
-                _ if is_float => self.simple += 1.0,
-                _ => self.integer += 1.0,
-            },
+            ExprKind::Unary(op, _) => self.add_operator(op.cost(), expr.dtype()),
+            ExprKind::Binary(op, left, _) => self.add_operator(op.cost(), left.dtype()),
             ExprKind::MulAdd(..) => self.simple += 2.0,
             ExprKind::Select(question, then, otherwise) if is_uniform(question, lanes) => {
                 let inner = if condition == Condition::None { Condition::Uniform } else { condition };
@@ -94,6 +76,17 @@ impl Arithmetic {
         let inner = if matches!(expr.kind(), ExprKind::Select(..)) { Condition::OfLanes } else { condition };
         for operand in expr.operands() {
             self.add(operand, lanes, inner);
+        }
+    }
+
+    /// One operator on operands of a type.
+    fn add_operator(&mut self, cost: Cost, operands: DType) {
+        match cost {
+            Cost::Comparison => self.comparison += 1.0,
+            _ if !operands.is_float() => self.integer += 1.0,
+            Cost::Simple => self.simple += 1.0,
+            Cost::Division(count) => self.division += f64::from(count),
+            Cost::Transcendental(count) => self.transcendental += f64::from(count),
         }
     }
 }

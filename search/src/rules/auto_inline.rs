@@ -3,7 +3,7 @@
 use tilewright_core::analysis::block::{complete_store, loads, loads_in, reads};
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{consumers, writes_parameter};
-use tilewright_core::expr::{ExprKind, UnaryOp};
+use tilewright_core::expr::ExprKind;
 use tilewright_core::index::{Base, Index};
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_core::stmt::{Block, Store};
@@ -58,18 +58,8 @@ fn is_expensive(store: &Store) -> bool {
                 loads_in(branch, &mut found);
                 !found.is_empty()
             }),
-            ExprKind::Unary(op, _) => matches!(
-                op,
-                UnaryOp::Exp
-                    | UnaryOp::Ln
-                    | UnaryOp::Tanh
-                    | UnaryOp::Erf
-                    | UnaryOp::Sigmoid
-                    | UnaryOp::Sin
-                    | UnaryOp::Cos
-                    | UnaryOp::Sqrt
-                    | UnaryOp::Rsqrt
-            ),
+            ExprKind::Unary(op, _) => op.cost().is_expensive(),
+            ExprKind::Binary(op, ..) => op.is_function(),
             ExprKind::Bounded(..) => true,
             _ => false,
         };

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use tilewright_core::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
+use tilewright_core::expr::{BinaryOp, Expr, ExprKind};
 use tilewright_core::index::{Base, Index};
 use tilewright_core::stmt::Stmt;
 
@@ -91,7 +91,8 @@ impl Search {
         }
         let (is_float, is_wide) = (expr.dtype().is_float(), expr.dtype().bytes() == 8);
         let refusal = match expr.kind() {
-            ExprKind::Unary(op, _) if is_function(*op) => Some(Refusal::Operation(op.text())),
+            ExprKind::Unary(op, _) if op.is_function() => Some(Refusal::Operation(op.text())),
+            ExprKind::Binary(op, ..) if op.is_function() => Some(Refusal::Operation(op.text())),
             ExprKind::Binary(BinaryOp::Rem, ..) if is_float || is_wide => {
                 Some(Refusal::Operation(BinaryOp::Rem.text()))
             }
@@ -141,12 +142,6 @@ impl Search {
             _ => self.found = self.found.or(Some(Refusal::DataIndex)),
         }
     }
-}
-
-/// Whether lowering should have replaced the operation.
-fn is_function(op: UnaryOp) -> bool {
-    use UnaryOp::{Cos, Erf, Exp, Ln, Sigmoid, Sin, Tanh};
-    matches!(op, Exp | Ln | Tanh | Erf | Sigmoid | Sin | Cos)
 }
 
 #[cfg(test)]

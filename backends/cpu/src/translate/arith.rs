@@ -127,11 +127,6 @@ impl Translator<'_> {
             UnaryOp::Neg => self.ins().fneg(a),
             UnaryOp::Abs => self.ins().fabs(a),
             UnaryOp::Sqrt => self.ins().sqrt(a),
-            UnaryOp::Rsqrt => {
-                let root = self.ins().sqrt(a);
-                let one = self.float_constant(ty, 1.0);
-                self.ins().fdiv(one, root)
-            }
             UnaryOp::Floor => self.ins().floor(a),
             UnaryOp::Ceil => self.ins().ceil(a),
             UnaryOp::Trunc => self.ins().trunc(a),

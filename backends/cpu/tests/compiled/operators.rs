@@ -112,26 +112,12 @@ fn check_with(inputs: &[DType], output: DType, value: impl Fn(&[Expr]) -> Expr) 
     }
 }
 
-fn is_transcendental(op: UnaryOp) -> bool {
-    use UnaryOp::*;
-    matches!(op, Exp | Ln | Tanh | Erf | Sigmoid | Sin | Cos)
-}
-
 fn unary_applies(op: UnaryOp, dtype: DType) -> bool {
-    match op {
-        UnaryOp::Not => !dtype.is_float(),
-        UnaryOp::Neg | UnaryOp::Abs => dtype != DType::Bool,
-        _ => dtype.is_float() && !is_transcendental(op),
-    }
+    op.operands().accept(dtype) && !op.is_function()
 }
 
 fn binary_applies(op: BinaryOp, dtype: DType) -> bool {
-    match op {
-        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => !dtype.is_float(),
-        BinaryOp::Shl | BinaryOp::Shr => dtype.is_int(),
-        _ if op.is_comparison() => true,
-        _ => dtype != DType::Bool,
-    }
+    op.operands().accept(dtype) && !op.is_function()
 }
 
 fn check_unary(dtype: DType) {
@@ -302,16 +288,30 @@ fn numbers_from_everywhere(dtype: DType, len: usize) -> AnyTensor {
 
 #[test]
 fn expanded_functions_of_numbers_from_everywhere() {
-    use UnaryOp::{Cos, Erf, Exp, Ln, Rsqrt, Sigmoid, Sin, Tanh};
     for dtype in [DType::F32, DType::F64] {
-        for op in [Exp, Ln, Tanh, Erf, Sigmoid, Sin, Cos, Rsqrt] {
-            let (lanes, repeats) = (64, 256);
+        let (lanes, repeats) = (64, 256);
+        let numbers = numbers_from_everywhere(dtype, lanes as usize * repeats);
+        let output = AnyTensor::zeros(dtype, numbers.shape()).expect("a small tensor");
+        for &op in UnaryOp::ALL.iter().filter(|op| op.is_function()) {
             let program = elementwise(&[dtype], dtype, lanes, repeats, |x| {
                 math::expand(&Expr::unary(op, x[0].clone())).expect("a function")
             });
-            let numbers = numbers_from_everywhere(dtype, lanes as usize * repeats);
-            let output = AnyTensor::zeros(dtype, numbers.shape()).expect("a small tensor");
-            Call { tensors: vec![numbers, output], ..Call::default() }.check(&program);
+            Call { tensors: vec![numbers.clone(), output.clone()], ..Call::default() }.check(&program);
+        }
+        // The second operands are the first ones from the end.
+        let mut reversed = numbers.clone();
+        let (bytes, from) = (dtype.bytes(), numbers.bytes());
+        reversed
+            .bytes_mut()
+            .chunks_exact_mut(bytes)
+            .zip(from.rchunks_exact(bytes))
+            .for_each(|(to, from)| to.copy_from_slice(from));
+        for &op in BinaryOp::ALL.iter().filter(|op| op.is_function()) {
+            let program = elementwise(&[dtype, dtype], dtype, lanes, repeats, |x| {
+                math::expand(&Expr::binary(op, x[0].clone(), x[1].clone())).expect("a function")
+            });
+            let tensors = vec![numbers.clone(), reversed.clone(), output.clone()];
+            Call { tensors, ..Call::default() }.check(&program);
         }
     }
 }

@@ -190,7 +190,7 @@ impl Writer {
         let op = match dtype {
             DType::Bool => Not,
             dtype if dtype.is_int() => self.pick(&[Neg, Not, Abs]),
-            _ => self.pick(&[Neg, Abs, Sqrt, Rsqrt, Floor, Ceil, Round, RoundTiesEven, Trunc]),
+            _ => self.pick(&[Neg, Abs, Sqrt, Floor, Ceil, Round, RoundTiesEven, Trunc]),
         };
         Expr::unary(op, self.value(dtype, depth))
     }

@@ -152,7 +152,7 @@ impl Parser<'_> {
     /// A variable, scalar or load, whose first token is looked at.
     pub(super) fn named_value(&mut self, expected: &str) -> Parsed<ExprTree> {
         let Token::Word(word) = self.token else { return self.expected(expected) };
-        if crate::text::names::is_reserved(word) {
+        if crate::text::names::is_keyword(word) {
             return self.expected(expected);
         }
         let named = self.lookup(word)?;

@@ -20,7 +20,7 @@ use crate::accuracy::Accuracy;
 use crate::dtype::DType;
 use crate::ids::{BufferId, VarId};
 use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind, Window};
-use crate::text::names::is_reserved;
+use crate::text::names::is_keyword;
 use crate::text::parse::cost::{Budget, MAX_NESTING, MAX_TEXT};
 pub use crate::text::parse::error::{ParseError, ParseProblem};
 use crate::text::parse::lexer::{Lexer, Token, shorten};
@@ -167,7 +167,7 @@ impl<'t> Parser<'t> {
     /// A name that is not declared yet.
     fn new_name(&mut self, expected: &str) -> Parsed<&'t str> {
         match self.token {
-            Token::Word(word) if is_reserved(word) => Err(ParseProblem::Reserved(word.to_owned())),
+            Token::Word(word) if is_keyword(word) => Err(ParseProblem::Reserved(word.to_owned())),
             Token::Word(word) if self.names.contains_key(word) => {
                 Err(ParseProblem::Redeclared(shorten(word)))
             }

@@ -10,7 +10,7 @@ use crate::stmt::{
     Alloc, Annotation, Annotations, Block, For, Guard, If, Intrinsic, Iter, IterKind, Location, LoopKind,
     Stmt, Store,
 };
-use crate::text::names::is_reserved;
+use crate::text::names::is_keyword;
 use crate::text::parse::lexer::{Number, Token, shorten};
 use crate::text::parse::{Named, ParseProblem, Parsed, Parser};
 use crate::thread_axis::ThreadAxis;
@@ -48,7 +48,7 @@ impl<'t> Parser<'t> {
                 let name = self.name("the intrinsic's name")?.into();
                 Ok(Stmt::Intrinsic(Arc::new(Intrinsic { name, body: self.braced()? })))
             }
-            _ if is_reserved(word) => self.expected("a statement or `}`"),
+            _ if is_keyword(word) => self.expected("a statement or `}`"),
             _ => self.store(),
         }
     }

@@ -5,7 +5,6 @@ use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
 use crate::text::parse::cost::{Cost, ExprTree};
 use crate::text::parse::lexer::{Number, Token, shorten};
 use crate::text::parse::{ParseProblem, Parsed, Parser};
-use crate::text::print_value::precedence;
 
 impl Parser<'_> {
     /// A value.
@@ -32,7 +31,7 @@ impl Parser<'_> {
     fn infix_operator(&self) -> Option<(BinaryOp, u8)> {
         let Token::Symbol(symbol) = self.token else { return None };
         let op = BinaryOp::ALL.iter().copied().find(|op| op.text() == symbol)?;
-        Some((op, precedence(op)?))
+        Some((op, op.precedence()?))
     }
 
     /// `operand { as DTYPE }`
@@ -46,10 +45,9 @@ impl Parser<'_> {
     }
 
     fn prefixed(&mut self) -> Parsed<ExprTree> {
-        let op = match self.token {
-            Token::Symbol("-") => UnaryOp::Neg,
-            Token::Symbol("!") => UnaryOp::Not,
-            _ => return self.operand(),
+        let Token::Symbol(symbol) = self.token else { return self.operand() };
+        let Some(op) = UnaryOp::ALL.iter().copied().find(|op| op.prefix() == Some(symbol)) else {
+            return self.operand();
         };
         self.advance()?;
         if let (UnaryOp::Neg, Token::Number(number)) = (op, &self.token) {
@@ -76,16 +74,21 @@ impl Parser<'_> {
     }
 
     fn value_word(&mut self, word: &str) -> Parsed<ExprTree> {
+        // A declared name hides an operator or type that came into the language after it.
+        if self.names.contains_key(word) {
+            return self.named_value("a value");
+        }
         if let Some(op) = UnaryOp::ALL.iter().find(|op| op.text() == word) {
             return self.call(|[operand]| Expr::unary(*op, operand));
+        }
+        if let Some(op) = BinaryOp::from_method(word) {
+            return self.call(|[left, right]| Expr::binary(op, left, right));
         }
         match word {
             "true" | "false" => {
                 self.advance()?;
                 Ok(leaf(Expr::bool(word == "true")))
             }
-            "min" => self.call(|[a, b]| Expr::binary(BinaryOp::Min, a, b)),
-            "max" => self.call(|[a, b]| Expr::binary(BinaryOp::Max, a, b)),
             "mul_add" => self.call(|[a, b, c]| Expr::mul_add(a, b, c)),
             "select" => self.call(|[condition, then, otherwise]| Expr::select(condition, then, otherwise)),
             "bounded" => self.bounded_value(),

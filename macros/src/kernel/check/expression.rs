@@ -1,10 +1,11 @@
 //! Values: names, ranks and inferred types.
 
 use proc_macro2::{Ident, Span};
+use tilewright_vocabulary::DType;
 
 use super::{Checker, count};
 use crate::kernel::ast::{
-    BinaryOperator, BindingId, BindingKind, BlockExpr, Builds, Expr, ExprKind, IfExpr, Load, Method, Name,
+    BinaryOperator, BindingId, BindingKind, BlockExpr, Expr, ExprKind, IfExpr, Load, Method, Name,
 };
 use crate::kernel::types::{ScalarType, TypeVar, Types};
 
@@ -26,7 +27,7 @@ impl Checker<'_> {
         match &mut expr.kind {
             ExprKind::Int(literal, _) => (self.literal(literal.suffix(), Types::integer), false),
             ExprKind::Float(literal) => (self.literal(literal.suffix(), Types::float), false),
-            ExprKind::Bool(_) => (self.types.known(ScalarType::Bool), false),
+            ExprKind::Bool(_) => (self.types.known(ScalarType::Element(DType::Bool)), false),
             ExprKind::Constant(_, Some(ty)) => (self.types.known(*ty), false),
             ExprKind::Constant(_, None) => (self.types.foreign(), false),
             ExprKind::Invalid(_) => {
@@ -156,14 +157,15 @@ impl Checker<'_> {
     fn binary(&mut self, op: BinaryOperator, left: &mut Expr, right: &mut Expr) -> (TypeVar, bool) {
         let data = self.expression(left) | self.expression(right);
         if op.is_logic() {
-            self.expect_known(left, ScalarType::Bool);
-            self.expect_known(right, ScalarType::Bool);
+            self.expect_known(left, ScalarType::Element(DType::Bool));
+            self.expect_known(right, ScalarType::Element(DType::Bool));
         } else if self.types.decided(left.ty).is_none() && self.types.decided(right.ty).is_some() {
             self.expect(left, right.ty);
         } else {
             self.expect(right, left.ty);
         }
-        let ty = if op.is_comparison() { self.types.known(ScalarType::Bool) } else { left.ty };
+        let ty =
+            if op.is_comparison() { self.types.known(ScalarType::Element(DType::Bool)) } else { left.ty };
         (ty, data)
     }
 
@@ -171,12 +173,12 @@ impl Checker<'_> {
         let mut data = self.expression(receiver);
         for argument in arguments.iter_mut() {
             data |= self.expression(argument);
-            if method.builds != Builds::Powi {
+            if method != Method::Powi {
                 self.expect(argument, receiver.ty);
             }
         }
         self.expect_float(method, receiver);
-        if let (Builds::Powi, [exponent]) = (method.builds, arguments)
+        if let (Method::Powi, [exponent]) = (method, arguments)
             && exponent.as_literal_exponent().is_none()
         {
             self.diagnostics.error_over(
@@ -190,7 +192,7 @@ impl Checker<'_> {
 
     fn if_value(&mut self, node: &mut IfExpr) -> (TypeVar, bool) {
         let mut data = self.expression(&mut node.condition);
-        self.expect_known(&node.condition, ScalarType::Bool);
+        self.expect_known(&node.condition, ScalarType::Element(DType::Bool));
         let (then, then_data) = self.block(&mut node.then);
         let (_, otherwise_data) = self.block(&mut node.otherwise);
         self.expect(&node.otherwise.value, then);

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use tilewright_vocabulary::BinaryOp;
+
 use super::Checker;
 use crate::kernel::ast::{
-    BinaryOperator, BindingKind, Builds, Dim, Dimension, Expr, ExprKind, Kernel, ParameterKind, Role, Tensor,
+    BinaryOperator, BindingKind, Dim, Dimension, Expr, ExprKind, Kernel, Method, ParameterKind, Role, Tensor,
     TensorType,
 };
 use crate::kernel::types::ScalarType;
@@ -99,7 +101,9 @@ impl Checker<'_> {
                 self.dim_expression(left, unknown);
                 self.dim_expression(right, unknown);
             }
-            ExprKind::Call(method, receiver, arguments) if matches!(method.builds, Builds::Binary(_)) => {
+            ExprKind::Call(method, receiver, arguments)
+                if matches!(method, Method::Binary(BinaryOp::Min | BinaryOp::Max)) =>
+            {
                 self.dim_expression(receiver, unknown);
                 for argument in arguments {
                     self.dim_expression(argument, unknown);
@@ -115,8 +119,8 @@ impl Checker<'_> {
 }
 
 fn is_dim_arithmetic(op: BinaryOperator) -> bool {
-    use BinaryOperator::{Add, Div, Mul, Rem, Sub};
-    matches!(op, Add | Sub | Mul | Div | Rem)
+    use BinaryOp::{Add, Div, Mul, Rem, Sub};
+    matches!(op, BinaryOperator::Of(Add | Sub | Mul | Div | Rem))
 }
 
 impl Tensor {

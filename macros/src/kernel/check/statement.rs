@@ -1,5 +1,7 @@
 //! Statements.
 
+use tilewright_vocabulary::DType;
+
 use super::Checker;
 use crate::kernel::ast::{
     Allocate, Assignment, BindingKind, Expr, ExprKind, For, IfStatement, Let, Name, Role, Statement, Store,
@@ -168,7 +170,7 @@ impl Checker<'_> {
 
     fn conditional(&mut self, node: &mut IfStatement) {
         self.expression(&mut node.condition);
-        self.expect_known(&node.condition, ScalarType::Bool);
+        self.expect_known(&node.condition, ScalarType::Element(DType::Bool));
         self.scoped(|checker| checker.statements(&mut node.then));
         if let Some(otherwise) = &mut node.otherwise {
             self.scoped(|checker| checker.statements(otherwise));

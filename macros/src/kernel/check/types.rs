@@ -2,8 +2,10 @@
 //!
 //! rustc would find them too, in code that the user did not write; here they are told in the user's terms.
 
+use tilewright_vocabulary::DType;
+
 use super::Checker;
-use crate::kernel::ast::{Builds, Expr, ExprKind, Method};
+use crate::kernel::ast::{Expr, ExprKind, Method};
 use crate::kernel::types::{ScalarType, TypeVar};
 
 impl Checker<'_> {
@@ -29,20 +31,15 @@ impl Checker<'_> {
 
     /// Reports a function of real numbers on something else.
     pub(super) fn expect_float(&mut self, method: Method, receiver: &Expr) {
-        let real = match method.builds {
-            Builds::Unary(op) => op != "Abs",
-            Builds::Binary(_) => false,
-            Builds::MulAdd | Builds::Powi => true,
-        };
         if let Some(ty) = self.types.decided(receiver.ty)
-            && real
+            && method.needs_floats()
             && !ty.is_float()
         {
             self.diagnostics.error_over(
                 receiver.extent,
-                format!("`{}` is a function of floats, and this is `{ty}`", method.name),
-                match method.builds {
-                    Builds::Powi => "multiply, as in `x * x`, or convert it with `as f32`",
+                format!("`{}` is a function of floats, and this is `{ty}`", method.name()),
+                match method {
+                    Method::Powi => "multiply, as in `x * x`, or convert it with `as f32`",
                     _ => "convert it with `as f32`",
                 },
             );
@@ -56,11 +53,14 @@ fn conversion(expr: &Expr, given: Option<ScalarType>, wanted: Option<ScalarType>
         (ExprKind::Int(literal, _), Some(ty)) if ty.is_native_float() => {
             format!("write `{}.0`", literal.base10_digits())
         }
-        (ExprKind::Int(..) | ExprKind::Float(_), Some(ty @ (ScalarType::F16 | ScalarType::BF16))) => {
+        (
+            ExprKind::Int(..) | ExprKind::Float(_),
+            Some(ty @ ScalarType::Element(DType::F16 | DType::BF16)),
+        ) => {
             format!("write the literal with `as {ty}`, as in `0.5 as {ty}`")
         }
-        (_, Some(ScalarType::Bool)) => "compare, as in `x != 0`".to_owned(),
-        (_, Some(_)) if given == Some(ScalarType::Bool) => {
+        (_, Some(ScalarType::Element(DType::Bool))) => "compare, as in `x != 0`".to_owned(),
+        (_, Some(_)) if given == Some(ScalarType::Element(DType::Bool)) => {
             "write `if … { … } else { … }` with a number in each branch".to_owned()
         }
         (_, Some(ty)) => format!("convert it with `as {ty}`"),

@@ -2,11 +2,12 @@
 
 use super::{constant_path, dtype, location, text};
 use crate::kernel::ast::{
-    Allocate, Assignment, BinaryOperator, BindingKind, BlockExpr, Builds, Dim, Expr, ExprKind, For, Kernel,
-    Let, Load, Method, Name, ParameterKind, Statement, Store, UnaryOperator, Update,
+    Allocate, Assignment, BinaryOperator, BindingKind, BlockExpr, Dim, Expr, ExprKind, For, Kernel, Let,
+    Load, Method, Name, ParameterKind, Statement, Store, Update,
 };
 use crate::kernel::types::ScalarType;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
+use tilewright_vocabulary::{BinaryOp, DType, UnaryOp};
 
 /// `fn build`.
 pub(super) fn build(kernel: &Kernel) -> TokenStream {
@@ -102,7 +103,7 @@ impl Emitter<'_> {
         let shape = ty.dims.iter().map(|dim| self.dim(dim));
         let fill = match &node.fill {
             Some(value) => self.value(value),
-            None if ty.element == ScalarType::Bool => {
+            None if ty.element == ScalarType::Element(DType::Bool) => {
                 quote_hygienic!(::tilewright::__private::Value::bool(false))
             }
             None if ty.element.is_float() => {
@@ -249,7 +250,7 @@ impl Emitter<'_> {
         let digits: TokenStream = literal.base10_digits().parse().unwrap_or_default();
         let digits = if negative { quote_hygienic!(-#digits) } else { digits };
         match self.kernel.types.resolve(expr.ty) {
-            Some(ScalarType::F32) => quote_hygienic! {
+            Some(ScalarType::Element(DType::F32)) => quote_hygienic! {
                 ::tilewright::__private::Value::typed_float(
                     ::tilewright::__private::DType::F32,
                     ::tilewright::__private::single(#digits as f32),
@@ -279,19 +280,13 @@ impl Emitter<'_> {
         quote_hygienic!(builder.load(#tensor, &[#(#indices),*]))
     }
 
-    fn unary(&self, op: UnaryOperator, operand: &Expr) -> TokenStream {
+    fn unary(&self, op: UnaryOp, operand: &Expr) -> TokenStream {
         match (op, &operand.kind) {
-            (UnaryOperator::Neg, ExprKind::Int(_, value)) => self.integer(operand, -value),
-            (UnaryOperator::Neg, ExprKind::Float(literal)) => self.float(operand, literal, true),
+            (UnaryOp::Neg, ExprKind::Int(_, value)) => self.integer(operand, -value),
+            (UnaryOp::Neg, ExprKind::Float(literal)) => self.float(operand, literal, true),
             _ => {
                 let operand = self.value(operand);
-                let op = Ident::new(
-                    match op {
-                        UnaryOperator::Neg => "Neg",
-                        UnaryOperator::Not => "Not",
-                    },
-                    Span::call_site(),
-                );
+                let op = variant(op);
                 quote_hygienic!((#operand).unary(::tilewright::__private::UnaryOp::#op))
             }
         }
@@ -300,17 +295,17 @@ impl Emitter<'_> {
     fn call(&self, method: Method, receiver: &Expr, arguments: &[Expr]) -> TokenStream {
         let value = self.value(receiver);
         let others: Vec<_> = arguments.iter().map(|argument| self.value(argument)).collect();
-        match method.builds {
-            Builds::Unary(op) => {
-                let op = Ident::new(op, Span::call_site());
+        match method {
+            Method::Unary(op) => {
+                let op = variant(op);
                 quote_hygienic!((#value).unary(::tilewright::__private::UnaryOp::#op))
             }
-            Builds::Binary(op) => {
-                let op = Ident::new(op, Span::call_site());
+            Method::Binary(op) => {
+                let op = variant(op);
                 quote_hygienic!((#value).binary(::tilewright::__private::BinaryOp::#op, #(#others),*))
             }
-            Builds::MulAdd => quote_hygienic!((#value).mul_add(#(#others),*)),
-            Builds::Powi => {
+            Method::MulAdd => quote_hygienic!((#value).mul_add(#(#others),*)),
+            Method::Powi => {
                 let exponent =
                     arguments.first().and_then(Expr::as_literal_exponent).map(Literal::i32_suffixed);
                 quote_hygienic!((#value).powi(#exponent))
@@ -330,13 +325,18 @@ impl Emitter<'_> {
     }
 }
 
+/// The variant of an operator or type, which its `Debug` form names.
+pub(super) fn variant(item: impl std::fmt::Debug) -> Ident {
+    Ident::new(&format!("{item:?}"), Span::call_site())
+}
+
 fn integer(ty: ScalarType, value: i64) -> TokenStream {
     let (dtype, value) = (dtype(ty), Literal::i64_unsuffixed(value));
     quote_hygienic!(::tilewright::__private::Value::typed_int(#dtype, #value))
 }
 
 fn binary(op: BinaryOperator, left: &TokenStream, right: &TokenStream) -> TokenStream {
-    let op = Ident::new(op.variant(), Span::call_site());
+    let op = variant(op.op());
     quote_hygienic!((#left).binary(::tilewright::__private::BinaryOp::#op, #right))
 }
 
@@ -346,9 +346,9 @@ fn update(op: Assignment, value: TokenStream, old: &TokenStream) -> (Ident, Toke
         Assignment::Set => ("Set", value),
         Assignment::Max => ("Max", value),
         Assignment::Min => ("Min", value),
-        Assignment::Compound(BinaryOperator::Add) => ("Add", value),
-        Assignment::Compound(BinaryOperator::Mul) => ("Mul", value),
-        Assignment::Compound(BinaryOperator::Sub) => {
+        Assignment::Compound(BinaryOperator::Of(BinaryOp::Add)) => ("Add", value),
+        Assignment::Compound(BinaryOperator::Of(BinaryOp::Mul)) => ("Mul", value),
+        Assignment::Compound(BinaryOperator::Of(BinaryOp::Sub)) => {
             ("Add", quote_hygienic!((#value).unary(::tilewright::__private::UnaryOp::Neg)))
         }
         Assignment::Compound(op) => ("Set", binary(op, old, &value)),

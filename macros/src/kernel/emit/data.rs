@@ -4,9 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
 use super::{dtype, local, location, text};
-use crate::kernel::ast::{
-    BinaryOperator, BindingKind, Builds, Dim, Expr, ExprKind, Kernel, Name, ParameterKind, TensorType,
-};
+use crate::kernel::ast::{BindingKind, Dim, Expr, ExprKind, Kernel, Name, ParameterKind, TensorType};
 use crate::kernel::types::ScalarType;
 
 /// The `KernelDefinition`. Functions `build` and `dynamic_reference` are in scope where it stands.
@@ -94,29 +92,14 @@ fn checked(kernel: &Kernel, expr: &Expr) -> TokenStream {
         ExprKind::Paren(inner) => checked(kernel, inner),
         ExprKind::Binary(op, left, right) => {
             let (left, right) = (checked(kernel, left), checked(kernel, right));
-            let function = Ident::new(function(*op), Span::call_site());
+            let function = Ident::new(op.op().scalar_function(), Span::call_site());
             quote!(::tilewright::__private::dimension::#function(#left, #right))
         }
         ExprKind::Call(method, receiver, arguments) => {
             let (left, right) = (checked(kernel, receiver), checked(kernel, &arguments[0]));
-            let function = match method.builds {
-                Builds::Binary("Max") => "max",
-                _ => "min",
-            };
-            let function = Ident::new(function, Span::call_site());
+            let function = Ident::new(method.name(), Span::call_site());
             quote!(::tilewright::__private::dimension::#function(#left, #right))
         }
         _ => unreachable!("other forms of dimensions are refused"),
-    }
-}
-
-fn function(op: BinaryOperator) -> &'static str {
-    match op {
-        BinaryOperator::Add => "add",
-        BinaryOperator::Sub => "sub",
-        BinaryOperator::Mul => "mul",
-        BinaryOperator::Div => "div",
-        BinaryOperator::Rem => "rem",
-        _ => unreachable!("other operators in dimensions are refused"),
     }
 }

@@ -24,6 +24,8 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 
 use super::ast::{Kernel, Name};
+use tilewright_vocabulary::DType;
+
 use super::types::ScalarType;
 
 /// The code for a definition without errors.
@@ -132,14 +134,16 @@ fn numbered(name: &str, number: usize) -> Ident {
 fn rust_type(ty: ScalarType, span: Span) -> TokenStream {
     let name = Ident::new(ty.name(), span);
     match ty {
-        ScalarType::F16 | ScalarType::BF16 => quote_spanned!(span=> ::tilewright::__private::#name),
+        ScalarType::Element(DType::F16 | DType::BF16) => {
+            quote_spanned!(span=> ::tilewright::__private::#name)
+        }
         _ => quote!(#name),
     }
 }
 
 /// The `DType` of a scalar.
 fn dtype(ty: ScalarType) -> TokenStream {
-    let variant = Ident::new(ty.dtype(), Span::call_site());
+    let variant = build::variant(ty.dtype());
     quote!(::tilewright::__private::DType::#variant)
 }
 

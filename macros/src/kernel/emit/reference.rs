@@ -6,11 +6,12 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
+use tilewright_vocabulary::{BinaryOp, UnaryOp};
 
 use super::{constant_path, local, numbered, rust_type, text};
 use crate::kernel::ast::{
     Allocate, Assignment, BinaryOperator, BindingKind, BlockExpr, Expr, ExprKind, For, Kernel, Load, Name,
-    ParameterKind, Statement, Store, Tensor, UnaryOperator, Update,
+    ParameterKind, Statement, Store, Tensor, Update,
 };
 use crate::kernel::types::ScalarType;
 
@@ -178,7 +179,7 @@ impl Emitter<'_> {
             Assignment::Set => return quote_spanned!(node.op_span=> #tensor.store(#indices, #value)?;),
             Assignment::Max => "max",
             Assignment::Min => "min",
-            Assignment::Compound(op) => op.function(),
+            Assignment::Compound(op) => op.op().scalar_function(),
         };
         let function = Ident::new(function, node.op_span);
         quote_spanned!(node.op_span=> #tensor.update(#indices, #value, ::tilewright::__private::#function)?;)
@@ -222,7 +223,7 @@ impl Emitter<'_> {
                 let ty = self.kernel.types.resolve(receiver.ty);
                 let operands = std::iter::once(&**receiver).chain(arguments);
                 let operands: Vec<_> = operands.map(|operand| self.value(operand)).collect();
-                function(method.name, ty, &operands, span)
+                function(method.name(), ty, &operands, span)
             }
             ExprKind::Cast(operand, ty, ty_span) => {
                 let (operand, rust_type) = (self.value(operand), rust_type(*ty, *ty_span));
@@ -252,15 +253,15 @@ impl Emitter<'_> {
         quote_spanned!(load.brackets=> #tensor.load([#(#indices),*])?)
     }
 
-    fn unary(&self, op: UnaryOperator, operand: &Expr, span: Span) -> TokenStream {
+    fn unary(&self, op: UnaryOp, operand: &Expr, span: Span) -> TokenStream {
         let value = self.value(operand);
         let literal = matches!(operand.kind, ExprKind::Int(..) | ExprKind::Float(_));
         let ty = self.kernel.types.resolve(operand.ty);
         let native = ty.is_none_or(ScalarType::is_native_float);
         match op {
-            UnaryOperator::Not => quote_spanned!(span=> !#value),
-            UnaryOperator::Neg if literal || native => quote_spanned!(span=> -#value),
-            UnaryOperator::Neg => function("neg", ty, &[value], span),
+            UnaryOp::Not => quote_spanned!(span=> !#value),
+            UnaryOp::Neg if literal || native => quote_spanned!(span=> -#value),
+            _ => function(op.text(), ty, &[value], span),
         }
     }
 
@@ -285,18 +286,19 @@ fn binary(
     right: TokenStream,
     span: Span,
 ) -> TokenStream {
-    use BinaryOperator::{Add, BitAnd, BitOr, BitXor, Div, Mul, Rem, Sub};
-    let native = match op {
-        BitAnd | BitOr | BitXor => true,
-        Add | Mul if ty == Some(ScalarType::Usize) => true,
-        Add | Sub | Mul | Div | Rem => ty.is_none_or(ScalarType::is_native_float),
-        other => other.is_comparison() || other.is_logic(),
-    };
+    use BinaryOp::{Add, And, Div, Mul, Or, Rem, Sub, Xor};
+    let native = op.is_logic()
+        || match op.op() {
+            And | Or | Xor => true,
+            Add | Mul if ty == Some(ScalarType::Usize) => true,
+            Add | Sub | Mul | Div | Rem => ty.is_none_or(ScalarType::is_native_float),
+            other => other.is_comparison(),
+        };
     if native {
         let op = op.token(span);
         return quote!(#left #op #right);
     }
-    function(op.function(), ty, &[left, right], span)
+    function(op.op().scalar_function(), ty, &[left, right], span)
 }
 
 /// A call of the crate's arithmetic; that of `usize` and `isize` can fail.

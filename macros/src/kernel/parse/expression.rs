@@ -3,12 +3,11 @@
 use proc_macro2::Span;
 use quote::ToTokens;
 use syn::spanned::Spanned;
+use tilewright_vocabulary::{BinaryOp, DType, UnaryOp};
 
 use super::{refused, signature};
 use crate::diagnostics::{Diagnostics, Extent};
-use crate::kernel::ast::{
-    BinaryOperator, BlockExpr, Expr, ExprKind, IfExpr, LetExpr, Load, Method, Name, UnaryOperator,
-};
+use crate::kernel::ast::{BinaryOperator, BlockExpr, Expr, ExprKind, IfExpr, LetExpr, Load, Method, Name};
 use crate::kernel::types::{ScalarType, TypeVar};
 
 /// Parses a value. What is outside the language is reported and becomes `Invalid`.
@@ -49,7 +48,7 @@ fn parse(expr: &syn::Expr, diagnostics: &Diagnostics) -> Option<(ExprKind, Span)
         syn::Expr::Cast(cast) => {
             let operand = boxed(&cast.expr, diagnostics);
             let ty = signature::scalar_type(&cast.ty, diagnostics)?;
-            if ty == ScalarType::Bool {
+            if ty == ScalarType::Element(DType::Bool) {
                 diagnostics.error(&cast.ty, "nothing is cast to `bool`", "compare, as in `x != 0.0`");
             }
             (ExprKind::Cast(operand, ty, cast.ty.span()), cast.as_token.span)
@@ -147,7 +146,7 @@ fn method(call: &syn::ExprMethodCall, diagnostics: &Diagnostics) -> Option<ExprK
     if let Some(turbofish) = &call.turbofish {
         diagnostics.error(turbofish, "methods of a kernel have no type arguments", "remove them");
     }
-    let name = method.name;
+    let name = method.name();
     if call.args.len() != method.arguments() {
         let (wanted, help) = match (name, method.arguments()) {
             ("mul_add", _) => ("two arguments", "`a.mul_add(b, c)` is `a * b + c`".to_owned()),
@@ -257,10 +256,10 @@ pub(super) fn let_value<'a>(local: &'a syn::Local, diagnostics: &Diagnostics) ->
     }
 }
 
-fn unary_operator(unary: &syn::ExprUnary, diagnostics: &Diagnostics) -> Option<UnaryOperator> {
+fn unary_operator(unary: &syn::ExprUnary, diagnostics: &Diagnostics) -> Option<UnaryOp> {
     match unary.op {
-        syn::UnOp::Neg(_) => Some(UnaryOperator::Neg),
-        syn::UnOp::Not(_) => Some(UnaryOperator::Not),
+        syn::UnOp::Neg(_) => Some(UnaryOp::Neg),
+        syn::UnOp::Not(_) => Some(UnaryOp::Not),
         _ => {
             diagnostics.error(
                 unary,
@@ -273,42 +272,44 @@ fn unary_operator(unary: &syn::ExprUnary, diagnostics: &Diagnostics) -> Option<U
 }
 
 fn operator(op: &syn::BinOp) -> Option<BinaryOperator> {
+    use BinaryOperator::Of;
     Some(match op {
-        syn::BinOp::Add(_) => BinaryOperator::Add,
-        syn::BinOp::Sub(_) => BinaryOperator::Sub,
-        syn::BinOp::Mul(_) => BinaryOperator::Mul,
-        syn::BinOp::Div(_) => BinaryOperator::Div,
-        syn::BinOp::Rem(_) => BinaryOperator::Rem,
+        syn::BinOp::Add(_) => Of(BinaryOp::Add),
+        syn::BinOp::Sub(_) => Of(BinaryOp::Sub),
+        syn::BinOp::Mul(_) => Of(BinaryOp::Mul),
+        syn::BinOp::Div(_) => Of(BinaryOp::Div),
+        syn::BinOp::Rem(_) => Of(BinaryOp::Rem),
         syn::BinOp::And(_) => BinaryOperator::And,
         syn::BinOp::Or(_) => BinaryOperator::Or,
-        syn::BinOp::BitXor(_) => BinaryOperator::BitXor,
-        syn::BinOp::BitAnd(_) => BinaryOperator::BitAnd,
-        syn::BinOp::BitOr(_) => BinaryOperator::BitOr,
-        syn::BinOp::Shl(_) => BinaryOperator::Shl,
-        syn::BinOp::Shr(_) => BinaryOperator::Shr,
-        syn::BinOp::Eq(_) => BinaryOperator::Eq,
-        syn::BinOp::Ne(_) => BinaryOperator::Ne,
-        syn::BinOp::Lt(_) => BinaryOperator::Lt,
-        syn::BinOp::Le(_) => BinaryOperator::Le,
-        syn::BinOp::Gt(_) => BinaryOperator::Gt,
-        syn::BinOp::Ge(_) => BinaryOperator::Ge,
+        syn::BinOp::BitXor(_) => Of(BinaryOp::Xor),
+        syn::BinOp::BitAnd(_) => Of(BinaryOp::And),
+        syn::BinOp::BitOr(_) => Of(BinaryOp::Or),
+        syn::BinOp::Shl(_) => Of(BinaryOp::Shl),
+        syn::BinOp::Shr(_) => Of(BinaryOp::Shr),
+        syn::BinOp::Eq(_) => Of(BinaryOp::Eq),
+        syn::BinOp::Ne(_) => Of(BinaryOp::Ne),
+        syn::BinOp::Lt(_) => Of(BinaryOp::Lt),
+        syn::BinOp::Le(_) => Of(BinaryOp::Le),
+        syn::BinOp::Gt(_) => Of(BinaryOp::Gt),
+        syn::BinOp::Ge(_) => Of(BinaryOp::Ge),
         _ => return None,
     })
 }
 
 /// The operator of a compound assignment.
 pub(super) fn compound(op: &syn::BinOp) -> Option<BinaryOperator> {
+    use BinaryOperator::Of;
     Some(match op {
-        syn::BinOp::AddAssign(_) => BinaryOperator::Add,
-        syn::BinOp::SubAssign(_) => BinaryOperator::Sub,
-        syn::BinOp::MulAssign(_) => BinaryOperator::Mul,
-        syn::BinOp::DivAssign(_) => BinaryOperator::Div,
-        syn::BinOp::RemAssign(_) => BinaryOperator::Rem,
-        syn::BinOp::BitXorAssign(_) => BinaryOperator::BitXor,
-        syn::BinOp::BitAndAssign(_) => BinaryOperator::BitAnd,
-        syn::BinOp::BitOrAssign(_) => BinaryOperator::BitOr,
-        syn::BinOp::ShlAssign(_) => BinaryOperator::Shl,
-        syn::BinOp::ShrAssign(_) => BinaryOperator::Shr,
+        syn::BinOp::AddAssign(_) => Of(BinaryOp::Add),
+        syn::BinOp::SubAssign(_) => Of(BinaryOp::Sub),
+        syn::BinOp::MulAssign(_) => Of(BinaryOp::Mul),
+        syn::BinOp::DivAssign(_) => Of(BinaryOp::Div),
+        syn::BinOp::RemAssign(_) => Of(BinaryOp::Rem),
+        syn::BinOp::BitXorAssign(_) => Of(BinaryOp::Xor),
+        syn::BinOp::BitAndAssign(_) => Of(BinaryOp::And),
+        syn::BinOp::BitOrAssign(_) => Of(BinaryOp::Or),
+        syn::BinOp::ShlAssign(_) => Of(BinaryOp::Shl),
+        syn::BinOp::ShrAssign(_) => Of(BinaryOp::Shr),
         _ => return None,
     })
 }

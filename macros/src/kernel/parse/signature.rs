@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use super::expression;
 use crate::diagnostics::{Diagnostics, Extent};
 use crate::kernel::ast::{Dim, Name, Parameter, ParameterKind, TensorType};
-use crate::kernel::types::{ELEMENT_TYPES, ScalarType};
+use crate::kernel::types::{ScalarType, element_types};
 
 const TENSOR_HELP: &str = "write an element type and then the dimensions: names, numbers or `{ expressions }`, \
                            such as `Tensor<f32, M, 64, { K + 1 }>`";
@@ -199,7 +199,7 @@ pub(super) fn scalar_type(ty: &syn::Type, diagnostics: &Diagnostics) -> Option<S
         diagnostics.error(
             ty,
             "this is no type of a scalar in a kernel",
-            format!("use {ELEMENT_TYPES}, or `usize` for indices"),
+            format!("use {}, or `usize` for indices", element_types()),
         );
     }
     scalar
@@ -263,7 +263,7 @@ fn element(
             diagnostics.error(
                 argument,
                 "this is no element type",
-                format!("the first parameter of `Tensor` is {ELEMENT_TYPES}"),
+                format!("the first parameter of `Tensor` is {}", element_types()),
             );
             None
         }

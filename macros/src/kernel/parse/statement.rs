@@ -3,6 +3,7 @@
 use proc_macro2::Span;
 use quote::{ToTokens, quote};
 use syn::spanned::Spanned;
+use tilewright_vocabulary::BinaryOp;
 
 use super::expression::{self, expression};
 use super::{refused, signature};
@@ -269,9 +270,9 @@ fn recognise<'a>(left: &syn::Expr, right: &'a syn::Expr) -> (Assignment, &'a syn
         }
         syn::Expr::Binary(binary) => {
             let op = match binary.op {
-                syn::BinOp::Add(_) => BinaryOperator::Add,
-                syn::BinOp::Mul(_) => BinaryOperator::Mul,
-                syn::BinOp::Sub(_) => BinaryOperator::Sub,
+                syn::BinOp::Add(_) => BinaryOperator::Of(BinaryOp::Add),
+                syn::BinOp::Mul(_) => BinaryOperator::Of(BinaryOp::Mul),
+                syn::BinOp::Sub(_) => BinaryOperator::Of(BinaryOp::Sub),
                 _ => return (Assignment::Set, right),
             };
             (Assignment::Compound(op), binary.left.as_ref(), binary.right.as_ref())
@@ -280,7 +281,7 @@ fn recognise<'a>(left: &syn::Expr, right: &'a syn::Expr) -> (Assignment, &'a syn
     };
     if first == left {
         (op, second)
-    } else if second == left && op != Assignment::Compound(BinaryOperator::Sub) {
+    } else if second == left && op != Assignment::Compound(BinaryOperator::Of(BinaryOp::Sub)) {
         (op, first)
     } else {
         (Assignment::Set, right)

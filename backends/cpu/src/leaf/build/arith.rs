@@ -70,14 +70,6 @@ impl Builder<'_> {
                 self.vector(pick(form, VectorOp::And32, VectorOp::And64), width, [a, magnitude])?
             }
             UnaryOp::Sqrt => self.vector(pick(form, VectorOp::SqrtF32, VectorOp::SqrtF64), width, [a])?,
-            UnaryOp::Rsqrt => {
-                let root = self.vector(pick(form, VectorOp::SqrtF32, VectorOp::SqrtF64), width, [a])?;
-                let one = match form {
-                    Form::Float64 => self.same(1f64.to_bits(), 8),
-                    _ => self.same(u64::from(1f32.to_bits()), 4),
-                };
-                self.vector(pick(form, VectorOp::DivF32, VectorOp::DivF64), width, [one, root])?
-            }
             UnaryOp::Floor => self.with_immediate(round, width, a, DOWN),
             UnaryOp::Ceil => self.with_immediate(round, width, a, UP),
             UnaryOp::Trunc => self.with_immediate(round, width, a, TO_ZERO),

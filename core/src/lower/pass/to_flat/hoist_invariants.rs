@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use crate::analysis::block::{loads_in, stores};
-use crate::expr::{BinaryOp, Expr, ExprKind, Indices, UnaryOp};
+use crate::expr::{Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::{Index, Ranges};
 use crate::lower::util::condition::when_runs;
@@ -141,19 +141,8 @@ fn is_expensive(value: &Expr) -> bool {
     let mut expensive = false;
     for_each_expr(value, &mut |node| {
         expensive |= match node.kind() {
-            ExprKind::Unary(op, _) => matches!(
-                op,
-                UnaryOp::Exp
-                    | UnaryOp::Ln
-                    | UnaryOp::Tanh
-                    | UnaryOp::Erf
-                    | UnaryOp::Sigmoid
-                    | UnaryOp::Sin
-                    | UnaryOp::Cos
-                    | UnaryOp::Sqrt
-                    | UnaryOp::Rsqrt
-            ),
-            ExprKind::Binary(BinaryOp::Div | BinaryOp::Rem, ..) => true,
+            ExprKind::Unary(op, _) => op.cost().is_expensive(),
+            ExprKind::Binary(op, ..) => op.cost().is_expensive(),
             _ => false,
         };
     });
