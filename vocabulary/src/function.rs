@@ -25,6 +25,28 @@ macro_rules! unary_functions {
             Sin sin [1.6, 2.0] Transcendental(1);
             /// Cosine of radians.
             Cos cos [1.6, 2.0] Transcendental(1);
+            /// Tangent of radians.
+            Tan tan [3.5, 4.0] Transcendental(2);
+            /// Arc sine in radians.
+            Asin asin [2.2, 3.0] Transcendental(1);
+            /// Arc cosine in radians.
+            Acos acos [2.0, 3.0] Transcendental(1);
+            /// Arc tangent in radians.
+            Atan atan [2.3, 3.0] Transcendental(1);
+            /// Hyperbolic sine.
+            Sinh sinh [3.0, 4.0] Transcendental(1);
+            /// Hyperbolic cosine.
+            Cosh cosh [2.0, 3.0] Transcendental(1);
+            /// Two to a power.
+            Exp2 exp2 [1.5, 2.0] Transcendental(1);
+            /// The natural exponential minus 1, accurate where that is small.
+            ExpM1 exp_m1 [2.0, 3.0] Transcendental(1);
+            /// Logarithm to base 2.
+            Log2 log2 [2.0, 3.0] Transcendental(1);
+            /// Logarithm to base 10.
+            Log10 log10 [2.0, 3.0] Transcendental(1);
+            /// The natural logarithm of a number plus 1, accurate where that is small.
+            Ln1p ln_1p [2.0, 3.0] Transcendental(1);
         }
     };
 }
@@ -35,6 +57,10 @@ macro_rules! binary_functions {
     ($callback:ident { $($context:tt)* }) => {
         $callback! {
             { $($context)* }
+            /// Angle in radians of the point with the first operand as ordinate and the second as abscissa.
+            Atan2 atan2 [2.0, 3.0] Transcendental(1);
+            /// The first operand to the power of the second.
+            Powf powf [1.5, 2.0] Transcendental(3);
         }
     };
 }

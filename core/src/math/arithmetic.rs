@@ -45,6 +45,17 @@ pub trait Arithmetic: Clone {
     /// `then` where the mask holds, else `otherwise`. Both may be computed.
     fn select(mask: &Self::Mask, then: &Self, otherwise: &Self) -> Self;
 
+    /// As [`Arithmetic::select`] for several values, of which scalars compute only what they choose.
+    #[inline(always)]
+    fn choose<const N: usize>(
+        mask: &Self::Mask,
+        then: impl FnOnce() -> [Self; N],
+        otherwise: impl FnOnce() -> [Self; N],
+    ) -> [Self; N] {
+        let (then, otherwise) = (then(), otherwise());
+        std::array::from_fn(|position| Self::select(mask, &then[position], &otherwise[position]))
+    }
+
     /// The bits of the number.
     fn to_bits(&self) -> Self::Int;
     /// The number of some bits.
@@ -81,8 +92,26 @@ pub(super) fn at_most<A: Arithmetic>(x: &A, limit: f64) -> A {
 /// The magnitude of `x`, which must not be negative, with the sign of `sign`.
 #[inline]
 pub(super) fn with_sign<A: Arithmetic>(x: &A, sign: &A) -> A {
-    let mask = x.integer(x.precision().sign_bit());
-    A::from_bits(&A::int_xor(&x.to_bits(), &A::int_and(&sign.to_bits(), &mask)))
+    A::from_bits(&A::int_xor(&x.to_bits(), &sign_of(sign)))
+}
+
+/// The larger of a number and a constant; keeps NaN.
+#[inline]
+pub(super) fn at_least<A: Arithmetic>(x: &A, limit: f64) -> A {
+    let limit = x.constant(limit);
+    A::select(&x.less(&limit), &limit, x)
+}
+
+/// The first value where a number is smaller in magnitude than a constant, otherwise the second.
+#[inline]
+pub(super) fn where_small<A: Arithmetic>(x: &A, limit: f64, small: &A, other: &A) -> A {
+    A::select(&x.abs().less(&x.constant(limit)), small, other)
+}
+
+/// The bit of the sign.
+#[inline]
+pub(super) fn sign_of<A: Arithmetic>(x: &A) -> A::Int {
+    A::int_and(&x.to_bits(), &x.integer(x.precision().sign_bit()))
 }
 
 macro_rules! machine_arithmetic {
@@ -150,6 +179,14 @@ macro_rules! machine_arithmetic {
             #[inline(always)]
             fn select(mask: &bool, then: &Self, otherwise: &Self) -> Self {
                 if *mask { *then } else { *otherwise }
+            }
+            #[inline(always)]
+            fn choose<const N: usize>(
+                mask: &bool,
+                then: impl FnOnce() -> [Self; N],
+                otherwise: impl FnOnce() -> [Self; N],
+            ) -> [Self; N] {
+                if *mask { then() } else { otherwise() }
             }
             #[inline(always)]
             fn to_bits(&self) -> $int {

@@ -6,7 +6,7 @@
 //!
 //! Constants in parts are the nearest number of the precision, then what is left of the exact value.
 
-use std::f64::consts::{FRAC_PI_2, LN_2};
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, LOG2_E, LOG10_2, LOG10_E};
 
 /// `ln(2)` in two parts.
 pub(super) const LN_2_SINGLE: (f64, f64) = (LN_2 as f32 as f64, -1.904_654_212_125_933_6e-9);
@@ -137,3 +137,94 @@ pub(super) const ERF_LARGE_DOUBLE: &[f64] = &[
     5.380182143478468e-11,
     -1.1892415473269361e-12,
 ];
+
+/// `π/4` in two parts.
+pub(super) const QUARTER_PI_SINGLE: (f64, f64) = (FRAC_PI_4 as f32 as f64, -2.185_569_414_336_896_4e-8);
+
+/// `π/4` in two parts.
+pub(super) const QUARTER_PI_DOUBLE: (f64, f64) = (FRAC_PI_4, 3.061_616_997_868_383e-17);
+
+/// `(atan(t)/t - 1) / z` with `z = t²`, for `|t| ≤ tan(π/8)`, relative to the arc tangent: 2^-30.4.
+pub(super) const ATAN_SINGLE: &[f64] =
+    &[-3.333331485e-1, 1.99984451e-1, -1.424293817e-1, 1.058876852e-1, -6.063955537e-2];
+
+/// `(atan(t)/t - 1) / z` with `z = t²`, for `|t| ≤ tan(π/8)`, relative to the arc tangent: 2^-59.3.
+pub(super) const ATAN_DOUBLE: &[f64] = &[
+    -0.33333333333333187,
+    0.1999999999995079,
+    -0.14285714279876752,
+    0.11111110765979121,
+    -0.09090897219969898,
+    0.07692050121703851,
+    -0.06662984125549169,
+    0.058469833963760535,
+    -0.05035088847010114,
+    0.037954382649083504,
+    -0.01778350677489602,
+];
+
+/// `(asin(s)/s - 1) / z` with `z = s²`, for `|s| ≤ ½`, relative to the arc sine: 2^-27.6.
+pub(super) const ASIN_SINGLE: &[f64] =
+    &[1.666675216e-1, 7.495299926e-2, 4.547089336e-2, 2.417433889e-2, 4.217825282e-2];
+
+/// `(asin(s)/s - 1) / z` with `z = s²`, for `|s| ≤ ½`, relative to the arc sine: 2^-59.8.
+pub(super) const ASIN_DOUBLE: &[f64] = &[
+    0.1666666666666676,
+    0.07499999999970589,
+    0.04464285717489741,
+    0.03038194269149115,
+    0.022372215498212694,
+    0.01735160215502131,
+    0.013980945078497115,
+    0.011397852084478445,
+    0.010786383113298742,
+    0.003682659741619947,
+    0.021766459747308377,
+    -0.02108408330688218,
+    0.03268262509669422,
+];
+
+/// `(2·atanh(s)/s - 2 - 2·z/3) / z²` with `z = s²`, for `|s| ≤ (√2 - 1)/(√2 + 1)`, relative to the logarithm: 2^-36.6.
+pub(super) const LONG_LN_SINGLE: &[f64] = &[4.000014517e-1, 2.854763284e-1, 2.341031436e-1];
+
+/// `(2·atanh(s)/s - 2 - 2·z/3) / z²` with `z = s²`, for `|s| ≤ (√2 - 1)/(√2 + 1)`, relative to the logarithm: 2^-72.6.
+pub(super) const LONG_LN_DOUBLE: &[f64] = &[
+    0.39999999999999997,
+    0.2857142857143418,
+    0.22222222219856594,
+    0.18181818619517892,
+    0.1538457207136398,
+    0.13335794077240834,
+    0.11684385596053243,
+    0.11916870148102249,
+];
+
+/// `ln(2)` in two parts, of which the first has 16 digits: its product with an exponent is exact.
+pub(super) const SHORT_LN_2_SINGLE: (f64, f64) = (0.693_145_751_953_125, 1.428_606_765_330_187e-6);
+
+/// `ln(2)` in two parts, of which the first has 42 digits.
+pub(super) const SHORT_LN_2_DOUBLE: (f64, f64) = (0.693_147_180_559_890_3, 5.497_923_018_708_371e-14);
+
+/// `log₂(e)` in two parts.
+pub(super) const LOG2_E_SINGLE: (f64, f64) = (LOG2_E as f32 as f64, 1.925_963_033_500_011e-8);
+
+/// `log₂(e)` in two parts.
+pub(super) const LOG2_E_DOUBLE: (f64, f64) = (LOG2_E, 2.035_527_374_093_103_3e-17);
+
+/// `log₁₀(2)` in two parts.
+pub(super) const LOG10_2_SINGLE: (f64, f64) = (LOG10_2 as f32 as f64, -1.432_098_883_924_482e-8);
+
+/// `log₁₀(2)` in two parts.
+pub(super) const LOG10_2_DOUBLE: (f64, f64) = (LOG10_2, -2.803_728_127_785_170_4e-18);
+
+/// `log₁₀(e)` in two parts.
+pub(super) const LOG10_E_SINGLE: (f64, f64) = (LOG10_E as f32 as f64, -1.010_304_995_219_257_8e-8);
+
+/// `log₁₀(e)` in two parts.
+pub(super) const LOG10_E_DOUBLE: (f64, f64) = (LOG10_E, 1.098_319_650_216_765e-17);
+
+/// `⅔` in two parts.
+pub(super) const TWO_THIRDS_SINGLE: (f64, f64) = ((2.0 / 3.0) as f32 as f64, -1.986_821_551_724_915_5e-8);
+
+/// `⅔` in two parts.
+pub(super) const TWO_THIRDS_DOUBLE: (f64, f64) = (2.0 / 3.0, 3.700_743_415_417_188e-17);

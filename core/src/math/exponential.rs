@@ -1,9 +1,10 @@
-//! The exponential and the functions made of it.
+//! Exponentials.
 
 use std::f64::consts::LOG2_E;
 
-use super::arithmetic::{Arithmetic, at_most, horner, with_sign};
+use super::arithmetic::{Arithmetic, at_least, at_most, horner, where_small};
 use super::coefficients::{EXP_DOUBLE, EXP_SINGLE, LN_2_DOUBLE, LN_2_SINGLE};
+use super::double_word::{Parts, times_constant};
 
 /// An argument taken apart as `n·ln(2) + r` with an integer `n` and `|r| ≤ ln(2)/2`.
 struct Reduced<A: Arithmetic> {
@@ -15,6 +16,12 @@ struct Reduced<A: Arithmetic> {
 }
 
 impl<A: Arithmetic> Reduced<A> {
+    #[inline]
+    fn new(biased: A::Int, r: A) -> Self {
+        let higher_terms = horner(&r, r.precision().pick(EXP_SINGLE, EXP_DOUBLE));
+        Reduced { biased, r, higher_terms }
+    }
+
     /// `e^r`.
     #[inline]
     fn power(&self) -> A {
@@ -64,8 +71,7 @@ fn reduce<A: Arithmetic>(x: &A, parts: i64) -> Reduced<A> {
     let (high, low) = precision.pick(LN_2_SINGLE, LN_2_DOUBLE);
     let r = n.mul_add(&x.constant(-high), x);
     let r = n.mul_add(&x.constant(-low), &r);
-    let higher_terms = horner(&r, precision.pick(EXP_SINGLE, EXP_DOUBLE));
-    Reduced { biased: rounded.to_bits(), r, higher_terms }
+    Reduced::new(rounded.to_bits(), r)
 }
 
 /// `2ⁿ` for an integer of which the low bits hold `n` and the bias, between the least and the greatest normal exponent.
@@ -100,8 +106,46 @@ pub fn exp<A: Arithmetic>(x: &A) -> A {
     scaled(&reduced.power(), &reduced.biased)
 }
 
-/// `e^x - 1` as `2ⁿ·(e^r - 1) + (2ⁿ - 1)`, accurate also where it is small. For `x` whose `n` is a normal
-/// exponent.
+/// The natural exponential of `high + low`, of which the second is much smaller.
+#[inline]
+pub(super) fn exp_of_sum<A: Arithmetic>(high: &A, low: &A) -> A {
+    let Reduced { biased, r, .. } = reduce(&clamped(high), 2);
+    let reduced = Reduced::new(biased, r.add(low));
+    scaled(&reduced.power(), &reduced.biased)
+}
+
+/// Two to a power.
+///
+/// The power's integer part becomes the exponent; what is left of it, times `ln(2)` in two parts, is the argument of the exponential.
+#[inline]
+pub fn exp2<A: Arithmetic>(x: &A) -> A {
+    let precision = x.precision();
+    let (lowest, highest) = precision.pick((-151.0, 129.0), (-1076.0, 1025.0));
+    let x = at_least(&at_most(x, highest), lowest);
+    let rounder = rounder(&x, 2);
+    let rounded = x.add(&rounder);
+    let fraction = x.sub(&rounded.sub(&rounder));
+    let (high, low) = precision.pick(LN_2_SINGLE, LN_2_DOUBLE);
+    let (r, low) = times_constant(&fraction, Parts { high, low });
+    let reduced = Reduced::new(rounded.to_bits(), r);
+    let one = x.constant(1.0);
+    let linear = reduced.higher_terms.mul_add(&reduced.r, &one);
+    let power = linear.mul_add(&reduced.r, &low).add(&one);
+    scaled(&power, &reduced.biased)
+}
+
+/// `2⁻ˢ·(e^x - 1)` for a shift `s`, as `2ⁿ⁻ˢ·(e^r - 1) + (2ⁿ⁻ˢ - 2⁻ˢ)`, accurate also where it is small. For `x` whose `n - s` is a
+/// normal exponent.
+#[inline]
+pub(super) fn shifted_exp_minus_one<A: Arithmetic>(x: &A, shift: u32) -> A {
+    let reduced = reduce(x, 1);
+    let biased = A::int_sub(&reduced.biased, &x.integer(i64::from(shift)));
+    let power = power_of_two(x, &biased);
+    let one = x.constant(0.5f64.powi(shift as i32));
+    power.mul_add(&reduced.power_minus_one(), &power.sub(&one))
+}
+
+/// `e^x - 1` for `x` whose `n` is a normal exponent.
 #[inline]
 pub(super) fn exp_minus_one<A: Arithmetic>(x: &A) -> A {
     let reduced = reduce(x, 1);
@@ -109,20 +153,13 @@ pub(super) fn exp_minus_one<A: Arithmetic>(x: &A) -> A {
     power.mul_add(&reduced.power_minus_one(), &power.sub(&x.constant(1.0)))
 }
 
-/// The hyperbolic tangent, `(e²ˣ - 1) / (e²ˣ + 1)`; 1 where that rounds to it.
+/// `e^x - 1`, accurate also where it is small.
+///
+/// Half of it is computed first, because the power of two of the largest results is no number.
 #[inline]
-pub fn tanh<A: Arithmetic>(x: &A) -> A {
-    let magnitude = at_most(&x.abs(), x.precision().pick(10.0, 20.0));
-    let grown = exp_minus_one(&magnitude.add(&magnitude));
-    with_sign(&grown.div(&grown.add(&x.constant(2.0))), x)
-}
-
-/// The logistic function `1 / (1 + e⁻ˣ)`, for negative arguments as `eˣ / (1 + eˣ)`: the exponential
-/// never overflows.
-#[inline]
-pub fn sigmoid<A: Arithmetic>(x: &A) -> A {
-    let one = x.constant(1.0);
-    let decayed = exp(&x.abs().neg());
-    let numerator = A::select(&x.less(&x.constant(0.0)), &decayed, &one);
-    numerator.div(&decayed.add(&one))
+pub fn exp_m1<A: Arithmetic>(x: &A) -> A {
+    let (lowest, highest) = x.precision().pick((-20.0, 89.0), (-40.0, 710.0));
+    let half = shifted_exp_minus_one(&at_least(&at_most(x, highest), lowest), 1);
+    // Below, the square is lost in rounding; zeros and denormals stay as they are.
+    where_small(x, x.precision().pick(2f64.powi(-26), 2f64.powi(-55)), x, &half.add(&half))
 }

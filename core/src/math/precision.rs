@@ -67,4 +67,16 @@ impl Precision {
     pub(super) const fn min_positive(self) -> f64 {
         self.pick(f32::MIN_POSITIVE as f64, f64::MIN_POSITIVE)
     }
+
+    /// A quarter of the least power of two that is not finite.
+    #[inline]
+    pub(super) const fn huge(self) -> f64 {
+        self.pick(8.507_059_173_023_462e37, 4.494_232_837_155_79e307)
+    }
+
+    /// The least number from which on all are integers.
+    #[inline]
+    pub(super) const fn whole(self) -> f64 {
+        self.pick(8_388_608.0, 4_503_599_627_370_496.0)
+    }
 }

@@ -87,7 +87,7 @@ fn int_binary(op: BinaryOp, dtype: DType, a: i64, b: i64) -> Option<Expr> {
         BinaryOp::Xor => a ^ b,
         BinaryOp::Shl if dtype.is_int() => a.wrapping_shl(count),
         BinaryOp::Shr if dtype.is_int() => a.wrapping_shr(count),
-        BinaryOp::Shl | BinaryOp::Shr => return None,
+        _ => return None,
     };
     Some(Expr::int(dtype, wrap(dtype, result)))
 }

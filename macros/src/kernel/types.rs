@@ -16,11 +16,11 @@ pub(crate) enum ScalarType {
     Isize,
 }
 
-/// The element types, as messages list them: `f32, f64, … or bool`.
+/// The element types, as messages list them: `f16, … i64 or bool`.
 pub(crate) fn element_types() -> String {
-    let names: Vec<_> = DType::ALL.iter().rev().map(|dtype| dtype.name()).collect();
-    let (last, others) = names.split_last().expect("there are element types");
-    format!("{} or {last}", others.join(", "))
+    let of = |fits: fn(&DType) -> bool| DType::ALL.into_iter().filter(fits).map(DType::name);
+    let numbers: Vec<_> = of(|dtype| dtype.is_float()).chain(of(|dtype| dtype.is_int())).collect();
+    format!("{} or bool", numbers.join(", "))
 }
 
 impl ScalarType {

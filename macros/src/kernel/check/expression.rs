@@ -184,7 +184,7 @@ impl Checker<'_> {
             self.diagnostics.error_over(
                 exponent.extent,
                 "the exponent of `powi` is a whole number that is written out",
-                "write `x.powi(3)`, or `(x.ln() * y).exp()` for an exponent that varies",
+                "write `x.powi(3)`, or `x.powf(y)` for an exponent that varies",
             );
         }
         (receiver.ty, data)

@@ -174,13 +174,13 @@ fn function(call: &syn::ExprCall, diagnostics: &Diagnostics) {
 pub(super) fn method(call: &syn::ExprMethodCall, diagnostics: &Diagnostics) {
     let name = call.method.to_string();
     let help = match name.as_str() {
-        "powf" => "write `(x.ln() * y).exp()`, or `.powi(n)` for a whole exponent".to_owned(),
-        "pow" => "multiply, as in `x * x`".to_owned(),
+        "pow" => "write `x.powf(y)`, or `x.powi(2)` for a whole exponent".to_owned(),
         "recip" => "write `1.0 / x`".to_owned(),
         "clamp" => "write `x.max(low).min(high)`".to_owned(),
-        "log" | "log2" | "log10" => "write `x.ln()` times a constant".to_owned(),
-        "exp2" => "write `(x * LN_2).exp()`".to_owned(),
-        "tan" => "write `x.sin() / x.cos()`".to_owned(),
+        "log" => "write `x.ln() / base.ln()`, or `x.log2()` and `x.log10()`".to_owned(),
+        "cbrt" => "write `x.powf(1.0 / 3.0)`, for `x` that is not negative".to_owned(),
+        "log1p" => "write `x.ln_1p()`, as Rust does".to_owned(),
+        "expm1" => "write `x.exp_m1()`, as Rust does".to_owned(),
         "signum" => "write `if x < 0.0 { -1.0 } else { 1.0 }`".to_owned(),
         "to_f32" | "into" | "to_f64" => "convert with `as`, as in `x as f32`".to_owned(),
         "clone" | "to_owned" => "use the value itself".to_owned(),
