@@ -6,7 +6,6 @@
 mod known;
 mod special;
 
-use super::Arithmetic;
 use super::scalar::{self, Real, cast};
 use crate::expr::{BinaryOp, UnaryOp};
 use crate::tensor::Random;
