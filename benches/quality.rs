@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use tilewright::bench::{Contest, Effort, Options, run_when_asked, stop_on_interrupt};
 use tilewright::core::schedule::Trace;
-use tilewright::search::database::Database;
+use tilewright::search::records::Database;
 use tilewright::tuning::Tuner;
 use tilewright::tuning::report::{Table, duration};
 

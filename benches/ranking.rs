@@ -26,10 +26,11 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tilewright::bench::{Options, run_when_asked};
 use tilewright::search::candidate::{Generator, Statistics};
-use tilewright::search::database::{Database, Record, TunedFor};
 use tilewright::search::model::{
     Booster, BoosterParameters, ProgramFeatures, Sample, pairwise_accuracy, peak_at_k,
 };
+use tilewright::search::records::{Database, Record, TunedFor};
+use tilewright::search::spec::SearchSpec;
 use tilewright::search::strategy::SearchSpace;
 use tilewright::tuning::report::Table;
 
@@ -100,7 +101,9 @@ fn samples(records: &[&Record]) -> Result<Vec<Sample>, Failure> {
     let sizes: Vec<(&str, i64)> = sizes.map(|(name, size)| (name.as_str(), *size)).collect();
     let program = kernel.program_for(&kernel.dims_by_name(&sizes)?)?;
     let task = program.stable_hash();
-    let space = SearchSpace::new(Generator::new(program, tilewright::run_context()?), Vec::new(), 0);
+    let context = tilewright::run_context()?;
+    let spec = SearchSpec::built_in(context.target.kind())?;
+    let space = SearchSpace::new(Generator::new(program, context, spec), Vec::new(), 0);
     let made = space.generate(records.len(), &mut Statistics::default(), |number, statistics| {
         space.replay(&records[number].trace, statistics)
     });

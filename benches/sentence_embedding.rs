@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use tilewright::bench::{Options, run_when_asked, stop_on_interrupt};
 use tilewright::kernel::Kernel;
-use tilewright::search::database::Database;
+use tilewright::search::records::Database;
 use tilewright::search::scheduler::Budget;
 use tilewright::tuning::report::{Table, duration};
 use tilewright::tuning::{TuneTask, Tuner};

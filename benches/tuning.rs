@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tilewright::bench::{Options, run_when_asked, stop_on_interrupt};
-use tilewright::search::database::Database;
+use tilewright::search::records::Database;
 use tilewright::tuning::report::{Table, duration};
 use tilewright::tuning::{TuneTask, Tuned, Tuner};
 

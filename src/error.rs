@@ -7,7 +7,7 @@ use tilewright_core::build::bounds::OutOfBoundsErrors;
 use tilewright_core::lower::LowerError;
 use tilewright_core::target::{BackendError, CallError};
 use tilewright_core::tensor::{NotContiguous, ShapeError};
-use tilewright_search::database::DatabaseError;
+use tilewright_search::records::DatabaseError;
 
 use crate::definition::ArgumentError;
 

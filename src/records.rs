@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use tilewright_search::database::{Database, Problem, Record};
+use tilewright_search::records::{Database, Problem, Record};
 
 use crate::error::Error;
 use crate::kernel::{Kernel, kernels};

@@ -2,7 +2,7 @@
 
 use tilewright::core::schedule::{Schedule, Trace};
 use tilewright::prelude::*;
-use tilewright::search::database::{Measurement, Outcome, Provenance, Record, TunedFor};
+use tilewright::search::records::{Measurement, Outcome, Provenance, Record, TunedFor};
 use tilewright::{Kernel, Source, explain};
 
 /// Defines a kernel of a name, because records and buckets are known to the whole process.

@@ -6,7 +6,7 @@ use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use tilewright::core::schedule::Trace;
 use tilewright::prelude::*;
-use tilewright::search::database::{Measurement, Outcome, Provenance, Record, TunedFor};
+use tilewright::search::records::{Measurement, Outcome, Provenance, Record, TunedFor};
 use tilewright::{Source, explain};
 
 /// C = max(A·B, 0)

@@ -13,7 +13,7 @@ use {
     std::process::{Child, Command, Stdio},
     std::sync::mpsc,
     std::time::{Duration, Instant},
-    tilewright::search::database::{Database, Record},
+    tilewright::search::records::{Database, Record},
 };
 
 use std::ffi::OsStr;

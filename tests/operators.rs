@@ -17,8 +17,8 @@ use tilewright_core::target::{Arguments, Backend, BufferArgument, Target, Target
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::verify::{Level, verify};
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
-use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
+use tilewright_search::spec::SearchSpec;
 
 /// Each operator at its first shape.
 fn operators() -> Vec<(&'static str, &'static Kernel, Vec<i64>)> {
@@ -49,12 +49,12 @@ fn bound(kernel: &Kernel, sizes: &[i64]) -> Program {
 #[test]
 fn every_operator_has_a_space_of_legal_candidates() {
     let target = Arc::new(Target::generic_cpu());
-    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    let spec = SearchSpec::built_in(TargetKind::Cpu).expect("a CPU can be searched");
     for (name, kernel, sizes) in operators() {
         let program = bound(kernel, &sizes);
-        let spaces = design_spaces(&program, &target, &rules, 1);
+        let spaces = design_spaces(&program, &target, &spec.rules, 1);
         assert!(!spaces.is_empty(), "{name} has no design space");
-        let generator = Generator::new(program.clone(), target.clone());
+        let generator = Generator::new(program.clone(), target.clone(), spec.clone());
         let mut statistics = Statistics::default();
         let mut legal: BTreeMap<usize, u32> = BTreeMap::new();
         let mut rng = Rng::new(3);
@@ -189,12 +189,12 @@ fn check_random_candidates(kernel: &Kernel, sizes: &[i64], count: u64) {
     let program = bound(kernel, sizes);
     let title = format!("{}{sizes:?}", kernel.name());
     let expected = run(&program).unwrap_or_else(|error| panic!("{title}: {error}\n{program}"));
-    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    let spec = SearchSpec::built_in(TargetKind::Cpu).expect("a CPU can be searched");
     let host = CpuBackend::host().expect("this machine has a compiler").target().clone();
     let machines = [("generic", Target::generic_cpu()), ("host", host)].map(|(name, target)| {
         let target = Arc::new(target);
-        let spaces = design_spaces(&program, &target, &rules, 1);
-        (name, Generator::new(program.clone(), target), spaces)
+        let spaces = design_spaces(&program, &target, &spec.rules, 1);
+        (name, Generator::new(program.clone(), target, spec.clone()), spaces)
     });
     let mut statistics = Statistics::default();
     let (first, mut legal) = (setting("TILEWRIGHT_SEED").unwrap_or(0), 0);

@@ -20,8 +20,8 @@ use tilewright_core::tensor::{AnyTensor, Random};
 use tilewright_core::visit::for_each_stmt;
 use tilewright_cpu::CpuBackend;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
-use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
+use tilewright_search::spec::SearchSpec;
 
 /// A product with a weight that stays the same, output × input.
 #[tensor_kernel(accuracy = 1e-4)]
@@ -140,9 +140,12 @@ fn target(intrinsics: &[&str]) -> Arc<Target> {
     Arc::new(cpu.into())
 }
 
+fn spec() -> SearchSpec {
+    SearchSpec::built_in(TargetKind::Cpu).expect("a CPU can be searched")
+}
+
 fn spaces(program: &Program, target: &Arc<Target>) -> Vec<Trace> {
-    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
-    design_spaces(program, target, &rules, 1)
+    design_spaces(program, target, &spec().rules, 1)
 }
 
 fn is_split(trace: &Trace) -> bool {
@@ -159,7 +162,7 @@ fn marks(program: &Program) -> usize {
 fn candidates(case: &Case, target: &Arc<Target>) -> Vec<Candidate> {
     let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2);
     let program = case.program();
-    let generator = Generator::new(program.clone(), target.clone());
+    let generator = Generator::new(program.clone(), target.clone(), spec());
     let mut statistics = Statistics::default();
     let mut found = Vec::new();
     for (number, space) in spaces(&program, target).iter().enumerate().filter(|(_, space)| is_split(space)) {

@@ -11,6 +11,11 @@ pub(crate) fn look_around(s: &mut Schedule, _block: BlockRv) -> RuleResult {
     s.unchanged()
 }
 
+#[schedule_rule(target = "any", after = "auto_inline")]
+fn everywhere(s: &mut Schedule, _: BlockRv) -> RuleResult {
+    s.unchanged()
+}
+
 #[schedule_rule(target = "gpu", name = "elsewhere", replace = "nothing")]
 fn for_another_machine(s: &mut Schedule, _block: BlockRv) -> RuleResult {
     s.changed()
@@ -26,6 +31,7 @@ fn a_linked_rule_is_found_for_its_target() {
     assert!(cpu.contains(&"look_around"), "it is missing among {cpu:?}");
     assert!(!cpu.contains(&"elsewhere"), "it is for another target: {cpu:?}");
     let gpu = RuleSet::registered(TargetKind::Gpu).expect("the rules can be ordered");
+    assert!(cpu.contains(&"everywhere") && names(&gpu).contains(&"everywhere"), "it is for every target");
     let rule = gpu.rules().iter().find(|rule| rule.name == "elsewhere").expect("it is for this target");
     assert_eq!((rule.replace, rule.after.len()), (Some("nothing"), 0));
 }

@@ -2,7 +2,7 @@
 
 use tilewright::core::schedule::{Schedule, Trace};
 use tilewright::prelude::*;
-use tilewright::search::database::{Database, Measurement, Outcome, Provenance, Record, TunedFor};
+use tilewright::search::records::{Database, Measurement, Outcome, Provenance, Record, TunedFor};
 use tilewright::{Kernel, Source, explain};
 
 /// Defines a kernel of a name, because records are known to the whole process.

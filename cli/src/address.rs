@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use tilewright::search::database::Shape;
+use tilewright::search::records::Shape;
 
 /// Values of dimensions and `usize` arguments by name: `M=128,N=64`.
 #[derive(Clone, Debug, PartialEq, Eq)]

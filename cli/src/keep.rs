@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tilewright::search::database::{Database, Merged};
+use tilewright::search::records::{Database, Merged};
 
 use crate::arguments::{Merge, Prune};
 use crate::records::open;

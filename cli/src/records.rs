@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use tilewright::core::program::Program;
-use tilewright::search::database::{Database, Record, TunedFor};
+use tilewright::search::records::{Database, Record, TunedFor};
 use tilewright::tuning::replay;
 use tilewright::tuning::report::{Peak, Series};
 

@@ -1,6 +1,6 @@
 //! How numbers are told.
 
-use tilewright::search::database::Record;
+use tilewright::search::records::Record;
 use tilewright::tuning::report::duration;
 
 /// `13.9 µs ± 9.9 %, confirmed, error 6.4e-7`, or why there is no time.
@@ -12,8 +12,8 @@ pub(crate) fn outcome(record: &Record) -> String {
             format!("{time} ± {}{confirmed}, error {:.1e}", percent(found.spread), found.max_rel_err)
         }
         None => match &record.outcome {
-            tilewright::search::database::Outcome::Failed(reason) => format!("failed: {reason}"),
-            tilewright::search::database::Outcome::Measured(_) => unreachable!("it has a measurement"),
+            tilewright::search::records::Outcome::Failed(reason) => format!("failed: {reason}"),
+            tilewright::search::records::Outcome::Measured(_) => unreachable!("it has a measurement"),
         },
     }
 }

@@ -7,7 +7,7 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, Trace};
 use tilewright_core::target::{RunContext, Target};
 use tilewright_core::verify::{Level, verify};
-use tilewright_search::database::Database;
+use tilewright_search::records::Database;
 
 /// The program that traces are replayed on.
 const MATMUL: &str = "kernel matmul(M, in a: f32[M, 32], in b: f32[32, 48], out c: f32[M, 48]) {

@@ -84,7 +84,7 @@ pub fn tensor_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | option | is |
 /// |---|---|
-/// | `target = "cpu"` | the kind of machine that the rule is for, `"cpu"` or `"gpu"`; required |
+/// | `target = "cpu"` | the kind of target that the rule is for: `"cpu"`, `"gpu"`, or `"any"` for every kind; required |
 /// | `after = "name"` | it runs after this rule; `["one", "two"]` for several |
 /// | `before = "name"` | it runs before this rule, or these |
 /// | `replace = "name"` | it stands in the place of this rule |

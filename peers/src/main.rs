@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use gemm::Parallelism;
 use tilewright::backends::cpu::peak::{VECTOR_BITS, fma_peak};
 use tilewright::bench::{Comparison, Effort, Variant};
-use tilewright::search::database::Database;
+use tilewright::search::records::Database;
 use tilewright::tuning::Tuner;
 use tilewright::{Source, Tensor, tensor_kernel};
 

@@ -12,10 +12,10 @@ use rustc_hash::FxHasher;
 use tilewright_core::program::Program;
 use tilewright_core::target::{CpuTarget, RunContext};
 use tilewright_search::candidate::{Candidate, Generator};
-use tilewright_search::evolution::{Evolution, EvolutionOptions};
 use tilewright_search::model::{BoostedModel, CostModel, Sample};
-use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
+use tilewright_search::spec::SearchSpec;
+use tilewright_search::strategy::{Evolution, EvolutionOptions};
 use tilewright_search::strategy::{SearchSpace, Strategy};
 
 const MATMUL: &str = r#"
@@ -128,9 +128,9 @@ struct Search {
 impl Search {
     fn new(program: &Program) -> Self {
         let context = context();
-        let rules = RuleSet::built_in(context.target.kind()).expect("the built-in rules are in order");
-        let spaces = design_spaces(program, &context, &rules, 1);
-        let generator = Generator::new(program.clone(), context);
+        let spec = SearchSpec::built_in(context.target.kind()).expect("a CPU can be searched");
+        let spaces = design_spaces(program, &context, &spec.rules, 1);
+        let generator = Generator::new(program.clone(), context, spec);
         let space = SearchSpace { threads: 1, ..SearchSpace::new(generator, spaces, 1) };
         let evolution = Evolution::new(space, EvolutionOptions::default());
         Search { evolution, model: BoostedModel::default() }

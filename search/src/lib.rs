@@ -1,48 +1,30 @@
 #![forbid(unsafe_code)]
-//! The search of Tilewright: rules span a space of schedules, and a tuner finds the best one in it.
+//! The search of Tilewright: rules make design spaces of a program, and a tuner finds the best schedule in them.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`rule`] | what a schedule rule is; sets of rules and their order |
-//! | [`rules`] | the built-in rules |
-//! | [`composition`], [`chain`] | rules, mutators and postprocessors together; how users exchange them |
-//! | [`space`] | from rules to design spaces |
-//! | [`postproc`] | what makes a drawn schedule fit to be compiled, or refuses it |
-//! | [`mutate`] | small steps in a space |
-//! | [`candidate`], [`features`] | a point of a space, and how the cost model sees it |
+//! | [`space`] | design spaces: [rules](rule), [mutators](mutate), [postprocessors](postproc), and [all of them as one value](spec) |
+//! | [`cpu`] | the rules, postprocessors, features and draft model of a CPU |
+//! | [`explore`] | [candidates](candidate), and the [strategies](strategy) that say which of them to measure next; schedules without a search: the [default](default_schedule), one [fitted](fit) to another shape, one [transferred](transfer) from another kernel |
 //! | [`model`] | the learned cost model |
-//! | [`strategy`], [`evolution`] | which candidates to measure next |
-//! | [`tuner`] | the loop of proposing, measuring and learning |
-//! | [`scheduler`] | which of many tasks to tune next, under one budget |
-//! | [`outlook`] | what more trials would likely bring |
-//! | [`default_schedule`] | a respectable schedule without measurement |
-//! | [`transfer`] | traces of one kernel for a variant of it |
-//! | [`database`] | tuning records: written, read, found |
+//! | [`tune`] | the [loop](tuner) of proposing, measuring and learning; the [scheduler] of many tasks under one budget; the [forecast] of further trials |
+//! | [`records`] | tuning records: written, read, found |
 
-pub mod candidate;
-pub mod chain;
-pub mod composition;
-pub mod database;
-pub mod default_schedule;
-mod endless;
-pub mod evolution;
-mod fault;
-pub mod features;
-pub mod fit;
+mod built_in;
+pub mod cpu;
+pub mod explore;
 pub mod model;
-pub mod mutate;
-pub mod outlook;
-pub mod postproc;
-pub mod rule;
-pub mod rules;
-pub mod scheduler;
-mod seed;
+pub mod records;
 pub mod space;
-pub mod strategy;
-pub mod transfer;
-pub mod tuner;
+pub mod tune;
 
-pub use default_schedule::schedule_by_default;
+pub use explore::default_schedule::schedule_by_default;
+#[doc(no_inline)]
+pub use explore::{candidate, default_schedule, fit, strategy, transfer};
+#[doc(no_inline)]
+pub use space::{chain, mutate, postproc, rule, spec};
+#[doc(no_inline)]
+pub use tune::{forecast, scheduler, tuner};
 
 // The built-in rules are written with the attribute that users' rules are written with, and its
 // expansion names `::tilewright::__private`.
@@ -50,8 +32,8 @@ extern crate self as tilewright;
 
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::rule::RuleEntry;
+    pub use crate::space::rule::RuleEntry;
     pub use core::option::Option::{None, Some};
-    pub use core::{file, line};
+    pub use core::{file, line, module_path};
     pub use inventory;
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tempfile::tempdir;
 use tilewright_core::schedule::Trace;
 use tilewright_core::target::{CpuTarget, RunContext};
-use tilewright_search::database::{
+use tilewright_search::records::{
     Database, DatabaseError, Measurement, Merged, Outcome, Provenance, Record, Shape, TunedFor,
 };
 

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use tempfile::tempdir;
 use tilewright_core::program::Program;
-use tilewright_search::database::{Database, Merged, Outcome, Provenance, Record, Run, Shape};
+use tilewright_search::forecast::Forecast;
 use tilewright_search::model::Ranking;
-use tilewright_search::outlook::Outlook;
+use tilewright_search::records::{Database, Merged, Outcome, Provenance, Record, Run, Shape};
 
 const SCALE: &str = "kernel scale(M, in x: f32[M], out y: f32[M]) {
   for i in 0..M {
@@ -60,7 +60,7 @@ fn run(trials: u64) -> Run {
         refused: [("lowering".to_owned(), 17)].into(),
         failed: [("crash".to_owned(), 1)].into(),
         rounds: vec![Ranking { candidates: 16, pairs: 120, correlation: 0.75 }],
-        outlook: Some(Outlook { trials: 64, notable: 0.01, chance: 0.25, expected_gain: 0.5 }),
+        forecast: Some(Forecast { trials: 64, notable: 0.01, chance: 0.25, expected_gain: 0.5 }),
         version: "0.1.0".to_owned(),
         cpu: "a CPU".to_owned(),
         time: 1_800_000_000,
@@ -113,7 +113,7 @@ fn no_word_of_such_lines_is_believed() {
         (run.replace("\"seconds\":1.25", "\"seconds\":-1.25"), "`seconds` is -1.25"),
         (run.replace("\"best_ns\":123.5", "\"best_ns\":0.0"), "`best_ns` is 0"),
         (run.replace("\"correlation\":0.75", "\"correlation\":1.5"), "a meaningless ranking"),
-        (run.replace("\"chance\":0.25", "\"chance\":-1.0"), "a meaningless outlook"),
+        (run.replace("\"chance\":0.25", "\"chance\":-1.0"), "a meaningless forecast"),
         (run.replace("cpu;threads=1", "toaster"), "`target`"),
         (run.replace("\"M\":64", "\"M\":-64"), "`M` is -64"),
         (run.replace("{\"version\":1,", "{\"version\":1,\"more\":1,"), "unknown field `more`"),

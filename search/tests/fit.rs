@@ -4,9 +4,9 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::Rng;
 use tilewright_core::target::{CpuTarget, RunContext, TargetKind};
 use tilewright_search::candidate::{Generator, Statistics};
-use tilewright_search::composition::Composition;
 use tilewright_search::fit::fit;
 use tilewright_search::space::design_spaces;
+use tilewright_search::spec::SearchSpec;
 use tilewright_search::strategy::SearchSpace;
 
 fn product(m: i64, n: i64, k: i64) -> Program {
@@ -31,13 +31,13 @@ kernel product(in a: f32[{m}, {k}], in b: f32[{k}, {n}], out c: f32[{m}, {n}]) {
 
 #[test]
 fn what_suits_one_shape_is_made_to_suit_another() {
-    let rules = Composition::built_in(TargetKind::Cpu).expect("the built-in rules are in order").rules;
+    let spec = SearchSpec::built_in(TargetKind::Cpu).expect("a CPU can be searched");
     for vector_registers in [16, 32] {
         let context =
             RunContext::from(CpuTarget { vector_bits: 256, vector_registers, ..CpuTarget::generic() });
-        let generator = |program: &Program| Generator::new(program.clone(), &context);
+        let generator = |program: &Program| Generator::new(program.clone(), &context, spec.clone());
         let from = product(32, 64, 48);
-        let space = SearchSpace::new(generator(&from), design_spaces(&from, &context, &rules, 1), 1);
+        let space = SearchSpace::new(generator(&from), design_spaces(&from, &context, &spec.rules, 1), 1);
         for (m, n, k) in [(30, 72, 40), (31, 61, 47), (64, 128, 96)] {
             let to = generator(&product(m, n, k));
             for seed in 0..30 {

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use tilewright_core::program::Program;
 use tilewright_core::target::{Target, TargetKind};
 use tilewright_search::candidate::Candidate;
-use tilewright_search::composition::Composition;
 use tilewright_search::default_schedule::default_with_rules;
-use tilewright_search::evolution::EvolutionOptions;
 use tilewright_search::model::BoostedModel;
 use tilewright_search::rule::RuleSet;
-use tilewright_search::space::{Spanned, span};
+use tilewright_search::space::{DesignSpaces, generate_design_spaces};
+use tilewright_search::spec::SearchSpec;
 use tilewright_search::strategy;
+use tilewright_search::strategy::EvolutionOptions;
 use tilewright_search::tuner::{
     Earlier, Measurement, Method, Observer, Runner, Start, Task, Trial, TuneOptions, tune,
 };
@@ -39,8 +39,8 @@ fn rules() -> RuleSet {
     RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order")
 }
 
-fn composition() -> Composition {
-    Composition::new(TargetKind::Cpu, rules())
+fn spec() -> SearchSpec {
+    SearchSpec::new(TargetKind::Cpu, rules()).expect("a CPU can be searched")
 }
 
 /// Finds everything equally fast.
@@ -74,13 +74,13 @@ impl Observer for Lineages {
 
 /// The lineages of the trials of a search that begins with traces and with what earlier runs measured.
 fn lineages(starts: Vec<Start>, earlier: &[Earlier], fresh: bool) -> BTreeSet<Option<String>> {
-    let composition = composition();
+    let spec = spec();
     // Without random candidates everything comes from what the search begins with.
     let measured_share = if fresh { 0.25 } else { 1.0 };
     let population = if fresh { 24 } else { starts.len() + earlier.len() };
     let options = EvolutionOptions { population, measured_share, ..EvolutionOptions::default() };
     let strategy = strategy::evolutionary(options);
-    let method = Method { strategy, starts, ..Method::evolutionary(&composition) };
+    let method = Method { strategy, starts, ..Method::evolutionary(&spec) };
     let options = TuneOptions { trials: 8, batch: 8, threads: Some(1), ..TuneOptions::default() };
     let mut seen = Lineages::default();
     tune(&task(), &method, &mut BoostedModel::default(), &mut Constant, &mut seen, earlier, &options);
@@ -90,7 +90,7 @@ fn lineages(starts: Vec<Start>, earlier: &[Earlier], fresh: bool) -> BTreeSet<Op
 #[test]
 fn each_space_is_known_by_its_rules() {
     let Task { program, context, .. } = task();
-    let Spanned { spaces, rules: names, .. } = span(&program, &context, &rules(), 1);
+    let DesignSpaces { spaces, rules: names, .. } = generate_design_spaces(&program, &context, &rules(), 1);
     assert_eq!(spaces.len(), names.len());
     let all = rules();
     let known: Vec<&str> = all.rules().iter().map(|rule| rule.name).collect();
@@ -109,7 +109,8 @@ fn each_space_is_known_by_its_rules() {
   }
 }
 ";
-    let Spanned { rules: names, .. } = span(&scale.parse().expect("a program"), &context, &all, 1);
+    let DesignSpaces { rules: names, .. } =
+        generate_design_spaces(&scale.parse().expect("a program"), &context, &all, 1);
     let names: BTreeSet<&str> = names.into_iter().flatten().collect();
     assert!(
         !names.contains("multi_level_tiling") && names.contains("parallelize_vectorize_unroll"),
@@ -120,8 +121,7 @@ fn each_space_is_known_by_its_rules() {
 #[test]
 fn mutations_keep_the_rules_of_what_they_are_made_of() {
     let Task { program, context, .. } = task();
-    let (default, names) =
-        default_with_rules(&program, &context, &composition()).expect("some candidate is legal");
+    let (default, names) = default_with_rules(&program, &context, &spec()).expect("some candidate is legal");
     assert!(!names.is_empty());
     let fresh = lineages(Vec::new(), &[], true);
     assert!(!fresh.contains(&None) && !fresh.is_empty(), "{fresh:?}");

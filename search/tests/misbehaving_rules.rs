@@ -8,7 +8,9 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_core::target::{Target, TargetKind};
 use tilewright_search::rule::{RuleEntry, RuleExtension, RuleFunction, RuleOutcome, RuleResult, RuleSet};
-use tilewright_search::space::{MAX_SPACES, Misbehaviour, RuleLimits, Spanned, design_spaces, span_within};
+use tilewright_search::space::{
+    DesignSpaces, MAX_SPACES, Misbehaviour, RuleLimits, design_spaces, generate_design_spaces_within,
+};
 
 const SCALE: &str = r#"
 kernel scale(in x: f32[64, 32], out y: f32[64, 32]) {
@@ -56,6 +58,7 @@ fn rule(name: &'static str, apply: RuleFunction) -> RuleEntry {
         before: &[],
         replace: None,
         apply,
+        module: "tests",
         file: "tests.rs",
         line: 7,
     }
@@ -66,14 +69,14 @@ fn rule(name: &'static str, apply: RuleFunction) -> RuleEntry {
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A rule that does not end is remembered by its name, so that each test has one of its own.
-fn spanned(name: &'static str, apply: RuleFunction, limits: RuleLimits) -> Spanned {
+fn spanned(name: &'static str, apply: RuleFunction, limits: RuleLimits) -> DesignSpaces {
     let program: Program = SCALE.trim().parse().unwrap_or_else(|error| panic!("{error}"));
     let target = Arc::new(Target::generic_cpu());
     let built_in = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
     let rules = built_in.clone().with(rule("well_behaved", annotates)).expect("the name is free");
     let expected = design_spaces(&program, &target, &rules, 1);
     let all = rules.with(rule(name, apply)).expect("the name is free");
-    let spanned = span_within(&program, &target, &all, 1, limits);
+    let spanned = generate_design_spaces_within(&program, &target, &all, 1, limits);
     assert_eq!(spanned.spaces, expected, "the spaces are those without the rule");
     assert!(spanned.spaces.iter().all(|space| space.to_string().contains("\"seen\"")));
     spanned
@@ -172,7 +175,7 @@ fn a_rule_is_not_blamed_for_what_others_forked() {
     let little = RuleEntry { after: &["much"], ..rule("little", forks_a_little) };
     let rules = RuleSet::new().with(rule("much", forks_much)).and_then(|rules| rules.with(little));
     let rules = rules.expect("the rules are in order");
-    let spanned = span_within(&program, &target, &rules, 1, RuleLimits::default());
+    let spanned = generate_design_spaces_within(&program, &target, &rules, 1, RuleLimits::default());
     assert_eq!(spanned.faults, []);
     assert_eq!(spanned.spaces.len(), MAX_SPACES);
     assert!(spanned.spaces.iter().all(|space| space.to_string().contains("\"little\"")));

@@ -8,7 +8,7 @@ use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, Decision, Schedule, Trace};
 use tilewright_core::stmt::{For, LoopKind};
 use tilewright_core::target::{CpuTarget, Target, TargetKind};
-use tilewright_search::postproc;
+use tilewright_search::postproc::{Postprocessors, Rejection};
 use tilewright_search::rule::{RuleEntry, RuleOutcome, RuleResult, RuleSet};
 use tilewright_search::space::{MAX_SPACES, design_spaces};
 
@@ -80,13 +80,18 @@ kernel scaled_maxima(in x: f32[96, 8, 128], in scales: f32[96], out y: f32[96, 8
     }
 }
 
+/// Applies the built-in postprocessors.
+fn postprocess(schedule: &mut Schedule) -> Result<(), Rejection> {
+    Postprocessors::built_in(schedule.target().kind()).apply(schedule)
+}
+
 /// Whether some point of a space has the block in vector lanes.
 fn can_run_in_lanes(program: &Program, target: &Arc<Target>, space: &Trace, name: &str) -> bool {
     (0..20).any(|seed| {
         let mut drawn = space
             .replay_with(program, target, seed, |_, _| None)
             .unwrap_or_else(|error| panic!("seed {seed}: {error}\n{space}"));
-        let is_legal = postproc::apply(&mut drawn).is_ok();
+        let is_legal = postprocess(&mut drawn).is_ok();
         let body = &drawn.program().body;
         let block = blocks(body).into_iter().find(|block| *block.name == *name).expect("it is in the space");
         let path = loops_around(body, block.id).expect("it is in the program");
@@ -133,7 +138,7 @@ fn a_transposition_has_lanes_inside_a_loop_along_its_rows() {
     assert_eq!(spaces.len(), 2);
     for (space, seed) in spaces.iter().flat_map(|space| (0..20).map(move |seed| (space, seed))) {
         let mut drawn = space.replay_with(&program, &target, seed, |_, _| None).expect("a legal point");
-        if postproc::apply(&mut drawn).is_err() {
+        if postprocess(&mut drawn).is_err() {
             continue;
         }
         let body = &drawn.program().body;
@@ -159,7 +164,7 @@ fn blocks_of_a_transposition_complete_lines() {
     let mut seen = 0;
     for (space, seed) in spaces.iter().flat_map(|space| (0..40).map(move |seed| (space, seed))) {
         let mut drawn = space.replay_with(&program, &target, seed, |_, _| None).expect("a legal point");
-        if postproc::apply(&mut drawn).is_err() {
+        if postprocess(&mut drawn).is_err() {
             continue;
         }
         let innermost = |decision: &Decision| match decision {
@@ -205,7 +210,7 @@ fn every_point_of_a_space_replays_from_its_text() {
             let mut drawn = space
                 .replay_with(&program, &target, seed, |_, _| None)
                 .unwrap_or_else(|error| panic!("space {number}, seed {seed}: {error}"));
-            if postproc::apply(&mut drawn).is_err() {
+            if postprocess(&mut drawn).is_err() {
                 continue;
             }
             let text = drawn.trace().to_string();
@@ -251,7 +256,7 @@ fn only_large_results_that_nothing_reads_may_be_streamed() {
         for space in &spaces {
             for seed in 0..20 {
                 let mut drawn = space.replay_with(&program, &target, seed, |_, _| None).expect("it is legal");
-                if postproc::apply(&mut drawn).is_ok() {
+                if postprocess(&mut drawn).is_ok() {
                     let buffers = drawn.program().buffers();
                     most = most.max(buffers.filter(|(_, own)| own.scope == Scope::Streamed).count());
                 }
@@ -283,8 +288,7 @@ fn only_what_reads_a_large_tensor_may_ask_ahead() {
             for seed in 0..40 {
                 // A point of a space that forks on what it draws need not be legal.
                 let Ok(mut drawn) = space.replay_with(&program, &target, seed, |_, _| None) else { continue };
-                found |=
-                    postproc::apply(&mut drawn).is_ok() && drawn.program().to_string().contains("@prefetch");
+                found |= postprocess(&mut drawn).is_ok() && drawn.program().to_string().contains("@prefetch");
             }
         }
         assert_eq!(found, expected, "{len} rows");
@@ -318,8 +322,7 @@ fn a_block_that_writes_a_large_result_asks_for_what_others_read() {
                 let Ok(mut drawn) = space.replay_with(&program, &target, seed, |_, _| None) else {
                     return false;
                 };
-                postproc::apply(&mut drawn).is_ok()
-                    && drawn.program().to_string().contains("@prefetch_beside")
+                postprocess(&mut drawn).is_ok() && drawn.program().to_string().contains("@prefetch_beside")
             })
         });
         assert_eq!(is_found, expected, "{len} rows");
@@ -341,7 +344,7 @@ fn a_transposition_is_tiled_and_a_copy_is_not() {
         let (program, target, spaces) = spaces(&text(read));
         for space in &spaces {
             let mut drawn = space.replay_with(&program, &target, 3, |_, _| None).expect("it is legal");
-            postproc::apply(&mut drawn).expect("it is within the limits");
+            postprocess(&mut drawn).expect("it is within the limits");
             assert_eq!(space.to_string().contains("reorder"), tiled, "{space}");
         }
     }
@@ -411,6 +414,7 @@ fn too_many_spaces_are_left_out_evenly() {
         before: &[],
         replace: None,
         apply,
+        module: "space",
         file: "space.rs",
         line: 1,
     };

@@ -6,10 +6,10 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
 use tilewright_core::target::{Target, TargetKind};
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
-use tilewright_search::composition::Composition;
-use tilewright_search::evolution::EvolutionOptions;
 use tilewright_search::model::{BoostedModel, CostModel, ProgramFeatures, RandomModel, Sample};
 use tilewright_search::space::design_spaces;
+use tilewright_search::spec::SearchSpec;
+use tilewright_search::strategy::EvolutionOptions;
 use tilewright_search::strategy::{self, MakeStrategy, SearchSpace, Strategy};
 use tilewright_search::tuner::{
     Earlier, End, Measurement, Method, Observer, Runner, Task, Trial, TuneOptions, TuneResult, tune,
@@ -35,14 +35,14 @@ fn task() -> Task {
     Task { id: program.stable_hash(), program, context: Target::generic_cpu().into() }
 }
 
-fn built_in() -> Composition {
-    Composition::built_in(TargetKind::Cpu).expect("the built-in rules are in order")
+fn built_in() -> SearchSpec {
+    SearchSpec::built_in(TargetKind::Cpu).expect("a CPU can be searched")
 }
 
 fn space(threads: usize) -> SearchSpace {
     let Task { program, context, .. } = task();
     let spaces = design_spaces(&program, &context, &built_in().rules, 1);
-    SearchSpace { threads, ..SearchSpace::new(Generator::new(program, context), spaces, 7) }
+    SearchSpace { threads, ..SearchSpace::new(Generator::new(program, context, built_in()), spaces, 7) }
 }
 
 /// A small population, so that tests in debug builds stay fast.
@@ -156,8 +156,8 @@ impl Observer for Nobody {
 }
 
 fn tuned(strategy: &MakeStrategy, model: &mut dyn CostModel, threads: usize) -> TuneResult {
-    let composition = built_in();
-    let method = Method { strategy: strategy.clone(), ..Method::evolutionary(&composition) };
+    let spec = built_in();
+    let method = Method { strategy: strategy.clone(), ..Method::evolutionary(&spec) };
     let options = TuneOptions { trials: 24, batch: 8, threads: Some(threads), ..TuneOptions::default() };
     tune(&task(), &method, model, &mut FakeRunner, &mut Nobody, &[], &options)
 }

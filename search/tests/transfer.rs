@@ -11,10 +11,10 @@ use tilewright_core::target::Target;
 use tilewright_core::target::TargetKind;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
-use tilewright_search::composition::Composition;
+use tilewright_search::cpu::rules::parallelize_vectorize_unroll::VECTORIZE;
 use tilewright_search::default_schedule::default_candidate;
-use tilewright_search::rules::parallelize_vectorize_unroll::VECTORIZE;
 use tilewright_search::space::design_spaces;
+use tilewright_search::spec::SearchSpec;
 use tilewright_search::strategy::SearchSpace;
 use tilewright_search::transfer::anchored;
 
@@ -120,11 +120,11 @@ fn results(program: &Program) -> Vec<Vec<f64>> {
 /// Tunes nothing: the default schedule of one program is the anchor for the other.
 fn assert_served(from: &Program, to: &Program) {
     let target = Arc::new(Target::generic_cpu());
-    let built_in = Composition::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    let built_in = SearchSpec::built_in(TargetKind::Cpu).expect("a CPU can be searched");
     let anchor = default_candidate(from, &target, &built_in).expect("some candidate is legal");
-    let traces = anchored(&anchor.trace, to, &target, &built_in.rules, 1);
+    let traces = anchored(&anchor.trace, to, &target, &built_in, 1);
     assert!(!traces.is_empty(), "nothing of the anchor applies\n{}", anchor.trace);
-    let generator = Generator::new(to.clone(), target.clone());
+    let generator = Generator::new(to.clone(), target.clone(), built_in.clone());
     let space = SearchSpace::new(generator, design_spaces(to, &target, &built_in.rules, 1), 1);
     let mut refusals = Statistics::default();
     let made: Vec<Candidate> = traces.iter().filter_map(|trace| space.replay(trace, &mut refusals)).collect();
@@ -175,19 +175,19 @@ kernel scale(in x: f32[64, 32], out c: f32[64, 32]) {
 "#;
     let other: Program = text.trim().parse().unwrap_or_else(|error| panic!("{error}"));
     let target = Arc::new(Target::generic_cpu());
-    let built_in = Composition::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    let built_in = SearchSpec::built_in(TargetKind::Cpu).expect("a CPU can be searched");
     let anchor =
         default_candidate(&convolution(1, false), &target, &built_in).expect("some candidate is legal");
-    assert!(anchored(&anchor.trace, &other, &target, &built_in.rules, 1).is_empty());
+    assert!(anchored(&anchor.trace, &other, &target, &built_in, 1).is_empty());
 }
 
 #[test]
 fn a_nest_whose_epilogue_had_the_notes_gets_its_own() {
     let target = Arc::new(Target::generic_cpu());
-    let built_in = Composition::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
+    let built_in = SearchSpec::built_in(TargetKind::Cpu).expect("a CPU can be searched");
     let space_of = |program: Program| {
         let spaces = design_spaces(&program, &target, &built_in.rules, 1);
-        SearchSpace::new(Generator::new(program, target.clone()), spaces, 1)
+        SearchSpace::new(Generator::new(program, target.clone(), built_in.clone()), spaces, 1)
     };
     let (from, plain) = (space_of(convolution(1, true)), convolution(1, false));
     let to = space_of(plain.clone());
@@ -204,7 +204,7 @@ fn a_nest_whose_epilogue_had_the_notes_gets_its_own() {
         if has_notes(&anchor.program, "y") || !has_notes(&anchor.program, "z") {
             continue;
         }
-        for trace in anchored(&anchor.trace, &plain, &target, &built_in.rules, 1) {
+        for trace in anchored(&anchor.trace, &plain, &target, &built_in, 1) {
             let Some(made) = to.replay(&trace, &mut Statistics::default()) else { continue };
             assert!(has_notes(&made.program, "y"), "seed {seed}\n{trace}");
             fused += 1;

@@ -3,7 +3,7 @@
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Schedule;
 use tilewright_core::target::CpuTarget;
-use tilewright_search::postproc;
+use tilewright_search::postproc::Postprocessors;
 
 /// The program after the postprocessors, with what the rules would have noted at its block.
 fn scheduled(text: &str, unroll: i64, unroll_reduction: i64) -> String {
@@ -16,7 +16,9 @@ fn scheduled(text: &str, unroll: i64, unroll_reduction: i64) -> String {
     {
         schedule.annotate(block, key, value).unwrap();
     }
-    postproc::apply(&mut schedule).unwrap_or_else(|rejection| panic!("{rejection}"));
+    Postprocessors::built_in(schedule.target().kind())
+        .apply(&mut schedule)
+        .unwrap_or_else(|rejection| panic!("{rejection}"));
     schedule.program().to_string()
 }
 

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tilewright_search::database::{Database, TunedFor};
+use tilewright_search::records::{Database, TunedFor};
 
 pub use comparison::{Checked, Comparison, Effort, Sampled, Variant};
 pub use contest::Contest;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
-use tilewright_search::database::Shape;
+use tilewright_search::records::Shape;
 
 use super::{Kernel, Source};
 use crate::error::Error;

@@ -31,7 +31,7 @@ use tilewright_core::build::{DefinitionErrors, KernelBuilder};
 use tilewright_core::program::Program;
 use tilewright_core::target::CallError;
 use tilewright_core::tensor::checked_len;
-use tilewright_search::database::Shape;
+use tilewright_search::records::Shape;
 
 pub use explain::{Explanation, explain};
 pub use registry::{KernelEntry, kernel, kernels};

@@ -6,10 +6,10 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, Trace};
 use tilewright_core::target::RunContext;
 use tilewright_search::candidate::{Generator, Statistics};
-use tilewright_search::database::{Database, Shape};
 use tilewright_search::fit::fit as fit_trace;
-use tilewright_search::postproc::verify::verify_limits;
+use tilewright_search::records::{Database, Shape};
 use tilewright_search::schedule_by_default;
+use tilewright_search::spec::{DeviceFunctions, SearchSpec};
 
 /// Where the schedule of a version comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -134,7 +134,9 @@ fn exact(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
         .trace
         .replay(selection.program, selection.context, 0)
         .map_err(|error| format!("the record of {} does not replay: {error}", record.shape))?;
-    verify_limits(schedule.program(), schedule.target())
+    let kind = schedule.target().kind();
+    let device = DeviceFunctions::built_in(kind).map_err(|error| error.to_string())?;
+    (device.verify_limits)(schedule.program(), schedule.context())
         .map_err(|reason| format!("the record of {} does not suit this machine: {reason}", record.shape))?;
     Ok(Some(choice(Source::Exact { median_ns }, schedule)))
 }
@@ -184,7 +186,8 @@ pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Fitted {
 
 /// The decisions of a trace on another program, as far as they suit it, with the postprocessing that this one needs.
 fn fit(trace: &Trace, program: &Program, context: &RunContext, source: Source) -> Result<Choice, String> {
-    let generator = Generator::new(program.clone(), context);
+    let spec = SearchSpec::built_in(context.target.kind()).map_err(|error| error.to_string())?;
+    let generator = Generator::new(program.clone(), context, spec);
     let mut refusals = Statistics::default();
     match fit_trace(&generator, trace, &mut refusals) {
         Some(candidate) => Ok(Choice { source, program: candidate.program, trace: candidate.trace }),

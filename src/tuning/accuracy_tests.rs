@@ -4,8 +4,8 @@
 use tilewright_core::program::Program;
 use tilewright_core::target::{Backend, BackendError, CpuTarget, Executable, RunContext, RunOptions, Target};
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
-use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
+use tilewright_search::spec::SearchSpec;
 use tilewright_search::tuner::{Measurement, Runner};
 
 use super::anchor::Anchors;
@@ -86,9 +86,9 @@ fn subject<'b>(kernel: &Kernel, backend: &'b WithTiles) -> Subject<'b> {
 /// One candidate of each space in which products are split.
 fn candidates(backend: &WithTiles, program: &Program) -> Vec<Candidate> {
     let context = backend.context();
-    let rules = RuleSet::built_in(context.target.kind()).expect("the built-in rules are in order");
-    let spaces = design_spaces(program, &context, &rules, 1);
-    let generator = Generator::new(program.clone(), context);
+    let spec = SearchSpec::built_in(context.target.kind()).expect("a CPU can be searched");
+    let spaces = design_spaces(program, &context, &spec.rules, 1);
+    let generator = Generator::new(program.clone(), context, spec);
     let mut statistics = Statistics::default();
     let split = spaces.iter().enumerate().filter(|(_, space)| space.to_string().contains("split_products"));
     split

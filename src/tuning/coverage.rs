@@ -37,7 +37,7 @@ impl Coverage {
 
 impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let heading = ["task", "trials", "best", "share", "× default", "ended because", "outlook"];
+        let heading = ["task", "trials", "best", "share", "× default", "ended because", "forecast"];
         let mut table = Table::new(&heading);
         let dash = || "–".to_owned();
         for task in &self.tasks {
@@ -52,8 +52,8 @@ impl fmt::Display for Coverage {
                     tuned.share_of_peak().map_or_else(dash, percent_of_peak),
                     tuned.speedup().map_or_else(dash, |speedup| format!("{speedup:.2}")),
                     tuned.end.to_string(),
-                    tuned.outlook.map_or_else(dash, |outlook| {
-                        format!("{:.0} % for {} more", 100.0 * outlook.chance, outlook.trials)
+                    tuned.forecast.map_or_else(dash, |forecast| {
+                        format!("{:.0} % for {} more", 100.0 * forecast.chance, forecast.trials)
                     }),
                 ],
             };
@@ -62,7 +62,7 @@ impl fmt::Display for Coverage {
         write!(f, "{table}")?;
         let left_out: Vec<&str> = self.left_out().map(|task| task.title.as_str()).collect();
         match left_out.len() {
-            0 => writeln!(f, "every task was reached; the outlook is the chance of 1 % or more"),
+            0 => writeln!(f, "every task was reached; the forecast is the chance of 1 % or more"),
             count => writeln!(f, "{count} without any measurement: {}", left_out.join(", ")),
         }
     }

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use tilewright_search::database::DatabaseError;
+use tilewright_search::records::DatabaseError;
 use tilewright_search::rule::RuleSetError;
+use tilewright_search::spec::SpecError;
 
 use crate::error::Error;
 
@@ -21,6 +22,9 @@ pub enum TuneError {
     /// The schedule rules cannot be put in order.
     #[error(transparent)]
     Rules(#[from] RuleSetError),
+    /// There is no search for the target.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
     /// The measuring process cannot do its work.
     #[error("the measuring process failed: {0}")]
     Worker(String),

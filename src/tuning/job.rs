@@ -157,7 +157,7 @@ impl<'a> Job<'a> {
             let anchors = Anchors::of_earlier(&self.earlier);
             *runner = Some(Box::new(InProcessRunner::new(subject, self.interrupt.clone(), anchors)));
         }
-        let default = default_with_rules(&plan.task.program, &plan.task.context, &plan.composition);
+        let default = default_with_rules(&plan.task.program, &plan.task.context, &plan.spec);
         let mut default_seconds = None;
         if let Some((candidate, rules)) = &default {
             match self.earlier.iter().find(|record| record.trace == candidate.trace) {
@@ -182,7 +182,7 @@ impl<'a> Job<'a> {
             ..TuneOptions::default()
         };
         let strategy = MakeStrategy::clone(&method.strategy);
-        let method = Method { composition: &plan.composition, strategy, starts: (method.starts)(&plan) };
+        let method = Method { spec: &plan.spec, strategy, starts: (method.starts)(&plan) };
         let mut tuner = TaskTuner::new(plan.task.clone(), &method, options);
         tuner.remember(&self.earlier, model);
         let default = default.map(|(candidate, _)| candidate);

@@ -81,13 +81,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use tilewright_search::database::Database;
-use tilewright_search::evolution::EvolutionOptions;
 use tilewright_search::model::{BoostedModel, CostModel};
 use tilewright_search::mutate::Mutators;
 use tilewright_search::postproc::Postprocessors;
+use tilewright_search::records::Database;
 use tilewright_search::rule::RuleSet;
 use tilewright_search::scheduler::Policy;
+use tilewright_search::strategy::EvolutionOptions;
 use tilewright_search::strategy::{MakeStrategy, SearchSpace, Strategy, evolutionary};
 
 pub use coverage::{Coverage, Covered};

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tilewright_core::program::Program;
 use tilewright_search::candidate::Candidate;
-use tilewright_search::composition::Composition;
-use tilewright_search::database::{Shape, TunedFor};
+use tilewright_search::records::{Shape, TunedFor};
 use tilewright_search::rule::RuleSet;
+use tilewright_search::spec::SearchSpec;
 use tilewright_search::tuner::{Runner, Task, TuneResult};
 
 use super::flops::{count_bytes, count_flops};
@@ -28,7 +28,7 @@ pub(crate) struct Plan {
     pub(super) shape: Shape,
     pub(super) task: Task,
     pub(super) dims: Vec<i64>,
-    pub(super) composition: Composition,
+    pub(super) spec: SearchSpec,
     pub(super) threads: usize,
     pub(super) seed: u64,
     /// The most measurements, those of earlier runs included.
@@ -58,12 +58,12 @@ impl Tuner {
             Some(rules) => rules.clone(),
             None => RuleSet::registered(kind)?,
         };
-        let mut composition = Composition::new(kind, rules);
+        let mut spec = SearchSpec::new(kind, rules)?;
         if let Some(mutators) = &self.mutators {
-            composition.mutators = mutators.clone();
+            spec.mutators = mutators.clone();
         }
         if let Some(postprocessors) = &self.postprocessors {
-            composition.postprocessors = postprocessors.clone();
+            spec.postprocessors = postprocessors.clone();
         }
         let path = format!("{}::{}", kernel.definition().module, kernel.name());
         let is_registered = kernel::kernel(&path).is_ok();
@@ -80,7 +80,7 @@ impl Tuner {
             peak_gflops,
             task: Task { id: program.stable_hash(), program, context },
             dims,
-            composition,
+            spec,
             threads,
             seed: self.seed,
             trials: self.trials,

@@ -141,8 +141,8 @@ impl Observer for ProgressBar {
         }
         self.say(&format!("  {tuned}"));
         self.say(&histogram(tuned.generated, &tuned.rejected));
-        if let Some(outlook) = tuned.outlook {
-            self.say(&format!("  {outlook}"));
+        if let Some(forecast) = tuned.forecast {
+            self.say(&format!("  {forecast}"));
         }
         for fault in &tuned.rule_faults {
             self.say(&format!("  skipped: {fault}"));

@@ -14,7 +14,7 @@ use tilewright_core::schedule::{ReplayError as StepError, Trace};
 use tilewright_core::target::{Arguments, Backend, BackendError, RunContext, Target};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::verify::{Level, verify};
-use tilewright_search::database::Shape;
+use tilewright_search::records::Shape;
 use tilewright_search::tuner::Measurement;
 
 use super::TuneError;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tilewright_core::schedule::Trace;
 use tilewright_cpu::machine::Machine;
 use tilewright_search::candidate::Candidate;
-use tilewright_search::database::{self, Database, DatabaseError, Outcome, Provenance, Record, Run};
+use tilewright_search::records::{self, Database, DatabaseError, Outcome, Provenance, Record, Run};
 use tilewright_search::tuner::{self, Earlier, Measurement};
 
 use super::observer::{Observer, Progress, Started};
@@ -216,7 +216,7 @@ impl Session {
     fn record(&self, trace: &Trace, measurement: &Measurement, known: Foreknowledge<'_>) -> Record {
         let outcome = match measurement {
             Measurement::Ok { seconds, spread, max_relative_error } => {
-                Outcome::Measured(database::Measurement {
+                Outcome::Measured(records::Measurement {
                     median_ns: seconds * 1e9,
                     spread: *spread,
                     max_rel_err: *max_relative_error,
@@ -303,7 +303,7 @@ impl Session {
             curve: self.curve,
             rejected,
             end: found.result.end,
-            outlook: found.result.outlook,
+            forecast: found.result.forecast,
             rule_faults: found.result.rule_faults,
             flops: plan.flops,
             peak_gflops,
@@ -334,7 +334,7 @@ impl Session {
             refused: refused.map(|(reason, count)| ((*reason).to_owned(), *count)).collect(),
             failed: self.failures.clone(),
             rounds: result.rankings.clone(),
-            outlook: result.outlook,
+            forecast: result.forecast,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             cpu: self.cpu.clone(),
             time: now(),
@@ -359,7 +359,7 @@ impl Session {
             curve: Vec::new(),
             rejected: BTreeMap::new(),
             end,
-            outlook: None,
+            forecast: None,
             rule_faults: Vec::new(),
             flops: plan.flops,
             peak_gflops: plan.peak_gflops,

@@ -13,9 +13,9 @@ use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
 use tilewright_core::target::{Arguments, Backend, BackendError, CallError, Executable, Target};
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
-use tilewright_search::database::{Database, Record};
-use tilewright_search::rule::RuleSet;
+use tilewright_search::records::{Database, Record};
 use tilewright_search::space::design_spaces;
+use tilewright_search::spec::SearchSpec;
 use tilewright_search::strategy::random;
 use tilewright_search::tuner::{End, Measurement, Runner, Start};
 
@@ -163,8 +163,9 @@ pub(super) fn candidates(count: usize) -> Vec<Candidate> {
     let kernel = product::kernel();
     let program = kernel.program_for(&kernel.dims_by_name(&DIMS).unwrap()).unwrap();
     let context = machine::context_of_threads(1).unwrap();
-    let spaces = design_spaces(&program, &context, &RuleSet::built_in(context.target.kind()).unwrap(), 1);
-    let generator = Generator::new(program, context);
+    let spec = SearchSpec::built_in(context.target.kind()).unwrap();
+    let spaces = design_spaces(&program, &context, &spec.rules, 1);
+    let generator = Generator::new(program, context, spec);
     let mut found: Vec<Candidate> = Vec::new();
     for seed in 0..1000 {
         let mut statistics = Statistics::default();
@@ -293,7 +294,7 @@ fn a_run_leaves_its_program_and_what_it_came_to() {
     let [run, again] = database.runs() else { panic!("{:?}", database.runs()) };
     assert_eq!((run.trials, run.earlier, again.trials, again.earlier), (6, 0, 2, 6));
     assert_eq!((run.flops, run.bytes), (first.flops, 4.0 * (24.0 * 40.0 + 40.0 * 32.0 + 24.0 * 32.0)));
-    assert_eq!((run.generated, run.outlook), (first.generated, first.outlook));
+    assert_eq!((run.generated, run.forecast), (first.generated, first.forecast));
     // The default was not ranked, and all of the others in one round.
     let ranking = run.ranking().expect("there are times to rank");
     assert_eq!((ranking.candidates, run.rounds.len()), (5, 1), "{run:?}");
@@ -447,7 +448,7 @@ fn a_budget_covers_every_task() {
         let tuned = covered.result.as_ref().unwrap();
         let own = order.iter().filter(|title| **title == covered.title).count();
         assert_eq!((tuned.trials, tuned.title()), (own, covered.title.clone()));
-        assert!(tuned.outlook.is_some_and(|outlook| (0.0..=1.0).contains(&outlook.chance)));
+        assert!(tuned.forecast.is_some_and(|forecast| (0.0..=1.0).contains(&forecast.chance)));
         assert!(coverage.to_string().contains(&covered.title), "{coverage}");
     }
     // What is recorded counts; the rest of the greater budget is spent.

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_core::target::RunContext;
 use tilewright_search::candidate::{Generator, Statistics};
-use tilewright_search::database::{Database, Record, Shape, TunedFor};
 use tilewright_search::model::{CostModel, Sample};
+use tilewright_search::records::{Database, Record, Shape, TunedFor};
+use tilewright_search::spec::SearchSpec;
 use tilewright_search::strategy::SearchSpace;
 use tilewright_search::transfer::anchored;
 use tilewright_search::tuner::Start;
@@ -50,9 +51,7 @@ pub(super) fn starts(database: &Database, plan: &Plan) -> Vec<Start> {
     let anchored = others
         .iter()
         .take(ATTEMPTS)
-        .map(|record| {
-            anchored(&record.trace, &plan.task.program, context, &plan.composition.rules, plan.seed)
-        })
+        .map(|record| anchored(&record.trace, &plan.task.program, context, &plan.spec, plan.seed))
         .filter(|traces| !traces.is_empty());
     // Rules have completed what the anchor's trace began: which of them made what is no longer known.
     let anchored = anchored.take(ANCHORS).flatten();
@@ -115,7 +114,8 @@ fn samples_of(
     let named: Vec<(&str, i64)> = sizes.map(|(name, size)| (name.as_str(), *size)).collect();
     let program = kernel.program_for(&kernel.dims_by_name(&named).ok()?).ok()?;
     let task = program.stable_hash();
-    let generator = Generator::new(program, context);
+    let spec = SearchSpec::built_in(context.target.kind()).ok()?;
+    let generator = Generator::new(program, context, spec);
     let space = SearchSpace::new(generator, Vec::new(), 0);
     let last = &records[records.len().saturating_sub(SAMPLES_PER_TASK)..];
     let made = space.generate(last.len(), &mut Statistics::default(), |number, statistics| {

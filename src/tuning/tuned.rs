@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use tilewright_search::database::{Record, Shape};
-use tilewright_search::outlook::Outlook;
+use tilewright_search::forecast::Forecast;
+use tilewright_search::records::{Record, Shape};
 use tilewright_search::space::RuleFault;
 use tilewright_search::tuner::End;
 
@@ -42,7 +42,7 @@ pub struct Tuned {
     /// Why it ended.
     pub end: End,
     /// What as many trials again would likely bring, at least 64; `None` without a time.
-    pub outlook: Option<Outlook>,
+    pub forecast: Option<Forecast>,
     /// Schedule rules that misbehaved and were skipped.
     pub rule_faults: Vec<RuleFault>,
     /// The arithmetic operations of one run.

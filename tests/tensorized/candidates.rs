@@ -14,8 +14,8 @@ use tilewright_core::tensor::AnyTensor;
 use tilewright_core::visit::for_each_stmt;
 use tilewright_cpu::CpuBackend;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
-use tilewright_search::rule::RuleSet;
 use tilewright_search::space::design_spaces;
+use tilewright_search::spec::SearchSpec;
 
 /// A kernel at a shape.
 pub(crate) struct Case {
@@ -93,11 +93,11 @@ pub(crate) fn machine(intrinsics: Vec<Symbol>) -> Arc<Target> {
 
 /// Random candidates of a kernel with the seeds that they were drawn with.
 fn drawn(case: &Case, target: &Arc<Target>) -> Vec<(u64, Candidate)> {
-    let rules = RuleSet::built_in(TargetKind::Cpu).expect("the built-in rules are in order");
-    let generator = Generator::new(case.program.clone(), target.clone());
+    let spec = SearchSpec::built_in(TargetKind::Cpu).expect("a CPU can be searched");
+    let generator = Generator::new(case.program.clone(), target.clone(), spec.clone());
     let mut statistics = Statistics::default();
     let mut candidates = Vec::new();
-    for (number, space) in design_spaces(&case.program, target, &rules, 1).iter().enumerate() {
+    for (number, space) in design_spaces(&case.program, target, &spec.rules, 1).iter().enumerate() {
         for seed in 0..cases() {
             let made = generator.generate(number, space, seed, |_, _| None, &mut statistics);
             candidates.extend(made.map(|candidate| (seed, candidate)));

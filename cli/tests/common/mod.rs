@@ -4,11 +4,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use tilewright::core::program::Program;
-use tilewright::search::database::{
-    Database, Measurement, Outcome, Provenance, Record, Run, Shape, TunedFor,
-};
+use tilewright::search::forecast::Forecast;
 use tilewright::search::model::Ranking;
-use tilewright::search::outlook::Outlook;
+use tilewright::search::records::{Database, Measurement, Outcome, Provenance, Record, Run, Shape, TunedFor};
 use tilewright::tuning::replay;
 
 /// C = max(A·B, 0) as text.
@@ -139,7 +137,7 @@ fn run(program: u64) -> Run {
             Ranking { candidates: 2, pairs: 1, correlation: 1.0 },
             Ranking { candidates: 2, pairs: 1, correlation: -0.5 },
         ],
-        outlook: Some(Outlook { trials: 64, notable: 0.01, chance: 0.5, expected_gain: 0.1 }),
+        forecast: Some(Forecast { trials: 64, notable: 0.01, chance: 0.5, expected_gain: 0.1 }),
         version: "0.1.0".to_owned(),
         cpu: "A <fast> CPU".to_owned(),
         time: 1_800_000_010,

@@ -64,6 +64,14 @@ impl RunContext {
     pub fn threads(&self) -> u32 {
         self.options.threads()
     }
+
+    /// The number of workers that execute parallel iterations: threads of a CPU, multiprocessors of a GPU; 1 or more.
+    pub fn workers(&self) -> u32 {
+        match &*self.target {
+            Target::Cpu(_) => self.threads(),
+            Target::Gpu(gpu) => gpu.multiprocessors.max(1),
+        }
+    }
 }
 
 impl From<Arc<Target>> for RunContext {

@@ -53,6 +53,7 @@ fn entry(function: &syn::ItemFn, options: &Options) -> TokenStream {
                 before: &[#(#before),*],
                 replace: #replace,
                 apply: #ident,
+                module: ::tilewright::__private::module_path!(),
                 file: ::tilewright::__private::file!(),
                 line: ::tilewright::__private::line!(),
             };

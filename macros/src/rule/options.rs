@@ -7,7 +7,7 @@ use syn::punctuated::Punctuated;
 use crate::diagnostics::Diagnostics;
 
 const OPTIONS: &str = "the options are `target`, `after`, `before`, `replace` and `name`";
-const TARGETS: [&str; 2] = ["cpu", "gpu"];
+const TARGETS: [&str; 3] = ["cpu", "gpu", "any"];
 
 /// The options of a rule.
 #[derive(Default)]
@@ -87,7 +87,7 @@ fn option(options: &mut Options, key: &str, meta: &syn::Meta, diagnostics: &Diag
             "target" if !TARGETS.contains(&one.as_str()) => diagnostics.error(
                 &pair.value,
                 format!("there is no target `{one}`"),
-                "the targets are `cpu` and `gpu`",
+                "the targets are `cpu`, `gpu`, and `any` for all of them",
             ),
             "target" => options.target.clone_from(one),
             "replace" => options.replace = Some(one.clone()),

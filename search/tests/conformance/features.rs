@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
 use tilewright_core::target::{CpuTarget, RunContext};
-use tilewright_search::features::{BlockFeatures, Value, describe, extract};
+use tilewright_search::cpu::features::{BlockFeatures, Value, describe, extract};
 
 /// Numbers by name.
 type Numbers = BTreeMap<String, f64>;

@@ -8,7 +8,7 @@ use std::fmt;
 use tilewright_core::program::Program;
 use tilewright_core::stmt::{Annotation, Block, IterKind, Stmt};
 use tilewright_core::visit::for_each_stmt;
-use tilewright_search::rules::multi_level_tiling::ANNOTATION as TILING;
+use tilewright_search::cpu::rules::multi_level_tiling::ANNOTATION as TILING;
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]

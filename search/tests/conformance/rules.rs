@@ -2,10 +2,11 @@
 
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_core::target::{RunContext, Target};
+use tilewright_search::cpu::rules;
+use tilewright_search::cpu::rules::multi_level_tiling::{Innermost, MultiLevelTiling};
+use tilewright_search::cpu::rules::parallelize_vectorize_unroll::ParallelizeVectorizeUnroll;
 use tilewright_search::rule::{RuleEntry, RuleFunction, RuleResult, RuleSet};
-use tilewright_search::rules;
-use tilewright_search::rules::multi_level_tiling::{Innermost, MultiLevelTiling};
-use tilewright_search::rules::parallelize_vectorize_unroll::ParallelizeVectorizeUnroll;
+use tilewright_search::space::rules as neutral;
 
 /// The cores of an `aws/cpu/c5.9xlarge`.
 const THREADS: usize = 18;
@@ -41,15 +42,15 @@ fn notes(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
 
 /// A rule of this file that takes the place of a built-in one.
 fn instead_of(built_in: RuleEntry, apply: RuleFunction) -> RuleEntry {
-    RuleEntry { apply, file: file!(), line: line!(), ..built_in }
+    RuleEntry { apply, module: module_path!(), file: file!(), line: line!(), ..built_in }
 }
 
 /// MetaSchedule's rules, in its order.
 pub(crate) fn rule_set() -> RuleSet {
     let own = [
-        rules::inline_constant_scalars::inline_constant_scalars::ENTRY,
-        rules::auto_inline::auto_inline::ENTRY,
-        rules::add_rfactor::add_rfactor::ENTRY,
+        neutral::inline_constant_scalars::inline_constant_scalars::ENTRY,
+        neutral::auto_inline::auto_inline::ENTRY,
+        neutral::add_rfactor::add_rfactor::ENTRY,
         instead_of(rules::multi_level_tiling::multi_level_tiling::ENTRY, tiling),
         instead_of(rules::parallelize_vectorize_unroll::parallelize_vectorize_unroll::ENTRY, notes),
         rules::random_compute_location::random_compute_location::ENTRY,

@@ -197,7 +197,7 @@ pub(super) fn escape(text: &str) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use tilewright_search::database::{Measurement, Outcome, Provenance, Record, Run, Shape};
+    use tilewright_search::records::{Measurement, Outcome, Provenance, Record, Run, Shape};
 
     use super::super::Trial;
     use super::*;
@@ -240,7 +240,7 @@ mod tests {
             refused: BTreeMap::from([("<i>lowering</i>".to_owned(), 30)]),
             failed: BTreeMap::from([("crash".to_owned(), 1)]),
             rounds: vec![Ranking { candidates: 3, pairs: 3, correlation: 0.25 }],
-            outlook: None,
+            forecast: None,
             version: String::new(),
             cpu: String::new(),
             time: 0,

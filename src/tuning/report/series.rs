@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tilewright_core::program::Program;
 use tilewright_core::target::RunContext;
-use tilewright_search::database::{Database, Outcome, Record, Run, Shape, TunedFor};
+use tilewright_search::records::{Database, Outcome, Record, Run, Shape, TunedFor};
 
 use super::super::peak::peak_of;
 use super::super::{count_bytes, count_flops, replay};

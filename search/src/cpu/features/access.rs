@@ -1,0 +1,250 @@
+//! How a block touches one buffer.
+
+use tilewright_core::analysis::region::{AccessKind, bound_accesses};
+use tilewright_core::expr::Indices;
+use tilewright_core::ids::BufferId;
+use tilewright_core::index::{Base, Index, Ranges};
+use tilewright_core::program::{Program, Scope};
+use tilewright_core::stmt::{Block, Stmt};
+use tilewright_core::visit::for_each_stmt;
+
+use crate::cpu::features::nest::LoopFact;
+
+/// How a block touches one buffer.
+#[derive(Clone, Debug)]
+pub(super) struct AccessFact {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Bytes of an element.
+    pub bytes: f64,
+    /// Whether the body reads it.
+    pub is_read: bool,
+    /// Whether the body writes it.
+    pub is_written: bool,
+    /// Whether it is written around the caches.
+    pub is_streamed: bool,
+    /// By how many elements the place moves with each loop, outermost first; `None` when that varies.
+    pub strides: Vec<Option<i64>>,
+    /// For each depth, the elements touched by the loops from there inwards.
+    pub(super) elements: Vec<f64>,
+    /// For each depth, the runs of contiguous elements among them.
+    pub(super) runs: Vec<f64>,
+    /// For each depth, the bytes from the start of one run to that of the next; that of the whole buffer where there is one run.
+    pub(super) pitches: Vec<f64>,
+    /// The bytes touched since another block touched the same place, including what this one touches; infinite where
+    /// none did.
+    pub distance: f64,
+}
+
+/// A cache line, in bytes.
+pub(super) const LINE: f64 = 64.0;
+
+/// The accesses of a block, one per buffer. `scopes` says of each intermediate how many of the loops are around all its uses.
+pub(super) fn accesses(
+    program: &Program,
+    block: &Block,
+    loops: &[LoopFact],
+    scopes: &[(BufferId, usize)],
+) -> Vec<AccessFact> {
+    let mut buffers = tilewright_core::analysis::block::reads(block);
+    let written = tilewright_core::analysis::block::writes(block);
+    for buffer in &written {
+        if !buffers.contains(buffer) {
+            buffers.push(*buffer);
+        }
+    }
+    let inside = loops_inside(block);
+    let mut ranges = inside.clone();
+    for node in loops {
+        ranges.insert_constant(node.var, node.extent as i64);
+    }
+    let mut facts = Vec::with_capacity(buffers.len());
+    for buffer in buffers {
+        let reads = bound_accesses(block, buffer, AccessKind::Read);
+        let writes = bound_accesses(block, buffer, AccessKind::Write);
+        let (is_read, is_written) = (!reads.is_empty(), !writes.is_empty());
+        let all: Vec<Indices> =
+            reads.into_iter().chain(writes).map(|indices| resolved(indices, &ranges)).collect();
+        let scope = scopes.iter().find(|(other, _)| *other == buffer).map(|(_, depth)| *depth);
+        let shape = shape_in_memory(program, buffer, &all, loops, &inside, scope);
+        facts.push(describe(program, buffer, &shape, &all, loops, &inside, (is_read, is_written)));
+    }
+    facts
+}
+
+/// The loops of a block that computes a tile at each of its points.
+fn loops_inside(block: &Block) -> Ranges {
+    let mut inside = Ranges::new();
+    for_each_stmt(&block.body, &mut |stmt| {
+        if let Stmt::For(node) = stmt {
+            inside.insert_loop(node);
+        }
+    });
+    inside
+}
+
+/// The indices without divisions that the loops' ranges resolve.
+fn resolved(indices: Indices, ranges: &Ranges) -> Indices {
+    let is_divided = |index: &Index| {
+        index.terms().iter().any(|term| !matches!(term.digit.base, Base::Var(_)) || !term.digit.is_whole())
+    };
+    if !indices.iter().any(is_divided) {
+        return indices;
+    }
+    indices.iter().map(|index| index.simplify(ranges)).collect()
+}
+
+/// The extents of a buffer. An intermediate shrinks to what is used of it in one iteration of the loops around all its uses.
+fn shape_in_memory(
+    program: &Program,
+    buffer: BufferId,
+    all: &[Indices],
+    loops: &[LoopFact],
+    inside: &Ranges,
+    scope: Option<usize>,
+) -> Vec<f64> {
+    let extents = program.buffer(buffer).shape.iter();
+    let shape: Vec<f64> = extents.map(|extent| extent.as_constant().unwrap_or(256) as f64).collect();
+    let Some(scope) = scope else { return shape };
+    let mut ranges = inside.clone();
+    for (depth, node) in loops.iter().enumerate() {
+        let extent = if depth < scope { 1 } else { node.extent as i64 };
+        ranges.insert_constant(node.var, extent);
+    }
+    spans(all, &shape, &ranges)
+}
+
+fn describe(
+    program: &Program,
+    buffer: BufferId,
+    shape: &[f64],
+    all: &[Indices],
+    loops: &[LoopFact],
+    inside: &Ranges,
+    (is_read, is_written): (bool, bool),
+) -> AccessFact {
+    let strides = loops.iter().map(|node| stride(all.first(), shape, node)).collect();
+    let mut ranges = inside.clone();
+    for node in loops {
+        ranges.insert_constant(node.var, 1);
+    }
+    let mut elements = vec![1.0; loops.len() + 1];
+    let mut runs = vec![1.0; loops.len() + 1];
+    let mut pitches = vec![0.0; loops.len() + 1];
+    let bytes = program.buffer(buffer).dtype.bytes() as f64;
+    let mut spans = spans(all, shape, &ranges);
+    let mut size = BoxSize::of(&spans, shape);
+    for depth in (0..=loops.len()).rev() {
+        if let Some(node) = loops.get(depth)
+            && node.extent > 1.0
+        {
+            ranges.insert_constant(node.var, node.extent as i64);
+            for (dimension, span) in spans.iter_mut().enumerate() {
+                // A loop that moves nothing in this dimension leaves its span as it is.
+                if all.iter().any(|indices| indices[dimension].mentions(node.var)) {
+                    *span = span_of(all, dimension, shape[dimension], &ranges);
+                }
+            }
+            size = BoxSize::of(&spans, shape);
+        }
+        (elements[depth], runs[depth]) = (size.elements, size.runs);
+        pitches[depth] = size.pitch * bytes;
+    }
+    let distance = f64::INFINITY;
+    let is_streamed = program.buffer(buffer).scope == Scope::Streamed;
+    AccessFact { buffer, bytes, is_read, is_written, is_streamed, strides, elements, runs, pitches, distance }
+}
+
+/// A box around accesses.
+struct BoxSize {
+    elements: f64,
+    /// The contiguous runs that it consists of.
+    runs: f64,
+    /// The elements from the start of one run to that of the next.
+    pitch: f64,
+}
+
+/// The extents of a box around accesses.
+fn spans(all: &[Indices], shape: &[f64], ranges: &Ranges) -> Vec<f64> {
+    let dimensions = shape.iter().enumerate();
+    dimensions.map(|(dimension, extent)| span_of(all, dimension, *extent, ranges)).collect()
+}
+
+/// The extent of a box around accesses in one dimension.
+fn span_of(all: &[Indices], dimension: usize, extent: f64, ranges: &Ranges) -> f64 {
+    let (mut low, mut high) = (i64::MAX, i64::MIN);
+    for indices in all {
+        let interval = indices[dimension].interval(ranges);
+        low = low.min(interval.min);
+        high = high.max(interval.max);
+    }
+    let span = high.saturating_sub(low).saturating_add(1) as f64;
+    span.clamp(1.0, extent.max(1.0))
+}
+
+impl BoxSize {
+    fn of(spans: &[f64], shape: &[f64]) -> Self {
+        let elements = spans.iter().product::<f64>();
+        let (mut run, mut pitch) = (1.0, 1.0);
+        for (span, extent) in spans.iter().zip(shape).rev() {
+            run *= span;
+            pitch *= extent;
+            if span < extent {
+                break;
+            }
+        }
+        BoxSize { elements, runs: elements / run, pitch }
+    }
+}
+
+/// By how many elements the first access moves with a loop.
+fn stride(indices: Option<&Indices>, shape: &[f64], node: &LoopFact) -> Option<i64> {
+    let mut total = 0i64;
+    let mut scale = 1.0;
+    for (index, extent) in indices?.iter().zip(shape).rev() {
+        let coefficient = index.linear_coefficient(node.var)?;
+        total = total.checked_add(coefficient.checked_mul(scale as i64)?)?;
+        scale *= extent.max(1.0);
+    }
+    Some(total)
+}
+
+impl AccessFact {
+    /// Bytes of distinct elements touched by the loops from a depth inwards.
+    pub(super) fn touched(&self, depth: usize) -> f64 {
+        self.elements[depth] * self.bytes
+    }
+
+    /// Cache lines touched by the loops from a depth inwards.
+    pub(super) fn lines(&self, depth: usize) -> f64 {
+        let run_bytes = self.touched(depth) / self.runs[depth];
+        self.runs[depth] * (run_bytes / LINE).max(1.0)
+    }
+
+    /// The bytes of those lines.
+    pub(super) fn line_bytes(&self, depth: usize) -> f64 {
+        self.lines(depth) * LINE
+    }
+
+    /// Bytes that a cache has to fetch when it holds what the loops from a depth inwards touch: the lines there, once
+    /// for each iteration of the loops around, except those right around that do not move the access. What is written
+    /// is fetched and written back, or else only written.
+    pub(super) fn fetched(&self, depth: usize, loops: &[LoopFact]) -> f64 {
+        let mut repeats = 1.0;
+        let mut is_adjacent = true;
+        for (node, stride) in loops[..depth].iter().zip(&self.strides).rev() {
+            is_adjacent &= *stride == Some(0);
+            if !is_adjacent {
+                repeats *= node.extent;
+            }
+        }
+        let ways = if self.is_written && !self.is_streamed { 2.0 } else { 1.0 };
+        self.line_bytes(depth) * repeats * ways
+    }
+
+    /// The innermost loop that does not move the access, and its extent.
+    pub(super) fn innermost_reuse(&self, loops: &[LoopFact]) -> Option<(usize, f64)> {
+        let depth = self.strides.iter().rposition(|stride| *stride == Some(0))?;
+        Some((depth, loops[depth].extent))
+    }
+}

@@ -1,0 +1,175 @@
+//! The draft model: a share of the machine's peak, estimated from the structure alone.
+//!
+//! It ranks candidates before anything has been measured, and picks the default schedule. Per block, it adds the time of the
+//! arithmetic at the rate that the inner tile allows, of loops, and of the traffic from each cache. The
+//! constants are ratios of a common out-of-order core, not measurements of this machine; the learned model
+//! corrects them. Those for loops and caches were fitted to measured candidates on Zen 5: they order 67 % of the pairs of 2,276 of eleven
+//! operators, and 70 % of 825 of a later search.
+
+use tilewright_core::program::Program;
+use tilewright_core::stmt::LoopKind;
+use tilewright_core::target::CpuTarget;
+
+use crate::cpu::features::cache::Cache;
+use crate::cpu::features::nest::BlockFacts;
+use crate::cpu::features::reuse::touched;
+
+/// Vector instructions that start per cycle: two multiply-adds, or two loads.
+const ISSUE: f64 = 2.0;
+/// Cycles from the start of a multiply-add to its result.
+const LATENCY: f64 = 4.0;
+/// Bytes per cycle from the second-level cache.
+const L2_BYTES: f64 = 32.0;
+/// Bytes per cycle and core from the third-level cache.
+const L3_BYTES: f64 = 24.0;
+/// Bytes per cycle and core from memory.
+const MEMORY_BYTES: f64 = 8.0;
+/// The bytes of a way of the first-level cache: a page, where it is looked up by virtual and tagged by physical address.
+const L1_WAY: f64 = 4096.0;
+/// The ways of a second- or third-level cache.
+const WAYS: f64 = 16.0;
+/// Cycles to start and end a parallel loop.
+const PARALLEL_START: f64 = 3000.0;
+/// Cycles lost at each iteration of a loop that is not unrolled.
+const LOOP_STEP: f64 = 0.5;
+/// Cycles lost when an innermost loop ends: its last branch is sometimes mispredicted.
+const LOOP_END: f64 = 4.0;
+
+/// What a condition that all lanes decide alike costs a load, in loads: a choice between two addresses, at the border alone where loops are cut.
+const UNIFORM: f64 = 0.5;
+
+/// Products of tiles that have to be independent of each other to keep the unit busy: one begins every 16 cycles and takes
+/// 52 (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX).
+const INDEPENDENT_TILES: f64 = 4.0;
+/// Cycles to combine the halves of a vector: a store, a load and an addition that wait for each other.
+const HALVING: f64 = 10.0;
+
+/// The estimated share of the machine's peak without tensor intrinsics: more than 1 where these do more.
+pub(super) fn score(program: &Program, blocks: &[BlockFacts<'_>], cpu: &CpuTarget, threads: u32) -> f32 {
+    let threads = f64::from(threads);
+    let caches = Caches::of(cpu, blocks);
+    let cycles: f64 = blocks.iter().map(|block| block_cycles(block, &caches, cpu, threads)).sum::<f64>()
+        + start_cost(blocks);
+    let useful: f64 = blocks.iter().map(|block| ideal_cycles(program, block, cpu, threads)).sum();
+    (useful / cycles.max(1.0)).max(0.0) as f32
+}
+
+/// The cycles of the block's own domain, once, at the peak rate of all threads.
+fn ideal_cycles(program: &Program, facts: &BlockFacts<'_>, cpu: &CpuTarget, threads: f64) -> f64 {
+    let domain: f64 = facts
+        .block
+        .iters
+        .iter()
+        .map(|iter| iter.extent.as_constant().map_or(256.0, |extent| extent as f64))
+        .product();
+    let domain = domain * facts.points_of_intrinsic;
+    let is_output = tilewright_core::analysis::scope::writes_parameter(program, facts.block);
+    let per_point = facts.operations() / facts.points().max(1.0) / 2.0;
+    let per_point = if is_output { per_point.max(0.5) } else { per_point };
+    per_point * domain / (ISSUE * f64::from(cpu.lanes(facts.element_bytes))) / threads
+}
+
+fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, threads: f64) -> f64 {
+    let lanes = f64::from(cpu.lanes(block.element_bytes));
+    let used_lanes = block.lanes().clamp(1.0, lanes);
+    let statements = block.points() / used_lanes;
+    let per_statement = match (block.points_of_intrinsic > 1.0, block.tiles) {
+        (_, Some(_)) => block.outputs_of_intrinsic * ISSUE / lanes,
+        (true, None) => 1.0,
+        (false, None) => block.operations() / block.points().max(1.0) / 2.0,
+    };
+
+    let independent = if block.reduction > 1.0 { block.accumulators(cpu) } else { LATENCY * ISSUE };
+    let overlap = match block.tiles {
+        Some(tiles) => (tiles / INDEPENDENT_TILES).min(1.0),
+        None => (independent / (LATENCY * ISSUE)).clamp(1.0 / (LATENCY * ISSUE), 1.0),
+    };
+    let arithmetic = statements * per_statement.max(0.25) / ISSUE / overlap;
+    let conditions = if block.copies_runs() { 1.0 } else { used_lanes };
+    let scattered = block.arithmetic.conditional * 4.0 * conditions + block.arithmetic.uniform * UNIFORM;
+    let loads = statements * (block.loads_per_operation(cpu) + scattered) / ISSUE;
+    let spill = block.accumulators(cpu) > f64::from(cpu.vector_registers) - 2.0;
+    let registers = overlapped(arithmetic, loads) * if spill { 2.0 } else { 1.0 };
+    let serial = registers + loop_cycles(block, lanes) + caches.transfer_cycles(block);
+    serial / speedup(block, threads)
+}
+
+/// The caches that data comes through.
+struct Caches {
+    first: Cache,
+    second: Cache,
+    /// The last one, where something has to come from beyond it in each call.
+    third: Option<Cache>,
+}
+
+impl Caches {
+    /// A third-level cache that holds all that the blocks touch still has it from the call before.
+    fn of(cpu: &CpuTarget, blocks: &[BlockFacts<'_>]) -> Self {
+        let by_ways = |bytes: u64| Cache { bytes: bytes as f64, way: bytes as f64 / WAYS };
+        let (second, third) = (by_ways(cpu.l2_bytes), by_ways(cpu.l3_bytes.max(cpu.l2_bytes)));
+        Caches {
+            first: Cache { bytes: cpu.l1_bytes as f64, way: L1_WAY },
+            second,
+            third: Some(third).filter(|third| !third.keeps(touched(blocks, 0))),
+        }
+    }
+
+    /// Cycles of one core until all that a block touches has come.
+    fn transfer_cycles(&self, block: &BlockFacts<'_>) -> f64 {
+        let from_memory = self.third.map_or(0.0, |third| block.fetched_into(third));
+        block.fetched_into(self.first) / L2_BYTES
+            + block.fetched_into(self.second) / L3_BYTES
+            + from_memory / MEMORY_BYTES
+    }
+}
+
+/// The cycles of work for two kinds of ports that run side by side. Where both are about equally busy, they get in
+/// each other's way: a register tile of 16 × 16 floats, with as many loads as multiply-adds, took 1.17 times as long as
+/// one of 8 × 32 (1024³, AVX-512), which the 4-norm gives and the maximum does not.
+fn overlapped(a: f64, b: f64) -> f64 {
+    (a.powi(4) + b.powi(4)).powf(0.25)
+}
+
+/// Cycles for the control of loops that stay loops in the code, and for combining the lanes of vectorized reductions.
+fn loop_cycles(block: &BlockFacts<'_>, lanes: f64) -> f64 {
+    let (mut iterations, mut steps, mut entries, mut halvings) = (1.0, 0.0, 0.0, 0.0);
+    for node in &block.loops {
+        match node.kind {
+            LoopKind::Serial | LoopKind::Parallel | LoopKind::Bound(_) => {
+                entries = iterations;
+                iterations *= node.extent / node.unrolled;
+                // Asking ahead takes a place among the loads; whether it pays is for measurements to say.
+                steps += iterations * if node.ahead > 0.0 { 1.5 } else { 1.0 };
+            }
+            LoopKind::Vectorized if node.is_reduction => {
+                halvings += iterations * node.extent.min(lanes).log2()
+            }
+            LoopKind::Unrolled | LoopKind::Vectorized => {}
+        }
+    }
+    steps * LOOP_STEP + entries * LOOP_END + halvings * HALVING
+}
+
+/// The speed of all threads together, in that of one: a parallel iteration runs on one thread.
+fn speedup(block: &BlockFacts<'_>, threads: f64) -> f64 {
+    let parallel: f64 =
+        block.loops.iter().filter(|node| node.kind == LoopKind::Parallel).map(|node| node.extent).product();
+    parallel / (parallel / threads).ceil().max(1.0)
+}
+
+/// Cycles to start and end the parallel loops, which may hold several blocks each.
+fn start_cost(blocks: &[BlockFacts<'_>]) -> f64 {
+    let mut started = Vec::new();
+    let mut starts = 0.0;
+    for block in blocks {
+        let Some(place) = block.loops.iter().position(|node| node.kind == LoopKind::Parallel) else {
+            continue;
+        };
+        let (around, from) = block.loops.split_at(place);
+        if !started.contains(&from[0].var) {
+            started.push(from[0].var);
+            starts += around.iter().map(|node| node.extent).product::<f64>();
+        }
+    }
+    starts * PARALLEL_START
+}

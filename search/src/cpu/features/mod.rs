@@ -1,0 +1,109 @@
+//! What the cost model sees of a scheduled program.
+//!
+//! One row per block: counts of arithmetic, how its loops run (lanes, copies, threads), and for each buffer it
+//! touches how much memory that is and how often it is fetched again. The rows are taken from the `Blocks`
+//! level, where the loops are still whole; nothing is lowered for them. The last value besides is the
+//! draft model's estimate ([`draft`]). What runs ahead of calls costs nothing, and is left out.
+//!
+//! The groups follow the per-store features of MetaSchedule and Ansor; sizes enter as `log2(x + 1)`.
+
+mod access;
+mod arithmetic;
+mod cache;
+pub mod draft;
+mod nest;
+mod reuse;
+mod row;
+
+use std::sync::Arc;
+
+use tilewright_core::analysis::block::{reads, writes};
+use tilewright_core::analysis::constant::constant_blocks;
+use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::ids::BufferId;
+use tilewright_core::program::Program;
+use tilewright_core::stmt::{Block, For, Symbol};
+use tilewright_core::target::{CpuTarget, RunContext};
+
+use crate::model::ProgramFeatures;
+use crate::space::spec::FeatureError;
+use nest::BlockFacts;
+
+pub use row::{Value, WIDTH};
+
+/// The features of a scheduled program at the `Blocks` level.
+///
+/// # Errors
+/// When the target is no CPU.
+pub fn extract(program: &Program, context: &RunContext) -> Result<ProgramFeatures, FeatureError> {
+    let cpu = context.target.cpu()?;
+    let facts = facts(program);
+    let mut values = Vec::with_capacity(facts.len() * WIDTH);
+    for block in &facts {
+        row::push(&mut values, block, cpu);
+    }
+    let prior = draft::score(program, &facts, cpu, context.threads());
+    Ok(ProgramFeatures::new(values, WIDTH, prior)?)
+}
+
+/// What the cost model sees of a block, by name.
+#[derive(Clone, Debug)]
+pub struct BlockFeatures {
+    /// The block's name.
+    pub block: Symbol,
+    /// What is said of the block itself.
+    pub own: Vec<Value>,
+    /// What is said of each buffer that it touches, the largest first; a row holds as many as have a place.
+    pub buffers: Vec<(Symbol, Vec<Value>)>,
+}
+
+/// The values of [`extract`] with their names.
+pub fn describe(program: &Program, cpu: &CpuTarget) -> Vec<BlockFeatures> {
+    let describe = |block: &BlockFacts<'_>| BlockFeatures {
+        block: block.block.name.clone(),
+        own: row::own(block, cpu).to_vec(),
+        buffers: row::largest_first(block)
+            .into_iter()
+            .map(|access| {
+                let values = row::of_access(block, access, cpu).to_vec();
+                (program.buffer(access.buffer).name.clone(), values)
+            })
+            .collect(),
+    };
+    facts(program).iter().map(describe).collect()
+}
+
+/// What is known of each block that is executed in a call.
+fn facts(program: &Program) -> Vec<BlockFacts<'_>> {
+    let ahead = constant_blocks(program);
+    let located: Vec<(&Block, Vec<&Arc<For>>)> = blocks(&program.body)
+        .into_iter()
+        .filter(|block| !ahead.contains(&block.id))
+        .map(|block| (&**block, loops_around(&program.body, block.id).unwrap_or_default()))
+        .collect();
+    let scopes = scopes(program, &located);
+    let mut facts: Vec<BlockFacts<'_>> =
+        located.iter().map(|(block, path)| BlockFacts::new(program, block, path, &scopes)).collect();
+    reuse::measure(program, &mut facts);
+    facts
+}
+
+/// How many loops are around all uses of each intermediate.
+fn scopes(program: &Program, located: &[(&Block, Vec<&Arc<For>>)]) -> Vec<(BufferId, usize)> {
+    let mut scopes: Vec<(BufferId, &[&Arc<For>])> = Vec::new();
+    for (block, path) in located {
+        for buffer in reads(block).into_iter().chain(writes(block)) {
+            if program.access(buffer).is_some() {
+                continue;
+            }
+            match scopes.iter_mut().find(|(other, _)| *other == buffer) {
+                Some((_, common)) => {
+                    let shared = common.iter().zip(path).take_while(|(a, b)| a.id == b.id).count();
+                    *common = &common[..shared];
+                }
+                None => scopes.push((buffer, path)),
+            }
+        }
+    }
+    scopes.into_iter().map(|(buffer, common)| (buffer, common.len())).collect()
+}

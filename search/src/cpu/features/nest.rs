@@ -1,0 +1,362 @@
+//! What is known of one block in its loops.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tilewright_core::ids::{BufferId, VarId};
+use tilewright_core::intrinsic::named;
+use tilewright_core::lower::PREFETCH;
+use tilewright_core::program::Program;
+use tilewright_core::stmt::{Annotation, Block, For, IterKind, LoopKind, Stmt};
+use tilewright_core::target::CpuTarget;
+
+use crate::cpu::features::access::{AccessFact, accesses};
+use crate::cpu::features::arithmetic::Arithmetic;
+use crate::cpu::postproc::verify::sums_in_tiles;
+
+/// One loop around a block.
+#[derive(Clone, Debug)]
+pub(super) struct LoopFact {
+    /// Its variable.
+    pub var: VarId,
+    /// Its iterations; a guess when symbolic.
+    pub extent: f64,
+    /// How they are executed.
+    pub kind: LoopKind,
+    /// Whether the block reduces over it.
+    pub is_reduction: bool,
+    /// How many iterations are written out at once.
+    pub unrolled: f64,
+    /// How many iterations ahead it asks for what it reads; 0 if it does not.
+    pub ahead: f64,
+}
+
+/// Iterations assumed of a loop with a symbolic extent.
+const SYMBOLIC_EXTENT: f64 = 256.0;
+/// The bytes that one load of a copy of narrow elements brings, when these are not next to one another but in runs. An
+/// interleaving copy of 64 bytes took as long as eight such loads and a store.
+const NARROW_RUN: f64 = 8.0;
+
+/// What a vector of lanes that are transposed in registers costs, in loads: its row, and a step for each time that the number of rows
+/// doubles.
+const TRANSPOSED: f64 = 4.0;
+
+/// The fewest iterations along the rows for which they are transposed: a gather reads as many lines.
+const ROWS_OF_BLOCK: f64 = 4.0;
+
+/// What is known of one block in its loops.
+#[derive(Clone, Debug)]
+pub(super) struct BlockFacts<'a> {
+    /// The block.
+    pub block: &'a Block,
+    /// The loops around it, outermost first.
+    pub loops: Vec<LoopFact>,
+    /// Operations per point.
+    pub arithmetic: Arithmetic,
+    /// How it touches each buffer.
+    pub accesses: Vec<AccessFact>,
+    /// For each depth, the bytes touched by the loops from there inwards.
+    pub working_set: Vec<f64>,
+    /// Points reduced into each element.
+    pub reduction: f64,
+    /// Whether some points are left out by guards.
+    pub is_guarded: bool,
+    /// Bytes of the element type computed with.
+    pub element_bytes: usize,
+    /// Whether these are floats; integers are then only computed on the way, for conditions.
+    pub is_float: bool,
+    /// The points that a tensor intrinsic computes at once, at each point of the block's domain; otherwise 1.
+    pub points_of_intrinsic: f64,
+    /// The elements that it updates, likewise.
+    pub outputs_of_intrinsic: f64,
+    /// The tiles of sums in registers, when it is a product of tiles.
+    pub tiles: Option<f64>,
+}
+
+impl<'a> BlockFacts<'a> {
+    /// Looks at a block in the loops around it.
+    pub(super) fn new(
+        program: &Program,
+        block: &'a Block,
+        path: &[&Arc<For>],
+        scopes: &[(BufferId, usize)],
+    ) -> Self {
+        let loops: Vec<LoopFact> = path
+            .iter()
+            .map(|node| LoopFact {
+                var: node.var,
+                extent: node.extent.as_constant().map_or(SYMBOLIC_EXTENT, |extent| extent as f64),
+                kind: node.kind,
+                is_reduction: block
+                    .iters
+                    .iter()
+                    .any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(node.var)),
+                unrolled: match node.annotations.get(crate::cpu::postproc::UNROLL_FACTOR) {
+                    Some(Annotation::Int(factor)) => *factor as f64,
+                    _ => 1.0,
+                },
+                ahead: match node.annotations.get(PREFETCH) {
+                    Some(Annotation::Int(distance)) => *distance as f64,
+                    _ => 0.0,
+                },
+            })
+            .collect();
+        let accesses = accesses(program, block, &loops, scopes);
+        let working_set = (0..=loops.len())
+            .map(|depth| accesses.iter().map(|access| access.line_bytes(depth)).sum())
+            .collect();
+        let written = tilewright_core::analysis::block::writes(block);
+        let dtype = written.first().map(|buffer| program.buffer(*buffer).dtype);
+        let element_bytes = dtype.map_or(4, |dtype| dtype.bytes());
+        let reduction = loops.iter().filter(|node| node.is_reduction).map(|node| node.extent).product();
+        let vectorized = || loops.iter().filter(|node| node.kind == LoopKind::Vectorized);
+        let lanes: Vec<VarId> = block
+            .iters
+            .iter()
+            .filter(|iter| vectorized().any(|node| iter.binding.mentions(node.var)))
+            .map(|iter| iter.var)
+            .collect();
+        let arithmetic = Arithmetic::of(block, &lanes);
+        let is_guarded = !block.guards.is_empty();
+        BlockFacts {
+            block,
+            loops,
+            arithmetic,
+            accesses,
+            working_set,
+            reduction,
+            is_guarded,
+            element_bytes,
+            is_float: dtype.is_none_or(|dtype| dtype.is_float()),
+            points_of_intrinsic: points_of_intrinsic(&block.body),
+            outputs_of_intrinsic: outputs_of_intrinsic(&block.body),
+            tiles: sums_in_tiles(path, block).map(|tiles| tiles as f64),
+        }
+    }
+
+    /// Points that the loops enumerate.
+    pub(super) fn points(&self) -> f64 {
+        self.loops.iter().map(|node| node.extent).product()
+    }
+
+    /// Arithmetic operations in all, weighted by what they cost in float additions. Of what a tensor intrinsic does,
+    /// that for one point counts.
+    pub(super) fn operations(&self) -> f64 {
+        let own = &self.arithmetic;
+        let weighted =
+            own.simple + 8.0 * own.division + 20.0 * own.transcendental + own.comparison + own.conversion;
+        let integer = if self.is_float { 0.0 } else { own.integer };
+        (weighted + integer) * self.points()
+    }
+
+    /// Lanes of the vectorized loop, or 1.
+    pub(super) fn lanes(&self) -> f64 {
+        self.loops.iter().filter(|node| node.kind == LoopKind::Vectorized).map(|node| node.extent).product()
+    }
+
+    /// Vector registers that one vectorized statement takes.
+    fn registers_per_statement(&self, cpu: &CpuTarget) -> f64 {
+        (self.lanes() / f64::from(cpu.lanes(self.element_bytes))).ceil().max(1.0)
+    }
+
+    /// Independent results that the unrolled and vectorized loops keep at once, in registers.
+    pub(super) fn accumulators(&self, cpu: &CpuTarget) -> f64 {
+        let unrolled: f64 = self
+            .loops
+            .iter()
+            .filter(|node| node.kind == LoopKind::Unrolled && !node.is_reduction)
+            .map(|node| node.extent)
+            .product();
+        unrolled * self.registers_per_statement(cpu)
+    }
+
+    /// Copies of the body in the code, in registers.
+    pub(super) fn copies(&self, cpu: &CpuTarget) -> f64 {
+        let written_out: f64 = self
+            .loops
+            .iter()
+            .map(|node| if node.kind == LoopKind::Unrolled { node.extent } else { node.unrolled })
+            .product();
+        written_out * self.registers_per_statement(cpu)
+    }
+
+    /// How many points of the block ahead it asks for what it reads; 0 if it does not.
+    pub(super) fn points_ahead(&self) -> f64 {
+        let Some(place) = self.loops.iter().rposition(|node| node.ahead > 0.0) else { return 0.0 };
+        self.loops[place].ahead * self.loops[place + 1..].iter().map(|node| node.extent).product::<f64>()
+    }
+
+    /// Whether lanes are narrow elements from several places, which only copies have.
+    pub(super) fn copies_runs(&self) -> bool {
+        self.accesses.iter().any(|access| {
+            let mut strides = self.loops.iter().zip(&access.strides);
+            let comes_in_runs =
+                strides.any(|(node, stride)| node.kind == LoopKind::Vectorized && stride.is_none());
+            access.bytes < 4.0 && comes_in_runs
+        })
+    }
+
+    /// Whether the lanes of a load lie apart, and the loop around them goes along what is read: blocks of rows are transposed in
+    /// registers then.
+    pub(super) fn is_transposed(&self, access: &AccessFact) -> bool {
+        let ([.., around, lanes], [.., along, apart]) = (&self.loops[..], &access.strides[..]) else {
+            return false;
+        };
+        let lie_apart = lanes.kind == LoopKind::Vectorized && !matches!(apart, Some(0 | 1));
+        let goes_along = *along == Some(1) && around.extent >= ROWS_OF_BLOCK;
+        !access.is_written && access.bytes >= 4.0 && lie_apart && goes_along
+    }
+
+    /// The extent of the innermost loop.
+    pub(super) fn innermost_extent(&self) -> f64 {
+        self.loops.last().map_or(1.0, |node| node.extent)
+    }
+
+    /// The outermost depth from which inwards the block touches no more than `bytes`.
+    pub(super) fn level_within(&self, bytes: f64) -> usize {
+        self.working_set.iter().position(|touched| *touched <= bytes).unwrap_or(self.loops.len())
+    }
+
+    /// Points reduced into each element of the innermost tile before the next tile's turn.
+    fn reduction_of_tile(&self) -> f64 {
+        let is_inner = |node: &&LoopFact| {
+            node.is_reduction || matches!(node.kind, LoopKind::Unrolled | LoopKind::Vectorized)
+        };
+        let inner = self.loops.iter().rev().take_while(is_inner);
+        inner.filter(|node| node.is_reduction).map(|node| node.extent).product()
+    }
+
+    /// Bytes fetched into a cache that holds what the loops from a depth inwards touch.
+    pub(super) fn traffic(&self, depth: usize) -> f64 {
+        self.accesses.iter().map(|access| access.fetched(depth, &self.loops)).sum()
+    }
+
+    /// How often the innermost tile adds to each of its sums: the reductions that are written out.
+    fn updates_of_tile(&self) -> f64 {
+        let written_out =
+            self.loops.iter().filter(|node| node.is_reduction && node.kind == LoopKind::Unrolled);
+        written_out.map(|node| node.extent).product()
+    }
+
+    /// Register loads per arithmetic statement in the innermost tile: an operand that an unrolled or
+    /// vectorized loop does not move is loaded once for all its copies, as long as registers hold it.
+    pub(super) fn loads_per_operation(&self, cpu: &CpuTarget) -> f64 {
+        let sums = self.accumulators(cpu).max(1.0);
+        let updates = self.updates_of_tile();
+        let statements = sums * updates;
+        let (mut loads, mut held) = (0.0, f64::INFINITY);
+        for access in &self.accesses {
+            let own = self.loads_of_tile(access, cpu);
+            // Of the operands of a tile of sums the fewest are kept while the others pass by.
+            held = if access.is_written { held } else { held.min(own / updates) };
+            let mut reduced = self.loops.iter().zip(&access.strides).filter(|(node, _)| node.is_reduction);
+            // An element that the innermost reduction loop leaves alone stays in its register meanwhile.
+            let stays =
+                access.is_written && self.reduction > 1.0 && reduced.all(|(_, stride)| *stride == Some(0));
+            // A store takes a port that there is one of, a load one of two.
+            let cost = if access.is_written { 3.0 } else { 1.0 };
+            loads += own * cost / if stays { self.reduction_of_tile() / updates } else { 1.0 };
+        }
+        // Registers for the sums, the operands that are kept, and one that passes by.
+        let is_crowded = sums + held + 1.0 > f64::from(cpu.vector_registers);
+        if is_crowded && self.reduction > 1.0 && held.is_finite() {
+            loads += (sums - held) * updates;
+        }
+        loads / statements
+    }
+
+    /// Loads of one execution of the innermost tile, if each element that it touches is loaded once.
+    fn loads_of_tile(&self, access: &AccessFact, cpu: &CpuTarget) -> f64 {
+        let moving = || self.loops.iter().zip(&access.strides).filter(|(_, stride)| **stride != Some(0));
+        let vectorized: f64 = moving()
+            .filter(|(node, _)| node.kind == LoopKind::Vectorized)
+            .map(|(node, stride)| self.loads_of_vector(access, node, *stride, cpu))
+            .product();
+        let unrolled = moving().filter(|(node, _)| node.kind == LoopKind::Unrolled);
+        vectorized * distinct_places(unrolled.map(|(node, stride)| (node.extent, *stride)))
+    }
+
+    /// Loads of one execution of a vectorized loop that moves the access.
+    fn loads_of_vector(
+        &self,
+        access: &AccessFact,
+        node: &LoopFact,
+        stride: Option<i64>,
+        cpu: &CpuTarget,
+    ) -> f64 {
+        let vectors = (node.extent / f64::from(cpu.lanes(self.element_bytes))).ceil();
+        match stride {
+            Some(1) => vectors,
+            // Copies of narrow elements take runs of bytes apart, not each element.
+            None if self.copies_runs() => (node.extent * access.bytes / NARROW_RUN).ceil(),
+            _ if self.is_transposed(access) => vectors * TRANSPOSED,
+            _ => node.extent,
+        }
+    }
+}
+
+/// How many places loops lead to, given their extents and strides: windows that slide by less than they are long share places.
+fn distinct_places(loops: impl Iterator<Item = (f64, Option<i64>)>) -> f64 {
+    let mut varying = 1.0;
+    let mut known: SmallVec<[(f64, f64); 8]> = SmallVec::new();
+    for (extent, stride) in loops {
+        match stride {
+            Some(stride) => known.push((extent, stride.unsigned_abs() as f64)),
+            None => varying *= extent,
+        }
+    }
+    known.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    // Rows of places at equal distances.
+    let mut rows: SmallVec<[(f64, f64); 8]> = SmallVec::new();
+    for (extent, stride) in known {
+        let continued =
+            rows.iter_mut().find(|(count, step)| stride % *step == 0.0 && stride <= *step * *count);
+        match continued {
+            Some((count, step)) => *count += (extent - 1.0) * stride / *step,
+            None => rows.push((extent, stride)),
+        }
+    }
+    varying * rows.iter().map(|(count, _)| count).product::<f64>()
+}
+
+/// The elements that a marked statement updates; 1 for any other.
+fn outputs_of_intrinsic(body: &Stmt) -> f64 {
+    let Stmt::Intrinsic(marked) = body else { return 1.0 };
+    named(&marked.name).map_or(1.0, |intrinsic| intrinsic.outputs() as f64)
+}
+
+/// The points of the loops of a marked statement; 1 for any other.
+fn points_of_intrinsic(body: &Stmt) -> f64 {
+    let Stmt::Intrinsic(marked) = body else { return 1.0 };
+    let (mut points, mut current) = (1.0, &marked.body);
+    while let Stmt::For(node) = current {
+        points *= node.extent.as_constant().map_or(1.0, |extent| extent as f64);
+        current = &node.body;
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distinct_places;
+
+    #[test]
+    fn windows_that_overlap_share_places() {
+        let places = |loops: &[(f64, i64)]| {
+            distinct_places(loops.iter().map(|(extent, stride)| (*extent, Some(*stride))))
+        };
+        let cases: [(&[(f64, i64)], f64); 7] = [
+            (&[], 1.0),
+            (&[(4.0, 7)], 4.0),
+            (&[(4.0, 7), (3.0, 7)], 6.0),
+            (&[(4.0, 2), (3.0, 1)], 9.0),
+            (&[(4.0, 3), (3.0, -1)], 12.0),
+            (&[(4.0, 4), (3.0, 1)], 12.0),
+            (&[(4.0, 100), (3.0, 100), (2.0, 1), (3.0, 1)], 24.0),
+        ];
+        for (loops, expected) in cases {
+            assert_eq!(places(loops), expected, "{loops:?}");
+        }
+        assert_eq!(distinct_places([(4.0, None), (3.0, Some(1)), (2.0, Some(1))].into_iter()), 16.0);
+    }
+}

@@ -1,0 +1,68 @@
+//! The built-in postprocessors of a CPU: one file each.
+
+mod across;
+mod layout;
+mod loop_order;
+mod panels;
+mod parallel;
+mod prefetch;
+mod reduction;
+mod stream;
+mod strides;
+mod unroll;
+mod vectorize;
+pub(crate) mod verify;
+
+pub(crate) use unroll::UNROLL_FACTOR;
+
+use tilewright_core::analysis::scope::blocks;
+use tilewright_core::ids::BlockId;
+use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
+use tilewright_core::stmt::{Annotation, Block, Symbol};
+
+use crate::space::postproc::{Postprocessor, Postprocessors};
+
+/// All of them in order: layouts before loops are cut for threads and lanes, the limits last.
+pub(crate) fn all() -> Postprocessors {
+    let all = [
+        Postprocessor::built_in("lay_out_constants", |schedule| Ok(layout::lay_out_constants(schedule)?)),
+        Postprocessor::built_in("lay_out_panels", |schedule| Ok(panels::lay_out_panels(schedule)?)),
+        Postprocessor::built_in("parallelize_nests", |schedule| Ok(parallel::parallelize_nests(schedule)?)),
+        Postprocessor::built_in("decompose_reductions", |schedule| {
+            Ok(reduction::decompose_reductions(schedule)?)
+        }),
+        Postprocessor::built_in("vectorize_blocks", |schedule| Ok(vectorize::vectorize_blocks(schedule)?)),
+        Postprocessor::built_in("unroll_blocks", |schedule| Ok(unroll::unroll_blocks(schedule)?)),
+        Postprocessor::built_in("stream_results", |schedule| Ok(stream::stream_results(schedule)?)),
+        Postprocessor::built_in("prefetch_inputs", |schedule| Ok(prefetch::prefetch_inputs(schedule)?)),
+        Postprocessor::built_in("verify_limits", |schedule| {
+            verify::verify_limits(schedule.program(), schedule.context())
+        }),
+    ];
+    Vec::from(all).into()
+}
+
+/// An integer annotation of a block.
+fn setting(block: &Block, name: &str) -> Option<i64> {
+    match block.annotations.get(name) {
+        Some(Annotation::Int(value)) => Some(*value),
+        _ => None,
+    }
+}
+
+/// The value of a setting for a whole nest: that of the first block that has it.
+fn nest_setting(blocks: &[&std::sync::Arc<Block>], name: &str) -> Option<i64> {
+    blocks.iter().find_map(|block| setting(block, name))
+}
+
+/// The names of all blocks, in program order.
+fn block_names(schedule: &Schedule) -> Vec<Symbol> {
+    blocks(&schedule.program().body).iter().map(|block| block.name.clone()).collect()
+}
+
+/// A block by name, with its identity.
+fn find(schedule: &mut Schedule, name: &str) -> Result<(BlockRv, BlockId), ScheduleError> {
+    let block = schedule.get_block(name)?;
+    let id = schedule.values().block(block)?;
+    Ok((block, id))
+}

@@ -1,0 +1,113 @@
+//! Writes out the inner loops of each block.
+
+use std::sync::Arc;
+
+use tilewright_core::analysis::block::reads;
+use tilewright_core::analysis::region::{AccessKind, bound_accesses};
+use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::ids::BlockId;
+use tilewright_core::index::Index;
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{Schedule, ScheduleError};
+use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
+use tilewright_core::visit::find_block;
+
+use crate::cpu::postproc::{block_names, find, nest_setting};
+use crate::cpu::rules::parallelize_vectorize_unroll::{UNROLL, UNROLL_REDUCTION};
+
+/// The annotation on a loop of which several iterations are written out at once; read by the lowering.
+pub(crate) const UNROLL_FACTOR: &str = "unroll_factor";
+
+/// Unrolls, from the inside, the spatial loops of each block that hold it alone, then short loops over the taps of a filter,
+/// while the copies stay within the nest's setting; then lets some iterations of the reduction loop around them be written out.
+pub(super) fn unroll_blocks(schedule: &mut Schedule) -> Result<(), ScheduleError> {
+    for name in block_names(schedule) {
+        let (block, id) = find(schedule, &name)?;
+        let Some(plan) = plan(schedule.program(), id) else { continue };
+        if plan.unrolled == 0 && plan.reduction.is_none() {
+            continue;
+        }
+        let loops = schedule.get_loops(block)?;
+        for target in &loops[plan.end - plan.unrolled..plan.end] {
+            schedule.unroll(*target)?;
+        }
+        if let Some((position, factor)) = plan.reduction {
+            schedule.annotate(loops[position], UNROLL_FACTOR, factor)?;
+        }
+    }
+    Ok(())
+}
+
+struct Plan {
+    /// One past the innermost loop to unroll.
+    end: usize,
+    /// How many loops to unroll, ending there.
+    unrolled: usize,
+    /// The reduction loop around them and how many of its iterations to write out.
+    reduction: Option<(usize, i64)>,
+}
+
+fn plan(program: &Program, id: BlockId) -> Option<Plan> {
+    let block = find_block(&program.body, id)?;
+    let path = loops_around(&program.body, id)?;
+    let settings = blocks(&path.first()?.body);
+    let limit = nest_setting(&settings, UNROLL)?;
+    let steps = nest_setting(&settings, UNROLL_REDUCTION).unwrap_or(1);
+    let reduces = |node: &For| {
+        block.iters.iter().any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(node.var))
+    };
+    let mut end = path.len();
+    if path.last().is_some_and(|node| node.kind == LoopKind::Vectorized) {
+        end -= 1;
+    }
+    let mut copies = 1;
+    let spatial = count_inner(&path[..end], limit, &mut copies, &|node, _| !reduces(node));
+    let (outer, written_out) = path[..end].split_at(end - spatial);
+    let is_short_tap =
+        |node: &For, extent| extent <= steps && reduces(node) && is_tap(block, node, written_out);
+    let unrolled = spatial + count_inner(outer, limit, &mut copies, &is_short_tap);
+    let around = end - unrolled;
+    let reduction = around.checked_sub(1).filter(|position| {
+        let node = path[*position];
+        may_be_written_out(node)
+            && reduces(node)
+            && steps > 1
+            && copies.saturating_mul(steps) <= limit.max(steps)
+            && node.extent.as_constant().is_some_and(|extent| extent % steps == 0)
+    });
+    Some(Plan { end, unrolled, reduction: reduction.map(|position| (position, steps)) })
+}
+
+/// Whether a window slides along a loop over what a block reads, as the taps of a filter do, in the same dimension as along one
+/// of the loops inside that are written out: written out as well, it reads elements together with them.
+fn is_tap(block: &Block, node: &For, written_out: &[&Arc<For>]) -> bool {
+    let read = reads(block).into_iter().flat_map(|buffer| bound_accesses(block, buffer, AccessKind::Read));
+    let slides = |index: Index| {
+        index.mentions(node.var) && written_out.iter().any(|inside| index.mentions(inside.var))
+    };
+    read.flatten().any(slides)
+}
+
+/// How many loops, from the inside, are wanted, or have a single iteration, and can be written out with no more than `limit`
+/// copies altogether.
+fn count_inner(
+    path: &[&Arc<For>],
+    limit: i64,
+    copies: &mut i64,
+    is_wanted: &dyn Fn(&For, i64) -> bool,
+) -> usize {
+    let inner = path.iter().rev().take_while(|node| {
+        let Some(extent) = node.extent.as_constant() else { return false };
+        let all = copies.saturating_mul(extent);
+        let is_wanted = extent == 1 || is_wanted(node, extent);
+        let fits = all <= limit && may_be_written_out(node) && is_wanted;
+        *copies = if fits { all } else { *copies };
+        fits
+    });
+    inner.count()
+}
+
+/// Whether a loop runs one iteration after the other and holds a single loop or block.
+fn may_be_written_out(node: &For) -> bool {
+    node.kind == LoopKind::Serial && matches!(&node.body, Stmt::For(_) | Stmt::Block(_))
+}

@@ -1,0 +1,436 @@
+//! Reductions computed by the machine's tensor intrinsics.
+//!
+//! Which intrinsics there are, the target says; whether a block can be cut into what one computes, and how, its
+//! description says ([`TensorIntrinsic::mappings`]). The block is then brought into that form: extents are padded,
+//! loops split, operands laid out anew where their elements do not stand as the intrinsic wants them. Where an intrinsic
+//! multiplies numbers with an offset, the offset is added, and what it adds to the results taken away
+//! ([`offset_products`](Schedule::offset_products)). What is left is tiled like any other block with data reuse.
+
+use tilewright_core::analysis::block::{reads, reduction, single_store};
+use tilewright_core::analysis::constant::constant_blocks;
+use tilewright_core::analysis::scope::loops_around;
+use tilewright_core::ids::VarId;
+use tilewright_core::index::Index;
+use tilewright_core::index::map::IndexMap;
+use tilewright_core::intrinsic::{MappedOperand, Mapping, TensorIntrinsic, named};
+use tilewright_core::program::Scope;
+use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
+use tilewright_core::stmt::{Block, IterKind};
+use tilewright_macros::schedule_rule;
+
+use crate::cpu::rules::multi_level_tiling::{ANNOTATION, Tiles, write_back};
+use crate::cpu::rules::packing::PANELS;
+use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
+use crate::space::rules::block::{block_of, constant_operands, has_trivial_bindings};
+
+/// Most ways of cutting one block that are offered.
+const MAX_CUTS: usize = 3;
+
+/// A way of cutting a block that takes more instructions than the best one, by this factor, is not offered.
+const MAX_WASTE: f64 = 2.0;
+
+/// A way of cutting a block is not offered when padding multiplies the points by more than this.
+const MAX_PADDING: f64 = 2.0;
+
+/// Lets tensor intrinsics compute a reduction, besides whatever other rules make of it.
+///
+/// Offers, as variants: the ways to cut the block that take the fewest instructions, whether operands are laid out
+/// anew as a whole or tile by tile, and where a finished tile of the output is written back.
+#[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "multi_level_tiling")]
+pub fn auto_tensorize(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    if !is_open(&*block_of(schedule, block)?) {
+        return schedule.unchanged();
+    }
+    let mut variants = vec![schedule.fork()];
+    variants.extend(tensorized(schedule, block, f64::INFINITY)?);
+    Ok(RuleOutcome::Variants(variants))
+}
+
+/// Whether a block is a reduction that no other rule has made something of.
+pub(super) fn is_open(block: &Block) -> bool {
+    !block.annotations.contains_key(ANNOTATION)
+        && reduction(block).is_some()
+        && block.init.is_some()
+        && has_trivial_bindings(block)
+}
+
+/// The variants in which an intrinsic computes a block in fewer than so many instructions, each counted as many times as it
+/// updates vectors of 16 elements.
+pub(super) fn tensorized(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    limit: f64,
+) -> Result<Vec<Schedule>, ScheduleError> {
+    let mut variants = Vec::new();
+    for mut cut in cuts(schedule, block)?.into_iter().filter(|cut| cut.instructions < limit) {
+        let Ok((prepared, lanes)) = prepared(schedule, block, &mut cut) else { continue };
+        let Ok(moved) = moved_operands(&prepared, block, &cut, &lanes) else { continue };
+        let constant = constant_operands(prepared.program(), &*block_of(&prepared, block)?);
+        let is_constant = |operand: usize| constant.contains(&cut.mapping.operands[operand].buffer);
+        let inputs =
+            moved.iter().map(|operand| Moved { operand: *operand, is_constant: is_constant(*operand) });
+        let inputs: Vec<Moved> = inputs.filter(|moved| moved.operand != cut.output).collect();
+        let moves_output = moved.contains(&cut.output);
+        for is_whole in [true, false] {
+            for level in [Some(0), Some(1), None] {
+                let mut variant = prepared.clone().fork();
+                let plan = Plan { cut: &cut, lanes: &lanes, inputs: &inputs, moves_output, is_whole, level };
+                if plan.apply(&mut variant, block).is_ok() {
+                    variants.push(variant);
+                }
+            }
+            if inputs.iter().all(|moved| moved.is_constant) {
+                break;
+            }
+        }
+    }
+    Ok(variants)
+}
+
+/// An intrinsic, and how a block is cut for it.
+struct Cut {
+    intrinsic: &'static TensorIntrinsic,
+    mapping: Mapping,
+    /// For each iterator of the block, how much of it one instruction computes.
+    tiles: Vec<i64>,
+    /// The instructions for the whole block, each as many times as it updates vectors of 16 elements, and those that sum up
+    /// factors or copy results for it.
+    instructions: f64,
+    /// How many points they compute for each one that is asked for.
+    padding: f64,
+    /// The operand that is the output.
+    output: usize,
+    /// What is added to a factor of the block's products, where the intrinsic wants that.
+    offset: Option<Offset>,
+}
+
+/// A number that is added to a factor of products, and taken away from their sum.
+#[derive(Clone, Copy, PartialEq)]
+struct Offset {
+    /// The factor: 0 or 1.
+    factor: i64,
+    number: i64,
+}
+
+impl Cut {
+    fn new(intrinsic: &'static TensorIntrinsic, mapping: Mapping, block: &Block) -> Option<Self> {
+        let mut tiles = vec![1; block.iters.len()];
+        for (iter, extent) in mapping.iters.iter().zip(intrinsic.extents()) {
+            tiles[*iter] *= extent;
+        }
+        let (mut instructions, mut padding) = ((intrinsic.outputs() as f64 / 16.0).max(1.0), 1.0);
+        for (iter, tile) in block.iters.iter().zip(&tiles) {
+            let extent = iter.extent.as_constant()?;
+            let count = extent.checked_add(tile - 1)? / tile;
+            instructions *= count as f64;
+            padding *= (count * tile) as f64 / extent as f64;
+        }
+        let written = single_store(block)?.buffer;
+        let output = mapping.operands.iter().position(|operand| operand.buffer == written)?;
+        if !has_lanes_in_place(&mapping.operands[output], single_store(block)?.indices.len()) {
+            instructions += copied_vectors(block)?;
+        }
+        Some(Cut { intrinsic, mapping, tiles, instructions, padding, output, offset: None })
+    }
+
+    fn is_output(&self, operand: usize) -> bool {
+        operand == self.output
+    }
+
+    /// The loops of the intrinsic that are parts of an iterator, with their extents, the outermost first.
+    fn parts(&self, iter: usize) -> Vec<(usize, i64)> {
+        let all = self.mapping.iters.iter().zip(self.intrinsic.extents()).enumerate();
+        all.filter(|(_, (own, _))| **own == iter).map(|(number, (_, extent))| (number, extent)).collect()
+    }
+
+    /// The layout in which an operand's elements stand as the intrinsic wants them: the tiles in the order of the
+    /// buffer's dimensions, and inside each the parameter's. There is none for what cannot be laid out anew.
+    fn layout(&self, operand: &MappedOperand, dimensions: usize) -> Option<IndexMap> {
+        if !operand.is_movable {
+            return None;
+        }
+        let iter_of = |dimension: usize| {
+            let own = operand.dimensions.iter().find(|(_, own)| *own == dimension);
+            own.map(|(number, _)| self.mapping.iters[*number])
+        };
+        let of_tiles = (0..dimensions).map(|dimension| {
+            let tile = iter_of(dimension).map_or(1, |iter| self.tiles[iter]);
+            Index::var(VarId(dimension as u32)).floor_div(tile)
+        });
+        let inside = operand.dimensions.iter().map(|(number, dimension)| {
+            let parts = self.parts(self.mapping.iters[*number]);
+            let behind = parts.iter().filter(|(part, _)| part > number).map(|(_, extent)| extent);
+            let own = parts.iter().find(|(part, _)| part == number).map_or(1, |(_, extent)| *extent);
+            Index::var(VarId(*dimension as u32)).floor_div(behind.product()).modulo(own)
+        });
+        IndexMap::new(dimensions as u32, of_tiles.chain(inside).collect())
+    }
+}
+
+/// Whether an operand's last dimension is the one along which the intrinsic's last is.
+fn has_lanes_in_place(operand: &MappedOperand, dimensions: usize) -> bool {
+    let last =
+        operand.loops.last().and_then(|own| operand.dimensions.iter().find(|(number, _)| number == own));
+    last.is_none_or(|(_, dimension)| dimension + 1 == dimensions)
+}
+
+/// How many vectors of 16 elements hold a block's results.
+fn copied_vectors(block: &Block) -> Option<f64> {
+    let spatial = block.iters.iter().filter(|iter| iter.kind == IterKind::Spatial);
+    let extents = spatial.map(|iter| iter.extent.as_constant().map(|extent| extent as f64));
+    Some(extents.product::<Option<f64>>()? / 16.0)
+}
+
+/// The ways of cutting a block, the ones that take the fewest instructions first.
+fn cuts(schedule: &Schedule, block: BlockRv) -> Result<Vec<Cut>, ScheduleError> {
+    let intrinsics: Vec<_> = schedule.target().intrinsics().iter().filter_map(|name| named(name)).collect();
+    let mut cuts = cuts_for(schedule, block, &intrinsics)?;
+    for offset in offsets(&intrinsics) {
+        let mut moved = schedule.clone();
+        let Ok(sums) = moved.offset_products(block, offset.factor, offset.number) else { continue };
+        let with_offset: Vec<_> =
+            intrinsics.iter().copied().filter(|own| own.offset() == Some(offset.number)).collect();
+        let additions = additions(&moved, sums)?;
+        let found = cuts_for(&moved, block, &with_offset)?.into_iter();
+        cuts.extend(found.map(|cut| Cut {
+            instructions: cut.instructions + additions,
+            offset: Some(offset),
+            ..cut
+        }));
+    }
+    cuts.retain(|cut| cut.padding <= MAX_PADDING);
+    cuts.sort_by(|a, b| a.instructions.total_cmp(&b.instructions).then(a.padding.total_cmp(&b.padding)));
+    let most = cuts.first().map_or(0.0, |best| best.instructions * MAX_WASTE);
+    cuts.retain(|cut| cut.instructions < most);
+    cuts.truncate(MAX_CUTS);
+    Ok(cuts)
+}
+
+/// The ways of cutting a block as it is for some intrinsics.
+fn cuts_for(
+    schedule: &Schedule,
+    block: BlockRv,
+    intrinsics: &[&'static TensorIntrinsic],
+) -> Result<Vec<Cut>, ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let of_one = |intrinsic: &&'static TensorIntrinsic| {
+        let mappings = intrinsic.mappings(schedule.program(), &found).into_iter();
+        mappings.filter_map(|mapping| Cut::new(intrinsic, mapping, &found)).collect::<Vec<_>>()
+    };
+    Ok(intrinsics.iter().flat_map(of_one).collect())
+}
+
+/// What some intrinsics want to be added to one factor or the other.
+fn offsets(intrinsics: &[&TensorIntrinsic]) -> Vec<Offset> {
+    let mut offsets = Vec::new();
+    for number in intrinsics.iter().filter_map(|own| own.offset()) {
+        for offset in [0, 1].map(|factor| Offset { factor, number }) {
+            if !offsets.contains(&offset) {
+                offsets.push(offset);
+            }
+        }
+    }
+    offsets
+}
+
+/// How many vectors of 16 elements a call adds up for a block of sums; none where that is done before all calls.
+fn additions(schedule: &Schedule, sums: BlockRv) -> Result<f64, ScheduleError> {
+    let found = block_of(schedule, sums)?;
+    if constant_blocks(schedule.program()).contains(&found.id) {
+        return Ok(0.0);
+    }
+    let extents = found.iters.iter().filter_map(|iter| iter.extent.as_constant());
+    Ok(extents.map(|extent| extent as f64).product::<f64>() / 16.0)
+}
+
+/// The schedule with the block padded, its factors offset, and its loops split, and the intrinsic's loops. Padding puts other
+/// buffers in the places of operands.
+fn prepared(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    cut: &mut Cut,
+) -> Result<(Schedule, Vec<LoopRv>), ScheduleError> {
+    let mut schedule = schedule.fork();
+    let found = block_of(&schedule, block)?;
+    let is_whole = |(iter, tile): (&tilewright_core::stmt::Iter, &i64)| {
+        iter.extent.as_constant().is_some_and(|extent| extent % tile == 0)
+    };
+    let is_padded = !found.iters.iter().zip(&cut.tiles).all(is_whole);
+    if is_padded {
+        schedule.pad_einsum(block, &cut.tiles)?;
+    }
+    if let Some(Offset { factor, number }) = cut.offset {
+        schedule.offset_products(block, factor, number)?;
+    }
+    if is_padded {
+        let padded = cut.intrinsic.mappings(schedule.program(), &*block_of(&schedule, block)?);
+        let same = padded.into_iter().find(|mapping| mapping.iters == cut.mapping.iters);
+        cut.mapping = same.ok_or(ScheduleError::IntrinsicMismatch(found.id))?;
+    }
+    let mut lanes = vec![None; cut.mapping.iters.len()];
+    for (iter, tile) in cut.tiles.iter().enumerate().filter(|(_, tile)| **tile > 1) {
+        let target = loop_of(&mut schedule, block, iter)?;
+        let parts = cut.parts(iter);
+        debug_assert_eq!(parts.iter().map(|(_, extent)| extent).product::<i64>(), *tile);
+        let factors: Vec<Option<i64>> =
+            std::iter::once(None).chain(parts.iter().map(|(_, extent)| Some(*extent))).collect();
+        let made = schedule.split(target, &factors)?;
+        for ((number, _), part) in parts.iter().zip(&made[1..]) {
+            lanes[*number] = Some(*part);
+        }
+    }
+    let lanes = lanes.into_iter().collect::<Option<_>>();
+    Ok((schedule, lanes.ok_or(ScheduleError::IntrinsicMismatch(found.id))?))
+}
+
+/// The loop that an iterator of a block is bound to.
+fn loop_of(schedule: &mut Schedule, block: BlockRv, iter: usize) -> Result<LoopRv, ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let path = loops_around(&schedule.program().body, found.id).unwrap_or_default();
+    let binding = found.iters[iter].binding.as_var();
+    let position = path.iter().position(|node| Some(node.var) == binding);
+    let loops = schedule.get_loops(block)?;
+    position
+        .and_then(|position| loops.get(position).copied())
+        .ok_or(ScheduleError::IntrinsicMismatch(found.id))
+}
+
+/// The fewest operands that have to be laid out anew for the intrinsic to match.
+fn moved_operands(
+    schedule: &Schedule,
+    block: BlockRv,
+    cut: &Cut,
+    lanes: &[LoopRv],
+) -> Result<Vec<usize>, ScheduleError> {
+    let operands = cut.mapping.operands.len();
+    let mut sets: Vec<u32> = (0..1 << operands).collect();
+    sets.sort_by_key(|set| set.count_ones());
+    let mut outcome = Err(ScheduleError::UnknownIntrinsic);
+    let can_move = |operand: usize| cut.mapping.operands[operand].is_movable;
+    for set in sets {
+        let chosen: Vec<usize> = (0..operands).filter(|operand| set & (1 << operand) != 0).collect();
+        if !chosen.iter().all(|operand| can_move(*operand)) {
+            continue;
+        }
+        outcome = fits_with(schedule.clone(), block, cut, lanes, &chosen);
+        if outcome.is_ok() {
+            return Ok(chosen);
+        }
+    }
+    outcome.map(|()| Vec::new())
+}
+
+/// Whether the intrinsic matches when some operands are laid out anew.
+fn fits_with(
+    mut schedule: Schedule,
+    block: BlockRv,
+    cut: &Cut,
+    lanes: &[LoopRv],
+    moved: &[usize],
+) -> Result<(), ScheduleError> {
+    let mut order = schedule.get_loops(block)?;
+    let whole =
+        lanes.iter().map(|lane| schedule.values().target_loop(*lane)).collect::<Result<Vec<_>, _>>()?;
+    order.retain(|target| !schedule.values().target_loop(*target).is_ok_and(|id| whole.contains(&id)));
+    schedule.reorder(&[&order, lanes].concat())?;
+    for operand in moved {
+        if cut.is_output(*operand) {
+            schedule.cache_write(block, Scope::Global)?;
+            lay_out_output(&mut schedule, block, cut)?;
+        } else {
+            lay_out_input(&mut schedule, block, cut, *operand, Scope::Global)?;
+        }
+    }
+    schedule.tensorize(lanes[0], cut.intrinsic.name())
+}
+
+/// Lets the block read a copy of an operand in the intrinsic's layout.
+fn lay_out_input(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    cut: &Cut,
+    operand: usize,
+    scope: Scope,
+) -> Result<BlockRv, ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let mismatch = ScheduleError::IntrinsicMismatch(found.id);
+    let own = &cut.mapping.operands[operand];
+    let number = reads(&found).iter().position(|buffer| *buffer == own.buffer).ok_or(mismatch)?;
+    let layout = cut.layout(own, schedule.program().buffer(own.buffer).shape.len()).ok_or(mismatch)?;
+    let copy = schedule.cache_read(block, number as i64, scope)?;
+    schedule.transform_layout(copy, "write", 0, layout.clone())?;
+    schedule.transform_block_layout(copy, layout)?;
+    Ok(copy)
+}
+
+/// Lays out the intermediate that the block writes as the intrinsic wants it.
+fn lay_out_output(schedule: &mut Schedule, block: BlockRv, cut: &Cut) -> Result<(), ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let mismatch = ScheduleError::IntrinsicMismatch(found.id);
+    let written = single_store(&found).ok_or(mismatch)?.buffer;
+    let dimensions = schedule.program().buffer(written).shape.len();
+    let layout = cut.layout(&cut.mapping.operands[cut.output], dimensions).ok_or(mismatch)?;
+    schedule.transform_layout(block, "write", 0, layout)
+}
+
+/// An input that is laid out anew.
+struct Moved {
+    operand: usize,
+    /// Whether that is done once, before all calls.
+    is_constant: bool,
+}
+
+/// What is done with a block that is cut.
+struct Plan<'a> {
+    cut: &'a Cut,
+    lanes: &'a [LoopRv],
+    inputs: &'a [Moved],
+    /// Whether the output is laid out anew, too.
+    moves_output: bool,
+    /// Whether that is done for all of an input at once, or for what a tile reads. Of what is constant it is for all.
+    is_whole: bool,
+    /// Where a finished tile of the output is written back.
+    level: Option<usize>,
+}
+
+impl Plan<'_> {
+    fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> Result<(), ScheduleError> {
+        let refusal = ScheduleError::NotReduction(block_of(schedule, block)?.id);
+        let by_tile = self.lay_out_inputs(schedule, block)?;
+        let tiles = Tiles::cut(schedule, block, self.lanes)?;
+        // Without a loop over what is reduced, one instruction makes a whole sum.
+        let within = tiles.innermost().zip(self.lanes.first().copied()).map(|(last, lane)| (lane, last));
+        let (first, last) = tiles.outer_reduction().or(within).ok_or(refusal)?;
+        by_tile.iter().try_for_each(|copy| schedule.compute_at(*copy, last))?;
+        if let Some(level) = self.level {
+            write_back(schedule, block, &tiles, level)?;
+        }
+        if self.moves_output {
+            lay_out_output(schedule, block, self.cut)?;
+        }
+        // The initial value is set in vectors of its own, which it could not be inside the intrinsic's statement.
+        schedule.decompose_reduction(block, first)?;
+        schedule.tensorize(self.lanes[0], self.cut.intrinsic.name())
+    }
+
+    /// Gives the copies that are to be made tile by tile. They lie in panels or in the order of the operand's dimensions, as is
+    /// drawn, and those of constants in panels, which take a call no time.
+    fn lay_out_inputs(&self, schedule: &mut Schedule, block: BlockRv) -> Result<Vec<BlockRv>, ScheduleError> {
+        let mut by_tile = Vec::new();
+        for Moved { operand, is_constant } in self.inputs {
+            let is_whole = self.is_whole || *is_constant;
+            let scope = if is_whole { Scope::Global } else { Scope::Local };
+            let copy = lay_out_input(schedule, block, self.cut, *operand, scope)?;
+            if *is_constant {
+                schedule.annotate(copy, PANELS, 1)?;
+            } else {
+                let panels = schedule.sample_categorical(&[0, 1], &[0.25, 0.75])?;
+                schedule.annotate(copy, PANELS, panels)?;
+            }
+            if !is_whole {
+                by_tile.push(copy);
+            }
+        }
+        Ok(by_tile)
+    }
+}

@@ -1,0 +1,45 @@
+//! The built-in schedule rules of a CPU: one file each.
+//!
+//! With the [rules of every device](crate::space::rules) they form MetaSchedule's default set for CPUs, with the addition of operand
+//! packing in [`multi_level_tiling`], of reductions spread over vector lanes in [`reduce_in_lanes`], of strips of rows in
+//! [`strip_rows`], and of iterators for remainders in [`separate_residues`].
+//! The tensor intrinsics of the machine are used by [`auto_tensorize`], and for inexact products by [`split_products`].
+
+pub mod auto_tensorize;
+pub mod multi_level_tiling;
+pub(crate) mod packing;
+pub mod parallelize_vectorize_unroll;
+pub mod prefetch_inputs;
+pub mod random_compute_location;
+pub mod reduce_in_lanes;
+pub mod separate_residues;
+pub mod split_products;
+pub mod stream_results;
+pub mod strip_rows;
+pub mod tile_transposed;
+
+use tilewright_core::schedule::{Schedule, ScheduleError};
+
+use crate::space::rule::RuleEntry;
+
+/// Every built-in rule of a CPU alone.
+pub(crate) fn all() -> Vec<RuleEntry> {
+    vec![
+        reduce_in_lanes::reduce_in_lanes::ENTRY,
+        separate_residues::separate_residues::ENTRY,
+        split_products::split_products::ENTRY,
+        auto_tensorize::auto_tensorize::ENTRY,
+        multi_level_tiling::multi_level_tiling::ENTRY,
+        strip_rows::strip_rows::ENTRY,
+        tile_transposed::tile_transposed::ENTRY,
+        stream_results::stream_results::ENTRY,
+        prefetch_inputs::prefetch_inputs::ENTRY,
+        parallelize_vectorize_unroll::parallelize_vectorize_unroll::ENTRY,
+        random_compute_location::random_compute_location::ENTRY,
+    ]
+}
+
+/// The second-level caches of all cores that a run uses, in bytes together.
+pub(crate) fn own_cache_bytes(schedule: &Schedule) -> Result<u64, ScheduleError> {
+    Ok(u64::from(schedule.threads()) * schedule.cpu()?.l2_bytes)
+}

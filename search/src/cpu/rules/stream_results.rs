@@ -1,0 +1,43 @@
+//! Whether large results are written around the caches.
+
+use tilewright_core::analysis::block::writes;
+use tilewright_core::analysis::scope::readers;
+use tilewright_core::program::{Access, Program};
+use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_core::stmt::Block;
+use tilewright_macros::schedule_rule;
+
+use crate::cpu::rules::own_cache_bytes;
+use crate::space::rule::{RuleExtension, RuleResult};
+use crate::space::rules::block::block_of;
+
+/// The annotation that says whether a block's results are streamed: 1 if they are.
+pub const STREAM: &str = "stream";
+
+/// A result of so many times the second-level caches together is not found in a cache by whoever reads it next: what
+/// is beyond them is shared with others, and slower.
+const LARGE: u64 = 8;
+
+/// Notes on a block that writes a large result whether it is to be streamed; the postprocessor of the same name does it.
+#[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "parallelize_vectorize_unroll")]
+pub fn stream_results(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    let found = block_of(schedule, block)?;
+    let (program, caches) = (schedule.program(), own_cache_bytes(schedule)?);
+    let is_open = !found.annotations.contains_key(STREAM) && writes_large_result(program, &found, caches);
+    if !is_open {
+        return schedule.unchanged();
+    }
+    let streams = schedule.sample_categorical(&[0, 1], &[0.4, 0.6])?;
+    schedule.annotate(block, STREAM, streams)?;
+    schedule.changed()
+}
+
+/// Whether a block writes a large result that no other block reads.
+fn writes_large_result(program: &Program, block: &Block, caches: u64) -> bool {
+    let least = LARGE * caches;
+    writes(block).into_iter().any(|buffer| {
+        program.access(buffer).is_some_and(Access::is_written)
+            && program.buffer(buffer).constant_bytes().is_some_and(|bytes| bytes >= least)
+            && readers(program, buffer).iter().all(|reader| reader.id == block.id)
+    })
+}

@@ -1,0 +1,37 @@
+//! Several rows at a time, for stages that reduce rows.
+
+use tilewright_core::analysis::block::{is_reduction, is_spatial};
+use tilewright_core::analysis::scope::{consumers, producers};
+use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_core::stmt::Block;
+use tilewright_macros::schedule_rule;
+
+use crate::cpu::rules::multi_level_tiling::ANNOTATION as TILING;
+use crate::space::rule::{RuleExtension, RuleResult};
+use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings};
+
+/// The most rows of a strip: more do not fit into registers.
+const MAX_ROWS: i64 = 8;
+
+/// Cuts the rows of a normalisation, or of whatever else ends in an element-wise stage after reductions, into strips.
+///
+/// A stage that is then computed strip by strip does several rows side by side, whose additions need not wait for
+/// each other, while their data stays in the nearest cache until the next stage.
+#[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "parallelize_vectorize_unroll")]
+pub fn strip_rows(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    let found = block_of(schedule, block)?;
+    let program = schedule.program();
+    let producers = producers(program, &found);
+    let is_tiled = |block: &Block| block.annotations.contains_key(TILING);
+    let follows_reduction = producers.iter().any(|producer| is_reduction(producer));
+    let is_last = consumers(program, &found).iter().all(|consumer| !is_spatial(consumer));
+    let is_open = has_own_loops(program, &found) && is_spatial(&found) && has_trivial_bindings(&found);
+    if !is_open || !is_last || !follows_reduction || producers.iter().any(|producer| is_tiled(producer)) {
+        return schedule.unchanged();
+    }
+    let loops = schedule.get_loops(block)?;
+    let [.., rows, _] = loops[..] else { return schedule.unchanged() };
+    let factors = schedule.sample_perfect_tile(rows, 2, MAX_ROWS)?;
+    schedule.split(rows, &[Some(factors[0]), Some(factors[1])])?;
+    schedule.changed()
+}

@@ -1,0 +1,66 @@
+//! Tiles for what reads along other dimensions than it writes.
+
+use tilewright_core::analysis::block::{is_spatial, loads, stores};
+use tilewright_core::analysis::scope::{loops_around, writes_parameter};
+use tilewright_core::expr::Indices;
+use tilewright_core::ids::VarId;
+use tilewright_core::schedule::{BlockRv, LoopRv, Schedule};
+use tilewright_core::stmt::{Block, For};
+use tilewright_macros::schedule_rule;
+
+use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
+use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings};
+
+/// The most elements of a side of a tile: a few cache lines.
+const MAX_SIDE: i64 = 64;
+
+/// Cuts the two loops of a transposition, or of any other element-wise stage in which one loop runs along what is written and
+/// another along what is read, into tiles. Row by row, each line that is read would serve one element and be gone before the
+/// next row wants it. From tile to tile it goes either along what is read, which lets the machine see the rows coming, or along
+/// what is written.
+#[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "parallelize_vectorize_unroll")]
+pub fn tile_transposed(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    let found = block_of(schedule, block)?;
+    let program = schedule.program();
+    let path = loops_around(&program.body, found.id).unwrap_or_default();
+    let is_open = has_own_loops(program, &found) && is_spatial(&found) && has_trivial_bindings(&found);
+    if !is_open || !writes_parameter(program, &found) {
+        return schedule.unchanged();
+    }
+    let vars: Vec<VarId> = path.iter().map(|node: &&std::sync::Arc<For>| node.var).collect();
+    let Some((reading, writing)) = crossing(&found, &vars) else { return schedule.unchanged() };
+    let loops = schedule.get_loops(block)?;
+    let mut halves: Vec<[LoopRv; 2]> = Vec::new();
+    for target in [loops[reading], loops[writing]] {
+        let factors = schedule.sample_perfect_tile(target, 2, MAX_SIDE)?;
+        let parts = schedule.split(target, &[Some(factors[0]), Some(factors[1])])?;
+        halves.push([parts[0], parts[1]]);
+    }
+    let [[across, reading], [along, writing]] = halves[..] else { return schedule.unchanged() };
+    let mut by_column = schedule.fork();
+    by_column.reorder(&[along, across, reading, writing])?;
+    schedule.reorder(&[across, along, reading, writing])?;
+    Ok(RuleOutcome::Variants(vec![by_column, schedule.clone()]))
+}
+
+/// The loop along which the last dimension of something is read, and the other one along which the last dimension is
+/// written.
+fn crossing(block: &Block, vars: &[VarId]) -> Option<(usize, usize)> {
+    let along = |indices: &Indices| {
+        let last = indices.last()?;
+        let of = |var: &VarId| {
+            block.iters.iter().any(|iter| iter.binding.mentions(*var) && last.mentions(iter.var))
+        };
+        vars.iter().position(of)
+    };
+    let writing = stores(&block.body).iter().find_map(|store| along(&store.indices))?;
+    let crossed = loads(&block.body).into_iter().find_map(|access| {
+        let reading = along(access.indices)?;
+        let moves = access.indices.iter().any(|index| {
+            let of = |iter: &&tilewright_core::stmt::Iter| iter.binding.mentions(vars[writing]);
+            block.iters.iter().filter(of).any(|iter| index.mentions(iter.var))
+        });
+        (reading != writing && moves).then_some(reading)
+    })?;
+    Some((crossed, writing))
+}

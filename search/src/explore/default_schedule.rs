@@ -1,0 +1,123 @@
+//! A respectable schedule without any measurement.
+//!
+//! The design spaces are sampled with a fixed seed and the draft model that ranks the first trials of a search
+//! picks one. The same program and target always get the same schedule.
+
+use rustc_hash::FxHashSet;
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{Rng, Schedule, Step, Trace};
+use tilewright_core::target::RunContext;
+
+use crate::explore::candidate::{Candidate, Generator, Statistics};
+use crate::space::mutate::{self, Change};
+use crate::space::spec::SearchSpec;
+use crate::space::{DesignSpaces, generate_design_spaces};
+
+/// Random points of each design space, or a few more when there are few spaces.
+const SAMPLES_PER_SPACE: usize = 3;
+/// Random points in all, at least.
+const SAMPLES: usize = 40;
+/// How many of the best points go on in each round, and how many mutations of each are tried.
+const ROUNDS: [(usize, usize); 3] = [(8, 10), (3, 20), (1, 40)];
+
+/// The candidate that the draft model thinks best; `None` when no candidate is legal.
+///
+/// Aligned points of every design space are drawn, and the best are improved by small steps: candidates cost much more than their
+/// judgement by the draft model, and most of what is wrong with a good one can be mended one decision at a time.
+pub fn default_candidate(
+    program: &Program,
+    context: impl Into<RunContext>,
+    spec: &SearchSpec,
+) -> Option<Candidate> {
+    default_with_rules(program, context, spec).map(|(candidate, _)| candidate)
+}
+
+/// As [`default_candidate`], with the names of the rules that made its design space.
+pub fn default_with_rules(
+    program: &Program,
+    context: impl Into<RunContext>,
+    spec: &SearchSpec,
+) -> Option<(Candidate, Vec<&'static str>)> {
+    let generator = Generator::new(program.clone(), context, spec.clone());
+    let DesignSpaces { spaces, rules, .. } =
+        generate_design_spaces(program, &generator.context, &spec.rules, 0);
+    let mut climb = Climb { generator, rng: Rng::new(0), seen: FxHashSet::default() };
+    let mut found = climb.sample(&spaces);
+    for (kept, steps) in ROUNDS {
+        found.sort_by(|a, b| score(b).total_cmp(&score(a)).then(a.hash.cmp(&b.hash)));
+        found.truncate(kept);
+        found = found.into_iter().map(|start| climb.ascend(start, steps)).collect();
+    }
+    let best = found.into_iter().next()?;
+    let rules = rules[best.space].clone();
+    Some((best, rules))
+}
+
+/// What the draft model thinks of a candidate.
+fn score(candidate: &Candidate) -> f32 {
+    candidate.features.prior()
+}
+
+struct Climb {
+    generator: Generator,
+    rng: Rng,
+    seen: FxHashSet<u64>,
+}
+
+impl Climb {
+    /// Legal points of each space, aligned to the machine where they can be.
+    fn sample(&mut self, spaces: &[Trace]) -> Vec<Candidate> {
+        let rounds = SAMPLES_PER_SPACE.max(SAMPLES.div_ceil(spaces.len().max(1)));
+        let mut found = Vec::new();
+        for _ in 0..rounds {
+            for (number, space) in spaces.iter().enumerate() {
+                let drawn = self.rng.next_u64();
+                let mut rng = Rng::new(drawn);
+                let decide = |_: usize, step: &Step| self.generator.align(step, &mut rng);
+                let made = self.generator.generate(number, space, drawn, decide, &mut Statistics::default());
+                found.extend(made.filter(|candidate| self.seen.insert(candidate.hash)));
+            }
+        }
+        found
+    }
+
+    /// Tries mutations of a candidate, each of the best so far.
+    fn ascend(&mut self, start: Candidate, steps: usize) -> Candidate {
+        let mut best = start;
+        for _ in 0..steps {
+            let Some(mutation) = mutate::draw(&best.decisions, &self.generator.spec.mutators, &mut self.rng)
+            else {
+                break;
+            };
+            let seed = self.rng.next_u64();
+            let made = self.generator.generate(
+                best.space,
+                &best.decisions,
+                seed,
+                |number, step| match (&mutation.change, number == mutation.step) {
+                    (Change::Decide(decision), true) => Some(decision.clone()),
+                    (Change::Resample, true) => None,
+                    _ => step.decision.clone(),
+                },
+                &mut Statistics::default(),
+            );
+            if let Some(made) = made
+                && score(&made) >= score(&best)
+            {
+                best = made;
+            }
+        }
+        best
+    }
+}
+
+/// A schedule for a program without any measurement: that of [`default_candidate`] with what is built in, or
+/// the program as it is.
+pub fn schedule_by_default(program: &Program, context: impl Into<RunContext>) -> Schedule {
+    let context = context.into();
+    let unscheduled = || Schedule::new(program.clone(), &context, 0);
+    let Ok(built_in) = SearchSpec::built_in(context.target.kind()) else { return unscheduled() };
+    default_candidate(program, &context, &built_in)
+        .and_then(|candidate| candidate.trace.replay(program, &context, 0).ok())
+        .unwrap_or_else(unscheduled)
+}

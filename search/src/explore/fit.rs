@@ -1,0 +1,29 @@
+//! The schedule of one shape for another one, without a search.
+
+use tilewright_core::schedule::{Rng, Step, Trace};
+
+use crate::explore::candidate::{Candidate, Generator, Statistics};
+
+/// How often tiles are drawn in the place of those that do not suit.
+const ATTEMPTS: u64 = 16;
+
+/// The candidate of a trace of another shape: with its tiles, repaired where they do not divide; and where that is refused, as when
+/// repaired tiles need too many registers, with its other decisions and tiles that are aligned to the machine. `None` when
+/// none of them will do; `statistics` say why.
+pub fn fit(generator: &Generator, trace: &Trace, statistics: &mut Statistics) -> Option<Candidate> {
+    let decisions = trace.without_postprocessing();
+    let as_it_is = |_: usize, step: &Step| step.decision.clone();
+    if let Some(found) = generator.generate(0, &decisions, 0, as_it_is, statistics) {
+        return Some(found);
+    }
+    let Generator { program, context, .. } = generator;
+    let (_, repaired) = decisions.replay_with(program, context, 0, as_it_is).ok()?.into_parts();
+    let can_be_drawn = |step: &Step| generator.align(step, &mut Rng::new(0)).is_some();
+    let attempts = if repaired.steps().iter().any(can_be_drawn) { ATTEMPTS } else { 0 };
+    (0..attempts).find_map(|seed| {
+        let mut rng = Rng::new(seed);
+        let aligned =
+            |_: usize, step: &Step| generator.align(step, &mut rng).or_else(|| step.decision.clone());
+        generator.generate(0, &repaired, seed, aligned, statistics)
+    })
+}

@@ -1,0 +1,397 @@
+//! From rules to design spaces.
+//!
+//! A design space (a "sketch") is a trace whose structure is fixed and whose decisions are open: the search
+//! draws and mutates the decisions. Rules are applied one after the other, each to every block of every
+//! schedule made so far, consumers first.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashSet;
+use tilewright_core::analysis::scope::blocks;
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{Rng, Schedule, ScheduleError, Step, Trace};
+use tilewright_core::stmt::Symbol;
+use tilewright_core::target::RunContext;
+
+use crate::space::endless;
+use crate::space::rule::{RuleEntry, RuleOutcome, RuleSet};
+use crate::space::rules::custom_rule;
+
+use crate::space::fault::{Misbehaviour, RuleFault};
+
+/// Most design spaces that are kept, and the most schedules that a rule may make of one. Where there are more, those that stay
+/// are spread evenly over all.
+pub const MAX_SPACES: usize = 256;
+
+/// About how many times as many are made before those that stay are chosen: most programs have far fewer, and a few have so many
+/// that making them all would take longer than searching.
+const SURPLUS: usize = 4;
+
+/// How often the rules are run with fresh samples: a rule that branches on what it samples shows each of
+/// its structures to some of these runs.
+const RUNS: u64 = 4;
+
+/// The stack of a thread in which rules run, in bytes.
+const STACK: usize = 256 << 20;
+
+/// How often it is looked whether a rule takes too long.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// What a rule may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleLimits {
+    /// The longest that one application of a rule to one block may take.
+    pub time: Duration,
+    /// The most variants that one application may give.
+    pub variants: usize,
+}
+
+impl Default for RuleLimits {
+    fn default() -> Self {
+        RuleLimits { time: Duration::from_secs(10), variants: 64 }
+    }
+}
+
+/// The design spaces of a program, and what was wrong with rules.
+#[derive(Clone, Debug, Default)]
+pub struct DesignSpaces {
+    /// Without duplicates, in a deterministic order.
+    pub spaces: Vec<Trace>,
+    /// For each space, the names of the rules that did something to it, in the order of their application.
+    pub rules: Vec<Vec<&'static str>>,
+    /// The rules that misbehaved. The spaces are those without them.
+    pub faults: Vec<RuleFault>,
+}
+
+/// The design spaces of a program, without duplicates, in a deterministic order. Of rules that misbehave only the log
+/// says anything; [`generate_design_spaces`] tells.
+pub fn design_spaces(
+    program: &Program,
+    context: impl Into<RunContext>,
+    rules: &RuleSet,
+    seed: u64,
+) -> Vec<Trace> {
+    generate_design_spaces(program, context, rules, seed).spaces
+}
+
+/// As [`generate_design_spaces_within`], with the usual limits.
+pub fn generate_design_spaces(
+    program: &Program,
+    context: impl Into<RunContext>,
+    rules: &RuleSet,
+    seed: u64,
+) -> DesignSpaces {
+    generate_design_spaces_within(program, context, rules, seed, RuleLimits::default())
+}
+
+/// The design spaces of a program. A rule that panics, does not come to an end or forks without end is left out, and the
+/// spaces are those that the other rules span.
+///
+/// Rules that are not built in run in a thread of their own. One that never returns cannot be ended, only
+/// abandoned: its thread goes on, and keeps a core busy, until the process ends. One that applies primitives
+/// without end comes to an end by itself, because a schedule takes a limited
+/// number of them ([`MAX_STEPS`](tilewright_core::schedule::MAX_STEPS)). A rule that once did not come to an end in as much
+/// time is not applied again in this process; its fault is reported each time. In a program that is built with
+/// `panic = "abort"` a rule that panics ends the program.
+pub fn generate_design_spaces_within(
+    program: &Program,
+    context: impl Into<RunContext>,
+    rules: &RuleSet,
+    seed: u64,
+    limits: RuleLimits,
+) -> DesignSpaces {
+    let start = Start::Program { program: program.clone(), context: context.into(), seed };
+    let (schedules, faults) = apply_all_but_faulty(&start, rules, limits, None);
+    let spaces = distinct(schedules);
+    let left_out = spaces.len().saturating_sub(MAX_SPACES);
+    if left_out > 0 {
+        tracing::warn!(kept = MAX_SPACES, left_out, "there are more design spaces than are searched");
+    }
+    let (spaces, rules) = evenly(spaces, MAX_SPACES, &mut Rng::new(seed)).into_iter().unzip();
+    DesignSpaces { spaces, rules, faults }
+}
+
+/// The schedules that rules make of one by what they do to blocks of given names, without rules that misbehave. Of those
+/// only the log says anything; [`generate_design_spaces`] tells.
+pub(crate) fn complete(start: Schedule, rules: &RuleSet, only: &[Symbol]) -> Vec<Schedule> {
+    let start = Start::Schedule(Box::new(start));
+    let made = apply_all_but_faulty(&start, rules, RuleLimits::default(), Some(only)).0;
+    made.into_iter().map(|made| made.schedule).collect()
+}
+
+/// A schedule, and the rules that have made it so far.
+#[derive(Clone)]
+struct Made {
+    schedule: Schedule,
+    rules: Vec<&'static str>,
+}
+
+impl Made {
+    /// What a rule has made of it: the rule counts if it did something that does not merely look.
+    fn by(&self, rule: &'static str, schedule: Schedule) -> Made {
+        let mut rules = self.rules.clone();
+        let before = self.schedule.trace().steps().len();
+        let steps = schedule.trace().steps();
+        let own = steps.get(before..).unwrap_or(&[]);
+        if own.iter().any(|step| !step.instruction.is_pure()) && !rules.contains(&rule) {
+            rules.push(rule);
+        }
+        Made { schedule, rules }
+    }
+}
+
+/// The schedules that rules make without those that misbehave, and what was wrong with these.
+fn apply_all_but_faulty(
+    start: &Start,
+    rules: &RuleSet,
+    limits: RuleLimits,
+    only: Option<&[Symbol]>,
+) -> (Vec<Made>, Vec<RuleFault>) {
+    let known = rules.rules().iter().filter_map(|rule| endless::fault_of(rule, limits.time));
+    let mut faults: Vec<RuleFault> = known.collect();
+    let mut rules = faults.iter().fold(rules.clone(), |rules, fault| rules.skipping(fault.rule));
+    loop {
+        let only = only.map(<[Symbol]>::to_vec);
+        match (Job { start: start.clone(), rules: rules.clone(), limits, only }).run() {
+            Ok(schedules) => return (schedules, faults),
+            Err(fault) => {
+                tracing::warn!(%fault, "a schedule rule is skipped");
+                rules = rules.skipping(fault.rule);
+                faults.push(fault);
+            }
+        }
+    }
+}
+
+/// What rules are applied to.
+#[derive(Clone)]
+enum Start {
+    /// An unscheduled program, several times with fresh samples.
+    Program { program: Program, context: RunContext, seed: u64 },
+    /// A schedule.
+    Schedule(Box<Schedule>),
+}
+
+/// Applying rules, watched where that is needed.
+struct Job {
+    start: Start,
+    rules: RuleSet,
+    limits: RuleLimits,
+    /// The blocks that rules are applied to; all that there are where this is `None`.
+    only: Option<Vec<Symbol>>,
+}
+
+/// How many schedules a rule may make of each one.
+struct Share {
+    most: usize,
+    /// Those that it has made beyond that.
+    left_out: usize,
+}
+
+/// The rule that is being applied, to which block, and since when.
+type Current = Mutex<Option<(RuleEntry, Symbol, Instant)>>;
+
+impl Job {
+    /// Spans the spaces, watched if a rule is not built in.
+    fn run(self) -> Result<Vec<Made>, RuleFault> {
+        let current = Arc::new(Current::default());
+        let Some(first) = self.rules.rules().iter().find(|rule| !rule.is_built_in()).copied() else {
+            return self.schedules(&current);
+        };
+        let (limit, watched) = (self.limits.time, Arc::clone(&current));
+        let (sender, receiver) = channel();
+        // Statements nest as deeply as a rule likes.
+        let worker = std::thread::Builder::new().stack_size(STACK);
+        let started = worker.spawn(move || sender.send(self.schedules(&current)));
+        if let Err(error) = started {
+            return Err(RuleFault::new(&first, "", Misbehaviour::Unwatched(error.to_string())));
+        }
+        loop {
+            match receiver.recv_timeout(GLANCE) {
+                Ok(schedules) => return schedules,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => panic!("spanning design spaces does not panic"),
+            }
+            let current = watched.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((rule, block, since)) = &*current
+                && since.elapsed() > limit
+            {
+                let fault = RuleFault::new(rule, block, Misbehaviour::Endless { limit });
+                if !rule.is_built_in() {
+                    endless::remember(&fault);
+                }
+                return Err(fault);
+            }
+        }
+    }
+
+    fn schedules(&self, current: &Current) -> Result<Vec<Made>, RuleFault> {
+        match &self.start {
+            Start::Schedule(start) => self.apply_rules(Schedule::clone(start), 0, current),
+            Start::Program { program, context, seed } => {
+                let runs = (0..RUNS).map(|run| {
+                    let seed = seed.wrapping_add(run);
+                    self.apply_rules(Schedule::new(program.clone(), context, seed), seed, current)
+                });
+                Ok(runs.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+            }
+        }
+    }
+
+    /// The schedules that the rules make of one: all, or so many of them as are kept, which the seed chooses.
+    fn apply_rules(&self, start: Schedule, seed: u64, current: &Current) -> Result<Vec<Made>, RuleFault> {
+        let mut rng = Rng::new(seed);
+        let mut schedules = vec![Made { schedule: start, rules: Vec::new() }];
+        for rule in self.rules.rules() {
+            let mut share = Share { most: (SURPLUS * MAX_SPACES).div_ceil(schedules.len()), left_out: 0 };
+            let mut next = Vec::new();
+            for made in schedules {
+                let is_meant = |name: &Symbol| self.only.as_ref().is_none_or(|only| only.contains(name));
+                let found = blocks(&made.schedule.program().body);
+                let names = found.into_iter().rev().map(|block| block.name.clone());
+                let names: Vec<Symbol> = names.filter(is_meant).collect();
+                next.extend(self.apply_to_blocks(rule, made, &names, &mut share, &mut rng, current)?);
+            }
+            let left_out = share.left_out + next.len().saturating_sub(MAX_SPACES);
+            if left_out > 0 {
+                let rule = rule.name;
+                tracing::warn!(rule, kept = MAX_SPACES, left_out, "there are more schedules than are kept");
+            }
+            schedules = evenly(next, MAX_SPACES, &mut rng);
+        }
+        Ok(schedules)
+    }
+
+    /// Applies a rule to the named blocks that are still there; every variant goes on with the rest. Only what this rule
+    /// makes of this schedule counts against it.
+    fn apply_to_blocks(
+        &self,
+        rule: &RuleEntry,
+        start: Made,
+        names: &[Symbol],
+        share: &mut Share,
+        rng: &mut Rng,
+        current: &Current,
+    ) -> Result<Vec<Made>, RuleFault> {
+        let mut all = vec![start];
+        for name in names {
+            let mut next = Vec::new();
+            for made in all {
+                match self.apply_to_block(rule, &made.schedule, name, current)? {
+                    None => next.push(made),
+                    Some(variants) => {
+                        next.extend(variants.into_iter().map(|variant| made.by(rule.name, variant)));
+                    }
+                }
+                if next.len() >= MAX_SPACES && !rule.is_built_in() {
+                    return Err(RuleFault::new(rule, name, Misbehaviour::Forks { most: MAX_SPACES }));
+                }
+            }
+            share.left_out += next.len().saturating_sub(share.most);
+            all = evenly(next, share.most, rng);
+        }
+        Ok(all)
+    }
+
+    /// Applies a rule to one block; `None` where the schedule stays as it was: refused, or unchanged.
+    fn apply_to_block(
+        &self,
+        rule: &RuleEntry,
+        schedule: &Schedule,
+        name: &Symbol,
+        current: &Current,
+    ) -> Result<Option<Vec<Schedule>>, RuleFault> {
+        let found = blocks(&schedule.program().body).into_iter().find(|block| block.name == *name).cloned();
+        let Some(found) = found else { return Ok(None) };
+        // A block without points has nothing to schedule.
+        if found.iters.iter().any(|iter| iter.extent.is(0)) {
+            return Ok(None);
+        }
+        let has_own_rule = found.annotations.contains_key(custom_rule::ANNOTATION);
+        if has_own_rule && rule.name != custom_rule::custom_rule::ENTRY.name {
+            return Ok(None);
+        }
+        let mut attempt = schedule.clone();
+        let Ok(block) = attempt.get_block(name) else { return Ok(None) };
+        let note = |now| *current.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        note(Some((*rule, name.clone(), Instant::now())));
+        let outcome = catch_unwind(AssertUnwindSafe(|| (rule.apply)(&mut attempt, block)));
+        note(None);
+        match outcome {
+            Err(panic) => Err(RuleFault::new(rule, name, Misbehaviour::of_panic(&*panic))),
+            Ok(Ok(RuleOutcome::Changed)) => Ok(Some(vec![attempt])),
+            Ok(Ok(RuleOutcome::Variants(variants))) if variants.len() > self.limits.variants => {
+                let most = self.limits.variants;
+                Err(RuleFault::new(rule, name, Misbehaviour::Forks { most }))
+            }
+            Ok(Ok(RuleOutcome::Variants(variants))) if !variants.is_empty() => Ok(Some(variants)),
+            Ok(Ok(RuleOutcome::Unchanged | RuleOutcome::Variants(_))) => Ok(None),
+            Ok(Err(ScheduleError::TooManySteps)) => {
+                Err(RuleFault::new(rule, name, Misbehaviour::TooManySteps))
+            }
+            Ok(Err(error)) => {
+                let program = attempt.program();
+                tracing::debug!(rule = rule.name, block = &**name, "refused: {}", error.describe(program));
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// The traces of schedules, one for each structure, with the rules that have made them. Where several have made the same,
+/// the first of them counts.
+fn distinct(schedules: Vec<Made>) -> Vec<(Trace, Vec<&'static str>)> {
+    let mut seen = FxHashSet::default();
+    let traces = schedules.into_iter().map(|made| (made.schedule.into_parts().1.simplified(), made.rules));
+    traces.filter(|(space, _)| seen.insert(structure(space))).collect()
+}
+
+/// The text of a trace without its decisions.
+fn structure(trace: &Trace) -> String {
+    let undecided = |step: &Step| format!("{}\n", Step { decision: None, ..step.clone() });
+    trace.steps().iter().map(undecided).collect()
+}
+
+/// So many of a list: it is cut into as many equal parts, and one is drawn of each. Even distances alone would go along with
+/// the variants of a block, which come in turns.
+fn evenly<T>(list: Vec<T>, most: usize, rng: &mut Rng) -> Vec<T> {
+    let count = list.len();
+    if count <= most {
+        return list;
+    }
+    let mut rest = list.into_iter();
+    let mut passed = 0;
+    let mut kept = Vec::with_capacity(most);
+    for part in 0..most {
+        let (start, end) = (part * count / most, (part + 1) * count / most);
+        let place = start + rng.below(end - start);
+        kept.extend(rest.nth(place - passed));
+        passed = place + 1;
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_kept_of_each_part() {
+        for (count, most) in [(0, 3), (3, 3), (4, 3), (100, 7), (257, 256), (1024, 256)] {
+            let mut times = vec![0; count];
+            for seed in 0..200 {
+                let kept = evenly((0..count).collect(), most, &mut Rng::new(seed));
+                assert_eq!(kept.len(), count.min(most), "{count} {most}: {kept:?}");
+                for (part, place) in kept.iter().enumerate() {
+                    let parts = count.min(most);
+                    assert!((part * count / parts..(part + 1) * count / parts).contains(place), "{kept:?}");
+                    times[*place] += 1;
+                }
+            }
+            assert!(times.iter().all(|times| *times > 0), "each is kept by some seed: {times:?}");
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Schedule rules: functions that make the design spaces of a program.
+//!
+//! A rule looks at one block of a schedule and does something to it, leaves it alone, or offers several
+//! variants. Users' rules and built-in ones are written with the same attribute and stand in the same list;
+//! rules are collected by linking ([`RuleSet::registered`]) or named explicitly ([`RuleSet::with`], [`RuleSet::before`]).
+
+use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
+use tilewright_core::target::TargetKind;
+
+use crate::space::chain::{Chain, ChainError, Named};
+
+/// What a rule answers. A refusal of a primitive counts as "unchanged".
+pub type RuleResult = Result<RuleOutcome, ScheduleError>;
+
+/// What a rule has done.
+#[derive(Debug)]
+pub enum RuleOutcome {
+    /// Nothing; the schedule is used as it was before the rule.
+    Unchanged,
+    /// It has edited the schedule it was given.
+    Changed,
+    /// The space forks: each of these takes the place of the schedule.
+    Variants(Vec<Schedule>),
+}
+
+/// Short ways to end a rule.
+pub trait RuleExtension {
+    /// The rule does not apply.
+    ///
+    /// # Errors
+    /// Never; it is a result so that a rule can end with it.
+    fn unchanged(&self) -> RuleResult;
+
+    /// The rule has edited the schedule.
+    ///
+    /// # Errors
+    /// Never; it is a result so that a rule can end with it.
+    fn changed(&self) -> RuleResult;
+}
+
+impl RuleExtension for Schedule {
+    fn unchanged(&self) -> RuleResult {
+        Ok(RuleOutcome::Unchanged)
+    }
+
+    fn changed(&self) -> RuleResult {
+        Ok(RuleOutcome::Changed)
+    }
+}
+
+/// A rule's function.
+pub type RuleFunction = fn(&mut Schedule, BlockRv) -> RuleResult;
+
+/// A schedule rule, as `#[schedule_rule]` registers it.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleEntry {
+    /// The rule's name, unique in a set.
+    pub name: &'static str,
+    /// The kind of target it is for: `cpu` or `gpu`, or `any` for every kind.
+    pub target: &'static str,
+    /// Rules that come before it, where present.
+    pub after: &'static [&'static str],
+    /// Rules that come after it, where present.
+    pub before: &'static [&'static str],
+    /// A rule that it stands in for.
+    pub replace: Option<&'static str>,
+    /// The function.
+    pub apply: RuleFunction,
+    /// The path of the module it is written in.
+    pub module: &'static str,
+    /// The file it is written in.
+    pub file: &'static str,
+    /// The line it is written on.
+    pub line: u32,
+}
+
+inventory::collect!(RuleEntry);
+
+impl RuleEntry {
+    /// Whether it is for a kind of target.
+    pub fn serves(&self, kind: TargetKind) -> bool {
+        self.target == ANY_TARGET || self.target == kind.name()
+    }
+
+    /// Whether it is one of this crate's: it is trusted to come to an end.
+    pub(crate) fn is_built_in(&self) -> bool {
+        let own = env!("CARGO_CRATE_NAME");
+        self.module.strip_prefix(own).is_some_and(|rest| rest.starts_with("::"))
+    }
+}
+
+/// The target of rules that serve every kind.
+const ANY_TARGET: &str = "any";
+
+/// Why rules cannot be put in order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleSetError {
+    /// Two rules have one name.
+    #[error(
+        "two schedule rules are named `{name}`: {first} and {second}; rename one or let it `replace` the other"
+    )]
+    DuplicateName {
+        /// The name.
+        name: &'static str,
+        /// Where the first is.
+        first: String,
+        /// Where the second is.
+        second: String,
+    },
+    /// `after` and `before` contradict each other.
+    #[error("the order of the schedule rules {0} is circular; change their `after` or `before`")]
+    Circular(String),
+    /// A name is unknown, or taken.
+    #[error(transparent)]
+    Name(#[from] ChainError),
+}
+
+impl Named for RuleEntry {
+    const KIND: &'static str = "schedule rule";
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// Rules in the order in which they are applied.
+///
+/// ```
+/// use tilewright_core::target::TargetKind;
+/// use tilewright_search::rule::RuleSet;
+/// # use tilewright_search::cpu::rules::strip_rows::strip_rows;
+///
+/// let built_in = RuleSet::built_in(TargetKind::Cpu)?;
+/// let small = built_in.clone().only(&["auto_inline", "multi_level_tiling"])?;
+/// # let built_in = built_in.without("strip_rows")?;
+/// let own = built_in.without("prefetch_inputs")?.before("multi_level_tiling", strip_rows::ENTRY)?;
+///
+/// let typo = small.without("auto_inlien").unwrap_err().to_string();
+/// assert_eq!(typo, "there is no schedule rule `auto_inlien`; there are `auto_inline`, `multi_level_tiling`");
+/// # Ok::<(), tilewright_search::rule::RuleSetError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct RuleSet {
+    rules: Vec<RuleEntry>,
+    /// Whether somebody has given rules their places, which then count more than what rules say of themselves.
+    is_arranged: bool,
+}
+
+impl RuleSet {
+    /// No rules.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Every rule for a kind of target that is linked into the program: the built-in ones and users'.
+    ///
+    /// # Errors
+    /// When two have one name, or their order is circular.
+    pub fn registered(kind: TargetKind) -> Result<Self, RuleSetError> {
+        Self::of(inventory::iter::<RuleEntry>.into_iter().copied(), kind)
+    }
+
+    /// Those of some rules that are for a kind of target, in an order that fits what each says of itself.
+    ///
+    /// # Errors
+    /// As [`RuleSet::registered`].
+    pub fn of(rules: impl IntoIterator<Item = RuleEntry>, kind: TargetKind) -> Result<Self, RuleSetError> {
+        Self::ordered(rules.into_iter().filter(|rule| rule.serves(kind)).collect(), &[])
+    }
+
+    /// The set with one more rule, at a place that fits what the rule says of itself.
+    ///
+    /// # Errors
+    /// As [`RuleSet::registered`].
+    pub fn with(mut self, rule: RuleEntry) -> Result<Self, RuleSetError> {
+        let arranged: Vec<RuleEntry> = if self.is_arranged { self.rules.clone() } else { Vec::new() };
+        self.rules.push(rule);
+        Self::ordered(self.rules, &arranged)
+    }
+
+    /// The set with one more rule right before the one of a name, whatever the rule says of itself.
+    ///
+    /// # Errors
+    /// When there is no rule of that name, or the new rule's is taken.
+    pub fn before(self, name: &str, rule: RuleEntry) -> Result<Self, RuleSetError> {
+        self.arrange(|rules| rules.before(name, rule))
+    }
+
+    /// The set with one more rule right after the one of a name, whatever the rule says of itself.
+    ///
+    /// # Errors
+    /// As [`RuleSet::before`].
+    pub fn after(self, name: &str, rule: RuleEntry) -> Result<Self, RuleSetError> {
+        self.arrange(|rules| rules.after(name, rule))
+    }
+
+    /// The set with another rule in the place of the one of a name, to which it also answers from then on.
+    ///
+    /// # Errors
+    /// As [`RuleSet::before`]; it may have the name of the one that it replaces.
+    pub fn instead_of(self, name: &str, rule: RuleEntry) -> Result<Self, RuleSetError> {
+        let replaced = self.rules.iter().map(|rule| rule.name).find(|known| *known == name);
+        let replace = replaced.filter(|replaced| *replaced != rule.name);
+        self.arrange(|rules| rules.instead_of(name, RuleEntry { replace, ..rule }))
+    }
+
+    /// The set without the rule of a name.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn without(mut self, name: &str) -> Result<Self, RuleSetError> {
+        self.rules = Chain::from(self.rules).without(name)?.into_elements();
+        Ok(self)
+    }
+
+    /// The rules of some names alone, in the order that they had.
+    ///
+    /// # Errors
+    /// When there is none of some name.
+    pub fn only(mut self, names: &[&str]) -> Result<Self, RuleSetError> {
+        self.rules = Chain::from(self.rules).only(names)?.into_elements();
+        Ok(self)
+    }
+
+    /// The set without the rule of a name, if there is one.
+    pub(crate) fn skipping(mut self, name: &str) -> Self {
+        self.rules.retain(|rule| rule.name != name);
+        self
+    }
+
+    fn arrange(
+        self,
+        change: impl FnOnce(Chain<RuleEntry>) -> Result<Chain<RuleEntry>, ChainError>,
+    ) -> Result<Self, RuleSetError> {
+        Ok(RuleSet { rules: change(self.rules.into())?.into_elements(), is_arranged: true })
+    }
+
+    /// The names of the rules, first applied first.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.rules.iter().map(|rule| rule.name).collect()
+    }
+
+    /// The rules, first applied first.
+    pub fn rules(&self) -> &[RuleEntry] {
+        &self.rules
+    }
+
+    /// Puts rules in an order that depends only on what they say of themselves, since linking gives them in none, and for
+    /// those that are arranged on their places.
+    fn ordered(mut rules: Vec<RuleEntry>, arranged: &[RuleEntry]) -> Result<Self, RuleSetError> {
+        rules.sort_by_key(|rule| (rule.name, rule.file, rule.line));
+        rules.dedup_by_key(|rule| (rule.name, rule.file, rule.line));
+        let replaced: Vec<&str> = rules.iter().filter_map(|rule| rule.replace).collect();
+        let stand_ins: Vec<(&str, &str)> =
+            rules.iter().filter_map(|rule| Some((rule.replace?, rule.name))).collect();
+        rules.retain(|rule| !replaced.contains(&rule.name));
+        if let Some(pair) = rules.windows(2).find(|pair| pair[0].name == pair[1].name) {
+            let place = |rule: &RuleEntry| format!("{}:{}", rule.file, rule.line);
+            return Err(RuleSetError::DuplicateName {
+                name: pair[0].name,
+                first: place(&pair[0]),
+                second: place(&pair[1]),
+            });
+        }
+        let mut ordered: Vec<RuleEntry> = Vec::new();
+        while !rules.is_empty() {
+            let ready = rules.iter().position(|rule| {
+                let precedes = |other| match (place_of(arranged, other), place_of(arranged, rule)) {
+                    (Some(other), Some(place)) => other < place,
+                    _ => precedes(other, rule, &stand_ins),
+                };
+                !rules.iter().any(|other| other.name != rule.name && precedes(other))
+            });
+            match ready {
+                Some(ready) => ordered.push(rules.remove(ready)),
+                None => {
+                    let names: Vec<String> = rules.iter().map(|rule| format!("`{}`", rule.name)).collect();
+                    return Err(RuleSetError::Circular(names.join(", ")));
+                }
+            }
+        }
+        Ok(RuleSet { rules: ordered, is_arranged: !arranged.is_empty() })
+    }
+}
+
+/// The place of a rule, or of the one that it stands in for.
+fn place_of(arranged: &[RuleEntry], rule: &RuleEntry) -> Option<usize> {
+    arranged.iter().position(|own| own.name == rule.name || Some(own.name) == rule.replace)
+}
+
+/// Whether `first` must come before `second`. A rule that replaces another also answers to its name.
+fn precedes(first: &RuleEntry, second: &RuleEntry, stand_ins: &[(&str, &str)]) -> bool {
+    let names = |list: &[&str], rule: &RuleEntry| {
+        list.iter().any(|name| *name == rule.name || stand_ins.contains(&(*name, rule.name)))
+    };
+    names(second.after, first) || names(first.before, second)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(
+        name: &'static str,
+        after: &'static [&'static str],
+        before: &'static [&'static str],
+    ) -> RuleEntry {
+        RuleEntry {
+            name,
+            target: "cpu",
+            after,
+            before,
+            replace: None,
+            apply: |schedule, _| schedule.unchanged(),
+            module: "test",
+            file: "test",
+            line: 1,
+        }
+    }
+
+    fn ordered(rules: Vec<RuleEntry>) -> Result<RuleSet, RuleSetError> {
+        RuleSet::ordered(rules, &[])
+    }
+
+    /// Rules that say that they come in the order of their names.
+    fn letters() -> RuleSet {
+        ordered(vec![rule("a", &[], &["b"]), rule("b", &[], &["c"]), rule("c", &[], &[])]).unwrap()
+    }
+
+    #[test]
+    fn order_follows_after_and_before_and_then_names() {
+        let rules = vec![rule("c", &[], &["a"]), rule("b", &["a"], &[]), rule("a", &[], &[])];
+        assert_eq!(ordered(rules).unwrap().names(), ["c", "a", "b"]);
+    }
+
+    #[test]
+    fn a_replacement_takes_the_place_of_the_other() {
+        let stand_in = RuleEntry { replace: Some("a"), ..rule("z", &[], &[]) };
+        let set = ordered(vec![rule("a", &[], &[]), rule("b", &["a"], &[]), stand_in]).unwrap();
+        assert_eq!(set.names(), ["z", "b"]);
+    }
+
+    #[test]
+    fn a_rule_for_any_target_serves_all_and_another_serves_its_own() {
+        let rules = || ["cpu", "gpu", "any"].map(|target| RuleEntry { target, ..rule(target, &[], &[]) });
+        assert_eq!(RuleSet::of(rules(), TargetKind::Cpu).unwrap().names(), ["any", "cpu"]);
+        assert_eq!(RuleSet::of(rules(), TargetKind::Gpu).unwrap().names(), ["any", "gpu"]);
+    }
+
+    #[test]
+    fn circular_order_and_equal_names_are_errors() {
+        let circular = ordered(vec![rule("a", &["b"], &[]), rule("b", &["a"], &[])]);
+        assert!(matches!(circular, Err(RuleSetError::Circular(_))), "{circular:?}");
+        let twice = ordered(vec![rule("a", &[], &[]), RuleEntry { line: 2, ..rule("a", &[], &[]) }]);
+        assert!(matches!(twice, Err(RuleSetError::DuplicateName { name: "a", .. })), "{twice:?}");
+    }
+
+    #[test]
+    fn places_that_are_given_count_more_than_what_rules_say() {
+        let says_first = rule("x", &[], &["a"]);
+        assert_eq!(letters().with(says_first).unwrap().names(), ["x", "a", "b", "c"]);
+        assert_eq!(letters().before("b", says_first).unwrap().names(), ["a", "x", "b", "c"]);
+        assert_eq!(letters().after("b", says_first).unwrap().names(), ["a", "b", "x", "c"]);
+        let set = letters().after("c", says_first).unwrap();
+        assert_eq!(set.names(), ["a", "b", "c", "x"]);
+        // One more rule goes where it says, and moves none of the others.
+        let set = set.with(rule("y", &["b"], &["c"])).unwrap();
+        assert_eq!(set.names(), ["a", "b", "y", "c", "x"]);
+        assert_eq!(set.with(rule("z", &["x"], &[])).unwrap().names(), ["a", "b", "y", "c", "x", "z"]);
+    }
+
+    #[test]
+    fn a_rule_that_is_put_in_anothers_place_answers_to_its_name() {
+        let set = letters().instead_of("a", rule("x", &["c"], &[])).unwrap();
+        assert_eq!(set.names(), ["x", "b", "c"]);
+        assert_eq!(set.with(rule("d", &[], &["a"])).unwrap().names(), ["d", "x", "b", "c"]);
+        let same = letters().instead_of("b", rule("b", &[], &[])).unwrap();
+        assert_eq!(same.with(rule("d", &["a"], &["b"])).unwrap().names(), ["a", "d", "b", "c"]);
+        let stand_in = RuleEntry { replace: Some("b"), ..rule("x", &[], &[]) };
+        let set = letters().before("a", rule("z", &[], &[])).unwrap().with(stand_in).unwrap();
+        assert_eq!(set.names(), ["z", "a", "x", "c"]);
+    }
+
+    #[test]
+    fn rules_can_be_left_out_by_name() {
+        assert_eq!(letters().without("b").unwrap().names(), ["a", "c"]);
+        assert_eq!(letters().only(&["c", "b"]).unwrap().names(), ["b", "c"]);
+        let error = letters().only(&["a", "bb"]).unwrap_err().to_string();
+        assert_eq!(error, "there is no schedule rule `bb`; there are `a`, `b`, `c`");
+        let taken = letters().before("a", rule("c", &[], &[])).unwrap_err();
+        assert!(matches!(taken, RuleSetError::Name(ChainError::Duplicate { name: "c", .. })), "{taken:?}");
+    }
+}

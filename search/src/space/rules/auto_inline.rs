@@ -1,0 +1,109 @@
+//! Inlining of element-wise blocks into their consumers.
+
+use tilewright_core::analysis::block::{complete_store, loads, loads_in, reads};
+use tilewright_core::analysis::constant::constant_blocks;
+use tilewright_core::analysis::scope::{consumers, writes_parameter};
+use tilewright_core::expr::ExprKind;
+use tilewright_core::index::{Base, Index};
+use tilewright_core::schedule::{BlockRv, Schedule};
+use tilewright_core::stmt::{Block, Store};
+use tilewright_core::visit::for_each_expr;
+use tilewright_macros::schedule_rule;
+
+use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
+use crate::space::rules::block::block_of;
+
+/// Inlines an element-wise block into its consumers when that saves a buffer and repeats no expensive work.
+///
+/// A block is inlined when each element it reads has a simple, ordered place (so that accesses stay
+/// contiguous) and it computes nothing expensive that its consumers would then repeat. A tensor of one value
+/// is always inlined. What depends on constant parameters alone can also stay, to be computed ahead of calls: both are
+/// offered. A block annotated `inline_rule = "disable"` is left alone.
+#[schedule_rule(target = "any", after = "inline_constant_scalars", before = "add_rfactor")]
+pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
+    let found = block_of(schedule, block)?;
+    let is_disabled = found.annotations.contains_key("inline_rule");
+    let Some(store) = complete_store(&found) else { return schedule.unchanged() };
+    if is_disabled || writes_parameter(schedule.program(), &found) {
+        return schedule.unchanged();
+    }
+    let is_one_value = reads(&found).is_empty();
+    let repeats =
+        consumers(schedule.program(), &found).iter().map(|reader| repetitions(&found, reader)).sum::<usize>();
+    let is_cheap = !is_expensive(store) || repeats <= 1;
+    let is_worth_it = is_one_value || (is_cheap && keeps_order(&found, store));
+    if !is_worth_it {
+        return schedule.unchanged();
+    }
+    let program = schedule.program();
+    let ahead = constant_blocks(program);
+    let is_kept = ahead.contains(&found.id)
+        && consumers(program, &found).iter().any(|reader| !ahead.contains(&reader.id));
+    let computed_ahead = is_kept.then(|| schedule.fork());
+    schedule.compute_inline(block)?;
+    match computed_ahead {
+        Some(kept) => Ok(RuleOutcome::Variants(vec![schedule.clone(), kept])),
+        None => schedule.changed(),
+    }
+}
+
+/// Whether the value contains a function that takes many instructions, or loads that depend on data or on a
+/// condition, as padding does.
+fn is_expensive(store: &Store) -> bool {
+    let mut expensive = false;
+    for_each_expr(&store.value, &mut |node| {
+        expensive |= match node.kind() {
+            ExprKind::Select(_, then, otherwise) => [then, otherwise].iter().any(|branch| {
+                let mut found = Vec::new();
+                loads_in(branch, &mut found);
+                !found.is_empty()
+            }),
+            ExprKind::Unary(op, _) => op.cost().is_expensive(),
+            ExprKind::Binary(op, ..) => op.is_function(),
+            ExprKind::Bounded(..) => true,
+            _ => false,
+        };
+    });
+    expensive
+}
+
+/// How often a consumer evaluates each element: once per load, or many times when it has iterators that the
+/// block's element does not depend on, or windows that overlap.
+fn repetitions(block: &Block, reader: &Block) -> usize {
+    let Some(store) = complete_store(block) else { return 2 };
+    loads(&reader.body)
+        .iter()
+        .filter(|access| access.buffer == store.buffer)
+        .map(|access| {
+            let is_repeated = reader.iters.iter().any(|iter| {
+                !iter.extent.is(1) && !access.indices.iter().any(|index| index.mentions(iter.var))
+            });
+            let overlaps =
+                points(reader).zip(points(block)).is_some_and(|(reads, elements)| reads > elements);
+            if is_repeated || overlaps { 2 } else { 1 }
+        })
+        .sum()
+}
+
+/// The size of a block's domain, when it is known.
+fn points(block: &Block) -> Option<i64> {
+    block.iters.iter().try_fold(1_i64, |points, iter| points.checked_mul(iter.extent.as_constant()?))
+}
+
+/// Whether each read uses the block's iterators in the order in which it writes them, so that an
+/// innermost loop over the output stays innermost on the input.
+fn keeps_order(block: &Block, store: &Store) -> bool {
+    let order: Vec<_> = store.indices.iter().filter_map(Index::as_var).collect();
+    loads(&block.body).iter().all(|access| {
+        let mut last = None;
+        access.indices.iter().flat_map(|index| index.terms()).all(|term| match &term.digit.base {
+            Base::Var(var) => {
+                let place = order.iter().position(|other| other == var);
+                let is_ordered = place >= last;
+                last = place.or(last);
+                is_ordered
+            }
+            _ => false,
+        })
+    })
+}

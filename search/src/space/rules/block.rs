@@ -1,0 +1,106 @@
+//! Questions that rules of any device ask about a block.
+
+use std::sync::Arc;
+
+use tilewright_core::analysis::constant::constant_blocks;
+use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::expr::Indices;
+use tilewright_core::ids::{BufferId, VarId};
+use tilewright_core::program::{Access, Program};
+use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
+use tilewright_core::stmt::{Block, IterKind};
+use tilewright_core::visit::find_block;
+
+/// The block that a variable stands for.
+pub(crate) fn block_of(schedule: &Schedule, block: BlockRv) -> Result<Arc<Block>, ScheduleError> {
+    let id = schedule.values().block(block)?;
+    find_block(&schedule.program().body, id).cloned().ok_or(ScheduleError::MissingBlock(id))
+}
+
+/// The buffers that a block only reads and that hold constant parameters, or what is computed from such alone.
+pub(crate) fn constant_operands(program: &Program, block: &Block) -> Vec<BufferId> {
+    use tilewright_core::analysis::block::reads;
+    use tilewright_core::analysis::scope::writers;
+    let ahead = constant_blocks(program);
+    let is_constant = |buffer: &BufferId| match program.access(*buffer) {
+        Some(access) => access == Access::Constant,
+        None => {
+            let mut makers = writers(program, *buffer).into_iter();
+            makers.next().is_some_and(|maker| ahead.contains(&maker.id))
+        }
+    };
+    // What runs ahead itself has no use for another layout.
+    if ahead.contains(&block.id) {
+        Vec::new()
+    } else {
+        reads(block).into_iter().filter(is_constant).collect()
+    }
+}
+
+/// Whether the loops around a block have nothing else in them.
+pub(crate) fn has_own_loops(program: &Program, block: &Block) -> bool {
+    let path = loops_around(&program.body, block.id).unwrap_or_default();
+    path.first().is_some_and(|outermost| blocks(&outermost.body).len() == 1)
+}
+
+/// Whether each iterator equals one loop variable, each a different one, or is 0.
+pub(crate) fn has_trivial_bindings(block: &Block) -> bool {
+    let mut seen: Vec<VarId> = Vec::new();
+    block.iters.iter().all(|iter| match iter.binding.as_var() {
+        Some(var) if !seen.contains(&var) => {
+            seen.push(var);
+            true
+        }
+        Some(_) => false,
+        None => iter.binding.is(0),
+    })
+}
+
+/// The number of points of the iterators of one kind; `None` when an extent is symbolic.
+pub(crate) fn domain_size(block: &Block, kind: IterKind) -> Option<i64> {
+    let iters = block.iters.iter().filter(|iter| iter.kind == kind);
+    iters.map(|iter| iter.extent.as_constant()).try_fold(1i64, |size, extent| size.checked_mul(extent?))
+}
+
+/// Whether a reduction uses elements of an operand more than once: they depend on what is reduced over, and some spatial
+/// iterator leaves them unchanged. What stays the same during a reduction is loaded once for it anyway.
+pub(crate) fn is_used_again(block: &Block, indices: &Indices) -> bool {
+    let with_points = |kind: IterKind| {
+        block.iters.iter().filter(move |iter| iter.kind == kind && !iter.extent.is(1)).map(|iter| iter.var)
+    };
+    let mentions = |var: VarId| indices.iter().any(|index| index.mentions(var));
+    with_points(IterKind::Reduce).any(mentions) && !with_points(IterKind::Spatial).all(mentions)
+}
+
+/// Whether tiling a block on several levels can make data be used again from a cache: it reduces over
+/// something, and uses elements of some operand again.
+pub(crate) fn needs_multi_level_tiling(program: &Program, block: &Block) -> bool {
+    use tilewright_core::analysis::block::{loads, reduction, writes};
+    let Some(found) = reduction(block) else { return false };
+    if writes(block).len() != 1 || block.init.is_none() || !has_trivial_bindings(block) {
+        return false;
+    }
+    let output = found.store.buffer;
+    let operands: Vec<_> = loads(&block.body).into_iter().filter(|access| access.buffer != output).collect();
+    !program.buffer(output).shape.is_empty()
+        && operands.iter().any(|access| is_used_again(block, access.indices))
+}
+
+/// Whether splitting the reduction itself can help: there is little else to run in parallel, or the block
+/// is a plain reduction.
+pub(crate) fn needs_rfactor(program: &Program, block: &Block, max_parallel: i64) -> bool {
+    use tilewright_core::analysis::block::is_reduction;
+    if !is_reduction(block) || !has_trivial_bindings(block) {
+        return false;
+    }
+    let (Some(space), Some(reduce)) =
+        (domain_size(block, IterKind::Spatial), domain_size(block, IterKind::Reduce))
+    else {
+        return false;
+    };
+    if needs_multi_level_tiling(program, block) {
+        space < reduce && space <= max_parallel
+    } else {
+        reduce > 1
+    }
+}
