@@ -1,8 +1,7 @@
 //! Compiled kernels: the checks around a call, and the call.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use cranelift_jit::JITModule;
 use smallvec::SmallVec;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
@@ -11,11 +10,11 @@ use tilewright_core::index::Index;
 use tilewright_core::program::Program;
 use tilewright_core::target::{Arguments, BufferArgument, CallError, Executable};
 
-use super::backend::{Compiler, Listing};
-use super::extent::evaluate;
-use super::frame::{HEADER_WORDS, Status};
+use super::compile::{Code, Compiler};
+use super::runtime::extent::evaluate;
+use super::runtime::frame::{HEADER_WORDS, Status};
+use super::runtime::workspace;
 use super::translate::Need;
-use super::workspace;
 
 /// A compiled kernel's entry: a function of the frame's address.
 type Entry = unsafe extern "C" fn(*const u64);
@@ -26,27 +25,6 @@ type Entry = unsafe extern "C" fn(*const u64);
 struct EmptyTensor(#[expect(dead_code, reason = "only its address is used")] [u8; 64]);
 
 static EMPTY: EmptyTensor = EmptyTensor([0; 64]);
-
-/// The memory of the kernels that were compiled together. It is freed with the last of them.
-pub(super) struct Code(Mutex<Option<JITModule>>);
-
-impl Code {
-    /// Takes charge of a module.
-    pub(super) fn new(module: JITModule) -> Self {
-        Code(Mutex::new(Some(module)))
-    }
-}
-
-impl Drop for Code {
-    fn drop(&mut self) {
-        let module = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(module) = module {
-            // SAFETY: every kernel of the module holds an `Arc` of this, so none is left that could run or be
-            // called.
-            unsafe { module.free_memory() }
-        }
-    }
-}
 
 /// A compiled kernel.
 pub(super) struct Kernel {
@@ -291,7 +269,7 @@ impl Executable for Kernel {
     /// Compiles the program once more, with the same settings, this time keeping the text.
     fn disassembly(&self) -> String {
         match self.compiler.list(&self.program) {
-            Ok(Listing { text }) => text,
+            Ok(text) => text,
             Err(error) => format!("; {error}\n"),
         }
     }

@@ -5,18 +5,16 @@
 //! parallel loops run on the [`pool`].
 
 mod backend;
+mod compile;
 mod executable;
-mod extent;
 mod form;
-mod frame;
 mod leaf;
 pub mod machine;
 pub mod pages;
 pub mod peak;
 pub mod pool;
-mod support;
+mod runtime;
 mod translate;
-mod workspace;
 
 pub use backend::CpuBackend;
 pub use leaf::refusals;

@@ -2,16 +2,14 @@
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, F32X4, F64, I32, I32X4, I64, I64X2};
-use cranelift_codegen::ir::{
-    AbiParam, ConstantData, InstBuilder, InstructionData, MemFlagsData, Opcode, Signature, Type, Value,
-};
+use cranelift_codegen::ir::{ConstantData, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value};
 use smallvec::SmallVec;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Constant, UnaryOp};
 
 use super::value::{Form, Lanes, Width};
 use super::{Outcome, Translator};
-use crate::support;
+use crate::runtime::RuntimeFunction;
 
 /// The largest number below one half: added before truncation it rounds to the nearest integer without
 /// lifting the float below one half to one.
@@ -258,15 +256,8 @@ impl Translator<'_> {
     /// The remainder of floats, with the sign of the dividend.
     fn float_remainder(&mut self, a: Value, b: Value) -> Value {
         let ty = self.type_of(a);
-        let function =
-            if ty == F32 { support::remainder_f32_address() } else { support::remainder_f64_address() };
-        let mut signature = Signature::new(self.unit.machine.call_conv);
-        signature.params = vec![AbiParam::new(ty); 2];
-        signature.returns = vec![AbiParam::new(ty)];
-        let signature = self.builder.import_signature(signature);
-        let function = self.iconst(I64, function as i64);
-        let call = self.ins().call_indirect(signature, function, &[a, b]);
-        self.builder.inst_results(call)[0]
+        let function = if ty == F32 { RuntimeFunction::RemainderF32 } else { RuntimeFunction::RemainderF64 };
+        self.call_runtime(function, &[a, b])[0]
     }
 
     /// The truncated quotient; 0 by zero, and the wrapped value when it does not fit.

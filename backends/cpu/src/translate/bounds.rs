@@ -16,7 +16,7 @@ use tilewright_core::index::Index;
 use super::address::at_lane;
 use super::value::Group;
 use super::{Outcome, Storage, Translator, memory_flags};
-use crate::frame::{self, Status};
+use crate::runtime::frame::{self, Status};
 
 /// Some lanes of an index that lie inside a buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -6,35 +6,18 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, Function, InstBuilder, StackSlotData, StackSlotKind,
-    UserExternalName, Value,
-};
-use cranelift_module::FuncId;
+use cranelift_codegen::ir::{AbiParam, InstBuilder, StackSlotData, StackSlotKind, Value};
 use tilewright_core::ids::BufferId;
 use tilewright_core::stmt::{LoopKind, Stmt};
 
 use super::access::for_each_access;
+use super::callee::Callee;
 use super::plan::Placement;
 use super::{Binding, Outcome, Storage, Translator, memory_flags, signature};
 use crate::leaf::{INPUTS, Input, Leaf, Refusal, Surroundings, compile, count};
 
-/// The namespace of leaves before they have names in a module.
-const NAMESPACE: u32 = 1;
 /// The fewest lanes of a statement without loops that is worth a call.
 const FEWEST_LANES: u32 = 8;
-
-/// Gives the leaves that a function calls their names in a module.
-pub(crate) fn name_leaves(function: &mut Function, ids: &[FuncId]) {
-    let names: Vec<_> =
-        function.params.user_named_funcs().iter().map(|(key, name)| (key, name.clone())).collect();
-    for (key, name) in names {
-        if name.namespace == NAMESPACE {
-            let index = ids[name.index as usize].as_u32();
-            function.params.reset_user_func_name(key, UserExternalName { namespace: 0, index });
-        }
-    }
-}
 
 impl Translator<'_> {
     /// Translates a statement to the call of a leaf, if it can be one.
@@ -127,11 +110,7 @@ impl Translator<'_> {
     fn call(&mut self, context: Value) -> Value {
         let mut signature = signature(self.unit.machine.call_conv, 1);
         signature.returns = vec![AbiParam::new(I64)];
-        let signature = self.builder.import_signature(signature);
-        let name = UserExternalName { namespace: NAMESPACE, index: self.unit.leaves.len() as u32 };
-        let name = ExternalName::user(self.builder.func.declare_imported_user_function(name));
-        let data = ExtFuncData { name, signature, colocated: true, patchable: false };
-        let function = self.builder.import_function(data);
+        let function = self.import(Callee::Leaf(self.unit.leaves.len()), signature);
         let call = self.ins().call(function, &[context]);
         self.builder.inst_results(call)[0]
     }

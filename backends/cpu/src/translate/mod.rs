@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`nest`], [`sequence`] | statements: loops, conditionals, stores; stores in the order that registers suit |
 //! | [`parallel`] | parallel loops, whose bodies become functions of their own |
+//! | [`callee`] | calls of these bodies, of leaves and of the run time |
 //! | [`plan`], [`promote`], [`access`] | where intermediates live: registers, the stack or the workspace |
 //! | [`expr`], [`arith`], [`compare`], [`convert`], [`half`] | values |
 //! | [`select`] | conditional values, and conditions on lanes |
@@ -19,6 +20,7 @@ pub(super) mod access;
 pub(super) mod address;
 mod arith;
 mod bounds;
+mod callee;
 mod compare;
 mod convert;
 mod emit;
@@ -42,7 +44,6 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{AbiParam, Block, Function, InstBuilder, MemFlagsData, Signature, Type, Value};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use cranelift_module::FuncId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::{Index, Ranges};
@@ -50,11 +51,11 @@ use tilewright_core::program::Program;
 use tilewright_core::stmt::For;
 use tilewright_core::target::BackendError;
 
-use super::frame::FrameLayout;
 use super::leaf::{Claims, Leaf, Level, Refusal};
 use super::machine::FeatureSet;
+use super::runtime::frame::FrameLayout;
+pub(super) use callee::{Callee, link};
 use emit::{Key, Scope};
-pub(super) use leaf::name_leaves;
 use number::{Number, Numbers};
 use parallel::Captures;
 pub(super) use plan::{Need, Plan, plan};
@@ -83,40 +84,28 @@ pub(super) struct MachineFacts {
 
 /// A translated program.
 pub(super) struct Translation {
-    /// The kernel: a function of the [frame](super::frame)'s address.
+    /// The kernel: a function of the [frame](super::runtime::frame)'s address.
     pub(super) main: Function,
-    /// The bodies of parallel loops, in the order of the functions given to [`translate`].
+    /// The bodies of the parallel loops that are in no other.
     pub(super) bodies: Vec<Function>,
-    /// The leaves, which the functions call by the names that [`name_leaves`] replaces.
+    /// The leaves that the functions call.
     pub(super) leaves: Vec<Leaf>,
     /// The statements that are no leaves, and why; parts of them may be.
     pub(super) refusals: Vec<(Refusal, u32)>,
 }
 
-/// The number of parallel loops that become functions of their own.
-pub(super) fn parallel_bodies(program: &Program) -> usize {
-    parallel::count_outermost(&program.body)
-}
-
-/// Translates a program; `bodies` are the identities of the functions for its parallel loops, as many as
-/// [`parallel_bodies`] says.
+/// Translates a program.
 ///
 /// # Errors
 /// [`BackendError::Unsupported`] when the program contains what this backend cannot do, or is not of the
 /// `Flat` level.
-pub(super) fn translate(
-    program: &Program,
-    plan: Plan,
-    machine: MachineFacts,
-    bodies: &[FuncId],
-) -> Outcome<Translation> {
+pub(super) fn translate(program: &Program, plan: Plan, machine: MachineFacts) -> Outcome<Translation> {
     let mut unit = Unit {
         program: program.clone(),
         plan,
         frame: FrameLayout::of(program),
         machine,
         numbers: Numbers::default(),
-        body_ids: bodies.to_vec(),
         bodies: Vec::new(),
         claims: machine.leaves.map(|level| Claims::of(&program.body, level, machine.features)),
         leaves: Vec::new(),
@@ -206,7 +195,6 @@ struct Unit {
     frame: FrameLayout,
     machine: MachineFacts,
     numbers: Numbers,
-    body_ids: Vec<FuncId>,
     bodies: Vec<ParallelBody>,
     /// The statements of the program that cannot be leaves, where there are leaves at all.
     claims: Option<Claims>,

@@ -16,7 +16,7 @@ use super::plan::{ALIGNMENT, Placement};
 use super::select::LaneCondition;
 use super::value::{Form, Group, Lanes, Width};
 use super::{Binding, FreeWorkspace, Outcome, Storage, Translator};
-use crate::frame;
+use crate::runtime::frame;
 
 impl Translator<'_> {
     /// Translates a statement.

@@ -7,22 +7,18 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, Function, InstBuilder, Signature, StackSlotData, StackSlotKind,
-    UserExternalName,
-};
+use cranelift_codegen::ir::{Function, InstBuilder, StackSlotData, StackSlotKind};
 use cranelift_frontend::FunctionBuilderContext;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Ranges;
-use tilewright_core::stmt::{For, LoopKind, Stmt};
+use tilewright_core::stmt::For;
 
+use super::callee::Callee;
 use super::{
     Binding, FreeWorkspace, Outcome, ParallelBody, Storage, Translator, Unit, build_function, memory_flags,
     signature,
 };
-use crate::frame;
-use crate::pool::{RawTask, parallel_for_entry};
-use crate::workspace;
+use crate::runtime::{RuntimeFunction, frame};
 
 /// What the body of a parallel loop uses from around it.
 pub(super) struct Captures {
@@ -32,34 +28,19 @@ pub(super) struct Captures {
     ranges: Ranges,
 }
 
-/// The number of parallel loops that are in no other.
-pub(super) fn count_outermost(stmt: &Stmt) -> usize {
-    match stmt {
-        Stmt::For(node) if node.kind == LoopKind::Parallel => 1,
-        _ => stmt.children().into_iter().map(count_outermost).sum(),
-    }
-}
-
 impl Translator<'_> {
     /// A parallel loop that is in no other.
     pub(super) fn parallel(&mut self, node: &std::sync::Arc<For>) -> Outcome<()> {
         if self.active.is_some() {
             return Err(self.unsupported("a parallel loop inside a condition on lanes"));
         }
-        let Some(function) = self.unit.body_ids.get(self.unit.bodies.len()).copied() else {
-            return Err(self.broken("more parallel loops than were counted".to_owned()));
-        };
         let extent = self.index_value(&node.extent)?;
         let captures = self.captures();
         let context = self.fill_context(&captures)?;
         self.unit.bodies.push(ParallelBody { node: std::sync::Arc::clone(node), captures });
 
-        let call_conv = self.unit.machine.call_conv;
-        let body_signature = self.builder.import_signature(signature(call_conv, 3));
-        let name = UserExternalName { namespace: 0, index: function.as_u32() };
-        let name = ExternalName::user(self.builder.func.declare_imported_user_function(name));
-        let data = ExtFuncData { name, signature: body_signature, colocated: true, patchable: false };
-        let body = self.builder.import_function(data);
+        let body_signature = signature(self.unit.machine.call_conv, 3);
+        let body = self.import(Callee::Body(self.unit.bodies.len() - 1), body_signature);
         let threads = self.frame_word(frame::THREADS, I64)?;
         let is_alone = self.ins().icmp_imm_s(IntCC::Equal, threads, 1);
         let (alone, together, after) =
@@ -74,11 +55,8 @@ impl Translator<'_> {
 
         self.switch_to(together);
         self.builder.seal_block(together);
-        let pool_signature = self.builder.import_signature(signature(call_conv, 4));
-        let entry: unsafe extern "C" fn(i64, i64, RawTask, *mut u8) = parallel_for_entry;
-        let entry = self.iconst(I64, entry as usize as i64);
         let address = self.ins().func_addr(I64, body);
-        self.ins().call_indirect(pool_signature, entry, &[threads, extent, address, context]);
+        self.call_runtime(RuntimeFunction::ParallelFor, &[threads, extent, address, context]);
         self.builder.ins().jump(after, &[]);
 
         self.switch_to(after);
@@ -175,15 +153,8 @@ pub(super) fn translate_body(
 impl Translator<'_> {
     /// Asks for the part of the running thread's workspace that is for parallel loops.
     fn take_workspace(&mut self) -> Outcome<()> {
-        let mut signature = Signature::new(self.unit.machine.call_conv);
-        signature.params = vec![AbiParam::new(I64)];
-        signature.returns = vec![AbiParam::new(I64)];
-        let signature = self.builder.import_signature(signature);
-        let function: extern "C" fn(i64) -> *mut u8 = workspace::of_body;
-        let function = self.iconst(I64, function as usize as i64);
         let bytes = self.frame_word(frame::BODY_BYTES, I64)?;
-        let call = self.ins().call_indirect(signature, function, &[bytes]);
-        let base = self.builder.inst_results(call)[0];
+        let base = self.call_runtime(RuntimeFunction::BodyWorkspace, &[bytes])[0];
         self.workspace = Some(FreeWorkspace { base, offset: 0, level: 0 });
         Ok(())
     }

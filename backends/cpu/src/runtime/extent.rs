@@ -5,7 +5,7 @@ use tilewright_core::ids::VarId;
 use tilewright_core::index::{Base, Index, NO_MODULUS};
 
 /// The value of an index that mentions dimensions only; `None` on overflow, or when it mentions anything else.
-pub(super) fn evaluate(index: &Index, dims: &dyn Fn(VarId) -> Option<i64>) -> Option<i64> {
+pub(crate) fn evaluate(index: &Index, dims: &dyn Fn(VarId) -> Option<i64>) -> Option<i64> {
     index.terms().iter().try_fold(index.constant_part(), |sum, term| {
         let base = match &term.digit.base {
             Base::Var(var) => dims(*var)?,

@@ -1,19 +1,7 @@
-//! Functions that compiled code calls for what has no instruction.
+//! Operations for which a machine has no instruction.
 
-/// The address of the remainder of `f32`.
-pub(super) fn remainder_f32_address() -> usize {
-    let function: extern "C" fn(f32, f32) -> f32 = remainder_f32;
-    function as usize
-}
-
-/// The address of the remainder of `f64`.
-pub(super) fn remainder_f64_address() -> usize {
-    let function: extern "C" fn(f64, f64) -> f64 = remainder_f64;
-    function as usize
-}
-
-/// The functions that Cranelift calls by the names of the C library, for CPUs without the instruction.
-pub(super) fn symbols() -> [(&'static str, *const u8); 10] {
+/// The functions that Cranelift calls by the names of the C library, where a machine lacks the instruction.
+pub(crate) fn library_functions() -> [(&'static str, *const u8); 10] {
     [
         ("fmaf", fma_f32 as *const u8),
         ("fma", fma_f64 as *const u8),
@@ -28,11 +16,11 @@ pub(super) fn symbols() -> [(&'static str, *const u8); 10] {
     ]
 }
 
-extern "C" fn remainder_f32(a: f32, b: f32) -> f32 {
+pub(super) extern "C" fn remainder_f32(a: f32, b: f32) -> f32 {
     a % b
 }
 
-extern "C" fn remainder_f64(a: f64, b: f64) -> f64 {
+pub(super) extern "C" fn remainder_f64(a: f64, b: f64) -> f64 {
     a % b
 }
 

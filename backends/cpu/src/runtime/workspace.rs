@@ -9,7 +9,7 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::RefCell;
 use std::ptr::{NonNull, null_mut};
 
-use super::pages::prefer_huge_pages;
+use crate::pages::prefer_huge_pages;
 
 /// The alignment of a workspace: a cache line.
 const ALIGNMENT: usize = 64;
@@ -49,9 +49,9 @@ impl Drop for Memory {
 
 /// The system has no memory for a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct OutOfMemory {
+pub(crate) struct OutOfMemory {
     /// How much was asked for.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Workspace {
@@ -73,7 +73,7 @@ impl Workspace {
 
 /// Runs a kernel with the address of `main` bytes on this thread, while `body` bytes more are kept for
 /// parallel loops that this thread takes part in.
-pub(super) fn with<R>(main: u64, body: u64, run: impl FnOnce(*mut u8) -> R) -> Result<R, OutOfMemory> {
+pub(crate) fn with<R>(main: u64, body: u64, run: impl FnOnce(*mut u8) -> R) -> Result<R, OutOfMemory> {
     if main == 0 && body == 0 {
         return Ok(run(null_mut()));
     }
@@ -94,7 +94,7 @@ pub(super) fn with<R>(main: u64, body: u64, run: impl FnOnce(*mut u8) -> R) -> R
 }
 
 /// For compiled code: the address of `bytes` bytes for a parallel loop's body on the running thread.
-pub(super) extern "C" fn of_body(bytes: i64) -> *mut u8 {
+pub(crate) extern "C" fn of_body(bytes: i64) -> *mut u8 {
     let bytes = bytes as usize;
     WORKSPACE.with_borrow_mut(|workspace| {
         let used = workspace.used;

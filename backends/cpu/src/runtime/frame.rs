@@ -19,19 +19,19 @@ use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::program::{Param, Program};
 
 /// The byte offset of the status's address.
-pub(super) const STATUS: i32 = 0;
+pub(crate) const STATUS: i32 = 0;
 /// The byte offset of the number of threads.
-pub(super) const THREADS: i32 = 8;
+pub(crate) const THREADS: i32 = 8;
 /// The byte offset of the workspace's address.
-pub(super) const WORKSPACE: i32 = 16;
+pub(crate) const WORKSPACE: i32 = 16;
 /// The byte offset of the number of bytes of workspace that each thread needs in parallel loops.
-pub(super) const BODY_BYTES: i32 = 24;
+pub(crate) const BODY_BYTES: i32 = 24;
 /// The number of words before the parameters.
-pub(super) const HEADER_WORDS: usize = 4;
+pub(crate) const HEADER_WORDS: usize = 4;
 
 /// Where each parameter of a program lies in the frame.
 #[derive(Clone, Debug)]
-pub(super) struct FrameLayout {
+pub(crate) struct FrameLayout {
     dims: Vec<VarId>,
     scalars: Vec<VarId>,
     buffers: Vec<BufferId>,
@@ -39,7 +39,7 @@ pub(super) struct FrameLayout {
 
 impl FrameLayout {
     /// The layout for a program.
-    pub(super) fn of(program: &Program) -> Self {
+    pub(crate) fn of(program: &Program) -> Self {
         let mut layout = FrameLayout { dims: Vec::new(), scalars: Vec::new(), buffers: Vec::new() };
         for param in program.params.iter() {
             match param {
@@ -52,23 +52,23 @@ impl FrameLayout {
     }
 
     /// The byte offset of a dimension.
-    pub(super) fn dim(&self, var: VarId) -> Option<i32> {
+    pub(crate) fn dim(&self, var: VarId) -> Option<i32> {
         Some(offset(self.dim_position(var)?))
     }
 
     /// The position of a dimension among the dimensions.
-    pub(super) fn dim_position(&self, var: VarId) -> Option<usize> {
+    pub(crate) fn dim_position(&self, var: VarId) -> Option<usize> {
         self.dims.iter().position(|dim| *dim == var)
     }
 
     /// The byte offset of a run-time scalar.
-    pub(super) fn scalar(&self, var: VarId) -> Option<i32> {
+    pub(crate) fn scalar(&self, var: VarId) -> Option<i32> {
         let position = self.scalars.iter().position(|scalar| *scalar == var)?;
         Some(offset(self.dims.len() + position))
     }
 
     /// The byte offset of a tensor's address.
-    pub(super) fn buffer(&self, buffer: BufferId) -> Option<i32> {
+    pub(crate) fn buffer(&self, buffer: BufferId) -> Option<i32> {
         let position = self.buffers.iter().position(|param| *param == buffer)?;
         Some(offset(self.dims.len() + self.scalars.len() + position))
     }
@@ -83,7 +83,7 @@ fn offset(parameter: usize) -> i32 {
 /// The thread that changes `state` from 0 to 1 writes the other two.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub(super) struct Status {
+pub(crate) struct Status {
     state: AtomicI64,
     value: AtomicI64,
     extent: AtomicI64,
@@ -91,14 +91,14 @@ pub(super) struct Status {
 
 impl Status {
     /// The byte offset of the state.
-    pub(super) const STATE: i32 = 0;
+    pub(crate) const STATE: i32 = 0;
     /// The byte offset of the index.
-    pub(super) const VALUE: i32 = 8;
+    pub(crate) const VALUE: i32 = 8;
     /// The byte offset of the extent that it had to be below.
-    pub(super) const EXTENT: i32 = 16;
+    pub(crate) const EXTENT: i32 = 16;
 
     /// The index and the extent, when there was a failure. To be asked after the call, when no thread writes.
-    pub(super) fn failure(&self) -> Option<(i64, i64)> {
+    pub(crate) fn failure(&self) -> Option<(i64, i64)> {
         let load = |word: &AtomicI64| word.load(Ordering::Relaxed);
         (load(&self.state) != 0).then(|| (load(&self.value), load(&self.extent)))
     }

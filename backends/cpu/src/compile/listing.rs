@@ -1,0 +1,37 @@
+//! Machine code as text.
+
+use cranelift_codegen::Context;
+use tilewright_core::program::Program;
+use tilewright_core::target::BackendError;
+
+use super::{Compiler, failed};
+use crate::leaf;
+
+impl Compiler {
+    /// The machine code of a program, one instruction a line.
+    ///
+    /// # Errors
+    /// When the program cannot be compiled.
+    pub(crate) fn list(&self, program: &Program) -> Result<String, BackendError> {
+        let translation = self.translate(program)?.translation;
+        let mut text = String::new();
+        let mut functions = vec![("kernel".to_owned(), translation.main)];
+        let bodies = translation.bodies.into_iter().enumerate();
+        functions.extend(bodies.map(|(position, body)| (format!("parallel body {position}"), body)));
+        for (name, function) in functions {
+            let mut context = Context::for_function(function);
+            context.set_disasm(true);
+            let code = context.compile(&*self.isa, &mut Default::default());
+            let code = code.map_err(|error| failed(error.inner))?;
+            text.push_str(&format!("; {name} of `{}`\n", program.name));
+            text.push_str(code.vcode.as_deref().unwrap_or_default());
+        }
+        for (position, own) in translation.leaves.iter().enumerate() {
+            text.push_str(&format!("; leaf {position} of `{}`\n{}", program.name, leaf::listing(own)));
+        }
+        for (refusal, count) in &translation.refusals {
+            text.push_str(&format!("; {count} statements are no leaves: {refusal}\n"));
+        }
+        Ok(text)
+    }
+}
