@@ -1,5 +1,5 @@
 //! What it is worth that the rows of a layer roll through a buffer of three: two layers of 3 by 3 sums, of which the first is
-//! computed as a whole, strip by strip, anew for each row of the second, or rolling. All in one run, in turns; the best counts.
+//! computed as a whole, strip by strip, anew for each row of the second, or rolling. All variants run alternately in one run; the fastest sample of each counts.
 //!
 //! `cargo run --release --example rolling -p tilewright-cpu [-- COLUMNS [THREADS]]`
 

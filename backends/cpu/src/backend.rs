@@ -6,10 +6,10 @@ use tilewright_core::program::Program;
 use tilewright_core::target::{Backend, BackendError, CpuTarget, Executable, Target};
 
 use super::compile::Compiler;
-use super::leaf;
 use super::machine::{FeatureOverrideError, Machine};
+use super::simd;
 
-/// The width of Cranelift's vectors in bits, for code that is not in [leaves](leaf).
+/// The width of Cranelift's vectors in bits, for code that is not in [leaves](simd).
 const NARROW_BITS: u32 = 128;
 
 /// The CPU backend.
@@ -39,8 +39,9 @@ impl CpuBackend {
     /// The code runs on this machine, so `machine` must offer no more than it does.
     fn for_machine(machine: &Machine) -> Self {
         let compiler = Compiler::new(machine).map(Arc::new);
-        let vector_bits = leaf::Level::of(machine).map_or(NARROW_BITS, |level| 8 * level.bytes());
-        let cpu = CpuTarget { intrinsics: leaf::intrinsics(machine), ..machine.target(vector_bits) };
+        let extension = simd::VectorExtension::of(machine);
+        let vector_bits = extension.map_or(NARROW_BITS, |extension| 8 * extension.bytes());
+        let cpu = CpuTarget { intrinsics: simd::intrinsics(machine), ..machine.target(vector_bits) };
         CpuBackend { target: cpu.into(), compiler }
     }
 }

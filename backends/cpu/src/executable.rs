@@ -10,17 +10,17 @@ use tilewright_core::index::Index;
 use tilewright_core::program::Program;
 use tilewright_core::target::{Arguments, BufferArgument, CallError, Executable};
 
+use super::codegen::Need;
 use super::compile::{Code, Compiler};
 use super::runtime::extent::evaluate;
 use super::runtime::frame::{HEADER_WORDS, Status};
 use super::runtime::workspace;
-use super::translate::Need;
 
 /// A compiled kernel's entry: a function of the frame's address.
 type Entry = unsafe extern "C" fn(*const u64);
 
-/// What stands in for the address of an empty tensor: loads that a condition leaves out go to a tensor's first
-/// element instead.
+/// The memory that an empty tensor's address points to: loads that a condition leaves out go to a tensor's first element
+/// instead.
 #[repr(align(64))]
 struct EmptyTensor(#[expect(dead_code, reason = "only its address is used")] [u8; 64]);
 
@@ -42,7 +42,7 @@ pub(super) struct Kernel {
     compiler: Arc<Compiler>,
 }
 
-/// What is known of a tensor parameter.
+/// Facts about a tensor parameter.
 struct Tensor {
     name: String,
     element_bytes: u64,
@@ -56,7 +56,7 @@ enum Extent {
     Symbolic(Vec<Index>),
 }
 
-/// What the constructor of a kernel needs.
+/// The parts of a kernel.
 pub(super) struct Parts {
     /// The program.
     pub(super) program: Program,
@@ -66,9 +66,9 @@ pub(super) struct Parts {
     pub(super) code: Arc<Code>,
     /// The size of its machine code.
     pub(super) code_bytes: usize,
-    /// What the calling thread needs outside parallel loops.
+    /// The need of the calling thread outside parallel loops.
     pub(super) main: Need,
-    /// What each thread needs inside parallel loops.
+    /// The need of each thread inside parallel loops.
     pub(super) body: Need,
     /// How it was compiled.
     pub(super) compiler: Arc<Compiler>,
@@ -246,7 +246,7 @@ impl Executable for Kernel {
         let called = workspace::with(main, body, |workspace| {
             words[2] = workspace as u64;
             // SAFETY: `entry` is the kernel of `program`, and the frame is what it expects: a status; a
-            // workspace of as many bytes as the plan that it was compiled with asks for, of this thread alone; dimensions
+            // workspace of as many bytes as the plan that it was compiled with needs, of this thread alone; dimensions
             // that are not negative; and for each tensor, the address of as many bytes as its shape takes,
             // aligned to its elements, borrowed for the call, mutably and without overlap if the program
             // stores to it. The code proves or checks that every access stays inside its buffer.

@@ -5,16 +5,16 @@
 //! parallel loops run on the [`pool`].
 
 mod backend;
+mod codegen;
 mod compile;
 mod executable;
-mod form;
-mod leaf;
+mod flat;
 pub mod machine;
 pub mod pages;
 pub mod peak;
 pub mod pool;
 mod runtime;
-mod translate;
+mod simd;
 
 pub use backend::CpuBackend;
-pub use leaf::refusals;
+pub use simd::refusals;

@@ -9,7 +9,7 @@ const HUGE_PAGE: usize = 2 << 20;
 /// Memory below this is left alone, in bytes: there is little to gain, and it is often used again without the system.
 const LEAST: usize = 2 * HUGE_PAGE;
 
-/// Asks the system to back memory that has not been touched yet by huge pages, as far as whole ones lie inside of it. Where there are
+/// Advises the system to back memory that has not been touched yet by huge pages, as far as whole ones lie inside of it. Where there are
 /// none, or the memory is small, nothing happens.
 pub fn prefer_huge_pages(start: *const u8, bytes: usize) {
     if let Some((first, length)) = whole_pages(start as usize, bytes) {

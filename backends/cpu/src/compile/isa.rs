@@ -4,9 +4,9 @@ use cranelift_codegen::settings::{self, Configurable};
 use tilewright_core::target::BackendError;
 
 use super::{Compiler, failed};
-use crate::leaf;
+use crate::codegen::MachineFacts;
 use crate::machine::{Feature, Machine};
-use crate::translate::MachineFacts;
+use crate::simd;
 
 /// Where code is going to lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Compiler {
             frontend: isa.frontend_config(),
             folds_unaligned_loads: machine.architecture != "x86_64"
                 || machine.features.contains(Feature::Avx),
-            leaves: leaf::Level::of(machine),
+            leaves: simd::VectorExtension::of(machine),
             features: machine.features,
         };
         Ok(Compiler { isa, facts })

@@ -5,7 +5,7 @@ use tilewright_core::program::Program;
 use tilewright_core::target::BackendError;
 
 use super::{Compiler, failed};
-use crate::leaf;
+use crate::simd;
 
 impl Compiler {
     /// The machine code of a program, one instruction a line.
@@ -27,7 +27,7 @@ impl Compiler {
             text.push_str(code.vcode.as_deref().unwrap_or_default());
         }
         for (position, own) in translation.leaves.iter().enumerate() {
-            text.push_str(&format!("; leaf {position} of `{}`\n{}", program.name, leaf::listing(own)));
+            text.push_str(&format!("; leaf {position} of `{}`\n{}", program.name, simd::listing(own)));
         }
         for (refusal, count) in &translation.refusals {
             text.push_str(&format!("; {count} statements are no leaves: {refusal}\n"));

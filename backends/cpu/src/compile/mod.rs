@@ -25,7 +25,7 @@ use tilewright_core::program::Program;
 use tilewright_core::target::BackendError;
 use tilewright_core::verify::{Level, verify};
 
-use crate::translate::{Callee, MachineFacts, Need, Translation, link, plan, translate};
+use crate::codegen::{Callee, MachineFacts, Need, Translation, link, plan, translate};
 
 /// The alignment of leaves in bytes: a cache line.
 const LEAF_ALIGNMENT: u64 = 64;

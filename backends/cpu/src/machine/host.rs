@@ -1,4 +1,4 @@
-//! What the running machine says about itself.
+//! Facts that the running machine reports.
 
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
@@ -21,7 +21,7 @@ struct Cache {
     line_bytes: usize,
 }
 
-/// Asks the machine, for features only about those `wanted`; what it does not tell gets a cautious value.
+/// Queries the machine, and of its features only those `wanted`; an unknown fact gets a cautious value.
 pub(super) fn detect(wanted: FeatureSet) -> Machine {
     let mut caches = caches_of_linux();
     if caches.is_empty() {
@@ -202,7 +202,7 @@ pub(super) fn amx_feature_bit(bit: u32) -> bool {
     __cpuid_count(7, 0).edx & (1 << bit) != 0 && saved & TILE_STATE == TILE_STATE && tiles_are_permitted()
 }
 
-/// Asks Linux, once, to let this process use the tile registers; without that the first tile instruction is fatal. All
+/// Requests once that Linux lets this process use the tile registers; otherwise the first tile instruction is fatal. All
 /// threads of the process share the permission. It is refused where a thread's alternative signal stack is too small for
 /// the registers.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

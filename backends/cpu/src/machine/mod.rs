@@ -1,6 +1,6 @@
 //! Facts about a CPU that decide which code may run on it and how it ought to be shaped.
 //!
-//! [`Machine::host`] asks the running machine. A machine also has a textual fingerprint, such that a record
+//! [`Machine::host`] describes the running machine. A machine also has a textual fingerprint, such that a record
 //! can say where it was made and what it needs. This module measures nothing; that is [`peak`](super::peak).
 
 mod feature;
@@ -18,7 +18,7 @@ pub use fingerprint::FingerprintError;
 /// The environment variable that takes features away from the host, for example `-avx512f,-fma`.
 pub const FEATURES_VARIABLE: &str = "TILEWRIGHT_CPU_FEATURES";
 
-/// What matters about a CPU.
+/// The facts about a CPU that code generation and schedules need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Machine {
     /// The instruction set's name as in Rust's `target_arch`, for example `x86_64`.
@@ -36,7 +36,7 @@ pub struct Machine {
     pub l3_bytes: usize,
     /// Size of a line of the first-level data cache in bytes.
     pub line_bytes: usize,
-    /// What the CPU and the operating system offer.
+    /// The features that the CPU and the operating system offer.
     pub features: FeatureSet,
 }
 
@@ -44,7 +44,7 @@ pub struct Machine {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("this CPU does not offer {missing}; use a kernel that was tuned for a lesser CPU")]
 pub struct MissingFeatures {
-    /// What is missing.
+    /// The missing features.
     pub missing: FeatureSet,
 }
 
@@ -65,7 +65,7 @@ pub enum FeatureOverrideError {
 }
 
 impl Machine {
-    /// The running machine, less the features that [`FEATURES_VARIABLE`] takes away. It is asked once; later
+    /// The running machine, less the features that [`FEATURES_VARIABLE`] takes away. The machine is queried once; later
     /// changes of the variable or of the process's CPU affinity have no effect.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Machine {
         static HOST: OnceLock<Result<Machine, FeatureOverrideError>> = OnceLock::new();
         let host = HOST.get_or_init(|| {
             let removals = std::env::var(FEATURES_VARIABLE).unwrap_or_default();
-            // What is taken away is not asked for: asking for the tile registers makes the system keep room for them.
+            // A removed feature is not queried: a query for the tile registers makes the system reserve room for them.
             Ok(host::detect(without(FeatureSet::all(), &removals)?))
         });
         host.as_ref().map_err(Clone::clone)

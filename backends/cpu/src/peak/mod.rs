@@ -186,7 +186,7 @@ impl CopyPart {
     }
 }
 
-/// Samples the rate of `work`, which repeats something as often as it is told and returns how much that was.
+/// Samples the rate of `work`, which repeats an operation a given number of times and returns the amount of work done.
 fn sample(threads: usize, duration: Duration, work: impl Fn(u64) -> u64) -> Throughput {
     let shortest = if threads == 1 { SHORTEST_SAMPLE } else { SHORTEST_PARALLEL_SAMPLE };
     let begin = Instant::now();

@@ -140,13 +140,13 @@ impl ThreadPool {
         if posted == 0 || job.finished() == posted {
             return;
         }
-        // What has not been taken by now is taken back; a job is only ever in the slots that it was posted
+        // A job that no worker has taken by now is taken back; a job is only ever in the slots that it was posted
         // to.
         let retracted = self.shared.slots_of(job).filter(|(_, slot)| slot.retract(job)).count();
         self.shared.wait_for(job, posted - retracted);
     }
 
-    /// Puts the job into the slots of up to `helpers` free workers and returns how many it were.
+    /// Puts the job into the slots of up to `helpers` free workers and returns their number.
     fn post(&self, job: &Job, helpers: usize) -> usize {
         let mut posted = 0;
         let mut sleepers = false;

@@ -34,7 +34,7 @@ const LAST_MARKER: usize = 12;
 const ASLEEP: usize = 1;
 const _: () = assert!(align_of::<Job>() > LAST_MARKER);
 
-/// What a poster has to do after its job was put into a slot.
+/// The duty of a poster after its job was put into a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Posted {
     /// Nothing: the worker is awake.
@@ -45,7 +45,7 @@ pub(super) enum Posted {
     Vacant,
 }
 
-/// What a worker finds when it looks into its slot.
+/// The contents of a slot, as its worker finds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mail {
     /// Nothing; keep looking, or park.

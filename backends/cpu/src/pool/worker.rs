@@ -54,7 +54,7 @@ struct Taken {
     slept: bool,
 }
 
-/// What the callers and the workers of a pool share.
+/// The state that the callers and the workers of a pool share.
 pub(super) struct Shared {
     slots: Box<[Slot]>,
     spin: Duration,

@@ -10,8 +10,8 @@
 //! | 3 | bytes of workspace that each thread needs in parallel loops |
 //! | 4… | dimensions, then run-time scalars, then addresses of tensors, each in the program's order |
 //!
-//! A scalar lies in the low bytes of its word in the form that registers hold it in: integers and truth
-//! values extended to 64 bits, `f16`, `bf16` and `f32` as the bits of an `f32`.
+//! A scalar lies in the low bytes of its word in the form that registers hold it in: integers and
+//! booleans extended to 64 bits, `f16`, `bf16` and `f32` as the bits of an `f32`.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -78,7 +78,7 @@ fn offset(parameter: usize) -> i32 {
     i32::try_from(8 * (HEADER_WORDS + parameter)).expect("fewer than 2²⁸ parameters")
 }
 
-/// What compiled code reports: the first index that depended on data and was out of bounds.
+/// The report of compiled code: the first index that depended on data and was out of bounds.
 ///
 /// The thread that changes `state` from 0 to 1 writes the other two.
 #[repr(C)]
@@ -97,7 +97,7 @@ impl Status {
     /// The byte offset of the extent that it had to be below.
     pub(crate) const EXTENT: i32 = 16;
 
-    /// The index and the extent, when there was a failure. To be asked after the call, when no thread writes.
+    /// The index and the extent, when there was a failure. Call it after the kernel has returned, when no thread writes.
     pub(crate) fn failure(&self) -> Option<(i64, i64)> {
         let load = |word: &AtomicI64| word.load(Ordering::Relaxed);
         (load(&self.state) != 0).then(|| (load(&self.value), load(&self.extent)))

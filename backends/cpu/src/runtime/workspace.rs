@@ -50,12 +50,12 @@ impl Drop for Memory {
 /// The system has no memory for a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfMemory {
-    /// How much was asked for.
+    /// The bytes of the request.
     pub(crate) bytes: usize,
 }
 
 impl Workspace {
-    /// The address of at least `bytes` bytes. What was there before is lost if it has to grow.
+    /// The address of at least `bytes` bytes. Its contents are lost if it has to grow.
     fn reserve(&mut self, bytes: usize) -> Result<*mut u8, OutOfMemory> {
         if bytes == 0 {
             return Ok(null_mut());

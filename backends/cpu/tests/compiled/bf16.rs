@@ -1,6 +1,6 @@
 //! Dot products of `bf16`, bit by bit as the instruction is specified.
 //!
-//! What the instruction does is told by its operation in the manual (Intel 64 and IA-32 Architectures Software Developer's
+//! The expected results follow the operation of the instruction in the manual (Intel 64 and IA-32 Architectures Software Developer's
 //! Manual, volume 2, VDPBF16PS): of each pair the second product is added first, each with one rounding to the nearest
 //! number, ties to even; operands and results that are denormal become zeros of their signs.
 
@@ -31,13 +31,13 @@ fn fused(a: f32, b: f32, c: f32) -> f32 {
     if scaled.abs() < f32::MIN_POSITIVE * UP { 0f32.copysign(scaled) } else { plain }
 }
 
-/// What one lane of the instruction does.
+/// The result of one lane of the instruction.
 fn dot(sum: f32, a: [f32; 2], b: [f32; 2]) -> f32 {
     let ([a0, a1], [b0, b1]) = (a.map(flushed), b.map(flushed));
     fused(a0, b0, fused(a1, b1, flushed(sum)))
 }
 
-/// Numbers of which the exponents are drawn from `first` on, so many of them; signs and digits are any.
+/// Numbers with exponents from `first` on, drawn among `count`; signs and digits are arbitrary.
 fn numbers(dtype: DType, len: usize, seed: u64, first: u32, count: u32) -> AnyTensor {
     let mut random = Random::new(seed);
     let mut tensor = AnyTensor::zeros(dtype, &[len]).unwrap();

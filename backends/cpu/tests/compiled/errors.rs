@@ -1,4 +1,4 @@
-//! What is refused, and how that is said.
+//! Refused programs and calls, and their messages.
 
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;

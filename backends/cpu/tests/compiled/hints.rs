@@ -1,5 +1,5 @@
 //! Streamed results and prefetches change nothing but time: also where rows are no multiple of a line, where results
-//! begin in the middle of one, and where what is asked for ahead lies behind a tensor.
+//! begin in the middle of one, and where prefetched lines lie behind a tensor.
 
 use tilewright_core::dtype::DType;
 use tilewright_core::target::{Arguments, BufferArgument};
@@ -132,7 +132,7 @@ fn what_every_run_reads_again_is_not_asked_for_a_run_ahead() {
         compile(host(), &program).disassembly().matches("prefetcht").count()
     };
     let (near, next_run) = (count(15), count(16));
-    // With vectors of 128 bits there is no leaf, and nothing is asked for.
+    // With vectors of 128 bits there is no leaf, and nothing is prefetched.
     assert_eq!(near, 2 * next_run, "{near} lines before the end of a run, {next_run} of the next one");
 }
 
@@ -156,7 +156,7 @@ fn a_loop_asks_for_its_share_of_what_the_loops_beside_it_read() {
         ))
     };
     let row = "i*256 + j*16 + lane<16>";
-    // A row is 16 lines. Every second line is no run, and what does not change is not asked for again.
+    // A row is 16 lines. Every second line is no run, and lines that stay the same are not prefetched again.
     for (read, iterations, expected) in [
         (row, 16, 1),
         (row, 8, 2),

@@ -48,7 +48,7 @@ pub(crate) fn compile(backend: &CpuBackend, program: &Program) -> Box<dyn Execut
 type Kernels = Rc<[Box<dyn Executable>]>;
 
 thread_local! {
-    /// What was compiled last: most programs are checked with several calls.
+    /// The last compiled program: most programs are checked with several calls.
     static LAST: RefCell<Option<(Program, Kernels)>> = const { RefCell::new(None) };
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn exact_elements(dtype: DType, len: usize, seed: u64) -> AnyTensor {
     AnyTensor::from_f64s(dtype, &numbers, &[len]).unwrap()
 }
 
-/// What a program is called with.
+/// The arguments of a call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Call {
     pub(crate) dims: Vec<i64>,

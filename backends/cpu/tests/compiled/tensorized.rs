@@ -52,7 +52,7 @@ fn products() -> impl Iterator<Item = (Product, usize)> {
     PRODUCTS.into_iter().flat_map(|product| [16, 8, 4].map(|lanes| (product, lanes)))
 }
 
-/// Tiles of so many rows and vectors around each dot product.
+/// Tiles of `rows` rows and `vectors` vectors around each dot product.
 pub(crate) fn scheduled(
     (name, spread, vector, sum): Product,
     lanes: usize,

@@ -1,4 +1,4 @@
-//! Loads of lanes that lie apart, where the statements that follow want the elements beside them.
+//! Transposed loads: lanes of different rows, where the next statements read the neighbouring elements of the same rows.
 
 use tilewright_core::dtype::DType;
 use tilewright_core::target::Backend;
@@ -74,7 +74,7 @@ fn statements_without_a_loop_share_blocks() {
     }
 }
 
-/// What is computed from a transposed element, from two of different types, and added to what is there.
+/// Statements that use a transposed element, use two of different types, and add to an element.
 #[test]
 fn transposed_elements_are_computed_with() {
     for (first, second) in [(DType::F32, DType::F32), (DType::F32, DType::F64), (DType::F64, DType::F32)] {

@@ -1,0 +1,161 @@
+//! Parallel loops.
+//!
+//! The body of a parallel loop becomes a function of a context, a first and a last iteration. The context is an
+//! array of words on the stack of the thread that meets the loop: the kernel's frame, then the loop
+//! variables around the loop, then the addresses of the intermediates around it. With one thread, the
+//! function is called directly. Parallel loops inside are serial.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{Function, InstBuilder, StackSlotData, StackSlotKind};
+use cranelift_frontend::FunctionBuilderContext;
+use tilewright_core::ids::{BufferId, VarId};
+use tilewright_core::index::Ranges;
+use tilewright_core::stmt::For;
+
+use super::callee::Callee;
+use super::{
+    Binding, FreeWorkspace, Outcome, ParallelBody, Storage, Translator, Unit, build_function, memory_flags,
+    signature,
+};
+use crate::runtime::{RuntimeFunction, frame};
+
+/// The values that the body of a parallel loop uses from around it.
+pub(super) struct Captures {
+    constants: Vec<(VarId, i64)>,
+    variables: Vec<VarId>,
+    buffers: Vec<BufferId>,
+    ranges: Ranges,
+}
+
+impl Translator<'_> {
+    /// A parallel loop that is in no other.
+    pub(super) fn parallel(&mut self, node: &std::sync::Arc<For>) -> Outcome<()> {
+        if self.active.is_some() {
+            return Err(self.unsupported("a parallel loop inside a condition on lanes"));
+        }
+        let extent = self.index_value(&node.extent)?;
+        let captures = self.captures();
+        let context = self.fill_context(&captures)?;
+        self.unit.bodies.push(ParallelBody { node: std::sync::Arc::clone(node), captures });
+
+        let body_signature = signature(self.unit.machine.call_conv, 3);
+        let body = self.import(Callee::Body(self.unit.bodies.len() - 1), body_signature);
+        let threads = self.frame_word(frame::THREADS, I64)?;
+        let is_alone = self.ins().icmp_imm_s(IntCC::Equal, threads, 1);
+        let (alone, together, after) =
+            (self.builder.create_block(), self.builder.create_block(), self.builder.create_block());
+        self.builder.ins().brif(is_alone, alone, &[], together, &[]);
+
+        self.switch_to(alone);
+        self.builder.seal_block(alone);
+        let zero = self.iconst(I64, 0);
+        self.ins().call(body, &[context, zero, extent]);
+        self.builder.ins().jump(after, &[]);
+
+        self.switch_to(together);
+        self.builder.seal_block(together);
+        let address = self.ins().func_addr(I64, body);
+        self.call_runtime(RuntimeFunction::ParallelFor, &[threads, extent, address, context]);
+        self.builder.ins().jump(after, &[]);
+
+        self.switch_to(after);
+        self.builder.seal_block(after);
+        self.forget_all_loads();
+        Ok(())
+    }
+
+    fn captures(&self) -> Captures {
+        let mut captures = Captures {
+            constants: Vec::new(),
+            variables: Vec::new(),
+            buffers: Vec::new(),
+            ranges: self.ranges.clone(),
+        };
+        for (var, binding) in &self.variables {
+            match binding {
+                Binding::Constant(value) => captures.constants.push((*var, *value)),
+                Binding::Value { .. } => captures.variables.push(*var),
+            }
+        }
+        captures.buffers.extend(self.storage.iter().filter_map(|(buffer, storage)| match storage {
+            Storage::Memory { .. } if self.unit.program.access(*buffer).is_none() => Some(*buffer),
+            _ => None,
+        }));
+        // The order in a hash map is not to decide what code is made.
+        captures.constants.sort_unstable();
+        captures.variables.sort_unstable();
+        captures.buffers.sort_unstable();
+        captures
+    }
+
+    /// Writes the context and gives its address.
+    fn fill_context(&mut self, captures: &Captures) -> Outcome<cranelift_codegen::ir::Value> {
+        let words = 1 + captures.variables.len() + captures.buffers.len();
+        let slot = self.builder.create_sized_stack_slot(StackSlotData::new(
+            StackSlotKind::ExplicitSlot,
+            8 * words as u32,
+            3,
+        ));
+        let context = self.ins().stack_addr(I64, slot, 0);
+        let mut values = vec![self.frame];
+        for var in &captures.variables {
+            values.push(self.variable(*var)?);
+        }
+        for buffer in &captures.buffers {
+            let address = self.address(*buffer, &0.into())?;
+            values.push(self.ins().iadd_imm_s(address.base, i64::from(address.offset)));
+        }
+        for (word, value) in values.into_iter().enumerate() {
+            self.ins().store(memory_flags(), value, context, 8 * word as i32);
+        }
+        Ok(context)
+    }
+}
+
+/// Translates the body of a parallel loop into a function of its own.
+pub(super) fn translate_body(
+    unit: &mut Unit,
+    context: &mut FunctionBuilderContext,
+    body: &ParallelBody,
+) -> Outcome<Function> {
+    let signature = signature(unit.machine.call_conv, 3);
+    build_function(unit, context, signature, |translator, arguments| {
+        let &[context, begin, end] = arguments else {
+            return Err(translator.broken("a parallel body without its arguments".to_owned()));
+        };
+        translator.in_body = true;
+        let captures = &body.captures;
+        translator.frame = translator.ins().load(I64, memory_flags(), context, 0);
+        let mut offset = 8;
+        for &(var, value) in &captures.constants {
+            translator.variables.insert(var, Binding::Constant(value));
+        }
+        for &var in &captures.variables {
+            let value = translator.ins().load(I64, memory_flags(), context, offset);
+            translator.variables.insert(var, Binding::Value { value, level: 0 });
+            offset += 8;
+        }
+        for &buffer in &captures.buffers {
+            let base = translator.ins().load(I64, memory_flags(), context, offset);
+            translator.storage.insert(buffer, Storage::Memory { base, offset: 0, level: 0 });
+            offset += 8;
+        }
+        translator.ranges = captures.ranges.clone();
+        if !translator.unit.plan.body.is_nothing() {
+            translator.take_workspace()?;
+        }
+        let extent = translator.resolve(&body.node.extent);
+        translator.part_of_loop(body.node.var, &extent, begin, end, &body.node.body)
+    })
+}
+
+impl Translator<'_> {
+    /// Gets the part of the running thread's workspace that is for parallel loops.
+    fn take_workspace(&mut self) -> Outcome<()> {
+        let bytes = self.frame_word(frame::BODY_BYTES, I64)?;
+        let base = self.call_runtime(RuntimeFunction::BodyWorkspace, &[bytes])[0];
+        self.workspace = Some(FreeWorkspace { base, offset: 0, level: 0 });
+        Ok(())
+    }
+}

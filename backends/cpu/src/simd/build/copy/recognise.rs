@@ -1,0 +1,171 @@
+//! Which statements copy narrow elements: from where, and under which conditions.
+
+use tilewright_core::dtype::DType;
+use tilewright_core::expr::{BinaryOp, Constant, Expr, ExprKind};
+use tilewright_core::ids::BufferId;
+use tilewright_core::index::Index;
+use tilewright_core::stmt::Store;
+
+use super::{Condition, Copy};
+use crate::flat::access::can_report;
+use crate::simd::build::Builder;
+use crate::simd::build::stmt::registers::single;
+use crate::simd::build::value::mask::as_index;
+
+/// The fewest lanes of a copy that is made by permutations.
+const FEWEST_LANES: u32 = 4;
+
+impl Builder<'_> {
+    /// The copy that a statement is, if it copies narrow elements and does nothing else.
+    pub(super) fn as_copy(&mut self, node: &Store) -> Option<Copy> {
+        let dtype = self.program.buffer(node.buffer).dtype;
+        let Parts { from, index, choices, otherwise } = parts_of(&node.value)?;
+        let into_index = single(&node.indices)?;
+        let count = into_index.lanes();
+        // An index that may fail is computed for active lanes only, which a plain copy cannot do.
+        let may_fail = !choices.is_empty() && can_report(&node.value);
+        let is_plain = !may_fail
+            && dtype.bytes() < 4
+            && count >= FEWEST_LANES
+            && index.lanes() == count
+            && from != node.buffer
+            && self.program.buffer(from).dtype == dtype
+            && !self.in_tile(from)
+            && !self.in_tile(node.buffer);
+        if !is_plain {
+            return None;
+        }
+        let (into_scalar, places) = self.lane_offsets(&into_index)?;
+        if places.iter().zip(0..).any(|(place, lane)| *place != places[0] + lane) {
+            return None;
+        }
+        let (scalar, offsets) = self.lane_offsets(&index)?;
+        let mut copy = Copy {
+            into: node.buffer,
+            first: into_scalar.offset(places[0]),
+            from,
+            scalar,
+            lanes: offsets.iter().copied().map(Some).collect(),
+            conditions: Vec::new(),
+            otherwise: 0,
+            size: dtype.bytes(),
+        };
+        if !choices.is_empty() {
+            copy.otherwise = bits_of(dtype, otherwise)?;
+            for (condition, wanted) in choices {
+                self.add_conditions(condition, wanted, &mut copy)?;
+            }
+            self.add_bounds(&index, &mut copy)?;
+            self.settle(&mut copy);
+        }
+        Some(copy)
+    }
+
+    /// Adds what a condition says, or what its opposite does; `None` when that is not known lane by lane.
+    fn add_conditions(&self, expr: &Expr, wanted: bool, copy: &mut Copy) -> Option<()> {
+        let ExprKind::Binary(op, a, b) = expr.kind() else { return None };
+        match (op, wanted) {
+            (BinaryOp::And, true) | (BinaryOp::Or, false) => {
+                self.add_conditions(a, wanted, copy)?;
+                return self.add_conditions(b, wanted, copy);
+            }
+            _ => {}
+        }
+        let (a, b) = (as_index(a)?, as_index(b)?);
+        let at_least = match (op, wanted) {
+            (BinaryOp::Lt, true) | (BinaryOp::Ge, false) => (&b - &a).offset(-1),
+            (BinaryOp::Le, true) | (BinaryOp::Gt, false) => &b - &a,
+            (BinaryOp::Gt, true) | (BinaryOp::Le, false) => (&a - &b).offset(-1),
+            (BinaryOp::Ge, true) | (BinaryOp::Lt, false) => &a - &b,
+            _ => return None,
+        };
+        self.add_condition(&at_least, copy)
+    }
+
+    fn add_condition(&self, at_least_zero: &Index, copy: &mut Copy) -> Option<()> {
+        let (scalar, lanes) = self.lane_offsets(at_least_zero)?;
+        let lanes = match lanes.len() {
+            1 => vec![lanes[0]; copy.lanes.len()],
+            _ => lanes.to_vec(),
+        };
+        if lanes.len() == copy.lanes.len() {
+            copy.conditions.push(Condition { scalar, lanes });
+            return Some(());
+        }
+        None
+    }
+
+    /// An element that is wanted is read only if it is there; `None` when that is not known lane by lane.
+    fn add_bounds(&self, index: &Index, copy: &mut Copy) -> Option<()> {
+        if self.is_inside(copy.from, index) {
+            return Some(());
+        }
+        let after = &self.extent_of(copy.from) - index;
+        self.add_condition(index, copy)?;
+        self.add_condition(&after.offset(-1), copy)
+    }
+
+    /// Decides what can be decided now: lanes that are never copied, and conditions that always hold in the others.
+    fn settle(&self, copy: &mut Copy) {
+        let holds = |condition: &Condition, lane: usize| {
+            condition.scalar.offset(condition.lanes[lane]).is_provably_nonnegative(&self.ranges)
+        };
+        let fails = |condition: &Condition, lane: usize| {
+            let opposite = condition.scalar.offset(condition.lanes[lane] + 1).scale(-1);
+            opposite.is_provably_nonnegative(&self.ranges)
+        };
+        for lane in 0..copy.lanes.len() {
+            if copy.conditions.iter().any(|condition| fails(condition, lane)) {
+                copy.lanes[lane] = None;
+            }
+        }
+        let lanes = &copy.lanes;
+        copy.conditions.retain(|condition| {
+            let mut wanted = (0..lanes.len()).filter(|lane| lanes[*lane].is_some());
+            !wanted.all(|lane| holds(condition, lane))
+        });
+    }
+}
+
+/// A load, what it depends on, and what there is otherwise.
+pub(super) struct Parts<'a> {
+    from: BufferId,
+    pub(super) index: Index,
+    /// Conditions, and whether each has to hold or must not.
+    pub(super) choices: Vec<(&'a Expr, bool)>,
+    otherwise: Constant,
+}
+
+/// The parts of a value that is a load under conditions and nothing else, with one constant where any does not hold.
+pub(super) fn parts_of(value: &Expr) -> Option<Parts<'_>> {
+    let (mut value, mut choices, mut constant) = (value, Vec::new(), None);
+    while let ExprKind::Select(condition, then, otherwise) = value.kind() {
+        let (next, own, wanted) = match (then.as_constant(), otherwise.as_constant()) {
+            (None, Some(own)) => (then, own, true),
+            (Some(own), None) => (otherwise, own, false),
+            _ => return None,
+        };
+        if *constant.get_or_insert(own) != own {
+            return None;
+        }
+        choices.push((condition, wanted));
+        value = next;
+    }
+    let ExprKind::Load(buffer, indices) = value.kind() else { return None };
+    let otherwise = constant.unwrap_or(Constant::Int(0));
+    Some(Parts { from: *buffer, index: single(indices)?, choices, otherwise })
+}
+
+/// The bits of a constant of a narrow type.
+fn bits_of(dtype: DType, constant: Constant) -> Option<u64> {
+    let value = constant.as_f64();
+    Some(match dtype {
+        DType::I8 => u64::from(value as i8 as u8),
+        DType::U8 => u64::from(value as u8),
+        DType::Bool => u64::from(value != 0.0),
+        // Every value of these types is one of `f64`.
+        DType::F16 => u64::from(half::f16::from_f64(value).to_bits()),
+        DType::BF16 => u64::from(half::bf16::from_f64(value).to_bits()),
+        _ => return None,
+    })
+}

@@ -1,0 +1,275 @@
+//! Sums of products of tiles, in tile registers while a loop runs.
+//!
+//! Around a loop in which the places of all sums stay the same they are loaded before it and stored behind it. Loops
+//! inside that go from sum to sum, such as those over the rows and columns of tiles, are written out. Where
+//! statements before the loop do nothing but clear the very elements of the sums, the registers are cleared
+//! instead, and the statements left out.
+
+use rustc_hash::FxHashSet;
+use tilewright_core::expr::{Expr, ExprKind};
+use tilewright_core::ids::VarId;
+use tilewright_core::index::Index;
+use tilewright_core::intrinsic::Operand;
+use tilewright_core::stmt::{For, Stmt};
+
+use crate::flat::access::{for_each_access, for_each_load};
+use crate::simd::build::intrinsic::{ROWS, holds_tiles};
+use crate::simd::build::stmt::registers::single;
+use crate::simd::build::{Binding, Builder, Outcome};
+use crate::simd::ir::Reg;
+
+/// The most tiles of sums: with fewer than two registers for operands no product can be made.
+const MOST_SUMS: usize = 6;
+/// The columns of a tile of sums.
+const COLUMNS: i64 = 16;
+
+/// A tile of sums, and the register that it is in.
+pub(in crate::simd::build) struct Sum {
+    place: Operand,
+    register: Reg,
+}
+
+impl Builder<'_> {
+    /// The register of the sums at a place, while a loop runs around them.
+    pub(in crate::simd::build) fn sum_at(&self, place: &Operand) -> Option<Reg> {
+        self.sums.iter().find(|sum| sum.place == *place).map(|sum| sum.register)
+    }
+
+    /// Whether some sums are in registers.
+    pub(in crate::simd::build) fn holds_sums(&self) -> bool {
+        !self.sums.is_empty()
+    }
+
+    /// Whether a loop around the current statement repeats without moving a tile.
+    pub(in crate::simd::build) fn is_repeated(&self, place: &Operand) -> bool {
+        let since = self.allocated.get(&place.buffer).copied().unwrap_or(0);
+        let around = self.scopes[since..].iter().filter_map(|scope| scope.around.as_ref());
+        around.map(|around| around.var).any(|var| !place.first.mentions(var))
+    }
+
+    /// Builds a loop with the sums inside in registers; false when that is not done, for it is not a loop
+    /// around sums that stay in their places.
+    pub(in crate::simd::build) fn repeat_with_sums(&mut self, node: &For, before: &[Stmt]) -> Outcome<bool> {
+        if !self.limits.tiles || self.holds_sums() || !holds_tiles(&node.body) {
+            return Ok(false);
+        }
+        let Some(places) = self.places_of_sums(node) else { return Ok(false) };
+        let is_clear = !before.is_empty();
+        if is_clear && !self.clears(before, &places) {
+            return Ok(false);
+        }
+        for place in places {
+            let register = if is_clear { self.tile_of_zeros() } else { self.tile_from(&place)? };
+            self.sums.push(Sum { place, register });
+        }
+        self.repeat(node)?;
+        for sum in std::mem::take(&mut self.sums) {
+            self.tile_to(&sum.place, sum.register)?;
+        }
+        Ok(true)
+    }
+
+    /// Builds a loop at the end of some statements that clear its sums, with the sums in registers. Gives the number
+    /// of statements built, 0 when they are others.
+    pub(in crate::simd::build) fn cleared_sums(&mut self, stmts: &[Stmt]) -> Outcome<usize> {
+        if !self.limits.tiles || self.holds_sums() {
+            return Ok(0);
+        }
+        let Some(position) = stmts.iter().position(holds_tiles) else { return Ok(0) };
+        match &stmts[position] {
+            Stmt::For(node) if position > 0 && self.repeat_with_sums(node, &stmts[..position])? => {
+                Ok(position + 1)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    /// Builds a loop that goes from sum to sum without a loop; false when it is another.
+    pub(in crate::simd::build) fn unroll(&mut self, node: &For) -> Outcome<bool> {
+        if !self.holds_sums() {
+            return Ok(false);
+        }
+        let Some(extent) = self.extent_over_sums(node) else { return Ok(false) };
+        for value in 0..extent {
+            self.variables.insert(node.var, Binding::Constant(value));
+            let result = self.stmt(&node.body);
+            self.variables.remove(&node.var);
+            result?;
+        }
+        Ok(true)
+    }
+
+    /// The places of the sums inside a loop, when all of them can be in registers while it runs.
+    fn places_of_sums(&mut self, node: &For) -> Option<Vec<Operand>> {
+        let mut places = Vec::new();
+        let mut inside = Vec::new();
+        self.survey_sums_in(node, &mut inside, &mut places)?;
+        let is_possible = (1..=MOST_SUMS).contains(&places.len())
+            && places.iter().all(|place| self.is_provably_inside(place))
+            && (1..places.len()).all(|end| places[..end].iter().all(|other| are_apart(other, &places[end])))
+            && !self.is_touched_elsewhere(&node.body, &places);
+        is_possible.then_some(places)
+    }
+
+    fn survey_sums_in(
+        &mut self,
+        node: &For,
+        inside: &mut Vec<VarId>,
+        places: &mut Vec<Operand>,
+    ) -> Option<()> {
+        inside.push(node.var);
+        let extent = self.resolve(&node.extent);
+        self.ranges.insert(node.var, extent);
+        let result = self.survey_sums(&node.body, inside, places);
+        self.ranges.remove(node.var);
+        inside.pop();
+        result
+    }
+
+    /// Collects the places of the sums in a statement; `None` when one of them depends on the loops `inside`, or is not
+    /// always reached.
+    fn survey_sums(&mut self, stmt: &Stmt, inside: &mut Vec<VarId>, places: &mut Vec<Operand>) -> Option<()> {
+        if !holds_tiles(stmt) {
+            return Some(());
+        }
+        match stmt {
+            Stmt::Seq(stmts) => stmts.iter().try_for_each(|stmt| self.survey_sums(stmt, inside, places)),
+            Stmt::For(node) => match self.extent_over_sums(node) {
+                Some(extent) => (0..extent).try_for_each(|value| {
+                    self.variables.insert(node.var, Binding::Constant(value));
+                    let result = self.survey_sums(&node.body, inside, places);
+                    self.variables.remove(&node.var);
+                    result
+                }),
+                None => self.survey_sums_in(node, inside, places),
+            },
+            Stmt::Alloc(node) => {
+                self.survey_sums(&node.body, inside, places)?;
+                places.iter().all(|place| place.buffer != node.buffer).then_some(())
+            }
+            Stmt::Intrinsic(_) => {
+                let [.., sums] = self.tile_operands(stmt)?;
+                let place = self.resolved(&sums);
+                let moves = |index: &Index| inside.iter().any(|var| index.mentions(*var));
+                if moves(&place.first) || place.strides.iter().any(moves) {
+                    return None;
+                }
+                if !places.contains(&place) {
+                    places.push(place);
+                }
+                (places.len() <= MOST_SUMS).then_some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// The number of iterations of a loop that goes from sum to sum.
+    fn extent_over_sums(&self, node: &For) -> Option<i64> {
+        let extent = self.resolve(&node.extent).as_constant()?;
+        let is_small = (1..=MOST_SUMS as i64).contains(&extent);
+        (is_small && self.moves_sums(&node.body, node)).then_some(extent)
+    }
+
+    fn moves_sums(&self, stmt: &Stmt, around: &For) -> bool {
+        match self.tile_operands(stmt) {
+            Some([.., sums]) => sums.first.mentions(around.var),
+            None => stmt.children().into_iter().any(|child| self.moves_sums(child, around)),
+        }
+    }
+
+    fn is_provably_inside(&self, place: &Operand) -> bool {
+        let ends = self.ends_of(place);
+        ends.is_ok_and(|ends| ends.iter().all(|index| self.is_inside(place.buffer, index)))
+    }
+
+    /// Whether a statement accesses the buffers of sums other than by adding to these.
+    fn is_touched_elsewhere(&self, stmt: &Stmt, places: &[Operand]) -> bool {
+        let is_own = |buffer| places.iter().any(|place| place.buffer == buffer);
+        if let Some([a, b, _]) = self.tile_operands(stmt) {
+            return is_own(a.buffer) || is_own(b.buffer);
+        }
+        let mut is_touched = false;
+        if holds_tiles(stmt) && !matches!(stmt, Stmt::Intrinsic(_)) {
+            if let Stmt::For(node) = stmt {
+                let extent = Expr::index(node.extent.clone());
+                for_each_load(&extent, &mut |access| is_touched |= is_own(access.buffer));
+            }
+            return is_touched
+                || stmt.children().into_iter().any(|child| self.is_touched_elsewhere(child, places));
+        }
+        for_each_access(stmt, &mut |access| is_touched |= is_own(access.buffer));
+        is_touched
+    }
+
+    /// Whether statements clear exactly the elements of all tiles, and do nothing else.
+    fn clears(&mut self, stmts: &[Stmt], places: &[Operand]) -> bool {
+        let Some(base) = places.first() else { return false };
+        let mut wanted = FxHashSet::default();
+        for place in places {
+            let start = (&place.first - &base.first).as_constant();
+            let (Some(start), Some(distance), true) =
+                (start, place.strides[0].as_constant(), place.buffer == base.buffer)
+            else {
+                return false;
+            };
+            let rows = (0..ROWS).map(|row| start + row * distance);
+            wanted.extend(rows.flat_map(|row| (0..COLUMNS).map(move |column| row + column)));
+        }
+        let mut cleared = FxHashSet::default();
+        let clears = stmts.iter().all(|stmt| self.cleared_by(stmt, base, &wanted, &mut cleared).is_some());
+        clears && cleared == wanted
+    }
+
+    /// Collects what a statement clears, relative to the beginning of a tile; `None` when it does anything else.
+    fn cleared_by(
+        &mut self,
+        stmt: &Stmt,
+        base: &Operand,
+        wanted: &FxHashSet<i64>,
+        cleared: &mut FxHashSet<i64>,
+    ) -> Option<()> {
+        match stmt {
+            Stmt::Seq(stmts) => {
+                stmts.iter().try_for_each(|stmt| self.cleared_by(stmt, base, wanted, cleared))
+            }
+            Stmt::For(node) => {
+                let extent = self.resolve(&node.extent).as_constant()?;
+                for value in 0..extent {
+                    self.variables.insert(node.var, Binding::Constant(value));
+                    let result = self.cleared_by(&node.body, base, wanted, cleared);
+                    self.variables.remove(&node.var);
+                    result?;
+                }
+                Some(())
+            }
+            Stmt::Store(store) => {
+                let ExprKind::Constant(value) = store.value.kind() else { return None };
+                let is_zero = value.as_f64() == 0.0 && !value.as_f64().is_sign_negative();
+                if store.buffer != base.buffer || !is_zero {
+                    return None;
+                }
+                let (scalar, offsets) = self.lane_offsets(&single(&store.indices)?)?;
+                let start = (&scalar - &base.first).as_constant()?;
+                for offset in offsets {
+                    cleared.insert(wanted.get(&(start + offset)).copied()?);
+                }
+                Some(())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether two tiles certainly have no element in common.
+fn are_apart(a: &Operand, b: &Operand) -> bool {
+    if a.buffer != b.buffer {
+        return true;
+    }
+    let difference = (&b.first - &a.first).as_constant();
+    let (Some(difference), Some(distance), true) =
+        (difference, a.strides[0].as_constant(), a.strides == b.strides)
+    else {
+        return false;
+    };
+    (1 - ROWS..ROWS).all(|row| (difference - row * distance).abs() >= COLUMNS)
+}

@@ -1,0 +1,21 @@
+//! Loads, stores and prefetches.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`linear`], [`address`] | indices as sums of products, and addresses |
+//! | [`access`], [`lanewise`] | loads and stores of groups of lanes |
+//! | [`selected`] | loads from one of two addresses |
+//! | [`transpose`], [`transposed_loads`] | loads along rows, transposed in registers |
+//! | [`streaming`] | stores around the caches |
+//! | [`prefetch`], [`prefetch_beside`] | prefetches |
+
+pub(in crate::simd::build) mod access;
+pub(in crate::simd::build) mod address;
+pub(in crate::simd::build) mod lanewise;
+pub(in crate::simd::build) mod linear;
+pub(in crate::simd::build) mod prefetch;
+pub(in crate::simd::build) mod prefetch_beside;
+pub(in crate::simd::build) mod selected;
+pub(in crate::simd::build) mod streaming;
+pub(in crate::simd::build) mod transpose;
+pub(in crate::simd::build) mod transposed_loads;

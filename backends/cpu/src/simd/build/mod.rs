@@ -1,0 +1,139 @@
+//! From a statement to instructions on virtual registers.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`scope`] | where instructions go, and which values are computed already |
+//! | [`stmt`] | statements |
+//! | [`value`] | values of expressions, one group of lanes at a time |
+//! | [`memory`] | loads, stores and prefetches |
+//! | [`copy`] | copies of elements of one or two bytes |
+//! | [`intrinsic`] | marked statements |
+
+mod copy;
+pub(super) mod intrinsic;
+mod memory;
+mod scope;
+mod stmt;
+mod value;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use tilewright_core::ids::{BufferId, VarId};
+use tilewright_core::index::{Facts, Ranges};
+use tilewright_core::program::Program;
+use tilewright_core::stmt::Stmt;
+
+use crate::flat::value_number::{Number, Numbers};
+use crate::simd::ir::{Base, Code, Constant, Mem, Reg};
+use crate::simd::{INPUTS, Input, Limits, Refusal, Surroundings, VectorExtension};
+use intrinsic::tile_sums::Sum;
+use memory::prefetch::PrefetchedLoop;
+use memory::transposed_loads::TransposedLoad;
+use scope::Scope;
+use stmt::registers::Tile;
+use value::group::Group;
+
+type Outcome<T> = Result<T, Refusal>;
+
+/// The most instructions of a leaf.
+const MOST_INSTRUCTIONS: usize = 30_000;
+
+/// The value of a variable of the leaf.
+#[derive(Clone, Copy, Debug)]
+enum Binding {
+    Constant(i64),
+    /// The counter of the loop whose body is this scope.
+    Loop(usize),
+}
+
+/// Builds the code of a leaf.
+struct Builder<'a> {
+    program: &'a Program,
+    around: &'a Surroundings<'a>,
+    /// The whole statement of the leaf.
+    whole: &'a Stmt,
+    numbers: &'a mut Numbers,
+    extension: VectorExtension,
+    limits: Limits,
+    code: Code,
+    instructions: usize,
+    scopes: Vec<Scope>,
+    /// The scope to which instructions are hoisted at the moment.
+    hoisted_to: Option<usize>,
+    constants: FxHashMap<Constant, Reg>,
+    inputs: Vec<Input>,
+    variables: FxHashMap<VarId, Binding>,
+    ranges: Ranges,
+    tiles: FxHashMap<BufferId, Tile>,
+    /// For each intermediate of the leaf, the number of scopes around its allocation.
+    allocated: FxHashMap<BufferId, usize>,
+    /// The sums that are in tile registers while the loop around runs.
+    sums: Vec<Sum>,
+    /// Expressions computed in the current statement.
+    memos: Vec<FxHashMap<(Number, Group), Reg>>,
+    /// The active lanes, whose loads may be made; all lanes when absent.
+    guard: Option<Reg>,
+    /// Facts from the conditions of the branches around the code that is being built.
+    facts: Facts,
+    /// These facts and those that hold in the lanes of the guard, where there is one.
+    wanted: Facts,
+    /// The buffers that are written around the caches in the code that is being built.
+    streamed: FxHashSet<BufferId>,
+    /// The transposed loads of the statements that are being built.
+    transposed_loads: Vec<TransposedLoad>,
+    /// The loops around whose later iterations are prefetched.
+    prefetched_loops: Vec<PrefetchedLoop>,
+}
+
+/// Builds the code for a statement; also gives what it has to be called with.
+pub(super) fn build(
+    stmt: &Stmt,
+    around: &Surroundings<'_>,
+    numbers: &mut Numbers,
+    limits: Limits,
+) -> Outcome<(Code, Vec<Input>)> {
+    let constants = around.constants.iter().map(|(var, value)| (*var, Binding::Constant(*value)));
+    let mut builder = Builder {
+        program: around.program,
+        around,
+        whole: stmt,
+        numbers,
+        extension: around.extension,
+        limits,
+        code: Code::default(),
+        instructions: 0,
+        scopes: vec![Scope::default()],
+        hoisted_to: None,
+        constants: FxHashMap::default(),
+        inputs: Vec::new(),
+        variables: constants.collect(),
+        ranges: around.ranges.clone(),
+        tiles: FxHashMap::default(),
+        allocated: FxHashMap::default(),
+        sums: Vec::new(),
+        memos: vec![FxHashMap::default()],
+        guard: None,
+        facts: Facts::default(),
+        wanted: Facts::default(),
+        streamed: FxHashSet::default(),
+        transposed_loads: Vec::new(),
+        prefetched_loops: Vec::new(),
+    };
+    builder.leaf(stmt)?;
+    Ok(builder.finish())
+}
+
+impl Builder<'_> {
+    /// Forgets what was computed in the statement before.
+    fn new_statement(&mut self) {
+        self.memos.iter_mut().for_each(FxHashMap::clear);
+    }
+
+    /// The place of a word that the leaf is called with.
+    fn input_place(&mut self, input: Input) -> Mem {
+        let position = self.inputs.iter().position(|known| *known == input).unwrap_or_else(|| {
+            self.inputs.push(input);
+            self.inputs.len() - 1
+        });
+        Mem { base: Base::Context, index: None, offset: INPUTS + 8 * position as i32, buffer: None }
+    }
+}
