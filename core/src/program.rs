@@ -27,7 +27,6 @@ pub struct Program {
     variables: Arc<Vec<Variable>>,
     buffers: Arc<Vec<Buffer>>,
     alignments: Arc<BTreeMap<(BufferId, usize), Alignment>>,
-    windows: Arc<BTreeMap<BufferId, Window>>,
     fixed_scopes: Arc<BTreeSet<BufferId>>,
     next_loop: u32,
     next_block: u32,
@@ -115,26 +114,8 @@ impl Alignment {
     pub const MAX_FACTOR: i64 = 4096;
 }
 
-/// How much of an intermediate is kept along one of its dimensions: writing an element takes the place of the one that is
-/// `length` before it, and of the one that is `length` behind it.
-///
-/// Indices stay those of the whole buffer, so that distinct indices are still distinct elements; only that an element is there
-/// for a while. [`crate::analysis::rolling`] tells whether that is long enough.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Window {
-    /// The dimension.
-    pub axis: usize,
-    /// How many consecutive elements along it are there at a time; at least 1.
-    pub length: i64,
-}
-
-impl Window {
-    /// The largest length.
-    pub const MAX_LENGTH: i64 = 1 << 32;
-}
-
 /// A tensor: a parameter or an intermediate. Row-major in the order of `shape`; dense, unless the program
-/// [aligns](Program::align) a dimension of it, and kept as a whole, unless the program gives it a [`Window`].
+/// [aligns](Program::align) a dimension of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Buffer {
     /// The preferred name; the printer makes it unique.
@@ -183,7 +164,6 @@ impl Program {
             variables: Arc::default(),
             buffers: Arc::default(),
             alignments: Arc::default(),
-            windows: Arc::default(),
             fixed_scopes: Arc::default(),
             next_loop: 0,
             next_block: 0,
@@ -269,28 +249,6 @@ impl Program {
     pub fn forget_alignments(&mut self, id: BufferId) {
         if self.alignments(id).next().is_some() {
             Arc::make_mut(&mut self.alignments).retain(|(buffer, _), _| *buffer != id);
-        }
-    }
-
-    /// How much of an intermediate is kept; `None` for all of it.
-    pub fn window(&self, id: BufferId) -> Option<Window> {
-        self.windows.get(&id).copied()
-    }
-
-    /// The intermediates of which only a part is kept.
-    pub fn windows(&self) -> impl ExactSizeIterator<Item = (BufferId, Window)> + '_ {
-        self.windows.iter().map(|(id, window)| (*id, *window))
-    }
-
-    /// Keeps only a part of an intermediate at a time.
-    pub fn keep_window(&mut self, id: BufferId, window: Window) {
-        Arc::make_mut(&mut self.windows).insert(id, window);
-    }
-
-    /// Keeps an intermediate as a whole.
-    pub fn forget_window(&mut self, id: BufferId) {
-        if self.windows.contains_key(&id) {
-            Arc::make_mut(&mut self.windows).remove(&id);
         }
     }
 

@@ -128,9 +128,6 @@ fn maps_must_fit() {
 fn copies_need_one_element_at_a_point() {
     check("%14 = reindex %12, \"read\", 1", "several_elements");
     check("%14 = reindex %12, \"read\", 7", "no_such_access");
-    check("%14 = cache_index %0, \"local\", 0", "no_computed_index");
-    check("%14 = cache_index %12, \"local\", 0", "no_computed_index");
-    check("%14 = cache_index %3, \"nowhere\", 0", "bad_decision");
     check("%14 = reindex %0, \"read\", 0", "conditional_access");
     check("%14 = reindex %10, \"write\", 0", "not_reduction");
     check("%14 = reindex_cache_read %3, 0, \"local\", (i, j, k) -> (i)", "bad_map");

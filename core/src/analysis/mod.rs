@@ -8,7 +8,6 @@
 //! | [`region`] | which part of a buffer is touched below a loop |
 //! | [`coverage`] | whether writes fill such a part |
 //! | [`pipeline`] | whether a loop can be executed as a software pipeline |
-//! | [`rolling`] | whether a part of a buffer is kept for long enough |
 
 pub(crate) mod access;
 pub mod block;
@@ -19,5 +18,4 @@ pub(crate) mod initial;
 pub(crate) mod loop_carried;
 pub mod pipeline;
 pub mod region;
-pub mod rolling;
 pub mod scope;

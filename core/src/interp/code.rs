@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::ids::BufferId;
 use crate::interp::operators::{Binary, Ternary, Unary};
-use crate::program::{Access as ParamAccess, Window};
+use crate::program::Access as ParamAccess;
 use crate::stmt::Symbol;
 
 /// The number of a register, which holds the bits of one value.
@@ -144,8 +144,6 @@ pub(super) struct Storage {
     pub(super) shape: Box<[Register]>,
     /// The position among the tensor arguments, and what the program does with it; `None` for an intermediate.
     pub(super) param: Option<(usize, ParamAccess)>,
-    /// How much of an intermediate is kept.
-    pub(super) window: Option<Window>,
 }
 
 /// An iterator, for messages.

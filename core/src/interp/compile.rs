@@ -98,7 +98,6 @@ impl<'p> Compiler<'p> {
                 dtype: buffer.dtype,
                 shape: Box::default(),
                 param,
-                window: program.window(id).filter(|_| param.is_none()),
             });
             (memories.len() - 1) as u32
         })

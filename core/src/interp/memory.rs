@@ -3,7 +3,7 @@
 use crate::interp::InterpError;
 use crate::interp::code::{Access, Code, Storage};
 use crate::interp::operators::{self, Read, Write};
-use crate::program::{Access as ParamAccess, Window};
+use crate::program::Access as ParamAccess;
 use crate::tensor::AnyTensor;
 
 /// One buffer's elements.
@@ -14,37 +14,6 @@ pub(super) struct Memory<'a> {
     pub(super) shape: Vec<i64>,
     /// Which elements have been written; `None` when all are defined from the start.
     defined: Option<Vec<bool>>,
-    rolling: Option<Rolling>,
-}
-
-/// The dimension along which a buffer keeps a window only. Every element has memory of its own here; one that another has
-/// taken the place of is undefined.
-struct Rolling {
-    /// How many elements there are along the dimension.
-    extent: usize,
-    /// The distance of neighbours along it.
-    stride: usize,
-    /// How many elements are kept.
-    length: usize,
-}
-
-impl Rolling {
-    fn new(window: Window, shape: &[i64]) -> Option<Self> {
-        let (extent, inner) = (*shape.get(window.axis)?, &shape[window.axis + 1..]);
-        Some(Rolling {
-            extent: extent as usize,
-            stride: inner.iter().product::<i64>() as usize,
-            length: usize::try_from(window.length).ok()?.max(1),
-        })
-    }
-
-    /// The positions of the other elements that share the place of one.
-    fn rivals(&self, position: usize) -> impl Iterator<Item = usize> {
-        let along = position / self.stride % self.extent;
-        let (first, stride) = (position - along * self.stride, self.stride);
-        let sharing = (along % self.length..self.extent).step_by(self.length);
-        sharing.filter(move |other| *other != along).map(move |other| first + other * stride)
-    }
 }
 
 enum Bytes<'a> {
@@ -89,14 +58,7 @@ impl<'a> Memory<'a> {
         }
         let defined = (access == ParamAccess::Output).then(|| vec![false; argument.len()]);
         let (read, write) = operators::access(storage.dtype);
-        Ok(Memory {
-            bytes: Bytes::Argument(argument.bytes_mut()),
-            read,
-            write,
-            shape,
-            defined,
-            rolling: None,
-        })
+        Ok(Memory { bytes: Bytes::Argument(argument.bytes_mut()), read, write, shape, defined })
     }
 
     fn intermediate(storage: &Storage, shape: Vec<i64>) -> Result<Self, InterpError> {
@@ -105,8 +67,7 @@ impl<'a> Memory<'a> {
             .map_err(|error| InterpError::Memory { name: storage.name.to_string(), error })?;
         let (read, write) = operators::access(storage.dtype);
         let defined = Some(vec![false; elements.len()]);
-        let rolling = storage.window.and_then(|window| Rolling::new(window, &shape));
-        Ok(Memory { bytes: Bytes::Intermediate(elements), read, write, shape, defined, rolling })
+        Ok(Memory { bytes: Bytes::Intermediate(elements), read, write, shape, defined })
     }
 
     /// The position of the element that an access names, or `None` outside the shape.
@@ -140,9 +101,6 @@ impl<'a> Memory<'a> {
     #[inline]
     pub(super) fn store(&mut self, position: usize, slot: u64) {
         if let Some(defined) = &mut self.defined {
-            if let Some(rolling) = &self.rolling {
-                rolling.rivals(position).for_each(|rival| defined[rival] = false);
-            }
             defined[position] = true;
         }
         let bytes = match &mut self.bytes {

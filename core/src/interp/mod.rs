@@ -8,8 +8,6 @@
 //!   points where every reduction iterator is 0 (at every point when it has none). Where the reduction has no
 //!   point, `init` runs for each element in place of the outermost of its loops that has no iteration.
 //! - A statement with lanes computes its value for every lane before it stores any.
-//! - A store to an intermediate of which a [`Window`](crate::program::Window) is kept makes the elements undefined whose place
-//!   the element takes.
 //! - An `alloc` makes the contents of its buffer undefined. So are, at first, intermediates and `out` tensors.
 //!
 //! Beyond executing, it checks what a compiled kernel could not: each access is in bounds, nothing

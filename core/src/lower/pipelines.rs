@@ -63,9 +63,7 @@ pub(super) static CPU: Pipeline = Pipeline {
         Pass::new("pipeline_loops", Some(Loops), to_loops::pipeline_loops::pipeline_loops),
     ],
     to_flat: &[
-        // Passes that take iterations apart run while loops are still whole.
-        Pass::new("peel_first_iterations", Some(Loops), loops::peel_first_iterations::peel_first_iterations),
-        // Before guards are decided: it changes the loops that decide them.
+        // While loops are still whole, and before guards are decided: it changes the loops that decide them.
         Pass::new("peel_boundaries", Some(Loops), loops::peel_boundaries::peel_boundaries),
         // Before loops are unrolled: it decides a guard once for all copies of a statement.
         Pass::new("partition_loops", Some(Loops), loops::partition_loops::partition_loops),

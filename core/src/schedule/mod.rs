@@ -22,7 +22,6 @@ pub use rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv, V
 pub use text::TraceParseError;
 pub use trace::{Decision, ReplayError, Step, Trace};
 
-use crate::analysis::rolling;
 use crate::program::Program;
 use crate::target::{CpuTarget, RunContext, Target};
 use prim::{Context, Outputs};
@@ -117,34 +116,18 @@ impl Schedule {
         }
         let instruction = instruction.into();
         let mut decision = decision;
-        let before = (self.program.windows().len() > 0).then(|| self.program.clone());
         let outputs = instruction.apply(&mut Context {
             program: &mut self.program,
             values: &self.values,
             decision: &mut decision,
             rng: &mut self.rng,
         })?;
-        if let Some(before) = before {
-            self.keep_rolling(before)?;
-        }
         #[cfg(debug_assertions)]
         self.verify_after(&instruction);
         let first = self.values.len();
         self.values.extend(&outputs);
         self.trace.record(Step { instruction, first_output: first, outputs: outputs.len() as u32, decision });
         Ok(outputs)
-    }
-
-    /// Takes a step back if it broke what is known of buffers with [windows](crate::program::Window). Hardly any program has
-    /// such buffers, and any primitive could break it.
-    fn keep_rolling(&mut self, before: Program) -> Result<(), ScheduleError> {
-        if self.program.body == before.body {
-            return Ok(());
-        }
-        rolling::check_step(&before, &self.program).map_err(|(buffer, fault)| {
-            self.program = before;
-            ScheduleError::Rolling { buffer, fault }
-        })
     }
 
     /// Applies a primitive that makes one variable, and gives its number.

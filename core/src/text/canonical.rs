@@ -154,9 +154,6 @@ impl Renumbering<'_> {
         if self.old.has_fixed_scope(old) && !is_parameter {
             state.new.program.fix_scope(new, scope);
         }
-        if let Some(window) = self.old.window(old).filter(|_| !is_parameter) {
-            state.new.program.keep_window(new, window);
-        }
         new
     }
 

@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
-use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind, Window};
+use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind};
 use crate::stmt::{
     Alloc, Annotation, Annotations, Block, For, Guard, If, Intrinsic, Iter, IterKind, Location, LoopKind,
     Stmt,
@@ -95,10 +95,6 @@ impl<'a> Generator<'a> {
         if self.below(3) == 0 {
             let alignment = Alignment { factor: 16, offset: i64::from(self.below(16)) };
             self.program.align(id, self.buffers.len() % 2, alignment);
-        }
-        if self.below(4) == 0 {
-            let window = Window { axis: self.buffers.len() % 2, length: 1 + i64::from(self.below(5)) };
-            self.program.keep_window(id, window);
         }
         self.buffers.push(id);
         id

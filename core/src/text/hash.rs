@@ -124,10 +124,6 @@ impl Walk<'_> {
             hash = combine(combine(hash, const { tag("aligned") }), axis as u64);
             hash = combine(combine(hash, alignment.factor as u64), alignment.offset as u64);
         }
-        if let Some(window) = self.program.window(id).filter(|_| !is_parameter) {
-            hash = combine(combine(hash, const { tag("rolls") }), window.axis as u64);
-            hash = combine(hash, window.length as u64);
-        }
         self.buffers[id.0 as usize] = Some(hash);
         hash
     }

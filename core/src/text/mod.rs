@@ -26,7 +26,6 @@
 //!            | NAME ":" DTYPE                         a run-time scalar
 //!            | ("in" | "constant" | "out" | "inout") shaped [ scope ]
 //! buffer     = "buffer" shaped scope { "aligned" INTEGER INTEGER INTEGER }      a dimension, factor, offset
-//!              [ "rolls" INTEGER INTEGER ]                               a dimension, length
 //! shaped     = NAME ":" DTYPE "[" indices "]"
 //! scope      = "global" | "local" | "streamed"
 //! stmt       = { "@" name (INTEGER | STRING) } (for | block)

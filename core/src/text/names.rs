@@ -34,7 +34,6 @@ const KEYWORDS: &[&str] = &[
     "out",
     "parallel",
     "reduce",
-    "rolls",
     "select",
     "spatial",
     "streamed",

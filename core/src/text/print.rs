@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::index::Index;
-use crate::program::{Alignment, Buffer, Param, Program, Scope, Window};
+use crate::program::{Alignment, Buffer, Param, Program, Scope};
 use crate::render::Entity;
 use crate::stmt::{Annotation, Annotations, Block, For, Guard, If, Iter, IterKind, LoopKind, Stmt, Store};
 use crate::text::canonical::renumber;
@@ -165,9 +165,6 @@ impl Printer<'_> {
                 }
                 for (axis, Alignment { factor, offset }) in self.program.alignments(id) {
                     text += &format!(" aligned {axis} {factor} {offset}");
-                }
-                if let Some(Window { axis, length }) = self.program.window(id) {
-                    text += &format!(" rolls {axis} {length}");
                 }
                 self.line(Line::showing(Entity::Buffer(id), text));
             }

@@ -16,7 +16,6 @@
 //! - Bindings and guards mention dimensions and the loops around the block. Shapes of buffers and extents of
 //!   iterators mention dimensions only. These, and extents of loops, contain no load and no lane and are not negative.
 //! - Only intermediates are aligned, in dimensions before the last one, to an offset below the factor.
-//! - Only intermediates roll, along one of their dimensions and with a positive length, and none does at level `Flat`.
 //! - Only parameters that are written are streamed.
 //! - A load or store has one index per dimension of its buffer and the buffer's element type.
 //! - Operands have the types that their operator needs; conditions are truth values; values in indices are

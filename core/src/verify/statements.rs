@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
-use crate::program::{Access, Alignment, Param, Scope, Window};
+use crate::program::{Access, Alignment, Param, Scope};
 use crate::render::Entity;
 use crate::stmt::{Alloc, Block, For, If, Iter, IterKind, LoopKind, Stmt, Store};
 use crate::verify::values::{Use, Visible};
@@ -96,16 +96,6 @@ impl Walk<'_, '_> {
                 if !is_sound {
                     let name = self.report.buffer(id);
                     self.error(entity, format!("dimension {axis} of `{name}` cannot be aligned like this"));
-                }
-            }
-            if let Some(window) = self.report.program.window(id) {
-                let is_sound = window.axis < buffer.shape.len()
-                    && (1..=Window::MAX_LENGTH).contains(&window.length)
-                    && self.report.program.access(id).is_none()
-                    && self.level != Level::Flat;
-                if !is_sound {
-                    let (name, axis) = (self.report.buffer(id), window.axis);
-                    self.error(entity, format!("dimension {axis} of `{name}` cannot be rolled like this"));
                 }
             }
             if self.level == Level::Flat && buffer.shape.len() != 1 {

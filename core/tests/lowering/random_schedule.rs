@@ -40,7 +40,7 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
     let other_loops = s.get_loops(other)?;
     let chosen: Option<LoopRv> = pick(rng, &loops);
     let innermost = loops.last().copied();
-    match (rng.below(29), chosen) {
+    match (rng.below(25), chosen) {
         (0..=4, Some(chosen)) => {
             let factor = pick(rng, &[2, 3, 4, 8, 16]).expect("some factor");
             s.split(chosen, &[None, Some(factor)]).map(drop)
@@ -81,8 +81,6 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
             s.transform_layout(block, "write", 0, IndexMap::permutation(&order).expect("a permutation"))
         }
         (23, _) => s.stream_writes(block, 0),
-        (25..=27, Some(chosen)) => roll_a_producer(s, rng, block, chosen),
-        (28, _) => s.cache_index(block, Scope::Local, 0).map(drop),
         (24, Some(chosen)) => match rng.below(6) as i64 {
             5 => s.prefetch_beside(chosen),
             distance => s.prefetch(chosen, 1 + distance),
@@ -104,22 +102,6 @@ fn stage_a_loop(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
     }
     let order = if rng.below(2) == 0 { [0, 1] } else { [1, 0] };
     attempt.software_pipeline(target, &[0, 1 + rng.below(2) as i64], &order)?;
-    *s = attempt;
-    Ok(())
-}
-
-/// Computes a producer of a block in a loop of the block, and lets it roll over that loop.
-fn roll_a_producer(
-    s: &mut Schedule,
-    rng: &mut Rng,
-    consumer: BlockRv,
-    target: LoopRv,
-) -> Result<(), ScheduleError> {
-    let mut attempt = s.clone();
-    let producers = attempt.get_producers(consumer)?;
-    let Some(producer) = pick(rng, &producers) else { return Ok(()) };
-    attempt.compute_at(producer, target)?;
-    attempt.rolling_buffer(producer, target)?;
     *s = attempt;
     Ok(())
 }

@@ -6,7 +6,6 @@
 mod kernels;
 mod pieces;
 mod pipeline;
-mod rolling;
 mod steps;
 mod tensorize;
 

@@ -173,35 +173,3 @@ fn a_pipeline_under_loops_of_threads_is_judged_as_any_other() {
         }
     }
 }
-
-/// Rows of `b` take turns in three places.
-const BLUR: Kernel = Kernel {
-    name: "blur",
-    dims: &[&[]],
-    text: "
-kernel blur(in a: i32[10], out c: i32[8]) {
-  buffer b: i32[10] global
-  for i in 0..10 {
-    block b(v: spatial 10 = i) { b[v] = a[v] * 5i32 }
-  }
-  for i in 0..8 {
-    block c(v: spatial 8 = i) { c[v] = b[v] + b[v + 1] * 2i32 - b[v + 2] }
-  }
-}",
-};
-
-#[test]
-fn rows_that_roll_are_read_before_they_are_overwritten() {
-    let staged = |order: &[i64]| {
-        let mut schedule = Schedule::new(BLUR.program(), Arc::new(Target::generic_cpu()), 0);
-        let (b, c) = (schedule.get_block("b")?, schedule.get_block("c")?);
-        let target = schedule.get_loops(c)?[0];
-        schedule.compute_at(b, target)?;
-        schedule.rolling_buffer(b, target)?;
-        schedule.software_pipeline(target, &[0, 1], order).map(|()| schedule)
-    };
-    assert_eq!(staged(&[0, 1]).map(drop).map_err(|error| error.reason()), Err("pipeline"));
-    let schedule = staged(&[1, 0]).expect("the row that goes is read first");
-    lower(schedule.program(), &LowerOptions::default()).expect("it has been tried");
-    check_schedule(&BLUR, &schedule, 0);
-}

@@ -83,7 +83,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
     }
     let one = loops[random.below(loops.len())];
     let scope = if random.below(2) == 0 { Scope::Global } else { Scope::Local };
-    match random.below(47) {
+    match random.below(42) {
         0..=2 => {
             let factors = [None, Some(2 + random.below(4) as i64), Some(1 + random.below(3) as i64)];
             schedule.split(one, &factors[..2 + random.below(2)]).map(drop)
@@ -172,15 +172,12 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
             7 => schedule.prefetch_beside(one),
             distance => schedule.prefetch(one, 1 + distance),
         },
-        38 => schedule.rolling_buffer(block, one),
-        39..=41 => roll_a_producer(schedule, random, block),
-        42 => {
+        38 => {
             let offset = 1 + random.below(255) as i64;
             schedule.offset_products(block, random.below(2) as i64, offset).map(drop)
         }
-        43 => schedule.cache_index(block, scope, random.below(2) as i64).map(drop),
-        44 => stage_some_loop(schedule, random),
-        45 => Staging::random(schedule, random, one)?.apply(schedule),
+        39 => stage_some_loop(schedule, random),
+        40 => Staging::random(schedule, random, one)?.apply(schedule),
         22 => schedule.cache_inplace(block, 0, scope).map(drop),
         23 => schedule.set_scope(block, 0, scope),
         24 => {
@@ -192,43 +189,6 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         25 => schedule.add_unit_loop(one).map(drop),
         _ => schedule.decompose_reduction(block, one).map(drop),
     }
-}
-
-/// As `roll_a_producer`, for some block.
-pub(crate) fn roll_some_producer(schedule: &mut Schedule, random: &mut Rng) -> Result<(), ScheduleError> {
-    let block = random_block(schedule, random)?;
-    roll_a_producer(schedule, random, block)
-}
-
-/// Computes a producer of a block in one of the block's loops, or in one inside it, and lets it roll over the loop. A third of
-/// the loops come in two parts.
-fn roll_a_producer(
-    schedule: &mut Schedule,
-    random: &mut Rng,
-    consumer: BlockRv,
-) -> Result<(), ScheduleError> {
-    let mut attempt = schedule.clone();
-    let producers = attempt.get_producers(consumer)?;
-    if producers.is_empty() {
-        return Ok(());
-    }
-    let producer = pick(random, &producers);
-    let loops = attempt.get_loops(consumer)?;
-    let number = random.below(loops.len());
-    let mut target = loops[number];
-    if random.below(3) == 0 {
-        target = attempt.split(target, &[None, Some(2 + random.below(3) as i64)])?[1];
-    }
-    let inner = [target].into_iter().chain(loops.into_iter().skip(number + 1)).collect::<Vec<_>>();
-    let place = pick(random, &inner);
-    attempt.compute_at(producer, place)?;
-    attempt.rolling_buffer(producer, target)?;
-    if random.below(2) == 0 {
-        let others = attempt.get_loops(producer)?;
-        let _refused = attempt.rolling_buffer(producer, pick(random, &others));
-    }
-    *schedule = attempt;
-    Ok(())
 }
 
 /// A pipeline to try: a loop, and the stage and the place of each of its statements.

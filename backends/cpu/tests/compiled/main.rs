@@ -18,7 +18,6 @@ mod pages;
 mod random;
 #[path = "../../../../core/tests/lowering/random_schedule.rs"]
 mod random_schedule;
-mod rolling;
 mod scheduled;
 mod support;
 mod tensorized;

@@ -68,23 +68,6 @@ kernel early(N, in x: f32[N], out y: f32[N]) {
     check_error(text, &[2], &mut buffers, "load of `t`[0] before anything wrote it (block `y`)");
     let text = "kernel accumulate(out y: f32[1]) { y[0] = y[0] + 1.0 }";
     check_error(text, &[], &mut [zeros(DType::F32, &[1])], "load of `y`[0] before anything wrote it");
-    // Element 3 takes the place of element 0.
-    let text = "
-kernel rolls(in x: f32[4, 2], out y: f32[2]) {
-  buffer t: f32[4, 2] global rolls 0 3
-  for i in 0..LAST {
-    for j in 0..2 {
-      block t(v: spatial 4 = i, w: spatial 2 = j) { t[v, w] = x[v, w] }
-    }
-  }
-  for j in 0..2 {
-    block y(w: spatial 2 = j) { y[w] = t[0, w] + t[2, w] }
-  }
-}";
-    let mut buffers = [zeros(DType::F32, &[4, 2]), zeros(DType::F32, &[2])];
-    run(&text.replace("LAST", "3"), &[], &[], &mut buffers).unwrap();
-    let expected = "load of `t`[0, 0] before anything wrote it (block `y`)";
-    check_error(&text.replace("LAST", "4"), &[], &mut buffers, expected);
     let text = "
 kernel scoped(N, out y: f32[N]) {
   buffer t: f32[1] local

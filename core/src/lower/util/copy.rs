@@ -64,9 +64,6 @@ impl Renaming {
                 if program.has_fixed_scope(node.buffer) {
                     program.fix_scope(fresh, program.buffer(node.buffer).scope);
                 }
-                if let Some(window) = program.window(node.buffer) {
-                    program.keep_window(fresh, window);
-                }
                 self.buffers.insert(node.buffer, fresh);
                 node.buffer = fresh;
             }

@@ -1,6 +1,5 @@
 //! What is said of a refusal to a person.
 
-use crate::analysis::rolling::RollingFault;
 use crate::ids::{BlockId, BufferId, LoopId};
 use crate::lower::MAX_PREFETCH;
 use crate::program::Program;
@@ -74,10 +73,6 @@ impl ScheduleError {
                     names.buffer(buffer)
                 )
             }
-            ScheduleError::NoComputedIndex(block) => format!(
-                "no quotient, remainder or the like in the indices of what {} reads occurs as often; ask for fewer",
-                names.block(block)
-            ),
             ScheduleError::UpdatesInPlace { block, buffer } => format!(
                 "{} reads and writes `{}`; cache_inplace copies such a buffer",
                 names.block(block),
@@ -192,18 +187,6 @@ impl ScheduleError {
                 names.buffer(buffer),
                 names.block(block)
             ),
-            ScheduleError::NoOverlap { target, buffer } => format!(
-                "iterations of {} share no constant part of `{}` along one dimension, the next always further on; \
-                 compute its producer at the loop first",
-                names.target(target),
-                names.buffer(buffer)
-            ),
-            ScheduleError::AlreadyRolling { block, buffer } => format!(
-                "only a part of `{}`, which {} accesses, is kept while a loop runs; do this before rolling_buffer",
-                names.buffer(buffer),
-                names.block(block)
-            ),
-            ScheduleError::Rolling { buffer, fault } => names.rolling(buffer, fault),
             ScheduleError::NotSiblings { first, second } => format!(
                 "{} and {} are not in neighbouring nests of the same depth and extents",
                 names.target(first),
@@ -299,29 +282,5 @@ impl Names<'_> {
 
     fn buffer(&self, id: BufferId) -> &str {
         &self.0.buffer(id).name
-    }
-
-    fn rolling(&self, buffer: BufferId, fault: RollingFault) -> String {
-        let buffer = self.buffer(buffer);
-        match fault {
-            RollingFault::OutOfOrder(target) => format!(
-                "iterations of {} must come one after the other, since they use what earlier ones left in `{buffer}`",
-                self.target(target)
-            ),
-            RollingFault::Apart(block) => format!(
-                "{} would access `{buffer}` outside of the loop that it rolls over, or before it is written there",
-                self.block(block)
-            ),
-            RollingFault::Producer(block) => format!(
-                "{} would no longer make just what earlier iterations have not left in `{buffer}`",
-                self.block(block)
-            ),
-            RollingFault::Replaced => format!(
-                "another buffer would take the place of `{buffer}`, of which each iteration makes only what earlier ones have not"
-            ),
-            RollingFault::NotKept(block) => {
-                format!("{} would read elements that `{buffer}` does not keep", self.block(block))
-            }
-        }
     }
 }

@@ -6,7 +6,6 @@
 mod describe;
 
 use crate::analysis::pipeline::PipelineFault;
-use crate::analysis::rolling::RollingFault;
 use crate::ids::{BlockId, BufferId, LoopId};
 use crate::index::map::MapError;
 use crate::target::WrongTargetKind;
@@ -88,8 +87,6 @@ pub enum ScheduleError {
         /// The other block.
         by: BlockId,
     },
-    /// No index of what the block reads is computed as often as asked for; only quotients, remainders and the like are.
-    NoComputedIndex(BlockId),
     /// The block reads the buffer that it writes.
     UpdatesInPlace {
         /// The block.
@@ -251,28 +248,6 @@ pub enum ScheduleError {
         /// The buffer.
         buffer: BufferId,
     },
-    /// Successive iterations of the loop do not share a constant part of what is made of the buffer in each, along one
-    /// dimension in which it moves further on.
-    NoOverlap {
-        /// The loop.
-        target: LoopId,
-        /// The buffer.
-        buffer: BufferId,
-    },
-    /// A part of the buffer is kept while a loop runs, in which its dimensions and blocks have their roles.
-    AlreadyRolling {
-        /// The block that accesses it.
-        block: BlockId,
-        /// The buffer.
-        buffer: BufferId,
-    },
-    /// It would not be known that all that is read from the buffer is in the part that is kept.
-    Rolling {
-        /// The buffer.
-        buffer: BufferId,
-        /// Why.
-        fault: RollingFault,
-    },
     /// The loops are not in nests that follow each other directly, of the same depth and the same extents, with
     /// nothing beside them.
     NotSiblings {
@@ -359,7 +334,6 @@ impl ScheduleError {
             ScheduleError::OutputBlock(_) => "output_block",
             ScheduleError::SeveralWriters(_) => "several_writers",
             ScheduleError::UsedElsewhere { .. } => "used_elsewhere",
-            ScheduleError::NoComputedIndex(_) => "no_computed_index",
             ScheduleError::UpdatesInPlace { .. } => "updates_in_place",
             ScheduleError::NoSuchAccess { .. } => "no_such_access",
             ScheduleError::AlreadyInside { .. } => "already_inside",
@@ -387,15 +361,6 @@ impl ScheduleError {
             ScheduleError::NotUpdate { .. } => "not_update",
             ScheduleError::PartlyWritten { .. } => "partly_written",
             ScheduleError::NotFilled { .. } => "not_filled",
-            ScheduleError::NoOverlap { .. } => "no_overlap",
-            ScheduleError::AlreadyRolling { .. } => "already_rolling",
-            ScheduleError::Rolling { fault, .. } => match fault {
-                RollingFault::OutOfOrder(_) => "rolling_out_of_order",
-                RollingFault::Apart(_) => "rolling_apart",
-                RollingFault::Producer(_) => "rolling_producer",
-                RollingFault::NotKept(_) => "rolling_not_kept",
-                RollingFault::Replaced => "rolling_replaced",
-            },
             ScheduleError::NotSiblings { .. } => "not_siblings",
             ScheduleError::CrossingDependence { .. } => "crossing_dependence",
             ScheduleError::NotConsecutive { .. } => "not_consecutive",

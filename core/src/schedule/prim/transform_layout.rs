@@ -105,9 +105,6 @@ impl Primitive for TransformLayout {
         if program.access(buffer).is_some() {
             return Err(ScheduleError::ParameterBuffer { block: id, buffer });
         }
-        if program.window(buffer).is_some() {
-            return Err(ScheduleError::AlreadyRolling { block: id, buffer });
-        }
         let shape = self.map.image(&program.buffer(buffer).shape).map_err(ScheduleError::BadMap)?;
 
         let accessing: Vec<BlockId> = blocks(&program.body)

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::accuracy::Accuracy;
 use crate::dtype::DType;
 use crate::ids::{BufferId, VarId};
-use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind, Window};
+use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind};
 use crate::text::names::is_keyword;
 use crate::text::parse::cost::{Budget, MAX_NESTING, MAX_TEXT};
 pub use crate::text::parse::error::{ParseError, ParseProblem};
@@ -231,11 +231,6 @@ impl<'t> Parser<'t> {
                 let factor = self.bounded_integer(Alignment::MAX_FACTOR as u64)? as i64;
                 let offset = self.bounded_integer(Alignment::MAX_FACTOR as u64)? as i64;
                 self.program.align(id, axis, Alignment { factor, offset });
-            }
-            if self.accept_word("rolls")? {
-                let axis = self.bounded_integer(MAX_AXIS)? as usize;
-                let length = self.bounded_integer(Window::MAX_LENGTH as u64)? as i64;
-                self.program.keep_window(id, Window { axis, length });
             }
         }
         self.program.body = self.stmts()?;

@@ -3,6 +3,5 @@
 pub(in crate::lower) mod clamp_loops;
 pub(in crate::lower) mod partition_loops;
 pub(in crate::lower) mod peel_boundaries;
-pub(in crate::lower) mod peel_first_iterations;
 pub(in crate::lower) mod unroll_loops;
 pub(in crate::lower) mod vectorize_loops;

@@ -6,8 +6,7 @@
 //! ```
 //!
 //! The loops inside the allocation are relaxed to the box of elements that they access; its first
-//! element, which may depend on the loops around, becomes the origin. Where an intermediate has a
-//! [`Window`](crate::program::Window), the elements are stored modulo its length.
+//! element, which may depend on the loops around, becomes the origin.
 //!
 //! An intermediate keeps its scope if that is [fixed](Program::has_fixed_scope). All others become `local` if they are then small,
 //! of constant size and private to a thread, and `global` if not.
@@ -23,7 +22,7 @@ use crate::ids::BufferId;
 use crate::index::{Index, Ranges};
 use crate::lower::util::access::rewrite_accesses;
 use crate::lower::{LowerError, LowerOptions};
-use crate::program::{Program, Scope, Window};
+use crate::program::{Program, Scope};
 use crate::stmt::{Alloc, LoopKind, Stmt};
 
 /// Shrinks every intermediate to the box of its accesses.
@@ -81,7 +80,6 @@ impl Compaction<'_> {
         if let Some(region) = hull.region {
             self.rebase(node, region);
         }
-        self.program.forget_window(node.buffer);
         self.choose_scope(node.buffer, is_shared)
     }
 
@@ -123,27 +121,17 @@ impl Compaction<'_> {
             .collect();
         let buffer = node.buffer;
         let outer = &self.outer;
-        let kept = self.program.window(buffer).filter(|window| {
-            !spans[window.axis].extent.is_provably_at_most(&Index::constant(window.length), outer)
-        });
         let is_all = |(span, dimension): (&Span, &Index)| span.min.is(0) && span.extent == *dimension;
-        if kept.is_none() && spans.iter().zip(&shape).all(is_all) {
+        if spans.iter().zip(&shape).all(is_all) {
             return;
         }
         rewrite_accesses(&mut node.body, &|accessed, indices| {
             (accessed == buffer).then(|| {
                 let rebased = |(index, span): (&Index, &Span)| (index - &span.min).simplify(outer);
-                let mut indices: Indices = indices.iter().zip(&spans).map(rebased).collect();
-                if let Some(Window { axis, length }) = kept {
-                    indices[axis] = indices[axis].modulo(length).simplify(outer);
-                }
-                (buffer, indices)
+                (buffer, indices.iter().zip(&spans).map(rebased).collect())
             })
         });
-        let mut shape: Vec<Index> = spans.into_iter().map(|span| size_of(span.extent)).collect();
-        if let Some(Window { axis, length }) = kept {
-            shape[axis] = Index::constant(length);
-        }
+        let shape: Vec<Index> = spans.into_iter().map(|span| size_of(span.extent)).collect();
         self.program.buffer_mut(buffer).shape = shape;
     }
 }

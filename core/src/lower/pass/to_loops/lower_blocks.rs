@@ -8,8 +8,8 @@
 //!
 //! An initial value stays in its place, under the condition that every reduction iterator is 0, when another block inside that
 //! loop accesses its elements, or when one loop chooses both the element and the values to combine. If such a reduction may
-//! have no point, the initial value stands before the loop as well. Buffers of which a loop keeps a part are allocated around
-//! it. Loops of a single iteration disappear, and so do statements that never run.
+//! have no point, the initial value stands before the loop as well. Loops of a single iteration disappear, and so do statements
+//! that never run.
 
 use std::sync::Arc;
 
@@ -18,45 +18,25 @@ use rustc_hash::FxHashMap;
 use crate::analysis::block::{loads, reads, stores, writes};
 use crate::analysis::initial::{Roles, UnknownElements, initial_values, under_guards};
 use crate::analysis::pipeline::{Plan, statements};
-use crate::analysis::rolling::rolled_loop;
 use crate::analysis::scope::blocks;
-use crate::ids::{BufferId, LoopId, VarId};
+use crate::ids::{BufferId, VarId};
 use crate::index::{Index, Ranges};
 use crate::lower::pass::to_loops::pipeline_loops;
 use crate::lower::util::copy::copy;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, VariableKind};
-use crate::stmt::{Alloc, Annotations, Block, For, Guard, IterKind, LoopKind, Stmt};
+use crate::stmt::{Annotations, Block, For, Guard, IterKind, LoopKind, Stmt};
 use crate::visit::substitute_stmt;
 
 /// Replaces every block by its statements.
 pub(in crate::lower) fn lower_blocks(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
     clamp_shapes(program);
     let body = program.body.clone();
-    let rolled = rolled_buffers(program);
-    let mut lowering = BlockLowering {
-        program,
-        ranges: Ranges::new(),
-        path: Vec::new(),
-        values: FxHashMap::default(),
-        rolled,
-    };
+    let mut lowering =
+        BlockLowering { program, ranges: Ranges::new(), path: Vec::new(), values: FxHashMap::default() };
     let lowered = lowering.stmt(&body)?;
     program.body = lowered;
     Ok(())
-}
-
-/// The buffers that keep a part of their elements while a loop runs, by that loop, around which they must live. Only blocks show
-/// which loop it is. Where they do not, the whole buffer is kept.
-fn rolled_buffers(program: &mut Program) -> FxHashMap<LoopId, Vec<BufferId>> {
-    let mut rolled: FxHashMap<LoopId, Vec<BufferId>> = FxHashMap::default();
-    for (buffer, window) in program.windows().collect::<Vec<_>>() {
-        match rolled_loop(program, buffer, window) {
-            Ok(Some(target)) => rolled.entry(target).or_default().push(buffer),
-            _ => program.forget_window(buffer),
-        }
-    }
-    rolled
 }
 
 /// Makes the extents of intermediates at least 0.
@@ -82,8 +62,6 @@ struct BlockLowering<'p> {
     path: Vec<Enclosing>,
     /// The values of variables that no longer exist: iterators, and variables of loops with one iteration.
     values: FxHashMap<VarId, Index>,
-    /// The buffers that live around a loop.
-    rolled: FxHashMap<LoopId, Vec<BufferId>>,
 }
 
 impl BlockLowering<'_> {
@@ -92,12 +70,7 @@ impl BlockLowering<'_> {
             Stmt::Seq(stmts) => {
                 Ok(Stmt::seq(stmts.iter().map(|stmt| self.stmt(stmt)).collect::<Result<Vec<_>, _>>()?))
             }
-            Stmt::For(node) => {
-                let lowered = self.for_loop(node)?;
-                let buffers = self.rolled.get(&node.id).into_iter().flatten();
-                Ok(buffers
-                    .fold(lowered, |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer: *buffer, body }))))
-            }
+            Stmt::For(node) => self.for_loop(node),
             Stmt::Block(node) => self.block(node),
             Stmt::Store(_) | Stmt::If(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => Ok(stmt.clone()),
         }
