@@ -8,6 +8,7 @@
 //! | [`program`], [`stmt`], [`expr`], [`index`], [`dtype`], [`ids`] | the representation, a value |
 //! | [`visit`] | walking and rebuilding it |
 //! | [`accuracy`] | how exactly products of `f32` are formed |
+//! | [`annotation`] | every annotation that has a meaning |
 //! | [`analysis`] | facts about programs: accesses, regions, producers and consumers |
 //! | [`schedule`] | primitives that transform a program, and the traces they leave |
 //! | [`build`] | from an imperative definition to a program |
@@ -24,6 +25,7 @@
 
 pub mod accuracy;
 pub mod analysis;
+pub mod annotation;
 pub mod build;
 pub mod dtype;
 pub mod expr;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tilewright_core::accuracy::Accuracy;
-use tilewright_core::program::Program;
+use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{Schedule, ScheduleError, Trace};
 use tilewright_core::target::Target;
 
@@ -154,15 +154,32 @@ fn copies_need_one_element_at_a_point() {
     check("prefetch %4, 0", "bad_distance");
     check("prefetch %4, 1025", "bad_distance");
     check("parallel %4\nprefetch %4, 4", "not_serial");
-    check("parallel %4\nprefetch_beside %4", "not_serial");
+    check("parallel %4\nprefetch %4, \"siblings\"", "not_serial");
     check("storage_align %7, 0, 0, 4, 0", "parameter_buffer");
     check("storage_align %3, 0, 1, 4, 0", "axis_out_of_range");
     check("storage_align %3, 0, -3, 4, 0", "axis_out_of_range");
     check("storage_align %3, 0, 0, 4, 4", "bad_alignment");
     check("storage_align %3, 0, 0, 8192, 4", "bad_alignment");
-    check("%14 = read_at %4, %3, 4, \"local\"", "no_such_access");
-    check("%14 = read_at %8, %3, 1, \"local\"", "consumer_outside");
-    check("%14 = write_at %8, %3, \"local\"", "no_neighbour");
+    check("%14 = cache_read %3, 4, \"local\"", "no_such_access");
+    check("%14 = cache_read %3, 1, \"local\"\ncompute_at %14, %8", "consumer_outside");
+    check("%14 = cache_write %3, \"local\"\nreverse_compute_at %14, %8", "no_neighbour");
+}
+
+#[test]
+fn composed_steps_are_made_together_or_not_at_all() {
+    let mut schedule = Schedule::new(KERNEL.parse().expect("a kernel"), Arc::new(Target::generic_cpu()), 0);
+    let (c, d) = (schedule.get_block("c").expect("a block"), schedule.get_block("d").expect("a block"));
+    let target = schedule.get_loops(d).expect("a block")[0];
+    let (program, trace) = (schedule.program().clone(), schedule.trace().clone());
+    let refused = schedule.read_at(target, c, 1, Scope::Local).expect_err("`c` is not in the loop");
+    assert_eq!(refused.reason(), "consumer_outside");
+    let refused = schedule.write_at(target, c, Scope::Local).expect_err("`c` is not in the loop");
+    assert_eq!(refused.reason(), "no_neighbour");
+    assert_eq!((schedule.program(), schedule.trace()), (&program, &trace));
+    let copy = schedule.read_at(target, d, 1, Scope::Local).expect("`d` is in the loop");
+    let around = schedule.get_loops(copy).expect("a block")[0];
+    let id = |name| schedule.values().target_loop(name).expect("a loop");
+    assert_eq!(id(around), id(target), "the copy is made in the loop");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilewright_core::analysis::scope::blocks;
+use tilewright_core::annotation::VECTORIZE;
 use tilewright_core::interp;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Rng;
@@ -11,7 +12,6 @@ use tilewright_core::target::Target;
 use tilewright_core::target::TargetKind;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
-use tilewright_search::cpu::rules::parallelize_vectorize_unroll::VECTORIZE;
 use tilewright_search::default_schedule::default_candidate;
 use tilewright_search::space::design_spaces;
 use tilewright_search::spec::SearchSpec;
@@ -193,10 +193,7 @@ fn a_nest_whose_epilogue_had_the_notes_gets_its_own() {
     let to = space_of(plain.clone());
     let has_notes = |program: &Program, name: &str| {
         let named = |block: &&Arc<Block>| &*block.name == name;
-        blocks(&program.body)
-            .into_iter()
-            .find(named)
-            .is_some_and(|block| block.annotations.contains_key(VECTORIZE))
+        blocks(&program.body).into_iter().find(named).is_some_and(|block| VECTORIZE.is_in(&block.annotations))
     };
     let mut fused = 0;
     for seed in 0..40 {

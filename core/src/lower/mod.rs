@@ -22,20 +22,7 @@ mod util;
 pub use error::LowerError;
 pub use kernel::{LoweredKernel, LoweredPrologue, lower_kernel, lower_kernel_with};
 pub use options::LowerOptions;
-pub use pass::loops::unroll_loops::UNROLL_FACTOR;
 pub use prologue::{ConstantSplit, split_constants};
-
-/// The annotation of a serial loop that asks for what it will read so many iterations ahead; see
-/// [`Prefetch`](crate::schedule::prim::Prefetch). It has no effect on what is computed: a backend without
-/// such an instruction passes over it.
-pub const PREFETCH: &str = "prefetch";
-
-/// The annotation, with the value 1, of a serial loop that asks for what the loops beside it will read in the next iteration of the
-/// loop around; see [`PrefetchBeside`](crate::schedule::prim::PrefetchBeside). It has no effect on what is computed either.
-pub const PREFETCH_BESIDE: &str = "prefetch_beside";
-
-/// The farthest that is asked for ahead, in iterations.
-pub const MAX_PREFETCH: i64 = 1024;
 
 use crate::lower::pipelines::{CPU, Pass};
 use crate::program::Program;

@@ -2,7 +2,7 @@
 //! renaming variables, and finding out what is used.
 
 use crate::index::map::IndexMap;
-use crate::schedule::rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv};
+use crate::schedule::rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv, PrefetchMode};
 use crate::stmt::Symbol;
 
 /// One argument of a primitive, open for reading and writing.
@@ -34,6 +34,8 @@ pub enum Argument<'a> {
     Map(&'a mut IndexMap),
     /// The value of an annotation.
     Annotation(&'a mut AnnotationArgument),
+    /// Which loads are prefetched.
+    Prefetch(&'a mut PrefetchMode),
 }
 
 /// What is done with each argument, in order.
@@ -72,7 +74,9 @@ impl<F: FnMut(u32) -> u32> ArgumentVisitor for Rename<F> {
             Argument::Blocks(blocks) => {
                 blocks.iter_mut().for_each(|BlockRv(number)| *number = (self.0)(*number))
             }
-            Argument::Int(argument) | Argument::Annotation(AnnotationArgument::Int(argument)) => {
+            Argument::Int(argument)
+            | Argument::Annotation(AnnotationArgument::Int(argument))
+            | Argument::Prefetch(PrefetchMode::Ahead(argument)) => {
                 self.int(argument);
             }
             Argument::Factors(factors) => factors.iter_mut().flatten().for_each(|factor| self.int(factor)),
@@ -81,6 +85,7 @@ impl<F: FnMut(u32) -> u32> ArgumentVisitor for Rename<F> {
             | Argument::Weights(_)
             | Argument::Text(_)
             | Argument::Map(_)
+            | Argument::Prefetch(PrefetchMode::Siblings)
             | Argument::Annotation(AnnotationArgument::Text(_) | AnnotationArgument::Numbers(_)) => {}
         }
         Ok(())

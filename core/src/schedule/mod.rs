@@ -6,10 +6,12 @@
 
 mod access;
 pub mod argument;
+mod compose;
 mod destination;
 mod edit;
 mod error;
 pub mod prim;
+mod retired;
 mod rng;
 mod rv;
 mod text;
@@ -18,7 +20,7 @@ mod trace;
 pub use error::ScheduleError;
 pub use prim::{Instruction, Primitive};
 pub use rng::Rng;
-pub use rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv, Value, Values};
+pub use rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv, PrefetchMode, Value, Values};
 pub use text::TraceParseError;
 pub use trace::{Decision, ReplayError, Step, Trace};
 

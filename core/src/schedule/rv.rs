@@ -98,6 +98,26 @@ impl From<&str> for AnnotationArgument {
     }
 }
 
+/// Which loads a loop prefetches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PrefetchMode {
+    /// Its own, of so many iterations later.
+    Ahead(IntArgument),
+    /// Those of its sibling loops, of the next iteration of the loop around.
+    Siblings,
+}
+
+impl PrefetchMode {
+    /// The word for [`PrefetchMode::Siblings`] in a trace.
+    pub(crate) const SIBLINGS: &str = "siblings";
+}
+
+impl Default for PrefetchMode {
+    fn default() -> Self {
+        PrefetchMode::Ahead(1.into())
+    }
+}
+
 /// A block or a loop, for primitives that take either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlaceRv {

@@ -17,7 +17,8 @@ use std::str::FromStr;
 use crate::index::map::IndexMap;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::prim::Instruction;
-use crate::schedule::rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv};
+use crate::schedule::retired::{self, Retired};
+use crate::schedule::rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv, PrefetchMode};
 use crate::schedule::trace::{Decision, Step, Trace};
 use crate::text::ParseError;
 
@@ -102,6 +103,8 @@ impl ArgumentVisitor for Printer {
             Argument::Annotation(AnnotationArgument::Int(value)) => self.text.write_str(&print_int(value)),
             Argument::Annotation(AnnotationArgument::Text(text)) => self.text.write_str(&quote(text)),
             Argument::Annotation(AnnotationArgument::Numbers(numbers)) => write!(self.text, "{numbers:?}"),
+            Argument::Prefetch(PrefetchMode::Ahead(distance)) => self.text.write_str(&print_int(distance)),
+            Argument::Prefetch(PrefetchMode::Siblings) => self.text.write_str(&quote(PrefetchMode::SIBLINGS)),
         }
     }
 }
@@ -150,13 +153,13 @@ impl FromStr for Trace {
         let mut steps = Vec::new();
         let mut variables = 0;
         for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-            let step = parse_step(line, variables).map_err(|(column, message)| TraceParseError {
+            let parsed = parse_step(line, variables).map_err(|(column, message)| TraceParseError {
                 line: number + 1,
                 column: column + 1,
                 message,
             })?;
-            variables = step.output_range().end;
-            steps.push(step);
+            variables = parsed.last().map_or(variables, |step| step.output_range().end);
+            steps.extend(parsed);
         }
         Ok(Trace::from_steps(steps))
     }
@@ -164,7 +167,8 @@ impl FromStr for Trace {
 
 type Failure = (usize, String);
 
-fn parse_step(line: &str, next: u32) -> Result<Step, Failure> {
+/// The steps of a line: one, unless the name is [retired](retired).
+fn parse_step(line: &str, next: u32) -> Result<Vec<Step>, Failure> {
     let mut parser = Parser { line, position: 0, variables: next, arguments: 0 };
     let mut outputs = 0;
     if parser.peek() == Some('%') {
@@ -182,15 +186,19 @@ fn parse_step(line: &str, next: u32) -> Result<Step, Failure> {
     }
     let start = parser.position;
     let name = parser.word()?;
-    let Some(mut instruction) = Instruction::named(name) else {
-        return Err((start, format!("unknown primitive `{}`", shorten(name))));
-    };
-    instruction.arguments(&mut parser)?;
-    let decision = if parser.accept("!decision") { Some(parser.decision()?) } else { None };
-    if parser.peek().is_some() {
-        return Err(parser.failure("the end of the line"));
+    if let Some(mut instruction) = Instruction::named(name) {
+        instruction.arguments(&mut parser)?;
+        let decision = if parser.accept("!decision") { Some(parser.decision()?) } else { None };
+        parser.end()?;
+        return Ok(vec![Step { instruction, first_output: next, outputs, decision }]);
     }
-    Ok(Step { instruction, first_output: next, outputs, decision })
+    if let Some(mut retired) = Retired::named(name) {
+        retired.arguments(&mut parser)?;
+        parser.end()?;
+        return retired.steps(next, outputs).map_err(|message| (start, message));
+    }
+    let what = if retired::is_removed(name) { "the removed primitive" } else { "unknown primitive" };
+    Err((start, format!("{what} `{}`", shorten(name))))
 }
 
 struct Parser<'a> {
@@ -223,6 +231,10 @@ impl<'a> Parser<'a> {
         let found = shorten(self.rest().trim());
         let found = if found.is_empty() { "the end of the line".to_owned() } else { format!("`{found}`") };
         (self.position, format!("expected {expected}, found {found}"))
+    }
+
+    fn end(&mut self) -> Result<(), Failure> {
+        if self.peek().is_some() { Err(self.failure("the end of the line")) } else { Ok(()) }
     }
 
     fn accept(&mut self, token: &str) -> bool {
@@ -291,6 +303,11 @@ impl<'a> Parser<'a> {
             }
             self.expect(",")?;
         }
+    }
+
+    fn siblings(&mut self) -> Result<PrefetchMode, Failure> {
+        let failure = self.failure(&format!("a distance or \"{}\"", PrefetchMode::SIBLINGS));
+        if self.quoted()? == PrefetchMode::SIBLINGS { Ok(PrefetchMode::Siblings) } else { Err(failure) }
     }
 
     fn quoted(&mut self) -> Result<String, Failure> {
@@ -390,6 +407,12 @@ impl ArgumentVisitor for Parser<'_> {
             Argument::Weights(slot) => *slot = self.list(|parser| parser.number("a number"))?,
             Argument::Map(slot) => *slot = self.map()?,
             Argument::Text(slot) => *slot = self.quoted()?.into(),
+            Argument::Prefetch(slot) => {
+                *slot = match self.peek() {
+                    Some('"') => self.siblings()?,
+                    _ => PrefetchMode::Ahead(self.int()?),
+                };
+            }
             Argument::Annotation(slot) => {
                 *slot = match self.peek() {
                     Some('"') => AnnotationArgument::Text(self.quoted()?.into()),

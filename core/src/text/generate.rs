@@ -170,7 +170,7 @@ impl<'a> Generator<'a> {
     fn annotations(&mut self) -> Annotations {
         let count = self.below(3);
         let mut entry = || {
-            let key = self.pick(&["unroll", "tile", "two words", "for"]);
+            let key = self.pick(&["my_crate.rows", "tile", "two words", "for"]);
             let value = match self.below(3) {
                 1 => Annotation::Numbers((0..self.below(4)).map(|number| i64::from(number) - 1).collect()),
                 0 => Annotation::Int(i64::from(self.below(100)) - 50),

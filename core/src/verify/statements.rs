@@ -2,11 +2,12 @@
 
 use rustc_hash::FxHashSet;
 
+use crate::annotation;
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
 use crate::program::{Access, Alignment, Param, Scope};
 use crate::render::Entity;
-use crate::stmt::{Alloc, Block, For, If, Iter, IterKind, LoopKind, Stmt, Store};
+use crate::stmt::{Alloc, Annotations, Block, For, If, Iter, IterKind, LoopKind, Stmt, Store};
 use crate::verify::values::{Use, Visible};
 use crate::verify::{Level, Report};
 
@@ -135,8 +136,17 @@ impl Walk<'_, '_> {
         }
     }
 
+    fn annotations(&mut self, entity: Entity, annotations: &Annotations) {
+        for (name, value) in annotations {
+            if let Err((key, expected)) = annotation::check(name, value) {
+                self.error(entity, format!("the value of annotation `{key}` must be {}", expected.text()));
+            }
+        }
+    }
+
     fn for_loop(&mut self, node: &For) {
         let entity = Entity::Loop(node.id);
+        self.annotations(entity, &node.annotations);
         let visible =
             if self.level == Level::Blocks && !self.in_block { Visible::Dims } else { Visible::Inside };
         self.extent(&node.extent, visible, entity, "the extent of a loop");
@@ -164,6 +174,7 @@ impl Walk<'_, '_> {
 
     fn block(&mut self, node: &Block) {
         let entity = Entity::Block(node.id);
+        self.annotations(entity, &node.annotations);
         if self.level != Level::Blocks {
             self.error(
                 entity,

@@ -82,7 +82,7 @@ fn step(s: &mut Schedule, rng: &mut Rng) -> Result<(), ScheduleError> {
         }
         (23, _) => s.stream_writes(block, 0),
         (24, Some(chosen)) => match rng.below(6) as i64 {
-            5 => s.prefetch_beside(chosen),
+            5 => s.prefetch_for_siblings(chosen),
             distance => s.prefetch(chosen, 1 + distance),
         },
         _ => Ok(()),

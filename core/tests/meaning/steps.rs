@@ -169,7 +169,7 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         }
         36 => schedule.stream_writes(block, 0),
         37 => match random.below(8) as i64 {
-            7 => schedule.prefetch_beside(one),
+            7 => schedule.prefetch_for_siblings(one),
             distance => schedule.prefetch(one, 1 + distance),
         },
         38 => {

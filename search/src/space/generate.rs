@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashSet;
 use tilewright_core::analysis::scope::blocks;
+use tilewright_core::annotation::SCHEDULE_RULE;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Rng, Schedule, ScheduleError, Step, Trace};
 use tilewright_core::stmt::Symbol;
@@ -310,7 +311,7 @@ impl Job {
         if found.iters.iter().any(|iter| iter.extent.is(0)) {
             return Ok(None);
         }
-        let has_own_rule = found.annotations.contains_key(custom_rule::ANNOTATION);
+        let has_own_rule = SCHEDULE_RULE.is_in(&found.annotations);
         if has_own_rule && rule.name != custom_rule::custom_rule::ENTRY.name {
             return Ok(None);
         }

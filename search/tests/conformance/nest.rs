@@ -5,10 +5,10 @@
 
 use std::fmt;
 
+use tilewright_core::annotation::TILING;
 use tilewright_core::program::Program;
-use tilewright_core::stmt::{Annotation, Block, IterKind, Stmt};
+use tilewright_core::stmt::{Block, IterKind, Stmt};
 use tilewright_core::visit::for_each_stmt;
-use tilewright_search::cpu::rules::multi_level_tiling::ANNOTATION as TILING;
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,10 +121,7 @@ fn of_block(block: &Block) -> Nest {
         spatial: of(IterKind::Spatial),
         reduce: of(IterKind::Reduce),
         has_init: block.init.is_some(),
-        tiling: block.annotations.get(TILING).map(|note| match note {
-            Annotation::Text(levels) => levels.to_string(),
-            other => panic!("{other:?} are no levels"),
-        }),
+        tiling: TILING.get(&block.annotations).map(|levels| levels.to_string()),
     }
 }
 

@@ -5,13 +5,13 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use tilewright_core::annotation::{PREFETCH, PREFETCH_SIBLINGS};
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Expr, UnaryOp};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
-use tilewright_core::lower::{PREFETCH, PREFETCH_BESIDE};
 use tilewright_core::program::{Access, Buffer, Param, Program, Scope, VariableKind};
-use tilewright_core::stmt::{Alloc, Annotation, Annotations, For, If, LoopKind, Stmt};
+use tilewright_core::stmt::{Alloc, Annotations, For, If, LoopKind, Stmt};
 use tilewright_core::tensor::{AnyTensor, Random};
 
 use crate::support::Call;
@@ -264,10 +264,10 @@ impl Writer {
         self.vars.pop();
         let mut annotations = Annotations::default();
         if self.below(3) == 0 {
-            annotations.insert(PREFETCH.into(), Annotation::Int(self.below(9) as i64));
+            PREFETCH.set(&mut annotations, self.below(9) as i64);
         }
         if self.below(4) == 0 {
-            annotations.insert(PREFETCH_BESIDE.into(), Annotation::Int(1));
+            PREFETCH_SIBLINGS.set(&mut annotations, true);
         }
         Stmt::For(std::sync::Arc::new(For { id, var, extent, kind: LoopKind::Serial, annotations, body }))
     }

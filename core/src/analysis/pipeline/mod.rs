@@ -13,7 +13,7 @@ mod plan;
 
 pub(crate) use blocks::check_pipelines;
 pub(crate) use dependence::check_dependences;
-pub use plan::{MAX_PIPELINE_STAGE, PIPELINE_ORDER, PIPELINE_STAGE, PipelineFault};
+pub use plan::{MAX_PIPELINE_STAGE, PipelineFault};
 pub(crate) use plan::{Plan, statements, without_plan};
 
 use crate::ids::BufferId;

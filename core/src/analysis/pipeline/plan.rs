@@ -1,13 +1,8 @@
 //! What the annotations of a loop ask of its pipeline, and why a loop cannot be pipelined.
 
+use crate::annotation::{Key, PIPELINE_ORDER, PIPELINE_STAGE};
 use crate::ids::BufferId;
-use crate::stmt::{Annotation, For, LoopKind, Stmt, Symbol};
-
-/// The annotation of a loop that gives the stage of each of its statements, from 0.
-pub const PIPELINE_STAGE: &str = "software_pipeline_stage";
-
-/// The annotation of a loop that gives the place of each of its statements among those that are executed together.
-pub const PIPELINE_ORDER: &str = "software_pipeline_order";
+use crate::stmt::{For, LoopKind, Stmt};
 
 /// The last stage that there may be: iterations that are under way at once are written out before and after the loop.
 pub const MAX_PIPELINE_STAGE: i64 = 15;
@@ -48,7 +43,7 @@ impl PipelineFault {
     pub(crate) fn describe(self, name: impl FnOnce(BufferId) -> String) -> String {
         match self {
             PipelineFault::NotNumbers => {
-                format!("`{PIPELINE_STAGE}` and `{PIPELINE_ORDER}` are lists of numbers")
+                format!("`{}` and `{}` are lists of numbers", PIPELINE_STAGE.name(), PIPELINE_ORDER.name())
             }
             PipelineFault::Count { statements, numbers } => {
                 format!("it has {statements} statements, and {numbers} numbers are given; give one for each")
@@ -82,10 +77,9 @@ pub(crate) struct Plan {
 impl Plan {
     /// What the annotations of a loop ask for; `None` when the loop has none. Without an order, statements keep theirs.
     pub(crate) fn of(node: &For) -> Result<Option<Plan>, PipelineFault> {
-        let numbers = |key: &str| match node.annotations.get(key) {
-            None => Ok(None),
-            Some(Annotation::Numbers(numbers)) => Ok(Some(numbers.clone())),
-            Some(Annotation::Int(_) | Annotation::Text(_)) => Err(PipelineFault::NotNumbers),
+        let numbers = |key: Key<Vec<i64>>| match key.get(&node.annotations) {
+            None if key.is_in(&node.annotations) => Err(PipelineFault::NotNumbers),
+            numbers => Ok(numbers),
         };
         let (stages, order) = (numbers(PIPELINE_STAGE)?, numbers(PIPELINE_ORDER)?);
         let Some(stages) = stages else {
@@ -135,6 +129,6 @@ pub(crate) fn statements(body: &Stmt) -> &[Stmt] {
 
 /// Takes the annotations off a loop.
 pub(crate) fn without_plan(node: &mut For) {
-    let is_plan = |key: &Symbol| [PIPELINE_STAGE, PIPELINE_ORDER].contains(&&**key);
-    node.annotations.retain(|key, _| !is_plan(key));
+    PIPELINE_STAGE.remove(&mut node.annotations);
+    PIPELINE_ORDER.remove(&mut node.annotations);
 }

@@ -1,7 +1,7 @@
 //! What is said of a refusal to a person.
 
+use crate::annotation::MAX_PREFETCH;
 use crate::ids::{BlockId, BufferId, LoopId};
-use crate::lower::MAX_PREFETCH;
 use crate::program::Program;
 use crate::schedule::ScheduleError;
 use crate::thread_axis::ThreadAxis;
@@ -255,6 +255,9 @@ impl ScheduleError {
             }
             ScheduleError::AxisOutOfRange(axis) => format!("axis {axis} is outside the buffer's dimensions"),
             ScheduleError::NoAnnotation => "there is no annotation of this name".into(),
+            ScheduleError::AnnotationType { key, expected } => {
+                format!("the value of `{key}` must be {}", expected.text())
+            }
             ScheduleError::BadCandidates => {
                 "candidates and probabilities must be equally many, at least one, with a positive sum".into()
             }

@@ -6,6 +6,7 @@
 mod describe;
 
 use crate::analysis::pipeline::PipelineFault;
+use crate::annotation::ValueType;
 use crate::ids::{BlockId, BufferId, LoopId};
 use crate::index::map::MapError;
 use crate::target::WrongTargetKind;
@@ -187,7 +188,7 @@ pub enum ScheduleError {
         /// The buffer.
         buffer: BufferId,
     },
-    /// The distance of a prefetch must be between 1 and [`MAX_PREFETCH`](crate::lower::MAX_PREFETCH).
+    /// The distance of a prefetch must be between 1 and [`MAX_PREFETCH`](crate::annotation::MAX_PREFETCH).
     BadDistance(i64),
     /// The statements of the loop cannot be executed in the stages asked for.
     Pipeline {
@@ -305,6 +306,13 @@ pub enum ScheduleError {
     AxisOutOfRange(i64),
     /// The annotation does not exist.
     NoAnnotation,
+    /// The value of the annotation is of another type than its name asks for.
+    AnnotationType {
+        /// The annotation's name.
+        key: &'static str,
+        /// The type that its value must be of.
+        expected: ValueType,
+    },
     /// Candidates and probabilities must be as many, at least one, with a positive sum.
     BadCandidates,
 }
@@ -380,6 +388,7 @@ impl ScheduleError {
             ScheduleError::BadAlignment => "bad_alignment",
             ScheduleError::AxisOutOfRange(_) => "axis_out_of_range",
             ScheduleError::NoAnnotation => "no_annotation",
+            ScheduleError::AnnotationType { .. } => "annotation_type",
             ScheduleError::BadCandidates => "bad_candidates",
         }
     }

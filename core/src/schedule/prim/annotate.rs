@@ -1,5 +1,6 @@
 //! `annotate`
 
+use crate::annotation;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{edit_block, edit_loop_annotations, require_block, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
@@ -7,7 +8,8 @@ use crate::schedule::rv::AnnotationArgument;
 use crate::schedule::{PlaceRv, Schedule, ScheduleError};
 use crate::stmt::{Annotation, Annotations, Symbol};
 
-/// Puts a named hint on a block or loop, in place of one of the same name.
+/// Puts a named hint on a block or loop, in place of one of the same name. [`annotation`] lists the names that
+/// have a meaning; others may be used as well.
 ///
 /// ```text
 /// before
@@ -84,6 +86,8 @@ impl Primitive for Annotate {
             AnnotationArgument::Text(text) => Annotation::Text(text.clone()),
             AnnotationArgument::Numbers(numbers) => Annotation::Numbers(numbers.clone()),
         };
+        annotation::check(&self.name, &value)
+            .map_err(|(key, expected)| ScheduleError::AnnotationType { key, expected })?;
         edit_annotations(context, self.place, &mut |annotations| {
             annotations.insert(self.name.clone(), value.clone());
         })?;
@@ -95,14 +99,14 @@ impl Schedule {
     /// Puts a named hint on a block or loop. See [`Annotate`].
     ///
     /// # Errors
-    /// When the block or loop is gone.
+    /// When the block or loop is gone, or the value is of another type than the name's [key](annotation::Key) has.
     pub fn annotate(
         &mut self,
         place: impl Into<PlaceRv>,
-        name: &str,
+        name: impl AsRef<str>,
         value: impl Into<AnnotationArgument>,
     ) -> Result<(), ScheduleError> {
         let value = value.into();
-        self.push(Annotate { place: place.into(), name: name.into(), value }, None).map(drop)
+        self.push(Annotate { place: place.into(), name: name.as_ref().into(), value }, None).map(drop)
     }
 }

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::program::Program;
 use crate::schedule::argument::ArgumentVisitor;
 use crate::schedule::rng::Rng;
-use crate::schedule::rv::{BlockRv, Value, Values};
+use crate::schedule::rv::{Value, Values};
 use crate::schedule::{Decision, ScheduleError};
 
 /// What a primitive results in: the values of the variables it makes.
@@ -47,26 +47,6 @@ pub struct Context<'a> {
     pub decision: &'a mut Option<Decision>,
     /// For sampling primitives without a given decision.
     pub rng: &'a mut Rng,
-}
-
-/// Applies a primitive that makes one block and then another one to that block: both or none.
-fn in_steps<P: Primitive>(
-    context: &mut Context<'_>,
-    first: &impl Primitive,
-    second: impl FnOnce(BlockRv) -> P,
-) -> Result<Outputs, ScheduleError> {
-    let mut program = context.program.clone();
-    let mut values = context.values.clone();
-    let made = BlockRv(values.len());
-    let (mut no_decision, rng) = (None, &mut *context.rng);
-    let mut inner =
-        Context { program: &mut program, values: &values, decision: &mut no_decision, rng: &mut *rng };
-    let outputs = first.apply(&mut inner)?;
-    values.extend(&outputs);
-    let mut inner = Context { program: &mut program, values: &values, decision: &mut no_decision, rng };
-    second(made).apply(&mut inner)?;
-    *context.program = program;
-    Ok(outputs)
 }
 
 macro_rules! primitives {
@@ -164,12 +144,9 @@ primitives! {
     storage_align::StorageAlign,
     stream_writes::StreamWrites,
     prefetch::Prefetch,
-    prefetch_beside::PrefetchBeside,
     software_pipeline::SoftwarePipeline,
     reorder_block_iter_var::ReorderBlockIterVar,
     add_unit_loop::AddUnitLoop,
-    read_at::ReadAt,
-    write_at::WriteAt,
     merge::Merge,
     loop_partition::LoopPartition,
     fuse_reduction_epilogue::FuseReductionEpilogue,

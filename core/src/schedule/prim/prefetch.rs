@@ -1,16 +1,20 @@
 //! `prefetch`
 
-use crate::lower::{MAX_PREFETCH, PREFETCH};
+use crate::annotation::{MAX_PREFETCH, PREFETCH, PREFETCH_SIBLINGS};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{edit_loop_annotations, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
-use crate::schedule::rv::IntArgument;
+use crate::schedule::rv::{IntArgument, PrefetchMode};
 use crate::schedule::{LoopRv, Schedule, ScheduleError};
-use crate::stmt::{Annotation, LoopKind};
+use crate::stmt::LoopKind;
 
-/// Asks for what a loop will read so many iterations ahead to be brought into the caches meanwhile. Machines follow
-/// streams by themselves; what they do not see coming are many short ones, and far jumps from one to the next.
-/// Whatever is asked for, nothing is read: the last iterations may ask for what lies behind a buffer.
+/// Prefetches the cache lines that loads will touch.
+///
+/// With a distance, a loop prefetches for its own loads, so many of its iterations ahead: processors follow long streams by
+/// themselves, but not many short ones, nor far jumps from one to the next. With `"siblings"`, a loop prefetches, a few lines in each
+/// iteration, for the loads of its sibling loops in the next iteration of the loop around: memory then reads while a loop
+/// only writes. Only runs of adjacent elements of tensors are prefetched for siblings. Nothing is loaded, so that the last
+/// iterations may prefetch beyond a buffer.
 ///
 /// ```text
 /// before
@@ -39,18 +43,12 @@ use crate::stmt::{Annotation, LoopKind};
 ///   }
 /// }
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prefetch {
     /// The loop, which is serial.
     pub target: LoopRv,
-    /// How many of its iterations ahead, from 1.
-    pub distance: IntArgument,
-}
-
-impl Default for Prefetch {
-    fn default() -> Self {
-        Prefetch { target: LoopRv::default(), distance: 1.into() }
-    }
+    /// The distance, from 1 to [`MAX_PREFETCH`] iterations, or `"siblings"`.
+    pub mode: PrefetchMode,
 }
 
 impl Primitive for Prefetch {
@@ -58,7 +56,7 @@ impl Primitive for Prefetch {
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Loop(&mut self.target))?;
-        visitor.visit(Argument::Int(&mut self.distance))
+        visitor.visit(Argument::Prefetch(&mut self.mode))
     }
 
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
@@ -66,23 +64,35 @@ impl Primitive for Prefetch {
         if require_loop(context.program, id)?.kind != LoopKind::Serial {
             return Err(ScheduleError::NotSerial(id));
         }
-        let distance = context.values.int(self.distance)?;
-        if !(1..=MAX_PREFETCH).contains(&distance) {
+        let distance = match self.mode {
+            PrefetchMode::Ahead(distance) => Some(context.values.int(distance)?),
+            PrefetchMode::Siblings => None,
+        };
+        if let Some(distance) = distance.filter(|distance| !(1..=MAX_PREFETCH).contains(distance)) {
             return Err(ScheduleError::BadDistance(distance));
         }
-        edit_loop_annotations(&mut context.program.body, id, &mut |annotations| {
-            annotations.insert(PREFETCH.into(), Annotation::Int(distance));
+        edit_loop_annotations(&mut context.program.body, id, &mut |annotations| match distance {
+            Some(distance) => PREFETCH.set(annotations, distance),
+            None => PREFETCH_SIBLINGS.set(annotations, true),
         });
         Ok(Outputs::new())
     }
 }
 
 impl Schedule {
-    /// Asks for what a loop will read to be brought into the caches ahead. See [`Prefetch`].
+    /// Prefetches a loop's own loads, `distance` of its iterations ahead. See [`Prefetch`].
     ///
     /// # Errors
     /// When the loop is not serial, or the distance is not between 1 and [`MAX_PREFETCH`].
     pub fn prefetch(&mut self, target: LoopRv, distance: impl Into<IntArgument>) -> Result<(), ScheduleError> {
-        self.push(Prefetch { target, distance: distance.into() }, None).map(drop)
+        self.push(Prefetch { target, mode: PrefetchMode::Ahead(distance.into()) }, None).map(drop)
+    }
+
+    /// Prefetches in a loop for the loads of its sibling loops. See [`Prefetch`].
+    ///
+    /// # Errors
+    /// When the loop is not serial.
+    pub fn prefetch_for_siblings(&mut self, target: LoopRv) -> Result<(), ScheduleError> {
+        self.push(Prefetch { target, mode: PrefetchMode::Siblings }, None).map(drop)
     }
 }

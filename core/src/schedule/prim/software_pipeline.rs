@@ -1,11 +1,11 @@
 //! `software_pipeline`
 
-use crate::analysis::pipeline::{PIPELINE_ORDER, PIPELINE_STAGE, check_pipelines};
+use crate::analysis::pipeline::check_pipelines;
+use crate::annotation::{PIPELINE_ORDER, PIPELINE_STAGE};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{edit_loop_annotations, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError};
-use crate::stmt::Annotation;
 
 /// Executes the statements of a loop in stages: a statement of stage `s` runs `s` iterations later, beside earlier stages of
 /// the iterations that follow. What one stage loads or computes is then there when the next one asks for it.
@@ -79,8 +79,8 @@ impl Primitive for SoftwarePipeline {
         require_loop(context.program, target)?;
         let mut pipelined = context.program.clone();
         edit_loop_annotations(&mut pipelined.body, target, &mut |annotations| {
-            annotations.insert(PIPELINE_STAGE.into(), Annotation::Numbers(self.stages.clone()));
-            annotations.insert(PIPELINE_ORDER.into(), Annotation::Numbers(self.order.clone()));
+            PIPELINE_STAGE.set(annotations, self.stages.clone());
+            PIPELINE_ORDER.set(annotations, self.order.clone());
         });
         check_pipelines(&pipelined).map_err(|(target, fault)| ScheduleError::Pipeline { target, fault })?;
         *context.program = pipelined;

@@ -77,7 +77,11 @@ impl Schedule {
     ///
     /// # Errors
     /// When the block or loop is gone or has no such hint.
-    pub fn unannotate(&mut self, place: impl Into<PlaceRv>, name: &str) -> Result<(), ScheduleError> {
-        self.push(Unannotate { place: place.into(), name: name.into() }, None).map(drop)
+    pub fn unannotate(
+        &mut self,
+        place: impl Into<PlaceRv>,
+        name: impl AsRef<str>,
+    ) -> Result<(), ScheduleError> {
+        self.push(Unannotate { place: place.into(), name: name.as_ref().into() }, None).map(drop)
     }
 }

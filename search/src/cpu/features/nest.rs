@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use tilewright_core::annotation::{PREFETCH, UNROLL_FACTOR};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::intrinsic::named;
-use tilewright_core::lower::PREFETCH;
 use tilewright_core::program::Program;
-use tilewright_core::stmt::{Annotation, Block, For, IterKind, LoopKind, Stmt};
+use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
 use tilewright_core::target::CpuTarget;
 
 use crate::cpu::features::access::{AccessFact, accesses};
@@ -91,14 +91,8 @@ impl<'a> BlockFacts<'a> {
                     .iters
                     .iter()
                     .any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(node.var)),
-                unrolled: match node.annotations.get(crate::cpu::postproc::UNROLL_FACTOR) {
-                    Some(Annotation::Int(factor)) => *factor as f64,
-                    _ => 1.0,
-                },
-                ahead: match node.annotations.get(PREFETCH) {
-                    Some(Annotation::Int(distance)) => *distance as f64,
-                    _ => 0.0,
-                },
+                unrolled: UNROLL_FACTOR.get(&node.annotations).map_or(1.0, |factor| factor as f64),
+                ahead: PREFETCH.get(&node.annotations).map_or(0.0, |distance| distance as f64),
             })
             .collect();
         let accesses = accesses(program, block, &loops, scopes);

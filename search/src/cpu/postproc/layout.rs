@@ -5,6 +5,7 @@
 
 use tilewright_core::analysis::block::{BufferAccess, loads, reads};
 use tilewright_core::analysis::scope::loops_around;
+use tilewright_core::annotation::CONSTANT_LAYOUT;
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::map::IndexMap;
 use tilewright_core::program::{Program, Scope};
@@ -13,8 +14,7 @@ use tilewright_core::stmt::Block;
 use tilewright_core::visit::find_block;
 
 use crate::cpu::postproc::loop_order::LoopOrder;
-use crate::cpu::postproc::{block_names, find, setting};
-use crate::cpu::rules::multi_level_tiling::CONSTANT_LAYOUT;
+use crate::cpu::postproc::{block_names, find};
 use crate::cpu::rules::parallelize_vectorize_unroll::note_constant_nest;
 use crate::space::rules::block::constant_operands;
 
@@ -23,7 +23,7 @@ pub(super) fn lay_out_constants(schedule: &mut Schedule) -> Result<(), ScheduleE
     for name in block_names(schedule) {
         let (block, id) = find(schedule, &name)?;
         let Some(found) = find_block(&schedule.program().body, id).cloned() else { continue };
-        if setting(&found, CONSTANT_LAYOUT) != Some(1) {
+        if CONSTANT_LAYOUT.get(&found.annotations) != Some(true) {
             continue;
         }
         for (buffer, map) in layouts(schedule.program(), &found) {

@@ -13,12 +13,11 @@ mod unroll;
 mod vectorize;
 pub(crate) mod verify;
 
-pub(crate) use unroll::UNROLL_FACTOR;
-
 use tilewright_core::analysis::scope::blocks;
+use tilewright_core::annotation::{AnnotationValue, Key};
 use tilewright_core::ids::BlockId;
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
-use tilewright_core::stmt::{Annotation, Block, Symbol};
+use tilewright_core::stmt::{Block, Symbol};
 
 use crate::space::postproc::{Postprocessor, Postprocessors};
 
@@ -42,17 +41,9 @@ pub(crate) fn all() -> Postprocessors {
     Vec::from(all).into()
 }
 
-/// An integer annotation of a block.
-fn setting(block: &Block, name: &str) -> Option<i64> {
-    match block.annotations.get(name) {
-        Some(Annotation::Int(value)) => Some(*value),
-        _ => None,
-    }
-}
-
 /// The value of a setting for a whole nest: that of the first block that has it.
-fn nest_setting(blocks: &[&std::sync::Arc<Block>], name: &str) -> Option<i64> {
-    blocks.iter().find_map(|block| setting(block, name))
+fn nest_setting<V: AnnotationValue>(blocks: &[&std::sync::Arc<Block>], key: Key<V>) -> Option<V> {
+    blocks.iter().find_map(|block| key.get(&block.annotations))
 }
 
 /// The names of all blocks, in program order.

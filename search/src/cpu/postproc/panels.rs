@@ -7,6 +7,7 @@
 
 use tilewright_core::analysis::block::{loads, single_store};
 use tilewright_core::analysis::scope::{consumers, loops_around};
+use tilewright_core::annotation::PANELS;
 use tilewright_core::index::map::IndexMap;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
@@ -14,15 +15,14 @@ use tilewright_core::stmt::{Block, For};
 use tilewright_core::visit::find_block;
 
 use crate::cpu::postproc::loop_order::{Digit, LoopOrder};
-use crate::cpu::postproc::{block_names, find, setting};
-use crate::cpu::rules::packing::PANELS;
+use crate::cpu::postproc::{block_names, find};
 
 /// Lays out what the copies write that have the annotation.
 pub(super) fn lay_out_panels(schedule: &mut Schedule) -> Result<(), ScheduleError> {
     for name in block_names(schedule) {
         let (copy, id) = find(schedule, &name)?;
         let Some(found) = find_block(&schedule.program().body, id) else { continue };
-        if setting(found, PANELS) != Some(1) {
+        if PANELS.get(&found.annotations) != Some(true) {
             continue;
         }
         if let Some(panels) = panels(schedule.program(), found) {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::annotation::PARALLEL;
 use tilewright_core::ids::VarId;
 use tilewright_core::schedule::{LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
 
 use crate::cpu::postproc::{find, nest_setting};
-use crate::cpu::rules::parallelize_vectorize_unroll::PARALLEL;
 
 /// In each nest, fuses the outermost independent loops while they have no more iterations than the nest's
 /// setting allows, and makes the result parallel.

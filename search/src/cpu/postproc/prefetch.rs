@@ -2,15 +2,15 @@
 
 use tilewright_core::analysis::block::reads;
 use tilewright_core::analysis::scope::loops_around;
+use tilewright_core::annotation::{MAX_PREFETCH, PREFETCH_CHOICE};
 use tilewright_core::ids::BlockId;
-use tilewright_core::lower::MAX_PREFETCH;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, ScheduleError};
 use tilewright_core::stmt::LoopKind;
 use tilewright_core::visit::find_block;
 
-use crate::cpu::postproc::{block_names, find, setting};
-use crate::cpu::rules::prefetch_inputs::{AHEAD, BESIDE, NEAR, NEXT_RUN};
+use crate::cpu::postproc::{block_names, find};
+use crate::cpu::rules::prefetch_inputs::{BESIDE, NEAR, NEXT_RUN};
 
 /// How far ahead is near, in bytes of the widest stream: a few dozen lines, which come while those before them are computed with. On a
 /// GELU of a large matrix, 4 KiB gained 1.5 × on one thread, 1 KiB and 2 KiB 1.15 ×; on two threads all gained 1.1 to 1.2 ×.
@@ -24,7 +24,7 @@ pub(super) fn prefetch_inputs(schedule: &mut Schedule) -> Result<(), ScheduleErr
             let loops = schedule.get_loops(block)?;
             match ahead {
                 Ahead::Iterations(distance) => schedule.prefetch(loops[position], distance)?,
-                Ahead::Beside => schedule.prefetch_beside(loops[position])?,
+                Ahead::Beside => schedule.prefetch_for_siblings(loops[position])?,
             }
         }
     }
@@ -42,7 +42,7 @@ enum Ahead {
 /// Which of the loops around a block asks, and for what.
 fn plan(program: &Program, id: BlockId) -> Option<(usize, Ahead)> {
     let block = find_block(&program.body, id)?;
-    let ahead = setting(block, AHEAD)?;
+    let ahead = PREFETCH_CHOICE.get(&block.annotations)?;
     let path = loops_around(&program.body, id)?;
     let position = path.iter().rposition(|node| {
         node.kind == LoopKind::Serial && node.extent.as_constant().is_none_or(|extent| extent > 1)

@@ -2,13 +2,13 @@
 
 use tilewright_core::analysis::block::writes;
 use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::annotation::STREAM;
 use tilewright_core::ids::BlockId;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, ScheduleError};
 use tilewright_core::visit::find_block;
 
-use crate::cpu::postproc::{block_names, find, nest_setting, setting};
-use crate::cpu::rules::stream_results::STREAM;
+use crate::cpu::postproc::{block_names, find, nest_setting};
 
 /// Streams the results of the blocks that are to, or in whose nest another one is: the copy of a tile to its place stands beside
 /// the block that it is a copy for.
@@ -31,7 +31,7 @@ fn streamed(program: &Program, id: BlockId) -> Vec<i64> {
     let Some(block) = find_block(&program.body, id) else { return Vec::new() };
     let path = loops_around(&program.body, id).unwrap_or_default();
     let nest = || nest_setting(&blocks(&path.first()?.body), STREAM);
-    if setting(block, STREAM).or_else(nest) != Some(1) {
+    if STREAM.get(&block.annotations).or_else(nest) != Some(true) {
         return Vec::new();
     }
     let is_result = |(_, buffer): &(i64, _)| program.access(*buffer).is_some();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tilewright_core::analysis::block::reads;
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
 use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::annotation::{UNROLL, UNROLL_FACTOR, UNROLL_REDUCTION};
 use tilewright_core::ids::BlockId;
 use tilewright_core::index::Index;
 use tilewright_core::program::Program;
@@ -13,10 +14,6 @@ use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
 use tilewright_core::visit::find_block;
 
 use crate::cpu::postproc::{block_names, find, nest_setting};
-use crate::cpu::rules::parallelize_vectorize_unroll::{UNROLL, UNROLL_REDUCTION};
-
-/// The annotation on a loop of which several iterations are written out at once; read by the lowering.
-pub(crate) const UNROLL_FACTOR: &str = "unroll_factor";
 
 /// Unrolls, from the inside, the spatial loops of each block that hold it alone, then short loops over the taps of a filter,
 /// while the copies stay within the nest's setting; then lets some iterations of the reduction loop around them be written out.

@@ -3,6 +3,7 @@
 
 use tilewright_core::analysis::block::{is_update, single_store};
 use tilewright_core::analysis::scope::{blocks, loops_around, ranges_of};
+use tilewright_core::annotation::VECTORIZE;
 use tilewright_core::expr::ExprKind;
 use tilewright_core::ids::BlockId;
 use tilewright_core::program::Program;
@@ -15,7 +16,6 @@ use tilewright_core::visit::find_block;
 use crate::cpu::postproc::across;
 use crate::cpu::postproc::strides::{Strides, are_contiguous, strides};
 use crate::cpu::postproc::{block_names, find, nest_setting};
-use crate::cpu::rules::parallelize_vectorize_unroll::VECTORIZE;
 
 /// Vectorizes each block along a contiguous loop of its own, moved innermost, fused with the loops around it that
 /// continue it in memory, and split to the number of elements of the nest's setting.

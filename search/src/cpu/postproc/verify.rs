@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::annotation::UNROLL_FACTOR;
 use tilewright_core::intrinsic::{MAX_VECTOR_OUTPUTS, named};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::ScheduleError;
-use tilewright_core::stmt::{Annotation, Block, For, IterKind, LoopKind, Stmt};
+use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
 use tilewright_core::target::RunContext;
 
-use crate::cpu::postproc::unroll::UNROLL_FACTOR;
 use crate::space::postproc::Rejection;
 
 /// Most copies, in vector registers, that unrolling may make of one block: beyond it compile time explodes
@@ -69,8 +69,8 @@ pub(crate) fn verify_limits(program: &Program, context: &RunContext) -> Result<(
                     accumulators = accumulators.saturating_mul(registers);
                 }
                 LoopKind::Serial => {
-                    if let Some(Annotation::Int(factor)) = node.annotations.get(UNROLL_FACTOR) {
-                        copies = copies.saturating_mul(*factor);
+                    if let Some(factor) = UNROLL_FACTOR.get(&node.annotations) {
+                        copies = copies.saturating_mul(factor);
                     }
                 }
                 LoopKind::Parallel | LoopKind::Bound(_) => {}

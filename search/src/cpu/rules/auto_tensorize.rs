@@ -9,6 +9,7 @@
 use tilewright_core::analysis::block::{reads, reduction, single_store};
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::loops_around;
+use tilewright_core::annotation::{PANELS, TILING};
 use tilewright_core::ids::VarId;
 use tilewright_core::index::Index;
 use tilewright_core::index::map::IndexMap;
@@ -18,8 +19,7 @@ use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, IterKind};
 use tilewright_macros::schedule_rule;
 
-use crate::cpu::rules::multi_level_tiling::{ANNOTATION, Tiles, write_back};
-use crate::cpu::rules::packing::PANELS;
+use crate::cpu::rules::multi_level_tiling::{Tiles, write_back};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::block::{block_of, constant_operands, has_trivial_bindings};
 
@@ -48,7 +48,7 @@ pub fn auto_tensorize(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
 
 /// Whether a block is a reduction that no other rule has made something of.
 pub(super) fn is_open(block: &Block) -> bool {
-    !block.annotations.contains_key(ANNOTATION)
+    !TILING.is_in(&block.annotations)
         && reduction(block).is_some()
         && block.init.is_some()
         && has_trivial_bindings(block)

@@ -2,6 +2,7 @@
 
 use tilewright_core::analysis::block::{is_spatial, reduction};
 use tilewright_core::analysis::scope::{consumers, loops_around, writes_parameter};
+use tilewright_core::annotation::{CONSTANT_LAYOUT, TILING};
 use tilewright_core::ids::LoopId;
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
@@ -15,12 +16,6 @@ use crate::cpu::seed::{lane_limit, row_limit};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::add_rfactor::partition_loops;
 use crate::space::rules::block::{block_of, constant_operands, needs_multi_level_tiling};
-
-/// The annotation on a tiled block.
-pub const ANNOTATION: &str = "tiling";
-
-/// The annotation of a block that reads its constant operands from copies in the order of its loops: 1.
-pub const CONSTANT_LAYOUT: &str = "constant_layout";
 
 /// The order of the levels: spatial tiles for cores, L2 and L1, registers; reduction tiles between.
 const STRUCTURE: &str = "SSRSRS";
@@ -96,8 +91,7 @@ impl MultiLevelTiling {
     /// When a loop of the block cannot be cut.
     pub fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> RuleResult {
         let found = block_of(schedule, block)?;
-        if found.annotations.contains_key(ANNOTATION) || !needs_multi_level_tiling(schedule.program(), &found)
-        {
+        if TILING.is_in(&found.annotations) || !needs_multi_level_tiling(schedule.program(), &found) {
             return schedule.unchanged();
         }
         let choices = if self.packs { choices(schedule.program(), &found) } else { vec![Choice::default()] };
@@ -200,7 +194,7 @@ impl Tiles {
             }
         }
         schedule.reorder(&[&levels.concat(), lanes].concat())?;
-        schedule.annotate(block, ANNOTATION, STRUCTURE)?;
+        schedule.annotate(block, TILING, STRUCTURE)?;
         Ok(Tiles { levels })
     }
 

@@ -1,6 +1,7 @@
 //! Copying operands of a tiled block into dense tiles.
 
 use tilewright_core::analysis::block::{BufferAccess, loads, reads, reduction};
+use tilewright_core::annotation::PANELS;
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
@@ -10,9 +11,6 @@ use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::Block;
 
 use crate::space::rules::block::{block_of, is_used_again};
-
-/// The annotation on a copy that says whether it lies in panels, in the order in which the inner loops read it: 0 or 1.
-pub(crate) const PANELS: &str = "panels";
 
 /// An operand to copy.
 #[derive(Clone, Debug, PartialEq, Eq)]

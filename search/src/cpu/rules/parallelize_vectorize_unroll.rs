@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tilewright_core::analysis::block::is_spatial;
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::annotation::{Key, PARALLEL, UNROLL, UNROLL_REDUCTION, VECTORIZE};
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_core::stmt::Block;
 use tilewright_core::target::CpuTarget;
@@ -12,15 +13,6 @@ use tilewright_macros::schedule_rule;
 
 use crate::space::rule::{RuleExtension, RuleResult};
 use crate::space::rules::block::block_of;
-
-/// The annotation with the most iterations that a parallel loop should have; 1 means serial.
-pub const PARALLEL: &str = "parallel";
-/// The annotation with the most elements that a vectorized loop should have.
-pub const VECTORIZE: &str = "vectorize";
-/// The annotation with the most copies of a statement that unrolling may make.
-pub const UNROLL: &str = "unroll";
-/// The annotation with the number of iterations of the innermost reduction loop that are written out.
-pub const UNROLL_REDUCTION: &str = "unroll_reduction";
 
 /// Parallel iterations per thread: 16 balance well, fewer cost less to start.
 const JOBS_PER_THREAD: [i64; 3] = [1, 4, 16];
@@ -96,7 +88,7 @@ impl ParallelizeVectorizeUnroll {
 fn note(
     schedule: &mut Schedule,
     block: BlockRv,
-    key: &str,
+    key: Key<i64>,
     candidates: &Candidates,
 ) -> Result<(), ScheduleError> {
     match candidates[..] {
@@ -123,7 +115,7 @@ pub(crate) fn note_constant_nest(schedule: &mut Schedule, block: BlockRv) -> Res
 /// Whether a block is the last of its nest and has no notes.
 pub(crate) fn lacks_notes(schedule: &Schedule, block: BlockRv) -> Result<bool, ScheduleError> {
     let found = block_of(schedule, block)?;
-    let has_notes = [PARALLEL, VECTORIZE, UNROLL].iter().any(|key| found.annotations.contains_key(*key));
+    let has_notes = [PARALLEL, VECTORIZE, UNROLL].iter().any(|key| key.is_in(&found.annotations));
     Ok(!has_notes && nest_of(schedule, block)?.last().is_none_or(|last| last.id == found.id))
 }
 

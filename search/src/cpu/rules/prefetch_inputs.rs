@@ -2,6 +2,7 @@
 
 use tilewright_core::analysis::block::{reads, writes};
 use tilewright_core::analysis::scope::blocks;
+use tilewright_core::annotation::PREFETCH_CHOICE;
 use tilewright_core::ids::BufferId;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{BlockRv, Schedule};
@@ -11,8 +12,6 @@ use crate::cpu::rules::own_cache_bytes;
 use crate::space::rule::{RuleExtension, RuleResult};
 use crate::space::rules::block::block_of;
 
-/// The annotation that says how far ahead a block asks: [`NOT`], [`NEAR`], [`NEXT_RUN`] or [`BESIDE`].
-pub const AHEAD: &str = "ahead";
 /// Not at all: the machine sees most streams coming.
 pub const NOT: i64 = 0;
 /// A few dozen lines: for streams in short runs, whose beginnings the machine does not see coming, and where so much is computed with
@@ -30,11 +29,11 @@ pub const BESIDE: i64 = 3;
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "parallelize_vectorize_unroll")]
 pub fn prefetch_inputs(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
-    if found.annotations.contains_key(AHEAD) {
+    if PREFETCH_CHOICE.is_in(&found.annotations) {
         return schedule.unchanged();
     }
     let (program, caches) = (schedule.program(), own_cache_bytes(schedule)?);
-    let ahead = if touches_large_tensor(program, &reads(&found), caches) {
+    let choice = if touches_large_tensor(program, &reads(&found), caches) {
         schedule.sample_categorical(&[NOT, NEAR, NEXT_RUN], &[0.5, 0.25, 0.25])?
     } else if touches_large_tensor(program, &writes(&found), caches)
         && blocks(&program.body).iter().any(|other| touches_large_tensor(program, &reads(other), caches))
@@ -43,7 +42,7 @@ pub fn prefetch_inputs(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     } else {
         return schedule.unchanged();
     };
-    schedule.annotate(block, AHEAD, ahead)?;
+    schedule.annotate(block, PREFETCH_CHOICE, choice)?;
     schedule.changed()
 }
 

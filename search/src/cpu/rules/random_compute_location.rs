@@ -2,10 +2,10 @@
 
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::consumers;
+use tilewright_core::annotation::{RANDOM_COMPUTE_PRODUCER, TILING};
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_macros::schedule_rule;
 
-use crate::cpu::rules::multi_level_tiling::ANNOTATION as TILING;
 use crate::space::rule::{RuleExtension, RuleResult};
 use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings};
 
@@ -14,10 +14,10 @@ use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings};
 #[schedule_rule(target = "cpu", after = "parallelize_vectorize_unroll")]
 pub fn random_compute_location(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
-    let is_plain = found.annotations.contains_key("random_compute_producer") || has_trivial_bindings(&found);
+    let is_plain = RANDOM_COMPUTE_PRODUCER.is_in(&found.annotations) || has_trivial_bindings(&found);
     if !has_own_loops(schedule.program(), &found)
         || !is_plain
-        || found.annotations.contains_key(TILING)
+        || TILING.is_in(&found.annotations)
         || consumers(schedule.program(), &found).is_empty()
         || constant_blocks(schedule.program()).contains(&found.id)
     {

@@ -1,13 +1,14 @@
 //! Products whose operands lie along the reduction in memory.
 
 use tilewright_core::analysis::block::{loads, reduction};
+use tilewright_core::annotation::TILING;
 use tilewright_core::ids::VarId;
 use tilewright_core::index::Index;
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, IterKind};
 use tilewright_macros::schedule_rule;
 
-use crate::cpu::rules::multi_level_tiling::{ANNOTATION, Tiles};
+use crate::cpu::rules::multi_level_tiling::Tiles;
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::add_rfactor::partition_loops;
 use crate::space::rules::block::{block_of, needs_multi_level_tiling};
@@ -22,7 +23,7 @@ const MAX_REGISTERS: i64 = 4;
 #[schedule_rule(target = "cpu", after = "add_rfactor", before = "multi_level_tiling")]
 pub fn reduce_in_lanes(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
-    if found.annotations.contains_key(ANNOTATION) || !needs_multi_level_tiling(schedule.program(), &found) {
+    if TILING.is_in(&found.annotations) || !needs_multi_level_tiling(schedule.program(), &found) {
         return schedule.unchanged();
     }
     let Some(along) = reduction_along_memory(&found) else { return schedule.unchanged() };

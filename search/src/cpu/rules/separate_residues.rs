@@ -1,6 +1,7 @@
 //! Loops of their own for remainders that operands are chosen by.
 
 use tilewright_core::analysis::block::all_loads;
+use tilewright_core::annotation::TILING;
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::VarId;
 use tilewright_core::index::map::IndexMap;
@@ -9,7 +10,6 @@ use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_core::stmt::{Block, Iter, IterKind};
 use tilewright_macros::schedule_rule;
 
-use crate::cpu::rules::multi_level_tiling::ANNOTATION as TILING;
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::block::{block_of, needs_multi_level_tiling};
 
@@ -21,7 +21,7 @@ use crate::space::rules::block::{block_of, needs_multi_level_tiling};
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "multi_level_tiling")]
 pub fn separate_residues(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
-    if found.annotations.contains_key(TILING) || !needs_multi_level_tiling(schedule.program(), &found) {
+    if TILING.is_in(&found.annotations) || !needs_multi_level_tiling(schedule.program(), &found) {
         return schedule.unchanged();
     }
     let Some(map) = residues_first(&found) else { return schedule.unchanged() };

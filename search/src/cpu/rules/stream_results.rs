@@ -2,6 +2,7 @@
 
 use tilewright_core::analysis::block::writes;
 use tilewright_core::analysis::scope::readers;
+use tilewright_core::annotation::STREAM;
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_core::stmt::Block;
@@ -10,9 +11,6 @@ use tilewright_macros::schedule_rule;
 use crate::cpu::rules::own_cache_bytes;
 use crate::space::rule::{RuleExtension, RuleResult};
 use crate::space::rules::block::block_of;
-
-/// The annotation that says whether a block's results are streamed: 1 if they are.
-pub const STREAM: &str = "stream";
 
 /// A result of so many times the second-level caches together is not found in a cache by whoever reads it next: what
 /// is beyond them is shared with others, and slower.
@@ -23,7 +21,7 @@ const LARGE: u64 = 8;
 pub fn stream_results(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     let (program, caches) = (schedule.program(), own_cache_bytes(schedule)?);
-    let is_open = !found.annotations.contains_key(STREAM) && writes_large_result(program, &found, caches);
+    let is_open = !STREAM.is_in(&found.annotations) && writes_large_result(program, &found, caches);
     if !is_open {
         return schedule.unchanged();
     }

@@ -2,11 +2,11 @@
 
 use tilewright_core::analysis::block::{is_reduction, is_spatial};
 use tilewright_core::analysis::scope::{consumers, producers};
+use tilewright_core::annotation::TILING;
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_core::stmt::Block;
 use tilewright_macros::schedule_rule;
 
-use crate::cpu::rules::multi_level_tiling::ANNOTATION as TILING;
 use crate::space::rule::{RuleExtension, RuleResult};
 use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings};
 
@@ -22,7 +22,7 @@ pub fn strip_rows(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     let program = schedule.program();
     let producers = producers(program, &found);
-    let is_tiled = |block: &Block| block.annotations.contains_key(TILING);
+    let is_tiled = |block: &Block| TILING.is_in(&block.annotations);
     let follows_reduction = producers.iter().any(|producer| is_reduction(producer));
     let is_last = consumers(program, &found).iter().all(|consumer| !is_spatial(consumer));
     let is_open = has_own_loops(program, &found) && is_spatial(&found) && has_trivial_bindings(&found);

@@ -1,5 +1,6 @@
 //! Parallel reductions.
 
+use tilewright_core::annotation::RANDOM_COMPUTE_PRODUCER;
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule};
 use tilewright_core::stmt::{IterKind, LoopKind};
 use tilewright_core::visit::find_loop;
@@ -50,7 +51,7 @@ fn factor_part(
         // The new spatial loop goes innermost, where it can become vector lanes.
         schedule.reorder(&[parts[0], parts[1]])?;
     }
-    schedule.annotate(partial, "random_compute_producer", 1)
+    schedule.annotate(partial, RANDOM_COMPUTE_PRODUCER, 1)
 }
 
 /// The loops of a block's spatial and of its reduction iterators, in order.

@@ -3,6 +3,7 @@
 use tilewright_core::analysis::block::{complete_store, loads, loads_in, reads};
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{consumers, writes_parameter};
+use tilewright_core::annotation::INLINE_RULE;
 use tilewright_core::expr::ExprKind;
 use tilewright_core::index::{Base, Index};
 use tilewright_core::schedule::{BlockRv, Schedule};
@@ -22,7 +23,7 @@ use crate::space::rules::block::block_of;
 #[schedule_rule(target = "any", after = "inline_constant_scalars", before = "add_rfactor")]
 pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
-    let is_disabled = found.annotations.contains_key("inline_rule");
+    let is_disabled = INLINE_RULE.is_in(&found.annotations);
     let Some(store) = complete_store(&found) else { return schedule.unchanged() };
     if is_disabled || writes_parameter(schedule.program(), &found) {
         return schedule.unchanged();

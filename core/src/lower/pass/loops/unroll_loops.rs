@@ -12,16 +12,14 @@
 
 use std::sync::Arc;
 
+use crate::annotation::{PREFETCH, PREFETCH_SIBLINGS, UNROLL_FACTOR};
 use crate::index::Index;
 use crate::lower::util::copy::copy_with;
 use crate::lower::util::shorten::loop_over;
-use crate::lower::{LowerError, LowerOptions, PREFETCH, PREFETCH_BESIDE};
+use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, VariableKind};
-use crate::stmt::{Annotation, For, LoopKind, Stmt};
+use crate::stmt::{For, LoopKind, Stmt};
 use crate::visit::for_each_stmt;
-
-/// The annotation of a serial loop that asks for so many iterations to be written out in its body.
-pub const UNROLL_FACTOR: &str = "unroll_factor";
 
 /// Writes out unrolled loops, innermost first.
 pub(in crate::lower) fn unroll_loops(
@@ -76,24 +74,21 @@ fn written_out(program: &mut Program, node: &For, limit: usize) -> Option<Stmt> 
 }
 
 fn partly_written_out(program: &mut Program, node: &For, limit: usize) -> Option<Stmt> {
-    let Some(Annotation::Int(factor)) = node.annotations.get(UNROLL_FACTOR) else { return None };
-    let factor = *factor;
+    let factor = UNROLL_FACTOR.get(&node.annotations)?;
     if factor < 2 || !fits(&node.body, factor, limit) {
         return None;
     }
     let (whole, rest) = (node.extent.floor_div(factor), node.extent.modulo(factor));
     let mut outer = node.clone();
-    outer.annotations.remove(UNROLL_FACTOR);
-    if let Some(Annotation::Int(distance)) = outer.annotations.get_mut(PREFETCH) {
-        *distance = distance.saturating_add(factor - 1) / factor;
-    }
+    UNROLL_FACTOR.remove(&mut outer.annotations);
+    PREFETCH.update(&mut outer.annotations, |distance| distance.saturating_add(factor - 1) / factor);
     let tail = (!rest.is(0)).then(|| {
         let name = program.variable(node.var).name.clone();
         let (id, var) = (program.fresh_loop(), program.add_variable(name, VariableKind::Loop));
         let value = &whole.scale(factor) + &Index::var(var);
         let body = copy_with(program, &node.body, node.var, value);
         let mut annotations = outer.annotations.clone();
-        annotations.remove(PREFETCH_BESIDE);
+        PREFETCH_SIBLINGS.remove(&mut annotations);
         loop_over(For { id, var, extent: rest, body, annotations, ..outer.clone() })
     });
     let base = Index::var(node.var).scale(factor);

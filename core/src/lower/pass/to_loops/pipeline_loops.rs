@@ -24,6 +24,7 @@ use std::sync::Arc;
 use crate::analysis::access::accesses;
 use crate::analysis::initial::under_guards as under;
 use crate::analysis::pipeline::{Parts, PipelineFault, Plan, Statement, check_dependences, without_plan};
+use crate::annotation::PIPELINE_STATEMENT;
 use crate::expr::Expr;
 use crate::ids::BufferId;
 use crate::index::{Index, Ranges};
@@ -33,14 +34,12 @@ use crate::lower::util::condition::under_guards;
 use crate::lower::util::copy::copy_with;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, VariableKind};
-use crate::stmt::{Alloc, Annotation, Annotations, For, Guard, LoopKind, Stmt};
-
-/// The annotation of the loop of one iteration that stands for a statement of a pipeline.
-const STATEMENT: &str = "software_pipeline_statement";
+use crate::stmt::{Alloc, Annotations, For, Guard, LoopKind, Stmt};
 
 /// Marks a statement of a pipelined loop, so that it is found again whatever passes put around it.
 pub(in crate::lower) fn mark(program: &mut Program, number: usize, body: Stmt) -> Stmt {
-    let annotations = Annotations::from_iter([(STATEMENT.into(), Annotation::Int(number as i64))]);
+    let mut annotations = Annotations::new();
+    PIPELINE_STATEMENT.set(&mut annotations, number as i64);
     let (id, var) = (program.fresh_loop(), program.add_variable("statement", VariableKind::Loop));
     let extent = Index::constant(1);
     Stmt::For(Arc::new(For { id, var, extent, kind: LoopKind::Serial, annotations, body }))
@@ -217,11 +216,11 @@ fn collect(stmt: &Stmt, conditions: &mut Vec<Expr>, parts: &mut Parts) -> Result
             Ok(())
         }
         Stmt::For(node) => {
-            let Some(Annotation::Int(number)) = node.annotations.get(STATEMENT) else {
+            let Some(number) = PIPELINE_STATEMENT.get(&node.annotations) else {
                 return Err(PipelineFault::InsideBlock);
             };
             let body = under_guards(conditions.iter().cloned(), node.body.clone());
-            parts.statements.push(Statement { number: *number as usize, body });
+            parts.statements.push(Statement { number: number as usize, body });
             Ok(())
         }
         Stmt::If(_) | Stmt::Store(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => Err(PipelineFault::InsideBlock),

@@ -4,10 +4,10 @@
 
 use std::ops::Range;
 
+use tilewright_core::annotation::{MAX_PREFETCH, PREFETCH};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
-use tilewright_core::lower::{MAX_PREFETCH, PREFETCH};
-use tilewright_core::stmt::{Annotation, For};
+use tilewright_core::stmt::For;
 
 use crate::simd::build::memory::linear::{Product, Sum};
 use crate::simd::build::{Binding, Builder};
@@ -36,11 +36,11 @@ pub(in crate::simd::build) type Line = (Base, Option<(Reg, u8)>, i32);
 impl Builder<'_> {
     /// Lets the loads of a loop be prefetched while its body is built.
     pub(in crate::simd::build) fn open_prefetch(&mut self, node: &For) -> bool {
-        let Some(Annotation::Int(distance)) = node.annotations.get(PREFETCH) else { return false };
+        let Some(distance) = PREFETCH.get(&node.annotations) else { return false };
         let extent = self.resolve(&node.extent).as_constant();
         self.prefetched_loops.push(PrefetchedLoop {
             var: node.var,
-            distance: (*distance).clamp(1, MAX_PREFETCH),
+            distance: distance.clamp(1, MAX_PREFETCH),
             extent,
         });
         true

@@ -4,9 +4,9 @@
 //! row of a matrix, while results of this row are written. Contiguous reads of tensors are found in the body of the loop around, and
 //! the iterations of the inner loop share their lines. Other accesses are left to the machine's prefetchers.
 
+use tilewright_core::annotation::PREFETCH_SIBLINGS;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
-use tilewright_core::lower::PREFETCH_BESIDE;
 use tilewright_core::stmt::{For, Stmt};
 
 use crate::flat::access::{Access, for_each_load};
@@ -39,7 +39,7 @@ impl Builder<'_> {
     /// Prefetches, in each iteration of a loop whose scope has just been opened, a share of the data that the loops beside it will
     /// read.
     pub(in crate::simd::build) fn prefetch_beside(&mut self, node: &For) {
-        if !node.annotations.contains_key(PREFETCH_BESIDE) {
+        if PREFETCH_SIBLINGS.get(&node.annotations) != Some(true) {
             return;
         }
         let Some(iterations) = self.resolve(&node.extent).as_constant() else { return };

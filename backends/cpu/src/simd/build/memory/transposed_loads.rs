@@ -5,11 +5,11 @@
 //! rows is unrolled into such statements first.
 
 use smallvec::SmallVec;
+use tilewright_core::annotation::PREFETCH;
 use tilewright_core::expr::{Expr, ExprKind};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
-use tilewright_core::lower::PREFETCH;
-use tilewright_core::stmt::{Annotation, For, LoopKind, Stmt, Store};
+use tilewright_core::stmt::{For, LoopKind, Stmt, Store};
 use tilewright_core::visit::substitute_stmt;
 
 use crate::flat::access::for_each_load;
@@ -59,9 +59,7 @@ impl Builder<'_> {
         let whole = extent / columns;
         let body = iterations(&|number| Index::var(node.var).scale(columns).offset(number), columns);
         let mut annotations = node.annotations.clone();
-        if let Some(Annotation::Int(distance)) = annotations.get_mut(PREFETCH) {
-            *distance = (*distance + columns - 1) / columns;
-        }
+        PREFETCH.update(&mut annotations, |distance| (distance + columns - 1) / columns);
         self.stmt(&Stmt::For(For { extent: whole.into(), body, annotations, ..node.clone() }.into()))?;
         let done = whole * columns;
         self.stmt(&iterations(&|number| Index::constant(done + number), extent - done))?;
