@@ -1,4 +1,4 @@
-//! What a block reads and writes, and of which kind it is.
+//! The accesses of a block, and its kind.
 
 use smallvec::SmallVec;
 
@@ -63,7 +63,7 @@ pub fn all_loads(block: &Block) -> Vec<BufferAccess<'_>> {
     found
 }
 
-/// What the block reads, each buffer once, in order of appearance. The element that a
+/// The buffers that the block reads, each once, in order of appearance. The element that a
 /// reduction updates counts only when the block has no initial value.
 pub fn reads(block: &Block) -> BufferList {
     let own = block.init.as_ref().and_then(|_| single_store(block)).map(|store| store.buffer);
@@ -78,7 +78,7 @@ pub fn reads(block: &Block) -> BufferList {
     buffers
 }
 
-/// What the block writes, each buffer once, in order of appearance.
+/// The buffers that the block writes, each once, in order of appearance.
 pub fn writes(block: &Block) -> BufferList {
     let mut buffers = BufferList::new();
     for part in block.init.iter().chain([&block.body]) {
@@ -169,7 +169,7 @@ pub struct Reduction<'a> {
     pub store: &'a Store,
     /// How values are combined.
     pub reducer: Reducer,
-    /// What is combined with the element.
+    /// The value that is combined with the element.
     pub value: &'a Expr,
 }
 

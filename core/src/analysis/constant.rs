@@ -1,4 +1,4 @@
-//! What depends on constant parameters alone, and so can be computed before a call and kept.
+//! Statements that depend on constant parameters alone. Their results can be computed before calls and kept.
 
 use rustc_hash::FxHashSet;
 
@@ -13,7 +13,7 @@ use crate::visit::{for_each_root_expr, for_each_var};
 struct Stage {
     reads: FxHashSet<BufferId>,
     writes: FxHashSet<BufferId>,
-    /// Whether it may run ahead, as far as is known.
+    /// Whether it may run before calls, as far as is known.
     is_candidate: bool,
 }
 

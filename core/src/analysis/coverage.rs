@@ -1,8 +1,8 @@
 //! Whether writes fill the region that covers them.
 //!
-//! [`region_inside`](crate::analysis::region::region_inside) gives a box that covers what is touched and may
-//! cover more. Who wants to *read* such a box needs to know that all of it has been written: by every
-//! writer, without holes, and under no condition but the borders of the buffer.
+//! [`region_inside`](crate::analysis::region::region_inside) gives a box that covers the accessed elements and
+//! may cover more. A block that *reads* such a box needs all of it to have been written: by every writer, without holes, and
+//! under no condition but the bounds of the buffer.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::visit::for_each_stmt;
 /// `false` for want of knowledge.
 ///
 /// Writers must write all of the buffer over their domains (see
-/// [`covers_buffer`](crate::analysis::block::covers_buffer)), so that the borders of their domains are those of
+/// [`covers_buffer`](crate::analysis::block::covers_buffer)), so that the bounds of their domains are those of
 /// the buffer.
 pub fn fills_region(
     program: &Program,
@@ -45,7 +45,7 @@ pub fn fills_region(
             all.insert_loop(node);
         }
         let is_same = |indices| relax(program, buffer, indices, &inner, &all) == *region;
-        accesses.iter().all(is_same) && is_guarded_by_borders(block) && fills_domain(block, &inner, &all)
+        accesses.iter().all(is_same) && is_guarded_by_bounds(block) && fills_domain(block, &inner, &all)
     })
 }
 
@@ -142,12 +142,12 @@ fn fill_together(program: &Program, writers: &[&Arc<Block>], buffer: BufferId) -
 }
 
 /// Whether every guard only keeps an iterator inside its domain.
-fn is_guarded_by_borders(block: &Block) -> bool {
-    block.guards.iter().all(|guard| is_border(block, guard))
+fn is_guarded_by_bounds(block: &Block) -> bool {
+    block.guards.iter().all(|guard| is_bounds_guard(block, guard))
 }
 
 /// Whether a guard only keeps an iterator inside its domain.
-pub(crate) fn is_border(block: &Block, guard: &Guard) -> bool {
+pub(crate) fn is_bounds_guard(block: &Block, guard: &Guard) -> bool {
     block.iters.iter().any(|iter| {
         let is_end = iter.binding == guard.index && iter.extent == guard.bound;
         is_end || (guard.bound.is(1) && (&iter.binding + &guard.index).is(0))
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_are_filled_up_to_the_borders() {
+    fn tiles_are_filled_up_to_the_bounds() {
         assert!(fills("i in 0..M, j in 0..N", "x: spatial M = i, y: spatial N = j)"));
         let tile = "x: spatial M = 4*i0 + i1, y: spatial N = j) where 4*i0 + i1 < M";
         assert!(fills("i0 in 0..(M+3)/4, j in 0..N, i1 in 0..4", tile));

@@ -1,4 +1,4 @@
-//! What a reduction does where it has no point: its initial values alone.
+//! Reductions without a point, of which only the initial values are computed.
 //!
 //! The loops of such a block may enumerate nothing at all (`for f in 0..4*K { … }` at `K = 0`), so that the
 //! elements cannot be found by running them. They are the ones that the loops would touch if the reduction
@@ -36,8 +36,8 @@ impl Roles {
             vars
         };
         let (spatial, mut reduction) = (vars_of(&elements), vars_of(&reduce));
-        // What a guard of the reduction mentions besides, for the points that the loops enumerate in
-        // excess, is a loop of the reduction as well.
+        // A guard of the reduction leaves out points that the loops enumerate in excess: all of its loops are loops of the
+        // reduction.
         for _ in guards {
             for guard in guards {
                 let vars = vars_of(std::slice::from_ref(&guard.index));
@@ -118,8 +118,8 @@ pub(crate) fn may_be_empty(extent: &Index) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownElements;
 
-/// What must be done before the first of the `loops`, which are those around `block` from some loop of its reduction on,
-/// should that loop have no iteration: `init` for each element that the loops would touch. The loops keep
+/// The statement to execute before the first of `loops` in case that loop has no iteration: `init` for each element that the loops
+/// would access. `loops` are those around `block` from some loop of its reduction on. The loops keep
 /// their identities. `init`, `guards` and `roles` are in terms of the loops.
 ///
 /// `None` when that loop always has an iteration.

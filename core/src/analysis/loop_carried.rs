@@ -1,11 +1,11 @@
 //! Whether a loop carries values of a buffer from one iteration to the next.
 //!
 //! It does not when each iteration begins with stores, in loops of their own, to all elements that it
-//! loads. Judged by boxes: for each dimension, from the first to the last element stored and loaded while the
+//! loads. Elements are compared as boxes: for each dimension, from the first to the last element stored and loaded while the
 //! loops inside run. Guards on the store narrow its box, unless they only keep it inside the buffer. Where a guard
 //! bounds loops that were fused across dimensions, as when rows are copied in vectors, the box is that of the
-//! [iterator map](crate::index::iter_map). A guard that decides whether anything is stored at all must stand around what
-//! loads, too.
+//! [iterator map](crate::index::iter_map). A guard that decides whether anything is stored at all must be around
+//! the loads, too.
 
 use crate::analysis::access::{accesses, loads_from};
 use crate::analysis::block::loads_in;
@@ -36,8 +36,8 @@ pub(crate) fn carries_nothing(program: &Program, node: &For, around: &Ranges, bu
     check.stmt(&node.body).is_some()
 }
 
-/// What is stored, in one dimension.
-struct Span {
+/// The stored elements, in one dimension.
+struct StoredSpan {
     /// Every element of the dimension is.
     is_whole: bool,
     first: Index,
@@ -57,8 +57,8 @@ struct Check<'a> {
     all: Ranges,
     /// The conditions inside the loop, around the current place.
     conditions: Vec<&'a Expr>,
-    /// What the first store covers.
-    stored: Option<Vec<Span>>,
+    /// The elements that the first store covers.
+    stored: Option<Vec<StoredSpan>>,
     /// The conditions on which it stores anything.
     required: Vec<&'a Expr>,
 }
@@ -106,32 +106,32 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// What the first store covers, when its conditions can be judged.
-    fn covered(&mut self, indices: &Indices) -> Option<Vec<Span>> {
+    /// The elements that the first store covers, when its conditions can be judged.
+    fn covered(&mut self, indices: &Indices) -> Option<Vec<StoredSpan>> {
         self.bounded(indices).or_else(|| self.enumerated(indices))
     }
 
     /// The bounds of the indices, when each condition bounds one of them.
-    fn bounded(&self, indices: &Indices) -> Option<Vec<Span>> {
+    fn bounded(&self, indices: &Indices) -> Option<Vec<StoredSpan>> {
         let mut spans = Vec::with_capacity(indices.len());
         for (index, extent) in indices.iter().zip(self.shape) {
             let (first, last) = (index.lower_bound(&self.inner)?, index.upper_bound(&self.inner)?);
             let is_whole = first.is(0) && extent.offset(-1).is_provably_at_most(&last, &self.all);
-            spans.push(Span { is_whole, first, last, limit: None });
+            spans.push(StoredSpan { is_whole, first, last, limit: None });
         }
         self.conditions.iter().try_for_each(|condition| self.narrow(condition, indices, &mut spans))?;
         Some(spans)
     }
 
     /// Narrows the spans by a condition on the store.
-    fn narrow(&self, condition: &Expr, indices: &Indices, spans: &mut [Span]) -> Answer {
+    fn narrow(&self, condition: &Expr, indices: &Indices, spans: &mut [StoredSpan]) -> Answer {
         // An initial value is stored at the first point of a reduction. Where a loop around takes part in the reduction, later
         // iterations find what earlier ones have left.
         if let ExprKind::Binary(BinaryOp::Eq, ..) = condition.kind() {
             return self.depends_on_inner_alone(condition).then_some(());
         }
         let difference = difference(condition)?;
-        if self.is_border(&difference, indices) {
+        if self.is_bounds_guard(&difference, indices) {
             return Some(());
         }
         for (index, span) in indices.iter().zip(spans) {
@@ -146,12 +146,12 @@ impl<'a> Check<'a> {
     }
 
     /// The box that the store's loops enumerate under its conditions.
-    fn enumerated(&mut self, indices: &Indices) -> Option<Vec<Span>> {
+    fn enumerated(&mut self, indices: &Indices) -> Option<Vec<StoredSpan>> {
         let mut guards = Vec::new();
         let mut required = Vec::new();
         for condition in &self.conditions {
             let difference = difference(condition)?;
-            if self.is_border(&difference, indices) {
+            if self.is_bounds_guard(&difference, indices) {
                 continue;
             }
             let guard = self.bound(&difference);
@@ -174,14 +174,14 @@ impl<'a> Check<'a> {
             let last = (&sum.min + &sum.extent).offset(-1);
             let is_whole = sum.min.is(0) && extent.is_provably_at_most(&sum.extent, &self.all);
             let is_dense = sum.scale.is(1) || sum.splits.is_empty();
-            is_dense.then(|| Span { is_whole, first: sum.min.clone(), last, limit: None })
+            is_dense.then(|| StoredSpan { is_whole, first: sum.min.clone(), last, limit: None })
         };
         map.outputs.iter().zip(self.shape).map(span).collect()
     }
 
     /// Whether a condition, given as the difference that is negative where it holds, only keeps an index inside the
     /// buffer.
-    fn is_border(&self, difference: &Index, indices: &Indices) -> bool {
+    fn is_bounds_guard(&self, difference: &Index, indices: &Indices) -> bool {
         let mut dimensions = indices.iter().zip(self.shape);
         dimensions.any(|(index, extent)| (difference + index).is(-1) || &(index - difference) == extent)
     }
@@ -225,13 +225,13 @@ impl<'a> Check<'a> {
         }
         let mut found = Vec::new();
         loads_in(expr, &mut found);
-        let contains = |(index, span): (&Index, &Span)| span.is_whole || self.contains(span, index);
+        let contains = |(index, span): (&Index, &StoredSpan)| span.is_whole || self.contains(span, index);
         let holds = |indices: &Indices| indices.iter().zip(stored).all(contains);
         found.iter().filter(|load| load.buffer == self.buffer).all(|load| holds(load.indices)).then_some(())
     }
 
     /// Whether a span contains an index throughout.
-    fn contains(&self, span: &Span, index: &Index) -> bool {
+    fn contains(&self, span: &StoredSpan, index: &Index) -> bool {
         let (Some(first), Some(last)) = (index.lower_bound(&self.inner), index.upper_bound(&self.inner))
         else {
             return false;

@@ -1,4 +1,4 @@
-//! Recognising `x = x + a` and its relatives as accumulations.
+//! Recognises `x = x + a` and its variants as accumulations.
 
 use super::statement::Effect;
 use crate::dtype::DType;

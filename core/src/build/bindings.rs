@@ -1,7 +1,7 @@
 //! Which `let`s become buffers.
 //!
-//! A `let` is repeated where it is used unless that would be wrong or wasteful. It is *wrong* when what it
-//! reads is overwritten before it is used: `let old = x[[i]]; x[[i]] = y[[i]]; y[[i]] = old;`. It is
+//! A `let` is repeated where it is used unless that would be wrong or wasteful. It is *wrong* when an
+//! operand is overwritten before it is used: `let old = x[[i]]; x[[i]] = y[[i]]; y[[i]] = old;`. It is
 //! *wasteful* when it computes a transcendental function and several statements, or a deeper loop, use it, or
 //! when it is so large that repeating it would blow up the program.
 
@@ -93,7 +93,7 @@ fn for_each_occurrence(value: &Value, visit: &mut dyn FnMut(usize)) {
     }
 }
 
-/// What decides about a binding, with bindings without buffer written out.
+/// The properties that decide about a binding, with bindings without buffer written out.
 struct Profile {
     /// The number of operations.
     size: usize,

@@ -15,13 +15,13 @@ use crate::index::{Index, Ranges, greatest_common_divisor};
 use crate::visit::for_each_load;
 
 /// One use of a tensor by a statement.
-struct Access<'a> {
+struct TensorUse<'a> {
     target: usize,
     indices: &'a Indices,
     writes: bool,
 }
 
-/// Reports values that are carried from one iteration of a loop to another.
+/// Reports loop-carried values: those that an iteration takes from another one.
 pub(super) fn check_dependences(kernel: &mut Kernel) {
     let mut errors = Vec::new();
     for (at, later) in kernel.statements.iter().enumerate() {
@@ -36,11 +36,11 @@ pub(super) fn check_dependences(kernel: &mut Kernel) {
     kernel.errors.extend(errors);
 }
 
-fn accesses<'a>(kernel: &Kernel, statement: &'a Statement) -> Vec<Access<'a>> {
-    let mut found = vec![Access { target: statement.target, indices: &statement.indices, writes: true }];
+fn accesses<'a>(kernel: &Kernel, statement: &'a Statement) -> Vec<TensorUse<'a>> {
+    let mut found = vec![TensorUse { target: statement.target, indices: &statement.indices, writes: true }];
     for expr in statement.effect.exprs().into_iter().chain(&statement.conditions) {
         for_each_load(expr, &mut |read, indices| {
-            found.push(Access { target: kernel.tensor_read(read), indices, writes: false });
+            found.push(TensorUse { target: kernel.tensor_read(read), indices, writes: false });
         });
     }
     found
@@ -118,8 +118,8 @@ fn carried_error(
     kernel: &Kernel,
     earlier: &Statement,
     later: &Statement,
-    first: &Access<'_>,
-    second: &Access<'_>,
+    first: &TensorUse<'_>,
+    second: &TensorUse<'_>,
     var: VarId,
 ) -> DefinitionError {
     let target = &kernel.targets[first.target];

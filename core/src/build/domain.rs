@@ -1,4 +1,4 @@
-//! The iteration domain of each assignment: which loops are spatial, which reduce, and what is a race.
+//! The iteration domain of each assignment: which loops are spatial, which reduce, and which writes are races.
 
 use std::cmp::Reverse;
 

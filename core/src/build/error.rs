@@ -1,4 +1,4 @@
-//! What can be wrong with a definition, told at the place where the user wrote it.
+//! Errors of definitions, with the location in the user's source.
 
 use std::fmt;
 
@@ -33,17 +33,17 @@ impl fmt::Display for SourceLocation {
 
 /// One thing that is wrong with a definition.
 ///
-/// Printed in the manner of the Rust compiler: the message, the place, places that belong to it,
-/// and what to write instead.
+/// Printed in the manner of the Rust compiler: the message, the location, other locations that belong to it,
+/// and an alternative to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionError {
-    /// What is wrong, naming the tensor, the loop or the value.
+    /// The error, naming the tensor, the loop or the value.
     pub message: String,
-    /// Where it was written; `None` for what has no place of its own, such as a parameter.
+    /// Where it was written; `None` for an item without a location, such as a parameter.
     pub location: Option<Location>,
     /// Other places that play a part, each with its role.
     pub notes: Vec<(String, Option<Location>)>,
-    /// What to write instead.
+    /// An alternative to write.
     pub help: String,
 }
 

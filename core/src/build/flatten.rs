@@ -2,8 +2,8 @@
 
 use super::accumulation::recognise;
 use super::bindings::choose_buffers;
-use super::loops::lower_loops;
-use super::lower::{Lowered, Lowering, reads_memory};
+use super::elaborate::{Elaborated, Elaboration, reads_memory};
+use super::loops::normalise_loops;
 use super::recording::{Node, Recording, Role, Tensor, Write};
 use super::statement::{Effect, Kernel, LoopForm, Statement, Target};
 use super::types::Types;
@@ -28,16 +28,16 @@ pub(super) fn flatten(recording: &Recording) -> Kernel {
             })
         })
         .collect();
-    let mut lowering = Lowering::new(recording, &types, &buffers);
-    lower_loops(recording, &buffers, &mut lowering);
+    let mut elaboration = Elaboration::new(recording, &types, &buffers);
+    normalise_loops(recording, &buffers, &mut elaboration);
     let mut flattening =
-        Flattening { recording, types: &types, buffers: &buffers, lowering, whole: Vec::new() };
+        Flattening { recording, types: &types, buffers: &buffers, elaboration, whole: Vec::new() };
     flattening.declare_targets();
     let statements = flattening.walk(&recording.body, &Context::default());
-    let first_loop = flattening.lowering.loop_var(0).0;
+    let first_loop = flattening.elaboration.loop_var(0).0;
     let whole = flattening.whole;
-    let lowered = flattening.lowering.finish();
-    let Lowered { loops, targets, reads, errors: more } = lowered;
+    let elaborated = flattening.elaboration.finish();
+    let Elaborated { loops, targets, reads, errors: more } = elaborated;
     errors.extend(more);
     let ranges: Ranges = loops.iter().map(|form| (form.var, form.extent.clone())).collect();
     let scalars = recording.scalars.iter().map(|(name, _)| name);
@@ -58,14 +58,14 @@ struct Flattening<'a> {
     recording: &'a Recording,
     types: &'a Types<'a>,
     buffers: &'a [Option<usize>],
-    lowering: Lowering<'a>,
+    elaboration: Elaboration<'a>,
     whole: Vec<Vec<VarId>>,
 }
 
 impl Flattening<'_> {
     fn declare_targets(&mut self) {
         for (number, tensor) in self.recording.tensors.iter().enumerate() {
-            self.lowering.location = tensor.location;
+            self.elaboration.location = tensor.location;
             self.declare(tensor, self.types.tensor(number));
         }
         for (number, binding) in self.recording.bindings.iter().enumerate() {
@@ -88,15 +88,16 @@ impl Flattening<'_> {
     }
 
     fn declare(&mut self, tensor: &Tensor, dtype: DType) {
-        let prefix: Vec<VarId> = tensor.loops.iter().map(|&number| self.lowering.loop_var(number)).collect();
+        let prefix: Vec<VarId> =
+            tensor.loops.iter().map(|&number| self.elaboration.loop_var(number)).collect();
         let mut shape: Vec<Index> =
-            tensor.loops.iter().map(|&number| self.lowering.loops[number].extent.clone()).collect();
+            tensor.loops.iter().map(|&number| self.elaboration.loops[number].extent.clone()).collect();
         for value in &tensor.shape {
-            let extent = self.lowering.index(value, None);
+            let extent = self.elaboration.index(value, None);
             let mut fixed = true;
-            extent.for_each_var(&mut |var| fixed &= var < self.lowering.loop_var(0));
+            extent.for_each_var(&mut |var| fixed &= var < self.elaboration.loop_var(0));
             if !fixed {
-                self.lowering.error(
+                self.elaboration.error(
                     format!("the shape of `{}` depends on a loop variable", tensor.name),
                     "use its largest extent as the shape, and write only the part that is needed",
                 );
@@ -111,7 +112,7 @@ impl Flattening<'_> {
         }
         self.whole.push(whole);
         let name = tensor.name.clone();
-        self.lowering.targets.push(Target {
+        self.elaboration.targets.push(Target {
             name,
             dtype,
             prefix,
@@ -123,9 +124,9 @@ impl Flattening<'_> {
 
     /// A loop that the user did not write.
     fn add_loop(&mut self, name: String, extent: Index) -> VarId {
-        let var = self.lowering.loop_var(self.lowering.loops.len());
+        let var = self.elaboration.loop_var(self.elaboration.loops.len());
         let value = Index::var(var);
-        self.lowering.loops.push(LoopForm { name, var, extent, value, conditions: Vec::new() });
+        self.elaboration.loops.push(LoopForm { name, var, extent, value, conditions: Vec::new() });
         var
     }
 
@@ -135,7 +136,7 @@ impl Flattening<'_> {
             match node {
                 Node::For { number, body } => {
                     let mut inner = context.clone();
-                    let form = &self.lowering.loops[*number];
+                    let form = &self.elaboration.loops[*number];
                     inner.loops.push(form.var);
                     inner.conditions.extend(form.conditions.iter().cloned());
                     statements.extend(self.walk(body, &inner));
@@ -154,16 +155,16 @@ impl Flattening<'_> {
     }
 
     fn store(&mut self, write: &Write, context: &Context) -> Statement {
-        self.lowering.location = Some(write.location);
-        let target = &self.lowering.targets[write.target];
+        self.elaboration.location = Some(write.location);
+        let target = &self.elaboration.targets[write.target];
         if matches!(target.role, Role::Input | Role::Constant) {
-            self.lowering.error(
+            self.elaboration.error(
                 format!("`{}` is an input and cannot be written", target.name),
                 format!("take `{}` as `&mut Tensor`, or write to a tensor of its own", target.name),
             );
         }
-        let indices = self.lowering.indices(write.target, &write.indices);
-        let value = self.lowering.typed(&write.value, target.dtype);
+        let indices = self.elaboration.indices(write.target, &write.indices);
+        let value = self.elaboration.typed(&write.value, target.dtype);
         let effect = match write.op {
             UpdateOp::Set => Effect::Set(value),
             UpdateOp::Add => Effect::Combine(BinaryOp::Add, value),
@@ -185,9 +186,9 @@ impl Flattening<'_> {
 
     /// Every element of the tensor, in loops of its own.
     fn initialise(&mut self, target: usize, value: &Value, clock: u32, context: &Context) -> Statement {
-        let Target { dtype, location, .. } = self.lowering.targets[target];
-        self.lowering.location = location;
-        let value = self.lowering.typed(value, dtype);
+        let Target { dtype, location, .. } = self.elaboration.targets[target];
+        self.elaboration.location = location;
+        let value = self.elaboration.typed(value, dtype);
         let whole = self.whole[target].clone();
         Statement {
             // A constant may as well be written where the condition does not hold.
@@ -205,13 +206,13 @@ impl Flattening<'_> {
     fn bind(&mut self, number: usize, context: &Context) -> Option<Statement> {
         let target = self.buffers[number]?;
         let binding = &self.recording.bindings[number];
-        self.lowering.location = Some(binding.location);
-        let value = self.lowering.typed(&binding.value, self.lowering.targets[target].dtype);
+        self.elaboration.location = Some(binding.location);
+        let value = self.elaboration.typed(&binding.value, self.elaboration.targets[target].dtype);
         Some(Statement {
             loops: context.loops.clone(),
             conditions: context.conditions.clone(),
             target,
-            indices: self.lowering.indices(target, &[]),
+            indices: self.elaboration.indices(target, &[]),
             effect: Effect::Set(value),
             clock: binding.clock,
             initial: false,
@@ -226,8 +227,8 @@ impl Flattening<'_> {
         otherwise: &[Node],
         context: &Context,
     ) -> Vec<Statement> {
-        self.lowering.location = Some(self.recording.bindings[condition].location);
-        let condition = self.lowering.typed(&self.recording.bindings[condition].bound, DType::Bool);
+        self.elaboration.location = Some(self.recording.bindings[condition].location);
+        let condition = self.elaboration.typed(&self.recording.bindings[condition].bound, DType::Bool);
         let mut under = |condition: Expr, nodes: &[Node]| {
             let mut inner = context.clone();
             inner.conditions.push(condition);
@@ -273,7 +274,7 @@ fn merge(then: &Statement, otherwise: &Statement, condition: &Expr, context: &Co
     Some(Statement {
         conditions: context.conditions.clone(),
         effect,
-        // What the second branch reads does not see the first branch's write.
+        // The loads of the second branch do not see the first branch's write.
         clock: otherwise.clock,
         ..then.clone()
     })

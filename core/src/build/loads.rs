@@ -1,4 +1,4 @@
-//! Putting other expressions in the places of loads, also of those inside indices.
+//! Replaces loads by other expressions, also loads inside indices.
 
 use crate::dtype::DType;
 use crate::expr::{Expr, ExprKind, Indices};
@@ -6,7 +6,7 @@ use crate::ids::BufferId;
 use crate::index::{Base, Index};
 use crate::visit::{for_each_load_in_index, rewrite_expr};
 
-/// What takes the place of a load whose indices have been rewritten already.
+/// The replacement of a load whose indices have been rewritten already.
 pub(super) type Replace<'r> = dyn Fn(DType, BufferId, Indices) -> Expr + 'r;
 
 /// Replaces every load, innermost first.

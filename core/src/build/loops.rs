@@ -1,6 +1,6 @@
 //! Loops in the form `0..extent`, with rectangular extents.
 
-use super::lower::Lowering;
+use super::elaborate::Elaboration;
 use super::recording::{Loop, Recording};
 use super::statement::LoopForm;
 use super::value::{Value, ValueKind};
@@ -12,33 +12,37 @@ use crate::index::{Index, Ranges};
 ///
 /// `for i in (start..end).step_by(s)` runs `i' in 0..ceil((end - start) / s)` with `i = start + s·i'`. When a bound
 /// depends on outer loops, the loop runs over the hull of all its ranges, under a condition.
-pub(super) fn lower_loops(recording: &Recording, buffers: &[Option<usize>], lowering: &mut Lowering<'_>) {
+pub(super) fn normalise_loops(
+    recording: &Recording,
+    buffers: &[Option<usize>],
+    elaboration: &mut Elaboration<'_>,
+) {
     let mut shapes: Option<Vec<Index>> = None;
     let mut ranges = Ranges::new();
     for (number, node) in recording.loops.iter().enumerate() {
-        lowering.location = Some(node.location);
+        elaboration.location = Some(node.location);
         // Shapes of parameters and outputs are known not to be negative.
         let shapes = shapes.get_or_insert_with(|| {
             let outside = recording.tensors.iter().filter(|tensor| tensor.loops.is_empty());
-            outside.flat_map(|tensor| &tensor.shape).map(|value| lowering.index(value, None)).collect()
+            outside.flat_map(|tensor| &tensor.shape).map(|value| elaboration.index(value, None)).collect()
         });
-        let var = lowering.loop_var(number);
-        let form = match bounds(node, recording, buffers, lowering) {
+        let var = elaboration.loop_var(number);
+        let form = match bounds(node, recording, buffers, elaboration) {
             Some((start, end)) => {
-                let hull = Hull { ranges: &ranges, shapes, first_loop: lowering.loop_var(0) };
-                hull.form(node, var, &start, &end)
+                let facts = LoopFacts { ranges: &ranges, shapes, first_loop: elaboration.loop_var(0) };
+                facts.form(node, var, &start, &end)
             }
             None => None,
         };
         let form = form.unwrap_or_else(|| {
-            lowering.error(
+            elaboration.error(
                 format!("the bounds of loop `{}` are not a function of dimensions and loop variables with a known largest value", node.name),
                 "loop over the largest range and put the varying part into an `if`",
             );
             LoopForm { name: node.name.clone(), var, extent: Index::constant(1), value: Index::var(var), conditions: Vec::new() }
         });
         ranges.insert(var, form.extent.clone());
-        lowering.loops.push(form);
+        elaboration.loops.push(form);
     }
 }
 
@@ -47,11 +51,11 @@ fn bounds(
     node: &Loop,
     recording: &Recording,
     buffers: &[Option<usize>],
-    lowering: &Lowering<'_>,
+    elaboration: &Elaboration<'_>,
 ) -> Option<(Index, Index)> {
     let known = |value: &Value| depends_only_on_indices(value, recording, buffers);
     (node.step >= 1 && known(&node.start) && known(&node.end))
-        .then(|| (lowering.index(&node.start, None), lowering.index(&node.end, None)))
+        .then(|| (elaboration.index(&node.start, None), elaboration.index(&node.end, None)))
 }
 
 fn depends_only_on_indices(value: &Value, recording: &Recording, buffers: &[Option<usize>]) -> bool {
@@ -65,8 +69,8 @@ fn depends_only_on_indices(value: &Value, recording: &Recording, buffers: &[Opti
     }
 }
 
-/// What is known when a loop is brought into form.
-struct Hull<'a> {
+/// The facts that are known when a loop is normalised.
+struct LoopFacts<'a> {
     /// The loops around it and before it.
     ranges: &'a Ranges,
     /// Extents that are not negative.
@@ -74,7 +78,7 @@ struct Hull<'a> {
     first_loop: VarId,
 }
 
-impl Hull<'_> {
+impl LoopFacts<'_> {
     fn form(&self, node: &Loop, var: VarId, start: &Index, end: &Index) -> Option<LoopForm> {
         let form = |extent: Index, value: Index, conditions: Vec<Expr>| {
             Some(LoopForm { name: node.name.clone(), var, extent: self.clamp(extent), value, conditions })

@@ -2,36 +2,36 @@
 //!
 //! [`KernelBuilder`] records loops, conditions and assignments in the order in which the user wrote
 //! them, and [`KernelBuilder::finish`] turns them into a [`Program`] of blocks, each with its own
-//! perfect loop nest, or tells what cannot be turned into one and what to write instead.
+//! perfect loop nest, or reports the statements that it cannot turn into one, with an alternative for each.
 //!
-//! Calls never fail; what is wrong is collected and reported by `finish`.
+//! Calls never fail: errors are collected, and `finish` reports them.
 //!
 //! | step | module |
 //! |---|---|
 //! | the recorded tree of loops, conditions and assignments | `recording`, `value` |
 //! | types of literals and accumulators; which `let`s become buffers | `types`, `bindings` |
-//! | rectangular loops, typed expressions, canonical indices | `loops`, `lower` |
+//! | rectangular loops, typed expressions, canonical indices | `loops`, `elaborate` |
 //! | a list of guarded assignments, each with all its loops; accumulations recognised | `flatten`, `accumulation` |
 //! | spatial and reduction loops; races, scatters | `domain` |
 //! | may the statements of one body become loops of their own? | `dependence` |
 //! | single assignment: versions of tensors, initial values | `version` |
-//! | initial values, constants and copies merged into blocks | `forward` |
+//! | initial values, constants and copies merged into blocks | `merge` |
 //! | one block in one perfect loop nest per assignment | `emit` |
 //!
-//! That no access leaves its tensor is the matter of [`bounds`], once the sizes are known.
+//! [`bounds`] shows that no access leaves its tensor, once the sizes are known.
 
 mod accumulation;
 mod bindings;
 pub mod bounds;
 mod dependence;
 mod domain;
+mod elaborate;
 mod emit;
 mod error;
 mod flatten;
-mod forward;
 mod loads;
 mod loops;
-mod lower;
+mod merge;
 mod recording;
 mod render;
 mod statement;
@@ -314,7 +314,7 @@ impl KernelBuilder {
         if !kernel.errors.is_empty() {
             return Err(failed(kernel.errors));
         }
-        forward::forward(&kernel, &recording.outputs, &mut versioned);
+        merge::forward(&kernel, &recording.outputs, &mut versioned);
         let program = emit::emit(recording, &mut kernel, &versioned);
         kernel.errors.extend(certainly_out_of_bounds(&program));
         if !kernel.errors.is_empty() {

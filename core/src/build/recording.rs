@@ -24,7 +24,7 @@ pub(super) struct Recording {
     pub(super) clock: Clock,
 }
 
-/// What a tensor is to the kernel.
+/// The role of a tensor in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Input,

@@ -49,7 +49,7 @@ pub(super) struct LoopForm {
     pub(super) extent: Index,
     /// The user's variable.
     pub(super) value: Index,
-    /// What must hold for the iteration to be one of the user's.
+    /// The conditions under which the iteration is one of the user's.
     pub(super) conditions: Vec<Expr>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Statement {
     pub(super) location: Option<SourceLocation>,
 }
 
-/// What an assignment does to its element.
+/// The effect of an assignment on its element.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Effect {
     /// `element = value`

@@ -1,7 +1,7 @@
 //! Types of values and accumulators.
 //!
-//! Literals take the type of what they meet, and so do accumulators that start from one. Types flow up
-//! from loads and casts and down from the targets of assignments until nothing changes; what is still
+//! Literals take the type of the operands that they meet, and so do accumulators that start from one. Types flow up
+//! from loads and casts and down from the targets of assignments until nothing changes; a literal that is still
 //! open then has the default of Rust: `i32` or `f64`.
 
 use std::cell::RefCell;

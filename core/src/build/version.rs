@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use super::elaborate::reads_memory;
 use super::error::{DefinitionError, SourceLocation};
 use super::loads::replace_loads;
-use super::lower::reads_memory;
 use super::recording::Role;
 use super::statement::{Effect, Kernel, Statement};
 use super::value::Clock;

@@ -13,7 +13,7 @@ use crate::program::Program;
 use crate::stmt::{Block, For, Guard, LoopKind, Stmt};
 use crate::visit::{find_loop, for_each_stmt, substitute_stmt};
 
-/// Checks every loop of a program of blocks whose annotations ask for a pipeline.
+/// Checks every loop of a program of blocks that its annotations make a pipeline.
 ///
 /// # Errors
 /// The first loop that cannot be pipelined, and why.
@@ -106,7 +106,7 @@ impl Expansion {
         }
     }
 
-    /// What a block executes at one point: its initial value, for the first point of a reduction, and its body.
+    /// The statements of a block at one point: its initial value, for the first point of a reduction, and its body.
     fn block(&self, block: &Block) -> Stmt {
         let value_of = |var: VarId| block.iters.iter().find(|iter| iter.var == var).map(|iter| &iter.binding);
         let bound = |stmt: &Stmt| {

@@ -1,4 +1,4 @@
-//! What the annotations of a loop ask of its pipeline, and why a loop cannot be pipelined.
+//! The pipeline that the annotations of a loop describe, and why a loop cannot be pipelined.
 
 use crate::annotation::{Key, PIPELINE_ORDER, PIPELINE_STAGE};
 use crate::ids::BufferId;
@@ -33,7 +33,7 @@ pub enum PipelineFault {
         first: usize,
         /// The number of the other one.
         second: usize,
-        /// What both access, and one writes.
+        /// The buffer that both access, and one writes.
         buffer: BufferId,
     },
 }
@@ -75,7 +75,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What the annotations of a loop ask for; `None` when the loop has none. Without an order, statements keep theirs.
+    /// The pipeline that the annotations of a loop describe; `None` when it has none. Without an order, statements keep theirs.
     pub(crate) fn of(node: &For) -> Result<Option<Plan>, PipelineFault> {
         let numbers = |key: Key<Vec<i64>>| match key.get(&node.annotations) {
             None if key.is_in(&node.annotations) => Err(PipelineFault::NotNumbers),

@@ -2,11 +2,11 @@
 //!
 //! [`check_in_bounds`] looks at every load and store of a program at the `Blocks` level. One that the ranges of
 //! the iterators and the conditions around it keep inside is left as it is. A load for which that cannot be
-//! shown is checked when the kernel runs ([`ExprKind::Bounded`]). What certainly leaves its buffer is an error,
+//! shown is checked when the kernel runs ([`ExprKind::Bounded`]). An access that certainly leaves its buffer is an error,
 //! and so is a store that cannot be shown to stay inside. This is what makes compiled kernels
 //! memory-safe whatever a definition says.
 //!
-//! Proofs come from [`Facts`]; what they leave open is decided by enumeration in `points` where the domain is small.
+//! Proofs come from [`Facts`]. Where they fail and the domain is small, `points` enumerates it.
 
 mod points;
 #[cfg(test)]
@@ -44,7 +44,7 @@ pub struct OutOfBounds {
 /// When an access leaves its buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Case {
-    /// Whatever the dimensions are, if none of them is zero.
+    /// For all dimensions of which none is zero.
     Always,
     /// At these values of the loop variables.
     At {
@@ -83,7 +83,7 @@ impl fmt::Display for OutOfBounds {
 }
 
 impl OutOfBounds {
-    /// What to write instead.
+    /// An alternative to write.
     pub fn help(&self) -> String {
         format!(
             "shorten the loop, enlarge `{}`, or put the access into an `if` that excludes this case",
@@ -141,9 +141,9 @@ struct Check<'a> {
     errors: Vec<OutOfBounds>,
 }
 
-/// What is known at one place of a block.
+/// The facts that hold at one point of a block's body.
 #[derive(Clone)]
-struct Place<'a> {
+struct ProgramPoint<'a> {
     block: &'a Block,
     ranges: Ranges,
     /// Conditions on the way here, with their outcomes.
@@ -151,16 +151,16 @@ struct Place<'a> {
     facts: Facts,
 }
 
-impl Place<'_> {
+impl ProgramPoint<'_> {
     fn under(&self, condition: &Expr, holds: bool) -> Self {
-        let mut place = self.clone();
-        place.facts.assume(condition, holds, &self.ranges);
-        place.conditions.push((condition.clone(), holds));
-        place
+        let mut point = self.clone();
+        point.facts.assume(condition, holds, &self.ranges);
+        point.conditions.push((condition.clone(), holds));
+        point
     }
 }
 
-/// What is known of one index of an access.
+/// The result for one index of an access.
 enum Finding {
     Inside,
     Unproved,
@@ -184,18 +184,18 @@ impl Check<'_> {
         if block.iters.iter().any(|iter| iter.extent.is(0)) {
             return Stmt::Block(block.clone());
         }
-        let place = Place { block, ranges, conditions: Vec::new(), facts: Facts::default() };
+        let point = ProgramPoint { block, ranges, conditions: Vec::new(), facts: Facts::default() };
         let mut checked = Block::clone(block);
-        checked.init = block.init.as_ref().map(|init| self.inside_block(init, &place));
-        checked.body = self.inside_block(&block.body, &place);
+        checked.init = block.init.as_ref().map(|init| self.inside_block(init, &point));
+        checked.body = self.inside_block(&block.body, &point);
         Stmt::Block(Arc::new(checked))
     }
 
-    fn inside_block(&mut self, stmt: &Stmt, place: &Place<'_>) -> Stmt {
+    fn inside_block(&mut self, stmt: &Stmt, point: &ProgramPoint<'_>) -> Stmt {
         match stmt {
-            Stmt::Seq(stmts) => Stmt::seq(stmts.iter().map(|stmt| self.inside_block(stmt, place))),
+            Stmt::Seq(stmts) => Stmt::seq(stmts.iter().map(|stmt| self.inside_block(stmt, point))),
             Stmt::For(node) => {
-                let mut inner = place.clone();
+                let mut inner = point.clone();
                 inner.ranges.insert_loop(node);
                 let mut node = node.clone();
                 let body = self.inside_block(&node.body, &inner);
@@ -203,35 +203,35 @@ impl Check<'_> {
                 Stmt::For(node)
             }
             Stmt::If(node) => {
-                let condition = self.expr(&node.condition, place);
-                let then = self.inside_block(&node.then, &place.under(&node.condition, true));
+                let condition = self.expr(&node.condition, point);
+                let then = self.inside_block(&node.then, &point.under(&node.condition, true));
                 let otherwise = node.otherwise.as_ref();
                 let otherwise =
-                    otherwise.map(|stmt| self.inside_block(stmt, &place.under(&node.condition, false)));
+                    otherwise.map(|stmt| self.inside_block(stmt, &point.under(&node.condition, false)));
                 Stmt::If(Arc::new(If { condition, then, otherwise }))
             }
             Stmt::Store(node) => {
-                let value = self.expr(&node.value, place);
+                let value = self.expr(&node.value, point);
                 let indices: Indices =
-                    node.indices.iter().map(|index| self.inside_index(index, place)).collect();
+                    node.indices.iter().map(|index| self.inside_index(index, point)).collect();
                 for (dimension, index) in indices.iter().enumerate() {
-                    match self.judge(node.buffer, dimension, index, place) {
+                    match self.judge(node.buffer, dimension, index, point) {
                         Finding::Inside => {}
-                        Finding::Unproved => self.report(node.buffer, dimension, true, Case::Possible, place),
-                        Finding::Outside(case) => self.report(node.buffer, dimension, true, case, place),
+                        Finding::Unproved => self.report(node.buffer, dimension, true, Case::Possible, point),
+                        Finding::Outside(case) => self.report(node.buffer, dimension, true, case, point),
                     }
                 }
                 Stmt::Store(Arc::new(Store { buffer: node.buffer, indices, value }))
             }
             Stmt::Alloc(node) => {
                 let mut node = node.clone();
-                let body = self.inside_block(&node.body, place);
+                let body = self.inside_block(&node.body, point);
                 Arc::make_mut(&mut node).body = body;
                 Stmt::Alloc(node)
             }
             Stmt::Intrinsic(node) => {
                 let mut node = node.clone();
-                let body = self.inside_block(&node.body, place);
+                let body = self.inside_block(&node.body, point);
                 Arc::make_mut(&mut node).body = body;
                 Stmt::Intrinsic(node)
             }
@@ -239,30 +239,30 @@ impl Check<'_> {
         }
     }
 
-    fn expr(&mut self, expr: &Expr, place: &Place<'_>) -> Expr {
+    fn expr(&mut self, expr: &Expr, point: &ProgramPoint<'_>) -> Expr {
         let kind = match expr.kind() {
             ExprKind::Constant(_) | ExprKind::Scalar(_) => return expr.clone(),
-            ExprKind::Index(index) => ExprKind::Index(self.inside_index(index, place)),
-            ExprKind::Load(buffer, indices) => ExprKind::Load(*buffer, self.load(*buffer, indices, place)),
-            ExprKind::Unary(op, a) => ExprKind::Unary(*op, self.expr(a, place)),
-            ExprKind::Binary(op, a, b) => ExprKind::Binary(*op, self.expr(a, place), self.expr(b, place)),
+            ExprKind::Index(index) => ExprKind::Index(self.inside_index(index, point)),
+            ExprKind::Load(buffer, indices) => ExprKind::Load(*buffer, self.load(*buffer, indices, point)),
+            ExprKind::Unary(op, a) => ExprKind::Unary(*op, self.expr(a, point)),
+            ExprKind::Binary(op, a, b) => ExprKind::Binary(*op, self.expr(a, point), self.expr(b, point)),
             ExprKind::MulAdd(a, b, c) => {
-                ExprKind::MulAdd(self.expr(a, place), self.expr(b, place), self.expr(c, place))
+                ExprKind::MulAdd(self.expr(a, point), self.expr(b, point), self.expr(c, point))
             }
             ExprKind::Select(condition, a, b) => ExprKind::Select(
-                self.expr(condition, place),
-                self.expr(a, &place.under(condition, true)),
-                self.expr(b, &place.under(condition, false)),
+                self.expr(condition, point),
+                self.expr(a, &point.under(condition, true)),
+                self.expr(b, &point.under(condition, false)),
             ),
-            ExprKind::Cast(a) => ExprKind::Cast(self.expr(a, place)),
-            ExprKind::Bitcast(a) => ExprKind::Bitcast(self.expr(a, place)),
-            ExprKind::Bounded(a, extent) => ExprKind::Bounded(self.expr(a, place), extent.clone()),
+            ExprKind::Cast(a) => ExprKind::Cast(self.expr(a, point)),
+            ExprKind::Bitcast(a) => ExprKind::Bitcast(self.expr(a, point)),
+            ExprKind::Bounded(a, extent) => ExprKind::Bounded(self.expr(a, point), extent.clone()),
         };
         if kind == *expr.kind() { expr.clone() } else { Expr::new(expr.dtype(), kind) }
     }
 
     /// An index with the loads inside it checked.
-    fn inside_index(&mut self, index: &Index, place: &Place<'_>) -> Index {
+    fn inside_index(&mut self, index: &Index, point: &ProgramPoint<'_>) -> Index {
         let mut loads = false;
         crate::visit::for_each_load_in_index(index, &mut |_, _| loads = true);
         if !loads {
@@ -271,23 +271,23 @@ impl Check<'_> {
         let cell = std::cell::RefCell::new(self);
         index.map_bases(&|base| match base {
             Base::Var(_) | Base::Lane(_) => None,
-            Base::Sum(sum) => Some(cell.borrow_mut().inside_index(sum, place)),
-            Base::Value(value) => Some(Index::value(cell.borrow_mut().expr(value, place))),
+            Base::Sum(sum) => Some(cell.borrow_mut().inside_index(sum, point)),
+            Base::Value(value) => Some(Index::value(cell.borrow_mut().expr(value, point))),
         })
     }
 
-    fn load(&mut self, buffer: BufferId, indices: &Indices, place: &Place<'_>) -> Indices {
+    fn load(&mut self, buffer: BufferId, indices: &Indices, point: &ProgramPoint<'_>) -> Indices {
         let mut checked = Indices::new();
         for (dimension, index) in indices.iter().enumerate() {
-            let index = self.inside_index(index, place);
-            checked.push(match self.judge(buffer, dimension, &index, place) {
+            let index = self.inside_index(index, point);
+            checked.push(match self.judge(buffer, dimension, &index, point) {
                 Finding::Inside => index,
                 Finding::Unproved => {
                     let extent = self.program.buffer(buffer).shape[dimension].clone();
                     Index::value(Expr::new(DType::I64, ExprKind::Bounded(Expr::index(index), extent)))
                 }
                 Finding::Outside(case) => {
-                    self.report(buffer, dimension, false, case, place);
+                    self.report(buffer, dimension, false, case, point);
                     index
                 }
             });
@@ -295,44 +295,51 @@ impl Check<'_> {
         checked
     }
 
-    fn judge(&self, buffer: BufferId, dimension: usize, index: &Index, place: &Place<'_>) -> Finding {
+    fn judge(&self, buffer: BufferId, dimension: usize, index: &Index, point: &ProgramPoint<'_>) -> Finding {
         let Some(extent) = self.program.buffer(buffer).shape.get(dimension) else { return Finding::Unproved };
         let room = (extent - index).offset(-1);
-        let proved = place.facts.prove_nonnegative(index, &place.ranges)
-            && place.facts.prove_nonnegative(&room, &place.ranges);
+        let proved = point.facts.prove_nonnegative(index, &point.ranges)
+            && point.facts.prove_nonnegative(&room, &point.ranges);
         if proved {
             return Finding::Inside;
         }
-        match points::search(index, extent, &place.conditions, &place.ranges) {
+        match points::search(index, extent, &point.conditions, &point.ranges) {
             Verdict::Inside => Finding::Inside,
-            Verdict::Outside(point, index) => {
-                let named = |(var, value)| (self.loop_name(var, place.block), value);
-                Finding::Outside(Case::At { point: point.into_iter().map(named).collect(), index })
+            Verdict::Outside(values, index) => {
+                let named = |(var, value)| (self.loop_name(var, point.block), value);
+                Finding::Outside(Case::At { point: values.into_iter().map(named).collect(), index })
             }
-            Verdict::Unknown if self.leaves_always(index, extent, place) => Finding::Outside(Case::Always),
+            Verdict::Unknown if self.leaves_always(index, extent, point) => Finding::Outside(Case::Always),
             Verdict::Unknown => Finding::Unproved,
         }
     }
 
     /// Whether an unconditional access at an affine index lies outside at one of its extremes, for all
     /// dimensions of at least 1.
-    fn leaves_always(&self, index: &Index, extent: &Index, place: &Place<'_>) -> bool {
+    fn leaves_always(&self, index: &Index, extent: &Index, point: &ProgramPoint<'_>) -> bool {
         let dims: Vec<VarId> = self.program.dims().map(|(var, _)| var).collect();
         let holds = |index: &Index| {
             let positive = index.substitute(&|var| dims.contains(&var).then(|| Index::var(var).offset(1)));
             positive.is_provably_nonnegative(&Ranges::new())
         };
-        let iters = &place.block.iters;
+        let iters = &point.block.iters;
         let linear = iters.iter().all(|iter| index.linear_coefficient(iter.var).is_some());
-        if !place.conditions.is_empty() || !linear || !iters.iter().all(|iter| holds(&iter.extent.offset(-1)))
+        if !point.conditions.is_empty() || !linear || !iters.iter().all(|iter| holds(&iter.extent.offset(-1)))
         {
             return false;
         }
-        let above = index.upper_bound(&place.ranges).is_some_and(|upper| holds(&(&upper - extent)));
-        above || index.lower_bound(&place.ranges).is_some_and(|lower| holds(&lower.scale(-1).offset(-1)))
+        let above = index.upper_bound(&point.ranges).is_some_and(|upper| holds(&(&upper - extent)));
+        above || index.lower_bound(&point.ranges).is_some_and(|lower| holds(&lower.scale(-1).offset(-1)))
     }
 
-    fn report(&mut self, buffer: BufferId, dimension: usize, writes: bool, case: Case, place: &Place<'_>) {
+    fn report(
+        &mut self,
+        buffer: BufferId,
+        dimension: usize,
+        writes: bool,
+        case: Case,
+        point: &ProgramPoint<'_>,
+    ) {
         let buffer = self.program.buffer(buffer);
         let error = OutOfBounds {
             buffer: buffer.name.to_string(),
@@ -340,7 +347,7 @@ impl Check<'_> {
             extent: self.describe(&buffer.shape[dimension]),
             writes,
             case,
-            location: place.block.location.clone(),
+            location: point.block.location.clone(),
         };
         if !self.errors.contains(&error) {
             self.errors.push(error);

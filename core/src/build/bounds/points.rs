@@ -1,4 +1,4 @@
-//! Deciding by enumeration what could not be proved.
+//! Enumerates small domains where a proof fails.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const MAX_POINTS: i64 = 1 << 16;
 /// The values of variables at one point.
 pub(super) type Point = FxHashMap<VarId, i64>;
 
-/// What enumeration found.
+/// The result of an enumeration.
 pub(super) enum Verdict {
     /// The index stays inside wherever it is evaluated.
     Inside,
@@ -159,7 +159,7 @@ fn evaluate(expr: &Expr, point: &Point) -> Option<i64> {
         ExprKind::Binary(op, a, b) => binary(*op, evaluate(a, point)?, evaluate(b, point)?)?,
         _ => return None,
     };
-    // What would wrap around in a narrow type is not followed.
+    // Values that would wrap around in a narrow type are not followed.
     (fold::wrap(dtype, value) == value).then_some(value)
 }
 

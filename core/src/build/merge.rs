@@ -1,4 +1,4 @@
-//! Merging assignments that belong together, so that each block does one whole thing.
+//! Merges assignments that belong together, so that each block does one whole thing.
 //!
 //! | before | after |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `t = a; c = reduction from t` | the reduction with `a` as its initial value |
 //! | `t = reduction; c[i, j] = t[i, j]` | the reduction straight into `c` |
 //!
-//! What nothing reads is removed.
+//! Assignments whose results nothing reads are removed.
 
 use super::loads::replace_loads;
 use super::recording::Role;

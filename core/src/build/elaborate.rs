@@ -15,8 +15,8 @@ use crate::ids::{BufferId, VarId};
 use crate::index::Index;
 use crate::simplify::fold;
 
-/// Lowers the values of one recording.
-pub(super) struct Lowering<'a> {
+/// Elaborates the values of one recording.
+pub(super) struct Elaboration<'a> {
     recording: &'a Recording,
     types: &'a Types<'a>,
     /// For each binding, the number of the buffer that holds it, if one does.
@@ -26,31 +26,31 @@ pub(super) struct Lowering<'a> {
     /// Tensors, accumulators and buffers of bindings whose form is settled.
     pub(super) targets: Vec<Target>,
     reads: RefCell<Vec<(usize, Clock)>>,
-    lowered: RefCell<FxHashMap<(usize, DType), Expr>>,
+    elaborated: RefCell<FxHashMap<(usize, DType), Expr>>,
     errors: RefCell<Vec<DefinitionError>>,
-    /// The statement that is being lowered.
+    /// The statement that is being elaborated.
     pub(super) location: Option<SourceLocation>,
 }
 
-/// What a lowering leaves.
-pub(super) struct Lowered {
+/// The result of an elaboration.
+pub(super) struct Elaborated {
     pub(super) loops: Vec<LoopForm>,
     pub(super) targets: Vec<Target>,
-    /// What the buffers in expressions stand for: tensors at times.
+    /// The tensor, and the time, that each buffer in an expression stands for.
     pub(super) reads: Vec<(usize, Clock)>,
     pub(super) errors: Vec<DefinitionError>,
 }
 
-impl<'a> Lowering<'a> {
+impl<'a> Elaboration<'a> {
     pub(super) fn new(recording: &'a Recording, types: &'a Types<'a>, buffers: &'a [Option<usize>]) -> Self {
-        Lowering {
+        Elaboration {
             recording,
             types,
             buffers,
             loops: Vec::new(),
             targets: Vec::new(),
             reads: RefCell::default(),
-            lowered: RefCell::default(),
+            elaborated: RefCell::default(),
             errors: RefCell::default(),
             location: None,
         }
@@ -61,9 +61,9 @@ impl<'a> Lowering<'a> {
         VarId((self.recording.dims.len() + self.recording.scalars.len() + number) as u32)
     }
 
-    /// Ends the lowering.
-    pub(super) fn finish(self) -> Lowered {
-        Lowered {
+    /// Ends the elaboration.
+    pub(super) fn finish(self) -> Elaborated {
+        Elaborated {
             loops: self.loops,
             targets: self.targets,
             reads: self.reads.into_inner(),
@@ -71,7 +71,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Records an error at the statement that is being lowered.
+    /// Records an error at the statement that is being elaborated.
     pub(super) fn error(&self, message: impl Into<String>, help: impl Into<String>) {
         self.errors.borrow_mut().push(DefinitionError::new(message, self.location, help));
     }
@@ -79,11 +79,11 @@ impl<'a> Lowering<'a> {
     /// A value; literals without a type get `want`.
     pub(super) fn expr(&self, value: &Value, want: DType) -> Expr {
         let key = (value.address(), want);
-        if let Some(known) = self.lowered.borrow().get(&key) {
+        if let Some(known) = self.elaborated.borrow().get(&key) {
             return known.clone();
         }
         let expr = self.compute(value, want);
-        self.lowered.borrow_mut().insert(key, expr.clone());
+        self.elaborated.borrow_mut().insert(key, expr.clone());
         expr
     }
 
