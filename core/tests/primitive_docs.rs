@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tilewright_core::program::Program;
+use tilewright_core::schedule::prim::Source;
 use tilewright_core::schedule::{Instruction, Trace};
 use tilewright_core::target::Target;
 
@@ -57,7 +58,7 @@ fn run(name: &str, example: &Example) -> String {
     schedule.program().to_string().trim_end().to_owned()
 }
 
-fn bless(name: &str, source: &str, after: &str) {
+fn bless(path: &str, source: &str, after: &str) {
     let mut blessed = String::new();
     let mut is_after = false;
     for line in source.lines() {
@@ -72,19 +73,19 @@ fn bless(name: &str, source: &str, after: &str) {
         }
         is_after |= line == "/// after";
     }
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("src/schedule/prim/{name}.rs"));
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/schedule/prim").join(path);
     std::fs::write(path, blessed).unwrap();
 }
 
 #[test]
 fn every_primitive_does_what_its_documentation_shows() {
     let mut wrong = Vec::new();
-    for (name, source) in Instruction::ALL {
-        let example = example(name, source);
+    for Source { name, path, text } in Instruction::ALL {
+        let example = example(name, text);
         let after = run(name, &example);
         if after != example.after {
             if std::env::var_os("BLESS").is_some() {
-                bless(name, source, &after);
+                bless(path, text, &after);
             } else {
                 wrong.push(format!("`{name}` gives\n{after}\nbut its documentation says\n{}", example.after));
             }
@@ -95,7 +96,7 @@ fn every_primitive_does_what_its_documentation_shows() {
 
 #[test]
 fn names_of_primitives_are_unique() {
-    let mut names: Vec<&str> = Instruction::ALL.iter().map(|(name, _)| *name).collect();
+    let mut names: Vec<&str> = Instruction::ALL.iter().map(|source| source.name).collect();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), Instruction::ALL.len());
@@ -107,6 +108,8 @@ const ABSENT: &[(&str, &str)] = &[
         "unsafe_set_dtype, annotate_buffer_access, unsafe_hide_buffer_access",
         "would let a schedule change the meaning",
     ),
+    ("rolling_buffer, cache_index", "no rule would offer them"),
+    ("read_at, write_at", "methods of a schedule, composed of two primitives each"),
     ("work_on, copy, seed, get_output_blocks", "queries of a program or a schedule, which are values here"),
 ];
 
@@ -125,7 +128,7 @@ fn summary(source: &str) -> String {
 
 fn table() -> String {
     let mut text = String::from("| primitive | what it does | kind |\n|---|---|---|\n");
-    for (name, source) in Instruction::ALL {
+    for Source { name, text: source, .. } in Instruction::ALL {
         let instruction = Instruction::named(name).expect("a primitive of the list");
         let kind = match (instruction.is_pure(), name.starts_with("sample")) {
             (_, true) => "samples",

@@ -1,5 +1,4 @@
-//! The one visitor through which everything generic about primitives is done: printing, parsing,
-//! renaming variables, and finding out what is used.
+//! The visitor of a primitive's arguments. Printing, parsing, renaming variables and finding unused steps are visitors.
 
 use crate::index::map::IndexMap;
 use crate::schedule::rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv, PrefetchMode};
@@ -38,7 +37,7 @@ pub enum Argument<'a> {
     Prefetch(&'a mut PrefetchMode),
 }
 
-/// What is done with each argument, in order.
+/// An operation on each argument, in order.
 pub trait ArgumentVisitor {
     /// Why the visit ends early.
     type Error;

@@ -1,4 +1,4 @@
-//! Loops that blocks are moved into, beside the producers or consumers that are there.
+//! Loops that blocks are moved into, where their producers or consumers are.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl<'p> Destination<'p> {
         Ok(Destination { node, around })
     }
 
-    /// How a block goes there: with iterators over these spans, beside these neighbours.
+    /// The move of a block there, with iterators over these spans, next to these neighbours.
     pub(super) fn arrange(self, spans: Vec<Option<Span>>, neighbours: Vec<BlockId>) -> Move {
         Move { target: self.node.id, spans, ranges: ranges_of(self.around), neighbours }
     }
@@ -58,8 +58,8 @@ pub(super) struct Move {
 }
 
 impl Move {
-    /// Moves the block to the place that `position` chooses.
-    pub(super) fn carry_out(self, program: &mut Program, block: &Block, position: Position) {
+    /// Moves the block to the position that `position` chooses.
+    pub(super) fn apply(self, program: &mut Program, block: &Block, position: Position) {
         let placement = place_block(program, block, &self.spans, self.ranges);
         remove_block(&mut program.body, block.id);
         let mut moved = Some(placement.build(block));

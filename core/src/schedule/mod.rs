@@ -6,6 +6,7 @@
 
 mod access;
 pub mod argument;
+mod check;
 mod compose;
 mod destination;
 mod edit;
@@ -15,6 +16,7 @@ mod retired;
 mod rng;
 mod rv;
 mod text;
+mod tiling;
 mod trace;
 
 pub use error::ScheduleError;
@@ -28,8 +30,7 @@ use crate::program::Program;
 use crate::target::{CpuTarget, RunContext, Target};
 use prim::{Context, Outputs};
 
-/// The most steps of a schedule: far more than any kernel needs. What applies primitives without end comes to an end
-/// here.
+/// The most steps of a schedule: far more than any kernel needs. A rule that applies primitives without end stops here.
 pub const MAX_STEPS: usize = 4096;
 
 /// A program being scheduled.

@@ -25,7 +25,7 @@ variable_type!(
     /// Names an integer.
     IntRv);
 
-/// What a variable stands for in one schedule.
+/// The value of a variable in one schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// A block.
@@ -101,7 +101,7 @@ impl From<&str> for AnnotationArgument {
 /// Which loads a loop prefetches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PrefetchMode {
-    /// Its own, of so many iterations later.
+    /// Its own, at a distance in iterations.
     Ahead(IntArgument),
     /// Those of its sibling loops, of the next iteration of the loop around.
     Siblings,

@@ -130,7 +130,7 @@ pub struct TraceParseError {
     pub line: usize,
     /// The column, from 1.
     pub column: usize,
-    /// What was expected and what was found.
+    /// The expected and the found text.
     pub message: String,
 }
 

@@ -135,7 +135,7 @@ fn random_traces_keep_the_meaning() {
         }
     }
     if cases >= 200 {
-        let missing: Vec<&str> = Instruction::ALL.iter().map(|(name, _)| *name).collect();
+        let missing: Vec<&str> = Instruction::ALL.iter().map(|source| source.name).collect();
         let missing: Vec<&str> = missing.into_iter().filter(|name| !used.contains(name)).collect();
         assert_eq!(missing, ELSEWHERE, "primitives that no random trace applied");
     }
@@ -147,11 +147,11 @@ const ELSEWHERE: &[&str] = &[
     "get_consumers",
     "sample_perfect_tile",
     "sample_covering_tile",
+    "sample_partitioned_tile",
     "sample_categorical",
     "sample_compute_location",
     "tensorize",
     "split_products",
-    "sample_partitioned_tile",
     "annotate",
     "unannotate",
     "enter_postproc",

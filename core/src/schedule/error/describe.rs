@@ -1,4 +1,4 @@
-//! What is said of a refusal to a person.
+//! Refusals as sentences.
 
 use crate::annotation::MAX_PREFETCH;
 use crate::ids::{BlockId, BufferId, LoopId};
@@ -46,7 +46,7 @@ impl ScheduleError {
                 format!("{} has a symbolic extent; split off a constant part first", names.target(target))
             }
             ScheduleError::ReductionLoop { target, block } => format!(
-                "{} carries a reduction of {}; use rfactor to make it parallel",
+                "{} is a reduction loop of {}; use rfactor to make it parallel",
                 names.target(target),
                 names.block(block)
             ),
@@ -119,10 +119,7 @@ impl ScheduleError {
                 names.block(block)
             ),
             ScheduleError::NotOneBlock { target, blocks } => {
-                format!(
-                    "{} holds {blocks} blocks beside each other; it must hold one alone",
-                    names.target(target)
-                )
+                format!("{} holds {blocks} blocks; it must hold one alone", names.target(target))
             }
             ScheduleError::BadMap(error) => error.to_string(),
             ScheduleError::ParameterBuffer { block, buffer } => format!(

@@ -1,7 +1,7 @@
 //! Why a schedule primitive refused.
 //!
-//! An error holds identities only, so that making one costs nothing in the search, where refusals are
-//! frequent. [`ScheduleError::describe`] renders it against the program when a person asks.
+//! An error holds identities only, because refusals are frequent in the search. [`ScheduleError::describe`] renders it with the
+//! names of the program.
 
 mod describe;
 
@@ -20,7 +20,7 @@ pub enum ScheduleError {
     VariableKind {
         /// The variable's number.
         variable: u32,
-        /// What the primitive takes.
+        /// The kind that the primitive takes.
         expected: &'static str,
     },
     /// A step made another number of results than the trace says.
@@ -48,7 +48,7 @@ pub enum ScheduleError {
     NotAChain {
         /// The outer loop.
         outer: LoopId,
-        /// The loop expected inside it, with nothing beside.
+        /// The loop that must be its only statement.
         inner: LoopId,
     },
     /// The loop is already parallel, vectorized or unrolled.
@@ -137,7 +137,7 @@ pub enum ScheduleError {
         /// The block.
         block: BlockId,
     },
-    /// A guard that involves the loop cannot be carried over.
+    /// A guard that involves the loop cannot be moved.
     Guarded {
         /// The loop.
         target: LoopId,
@@ -158,11 +158,11 @@ pub enum ScheduleError {
         /// The block.
         block: BlockId,
     },
-    /// The loop must hold one block and nothing beside it.
+    /// The loop must hold one block and nothing else.
     NotOneBlock {
         /// The loop.
         target: LoopId,
-        /// How many blocks are beside each other in it.
+        /// How many blocks it holds.
         blocks: u32,
     },
     /// The index map of a primitive does not fit.
@@ -242,7 +242,7 @@ pub enum ScheduleError {
         buffer: BufferId,
     },
     /// The block, in the loops around it, may leave elements of the buffer unwritten, so that a copy of the whole buffer
-    /// would read what is not there.
+    /// would read elements that nothing wrote.
     NotFilled {
         /// The block that writes it.
         block: BlockId,
@@ -250,7 +250,7 @@ pub enum ScheduleError {
         buffer: BufferId,
     },
     /// The loops are not in nests that follow each other directly, of the same depth and the same extents, with
-    /// nothing beside them.
+    /// no other statement in them.
     NotSiblings {
         /// The first of the loops.
         first: LoopId,
@@ -306,7 +306,7 @@ pub enum ScheduleError {
     AxisOutOfRange(i64),
     /// The annotation does not exist.
     NoAnnotation,
-    /// The value of the annotation is of another type than its name asks for.
+    /// The value of the annotation is of another type than its key has.
     AnnotationType {
         /// The annotation's name.
         key: &'static str,

@@ -1,4 +1,4 @@
-//! The schedule primitives: one file each, and one line in the list below.
+//! The schedule primitives: one file each, in folders by kind, and one line in the list below.
 //!
 //! A primitive checks first and edits second: when it refuses, the program is as it was. The list
 //! generates [`Instruction`], the closed and versioned vocabulary of traces.
@@ -13,7 +13,7 @@ use crate::schedule::rng::Rng;
 use crate::schedule::rv::{Value, Values};
 use crate::schedule::{Decision, ScheduleError};
 
-/// What a primitive results in: the values of the variables it makes.
+/// The values of the variables that a primitive makes.
 pub type Outputs = SmallVec<[Value; 4]>;
 
 /// A schedule primitive.
@@ -36,7 +36,7 @@ pub trait Primitive: Sized {
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError>;
 }
 
-/// What a primitive works on.
+/// The program and the trace that a primitive works on.
 #[derive(Debug)]
 pub struct Context<'a> {
     /// The program to edit.
@@ -49,10 +49,30 @@ pub struct Context<'a> {
     pub rng: &'a mut Rng,
 }
 
-macro_rules! primitives {
-    ($($module:ident :: $name:ident,)*) => {
-        $(mod $module; pub use $module::$name;)*
+/// The file of a primitive, whose documentation holds an example that is also a test.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// The word that names the primitive in a trace.
+    pub name: &'static str,
+    /// The path of the file, below the folder of primitives.
+    pub path: &'static str,
+    /// The text of the file.
+    pub text: &'static str,
+}
 
+macro_rules! primitives {
+    ($($(#[$doc:meta])* $folder:ident { $($module:ident :: $name:ident,)* })*) => {
+        $(
+            $(#[$doc])*
+            mod $folder {
+                $(mod $module; pub use $module::$name;)*
+            }
+            pub use $folder::{$($name),*};
+        )*
+
+        primitives! { @list $($($folder / $module :: $name,)*)* }
+    };
+    (@list $($folder:ident / $module:ident :: $name:ident,)*) => {
         /// One primitive with its arguments.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Instruction {
@@ -69,10 +89,12 @@ macro_rules! primitives {
         })*
 
         impl Instruction {
-            /// The names of all primitives, with the source text of each, whose documentation holds
-            /// an example that is also its test.
-            pub const ALL: &'static [(&'static str, &'static str)] =
-                &[$((<$name as Primitive>::NAME, include_str!(concat!(stringify!($module), ".rs")))),*];
+            /// Every primitive, in the order of the list.
+            pub const ALL: &'static [Source] = &[$(Source {
+                name: <$name as Primitive>::NAME,
+                path: concat!(stringify!($folder), "/", stringify!($module), ".rs"),
+                text: include_str!(concat!(stringify!($folder), "/", stringify!($module), ".rs")),
+            }),*];
 
             /// The primitive of a name, with default arguments, ready to be filled in.
             pub fn named(name: &str) -> Option<Instruction> {
@@ -108,54 +130,75 @@ macro_rules! primitives {
 }
 
 primitives! {
-    get_block::GetBlock,
-    get_loops::GetLoops,
-    get_child_blocks::GetChildBlocks,
-    get_producers::GetProducers,
-    get_consumers::GetConsumers,
-    sample_perfect_tile::SamplePerfectTile,
-    sample_covering_tile::SampleCoveringTile,
-    sample_categorical::SampleCategorical,
-    sample_compute_location::SampleComputeLocation,
-    split::Split,
-    fuse::Fuse,
-    reorder::Reorder,
-    parallel::Parallel,
-    bind::Bind,
-    vectorize::Vectorize,
-    unroll::Unroll,
-    compute_at::ComputeAt,
-    reverse_compute_at::ReverseComputeAt,
-    compute_inline::ComputeInline,
-    reverse_compute_inline::ReverseComputeInline,
-    cache_read::CacheRead,
-    cache_write::CacheWrite,
-    rfactor::RFactor,
-    decompose_reduction::DecomposeReduction,
-    blockize::Blockize,
-    tensorize::Tensorize,
-    transform_layout::TransformLayout,
-    transform_block_layout::TransformBlockLayout,
-    reindex::Reindex,
-    reindex_cache_read::ReindexCacheRead,
-    reindex_cache_write::ReindexCacheWrite,
-    cache_inplace::CacheInplace,
-    set_scope::SetScope,
-    storage_align::StorageAlign,
-    stream_writes::StreamWrites,
-    prefetch::Prefetch,
-    software_pipeline::SoftwarePipeline,
-    reorder_block_iter_var::ReorderBlockIterVar,
-    add_unit_loop::AddUnitLoop,
-    merge::Merge,
-    loop_partition::LoopPartition,
-    fuse_reduction_epilogue::FuseReductionEpilogue,
-    pad_einsum::PadEinsum,
-    split_products::SplitProducts,
-    offset_products::OffsetProducts,
-    decompose_padding::DecomposePadding,
-    sample_partitioned_tile::SamplePartitionedTile,
-    annotate::Annotate,
-    unannotate::Unannotate,
-    enter_postproc::EnterPostproc,
+    /// Finds blocks and loops.
+    query {
+        get_block::GetBlock,
+        get_loops::GetLoops,
+        get_child_blocks::GetChildBlocks,
+        get_producers::GetProducers,
+        get_consumers::GetConsumers,
+    }
+    /// Draws decisions.
+    sample {
+        sample_perfect_tile::SamplePerfectTile,
+        sample_covering_tile::SampleCoveringTile,
+        sample_partitioned_tile::SamplePartitionedTile,
+        sample_categorical::SampleCategorical,
+        sample_compute_location::SampleComputeLocation,
+    }
+    /// Transforms loops, and says how they are executed.
+    loops {
+        split::Split,
+        fuse::Fuse,
+        reorder::Reorder,
+        merge::Merge,
+        loop_partition::LoopPartition,
+        add_unit_loop::AddUnitLoop,
+        parallel::Parallel,
+        bind::Bind,
+        vectorize::Vectorize,
+        unroll::Unroll,
+    }
+    /// Moves blocks: to other loops, or into other blocks.
+    location {
+        compute_at::ComputeAt,
+        reverse_compute_at::ReverseComputeAt,
+        compute_inline::ComputeInline,
+        reverse_compute_inline::ReverseComputeInline,
+    }
+    /// Transforms what a block computes.
+    block {
+        blockize::Blockize,
+        tensorize::Tensorize,
+        rfactor::RFactor,
+        decompose_reduction::DecomposeReduction,
+        decompose_padding::DecomposePadding,
+        fuse_reduction_epilogue::FuseReductionEpilogue,
+        transform_block_layout::TransformBlockLayout,
+        reorder_block_iter_var::ReorderBlockIterVar,
+        pad_einsum::PadEinsum,
+        split_products::SplitProducts,
+        offset_products::OffsetProducts,
+    }
+    /// Copies operands and results, and lays out buffers.
+    memory {
+        cache_read::CacheRead,
+        cache_write::CacheWrite,
+        cache_inplace::CacheInplace,
+        reindex::Reindex,
+        reindex_cache_read::ReindexCacheRead,
+        reindex_cache_write::ReindexCacheWrite,
+        transform_layout::TransformLayout,
+        set_scope::SetScope,
+        storage_align::StorageAlign,
+        stream_writes::StreamWrites,
+    }
+    /// Annotates, and marks steps of a trace.
+    annotation {
+        annotate::Annotate,
+        unannotate::Unannotate,
+        prefetch::Prefetch,
+        software_pipeline::SoftwarePipeline,
+        enter_postproc::EnterPostproc,
+    }
 }

@@ -1,0 +1,146 @@
+//! `sample_compute_location`
+
+use crate::analysis::block::complete_store;
+use crate::analysis::scope::{consumers, loops_around};
+use crate::expr::ExprKind;
+use crate::ids::LoopId;
+use crate::program::Program;
+use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::check::inline::check_inline;
+use crate::schedule::check::location::check_compute_at;
+use crate::schedule::edit::require_block;
+use crate::schedule::prim::{Context, Outputs, Primitive};
+use crate::schedule::{BlockRv, Decision, LoopRv, Schedule, ScheduleError, Value};
+use crate::stmt::Block;
+
+/// Draws a loop at which a block can be computed: one of those around all of its consumers, or none.
+///
+/// The result stands for a loop; [`LoopId::ROOT`] means "stay". A given decision that is no longer
+/// possible falls back to the nearest possible location further out, then to staying. Inlining ([`LoopId::INLINE`],
+/// `@-2`) is drawn for padding alone, which costs little where it is inlined: about all else a rule decides, since what inlining
+/// gains there does not depend on the place. A given decision may ask for it.
+///
+/// ```text
+/// before
+/// kernel chain(in a: f32[8], out c: f32[8]) {
+///   buffer b: f32[8] global
+///   for i in 0..8 {
+///     block b(v: spatial 8 = i) {
+///       b[v] = a[v] + 1.0
+///     }
+///   }
+///   for i in 0..8 {
+///     block c(v: spatial 8 = i) {
+///       c[v] = b[v] * 2.0
+///     }
+///   }
+/// }
+/// apply
+/// %0 = get_block "b"
+/// %1 = sample_compute_location %0 !decision @0
+/// compute_at %0, %1
+/// after
+/// kernel chain(in a: f32[8], out c: f32[8]) {
+///   buffer b: f32[8] global
+///   for i in 0..8 {
+///     block b(v: spatial 8 = i) {
+///       b[v] = a[v] + 1.0
+///     }
+///     block c(v_1: spatial 8 = i) {
+///       c[v_1] = b[v_1] * 2.0
+///     }
+///   }
+/// }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SampleComputeLocation {
+    /// The block.
+    pub block: BlockRv,
+}
+
+impl Primitive for SampleComputeLocation {
+    const NAME: &'static str = "sample_compute_location";
+    const PURE: bool = true;
+
+    fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(Argument::Block(&mut self.block))
+    }
+
+    fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
+        let block = require_block(context.program, context.values.block(self.block)?)?;
+        let location = match context.decision {
+            Some(Decision::Location(wanted)) => nearest_location(context.program, block, *wanted),
+            Some(_) => return Err(ScheduleError::BadDecision("sample_compute_location takes `@number`")),
+            None => {
+                let candidates = compute_locations(context.program, block);
+                candidates[context.rng.below(candidates.len())]
+            }
+        };
+        *context.decision = Some(Decision::Location(location.0));
+        Ok(Outputs::from_slice(&[Value::Loop(location.1)]))
+    }
+}
+
+/// A location of a block: a number and the loop it stands for.
+type Location = (i64, LoopId);
+
+/// The block's own place.
+const STAY: Location = (-1, LoopId::ROOT);
+
+/// The possible locations with their numbers: staying (-1), then loops around all consumers, outermost first, and for padding
+/// their bodies.
+pub(crate) fn compute_locations(program: &Program, block: &Block) -> Vec<Location> {
+    let is_possible = |location: &Location| check_compute_at(program, block, location.1).is_ok();
+    let inlines = is_padding(block) && check_inline(program, block).is_ok();
+    std::iter::once(STAY)
+        .chain(shared_loops(program, block).into_iter().filter(is_possible))
+        .chain(inlines.then_some(INLINE))
+        .collect()
+}
+
+/// Whether a block copies where a condition holds, and is constant elsewhere.
+fn is_padding(block: &Block) -> bool {
+    complete_store(block).is_some_and(|store| match store.value.kind() {
+        ExprKind::Select(_, value, constant) => {
+            matches!(value.kind(), ExprKind::Load(..)) && constant.as_constant().is_some()
+        }
+        _ => false,
+    })
+}
+
+/// The consumers' bodies.
+const INLINE: Location = (-2, LoopId::INLINE);
+
+/// The possible location of this number, or the nearest further out. Whether others are possible is not asked.
+fn nearest_location(program: &Program, block: &Block, wanted: i64) -> Location {
+    if wanted == INLINE.0 && check_inline(program, block).is_ok() {
+        return INLINE;
+    }
+    let mut further_out =
+        shared_loops(program, block).into_iter().rev().filter(|(number, _)| *number <= wanted);
+    further_out.find(|location| check_compute_at(program, block, location.1).is_ok()).unwrap_or(STAY)
+}
+
+/// The loops around all consumers of a block, outermost first.
+fn shared_loops(program: &Program, block: &Block) -> Vec<Location> {
+    let paths: Vec<_> = consumers(program, block)
+        .iter()
+        .filter_map(|consumer| loops_around(&program.body, consumer.id))
+        .collect();
+    let Some((first, others)) = paths.split_first() else { return Vec::new() };
+    let is_shared = |(number, target): &(usize, LoopId)| {
+        others.iter().all(|path| path.get(*number).is_some_and(|node| node.id == *target))
+    };
+    let loops = first.iter().map(|node| node.id).enumerate().take_while(is_shared);
+    loops.map(|(number, target)| (number as i64, target)).collect()
+}
+
+impl Schedule {
+    /// Draws a loop at which a block can be computed. See [`SampleComputeLocation`].
+    ///
+    /// # Errors
+    /// When the block is gone.
+    pub fn sample_compute_location(&mut self, block: BlockRv) -> Result<LoopRv, ScheduleError> {
+        self.push_one(SampleComputeLocation { block }).map(LoopRv)
+    }
+}
