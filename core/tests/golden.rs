@@ -29,7 +29,7 @@ struct Case<'a> {
     body: &'a str,
 }
 
-/// What a file should hold beneath its header.
+/// The expected contents of a file below its header.
 fn run_case(kind: &str, case: &Case<'_>) -> Result<String, String> {
     match kind {
         "roundtrip" => roundtrip::run(case),

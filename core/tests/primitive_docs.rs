@@ -53,7 +53,7 @@ fn run(name: &str, example: &Example) -> String {
         "the example of `{name}` does not use it"
     );
     let schedule = trace
-        .replay(&program, &Arc::new(Target::generic_cpu()), 0)
+        .replay(&program, Arc::new(Target::generic_cpu()), 0)
         .unwrap_or_else(|error| panic!("`{name}`: {error}"));
     schedule.program().to_string().trim_end().to_owned()
 }

@@ -1,4 +1,4 @@
-//! What the primitives refuse, and why; a refusal leaves the program as it was.
+//! Refusals of primitives, with their reasons. A refusal leaves the program as it was.
 
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ fn threads_have_each_axis_once() {
     check("parallel %4\nbind %4, \"thread_x\"", "not_serial");
     check("bind %4, \"thread_x\"\nbind %5, \"thread_x\"", "axis_taken");
     check("bind %5, \"thread_x\"\nbind %4, \"thread_x\"", "axis_taken");
-    // Nests of one grid: rows and columns beside each other.
+    // Nests of one grid, for rows and for columns.
     let merged = "%14 = merge [%4, %8]\n%15, %16, %17 = get_loops %3\n%18, %19 = get_loops %7\n";
     check(
         &format!("{merged}%20, %21 = split %19, [3, 2]\nbind %16, \"thread_y\"\nbind %20, \"thread_y\""),

@@ -108,7 +108,7 @@ kernel copy(in a: f32[12], out b: f32[12]) {
             format!("trace v1\n%0 = get_block \"b\"\n%1 = get_loops %0\n%2, %3 = split %1, [3, 4]\n{steps}");
         let trace: Trace = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
         let program = COPY.parse().expect("the kernel is well formed");
-        let schedule = trace.replay(&program, &Arc::new(Target::generic_cpu()), 0);
+        let schedule = trace.replay(&program, Arc::new(Target::generic_cpu()), 0);
         let schedule = schedule.unwrap_or_else(|error| panic!("{error}\n{text}"));
         (schedule.program().clone(), schedule.trace().to_string())
     }

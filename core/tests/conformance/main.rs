@@ -1,4 +1,4 @@
-//! What TVM's tests ask of its detection of iterator maps, against ours. `README.md` beside this file says where the data is
+//! Cases of TVM's tests of its detection of iterator maps, compared with ours. `README.md` in this folder says where the data is
 //! from.
 
 mod refusals;
@@ -25,7 +25,7 @@ struct Case<'t> {
     answer: Option<Vec<[&'t str; 3]>>,
 }
 
-/// What we answer, as far as it can differ.
+/// Our answer, as far as it can differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Outcome {
     /// The same as TVM.
@@ -89,7 +89,7 @@ impl<'t> Case<'t> {
         names
     }
 
-    /// What we answer.
+    /// Our answer.
     fn answer(&self) -> Result<IterMap, IterMapError> {
         let names = self.names();
         let index = |text: &str| Text::read(text, &names).index();

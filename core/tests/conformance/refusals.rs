@@ -1,4 +1,4 @@
-//! What TVM's tests of schedule primitives expect to be refused, against what ours refuse.
+//! Refusals that TVM's tests of schedule primitives expect, compared with ours.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ struct Case<'t> {
     ours: Ours<'t>,
 }
 
-/// What we do there.
+/// Our answer.
 enum Ours<'t> {
     /// The last step is refused, for a reason.
     Refused { program: &'t str, steps: String, reason: &'t str },
@@ -30,7 +30,7 @@ enum Ours<'t> {
     Absent,
 }
 
-/// What stands before the colon; behind it must be a reason.
+/// The text before the colon; a reason must follow it.
 fn before_reason(line: &str) -> &str {
     let (before, reason) = line.split_once(": ").unwrap_or_else(|| panic!("a reason is missing: {line}"));
     assert!(reason.ends_with('.'), "a reason is missing: {line}");
@@ -58,7 +58,7 @@ impl<'t> Case<'t> {
             }
             "invalid" => {
                 let (name, program) = before_reason(head).split_once(" on ").expect("the name of a program");
-                assert!(!rest.is_empty(), "{name}: what is said of it");
+                assert!(!rest.is_empty(), "{name}: a reason must follow the colon");
                 Case { name, ours: Ours::Invalid { program, message: rest } }
             }
             "absent" => Case { name: before_reason(head), ours: Ours::Absent },
@@ -141,7 +141,7 @@ fn execute(program: &Program, arguments: &[AnyTensor]) -> Result<Vec<AnyTensor>,
     Ok(tensors)
 }
 
-/// The programs by name, and what is wrong with those that are none.
+/// The programs by name, and the errors of texts that are none.
 fn programs(text: &str) -> BTreeMap<&str, Result<Program, String>> {
     let named = text.split("\n\n").filter_map(|paragraph| paragraph.strip_prefix("program "));
     named

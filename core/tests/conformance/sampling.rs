@@ -1,4 +1,4 @@
-//! What TVM's tests of sampling (`tests/python/s_tir/schedule/test_tir_schedule_sampling.py`) expect of many draws.
+//! Frequencies that TVM's tests of sampling (`tests/python/s_tir/schedule/test_tir_schedule_sampling.py`) expect of many draws.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

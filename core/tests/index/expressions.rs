@@ -42,7 +42,7 @@ fn integer() -> impl Strategy<Value = Expr> {
     })
 }
 
-/// A truth value over some integers.
+/// A boolean expression over some integers.
 fn condition(integer: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strategy<Value = Expr> {
     let comparison = prop::sample::select(vec![
         BinaryOp::Eq,

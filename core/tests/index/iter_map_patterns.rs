@@ -260,7 +260,7 @@ fn fused_and_split_across_the_boundary() {
         (flat.floor_div(128), range(96, 0, 1)),
     ];
     expect(BIJECTIVE, &domain(&[64, 192]), &[], &deeper);
-    // One of the iterators alone cannot be used beside them.
+    // One of the iterators alone cannot be used as well.
     let both = refuse(SURJECTIVE, &domain(&[64, 192]), &[], &[flat.modulo(128), y()]);
     assert!(matches!(both, IterMapError::Overlap { .. } | IterMapError::NotDivisible { .. }), "{both}");
 }

@@ -1,4 +1,4 @@
-//! What the property tests share: their configuration, an evaluator that is independent of the
+//! Helpers that the property tests share: their configuration, an evaluator that is independent of the
 //! crate's own, and random index trees.
 
 use proptest::prelude::*;

@@ -321,7 +321,7 @@ kernel argmax(M, N, in x: f32[M, N], out p: i64[M]) {
 }
 "#;
 
-/// Padding wider than tiles, beside a value that needs none.
+/// Padding wider than tiles, and a value that needs none.
 const WIDE_PAD: &str = r#"
 kernel wide_pad(N, C, in x: f32[N, C], out y: f32[N + 19, C], out z: f32[N + 19, C]) {
   for n in 0..N + 19 {

@@ -97,7 +97,7 @@ fn check_schedule(kernel: &Kernel, schedule: &Schedule, seed: u64) {
     }
 }
 
-/// Sums of which each iteration of the outer loop reads what has come together so far.
+/// Partial sums that each iteration of the outer loop reads.
 const PARTIAL_SUMS: Kernel = Kernel {
     name: "partial_sums",
     dims: &[&[]],
@@ -113,7 +113,7 @@ kernel partial_sums(in a: i32[8, 8], out d: i32[4, 8]) {
 }",
 };
 
-/// The initial value is stored in the first iteration of a loop around the sums alone: later ones find what is there.
+/// The initial value is stored in the first iteration of a loop around the sums alone: later ones find the sums so far.
 #[test]
 fn sums_stay_when_a_loop_around_goes_on_with_them() {
     check_schedule(
@@ -141,7 +141,7 @@ fn random_traces_keep_the_meaning() {
     }
 }
 
-/// Primitives that change no program, and those with tests of their own beside this one.
+/// Primitives that change no program, and those with tests of their own.
 const ELSEWHERE: &[&str] = &[
     "get_child_blocks",
     "get_consumers",
