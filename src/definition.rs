@@ -6,9 +6,9 @@
 use std::fmt;
 
 use tilewright_core::build::{KernelBuilder, SourceLocation};
+use tilewright_core::device::BufferArgument;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
-use tilewright_core::target::BufferArgument;
 
 use crate::error::Error;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tilewright_core::build::DefinitionErrors;
 use tilewright_core::build::bounds::OutOfBoundsErrors;
+use tilewright_core::device::{CallError, CompileError};
 use tilewright_core::lower::LowerError;
-use tilewright_core::target::{BackendError, CallError};
 use tilewright_core::tensor::{NotContiguous, ShapeError};
 use tilewright_search::records::DatabaseError;
 
@@ -61,7 +61,7 @@ pub enum Error {
     Lower(#[from] LowerError),
     /// The program cannot be compiled for this machine.
     #[error(transparent)]
-    Backend(#[from] BackendError),
+    Backend(#[from] CompileError),
     /// A setting of the environment cannot be obeyed.
     #[error("the environment variable {variable} is `{value}`: {problem}")]
     Environment {

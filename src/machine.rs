@@ -2,24 +2,25 @@
 
 use std::sync::OnceLock;
 
-use tilewright_core::target::{Backend, RunContext, RunOptions};
-use tilewright_cpu::CpuBackend;
+use tilewright_core::device::Device;
+use tilewright_core::target::{RunContext, RunOptions};
+use tilewright_cpu::CpuDevice;
 
 use crate::error::Error;
 use crate::settings;
 
-/// The compiler.
-pub(crate) fn backend() -> Result<&'static dyn Backend, Error> {
-    static BACKEND: OnceLock<Result<CpuBackend, Error>> = OnceLock::new();
-    let backend = BACKEND.get_or_init(|| {
-        CpuBackend::host().map_err(|error| Error::Environment {
+/// The processor that this program runs on.
+pub(crate) fn device() -> Result<&'static dyn Device, Error> {
+    static DEVICE: OnceLock<Result<CpuDevice, Error>> = OnceLock::new();
+    let device = DEVICE.get_or_init(|| {
+        CpuDevice::host().map_err(|error| Error::Environment {
             variable: tilewright_cpu::machine::FEATURES_VARIABLE,
             value: std::env::var(tilewright_cpu::machine::FEATURES_VARIABLE).unwrap_or_default(),
             problem: error.to_string(),
         })
     });
-    match backend {
-        Ok(backend) => Ok(backend),
+    match device {
+        Ok(device) => Ok(device),
         Err(error) => Err(error.clone()),
     }
 }
@@ -34,5 +35,5 @@ pub fn run_context() -> Result<RunContext, Error> {
 
 /// The compiler's target, and runs on a number of threads.
 pub(crate) fn context_of_threads(threads: usize) -> Result<RunContext, Error> {
-    Ok(RunContext::new(backend()?.target().clone(), RunOptions::with_threads(threads)))
+    Ok(RunContext::new(device()?.target().clone(), RunOptions::with_threads(threads)))
 }

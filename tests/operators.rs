@@ -7,13 +7,14 @@ mod kernels;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tilewright::backends::cpu::CpuBackend;
+use tilewright::backends::cpu::CpuDevice;
 use tilewright::kernel::Kernel;
+use tilewright_core::device::{Arguments, BufferArgument, Device};
 use tilewright_core::interp::{InterpError, Interpreter, Options};
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::Rng;
-use tilewright_core::target::{Arguments, Backend, BufferArgument, Target, TargetKind};
+use tilewright_core::target::{RunOptions, Target, TargetKind};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::verify::{Level, verify};
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
@@ -126,7 +127,7 @@ fn run(program: &Program) -> Result<Vec<AnyTensor>, InterpError> {
 
 /// As [`run`], in machine code on two threads.
 fn run_compiled(flat: &Program) -> Result<Vec<AnyTensor>, String> {
-    let backend = CpuBackend::host().map_err(|error| error.to_string())?;
+    let backend = CpuDevice::host().map_err(|error| error.to_string())?;
     let kernel = backend.compile(&[flat]).remove(0).map_err(|error| error.to_string())?;
     let mut tensors = arguments(flat);
     let accesses = flat.buffer_params().map(|(_, access)| access);
@@ -139,7 +140,7 @@ fn run_compiled(flat: &Program) -> Result<Vec<AnyTensor>, String> {
         })
         .collect();
     let mut arguments = Arguments { dims: &[], scalars: &[], buffers: &mut buffers };
-    kernel.run(&mut arguments, 2).map_err(|error| error.to_string())?;
+    kernel.run(&mut arguments, RunOptions::with_threads(2)).map_err(|error| error.to_string())?;
     Ok(tensors)
 }
 
@@ -190,7 +191,7 @@ fn check_random_candidates(kernel: &Kernel, sizes: &[i64], count: u64) {
     let title = format!("{}{sizes:?}", kernel.name());
     let expected = run(&program).unwrap_or_else(|error| panic!("{title}: {error}\n{program}"));
     let spec = SearchSpec::built_in(TargetKind::Cpu).expect("a CPU can be searched");
-    let host = CpuBackend::host().expect("this machine has a compiler").target().clone();
+    let host = CpuDevice::host().expect("this machine has a compiler").target().clone();
     let machines = [("generic", Target::generic_cpu()), ("host", host)].map(|(name, target)| {
         let target = Arc::new(target);
         let spaces = design_spaces(&program, &target, &spec.rules, 1);

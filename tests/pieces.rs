@@ -9,16 +9,17 @@ use std::sync::Arc;
 use tilewright::kernel::Kernel;
 use tilewright::{Tensor, tensor_kernel};
 use tilewright_core::accuracy::{Accuracy, PieceProducts};
+use tilewright_core::device::{Arguments, BufferArgument, Device};
 use tilewright_core::dtype::DType;
 use tilewright_core::interp::{Interpreter, Options};
 use tilewright_core::lower::{LowerOptions, lower, split_constants};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
 use tilewright_core::stmt::{Stmt, Symbol};
-use tilewright_core::target::{Arguments, Backend, BufferArgument, CpuTarget, Target, TargetKind};
+use tilewright_core::target::{CpuTarget, RunOptions, Target, TargetKind};
 use tilewright_core::tensor::{AnyTensor, Random};
 use tilewright_core::visit::for_each_stmt;
-use tilewright_cpu::CpuBackend;
+use tilewright_cpu::CpuDevice;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::space::design_spaces;
 use tilewright_search::spec::SearchSpec;
@@ -123,13 +124,15 @@ impl Case {
         tensors.remove(2)
     }
 
-    fn compiled(&self, backend: &CpuBackend, flat: &Program) -> AnyTensor {
+    fn compiled(&self, backend: &CpuDevice, flat: &Program) -> AnyTensor {
         let mut tensors = self.arguments();
         let mut buffers: Vec<BufferArgument<'_>> =
             tensors.iter_mut().map(|tensor| BufferArgument::Write(tensor.bytes_mut())).collect();
         let executable = backend.compile(&[flat]).remove(0).unwrap_or_else(|error| panic!("{error}\n{flat}"));
         let mut arguments = Arguments { dims: &[], scalars: &[], buffers: &mut buffers };
-        executable.run(&mut arguments, 2).unwrap_or_else(|error| panic!("{error}\n{flat}"));
+        executable
+            .run(&mut arguments, RunOptions::with_threads(2))
+            .unwrap_or_else(|error| panic!("{error}\n{flat}"));
         tensors.remove(2)
     }
 }
@@ -176,7 +179,7 @@ fn candidates(case: &Case, target: &Arc<Target>) -> Vec<Candidate> {
 #[test]
 fn random_candidates_are_as_exact_as_promised() {
     use pieces::*;
-    let (target, host) = (target(&["tdpbf16ps"]), CpuBackend::host().expect("no override"));
+    let (target, host) = (target(&["tdpbf16ps"]), CpuDevice::host().expect("no override"));
     let cases = [
         product(batch_matmul_3::kernel(), [1, 16, 16, 32]),
         product(batch_matmul_3::kernel(), [1, 29, 15, 100]),
@@ -229,7 +232,7 @@ fn products_are_split_only_where_kernel_and_machine_allow_it() {
 #[test]
 fn odd_sizes_are_computed_without_pieces() {
     use pieces::*;
-    let (target, host) = (target(&["tdpbf16ps"]), CpuBackend::host().expect("no override"));
+    let (target, host) = (target(&["tdpbf16ps"]), CpuDevice::host().expect("no override"));
     for size in [[1, 1, 1, 1], [1, 3, 5, 2], [2, 4, 3, 0], [0, 3, 5, 7], [1, 0, 5, 7]] {
         let case = product(batch_matmul_6::kernel(), size);
         assert!(candidates(&case, &target).is_empty(), "{size:?}");

@@ -21,12 +21,14 @@
 //! | [`render`] | messages shown inside the printed program |
 //! | [`interp`] | the reference semantics, executed and checked |
 //! | [`math`] | what each operator does to an element, and the transcendental functions |
-//! | [`target`] | what it is compiled for, and the boundary to backends |
+//! | [`target`] | what it is compiled for |
+//! | [`device`] | what compiles and runs it: the boundary to backends |
 
 pub mod accuracy;
 pub mod analysis;
 pub mod annotation;
 pub mod build;
+pub mod device;
 pub mod dtype;
 pub mod expr;
 pub mod ids;

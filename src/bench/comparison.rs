@@ -101,10 +101,10 @@ impl Comparison {
     ) -> Result<Self, TuneError> {
         let Explanation { trace, source, .. } = explain(kernel, dims)?;
         let threads = settings::threads()?;
-        let backend = machine::backend()?;
+        let device = machine::device()?;
         let values = kernel.dims_by_name(dims)?;
         let options = SubjectOptions { seed: 1, threads, cache: cache.map(Path::to_owned) };
-        let subject = Subject::new(kernel, &values, backend, &options)?;
+        let subject = Subject::new(kernel, &values, device, &options)?;
         let context = machine::context_of_threads(threads)?;
         let default = schedule_by_default(subject.program(), context).trace().to_string();
         let traces = [default, trace.to_string()];

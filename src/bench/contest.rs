@@ -28,7 +28,7 @@ impl Contest {
     pub fn new(kernel: &'static Kernel, dims: &[(&str, i64)], traces: &[&Trace]) -> Result<Self, TuneError> {
         let values = kernel.dims_by_name(dims)?;
         let options = SubjectOptions { seed: 1, threads: settings::threads()?, cache: None };
-        let subject = Subject::new(kernel, &values, machine::backend()?, &options)?;
+        let subject = Subject::new(kernel, &values, machine::device()?, &options)?;
         let texts: Vec<String> = traces.iter().map(ToString::to_string).collect();
         let executables: Result<Vec<_>, _> = subject.compile(&texts).into_iter().collect();
         let executables = executables

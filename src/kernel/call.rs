@@ -1,7 +1,8 @@
 //! A call: look up, or make, and run.
 
+use tilewright_core::device::{Arguments, BufferArgument};
 use tilewright_core::expr::Constant;
-use tilewright_core::target::{Arguments, BufferArgument};
+use tilewright_core::target::RunOptions;
 
 use smallvec::SmallVec;
 
@@ -37,7 +38,7 @@ impl Kernel {
             }
         };
         let mut arguments = Arguments { dims: passed, scalars, buffers };
-        let called = version.code.run(&mut arguments, settings::threads()?);
+        let called = version.code.run(&mut arguments, RunOptions::with_threads(settings::threads()?));
         let programs = || self.program().ok().into_iter().chain([&version.scheduled]);
         Ok(called.map_err(|error| locate(error, programs(), dims))?)
     }

@@ -162,7 +162,7 @@ fn build(what: &str, choice: Choice, passed: Passed) -> Result<Version, Error> {
     // Whatever a record says, only a well-formed program is lowered.
     verify(&scheduled, Level::Blocks).map_err(LowerError::Malformed)?;
     let options =
-        LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(machine::backend()?.target()) };
+        LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(machine::device()?.target()) };
     let lowered = lower_kernel_with(&scheduled, &options, &mut |pass, program| {
         dump.print(what, pass, || program.to_string());
     })?;
@@ -170,7 +170,7 @@ fn build(what: &str, choice: Choice, passed: Passed) -> Result<Version, Error> {
         dump.print(&format!("{what}, prologue"), "flat", || prologue.program.to_string());
     }
     dump.print(what, "flat", || lowered.main.to_string());
-    let mut compiled = prologue::compile(machine::backend()?, vec![&lowered]);
+    let mut compiled = prologue::compile(machine::device()?, vec![&lowered]);
     let code = compiled.pop().expect("one result for one program")?;
     dump.print(what, "assembly", || code.disassembly());
     Ok(Version { code, passed, source, trace, scheduled, lowered, notes: Vec::new() })

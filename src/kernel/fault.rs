@@ -2,11 +2,11 @@
 
 use tilewright_core::analysis::block::all_loads;
 use tilewright_core::analysis::scope::blocks;
+use tilewright_core::device::CallError;
 use tilewright_core::expr::{Expr, ExprKind};
 use tilewright_core::index::{Base, Index};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::Block;
-use tilewright_core::target::CallError;
 use tilewright_core::visit::for_each_expr;
 
 /// The error with the places in the definition that it can come from: those that take an index into a dimension of the

@@ -28,8 +28,8 @@ use std::sync::{OnceLock, RwLock};
 
 use tilewright_core::build::bounds::check_in_bounds;
 use tilewright_core::build::{DefinitionErrors, KernelBuilder};
+use tilewright_core::device::CallError;
 use tilewright_core::program::Program;
-use tilewright_core::target::CallError;
 use tilewright_core::tensor::checked_len;
 use tilewright_search::records::Shape;
 

@@ -3,12 +3,14 @@
 //! Whoever runs it sees one kernel with the parameters of the definition.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use smallvec::SmallVec;
+use tilewright_core::device::{Arguments, BufferArgument, CallError, CompileError, Device, Executable};
 use tilewright_core::dtype::DType;
 use tilewright_core::lower::LoweredKernel;
 use tilewright_core::program::Program;
-use tilewright_core::target::{Arguments, Backend, BackendError, BufferArgument, CallError, Executable};
+use tilewright_core::target::RunOptions;
 use tilewright_core::tensor::{AnyTensor, Identity};
 use tilewright_cpu::pages::prefer_huge_pages;
 
@@ -38,16 +40,16 @@ enum ForCall<'p> {
 
 /// Compiles programs, one result each.
 pub(crate) fn compile(
-    backend: &dyn Backend,
+    device: &dyn Device,
     programs: Vec<&LoweredKernel>,
-) -> Vec<Result<Compiled, BackendError>> {
+) -> Vec<Result<Compiled, CompileError>> {
     let mut flat: Vec<&Program> = Vec::new();
     for lowered in &programs {
         flat.extend(lowered.prologue.iter().map(|prologue| &prologue.program));
         flat.push(&lowered.main);
     }
-    let mut compiled = backend.compile(&flat).into_iter();
-    let mut next = || compiled.next().expect("a backend gives one result for each program");
+    let mut compiled = device.compile(&flat).into_iter();
+    let mut next = || compiled.next().expect("a device gives one result for each program");
     programs
         .into_iter()
         .map(|lowered| {
@@ -68,27 +70,40 @@ pub(crate) fn compile(
 }
 
 impl Compiled {
-    /// Runs the kernel on `threads` threads. What depends on constant tensors alone is computed when it has not been
+    /// Runs the kernel. What depends on constant tensors alone is computed when it has not been
     /// kept from an earlier call, and kept when all of these tensors have an identity.
     ///
     /// # Errors
     /// As [`Executable::run`].
     #[inline]
-    pub(crate) fn run(&self, arguments: &mut Arguments<'_, '_>, threads: usize) -> Result<(), CallError> {
+    pub(crate) fn run(
+        &self,
+        arguments: &mut Arguments<'_, '_>,
+        options: RunOptions,
+    ) -> Result<(), CallError> {
         match &self.prologue {
-            None => self.main.run(arguments, threads),
-            Some(prologue) => prologue.run(&*self.main, arguments, threads),
+            None => self.main.run(arguments, options),
+            Some(prologue) => {
+                prologue.with_packed(arguments, options, |arguments| self.main.run(arguments, options))
+            }
         }
     }
 
-    /// Computes now what the first call with these arguments would compute and keep.
+    /// Runs the kernel several times in a row and gives the time that all runs took together, by the device's clock. What
+    /// depends on constant tensors alone is computed before, once.
     ///
     /// # Errors
-    /// As [`Compiled::run`].
-    pub(crate) fn prepare(&self, arguments: &Arguments<'_, '_>, threads: usize) -> Result<(), CallError> {
+    /// As [`Executable::run`].
+    pub(crate) fn time(
+        &self,
+        arguments: &mut Arguments<'_, '_>,
+        options: RunOptions,
+        repetitions: u64,
+    ) -> Result<Duration, CallError> {
         match &self.prologue {
-            None => Ok(()),
-            Some(prologue) => prologue.packed(arguments, threads).map(drop),
+            None => self.main.time(arguments, options, repetitions),
+            Some(prologue) => prologue
+                .with_packed(arguments, options, |arguments| self.main.time(arguments, options, repetitions)),
         }
     }
 
@@ -108,36 +123,37 @@ impl Compiled {
 }
 
 impl Prologue {
-    fn run(
+    /// Runs what takes the arguments and the results of the prologue behind them.
+    fn with_packed<T>(
         &self,
-        main: &dyn Executable,
         arguments: &mut Arguments<'_, '_>,
-        threads: usize,
-    ) -> Result<(), CallError> {
-        let packed = self.packed(arguments, threads)?;
+        options: RunOptions,
+        run: impl FnOnce(&mut Arguments<'_, '_>) -> Result<T, CallError>,
+    ) -> Result<T, CallError> {
+        let packed = self.packed(arguments, options)?;
         let mut buffers: SmallVec<[BufferArgument<'_>; 8]> =
-            arguments.buffers.iter_mut().map(reborrow).collect();
+            arguments.buffers.iter_mut().map(BufferArgument::reborrow).collect();
         buffers.extend(packed.tensors().iter().map(BufferArgument::from));
         let (dims, scalars) = (arguments.dims, arguments.scalars);
-        main.run(&mut Arguments { dims, scalars, buffers: &mut buffers }, threads)
+        run(&mut Arguments { dims, scalars, buffers: &mut buffers })
     }
 
     /// What the main part needs for these arguments.
-    fn packed(&self, arguments: &Arguments<'_, '_>, threads: usize) -> Result<ForCall<'_>, CallError> {
+    fn packed(&self, arguments: &Arguments<'_, '_>, options: RunOptions) -> Result<ForCall<'_>, CallError> {
         let identities: Option<SmallVec<[&Arc<Identity>; 4]>> =
-            self.constants.iter().map(|position| identity(arguments.buffers.get(*position)?)).collect();
+            self.constants.iter().map(|position| arguments.buffers.get(*position)?.identity()).collect();
         if let Some(identities) = &identities {
             if let Some(packed) = self.owner.find(identities) {
                 return Ok(ForCall::Kept(packed));
             }
-            let pack = || self.compute(self.allocate()?, arguments, threads);
+            let pack = || self.compute(self.allocate()?, arguments, options);
             if let Some(packed) = self.owner.find_or_pack(identities, self.bytes(), pack)? {
                 return Ok(ForCall::Kept(packed));
             }
         }
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
         let memory = spare.map_or_else(|| self.allocate(), Ok)?;
-        Ok(ForCall::Once(self.compute(memory, arguments, threads)?, self))
+        Ok(ForCall::Once(self.compute(memory, arguments, options)?, self))
     }
 
     fn bytes(&self) -> usize {
@@ -158,18 +174,17 @@ impl Prologue {
         &self,
         mut memory: Packed,
         arguments: &Arguments<'_, '_>,
-        threads: usize,
+        options: RunOptions,
     ) -> Result<Packed, CallError> {
         let given = arguments.buffers.len();
         let last = self.constants.last().map_or(0, |last| last + 1);
         if given < last {
             return Err(CallError::Count { sort: "tensors", expected: last, found: given });
         }
-        let constants =
-            self.constants.iter().map(|position| BufferArgument::Read(arguments.buffers[*position].bytes()));
+        let constants = self.constants.iter().map(|position| arguments.buffers[*position].to_read());
         let mut buffers: SmallVec<[BufferArgument<'_>; 8]> = constants.collect();
         buffers.extend(memory.iter_mut().map(BufferArgument::from));
-        self.executable.run(&mut Arguments { dims: &[], scalars: &[], buffers: &mut buffers }, threads)?;
+        self.executable.run(&mut Arguments { dims: &[], scalars: &[], buffers: &mut buffers }, options)?;
         drop(buffers);
         Ok(memory)
     }
@@ -189,20 +204,5 @@ impl Drop for ForCall<'_> {
         if let ForCall::Once(packed, prologue) = self {
             *prologue.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::mem::take(packed));
         }
-    }
-}
-
-fn identity<'a>(argument: &'a BufferArgument<'_>) -> Option<&'a Arc<Identity>> {
-    match argument {
-        BufferArgument::Identified(identified) => Some(identified.identity()),
-        BufferArgument::Read(_) | BufferArgument::Write(_) => None,
-    }
-}
-
-fn reborrow<'a>(argument: &'a mut BufferArgument<'_>) -> BufferArgument<'a> {
-    match argument {
-        BufferArgument::Read(bytes) => BufferArgument::Read(bytes),
-        BufferArgument::Identified(identified) => BufferArgument::Identified(*identified),
-        BufferArgument::Write(bytes) => BufferArgument::Write(bytes),
     }
 }

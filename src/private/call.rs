@@ -1,7 +1,7 @@
 //! From typed tensors to the arguments of a kernel, and back for the dynamic reference.
 
+use tilewright_core::device::{BufferArgument, CallError};
 use tilewright_core::expr::Constant;
-use tilewright_core::target::{BufferArgument, CallError};
 use tilewright_core::tensor::{BytesMut, Element, Tensor, TensorView, TensorViewMut};
 use tilewright_cpu::pages::prefer_huge_pages;
 
@@ -125,8 +125,9 @@ impl<'a, 'data> Buffers<'a, 'data> {
     /// When its size does not fit its shape.
     pub fn read<T: Element, const RANK: usize>(&mut self) -> Result<Elements<&'a [T], RANK>, Error> {
         let (parameter, shape, buffer) = self.next()?;
-        let found = buffer.bytes().len();
-        match T::from_bytes(buffer.bytes()) {
+        let found = buffer.len();
+        let Some(bytes) = buffer.host_bytes() else { return Err(not_of_host(parameter)) };
+        match T::from_bytes(bytes) {
             Ok(elements) if elements.len() == shape.iter().product::<usize>() => {
                 Ok(Elements::new(parameter.name, elements, shape))
             }
@@ -140,6 +141,9 @@ impl<'a, 'data> Buffers<'a, 'data> {
     /// When its size does not fit its shape, or it was passed for reading only.
     pub fn write<T: Element, const RANK: usize>(&mut self) -> Result<Elements<&'a mut [T], RANK>, Error> {
         let (parameter, shape, buffer) = self.next()?;
+        if let BufferArgument::DeviceRead(_) | BufferArgument::DeviceWrite(_) = buffer {
+            return Err(not_of_host(parameter));
+        }
         let BufferArgument::Write(bytes) = buffer else {
             let (name, problem) =
                 (parameter.name.to_owned(), "is written but was passed for reading".to_owned());
@@ -162,6 +166,12 @@ impl<'a, 'data> Buffers<'a, 'data> {
         self.taken += 1;
         Ok((parameter, extents(self.definition, parameter, self.dims)?, buffer))
     }
+}
+
+#[cold]
+fn not_of_host(parameter: &ParameterSpec) -> Error {
+    let problem = "is in the memory of a device: a reference runs on the host, download it first".to_owned();
+    CallError::Tensor { name: parameter.name.to_owned(), problem }.into()
 }
 
 fn size_error<T: Element>(parameter: &ParameterSpec, shape: &[usize], found: usize) -> Error {

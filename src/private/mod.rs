@@ -15,10 +15,10 @@ pub use core::{file, line, module_path};
 pub use half::{bf16, f16};
 pub use inventory;
 pub use tilewright_core::build::{KernelBuilder, SourceLocation, UpdateOp, Value};
+pub use tilewright_core::device::BufferArgument;
 pub use tilewright_core::dtype::DType;
 pub use tilewright_core::expr::{BinaryOp, Constant, UnaryOp};
 pub use tilewright_core::math::scalar::function::*;
-pub use tilewright_core::target::BufferArgument;
 pub use tilewright_core::tensor::{Tensor, TensorView, TensorViewMut};
 pub use tilewright_search::rule::RuleEntry;
 

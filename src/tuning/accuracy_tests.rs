@@ -1,8 +1,14 @@
 //! Candidates of a kernel with an accuracy, measured as on a machine with products of tiles: the intrinsic's description is
 //! executed.
 
+use std::time::Duration;
+
+use tilewright_core::device::{
+    CompileError, Device, DeviceBuffer, DeviceError, DeviceSlice, DeviceSliceMut, Executable,
+};
+use tilewright_core::dtype::DType;
 use tilewright_core::program::Program;
-use tilewright_core::target::{Backend, BackendError, CpuTarget, Executable, RunContext, RunOptions, Target};
+use tilewright_core::target::{CpuTarget, RunContext, RunOptions, Target};
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::space::design_spaces;
 use tilewright_search::spec::SearchSpec;
@@ -51,12 +57,12 @@ const DIMS: [i64; 3] = [32, 64, 32];
 /// This machine, as if it had products of tiles.
 struct WithTiles {
     target: Target,
-    host: &'static dyn Backend,
+    host: &'static dyn Device,
 }
 
 impl WithTiles {
     fn new() -> Self {
-        let host = machine::backend().expect("a backend");
+        let host = machine::device().expect("a device");
         let intrinsics = vec!["tdpbf16ps".into()];
         let cpu = host.target().cpu().expect("a CPU").clone();
         WithTiles { target: CpuTarget { intrinsics, ..cpu }.into(), host }
@@ -68,24 +74,44 @@ impl WithTiles {
     }
 }
 
-impl Backend for WithTiles {
+impl Device for WithTiles {
+    fn label(&self) -> &str {
+        self.host.label()
+    }
+
     fn target(&self) -> &Target {
         &self.target
     }
 
-    fn compile(&self, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, BackendError>> {
+    fn compile(&self, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, CompileError>> {
         self.host.compile(programs)
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<DeviceBuffer, DeviceError> {
+        self.host.allocate(bytes)
+    }
+
+    fn upload(&self, from: &[u8], to: DeviceSliceMut<'_>) -> Result<(), DeviceError> {
+        self.host.upload(from, to)
+    }
+
+    fn download(&self, from: DeviceSlice<'_>, to: &mut [u8]) -> Result<(), DeviceError> {
+        self.host.download(from, to)
+    }
+
+    fn measure_peak(&self, dtype: DType, options: RunOptions, window: Duration) -> Option<f64> {
+        self.host.measure_peak(dtype, options, window)
     }
 }
 
-fn subject<'b>(kernel: &Kernel, backend: &'b WithTiles) -> Subject<'b> {
+fn subject<'b>(kernel: &Kernel, device: &'b WithTiles) -> Subject<'b> {
     let options = SubjectOptions { seed: 3, threads: 1, cache: None };
-    Subject::new(kernel, &DIMS, backend, &options).expect("it can be prepared")
+    Subject::new(kernel, &DIMS, device, &options).expect("it can be prepared")
 }
 
 /// One candidate of each space in which products are split.
-fn candidates(backend: &WithTiles, program: &Program) -> Vec<Candidate> {
-    let context = backend.context();
+fn candidates(device: &WithTiles, program: &Program) -> Vec<Candidate> {
+    let context = device.context();
     let spec = SearchSpec::built_in(context.target.kind()).expect("a CPU can be searched");
     let spaces = design_spaces(program, &context, &spec.rules, 1);
     let generator = Generator::new(program.clone(), context, spec);
@@ -98,10 +124,10 @@ fn candidates(backend: &WithTiles, program: &Program) -> Vec<Candidate> {
 
 #[test]
 fn errors_within_the_accuracy_are_measured_and_told() {
-    let backend = WithTiles::new();
-    let subject = subject(product::kernel(), &backend);
+    let device = WithTiles::new();
+    let subject = subject(product::kernel(), &device);
     let tolerance = Tolerance::of(subject.program()).relative;
-    let found = candidates(&backend, subject.program());
+    let found = candidates(&device, subject.program());
     assert!(!found.is_empty());
     let mut runner = InProcessRunner::new(subject, Interrupt::new(None, None), Anchors::default());
     for measurement in runner.measure(&found).into_iter().flatten() {
@@ -112,8 +138,8 @@ fn errors_within_the_accuracy_are_measured_and_told() {
 
 #[test]
 fn what_is_less_exact_than_agreed_is_a_wrong_result() {
-    let backend = WithTiles::new();
-    let (rough, close) = (subject(rough_product::kernel(), &backend), subject(product::kernel(), &backend));
+    let device = WithTiles::new();
+    let (rough, close) = (subject(rough_product::kernel(), &device), subject(product::kernel(), &device));
     let trace = |products| format!("trace v1\n%0 = get_block \"c\"\n%1, %2 = split_products %0, {products}");
     let result = |products| {
         let executable = rough.compile(&[trace(products)]).remove(0).expect("it is allowed");
@@ -132,10 +158,10 @@ fn what_is_less_exact_than_agreed_is_a_wrong_result() {
 
 #[test]
 fn the_peak_of_multiply_adds_is_no_limit_for_products_of_tiles() {
-    let backend = WithTiles::new();
+    let device = WithTiles::new();
     let mut program = product::kernel().program_for(&DIMS).expect("the dimensions fit");
-    assert_eq!(peak_of(&program, &backend.context(), None), None);
-    let known = backend.target.cpu().expect("a CPU").vector_bits;
+    assert_eq!(peak_of(&program, &device.context(), None), None);
+    let known = device.target.cpu().expect("a CPU").vector_bits;
     program.accuracy = None;
-    assert_eq!(peak_of(&program, &backend.context(), None).is_some(), super::peak_gflops(known, 1).is_some());
+    assert_eq!(peak_of(&program, &device.context(), None).is_some(), super::peak_gflops(known, 1).is_some());
 }

@@ -6,12 +6,13 @@
 use serde::{Deserialize, Serialize};
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::build::bounds::{OutOfBoundsErrors, check_in_bounds};
+use tilewright_core::device::{Arguments, CompileError, Device};
 use tilewright_core::ids::VarId;
 use tilewright_core::interp;
 use tilewright_core::lower::{LowerError, lower_kernel};
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::{ReplayError as StepError, Trace};
-use tilewright_core::target::{Arguments, Backend, BackendError, RunContext, Target};
+use tilewright_core::target::{RunContext, RunOptions, Target};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::verify::{Level, verify};
 use tilewright_search::records::Shape;
@@ -77,7 +78,7 @@ pub enum ReplayError {
     Lower(#[from] LowerError),
     /// It cannot be compiled on this machine.
     #[error("it cannot be compiled on this machine: {0}")]
-    Compile(#[from] BackendError),
+    Compile(#[from] CompileError),
     /// The unscheduled program has no value for random arguments.
     #[error("the unscheduled program cannot be interpreted: {0}")]
     Interpreter(#[from] interp::InterpError),
@@ -193,7 +194,7 @@ pub fn schedule(bound: &Program, trace: &Trace, context: &RunContext) -> Result<
 /// Why that cannot be done.
 pub fn compile(scheduled: &Program, target: &Target) -> Result<Code, ReplayError> {
     let lowered = lower_kernel(scheduled, target)?;
-    let mut compiled = prologue::compile(machine::backend()?, vec![&lowered]);
+    let mut compiled = prologue::compile(machine::device()?, vec![&lowered]);
     let code = compiled.pop().expect("one result for one program")?;
     Ok(Code {
         code_bytes: code.code_bytes(),
@@ -250,7 +251,7 @@ fn time_here(
     seed: u64,
 ) -> Result<Timed, ReplayError> {
     let options = SubjectOptions { seed, threads, cache: None };
-    let subject = oracle.subject(bound.clone(), machine::backend()?, &options)?;
+    let subject = oracle.subject(bound.clone(), machine::device()?, &options)?;
     let mut outcome = None;
     let mut receive = |reply: Reply| {
         if let Reply::Outcome { outcome: found, .. } = reply {
@@ -283,14 +284,14 @@ impl Oracle {
     pub(super) fn subject<'b>(
         self,
         bound: Program,
-        backend: &'b dyn Backend,
+        device: &'b dyn Device,
         options: &SubjectOptions,
     ) -> Result<Subject<'b>, ReplayError> {
         let reference = match self {
             Oracle::Interpreter => interpreted,
             Oracle::Unscheduled => unscheduled,
         };
-        Subject::of_program(bound, backend, options, &reference)
+        Subject::of_program(bound, device, options, &reference)
     }
 }
 
@@ -310,14 +311,14 @@ fn interpreted(bound: &Program, inputs: &Inputs) -> Result<Vec<Option<AnyTensor>
 }
 
 fn unscheduled(bound: &Program, inputs: &Inputs) -> Result<Vec<Option<AnyTensor>>, ReplayError> {
-    let backend = machine::backend()?;
-    let lowered = lower_kernel(bound, backend.target())?;
-    let code = prologue::compile(backend, vec![&lowered]).pop().expect("one result for one program")?;
+    let device = machine::device()?;
+    let lowered = lower_kernel(bound, device.target())?;
+    let code = prologue::compile(device, vec![&lowered]).pop().expect("one result for one program")?;
     let accesses: Vec<Access> = bound.buffer_params().map(|(_, access)| access).collect();
     let mut tensors = inputs.tensors.clone();
     let mut buffers = buffer_arguments(&mut tensors, &accesses);
     let mut arguments = Arguments { dims: &[], scalars: &inputs.scalars, buffers: &mut buffers };
-    code.run(&mut arguments, 1).map_err(Error::from)?;
+    code.run(&mut arguments, RunOptions::with_threads(1)).map_err(Error::from)?;
     Ok(written(bound, tensors))
 }
 

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
+use tilewright_core::device::{Arguments, BufferArgument, Device};
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::Trace;
-use tilewright_core::target::{Arguments, Backend, BufferArgument, RunContext, RunOptions};
+use tilewright_core::target::{RunContext, RunOptions};
 use tilewright_core::tensor::AnyTensor;
 
 use super::failure::{Failure, reason};
@@ -22,7 +23,7 @@ use tilewright_core::lower::{LoweredKernel, lower_kernel};
 
 /// A kernel at a shape, ready to try schedules of it.
 pub(crate) struct Subject<'b> {
-    backend: &'b dyn Backend,
+    device: &'b dyn Device,
     context: RunContext,
     threads: usize,
     program: Program,
@@ -50,22 +51,22 @@ impl<'b> Subject<'b> {
     pub(crate) fn new(
         kernel: &Kernel,
         dims: &[i64],
-        backend: &'b dyn Backend,
+        device: &'b dyn Device,
         options: &SubjectOptions,
     ) -> Result<Self, Error> {
         let reference = |program: &Program, inputs: &Inputs| run_reference(kernel, dims, program, inputs);
-        Self::of_program(kernel.program_for(dims)?, backend, options, &reference)
+        Self::of_program(kernel.program_for(dims)?, device, options, &reference)
     }
 
     /// Makes arguments for a program whose dimensions are bound, and lets a reference compute what is expected, unless the
     /// cache has it.
     pub(crate) fn of_program<E: From<Error>>(
         program: Program,
-        backend: &'b dyn Backend,
+        device: &'b dyn Device,
         options: &SubjectOptions,
         reference: &Reference<'_, E>,
     ) -> Result<Self, E> {
-        let context = RunContext::new(backend.target().clone(), RunOptions::with_threads(options.threads));
+        let context = RunContext::new(device.target().clone(), RunOptions::with_threads(options.threads));
         let accesses: Vec<Access> = program.buffer_params().map(|(_, access)| access).collect();
         let tolerance = Tolerance::of(&program);
         let start = Instant::now();
@@ -74,7 +75,7 @@ impl<'b> Subject<'b> {
         });
         let (inputs, expected) = expectation(&program, options.seed, cache.as_deref(), reference)?;
         Ok(Subject {
-            backend,
+            device,
             context,
             threads: options.threads,
             program,
@@ -134,7 +135,7 @@ impl<'b> Subject<'b> {
     fn compile_part<'t>(&self, traces: impl Iterator<Item = &'t String>) -> Vec<Result<Compiled, Failure>> {
         let lowered: Vec<Result<LoweredKernel, Failure>> = traces.map(|trace| self.lower(trace)).collect();
         let programs = lowered.iter().filter_map(|program| program.as_ref().ok()).collect();
-        let mut compiled = prologue::compile(self.backend, programs).into_iter();
+        let mut compiled = prologue::compile(self.device, programs).into_iter();
         let compile = |program: &Result<LoweredKernel, Failure>| {
             program.as_ref().map_err(Failure::clone)?;
             let executable = compiled.next().expect("there is one result for each program");
@@ -184,12 +185,7 @@ impl<'b> Subject<'b> {
         let mut buffers = buffer_arguments(tensors, &self.accesses);
         let mut arguments = Arguments { dims: &[], scalars: &self.inputs.scalars, buffers: &mut buffers };
         let failed = |error| Failure::new(reason::CALL, error);
-        executable.prepare(&arguments, self.threads).map_err(failed)?;
-        let start = Instant::now();
-        for _ in 0..repetitions {
-            executable.run(&mut arguments, self.threads).map_err(failed)?;
-        }
-        Ok(start.elapsed())
+        executable.time(&mut arguments, RunOptions::with_threads(self.threads), repetitions).map_err(failed)
     }
 
     /// Compares the tensors after one run with what is expected; the greatest relative error.

@@ -9,9 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tilewright_core::device::{
+    Arguments, CallError, CompileError, Device, DeviceBuffer, DeviceError, DeviceSlice, DeviceSliceMut,
+    Executable,
+};
+use tilewright_core::dtype::DType;
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
-use tilewright_core::target::{Arguments, Backend, BackendError, CallError, Executable, Target};
+use tilewright_core::target::{RunOptions, Target};
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::records::{Database, Record};
 use tilewright_search::space::design_spaces;
@@ -81,13 +86,13 @@ const FAULTS: [(Fault, &str); 5] = [
     (Fault::CompilerCrash, "compiler"),
 ];
 
-/// A backend some of whose programs misbehave.
-struct FaultyBackend {
-    inner: &'static dyn Backend,
+/// A device some of whose programs misbehave.
+struct FaultyDevice {
+    inner: &'static dyn Device,
     faults: String,
 }
 
-impl FaultyBackend {
+impl FaultyDevice {
     fn fault(&self, program: &Program) -> Option<Fault> {
         let hash = format!("{:016x}", program.stable_hash());
         let named = self.faults.split(',').find_map(|fault| fault.strip_suffix(&hash));
@@ -95,12 +100,16 @@ impl FaultyBackend {
     }
 }
 
-impl Backend for FaultyBackend {
+impl Device for FaultyDevice {
+    fn label(&self) -> &str {
+        self.inner.label()
+    }
+
     fn target(&self) -> &Target {
         self.inner.target()
     }
 
-    fn compile(&self, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, BackendError>> {
+    fn compile(&self, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, CompileError>> {
         let faults: Vec<Option<Fault>> = programs.iter().map(|program| self.fault(program)).collect();
         if faults.contains(&Some(Fault::CompilerCrash)) {
             std::process::abort();
@@ -113,12 +122,28 @@ impl Backend for FaultyBackend {
             })
             .collect()
     }
+
+    fn allocate(&self, bytes: usize) -> Result<DeviceBuffer, DeviceError> {
+        self.inner.allocate(bytes)
+    }
+
+    fn upload(&self, from: &[u8], to: DeviceSliceMut<'_>) -> Result<(), DeviceError> {
+        self.inner.upload(from, to)
+    }
+
+    fn download(&self, from: DeviceSlice<'_>, to: &mut [u8]) -> Result<(), DeviceError> {
+        self.inner.download(from, to)
+    }
+
+    fn measure_peak(&self, dtype: DType, options: RunOptions, window: Duration) -> Option<f64> {
+        self.inner.measure_peak(dtype, options, window)
+    }
 }
 
 struct FaultyExecutable(Fault);
 
 impl Executable for FaultyExecutable {
-    fn run(&self, _: &mut Arguments<'_, '_>, _: usize) -> Result<(), CallError> {
+    fn run(&self, _: &mut Arguments<'_, '_>, _: RunOptions) -> Result<(), CallError> {
         match self.0 {
             Fault::Crash => std::process::abort(),
             Fault::Hang => std::thread::sleep(Duration::from_secs(600)),
@@ -126,6 +151,16 @@ impl Executable for FaultyExecutable {
             Fault::WrongResult | Fault::CompilerCrash => {}
         }
         Ok(())
+    }
+
+    fn time(
+        &self,
+        arguments: &mut Arguments<'_, '_>,
+        options: RunOptions,
+        _: u64,
+    ) -> Result<Duration, CallError> {
+        self.run(arguments, options)?;
+        Ok(Duration::from_millis(1))
     }
 
     fn code_bytes(&self) -> usize {
@@ -144,7 +179,7 @@ fn measuring_process() {
         return;
     }
     let faults = std::env::var(FAULTS_VARIABLE).unwrap_or_default();
-    worker::serve(&FaultyBackend { inner: machine::backend().expect("a backend"), faults });
+    worker::serve(&FaultyDevice { inner: machine::device().expect("a device"), faults });
     std::process::exit(0);
 }
 

@@ -8,8 +8,8 @@ use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
+use tilewright_core::device::Device;
 use tilewright_core::program::Program;
-use tilewright_core::target::Backend;
 use tilewright_core::verify::{Level, verify};
 
 use super::measure::Measuring;
@@ -36,8 +36,8 @@ pub fn init() {
         return;
     }
     // What measures must not start measuring processes itself.
-    match machine::backend() {
-        Ok(backend) => serve(backend),
+    match machine::device() {
+        Ok(device) => serve(device),
         Err(error) => send(&mut std::io::stdout().lock(), &Reply::Error(error.to_string())),
     }
     std::process::exit(0)
@@ -56,7 +56,7 @@ pub(crate) fn command() -> std::io::Result<std::process::Command> {
 }
 
 /// Carries out requests from the standard input until it ends.
-pub(crate) fn serve(backend: &dyn Backend) {
+pub(crate) fn serve(device: &dyn Device) {
     let finish = Arc::new(AtomicU64::new(0));
     let requests = read_requests(Arc::clone(&finish));
     // Whoever else prints, such as the definition's own code, waits; the protocol's lines stay whole.
@@ -72,7 +72,7 @@ pub(crate) fn serve(backend: &dyn Backend) {
         };
         let (number, subject) = match (&request, &subject) {
             (Request::Setup(setup), _) => {
-                match prepare(setup, backend) {
+                match prepare(setup, device) {
                     Ok(prepared) => {
                         let reference_seconds = prepared.reference_time().as_secs_f64();
                         emit(Reply::Ready { reference_seconds });
@@ -129,7 +129,7 @@ fn send(output: &mut impl Write, reply: &Reply) {
     }
 }
 
-fn prepare<'b>(setup: &Setup, backend: &'b dyn Backend) -> Result<Subject<'b>, String> {
+fn prepare<'b>(setup: &Setup, device: &'b dyn Device) -> Result<Subject<'b>, String> {
     limit_memory(setup.memory);
     let options = SubjectOptions { seed: setup.seed, threads: setup.threads, cache: setup.cache.clone() };
     match &setup.of {
@@ -137,12 +137,12 @@ fn prepare<'b>(setup: &Setup, backend: &'b dyn Backend) -> Result<Subject<'b>, S
             let found = find(kernel, program)?;
             let named: Vec<(&str, i64)> = dims.iter().map(|(name, value)| (name.as_str(), *value)).collect();
             let dims = found.dims_by_name(&named).map_err(|error| error.to_string())?;
-            Subject::new(found, &dims, backend, &options).map_err(|error: Error| error.to_string())
+            Subject::new(found, &dims, device, &options).map_err(|error: Error| error.to_string())
         }
         Source::Program { text, oracle } => {
             let program: Program = text.parse().map_err(|error| format!("{error}"))?;
             verify(&program, Level::Blocks).map_err(|errors| errors.render(&program))?;
-            oracle.subject(program, backend, &options).map_err(|error| error.to_string())
+            oracle.subject(program, device, &options).map_err(|error| error.to_string())
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use tilewright::definition::{ParameterKind, ParameterSpec};
 use tilewright::kernel::Kernel;
+use tilewright_core::device::BufferArgument;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
 use tilewright_core::interp;
 use tilewright_core::lower::{LowerOptions, lower};
-use tilewright_core::target::BufferArgument;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::verify::{Level, verify};
 

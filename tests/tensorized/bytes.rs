@@ -5,10 +5,10 @@ mod kernels;
 
 use std::sync::Arc;
 
+use tilewright_core::device::Device;
 use tilewright_core::program::Buffer;
-use tilewright_core::target::Backend;
 use tilewright_core::tensor::AnyTensor;
-use tilewright_cpu::CpuBackend;
+use tilewright_cpu::CpuDevice;
 
 use crate::candidates::{Case, able_machine, check, machine, reads_constants_in_calls};
 
@@ -99,7 +99,7 @@ fn random_candidates_in_tiles_are_exact() {
 
 #[test]
 fn random_candidates_are_exact() {
-    let host = CpuBackend::host().expect("no override");
+    let host = CpuDevice::host().expect("no override");
     for case in cases() {
         let tensorized = check(&case, &able_machine(), Some(&host), &argument, &agree);
         assert_eq!(tensorized > 0, !case.name.contains("of ones"), "{}: {tensorized} tensorized", case.name);
@@ -117,7 +117,7 @@ fn weights_are_laid_out_before_calls() {
 
 #[test]
 fn bytes_of_equal_signs_are_multiplied_with_an_offset() {
-    let host = CpuBackend::host().expect("no override");
+    let host = CpuDevice::host().expect("no override");
     let names = able_machine().intrinsics().to_vec().into_iter();
     let target = machine(names.filter(|name| name.contains("offset")).collect());
     for case in cases_of_equal_signs() {
@@ -129,7 +129,7 @@ fn bytes_of_equal_signs_are_multiplied_with_an_offset() {
 #[test]
 fn older_machines_compute_the_same() {
     for removed in ["-avx512vnni", "-avx512f", "-avx512f,-avxvnni"] {
-        let backend = CpuBackend::without_features(removed).expect("known features");
+        let backend = CpuDevice::without_features(removed).expect("known features");
         let target = Arc::new(backend.target().clone());
         for case in cases_of_equal_signs() {
             let tensorized = check(&case, &target, Some(&backend), &argument, &agree);

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use tilewright::kernel::Kernel;
 use tilewright_core::analysis::block::loads;
+use tilewright_core::device::{Arguments, BufferArgument, Device};
 use tilewright_core::index::Index;
 use tilewright_core::interp::{Interpreter, Options};
 use tilewright_core::lower::{LowerOptions, lower, split_constants};
 use tilewright_core::program::{Buffer, Program};
 use tilewright_core::stmt::{Stmt, Symbol};
-use tilewright_core::target::{Arguments, Backend, BufferArgument, CpuTarget, Target, TargetKind};
+use tilewright_core::target::{CpuTarget, RunOptions, Target, TargetKind};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::visit::for_each_stmt;
-use tilewright_cpu::CpuBackend;
+use tilewright_cpu::CpuDevice;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::space::design_spaces;
 use tilewright_search::spec::SearchSpec;
@@ -64,13 +65,15 @@ fn interpreted(program: &Program, argument: Argument<'_>) -> Vec<AnyTensor> {
     tensors
 }
 
-fn compiled(backend: &CpuBackend, flat: &Program, argument: Argument<'_>) -> Vec<AnyTensor> {
+fn compiled(backend: &CpuDevice, flat: &Program, argument: Argument<'_>) -> Vec<AnyTensor> {
     let mut tensors = arguments(flat, argument);
     let mut buffers: Vec<BufferArgument<'_>> =
         tensors.iter_mut().map(|tensor| BufferArgument::Write(tensor.bytes_mut())).collect();
     let executable = backend.compile(&[flat]).remove(0).unwrap_or_else(|error| panic!("{error}\n{flat}"));
     let mut arguments = Arguments { dims: &[], scalars: &[], buffers: &mut buffers };
-    executable.run(&mut arguments, 2).unwrap_or_else(|error| panic!("{error}\n{flat}"));
+    executable
+        .run(&mut arguments, RunOptions::with_threads(2))
+        .unwrap_or_else(|error| panic!("{error}\n{flat}"));
     tensors
 }
 
@@ -125,7 +128,7 @@ pub(crate) fn reads_constants_in_calls(case: &Case, target: &Arc<Target>) -> Vec
 pub(crate) fn check(
     case: &Case,
     target: &Arc<Target>,
-    backend: Option<&CpuBackend>,
+    backend: Option<&CpuDevice>,
     argument: Argument<'_>,
     agree: &dyn Fn(&[AnyTensor], &[AnyTensor]) -> bool,
 ) -> usize {

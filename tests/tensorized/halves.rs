@@ -6,7 +6,7 @@ mod kernels;
 use tilewright_core::dtype::DType;
 use tilewright_core::program::Buffer;
 use tilewright_core::tensor::{AnyTensor, Random};
-use tilewright_cpu::CpuBackend;
+use tilewright_cpu::CpuDevice;
 
 use crate::candidates::{Case, able_machine, check};
 
@@ -56,7 +56,7 @@ fn bound(products: usize, dtype: DType) -> f64 {
 
 #[test]
 fn random_candidates_are_as_exact_as_sums_in_any_order() {
-    let host = CpuBackend::host().expect("no override");
+    let host = CpuDevice::host().expect("no override");
     for (case, products) in cases() {
         let magnitudes =
             case.expected(&|number, buffer, shape| argument(number, buffer, shape, true))[2].to_f64_vec();

@@ -6,11 +6,12 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+use tilewright_core::device::{Arguments, BufferArgument, Device, Executable};
 use tilewright_core::dtype::DType;
 use tilewright_core::program::Program;
-use tilewright_core::target::{Arguments, Backend, BufferArgument, Executable};
+use tilewright_core::target::RunOptions;
 use tilewright_core::tensor::AnyTensor;
-use tilewright_cpu::CpuBackend;
+use tilewright_cpu::CpuDevice;
 use tilewright_cpu::peak::fma_peak;
 
 /// The length of the reduction.
@@ -77,7 +78,7 @@ fn time(kernel: &dyn Executable, tile: Tile) -> Duration {
         let begin = Instant::now();
         for _ in 0..CALLS {
             let mut arguments = Arguments { dims: &[], scalars: &[], buffers: &mut buffers };
-            kernel.run(&mut arguments, 1).expect("fitting arguments");
+            kernel.run(&mut arguments, RunOptions::with_threads(1)).expect("fitting arguments");
         }
         best = best.min(begin.elapsed() / CALLS);
     }
@@ -85,7 +86,7 @@ fn time(kernel: &dyn Executable, tile: Tile) -> Duration {
 }
 
 /// Compiles one program and says how long it took, at best.
-fn compile(backend: &CpuBackend, program: &Program) -> (Box<dyn Executable>, Duration) {
+fn compile(backend: &CpuDevice, program: &Program) -> (Box<dyn Executable>, Duration) {
     let mut best = Duration::MAX;
     let mut kernel = None;
     for _ in 0..10 {
@@ -97,7 +98,7 @@ fn compile(backend: &CpuBackend, program: &Program) -> (Box<dyn Executable>, Dur
 }
 
 /// The time of a call that does nothing.
-fn overhead(backend: &CpuBackend) -> Duration {
+fn overhead(backend: &CpuDevice) -> Duration {
     let text = "kernel nothing(M, in x: f32[M*4], in z: f32[M], out y: f32[4]) { y[lane<4>] = x[lane<4>] }";
     let (kernel, _) = compile(backend, &text.parse().expect("a program"));
     let (x, mut y) = ([0u8; 16], [0u8; 16]);
@@ -108,7 +109,7 @@ fn overhead(backend: &CpuBackend) -> Duration {
         let begin = Instant::now();
         for _ in 0..CALLS {
             let mut arguments = Arguments { dims: &[1], scalars: &[], buffers: &mut buffers };
-            kernel.run(&mut arguments, 1).expect("fitting arguments");
+            kernel.run(&mut arguments, RunOptions::with_threads(1)).expect("fitting arguments");
         }
         best = best.min(begin.elapsed() / CALLS);
     }
@@ -117,7 +118,7 @@ fn overhead(backend: &CpuBackend) -> Duration {
 
 fn main() {
     let listing = std::env::args().any(|argument| argument == "--listing");
-    let backend = CpuBackend::host().expect("a well-formed override of features");
+    let backend = CpuDevice::host().expect("a well-formed override of features");
     let bits = backend.target().cpu().expect("a CPU").vector_bits;
     let peak = fma_peak(bits, 1, Duration::from_millis(300)).expect("a CPU with FMA");
     let peak = peak.gflops.best;

@@ -1,17 +1,20 @@
 //! Compiled kernels: the checks around a call, and the call.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
+use tilewright_core::device::{Arguments, BufferArgument, CallError, Executable};
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
 use tilewright_core::ids::VarId;
 use tilewright_core::index::Index;
 use tilewright_core::program::Program;
-use tilewright_core::target::{Arguments, BufferArgument, CallError, Executable};
+use tilewright_core::target::RunOptions;
 
 use super::codegen::Need;
 use super::compile::{Code, Compiler};
+use super::memory;
 use super::runtime::extent::evaluate;
 use super::runtime::frame::{HEADER_WORDS, Status};
 use super::runtime::workspace;
@@ -54,6 +57,20 @@ struct Tensor {
 enum Extent {
     Constant(u64),
     Symbolic(Vec<Index>),
+}
+
+/// Where the elements of an argument lie.
+#[derive(Clone, Copy)]
+struct Place {
+    start: u64,
+    bytes: u64,
+}
+
+impl Place {
+    fn overlaps(self, other: Place) -> bool {
+        let is_empty = self.bytes == 0 || other.bytes == 0;
+        !is_empty && self.start < other.start + other.bytes && other.start < self.start + self.bytes
+    }
 }
 
 /// The parts of a kernel.
@@ -125,42 +142,48 @@ impl Kernel {
         }
     }
 
-    /// Checks one tensor and gives its address.
+    /// Checks one tensor and gives its address and its size in bytes.
     fn check_tensor(
         &self,
         tensor: &Tensor,
         argument: &mut BufferArgument<'_>,
         extent: &dyn Fn(&Index) -> Option<i64>,
-    ) -> Result<u64, CallError> {
+    ) -> Result<Place, CallError> {
         let expected = tensor.bytes(extent)?;
-        let found = argument.bytes().len() as u64;
+        let found = argument.len() as u64;
         if expected != found {
             return Err(CallError::Size { name: tensor.name.clone(), expected, found });
         }
+        if tensor.is_written && !argument.is_writable() {
+            return Err(tensor.problem("is written by the kernel, but was passed for reading only"));
+        }
         let address = match argument {
-            BufferArgument::Write(bytes) => bytes.as_mut_ptr() as u64,
-            BufferArgument::Read(_) | BufferArgument::Identified(_) if tensor.is_written => {
-                return Err(tensor.problem("is written by the kernel, but was passed for reading only"));
-            }
-            BufferArgument::Read(_) | BufferArgument::Identified(_) => argument.bytes().as_ptr() as u64,
+            BufferArgument::Read(bytes) => Some(bytes.as_ptr()),
+            BufferArgument::Identified(identified) => Some(identified.bytes().as_ptr()),
+            BufferArgument::Write(bytes) => Some(bytes.as_mut_ptr().cast_const()),
+            BufferArgument::DeviceRead(slice) => memory::address(slice),
+            BufferArgument::DeviceWrite(slice) => memory::address_mut(slice).map(<*mut u8>::cast_const),
+        };
+        let Some(address) = address.map(|address| address as u64) else {
+            return Err(
+                tensor.problem("is in the memory of another device: pass one of the host or of the CPU")
+            );
         };
         if found == 0 {
-            return Ok(&raw const EMPTY as u64);
+            return Ok(Place { start: &raw const EMPTY as u64, bytes: 0 });
         }
         if !address.is_multiple_of(tensor.element_bytes) {
             return Err(tensor.problem("is not aligned to the size of its elements"));
         }
-        Ok(address)
+        Ok(Place { start: address, bytes: found })
     }
 
     /// Checks that what is written overlaps nothing else. Slices cannot, but compiled code relies on it.
-    fn check_overlap(&self, arguments: &Arguments<'_, '_>) -> Result<(), CallError> {
+    fn check_overlap(&self, places: &[Place]) -> Result<(), CallError> {
         for (position, tensor) in self.tensors.iter().enumerate().filter(|(_, tensor)| tensor.is_written) {
-            let written = arguments.buffers[position].bytes().as_ptr_range();
-            for (other, argument) in arguments.buffers.iter().enumerate() {
-                let range = argument.bytes().as_ptr_range();
-                let is_empty = written.is_empty() || range.is_empty();
-                if other != position && !is_empty && written.start < range.end && range.start < written.end {
+            let written = places[position];
+            for (other, place) in places.iter().enumerate() {
+                if other != position && written.overlaps(*place) {
                     let problem = format!("overlaps tensor `{}`", self.tensors[other].name);
                     return Err(tensor.problem(&problem));
                 }
@@ -223,7 +246,7 @@ fn scalar_word(dtype: DType, constant: Constant) -> u64 {
 }
 
 impl Executable for Kernel {
-    fn run(&self, arguments: &mut Arguments<'_, '_>, threads: usize) -> Result<(), CallError> {
+    fn run(&self, arguments: &mut Arguments<'_, '_>, options: RunOptions) -> Result<(), CallError> {
         self.check_counts(arguments)?;
         let dims = arguments.dims;
         self.check_dims(dims)?;
@@ -234,14 +257,17 @@ impl Executable for Kernel {
         let mut words: SmallVec<[u64; 24]> = SmallVec::from_elem(0, HEADER_WORDS);
         words.extend(dims.iter().map(|dim| *dim as u64));
         words.extend(self.scalars.iter().zip(arguments.scalars).map(|(ty, value)| scalar_word(*ty, *value)));
+        let mut places: SmallVec<[Place; 8]> = SmallVec::new();
         for (tensor, argument) in self.tensors.iter().zip(arguments.buffers.iter_mut()) {
-            words.push(self.check_tensor(tensor, argument, &extent)?);
+            let place = self.check_tensor(tensor, argument, &extent)?;
+            words.push(place.start);
+            places.push(place);
         }
-        self.check_overlap(arguments)?;
+        self.check_overlap(&places)?;
         let main = self.workspace_bytes(&self.main, &extent)?;
         let body = self.workspace_bytes(&self.body, &extent)?;
         words[0] = &raw const status as u64;
-        words[1] = threads as u64;
+        words[1] = u64::from(options.threads());
         words[3] = body;
         let called = workspace::with(main, body, |workspace| {
             words[2] = workspace as u64;
@@ -260,6 +286,19 @@ impl Executable for Kernel {
             None => Ok(()),
             Some((value, extent)) => Err(CallError::IndexOutOfBounds { value, extent, location: None }),
         }
+    }
+
+    fn time(
+        &self,
+        arguments: &mut Arguments<'_, '_>,
+        options: RunOptions,
+        repetitions: u64,
+    ) -> Result<Duration, CallError> {
+        let start = Instant::now();
+        for _ in 0..repetitions {
+            self.run(arguments, options)?;
+        }
+        Ok(start.elapsed())
     }
 
     fn code_bytes(&self) -> usize {

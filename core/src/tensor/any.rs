@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use crate::device::BufferArgument;
 use crate::dtype::DType;
-use crate::target::BufferArgument;
 use crate::tensor::dense::fmt_summary;
 use crate::tensor::{
     ALIGNMENT, Element, IdentifiedBytes, IdentityCell, ShapeError, Storage, Tensor, checked_len,

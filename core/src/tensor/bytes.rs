@@ -2,8 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::device::BufferArgument;
 use crate::dtype::DType;
-use crate::target::BufferArgument;
 use crate::tensor::{Element, Storage};
 
 /// Bytes that are no elements of a type: their length is no multiple of the element's size, they

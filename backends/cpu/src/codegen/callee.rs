@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_module::FuncId;
 use smallvec::SmallVec;
-use tilewright_core::target::BackendError;
+use tilewright_core::device::CompileError;
 
 use super::Translator;
 use crate::runtime::RuntimeFunction;
@@ -63,8 +63,8 @@ impl Callee {
 /// Errors of `declared`.
 pub(crate) fn link(
     function: &mut Function,
-    mut declared: impl FnMut(Callee) -> Result<FuncId, BackendError>,
-) -> Result<(), BackendError> {
+    mut declared: impl FnMut(Callee) -> Result<FuncId, CompileError>,
+) -> Result<(), CompileError> {
     let names: Vec<_> =
         function.params.user_named_funcs().iter().map(|(key, name)| (key, name.clone())).collect();
     for (key, name) in names {

@@ -30,11 +30,11 @@ use cranelift_codegen::ir::{AbiParam, Block, Function, InstBuilder, MemFlagsData
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use rustc_hash::{FxHashMap, FxHashSet};
+use tilewright_core::device::CompileError;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::{Index, Ranges};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::For;
-use tilewright_core::target::BackendError;
 
 use crate::flat::value_number::{Number, Numbers};
 use crate::machine::FeatureSet;
@@ -50,7 +50,7 @@ use value::lanes::{Group, Lanes};
 use value::select::{Guard, LaneCondition};
 
 /// The result of translating a part.
-type Outcome<T> = Result<T, BackendError>;
+type Outcome<T> = Result<T, CompileError>;
 
 /// The facts about the machine that code generation needs.
 #[derive(Clone, Copy)]
@@ -83,7 +83,7 @@ pub(super) struct Translation {
 /// Translates a program.
 ///
 /// # Errors
-/// [`BackendError::Unsupported`] when the program contains what this backend cannot do, or is not of the
+/// [`CompileError::Unsupported`] when the program contains what this backend cannot do, or is not of the
 /// `Flat` level.
 pub(super) fn translate(program: &Program, plan: Plan, machine: MachineFacts) -> Outcome<Translation> {
     let mut unit = Unit {
@@ -259,13 +259,13 @@ impl Translator<'_> {
     }
 
     /// The error for what this backend lacks.
-    fn unsupported(&self, what: impl Into<String>) -> BackendError {
-        BackendError::Unsupported { target: "CPU", what: what.into() }
+    fn unsupported(&self, what: impl Into<String>) -> CompileError {
+        CompileError::Unsupported { target: "CPU", what: what.into() }
     }
 
     /// The error for a program that the verifier should have refused.
-    fn broken(&self, what: String) -> BackendError {
-        BackendError::CodeGeneration(format!("`{}`: {what}", self.unit.program.name))
+    fn broken(&self, what: String) -> CompileError {
+        CompileError::CodeGeneration(format!("`{}`: {what}", self.unit.program.name))
     }
 
     /// The only index of an access.

@@ -1,7 +1,7 @@
 //! The machine as Cranelift and code generation see it.
 
 use cranelift_codegen::settings::{self, Configurable};
-use tilewright_core::target::BackendError;
+use tilewright_core::device::CompileError;
 
 use super::{Compiler, failed};
 use crate::codegen::MachineFacts;
@@ -22,9 +22,9 @@ impl Compiler {
     ///
     /// # Errors
     /// When Cranelift has no code generator for the machine.
-    pub(super) fn new_for(machine: &Machine, mode: LinkMode) -> Result<Self, BackendError> {
+    pub(super) fn new_for(machine: &Machine, mode: LinkMode) -> Result<Self, CompileError> {
         if machine.architecture == "x86_64" && !machine.features.contains(Feature::Sse41) {
-            return Err(BackendError::Unsupported {
+            return Err(CompileError::Unsupported {
                 target: "CPU",
                 what: "for x86-64 without SSE4.1".into(),
             });
@@ -49,7 +49,7 @@ impl Compiler {
 }
 
 /// Cranelift's settings.
-fn flags(mode: LinkMode) -> Result<settings::Flags, BackendError> {
+fn flags(mode: LinkMode) -> Result<settings::Flags, CompileError> {
     let mut flags = settings::builder();
     let verifier = if cfg!(debug_assertions) { "true" } else { "false" };
     let is_pic = if mode == LinkMode::Object { "true" } else { "false" };

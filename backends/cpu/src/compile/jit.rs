@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cranelift_codegen::Context;
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::default_libcall_names;
+use tilewright_core::device::{CompileError, Executable};
 use tilewright_core::program::Program;
-use tilewright_core::target::{BackendError, Executable};
 
 use super::isa::LinkMode;
 use super::{Compiler, Placed, failed};
@@ -40,7 +40,7 @@ impl Compiler {
     ///
     /// # Errors
     /// When Cranelift has no code generator for the machine.
-    pub(crate) fn new(machine: &Machine) -> Result<Self, BackendError> {
+    pub(crate) fn new(machine: &Machine) -> Result<Self, CompileError> {
         Self::new_for(machine, LinkMode::InProcess)
     }
 
@@ -48,10 +48,10 @@ impl Compiler {
     pub(crate) fn compile(
         self: &Arc<Self>,
         programs: &[&Program],
-    ) -> Vec<Result<Box<dyn Executable>, BackendError>> {
+    ) -> Vec<Result<Box<dyn Executable>, CompileError>> {
         let mut module = self.module();
         let mut context = Context::new();
-        let placed: Vec<Result<Placed, BackendError>> =
+        let placed: Vec<Result<Placed, CompileError>> =
             programs.iter().map(|program| self.place(&mut module, &mut context, program, None)).collect();
         if let Err(error) = module.finalize_definitions() {
             let error = failed(error);
@@ -60,7 +60,7 @@ impl Compiler {
                 .map(|placed| Err(placed.err().unwrap_or_else(|| error.clone())))
                 .collect();
         }
-        let entries: Vec<Result<*const u8, BackendError>> = placed
+        let entries: Vec<Result<*const u8, CompileError>> = placed
             .iter()
             .map(|placed| match placed {
                 Ok(placed) => Ok(module.get_finalized_function(placed.main)),

@@ -1,8 +1,8 @@
 //! Machine code as text.
 
 use cranelift_codegen::Context;
+use tilewright_core::device::CompileError;
 use tilewright_core::program::Program;
-use tilewright_core::target::BackendError;
 
 use super::{Compiler, failed};
 use crate::simd;
@@ -12,7 +12,7 @@ impl Compiler {
     ///
     /// # Errors
     /// When the program cannot be compiled.
-    pub(crate) fn list(&self, program: &Program) -> Result<String, BackendError> {
+    pub(crate) fn list(&self, program: &Program) -> Result<String, CompileError> {
         let translation = self.translate(program)?.translation;
         let mut text = String::new();
         let mut functions = vec![("kernel".to_owned(), translation.main)];

@@ -21,8 +21,8 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{AbiParam, Signature};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_module::{FuncId, Linkage, Module, ModuleError};
+use tilewright_core::device::CompileError;
 use tilewright_core::program::Program;
-use tilewright_core::target::BackendError;
 use tilewright_core::verify::{Level, verify};
 
 use crate::codegen::{Callee, MachineFacts, Need, Translation, link, plan, translate};
@@ -63,8 +63,8 @@ struct Declared {
 
 impl Compiler {
     /// Generates the code of a program.
-    fn translate(&self, program: &Program) -> Result<Translated, BackendError> {
-        verify(program, Level::Flat).map_err(|errors| BackendError::Unsupported {
+    fn translate(&self, program: &Program) -> Result<Translated, CompileError> {
+        verify(program, Level::Flat).map_err(|errors| CompileError::Unsupported {
             target: "CPU",
             what: format!("`{}`, which is not a valid program of the flat level: {errors}", program.name),
         })?;
@@ -81,7 +81,7 @@ impl Compiler {
         context: &mut Context,
         program: &Program,
         name: Option<&str>,
-    ) -> Result<Placed, BackendError> {
+    ) -> Result<Placed, CompileError> {
         let Translated { translation, needs } = self.translate(program)?;
         let mut code_bytes = 0;
         let declared = self.declare(module, &translation)?;
@@ -116,8 +116,8 @@ impl Compiler {
         &self,
         module: &mut M,
         translation: &Translation,
-    ) -> Result<Declared, BackendError> {
-        let mut declare = |count: usize, signature: Signature| -> Result<Vec<FuncId>, BackendError> {
+    ) -> Result<Declared, CompileError> {
+        let mut declare = |count: usize, signature: Signature| -> Result<Vec<FuncId>, CompileError> {
             let declare = |_| module.declare_anonymous_function(&signature).map_err(failed_module);
             (0..count).map(declare).collect()
         };
@@ -132,7 +132,7 @@ impl Compiler {
         module: &mut M,
         declared: &Declared,
         callee: Callee,
-    ) -> Result<FuncId, BackendError> {
+    ) -> Result<FuncId, CompileError> {
         match callee {
             Callee::Body(position) => Ok(declared.bodies[position]),
             Callee::Leaf(position) => Ok(declared.leaves[position]),
@@ -153,15 +153,15 @@ impl Compiler {
 }
 
 #[cold]
-fn failed(error: impl std::fmt::Display) -> BackendError {
-    BackendError::CodeGeneration(error.to_string())
+fn failed(error: impl std::fmt::Display) -> CompileError {
+    CompileError::CodeGeneration(error.to_string())
 }
 
 #[cold]
-fn failed_module(error: ModuleError) -> BackendError {
+fn failed_module(error: ModuleError) -> CompileError {
     match error {
         // The error's own text leaves out what is wrong.
-        ModuleError::Compilation(error) => BackendError::CodeGeneration(format!("{error:?}")),
+        ModuleError::Compilation(error) => CompileError::CodeGeneration(format!("{error:?}")),
         error => failed(error),
     }
 }

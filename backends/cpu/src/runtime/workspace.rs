@@ -5,14 +5,11 @@
 //! by the thread that uses them. A thread that both calls a kernel and takes part in its parallel loops uses
 //! the front of its workspace for the former and the rest for the latter.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::cell::RefCell;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::null_mut;
 
-use crate::pages::prefer_huge_pages;
-
-/// The alignment of a workspace: a cache line.
-const ALIGNMENT: usize = 64;
+use crate::memory::{ALIGNMENT, Memory, OutOfMemory};
 
 thread_local! {
     static WORKSPACE: RefCell<Workspace> = const { RefCell::new(Workspace { memory: None, used: 0 }) };
@@ -24,36 +21,6 @@ struct Workspace {
     used: usize,
 }
 
-struct Memory {
-    start: NonNull<u8>,
-    layout: Layout,
-}
-
-impl Memory {
-    fn new(bytes: usize) -> Result<Self, OutOfMemory> {
-        let error = OutOfMemory { bytes };
-        let layout = Layout::from_size_align(bytes, ALIGNMENT).map_err(|_| error)?;
-        // SAFETY: the layout's size is not zero: `Workspace::reserve` asks for at least one byte.
-        let start = NonNull::new(unsafe { alloc(layout) }).ok_or(error)?;
-        prefer_huge_pages(start.as_ptr(), bytes);
-        Ok(Memory { start, layout })
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: `start` was allocated with this layout and is not used after its owner is gone.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) }
-    }
-}
-
-/// The system has no memory for a workspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OutOfMemory {
-    /// The bytes of the request.
-    pub(crate) bytes: usize,
-}
-
 impl Workspace {
     /// The address of at least `bytes` bytes. Its contents are lost if it has to grow.
     fn reserve(&mut self, bytes: usize) -> Result<*mut u8, OutOfMemory> {
@@ -61,11 +28,11 @@ impl Workspace {
             return Ok(null_mut());
         }
         match &self.memory {
-            Some(memory) if memory.layout.size() >= bytes => Ok(memory.start.as_ptr()),
+            Some(memory) if memory.size() >= bytes => Ok(memory.start()),
             _ => {
                 // Freed first, so that both are never held at once.
                 self.memory = None;
-                Ok(self.memory.insert(Memory::new(bytes)?).start.as_ptr())
+                Ok(self.memory.insert(Memory::new(bytes)?).start())
             }
         }
     }

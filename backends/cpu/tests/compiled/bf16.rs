@@ -4,9 +4,9 @@
 //! Manual, volume 2, VDPBF16PS): of each pair the second product is added first, each with one rounding to the nearest
 //! number, ties to even; operands and results that are denormal become zeros of their signs.
 
+use tilewright_core::device::Device;
 use tilewright_core::dtype::DType;
 use tilewright_core::lower::lower;
-use tilewright_core::target::Backend;
 use tilewright_core::tensor::{AnyTensor, Random};
 
 use crate::support::{compile, host};

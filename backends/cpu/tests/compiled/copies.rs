@@ -1,7 +1,7 @@
 //! Copies of narrow elements: interleaved, transposed, padded, and of any number of lanes.
 
+use tilewright_core::device::Device;
 use tilewright_core::dtype::DType;
-use tilewright_core::target::Backend;
 use tilewright_core::tensor::{AnyTensor, Random};
 
 use crate::support::{Call, compile, host, program};

@@ -1,8 +1,11 @@
 //! Refused programs and calls, and their messages.
 
+use tilewright_core::device::{
+    Arguments, BufferArgument, CallError, CompileError, Device, DeviceBuffer, DeviceError, DeviceMemory,
+};
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
-use tilewright_core::target::{Arguments, Backend, BackendError, BufferArgument, CallError};
+use tilewright_core::target::RunOptions;
 use tilewright_core::tensor::AnyTensor;
 
 use crate::support::{Call, compile, host, program};
@@ -43,7 +46,10 @@ fn what_is_written_must_be_writable_and_aligned() {
     let program = program("kernel fill(out y: f32[4]) { y[lane<4>] = 1.0 }");
     let kernel = compile(host(), &program);
     let run = |buffer: BufferArgument<'_>| {
-        kernel.run(&mut Arguments { dims: &[], scalars: &[], buffers: &mut [buffer] }, 1)
+        kernel.run(
+            &mut Arguments { dims: &[], scalars: &[], buffers: &mut [buffer] },
+            RunOptions::with_threads(1),
+        )
     };
     let mut memory = floats(5);
     let read_only = run(BufferArgument::Read(&memory.bytes()[..16])).unwrap_err();
@@ -121,7 +127,7 @@ fn programs_of_other_levels_are_refused_beside_good_ones() {
     let mut results = host().compile(&[&good, &bad, &good]);
     assert!(results.remove(0).is_ok());
     let error = results.remove(0).err().expect("refused");
-    assert!(matches!(&error, BackendError::Unsupported { what, .. } if what.contains("`two`")), "{error}");
+    assert!(matches!(&error, CompileError::Unsupported { what, .. } if what.contains("`two`")), "{error}");
     let kernel = results.remove(0).expect("compiled beside a bad one");
     drop(results);
     let call = Call {
@@ -153,4 +159,50 @@ fn a_program_that_leaves_its_buffers_ends_in_an_error() {
             assert!(matches!(error, CallError::IndexOutOfBounds { extent: 5, .. }), "{text}: {error}");
         }
     }
+}
+
+/// Memory of a device that is none.
+struct Foreign;
+
+impl DeviceMemory for Foreign {
+    fn len(&self) -> usize {
+        16
+    }
+
+    fn place(&self) -> String {
+        "another device".to_owned()
+    }
+}
+
+#[test]
+fn buffers_of_the_device_are_arguments_and_those_of_others_are_refused() {
+    let program =
+        program("kernel double(in x: f32[4], out y: f32[4]) { y[lane<4>] = x[lane<4>] + x[lane<4>] }");
+    let kernel = compile(host(), &program);
+    let run = |buffers: &mut [BufferArgument<'_>]| {
+        kernel.run(&mut Arguments { dims: &[], scalars: &[], buffers }, RunOptions::with_threads(1))
+    };
+    let values = AnyTensor::from_slice(&[1f32, 2.0, 3.0, 4.0], &[4]).unwrap();
+    // Both tensors are parts of one buffer, as in the arena of a whole model.
+    let mut arena = host().allocate(32).unwrap();
+    let (x, y) = arena.as_mut_slice().split_at(16).expect("it is inside");
+    assert_eq!(host().upload(&values.bytes()[..8], y), Err(DeviceError::Size { from: 8, to: 16 }));
+    host().upload(values.bytes(), x).unwrap();
+    let (x, y) = arena.as_mut_slice().split_at(16).expect("it is inside");
+    run(&mut [BufferArgument::DeviceRead(x.as_slice()), BufferArgument::DeviceWrite(y)]).unwrap();
+    let mut found = floats(4);
+    host().download(arena.as_slice().part(16..32).expect("it is inside"), found.bytes_mut()).unwrap();
+    assert_eq!(found.to_f64_vec(), [2.0, 4.0, 6.0, 8.0]);
+
+    let read_only = arena.as_slice().part(16..32).expect("it is inside");
+    let error = run(&mut [BufferArgument::from(&values), BufferArgument::DeviceRead(read_only)]).unwrap_err();
+    assert!(error.to_string().contains("`y` is written"), "{error}");
+    let mut foreign = DeviceBuffer::new(Foreign);
+    assert!(matches!(
+        host().download(foreign.as_slice(), found.bytes_mut()),
+        Err(DeviceError::OtherDevice { .. })
+    ));
+    let y = BufferArgument::DeviceWrite(foreign.as_mut_slice());
+    let error = run(&mut [BufferArgument::from(&values), y]).unwrap_err();
+    assert!(error.to_string().contains("`y` is in the memory of another device"), "{error}");
 }

@@ -1,10 +1,11 @@
 //! Streamed results and prefetches change nothing but time: also where rows are no multiple of a line, where results
 //! begin in the middle of one, and where prefetched lines lie behind a tensor.
 
+use tilewright_core::device::{Arguments, BufferArgument};
 use tilewright_core::dtype::DType;
-use tilewright_core::target::{Arguments, BufferArgument};
+use tilewright_core::target::RunOptions;
 use tilewright_core::tensor::AnyTensor;
-use tilewright_cpu::CpuBackend;
+use tilewright_cpu::CpuDevice;
 
 use crate::support::{Call, compile, host, program};
 
@@ -63,7 +64,9 @@ fn streamed_results_that_begin_anywhere() {
         memory.bytes_mut().fill(0xA5);
         let own = &mut memory.bytes_mut()[start..start + expected.len()];
         let buffers = &mut [BufferArgument::Read(x.bytes()), BufferArgument::Write(own)];
-        kernel.run(&mut Arguments { dims: &[], scalars: &[], buffers }, 2).expect("fitting arguments");
+        kernel
+            .run(&mut Arguments { dims: &[], scalars: &[], buffers }, RunOptions::with_threads(2))
+            .expect("fitting arguments");
         assert_eq!(memory.bytes()[start..start + expected.len()], expected, "from byte {start} on");
         let (before, behind) = (&memory.bytes()[..start], &memory.bytes()[start + expected.len()..]);
         assert!(before.iter().chain(behind).all(|byte| *byte == 0xA5), "from byte {start} on");
@@ -104,7 +107,7 @@ fn strides_known_at_run_time_and_loops_ahead() {
 #[test]
 fn what_a_schedule_asks_for_is_in_the_code() {
     let program = program(&rows("f32", 5, 128, 32));
-    let narrow = CpuBackend::without_features("-avx512f").expect("a known feature");
+    let narrow = CpuDevice::without_features("-avx512f").expect("a known feature");
     for backend in [host(), &narrow] {
         let listing = compile(backend, &program).disassembly();
         if !listing.contains("vzeroupper") {

@@ -328,10 +328,10 @@ fn what_was_refused_once_is_compiled() {
       q[lane<16>] = a[lane<16>] / b[lane<16>] + a[lane<16>] % b[lane<16>]
     }";
     for removed in ["", "-avx512f"] {
-        let backend = tilewright_cpu::CpuBackend::without_features(removed).unwrap();
+        let backend = tilewright_cpu::CpuDevice::without_features(removed).unwrap();
         let listing = crate::support::compile(&backend, &program(text)).disassembly();
         let has_leaves =
-            tilewright_core::target::Backend::target(&backend).cpu().expect("a CPU").vector_bits >= 256;
+            tilewright_core::device::Device::target(&backend).cpu().expect("a CPU").vector_bits >= 256;
         assert!(!has_leaves || !listing.contains("are no leaves"), "{removed}:\n{listing}");
     }
 }
@@ -359,9 +359,9 @@ fn padding_takes_no_registers_from_sums() {
     let program = program(&text);
     let tensors = vec![random(DType::F32, 896, 1), random(DType::F32, 24, 2), zeros(DType::F32, 896)];
     Call { tensors, ..Call::default() }.check(&program);
-    let narrow = tilewright_cpu::CpuBackend::without_features("-avx512f").unwrap();
+    let narrow = tilewright_cpu::CpuDevice::without_features("-avx512f").unwrap();
     let listing = crate::support::compile(&narrow, &program).disassembly();
-    if tilewright_core::target::Backend::target(&narrow).cpu().expect("a CPU").vector_bits >= 256 {
+    if tilewright_core::device::Device::target(&narrow).cpu().expect("a CPU").vector_bits >= 256 {
         assert!(listing.contains("cmovne") && !listing.contains("vmaskmov"), "{listing}");
         assert!(!listing.contains("are no leaves"), "{listing}");
     }

@@ -253,10 +253,10 @@ fn every_half_survives_and_is_rounded_right() {
 
 #[test]
 fn transcendental_functions_are_for_lowering_to_expand() {
-    use tilewright_core::target::{Backend, BackendError};
+    use tilewright_core::device::{CompileError, Device};
     let program = elementwise(&[DType::F32], DType::F32, 4, 1, |x| Expr::unary(UnaryOp::Exp, x[0].clone()));
     let error = crate::support::host().compile(&[&program]).remove(0).err().expect("refused");
-    assert!(matches!(&error, BackendError::Unsupported { what, .. } if what.contains("exp")), "{error}");
+    assert!(matches!(&error, CompileError::Unsupported { what, .. } if what.contains("exp")), "{error}");
 }
 
 #[test]

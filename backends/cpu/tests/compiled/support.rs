@@ -4,22 +4,23 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
+use tilewright_core::device::{Arguments, BufferArgument, CallError, Device, Executable};
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
 use tilewright_core::interp;
 use tilewright_core::program::{Access, Program};
-use tilewright_core::target::{Arguments, Backend, BufferArgument, CallError, Executable};
+use tilewright_core::target::RunOptions;
 use tilewright_core::tensor::AnyTensor;
-use tilewright_cpu::CpuBackend;
+use tilewright_cpu::CpuDevice;
 
 use crate::pages::Fenced;
 
 /// The backends that every program is tested with.
-static BACKENDS: LazyLock<Vec<(&str, CpuBackend)>> = LazyLock::new(|| {
-    let host = CpuBackend::host().expect("no override");
-    let plain = CpuBackend::without_features("-fma,-avx").expect("known features");
-    let narrow = CpuBackend::without_features("-avx512f").expect("known features");
-    let no_dots = CpuBackend::without_features("-avx512vnni,-avxvnni,-avx512bf16").expect("known features");
+static BACKENDS: LazyLock<Vec<(&str, CpuDevice)>> = LazyLock::new(|| {
+    let host = CpuDevice::host().expect("no override");
+    let plain = CpuDevice::without_features("-fma,-avx").expect("known features");
+    let narrow = CpuDevice::without_features("-avx512f").expect("known features");
+    let no_dots = CpuDevice::without_features("-avx512vnni,-avxvnni,-avx512bf16").expect("known features");
     vec![
         ("final", host),
         ("without AVX-512", narrow),
@@ -29,7 +30,7 @@ static BACKENDS: LazyLock<Vec<(&str, CpuBackend)>> = LazyLock::new(|| {
 });
 
 /// The backend for this machine.
-pub(crate) fn host() -> &'static CpuBackend {
+pub(crate) fn host() -> &'static CpuDevice {
     &BACKENDS[0].1
 }
 
@@ -39,7 +40,7 @@ pub(crate) fn program(text: &str) -> Program {
 }
 
 /// Compiles one program.
-pub(crate) fn compile(backend: &CpuBackend, program: &Program) -> Box<dyn Executable> {
+pub(crate) fn compile(backend: &CpuDevice, program: &Program) -> Box<dyn Executable> {
     let compiled = backend.compile(&[program]).remove(0);
     compiled.unwrap_or_else(|error| panic!("{error}\n{program}"))
 }
@@ -104,7 +105,7 @@ impl Call {
             })
             .collect();
         let mut arguments = Arguments { dims: &self.dims, scalars: &self.scalars, buffers: &mut buffers };
-        kernel.run(&mut arguments, threads)?;
+        kernel.run(&mut arguments, RunOptions::with_threads(threads))?;
         let mut results = self.tensors.clone();
         for (result, memory) in results.iter_mut().zip(&memory) {
             result.bytes_mut().copy_from_slice(memory.bytes());

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use tilewright_core::device::Device;
 use tilewright_core::dtype::DType;
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, ScheduleError};
-use tilewright_core::target::{Backend, Target};
+use tilewright_core::target::Target;
 use tilewright_core::tensor::AnyTensor;
 
 use crate::support::{Call, compile, exact_elements, host};
@@ -153,7 +154,7 @@ fn the_instruction_is_emitted_where_the_machine_has_it_and_refused_visibly_elsew
         let instruction = if product == HALVES { "vdpbf16ps " } else { "vpdpbusd " };
         let intrinsic = format!("{}_8", product.0);
         for removed in all_removed {
-            let backend = tilewright_cpu::CpuBackend::without_features(removed).unwrap();
+            let backend = tilewright_cpu::CpuDevice::without_features(removed).unwrap();
             let has = backend.target().intrinsics().iter().any(|name| **name == *intrinsic);
             let text = compile(&backend, &flat).disassembly();
             assert_eq!(text.contains(instruction), has, "{removed}\n{text}");

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use tilewright_core::device::Device;
 use tilewright_core::dtype::DType;
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{Schedule, ScheduleError};
-use tilewright_core::target::{Backend, Target};
+use tilewright_core::target::Target;
 
 use crate::support::{Call, compile, exact_elements, host};
 
@@ -110,7 +111,7 @@ fn the_instruction_is_emitted_where_the_machine_has_it_and_refused_visibly_elsew
     say_what_is_executed();
     let flat = lowered(&scheduled(PRODUCTS[0], [2, 2, 3], [2, 2], true).unwrap());
     for removed in ["", "-amx-tile", "-amx-int8"] {
-        let backend = tilewright_cpu::CpuBackend::without_features(removed).unwrap();
+        let backend = tilewright_cpu::CpuDevice::without_features(removed).unwrap();
         let has = backend.target().intrinsics().iter().any(|name| &**name == "tdpbusd");
         assert!(!has || removed.is_empty(), "{removed} leaves the instruction");
         let text = compile(&backend, &flat).disassembly();

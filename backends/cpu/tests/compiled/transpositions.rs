@@ -1,7 +1,7 @@
 //! Transposed loads: lanes of different rows, where the next statements read the neighbouring elements of the same rows.
 
+use tilewright_core::device::Device;
 use tilewright_core::dtype::DType;
-use tilewright_core::target::Backend;
 use tilewright_core::tensor::AnyTensor;
 
 use crate::support::{Call, compile, host, program};

@@ -6,11 +6,11 @@
 //! are two amounts: what the kernel itself needs, and what each thread needs in parallel loops.
 
 use rustc_hash::FxHashMap;
+use tilewright_core::device::CompileError;
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
 use tilewright_core::program::{Program, Scope, VariableKind};
 use tilewright_core::stmt::{Alloc, LoopKind, Stmt};
-use tilewright_core::target::BackendError;
 
 use crate::codegen::memory::promote::{self, Layout};
 
@@ -94,8 +94,8 @@ impl Need {
 /// Places every intermediate of a program.
 ///
 /// # Errors
-/// [`BackendError::Unsupported`] when the size of an intermediate is not known before the call.
-pub(crate) fn plan(program: &Program) -> Result<Plan, BackendError> {
+/// [`CompileError::Unsupported`] when the size of an intermediate is not known before the call.
+pub(crate) fn plan(program: &Program) -> Result<Plan, CompileError> {
     let mut planner =
         Planner { program, placements: FxHashMap::default(), stack: 0, bodies: Vec::new(), in_body: false };
     let main = planner.stmt(&program.body)?;
@@ -112,7 +112,7 @@ struct Planner<'p> {
 }
 
 impl Planner<'_> {
-    fn stmt(&mut self, stmt: &Stmt) -> Result<Need, BackendError> {
+    fn stmt(&mut self, stmt: &Stmt) -> Result<Need, CompileError> {
         match stmt {
             Stmt::Alloc(node) => self.alloc(node),
             Stmt::For(node) if node.kind == LoopKind::Parallel && !self.in_body => {
@@ -132,7 +132,7 @@ impl Planner<'_> {
         }
     }
 
-    fn alloc(&mut self, node: &Alloc) -> Result<Need, BackendError> {
+    fn alloc(&mut self, node: &Alloc) -> Result<Need, CompileError> {
         let buffer = self.program.buffer(node.buffer);
         let size = buffer.dtype.bytes() as u64;
         let placement = self.place(node);
@@ -173,6 +173,6 @@ impl Planner<'_> {
     }
 }
 
-fn unsupported(what: String) -> BackendError {
-    BackendError::Unsupported { target: "CPU", what }
+fn unsupported(what: String) -> CompileError {
+    CompileError::Unsupported { target: "CPU", what }
 }
