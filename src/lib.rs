@@ -46,14 +46,10 @@ extern crate self as tilewright;
 #[path = "private/mod.rs"]
 pub mod __private;
 pub mod bench;
-pub mod definition;
+mod cpu;
 #[cfg(doctest)]
 mod doc_tests;
-mod error;
-pub mod kernel;
-mod machine;
 pub mod prelude;
-pub mod records;
 pub mod settings;
 pub mod tuning;
 
@@ -63,15 +59,18 @@ pub mod backends {
 }
 
 pub use tilewright_core as core;
+pub use tilewright_runtime::{definition, devices, kernel, records};
 pub use tilewright_search as search;
 
-pub use error::Error;
-pub use kernel::{Explanation, Kernel, Source, explain, kernel, kernels};
-pub use machine::run_context;
-pub use records::{record_problems, use_record, use_records};
 pub use settings::{
     set_packed_limit, set_spare_limit, set_specialized_shapes, set_threads, specialized_shapes, threads,
 };
 pub use tilewright_core::tensor::{AnyTensor, Element, Tensor, TensorView, TensorViewMut};
 pub use tilewright_macros::{schedule_rule, ship, tensor_kernel};
+pub use tilewright_runtime::Error;
+pub use tilewright_runtime::devices::run_context;
+pub use tilewright_runtime::kernel::{
+    Explanation, Kernel, Source, explain, kernel, kernels, record_problems,
+};
+pub use tilewright_runtime::records::{use_record, use_records};
 pub use tuning::init;

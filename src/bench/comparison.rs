@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_search::schedule_by_default;
 
-use crate::kernel::prologue::Compiled;
 use crate::kernel::{Explanation, Kernel, Source, explain};
+use crate::settings;
 use crate::tuning::subject::{Subject, SubjectOptions};
 use crate::tuning::{TuneError, count_flops};
-use crate::{machine, settings};
+use tilewright_runtime::code::Compiled;
+use tilewright_runtime::devices;
 
 /// A way of running a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,7 +81,7 @@ impl Default for Effort {
 pub struct Comparison {
     kernel: &'static Kernel,
     dims: Vec<i64>,
-    subject: Subject<'static>,
+    subject: Subject,
     traces: [String; 2],
     executables: [Compiled; 2],
     tensors: Vec<AnyTensor>,
@@ -101,11 +102,11 @@ impl Comparison {
     ) -> Result<Self, TuneError> {
         let Explanation { trace, source, .. } = explain(kernel, dims)?;
         let threads = settings::threads()?;
-        let device = machine::device()?;
+        let device = devices::default_device()?;
         let values = kernel.dims_by_name(dims)?;
         let options = SubjectOptions { seed: 1, threads, cache: cache.map(Path::to_owned) };
         let subject = Subject::new(kernel, &values, device, &options)?;
-        let context = machine::context_of_threads(threads)?;
+        let context = devices::run_context_with_threads(threads)?;
         let default = schedule_by_default(subject.program(), context).trace().to_string();
         let traces = [default, trace.to_string()];
         let executables: Result<Vec<_>, _> = subject.compile(&traces).into_iter().collect();

@@ -5,16 +5,17 @@ use tilewright_core::tensor::AnyTensor;
 
 use super::comparison::{Checked, Effort, Sampled, in_turns};
 use crate::kernel::Kernel;
-use crate::kernel::prologue::Compiled;
+use crate::settings;
 use crate::tuning::TuneError;
 use crate::tuning::subject::{Subject, SubjectOptions};
-use crate::{machine, settings};
+use tilewright_runtime::code::Compiled;
+use tilewright_runtime::devices;
 
 /// A kernel at a shape, compiled with several schedules: winners of different searches, for example, whose times are from
 /// different minutes and not to be divided.
 pub struct Contest {
     kernel: &'static Kernel,
-    subject: Subject<'static>,
+    subject: Subject,
     executables: Vec<Compiled>,
     tensors: Vec<AnyTensor>,
 }
@@ -28,7 +29,7 @@ impl Contest {
     pub fn new(kernel: &'static Kernel, dims: &[(&str, i64)], traces: &[&Trace]) -> Result<Self, TuneError> {
         let values = kernel.dims_by_name(dims)?;
         let options = SubjectOptions { seed: 1, threads: settings::threads()?, cache: None };
-        let subject = Subject::new(kernel, &values, machine::device()?, &options)?;
+        let subject = Subject::new(kernel, &values, devices::default_device()?, &options)?;
         let texts: Vec<String> = traces.iter().map(ToString::to_string).collect();
         let executables: Result<Vec<_>, _> = subject.compile(&texts).into_iter().collect();
         let executables = executables

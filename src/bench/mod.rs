@@ -25,7 +25,8 @@ pub use options::{Options, OptionsError, USAGE, list};
 use crate::kernel::Kernel;
 use crate::tuning::report::{self, Peak, Series};
 use crate::tuning::{TuneError, TuneTask, Tuner};
-use crate::{machine, records, settings};
+use crate::{records, settings};
+use tilewright_runtime::devices;
 
 /// A kernel at a shape, as [`bench_main!`](crate::bench_main) lists them.
 #[derive(Clone, Copy, Debug)]
@@ -313,7 +314,7 @@ fn tune_cases(
 fn is_tuned(case: &Point, records: &Path) -> Result<bool, TuneError> {
     let kernel = case.kernel;
     let shape = kernel.shape(&kernel.dims_by_name(&case.dims)?);
-    let needed = TunedFor::of(&machine::run_context()?);
+    let needed = TunedFor::of(&devices::run_context()?);
     let known = Database::open(records)?;
     let own = known.records_of(kernel.hash()?);
     let own = own.filter(|record| record.shape == shape && record.target == needed);
@@ -326,7 +327,7 @@ fn is_tuned(case: &Point, records: &Path) -> Result<bool, TuneError> {
 
 /// The report of all records there are: a page beside them, and a table on the terminal.
 pub fn write_report(records: &Path, is_quiet: bool) -> Result<(), TuneError> {
-    let series = Series::of_records(&Database::open(records)?, Peak::Measured(&machine::run_context()?));
+    let series = Series::of_records(&Database::open(records)?, Peak::Measured(&devices::run_context()?));
     if series.is_empty() {
         return Ok(());
     }

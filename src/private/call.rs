@@ -6,8 +6,8 @@ use tilewright_core::tensor::{BytesMut, Element, Tensor, TensorView, TensorViewM
 use tilewright_cpu::pages::prefer_huge_pages;
 
 use super::{Elements, read, write};
+use crate::Error;
 use crate::definition::{KernelDefinition, ParameterSpec};
-use crate::error::Error;
 
 /// A result, to be written.
 ///

@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use tilewright_core::tensor::{Element, TensorView, TensorViewMut, checked_len};
 
-use crate::error::Error;
+use crate::Error;
 
 /// The elements of a tensor, with the name that the definition gives it.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 use tilewright_core::math::scalar;
 
 use super::Scalar;
-use crate::error::Error;
+use crate::Error;
 
 /// `usize` or `isize`.
 pub trait Position: Scalar {

@@ -23,8 +23,8 @@ pub use tilewright_core::tensor::{Tensor, TensorView, TensorViewMut};
 pub use tilewright_search::rule::RuleEntry;
 
 pub use crate::__location as location;
+pub use crate::Error;
 pub use crate::definition::{DimSpec, KernelDefinition, ParameterKind, ParameterSpec};
-pub use crate::error::Error;
 pub use crate::kernel::{Kernel, KernelEntry};
 pub use crate::records::ShippedRecords;
 pub use call::{Buffers, allocate, constant_bytes, read_bytes, scalar, scalar_constant, write_bytes};

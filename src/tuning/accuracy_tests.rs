@@ -21,8 +21,8 @@ use super::runner::{InProcessRunner, Interrupt};
 use super::subject::{Subject, SubjectOptions};
 use super::tolerance::Tolerance;
 use crate::kernel::Kernel;
-use crate::machine;
 use crate::prelude::*;
+use tilewright_runtime::devices;
 
 /// C = A·B, each product within 10⁻⁴ of itself.
 #[tensor_kernel(accuracy = 1e-4)]
@@ -57,12 +57,12 @@ const DIMS: [i64; 3] = [32, 64, 32];
 /// This machine, as if it had products of tiles.
 struct WithTiles {
     target: Target,
-    host: &'static dyn Device,
+    host: Arc<dyn Device>,
 }
 
 impl WithTiles {
     fn new() -> Self {
-        let host = machine::device().expect("a device");
+        let host = devices::default_device().expect("a device");
         let intrinsics = vec!["tdpbf16ps".into()];
         let cpu = host.target().cpu().expect("a CPU").clone();
         WithTiles { target: CpuTarget { intrinsics, ..cpu }.into(), host }
@@ -104,8 +104,9 @@ impl Device for WithTiles {
     }
 }
 
-fn subject<'b>(kernel: &Kernel, device: &'b WithTiles) -> Subject<'b> {
+fn subject(kernel: &Kernel, device: &Arc<WithTiles>) -> Subject {
     let options = SubjectOptions { seed: 3, threads: 1, cache: None };
+    let device = Arc::clone(device) as Arc<dyn Device>;
     Subject::new(kernel, &DIMS, device, &options).expect("it can be prepared")
 }
 
@@ -124,7 +125,7 @@ fn candidates(device: &WithTiles, program: &Program) -> Vec<Candidate> {
 
 #[test]
 fn errors_within_the_accuracy_are_measured_and_told() {
-    let device = WithTiles::new();
+    let device = Arc::new(WithTiles::new());
     let subject = subject(product::kernel(), &device);
     let tolerance = Tolerance::of(subject.program()).relative;
     let found = candidates(&device, subject.program());
@@ -138,7 +139,7 @@ fn errors_within_the_accuracy_are_measured_and_told() {
 
 #[test]
 fn what_is_less_exact_than_agreed_is_a_wrong_result() {
-    let device = WithTiles::new();
+    let device = Arc::new(WithTiles::new());
     let (rough, close) = (subject(rough_product::kernel(), &device), subject(product::kernel(), &device));
     let trace = |products| format!("trace v1\n%0 = get_block \"c\"\n%1, %2 = split_products %0, {products}");
     let result = |products| {
@@ -158,7 +159,7 @@ fn what_is_less_exact_than_agreed_is_a_wrong_result() {
 
 #[test]
 fn the_peak_of_multiply_adds_is_no_limit_for_products_of_tiles() {
-    let device = WithTiles::new();
+    let device = Arc::new(WithTiles::new());
     let mut program = product::kernel().program_for(&DIMS).expect("the dimensions fit");
     assert_eq!(peak_of(&program, &device.context(), None), None);
     let known = device.target.cpu().expect("a CPU").vector_bits;

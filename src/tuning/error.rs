@@ -7,7 +7,7 @@ use tilewright_search::records::DatabaseError;
 use tilewright_search::rule::RuleSetError;
 use tilewright_search::spec::SpecError;
 
-use crate::error::Error;
+use crate::Error;
 
 /// Why a kernel could not be tuned. What was measured before is recorded.
 #[derive(Debug, thiserror::Error)]

@@ -18,14 +18,14 @@ use super::session::Session;
 use super::subject::{Subject, SubjectOptions};
 use super::{TuneError, Tuned};
 use crate::kernel::Kernel;
-use crate::machine;
+use tilewright_runtime::devices;
 
 /// Where a job's candidates run.
 pub(super) enum JobRunner {
     /// In a process of their own.
     Isolated(Box<IsolatedRunner>),
     /// In this process; the subject is prepared when it is first needed.
-    InProcess(Option<Box<InProcessRunner<'static>>>),
+    InProcess(Option<Box<InProcessRunner>>),
 }
 
 /// What is there once a job has begun.
@@ -153,7 +153,7 @@ impl<'a> Job<'a> {
         if let JobRunner::InProcess(runner @ None) = &mut self.runner {
             let options = SubjectOptions { seed: plan.seed, threads: plan.threads, cache: None };
             self.session.note("computing the reference results");
-            let subject = Subject::new(self.kernel, &plan.dims, machine::device()?, &options)?;
+            let subject = Subject::new(self.kernel, &plan.dims, devices::default_device()?, &options)?;
             let anchors = Anchors::of_earlier(&self.earlier);
             *runner = Some(Box::new(InProcessRunner::new(subject, self.interrupt.clone(), anchors)));
         }

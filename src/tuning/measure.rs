@@ -4,8 +4,8 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use crate::kernel::prologue::Compiled;
 use tilewright_core::tensor::AnyTensor;
+use tilewright_runtime::code::Compiled;
 
 use super::anchor::{Anchor, scale};
 use super::failure::{Failure, reason};
@@ -14,15 +14,15 @@ use super::sampling::{self, Runs};
 use super::subject::Subject;
 
 /// A measurement in progress.
-pub(crate) struct Measuring<'s, 'b> {
-    pub(crate) subject: &'s Subject<'b>,
+pub(crate) struct Measuring<'s> {
+    pub(crate) subject: &'s Subject,
     /// Told what begins and what came of it.
     pub(crate) emit: &'s mut dyn FnMut(Reply),
     /// Whether to end as soon as possible.
     pub(crate) should_stop: &'s dyn Fn() -> bool,
 }
 
-impl Measuring<'_, '_> {
+impl Measuring<'_> {
     /// Measures candidates given by their traces. Each that is done, or has failed, is told by a
     /// [`Reply::Outcome`]; candidates that are not reached before it was stopped are not.
     pub(crate) fn measure(&mut self, mut traces: Vec<String>, anchors: &[Anchor]) {
@@ -141,13 +141,13 @@ fn panic_failure(payload: &(dyn Any + Send)) -> Failure {
 }
 
 /// Executables by their position, with the numbers of their candidates.
-struct Timed<'m, 's, 'b> {
-    measuring: &'m mut Measuring<'s, 'b>,
+struct Timed<'m, 's> {
+    measuring: &'m mut Measuring<'s>,
     executables: Vec<(usize, Compiled)>,
     tensors: Vec<AnyTensor>,
 }
 
-impl Runs for Timed<'_, '_, '_> {
+impl Runs for Timed<'_, '_> {
     type Failure = Failure;
 
     fn run(&mut self, position: usize, repetitions: u64) -> Result<Duration, Failure> {

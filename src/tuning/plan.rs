@@ -15,7 +15,8 @@ use super::peak::peak_of;
 use super::protocol::{Setup, Source};
 use super::{Isolation, TuneError, Tuner, process, worker};
 use crate::kernel::{self, Kernel};
-use crate::{machine, settings};
+use crate::settings;
+use tilewright_runtime::devices;
 
 /// Everything that is decided before the first measurement.
 pub(crate) struct Plan {
@@ -52,7 +53,7 @@ impl Tuner {
             Some(threads) => threads,
             None => settings::threads()?,
         };
-        let context = machine::context_of_threads(threads)?;
+        let context = devices::run_context_with_threads(threads)?;
         let kind = context.target.kind();
         let rules = match &self.rules {
             Some(rules) => rules.clone(),

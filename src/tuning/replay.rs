@@ -26,9 +26,9 @@ use super::protocol::{Outcome, Reply, Setup, Source};
 use super::runner::Interrupt;
 use super::subject::{Subject, SubjectOptions, buffer_arguments, written};
 use super::{process, worker};
-use crate::error::Error;
-use crate::kernel::prologue;
-use crate::machine;
+use crate::Error;
+use tilewright_runtime::code;
+use tilewright_runtime::devices;
 
 /// Up to so many points of its blocks the unscheduled program is interpreted: a few seconds.
 const INTERPRETED_POINTS: f64 = 4e6;
@@ -142,7 +142,7 @@ pub struct Code {
 /// # Errors
 /// When a setting of the environment cannot be obeyed.
 pub fn context(threads: u32) -> Result<RunContext, ReplayError> {
-    Ok(machine::context_of_threads(threads as usize)?)
+    Ok(devices::run_context_with_threads(threads as usize)?)
 }
 
 /// A symbolic program at a shape, as traces are made for.
@@ -194,7 +194,7 @@ pub fn schedule(bound: &Program, trace: &Trace, context: &RunContext) -> Result<
 /// Why that cannot be done.
 pub fn compile(scheduled: &Program, target: &Target) -> Result<Code, ReplayError> {
     let lowered = lower_kernel(scheduled, target)?;
-    let mut compiled = prologue::compile(machine::device()?, vec![&lowered]);
+    let mut compiled = code::compile(&devices::default_device()?, &[&lowered]);
     let code = compiled.pop().expect("one result for one program")?;
     Ok(Code {
         code_bytes: code.code_bytes(),
@@ -251,7 +251,7 @@ fn time_here(
     seed: u64,
 ) -> Result<Timed, ReplayError> {
     let options = SubjectOptions { seed, threads, cache: None };
-    let subject = oracle.subject(bound.clone(), machine::device()?, &options)?;
+    let subject = oracle.subject(bound.clone(), devices::default_device()?, &options)?;
     let mut outcome = None;
     let mut receive = |reply: Reply| {
         if let Reply::Outcome { outcome: found, .. } = reply {
@@ -281,12 +281,12 @@ impl Oracle {
     }
 
     /// A bound program with arguments, and with the results that this one gives.
-    pub(super) fn subject<'b>(
+    pub(super) fn subject(
         self,
         bound: Program,
-        device: &'b dyn Device,
+        device: Arc<dyn Device>,
         options: &SubjectOptions,
-    ) -> Result<Subject<'b>, ReplayError> {
+    ) -> Result<Subject, ReplayError> {
         let reference = match self {
             Oracle::Interpreter => interpreted,
             Oracle::Unscheduled => unscheduled,
@@ -311,9 +311,9 @@ fn interpreted(bound: &Program, inputs: &Inputs) -> Result<Vec<Option<AnyTensor>
 }
 
 fn unscheduled(bound: &Program, inputs: &Inputs) -> Result<Vec<Option<AnyTensor>>, ReplayError> {
-    let device = machine::device()?;
+    let device = devices::default_device()?;
     let lowered = lower_kernel(bound, device.target())?;
-    let code = prologue::compile(device, vec![&lowered]).pop().expect("one result for one program")?;
+    let code = code::compile(&device, &[&lowered]).pop().expect("one result for one program")?;
     let accesses: Vec<Access> = bound.buffer_params().map(|(_, access)| access).collect();
     let mut tensors = inputs.tensors.clone();
     let mut buffers = buffer_arguments(&mut tensors, &accesses);

@@ -55,15 +55,15 @@ pub(crate) fn measurement(outcome: Outcome) -> Measurement {
 }
 
 /// Measures candidates in this process: one that crashes or hangs takes the program with it.
-pub(crate) struct InProcessRunner<'b> {
-    subject: Subject<'b>,
+pub(crate) struct InProcessRunner {
+    subject: Subject,
     interrupt: Interrupt,
     anchors: Anchors,
 }
 
-impl<'b> InProcessRunner<'b> {
+impl InProcessRunner {
     /// A runner for a prepared subject.
-    pub(crate) fn new(subject: Subject<'b>, interrupt: Interrupt, anchors: Anchors) -> Self {
+    pub(crate) fn new(subject: Subject, interrupt: Interrupt, anchors: Anchors) -> Self {
         InProcessRunner { subject, interrupt, anchors }
     }
 
@@ -71,7 +71,7 @@ impl<'b> InProcessRunner<'b> {
         &mut self,
         is_over: fn(&Interrupt) -> bool,
         emit: &mut dyn FnMut(Reply),
-        work: impl FnOnce(&mut Measuring<'_, 'b>),
+        work: impl FnOnce(&mut Measuring<'_>),
     ) {
         let interrupt = self.interrupt.clone();
         let should_stop = || is_over(&interrupt);
@@ -79,7 +79,7 @@ impl<'b> InProcessRunner<'b> {
     }
 }
 
-impl Runner for InProcessRunner<'_> {
+impl Runner for InProcessRunner {
     fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<Measurement>> {
         let traces: Vec<String> = candidates.iter().map(|candidate| candidate.trace.to_string()).collect();
         let mut outcomes = vec![None; candidates.len()];

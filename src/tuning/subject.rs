@@ -16,14 +16,14 @@ use tilewright_core::tensor::AnyTensor;
 use super::failure::{Failure, reason};
 use super::inputs::{Inputs, Sign, poison};
 use super::tolerance::Tolerance;
-use crate::error::Error;
+use crate::Error;
 use crate::kernel::Kernel;
-use crate::kernel::prologue::{self, Compiled};
 use tilewright_core::lower::{LoweredKernel, lower_kernel};
+use tilewright_runtime::code::{self, Compiled};
 
 /// A kernel at a shape, ready to try schedules of it.
-pub(crate) struct Subject<'b> {
-    device: &'b dyn Device,
+pub(crate) struct Subject {
+    device: Arc<dyn Device>,
     context: RunContext,
     threads: usize,
     program: Program,
@@ -46,12 +46,12 @@ pub(crate) struct SubjectOptions {
     pub(crate) cache: Option<PathBuf>,
 }
 
-impl<'b> Subject<'b> {
+impl Subject {
     /// Makes arguments and computes the expected results by the definition itself, unless the cache has them.
     pub(crate) fn new(
         kernel: &Kernel,
         dims: &[i64],
-        device: &'b dyn Device,
+        device: Arc<dyn Device>,
         options: &SubjectOptions,
     ) -> Result<Self, Error> {
         let reference = |program: &Program, inputs: &Inputs| run_reference(kernel, dims, program, inputs);
@@ -62,7 +62,7 @@ impl<'b> Subject<'b> {
     /// cache has it.
     pub(crate) fn of_program<E: From<Error>>(
         program: Program,
-        device: &'b dyn Device,
+        device: Arc<dyn Device>,
         options: &SubjectOptions,
         reference: &Reference<'_, E>,
     ) -> Result<Self, E> {
@@ -134,8 +134,9 @@ impl<'b> Subject<'b> {
     /// The same on this thread alone.
     fn compile_part<'t>(&self, traces: impl Iterator<Item = &'t String>) -> Vec<Result<Compiled, Failure>> {
         let lowered: Vec<Result<LoweredKernel, Failure>> = traces.map(|trace| self.lower(trace)).collect();
-        let programs = lowered.iter().filter_map(|program| program.as_ref().ok()).collect();
-        let mut compiled = prologue::compile(self.device, programs).into_iter();
+        let programs: Vec<&LoweredKernel> =
+            lowered.iter().filter_map(|program| program.as_ref().ok()).collect();
+        let mut compiled = code::compile(&self.device, &programs).into_iter();
         let compile = |program: &Result<LoweredKernel, Failure>| {
             program.as_ref().map_err(Failure::clone)?;
             let executable = compiled.next().expect("there is one result for each program");

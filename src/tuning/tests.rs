@@ -32,8 +32,8 @@ use super::runner::Interrupt;
 use super::session::Session;
 use super::transfer::Learned;
 use super::{Budget, Isolation, TuneError, TuneTask, Tuned, Tuner, reason, worker};
-use crate::machine;
 use crate::prelude::*;
+use tilewright_runtime::devices;
 
 /// C = A·B
 #[tensor_kernel]
@@ -88,7 +88,7 @@ const FAULTS: [(Fault, &str); 5] = [
 
 /// A device some of whose programs misbehave.
 struct FaultyDevice {
-    inner: &'static dyn Device,
+    inner: Arc<dyn Device>,
     faults: String,
 }
 
@@ -179,7 +179,9 @@ fn measuring_process() {
         return;
     }
     let faults = std::env::var(FAULTS_VARIABLE).unwrap_or_default();
-    worker::serve(&FaultyDevice { inner: machine::device().expect("a device"), faults });
+    let device: Arc<dyn Device> =
+        Arc::new(FaultyDevice { inner: devices::default_device().expect("a device"), faults });
+    worker::serve(&device);
     std::process::exit(0);
 }
 
@@ -197,7 +199,7 @@ pub(super) fn worker_command(faults: String) -> impl FnMut() -> std::io::Result<
 pub(super) fn candidates(count: usize) -> Vec<Candidate> {
     let kernel = product::kernel();
     let program = kernel.program_for(&kernel.dims_by_name(&DIMS).unwrap()).unwrap();
-    let context = machine::context_of_threads(1).unwrap();
+    let context = devices::run_context_with_threads(1).unwrap();
     let spec = SearchSpec::built_in(context.target.kind()).unwrap();
     let spaces = design_spaces(&program, &context, &spec.rules, 1);
     let generator = Generator::new(program, context, spec);
@@ -289,7 +291,7 @@ fn records(path: &std::path::Path) -> usize {
 /// Asserts that a look-up gives what tuning has found, as its comparison at the end has timed it.
 fn assert_chosen(path: &std::path::Path, tuned: &Tuned) {
     let database = Database::open(path).unwrap();
-    let context = crate::machine::run_context().unwrap();
+    let context = devices::run_context().unwrap();
     let hash = product::kernel().hash().unwrap();
     let chosen = database.best(hash, &tuned.shape, &context).expect("a record");
     assert_eq!(Some(chosen), tuned.record.as_ref());

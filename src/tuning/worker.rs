@@ -15,9 +15,9 @@ use tilewright_core::verify::{Level, verify};
 use super::measure::Measuring;
 use super::protocol::{MARK, Reply, Request, Setup, Source};
 use super::subject::{Subject, SubjectOptions};
-use crate::error::Error;
+use crate::Error;
 use crate::kernel::{Kernel, kernel};
-use crate::machine;
+use tilewright_runtime::devices;
 
 /// Set, to any value, in the environment of a measuring process.
 pub(crate) const VARIABLE: &str = "TILEWRIGHT_WORKER";
@@ -36,8 +36,8 @@ pub fn init() {
         return;
     }
     // What measures must not start measuring processes itself.
-    match machine::device() {
-        Ok(device) => serve(device),
+    match devices::default_device() {
+        Ok(device) => serve(&device),
         Err(error) => send(&mut std::io::stdout().lock(), &Reply::Error(error.to_string())),
     }
     std::process::exit(0)
@@ -56,7 +56,7 @@ pub(crate) fn command() -> std::io::Result<std::process::Command> {
 }
 
 /// Carries out requests from the standard input until it ends.
-pub(crate) fn serve(device: &dyn Device) {
+pub(crate) fn serve(device: &Arc<dyn Device>) {
     let finish = Arc::new(AtomicU64::new(0));
     let requests = read_requests(Arc::clone(&finish));
     // Whoever else prints, such as the definition's own code, waits; the protocol's lines stay whole.
@@ -64,7 +64,7 @@ pub(crate) fn serve(device: &dyn Device) {
     // Something may have been printed without an end of line.
     drop(output.write_all(b"\n"));
     let mut emit = |reply: Reply| send(&mut output, &reply);
-    let mut subject: Option<Subject<'_>> = None;
+    let mut subject: Option<Subject> = None;
     for request in requests {
         let request = match request {
             Ok(request) => request,
@@ -129,9 +129,10 @@ fn send(output: &mut impl Write, reply: &Reply) {
     }
 }
 
-fn prepare<'b>(setup: &Setup, device: &'b dyn Device) -> Result<Subject<'b>, String> {
+fn prepare(setup: &Setup, device: &Arc<dyn Device>) -> Result<Subject, String> {
     limit_memory(setup.memory);
     let options = SubjectOptions { seed: setup.seed, threads: setup.threads, cache: setup.cache.clone() };
+    let device = Arc::clone(device);
     match &setup.of {
         Source::Kernel { kernel, program, dims } => {
             let found = find(kernel, program)?;

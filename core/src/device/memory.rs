@@ -39,6 +39,8 @@ pub struct DeviceSlice<'data> {
     buffer: &'data DeviceBuffer,
     start: usize,
     len: usize,
+    /// Whether it was made from a shared borrow of the buffer, so that the contents stay the same as long as their identity.
+    is_shared: bool,
 }
 
 /// A part of a device's memory that nothing else refers to.
@@ -67,7 +69,7 @@ impl DeviceBuffer {
 
     /// All of it, to be read.
     pub fn as_slice(&self) -> DeviceSlice<'_> {
-        DeviceSlice { buffer: self, start: 0, len: self.len }
+        DeviceSlice { buffer: self, start: 0, len: self.len, is_shared: true }
     }
 
     /// All of it, to be written.
@@ -96,7 +98,7 @@ impl<'data> DeviceSlice<'data> {
     /// A part of it, by bytes; `None` when it reaches beyond the end.
     pub fn part(self, range: Range<usize>) -> Option<Self> {
         let len = range.end.checked_sub(range.start).filter(|_| range.end <= self.len)?;
-        Some(DeviceSlice { buffer: self.buffer, start: self.start + range.start, len })
+        Some(DeviceSlice { start: self.start + range.start, len, ..self })
     }
 
     /// The memory that it is a part of, and where it begins there, in bytes.
@@ -104,10 +106,10 @@ impl<'data> DeviceSlice<'data> {
         (&*self.buffer.memory, self.start)
     }
 
-    /// The identity of the contents, for a whole buffer.
+    /// The identity of the contents, for a whole buffer that nobody can write.
     pub fn identity(&self) -> Option<&'data Arc<Identity>> {
         let is_whole = self.start == 0 && self.len == self.buffer.len;
-        is_whole.then(|| self.buffer.identity.get())
+        (is_whole && self.is_shared).then(|| self.buffer.identity.get())
     }
 }
 
@@ -137,7 +139,7 @@ impl<'data> DeviceSliceMut<'data> {
 
     /// The same part, to be read.
     pub fn as_slice(&self) -> DeviceSlice<'_> {
-        DeviceSlice { buffer: self.buffer, start: self.start, len: self.len }
+        DeviceSlice { buffer: self.buffer, start: self.start, len: self.len, is_shared: false }
     }
 
     /// The memory that it is a part of, and where it begins there, in bytes.
@@ -206,7 +208,8 @@ mod tests {
         let identity = Arc::clone(buffer.as_slice().identity().expect("it is whole"));
         assert!(Arc::ptr_eq(&identity, buffer.as_slice().identity().expect("it is whole")));
         assert!(buffer.as_slice().part(0..4).expect("it is inside").identity().is_none());
-        assert!(!buffer.as_mut_slice().is_empty());
+        let slice = buffer.as_mut_slice();
+        assert!(slice.as_slice().identity().is_none(), "it can still be written");
         assert!(!Arc::ptr_eq(&identity, buffer.as_slice().identity().expect("it is whole")));
     }
 }

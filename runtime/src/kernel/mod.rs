@@ -7,8 +7,6 @@
 //! | `select` | chooses a schedule: exact record, nearest record, default |
 //! | `buckets` | the sizes for which a kernel is tuned where a dimension takes many |
 //! | `compile` | makes a version |
-//! | `prologue` | takes apart what depends on constant tensors alone, and runs the parts as one |
-//! | `packed` | keeps what was computed from constant tensors |
 //! | `fault` | finds where in the definition a call failed |
 //! | `explain` | tells people what was chosen and why |
 
@@ -17,8 +15,6 @@ mod call;
 mod compile;
 mod explain;
 mod fault;
-mod packed;
-pub(crate) mod prologue;
 mod registry;
 mod select;
 mod versions;
@@ -33,8 +29,8 @@ use tilewright_core::program::Program;
 use tilewright_core::tensor::checked_len;
 use tilewright_search::records::Shape;
 
-pub use explain::{Explanation, explain};
-pub use registry::{KernelEntry, kernel, kernels};
+pub use explain::{Explanation, explain, explain_on};
+pub use registry::{KernelEntry, kernel, kernels, record_problems};
 pub use select::Source;
 
 use crate::definition::{KernelDefinition, ParameterKind};

@@ -6,7 +6,9 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
 use tilewright_search::records::Shape;
 
+use super::versions::DeviceGeneration;
 use super::{Kernel, Source};
+use crate::devices::DeviceId;
 use crate::error::Error;
 
 /// What a call of a kernel runs. Prints as a report.
@@ -35,14 +37,22 @@ pub struct Explanation {
     pub disassembly: String,
 }
 
-/// Explains what a call with given dimensions runs; compiles it if it has not been called yet. Dimensions and
+/// Explains what a call with given dimensions runs on the default device; compiles it if it has not been called yet. Dimensions and
 /// `usize` arguments are given by name, in any order.
 ///
 /// # Errors
 /// [`Error::DimensionNames`] when the names are not the kernel's, or why the kernel cannot be compiled.
 pub fn explain(kernel: &Kernel, dims: &[(&str, i64)]) -> Result<Explanation, Error> {
+    explain_on(kernel, DeviceId::DEFAULT, dims)
+}
+
+/// As [`explain`], for any device.
+///
+/// # Errors
+/// As [`explain`], and when the device cannot be opened.
+pub fn explain_on(kernel: &Kernel, device: DeviceId, dims: &[(&str, i64)]) -> Result<Explanation, Error> {
     let dims = kernel.dims_by_name(dims)?;
-    let version = kernel.version(&dims)?;
+    let version = kernel.version(&dims, DeviceGeneration::now(device))?;
     Ok(Explanation {
         kernel: kernel.name(),
         shape: kernel.shape(&dims),

@@ -9,11 +9,12 @@ use smallvec::SmallVec;
 use super::Kernel;
 use super::compile::Passed;
 use super::fault::locate;
+use super::versions::DeviceGeneration;
+use crate::devices::{DeviceId, run_options};
 use crate::error::Error;
-use crate::settings;
 
 impl Kernel {
-    /// Runs the kernel: a value for each dimension, the scalars, and the tensors (arguments, then results), each in
+    /// Runs the kernel on the default device: a value for each dimension, the scalars, and the tensors (arguments, then results), each in
     /// the order of the definition. The first call for given dimensions chooses a schedule and compiles it.
     ///
     /// # Errors
@@ -25,9 +26,24 @@ impl Kernel {
         scalars: &[Constant],
         buffers: &mut [BufferArgument<'_>],
     ) -> Result<(), Error> {
-        let version = match self.versions.get(dims, settings::generation()) {
+        self.run_on(DeviceId::DEFAULT, dims, scalars, buffers)
+    }
+
+    /// As [`Kernel::run`], on any device.
+    ///
+    /// # Errors
+    /// As [`Kernel::run`], and when the device cannot be opened.
+    pub fn run_on(
+        &self,
+        device: DeviceId,
+        dims: &[i64],
+        scalars: &[Constant],
+        buffers: &mut [BufferArgument<'_>],
+    ) -> Result<(), Error> {
+        let at = DeviceGeneration::now(device);
+        let version = match self.versions.get(dims, at) {
             Some(version) => version,
-            None => self.version(dims)?,
+            None => self.version(dims, at)?,
         };
         let picked: SmallVec<[i64; 4]>;
         let passed = match &version.passed {
@@ -38,7 +54,7 @@ impl Kernel {
             }
         };
         let mut arguments = Arguments { dims: passed, scalars, buffers };
-        let called = version.code.run(&mut arguments, RunOptions::with_threads(settings::threads()?));
+        let called = version.code.run(&mut arguments, run_options()?);
         let programs = || self.program().ok().into_iter().chain([&version.scheduled]);
         Ok(called.map_err(|error| locate(error, programs(), dims))?)
     }

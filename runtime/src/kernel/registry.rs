@@ -1,7 +1,10 @@
 //! Kernels by name.
 
+use tilewright_search::database::Problem;
+
 use super::Kernel;
 use crate::error::Error;
+use crate::records;
 
 /// A kernel in the registry, as `#[tensor_kernel]` submits it.
 #[derive(Clone, Copy, Debug)]
@@ -37,4 +40,22 @@ pub fn kernel(name: &str) -> Result<&'static Kernel, Error> {
             Err(Error::UnknownKernel { name: name.to_owned(), known })
         }
     }
+}
+
+/// Everything that is wrong with the records in use: lines that are no records, and records of kernels that were
+/// renamed, removed or changed.
+///
+/// # Errors
+/// [`Error::Records`] when `TILEWRIGHT_RECORDS` names something that cannot be listed.
+pub fn record_problems() -> Result<Vec<Problem>, Error> {
+    let database = records::current()?;
+    let kernels = kernels();
+    let is_known = |name: &str, program: u64| {
+        kernels
+            .iter()
+            .any(|kernel| kernel.name() == name && Kernel::hash(kernel).is_ok_and(|hash| hash == program))
+    };
+    let mut problems = database.problems().to_vec();
+    problems.extend(database.unknown_kernels(is_known));
+    Ok(problems)
 }

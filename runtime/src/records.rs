@@ -1,4 +1,4 @@
-//! The records that calls look up: those embedded by [`ship!`](crate::ship), those that `TILEWRIGHT_RECORDS`
+//! The records that calls look up: those embedded by `ship!`, those that `TILEWRIGHT_RECORDS`
 //! names, and those added at run time.
 
 use std::path::Path;
@@ -7,10 +7,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tilewright_search::records::{Database, Problem, Record};
 
 use crate::error::Error;
-use crate::kernel::{Kernel, kernels};
 use crate::settings::{RECORDS_VARIABLE, start_generation};
 
-/// Records embedded in the program, as [`ship!`](crate::ship) submits them.
+/// Records embedded in the program, as `ship!` submits them.
 #[derive(Clone, Copy, Debug)]
 pub struct ShippedRecords {
     /// Names of files and their content.
@@ -23,7 +22,7 @@ inventory::collect!(ShippedRecords);
 static RECORDS: RwLock<Option<Arc<Database>>> = RwLock::new(None);
 
 /// The records in use.
-pub(crate) fn current() -> Result<Arc<Database>, Error> {
+pub fn current() -> Result<Arc<Database>, Error> {
     if let Some(database) = &*RECORDS.read().unwrap_or_else(PoisonError::into_inner) {
         return Ok(Arc::clone(database));
     }
@@ -69,27 +68,9 @@ pub fn use_records(path: impl AsRef<Path>) -> Result<Vec<Problem>, Error> {
 /// Uses one more record from now on. Nothing is written.
 ///
 /// # Errors
-/// As [`record_problems`].
+/// [`Error::Records`] when `TILEWRIGHT_RECORDS` names something that cannot be listed.
 pub fn use_record(record: Record) -> Result<(), Error> {
     change(|database| database.add(record))
-}
-
-/// Everything that is wrong with the records in use: lines that are no records, and records of kernels that were
-/// renamed, removed or changed.
-///
-/// # Errors
-/// [`Error::Records`] when `TILEWRIGHT_RECORDS` names something that cannot be listed.
-pub fn record_problems() -> Result<Vec<Problem>, Error> {
-    let database = current()?;
-    let kernels = kernels();
-    let is_known = |name: &str, program: u64| {
-        kernels
-            .iter()
-            .any(|kernel| kernel.name() == name && Kernel::hash(kernel).is_ok_and(|hash| hash == program))
-    };
-    let mut problems = database.problems().to_vec();
-    problems.extend(database.unknown_kernels(is_known));
-    Ok(problems)
 }
 
 fn change(edit: impl FnOnce(&mut Database)) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilewright_core::build::DefinitionErrors;
 use tilewright_core::build::bounds::OutOfBoundsErrors;
-use tilewright_core::device::{CallError, CompileError};
+use tilewright_core::device::{CallError, CompileError, DeviceError};
 use tilewright_core::lower::LowerError;
 use tilewright_core::tensor::{NotContiguous, ShapeError};
 use tilewright_search::records::DatabaseError;
@@ -61,7 +61,7 @@ pub enum Error {
     Lower(#[from] LowerError),
     /// The program cannot be compiled for this machine.
     #[error(transparent)]
-    Backend(#[from] CompileError),
+    Compile(#[from] CompileError),
     /// A setting of the environment cannot be obeyed.
     #[error("the environment variable {variable} is `{value}`: {problem}")]
     Environment {
@@ -71,6 +71,17 @@ pub enum Error {
         value: String,
         /// What was expected.
         problem: String,
+    },
+    /// A device could not be opened or used.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// No device of this name was added.
+    #[error("no device is named `{name}`; there are: {known}")]
+    UnknownDevice {
+        /// The name that was asked for.
+        name: String,
+        /// The names of all devices.
+        known: String,
     },
     /// Records could not be read or written.
     #[error(transparent)]

@@ -8,12 +8,13 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
-use tilewright_core::tensor::{AnyTensor, Derived, Identity};
+use tilewright_core::device::DeviceBuffer;
+use tilewright_core::tensor::{Derived, Identity};
 
 use crate::settings;
 
-/// Tensors that were computed ahead.
-pub(super) type Packed = Vec<AnyTensor>;
+/// Tensors that were computed ahead, in the memory of the device that computed them.
+pub(super) type Packed = Vec<DeviceBuffer>;
 
 /// Stands for a compiled version, for as long as there is one.
 #[derive(Debug, Default)]
@@ -170,11 +171,26 @@ fn packed_bytes() -> usize {
 mod tests {
     use std::convert::Infallible;
 
+    use tilewright_core::device::DeviceMemory;
     use tilewright_core::dtype::DType;
+    use tilewright_core::tensor::AnyTensor;
 
     use super::*;
 
     const BYTES: usize = 1 << 20;
+
+    /// Memory that takes nothing.
+    struct Nothing;
+
+    impl DeviceMemory for Nothing {
+        fn len(&self) -> usize {
+            BYTES
+        }
+
+        fn place(&self) -> String {
+            "nowhere".to_owned()
+        }
+    }
 
     fn tensor() -> AnyTensor {
         AnyTensor::zeros(DType::U8, &[1]).expect("it is small")
@@ -185,9 +201,8 @@ mod tests {
     }
 
     fn pack(owner: &Owner, identities: &[&Arc<Identity>]) -> Option<Weak<Packed>> {
-        let packed = owner.find_or_pack::<Infallible>(identities, BYTES, || {
-            Ok(vec![AnyTensor::zeros(DType::U8, &[BYTES]).expect("there is memory")])
-        });
+        let packed =
+            owner.find_or_pack::<Infallible>(identities, BYTES, || Ok(vec![DeviceBuffer::new(Nothing)]));
         packed.unwrap_or_else(|never| match never {}).as_ref().map(Arc::downgrade)
     }
 

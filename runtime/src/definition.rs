@@ -1,7 +1,7 @@
 //! A kernel's definition as data: what `#[tensor_kernel]` emits, and the inference of dimensions from shapes.
 //!
 //! Everything here is a constant of the user's program. What is done with it (compiling, tuning, calling) is
-//! [`crate::kernel`](mod@crate::kernel)'s.
+//! [`kernel`](mod@crate::kernel)'s.
 
 use std::fmt;
 

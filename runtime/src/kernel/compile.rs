@@ -11,11 +11,13 @@ use smallvec::SmallVec;
 
 use super::Kernel;
 use super::buckets::Buckets;
-use super::prologue::{self, Compiled};
 use super::select::{Choice, Fitted, Selection, Source, WAYS, WAYS_WITHOUT_RECORDS, symbolic};
+use super::versions::DeviceGeneration;
+use crate::code::{self, Compiled};
+use crate::devices::{self, DeviceId};
 use crate::error::Error;
+use crate::records;
 use crate::settings::{self, Dump};
-use crate::{machine, records};
 
 /// Compiled code, and how it came about.
 pub(super) struct Version {
@@ -42,18 +44,18 @@ pub(super) enum Passed {
 impl Kernel {
     /// The version for these dimensions, made now if there is none.
     #[cold]
-    pub(super) fn version(&self, dims: &[i64]) -> Result<Arc<Version>, Error> {
+    pub(super) fn version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
         self.check_dims(dims)?;
-        let generation = settings::generation();
-        let slot = self.versions.slot(dims, generation);
-        slot.get_or_init(|| self.make_version(dims, generation)).clone()
+        let slot = self.versions.slot(dims, at);
+        slot.get_or_init(|| self.make_version(dims, at)).clone()
     }
 
     /// Code for these dimensions alone, or the code for all of them when the kernel has met many shapes.
-    fn make_version(&self, dims: &[i64], generation: u64) -> Result<Arc<Version>, Error> {
+    fn make_version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
         let hash = self.hash()?;
         let program = self.bind(dims, 0)?;
-        let (shape, context, records) = (self.shape(dims), machine::run_context()?, records::current()?);
+        let (shape, context, records) =
+            (self.shape(dims), devices::run_context_of(at.device)?, records::current()?);
         let selection =
             Selection { program: &program, hash, shape: &shape, context: &context, records: &records };
         let mut notes = selection.passed_over();
@@ -62,7 +64,7 @@ impl Kernel {
             && !buckets.is_empty()
             && let Some(raised) = buckets.raise(dims)
         {
-            match self.bucket_version(&raised, &buckets, generation) {
+            match self.bucket_version(&raised, &buckets, at) {
                 Ok(version) => return Ok(version),
                 Err(error) => {
                     notes.push(format!("the bucket of {} does not serve: {error}", self.shape(&raised)))
@@ -71,8 +73,8 @@ impl Kernel {
         }
         let is_own = selection.has_exact_record()
             || self.symbols() == 0
-            || self.versions.take_place(settings::specialized_shapes(), generation);
-        if !is_own && let Ok(version) = self.symbolic_version(dims, generation) {
+            || self.versions.take_place(settings::specialized_shapes(), at);
+        if !is_own && let Ok(version) = self.symbolic_version(dims, at) {
             return Ok(version);
         }
         let ways: &[_] = if dims.contains(&0) { &WAYS_WITHOUT_RECORDS } else { &WAYS };
@@ -82,7 +84,7 @@ impl Kernel {
                 Ok(None) => {}
                 Ok(Some(choice)) => {
                     let source = choice.source.clone();
-                    match build(&self.describe(dims), choice, Passed::First(0)) {
+                    match build(&self.describe(dims), choice, Passed::First(0), at.device) {
                         Ok(version) => return Ok(Arc::new(Version { notes, ..version })),
                         Err(error) => {
                             notes.push(format!("{source} cannot be compiled: {error}"));
@@ -98,18 +100,19 @@ impl Kernel {
 
     /// The code with symbolic dimensions for the `usize` arguments among these dimensions. Its schedule is the one
     /// that is chosen for the shape that needs it first, rounded to powers of two, which it resembles in its tiles.
-    fn symbolic_version(&self, dims: &[i64], generation: u64) -> Result<Arc<Version>, Error> {
+    fn symbolic_version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
         let symbols = self.symbols();
-        let slot = self.versions.symbolic_slot(&dims[symbols..], generation);
+        let slot = self.versions.symbolic_slot(&dims[symbols..], at);
         slot.get_or_init(|| {
             let (program, context, records) =
-                (self.bind(dims, symbols)?, machine::run_context()?, records::current()?);
+                (self.bind(dims, symbols)?, devices::run_context_of(at.device)?, records::current()?);
             let typical = self.typical(dims);
             let (bound, shape) = (self.bind(&typical, 0)?, self.shape(&typical));
             let (hash, shape, context, records) = (self.hash()?, &shape, &context, &*records);
             let selection = Selection { program: &bound, hash, shape, context, records };
             let Fitted { choice, notes, .. } = symbolic(&selection, &program);
-            let version = build(&format!("{} (symbolic)", self.name()), choice, Passed::First(symbols))?;
+            let what = format!("{} (symbolic)", self.name());
+            let version = build(&what, choice, Passed::First(symbols), at.device)?;
             Ok(Arc::new(Version { notes, ..version }))
         })
         .clone()
@@ -121,22 +124,23 @@ impl Kernel {
         &self,
         bounds: &[i64],
         buckets: &Buckets,
-        generation: u64,
+        at: DeviceGeneration,
     ) -> Result<Arc<Version>, Error> {
         // Each bound may do alone, and all of them together not.
         self.check_dims(bounds)?;
-        let slot = self.versions.bucket_slot(bounds, generation);
+        let slot = self.versions.bucket_slot(bounds, at);
         slot.get_or_init(|| {
             let positions = buckets.positions();
             let program = self.bind_where(bounds, &|position| !positions.contains(&position))?;
             let (bound, shape) = (self.bind(bounds, 0)?, self.shape(bounds));
-            let (hash, context, records) = (self.hash()?, &machine::run_context()?, &*records::current()?);
+            let (hash, context, records) =
+                (self.hash()?, &devices::run_context_of(at.device)?, &*records::current()?);
             let selection = Selection { program: &bound, hash, shape: &shape, context, records };
             let Fitted { choice, from, notes } = symbolic(&selection, &program);
             let is_tuned = matches!(from, Source::Exact { .. });
             let choice = Choice { source: Source::Bucket { shape: shape.clone(), is_tuned }, ..choice };
             let what = format!("{} (bucket of {shape})", self.name());
-            Ok(Arc::new(Version { notes, ..build(&what, choice, Passed::These(positions))? }))
+            Ok(Arc::new(Version { notes, ..build(&what, choice, Passed::These(positions), at.device)? }))
         })
         .clone()
     }
@@ -153,16 +157,16 @@ impl Kernel {
     }
 }
 
-/// Lowers and compiles a scheduled program.
-fn build(what: &str, choice: Choice, passed: Passed) -> Result<Version, Error> {
+/// Lowers and compiles a scheduled program for a device.
+fn build(what: &str, choice: Choice, passed: Passed, device: DeviceId) -> Result<Version, Error> {
     let dump = Dump::requested()?;
     let Choice { source, program: scheduled, trace } = choice;
     dump.print(what, "trace", || trace.to_string());
     dump.print(what, "scheduled", || scheduled.to_string());
     // Whatever a record says, only a well-formed program is lowered.
     verify(&scheduled, Level::Blocks).map_err(LowerError::Malformed)?;
-    let options =
-        LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(machine::device()?.target()) };
+    let device = devices::device(device)?;
+    let options = LowerOptions { verify: settings::verifies()?, ..LowerOptions::of(device.target()) };
     let lowered = lower_kernel_with(&scheduled, &options, &mut |pass, program| {
         dump.print(what, pass, || program.to_string());
     })?;
@@ -170,7 +174,7 @@ fn build(what: &str, choice: Choice, passed: Passed) -> Result<Version, Error> {
         dump.print(&format!("{what}, prologue"), "flat", || prologue.program.to_string());
     }
     dump.print(what, "flat", || lowered.main.to_string());
-    let mut compiled = prologue::compile(machine::device()?, vec![&lowered]);
+    let mut compiled = code::compile(&device, &[&lowered]);
     let code = compiled.pop().expect("one result for one program")?;
     dump.print(what, "assembly", || code.disassembly());
     Ok(Version { code, passed, source, trace, scheduled, lowered, notes: Vec::new() })

@@ -1,0 +1,98 @@
+//! Code: lowered kernels compiled for a device, in two parts.
+//!
+//! Lowering takes the computation that depends on constant tensors alone apart from the rest: the prologue. The caller sees one
+//! kernel with the parameters of the definition. [`compile`] makes code for calls, for tuning and for tools alike.
+//!
+//! | module | does |
+//! |---|---|
+//! | `prologue` | runs the prologue when its results are not there yet |
+//! | `packed` | keeps these results |
+
+mod packed;
+mod prologue;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tilewright_core::device::{Arguments, CallError, CompileError, Device, Executable};
+use tilewright_core::lower::LoweredKernel;
+use tilewright_core::program::Program;
+use tilewright_core::target::RunOptions;
+
+use prologue::Prologue;
+
+/// Compiled code.
+pub struct Compiled {
+    main: Box<dyn Executable>,
+    prologue: Option<Prologue>,
+}
+
+/// Compiles programs for a device, one result each. Several at once share the fixed costs.
+pub fn compile(device: &Arc<dyn Device>, programs: &[&LoweredKernel]) -> Vec<Result<Compiled, CompileError>> {
+    let mut flat: Vec<&Program> = Vec::new();
+    for lowered in programs {
+        flat.extend(lowered.prologue.iter().map(|prologue| &prologue.program));
+        flat.push(&lowered.main);
+    }
+    let mut compiled = device.compile(&flat).into_iter();
+    let mut next = || compiled.next().expect("a device gives one result for each program");
+    programs
+        .iter()
+        .map(|lowered| {
+            let prologue = lowered.prologue.as_ref().map(|prologue| (prologue, next()));
+            let main = next()?;
+            let prologue = prologue
+                .map(|(lowered, executable)| Ok(Prologue::new(Arc::clone(device), executable?, lowered)));
+            Ok(Compiled { main, prologue: prologue.transpose()? })
+        })
+        .collect()
+}
+
+impl Compiled {
+    /// Runs the kernel. What depends on constant tensors alone is computed when it has not been kept from an earlier call, and
+    /// kept when all of these tensors have an identity.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    #[inline]
+    pub fn run(&self, arguments: &mut Arguments<'_, '_>, options: RunOptions) -> Result<(), CallError> {
+        match &self.prologue {
+            None => self.main.run(arguments, options),
+            Some(prologue) => {
+                prologue.with_packed(arguments, options, |arguments| self.main.run(arguments, options))
+            }
+        }
+    }
+
+    /// Runs the kernel several times in a row and gives the time that all runs took together, by the device's clock. What
+    /// depends on constant tensors alone is computed before, once.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn time(
+        &self,
+        arguments: &mut Arguments<'_, '_>,
+        options: RunOptions,
+        repetitions: u64,
+    ) -> Result<Duration, CallError> {
+        match &self.prologue {
+            None => self.main.time(arguments, options, repetitions),
+            Some(prologue) => prologue
+                .with_packed(arguments, options, |arguments| self.main.time(arguments, options, repetitions)),
+        }
+    }
+
+    /// The size of the machine code, in bytes.
+    pub fn code_bytes(&self) -> usize {
+        self.parts().map(Executable::code_bytes).sum()
+    }
+
+    /// The machine code as text for people.
+    pub fn disassembly(&self) -> String {
+        self.parts().map(Executable::disassembly).collect()
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &dyn Executable> {
+        self.prologue.iter().map(Prologue::executable).chain([&*self.main])
+    }
+}

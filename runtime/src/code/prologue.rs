@@ -1,0 +1,136 @@
+//! What is computed from constant tensors alone: once, where the tensors have an identity, or else with each call.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use smallvec::SmallVec;
+use tilewright_core::device::{Arguments, BufferArgument, CallError, Device, DeviceBuffer, Executable};
+use tilewright_core::dtype::DType;
+use tilewright_core::lower::LoweredPrologue;
+use tilewright_core::target::RunOptions;
+use tilewright_core::tensor::Identity;
+
+use super::packed::{Owner, Packed};
+
+/// A compiled prologue and what it needs to run.
+pub(super) struct Prologue {
+    device: Arc<dyn Device>,
+    executable: Box<dyn Executable>,
+    /// The tensors that it takes, by their position in a call.
+    constants: Vec<usize>,
+    /// The sizes of the tensors that it computes, in bytes.
+    results: Vec<usize>,
+    owner: Owner,
+    /// Memory for the next call with tensors that have no identity.
+    spare: Mutex<Option<Packed>>,
+}
+
+/// Packed tensors for one call.
+enum ForCall<'p> {
+    Kept(Arc<Packed>),
+    /// Gives its memory back for the next call.
+    Once(Packed, &'p Prologue),
+}
+
+impl Prologue {
+    pub(super) fn new(
+        device: Arc<dyn Device>,
+        executable: Box<dyn Executable>,
+        lowered: &LoweredPrologue,
+    ) -> Self {
+        Prologue {
+            device,
+            executable,
+            constants: lowered.constants.clone(),
+            results: lowered.results.iter().map(|(dtype, shape)| bytes(*dtype, shape)).collect(),
+            owner: Owner::default(),
+            spare: Mutex::new(None),
+        }
+    }
+
+    /// The compiled code.
+    pub(super) fn executable(&self) -> &dyn Executable {
+        &*self.executable
+    }
+
+    /// Runs what takes the arguments and the results of the prologue behind them.
+    pub(super) fn with_packed<T>(
+        &self,
+        arguments: &mut Arguments<'_, '_>,
+        options: RunOptions,
+        run: impl FnOnce(&mut Arguments<'_, '_>) -> Result<T, CallError>,
+    ) -> Result<T, CallError> {
+        let packed = self.packed(arguments, options)?;
+        let mut buffers: SmallVec<[BufferArgument<'_>; 8]> =
+            arguments.buffers.iter_mut().map(BufferArgument::reborrow).collect();
+        buffers.extend(packed.buffers().iter().map(|buffer| BufferArgument::DeviceRead(buffer.as_slice())));
+        let (dims, scalars) = (arguments.dims, arguments.scalars);
+        run(&mut Arguments { dims, scalars, buffers: &mut buffers })
+    }
+
+    /// What the main part needs for these arguments.
+    fn packed(&self, arguments: &Arguments<'_, '_>, options: RunOptions) -> Result<ForCall<'_>, CallError> {
+        let identities: Option<SmallVec<[&Arc<Identity>; 4]>> =
+            self.constants.iter().map(|position| arguments.buffers.get(*position)?.identity()).collect();
+        if let Some(identities) = &identities {
+            if let Some(packed) = self.owner.find(identities) {
+                return Ok(ForCall::Kept(packed));
+            }
+            let pack = || self.compute(self.allocate()?, arguments, options);
+            if let Some(packed) = self.owner.find_or_pack(identities, self.bytes(), pack)? {
+                return Ok(ForCall::Kept(packed));
+            }
+        }
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let memory = spare.map_or_else(|| self.allocate(), Ok)?;
+        Ok(ForCall::Once(self.compute(memory, arguments, options)?, self))
+    }
+
+    fn bytes(&self) -> usize {
+        self.results.iter().fold(0, |sum: usize, bytes| sum.saturating_add(*bytes))
+    }
+
+    fn allocate(&self) -> Result<Packed, CallError> {
+        Ok(self.results.iter().map(|bytes| self.device.allocate(*bytes)).collect::<Result<_, _>>()?)
+    }
+
+    fn compute(
+        &self,
+        mut memory: Packed,
+        arguments: &Arguments<'_, '_>,
+        options: RunOptions,
+    ) -> Result<Packed, CallError> {
+        let given = arguments.buffers.len();
+        let last = self.constants.last().map_or(0, |last| last + 1);
+        if given < last {
+            return Err(CallError::Count { sort: "tensors", expected: last, found: given });
+        }
+        let constants = self.constants.iter().map(|position| arguments.buffers[*position].to_read());
+        let mut buffers: SmallVec<[BufferArgument<'_>; 8]> = constants.collect();
+        buffers.extend(memory.iter_mut().map(|buffer| BufferArgument::DeviceWrite(buffer.as_mut_slice())));
+        self.executable.run(&mut Arguments { dims: &[], scalars: &[], buffers: &mut buffers }, options)?;
+        drop(buffers);
+        Ok(memory)
+    }
+}
+
+/// The size of a tensor. One that is too large to address is too large for any device, whose allocation fails then.
+fn bytes(dtype: DType, shape: &[usize]) -> usize {
+    shape.iter().fold(dtype.bytes(), |bytes, extent| bytes.saturating_mul(*extent))
+}
+
+impl ForCall<'_> {
+    fn buffers(&self) -> &[DeviceBuffer] {
+        match self {
+            ForCall::Kept(packed) => packed,
+            ForCall::Once(packed, _) => packed,
+        }
+    }
+}
+
+impl Drop for ForCall<'_> {
+    fn drop(&mut self) {
+        if let ForCall::Once(packed, prologue) = self {
+            *prologue.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::mem::take(packed));
+        }
+    }
+}

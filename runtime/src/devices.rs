@@ -1,0 +1,168 @@
+//! The devices of this process.
+//!
+//! A device is known by its [`DeviceId`], which never changes and is never used again: versions of kernels are kept under it.
+//! The first device is the default, on which calls run that say nothing else. It is opened when it is first needed, by what
+//! the program that links this crate [registers](DefaultDevice). Further ones are [added](add).
+
+use std::fmt;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use tilewright_core::device::Device;
+use tilewright_core::target::{RunContext, RunOptions};
+
+use crate::error::Error;
+use crate::settings;
+
+/// Opens the default device, as the crate that chooses it submits it through `inventory`.
+#[derive(Clone, Copy)]
+pub struct DefaultDevice {
+    /// The name under which the device is found.
+    pub name: &'static str,
+    /// Opens it.
+    pub open: fn() -> Result<Arc<dyn Device>, Error>,
+}
+
+inventory::collect!(DefaultDevice);
+
+/// A device of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceId(u32);
+
+impl DeviceId {
+    /// The device on which calls run that say nothing else.
+    pub const DEFAULT: DeviceId = DeviceId(0);
+
+    /// The device at a position among all devices.
+    #[cfg(test)]
+    pub(crate) fn at(index: u32) -> Self {
+        DeviceId(index)
+    }
+
+    /// Its position among all devices, from 0.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A device that was added, and its name.
+struct Added {
+    name: String,
+    device: Arc<dyn Device>,
+}
+
+/// Every device besides the default one.
+static ADDED: RwLock<Vec<Added>> = RwLock::new(Vec::new());
+
+/// The default device, opened now if it was not before.
+///
+/// # Errors
+/// Why it cannot be opened; the same each time.
+pub fn default_device() -> Result<Arc<dyn Device>, Error> {
+    static DEVICE: OnceLock<Result<Arc<dyn Device>, Error>> = OnceLock::new();
+    let device = DEVICE.get_or_init(|| (default_entry()?.open)());
+    device.clone()
+}
+
+fn default_entry() -> Result<&'static DefaultDevice, Error> {
+    // Linking gives no order; that of the names is the same everywhere.
+    let first = inventory::iter::<DefaultDevice>().min_by_key(|entry| entry.name);
+    first.ok_or_else(|| Error::UnknownDevice { name: "default".to_owned(), known: "none".to_owned() })
+}
+
+/// Adds a device under a name, such as `gpu:0`.
+pub fn add(name: &str, device: Arc<dyn Device>) -> DeviceId {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    added.push(Added { name: name.to_owned(), device });
+    DeviceId(u32::try_from(added.len()).expect("a process has few devices"))
+}
+
+/// The device with a name.
+///
+/// # Errors
+/// [`Error::UnknownDevice`] when there is none.
+pub fn find(name: &str) -> Result<DeviceId, Error> {
+    let default = default_entry().map(|entry| entry.name);
+    if default.as_ref().is_ok_and(|default| *default == name) {
+        return Ok(DeviceId::DEFAULT);
+    }
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    // The one that was added last: a device that failed is opened anew under its old name.
+    match added.iter().rposition(|known| known.name == name) {
+        Some(position) => Ok(DeviceId(position as u32 + 1)),
+        None => {
+            let names = added.iter().map(|known| known.name.as_str());
+            let known: Vec<&str> = default.into_iter().chain(names).collect();
+            Err(Error::UnknownDevice { name: name.to_owned(), known: known.join(", ") })
+        }
+    }
+}
+
+/// The name of a device, by which [`find`] finds it, in another process of this program as well.
+///
+/// # Errors
+/// As [`device`].
+pub fn name(id: DeviceId) -> Result<String, Error> {
+    let Some(position) = id.index().checked_sub(1) else { return Ok(default_entry()?.name.to_owned()) };
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    added.get(position).map(|known| known.name.clone()).ok_or_else(|| unknown(id))
+}
+
+/// A device.
+///
+/// # Errors
+/// Why the default device cannot be opened.
+pub fn device(id: DeviceId) -> Result<Arc<dyn Device>, Error> {
+    let Some(position) = id.index().checked_sub(1) else { return default_device() };
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    added.get(position).map(|known| Arc::clone(&known.device)).ok_or_else(|| unknown(id))
+}
+
+#[cold]
+fn unknown(id: DeviceId) -> Error {
+    Error::UnknownDevice { name: id.to_string(), known: "others".to_owned() }
+}
+
+/// How calls run: on as many threads as [`settings::threads`] says.
+///
+/// # Errors
+/// [`Error::Environment`] when a setting of the environment cannot be obeyed.
+#[inline]
+pub fn run_options() -> Result<RunOptions, Error> {
+    Ok(RunOptions::with_threads(settings::threads()?))
+}
+
+/// What schedules for the default device are made for: its target, and runs on as many threads as calls use.
+///
+/// # Errors
+/// [`Error::Environment`] when a setting of the environment cannot be obeyed.
+pub fn run_context() -> Result<RunContext, Error> {
+    run_context_of(DeviceId::DEFAULT)
+}
+
+/// As [`run_context`], for any device.
+///
+/// # Errors
+/// As [`run_context`] and [`device`].
+pub fn run_context_of(id: DeviceId) -> Result<RunContext, Error> {
+    Ok(RunContext::new(device(id)?.target().clone(), run_options()?))
+}
+
+/// As [`run_context`], with another number of threads.
+///
+/// # Errors
+/// As [`run_context`].
+pub fn run_context_with_threads(threads: usize) -> Result<RunContext, Error> {
+    Ok(RunContext::new(default_device()?.target().clone(), RunOptions::with_threads(threads)))
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "device {}", self.0)
+    }
+}
+
+impl fmt::Debug for DefaultDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DefaultDevice").field("name", &self.name).finish_non_exhaustive()
+    }
+}

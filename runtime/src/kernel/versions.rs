@@ -1,0 +1,206 @@
+//! The compiled versions of one kernel.
+//!
+//! A version is found by the device and the dimensions of a call. Finding takes a shared lock for the time of one look-up;
+//! making one holds no lock, and calls that need the same version meanwhile wait for it instead of making it
+//! again. The number of versions is bounded.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+
+use rustc_hash::FxHashMap;
+
+use super::compile::Version;
+use crate::devices::DeviceId;
+use crate::error::Error;
+use crate::settings;
+
+/// How many shapes' versions are kept; the oldest goes when there are more.
+const MAX_SHAPES: usize = 256;
+
+/// A version that is made, being made, or could not be made.
+pub(super) type Slot = OnceLock<Result<Arc<Version>, Error>>;
+
+/// What versions are made for, besides dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DeviceGeneration {
+    /// The device that they run on.
+    pub(super) device: DeviceId,
+    /// What [`settings::generation`] was.
+    pub(super) generation: u64,
+}
+
+impl DeviceGeneration {
+    /// That of a call that begins now.
+    #[inline]
+    pub(super) fn now(device: DeviceId) -> Self {
+        DeviceGeneration { device, generation: settings::generation() }
+    }
+}
+
+/// The compiled versions of one kernel.
+pub(super) struct Versions {
+    tables: RwLock<Tables>,
+}
+
+/// The versions of one generation.
+struct Tables {
+    generation: u64,
+    /// By the device's position among all devices.
+    devices: Vec<Table>,
+}
+
+/// The versions for one device.
+#[derive(Default)]
+struct Table {
+    shapes: FxHashMap<Box<[i64]>, Arc<Slot>>,
+    /// The keys of `shapes`, oldest first.
+    order: VecDeque<Box<[i64]>>,
+    /// Versions with symbolic dimensions, by the `usize` arguments.
+    symbolic: FxHashMap<Box<[i64]>, Arc<Slot>>,
+    /// Versions for buckets, by their bounds.
+    buckets: FxHashMap<Box<[i64]>, Arc<Slot>>,
+    /// How many shapes without a record of their own have been given code of their own.
+    specialized: usize,
+}
+
+impl Tables {
+    const fn new(generation: u64) -> Self {
+        Tables { generation, devices: Vec::new() }
+    }
+
+    /// The table of a device, which is empty at first.
+    fn of(&mut self, device: DeviceId) -> &mut Table {
+        let place = device.index();
+        if self.devices.len() <= place {
+            self.devices.resize_with(place + 1, Table::default);
+        }
+        &mut self.devices[place]
+    }
+}
+
+impl Versions {
+    pub(super) const fn new() -> Self {
+        Versions { tables: RwLock::new(Tables::new(0)) }
+    }
+
+    /// The version for these dimensions, if it is made and up to date.
+    #[inline]
+    pub(super) fn get(&self, dims: &[i64], at: DeviceGeneration) -> Option<Arc<Version>> {
+        let tables = self.read();
+        if tables.generation != at.generation {
+            return None;
+        }
+        let table = tables.devices.get(at.device.index())?;
+        table.shapes.get(dims)?.get()?.as_ref().ok().cloned()
+    }
+
+    /// The slot for these dimensions.
+    pub(super) fn slot(&self, dims: &[i64], at: DeviceGeneration) -> Arc<Slot> {
+        self.change(at, |table| {
+            if let Some(slot) = table.shapes.get(dims) {
+                return Arc::clone(slot);
+            }
+            if table.order.len() >= MAX_SHAPES
+                && let Some(oldest) = table.order.pop_front()
+            {
+                table.shapes.remove(&oldest);
+            }
+            let slot = Arc::new(Slot::new());
+            table.order.push_back(dims.into());
+            table.shapes.insert(dims.into(), Arc::clone(&slot));
+            slot
+        })
+    }
+
+    /// The slot of the version with symbolic dimensions for these `usize` arguments.
+    pub(super) fn symbolic_slot(&self, sizes: &[i64], at: DeviceGeneration) -> Arc<Slot> {
+        self.change(at, |table| Arc::clone(table.symbolic.entry(sizes.into()).or_default()))
+    }
+
+    /// The slot of the version for the bucket with these bounds among its dimensions. As many are kept as of shapes; when there
+    /// are more, all are made anew.
+    pub(super) fn bucket_slot(&self, bounds: &[i64], at: DeviceGeneration) -> Arc<Slot> {
+        self.change(at, |table| {
+            if table.buckets.len() >= MAX_SHAPES && !table.buckets.contains_key(bounds) {
+                table.buckets.clear();
+            }
+            Arc::clone(table.buckets.entry(bounds.into()).or_default())
+        })
+    }
+
+    /// Takes one of the `limit` places for shapes that get code of their own without a record; false when there is
+    /// none left.
+    pub(super) fn take_place(&self, limit: usize, at: DeviceGeneration) -> bool {
+        self.change(at, |table| {
+            let free = table.specialized < limit;
+            table.specialized += usize::from(free);
+            free
+        })
+    }
+
+    /// Edits the table of a device in a generation, which replaces that of an older one. Late comers of an older generation work
+    /// on a table of their own that nobody sees.
+    fn change<T>(&self, at: DeviceGeneration, edit: impl FnOnce(&mut Table) -> T) -> T {
+        let DeviceGeneration { device, generation } = at;
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        if tables.generation > generation {
+            return edit(&mut Table::default());
+        }
+        if tables.generation < generation {
+            *tables = Tables::new(generation);
+        }
+        edit(tables.of(device))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Tables> {
+        // No code that could panic runs while the table is changed.
+        self.tables.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: DeviceGeneration = DeviceGeneration { device: DeviceId::DEFAULT, generation: 0 };
+    const SECOND: DeviceGeneration = DeviceGeneration { generation: 1, ..FIRST };
+
+    #[test]
+    fn one_shape_has_one_slot_and_the_oldest_goes() {
+        let versions = Versions::new();
+        let first = versions.slot(&[0], FIRST);
+        assert!(Arc::ptr_eq(&first, &versions.slot(&[0], FIRST)));
+        for dim in 1..MAX_SHAPES as i64 {
+            versions.slot(&[dim], FIRST);
+        }
+        assert!(Arc::ptr_eq(&first, &versions.slot(&[0], FIRST)), "as many as are kept");
+        versions.slot(&[-1], FIRST);
+        assert!(!Arc::ptr_eq(&first, &versions.slot(&[0], FIRST)), "one more pushed the oldest out");
+        assert_eq!(versions.read().devices[0].shapes.len(), MAX_SHAPES);
+    }
+
+    #[test]
+    fn a_new_generation_starts_empty() {
+        let versions = Versions::new();
+        let (old, symbolic) = (versions.slot(&[1], FIRST), versions.symbolic_slot(&[], FIRST));
+        assert!(versions.take_place(1, FIRST) && !versions.take_place(1, FIRST));
+        assert!(!Arc::ptr_eq(&old, &versions.slot(&[1], SECOND)));
+        assert!(!Arc::ptr_eq(&symbolic, &versions.symbolic_slot(&[], SECOND)));
+        assert!(versions.take_place(1, SECOND));
+        let late = versions.slot(&[1], FIRST);
+        assert!(!Arc::ptr_eq(&late, &versions.slot(&[1], SECOND)), "a late comer changes nothing");
+    }
+
+    #[test]
+    fn devices_share_nothing() {
+        let versions = Versions::new();
+        let other = DeviceGeneration { device: DeviceId::at(2), generation: 0 };
+        let (here, there) = (versions.slot(&[1], FIRST), versions.slot(&[1], other));
+        assert!(!Arc::ptr_eq(&here, &there));
+        assert!(Arc::ptr_eq(&there, &versions.slot(&[1], other)));
+        assert!(
+            versions.take_place(1, FIRST) && versions.take_place(1, other) && !versions.take_place(1, other)
+        );
+        assert!(versions.get(&[1], DeviceGeneration { device: DeviceId::at(9), generation: 0 }).is_none());
+    }
+}

@@ -1,0 +1,25 @@
+#![forbid(unsafe_code)]
+//! Kernels at run time: from a definition and the dimensions of a call to compiled code, chosen once and run.
+//!
+//! This crate knows devices by their trait alone. Applications, graphs and tuners stand on it; it neither searches nor
+//! measures.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`definition`] | what a definition is, as data |
+//! | [`kernel`](mod@kernel) | kernels: versions, buckets, the choice of a schedule, calls |
+//! | [`code`] | scheduled programs lowered and compiled; what is computed ahead from constant tensors |
+//! | [`records`] | the tuning records that calls look up |
+//! | [`devices`] | the devices of this process |
+//! | [`settings`] | threads and diagnostics, also by environment variables |
+
+pub mod code;
+pub mod definition;
+pub mod devices;
+mod error;
+pub mod kernel;
+pub mod records;
+pub mod settings;
+
+pub use devices::DeviceId;
+pub use error::Error;
