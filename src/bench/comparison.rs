@@ -4,14 +4,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tilewright_core::tensor::AnyTensor;
+use tilewright_measure::subject::{Subject, SubjectOptions};
+use tilewright_runtime::code::Compiled;
+use tilewright_runtime::devices;
 use tilewright_search::schedule_by_default;
 
 use crate::kernel::{Explanation, Kernel, Source, explain};
 use crate::settings;
-use crate::tuning::subject::{Subject, SubjectOptions};
 use crate::tuning::{TuneError, count_flops};
-use tilewright_runtime::code::Compiled;
-use tilewright_runtime::devices;
 
 /// A way of running a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,14 +2,14 @@
 
 use tilewright_core::schedule::Trace;
 use tilewright_core::tensor::AnyTensor;
+use tilewright_measure::subject::{Subject, SubjectOptions};
+use tilewright_runtime::code::Compiled;
+use tilewright_runtime::devices;
 
 use super::comparison::{Checked, Effort, Sampled, in_turns};
 use crate::kernel::Kernel;
 use crate::settings;
 use crate::tuning::TuneError;
-use crate::tuning::subject::{Subject, SubjectOptions};
-use tilewright_runtime::code::Compiled;
-use tilewright_runtime::devices;
 
 /// A kernel at a shape, compiled with several schedules: winners of different searches, for example, whose times are from
 /// different minutes and not to be divided.

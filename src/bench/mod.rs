@@ -327,7 +327,7 @@ fn is_tuned(case: &Point, records: &Path) -> Result<bool, TuneError> {
 
 /// The report of all records there are: a page beside them, and a table on the terminal.
 pub fn write_report(records: &Path, is_quiet: bool) -> Result<(), TuneError> {
-    let series = Series::of_records(&Database::open(records)?, Peak::Measured(&devices::run_context()?));
+    let series = Series::of_records(&Database::open(records)?, Peak::Measured(&*devices::default_device()?));
     if series.is_empty() {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! Candidates of a kernel with an accuracy, measured as on a machine with products of tiles: the intrinsic's description is
 //! executed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tilewright_core::device::{
@@ -9,20 +10,19 @@ use tilewright_core::device::{
 use tilewright_core::dtype::DType;
 use tilewright_core::program::Program;
 use tilewright_core::target::{CpuTarget, RunContext, RunOptions, Target};
+use tilewright_measure::anchor::Anchors;
+use tilewright_measure::peak::peak_of;
+use tilewright_measure::reason;
+use tilewright_measure::runner::{InProcessRunner, Interrupt};
+use tilewright_measure::subject::{Subject, SubjectOptions, Tolerance};
+use tilewright_runtime::devices;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::space::design_spaces;
 use tilewright_search::spec::SearchSpec;
 use tilewright_search::tuner::{Measurement, Runner};
 
-use super::anchor::Anchors;
-use super::failure::reason;
-use super::peak::peak_of;
-use super::runner::{InProcessRunner, Interrupt};
-use super::subject::{Subject, SubjectOptions};
-use super::tolerance::Tolerance;
 use crate::kernel::Kernel;
 use crate::prelude::*;
-use tilewright_runtime::devices;
 
 /// C = A·B, each product within 10⁻⁴ of itself.
 #[tensor_kernel(accuracy = 1e-4)]
@@ -161,8 +161,9 @@ fn what_is_less_exact_than_agreed_is_a_wrong_result() {
 fn the_peak_of_multiply_adds_is_no_limit_for_products_of_tiles() {
     let device = Arc::new(WithTiles::new());
     let mut program = product::kernel().program_for(&DIMS).expect("the dimensions fit");
-    assert_eq!(peak_of(&program, &device.context(), None), None);
-    let known = device.target.cpu().expect("a CPU").vector_bits;
+    assert_eq!(peak_of(&program, &*device, RunOptions::with_threads(1), None), None);
+    let options = RunOptions::with_threads(1);
     program.accuracy = None;
-    assert_eq!(peak_of(&program, &device.context(), None).is_some(), super::peak_gflops(known, 1).is_some());
+    let known = super::peak_gflops(&*device, DType::F32, options);
+    assert_eq!(peak_of(&program, &*device, options, None).is_some(), known.is_some());
 }

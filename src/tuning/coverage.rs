@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::peak::percent_of_peak;
+use tilewright_measure::peak::percent_of_peak;
+
 use super::report::{Table, duration};
 use super::{TuneError, Tuned};
 

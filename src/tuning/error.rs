@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use tilewright_measure::MeasureError;
 use tilewright_search::records::DatabaseError;
 use tilewright_search::rule::RuleSetError;
 use tilewright_search::spec::SpecError;
@@ -25,9 +26,9 @@ pub enum TuneError {
     /// There is no search for the target.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The measuring process cannot do its work.
-    #[error("the measuring process failed: {0}")]
-    Worker(String),
+    /// Nothing can be measured.
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
     /// A file of a report cannot be written.
     #[error("cannot write `{}`: {source}", .path.display())]
     Report {

@@ -1,8 +1,13 @@
 //! The tuning of one kernel at one shape, a round at a time.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
+use tilewright_measure::anchor::Anchors;
+use tilewright_measure::isolation::IsolatedRunner;
+use tilewright_measure::runner::{InProcessRunner, Interrupt};
+use tilewright_measure::subject::{Subject, SubjectOptions};
 use tilewright_search::candidate::Candidate;
 use tilewright_search::default_schedule::default_with_rules;
 use tilewright_search::model::CostModel;
@@ -10,15 +15,10 @@ use tilewright_search::scheduler::{Round, TaskFacts};
 use tilewright_search::strategy::MakeStrategy;
 use tilewright_search::tuner::{Earlier, End, Method, Runner, Start, TaskTuner, TuneOptions};
 
-use super::anchor::Anchors;
-use super::isolated::IsolatedRunner;
 use super::plan::{Found, Plan};
-use super::runner::{InProcessRunner, Interrupt};
 use super::session::Session;
-use super::subject::{Subject, SubjectOptions};
 use super::{TuneError, Tuned};
 use crate::kernel::Kernel;
-use tilewright_runtime::devices;
 
 /// Where a job's candidates run.
 pub(super) enum JobRunner {
@@ -153,7 +153,7 @@ impl<'a> Job<'a> {
         if let JobRunner::InProcess(runner @ None) = &mut self.runner {
             let options = SubjectOptions { seed: plan.seed, threads: plan.threads, cache: None };
             self.session.note("computing the reference results");
-            let subject = Subject::new(self.kernel, &plan.dims, devices::default_device()?, &options)?;
+            let subject = Subject::new(self.kernel, &plan.dims, Arc::clone(&plan.device), &options)?;
             let anchors = Anchors::of_earlier(&self.earlier);
             *runner = Some(Box::new(InProcessRunner::new(subject, self.interrupt.clone(), anchors)));
         }
@@ -192,7 +192,7 @@ impl<'a> Job<'a> {
 
     fn check_runner(&mut self) -> Result<(), TuneError> {
         match &mut self.runner {
-            JobRunner::Isolated(runner) => runner.take_failure().map_or(Ok(()), Err),
+            JobRunner::Isolated(runner) => Ok(runner.take_failure().map_or(Ok(()), Err)?),
             JobRunner::InProcess(_) => Ok(()),
         }
     }

@@ -23,53 +23,34 @@
 //! ```
 //!
 //! Candidates are built, checked against the definition and timed in a process of their own; see [`init`]. Which
-//! ones is the business of [`tilewright_search`]. An application that only calls kernels needs nothing of this.
+//! ones is the business of [`tilewright_search`]; how they are measured, that of [`tilewright_measure`]. An application that only calls kernels needs nothing of this.
 //!
 //! | module | does |
 //! |---|---|
-//! | `subject` | a kernel at a shape, with arguments and expected results (`inputs`, `tolerance`) |
-//! | `measure`, `sampling`, `anchor` | a batch of candidates: compile, check, time, relative to the first ones |
-//! | `worker`, `protocol`, `process`, `isolated` | the same in another process |
-//! | `runner` | the same in this one |
 //! | `plan` | what is decided before the first measurement |
 //! | `rounds` | who of many gets the next round |
 //! | `job` | one kernel at one shape, a round at a time |
 //! | `session` | what is recorded, counted and told of it |
 //! | `coverage` | what became of each of many |
 //! | `transfer` | what records of other kernels and shapes are good for |
-//! | [`replay`] | records repeated on the programs beside them |
 //! | [`report`], `progress` | what people see |
 
-mod anchor;
 mod coverage;
 mod error;
-mod failure;
-mod flops;
-mod inputs;
-mod isolated;
 mod job;
-mod measure;
 mod observer;
-mod peak;
 mod plan;
-mod process;
 mod progress;
-mod protocol;
-pub mod replay;
 pub mod report;
 mod rounds;
-mod runner;
-mod sampling;
-mod scratch;
 mod session;
-pub(crate) mod subject;
-mod tolerance;
 mod transfer;
 mod tuned;
-mod worker;
 
 #[cfg(test)]
 mod accuracy_tests;
+#[cfg(test)]
+mod replay_tests;
 #[cfg(test)]
 mod tests;
 
@@ -81,6 +62,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use tilewright_measure::isolation::protocol::Setup;
+use tilewright_measure::isolation::{IsolatedRunner, Limits, worker};
+use tilewright_measure::runner::Interrupt;
+use tilewright_measure::scratch::Scratch;
 use tilewright_search::model::{BoostedModel, CostModel};
 use tilewright_search::mutate::Mutators;
 use tilewright_search::postproc::Postprocessors;
@@ -92,21 +77,18 @@ use tilewright_search::strategy::{MakeStrategy, SearchSpace, Strategy, evolution
 
 pub use coverage::{Coverage, Covered};
 pub use error::TuneError;
-pub use failure::reason;
-pub use flops::{count_bytes, count_flops};
 pub use observer::{Observer, Progress, Started};
-pub use peak::peak_gflops;
+pub use tilewright_measure::count::{count_bytes, count_flops};
+pub use tilewright_measure::isolation::init;
+pub use tilewright_measure::peak::peak_gflops;
+pub use tilewright_measure::{MeasureError, reason, replay};
 pub use tilewright_search::scheduler::{Budget, BudgetError};
 pub use tuned::Tuned;
-pub use worker::init;
 
 use crate::kernel::Kernel;
-use isolated::{IsolatedRunner, Limits};
 use job::{Job, MethodParts};
 use plan::Plan;
 use rounds::Rounds;
-use runner::Interrupt;
-use scratch::Scratch;
 use session::{Observers, Session};
 use transfer::Learned;
 
@@ -371,6 +353,9 @@ impl Tuner {
             tracing::warn!(%problem, "tuning record skipped");
         }
         let cache = Scratch::new().map_err(TuneError::Temporary)?;
+        let setup = |plan: &Plan| plan.is_isolated.then(|| plan.setup(cache.path())).transpose();
+        let setups: Vec<Option<Setup>> =
+            planned.iter().map(|(_, plan, _)| setup(plan)).collect::<Result<_, _>>()?;
         let (mut own_model, mut learned_by_own) = (BoostedModel::default(), Learned::default());
         // From here to where it is given back nothing returns early.
         let mut given_model = self.model.take();
@@ -383,11 +368,10 @@ impl Tuner {
             let kernels: Vec<&Kernel> = planned.iter().map(|(kernel, ..)| *kernel).collect();
             transfer::warm(model, learned, &database.borrow(), &plans, &kernels);
         }
-        let jobs = planned.into_iter().map(|(kernel, plan, weight)| {
+        let jobs = planned.into_iter().zip(setups).map(|((kernel, plan, weight), setup)| {
             let plan = Rc::new(plan);
-            let isolated = plan.is_isolated.then(|| {
-                let (setup, limits) = (plan.setup(cache.path()), Limits::default());
-                IsolatedRunner::new(worker::command, setup, limits, interrupt.clone())
+            let isolated = setup.map(|setup| {
+                IsolatedRunner::new(worker::command, setup, Limits::default(), interrupt.clone())
             });
             let (database, observers) = (Rc::clone(&database), Rc::clone(&self.observers));
             let session = Session::new(Rc::clone(&plan), database, interrupt.clone(), observers);

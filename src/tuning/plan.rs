@@ -1,22 +1,26 @@
 //! What is decided before the first measurement of a kernel at a shape, and what its search has found.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tilewright_core::device::Device;
 use tilewright_core::program::Program;
+use tilewright_core::target::RunOptions;
+use tilewright_measure::count::{count_bytes, count_flops};
+use tilewright_measure::isolation::protocol::{Setup, Source};
+use tilewright_measure::isolation::{memory_limit, worker};
+use tilewright_measure::peak::peak_of;
+use tilewright_runtime::devices::{self, DeviceId};
 use tilewright_search::candidate::Candidate;
 use tilewright_search::records::{Shape, TunedFor};
 use tilewright_search::rule::RuleSet;
 use tilewright_search::spec::SearchSpec;
 use tilewright_search::tuner::{Runner, Task, TuneResult};
 
-use super::flops::{count_bytes, count_flops};
-use super::peak::peak_of;
-use super::protocol::{Setup, Source};
-use super::{Isolation, TuneError, Tuner, process, worker};
+use super::{Isolation, TuneError, Tuner};
 use crate::kernel::{self, Kernel};
 use crate::settings;
-use tilewright_runtime::devices;
 
 /// Everything that is decided before the first measurement.
 pub(crate) struct Plan {
@@ -28,6 +32,8 @@ pub(crate) struct Plan {
     pub(super) hash: u64,
     pub(super) shape: Shape,
     pub(super) task: Task,
+    /// What it is tuned on.
+    pub(super) device: Arc<dyn Device>,
     pub(super) dims: Vec<i64>,
     pub(super) spec: SearchSpec,
     pub(super) threads: usize,
@@ -53,6 +59,7 @@ impl Tuner {
             Some(threads) => threads,
             None => settings::threads()?,
         };
+        let device = devices::default_device()?;
         let context = devices::run_context_with_threads(threads)?;
         let kind = context.target.kind();
         let rules = match &self.rules {
@@ -68,7 +75,7 @@ impl Tuner {
         }
         let path = format!("{}::{}", kernel.definition().module, kernel.name());
         let is_registered = kernel::kernel(&path).is_ok();
-        let peak_gflops = peak_of(&program, &context, None);
+        let peak_gflops = peak_of(&program, &*device, RunOptions::with_threads(threads), None);
         Ok(Plan {
             title: format!("{}[{}]", kernel.name(), kernel.shape(&dims)),
             name: kernel.name(),
@@ -79,6 +86,7 @@ impl Tuner {
             flops: count_flops(&program),
             bytes: count_bytes(&program),
             peak_gflops,
+            device,
             task: Task { id: program.stable_hash(), program, context },
             dims,
             spec,
@@ -97,26 +105,33 @@ impl Plan {
         TunedFor::of(&self.task.context)
     }
 
-    pub(super) fn setup(&self, cache: &Path) -> Setup {
+    pub(super) fn setup(&self, cache: &Path) -> Result<Setup, TuneError> {
         let shape = &self.shape;
         let dims = shape.dims.iter().chain(&shape.params);
-        Setup {
+        Ok(Setup {
             of: Source::Kernel {
                 kernel: self.path.clone(),
                 program: format!("{:016x}", self.hash),
                 dims: dims.map(|(name, value)| (name.clone(), *value)).collect(),
             },
+            device: devices::name(DeviceId::DEFAULT)?,
             threads: self.threads,
             seed: self.seed,
             cache: Some(cache.to_owned()),
-            memory: process::memory_limit(),
-        }
+            memory: memory_limit(),
+        })
+    }
+
+    /// The peak that the program could reach, in GFLOP/s; one below what was `reached` is measured again.
+    pub(super) fn peak(&self, reached: Option<f64>) -> Option<f64> {
+        let options = RunOptions::with_threads(self.threads);
+        peak_of(&self.task.program, &*self.device, options, reached)
     }
 
     /// The time below which no schedule can get, in seconds, as far as is known by now: a machine that was held back when the
     /// plan was made has a higher peak later.
     pub(super) fn roofline_seconds(&self) -> Option<f64> {
-        let peak = peak_of(&self.task.program, &self.task.context, None)?;
+        let peak = self.peak(None)?;
         Some(self.flops / (peak * 1e9))
     }
 }

@@ -3,11 +3,11 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use tilewright_measure::peak::percent_of_peak;
 use tilewright_search::tuner::Measurement;
 
 use super::Tuned;
 use super::observer::{Observer, Progress, Started};
-use super::peak::percent_of_peak;
 use super::report::{duration, histogram};
 
 /// The least time between two lines where there is no terminal.

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
+use tilewright_measure::runner::Interrupt;
 use tilewright_search::model::CostModel;
 use tilewright_search::scheduler::{Budget, Policy, Round, Scheduler};
 use tilewright_search::tuner::{BATCH, End};
 
 use super::job::{Job, MethodParts};
-use super::runner::Interrupt;
 use super::session::Observers;
 use super::{Coverage, Covered, TuneError};
 use crate::records;

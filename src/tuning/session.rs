@@ -6,15 +6,13 @@ use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
 use tilewright_core::schedule::Trace;
-use tilewright_cpu::machine::Machine;
+use tilewright_measure::runner::Interrupt;
 use tilewright_search::candidate::Candidate;
 use tilewright_search::records::{self, Database, DatabaseError, Outcome, Provenance, Record, Run};
 use tilewright_search::tuner::{self, Earlier, Measurement};
 
 use super::observer::{Observer, Progress, Started};
-use super::peak::peak_of;
 use super::plan::{Found, Plan};
-use super::runner::Interrupt;
 use super::{TuneError, Tuned};
 
 /// Observers, shared by the sessions of a run.
@@ -57,6 +55,7 @@ impl Session {
         interrupt: Interrupt,
         observers: Observers,
     ) -> Self {
+        let cpu = plan.device.label().to_owned();
         Session {
             plan,
             database,
@@ -66,7 +65,7 @@ impl Session {
             resumed: None,
             has_started: false,
             most: None,
-            cpu: Machine::host().map(|machine| machine.brand.clone()).unwrap_or_default(),
+            cpu,
             earlier: 0,
             trials: 0,
             best: None,
@@ -271,7 +270,7 @@ impl Session {
         let plan = Rc::clone(&self.plan);
         let best = found.result.best.as_ref();
         let reached = best.map(|(_, seconds)| plan.flops / seconds / 1e9);
-        let peak_gflops = peak_of(&plan.task.program, &plan.task.context, reached);
+        let peak_gflops = plan.peak(reached);
         if self.trials > 0 {
             let run = self.run(&found, peak_gflops);
             let mut database = self.database.borrow_mut();

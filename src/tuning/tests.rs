@@ -17,6 +17,9 @@ use tilewright_core::dtype::DType;
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
 use tilewright_core::target::{RunOptions, Target};
+use tilewright_measure::isolation::{IsolatedRunner, Limits};
+use tilewright_measure::runner::Interrupt;
+use tilewright_runtime::devices;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::records::{Database, Record};
 use tilewright_search::space::design_spaces;
@@ -24,16 +27,13 @@ use tilewright_search::spec::SearchSpec;
 use tilewright_search::strategy::random;
 use tilewright_search::tuner::{End, Measurement, Runner, Start};
 
-use super::isolated::{IsolatedRunner, Limits};
 use super::job::{Job, MethodParts};
 use super::observer::{Observer, Progress};
 use super::rounds::Rounds;
-use super::runner::Interrupt;
 use super::session::Session;
 use super::transfer::Learned;
 use super::{Budget, Isolation, TuneError, TuneTask, Tuned, Tuner, reason, worker};
 use crate::prelude::*;
-use tilewright_runtime::devices;
 
 /// C = A·B
 #[tensor_kernel]
@@ -181,7 +181,7 @@ fn measuring_process() {
     let faults = std::env::var(FAULTS_VARIABLE).unwrap_or_default();
     let device: Arc<dyn Device> =
         Arc::new(FaultyDevice { inner: devices::default_device().expect("a device"), faults });
-    worker::serve(&device);
+    worker::serve(&|_| Ok(Arc::clone(&device)));
     std::process::exit(0);
 }
 
@@ -221,7 +221,7 @@ pub(super) fn candidates(count: usize) -> Vec<Candidate> {
 
 fn runner(faults: String, cache: &std::path::Path, interrupt: Interrupt) -> IsolatedRunner {
     let tuner = Tuner::new().threads(1);
-    let setup = tuner.plan(product::kernel(), &DIMS).unwrap().setup(cache);
+    let setup = tuner.plan(product::kernel(), &DIMS).unwrap().setup(cache).unwrap();
     let limits = Limits { run: Duration::from_secs(2), ..Limits::default() };
     IsolatedRunner::new(worker_command(faults), setup, limits, interrupt)
 }
@@ -262,7 +262,8 @@ fn a_candidate_that_misbehaves_costs_only_itself() {
 
 #[test]
 fn a_program_that_does_not_answer_is_an_error() {
-    let setup = Tuner::new().plan(product::kernel(), &DIMS).unwrap().setup(std::path::Path::new("."));
+    let setup =
+        Tuner::new().plan(product::kernel(), &DIMS).unwrap().setup(std::path::Path::new(".")).unwrap();
     let command = || {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("--list");
@@ -503,7 +504,7 @@ fn one_that_cannot_be_measured_leaves_the_others() {
         let plan = Rc::new(tuner.plan(task.kernel, task.dims).unwrap());
         let isolated = (task.kernel.name() == "product").then(|| {
             let no_process = || Err(std::io::Error::other("no more processes"));
-            let setup = plan.setup(cache.path());
+            let setup = plan.setup(cache.path()).unwrap();
             IsolatedRunner::new(no_process, setup, Limits::default(), interrupt.clone())
         });
         let (database, observers) = (Rc::clone(&database), Rc::clone(&tuner.observers));

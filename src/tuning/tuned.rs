@@ -90,7 +90,7 @@ impl fmt::Display for Tuned {
                     write!(f, ", {gflops:.1} GFLOP/s")?;
                 }
                 if let Some(share) = self.share_of_peak() {
-                    write!(f, ", {}", super::peak::percent_of_peak(share))?;
+                    write!(f, ", {}", tilewright_measure::peak::percent_of_peak(share))?;
                 }
                 if let Some(speedup) = self.speedup() {
                     write!(f, ", {speedup:.2} × default")?;

@@ -1,10 +1,8 @@
 //! A call: look up, or make, and run.
 
+use smallvec::SmallVec;
 use tilewright_core::device::{Arguments, BufferArgument};
 use tilewright_core::expr::Constant;
-use tilewright_core::target::RunOptions;
-
-use smallvec::SmallVec;
 
 use super::Kernel;
 use super::compile::Passed;

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tilewright_core::lower::{LowerError, LowerOptions, LoweredKernel, lower_kernel_with};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
 use tilewright_core::verify::{Level, verify};
-
-use smallvec::SmallVec;
 
 use super::Kernel;
 use super::buckets::Buckets;

@@ -1,6 +1,6 @@
 //! Kernels by name.
 
-use tilewright_search::database::Problem;
+use tilewright_search::records::Problem;
 
 use super::Kernel;
 use crate::error::Error;

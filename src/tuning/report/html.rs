@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use tilewright_measure::peak::percent_of_peak;
 use tilewright_search::model::Ranking;
 
-use super::super::peak::percent_of_peak;
 use super::{Series, duration, refusals, rules, svg};
 
 /// Colours and layout, for light and dark screens.

@@ -17,7 +17,7 @@ pub use series::{Peak, Series, Trial};
 pub use table::Table;
 
 use super::TuneError;
-use super::peak::percent_of_peak;
+use tilewright_measure::peak::percent_of_peak;
 
 /// One row for each series: times of the default and of the best schedule, and how good the latter is.
 pub fn table(series: &[Series]) -> Table {

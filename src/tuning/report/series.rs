@@ -2,21 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tilewright_core::device::Device;
 use tilewright_core::program::Program;
-use tilewright_core::target::RunContext;
+use tilewright_core::target::RunOptions;
+use tilewright_measure::peak::peak_of;
 use tilewright_search::records::{Database, Outcome, Record, Run, Shape, TunedFor};
 
-use super::super::peak::peak_of;
 use super::super::{count_bytes, count_flops, replay};
 use crate::kernel::kernels;
 
 /// Where the peak of a machine is taken from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum Peak<'a> {
     /// From what tuning runs have recorded: the same records give the same report everywhere.
     Recorded,
-    /// From a measurement of the running machine, with the vector width of this target and the threads of each record.
-    Measured(&'a RunContext),
+    /// From a measurement of this device.
+    Measured(&'a dyn Device),
 }
 
 /// The trials of one kernel at one shape on one kind of machine.
@@ -177,10 +178,10 @@ fn series(database: &Database, records: &[&Record], peak: Peak<'_>) -> Series {
     };
     series.peak_gflops = match peak {
         Peak::Recorded => series.runs.iter().filter_map(|run| run.peak_gflops).reduce(f64::max),
-        Peak::Measured(context) => {
-            let context = context.with_threads(series.target.threads as usize);
+        Peak::Measured(device) => {
+            let options = RunOptions::with_threads(series.target.threads as usize);
             let reached = series.best().and_then(|best| series.gflops(best));
-            bound.as_ref().and_then(|program| peak_of(program, &context, reached))
+            bound.as_ref().and_then(|program| peak_of(program, device, options, reached))
         }
     };
     series

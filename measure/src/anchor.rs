@@ -13,27 +13,27 @@ const ANCHORS: usize = 3;
 
 /// A candidate whose time is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Anchor {
+pub struct Anchor {
     /// Its trace.
-    pub(crate) trace: String,
+    pub trace: String,
     /// Its time, in seconds.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
 }
 
 /// The anchors of a search.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Anchors(Vec<Anchor>);
+pub struct Anchors(Vec<Anchor>);
 
 impl Anchors {
     /// The fastest of what earlier runs measured, which the times of this run are to be comparable with.
-    pub(crate) fn of_earlier(earlier: &[Earlier]) -> Self {
+    pub fn of_earlier(earlier: &[Earlier]) -> Self {
         let measured =
             |record: &Earlier| Some(Anchor { trace: record.trace.to_string(), seconds: record.seconds? });
         Self::fastest_of(earlier.iter().filter_map(measured))
     }
 
     /// If there are none yet, takes the fastest of a batch. Those are the ones that were timed most carefully.
-    pub(crate) fn learn(&mut self, traces: &[String], outcomes: &[Option<Measurement>]) {
+    pub fn learn(&mut self, traces: &[String], outcomes: &[Option<Measurement>]) {
         if self.0.is_empty() {
             let measured = traces.iter().zip(outcomes).filter_map(|(trace, outcome)| match outcome {
                 Some(Measurement::Ok { seconds, .. }) => {
@@ -55,14 +55,14 @@ impl Anchors {
     }
 
     /// The anchors, to be timed with a batch.
-    pub(crate) fn to_vec(&self) -> Vec<Anchor> {
+    pub fn to_vec(&self) -> Vec<Anchor> {
         self.0.clone()
     }
 }
 
 /// By how much times of now are to be multiplied: the median of what anchors took before over what they take now. `now` has
 /// the seconds of each, where it could be timed.
-pub(crate) fn scale(anchors: &[Anchor], now: &[Option<f64>]) -> f64 {
+pub fn scale(anchors: &[Anchor], now: &[Option<f64>]) -> f64 {
     let ratios = anchors.iter().zip(now).filter_map(|(anchor, now)| Some(anchor.seconds / (*now)?));
     let mut ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect();
     ratios.sort_by(f64::total_cmp);

@@ -44,16 +44,16 @@ const PAIRS_BUDGET: Duration = Duration::from_millis(600);
 
 /// The time of a run, from several samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Timing {
+pub struct Timing {
     /// The median of the faster half of the samples, in seconds: what disturbs a machine only ever adds time.
-    pub(crate) median: f64,
+    pub median: f64,
     /// The distance of the quartiles of all samples over that median.
-    pub(crate) spread: f64,
+    pub spread: f64,
 }
 
 impl Timing {
     /// Of samples in seconds; `None` when there are none.
-    pub(crate) fn of(samples: &[f64]) -> Option<Self> {
+    pub fn of(samples: &[f64]) -> Option<Self> {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         let median = quantile(&sorted[..sorted.len().div_ceil(2)], 0.5)?;
@@ -62,7 +62,7 @@ impl Timing {
     }
 
     /// The timing that a machine gives which is so many times slower.
-    pub(crate) fn scaled(self, factor: f64) -> Self {
+    pub fn scaled(self, factor: f64) -> Self {
         Timing { median: self.median * factor, ..self }
     }
 }
@@ -75,7 +75,7 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
 }
 
 /// Runs candidates: by number, so many times, for a duration; or fails for a reason.
-pub(crate) trait Runs {
+pub trait Runs {
     /// Why a run failed.
     type Failure;
 
@@ -112,11 +112,11 @@ impl<F> Entry<F> {
 }
 
 /// What became of a candidate; `None` when sampling was stopped before there was a sample of it.
-pub(crate) type SampleOutcome<F> = Option<Result<Timing, F>>;
+pub type SampleOutcome<F> = Option<Result<Timing, F>>;
 
 /// Times candidates, given the length of a first run of each, in seconds. Those that `is_kept` holds for, by number, are
 /// sampled fully, however slow they are.
-pub(crate) fn sample<R: Runs>(
+pub fn sample<R: Runs>(
     runs: &mut R,
     first_runs: &[(usize, f64)],
     is_kept: &[bool],
@@ -227,7 +227,7 @@ fn repetitions(target: Duration, run: f64) -> u64 {
 
 /// Times two candidates in alternation, `first second second first …`, so that what drifts meets both alike.
 /// Candidates are 0 and 1 to `runs`.
-pub(crate) fn compare<R: Runs>(runs: &mut R) -> Result<Option<(Timing, Timing)>, R::Failure> {
+pub fn compare<R: Runs>(runs: &mut R) -> Result<Option<(Timing, Timing)>, R::Failure> {
     let mut estimates = [0.0; 2];
     for (candidate, estimate) in estimates.iter_mut().enumerate() {
         let cold = runs.run(candidate, 1)?.as_secs_f64();

@@ -4,16 +4,16 @@
 //! low. It is therefore the best of short windows that lie apart, of which each later question may add one, and it is
 //! measured again when a kernel is found to beat it.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use tilewright_core::device::Device;
 use tilewright_core::dtype::DType;
 use tilewright_core::intrinsic::{TensorIntrinsic, named};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::Symbol;
-use tilewright_core::target::{RunContext, Target};
-use tilewright_cpu::peak::fma_peak;
+use tilewright_core::target::{RunOptions, Target};
 
 /// How long one window lasts.
 const WINDOW: Duration = Duration::from_millis(15);
@@ -30,32 +30,42 @@ const MORE_WINDOWS: usize = 16;
 /// After how long a question adds a window.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// A peak, and when it was last measured; `None` when the machine lacks such vectors.
+/// A peak, and when it was last measured; `None` when the device has none.
 struct Known {
     gflops: Option<f64>,
     at: Instant,
 }
 
-/// A place for the peak of each vector width and number of threads.
-type Table = BTreeMap<(u32, usize), Known>;
+/// What a peak is of: a device by its name and target, a type, and a number of threads.
+type Key = (String, Target, DType, usize);
 
-static KNOWN: Mutex<Table> = Mutex::new(Table::new());
+/// A place for each peak.
+type Table = FxHashMap<Key, Known>;
 
-/// The f32 operations per second, in 10⁹, that a machine reaches with fused multiply-adds on vectors of a width and on
-/// so many threads: the fastest that this program has seen. The first question takes a tenth of a second.
-pub fn peak_gflops(vector_bits: u32, threads: usize) -> Option<f64> {
-    let mut table = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    measured(&mut table, (vector_bits, threads), None, &|| window(vector_bits, threads))
+static KNOWN: Mutex<Table> = Mutex::new(FxHashMap::with_hasher(FxBuildHasher));
+
+/// The operations of a type per second, in 10⁹, that a device reaches with fused multiply-adds: the fastest that this program
+/// has seen. The first question takes a tenth of a second. `None` where the device does not know.
+pub fn peak_gflops(device: &dyn Device, dtype: DType, options: RunOptions) -> Option<f64> {
+    peak_beyond(device, dtype, options, None)
 }
 
-fn window(vector_bits: u32, threads: usize) -> Option<f64> {
-    fma_peak(vector_bits, threads, WINDOW).map(|peak| peak.gflops.best)
+/// As [`peak_gflops`]; a peak below what was `reached` is measured again.
+fn peak_beyond(device: &dyn Device, dtype: DType, options: RunOptions, reached: Option<f64>) -> Option<f64> {
+    let key = (device.label().to_owned(), device.target().clone(), dtype, options.threads() as usize);
+    let window = || device.measure_peak(dtype, options, WINDOW);
+    let mut table = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let peak = measured(&mut table, key.clone(), None, &window)?;
+    match reached.filter(|gflops| *gflops > peak) {
+        None => Some(peak),
+        Some(gflops) => measured(&mut table, key, Some(gflops), &window),
+    }
 }
 
 /// The best so far, after as many more windows as the state of knowledge asks for, or until `beaten_by` is reached.
 fn measured(
     table: &mut Table,
-    key: (u32, usize),
+    key: Key,
     beaten_by: Option<f64>,
     window: &dyn Fn() -> Option<f64>,
 ) -> Option<f64> {
@@ -78,32 +88,23 @@ fn measured(
     known.gflops
 }
 
-/// The peak that a program could reach, by the type that it computes in: half of that of f32 for f64, and unknown for
-/// integers and for the types that are computed in another one. `reached` is what a kernel of it has been seen to
-/// reach: a peak below that is measured again. Fused multiply-adds are no limit, and the peak unknown, where an intrinsic adds
-/// products to what the program computes, of `bf16` or of pieces of `f32`.
-pub(super) fn peak_of(program: &Program, context: &RunContext, reached: Option<f64>) -> Option<f64> {
+/// The peak that a program could reach on a device, by the type that it computes in, and unknown for types whose peak the
+/// device does not know. `reached` is what a kernel of it has been seen to reach: a peak below that is measured again. Fused
+/// multiply-adds are no limit, and the peak unknown, where an intrinsic adds products to what the program computes, of `bf16`
+/// or of pieces of `f32`.
+pub fn peak_of(
+    program: &Program,
+    device: &dyn Device,
+    options: RunOptions,
+    reached: Option<f64>,
+) -> Option<f64> {
     let (result, _) = program.buffer_params().find(|(_, access)| access.is_written())?;
-    let share = match program.buffer(result).dtype {
-        DType::F32 => 1.0,
-        DType::F64 => 0.5,
-        _ => return None,
-    };
     let is_inexact =
         program.accuracy.is_some() || program.buffers().any(|(_, buffer)| buffer.dtype == DType::BF16);
-    if is_inexact && has_products_of_bf16(&context.target) {
+    if is_inexact && has_products_of_bf16(device.target()) {
         return None;
     }
-    let (vector_bits, threads) = (context.target.cpu().ok()?.vector_bits, context.threads() as usize);
-    let peak = peak_gflops(vector_bits, threads)?;
-    match reached.map(|gflops| gflops / share).filter(|gflops| *gflops > peak) {
-        None => Some(share * peak),
-        Some(gflops) => {
-            let mut table = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-            let key = (vector_bits, threads);
-            Some(share * measured(&mut table, key, Some(gflops), &|| window(vector_bits, threads))?)
-        }
-    }
+    peak_beyond(device, program.buffer(result).dtype, options, reached)
 }
 
 /// Whether the machine has an intrinsic that adds products of `bf16` to sums of `f32`.
@@ -121,7 +122,7 @@ fn has_products_of_bf16(target: &Target) -> bool {
 }
 
 /// A share of the peak for people: `61 %`, and never more than all of it without saying why.
-pub(super) fn percent_of_peak(share: f64) -> String {
+pub fn percent_of_peak(share: f64) -> String {
     match 100.0 * share {
         percent if percent < 100.5 => format!("{percent:.0} % of peak"),
         _ => "above the measured peak (held back while it was measured, or work was spared)".to_owned(),
@@ -137,20 +138,21 @@ mod tests {
     /// The peak after windows with these results, and how many of them were used.
     fn peak(table: &mut Table, beaten_by: Option<f64>, windows: &[f64]) -> (Option<f64>, usize) {
         let left = RefCell::new(windows.iter().copied());
-        let found = measured(table, (128, 1), beaten_by, &|| left.borrow_mut().next());
+        let key = (String::new(), Target::generic_cpu(), DType::F32, 1);
+        let found = measured(table, key, beaten_by, &|| left.borrow_mut().next());
         (found, windows.len() - left.into_inner().len())
     }
 
     #[test]
     fn one_slow_window_does_not_lower_the_peak() {
-        let mut table = Table::new();
+        let mut table = Table::default();
         assert_eq!(peak(&mut table, None, &[3.0, 9.0, 10.0, 4.0]), (Some(10.0), 4));
         assert_eq!(peak(&mut table, None, &[]), (Some(10.0), 0), "it is fresh");
     }
 
     #[test]
     fn a_faster_kernel_has_the_peak_measured_again() {
-        let mut table = Table::new();
+        let mut table = Table::default();
         peak(&mut table, None, &[5.0, 5.0, 5.0, 5.0]);
         assert_eq!(peak(&mut table, Some(8.0), &[6.0, 9.0, 20.0]), (Some(9.0), 2));
         let slow = [1.0; MORE_WINDOWS + 1];

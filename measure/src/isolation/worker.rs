@@ -11,16 +11,16 @@ use std::sync::{Arc, mpsc};
 use tilewright_core::device::Device;
 use tilewright_core::program::Program;
 use tilewright_core::verify::{Level, verify};
-
-use super::measure::Measuring;
-use super::protocol::{MARK, Reply, Request, Setup, Source};
-use super::subject::{Subject, SubjectOptions};
-use crate::Error;
-use crate::kernel::{Kernel, kernel};
+use tilewright_runtime::Error;
 use tilewright_runtime::devices;
+use tilewright_runtime::kernel::{Kernel, kernel};
+
+use super::protocol::{MARK, Reply, Request, Setup, Source};
+use crate::batch::Measuring;
+use crate::subject::{Subject, SubjectOptions};
 
 /// Set, to any value, in the environment of a measuring process.
-pub(crate) const VARIABLE: &str = "TILEWRIGHT_WORKER";
+pub const VARIABLE: &str = "TILEWRIGHT_WORKER";
 
 /// Whether [`init`] has been called.
 static IS_INITIALISED: AtomicBool = AtomicBool::new(false);
@@ -29,34 +29,34 @@ static IS_INITIALISED: AtomicBool = AtomicBool::new(false);
 ///
 /// Call it first in `main`. A program that tunes is started again by the tuner, as its measuring process; in
 /// that process this function measures, and does not return. Without it candidates run in the tuning process
-/// itself, where one that crashes ends the program. [`bench_main!`](crate::bench_main) calls it.
+/// itself, where one that crashes ends the program. `bench_main!` calls it.
 pub fn init() {
     if std::env::var_os(VARIABLE).is_none() {
         IS_INITIALISED.store(true, Ordering::Relaxed);
         return;
     }
-    // What measures must not start measuring processes itself.
-    match devices::default_device() {
-        Ok(device) => serve(&device),
-        Err(error) => send(&mut std::io::stdout().lock(), &Reply::Error(error.to_string())),
-    }
+    // A measuring process must not start measuring processes itself.
+    serve(&|name| devices::device(devices::find(name)?));
     std::process::exit(0)
 }
 
 /// Whether a measuring process of this program can be started.
-pub(crate) fn is_initialised() -> bool {
+pub fn is_initialised() -> bool {
     IS_INITIALISED.load(Ordering::Relaxed)
 }
 
 /// The command that starts this program again, as its measuring process.
-pub(crate) fn command() -> std::io::Result<std::process::Command> {
+pub fn command() -> std::io::Result<std::process::Command> {
     let mut command = std::process::Command::new(std::env::current_exe()?);
     command.env(VARIABLE, "1");
     Ok(command)
 }
 
+/// Opens the device with a name.
+pub type OpenDevice<'o> = dyn Fn(&str) -> Result<Arc<dyn Device>, Error> + 'o;
+
 /// Carries out requests from the standard input until it ends.
-pub(crate) fn serve(device: &Arc<dyn Device>) {
+pub fn serve(open: &OpenDevice<'_>) {
     let finish = Arc::new(AtomicU64::new(0));
     let requests = read_requests(Arc::clone(&finish));
     // Whoever else prints, such as the definition's own code, waits; the protocol's lines stay whole.
@@ -72,7 +72,7 @@ pub(crate) fn serve(device: &Arc<dyn Device>) {
         };
         let (number, subject) = match (&request, &subject) {
             (Request::Setup(setup), _) => {
-                match prepare(setup, device) {
+                match prepare(setup, open) {
                     Ok(prepared) => {
                         let reference_seconds = prepared.reference_time().as_secs_f64();
                         emit(Reply::Ready { reference_seconds });
@@ -129,10 +129,10 @@ fn send(output: &mut impl Write, reply: &Reply) {
     }
 }
 
-fn prepare(setup: &Setup, device: &Arc<dyn Device>) -> Result<Subject, String> {
+fn prepare(setup: &Setup, open: &OpenDevice<'_>) -> Result<Subject, String> {
     limit_memory(setup.memory);
     let options = SubjectOptions { seed: setup.seed, threads: setup.threads, cache: setup.cache.clone() };
-    let device = Arc::clone(device);
+    let device = open(&setup.device).map_err(|error| error.to_string())?;
     match &setup.of {
         Source::Kernel { kernel, program, dims } => {
             let found = find(kernel, program)?;

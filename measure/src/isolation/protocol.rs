@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::anchor::Anchor;
-use super::failure::Failure;
-use super::replay::Oracle;
-use super::sampling::Timing;
+use crate::anchor::Anchor;
+use crate::failure::Failure;
+use crate::sampling::Timing;
+use crate::subject::Oracle;
 
 /// Begins each line that the measuring process sends.
-pub(crate) const MARK: &str = "tilewright> ";
+pub const MARK: &str = "tilewright> ";
 
 /// From the tuner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Request {
+pub enum Request {
     /// Prepare to measure a kernel at a shape.
     Setup(Setup),
     /// Measure candidates.
@@ -48,23 +48,25 @@ pub(crate) enum Request {
 
 /// What to measure, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Setup {
+pub struct Setup {
     /// What candidates are schedules of.
-    pub(crate) of: Source,
+    pub of: Source,
+    /// The name of the device that candidates run on.
+    pub device: String,
     /// Threads that a run uses.
-    pub(crate) threads: usize,
+    pub threads: usize,
     /// Decides the arguments.
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// Where expected results are kept, if anywhere.
-    pub(crate) cache: Option<std::path::PathBuf>,
+    pub cache: Option<std::path::PathBuf>,
     /// The most memory that the process may use, in bytes.
-    pub(crate) memory: u64,
+    pub memory: u64,
 }
 
 /// What candidates are schedules of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Source {
+pub enum Source {
     /// A kernel of this program at a shape.
     Kernel {
         /// The module and the name of the kernel, as `module::name`.
@@ -86,7 +88,7 @@ pub(crate) enum Source {
 /// From the measuring process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Reply {
+pub enum Reply {
     /// The setup is done.
     Ready {
         /// How long computing the reference took, in seconds.
@@ -112,7 +114,7 @@ pub(crate) enum Reply {
 /// What the measuring process is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Stage {
+pub enum Stage {
     /// Compile everything that was asked for.
     Compile,
     /// Run a candidate, by its position in the request.
@@ -122,7 +124,7 @@ pub(crate) enum Stage {
 /// What became of a candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// It ran and its results are right.
     Measured {
         /// How long a run takes.

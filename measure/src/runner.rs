@@ -7,14 +7,14 @@ use std::time::Instant;
 use tilewright_search::candidate::Candidate;
 use tilewright_search::tuner::{Measurement, Runner};
 
-use super::anchor::Anchors;
-use super::measure::Measuring;
-use super::protocol::{Outcome, Reply};
-use super::subject::Subject;
+use crate::anchor::Anchors;
+use crate::batch::Measuring;
+use crate::isolation::protocol::{Outcome, Reply};
+use crate::subject::Subject;
 
 /// Whether measuring is to end early: shared by a runner, the session and Ctrl-C.
 #[derive(Clone, Debug)]
-pub(crate) struct Interrupt {
+pub struct Interrupt {
     stop: Arc<AtomicBool>,
     /// A stop that others may order too, such as Ctrl-C.
     external: Option<Arc<AtomicBool>>,
@@ -23,29 +23,29 @@ pub(crate) struct Interrupt {
 
 impl Interrupt {
     /// Nothing yet.
-    pub(crate) fn new(deadline: Option<Instant>, external: Option<Arc<AtomicBool>>) -> Self {
+    pub fn new(deadline: Option<Instant>, external: Option<Arc<AtomicBool>>) -> Self {
         Interrupt { stop: Arc::default(), external, deadline }
     }
 
     /// Orders to stop.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
     /// Whether somebody has ordered to stop.
-    pub(crate) fn is_stopped(&self) -> bool {
+    pub fn is_stopped(&self) -> bool {
         let external = self.external.as_ref().is_some_and(|external| external.load(Ordering::Relaxed));
         external || self.stop.load(Ordering::Relaxed)
     }
 
     /// Whether to end early: ordered to, or out of time.
-    pub(crate) fn is_due(&self) -> bool {
+    pub fn is_due(&self) -> bool {
         self.is_stopped() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 
 /// An outcome as the search knows it.
-pub(crate) fn measurement(outcome: Outcome) -> Measurement {
+pub fn measurement(outcome: Outcome) -> Measurement {
     match outcome {
         Outcome::Measured { timing, error } => {
             Measurement::Ok { seconds: timing.median, spread: timing.spread, max_relative_error: error }
@@ -55,7 +55,7 @@ pub(crate) fn measurement(outcome: Outcome) -> Measurement {
 }
 
 /// Measures candidates in this process: one that crashes or hangs takes the program with it.
-pub(crate) struct InProcessRunner {
+pub struct InProcessRunner {
     subject: Subject,
     interrupt: Interrupt,
     anchors: Anchors,
@@ -63,7 +63,7 @@ pub(crate) struct InProcessRunner {
 
 impl InProcessRunner {
     /// A runner for a prepared subject.
-    pub(crate) fn new(subject: Subject, interrupt: Interrupt, anchors: Anchors) -> Self {
+    pub fn new(subject: Subject, interrupt: Interrupt, anchors: Anchors) -> Self {
         InProcessRunner { subject, interrupt, anchors }
     }
 

@@ -15,7 +15,7 @@ use tilewright_core::visit::for_each_stmt;
 
 /// Which floats occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sign {
+pub enum Sign {
     /// Negative ones and others.
     Any,
     /// Those of at least 0.
@@ -24,16 +24,16 @@ pub(crate) enum Sign {
 
 /// The arguments of a call.
 #[derive(Clone, Debug)]
-pub(crate) struct Inputs {
+pub struct Inputs {
     /// The run-time scalars, in order.
-    pub(crate) scalars: Vec<Constant>,
+    pub scalars: Vec<Constant>,
     /// The tensors, in order; results have elements too, which no kernel may read.
-    pub(crate) tensors: Vec<AnyTensor>,
+    pub tensors: Vec<AnyTensor>,
 }
 
 impl Inputs {
     /// Random arguments for a program whose dimensions are bound. One seed gives one set of arguments.
-    pub(crate) fn random(program: &Program, seed: u64, sign: Sign) -> Result<Self, ShapeError> {
+    pub fn random(program: &Program, seed: u64, sign: Sign) -> Result<Self, ShapeError> {
         let mut seeds = Random::new(seed);
         let scalars = program.scalar_params().map(|(_, dtype)| random_scalar(dtype, &mut seeds)).collect();
         let mut tensors = Vec::new();

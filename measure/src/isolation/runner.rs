@@ -7,22 +7,22 @@ use std::time::{Duration, Instant};
 use tilewright_search::candidate::Candidate;
 use tilewright_search::tuner::{Measurement, Runner};
 
-use super::TuneError;
-use super::anchor::Anchors;
-use super::failure::{Failure, reason};
 use super::process::{Death, Heard, Process};
 use super::protocol::{Reply, Request, Setup, Stage};
-use super::runner::{Interrupt, measurement};
+use crate::MeasureError;
+use crate::anchor::Anchors;
+use crate::failure::{Failure, reason};
+use crate::runner::{Interrupt, measurement};
 
 /// How long things may take before they are considered hung. Only what runs counts, not what waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Starting the process and computing the reference.
-    pub(crate) setup: Duration,
+    pub setup: Duration,
     /// Compiling one candidate.
-    pub(crate) compile: Duration,
+    pub compile: Duration,
     /// One sample of one candidate.
-    pub(crate) run: Duration,
+    pub run: Duration,
 }
 
 impl Default for Limits {
@@ -37,7 +37,7 @@ impl Default for Limits {
 }
 
 /// Measures candidates in a process of their own.
-pub(crate) struct IsolatedRunner {
+pub struct IsolatedRunner {
     command: Box<dyn FnMut() -> std::io::Result<Command>>,
     setup: Setup,
     limits: Limits,
@@ -45,7 +45,7 @@ pub(crate) struct IsolatedRunner {
     anchors: Anchors,
     process: Option<Process>,
     number: u64,
-    failure: Option<TuneError>,
+    failure: Option<MeasureError>,
 }
 
 /// How a request ended.
@@ -58,7 +58,7 @@ enum End {
 
 impl IsolatedRunner {
     /// A runner that starts measuring processes by `command`.
-    pub(crate) fn new(
+    pub fn new(
         command: impl FnMut() -> std::io::Result<Command> + 'static,
         setup: Setup,
         limits: Limits,
@@ -77,33 +77,33 @@ impl IsolatedRunner {
     }
 
     /// What the times of this run are relative to.
-    pub(crate) fn set_anchors(&mut self, anchors: Anchors) {
+    pub fn set_anchors(&mut self, anchors: Anchors) {
         self.anchors = anchors;
     }
 
     /// Ends the measuring process; the next measurement starts another.
-    pub(crate) fn rest(&mut self) {
+    pub fn rest(&mut self) {
         self.process = None;
     }
 
     /// Why measuring is impossible, if it is.
-    pub(crate) fn take_failure(&mut self) -> Option<TuneError> {
+    pub fn take_failure(&mut self) -> Option<MeasureError> {
         self.failure.take()
     }
 
     /// The process, started and set up if there is none.
-    fn process(&mut self) -> Result<&mut Process, TuneError> {
+    fn process(&mut self) -> Result<&mut Process, MeasureError> {
         if self.process.is_none() {
             let mut process = (self.command)()
                 .and_then(|command| Process::start(command, &self.setup))
-                .map_err(|error| TuneError::Worker(format!("it cannot be started: {error}")))?;
+                .map_err(|error| MeasureError::Worker(format!("it cannot be started: {error}")))?;
             let deadline = Some(Instant::now() + self.limits.setup);
             match process.hear(deadline, &mut |_| {}) {
                 Heard::Reply(Reply::Ready { reference_seconds }) => {
                     // A schedule may well be as slow as the definition.
                     self.limits.run = self.limits.run.max(Duration::from_secs_f64(reference_seconds));
                 }
-                Heard::Reply(Reply::Error(message)) => return Err(TuneError::Worker(message)),
+                Heard::Reply(Reply::Error(message)) => return Err(MeasureError::Worker(message)),
                 Heard::Reply(reply) => return Err(unexpected(&reply)),
                 Heard::Garbage(text) => return Err(no_start(&format!("it says {text}"))),
                 Heard::TimedOut => return Err(no_start("computing the reference takes too long")),
@@ -122,7 +122,7 @@ impl IsolatedRunner {
         request: &Request,
         is_over: fn(&Interrupt) -> bool,
         receive: &mut dyn FnMut(Reply),
-    ) -> Result<End, TuneError> {
+    ) -> Result<End, MeasureError> {
         let (limits, interrupt, number) = (self.limits, self.interrupt.clone(), self.number);
         let process = self.process()?;
         process.send(request);
@@ -147,9 +147,9 @@ impl IsolatedRunner {
                     deadline = Instant::now() + limit;
                 }
                 Heard::Reply(reply @ (Reply::Outcome { .. } | Reply::Compared(_))) => receive(reply),
-                Heard::Reply(Reply::Error(message)) => return Err(TuneError::Worker(message)),
+                Heard::Reply(Reply::Error(message)) => return Err(MeasureError::Worker(message)),
                 Heard::Reply(reply @ Reply::Ready { .. }) => return Err(unexpected(&reply)),
-                Heard::Garbage(text) => return Err(TuneError::Worker(format!("it says {text}"))),
+                Heard::Garbage(text) => return Err(MeasureError::Worker(format!("it says {text}"))),
                 Heard::Died(death) => break failure_of(&death),
                 Heard::TimedOut => {
                     let limit = deadline_text(&limits, stage);
@@ -162,10 +162,10 @@ impl IsolatedRunner {
     }
 
     /// Measures candidates given by their traces: what became of those that were reached, and why others were not.
-    pub(crate) fn measure_traces(
+    pub fn measure_traces(
         &mut self,
         traces: &[String],
-    ) -> (Vec<Option<Measurement>>, Result<(), TuneError>) {
+    ) -> (Vec<Option<Measurement>>, Result<(), MeasureError>) {
         let mut outcomes = vec![None; traces.len()];
         let result = self.measure_all(traces, &mut outcomes);
         self.anchors.learn(traces, &outcomes);
@@ -177,7 +177,7 @@ impl IsolatedRunner {
         &mut self,
         traces: &[String],
         outcomes: &mut [Option<Measurement>],
-    ) -> Result<(), TuneError> {
+    ) -> Result<(), MeasureError> {
         // Batches of candidates still to be measured.
         let mut batches: VecDeque<Vec<usize>> = VecDeque::from([(0..traces.len()).collect()]);
         while let Some(batch) = batches.pop_front() {
@@ -218,7 +218,7 @@ impl IsolatedRunner {
         batch: &[usize],
         traces: &[String],
         outcomes: &mut [Option<Measurement>],
-    ) -> Result<End, TuneError> {
+    ) -> Result<End, MeasureError> {
         self.number += 1;
         let request = Request::Measure {
             number: self.number,
@@ -283,10 +283,10 @@ fn deadline_text(limits: &Limits, stage: Option<Stage>) -> String {
 }
 
 /// A measuring process that never came to measuring.
-fn no_start(problem: &str) -> TuneError {
-    TuneError::Worker(format!("{problem}; is `tilewright::init()` the first thing that `main` does?"))
+fn no_start(problem: &str) -> MeasureError {
+    MeasureError::Worker(format!("{problem}; is `tilewright::init()` the first thing that `main` does?"))
 }
 
-fn unexpected(reply: &Reply) -> TuneError {
-    TuneError::Worker(format!("it answers out of turn: {reply:?}"))
+fn unexpected(reply: &Reply) -> MeasureError {
+    MeasureError::Worker(format!("it answers out of turn: {reply:?}"))
 }

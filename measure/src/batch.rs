@@ -1,4 +1,4 @@
-//! Measuring a batch of candidates: compile all, run and check each, time those that are right.
+//! A batch of candidates: compile all, run and check each, time those that are right.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,25 +7,26 @@ use std::time::Duration;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_runtime::code::Compiled;
 
-use super::anchor::{Anchor, scale};
-use super::failure::{Failure, reason};
-use super::protocol::{Outcome, Reply, Stage};
-use super::sampling::{self, Runs};
-use super::subject::Subject;
+use crate::anchor::{Anchor, scale};
+use crate::failure::{Failure, reason};
+use crate::isolation::protocol::{Outcome, Reply, Stage};
+use crate::sampling::{self, Runs};
+use crate::subject::Subject;
 
 /// A measurement in progress.
-pub(crate) struct Measuring<'s> {
-    pub(crate) subject: &'s Subject,
+pub struct Measuring<'s> {
+    /// What the candidates are schedules of.
+    pub subject: &'s Subject,
     /// Told what begins and what came of it.
-    pub(crate) emit: &'s mut dyn FnMut(Reply),
+    pub emit: &'s mut dyn FnMut(Reply),
     /// Whether to end as soon as possible.
-    pub(crate) should_stop: &'s dyn Fn() -> bool,
+    pub should_stop: &'s dyn Fn() -> bool,
 }
 
 impl Measuring<'_> {
     /// Measures candidates given by their traces. Each that is done, or has failed, is told by a
     /// [`Reply::Outcome`]; candidates that are not reached before it was stopped are not.
-    pub(crate) fn measure(&mut self, mut traces: Vec<String>, anchors: &[Anchor]) {
+    pub fn measure(&mut self, mut traces: Vec<String>, anchors: &[Anchor]) {
         (self.emit)(Reply::Begin(Stage::Compile));
         // Anchors are more candidates, of which nobody is told.
         let count = traces.len();
@@ -81,7 +82,7 @@ impl Measuring<'_> {
     }
 
     /// Measures two candidates in alternation; both are known to be right.
-    pub(crate) fn compare(&mut self, first: String, second: String) {
+    pub fn compare(&mut self, first: String, second: String) {
         (self.emit)(Reply::Begin(Stage::Compile));
         let compiled: Result<Vec<_>, Failure> = self.compile(&[first, second]).into_iter().collect();
         let timings = compiled.and_then(|executables| {

@@ -31,16 +31,16 @@ const MARGIN: f64 = 4.0;
 
 /// How far results may be off.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Tolerance {
+pub struct Tolerance {
     /// For floats, relative to the largest magnitude of the expected tensor.
-    pub(crate) relative: f64,
+    pub relative: f64,
     /// For integers.
-    pub(crate) steps: f64,
+    pub steps: f64,
 }
 
 impl Tolerance {
     /// Of a program whose dimensions are bound.
-    pub(crate) fn of(program: &Program) -> Self {
+    pub fn of(program: &Program) -> Self {
         let is_stored = |access: Option<Access>| access.is_none_or(Access::is_written);
         let stored = program.buffers().filter(|(id, _)| is_stored(program.access(*id)));
         let epsilon = stored.map(|(_, buffer)| epsilon(buffer.dtype)).fold(0.0, f64::max);
@@ -57,7 +57,7 @@ impl Tolerance {
     }
 
     /// The error of a result; `Err` when it is beyond the tolerance.
-    pub(crate) fn check(&self, found: &AnyTensor, expected: &AnyTensor) -> Result<f64, ErrorSummary> {
+    pub fn check(&self, found: &AnyTensor, expected: &AnyTensor) -> Result<f64, ErrorSummary> {
         let error = found.max_error(expected);
         let is_fine = match expected.dtype() {
             DType::Bool => error.max_abs == 0.0,

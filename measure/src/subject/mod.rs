@@ -1,28 +1,42 @@
-//! What is tuned: one kernel at one shape, with arguments and the results that are expected of it.
+//! A program at a shape, with random arguments and the results that are expected of it: what schedules are tried on.
+//!
+//! | module | does |
+//! |---|---|
+//! | `inputs` | random arguments |
+//! | `tolerance` | how far results may be off |
+//! | `oracle` | expected results where the kernel's definition is not at hand |
+
+mod inputs;
+mod oracle;
+mod tolerance;
 
 use std::fs;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use tilewright_core::device::{Arguments, BufferArgument, Device};
+use tilewright_core::lower::{LoweredKernel, lower_kernel};
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::Trace;
 use tilewright_core::target::{RunContext, RunOptions};
 use tilewright_core::tensor::AnyTensor;
-
-use super::failure::{Failure, reason};
-use super::inputs::{Inputs, Sign, poison};
-use super::tolerance::Tolerance;
-use crate::Error;
-use crate::kernel::Kernel;
-use tilewright_core::lower::{LoweredKernel, lower_kernel};
+use tilewright_runtime::Error;
 use tilewright_runtime::code::{self, Compiled};
+use tilewright_runtime::kernel::Kernel;
 
-/// A kernel at a shape, ready to try schedules of it.
-pub(crate) struct Subject {
+use crate::failure::{Failure, reason};
+use inputs::{Sign, poison};
+
+pub use inputs::Inputs;
+pub use oracle::{Oracle, OracleError};
+pub use tolerance::Tolerance;
+
+/// A program at a shape, ready to try schedules of it.
+pub struct Subject {
     device: Arc<dyn Device>,
     context: RunContext,
     threads: usize,
@@ -37,18 +51,18 @@ pub(crate) struct Subject {
 
 /// How to prepare a subject.
 #[derive(Clone, Debug)]
-pub(crate) struct SubjectOptions {
+pub struct SubjectOptions {
     /// Decides the arguments.
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// Threads that a run uses.
-    pub(crate) threads: usize,
+    pub threads: usize,
     /// A directory in which expected results are kept, since the definition may take seconds to compute them.
-    pub(crate) cache: Option<PathBuf>,
+    pub cache: Option<PathBuf>,
 }
 
 impl Subject {
     /// Makes arguments and computes the expected results by the definition itself, unless the cache has them.
-    pub(crate) fn new(
+    pub fn new(
         kernel: &Kernel,
         dims: &[i64],
         device: Arc<dyn Device>,
@@ -60,7 +74,7 @@ impl Subject {
 
     /// Makes arguments for a program whose dimensions are bound, and lets a reference compute what is expected, unless the
     /// cache has it.
-    pub(crate) fn of_program<E: From<Error>>(
+    pub fn of_program<E: From<Error>>(
         program: Program,
         device: Arc<dyn Device>,
         options: &SubjectOptions,
@@ -88,17 +102,17 @@ impl Subject {
     }
 
     /// How long the reference took, about; short when its results were in the cache.
-    pub(crate) fn reference_time(&self) -> Duration {
+    pub fn reference_time(&self) -> Duration {
         self.reference_time
     }
 
     /// The unscheduled program, with its dimensions bound.
-    pub(crate) fn program(&self) -> &Program {
+    pub fn program(&self) -> &Program {
         &self.program
     }
 
     /// Runs the definition itself once.
-    pub(crate) fn run_reference(
+    pub fn run_reference(
         &self,
         kernel: &Kernel,
         dims: &[i64],
@@ -109,7 +123,7 @@ impl Subject {
     }
 
     /// Replays, lowers and compiles traces, all at once, on all cores: nothing is timed meanwhile.
-    pub(crate) fn compile(&self, traces: &[String]) -> Vec<Result<Compiled, Failure>> {
+    pub fn compile(&self, traces: &[String]) -> Vec<Result<Compiled, Failure>> {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let parts = cores.clamp(1, traces.len().max(1));
         if parts == 1 {
@@ -155,12 +169,12 @@ impl Subject {
     }
 
     /// Fresh arguments for runs of compiled code.
-    pub(crate) fn arguments(&self) -> Vec<AnyTensor> {
+    pub fn arguments(&self) -> Vec<AnyTensor> {
         self.inputs.tensors.clone()
     }
 
     /// Gives tensors that runs have changed their first content again.
-    pub(crate) fn reset(&self, tensors: &mut [AnyTensor]) {
+    pub fn reset(&self, tensors: &mut [AnyTensor]) {
         for ((tensor, original), access) in tensors.iter_mut().zip(&self.inputs.tensors).zip(&self.accesses) {
             match access {
                 Access::Input | Access::Constant => {}
@@ -171,13 +185,13 @@ impl Subject {
     }
 
     /// Whether repeated runs change what they read.
-    pub(crate) fn updates_in_place(&self) -> bool {
+    pub fn updates_in_place(&self) -> bool {
         self.accesses.contains(&Access::InOut)
     }
 
     /// Runs compiled code `repetitions` times in a row and says how long that took, without what is computed from
     /// constant tensors and kept.
-    pub(crate) fn run(
+    pub fn run(
         &self,
         executable: &Compiled,
         tensors: &mut [AnyTensor],
@@ -190,7 +204,7 @@ impl Subject {
     }
 
     /// Compares the tensors after one run with what is expected; the greatest relative error.
-    pub(crate) fn check(&self, tensors: &[AnyTensor]) -> Result<f64, Failure> {
+    pub fn check(&self, tensors: &[AnyTensor]) -> Result<f64, Failure> {
         let mut greatest: f64 = 0.0;
         for (position, (found, expected)) in tensors.iter().zip(&self.expected).enumerate() {
             let Some(expected) = expected else { continue };
@@ -216,10 +230,8 @@ impl Subject {
     }
 }
 
-pub(crate) fn buffer_arguments<'a>(
-    tensors: &'a mut [AnyTensor],
-    accesses: &[Access],
-) -> Vec<BufferArgument<'a>> {
+/// Tensors as the arguments of a call.
+pub fn buffer_arguments<'a>(tensors: &'a mut [AnyTensor], accesses: &[Access]) -> Vec<BufferArgument<'a>> {
     let argument = |(tensor, access): (&'a mut AnyTensor, &Access)| match access {
         Access::Input => BufferArgument::Read(tensor.bytes()),
         Access::Constant => BufferArgument::Identified(tensor.identified_bytes()),
@@ -230,7 +242,7 @@ pub(crate) fn buffer_arguments<'a>(
 
 /// Computes what a program with bound dimensions makes of arguments: each tensor afterwards, `None` for those that it only
 /// reads.
-pub(crate) type Reference<'r, E> = dyn Fn(&Program, &Inputs) -> Result<Vec<Option<AnyTensor>>, E> + 'r;
+pub type Reference<'r, E> = dyn Fn(&Program, &Inputs) -> Result<Vec<Option<AnyTensor>>, E> + 'r;
 
 /// Arguments, and the tensors after the reference has run on them; `None` for those that it only reads.
 type Expectation = (Inputs, Vec<Option<AnyTensor>>);
@@ -277,7 +289,7 @@ fn run_reference(
 }
 
 /// Those of a program's tensors that it writes.
-pub(crate) fn written(program: &Program, tensors: Vec<AnyTensor>) -> Vec<Option<AnyTensor>> {
+pub fn written(program: &Program, tensors: Vec<AnyTensor>) -> Vec<Option<AnyTensor>> {
     let accesses = program.buffer_params().map(|(_, access)| access);
     tensors.into_iter().zip(accesses).map(|(tensor, access)| access.is_written().then_some(tensor)).collect()
 }

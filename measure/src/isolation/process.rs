@@ -207,7 +207,7 @@ fn describe(status: ExitStatus) -> String {
 
 /// The most memory that a measuring process may use: most of the machine's, so that a candidate which wants too
 /// much fails instead of making the machine swap.
-pub(crate) fn memory_limit() -> u64 {
+pub fn memory_limit() -> u64 {
     /// Where the machine does not tell, what a small one has.
     const FALLBACK_BYTES: u64 = 8 << 30;
     let information = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -29,15 +29,16 @@ pub mod reason {
 
 /// Why a candidate could not be measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// One of the words in [`reason`].
-    pub(crate) reason: String,
+    pub reason: String,
     /// What happened.
-    pub(crate) message: String,
+    pub message: String,
 }
 
 impl Failure {
-    pub(crate) fn new(reason: &str, message: impl fmt::Display) -> Self {
+    /// A failure for one of the words in [`reason`].
+    pub fn new(reason: &str, message: impl fmt::Display) -> Self {
         Failure { reason: reason.to_owned(), message: message.to_string() }
     }
 }

@@ -19,7 +19,7 @@ const ATTEMPTS: u32 = 100;
 
 /// A directory that is removed when the run ends.
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub struct Scratch {
     path: PathBuf,
     lock: PathBuf,
     _held: File,
@@ -27,7 +27,7 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// A directory for temporary files, after those of runs that have been killed are gone.
-    pub(super) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         Self::within(&std::env::temp_dir())
     }
 
@@ -63,7 +63,7 @@ impl Scratch {
     }
 
     /// Where it is.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
