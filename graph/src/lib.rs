@@ -1,14 +1,21 @@
 #![forbid(unsafe_code)]
+// Code that macros repeat for all element types clones elements, of which only strings are not `Copy`.
+#![allow(clippy::clone_on_copy)]
 //! The level above kernels: whole models as graphs of operators.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`symbolic`] | integers that depend on sizes known only at run time |
 //! | [`tensor`] | tensors in host memory, of every element type that models use |
+//! | [`build`] | building graphs call by call |
+//! | [`interpret`] | what a graph means |
 //! | [`ir`] | the representation: functions of dataflow |
 //! | [`operator`] | the table of operators |
 //! | [`onnx`] | ONNX files |
 
+pub mod build;
+mod deduce;
+pub mod interpret;
 pub mod ir;
 pub mod onnx;
 pub mod operator;

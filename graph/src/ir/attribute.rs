@@ -1,5 +1,6 @@
 //! Attributes: what is fixed about a call when the graph is built.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::tensor::{ElementType, HostTensor};
@@ -64,6 +65,21 @@ impl AttributeKind {
                 | (AttributeKind::Tensor, Attribute::Tensor(_))
                 | (AttributeKind::Element, Attribute::Element(_))
         )
+    }
+}
+
+impl fmt::Display for AttributeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AttributeKind::Int | AttributeKind::IntOr(_) => "an integer",
+            AttributeKind::Float | AttributeKind::FloatOr(_) => "a number",
+            AttributeKind::TextOr(_) => "a word",
+            AttributeKind::Ints => "integers",
+            AttributeKind::Floats => "numbers",
+            AttributeKind::Texts => "words",
+            AttributeKind::Tensor => "a tensor",
+            AttributeKind::Element => "an element type",
+        })
     }
 }
 

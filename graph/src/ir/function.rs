@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tilewright_core::program::Program;
 
 use crate::ir::{Attributes, Type};
-use crate::operator::Operator;
+use crate::operator::{Fault, Operator};
 use crate::symbolic::SymInt;
 use crate::tensor::HostTensor;
 
@@ -31,6 +31,8 @@ pub struct ValueInfo {
     pub name: Option<Arc<str>>,
     /// The deduced type.
     pub ty: Type,
+    /// The elements of a small integer tensor, in row-major order, if they are known before it is computed.
+    pub contents: Option<Arc<Vec<SymInt>>>,
 }
 
 /// A function of dataflow: no call has an effect but its results.
@@ -206,6 +208,32 @@ impl Function {
             Some(name) => name.to_string(),
             None => format!("%{}", value.0),
         }
+    }
+}
+
+impl Call {
+    /// Checks numbers of inputs and outputs and the attributes against the table.
+    ///
+    /// # Errors
+    /// When one does not fit.
+    pub fn check(&self, outputs: usize) -> Result<(), Fault> {
+        let operator = self.operator;
+        if !operator.inputs.accepts(self.inputs.len()) {
+            return Err(Fault(format!("it takes {} inputs, found {}", operator.inputs, self.inputs.len())));
+        }
+        if outputs > operator.outputs.most {
+            return Err(Fault(format!("it gives {} outputs, {outputs} are wanted", operator.outputs)));
+        }
+        for (name, value) in self.attributes.iter() {
+            match operator.attribute(name) {
+                None => return Err(Fault(format!("there is no attribute `{name}`"))),
+                Some(kind) if !kind.accepts(value) => {
+                    return Err(Fault(format!("attribute `{name}` must be {kind}, not {value:?}")));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
     }
 }
 

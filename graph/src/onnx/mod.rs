@@ -5,6 +5,7 @@
 
 mod error;
 mod external;
+mod import;
 pub mod schema;
 mod tensor;
 
@@ -15,6 +16,7 @@ use prost::Message;
 
 pub use error::{MissingOperator, OnnxError};
 pub use external::ExternalData;
+pub use import::{Imported, OPERATOR_SET_VERSIONS};
 use schema::{GraphProto, ModelProto, TensorProto};
 
 use crate::tensor::HostTensor;

@@ -261,6 +261,11 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// The elements of a tensor of numbers.
+pub(super) fn numbers(tensor: &HostTensor) -> Result<Vec<f64>, Fault> {
+    Ok(tensor.cast(ElementType::F64)?.expect::<f64>()?.to_vec())
+}
+
 /// One tensor as the outputs of a call.
 pub(crate) fn one(tensor: HostTensor) -> Result<Vec<Value>, Fault> {
     Ok(vec![tensor.into()])

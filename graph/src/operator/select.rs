@@ -79,3 +79,12 @@ pub(super) fn transpose(tensor: &HostTensor, order: &[usize]) -> Result<HostTens
     let strides = order.iter().map(|&dimension| own[dimension]).collect();
     take(tensor, &shape, Places::new(&shape, strides))
 }
+
+/// One place of a dimension, without that dimension.
+pub(crate) fn slice_at(tensor: &HostTensor, dimension: usize, place: usize) -> Result<HostTensor, Fault> {
+    let mut shape = tensor.shape().to_vec();
+    shape.remove(dimension);
+    let mut strides = row_major_strides(tensor.shape());
+    let first = place * strides.remove(dimension);
+    take(tensor, &shape, Places::new(&shape, strides).map(|offset| first + offset))
+}

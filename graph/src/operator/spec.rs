@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::deduce::{self, Deduce};
 use crate::ir::AttributeKind;
 use crate::operator::{Arguments, Fault, Value};
 
@@ -50,6 +51,8 @@ pub struct Operator {
     pub attributes: &'static [(&'static str, AttributeKind)],
     /// What it computes.
     pub evaluate: Evaluate,
+    /// The types of the outputs, before anything is computed.
+    pub(crate) deduce: Deduce,
 }
 
 impl Operator {
@@ -63,7 +66,14 @@ impl Operator {
             outputs: Arity { least: 1, most: 1 },
             attributes: &[],
             evaluate,
+            deduce: deduce::unknown,
         }
+    }
+
+    /// The row with types of outputs.
+    pub(crate) const fn deduce(mut self, deduce: Deduce) -> Self {
+        self.deduce = deduce;
+        self
     }
 
     /// The row with another number of inputs.

@@ -4,11 +4,26 @@ use std::sync::LazyLock;
 
 use rustc_hash::FxHashMap;
 
-use crate::operator::{Operator, elementwise, index, linear, reduce, shape};
+use crate::operator::{
+    Operator, collection, elementwise, index, linear, normalise, pool, quantise, recurrent, reduce, resample,
+    shape, signal,
+};
 
 /// The folders' tables.
-static TABLES: &[&[&[Operator]]] =
-    &[elementwise::TABLES, reduce::TABLES, shape::TABLES, index::TABLES, linear::TABLES];
+static TABLES: &[&[&[Operator]]] = &[
+    elementwise::TABLES,
+    reduce::TABLES,
+    shape::TABLES,
+    index::TABLES,
+    linear::TABLES,
+    pool::TABLES,
+    normalise::TABLES,
+    recurrent::TABLES,
+    resample::TABLES,
+    quantise::TABLES,
+    signal::TABLES,
+    collection::TABLES,
+];
 
 /// All operators.
 pub fn all() -> impl Iterator<Item = &'static Operator> {

@@ -56,6 +56,17 @@ impl Settings {
 impl Window {
     /// The windows of a convolution or of pooling.
     pub(super) fn of(arguments: &Arguments<'_>, input: &[usize], kernel: &[usize]) -> Result<Self, Fault> {
+        let rounds_up = arguments.operator.attribute("ceil_mode").is_some() && arguments.flag("ceil_mode");
+        Window::placed(arguments, input, kernel, arguments.text("auto_pad"), rounds_up)
+    }
+
+    fn placed(
+        arguments: &Arguments<'_>,
+        input: &[usize],
+        kernel: &[usize],
+        mode: &str,
+        rounds_up: bool,
+    ) -> Result<Self, Fault> {
         let rank = input.len();
         if kernel.len() != rank || kernel.contains(&0) {
             refuse!("a window of extents {kernel:?} does not fit spatial dimensions {input:?}");
@@ -70,12 +81,15 @@ impl Window {
             after: pads[rank..].to_vec(),
             output: vec![0; rank],
         };
-        let mode = arguments.text("auto_pad");
-        let rounds_up = arguments.operator.attribute("ceil_mode").is_some() && arguments.flag("ceil_mode");
         for dimension in 0..rank {
             window.place(dimension, mode, rounds_up)?;
         }
         Ok(window)
+    }
+
+    /// Windows with neither the attribute `auto_pad` nor rounding up.
+    pub(super) fn plain(arguments: &Arguments<'_>, input: &[usize], kernel: &[usize]) -> Result<Self, Fault> {
+        Window::placed(arguments, input, kernel, "NOTSET", false)
     }
 
     /// How many places of the input one window covers.

@@ -78,11 +78,11 @@ impl SymInt {
             return quotient;
         }
         // `(a/b + c) / d` is `(a + b·c) / (b·d)`: one division by a constant inside another becomes one.
-        if let Some((inner, inner_divisor)) = rest.as_quotient() {
-            if let Some(product) = inner_divisor.checked_mul(divisor) {
-                let numerator = &inner + &SymInt::from(rest.constant.wrapping_mul(inner_divisor));
-                return &quotient + &numerator.floor_div(&SymInt::from(product));
-            }
+        if let Some((inner, inner_divisor)) = rest.as_quotient()
+            && let Some(product) = inner_divisor.checked_mul(divisor)
+        {
+            let numerator = &inner + &SymInt::from(rest.constant.wrapping_mul(inner_divisor));
+            return &quotient + &numerator.floor_div(&SymInt::from(product));
         }
         let common =
             rest.terms.iter().fold(divisor, |common, term| greatest_common_divisor(common, term.coefficient));

@@ -101,7 +101,7 @@ fn truncate(value: f64, to: ElementType) -> i64 {
     match to {
         ElementType::U64 if value >= 9_223_372_036_854_775_808.0 => (value as u64) as i64,
         ElementType::I64 | ElementType::U64 | ElementType::U32 => {
-            let fits = value >= -9_223_372_036_854_775_808.0 && value < 9_223_372_036_854_775_808.0;
+            let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value);
             if fits { value as i64 } else { i64::MIN }
         }
         _ => {

@@ -1,5 +1,6 @@
 //! Activation functions.
 
+use crate::deduce;
 use crate::operator::attribute::{FloatOr, TextOr};
 use crate::operator::elementwise::binary::broadcast;
 use crate::operator::elementwise::unary::float;
@@ -8,62 +9,80 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{Number, with_float, with_number};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("sigmoid", "Sigmoid", |a| float(a, sigmoid)),
-    Operator::new("softplus", "Softplus", |a| float(a, softplus)),
-    Operator::new("softsign", "Softsign", |a| float(a, |x| x / (1.0 + x.abs()))),
-    Operator::new("mish", "Mish", |a| float(a, |x| x * softplus(x).tanh())),
-    Operator::new("hard_swish", "HardSwish", |a| float(a, |x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0))),
+    Operator::new("sigmoid", "Sigmoid", |a| float(a, sigmoid)).deduce(deduce::same),
+    Operator::new("softplus", "Softplus", |a| float(a, softplus)).deduce(deduce::same),
+    Operator::new("softsign", "Softsign", |a| float(a, |x| x / (1.0 + x.abs()))).deduce(deduce::same),
+    Operator::new("mish", "Mish", |a| float(a, |x| x * softplus(x).tanh())).deduce(deduce::same),
+    Operator::new("hard_swish", "HardSwish", |a| float(a, |x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)))
+        .deduce(deduce::same),
     Operator::new("elu", "Elu", |a| {
         let alpha = a.float_or_default("alpha");
         float(a, |x| if x < 0.0 { alpha * x.exp_m1() } else { x })
     })
+    .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(1.0))]),
     Operator::new("celu", "Celu", |a| {
         let alpha = a.float_or_default("alpha");
         float(a, |x| x.max(0.0) + (alpha * (x / alpha).exp_m1()).min(0.0))
     })
+    .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(1.0))]),
     Operator::new("selu", "Selu", |a| {
         let (alpha, gamma) = (a.float_or_default("alpha"), a.float_or_default("gamma"));
         float(a, |x| gamma * if x > 0.0 { x } else { alpha * x.exp_m1() })
     })
+    .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(1.673_263_2)), ("gamma", FloatOr(1.050_701))]),
     Operator::new("leaky_relu", "LeakyRelu", |a| {
         let alpha = a.float_or_default("alpha");
         float(a, |x| if x < 0.0 { alpha * x } else { x })
     })
+    .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(0.01))]),
     Operator::new("thresholded_relu", "ThresholdedRelu", |a| {
         let alpha = a.float_or_default("alpha");
         float(a, |x| if x > alpha { x } else { 0.0 })
     })
+    .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(1.0))]),
     Operator::new("hard_sigmoid", "HardSigmoid", |a| {
         let (alpha, beta) = (a.float_or_default("alpha"), a.float_or_default("beta"));
         float(a, |x| (alpha * x + beta).clamp(0.0, 1.0))
     })
+    .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(0.2)), ("beta", FloatOr(0.5))]),
     Operator::new("swish", "Swish", |a| {
         let alpha = a.float_or_default("alpha");
         float(a, |x| x * sigmoid(alpha * x))
     })
+    .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(1.0))]),
     Operator::new("gelu", "Gelu", |a| match a.text("approximate") {
         "none" => float(a, gelu),
         "tanh" => float(a, gelu_by_tanh),
         other => refuse!("attribute approximate must be none or tanh, not {other}"),
     })
+    .deduce(deduce::same)
     .attributes(&[("approximate", TextOr("none"))]),
-    Operator::new("fast_gelu", "FastGelu", fast_gelu).inputs(1, 2).domain("com.microsoft"),
+    Operator::new("fast_gelu", "FastGelu", fast_gelu)
+        .deduce(deduce::same)
+        .inputs(1, 2)
+        .domain("com.microsoft"),
     Operator::new("quick_gelu", "QuickGelu", |a| {
         let alpha = a.float_or_default("alpha");
         float(a, |x| x * sigmoid(alpha * x))
     })
+    .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(1.702))])
     .domain("com.microsoft"),
-    Operator::new("bias_gelu", "BiasGelu", bias_gelu).inputs(2, 2).domain("com.microsoft"),
-    Operator::new("prelu", "PRelu", prelu).inputs(2, 2),
-    Operator::new("shrink", "Shrink", shrink).attributes(&[("bias", FloatOr(0.0)), ("lambd", FloatOr(0.5))]),
+    Operator::new("bias_gelu", "BiasGelu", bias_gelu)
+        .deduce(deduce::same)
+        .inputs(2, 2)
+        .domain("com.microsoft"),
+    Operator::new("prelu", "PRelu", prelu).deduce(deduce::same).inputs(2, 2),
+    Operator::new("shrink", "Shrink", shrink)
+        .deduce(deduce::same)
+        .attributes(&[("bias", FloatOr(0.0)), ("lambd", FloatOr(0.5))]),
 ];
 
 /// `1 / (1 + exp(-x))`

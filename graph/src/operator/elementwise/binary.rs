@@ -1,5 +1,6 @@
 //! Arithmetic on several tensors that broadcast.
 
+use crate::deduce;
 use crate::operator::attribute::{IntOr, TextOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
@@ -31,22 +32,46 @@ macro_rules! fold {
     }};
 }
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("add", "Add", |a| arithmetic!(a, T, x, y => Ok(x.add(y)))).inputs(2, 2),
-    Operator::new("sub", "Sub", |a| arithmetic!(a, T, x, y => Ok(x.subtract(y)))).inputs(2, 2),
-    Operator::new("mul", "Mul", |a| arithmetic!(a, T, x, y => Ok(x.multiply(y)))).inputs(2, 2),
-    Operator::new("div", "Div", |a| arithmetic!(a, T, x, y => x.divide(y).ok_or_else(by_zero))).inputs(2, 2),
-    Operator::new("mod", "Mod", modulo).inputs(2, 2).attributes(&[("fmod", IntOr(0))]),
-    Operator::new("pow", "Pow", power).inputs(2, 2),
-    Operator::new("min", "Min", |a| fold!(a, T, x, y => x.smaller(y))).inputs(1, ANY),
-    Operator::new("max", "Max", |a| fold!(a, T, x, y => x.larger(y))).inputs(1, ANY),
-    Operator::new("sum", "Sum", |a| fold!(a, T, x, y => x.add(y))).inputs(1, ANY),
-    Operator::new("mean", "Mean", mean).inputs(1, ANY),
-    Operator::new("clip", "Clip", clip).inputs(1, 3),
-    Operator::new("bitwise_and", "BitwiseAnd", |a| bits(a, |x, y| x & y)).inputs(2, 2),
-    Operator::new("bitwise_or", "BitwiseOr", |a| bits(a, |x, y| x | y)).inputs(2, 2),
-    Operator::new("bitwise_xor", "BitwiseXor", |a| bits(a, |x, y| x ^ y)).inputs(2, 2),
-    Operator::new("bit_shift", "BitShift", bit_shift).inputs(2, 2).attributes(&[("direction", TextOr(""))]),
-    Operator::new("where", "Where", choose).inputs(3, 3),
+    Operator::new("add", "Add", |a| arithmetic!(a, T, x, y => Ok(x.add(y))))
+        .deduce(deduce::broadcast)
+        .inputs(2, 2),
+    Operator::new("sub", "Sub", |a| arithmetic!(a, T, x, y => Ok(x.subtract(y))))
+        .deduce(deduce::broadcast)
+        .inputs(2, 2),
+    Operator::new("mul", "Mul", |a| arithmetic!(a, T, x, y => Ok(x.multiply(y))))
+        .deduce(deduce::broadcast)
+        .inputs(2, 2),
+    Operator::new("div", "Div", |a| arithmetic!(a, T, x, y => x.divide(y).ok_or_else(by_zero)))
+        .deduce(deduce::broadcast)
+        .inputs(2, 2),
+    Operator::new("mod", "Mod", modulo)
+        .deduce(deduce::broadcast)
+        .inputs(2, 2)
+        .attributes(&[("fmod", IntOr(0))]),
+    Operator::new("pow", "Pow", power).deduce(deduce::broadcast).inputs(2, 2),
+    Operator::new("min", "Min", |a| fold!(a, T, x, y => x.smaller(y)))
+        .deduce(deduce::broadcast)
+        .inputs(1, ANY),
+    Operator::new("max", "Max", |a| fold!(a, T, x, y => x.larger(y)))
+        .deduce(deduce::broadcast)
+        .inputs(1, ANY),
+    Operator::new("sum", "Sum", |a| fold!(a, T, x, y => x.add(y))).deduce(deduce::broadcast).inputs(1, ANY),
+    Operator::new("mean", "Mean", mean).deduce(deduce::broadcast).inputs(1, ANY),
+    Operator::new("clip", "Clip", clip).deduce(deduce::same).inputs(1, 3),
+    Operator::new("bitwise_and", "BitwiseAnd", |a| bits(a, |x, y| x & y))
+        .deduce(deduce::broadcast)
+        .inputs(2, 2),
+    Operator::new("bitwise_or", "BitwiseOr", |a| bits(a, |x, y| x | y))
+        .deduce(deduce::broadcast)
+        .inputs(2, 2),
+    Operator::new("bitwise_xor", "BitwiseXor", |a| bits(a, |x, y| x ^ y))
+        .deduce(deduce::broadcast)
+        .inputs(2, 2),
+    Operator::new("bit_shift", "BitShift", bit_shift)
+        .deduce(deduce::broadcast)
+        .inputs(2, 2)
+        .attributes(&[("direction", TextOr(""))]),
+    Operator::new("where", "Where", choose).deduce(deduce::choose).inputs(3, 3),
 ];
 
 /// Applies a function to all pairs of elements that broadcasting brings together.

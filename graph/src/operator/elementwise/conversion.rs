@@ -1,15 +1,22 @@
 //! Conversion between element types, and values that pass unchanged.
 
+use crate::deduce;
 use crate::operator::attribute::{Element, FloatOr, IntOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::HostTensor;
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("cast", "Cast", cast).attributes(&[("to", Element), ("saturate", IntOr(1))]),
-    Operator::new("cast_like", "CastLike", cast_like).inputs(2, 2).attributes(&[("saturate", IntOr(1))]),
-    Operator::new("identity", "Identity", identity),
+    Operator::new("cast", "Cast", cast)
+        .deduce(deduce::cast)
+        .attributes(&[("to", Element), ("saturate", IntOr(1))]),
+    Operator::new("cast_like", "CastLike", cast_like)
+        .deduce(deduce::cast_like)
+        .inputs(2, 2)
+        .attributes(&[("saturate", IntOr(1))]),
+    Operator::new("identity", "Identity", identity).deduce(deduce::same),
     Operator::new("dropout", "Dropout", dropout)
+        .deduce(deduce::same)
         .inputs(1, 3)
         .outputs(1, 2)
         .attributes(&[("ratio", FloatOr(0.5)), ("seed", IntOr(0))]),

@@ -1,5 +1,6 @@
 //! Comparisons and truth values.
 
+use crate::deduce;
 use crate::operator::attribute::IntOr;
 use crate::operator::elementwise::binary::broadcast;
 use crate::operator::evaluate::{one, refuse};
@@ -7,21 +8,27 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{Element, ElementType, HostTensor, Number, with_element, with_float};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("equal", "Equal", |a| compare(a, Comparison::Equal)).inputs(2, 2),
-    Operator::new("less", "Less", |a| compare(a, Comparison::Less)).inputs(2, 2),
-    Operator::new("less_or_equal", "LessOrEqual", |a| compare(a, Comparison::LessOrEqual)).inputs(2, 2),
-    Operator::new("greater", "Greater", |a| compare(a, Comparison::Greater)).inputs(2, 2),
-    Operator::new("greater_or_equal", "GreaterOrEqual", |a| compare(a, Comparison::GreaterOrEqual))
+    Operator::new("equal", "Equal", |a| compare(a, Comparison::Equal)).deduce(deduce::compare).inputs(2, 2),
+    Operator::new("less", "Less", |a| compare(a, Comparison::Less)).deduce(deduce::compare).inputs(2, 2),
+    Operator::new("less_or_equal", "LessOrEqual", |a| compare(a, Comparison::LessOrEqual))
+        .deduce(deduce::compare)
         .inputs(2, 2),
-    Operator::new("and", "And", |a| truth(a, |x, y| x && y)).inputs(2, 2),
-    Operator::new("or", "Or", |a| truth(a, |x, y| x || y)).inputs(2, 2),
-    Operator::new("xor", "Xor", |a| truth(a, |x, y| x != y)).inputs(2, 2),
-    Operator::new("not", "Not", not),
-    Operator::new("is_nan", "IsNaN", |a| classify(a, f64::is_nan)),
+    Operator::new("greater", "Greater", |a| compare(a, Comparison::Greater))
+        .deduce(deduce::compare)
+        .inputs(2, 2),
+    Operator::new("greater_or_equal", "GreaterOrEqual", |a| compare(a, Comparison::GreaterOrEqual))
+        .deduce(deduce::compare)
+        .inputs(2, 2),
+    Operator::new("and", "And", |a| truth(a, |x, y| x && y)).deduce(deduce::compare).inputs(2, 2),
+    Operator::new("or", "Or", |a| truth(a, |x, y| x || y)).deduce(deduce::compare).inputs(2, 2),
+    Operator::new("xor", "Xor", |a| truth(a, |x, y| x != y)).deduce(deduce::compare).inputs(2, 2),
+    Operator::new("not", "Not", not).deduce(deduce::compare),
+    Operator::new("is_nan", "IsNaN", |a| classify(a, f64::is_nan)).deduce(deduce::compare),
     Operator::new("is_inf", "IsInf", |a| {
         let (negative, positive) = (a.flag("detect_negative"), a.flag("detect_positive"));
         classify(a, |x| x.is_infinite() && if x < 0.0 { negative } else { positive })
     })
+    .deduce(deduce::compare)
     .attributes(&[("detect_negative", IntOr(1)), ("detect_positive", IntOr(1))]),
 ];
 

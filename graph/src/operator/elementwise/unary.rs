@@ -1,35 +1,37 @@
 //! Functions of one number.
 
+use crate::deduce;
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Number, with_float, with_number};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("abs", "Abs", |a| number(a, f64::abs, i64::wrapping_abs)),
-    Operator::new("neg", "Neg", |a| number(a, |x| -x, i64::wrapping_neg)),
-    Operator::new("sign", "Sign", |a| number(a, sign, i64::signum)),
-    Operator::new("relu", "Relu", |a| number(a, |x| if x < 0.0 { 0.0 } else { x }, |x| x.max(0))),
-    Operator::new("bitwise_not", "BitwiseNot", |a| number(a, |x| x, |x| !x)),
-    Operator::new("ceil", "Ceil", |a| float(a, f64::ceil)),
-    Operator::new("floor", "Floor", |a| float(a, f64::floor)),
-    Operator::new("round", "Round", |a| float(a, f64::round_ties_even)),
-    Operator::new("exp", "Exp", |a| float(a, f64::exp)),
-    Operator::new("log", "Log", |a| float(a, f64::ln)),
-    Operator::new("sqrt", "Sqrt", |a| float(a, f64::sqrt)),
-    Operator::new("reciprocal", "Reciprocal", |a| float(a, f64::recip)),
-    Operator::new("sin", "Sin", |a| float(a, f64::sin)),
-    Operator::new("cos", "Cos", |a| float(a, f64::cos)),
-    Operator::new("tan", "Tan", |a| float(a, f64::tan)),
-    Operator::new("asin", "Asin", |a| float(a, f64::asin)),
-    Operator::new("acos", "Acos", |a| float(a, f64::acos)),
-    Operator::new("atan", "Atan", |a| float(a, f64::atan)),
-    Operator::new("sinh", "Sinh", |a| float(a, f64::sinh)),
-    Operator::new("cosh", "Cosh", |a| float(a, f64::cosh)),
-    Operator::new("tanh", "Tanh", |a| float(a, f64::tanh)),
-    Operator::new("asinh", "Asinh", |a| float(a, f64::asinh)),
-    Operator::new("acosh", "Acosh", |a| float(a, f64::acosh)),
-    Operator::new("atanh", "Atanh", |a| float(a, f64::atanh)),
-    Operator::new("erf", "Erf", |a| float(a, libm::erf)),
+    Operator::new("abs", "Abs", |a| number(a, f64::abs, i64::wrapping_abs)).deduce(deduce::same),
+    Operator::new("neg", "Neg", |a| number(a, |x| -x, i64::wrapping_neg)).deduce(deduce::same),
+    Operator::new("sign", "Sign", |a| number(a, sign, i64::signum)).deduce(deduce::same),
+    Operator::new("relu", "Relu", |a| number(a, |x| if x < 0.0 { 0.0 } else { x }, |x| x.max(0)))
+        .deduce(deduce::same),
+    Operator::new("bitwise_not", "BitwiseNot", |a| number(a, |x| x, |x| !x)).deduce(deduce::same),
+    Operator::new("ceil", "Ceil", |a| float(a, f64::ceil)).deduce(deduce::same),
+    Operator::new("floor", "Floor", |a| float(a, f64::floor)).deduce(deduce::same),
+    Operator::new("round", "Round", |a| float(a, f64::round_ties_even)).deduce(deduce::same),
+    Operator::new("exp", "Exp", |a| float(a, f64::exp)).deduce(deduce::same),
+    Operator::new("log", "Log", |a| float(a, f64::ln)).deduce(deduce::same),
+    Operator::new("sqrt", "Sqrt", |a| float(a, f64::sqrt)).deduce(deduce::same),
+    Operator::new("reciprocal", "Reciprocal", |a| float(a, f64::recip)).deduce(deduce::same),
+    Operator::new("sin", "Sin", |a| float(a, f64::sin)).deduce(deduce::same),
+    Operator::new("cos", "Cos", |a| float(a, f64::cos)).deduce(deduce::same),
+    Operator::new("tan", "Tan", |a| float(a, f64::tan)).deduce(deduce::same),
+    Operator::new("asin", "Asin", |a| float(a, f64::asin)).deduce(deduce::same),
+    Operator::new("acos", "Acos", |a| float(a, f64::acos)).deduce(deduce::same),
+    Operator::new("atan", "Atan", |a| float(a, f64::atan)).deduce(deduce::same),
+    Operator::new("sinh", "Sinh", |a| float(a, f64::sinh)).deduce(deduce::same),
+    Operator::new("cosh", "Cosh", |a| float(a, f64::cosh)).deduce(deduce::same),
+    Operator::new("tanh", "Tanh", |a| float(a, f64::tanh)).deduce(deduce::same),
+    Operator::new("asinh", "Asinh", |a| float(a, f64::asinh)).deduce(deduce::same),
+    Operator::new("acosh", "Acosh", |a| float(a, f64::acosh)).deduce(deduce::same),
+    Operator::new("atanh", "Atanh", |a| float(a, f64::atanh)).deduce(deduce::same),
+    Operator::new("erf", "Erf", |a| float(a, libm::erf)).deduce(deduce::same),
 ];
 
 fn sign(x: f64) -> f64 {

@@ -1,5 +1,6 @@
 //! Reading places that other tensors name.
 
+use crate::deduce;
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::index::place;
@@ -9,11 +10,18 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{Places, row_major_strides};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("gather", "Gather", gather).inputs(2, 2).attributes(&[("axis", IntOr(0))]),
-    Operator::new("gather_elements", "GatherElements", gather_elements)
+    Operator::new("gather", "Gather", gather)
+        .deduce(deduce::gather)
         .inputs(2, 2)
         .attributes(&[("axis", IntOr(0))]),
-    Operator::new("gather_nd", "GatherND", gather_nd).inputs(2, 2).attributes(&[("batch_dims", IntOr(0))]),
+    Operator::new("gather_elements", "GatherElements", gather_elements)
+        .deduce(deduce::gather_like_indices)
+        .inputs(2, 2)
+        .attributes(&[("axis", IntOr(0))]),
+    Operator::new("gather_nd", "GatherND", gather_nd)
+        .deduce(deduce::element_only)
+        .inputs(2, 2)
+        .attributes(&[("batch_dims", IntOr(0))]),
 ];
 
 fn gather(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {

@@ -1,12 +1,15 @@
 //! Padding.
 
+use crate::deduce;
 use crate::operator::attribute::TextOr;
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::select::choose;
 use crate::operator::{Arguments, Fault, Operator, Value};
 
-pub(super) const OPERATORS: &[Operator] =
-    &[Operator::new("pad", "Pad", pad).inputs(2, 4).attributes(&[("mode", TextOr("constant"))])];
+pub(super) const OPERATORS: &[Operator] = &[Operator::new("pad", "Pad", pad)
+    .deduce(deduce::pad)
+    .inputs(2, 4)
+    .attributes(&[("mode", TextOr("constant"))])];
 
 fn pad(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let x = arguments.tensor(0)?;

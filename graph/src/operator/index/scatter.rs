@@ -1,5 +1,6 @@
 //! Writing places that other tensors name. Updates are applied in row-major order.
 
+use crate::deduce;
 use crate::ir::AttributeKind;
 use crate::operator::attribute::{IntOr, TextOr};
 use crate::operator::evaluate::{axis, one, refuse};
@@ -11,9 +12,11 @@ const ATTRIBUTES: &[(&str, AttributeKind)] = &[("axis", IntOr(0)), ("reduction",
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("scatter_elements", "ScatterElements", scatter_elements)
+        .deduce(deduce::same)
         .inputs(3, 3)
         .attributes(ATTRIBUTES),
     Operator::new("scatter_nd", "ScatterND", scatter_nd)
+        .deduce(deduce::same)
         .inputs(3, 3)
         .attributes(&[("reduction", TextOr("none"))]),
 ];

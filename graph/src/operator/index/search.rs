@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crate::deduce;
 use crate::operator::attribute::{Int, IntOr};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::lanes::map_lanes;
@@ -10,8 +11,8 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{Element, HostTensor, with_element, with_number};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("non_zero", "NonZero", non_zero),
-    Operator::new("top_k", "TopK", top_k).inputs(2, 2).outputs(2, 2).attributes(&[
+    Operator::new("non_zero", "NonZero", non_zero).deduce(deduce::non_zero),
+    Operator::new("top_k", "TopK", top_k).deduce(deduce::top_k).inputs(2, 2).outputs(2, 2).attributes(&[
         ("axis", IntOr(-1)),
         ("largest", IntOr(1)),
         ("sorted", IntOr(1)),
@@ -79,7 +80,7 @@ fn unique(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     };
     let sorted = arguments.flag("sorted");
     let count = rows.shape()[0];
-    let run = if count == 0 { 0 } else { rows.len() / count };
+    let run = rows.len().checked_div(count).unwrap_or(0);
     let found = with_element!(rows.element(), T => find_unique(rows.expect::<T>()?, count, run, sorted));
     let offsets = found.first.iter().flat_map(|&row| row * run..(row + 1) * run);
     let mut shape = rows.shape().to_vec();

@@ -1,5 +1,6 @@
 //! Slices and other parts of tensors.
 
+use crate::deduce;
 use crate::operator::attribute::{Int, IntOr, Ints};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::select::{choose, everything};
@@ -7,13 +8,21 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Places, with_element};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("slice", "Slice", slice).inputs(3, 5),
-    Operator::new("trilu", "Trilu", trilu).inputs(1, 2).attributes(&[("upper", IntOr(1))]),
-    Operator::new("compress", "Compress", compress).inputs(2, 2).attributes(&[("axis", Int)]),
+    Operator::new("slice", "Slice", slice).deduce(deduce::slice).inputs(3, 5),
+    Operator::new("trilu", "Trilu", trilu)
+        .deduce(deduce::same)
+        .inputs(1, 2)
+        .attributes(&[("upper", IntOr(1))]),
+    Operator::new("compress", "Compress", compress)
+        .deduce(deduce::element_only)
+        .inputs(2, 2)
+        .attributes(&[("axis", Int)]),
     Operator::new("center_crop_pad", "CenterCropPad", center_crop_pad)
+        .deduce(deduce::element_only)
         .inputs(2, 2)
         .attributes(&[("axes", Ints)]),
     Operator::new("reverse_sequence", "ReverseSequence", reverse_sequence)
+        .deduce(deduce::same)
         .inputs(2, 2)
         .attributes(&[("batch_axis", IntOr(1)), ("time_axis", IntOr(0))]),
 ];

@@ -1,14 +1,15 @@
 //! Convolutions.
 
+use crate::deduce;
 use crate::ir::AttributeKind;
 use crate::operator::attribute::{IntOr, Ints, TextOr};
-use crate::operator::evaluate::{one, refuse};
+use crate::operator::evaluate::{numbers, one, refuse};
 use crate::operator::window::Window;
 use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Wide, with_float};
 
 /// The attributes of all convolutions.
-pub(super) const ATTRIBUTES: &[(&str, AttributeKind)] = &[
+pub(in crate::operator) const ATTRIBUTES: &[(&str, AttributeKind)] = &[
     ("auto_pad", TextOr("NOTSET")),
     ("dilations", Ints),
     ("group", IntOr(1)),
@@ -18,10 +19,10 @@ pub(super) const ATTRIBUTES: &[(&str, AttributeKind)] = &[
 ];
 
 pub(super) const OPERATORS: &[Operator] =
-    &[Operator::new("conv", "Conv", conv).inputs(2, 3).attributes(ATTRIBUTES)];
+    &[Operator::new("conv", "Conv", conv).deduce(deduce::conv).inputs(2, 3).attributes(ATTRIBUTES)];
 
 /// The extents of a convolution.
-pub(super) struct Convolution {
+pub(in crate::operator) struct Convolution {
     pub(super) batch: usize,
     pub(super) groups: usize,
     /// Input channels of one group.
@@ -33,7 +34,11 @@ pub(super) struct Convolution {
 
 impl Convolution {
     /// Reads the extents of input `[batch, channels, …]` and weights `[filters, channels of a group, …]`.
-    pub(super) fn of(arguments: &Arguments<'_>, input: &[usize], weights: &[usize]) -> Result<Self, Fault> {
+    pub(in crate::operator) fn of(
+        arguments: &Arguments<'_>,
+        input: &[usize],
+        weights: &[usize],
+    ) -> Result<Self, Fault> {
         let groups = usize::try_from(arguments.int_or_default("group")).unwrap_or(0);
         let (&[batch, channels, ref input_extents @ ..], &[filters, group_channels, ref kernel @ ..]) =
             (input, weights)
@@ -48,12 +53,12 @@ impl Convolution {
     }
 
     /// The shape of the result.
-    pub(super) fn shape(&self) -> Vec<usize> {
+    pub(in crate::operator) fn shape(&self) -> Vec<usize> {
         [&[self.batch, self.groups * self.filters][..], &self.window.output].concat()
     }
 
     /// The sums of products, before rounding, with zeros in the padding.
-    pub(super) fn compute<W: Wide>(&self, input: &[W], weights: &[W]) -> Result<Vec<W>, Fault> {
+    pub(in crate::operator) fn compute<W: Wide>(&self, input: &[W], weights: &[W]) -> Result<Vec<W>, Fault> {
         let (windows, size) = (self.window.windows()?, self.window.size());
         let plane: usize = self.window.input.iter().product();
         let mut result = vec![W::default(); crate::tensor::count(&self.shape())?];
@@ -84,17 +89,20 @@ fn conv(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let (x, weights) = (arguments.tensor(0)?, arguments.tensor(1)?);
     let convolution = Convolution::of(arguments, x.shape(), weights.shape())?;
     with_float!(x.element(), T => {
-        let wide = |tensor: &HostTensor| Ok::<_, Fault>(tensor.expect::<T>()?.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>());
-        let mut sums = convolution.compute(&wide(x)?, &wide(weights)?)?;
+        let mut sums = convolution.compute(&numbers(x)?, &numbers(weights)?)?;
         if let Some(bias) = arguments.optional(2)? {
-            add_bias(&mut sums, &wide(bias)?, &convolution.shape())?;
+            add_bias(&mut sums, &numbers(bias)?, &convolution.shape())?;
         }
         one(HostTensor::new(&convolution.shape(), sums.into_iter().map(<T as crate::tensor::Number>::narrow).collect())?)
     }, else refuse!("expected floating-point elements, found {}", x.element()))
 }
 
 /// Adds one number to each channel.
-pub(super) fn add_bias<W: Wide>(sums: &mut [W], bias: &[W], shape: &[usize]) -> Result<(), Fault> {
+pub(in crate::operator) fn add_bias<W: Wide>(
+    sums: &mut [W],
+    bias: &[W],
+    shape: &[usize],
+) -> Result<(), Fault> {
     if bias.len() != shape[1] {
         refuse!("a bias of {} elements does not fit {} channels", bias.len(), shape[1]);
     }

@@ -1,15 +1,18 @@
 //! Deformable convolutions (Dai et al. 2017, Zhu et al. 2018): each place of a window is moved by offsets and weighed by
 //! a mask, both given by tensors.
 
+use crate::deduce;
 use crate::operator::attribute::{IntOr, Ints, TextOr};
-use crate::operator::evaluate::{one, refuse};
+use crate::operator::evaluate::{numbers, one, refuse};
 use crate::operator::linear::convolution::{Convolution, add_bias};
 use crate::operator::resample::bilinear;
 use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Number, count, with_float};
 
-pub(super) const OPERATORS: &[Operator] =
-    &[Operator::new("deform_conv", "DeformConv", deform_conv).inputs(3, 5).attributes(&[
+pub(super) const OPERATORS: &[Operator] = &[Operator::new("deform_conv", "DeformConv", deform_conv)
+    .deduce(deduce::element_only)
+    .inputs(3, 5)
+    .attributes(&[
         ("auto_pad", TextOr("NOTSET")),
         ("dilations", Ints),
         ("group", IntOr(1)),
@@ -30,13 +33,15 @@ fn deform_conv(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let channels = convolution.groups * convolution.channels;
     let places = convolution.batch * offset_groups * size * windows;
     let mask = arguments.optional(4)?;
-    if channels % offset_groups != 0 || offsets.len() != 2 * places || mask.is_some_and(|mask| mask.len() != places) {
+    if channels % offset_groups != 0
+        || offsets.len() != 2 * places
+        || mask.is_some_and(|mask| mask.len() != places)
+    {
         refuse!("offsets of shape {:?} do not fit {places} places", offsets.shape());
     }
     with_float!(x.element(), T => {
-        let wide = |tensor: &HostTensor| Ok::<_, Fault>(tensor.expect::<T>()?.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>());
-        let (x, weights, offsets) = (wide(x)?, wide(weights)?, wide(offsets)?);
-        let mask = mask.map(wide).transpose()?;
+        let (x, weights, offsets) = (numbers(x)?, numbers(weights)?, numbers(offsets)?);
+        let mask = mask.map(numbers).transpose()?;
         let mut sums = vec![0.0; count(&convolution.shape())?];
         for window in 0..windows {
             let taps: Vec<Vec<i64>> = convolution.window.coordinates(window).collect();
@@ -61,7 +66,7 @@ fn deform_conv(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
             }
         }
         if let Some(bias) = arguments.optional(3)? {
-            add_bias(&mut sums, &wide(bias)?, &convolution.shape())?;
+            add_bias(&mut sums, &numbers(bias)?, &convolution.shape())?;
         }
         one(HostTensor::new(&convolution.shape(), sums.into_iter().map(T::narrow).collect())?)
     }, else refuse!("expected floating-point elements, found {}", x.element()))

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::deduce;
 use crate::operator::attribute::TextOr;
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Number, Places, Wide, count, row_major_strides, with_number};
 
 pub(super) const OPERATORS: &[Operator] = &[Operator::new("einsum", "Einsum", einsum)
+    .deduce(deduce::element_only)
     .inputs(1, usize::MAX)
     .attributes(&[("equation", TextOr(""))])];
 

@@ -1,5 +1,6 @@
 //! Products of matrices.
 
+use crate::deduce;
 use crate::operator::attribute::{FloatOr, IntOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::select::transpose;
@@ -10,15 +11,15 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("matmul", "MatMul", |a| {
         let (x, y) = (a.tensor(0)?, a.tensor(1)?);
         with_number!(x.element(), T => one(matmul::<T>(x, y)?), else refuse!("expected numbers, found {}", x.element()))
-    })
+    }).deduce(deduce::matmul)
     .inputs(2, 2),
-    Operator::new("gemm", "Gemm", gemm).inputs(2, 3).attributes(&[
+    Operator::new("gemm", "Gemm", gemm).deduce(deduce::gemm).inputs(2, 3).attributes(&[
         ("alpha", FloatOr(1.0)),
         ("beta", FloatOr(1.0)),
         ("transA", IntOr(0)),
         ("transB", IntOr(0)),
     ]),
-    Operator::new("fused_matmul", "FusedMatMul", fused_matmul).inputs(2, 2).domain("com.microsoft").attributes(&[
+    Operator::new("fused_matmul", "FusedMatMul", fused_matmul).deduce(deduce::element_only).inputs(2, 2).domain("com.microsoft").attributes(&[
         ("alpha", FloatOr(1.0)),
         ("transA", IntOr(0)),
         ("transB", IntOr(0)),
@@ -29,7 +30,7 @@ pub(super) const OPERATORS: &[Operator] = &[
 
 /// The product of two stacks of matrices, before it is rounded. A vector on the left is a row, one on the right a column,
 /// and the dimension that this adds is absent from the result.
-pub(crate) fn matmul_wide<W: Wide>(
+pub(in crate::operator) fn matmul_wide<W: Wide>(
     (left, left_shape): (&[W], &[usize]),
     (right, right_shape): (&[W], &[usize]),
 ) -> Result<(Vec<W>, Vec<usize>), Fault> {

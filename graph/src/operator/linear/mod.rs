@@ -1,14 +1,23 @@
 //! Sums of products.
 
 mod convolution;
+mod deformed;
+mod determinant;
 mod einsum;
 mod matmul;
 mod transposed;
 
 use crate::operator::Operator;
 
-pub(crate) use matmul::matmul_wide;
+pub(super) use convolution::{ATTRIBUTES as CONVOLUTION_ATTRIBUTES, Convolution, add_bias};
+pub(super) use matmul::matmul_wide;
 
 /// The rows of this folder.
-pub(super) const TABLES: &[&[Operator]] =
-    &[matmul::OPERATORS, einsum::OPERATORS, convolution::OPERATORS, transposed::OPERATORS];
+pub(super) const TABLES: &[&[Operator]] = &[
+    matmul::OPERATORS,
+    einsum::OPERATORS,
+    convolution::OPERATORS,
+    transposed::OPERATORS,
+    deformed::OPERATORS,
+    determinant::OPERATORS,
+];

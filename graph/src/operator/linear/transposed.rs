@@ -1,14 +1,17 @@
 //! Transposed convolutions.
 
+use crate::deduce;
 use crate::operator::attribute::{IntOr, Ints, TextOr};
-use crate::operator::evaluate::{one, refuse};
+use crate::operator::evaluate::{numbers, one, refuse};
 use crate::operator::linear::convolution::add_bias;
 use crate::operator::window::{Settings, unravel};
 use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Number, count, with_float};
 
-pub(super) const OPERATORS: &[Operator] =
-    &[Operator::new("conv_transpose", "ConvTranspose", conv_transpose).inputs(2, 3).attributes(&[
+pub(super) const OPERATORS: &[Operator] = &[Operator::new("conv_transpose", "ConvTranspose", conv_transpose)
+    .deduce(deduce::conv_transpose)
+    .inputs(2, 3)
+    .attributes(&[
         ("auto_pad", TextOr("NOTSET")),
         ("dilations", Ints),
         ("group", IntOr(1)),
@@ -90,13 +93,12 @@ fn conv_transpose(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let geometry = Geometry::of(arguments, input, kernel)?;
     let shape = [&[batch, groups * filters][..], &geometry.output].concat();
     with_float!(x.element(), T => {
-        let wide = |tensor: &HostTensor| Ok::<_, Fault>(tensor.expect::<T>()?.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>());
-        let (x, weights) = (wide(x)?, wide(weights)?);
+        let (x, weights) = (numbers(x)?, numbers(weights)?);
         let mut sums = vec![0.0; count(&shape)?];
         let sizes = Sizes { batch, channels, groups, filters };
         geometry.scatter(&sizes, (&x, input), (&weights, kernel), &mut sums);
         if let Some(bias) = arguments.optional(2)? {
-            add_bias(&mut sums, &wide(bias)?, &shape)?;
+            add_bias(&mut sums, &numbers(bias)?, &shape)?;
         }
         one(HostTensor::new(&shape, sums.into_iter().map(T::narrow).collect())?)
     }, else refuse!("expected floating-point elements, found {}", x.element()))

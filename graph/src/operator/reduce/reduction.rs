@@ -1,5 +1,6 @@
 //! Reductions over any dimensions.
 
+use crate::deduce;
 use crate::ir::AttributeKind;
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{axis, one, refuse};
@@ -20,6 +21,7 @@ macro_rules! reduction {
             with_number!(x.element(), $T => axes.reduce::<$T, $T>(x, |$values| $result),
                 else refuse!("expected numbers, found {}", x.element()))
         })
+        .deduce(deduce::reduce)
         .inputs(1, 2)
         .attributes(AXES)
     };
@@ -58,10 +60,16 @@ pub(super) const OPERATORS: &[Operator] = &[
         T::from_f64(values.iter().map(|x| x.to_f64()).sum::<f64>().ln())
     }),
     reduction!("reduce_log_sum_exp", "ReduceLogSumExp", T, values => T::from_f64(log_sum_exp(values))),
-    Operator::new("reduce_max", "ReduceMax", |a| extreme!(a, true)).inputs(1, 2).attributes(AXES),
-    Operator::new("reduce_min", "ReduceMin", |a| extreme!(a, false)).inputs(1, 2).attributes(AXES),
-    Operator::new("arg_max", "ArgMax", |a| arg_extreme(a, true)).attributes(AXIS),
-    Operator::new("arg_min", "ArgMin", |a| arg_extreme(a, false)).attributes(AXIS),
+    Operator::new("reduce_max", "ReduceMax", |a| extreme!(a, true))
+        .deduce(deduce::reduce)
+        .inputs(1, 2)
+        .attributes(AXES),
+    Operator::new("reduce_min", "ReduceMin", |a| extreme!(a, false))
+        .deduce(deduce::reduce)
+        .inputs(1, 2)
+        .attributes(AXES),
+    Operator::new("arg_max", "ArgMax", |a| arg_extreme(a, true)).deduce(deduce::arg_reduce).attributes(AXIS),
+    Operator::new("arg_min", "ArgMin", |a| arg_extreme(a, false)).deduce(deduce::arg_reduce).attributes(AXIS),
 ];
 
 fn sum<T: Number>(values: &[T], term: impl Fn(T::Wide) -> T::Wide) -> T::Wide {

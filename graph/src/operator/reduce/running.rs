@@ -1,5 +1,6 @@
 //! Sums and products of all elements up to each one.
 
+use crate::deduce;
 use crate::ir::AttributeKind;
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{axis, one, refuse};
@@ -10,8 +11,14 @@ use crate::tensor::{Number, Wide, with_number};
 const ATTRIBUTES: &[(&str, AttributeKind)] = &[("exclusive", IntOr(0)), ("reverse", IntOr(0))];
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("cumulative_sum", "CumSum", |a| running(a, false)).inputs(2, 2).attributes(ATTRIBUTES),
-    Operator::new("cumulative_product", "CumProd", |a| running(a, true)).inputs(2, 2).attributes(ATTRIBUTES),
+    Operator::new("cumulative_sum", "CumSum", |a| running(a, false))
+        .deduce(deduce::same)
+        .inputs(2, 2)
+        .attributes(ATTRIBUTES),
+    Operator::new("cumulative_product", "CumProd", |a| running(a, true))
+        .deduce(deduce::same)
+        .inputs(2, 2)
+        .attributes(ATTRIBUTES),
 ];
 
 fn running(arguments: &Arguments<'_>, product: bool) -> Result<Vec<Value>, Fault> {

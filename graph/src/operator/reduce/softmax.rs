@@ -1,5 +1,6 @@
 //! Softmax and its kin: each element against the others along one dimension.
 
+use crate::deduce;
 use crate::ir::AttributeKind;
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{axis, one, refuse};
@@ -10,13 +11,16 @@ use crate::tensor::{Number, with_float};
 const AXIS: &[(&str, AttributeKind)] = &[("axis", IntOr(-1))];
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("softmax", "Softmax", |a| along(a, softmax)).attributes(AXIS),
-    Operator::new("log_softmax", "LogSoftmax", |a| along(a, log_softmax)).attributes(AXIS),
-    Operator::new("hardmax", "Hardmax", |a| along(a, hardmax)).attributes(AXIS),
+    Operator::new("softmax", "Softmax", |a| along(a, softmax)).deduce(deduce::same).attributes(AXIS),
+    Operator::new("log_softmax", "LogSoftmax", |a| along(a, log_softmax))
+        .deduce(deduce::same)
+        .attributes(AXIS),
+    Operator::new("hardmax", "Hardmax", |a| along(a, hardmax)).deduce(deduce::same).attributes(AXIS),
     Operator::new("lp_normalization", "LpNormalization", |a| {
         let order = a.int_or_default("p");
         along(a, |lane| lp_normalization(lane, order))
     })
+    .deduce(deduce::same)
     .attributes(&[("axis", IntOr(-1)), ("p", IntOr(2))]),
 ];
 

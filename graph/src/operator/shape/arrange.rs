@@ -1,5 +1,6 @@
 //! The same elements in another order, or repeated.
 
+use crate::deduce;
 use crate::operator::attribute::{IntOr, Ints, TextOr};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::select::{choose, take, transpose};
@@ -7,11 +8,14 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Places, broadcast_shapes};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("transpose", "Transpose", permute).attributes(&[("perm", Ints)]),
-    Operator::new("expand", "Expand", expand).inputs(2, 2),
-    Operator::new("tile", "Tile", tile).inputs(2, 2),
-    Operator::new("space_to_depth", "SpaceToDepth", space_to_depth).attributes(&[("blocksize", IntOr(1))]),
+    Operator::new("transpose", "Transpose", permute).deduce(deduce::transpose).attributes(&[("perm", Ints)]),
+    Operator::new("expand", "Expand", expand).deduce(deduce::expand).inputs(2, 2),
+    Operator::new("tile", "Tile", tile).deduce(deduce::tile).inputs(2, 2),
+    Operator::new("space_to_depth", "SpaceToDepth", space_to_depth)
+        .deduce(deduce::element_only)
+        .attributes(&[("blocksize", IntOr(1))]),
     Operator::new("depth_to_space", "DepthToSpace", depth_to_space)
+        .deduce(deduce::element_only)
         .attributes(&[("blocksize", IntOr(1)), ("mode", TextOr("DCR"))]),
 ];
 
@@ -37,7 +41,7 @@ fn expand(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
 }
 
 /// Numbers as extents.
-pub(super) fn extents(numbers: &[i64]) -> Result<Vec<usize>, Fault> {
+pub(crate) fn extents(numbers: &[i64]) -> Result<Vec<usize>, Fault> {
     let extent =
         |&number: &i64| usize::try_from(number).map_err(|_| Fault(format!("{numbers:?} is no shape")));
     numbers.iter().map(extent).collect()

@@ -1,5 +1,6 @@
 //! One tensor of several, and several of one.
 
+use crate::deduce;
 use crate::operator::attribute::{Int, IntOr};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::lanes::Lanes;
@@ -12,9 +13,11 @@ pub(super) const OPERATORS: &[Operator] = &[
         let Some(number) = a.int("axis") else { refuse!("attribute axis is missing") };
         one(concat(&a.tensors()?, number)?)
     })
+    .deduce(deduce::concat)
     .inputs(1, usize::MAX)
     .attributes(&[("axis", Int)]),
     Operator::new("split", "Split", split)
+        .deduce(deduce::split)
         .inputs(1, 2)
         .outputs(1, usize::MAX)
         .attributes(&[("axis", IntOr(0)), ("num_outputs", Int)]),

@@ -7,6 +7,9 @@ mod reshape;
 
 use crate::operator::Operator;
 
+pub(crate) use arrange::extents;
+pub(crate) use join::{concat, split_lengths};
+
 /// The rows of this folder.
 pub(super) const TABLES: &[&[Operator]] =
     &[reshape::OPERATORS, arrange::OPERATORS, join::OPERATORS, query::OPERATORS];

@@ -1,5 +1,6 @@
 //! Shapes as tensors, and tensors made from shapes.
 
+use crate::deduce;
 use crate::operator::attribute::{Element, Int, IntOr, Tensor};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::shape::arrange::extents;
@@ -7,12 +8,22 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{ElementType, HostTensor, Number, with_element, with_elements, with_number};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("shape", "Shape", shape).attributes(&[("start", IntOr(0)), ("end", Int)]),
-    Operator::new("size", "Size", |a| one(HostTensor::scalar(a.tensor(0)?.len() as i64))),
-    Operator::new("constant_of_shape", "ConstantOfShape", constant_of_shape).attributes(&[("value", Tensor)]),
-    Operator::new("range", "Range", range).inputs(3, 3),
-    Operator::new("eye_like", "EyeLike", eye_like).attributes(&[("dtype", Element), ("k", IntOr(0))]),
-    Operator::new("one_hot", "OneHot", one_hot).inputs(3, 3).attributes(&[("axis", IntOr(-1))]),
+    Operator::new("shape", "Shape", shape)
+        .deduce(deduce::shape)
+        .attributes(&[("start", IntOr(0)), ("end", Int)]),
+    Operator::new("size", "Size", |a| one(HostTensor::scalar(a.tensor(0)?.len() as i64)))
+        .deduce(deduce::size),
+    Operator::new("constant_of_shape", "ConstantOfShape", constant_of_shape)
+        .deduce(deduce::constant_of_shape)
+        .attributes(&[("value", Tensor)]),
+    Operator::new("range", "Range", range).deduce(deduce::range).inputs(3, 3),
+    Operator::new("eye_like", "EyeLike", eye_like)
+        .deduce(deduce::eye_like)
+        .attributes(&[("dtype", Element), ("k", IntOr(0))]),
+    Operator::new("one_hot", "OneHot", one_hot)
+        .deduce(deduce::one_hot)
+        .inputs(3, 3)
+        .attributes(&[("axis", IntOr(-1))]),
 ];
 
 fn shape(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
@@ -50,7 +61,7 @@ fn range(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
             refuse!("the step of a range must not be zero");
         }
         let count = ((limit.to_f64() - start.to_f64()) / step.to_f64()).ceil().max(0.0);
-        if !(count <= LONGEST_RANGE) {
+        if !(0.0..=LONGEST_RANGE).contains(&count) {
             refuse!("a range of {count} elements is too long");
         }
         let element = |place: usize| start.add(T::from_integer(place as i64).multiply(step));

@@ -1,14 +1,18 @@
 //! The same elements in the same order, in another shape.
 
+use crate::deduce;
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("reshape", "Reshape", reshape).inputs(2, 2).attributes(&[("allowzero", IntOr(0))]),
-    Operator::new("flatten", "Flatten", flatten).attributes(&[("axis", IntOr(1))]),
-    Operator::new("squeeze", "Squeeze", squeeze).inputs(1, 2),
-    Operator::new("unsqueeze", "Unsqueeze", unsqueeze).inputs(2, 2),
+    Operator::new("reshape", "Reshape", reshape)
+        .deduce(deduce::reshape)
+        .inputs(2, 2)
+        .attributes(&[("allowzero", IntOr(0))]),
+    Operator::new("flatten", "Flatten", flatten).deduce(deduce::flatten).attributes(&[("axis", IntOr(1))]),
+    Operator::new("squeeze", "Squeeze", squeeze).deduce(deduce::squeeze).inputs(1, 2),
+    Operator::new("unsqueeze", "Unsqueeze", unsqueeze).deduce(deduce::unsqueeze).inputs(2, 2),
 ];
 
 fn reshape(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {

@@ -1,0 +1,52 @@
+//! Types of operators on quantised numbers.
+
+use crate::deduce::elementwise::shape_of;
+use crate::deduce::{Deduction, Fact, linear};
+use crate::ir::{Attribute, Shape};
+use crate::operator::Fault;
+use crate::tensor::ElementType;
+
+/// The element type that an attribute names.
+fn named(deduction: &Deduction<'_>) -> Option<ElementType> {
+    match deduction.call.attributes.get("output_dtype") {
+        Some(Attribute::Element(element)) => Some(*element),
+        _ => None,
+    }
+}
+
+/// Integers of the zero point's type.
+pub(crate) fn quantize(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let element = match deduction.input(2) {
+        Some(_) => deduction.element(2),
+        None => named(deduction).or(Some(ElementType::U8)),
+    };
+    Ok(vec![Fact::tensor(element, shape_of(deduction, 0))])
+}
+
+/// Numbers of the scale's type.
+pub(crate) fn dequantize(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let element = named(deduction).or(deduction.element(1));
+    Ok(vec![Fact::tensor(element, shape_of(deduction, 0))])
+}
+
+/// Bytes, their scale and their zero point.
+pub(crate) fn dynamic_quantize(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let scalar = |element| Fact::tensor(Some(element), Shape::fixed(&[]));
+    let bytes = Fact::tensor(Some(ElementType::U8), shape_of(deduction, 0));
+    Ok(vec![bytes, scalar(ElementType::F32), scalar(ElementType::U8)])
+}
+
+/// A product of integers.
+pub(crate) fn matmul_integer(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    to_i32(linear::matmul(deduction)?)
+}
+
+/// A convolution of integers.
+pub(crate) fn conv_integer(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    to_i32(linear::conv(deduction)?)
+}
+
+fn to_i32(facts: Vec<Fact>) -> Result<Vec<Fact>, Fault> {
+    let shape = |fact: &Fact| fact.ty.as_tensor().map_or(Shape::Unknown, |tensor| tensor.shape.clone());
+    Ok(facts.iter().map(|fact| Fact::tensor(Some(ElementType::I32), shape(fact))).collect())
+}

@@ -1,0 +1,279 @@
+//! What a function means: its naive, exact execution on host tensors.
+//!
+//! Every other way of running a graph is compared with this one. While it runs, it also compares each tensor with its
+//! deduced type: symbols that no parameter determined are bound when they are first measured.
+
+mod control;
+mod symbols;
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::ir::{Body, Call, Function, Module, Operation, ValueId};
+use crate::operator::{Arguments, Fault, Value};
+use symbols::Symbols;
+
+/// Why a function gives no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// There is no such function.
+    #[error("there is no function `{0}`")]
+    UnknownFunction(String),
+    /// The arguments are not those that the function takes.
+    #[error("function `{function}`: {reason}")]
+    Arguments {
+        /// The function.
+        function: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// An operation failed.
+    #[error("{place}: {reason}")]
+    Operation {
+        /// The operation.
+        place: Place,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Where something failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The operation's name.
+    pub operation: &'static str,
+    /// Where it comes from, for instance a node of a model file.
+    pub origin: Option<Arc<str>>,
+    /// The first value that it binds.
+    pub value: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Some(origin) => write!(f, "node `{origin}` ({}, gives `{}`)", self.operation, self.value),
+            None => write!(f, "{} (gives `{}`)", self.operation, self.value),
+        }
+    }
+}
+
+/// A function outside that graphs can call.
+pub type External = Box<dyn Fn(&[Value]) -> Result<Vec<Value>, Fault>>;
+
+/// Called with each value that is bound at the outermost level.
+pub type Observer<'m> = Box<dyn Fn(&Function, ValueId, &Value) + 'm>;
+
+/// Executes functions of a module.
+pub struct Interpreter<'m> {
+    module: &'m Module,
+    externals: FxHashMap<String, External>,
+    iterations: u64,
+    observer: Option<Observer<'m>>,
+}
+
+/// How deep calls to functions may be nested.
+const CALL_DEPTH: usize = 64;
+
+impl<'m> Interpreter<'m> {
+    /// An interpreter of a module.
+    pub fn new(module: &'m Module) -> Self {
+        Interpreter { module, externals: FxHashMap::default(), iterations: 1 << 24, observer: None }
+    }
+
+    /// Sets how many iterations one loop may have.
+    #[must_use]
+    pub fn iterations(mut self, most: u64) -> Self {
+        self.iterations = most;
+        self
+    }
+
+    /// Provides a function outside.
+    #[must_use]
+    pub fn external(mut self, name: &str, function: External) -> Self {
+        self.externals.insert(name.to_owned(), function);
+        self
+    }
+
+    /// Sets what is called with each value that is bound at the outermost level.
+    #[must_use]
+    pub fn observer(mut self, observer: Observer<'m>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Executes a function.
+    ///
+    /// # Errors
+    /// When there is no such function, the arguments do not fit it, or an operation fails.
+    pub fn run(&self, function: &str, arguments: Vec<Value>) -> Result<Vec<Value>, RunError> {
+        self.call_function(function, arguments, 0)
+    }
+
+    fn call_function(&self, name: &str, arguments: Vec<Value>, depth: usize) -> Result<Vec<Value>, RunError> {
+        let function =
+            self.module.functions.get(name).ok_or_else(|| RunError::UnknownFunction(name.to_owned()))?;
+        let refuse = |reason: String| RunError::Arguments { function: name.to_owned(), reason };
+        if depth > CALL_DEPTH {
+            return Err(refuse("calls are nested too deeply".to_owned()));
+        }
+        let parameters = &function.body.parameters;
+        if parameters.len() != arguments.len() {
+            return Err(refuse(format!(
+                "it takes {} arguments, found {}",
+                parameters.len(),
+                arguments.len()
+            )));
+        }
+        let mut frame = Frame {
+            interpreter: self,
+            function,
+            depth,
+            nesting: 0,
+            values: vec![None; function.values.len()],
+            symbols: Symbols::default(),
+        };
+        for (&parameter, argument) in parameters.iter().zip(arguments) {
+            let checked = frame.symbols.bind(&function.value(parameter).ty, &argument);
+            checked
+                .map_err(|reason| refuse(format!("argument `{}`: {reason}", function.describe(parameter))))?;
+            frame.values[parameter.index()] = Some(argument);
+        }
+        frame.run_body(&function.body)
+    }
+}
+
+/// One execution of a function.
+struct Frame<'i, 'm> {
+    interpreter: &'i Interpreter<'m>,
+    function: &'m Function,
+    /// How many calls to functions are under way.
+    depth: usize,
+    /// How many bodies of control flow are under way.
+    nesting: usize,
+    values: Vec<Option<Value>>,
+    symbols: Symbols,
+}
+
+impl<'m> Frame<'_, 'm> {
+    /// Executes the bindings of a body and gives its results.
+    fn run_body(&mut self, body: &'m Body) -> Result<Vec<Value>, RunError> {
+        for binding in &body.bindings {
+            let place = || Place {
+                operation: binding.operation.name(),
+                origin: binding.origin.clone(),
+                value: binding
+                    .outputs
+                    .first()
+                    .map_or_else(String::new, |&value| self.function.describe(value)),
+            };
+            let fail = |reason: String, place: Place| RunError::Operation { place, reason };
+            let results = match self.execute(&binding.operation, binding.outputs.len()) {
+                Ok(results) => results,
+                Err(Failure::Inner(error)) => return Err(error),
+                Err(Failure::Own(Fault(reason))) => return Err(fail(reason, place())),
+            };
+            if results.len() < binding.outputs.len() {
+                let reason =
+                    format!("{} results are wanted, there are {}", binding.outputs.len(), results.len());
+                return Err(fail(reason, place()));
+            }
+            for (&output, result) in binding.outputs.iter().zip(results) {
+                // A body that runs again may measure other sizes than before.
+                if self.nesting == 0 {
+                    let checked = self.symbols.bind(&self.function.value(output).ty, &result);
+                    checked.map_err(|reason| {
+                        fail(format!("deduced and computed types differ: {reason}"), place())
+                    })?;
+                    if let Some(observer) = &self.interpreter.observer {
+                        observer(self.function, output, &result);
+                    }
+                }
+                self.values[output.index()] = Some(result);
+            }
+        }
+        body.results.iter().map(|&result| self.get(result).map_err(|fault| self.unbound(fault))).collect()
+    }
+
+    fn unbound(&self, fault: Fault) -> RunError {
+        RunError::Arguments { function: self.function.name.to_string(), reason: fault.0 }
+    }
+
+    fn get(&self, value: ValueId) -> Result<Value, Fault> {
+        let bound = self.values.get(value.index()).and_then(Option::clone);
+        bound.ok_or_else(|| Fault(format!("value `{}` is not bound", self.function.describe(value))))
+    }
+
+    fn get_all(&self, values: &[ValueId]) -> Result<Vec<Value>, Fault> {
+        values.iter().map(|&value| self.get(value)).collect()
+    }
+
+    fn execute(&mut self, operation: &'m Operation, outputs: usize) -> Result<Vec<Value>, Failure> {
+        Ok(match operation {
+            Operation::Constant(tensor) => vec![tensor.clone().into()],
+            Operation::Call(call) => self.call(call, outputs)?,
+            Operation::MatchShape { value, extents } => {
+                let value = self.get(*value)?;
+                self.symbols.match_shape(extents, &value).map_err(Fault)?;
+                vec![value]
+            }
+            Operation::Tuple(parts) => vec![Value::Tuple(self.get_all(parts)?)],
+            Operation::Project { tuple, place } => match self.get(*tuple)? {
+                Value::Tuple(parts) if *place < parts.len() => vec![parts[*place].clone()],
+                _ => return Err(Fault(format!("the value is no tuple of more than {place} parts")).into()),
+            },
+            Operation::If { condition, then_body, else_body } => {
+                let chosen = if control::truth(&self.get(*condition)?)? { then_body } else { else_body };
+                self.run_inner(chosen)?
+            }
+            Operation::Loop(operation) => self.run_loop(operation)?,
+            Operation::Scan(operation) => self.run_scan(operation)?,
+            Operation::CallFunction { function, inputs } => {
+                self.interpreter.call_function(function, self.get_all(inputs)?, self.depth + 1)?
+            }
+            Operation::CallExternal { function, inputs, .. } => {
+                match self.interpreter.externals.get(&**function) {
+                    Some(external) => external(&self.get_all(inputs)?)?,
+                    None => return Err(Fault(format!("there is no function `{function}` outside")).into()),
+                }
+            }
+            Operation::CallProgram { .. } => {
+                return Err(Fault("tensor programs are run by a session, not here".to_owned()).into());
+            }
+        })
+    }
+
+    fn call(&self, call: &Call, outputs: usize) -> Result<Vec<Value>, Fault> {
+        let inputs = call.inputs.iter().map(|input| input.map(|value| self.get(value)).transpose());
+        let inputs = inputs.collect::<Result<Vec<_>, Fault>>()?;
+        let Call { operator, attributes, .. } = call;
+        (operator.evaluate)(&Arguments { operator, attributes, inputs: &inputs, outputs })
+    }
+
+    /// Executes a body of control flow.
+    fn run_inner(&mut self, body: &'m Body) -> Result<Vec<Value>, RunError> {
+        self.nesting += 1;
+        let results = self.run_body(body);
+        self.nesting -= 1;
+        results
+    }
+}
+
+/// A failure of the operation itself, or one inside a body or function that it ran.
+enum Failure {
+    Own(Fault),
+    Inner(RunError),
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Failure::Own(fault)
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        Failure::Inner(error)
+    }
+}

@@ -1,0 +1,118 @@
+//! From numbers to integers and back.
+
+use crate::deduce;
+use crate::operator::attribute::{Element, IntOr};
+use crate::operator::evaluate::{axis, one, refuse};
+use crate::operator::{Arguments, Fault, Operator, Value};
+use crate::tensor::{ElementType, HostTensor, Number, with_number};
+
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::new("quantize_linear", "QuantizeLinear", quantize)
+        .deduce(deduce::quantize)
+        .inputs(2, 3)
+        .attributes(&[
+            ("axis", IntOr(1)),
+            ("block_size", IntOr(0)),
+            ("output_dtype", Element),
+            ("precision", IntOr(0)),
+            ("saturate", IntOr(1)),
+        ]),
+    Operator::new("dequantize_linear", "DequantizeLinear", dequantize)
+        .deduce(deduce::dequantize)
+        .inputs(2, 3)
+        .attributes(&[("axis", IntOr(1)), ("block_size", IntOr(0)), ("output_dtype", Element)]),
+    Operator::new("dynamic_quantize_linear", "DynamicQuantizeLinear", dynamic_quantize)
+        .deduce(deduce::dynamic_quantize)
+        .outputs(3, 3),
+];
+
+/// The number in `numbers` that belongs to each element: one for all, one for each place of a dimension, or one for each
+/// block of places.
+pub(super) fn spread(
+    numbers: &HostTensor,
+    shape: &[usize],
+    dimension: i64,
+    block: i64,
+) -> Result<Vec<f64>, Fault> {
+    let cast = numbers.cast(ElementType::F64)?;
+    let values = cast.expect::<f64>()?;
+    let count = crate::tensor::count(shape)?;
+    if let &[value] = values {
+        return Ok(vec![value; count]);
+    }
+    let dimension = axis(dimension, shape.len())?;
+    let inner: usize = shape[dimension + 1..].iter().product();
+    if numbers.rank() <= 1 {
+        if values.len() != shape[dimension] {
+            refuse!("{} scales do not fit a dimension of extent {}", values.len(), shape[dimension]);
+        }
+        return Ok((0..count).map(|place| values[place / inner % shape[dimension]]).collect());
+    }
+    let blocks = numbers.shape().get(dimension).copied().unwrap_or(0);
+    let given = usize::try_from(block).ok().filter(|&block| block > 0);
+    let block = given.unwrap_or_else(|| shape[dimension].div_ceil(blocks.max(1)));
+    let fits = numbers.rank() == shape.len()
+        && (0..shape.len())
+            .all(|d| numbers.shape()[d] == if d == dimension { shape[d].div_ceil(block) } else { shape[d] });
+    if !fits {
+        refuse!("scales of shape {:?} do not fit blocks of {block} in shape {shape:?}", numbers.shape());
+    }
+    let place = |place: usize| {
+        let (outer, within, rest) =
+            (place / inner / shape[dimension], place / inner % shape[dimension], place % inner);
+        values[(outer * blocks + within / block) * inner + rest]
+    };
+    Ok((0..count).map(place).collect())
+}
+
+fn quantize(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    let (x, scale) = (arguments.tensor(0)?, arguments.tensor(1)?);
+    let (dimension, block) = (arguments.int_or_default("axis"), arguments.int_or_default("block_size"));
+    let zero = arguments.optional(2)?;
+    let to = zero.map(HostTensor::element).or(arguments.element("output_dtype")).unwrap_or(ElementType::U8);
+    let scales = spread(scale, x.shape(), dimension, block)?;
+    let zeros =
+        zero.map_or_else(|| Ok(vec![0.0; x.len()]), |zero| spread(zero, x.shape(), dimension, block))?;
+    let numbers = arguments.optional_numbers(0)?.unwrap_or_default();
+    if !to.is_integer() {
+        refuse!("{to} is no integer type");
+    }
+    let single = x.element() == ElementType::F32;
+    with_number!(to, T => {
+        let quantise = |((x, scale), zero): ((f64, f64), f64)| {
+            // The quotient is formed in the precision of the input, since it decides to which side a half is rounded.
+            let quotient = if single { f64::from(x as f32 / scale as f32) } else { x / scale };
+            T::from_f64(quotient.round_ties_even() + zero)
+        };
+        one(HostTensor::new(x.shape(), numbers.into_iter().zip(scales).zip(zeros).map(quantise).collect())?)
+    }, else refuse!("{to} is no integer type"))
+}
+
+fn dequantize(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    let (x, scale) = (arguments.tensor(0)?, arguments.tensor(1)?);
+    let (dimension, block) = (arguments.int_or_default("axis"), arguments.int_or_default("block_size"));
+    let scales = spread(scale, x.shape(), dimension, block)?;
+    let zeros = match arguments.optional(2)? {
+        None => vec![0.0; x.len()],
+        Some(zero) => spread(zero, x.shape(), dimension, block)?,
+    };
+    let numbers = arguments.optional_numbers(0)?.unwrap_or_default();
+    let values: Vec<f64> =
+        numbers.into_iter().zip(scales).zip(zeros).map(|((x, scale), zero)| (x - zero) * scale).collect();
+    one(HostTensor::new(x.shape(), values)?
+        .cast(arguments.element("output_dtype").unwrap_or(scale.element()))?)
+}
+
+/// To unsigned bytes, with scale and zero point taken from the range of the data, which always holds zero.
+fn dynamic_quantize(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    let x = arguments.slice::<f32>(0)?;
+    let low = x.iter().fold(0f32, |low, &x| low.min(x));
+    let high = x.iter().fold(0f32, |high, &x| high.max(x));
+    // A tensor of zeros has no range; any scale represents it.
+    let scale = if high == low { 1.0 } else { (high - low) / 255.0 };
+    let zero = (0.0 - low / scale).clamp(0.0, 255.0).round_ties_even();
+    let quantised =
+        x.iter().map(|x| ((x / scale).round_ties_even() + zero).clamp(0.0, 255.0) as u8).collect();
+    let bytes = HostTensor::new(arguments.tensor(0)?.shape(), quantised)?;
+    Ok(vec![bytes.into(), HostTensor::scalar(scale).into(), HostTensor::scalar(zero as u8).into()])
+}

@@ -1,0 +1,118 @@
+//! Sums of products of integers.
+
+use crate::deduce;
+use crate::operator::evaluate::{one, refuse};
+use crate::operator::linear::{CONVOLUTION_ATTRIBUTES, Convolution, matmul_wide};
+use crate::operator::quantise::convert::spread;
+use crate::operator::{Arguments, Fault, Operator, Value};
+use crate::tensor::{ElementType, HostTensor, Number, with_number};
+
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::new("matmul_integer", "MatMulInteger", matmul_integer)
+        .deduce(deduce::matmul_integer)
+        .inputs(2, 4),
+    Operator::new("conv_integer", "ConvInteger", conv_integer)
+        .deduce(deduce::conv_integer)
+        .inputs(2, 4)
+        .attributes(CONVOLUTION_ATTRIBUTES),
+    Operator::new("qlinear_matmul", "QLinearMatMul", qlinear_matmul).inputs(8, 8),
+    Operator::new("qlinear_conv", "QLinearConv", qlinear_conv)
+        .inputs(8, 9)
+        .attributes(CONVOLUTION_ATTRIBUTES),
+];
+
+/// Integers with their zero points taken away.
+fn centred(
+    arguments: &Arguments<'_>,
+    place: usize,
+    zero: Option<&HostTensor>,
+    dimension: i64,
+) -> Result<Vec<i64>, Fault> {
+    let x = arguments.tensor(place)?;
+    let numbers = arguments.integers(place)?;
+    let Some(zero) = zero else { return Ok(numbers) };
+    let zeros = spread(zero, x.shape(), dimension, 0)?;
+    Ok(numbers.into_iter().zip(zeros).map(|(number, zero)| number - zero as i64).collect())
+}
+
+/// The dimension of rows, along which zero points of a left operand lie; a vector has its only one.
+fn rows(tensor: &HostTensor) -> i64 {
+    if tensor.rank() > 1 { -2 } else { -1 }
+}
+
+fn to_i32(shape: &[usize], sums: Vec<i64>) -> Result<Vec<Value>, Fault> {
+    one(HostTensor::new(shape, sums.into_iter().map(|sum| sum as i32).collect())?)
+}
+
+fn matmul_integer(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    let (a, b) = (arguments.tensor(0)?, arguments.tensor(1)?);
+    let left = centred(arguments, 0, arguments.optional(2)?, rows(a))?;
+    let right = centred(arguments, 1, arguments.optional(3)?, -1)?;
+    let (sums, shape) = matmul_wide((&left[..], a.shape()), (&right[..], b.shape()))?;
+    to_i32(&shape, sums)
+}
+
+fn conv_integer(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    let convolution = Convolution::of(arguments, arguments.tensor(0)?.shape(), arguments.tensor(1)?.shape())?;
+    // With zero points taken away, padding by the zero point is padding by zeros.
+    let x = centred(arguments, 0, arguments.optional(2)?, 1)?;
+    let weights = centred(arguments, 1, arguments.optional(3)?, 0)?;
+    to_i32(&convolution.shape(), convolution.compute(&x, &weights)?)
+}
+
+/// Sums scaled by `scales`, rounded to even, and moved by the zero point of the result, within its type's range.
+fn requantised(
+    sums: &[i64],
+    scales: &[f64],
+    zero: &HostTensor,
+    shape: &[usize],
+) -> Result<Vec<Value>, Fault> {
+    let zeros = zero.cast(ElementType::F64)?;
+    let &[offset] = zeros.expect::<f64>()? else {
+        refuse!("the zero point of the result must be one number")
+    };
+    with_number!(zero.element(), T => {
+        let element = |(&sum, scale): (&i64, &f64)| T::from_f64((sum as f64 * scale).round_ties_even() + offset);
+        one(HostTensor::new(shape, sums.iter().zip(scales).map(element).collect())?)
+    }, else refuse!("the zero point must be a number"))
+}
+
+/// Inputs: a, its scale and zero point, b, its scale and zero point, scale and zero point of the result.
+fn qlinear_matmul(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    let (a, b) = (arguments.tensor(0)?, arguments.tensor(3)?);
+    let left = centred(arguments, 0, Some(arguments.tensor(2)?), rows(a))?;
+    let right = centred(arguments, 3, Some(arguments.tensor(5)?), -1)?;
+    let (sums, shape) = matmul_wide((&left[..], a.shape()), (&right[..], b.shape()))?;
+    let scale_of_a = spread(arguments.tensor(1)?, &shape, rows(a), 0)?;
+    let scale_of_b = spread(arguments.tensor(4)?, &shape, -1, 0)?;
+    let scale_of_result = spread(arguments.tensor(6)?, &shape, -1, 0)?;
+    let scales: Vec<f64> = scale_of_a
+        .iter()
+        .zip(scale_of_b)
+        .zip(scale_of_result)
+        .map(|((a, b), result)| a * b / result)
+        .collect();
+    requantised(&sums, &scales, arguments.tensor(7)?, &shape)
+}
+
+/// Inputs: x, its scale and zero point, weights, their scale and zero point, scale and zero point of the result, bias.
+fn qlinear_conv(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    let convolution = Convolution::of(arguments, arguments.tensor(0)?.shape(), arguments.tensor(3)?.shape())?;
+    let x = centred(arguments, 0, Some(arguments.tensor(2)?), 1)?;
+    let weights = centred(arguments, 3, Some(arguments.tensor(5)?), 0)?;
+    let mut sums = convolution.compute(&x, &weights)?;
+    let shape = convolution.shape();
+    if let Some(bias) = arguments.optional_integers(8)? {
+        crate::operator::linear::add_bias(&mut sums, &bias, &shape)?;
+    }
+    let scale_of_x = spread(arguments.tensor(1)?, &shape, 1, 0)?;
+    let scale_of_weights = spread(arguments.tensor(4)?, &shape, 1, 0)?;
+    let scale_of_result = spread(arguments.tensor(6)?, &shape, 1, 0)?;
+    let scales: Vec<f64> = scale_of_x
+        .iter()
+        .zip(scale_of_weights)
+        .zip(scale_of_result)
+        .map(|((x, w), result)| x * w / result)
+        .collect();
+    requantised(&sums, &scales, arguments.tensor(7)?, &shape)
+}
