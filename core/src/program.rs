@@ -135,19 +135,22 @@ pub enum Scope {
     Global,
     /// Memory of one thread: small, close, and kept in registers where accesses allow it.
     Local,
+    /// Memory that the threads of one block of a GPU share, on its multiprocessor.
+    Shared,
     /// Ordinary memory of a result that nothing in the kernel reads, to be written around the caches.
     Streamed,
 }
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Scope; 3] = [Scope::Global, Scope::Local, Scope::Streamed];
+    pub const ALL: [Scope; 4] = [Scope::Global, Scope::Local, Scope::Shared, Scope::Streamed];
 
     /// The keyword in the text form.
     pub const fn text(self) -> &'static str {
         match self {
             Scope::Global => "global",
             Scope::Local => "local",
+            Scope::Shared => "shared",
             Scope::Streamed => "streamed",
         }
     }

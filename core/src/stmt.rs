@@ -6,7 +6,7 @@
 //! | level | forms |
 //! |---|---|
 //! | `Blocks` | loops around blocks; a block's body is stores under `if`s, loops of a local reduction or of a tile, and intrinsics |
-//! | `Loops` | no blocks: guards are `if`s, allocations are placed |
+//! | `Loops` | no blocks: guards are `if`s, allocations are placed, threads of a GPU wait for each other at barriers |
 //! | `Flat` | as `Loops`, with one-dimensional buffers, explicit lanes, and no `Vectorized` or `Unrolled` loop |
 
 use std::collections::BTreeMap;
@@ -40,6 +40,9 @@ pub enum Stmt {
     Alloc(Arc<Alloc>),
     /// A statement that one instruction of some machines computes.
     Intrinsic(Arc<Intrinsic>),
+    /// The threads of a block wait here until all of them have arrived. Elements that one of them stored before, in memory
+    /// that they share, are visible to all of them afterwards.
+    Barrier,
 }
 
 /// `for var in 0..extent { body }`
@@ -70,7 +73,8 @@ pub enum LoopKind {
     Vectorized,
     /// One after the other, written out.
     Unrolled,
-    /// One for each thread along an axis of a GPU's grid.
+    /// One for each thread along an axis of a GPU's grid, at the same time. The loop ends when all of them have ended; before
+    /// that, the threads of a block see what others store in memory that they share only after a [barrier](Stmt::Barrier).
     Bound(ThreadAxis),
 }
 
@@ -268,7 +272,7 @@ impl Stmt {
             Stmt::Seq(stmts) => (stmts, &[]),
             Stmt::For(node) => (std::slice::from_ref(&node.body), &[]),
             Stmt::Block(node) => (node.init.as_slice(), std::slice::from_ref(&node.body)),
-            Stmt::Store(_) => (&[], &[]),
+            Stmt::Store(_) | Stmt::Barrier => (&[], &[]),
             Stmt::If(node) => (std::slice::from_ref(&node.then), node.otherwise.as_slice()),
             Stmt::Alloc(node) => (std::slice::from_ref(&node.body), &[]),
             Stmt::Intrinsic(node) => (std::slice::from_ref(&node.body), &[]),
@@ -285,7 +289,7 @@ impl Stmt {
                 let node = Arc::make_mut(node);
                 node.init.iter_mut().chain([&mut node.body]).collect()
             }
-            Stmt::Store(_) => SmallVec::new(),
+            Stmt::Store(_) | Stmt::Barrier => SmallVec::new(),
             Stmt::If(node) => {
                 let node = Arc::make_mut(node);
                 [&mut node.then].into_iter().chain(&mut node.otherwise).collect()

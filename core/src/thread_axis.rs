@@ -60,6 +60,16 @@ impl ThreadAxis {
         Self::ALL.into_iter().find(|axis| axis.text() == name)
     }
 
+    /// Whether the axis numbers the threads of a block.
+    pub const fn is_of_block(self) -> bool {
+        matches!(self, ThreadAxis::ThreadX | ThreadAxis::ThreadY | ThreadAxis::ThreadZ)
+    }
+
+    /// Whether the axis numbers the blocks of a grid.
+    pub const fn is_of_blocks(self) -> bool {
+        matches!(self, ThreadAxis::BlockX | ThreadAxis::BlockY | ThreadAxis::BlockZ)
+    }
+
     /// Whether the axis has one extent in a whole nest.
     pub const fn is_of_grid(self) -> bool {
         !matches!(self, ThreadAxis::VirtualX | ThreadAxis::VirtualY | ThreadAxis::VirtualZ)

@@ -46,7 +46,7 @@ fn of_stmt(stmt: &Stmt) -> f64 {
             let otherwise = node.otherwise.as_ref().map_or(0.0, of_stmt);
             of_expr(&node.condition) + of_stmt(&node.then).max(otherwise)
         }
-        Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => {
+        Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
             stmt.children().into_iter().map(of_stmt).sum()
         }
     }

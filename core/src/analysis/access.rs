@@ -39,11 +39,21 @@ pub(crate) fn accesses_directly(stmt: &Stmt, buffer: BufferId) -> bool {
                 || node.indices.iter().any(|index| loads_from(&Expr::index(index.clone()), buffer))
         }
         Stmt::If(node) => loads_from(&node.condition, buffer),
-        Stmt::For(_) | Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => false,
+        Stmt::For(_)
+        | Stmt::Seq(_)
+        | Stmt::Block(_)
+        | Stmt::Alloc(_)
+        | Stmt::Intrinsic(_)
+        | Stmt::Barrier => false,
     }
 }
 
 /// Whether a buffer is accessed anywhere in a statement.
 pub(crate) fn accesses(stmt: &Stmt, buffer: BufferId) -> bool {
     accesses_directly(stmt, buffer) || stmt.children().into_iter().any(|child| accesses(child, buffer))
+}
+
+/// Whether threads wait for each other anywhere in a statement.
+pub(crate) fn holds_barrier(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Barrier) || stmt.each_child().any(holds_barrier)
 }

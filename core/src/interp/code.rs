@@ -103,6 +103,14 @@ pub(super) enum Instruction {
     Next {
         number: u32,
     },
+    /// Runs a nest of loops over the threads of a block, and goes behind it.
+    Threads {
+        number: u32,
+    },
+    /// Ends one of these threads.
+    EndThread,
+    /// Lets one of these threads wait for the others.
+    Barrier,
     /// Makes a buffer's contents undefined.
     Forget {
         memory: u32,
@@ -121,6 +129,18 @@ pub(super) struct Loop {
     pub(super) extent: Register,
     pub(super) is_parallel: bool,
     /// The first instruction of the body, and the one behind the loop.
+    pub(super) body: Position,
+    pub(super) end: Position,
+}
+
+/// A nest of loops over the threads of a block.
+#[derive(Clone, Debug)]
+pub(super) struct ThreadNest {
+    /// The variable and the extent of each loop, outermost first.
+    pub(super) loops: Vec<(Register, Register)>,
+    /// The memories that each thread has for itself.
+    pub(super) private: Vec<u32>,
+    /// The first instruction of a thread, and the one behind the nest.
     pub(super) body: Position,
     pub(super) end: Position,
 }
@@ -144,6 +164,8 @@ pub(super) struct Storage {
     pub(super) shape: Box<[Register]>,
     /// The position among the tensor arguments, and what the program does with it; `None` for an intermediate.
     pub(super) param: Option<(usize, ParamAccess)>,
+    /// Whether each thread of a block has elements of its own.
+    pub(super) is_private: bool,
 }
 
 /// An iterator, for messages.
@@ -165,6 +187,7 @@ pub(super) struct Code {
     pub(super) terms: Vec<(Register, i64)>,
     pub(super) accesses: Vec<Access>,
     pub(super) loops: Vec<Loop>,
+    pub(super) thread_nests: Vec<ThreadNest>,
     pub(super) memories: Vec<Storage>,
     pub(super) iters: Vec<IterName>,
     /// Names of blocks; the first is `None`, for what stands outside of blocks.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::analysis::access::holds_barrier;
 use crate::analysis::initial::{Roles, initial_values};
 use crate::analysis::scope::{blocks, loops_around};
 use crate::dtype::DType;
@@ -11,11 +12,13 @@ use crate::expr::Expr;
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
 use crate::interp::InterpError;
-use crate::interp::code::{Access, Code, Instruction, IterName, Loop, Position, Register, Storage};
+use crate::interp::code::{
+    Access, Code, Instruction, IterName, Loop, Position, Register, Storage, ThreadNest,
+};
 use crate::interp::value::lanes_of_store;
 use crate::program::{Buffer, Param, Program};
-use crate::stmt::{Block, For, IterKind, Stmt, Store, Symbol};
-use crate::visit::substitute_stmt;
+use crate::stmt::{Block, For, IterKind, LoopKind, Stmt, Store, Symbol};
+use crate::visit::{for_each_stmt, substitute_stmt};
 
 /// Compiles a whole program.
 ///
@@ -44,6 +47,8 @@ pub(super) struct Compiler<'p> {
     /// The lane's register and the number of lanes, inside a statement with lanes.
     pub(super) lane: Option<(Register, u32)>,
     pub(super) block: u32,
+    /// Whether the statement stands in a nest of loops over the threads of a block.
+    in_threads: bool,
 }
 
 impl<'p> Compiler<'p> {
@@ -59,6 +64,7 @@ impl<'p> Compiler<'p> {
             computed: FxHashMap::default(),
             lane: None,
             block: 0,
+            in_threads: false,
         }
     }
 
@@ -98,6 +104,7 @@ impl<'p> Compiler<'p> {
                 dtype: buffer.dtype,
                 shape: Box::default(),
                 param,
+                is_private: false,
             });
             (memories.len() - 1) as u32
         })
@@ -217,6 +224,13 @@ impl<'p> Compiler<'p> {
                 self.stmt(&node.body)
             }
             Stmt::Intrinsic(node) => self.stmt(&node.body),
+            Stmt::Barrier if self.in_threads => {
+                self.emit(Instruction::Barrier);
+                Ok(())
+            }
+            Stmt::Barrier => Err(InterpError::Malformed(
+                "a barrier stands outside of the loops over the threads of a block".to_owned(),
+            )),
         }
     }
 
@@ -229,7 +243,43 @@ impl<'p> Compiler<'p> {
         Ok(self.emit(Instruction::JumpUnless { condition, target: 0 }))
     }
 
+    /// The nest of loops over the threads of a block that wait for each other, from its outermost loop.
+    fn threads(&mut self, node: &For) -> Result<(), InterpError> {
+        let mut extents = Vec::new();
+        let mut body = node;
+        loop {
+            self.computed.clear();
+            extents.push((body.var, self.index(&body.extent)?));
+            match &body.body {
+                Stmt::For(inner) if is_over_threads(inner) => body = inner,
+                _ => break,
+            }
+        }
+        let loops = extents.into_iter().map(|(var, extent)| (self.bind(var), extent)).collect::<Vec<_>>();
+        let number = self.code.thread_nests.len();
+        let enter = self.emit(Instruction::Threads { number: number as u32 });
+        let mut private = Vec::new();
+        for_each_stmt(&body.body, &mut |stmt| {
+            if let Stmt::Alloc(node) = stmt {
+                private.push(self.memory(node.buffer));
+            }
+        });
+        private.iter().for_each(|memory| self.code.memories[*memory as usize].is_private = true);
+        let variables = loops.clone();
+        self.code.thread_nests.push(ThreadNest { loops, private, body: enter + 1, end: 0 });
+        self.in_threads = true;
+        self.stmt(&body.body)?;
+        self.in_threads = false;
+        self.emit(Instruction::EndThread);
+        self.code.thread_nests[number].end = self.here();
+        variables.into_iter().for_each(|(var, _)| self.unbind(VarId(var)));
+        Ok(())
+    }
+
     fn for_loop(&mut self, node: &Arc<For>) -> Result<(), InterpError> {
+        if is_over_threads(node) && !self.in_threads && holds_barrier(&node.body) {
+            return self.threads(node);
+        }
         self.initial_values(node)?;
         self.computed.clear();
         let extent = self.index(&node.extent)?;
@@ -343,4 +393,9 @@ impl<'p> Compiler<'p> {
         self.emit(Instruction::Commit { access });
         Ok(())
     }
+}
+
+/// Whether the iterations of a loop are threads of one block.
+fn is_over_threads(node: &For) -> bool {
+    matches!(node.kind, LoopKind::Bound(axis) if axis.is_of_block())
 }

@@ -68,6 +68,27 @@ pub enum InterpError {
         /// The block that loaded it, when it is in one.
         block: Option<String>,
     },
+    /// Two threads of a block access an element, and one of them stores it, without a barrier in between.
+    #[error(
+        "{action} of `{buffer}`{indices:?} by thread {thread}, which thread {other} accesses as well: a barrier is missing"
+    )]
+    Race {
+        /// `load` or `store`.
+        action: &'static str,
+        /// The tensor.
+        buffer: String,
+        /// The index of each dimension.
+        indices: Vec<i64>,
+        /// The number of the thread in its block.
+        thread: u32,
+        /// The number of the other one.
+        other: u32,
+    },
+    /// Some threads of a block wait at a barrier that others do not come to.
+    #[error(
+        "some threads of a block wait at a barrier that others do not come to; put it outside of conditions on threads"
+    )]
+    DivergentBarrier,
     /// An element of an `out` tensor was never written.
     #[error("`{buffer}`{indices:?} was never written, although `{buffer}` is an output")]
     Incomplete {

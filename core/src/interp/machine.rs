@@ -3,6 +3,7 @@
 use crate::expr::Constant;
 use crate::interp::code::{Code, Instruction, Loop, Position, Register};
 use crate::interp::memory::Memory;
+use crate::interp::threads::{Action, Sharing};
 use crate::interp::{InterpError, Options, operators};
 use crate::program::Access as ParamAccess;
 use crate::tensor::{AnyTensor, Random};
@@ -41,14 +42,26 @@ fn check_extent(name: &str, value: i64) -> Result<(), InterpError> {
     if value >= 0 { Ok(()) } else { Err(InterpError::Dimension { name: name.to_owned(), value }) }
 }
 
-struct Machine<'c, 'a> {
-    code: &'c Code,
-    registers: Vec<u64>,
-    memories: Vec<Memory<'a>>,
+/// Why execution stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The section is at its end.
+    Halt,
+    /// A thread waits at a barrier; the position behind it.
+    Barrier(Position),
+    /// A thread is at its end.
+    EndThread,
+}
+
+pub(super) struct Machine<'c, 'a> {
+    pub(super) code: &'c Code,
+    pub(super) registers: Vec<u64>,
+    pub(super) memories: Vec<Memory<'a>>,
+    pub(super) sharing: Sharing,
     /// Stores of the current statement that wait for their commit.
     pending: Vec<(usize, u64)>,
     /// The order of iterations of each loop that is being run in another order than from 0.
-    orders: Vec<Vec<u64>>,
+    pub(super) orders: Vec<Vec<u64>>,
     random: Option<Random>,
 }
 
@@ -58,6 +71,7 @@ impl<'c, 'a> Machine<'c, 'a> {
             code,
             registers: code.registers.clone(),
             memories: Vec::new(),
+            sharing: Sharing::default(),
             pending: Vec::new(),
             orders: vec![Vec::new(); code.loops.len()],
             random: options.parallel_order_seed.map(Random::new),
@@ -83,7 +97,7 @@ impl<'c, 'a> Machine<'c, 'a> {
     }
 
     #[inline]
-    fn int(&self, register: Register) -> i64 {
+    pub(super) fn int(&self, register: Register) -> i64 {
         self.get(register) as i64
     }
 
@@ -92,8 +106,8 @@ impl<'c, 'a> Machine<'c, 'a> {
         self.registers[register as usize] = value;
     }
 
-    /// Executes one section.
-    fn run(&mut self, start: Position) -> Result<(), InterpError> {
+    /// Executes one section, or a thread to its next barrier.
+    pub(super) fn run(&mut self, start: Position) -> Result<Stop, InterpError> {
         let code = self.code;
         let mut at = start as usize;
         loop {
@@ -123,7 +137,7 @@ impl<'c, 'a> Machine<'c, 'a> {
                     let position = self.position(access, "store")?;
                     self.pending.push((position, self.get(value)));
                 }
-                Instruction::Commit { access } => self.commit(access),
+                Instruction::Commit { access } => self.commit(access)?,
                 Instruction::Jump { target } => next = target as usize,
                 Instruction::JumpUnless { condition, target } if self.get(condition) == 0 => {
                     next = target as usize;
@@ -140,7 +154,10 @@ impl<'c, 'a> Machine<'c, 'a> {
                 Instruction::Enter { number } => next = self.enter(number),
                 Instruction::Next { number } => next = self.repeat(number, next),
                 Instruction::Forget { memory } => self.memories[memory as usize].forget(),
-                Instruction::Halt => return Ok(()),
+                Instruction::Threads { number } => next = self.threads(number)?,
+                Instruction::EndThread => return Ok(Stop::EndThread),
+                Instruction::Barrier => return Ok(Stop::Barrier(next as Position)),
+                Instruction::Halt => return Ok(Stop::Halt),
             }
             at = next;
         }
@@ -164,9 +181,10 @@ impl<'c, 'a> Machine<'c, 'a> {
     }
 
     #[inline]
-    fn load(&self, access: u32) -> Result<u64, InterpError> {
+    fn load(&mut self, access: u32) -> Result<u64, InterpError> {
         let position = self.position(access, "load")?;
         let memory = self.code.accesses[access as usize].memory as usize;
+        self.note(access, position, Action::Load)?;
         self.memories[memory].load(position).ok_or_else(|| self.undefined(access))
     }
 
@@ -174,13 +192,48 @@ impl<'c, 'a> Machine<'c, 'a> {
     fn store(&mut self, access: u32, value: u64) -> Result<(), InterpError> {
         let position = self.position(access, "store")?;
         let memory = self.code.accesses[access as usize].memory as usize;
+        self.note(access, position, Action::Store)?;
         self.memories[memory].store(position, value);
         Ok(())
     }
 
-    fn commit(&mut self, access: u32) {
+    fn commit(&mut self, access: u32) -> Result<(), InterpError> {
+        for number in 0..self.pending.len() {
+            self.note(access, self.pending[number].0, Action::Store)?;
+        }
         let memory = &mut self.memories[self.code.accesses[access as usize].memory as usize];
         self.pending.drain(..).for_each(|(position, value)| memory.store(position, value));
+        Ok(())
+    }
+
+    /// Notes an access of a thread to memory that it may share.
+    #[inline]
+    fn note(&mut self, access: u32, position: usize, action: Action) -> Result<(), InterpError> {
+        if self.sharing.thread.is_none() {
+            return Ok(());
+        }
+        let memory = self.code.accesses[access as usize].memory as usize;
+        if self.code.memories[memory].is_private {
+            return Ok(());
+        }
+        match self.sharing.note(memory, position, action) {
+            None => Ok(()),
+            Some(other) => Err(self.race(access, action, other)),
+        }
+    }
+
+    /// The numbers below `count` in the order in which threads run.
+    pub(super) fn order_of(&mut self, count: usize) -> Vec<usize> {
+        match &mut self.random {
+            None => (0..count).collect(),
+            Some(random) => {
+                permutation(count as u64, random).into_iter().map(|number| number as usize).collect()
+            }
+        }
+    }
+
+    pub(super) fn name_of(&self, memory: u32) -> &str {
+        &self.code.memories[memory as usize].name
     }
 
     fn enter(&mut self, number: u32) -> usize {
@@ -263,6 +316,18 @@ impl<'c, 'a> Machine<'c, 'a> {
             indices: self.indices(access),
             shape: self.memories[node.memory as usize].shape.clone(),
             block: self.block(node.block),
+        }
+    }
+
+    #[cold]
+    fn race(&self, access: u32, action: Action, other: u32) -> InterpError {
+        let node = &self.code.accesses[access as usize];
+        InterpError::Race {
+            action: action.text(),
+            buffer: self.code.memories[node.memory as usize].name.to_string(),
+            indices: self.indices(access),
+            thread: self.sharing.thread.unwrap_or_default(),
+            other,
         }
     }
 

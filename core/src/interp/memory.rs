@@ -70,6 +70,19 @@ impl<'a> Memory<'a> {
         Ok(Memory { bytes: Bytes::Intermediate(elements), read, write, shape, defined })
     }
 
+    /// Memory of the same shape that holds nothing yet.
+    pub(super) fn fresh(&self, name: &str) -> Result<Self, InterpError> {
+        let extents: Vec<usize> = self.shape.iter().map(|&extent| extent as usize).collect();
+        let elements = match &self.bytes {
+            Bytes::Intermediate(elements) => AnyTensor::zeros(elements.dtype(), &extents)
+                .map_err(|error| InterpError::Memory { name: name.to_owned(), error })?,
+            Bytes::Argument(_) => unreachable!("an argument belongs to no thread alone"),
+        };
+        let defined = Some(vec![false; elements.len()]);
+        let (read, write, shape) = (self.read, self.write, self.shape.clone());
+        Ok(Memory { bytes: Bytes::Intermediate(elements), read, write, shape, defined })
+    }
+
     /// The position of the element that an access names, or `None` outside the shape.
     #[inline]
     pub(super) fn position(&self, access: &Access, registers: &[u64]) -> Option<usize> {

@@ -7,6 +7,8 @@
 //! - A block takes part in an enumerated point when all of its guards hold. Its `init` runs first at the
 //!   points where every reduction iterator is 0 (at every point when it has none). Where the reduction has no
 //!   point, `init` runs for each element in place of the outermost of its loops that has no iteration.
+//! - The threads of a block, which loops are bound to, run at the same time where there are [barriers](crate::stmt::Stmt::Barrier): each
+//!   runs to its next barrier before any goes on. Two of them that access one element in between, unless both load it, are a fault.
 //! - A statement with lanes computes its value for every lane before it stores any.
 //! - An `alloc` makes the contents of its buffer undefined. So are, at first, intermediates and `out` tensors.
 //!
@@ -25,6 +27,7 @@ mod operators;
 mod slot;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod value;
 
 pub use error::InterpError;

@@ -308,6 +308,7 @@ impl StmtSimplifier {
                 Arc::make_mut(&mut node).body = body;
                 Some(Stmt::Intrinsic(node))
             }
+            Stmt::Barrier => None,
         }
     }
 

@@ -206,6 +206,7 @@ impl Renumbering<'_> {
                 let body = self.stmt(&node.body);
                 Stmt::Intrinsic(Arc::new(Intrinsic { name: node.name.clone(), body }))
             }
+            Stmt::Barrier => Stmt::Barrier,
         }
     }
 

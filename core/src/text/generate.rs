@@ -138,7 +138,7 @@ impl<'a> Generator<'a> {
     }
 
     fn stmt(&mut self, depth: u32) -> Stmt {
-        match if depth >= 4 { 0 } else { self.below(9) } {
+        match if depth >= 4 { 0 } else { self.below(10) } {
             0..=2 => self.store(),
             3 | 4 => self.for_loop(depth),
             5 => self.block(depth),
@@ -148,6 +148,7 @@ impl<'a> Generator<'a> {
                 let otherwise = (self.below(2) == 1).then(|| self.stmts(1, depth + 1));
                 Stmt::If(Arc::new(If { condition, then, otherwise }))
             }
+            8 => Stmt::Barrier,
             7 => {
                 let (name, body) = (self.pick(&["dot", "two words"]).into(), self.stmts(1, depth + 1));
                 Stmt::Intrinsic(Arc::new(Intrinsic { name, body }))

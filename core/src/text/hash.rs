@@ -152,6 +152,7 @@ impl Walk<'_> {
                 let hash = combine(combine(hash, const { tag("intrinsic") }), tag(&node.name));
                 self.braced(&node.body, hash)
             }
+            Stmt::Barrier => combine(hash, const { tag("barrier()") }),
         }
     }
 

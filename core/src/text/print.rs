@@ -191,6 +191,7 @@ impl Printer<'_> {
                 let header = Line::plain(format!("intrinsic {}", name_text(&node.name)));
                 self.braced(header, |printer| printer.stmt(&node.body));
             }
+            Stmt::Barrier => self.line(Line::plain("barrier()")),
         }
     }
 

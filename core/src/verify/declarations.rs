@@ -83,7 +83,7 @@ fn check_buffer_param(report: &mut Report<'_>, buffer: BufferId, access: Access,
     }
     let name = report.buffer(buffer);
     match report.program.buffer(buffer).scope {
-        Scope::Local => {
+        Scope::Local | Scope::Shared => {
             report.error(entity, format!("tensor `{name}` is a parameter, so its scope must be `global`"));
         }
         Scope::Streamed if !access.is_written() => {

@@ -133,6 +133,8 @@ impl Walk<'_, '_> {
             Stmt::If(node) => self.conditional(node),
             Stmt::Alloc(node) => self.alloc(node),
             Stmt::Intrinsic(node) => self.stmt(&node.body),
+            // Where it may stand depends on threads, which are checked as a whole.
+            Stmt::Barrier => {}
         }
     }
 
@@ -153,7 +155,7 @@ impl Walk<'_, '_> {
         let allowed = match node.kind {
             LoopKind::Serial => true,
             LoopKind::Parallel => !self.in_block,
-            LoopKind::Bound(_) => !self.in_block && self.level == Level::Blocks,
+            LoopKind::Bound(_) => !self.in_block,
             LoopKind::Vectorized | LoopKind::Unrolled => self.level != Level::Flat,
         };
         if !allowed {

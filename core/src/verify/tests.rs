@@ -116,3 +116,31 @@ fn values_in_indices_are_i64_and_digits_sound() {
     let program = with_value(Expr::load(DType::F32, BufferId(0), [digit]));
     assert_one(&program, Level::Flat, Entity::Statement(0), "has a digit `/ 1 % 1`");
 }
+
+#[test]
+fn barriers_stand_where_all_threads_of_a_block_come_to() {
+    let program = |body: &str| -> Program {
+        format!("kernel f(N, in x: f32[8], out y: f32[8]) {{ {body} }}").parse().expect("well-formed text")
+    };
+    let legal = program(
+        "bound block_x for b in 0..2 { bound thread_y for u in 0..2 { bound thread_x for t in 0..2 {
+            for k in 0..N { if k + b < 3 { barrier() } } y[b*4 + u*2 + t] = x[0] } } }",
+    );
+    for level in [Level::Loops, Level::Flat] {
+        assert_eq!(errors(&legal, level), []);
+    }
+    let whole = Entity::Program;
+    for (body, part) in [
+        ("barrier() y[0] = x[0]", "outside of the loops over the threads"),
+        ("bound block_x for b in 0..2 { barrier() y[b] = x[0] }", "outside of the loops over the threads"),
+        ("bound thread_x for t in 0..8 { if t < 4 { barrier() } y[t] = x[0] }", "not all threads"),
+        ("bound thread_x for t in 0..8 { for k in 0..t { barrier() } y[t] = x[0] }", "not all threads"),
+        ("bound thread_x for t in 0..8 { if x[0] > 0.0 { barrier() } y[t] = x[0] }", "not all threads"),
+        (
+            "bound thread_y for u in 0..2 { y[u] = x[0] bound thread_x for t in 0..2 { barrier() } }",
+            "between the loops over threads",
+        ),
+    ] {
+        assert_one(&program(body), Level::Loops, whole, part);
+    }
+}

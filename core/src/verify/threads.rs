@@ -1,8 +1,13 @@
-//! Loops bound to axes of threads: each axis once on a path, and with one extent in a nest.
+//! Loops bound to axes of threads: each axis once on a path, and with one extent in a nest. Barriers: inside the loops over
+//! the threads of a block, which surround them without anything in between, and where all of these threads come to.
 
+use crate::analysis::access::{loads_anything, reads_memory};
+use crate::analysis::condition::mentions;
+use crate::expr::Expr;
+use crate::ids::VarId;
 use crate::index::Index;
 use crate::render::Entity;
-use crate::stmt::{For, LoopKind, Stmt};
+use crate::stmt::{For, If, LoopKind, Stmt};
 use crate::thread_axis::ThreadAxis;
 use crate::verify::Report;
 
@@ -10,6 +15,7 @@ pub(super) fn check(report: &mut Report<'_>) {
     let body = report.program.body.clone();
     let mut walk = Walk { report, path: Vec::new(), extents: Vec::new(), depth: 0 };
     walk.stmt(&body);
+    Barriers { report, threads: Vec::new(), is_split: false, divergent: 0 }.stmt(&body);
 }
 
 struct Walk<'r, 'p> {
@@ -62,4 +68,94 @@ impl Walk<'_, '_> {
             _ => self.extents.push((axis, node.extent.clone())),
         }
     }
+}
+
+/// The walk that checks where barriers stand.
+struct Barriers<'r, 'p> {
+    report: &'r mut Report<'p>,
+    /// The variables of the loops over threads around.
+    threads: Vec<VarId>,
+    /// Whether other statements stand between the loops over threads around.
+    is_split: bool,
+    /// How many conditions and loops are around that threads may decide differently.
+    divergent: u32,
+}
+
+impl Barriers<'_, '_> {
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::For(node) => self.for_loop(node),
+            Stmt::If(node) => self.conditional(node),
+            Stmt::Barrier => self.barrier(),
+            _ => stmt.each_child().for_each(|child| self.stmt(child)),
+        }
+    }
+
+    fn for_loop(&mut self, node: &For) {
+        if is_over_threads(node) {
+            return self.loops_over_threads(node);
+        }
+        let is_ordered = matches!(node.kind, LoopKind::Serial | LoopKind::Unrolled);
+        let is_divergent = !is_ordered || !self.is_uniform_index(&node.extent);
+        self.inside(is_divergent, |walk| walk.stmt(&node.body));
+    }
+
+    /// Goes into a loop over threads and those directly inside.
+    fn loops_over_threads(&mut self, node: &For) {
+        let around = self.threads.len();
+        let was_split = self.is_split;
+        self.is_split |= around > 0;
+        let mut innermost = node;
+        self.threads.push(node.var);
+        while let Stmt::For(inner) = &innermost.body
+            && is_over_threads(inner)
+        {
+            self.threads.push(inner.var);
+            innermost = inner;
+        }
+        self.stmt(&innermost.body);
+        self.threads.truncate(around);
+        self.is_split = was_split;
+    }
+
+    fn conditional(&mut self, node: &If) {
+        let is_divergent = !self.is_uniform(&node.condition);
+        self.inside(is_divergent, |walk| {
+            walk.stmt(&node.then);
+            node.otherwise.iter().for_each(|stmt| walk.stmt(stmt));
+        });
+    }
+
+    /// Goes into a statement that only some threads may execute.
+    fn inside(&mut self, is_divergent: bool, visit: impl FnOnce(&mut Self)) {
+        self.divergent += u32::from(is_divergent && !self.threads.is_empty());
+        visit(self);
+        self.divergent -= u32::from(is_divergent && !self.threads.is_empty());
+    }
+
+    fn barrier(&mut self) {
+        let problem = if self.threads.is_empty() {
+            "a barrier stands outside of the loops over the threads of a block"
+        } else if self.is_split {
+            "other statements stand between the loops over threads around a barrier"
+        } else if self.divergent > 0 {
+            "a barrier stands where not all threads of a block may come to"
+        } else {
+            return;
+        };
+        self.report.error(Entity::Program, problem.to_owned());
+    }
+
+    /// Whether a condition comes out the same for all threads of a block.
+    fn is_uniform(&self, condition: &Expr) -> bool {
+        !loads_anything(condition) && !self.threads.iter().any(|var| mentions(condition, *var))
+    }
+
+    fn is_uniform_index(&self, index: &Index) -> bool {
+        !reads_memory(index) && !self.threads.iter().any(|var| index.mentions(*var))
+    }
+}
+
+fn is_over_threads(node: &For) -> bool {
+    matches!(node.kind, LoopKind::Bound(axis) if axis.is_of_block())
 }

@@ -27,13 +27,20 @@ impl Translator<'_> {
         match stmt {
             Stmt::Seq(stmts) => self.sequence(stmts),
             Stmt::For(node) if node.kind == LoopKind::Parallel && !self.in_body => self.parallel(node),
-            Stmt::For(node) => self.serial_loop(node),
+            Stmt::For(node) => {
+                match node.kind {
+                    LoopKind::Bound(axis) => Err(self
+                        .unsupported(format!("a loop over `{}`, an axis of a GPU's threads", axis.text()))),
+                    _ => self.serial_loop(node),
+                }
+            }
             Stmt::Store(node) => self.statement_values(|this| this.store_stmt(node)),
             Stmt::If(node) => self.conditional(node),
             Stmt::Alloc(node) => self.alloc(node),
             // Only leaves emit intrinsics; the body is what this one means.
             Stmt::Intrinsic(node) => self.stmt(&node.body),
             Stmt::Block(node) => Err(self.unsupported(format!("the block `{}`", node.name))),
+            Stmt::Barrier => Err(self.unsupported("a barrier of a GPU's threads")),
         }
     }
 

@@ -61,7 +61,7 @@ impl<'v, 'a> Search<'v, 'a> {
             }
             Stmt::If(node) => self.root(&node.condition),
             Stmt::For(node) => self.index(&node.extent),
-            Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => {}
+            Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {}
         }
         let outer = self.in_parallel;
         self.in_parallel |= matches!(stmt, Stmt::For(node) if node.kind == LoopKind::Parallel);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::expr::{BinaryOp, Expr, ExprKind};
 use tilewright_core::index::{Base, Index};
-use tilewright_core::stmt::Stmt;
+use tilewright_core::stmt::{LoopKind, Stmt};
 
 use super::build::intrinsic::refusal;
 use super::{Refusal, VectorExtension};
@@ -61,6 +61,8 @@ fn address(stmt: &Stmt) -> usize {
         Stmt::If(node) => Arc::as_ptr(node).addr(),
         Stmt::Alloc(node) => Arc::as_ptr(node).addr(),
         Stmt::Intrinsic(node) => Arc::as_ptr(node).addr(),
+        // All barriers are alike.
+        Stmt::Barrier => 0,
     }
 }
 
@@ -71,9 +73,10 @@ fn own_refusal(stmt: &Stmt) -> Option<Refusal> {
             search.expr(&node.value);
             node.indices.iter().for_each(|index| search.index(index));
         }
+        Stmt::For(node) if matches!(node.kind, LoopKind::Bound(_)) => search.found = Some(Refusal::Statement),
         Stmt::For(node) => search.index(&node.extent),
         Stmt::If(node) => search.expr(&node.condition),
-        Stmt::Block(_) => search.found = Some(Refusal::Statement),
+        Stmt::Block(_) | Stmt::Barrier => search.found = Some(Refusal::Statement),
         Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => {}
     }
     search.found

@@ -4,6 +4,7 @@ mod checks;
 mod functions;
 mod operators;
 mod statements;
+mod threads;
 
 use crate::dtype::DType;
 use crate::expr::Constant;

@@ -35,7 +35,12 @@ pub(in crate::lower) fn rewrite_accesses(stmt: &mut Stmt, rewrite: Rewrite<'_>) 
                 Arc::make_mut(node).condition = new;
             }
         }
-        Stmt::For(_) | Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => {}
+        Stmt::For(_)
+        | Stmt::Seq(_)
+        | Stmt::Block(_)
+        | Stmt::Alloc(_)
+        | Stmt::Intrinsic(_)
+        | Stmt::Barrier => {}
     }
     for child in stmt.children_mut() {
         rewrite_accesses(child, rewrite);

@@ -68,7 +68,7 @@ impl Renaming {
                 node.buffer = fresh;
             }
             Stmt::Store(_) => return,
-            Stmt::Seq(_) | Stmt::If(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => {}
+            Stmt::Seq(_) | Stmt::If(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {}
         }
         for child in stmt.children_mut() {
             self.declare(program, child);

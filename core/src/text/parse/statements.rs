@@ -48,6 +48,7 @@ impl<'t> Parser<'t> {
                 let name = self.name("the intrinsic's name")?.into();
                 Ok(Stmt::Intrinsic(Arc::new(Intrinsic { name, body: self.braced()? })))
             }
+            "barrier" => self.barrier(),
             _ if is_keyword(word) => self.expected("a statement or `}`"),
             _ => self.store(),
         }
@@ -64,8 +65,26 @@ impl<'t> Parser<'t> {
         }
     }
 
+    /// `barrier()`, or a store to a buffer of that name.
+    fn barrier(&mut self) -> Parsed<Stmt> {
+        let named = self.lookup("barrier");
+        self.advance()?;
+        if self.accept("(")? {
+            self.expect(")")?;
+            return Ok(Stmt::Barrier);
+        }
+        match named? {
+            Named::Buffer(buffer, _) => self.store_to(buffer),
+            _ => self.expected("`()` behind `barrier`"),
+        }
+    }
+
     fn store(&mut self) -> Parsed<Stmt> {
         let (buffer, _) = self.buffer_name("a buffer to store to")?;
+        self.store_to(buffer)
+    }
+
+    fn store_to(&mut self, buffer: BufferId) -> Parsed<Stmt> {
         self.expect("[")?;
         let indices = self.list("]", Self::index)?;
         self.expect("=")?;

@@ -117,7 +117,7 @@ impl Invariants {
             Stmt::Store(store) => self.expr(&store.value),
             Stmt::Seq(_) | Stmt::Alloc(_) => stmt.children().into_iter().for_each(|child| self.stmt(child)),
             // An inner loop gave up what it could; what is left there depends on it.
-            Stmt::For(_) | Stmt::If(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => {}
+            Stmt::For(_) | Stmt::If(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {}
         }
     }
 

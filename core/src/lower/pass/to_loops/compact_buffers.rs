@@ -184,7 +184,7 @@ impl Hull<'_> {
                 self.stmt(&node.then);
                 node.otherwise.iter().for_each(|stmt| self.stmt(stmt));
             }
-            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => {
+            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
                 stmt.children().into_iter().for_each(|child| self.stmt(child));
             }
         }

@@ -223,7 +223,9 @@ fn collect(stmt: &Stmt, conditions: &mut Vec<Expr>, parts: &mut Parts) -> Result
             parts.statements.push(Statement { number: number as usize, body });
             Ok(())
         }
-        Stmt::If(_) | Stmt::Store(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => Err(PipelineFault::InsideBlock),
+        Stmt::If(_) | Stmt::Store(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
+            Err(PipelineFault::InsideBlock)
+        }
     }
 }
 

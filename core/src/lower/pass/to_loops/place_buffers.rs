@@ -49,7 +49,12 @@ fn private_depth(program: &Program, body: &Stmt, buffer: BufferId) -> usize {
                 .flatten()
                 .find(|branch| accesses(branch, buffer)),
             Stmt::Alloc(node) => Some(&node.body),
-            Stmt::For(_) | Stmt::If(_) | Stmt::Store(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => None,
+            Stmt::For(_)
+            | Stmt::If(_)
+            | Stmt::Store(_)
+            | Stmt::Block(_)
+            | Stmt::Intrinsic(_)
+            | Stmt::Barrier => None,
         };
     }
     // A buffer that is private to an iteration of a loop is private to an iteration of every loop around it.
@@ -95,7 +100,7 @@ fn place(stmt: &mut Stmt, buffer: BufferId, depth: usize) {
             }
         }
         Stmt::Alloc(node) => place(&mut Arc::make_mut(node).body, buffer, depth),
-        Stmt::For(_) | Stmt::If(_) | Stmt::Store(_) | Stmt::Block(_) | Stmt::Intrinsic(_) => {
+        Stmt::For(_) | Stmt::If(_) | Stmt::Store(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
             let body = std::mem::replace(stmt, Stmt::nothing());
             *stmt = allocate(buffer, body);
         }

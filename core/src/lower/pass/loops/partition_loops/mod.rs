@@ -14,6 +14,7 @@ mod tail;
 
 use std::sync::Arc;
 
+use crate::analysis::access::holds_barrier;
 use crate::expr::Expr;
 use crate::ids::VarId;
 use crate::index::{Base, Index, Ranges, greatest_common_divisor};
@@ -95,7 +96,8 @@ impl Partition<'_> {
 
     fn split_at(&mut self, stmt: &Stmt, found: &Comparison) -> Stmt {
         let cost = written_out_size(stmt);
-        if cost > self.budget {
+        // Threads that wait for each other must not take different branches.
+        if cost > self.budget || holds_barrier(stmt) {
             return self.descend(stmt);
         }
         self.budget -= cost;

@@ -168,7 +168,7 @@ impl Search<'_> {
                 Some(())
             }
             // What an intrinsic touches is not spelled out in indices.
-            Stmt::Intrinsic(_) | Stmt::Block(_) => None,
+            Stmt::Intrinsic(_) | Stmt::Block(_) | Stmt::Barrier => None,
         }
     }
 

@@ -14,6 +14,7 @@ mod cut;
 
 use std::sync::Arc;
 
+use crate::analysis::access::holds_barrier;
 use crate::analysis::block::{reduction_of, stores};
 use crate::expr::{BinaryOp, Expr};
 use crate::index::{Index, Ranges, greatest_common_divisor};
@@ -92,7 +93,8 @@ impl Split<'_> {
     /// The reaches to ask for before a statement, where this is the place for it.
     fn question_before(&mut self, stmt: &Stmt) -> Option<Vec<Index>> {
         match stmt {
-            _ if self.asks_no_more => None,
+            // Threads that wait for each other must not take different branches.
+            _ if self.asks_no_more || holds_barrier(stmt) => None,
             Stmt::For(node) => self
                 .interior_of(node)
                 .filter(|_| is_sum(node) || !self.inside(node, |split| split.covers(&node.body))),
@@ -124,6 +126,9 @@ impl Split<'_> {
     }
 
     fn cut(&mut self, node: &For) -> Option<Stmt> {
+        if holds_barrier(&node.body) {
+            return None;
+        }
         let border = find_border(node)?;
         let cost = written_out_size(&node.body);
         if cost > self.budget {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::analysis::access::accesses;
+use crate::analysis::access::{accesses, holds_barrier};
 use crate::analysis::block::loads_in;
 use crate::expr::{Expr, Indices};
 use crate::ids::{BufferId, VarId};
@@ -138,6 +138,10 @@ impl Promotion<'_> {
         }
         let mut wanted = stored_in_place(node);
         wanted.retain(|buffer| !self.in_registers.contains(buffer));
+        if holds_barrier(&node.body) {
+            // Other threads see what the loop stores to memory that they share.
+            wanted.retain(|buffer| self.program.buffer(*buffer).scope == Scope::Local);
+        }
         if wanted.is_empty() {
             return Vec::new();
         }
@@ -273,7 +277,7 @@ fn stored_before(stmts: &[Stmt], register: &Register) -> Option<usize> {
             if same || reads(store, register.buffer) || !are_disjoint(&store.indices, &register.indices) {
                 return None;
             }
-        } else if accesses(stmt, register.buffer) {
+        } else if accesses(stmt, register.buffer) || holds_barrier(stmt) {
             return None;
         }
     }

@@ -1,0 +1,161 @@
+//! The threads of a block, which run at the same time and wait for each other at barriers.
+//!
+//! A nest of loops over threads in which there is a barrier is executed phase by phase: every thread runs until its next
+//! barrier, one thread after the other, before any of them goes on. Two threads that access the same element in one phase,
+//! unless both load it, are a fault: no barrier says which of them comes first. A program without that fault has the same
+//! results whatever the order of the threads.
+
+use crate::interp::InterpError;
+use crate::interp::code::{Position, ThreadNest};
+use crate::interp::machine::{Machine, Stop};
+use crate::interp::memory::Memory;
+
+/// One thread between two phases.
+struct Thread<'a> {
+    /// Where it goes on.
+    position: Position,
+    registers: Vec<u64>,
+    /// The orders of iterations of its loops.
+    orders: Vec<Vec<u64>>,
+    /// Its own memory.
+    memories: Vec<Memory<'a>>,
+}
+
+impl<'a> Machine<'_, 'a> {
+    /// Executes a nest of loops over threads; gives the position behind it.
+    pub(super) fn threads(&mut self, number: u32) -> Result<usize, InterpError> {
+        let code = self.code;
+        let nest = &code.thread_nests[number as usize];
+        let mut threads = self.start(nest)?;
+        loop {
+            self.sharing.begin_phase();
+            match self.phase(nest, &mut threads)? {
+                Some(next) => threads.iter_mut().for_each(|thread| thread.position = next),
+                None => return Ok(nest.end as usize),
+            }
+        }
+    }
+
+    fn start(&mut self, nest: &ThreadNest) -> Result<Vec<Thread<'a>>, InterpError> {
+        let extents: Vec<u64> =
+            nest.loops.iter().map(|(_, extent)| self.int(*extent).max(0) as u64).collect();
+        let thread = |mut number: u64| {
+            let mut registers = self.registers.clone();
+            for ((var, _), extent) in nest.loops.iter().zip(&extents).rev() {
+                registers[*var as usize] = number % extent;
+                number /= extent;
+            }
+            let fresh = |memory: &u32| self.memories[*memory as usize].fresh(self.name_of(*memory));
+            let memories = nest.private.iter().map(fresh).collect::<Result<_, _>>()?;
+            Ok(Thread { position: nest.body, registers, orders: self.orders.clone(), memories })
+        };
+        (0..extents.iter().product()).map(thread).collect()
+    }
+
+    /// Runs every thread to its next barrier, and gives the position behind it; `None` when all have ended.
+    fn phase(
+        &mut self,
+        nest: &ThreadNest,
+        threads: &mut [Thread<'a>],
+    ) -> Result<Option<Position>, InterpError> {
+        let mut stops = Vec::with_capacity(threads.len());
+        for number in self.order_of(threads.len()) {
+            let thread = &mut threads[number];
+            self.exchange(nest, thread);
+            self.sharing.thread = Some(number as u32);
+            let stop = self.run(thread.position);
+            self.sharing.thread = None;
+            self.exchange(nest, thread);
+            stops.push(stop?);
+        }
+        match stops.first() {
+            Some(first) if stops.iter().any(|stop| stop != first) => Err(InterpError::DivergentBarrier),
+            Some(Stop::Barrier(next)) => Ok(Some(*next)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Puts the state of a thread in place of the current one, or the other way round.
+    fn exchange(&mut self, nest: &ThreadNest, thread: &mut Thread<'a>) {
+        std::mem::swap(&mut self.registers, &mut thread.registers);
+        std::mem::swap(&mut self.orders, &mut thread.orders);
+        for (memory, own) in nest.private.iter().zip(&mut thread.memories) {
+            std::mem::swap(&mut self.memories[*memory as usize], own);
+        }
+    }
+}
+
+/// Which threads have accessed which elements of the memory that they share.
+#[derive(Default)]
+pub(super) struct Sharing {
+    /// The thread that runs; `None` outside of loops over threads.
+    pub(super) thread: Option<u32>,
+    phase: u32,
+    /// The marks of each memory, by position.
+    marks: Vec<Vec<Mark>>,
+}
+
+/// The accesses to one element in a phase.
+#[derive(Clone, Copy, Default)]
+struct Mark {
+    phase: u32,
+    /// The thread that stored it.
+    writer: Option<u32>,
+    /// Two different threads that loaded it, of however many.
+    readers: [Option<u32>; 2],
+}
+
+/// Whether an element is loaded or stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    Load,
+    Store,
+}
+
+impl Action {
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Action::Load => "load",
+            Action::Store => "store",
+        }
+    }
+}
+
+impl Sharing {
+    fn begin_phase(&mut self) {
+        self.phase += 1;
+    }
+
+    /// Notes an access of the thread that runs. Gives the thread that it races with.
+    pub(super) fn note(&mut self, memory: usize, position: usize, action: Action) -> Option<u32> {
+        let thread = self.thread?;
+        if self.marks.len() <= memory {
+            self.marks.resize(memory + 1, Vec::new());
+        }
+        let marks = &mut self.marks[memory];
+        if marks.len() <= position {
+            marks.resize(position + 1, Mark::default());
+        }
+        let mark = &mut marks[position];
+        if mark.phase != self.phase {
+            *mark = Mark { phase: self.phase, ..Mark::default() };
+        }
+        let other = |accessor: Option<u32>| accessor.filter(|accessor| *accessor != thread);
+        match action {
+            Action::Load => {
+                let racing = other(mark.writer);
+                let [first, second] = &mut mark.readers;
+                if *first.get_or_insert(thread) != thread {
+                    second.get_or_insert(thread);
+                }
+                racing
+            }
+            Action::Store => {
+                let [first, second] = mark.readers;
+                let racing = other(mark.writer).or(other(first)).or(other(second));
+                mark.writer = Some(thread);
+                racing
+            }
+        }
+    }
+}
