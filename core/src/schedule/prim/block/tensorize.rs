@@ -11,7 +11,7 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{PlaceRv, Schedule, ScheduleError};
 use crate::stmt::{Block, Intrinsic, Stmt, Symbol};
 
-/// Marks a block's body as what a [tensor intrinsic](crate::intrinsic) computes. Given a loop, makes the block
+/// Marks a block's body as a [tensor intrinsic](crate::intrinsic). Given a loop, makes the block
 /// inside it compute a whole tile first, as `blockize` does. A machine without the instruction executes the body.
 ///
 /// ```text

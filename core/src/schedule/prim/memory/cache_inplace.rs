@@ -16,8 +16,8 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Block, Symbol};
 
-/// Lets a block that updates a buffer in place do so in a copy: one new block copies the elements there before, and
-/// another one brings them back afterwards.
+/// Lets a block that updates a buffer in place update a copy: one new block copies the elements to it before, and
+/// another one copies them back afterwards.
 ///
 /// ```text
 /// before
