@@ -4,12 +4,12 @@
 //! no second class that traces. The primitives are in [`prim`], each with a method of the same name
 //! on [`Schedule`].
 
-mod access;
 pub mod argument;
 mod check;
 mod compose;
 mod destination;
 mod edit;
+mod elements;
 mod error;
 pub mod prim;
 mod retired;

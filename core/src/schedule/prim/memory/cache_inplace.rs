@@ -5,7 +5,7 @@ use crate::analysis::scope::blocks;
 use crate::expr::Indices;
 use crate::ids::BlockId;
 use crate::program::{Buffer, Program, Scope};
-use crate::schedule::access::{check_inside, copy_elements, iters_in, single_element};
+use crate::schedule::elements::{check_inside, copy_elements, iters_in, single_element};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::buffer::{accessed_buffer, scope_named};
 use crate::schedule::edit::{
