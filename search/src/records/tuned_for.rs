@@ -121,6 +121,7 @@ mod tests {
             cache_line_bytes: 64,
             features: features.iter().map(|&name| name.to_owned()).collect(),
             intrinsics: Vec::new(),
+            descriptions: Default::default(),
         };
         cpu.into()
     }

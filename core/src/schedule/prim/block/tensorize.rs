@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::ids::BlockId;
-use crate::intrinsic::{TensorIntrinsic, named};
+use crate::intrinsic::TensorIntrinsic;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{build_tile, check_tile, edit_block, edit_loop, require_block};
@@ -78,7 +78,7 @@ impl Primitive for Tensorize {
     }
 
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
-        let intrinsic = named(&self.intrinsic).ok_or(ScheduleError::UnknownIntrinsic)?;
+        let intrinsic = context.intrinsics.get(&self.intrinsic).ok_or(ScheduleError::UnknownIntrinsic)?;
         match self.place {
             PlaceRv::Block(block) => {
                 let id = context.values.block(block)?;
@@ -121,7 +121,7 @@ impl Schedule {
     /// Marks a block's body, or a loop nest, as what a tensor intrinsic computes. See [`Tensorize`].
     ///
     /// # Errors
-    /// When there is no such intrinsic, or the body is not what it computes.
+    /// When the target has no description of the intrinsic, or the body is not what it computes.
     pub fn tensorize(&mut self, place: impl Into<PlaceRv>, intrinsic: &str) -> Result<(), ScheduleError> {
         self.push(Tensorize { place: place.into(), intrinsic: intrinsic.into() }, None).map(drop)
     }

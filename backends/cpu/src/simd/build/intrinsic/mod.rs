@@ -16,9 +16,10 @@ pub(in crate::simd::build) mod tile_sums;
 pub(super) use tile_product::ROWS;
 
 use tilewright_core::ids::BufferId;
-use tilewright_core::intrinsic::{Match, Operand, named};
+use tilewright_core::intrinsic::{Match, Operand};
 use tilewright_core::stmt::{Stmt, Symbol};
 
+use crate::intrinsics::known;
 use crate::machine::FeatureSet;
 use crate::simd::build::stmt::registers::{Place, Places};
 use crate::simd::build::{Builder, Outcome};
@@ -63,7 +64,8 @@ pub(in crate::simd) fn refusal(
     features: FeatureSet,
 ) -> Option<Refusal> {
     let is_emitted = rules().any(|rule| rule.name == name && (rule.is_available)(extension, features));
-    (!is_emitted).then(|| Refusal::Intrinsic(named(name).map_or("an unknown one", |known| known.name())))
+    (!is_emitted)
+        .then(|| Refusal::Intrinsic(known().get(name).map_or("an unknown one", |known| known.name())))
 }
 
 /// Whether a product of tiles is marked anywhere in a statement.
@@ -80,7 +82,7 @@ fn matched(builder: &Builder<'_>, stmt: &Stmt) -> Outcome<(&'static Rule, Match)
         return Err(refusal);
     }
     let rule = rules().find(|rule| rule.name == &*node.name);
-    let found = named(&node.name).and_then(|intrinsic| intrinsic.matches(builder.program, stmt));
+    let found = known().get(&node.name).and_then(|intrinsic| intrinsic.matches(builder.program, stmt));
     rule.zip(found).ok_or(Refusal::Mark)
 }
 
