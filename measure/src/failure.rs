@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use tilewright_search::tuner::TrialOutcome;
+use tilewright_search::tuner::Measurement;
 
 /// The words under which failures are counted and recorded.
 pub mod reason {
@@ -43,8 +43,8 @@ impl Failure {
     }
 }
 
-impl From<Failure> for TrialOutcome {
+impl From<Failure> for Measurement {
     fn from(failure: Failure) -> Self {
-        TrialOutcome::Failed { reason: failure.reason, message: failure.message }
+        Measurement::Failed { reason: failure.reason, message: failure.message }
     }
 }

@@ -190,3 +190,77 @@ impl TensorIntrinsic {
 fn place_of(indices: &Indices, var: VarId) -> Option<usize> {
     indices.iter().position(|index| index.mentions(var))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::analysis::scope::blocks;
+    use crate::intrinsic::named;
+
+    use super::*;
+
+    fn mapped(text: &str) -> Vec<Vec<usize>> {
+        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let block = blocks(&program.body)[0];
+        let intrinsic = named("vpdpbusd_16").expect("a built-in intrinsic");
+        intrinsic.mappings(&program, block).into_iter().map(|mapping| mapping.iters).collect()
+    }
+
+    const PRODUCT: &str = "kernel p(in a: u8[5, 7, 9], in b: i8[5, 9, 11], out c: i32[5, 7, 11]) {
+      for n in 0..5 { for i in 0..7 { for j in 0..11 { for k in 0..9 {
+        block c(vn: spatial 5 = n, vi: spatial 7 = i, vj: spatial 11 = j, vk: reduce 9 = k) {
+          init { c[vn, vi, vj] = 0i32 }
+          c[vn, vi, vj] = c[vn, vi, vj] + BODY
+        }
+      } } } }
+    }";
+
+    #[test]
+    fn operands_decide_which_iterators_are_lanes() {
+        for body in
+            ["a[vn, vi, vk] as i32 * b[vn, vk, vj] as i32", "b[vn, vk, vj] as i32 * a[vn, vi, vk] as i32"]
+        {
+            assert_eq!(mapped(&PRODUCT.replace("BODY", body)), [[2, 3]], "{body}");
+        }
+        let other = PRODUCT.replace("a: u8", "a: i8").replace("b: i8", "b: u8");
+        let other = other.replace("BODY", "a[vn, vi, vk] as i32 * b[vn, vk, vj] as i32");
+        assert_eq!(mapped(&other), [[1, 3]], "the unsigned operand is the one that is spread");
+        let floats = "(a[vn, vi, vk] as i32 + 1i32) * b[vn, vk, vj] as i32";
+        assert!(mapped(&PRODUCT.replace("BODY", floats)).is_empty());
+    }
+
+    #[test]
+    fn an_iterator_inside_a_sum_is_a_lane_where_the_operand_can_stay() {
+        let text = "kernel conv(in x: u8[9, 8], in w: i8[3, 8, 16], out y: i32[7, 16]) {
+          for h in 0..7 { for o in 0..16 { for r in 0..3 { for c in 0..8 {
+            block y(vh: spatial 7 = h, vo: spatial 16 = o, vr: reduce 3 = r, vc: reduce 8 = c) {
+              init { y[vh, vo] = 0i32 }
+              y[vh, vo] = y[vh, vo] + x[vh + vr, vc] as i32 * w[vr, vc, vo] as i32
+            }
+          } } } }
+        }";
+        assert_eq!(mapped(text), [[1, 3]]);
+        // Four taps are neighbours in the image when the taps are along its last dimension.
+        let along = text.replace("x: u8[9, 8]", "x: u8[8, 9]").replace("x[vh + vr, vc]", "x[vc, vh + vr]");
+        assert_eq!(mapped(&along), [[1, 2], [1, 3]]);
+        let apart = along.replace("x: u8[8, 9]", "x: u8[8, 16]").replace("vh + vr", "vh + 2*vr");
+        assert_eq!(mapped(&apart), [[1, 3]]);
+    }
+
+    #[test]
+    fn rows_of_a_tile_may_be_points_of_an_image() {
+        let text = "kernel conv(in x: u8[33, 64], in w: i8[3, 64, 16], out y: i32[16, 16]) {
+          for h in 0..16 { for o in 0..16 { for r in 0..3 { for c in 0..64 {
+            block y(vh: spatial 16 = h, vo: spatial 16 = o, vr: reduce 3 = r, vc: reduce 64 = c) {
+              init { y[vh, vo] = 0i32 }
+              y[vh, vo] = y[vh, vo] + x[2*vh + vr, vc] as i32 * w[vr, vc, vo] as i32
+            }
+          } } } }
+        }";
+        let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let block = blocks(&program.body)[0];
+        let mappings = named("tdpbusd").expect("a built-in intrinsic").mappings(&program, block);
+        let found = mappings.iter().find(|mapping| mapping.iters == [0, 1, 3, 3]).expect("rows are points");
+        let movable: Vec<bool> = found.operands.iter().map(|operand| operand.is_movable).collect();
+        assert_eq!(movable, [false, true, true]);
+    }
+}

@@ -40,8 +40,26 @@ pub enum LowerError {
         /// The axis.
         axis: &'static str,
     },
-    /// A schedule fixed a scope that the buffer cannot have.
-    #[error("buffer `{buffer}` cannot be `{scope}`, which a schedule fixed: {problem}")]
+    /// A loop that is bound to threads of a GPU cannot be carried out by them.
+    #[error("loop `{variable}` cannot be bound to `{axis}`: {problem}")]
+    Threads {
+        /// The loop's variable.
+        variable: String,
+        /// The axis.
+        axis: &'static str,
+        /// Why not, and what to do.
+        problem: &'static str,
+    },
+    /// A loop is parallel, and a GPU has other threads.
+    #[error(
+        "loop `{variable}` is parallel, and this target is a GPU; bind the loop to blocks or threads instead"
+    )]
+    Parallel {
+        /// The loop's variable.
+        variable: String,
+    },
+    /// A buffer cannot have the scope that a schedule gave it.
+    #[error("buffer `{buffer}` cannot be `{scope}`: {problem}")]
     Scope {
         /// The buffer's name.
         buffer: String,

@@ -24,13 +24,20 @@ pub use kernel::{LoweredKernel, LoweredPrologue, lower_kernel, lower_kernel_with
 pub use options::LowerOptions;
 pub use prologue::{ConstantSplit, split_constants};
 
-use crate::lower::pipelines::{CPU, Pass};
+use crate::lower::pipelines::{Pass, Pipeline};
 use crate::program::Program;
+use crate::target::TargetKind;
 use crate::verify::{Level, verify};
 
-/// The names of all passes, in the order in which they run; what the observer of [`lower_with`] is told.
+/// The names of all passes of all pipelines, which the observer of [`lower_with`] is given.
 pub fn pass_names() -> impl Iterator<Item = &'static str> {
-    CPU.passes().map(|pass| pass.name)
+    let mut names: Vec<&'static str> = Vec::new();
+    for pass in TargetKind::ALL.into_iter().flat_map(|kind| Pipeline::of(kind).passes()) {
+        if !names.contains(&pass.name) {
+            names.push(pass.name);
+        }
+    }
+    names.into_iter()
 }
 
 /// Lowers a program from the `Blocks` level to the `Flat` level.
@@ -50,7 +57,7 @@ pub fn lower_with(
     options: &LowerOptions,
     observer: &mut dyn FnMut(&str, &Program),
 ) -> Result<Program, LowerError> {
-    run(program, CPU.passes(), options, observer)
+    run(program, Pipeline::of(options.kind).passes(), options, observer)
 }
 
 /// Lowers a program from the `Blocks` level to the `Loops` level: every loop of the schedule is still
@@ -59,7 +66,7 @@ pub fn lower_with(
 /// # Errors
 /// As [`lower`].
 pub fn lower_to_loops(program: &Program, options: &LowerOptions) -> Result<Program, LowerError> {
-    run(program, CPU.to_loops, options, &mut |_, _| {})
+    run(program, Pipeline::of(options.kind).to_loops, options, &mut |_, _| {})
 }
 
 fn run(

@@ -1,11 +1,13 @@
 //! How to lower.
 
 use crate::stmt::Symbol;
-use crate::target::Target;
+use crate::target::{Target, TargetKind};
 
 /// How to lower a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LowerOptions {
+    /// The kind of target, which decides which passes run.
+    pub kind: TargetKind,
     /// Whether `a * b + c` may be rounded once instead of twice.
     pub contract: bool,
     /// Whether to check the program after each pass that ends at a [level](Level).
@@ -24,6 +26,7 @@ pub struct LowerOptions {
 impl Default for LowerOptions {
     fn default() -> Self {
         LowerOptions {
+            kind: TargetKind::Cpu,
             contract: true,
             verify: cfg!(debug_assertions),
             max_partition_statements: 256,
@@ -35,8 +38,9 @@ impl Default for LowerOptions {
 }
 
 impl LowerOptions {
-    /// The options for a machine: what it emits stays marked.
+    /// The options for a target: its passes run, and the intrinsics that it emits stay marked.
     pub fn of(target: &Target) -> Self {
-        LowerOptions { intrinsics: target.intrinsics().to_vec(), ..LowerOptions::default() }
+        let (kind, intrinsics) = (target.kind(), target.intrinsics().to_vec());
+        LowerOptions { kind, intrinsics, ..LowerOptions::default() }
     }
 }

@@ -1,8 +1,9 @@
 //! Which passes run, and in which order: one list for each kind of target, with the reason for each pass's place beside it.
 
-use crate::lower::pass::{loops, to_flat, to_loops};
+use crate::lower::pass::{loops, threads, to_flat, to_loops};
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
+use crate::target::TargetKind;
 use crate::verify::Level;
 
 /// One step of lowering.
@@ -32,6 +33,14 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
+    /// The passes for a kind of target.
+    pub(super) const fn of(kind: TargetKind) -> &'static Pipeline {
+        match kind {
+            TargetKind::Cpu => &CPU,
+            TargetKind::Gpu => &GPU,
+        }
+    }
+
     /// All passes, in order.
     pub(super) fn passes(&self) -> impl Iterator<Item = &'static Pass> + use<> {
         self.to_loops.iter().chain(self.to_flat)
@@ -41,7 +50,7 @@ impl Pipeline {
 use Level::{Blocks, Flat, Loops};
 
 /// For a processor with vector registers and a pool of threads.
-pub(super) static CPU: Pipeline = Pipeline {
+static CPU: Pipeline = Pipeline {
     to_loops: &[
         // First: an expanded intrinsic is ordinary statements to all other passes.
         Pass::new("expand_intrinsics", Some(Blocks), to_loops::expand_intrinsics::expand_intrinsics),
@@ -62,31 +71,53 @@ pub(super) static CPU: Pipeline = Pipeline {
         // Only a buffer's place shows whether it belongs to one iteration, and its size how much each copy takes.
         Pass::new("pipeline_loops", Some(Loops), to_loops::pipeline_loops::pipeline_loops),
     ],
-    to_flat: &[
-        // While loops are still whole, and before guards are decided: it changes the loops that decide them.
-        Pass::new("peel_boundaries", Some(Loops), loops::peel_boundaries::peel_boundaries),
-        // Before loops are unrolled: it decides a guard once for all copies of a statement.
-        Pass::new("partition_loops", Some(Loops), loops::partition_loops::partition_loops),
-        // After partitioning, which gives tiles constant lengths.
-        Pass::new("unroll_loops", Some(Loops), loops::unroll_loops::unroll_loops),
-        // Guards that are left shorten loops. After unrolling, which makes more guards depend on one loop alone.
-        Pass::new("clamp_loops", Some(Loops), loops::clamp_loops::clamp_loops),
-        // A loop with a guard inside has no vector form, so that guards are gone by now where they can be.
-        Pass::new("vectorize_loops", None, loops::vectorize_loops::vectorize_loops),
-        // After vectorization: an element that stays the same may be a whole vector.
-        Pass::new("promote_updates", None, to_flat::promote_updates::promote_updates),
-        // After promotion, which shows that loads of sums do not change in a loop.
-        Pass::new("hoist_invariants", None, to_flat::hoist_invariants::hoist_invariants),
-        // Accumulators are buffers of their own by now, so that it is known which hold numbers only.
-        Pass::new("choose_min_max", None, to_flat::choose_min_max::choose_min_max),
-        // After all passes that look for sums in the form `c = c + a * b`.
-        Pass::new("contract_products", None, to_flat::contract_products::contract_products),
-        // Last of the passes that look at indices of several dimensions.
-        Pass::new("flatten_buffers", Some(Flat), to_flat::flatten_buffers::flatten_buffers),
-        // After promotion, which leaves stores that nothing reads.
-        Pass::new("remove_dead_stores", Some(Flat), to_flat::remove_dead_stores::remove_dead_stores),
-        Pass::new("simplify", Some(Flat), to_flat::simplify::simplify),
-        // Last: expansions share so many nodes that a walk which does not remember them takes very long.
-        Pass::new("expand_functions", None, to_flat::expand_functions::expand_functions),
-    ],
+    to_flat: TO_FLAT,
 };
+
+/// For a GPU, whose threads run in blocks.
+static GPU: Pipeline = Pipeline {
+    to_loops: &[
+        // As for a processor, up to the places and sizes of buffers: loops over threads are like parallel loops until then.
+        Pass::new("expand_intrinsics", Some(Blocks), to_loops::expand_intrinsics::expand_intrinsics),
+        Pass::new("lower_blocks", None, to_loops::lower_blocks::lower_blocks),
+        Pass::new("hoist_guards", None, to_loops::hoist_guards::hoist_guards),
+        Pass::new("place_buffers", Some(Loops), to_loops::place_buffers::place_buffers),
+        Pass::new("compact_buffers", Some(Loops), to_loops::compact_buffers::compact_buffers),
+        Pass::new("pipeline_loops", Some(Loops), to_loops::pipeline_loops::pipeline_loops),
+        // Needs the ends of loops over threads, which the next pass removes. Elements share memory by now as they will.
+        Pass::new("insert_barriers", None, threads::insert_barriers::insert_barriers),
+        Pass::new("bind_threads", Some(Loops), threads::bind_threads::bind_threads),
+        // Again: buffers of one thread are inside of the loops over threads only now.
+        Pass::new("compact_thread_buffers", Some(Loops), to_loops::compact_buffers::compact_buffers),
+    ],
+    to_flat: TO_FLAT,
+};
+
+/// From the `Loops` level to the `Flat` level, for all targets.
+const TO_FLAT: &[Pass] = &[
+    // While loops are still whole, and before guards are decided: it changes the loops that decide them.
+    Pass::new("peel_boundaries", Some(Loops), loops::peel_boundaries::peel_boundaries),
+    // Before loops are unrolled: it decides a guard once for all copies of a statement.
+    Pass::new("partition_loops", Some(Loops), loops::partition_loops::partition_loops),
+    // After partitioning, which gives tiles constant lengths.
+    Pass::new("unroll_loops", Some(Loops), loops::unroll_loops::unroll_loops),
+    // Guards that are left shorten loops. After unrolling, which makes more guards depend on one loop alone.
+    Pass::new("clamp_loops", Some(Loops), loops::clamp_loops::clamp_loops),
+    // A loop with a guard inside has no vector form, so that guards are gone by now where they can be.
+    Pass::new("vectorize_loops", None, loops::vectorize_loops::vectorize_loops),
+    // After vectorization: an element that stays the same may be a whole vector.
+    Pass::new("promote_updates", None, to_flat::promote_updates::promote_updates),
+    // After promotion, which shows that loads of sums do not change in a loop.
+    Pass::new("hoist_invariants", None, to_flat::hoist_invariants::hoist_invariants),
+    // Accumulators are buffers of their own by now, so that it is known which hold numbers only.
+    Pass::new("choose_min_max", None, to_flat::choose_min_max::choose_min_max),
+    // After all passes that look for sums in the form `c = c + a * b`.
+    Pass::new("contract_products", None, to_flat::contract_products::contract_products),
+    // Last of the passes that look at indices of several dimensions.
+    Pass::new("flatten_buffers", Some(Flat), to_flat::flatten_buffers::flatten_buffers),
+    // After promotion, which leaves stores that nothing reads.
+    Pass::new("remove_dead_stores", Some(Flat), to_flat::remove_dead_stores::remove_dead_stores),
+    Pass::new("simplify", Some(Flat), to_flat::simplify::simplify),
+    // Last: expansions share so many nodes that a walk which does not remember them takes very long.
+    Pass::new("expand_functions", None, to_flat::expand_functions::expand_functions),
+];

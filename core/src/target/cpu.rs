@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::intrinsic::IntrinsicSet;
 use crate::stmt::Symbol;
 
 /// A multi-core processor.
@@ -28,8 +27,6 @@ pub struct CpuTarget {
     pub features: BTreeSet<String>,
     /// The names of the [tensor intrinsics](crate::intrinsic) that code generation emits.
     pub intrinsics: Vec<Symbol>,
-    /// The descriptions of tensor intrinsics that schedules may name, on this machine or any other of its kind.
-    pub descriptions: IntrinsicSet,
 }
 
 impl CpuTarget {
@@ -45,7 +42,6 @@ impl CpuTarget {
             cache_line_bytes: 64,
             features: BTreeSet::new(),
             intrinsics: Vec::new(),
-            descriptions: IntrinsicSet::default(),
         }
     }
 

@@ -5,7 +5,6 @@
 
 use std::fmt;
 
-use crate::intrinsic::IntrinsicSet;
 use crate::stmt::Symbol;
 
 /// Registers are allocated to a warp in units of this many.
@@ -92,8 +91,6 @@ pub struct GpuTarget {
     pub tensor_multiply_adds_per_cycle: u32,
     /// The names of the [tensor intrinsics](crate::intrinsic) that code generation emits.
     pub intrinsics: Vec<Symbol>,
-    /// The descriptions of tensor intrinsics that schedules may name, on this machine or any other of its kind.
-    pub descriptions: IntrinsicSet,
 }
 
 impl GpuTarget {
@@ -120,7 +117,6 @@ impl GpuTarget {
             f32_multiply_adds_per_cycle: 64,
             tensor_multiply_adds_per_cycle: 256,
             intrinsics: Vec::new(),
-            descriptions: IntrinsicSet::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Candidates: points of a design space that are replayed, postprocessed, and described by features.
+//! A point of a design space, ready to be judged: replayed, postprocessed, and described by features.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,11 @@ use crate::space::spec::SearchSpec;
 /// A legal, scheduled program with the trace that makes it.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The number of its design space. Numbers beyond those of the design spaces stand for the traces that the search began with
-    /// and for candidates of earlier runs; [`FOREIGN`](crate::explore::strategy::SearchSpace::FOREIGN) stands for any other origin.
+    /// The number of the design space it comes from. Numbers behind those of the search's spaces stand for the traces that it
+    /// began with and for candidates of earlier runs, and [`FOREIGN`](crate::explore::strategy::SearchSpace::FOREIGN) for what is from
+    /// elsewhere.
     pub space: usize,
-    /// The trace without postprocessing. Mutators change its decisions.
+    /// The decisions, without postprocessing: what mutators work on.
     pub decisions: Trace,
     /// The whole trace, as records keep it.
     pub trace: Trace,
@@ -23,16 +24,16 @@ pub struct Candidate {
     pub program: Program,
     /// Equal for programs that [execute the same](Program::execution_hash).
     pub hash: u64,
-    /// The features that the cost model sees.
+    /// What the cost model sees.
     pub features: ProgramFeatures,
 }
 
-/// The number of generated candidates, and of refused ones by reason.
+/// How many candidates were tried and what was wrong with those refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Candidates generated, legal or not.
     pub generated: u64,
-    /// Refused candidates by reason.
+    /// Refused ones by reason.
     pub rejected: BTreeMap<&'static str, u64>,
 }
 
@@ -50,7 +51,7 @@ impl Statistics {
     }
 }
 
-/// Generates candidates of one kernel at one shape on one machine.
+/// What candidates are made from: one kernel at one shape on one machine.
 #[derive(Clone, Debug)]
 pub struct Generator {
     /// The unscheduled program.
@@ -62,7 +63,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A generator for a program, the context of its runs, and the search of the device.
+    /// Of a program, the circumstances of its runs, and the search of the device.
     pub fn new(program: Program, context: impl Into<RunContext>, spec: SearchSpec) -> Self {
         Generator { program, context: context.into(), spec }
     }

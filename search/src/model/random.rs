@@ -1,10 +1,10 @@
-//! The baseline: random scores.
+//! The baseline: scores without knowledge.
 
 use super::{CostModel, ProgramFeatures, Sample};
 
 /// Scores programs at random, uniformly in `[0, 1)`, and learns nothing.
 ///
-/// The gain of a learned model is measured against this one. The score is a hash of the seed and of
+/// What a search gains with a learned model is measured against this one. The score is a hash of the seed and of
 /// the program's features: equal programs get equal scores, however the calls are batched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RandomModel {

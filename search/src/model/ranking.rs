@@ -1,4 +1,4 @@
-//! The ranking quality of a model's predictions.
+//! How well a model ranked candidates before they were measured.
 
 use super::accuracy::in_order;
 

@@ -1,4 +1,4 @@
-//! The fields that all lines have: a version, a kind, and the name of a kernel.
+//! What the lines of a file have in common: a version, a kind, the kernel that they are about.
 //!
 //! A line without a kind is a record. Kinds that this version does not know, and lines of later versions, are skipped with a
 //! problem, but neither pruning nor merging loses them.
@@ -14,28 +14,28 @@ use super::{Record, Run, StoredProgram, program, record_line, run};
 /// The version of the format, which each line states. Raised whenever the meaning of a field changes.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// The content of a line.
+/// What a line holds.
 pub(super) enum Item {
     /// A trial.
     Record(Record),
     /// The program that records are of.
     Program(StoredProgram),
-    /// The result of a tuning run.
+    /// What a tuning run came to.
     Run(Run),
 }
 
-/// The reason why a line is skipped.
+/// Why a line is skipped.
 pub(super) struct Skipped {
     pub(super) message: String,
     /// The kernel of a line that a later version of Tilewright has written, and may understand again.
     pub(super) later: Option<String>,
 }
 
-/// The fault of a line of a known kind.
+/// What is wrong with a line of a known kind.
 pub(super) enum Malformed {
     /// It is no JSON, or has other fields.
     Json(serde_json::Error),
-    /// A field has an impossible value.
+    /// What it says cannot be.
     Content(String),
 }
 
@@ -51,7 +51,7 @@ impl From<String> for Malformed {
     }
 }
 
-/// The fields that identify a line.
+/// The fields by which a line is known.
 #[derive(Deserialize)]
 struct Envelope {
     version: Option<u64>,
@@ -59,7 +59,7 @@ struct Envelope {
     kernel: Option<String>,
 }
 
-/// The content of a line, `None` for an empty line, or the reason why it is skipped.
+/// What a line holds, `None` for an empty line, or what is wrong with it.
 pub(super) fn parse_line(line: &Line<'_>) -> Result<Option<Item>, Skipped> {
     let skipped = |message: String| Skipped { message, later: None };
     let (bytes, finished) = match *line {

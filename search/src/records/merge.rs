@@ -1,4 +1,4 @@
-//! Merges the lines of several files.
+//! Bringing the lines of several files together.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::file;
 use super::{Database, DatabaseError, LaterLine, ProgramEntry, program, record_line, run};
 
-/// The number of lines that merging has added, by kind.
+/// How many lines merging has added, by what they hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Records.

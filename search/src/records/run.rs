@@ -1,4 +1,4 @@
-//! The result of a tuning run of one kernel at one shape, as one line of JSON at its end.
+//! What a tuning run of one kernel at one shape came to, as one line of JSON at its end.
 
 use std::collections::BTreeMap;
 
@@ -25,15 +25,15 @@ pub struct Run {
     pub target: TunedFor,
     /// The seed of the search.
     pub seed: u64,
-    /// The number of trials that earlier runs had recorded, which is the number of its first trial.
+    /// Trials that earlier runs had recorded: the number of its first one.
     pub earlier: u64,
-    /// The number of its own trials.
+    /// Trials that it made itself.
     pub trials: u64,
-    /// Its duration, in seconds.
+    /// How long it took, in seconds.
     pub seconds: f64,
-    /// The part of it that generated candidates, in seconds.
+    /// How much of that went into generating candidates, in seconds.
     pub generation_seconds: f64,
-    /// The reason of its end, as the end of a sentence.
+    /// Why it ended, as the end of a sentence.
     pub end: String,
     /// The time of the best schedule in the end, in nanoseconds; `None` when nothing could be measured.
     pub best_ns: Option<f64>,
@@ -43,7 +43,7 @@ pub struct Run {
     pub flops: f64,
     /// The bytes that one call must move: arguments once, results once.
     pub bytes: f64,
-    /// The measured peak of the machine, in 10⁹ operations per second, where known.
+    /// Operations per second that the machine was measured to reach at most, in 10⁹, where known.
     pub peak_gflops: Option<f64>,
     /// Candidates that were generated, legal or not.
     pub generated: u64,
@@ -51,9 +51,9 @@ pub struct Run {
     pub refused: BTreeMap<String, u64>,
     /// Trials that failed to compile, crashed or gave wrong results, by reason.
     pub failed: BTreeMap<String, u64>,
-    /// The ranking quality of the cost model in each round, before its candidates were measured.
+    /// How well the cost model ranked the candidates of each round before they were measured.
     pub rounds: Vec<Ranking>,
-    /// The forecast of further trials.
+    /// What more trials would likely bring.
     pub forecast: Option<Forecast>,
     /// The version of Tilewright.
     pub version: String,
@@ -121,13 +121,13 @@ struct ForecastFields {
 }
 
 impl Run {
-    /// The ranking quality of the cost model over all rounds; `None` without pairs. Only candidates of one round are compared, since the
-    /// model learns between rounds.
+    /// How well the cost model ranked candidates before they were measured, over all rounds; `None` without pairs. Only
+    /// candidates of one round are compared, since the model has learned in between.
     pub fn ranking(&self) -> Option<Ranking> {
         Ranking::overall(&self.rounds)
     }
 
-    /// Whether the trial of a number belongs to it.
+    /// Whether it says anything of trials with this number.
     pub fn covers(&self, trial: u64) -> bool {
         trial.checked_sub(self.earlier).is_some_and(|own| own < self.trials)
     }

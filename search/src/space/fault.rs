@@ -1,4 +1,4 @@
-//! Faults of schedule rules.
+//! What can be wrong with a schedule rule.
 
 use std::any::Any;
 use std::fmt;
@@ -17,28 +17,28 @@ pub struct RuleFault {
     pub place: String,
     /// The block that it was applied to.
     pub block: String,
-    /// Its fault.
+    /// What it did.
     pub misbehaviour: Misbehaviour,
 }
 
-/// The kind of a rule's fault.
+/// What a rule did that it must not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misbehaviour {
-    /// It panicked, with this message.
+    /// It panicked; the message.
     Panicked(String),
-    /// It did not end in time. Its thread was abandoned.
+    /// It did not come to an end. Its thread was abandoned.
     Endless {
-        /// The time.
+        /// In this time.
         limit: Duration,
     },
     /// It applied more primitives than a schedule takes.
     TooManySteps,
     /// It made more variants than are allowed.
     Forks {
-        /// The most variants that are allowed.
+        /// The most that are.
         most: usize,
     },
-    /// It was not applied, because no thread could be started to supervise it; the system's message.
+    /// It could not be watched, and was not applied: no thread could be started; what the system said.
     Unwatched(String),
 }
 

@@ -1,24 +1,25 @@
-//! The task scheduler: which of many tasks to tune next, under one budget.
+//! Which of many tasks is to be tuned next, under one budget.
 //!
 //! The gradient scheduler is that of Ansor (Zheng et al., "Ansor: Generating High-Performance Tensor Programs for Deep
-//! Learning", OSDI 2020, section 6), which MetaSchedule has as `GradientBased`: the next round goes to the task whose round
-//! promises the largest reduction of the whole time. The whole time is the sum of each task's best time by its weight. With `g` the
+//! Learning", OSDI 2020, section 6), which MetaSchedule has as `GradientBased`: the next round goes to the task from which a
+//! round promises to take most off the whole time, which is the sum of each task's best time by its weight. With `g` the
 //! best time after `n` rounds and `w` the backward window, a round promises
 //!
 //! ```text
 //! α·(g(n - w) - g(n))/w + (1 - α)·max(g(n)/n, g(n) - β·C/V)
 //! ```
 //!
-//! that is, the gain of the last rounds, and the larger of two estimates of the gain to come: that the time goes on to fall
+//! which is what the last rounds brought, and the more hopeful of two guesses at what is to come: that the time goes on to fall
 //! in proportion to the rounds, or that it comes down to `β` times what its `C` operations take at the speed `V` of the
 //! fastest task of its kind. Differences, with their reasons:
-//! - Where the roofline is known, the estimate is at most the distance to it: a task at the limit of the machine has
+//! - Where the roofline is known, no more than what is above it is hoped for: a task at the limit of the machine has
 //!   nothing to gain.
-//! - Under a budget of time the promise is divided by the duration of a round, since a round of a slow kernel costs more.
+//! - Under a budget of time what a round promises is divided by what it takes: a round of a slow kernel is a bad
+//!   bargain.
 //! - Ties go to the task that was named first, so that one seed gives one search.
-//! - Every task has a round before any has two; rounds are shorter when the trials do not suffice for that.
+//! - Every task has a round before any has two; rounds are made shorter when the trials would not suffice for that.
 //!
-//! This module measures nothing and reads no clock: its caller reports the result of each round.
+//! This module measures nothing and reads no clock: it is told what rounds have brought.
 
 use std::time::Duration;
 
@@ -27,9 +28,9 @@ use crate::tune::tuner::End;
 /// How the next task is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// The task whose round promises most.
+    /// Where a round promises most.
     Gradient(Gradient),
-    /// The task with the fewest rounds.
+    /// In turn.
     RoundRobin,
 }
 
@@ -42,11 +43,11 @@ impl Default for Policy {
 /// The constants of the gradient scheduler, as in Ansor's `TaskScheduler` and MetaSchedule's `GradientBased`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gradient {
-    /// The weight of the gain of the last rounds, against the estimated gain to come.
+    /// How much what was gained lately counts, against what may yet be gained.
     pub alpha: f64,
-    /// The expected slowdown of a task against the fastest task of its kind.
+    /// How many times as slow as the fastest task of its kind a task may be expected to stay.
     pub beta: f64,
-    /// The number of past rounds whose gain counts.
+    /// How many rounds back gains are looked for.
     pub window: usize,
 }
 
@@ -56,28 +57,28 @@ impl Default for Gradient {
     }
 }
 
-/// The budget of tuning: the limit that is reached first ends it.
+/// How much tuning may cost in all; what is used up first ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// The most trials.
+    /// Most measurements.
     pub trials: Option<usize>,
-    /// The most time, of generating, compiling and measuring.
+    /// Most time, of generating, compiling and measuring.
     pub time: Option<Duration>,
 }
 
 impl Budget {
-    /// A number of trials.
+    /// So many measurements.
     pub fn trials(trials: usize) -> Self {
         Budget { trials: Some(trials), time: None }
     }
 
-    /// A time.
+    /// So much time.
     pub fn time(time: Duration) -> Self {
         Budget { trials: None, time: Some(time) }
     }
 }
 
-/// The text is no budget.
+/// A text that is no budget.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no budget: expected measurements or time, such as `500`, `90s`, `10min` or `500,10min`")]
 pub struct BudgetError(pub String);
@@ -111,14 +112,14 @@ impl std::str::FromStr for Budget {
     }
 }
 
-/// The facts of a task before it is tuned.
+/// What is known of a task before it is tuned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TaskFacts {
-    /// The number of its runs, relative to the others.
+    /// How often it is run, relative to the others.
     pub weight: f64,
     /// The arithmetic operations of one run.
     pub flops: f64,
-    /// The roofline time, in seconds: no schedule is faster.
+    /// The time below which it cannot get, in seconds.
     pub roofline_seconds: Option<f64>,
     /// Equal for tasks that are alike, such as one kernel at several shapes.
     pub kind: u64,
@@ -126,25 +127,25 @@ pub struct TaskFacts {
     pub best: Option<f64>,
 }
 
-/// The result of a round.
+/// What a round has brought.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Round {
-    /// The number of trials.
+    /// Measurements made.
     pub trials: usize,
-    /// Its duration.
+    /// The time it took.
     pub elapsed: Duration,
     /// The best time of the task so far, in seconds.
     pub best: Option<f64>,
-    /// Why tuning of the task has ended, if it has.
+    /// Why the task has nothing more to try, if so.
     pub end: Option<End>,
 }
 
-/// The next round to run.
+/// A round to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NextRound {
+pub struct Turn {
     /// The number of the task.
     pub task: usize,
-    /// The most trials.
+    /// Measurements to make, at most.
     pub trials: usize,
 }
 
@@ -159,7 +160,7 @@ struct TaskState {
     end: Option<End>,
 }
 
-/// Distributes a budget over tasks.
+/// Deals a budget out to tasks.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     policy: Policy,
@@ -169,7 +170,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler of rounds of `batch` trials.
+    /// A scheduler of rounds of `batch` measurements.
     pub fn new(policy: Policy, budget: Budget, batch: usize) -> Self {
         Scheduler { policy, budget, batch: batch.max(1), tasks: Vec::new() }
     }
@@ -186,8 +187,8 @@ impl Scheduler {
         self.tasks.len() - 1
     }
 
-    /// The next round to run; `None` when the budget is spent or every task has ended.
-    pub fn next_round(&self) -> Option<NextRound> {
+    /// The round to be made next; `None` when the budget is spent or every task has ended.
+    pub fn next_turn(&self) -> Option<Turn> {
         if self.time_left().is_some_and(|left| left.is_zero()) {
             return None;
         }
@@ -195,12 +196,12 @@ impl Scheduler {
         let open: Vec<usize> = (0..self.tasks.len()).filter(|task| self.tasks[*task].end.is_none()).collect();
         let untried = open.iter().filter(|task| self.tasks[**task].best_after.is_empty()).count();
         let task = self.choose(&open)?;
-        // The trials must suffice for every task without a round.
+        // As long as some have had no round, the trials must do for all of them.
         let trials = self.batch.min((left / untried.max(1)).max(1)).min(left);
-        (trials > 0).then_some(NextRound { task, trials })
+        (trials > 0).then_some(Turn { task, trials })
     }
 
-    /// Records the result of a round.
+    /// Notes what a round has brought.
     pub fn record(&mut self, task: usize, round: Round) {
         let state = &mut self.tasks[task];
         state.trials += round.trials;
@@ -209,7 +210,7 @@ impl Scheduler {
         state.end = round.end;
     }
 
-    /// The trials that are left, if they are limited.
+    /// The measurements that are left, if they are limited.
     pub fn trials_left(&self) -> Option<usize> {
         let spent: usize = self.tasks.iter().map(|task| task.trials).sum();
         self.budget.trials.map(|trials| trials.saturating_sub(spent))
@@ -232,8 +233,8 @@ impl Scheduler {
         promises.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, task)| task)
     }
 
-    /// The reduction of the whole time that a round of a task promises: seconds per round, or per second under a budget of
-    /// time. A task without a time yet promises least, so that one that always fails does not use up the budget.
+    /// What a round of a task promises to take off the whole time: seconds per round, or per second under a budget of
+    /// time. A task without a time yet promises least, so that one that always fails does not eat the budget.
     fn promise(&self, gradient: &Gradient, task: usize) -> f64 {
         let state = &self.tasks[task];
         let rounds = state.best_after.len();
@@ -257,7 +258,7 @@ impl Scheduler {
         }
     }
 
-    /// The expected time of a task, by the speed of the fastest task of its kind.
+    /// The time that a task may be expected to come down to, by what tasks of its kind have reached.
     fn similar(&self, gradient: &Gradient, task: usize) -> f64 {
         let facts = &self.tasks[task].facts;
         let speed = |other: &TaskState| {
@@ -288,12 +289,12 @@ mod tests {
             scheduler.add(TaskFacts { kind: number as u64, ..*facts });
         }
         let mut rounds = vec![0; tasks.len()];
-        while let Some(next) = scheduler.next_round() {
-            let (_, best, seconds) = tasks[next.task];
-            rounds[next.task] += 1;
-            let best = Some(best(rounds[next.task])).filter(|best| best.is_finite());
+        while let Some(turn) = scheduler.next_turn() {
+            let (_, best, seconds) = tasks[turn.task];
+            rounds[turn.task] += 1;
+            let best = Some(best(rounds[turn.task])).filter(|best| best.is_finite());
             let elapsed = Duration::from_secs_f64(seconds);
-            scheduler.record(next.task, Round { trials: next.trials, elapsed, best, end: None });
+            scheduler.record(turn.task, Round { trials: turn.trials, elapsed, best, end: None });
         }
         (rounds, scheduler)
     }
@@ -362,7 +363,7 @@ mod tests {
             let round = Round { trials: 16, elapsed: Duration::ZERO, best: Some(best), end: None };
             scheduler.record(task, round);
         }
-        assert_eq!(scheduler.next_round().map(|next| next.task), Some(1));
+        assert_eq!(scheduler.next_turn().map(|turn| turn.task), Some(1));
         let gradient = Gradient::default();
         assert!((scheduler.similar(&gradient, 1) - 2e-5).abs() < 1e-12);
     }
@@ -373,7 +374,7 @@ mod tests {
         let task = scheduler.add(facts(1.0));
         let end = Some(End::Exhausted);
         scheduler.record(task, Round { trials: 3, elapsed: Duration::ZERO, best: Some(1.0), end });
-        assert_eq!(scheduler.next_round(), None);
+        assert_eq!(scheduler.next_turn(), None);
     }
 
     #[test]

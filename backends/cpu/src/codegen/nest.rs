@@ -13,12 +13,12 @@ use super::emit::Key;
 use super::memory::storage::{ALIGNMENT, Placement};
 use super::value::lanes::{Form, Group, Lanes, Width};
 use super::value::select::LaneCondition;
-use super::{Binding, FreeWorkspace, Generator, Outcome, Storage};
+use super::{Binding, FreeWorkspace, Outcome, Storage, Translator};
 use crate::flat::access::{for_each_access, for_each_load};
 use crate::flat::lanes::at_lane;
 use crate::runtime::frame;
 
-impl Generator<'_> {
+impl Translator<'_> {
     /// Translates a statement.
     pub(super) fn stmt(&mut self, stmt: &Stmt) -> Outcome<()> {
         if self.leaf(stmt)? {
@@ -44,10 +44,10 @@ impl Generator<'_> {
         }
     }
 
-    /// Runs `generate` with what is computed for one statement remembered during it.
-    fn statement_values<R>(&mut self, generate: impl FnOnce(&mut Self) -> Outcome<R>) -> Outcome<R> {
+    /// Runs `translate` with what is computed for one statement remembered during it.
+    fn statement_values<R>(&mut self, translate: impl FnOnce(&mut Self) -> Outcome<R>) -> Outcome<R> {
         self.memos.push(Default::default());
-        let result = generate(self);
+        let result = translate(self);
         self.memos.pop();
         result
     }
@@ -292,7 +292,7 @@ impl Generator<'_> {
         )
     }
 
-    /// Branches to one of two versions of code.
+    /// Runs one of two translations' code.
     fn either(
         &mut self,
         condition: Value,

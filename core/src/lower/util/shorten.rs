@@ -44,6 +44,10 @@ fn shorten(stmt: &mut Stmt, lengths: Lengths) {
 }
 
 fn shortened(node: &For, lengths: Lengths) -> Option<Stmt> {
+    if let LoopKind::Bound(_) = node.kind {
+        // The schedule decides how many threads there are.
+        return None;
+    }
     let takes_any = node.kind == LoopKind::Serial && lengths == Lengths::Any;
     let (conditions, body) = peel_guards(&node.body);
     let (mut first, mut end, mut kept) = (0, node.extent.clone(), Vec::new());

@@ -51,7 +51,7 @@ pub enum ScheduleError {
         /// The loop that must be its only statement.
         inner: LoopId,
     },
-    /// The loop is not serial: it is parallel, vectorized, unrolled or bound to threads.
+    /// The loop is already parallel, vectorized or unrolled.
     NotSerial(LoopId),
     /// Factors must be positive, at most one open, and cover the loop.
     BadFactors(LoopId),
@@ -174,7 +174,7 @@ pub enum ScheduleError {
         /// The buffer.
         buffer: BufferId,
     },
-    /// The buffer is an intermediate; only a result can be streamed.
+    /// The buffer is an intermediate; only a result can be written around the caches.
     NotResult {
         /// The block that writes it.
         block: BlockId,

@@ -101,7 +101,9 @@ impl Checker<'_> {
                 self.dim_expression(left, unknown);
                 self.dim_expression(right, unknown);
             }
-            ExprKind::Call(Method::Binary(BinaryOp::Min | BinaryOp::Max), receiver, arguments) => {
+            ExprKind::Call(method, receiver, arguments)
+                if matches!(method, Method::Binary(BinaryOp::Min | BinaryOp::Max)) =>
+            {
                 self.dim_expression(receiver, unknown);
                 for argument in arguments {
                     self.dim_expression(argument, unknown);

@@ -22,7 +22,7 @@ pub(super) struct Address {
     pub(super) index: Register,
     pub(super) scale: u32,
     pub(super) offset: i32,
-    /// Whether one element is broadcast to all lanes.
+    /// Whether it is one element for all lanes.
     pub(super) is_broadcast: bool,
 }
 
@@ -32,11 +32,11 @@ impl Address {
     }
 }
 
-/// The target of jumps.
+/// A place in the code that jumps lead to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Label(usize);
 
-/// The condition of a jump.
+/// When a jump is made.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Jump {
     Always,

@@ -24,6 +24,7 @@ use crate::lower::util::access::rewrite_accesses;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope};
 use crate::stmt::{Alloc, LoopKind, Stmt};
+use crate::target::TargetKind;
 
 /// Shrinks every intermediate to the box of its accesses.
 pub(in crate::lower) fn compact_buffers(
@@ -86,6 +87,10 @@ impl Compaction<'_> {
     /// Decides where a buffer of its final size lives, unless that is fixed.
     fn choose_scope(&mut self, id: BufferId, is_shared: bool) -> Result<(), LowerError> {
         let buffer = self.program.buffer(id);
+        if self.options.kind == TargetKind::Gpu {
+            // Whether memory belongs to a thread, a block or all of them is for the schedule to say.
+            return Ok(());
+        }
         if self.program.has_fixed_scope(id) {
             return match buffer.scope {
                 Scope::Local if is_shared => Err(LowerError::Scope {

@@ -26,14 +26,23 @@ use crate::lower::util::copy::copy;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, VariableKind};
 use crate::stmt::{Annotations, Block, For, Guard, IterKind, LoopKind, Stmt};
+use crate::target::TargetKind;
 use crate::visit::substitute_stmt;
 
 /// Replaces every block by its statements.
-pub(in crate::lower) fn lower_blocks(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
+pub(in crate::lower) fn lower_blocks(
+    program: &mut Program,
+    options: &LowerOptions,
+) -> Result<(), LowerError> {
     clamp_shapes(program);
     let body = program.body.clone();
-    let mut lowering =
-        BlockLowering { program, ranges: Ranges::new(), path: Vec::new(), values: FxHashMap::default() };
+    let mut lowering = BlockLowering {
+        program,
+        kind: options.kind,
+        ranges: Ranges::new(),
+        path: Vec::new(),
+        values: FxHashMap::default(),
+    };
     let lowered = lowering.stmt(&body)?;
     program.body = lowered;
     Ok(())
@@ -58,6 +67,7 @@ struct Enclosing {
 
 struct BlockLowering<'p> {
     program: &'p mut Program,
+    kind: TargetKind,
     ranges: Ranges,
     path: Vec<Enclosing>,
     /// The values of variables that no longer exist: iterators, and variables of loops with one iteration.
@@ -79,7 +89,7 @@ impl BlockLowering<'_> {
     }
 
     fn for_loop(&mut self, node: &Arc<For>) -> Result<Stmt, LowerError> {
-        if let LoopKind::Bound(axis) = node.kind {
+        if let (LoopKind::Bound(axis), TargetKind::Cpu) = (node.kind, self.kind) {
             let variable = self.program.variable(node.var).name.to_string();
             return Err(LowerError::Bound { variable, axis: axis.text() });
         }

@@ -12,17 +12,25 @@ use crate::ids::BufferId;
 use crate::index::Ranges;
 use crate::lower::util::access::is_allocated;
 use crate::lower::{LowerError, LowerOptions};
-use crate::program::Program;
-use crate::stmt::{Alloc, If, LoopKind, Stmt};
+use crate::program::{Program, Scope};
+use crate::stmt::{Alloc, For, If, LoopKind, Stmt};
+use crate::target::TargetKind;
+use crate::thread_axis::ThreadAxis;
 
 /// Allocates every intermediate that the body uses, unless it is already.
-pub(in crate::lower) fn place_buffers(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
+pub(in crate::lower) fn place_buffers(
+    program: &mut Program,
+    options: &LowerOptions,
+) -> Result<(), LowerError> {
     let intermediates: Vec<BufferId> =
         program.buffers().map(|(id, _)| id).filter(|id| program.access(*id).is_none()).collect();
     let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
     for buffer in intermediates {
         if accesses(&body, buffer) && !is_allocated(&body, buffer) {
-            let depth = private_depth(program, &body, buffer);
+            let depth = match options.kind {
+                TargetKind::Cpu => private_depth(program, &loops_around(&body, buffer), buffer),
+                TargetKind::Gpu => depth_for_scope(program, &loops_around(&body, buffer), buffer)?,
+            };
             place(&mut body, buffer, depth);
         }
     }
@@ -30,8 +38,8 @@ pub(in crate::lower) fn place_buffers(program: &mut Program, _: &LowerOptions) -
     Ok(())
 }
 
-/// How many of the loops around all accesses to a buffer it can be inside of.
-fn private_depth(program: &Program, body: &Stmt, buffer: BufferId) -> usize {
+/// The loops around all accesses to a buffer, outermost first.
+fn loops_around(body: &Stmt, buffer: BufferId) -> Vec<&For> {
     let mut loops = Vec::new();
     let mut current = Some(body);
     while let Some(stmt) = current {
@@ -57,6 +65,11 @@ fn private_depth(program: &Program, body: &Stmt, buffer: BufferId) -> usize {
             | Stmt::Barrier => None,
         };
     }
+    loops
+}
+
+/// How many of the loops around all accesses to a buffer it can be inside of.
+fn private_depth(program: &Program, loops: &[&For], buffer: BufferId) -> usize {
     // A buffer that is private to an iteration of a loop is private to an iteration of every loop around it.
     (0..loops.len())
         .rev()
@@ -69,6 +82,29 @@ fn private_depth(program: &Program, body: &Stmt, buffer: BufferId) -> usize {
             )
         })
         .map_or(0, |depth| depth + 1)
+}
+
+/// As [`private_depth`], where the scope says whose memory it is: that of all blocks outside of all loops, that of one block
+/// inside the loops over blocks and outside of those over threads.
+fn depth_for_scope(program: &Program, loops: &[&For], buffer: BufferId) -> Result<usize, LowerError> {
+    let scope = program.buffer(buffer).scope;
+    let is_bound_to = |is_of: fn(ThreadAxis) -> bool| move |node: &&For| matches!(node.kind, LoopKind::Bound(axis) if is_of(axis));
+    let outside_threads = loops.iter().position(is_bound_to(ThreadAxis::is_of_block)).unwrap_or(loops.len());
+    let inside_blocks =
+        loops.iter().rposition(is_bound_to(ThreadAxis::is_of_blocks)).map_or(0, |last| last + 1);
+    let depth = match scope {
+        Scope::Global | Scope::Streamed => return Ok(0),
+        Scope::Shared => private_depth(program, loops, buffer).min(outside_threads),
+        Scope::Local => private_depth(program, loops, buffer),
+    };
+    if depth < inside_blocks {
+        return Err(LowerError::Scope {
+            buffer: program.buffer(buffer).name.to_string(),
+            scope: scope.text(),
+            problem: "blocks of threads pass values to each other through it; make it `global`",
+        });
+    }
+    Ok(depth)
 }
 
 /// Puts the allocation around the accesses to the buffer inside `stmt`, inside at most `depth` loops. `stmt` has such accesses.

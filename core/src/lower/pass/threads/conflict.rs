@@ -1,0 +1,300 @@
+//! Which accesses of different threads may be to the same element.
+//!
+//! The number of threads of a block is small and known, so that the elements of each thread are found by putting its numbers
+//! into the indices. Variables that have the same value on both sides cancel out; of all others the bounds count. Where neither
+//! is possible, the answer is that the accesses may meet.
+
+use rustc_hash::FxHashMap;
+
+use crate::analysis::block::loads_in;
+use crate::expr::{Expr, Indices};
+use crate::ids::{BufferId, VarId};
+use crate::index::{Base, Index, Interval, NO_MODULUS, Ranges, Term};
+use crate::program::{Program, Scope};
+use crate::stmt::{For, LoopKind, Stmt};
+use crate::thread_axis::ThreadAxis;
+
+/// The most threads that are looked at one by one: as many as a block may have.
+const MAX_THREADS: i64 = 1024;
+
+/// The longest period of a loop's iterations that are looked at one by one.
+const MAX_PERIOD: i64 = 16;
+
+/// The axes of the threads of a block in one nest.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Axes(Vec<Axis>);
+
+/// One axis: the variable that stands for a thread's number along it, and the number of threads.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    pub(super) axis: ThreadAxis,
+    pub(super) var: VarId,
+    pub(super) extent: i64,
+}
+
+impl Axes {
+    pub(super) fn new(axes: Vec<Axis>) -> Self {
+        Axes(axes)
+    }
+
+    pub(super) fn find(&self, axis: ThreadAxis) -> Option<&Axis> {
+        self.0.iter().find(|found| found.axis == axis)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Axis> {
+        self.0.iter()
+    }
+
+    fn holds(&self, var: VarId) -> bool {
+        self.0.iter().any(|axis| axis.var == var)
+    }
+
+    /// The numbers of all threads that make an access; `None` when they are too many.
+    fn threads_of(&self, access: &SharedAccess) -> Option<Vec<Vec<i64>>> {
+        let extents: Vec<i64> = self
+            .0
+            .iter()
+            .map(|axis| if access.axes.contains(&axis.axis) { axis.extent } else { 1 })
+            .collect();
+        let count = extents.iter().try_fold(1_i64, |count, extent| count.checked_mul(*extent))?;
+        if count > MAX_THREADS {
+            return None;
+        }
+        let numbers = |mut thread: i64| {
+            let number = |extent: &i64| {
+                let number = thread % extent;
+                thread /= extent;
+                number
+            };
+            extents.iter().map(number).collect()
+        };
+        Some((0..count).map(numbers).collect())
+    }
+}
+
+/// An access to memory, and the threads that make it.
+#[derive(Clone, Debug)]
+pub(super) struct SharedAccess {
+    pub(super) buffer: BufferId,
+    pub(super) is_store: bool,
+    /// In terms of the variables of [`Axes`].
+    indices: Indices,
+    /// The loops whose variables may have other values on the other side.
+    free: Ranges,
+    /// The axes along which all threads make it. Along all others, the first thread does.
+    axes: Vec<ThreadAxis>,
+    /// Whether it stands outside of all loops over threads.
+    pub(super) is_uniform: bool,
+}
+
+impl SharedAccess {
+    /// The access in any iteration of a loop.
+    pub(super) fn in_any_iteration(mut self, node: &For) -> Self {
+        self.free.insert_loop(node);
+        self
+    }
+
+    fn with(&self, var: VarId, value: &Index) -> Self {
+        let replaced = |index: &Index| {
+            index.substitute(&|other| (other == var).then(|| value.clone())).simplify(&self.free)
+        };
+        SharedAccess { indices: self.indices.iter().map(replaced).collect(), ..self.clone() }
+    }
+}
+
+/// Finds the accesses in a statement.
+pub(super) struct Search<'a> {
+    program: &'a Program,
+    axes: &'a Axes,
+    /// Whether to find those to the memory of one thread, instead of those to memory that threads share.
+    finds_local: bool,
+    values: FxHashMap<VarId, Index>,
+    around: Vec<ThreadAxis>,
+    free: Ranges,
+    found: Vec<SharedAccess>,
+}
+
+/// The accesses in a statement to memory that threads share.
+pub(super) fn shared_accesses(program: &Program, axes: &Axes, stmt: &Stmt) -> Vec<SharedAccess> {
+    accesses(program, axes, stmt, false)
+}
+
+/// The accesses in a statement to the memory of one thread.
+pub(super) fn local_accesses(program: &Program, axes: &Axes, stmt: &Stmt) -> Vec<SharedAccess> {
+    accesses(program, axes, stmt, true)
+}
+
+fn accesses(program: &Program, axes: &Axes, stmt: &Stmt, finds_local: bool) -> Vec<SharedAccess> {
+    let (values, around, free) = (FxHashMap::default(), Vec::new(), Ranges::new());
+    let mut search = Search { program, axes, finds_local, values, around, free, found: Vec::new() };
+    search.stmt(stmt);
+    search.found
+}
+
+impl Search<'_> {
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::For(node) => self.for_loop(node),
+            Stmt::Store(store) => {
+                // Every thread stores to its own memory; other stores are made once.
+                let is_local = self.program.buffer(store.buffer).scope == Scope::Local;
+                let axes = if is_local { self.all_axes() } else { self.around.clone() };
+                store.indices.iter().for_each(|index| self.loads(&Expr::index(index.clone()), &axes));
+                self.loads(&store.value, &axes);
+                self.access(store.buffer, true, &store.indices, &axes);
+            }
+            Stmt::If(node) => {
+                self.loads(&node.condition, &self.all_axes());
+                stmt.each_child().for_each(|child| self.stmt(child));
+            }
+            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
+                stmt.each_child().for_each(|child| self.stmt(child));
+            }
+        }
+    }
+
+    fn for_loop(&mut self, node: &For) {
+        self.loads(&Expr::index(node.extent.clone()), &self.all_axes());
+        let axis = match node.kind {
+            LoopKind::Bound(axis) => self.axes.find(axis),
+            _ => None,
+        };
+        match axis {
+            Some(axis) => {
+                self.values.insert(node.var, Index::var(axis.var));
+                self.around.push(axis.axis);
+                self.stmt(&node.body);
+                self.around.pop();
+            }
+            None => {
+                self.free.insert_loop(node);
+                self.stmt(&node.body);
+                self.free.remove(node.var);
+            }
+        }
+    }
+
+    fn all_axes(&self) -> Vec<ThreadAxis> {
+        self.axes.iter().map(|axis| axis.axis).collect()
+    }
+
+    fn loads(&mut self, expr: &Expr, axes: &[ThreadAxis]) {
+        let mut found = Vec::new();
+        loads_in(expr, &mut found);
+        found.into_iter().for_each(|load| self.access(load.buffer, false, load.indices, axes));
+    }
+
+    fn access(&mut self, buffer: BufferId, is_store: bool, indices: &Indices, axes: &[ThreadAxis]) {
+        if (self.program.buffer(buffer).scope == Scope::Local) != self.finds_local {
+            return;
+        }
+        let resolved = |index: &Index| index.substitute(&|var| self.values.get(&var).cloned());
+        let indices = indices.iter().map(resolved).collect();
+        let (free, axes, is_uniform) = (self.free.clone(), axes.to_vec(), self.around.is_empty());
+        self.found.push(SharedAccess { buffer, is_store, indices, free, axes, is_uniform });
+    }
+}
+
+/// Whether two different threads, of which one makes the first access and the other one the second, may access one element, and
+/// one of them stores it.
+pub(super) fn conflict(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool {
+    if a.buffer != b.buffer || !(a.is_store || b.is_store) {
+        return false;
+    }
+    let (Some(threads_a), Some(threads_b)) = (axes.threads_of(a), axes.threads_of(b)) else { return true };
+    let dimensions: Vec<(Index, Index)> = a
+        .indices
+        .iter()
+        .zip(&b.indices)
+        .filter_map(|(index_a, index_b)| {
+            let (same_a, own_a) = split(axes, a, index_a)?;
+            let (same_b, own_b) = split(axes, b, index_b)?;
+            let distance = (&same_a - &same_b).as_constant()?;
+            Some((own_a.offset(distance), own_b))
+        })
+        .collect();
+    let boxes_a: Vec<Vec<Interval>> = threads_a
+        .iter()
+        .map(|thread| dimensions.iter().map(|(own, _)| at(axes, a, own, thread)).collect())
+        .collect();
+    let boxes_b: Vec<Vec<Interval>> = threads_b
+        .iter()
+        .map(|thread| dimensions.iter().map(|(_, own)| at(axes, b, own, thread)).collect())
+        .collect();
+    let meet =
+        |a: &[Interval], b: &[Interval]| a.iter().zip(b).all(|(a, b)| a.min <= b.max && b.min <= a.max);
+    threads_a.iter().zip(&boxes_a).any(|(thread, own)| {
+        threads_b.iter().zip(&boxes_b).any(|(other, theirs)| thread != other && meet(own, theirs))
+    })
+}
+
+/// As [`conflict`], where the second access is made in a loop's next iteration.
+pub(super) fn conflict_in_next(axes: &Axes, var: VarId, a: &SharedAccess, b: &SharedAccess) -> bool {
+    let period = period(var, a.indices.iter().chain(&b.indices));
+    let Some(period) = period else {
+        let (mut a, mut b) = (a.clone(), b.clone());
+        // The iteration may be any one on both sides.
+        a.free.insert(var, Index::constant(i64::MAX));
+        b.free.insert(var, Index::constant(i64::MAX));
+        return conflict(axes, &a, &b);
+    };
+    (0..period).any(|step| {
+        let iteration = Index::var(var).scale(period).offset(step);
+        conflict(axes, &a.with(var, &iteration), &b.with(var, &iteration.offset(1)))
+    })
+}
+
+/// After how many iterations the digits of a loop's variable repeat; `None` when that is too many.
+fn period<'i>(var: VarId, indices: impl Iterator<Item = &'i Index>) -> Option<i64> {
+    let mut period = 1_i64;
+    for index in indices {
+        for term in index.terms() {
+            let digit = &term.digit;
+            if digit.base != Base::Var(var) || digit.is_whole() {
+                continue;
+            }
+            let own = if digit.modulus == NO_MODULUS {
+                digit.divisor
+            } else {
+                digit.divisor.checked_mul(digit.modulus)?
+            };
+            let common = crate::index::greatest_common_divisor(period, own);
+            period = (period / common).checked_mul(own)?;
+            if period > MAX_PERIOD {
+                return None;
+            }
+        }
+    }
+    Some(period)
+}
+
+/// The parts of an index that are the same on both sides, and that are not; `None` when a digit mixes them.
+fn split(axes: &Axes, access: &SharedAccess, index: &Index) -> Option<(Index, Index)> {
+    let (mut same, mut own): (Vec<Term>, Vec<Term>) = (Vec::new(), Vec::new());
+    for term in index.terms() {
+        let (mut is_same, mut is_own) = (false, false);
+        Index::digit(term.digit.clone()).for_each_var(&mut |var| {
+            if axes.holds(var) || access.free.contains(var) {
+                is_own = true;
+            } else {
+                is_same = true;
+            }
+        });
+        match (is_same, is_own, &term.digit.base) {
+            // Elements that data chooses may be any.
+            (_, _, Base::Value(_)) | (true, true, _) => return None,
+            (true, false, _) => same.push(term.clone()),
+            _ => own.push(term.clone()),
+        }
+    }
+    Some((Index::from_terms(same, 0), Index::from_terms(own, index.constant_part())))
+}
+
+/// The values of an index for one thread.
+fn at(axes: &Axes, access: &SharedAccess, own: &Index, thread: &[i64]) -> Interval {
+    let number = |var: VarId| {
+        let position = axes.0.iter().position(|axis| axis.var == var)?;
+        Some(Index::constant(thread[position]))
+    };
+    own.substitute(&number).interval(&access.free)
+}

@@ -1,0 +1,263 @@
+//! Barriers, where threads need elements that others have stored, or store elements that others have still to load.
+//!
+//! ```text
+//! for k { bound thread_x for t { s[t] = x[k, t] }  bound thread_x for t { y[t] = y[t] + s[31 - t] } }
+//! for k { bound thread_x for t { s[t] = x[k, t] }  barrier()  bound thread_x for t { y[t] = y[t] + s[31 - t] }  barrier() }
+//! ```
+//!
+//! Two accesses of different threads that conflict need a barrier somewhere between them. In a sequence, a barrier as late as
+//! possible, before the first statement that conflicts with one since the last barrier, is on the way of as many pairs as any
+//! other: this is how intervals are stabbed with the fewest points. The body of a loop is a ring, as the last statements
+//! precede the first ones of the next iteration. All places for one barrier are tried there, from which the others follow.
+//!
+//! The iterations of one loop over threads are independent, so that nothing inside of it needs a barrier.
+
+use std::sync::Arc;
+
+use crate::ids::VarId;
+use crate::lower::pass::threads::bind_threads::thread_axes;
+use crate::lower::pass::threads::conflict::{
+    Axes, SharedAccess, conflict, conflict_in_next, shared_accesses,
+};
+use crate::lower::{LowerError, LowerOptions};
+use crate::program::{Program, Scope};
+use crate::stmt::{Alloc, For, If, LoopKind, Stmt};
+
+/// Puts barriers between the loops over threads of each nest.
+pub(in crate::lower) fn insert_barriers(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
+    let body = std::mem::replace(&mut program.body, Stmt::nothing());
+    program.body = nests(program, &body)?;
+    Ok(())
+}
+
+/// The statement with barriers inside each of its nests, which threads execute one after the other.
+fn nests(program: &mut Program, stmt: &Stmt) -> Result<Stmt, LowerError> {
+    match stmt {
+        Stmt::Seq(stmts) => {
+            Ok(Stmt::seq(stmts.iter().map(|stmt| nests(program, stmt)).collect::<Result<Vec<_>, _>>()?))
+        }
+        Stmt::Alloc(node) if program.buffer(node.buffer).scope == Scope::Global => {
+            Ok(allocated(node, nests(program, &node.body)?))
+        }
+        _ => {
+            let axes = thread_axes(program, stmt)?;
+            Ok(Insertion { program, axes }.inside_blocks(stmt))
+        }
+    }
+}
+
+fn allocated(node: &Alloc, body: Stmt) -> Stmt {
+    Stmt::Alloc(Arc::new(Alloc { buffer: node.buffer, body }))
+}
+
+struct Insertion<'p> {
+    program: &'p Program,
+    axes: Axes,
+}
+
+/// A statement of a sequence, and the accesses that may conflict with those of others.
+struct Element {
+    stmt: Stmt,
+    reach: Reach,
+}
+
+/// The accesses of a statement that no barrier inside of it separates from what stands before and behind it.
+#[derive(Clone, Default)]
+struct Reach {
+    /// Those before its first barrier.
+    head: Vec<SharedAccess>,
+    /// Those behind its last barrier.
+    tail: Vec<SharedAccess>,
+    /// Whether it certainly executes a barrier.
+    separates: bool,
+}
+
+impl Reach {
+    fn without_barrier(accesses: Vec<SharedAccess>) -> Self {
+        Reach { head: accesses.clone(), tail: accesses, separates: false }
+    }
+
+    /// The reach of what is executed one after the other.
+    fn then(mut self, next: &Reach) -> Self {
+        if !self.separates {
+            self.head.extend(next.head.iter().cloned());
+        }
+        if next.separates {
+            self.tail.clear();
+        }
+        self.tail.extend(next.tail.iter().cloned());
+        self.separates |= next.separates;
+        self
+    }
+
+    fn barrier() -> Self {
+        Reach { head: Vec::new(), tail: Vec::new(), separates: true }
+    }
+}
+
+impl Insertion<'_> {
+    /// Goes through the loops over blocks, and what else stands around everything in them.
+    fn inside_blocks(&self, stmt: &Stmt) -> Stmt {
+        match stmt {
+            Stmt::For(node) if matches!(node.kind, LoopKind::Bound(axis) if axis.is_of_blocks()) => {
+                Stmt::For(Arc::new(For { body: self.inside_blocks(&node.body), ..For::clone(node) }))
+            }
+            Stmt::Alloc(node) => allocated(node, self.inside_blocks(&node.body)),
+            _ => self.sequence(self.elements(stmt)).stmt,
+        }
+    }
+
+    fn elements(&self, stmt: &Stmt) -> Vec<Element> {
+        match stmt {
+            Stmt::Seq(stmts) => stmts.iter().map(|stmt| self.element(stmt)).collect(),
+            _ => vec![self.element(stmt)],
+        }
+    }
+
+    fn element(&self, stmt: &Stmt) -> Element {
+        match stmt {
+            Stmt::For(node) if !is_over_threads(node) && holds_threads(&node.body) => self.for_loop(node),
+            Stmt::Alloc(node) => {
+                let inside = self.sequence(self.elements(&node.body));
+                Element { stmt: allocated(node, inside.stmt), reach: inside.reach }
+            }
+            Stmt::If(node) if holds_threads(stmt) => {
+                // Whether barriers inside are executed is not known.
+                let reach = Reach::without_barrier(self.accesses(stmt));
+                let inside = |stmt: &Stmt| self.sequence(self.elements(stmt)).stmt;
+                let (then, otherwise) = (inside(&node.then), node.otherwise.as_ref().map(inside));
+                Element { stmt: Stmt::If(Arc::new(If { then, otherwise, ..If::clone(node) })), reach }
+            }
+            Stmt::Seq(_) => self.sequence(self.elements(stmt)),
+            _ => Element { stmt: stmt.clone(), reach: Reach::without_barrier(self.accesses(stmt)) },
+        }
+    }
+
+    fn accesses(&self, stmt: &Stmt) -> Vec<SharedAccess> {
+        shared_accesses(self.program, &self.axes, stmt)
+    }
+
+    /// The elements one after the other, with barriers where they are needed.
+    fn sequence(&self, elements: Vec<Element>) -> Element {
+        let places = self.places_from(&elements, 0, None, None);
+        assemble(elements, &places)
+    }
+
+    fn for_loop(&self, node: &Arc<For>) -> Element {
+        // Buffers that live for one iteration stand around all statements of the body.
+        let (mut buffers, mut body) = (Vec::new(), &node.body);
+        while let Stmt::Alloc(inner) = body {
+            buffers.push(inner.clone());
+            body = &inner.body;
+        }
+        let elements = self.elements(body);
+        let places = self.places_in_ring(&elements, node);
+        let inside = assemble(elements, &places);
+        let body = buffers.iter().rev().fold(inside.stmt, |body, node| allocated(node, body));
+        let in_any = |accesses: Vec<SharedAccess>| -> Vec<SharedAccess> {
+            accesses.into_iter().map(|access| access.in_any_iteration(node)).collect()
+        };
+        let Reach { head, tail, separates } = inside.reach;
+        let is_certain = node.extent.as_constant().is_some_and(|extent| extent > 0);
+        let (head, tail) = (in_any(head), in_any(tail));
+        let reach =
+            if is_certain { Reach { head, tail, separates } } else { Reach { head, tail, separates: false } };
+        Element { stmt: Stmt::For(Arc::new(For { body, ..For::clone(node) })), reach }
+    }
+
+    /// The fewest places, by the number of the element behind, where a loop's body needs a barrier.
+    fn places_in_ring(&self, elements: &[Element], node: &For) -> Vec<usize> {
+        let has_barrier = elements.iter().any(|element| element.reach.separates);
+        if !has_barrier && !self.conflicts_anywhere(elements, node) {
+            return Vec::new();
+        }
+        let forced = (0..elements.len()).map(|start| (start, None));
+        // A statement that executes a barrier itself can be where the ring is cut.
+        let separating = (0..elements.len()).filter(|start| elements[*start].reach.separates);
+        let separated = separating.map(|start| (start + 1, Some(start)));
+        let choices = separated.chain(forced).map(|(start, behind)| {
+            let mut places = self.places_from(elements, start, behind, Some(node.var));
+            if behind.is_none() {
+                places.push(start);
+            }
+            places.sort_unstable();
+            places.dedup();
+            places
+        });
+        choices.min_by_key(Vec::len).unwrap_or_default()
+    }
+
+    /// Whether some accesses of a loop's body conflict, in the same or in any other iteration.
+    fn conflicts_anywhere(&self, elements: &[Element], node: &For) -> bool {
+        let in_any = |element: &Element| -> Vec<SharedAccess> {
+            element.reach.head.iter().cloned().map(|access| access.in_any_iteration(node)).collect()
+        };
+        let all: Vec<Vec<SharedAccess>> = elements.iter().map(in_any).collect();
+        let conflicts = |a: &[SharedAccess], b: &[SharedAccess]| {
+            a.iter().any(|a| b.iter().any(|b| conflict(&self.axes, a, b)))
+        };
+        all.iter().enumerate().any(|(number, own)| all[number..].iter().any(|other| conflicts(own, other)))
+    }
+
+    /// The places where barriers are needed from an element on, as late as possible. In a ring, whose loop's variable is given, the
+    /// elements before it follow in the next iteration. `behind` is the element after which the way begins, when that is no barrier.
+    fn places_from(
+        &self,
+        elements: &[Element],
+        start: usize,
+        behind: Option<usize>,
+        ring: Option<VarId>,
+    ) -> Vec<usize> {
+        let count = elements.len();
+        let mut places = Vec::new();
+        // Accesses since the last barrier, and whether they are of the next iteration.
+        let mut open: Vec<(&SharedAccess, bool)> = Vec::new();
+        if let Some(behind) = behind {
+            open.extend(elements[behind].reach.tail.iter().map(|access| (access, false)));
+        }
+        // The element at which the way ends is looked at, too: the one that holds a barrier.
+        let length = if ring.is_some() { count } else { count - start.min(count) };
+        for step in 0..length {
+            let position = (start + step) % count;
+            let is_next = start + step >= count;
+            let reach = &elements[position].reach;
+            let conflicts = |(access, was_next): &(&SharedAccess, bool)| {
+                reach.head.iter().any(|own| match ring {
+                    Some(var) if *was_next != is_next => conflict_in_next(&self.axes, var, access, own),
+                    _ => conflict(&self.axes, access, own),
+                })
+            };
+            if open.iter().any(conflicts) {
+                places.push(position);
+                open.clear();
+            }
+            if reach.separates {
+                open.clear();
+            }
+            open.extend(reach.tail.iter().map(|access| (access, is_next)));
+        }
+        places
+    }
+}
+
+/// The elements with barriers before those at some places.
+fn assemble(elements: Vec<Element>, places: &[usize]) -> Element {
+    let (mut stmts, mut reach) = (Vec::new(), Reach::default());
+    for (position, element) in elements.into_iter().enumerate() {
+        if places.contains(&position) {
+            stmts.push(Stmt::Barrier);
+            reach = reach.then(&Reach::barrier());
+        }
+        reach = reach.then(&element.reach);
+        stmts.push(element.stmt);
+    }
+    Element { stmt: Stmt::seq(stmts), reach }
+}
+
+fn is_over_threads(node: &For) -> bool {
+    matches!(node.kind, LoopKind::Bound(axis) if axis.is_of_block())
+}
+
+fn holds_threads(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::For(node) if is_over_threads(node)) || stmt.each_child().any(holds_threads)
+}

@@ -1,0 +1,247 @@
+//! Barriers are enough and no more than needed, and grids compute what the nests before them computed.
+
+use super::bind_threads::bind_threads;
+use super::insert_barriers::insert_barriers;
+use crate::interp::{InterpError, Interpreter, Options};
+use crate::lower::LowerOptions;
+use crate::program::Program;
+use crate::stmt::Stmt;
+use crate::tensor::{AnyTensor, Random};
+use crate::verify::{Level, verify};
+
+/// The number of threads.
+const THREADS: usize = 4;
+
+fn parse(text: &str) -> Program {
+    text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn options() -> LowerOptions {
+    LowerOptions::of(&crate::target::Target::generic_gpu())
+}
+
+/// The program of one thread.
+fn bound(program: &Program) -> Program {
+    let mut program = program.clone();
+    bind_threads(&mut program, &options()).unwrap_or_else(|error| panic!("{error}\n{program}"));
+    program
+}
+
+/// Runs a kernel from one tensor to another.
+fn run(program: &Program, seed: Option<u64>) -> Result<Vec<f64>, InterpError> {
+    let len = 4 * THREADS;
+    let input: Vec<f64> = (0..len).map(|number| (number * number % 23) as f64).collect();
+    let dtype = crate::dtype::DType::F32;
+    let mut tensors =
+        [AnyTensor::from_f64s(dtype, &input, &[len]).unwrap(), AnyTensor::zeros(dtype, &[len]).unwrap()];
+    Interpreter::new(program)?.run(Options { parallel_order_seed: seed }, &[], &[], &mut tensors)?;
+    Ok(tensors[1].to_f64_vec())
+}
+
+/// A kernel of loops over threads one after the other, some of them inside a serial loop. Each fills one of the shared buffers
+/// from the input or from another one.
+fn random_kernel(random: &mut Random) -> Program {
+    let mut names = 0;
+    let mut stage = |random: &mut Random| {
+        names += 1;
+        let (to, from) = (random.below(3), random.below(3));
+        let place = |random: &mut Random| match random.below(4) {
+            0 => format!("t{names}"),
+            1 => format!("{} - t{names}", THREADS - 1),
+            2 => format!("(t{names} + 1) % {THREADS}"),
+            _ => format!("t{names} / 2"),
+        };
+        let target =
+            if random.below(2) == 0 { format!("t{names}") } else { format!("{} - t{names}", THREADS - 1) };
+        // Two threads must not store one element, nor one thread load what another one stores in the same loop.
+        let value = if to == from {
+            format!("s{to}[{target}] + 1.0")
+        } else {
+            format!("s{from}[{}] + 1.0", place(random))
+        };
+        format!("bound thread_x for t{names} in 0..{THREADS} {{ s{to}[{target}] = {value} }}\n")
+    };
+    let sequence = |count: u64,
+                    random: &mut Random,
+                    stage: &mut dyn FnMut(&mut Random) -> String|
+     -> String { (0..count).map(|_| stage(random)).collect() };
+    let before = sequence(random.below(3), random, &mut stage);
+    let count = 1 + random.below(4);
+    let inside = sequence(count, random, &mut stage);
+    let iterations = 1 + random.below(3);
+    let behind = sequence(random.below(3), random, &mut stage);
+    let fill: String = (0..3)
+        .map(|s| format!("bound thread_x for f{s} in 0..{THREADS} {{ s{s}[f{s}] = x[f{s} + {s}] }}\n"))
+        .collect();
+    let result: String = (0..3)
+        .map(|s| {
+            format!("bound thread_x for r{s} in 0..{THREADS} {{ y[r{s} + {}] = s{s}[r{s}] }}\n", s * THREADS)
+        })
+        .collect();
+    parse(&format!(
+        "kernel k(in x: f32[{len}], out y: f32[{len}]) {{
+  buffer s0: f32[{THREADS}] shared
+  buffer s1: f32[{THREADS}] shared
+  buffer s2: f32[{THREADS}] shared
+  bound block_x for b in 0..2 {{
+    alloc s0 {{ alloc s1 {{ alloc s2 {{
+      {fill} {before}
+      for k in 0..{iterations} {{ {inside} }}
+      {behind} {result}
+      bound thread_x for z in 0..{THREADS} {{ y[z + {rest}] = 0.0 }}
+    }} }} }}
+  }}
+}}",
+        len = 4 * THREADS,
+        rest = 3 * THREADS,
+    ))
+}
+
+/// How often a statement executes a barrier.
+fn executed(stmt: &Stmt) -> i64 {
+    let inside: i64 = stmt.each_child().map(executed).sum();
+    match stmt {
+        Stmt::Barrier => 1,
+        Stmt::For(node) if node.kind == crate::stmt::LoopKind::Serial => {
+            inside * node.extent.as_constant().expect("a constant extent")
+        }
+        _ => inside,
+    }
+}
+
+/// The program with barriers where a number has ones, among all places in front of statements of sequences.
+fn with_barriers(program: &Program, places: u32) -> Program {
+    let mut program = program.clone();
+    program.body = insert_at(&program.body, &mut { places });
+    program
+}
+
+fn insert_at(stmt: &Stmt, places: &mut u32) -> Stmt {
+    let mut stmt = stmt.clone();
+    if let Stmt::Seq(stmts) = &stmt {
+        let mut next = || {
+            let is_chosen = *places & 1 == 1;
+            *places >>= 1;
+            is_chosen
+        };
+        let chosen: Vec<bool> = stmts.iter().map(|_| next()).collect();
+        let with = stmts.iter().zip(chosen).flat_map(|(stmt, is_chosen)| {
+            let barrier = is_chosen.then_some(Stmt::Barrier);
+            let stmt = insert_at(stmt, places);
+            barrier.into_iter().chain([stmt])
+        });
+        return Stmt::Seq(std::sync::Arc::new(with.collect()));
+    }
+    if matches!(&stmt, Stmt::For(node) if matches!(node.kind, crate::stmt::LoopKind::Bound(axis) if axis.is_of_block()))
+    {
+        return stmt;
+    }
+    for child in stmt.children_mut() {
+        *child = insert_at(child, places);
+    }
+    stmt
+}
+
+/// How many places there are.
+fn places(stmt: &Stmt) -> u32 {
+    let own = match stmt {
+        Stmt::Seq(stmts) => stmts.len() as u32,
+        _ => 0,
+    };
+    own + stmt.each_child().map(places).sum::<u32>()
+}
+
+#[test]
+fn barriers_are_enough_and_as_few_as_possible() {
+    let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(40);
+    let mut random = Random::new(7);
+    let mut compared = 0;
+    for case in 0..cases {
+        let program = random_kernel(&mut random);
+        let expected = run(&program, None).unwrap_or_else(|error| panic!("case {case}: {error}\n{program}"));
+        let mut synchronised = program.clone();
+        insert_barriers(&mut synchronised, &options()).unwrap();
+        let grid = bound(&synchronised);
+        verify(&grid, Level::Loops).unwrap_or_else(|errors| panic!("case {case}: {}", errors.render(&grid)));
+        for seed in [None, Some(1), Some(2)] {
+            assert_eq!(run(&grid, seed).as_ref(), Ok(&expected), "case {case}\n{program}\n{grid}");
+        }
+        // All choices of places, where they are few enough, in the order of how often barriers are executed.
+        let count = places(&program.body);
+        if count > 11 {
+            continue;
+        }
+        compared += 1;
+        let own = executed(&synchronised.body);
+        let better = (0..1_u32 << count)
+            .map(|choice| with_barriers(&program, choice))
+            .find(|other| executed(&other.body) < own && run(&bound(other), None).as_ref() == Ok(&expected));
+        assert!(better.is_none(), "case {case}: {own} barriers\n{synchronised}\nfewer:\n{}", better.unwrap());
+    }
+    assert!(compared * 5 > cases, "too few programs are small enough to try all places");
+}
+
+#[test]
+fn two_versions_of_a_buffer_need_one_barrier_in_each_iteration() {
+    let program = parse(
+        "kernel k(in x: f32[16], out y: f32[16]) {
+  buffer s: f32[2, 4] shared
+  alloc s {
+    for k in 0..4 {
+      bound thread_x for t in 0..4 { s[k % 2, t] = x[k*4 + t] }
+      bound thread_x for u in 0..4 { y[k*4 + u] = s[k % 2, 3 - u] }
+    }
+  }
+}",
+    );
+    let mut synchronised = program.clone();
+    insert_barriers(&mut synchronised, &options()).unwrap();
+    assert_eq!(executed(&synchronised.body), 4, "{synchronised}");
+    assert_eq!(run(&bound(&synchronised), None), run(&program, None));
+}
+
+#[test]
+fn a_statement_outside_of_loops_over_threads_is_made_by_the_first_thread() {
+    let program = parse(
+        "kernel k(in x: f32[16], out y: f32[16]) {
+  buffer s: f32[1] shared
+  bound block_x for b in 0..4 {
+    alloc s {
+      s[0] = x[b]
+      bound thread_x for t in 0..4 { y[b*4 + t] = s[0] }
+    }
+  }
+}",
+    );
+    let mut synchronised = program.clone();
+    insert_barriers(&mut synchronised, &options()).unwrap();
+    let grid = bound(&synchronised);
+    assert_eq!(executed(&synchronised.body), 1, "{synchronised}");
+    assert_eq!(run(&grid, None), run(&program, None));
+}
+
+#[test]
+fn values_that_threads_pass_to_each_other_cannot_be_local() {
+    let program = |scope: &str, load: &str| {
+        parse(&format!(
+            "kernel k(in x: f32[16], out y: f32[16]) {{
+  buffer r: f32[16] {scope}
+  alloc r {{
+    bound thread_x for t in 0..16 {{ r[t] = x[t] }}
+    bound thread_x for u in 0..16 {{ y[u] = r[{load}] }}
+  }}
+}}"
+        ))
+    };
+    let lowered = |scope: &str, load: &str| {
+        let mut program = program(scope, load);
+        insert_barriers(&mut program, &options()).unwrap();
+        bind_threads(&mut program, &options()).map(|()| program)
+    };
+    assert!(lowered("local", "15 - u").is_err());
+    for (scope, load, barriers) in [("local", "u", 0), ("shared", "u", 0), ("shared", "15 - u", 1)] {
+        let grid = lowered(scope, load).unwrap();
+        assert_eq!(executed(&grid.body), barriers, "{grid}");
+        assert_eq!(run(&grid, None), run(&program(scope, load), None));
+    }
+}
