@@ -1,0 +1,6 @@
+//! The instruction set: types, the notation of the table, the table, and the checks that follow from it.
+
+pub(crate) mod check;
+pub(crate) mod pattern;
+pub(crate) mod table;
+pub(crate) mod types;
