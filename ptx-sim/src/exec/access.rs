@@ -35,19 +35,31 @@ impl Exec<'_> {
         let bases = *self.value(access.base);
         let mut values = [[0; WARP]; 8];
         let mut seen = Seen::new();
-        for lane in lanes_of(mask) {
+        let whole = self.block.clocks.is_whole(self.warp.index as usize);
+        let mut left = mask;
+        while left != 0 {
+            let lane = left.trailing_zeros() as usize;
             let address = bases[lane].wrapping_add_signed(access.offset);
-            let Some(place) = self.resolve(access.window, address, total as u64, lane, false) else {
-                continue;
-            };
+            left &= !(1 << lane);
+            let place = self.resolve(access.window, address, total as u64, lane, false);
+            let Some(place) = place else { continue };
+            // Lanes beside each other that read the same are looked at together; local memory is each lane's own.
+            let mut together = 1 << lane;
+            if whole && !matches!(place, Place::Local(_)) {
+                together |= same_address(&bases, lane, left);
+                left &= !together;
+            }
             seen.add(place, address);
             if access.order.strong {
-                self.hear(place, access.order, lane);
+                lanes_of(together).for_each(|lane| self.hear(place, access.order, lane));
             }
-            self.check_read(place, total, lane, access.order.strong);
+            self.check_read(place, total, together, access.order.strong);
             let data = self.bytes(place, total);
             for (position, value) in values.iter_mut().take(count).enumerate() {
-                value[lane] = little_endian(&data[position * bytes..(position + 1) * bytes]);
+                let element = little_endian(&data[position * bytes..(position + 1) * bytes]);
+                for lane in lanes_of(together) {
+                    value[lane] = element;
+                }
             }
         }
         self.count_traffic(&seen, total);
@@ -108,27 +120,30 @@ impl Exec<'_> {
         }
     }
 
-    /// Remembers a read; reports races and bytes that nobody wrote.
+    /// Remembers a read by some lanes; reports races and bytes that nobody wrote. Where there is more than one lane, all lanes of
+    /// the warp know the same.
     #[inline]
-    pub(crate) fn check_read(&mut self, place: Place, bytes: usize, lane: usize, strong: bool) {
+    pub(crate) fn check_read(&mut self, place: Place, bytes: usize, lanes: u32, strong: bool) {
+        let lane = lanes.trailing_zeros() as usize;
         let (warps, block, warp) = (self.grid.warps, self.block.index, self.warp.index);
-        let by = accessor(&self.block.clocks, warps, block, warp, lane, self.line, strong);
+        let mut by = accessor(&self.block.clocks, warps, block, warp, lane, self.line, strong);
+        by.whole = lanes & (lanes - 1) != 0;
         let (conflict, written) = match place {
             Place::Global(number, at) => {
                 let allocation = self.grid.memory.allocation_mut(number);
                 let conflict =
-                    if allocation.constant { None } else { allocation.shadow.read(at, bytes, &by) };
+                    if allocation.constant { None } else { allocation.shadow.read(at, bytes, &by, lanes) };
                 (conflict, allocation.is_written(at, bytes))
             }
             Place::Shared(at) => {
                 let shared = &mut self.block.shared;
-                let conflict = shared.shadow.read(at, bytes, &by);
+                let conflict = shared.shadow.read(at, bytes, &by, lanes);
                 (conflict, shared.written[at..at + bytes].iter().all(|written| *written))
             }
             Place::Local(_) | Place::Param(_) => return,
         };
-        if let Some(conflict) = conflict {
-            self.report_conflict(conflict, place, lane);
+        if let Some((conflict, lane)) = conflict {
+            self.report_conflict(conflict, place, lane as usize);
         } else if !written {
             self.report_unwritten(place, lane);
         }
@@ -286,6 +301,19 @@ pub(crate) fn little_endian(data: &[u8]) -> u64 {
         [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
         _ => 0,
     }
+}
+
+/// The lanes of a mask right behind a lane that have the same address.
+#[inline]
+fn same_address(addresses: &[u64; WARP], lane: usize, mask: u32) -> u32 {
+    let mut together = 0;
+    for other in lane + 1..WARP {
+        if mask >> other & 1 == 0 || addresses[other] != addresses[lane] {
+            break;
+        }
+        together |= 1 << other;
+    }
+    together
 }
 
 /// Extends values by their sign to the width of a register.

@@ -26,7 +26,7 @@ impl Exec<'_> {
             let Some(place) = place else { continue };
             self.hear(place, atomic.order, lane);
             if !self.same_bytes_written(place, total) {
-                self.check_read(place, total, lane, true);
+                self.check_read(place, total, 1 << lane, true);
             }
             let mut data = [0; 64];
             data[..total].copy_from_slice(self.bytes(place, total));

@@ -42,7 +42,7 @@ impl Exec<'_> {
             if wanted > 0 {
                 let Some(place) = self.source_place(copy, source, wanted, lane) else { continue };
                 read_at.push(source);
-                self.check_read(place, wanted, lane, false);
+                self.check_read(place, wanted, 1 << lane, false);
                 data[..wanted].copy_from_slice(self.bytes(place, wanted));
             }
             self.start_copy(at, data, bytes, lane);

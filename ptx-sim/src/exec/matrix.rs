@@ -56,7 +56,7 @@ impl Exec<'_> {
         let mut data = [[0; ROW]; 8];
         for (row, at) in rows.into_iter().enumerate() {
             let Some(at) = at else { continue };
-            self.check_read(Place::Shared(at), ROW, matrix * 8 + row, false);
+            self.check_read(Place::Shared(at), ROW, 1 << (matrix * 8 + row), false);
             data[row].copy_from_slice(self.bytes(Place::Shared(at), ROW));
         }
         if register == NONE {

@@ -257,5 +257,6 @@ pub(crate) fn accessor<'v>(
         first_warp: block * warps,
         warps,
         strong,
+        whole: false,
     }
 }

@@ -108,6 +108,13 @@ impl Clocks {
         self.times[warp]
     }
 
+    /// Whether all lanes of a warp share one view.
+    #[inline]
+    pub(crate) fn is_whole(&self, warp: usize) -> bool {
+        let views = &self.views[warp * WARP..(warp + 1) * WARP];
+        views.iter().all(|view| Rc::ptr_eq(view, &views[0]))
+    }
+
     #[inline]
     pub(crate) fn view(&self, thread: usize) -> &View {
         &self.views[thread]

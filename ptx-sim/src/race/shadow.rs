@@ -30,15 +30,35 @@ pub(crate) struct Accessor<'a> {
     pub(crate) first_warp: u32,
     pub(crate) warps: u32,
     pub(crate) strong: bool,
+    /// Whether all lanes of the warp know the same.
+    pub(crate) whole: bool,
 }
 
 impl Accessor<'_> {
+    /// The first of several lanes for which a write did not happen before now. Where all lanes know the same, only the writer
+    /// itself can know more.
+    #[inline]
+    fn first_before(&self, write: Stamp, reading: u32) -> Option<u8> {
+        if self.whole {
+            if self.knows(write.warp, write.lane, write.time) {
+                return None;
+            }
+            let others = if write.warp == self.stamp.warp { reading & !(1 << write.lane) } else { reading };
+            return (others != 0).then(|| others.trailing_zeros() as u8);
+        }
+        debug_assert!(reading == 1 << self.stamp.lane);
+        (!self.is_after(write.warp, write.lane, write.time)).then_some(self.stamp.lane)
+    }
+
     /// Whether what this thread did at that time happened before now.
     #[inline]
     fn is_after(&self, warp: u32, lane: u8, time: u32) -> bool {
-        if warp == self.stamp.warp && lane == self.stamp.lane {
-            return true;
-        }
+        warp == self.stamp.warp && lane == self.stamp.lane || self.knows(warp, lane, time)
+    }
+
+    /// The same for what its own lane did, if others tell it.
+    #[inline]
+    fn knows(&self, warp: u32, lane: u8, time: u32) -> bool {
         let own = warp.wrapping_sub(self.first_warp);
         if own < self.warps {
             return self.view.knows(own as usize * WARP + lane as usize, time);
@@ -190,57 +210,67 @@ impl Shadow {
         &mut cells[number % PAGE]
     }
 
-    /// Remembers a read, and says with what it races.
+    /// Remembers a read of one place by several lanes of a warp, of which the accessor's is the first; says with what it races,
+    /// and which lane does.
     #[inline]
-    pub(crate) fn read(&mut self, offset: usize, bytes: usize, by: &Accessor<'_>) -> Option<Conflict> {
+    pub(crate) fn read(
+        &mut self,
+        offset: usize,
+        bytes: usize,
+        by: &Accessor<'_>,
+        lanes: u32,
+    ) -> Option<(Conflict, u8)> {
         self.fit(offset, bytes);
         let mut conflict = None;
         for number in offset >> self.granule..(offset + bytes) >> self.granule {
-            conflict = self.read_cell(number, by).or(conflict);
+            conflict = self.read_cell(number, by, lanes).or(conflict);
         }
         conflict
     }
 
     #[inline]
-    fn read_cell(&mut self, number: usize, by: &Accessor<'_>) -> Option<Conflict> {
+    fn read_cell(&mut self, number: usize, by: &Accessor<'_>, lanes: u32) -> Option<(Conflict, u8)> {
         let offset = number << self.granule;
         let cell = self.cell(number);
         let write = cell.write;
         let mut conflict = None;
         if write.time != 0 {
             if cell.in_flight {
-                conflict = Some(Conflict { kind: ConflictKind::InFlight, earlier: write, offset });
-            } else if !(cell.strong_write && by.strong || by.is_after(write.warp, write.lane, write.time)) {
-                conflict = Some(Conflict { kind: ConflictKind::ReadAfterWrite, earlier: write, offset });
+                let kind = ConflictKind::InFlight;
+                conflict = Some((Conflict { kind, earlier: write, offset }, by.stamp.lane));
+            } else if !(cell.strong_write && by.strong)
+                && let Some(lane) = by.first_before(write, lanes)
+            {
+                let kind = ConflictKind::ReadAfterWrite;
+                conflict = Some((Conflict { kind, earlier: write, offset }, lane));
             }
         }
         let me = by.stamp;
         let readers = &mut cell.readers;
-        let bit = 1 << me.lane;
-        if readers.lanes == 0 || (readers.warp == me.warp && readers.next == END && readers.lanes == bit) {
+        let replaces = readers.warp == me.warp && readers.next == END && readers.lanes & !lanes == 0;
+        if readers.lanes == 0 || replaces {
             let next = readers.next;
             *readers =
-                Readers { warp: me.warp, time: me.time, line: me.line, lanes: bit, next, strong: by.strong };
+                Readers { warp: me.warp, time: me.time, line: me.line, lanes, next, strong: by.strong };
         } else if readers.warp == me.warp && readers.time == me.time && readers.strong == by.strong {
-            readers.lanes |= bit;
+            readers.lanes |= lanes;
             readers.line = me.line;
         } else {
-            self.read_more(number, by);
+            self.read_more(number, by, lanes);
         }
         conflict
     }
 
     /// Remembers a read beside those of other warps, or of other times.
-    fn read_more(&mut self, number: usize, by: &Accessor<'_>) {
+    fn read_more(&mut self, number: usize, by: &Accessor<'_>, reading: u32) {
         let me = by.stamp;
-        let bit = 1_u32 << me.lane;
         let mut head = self.cell(number).readers;
         let mut at = head.next;
         let mut count = 0;
         while at != END {
             let readers = &mut self.more[at as usize];
             if readers.warp == me.warp && readers.time == me.time && readers.strong == by.strong {
-                readers.lanes |= bit;
+                readers.lanes |= reading;
                 readers.line = me.line;
                 return;
             }
@@ -251,12 +281,14 @@ impl Shadow {
             warp: me.warp,
             time: me.time,
             line: me.line,
-            lanes: bit,
+            lanes: reading,
             next: head.next,
             strong: by.strong,
         };
         // What happened before this read need not be remembered beside it.
-        let ordered = lanes(head.lanes).all(|lane| by.is_after(head.warp, lane, head.time));
+        let alone = reading & (reading - 1) == 0;
+        let ordered =
+            (alone || by.whole) && lanes(head.lanes).all(|lane| by.is_after(head.warp, lane, head.time));
         if ordered || count >= MOST_READERS {
             self.cell(number).readers = new;
             return;

@@ -189,18 +189,24 @@ fn conflicts(lanes: &[u64], bytes: u64) -> u64 {
         return 1;
     }
     let words = (bytes / 4).max(1);
-    let mut given: [u64; 32] = [0; 32];
-    let mut seen = [(0_u64, 0_u8); 128];
+    // The word that each bank gives first; most accesses want no other.
+    let mut first = [u64::MAX; 32];
+    let mut others = [u64::MAX; 32];
     let mut count = 0;
     for address in lanes {
         for word in address / 4..address / 4 + words {
-            let bank = (word % 32) as u8;
-            if !seen[..count].contains(&(word, bank)) && count < seen.len() {
-                seen[count] = (word, bank);
+            let given = &mut first[(word % 32) as usize];
+            if *given == u64::MAX {
+                *given = word;
+            } else if *given != word && !others[..count].contains(&word) {
+                others[count] = word;
                 count += 1;
-                given[bank as usize] += 1;
             }
         }
     }
-    given.into_iter().max().unwrap_or(1).max(1)
+    let mut more = [0_u64; 32];
+    for word in &others[..count] {
+        more[(word % 32) as usize] += 1;
+    }
+    1 + more.into_iter().max().unwrap_or(0)
 }

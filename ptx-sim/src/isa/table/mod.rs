@@ -73,6 +73,12 @@ static FORMS: LazyLock<FxHashMap<&'static str, Vec<Form>>> = LazyLock::new(|| {
     forms
 });
 
+/// All forms of all opcodes.
+#[cfg(test)]
+pub(crate) fn all_forms() -> impl Iterator<Item = &'static Form> {
+    FORMS.values().flatten()
+}
+
 /// All forms of an opcode, in the order of the table.
 pub(crate) fn forms(opcode: &str) -> Option<&'static [Form]> {
     FORMS.get(opcode).map(Vec::as_slice)
