@@ -139,7 +139,13 @@ impl Case {
 
 fn target(intrinsics: &[&str]) -> Arc<Target> {
     let intrinsics: Vec<Symbol> = intrinsics.iter().map(|name| (*name).into()).collect();
-    let cpu = CpuTarget { intrinsics, vector_bits: 512, vector_registers: 32, ..CpuTarget::generic() };
+    let cpu = CpuTarget {
+        intrinsics,
+        descriptions: tilewright_cpu::intrinsics::known().clone(),
+        vector_bits: 512,
+        vector_registers: 32,
+        ..CpuTarget::generic()
+    };
     Arc::new(cpu.into())
 }
 

@@ -3,14 +3,15 @@
 //! An example is a `text` block with three parts: `before`, a program; `apply`, the steps of a trace; `after`, the program
 //! that results. `BLESS=1` writes the last part, and the table of all primitives.
 
+#[path = "support/dot_products.rs"]
+mod dot_products;
+
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use tilewright_core::program::Program;
 use tilewright_core::schedule::prim::Source;
 use tilewright_core::schedule::{Instruction, Trace};
-use tilewright_core::target::Target;
 
 struct Example {
     before: String,
@@ -52,9 +53,8 @@ fn run(name: &str, example: &Example) -> String {
         trace.steps().iter().any(|step| step.instruction.name() == name),
         "the example of `{name}` does not use it"
     );
-    let schedule = trace
-        .replay(&program, Arc::new(Target::generic_cpu()), 0)
-        .unwrap_or_else(|error| panic!("`{name}`: {error}"));
+    let schedule =
+        trace.replay(&program, dot_products::target(), 0).unwrap_or_else(|error| panic!("`{name}`: {error}"));
     schedule.program().to_string().trim_end().to_owned()
 }
 

@@ -1,5 +1,8 @@
 //! Refusals of primitives, with their reasons. A refusal leaves the program as it was.
 
+#[path = "support/dot_products.rs"]
+mod dot_products;
+
 use std::sync::Arc;
 
 use tilewright_core::accuracy::Accuracy;
@@ -63,7 +66,7 @@ fn check(step: &str, reason: &str) {
 %12 = get_block \"g\"
 %13 = get_loops %12
 ";
-    let target = Arc::new(Target::generic_cpu());
+    let target = dot_products::target();
     let steps: Trace = format!("{prefix}{step}").parse().unwrap_or_else(|error| panic!("{error}\n{step}"));
     let mut schedule = Schedule::new(program, target, 0);
     let (last, before) = steps.steps().split_last().expect("a step");

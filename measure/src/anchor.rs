@@ -6,7 +6,7 @@
 //! itself be what varies: the place of its data in the caches differs from batch to batch.
 
 use serde::{Deserialize, Serialize};
-use tilewright_search::tuner::{Earlier, Measurement};
+use tilewright_search::tuner::{Earlier, TrialOutcome};
 
 /// How many candidates times are relative to: so many that the median of them stands for the machine when one does not.
 const ANCHORS: usize = 3;
@@ -33,10 +33,10 @@ impl Anchors {
     }
 
     /// If there are none yet, takes the fastest of a batch. Those are the ones that were timed most carefully.
-    pub fn learn(&mut self, traces: &[String], outcomes: &[Option<Measurement>]) {
+    pub fn learn(&mut self, traces: &[String], outcomes: &[Option<TrialOutcome>]) {
         if self.0.is_empty() {
             let measured = traces.iter().zip(outcomes).filter_map(|(trace, outcome)| match outcome {
-                Some(Measurement::Ok { seconds, .. }) => {
+                Some(TrialOutcome::Ok { seconds, .. }) => {
                     Some(Anchor { trace: trace.clone(), seconds: *seconds })
                 }
                 _ => None,
@@ -79,8 +79,8 @@ mod tests {
         seconds.iter().enumerate().map(named).collect()
     }
 
-    fn measured(seconds: f64) -> Option<Measurement> {
-        Some(Measurement::Ok { seconds, spread: 0.0, max_relative_error: 0.0 })
+    fn measured(seconds: f64) -> Option<TrialOutcome> {
+        Some(TrialOutcome::Ok { seconds, spread: 0.0, max_relative_error: 0.0 })
     }
 
     fn traces(count: usize) -> Vec<String> {

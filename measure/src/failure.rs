@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use tilewright_search::tuner::Measurement;
+use tilewright_search::tuner::TrialOutcome;
 
 /// The words under which failures are counted and recorded.
 pub mod reason {
@@ -43,8 +43,8 @@ impl Failure {
     }
 }
 
-impl From<Failure> for Measurement {
+impl From<Failure> for TrialOutcome {
     fn from(failure: Failure) -> Self {
-        Measurement::Failed { reason: failure.reason, message: failure.message }
+        TrialOutcome::Failed { reason: failure.reason, message: failure.message }
     }
 }

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use tilewright_core::device::Device;
 use tilewright_core::dtype::DType;
-use tilewright_core::intrinsic::{TensorIntrinsic, named};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::Symbol;
 use tilewright_core::target::{RunOptions, Target};
@@ -110,7 +109,7 @@ pub fn peak_of(
 /// Whether the machine has an intrinsic that adds products of `bf16` to sums of `f32`.
 fn has_products_of_bf16(target: &Target) -> bool {
     let types = |name: &Symbol| -> Vec<DType> {
-        let description = named(name).map(TensorIntrinsic::description);
+        let description = target.descriptions().get(name).map(|intrinsic| intrinsic.description());
         let buffers = description.iter().flat_map(|program| program.buffers());
         buffers.map(|(_, buffer)| buffer.dtype).collect()
     };

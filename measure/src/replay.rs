@@ -12,7 +12,7 @@ use tilewright_core::schedule::{ReplayError as StepError, Trace};
 use tilewright_core::target::{RunContext, Target};
 use tilewright_core::verify::{Level, verify};
 use tilewright_search::records::Shape;
-use tilewright_search::tuner::Measurement;
+use tilewright_search::tuner::TrialOutcome;
 
 use crate::MeasureError;
 use crate::batch::Measuring;
@@ -212,10 +212,10 @@ pub fn time_apart(runner: &mut IsolatedRunner, oracle: Oracle, trace: &Trace) ->
     let (mut outcomes, result) = runner.measure_traces(&[trace.to_string()]);
     result?;
     match outcomes.pop().flatten().expect("nobody stops it, so that there is an outcome") {
-        Measurement::Ok { seconds, spread, max_relative_error } => {
+        TrialOutcome::Ok { seconds, spread, max_relative_error } => {
             Ok(Timed { seconds, spread, max_relative_error, oracle })
         }
-        Measurement::Failed { reason, message } => Err(ReplayError::Failed { reason, message }),
+        TrialOutcome::Failed { reason, message } => Err(ReplayError::Failed { reason, message }),
     }
 }
 

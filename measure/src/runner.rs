@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use tilewright_search::candidate::Candidate;
-use tilewright_search::tuner::{Measurement, Runner};
+use tilewright_search::tuner::{Runner, TrialOutcome};
 
 use crate::anchor::Anchors;
 use crate::batch::Measuring;
@@ -45,10 +45,10 @@ impl Interrupt {
 }
 
 /// An outcome as the search knows it.
-pub fn measurement(outcome: Outcome) -> Measurement {
+pub fn measurement(outcome: Outcome) -> TrialOutcome {
     match outcome {
         Outcome::Measured { timing, error } => {
-            Measurement::Ok { seconds: timing.median, spread: timing.spread, max_relative_error: error }
+            TrialOutcome::Ok { seconds: timing.median, spread: timing.spread, max_relative_error: error }
         }
         Outcome::Failed(failure) => failure.into(),
     }
@@ -80,7 +80,7 @@ impl InProcessRunner {
 }
 
 impl Runner for InProcessRunner {
-    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<Measurement>> {
+    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<TrialOutcome>> {
         let traces: Vec<String> = candidates.iter().map(|candidate| candidate.trace.to_string()).collect();
         let mut outcomes = vec![None; candidates.len()];
         let anchors = self.anchors.to_vec();

@@ -63,6 +63,7 @@ fn machine(features: &[&str], vector_bits: u32, cores: u32) -> RunContext {
         cache_line_bytes: 64,
         features: features.iter().map(|&name| name.to_owned()).collect(),
         intrinsics: Vec::new(),
+        descriptions: Default::default(),
     };
     cpu.into()
 }

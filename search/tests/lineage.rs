@@ -13,7 +13,7 @@ use tilewright_search::spec::SearchSpec;
 use tilewright_search::strategy;
 use tilewright_search::strategy::EvolutionOptions;
 use tilewright_search::tuner::{
-    Earlier, Measurement, Method, Observer, Runner, Start, Task, Trial, TuneOptions, tune,
+    Earlier, Method, Runner, Start, Task, Trial, TrialObserver, TrialOutcome, TuneOptions, tune,
 };
 
 const MATMUL: &str = "kernel matmul(in a: f32[96, 80], in b: f32[80, 64], out c: f32[96, 64]) {
@@ -47,8 +47,8 @@ fn spec() -> SearchSpec {
 struct Constant;
 
 impl Runner for Constant {
-    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<Measurement>> {
-        let found = Measurement::Ok { seconds: 1e-3, spread: 0.0, max_relative_error: 0.0 };
+    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<TrialOutcome>> {
+        let found = TrialOutcome::Ok { seconds: 1e-3, spread: 0.0, max_relative_error: 0.0 };
         candidates.iter().map(|_| Some(found.clone())).collect()
     }
 
@@ -61,7 +61,7 @@ impl Runner for Constant {
 #[derive(Default)]
 struct Lineages(BTreeSet<Option<String>>);
 
-impl Observer for Lineages {
+impl TrialObserver for Lineages {
     fn measured(&mut self, trial: &Trial<'_>) {
         assert!(trial.predicted.is_finite());
         self.0.insert(trial.rules.map(|rules| rules.join("+")));

@@ -12,7 +12,7 @@ use tilewright_search::spec::SearchSpec;
 use tilewright_search::strategy::EvolutionOptions;
 use tilewright_search::strategy::{self, MakeStrategy, SearchSpace, Strategy};
 use tilewright_search::tuner::{
-    Earlier, End, Measurement, Method, Observer, Runner, Task, Trial, TuneOptions, TuneResult, tune,
+    Earlier, End, Method, Runner, Task, Trial, TrialObserver, TrialOutcome, TuneOptions, TuneResult, tune,
 };
 
 const MATMUL: &str = r#"
@@ -132,10 +132,10 @@ fn replay_begins_with_the_traces_and_goes_on_with_other_decisions() {
 struct FakeRunner;
 
 impl Runner for FakeRunner {
-    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<Measurement>> {
+    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<TrialOutcome>> {
         let measure = |candidate: &Candidate| match seconds(candidate) {
-            Some(seconds) => Measurement::Ok { seconds, spread: 0.0, max_relative_error: 0.0 },
-            None => Measurement::Failed { reason: "made_up".into(), message: String::new() },
+            Some(seconds) => TrialOutcome::Ok { seconds, spread: 0.0, max_relative_error: 0.0 },
+            None => TrialOutcome::Failed { reason: "made_up".into(), message: String::new() },
         };
         candidates.iter().map(|candidate| Some(measure(candidate))).collect()
     }
@@ -147,7 +147,7 @@ impl Runner for FakeRunner {
 
 struct Nobody;
 
-impl Observer for Nobody {
+impl TrialObserver for Nobody {
     fn measured(&mut self, _: &Trial<'_>) {}
 
     fn should_stop(&self) -> bool {

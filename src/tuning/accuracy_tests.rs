@@ -19,7 +19,7 @@ use tilewright_runtime::devices;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::space::design_spaces;
 use tilewright_search::spec::SearchSpec;
-use tilewright_search::tuner::{Measurement, Runner};
+use tilewright_search::tuner::{Runner, TrialOutcome};
 
 use crate::kernel::Kernel;
 use crate::prelude::*;
@@ -132,7 +132,7 @@ fn errors_within_the_accuracy_are_measured_and_told() {
     assert!(!found.is_empty());
     let mut runner = InProcessRunner::new(subject, Interrupt::new(None, None), Anchors::default());
     for measurement in runner.measure(&found).into_iter().flatten() {
-        let Measurement::Ok { max_relative_error, .. } = measurement else { panic!("{measurement:?}") };
+        let TrialOutcome::Ok { max_relative_error, .. } = measurement else { panic!("{measurement:?}") };
         assert!((1e-7..tolerance).contains(&max_relative_error), "{max_relative_error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tilewright_search::tuner::Measurement;
+use tilewright_search::tuner::TrialOutcome;
 
 use super::Tuned;
 
@@ -53,7 +53,7 @@ pub struct Progress<'a> {
     /// How many candidates this run has measured.
     pub trial: usize,
     /// What became of this one.
-    pub measurement: &'a Measurement,
+    pub measurement: &'a TrialOutcome,
     /// The best time so far, in seconds.
     pub best: Option<f64>,
     /// The time since tuning began.

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use tilewright_measure::peak::percent_of_peak;
-use tilewright_search::tuner::Measurement;
+use tilewright_search::tuner::TrialOutcome;
 
 use super::Tuned;
 use super::observer::{Observer, Progress, Started};
@@ -115,7 +115,7 @@ impl Observer for ProgressBar {
     }
 
     fn measured(&mut self, progress: &Progress<'_>) {
-        self.failures += usize::from(matches!(progress.measurement, Measurement::Failed { .. }));
+        self.failures += usize::from(matches!(progress.measurement, TrialOutcome::Failed { .. }));
         let failures = if self.failures > 0 { format!(", {} failed", self.failures) } else { String::new() };
         let title = if self.is_one_of_many { format!("{}: ", self.title) } else { String::new() };
         let text = format!("{title}{}  {}{failures}", self.best(progress.best), self.pace(progress));
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_time_left_is_that_of_trials_or_of_the_limit() {
-        let measurement = Measurement::Failed { reason: String::new(), message: String::new() };
+        let measurement = TrialOutcome::Failed { reason: String::new(), message: String::new() };
         let progress =
             Progress { trial: 10, measurement: &measurement, best: None, elapsed: Duration::from_secs(2) };
         let bar = ProgressBar { trials: 60, ..ProgressBar::default() };

@@ -56,16 +56,16 @@ impl<'a> Rounds<'a> {
     ) -> Result<Coverage, TuneError> {
         let mut last = None;
         while !self.interrupt.is_due()
-            && let Some(turn) = self.scheduler.next_turn()
+            && let Some(next) = self.scheduler.next_round()
         {
-            if let Some(last) = last.replace(turn.task)
-                && last != turn.task
+            if let Some(last) = last.replace(next.task)
+                && last != next.task
             {
                 self.states[last].job.rest();
             }
             let left = self.scheduler.trials_left();
-            let round = self.states[turn.task].round(turn.trials, left, model, method);
-            self.scheduler.record(turn.task, round);
+            let round = self.states[next.task].round(next.trials, left, model, method);
+            self.scheduler.record(next.task, round);
         }
         let why = self.why();
         let mut coverage = Coverage::default();

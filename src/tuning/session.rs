@@ -9,7 +9,7 @@ use tilewright_core::schedule::Trace;
 use tilewright_measure::runner::Interrupt;
 use tilewright_search::candidate::Candidate;
 use tilewright_search::records::{self, Database, DatabaseError, Outcome, Provenance, Record, Run};
-use tilewright_search::tuner::{self, Earlier, Measurement};
+use tilewright_search::tuner::{self, Earlier, TrialOutcome};
 
 use super::observer::{Observer, Progress, Started};
 use super::plan::{Found, Plan};
@@ -163,7 +163,7 @@ impl Session {
         &mut self,
         candidate: &Candidate,
         rules: &[String],
-        measurement: &Measurement,
+        measurement: &TrialOutcome,
     ) -> Option<f64> {
         self.note_measurement(
             &candidate.trace,
@@ -171,13 +171,13 @@ impl Session {
             Foreknowledge { predicted: None, rules: Some(rules) },
         );
         match measurement {
-            Measurement::Ok { seconds, .. } => Some(*seconds),
-            Measurement::Failed { .. } => None,
+            TrialOutcome::Ok { seconds, .. } => Some(*seconds),
+            TrialOutcome::Failed { .. } => None,
         }
     }
 
     /// Records a measurement first, then tells of it.
-    fn note_measurement(&mut self, trace: &Trace, measurement: &Measurement, known: Foreknowledge<'_>) {
+    fn note_measurement(&mut self, trace: &Trace, measurement: &TrialOutcome, known: Foreknowledge<'_>) {
         let record = self.record(trace, measurement, known);
         let appended = self.append(record);
         if let Err(error) = appended {
@@ -187,13 +187,13 @@ impl Session {
         }
         self.trials += 1;
         match measurement {
-            Measurement::Ok { seconds, .. } => {
+            TrialOutcome::Ok { seconds, .. } => {
                 if self.best.is_none_or(|best| *seconds < best) {
                     self.best = Some(*seconds);
                     self.curve.push((self.elapsed().as_secs_f64(), *seconds));
                 }
             }
-            Measurement::Failed { reason, message } => {
+            TrialOutcome::Failed { reason, message } => {
                 *self.failures.entry(reason.clone()).or_default() += 1;
                 tracing::debug!(kernel = self.plan.title, reason, message, "a candidate failed");
             }
@@ -212,9 +212,9 @@ impl Session {
         database.append(record)
     }
 
-    fn record(&self, trace: &Trace, measurement: &Measurement, known: Foreknowledge<'_>) -> Record {
+    fn record(&self, trace: &Trace, measurement: &TrialOutcome, known: Foreknowledge<'_>) -> Record {
         let outcome = match measurement {
-            Measurement::Ok { seconds, spread, max_relative_error } => {
+            TrialOutcome::Ok { seconds, spread, max_relative_error } => {
                 Outcome::Measured(records::Measurement {
                     median_ns: seconds * 1e9,
                     spread: *spread,
@@ -222,7 +222,7 @@ impl Session {
                     is_confirmed: false,
                 })
             }
-            Measurement::Failed { reason, message } => Outcome::Failed(format!("{reason}: {message}")),
+            TrialOutcome::Failed { reason, message } => Outcome::Failed(format!("{reason}: {message}")),
         };
         Record {
             kernel: self.plan.name.to_owned(),
@@ -376,10 +376,10 @@ impl Session {
     }
 }
 
-impl tuner::Observer for Session {
+impl tuner::TrialObserver for Session {
     fn measured(&mut self, trial: &tuner::Trial<'_>) {
         let known = Foreknowledge { predicted: Some(trial.predicted), rules: trial.rules };
-        self.note_measurement(&trial.candidate.trace, trial.measurement, known);
+        self.note_measurement(&trial.candidate.trace, trial.outcome, known);
     }
 
     fn should_stop(&self) -> bool {

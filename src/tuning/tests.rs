@@ -25,7 +25,7 @@ use tilewright_search::records::{Database, Record};
 use tilewright_search::space::design_spaces;
 use tilewright_search::spec::SearchSpec;
 use tilewright_search::strategy::random;
-use tilewright_search::tuner::{End, Measurement, Runner, Start};
+use tilewright_search::tuner::{End, Runner, Start, TrialOutcome};
 
 use super::job::{Job, MethodParts};
 use super::observer::{Observer, Progress};
@@ -226,12 +226,12 @@ fn runner(faults: String, cache: &std::path::Path, interrupt: Interrupt) -> Isol
     IsolatedRunner::new(worker_command(faults), setup, limits, interrupt)
 }
 
-fn reasons(measurements: &[Option<Measurement>]) -> Vec<&str> {
+fn reasons(measurements: &[Option<TrialOutcome>]) -> Vec<&str> {
     measurements
         .iter()
         .map(|measurement| match measurement {
-            Some(Measurement::Ok { .. }) => "ok",
-            Some(Measurement::Failed { reason, .. }) => reason,
+            Some(TrialOutcome::Ok { .. }) => "ok",
+            Some(TrialOutcome::Failed { reason, .. }) => reason,
             None => "not reached",
         })
         .collect()

@@ -45,7 +45,7 @@ pub(crate) type Argument<'a> = &'a dyn Fn(usize, &Buffer, &[usize]) -> AnyTensor
 /// A machine with every intrinsic. Any machine can execute what is marked, so that tests do not depend on this one's
 /// instructions.
 pub(crate) fn able_machine() -> Arc<Target> {
-    machine(tilewright_core::intrinsic::all().iter().map(|intrinsic| intrinsic.name().clone()).collect())
+    machine(tilewright_cpu::intrinsics::known().iter().map(|intrinsic| intrinsic.name().clone()).collect())
 }
 
 fn arguments(program: &Program, argument: Argument<'_>) -> Vec<AnyTensor> {
@@ -90,7 +90,13 @@ fn cases() -> u64 {
 
 /// A machine with vectors of 512 bits and some intrinsics.
 pub(crate) fn machine(intrinsics: Vec<Symbol>) -> Arc<Target> {
-    let cpu = CpuTarget { intrinsics, vector_bits: 512, vector_registers: 32, ..CpuTarget::generic() };
+    let cpu = CpuTarget {
+        intrinsics,
+        descriptions: tilewright_cpu::intrinsics::known().clone(),
+        vector_bits: 512,
+        vector_registers: 32,
+        ..CpuTarget::generic()
+    };
     Arc::new(cpu.into())
 }
 

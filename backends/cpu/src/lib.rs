@@ -9,6 +9,7 @@ mod compile;
 mod device;
 mod executable;
 mod flat;
+pub mod intrinsics;
 pub mod machine;
 mod memory;
 pub mod pages;

@@ -4,8 +4,11 @@
 //! whose one block is the computation. `tensorize` finds a block to be such a computation
 //! ([`TensorIntrinsic::matches`]) and marks it in the program ([`Intrinsic`](crate::stmt::Intrinsic)). The mark changes
 //! no meaning: the interpreter, the features and every backend without the instruction execute the
-//! marked statements. How the instruction is emitted is the affair of a backend that has it, which looks it up by
-//! its name and gets the [`Operand`]s by matching once more.
+//! marked statements. A backend that has the instruction emits it: it looks the name up and gets the [`Operand`]s by
+//! matching once more.
+//!
+//! The descriptions of a kind of device come from its backend, as an [`IntrinsicSet`] that its
+//! [`Target`](crate::target::Target) holds.
 //!
 //! ```text
 //! kernel vpdpbusd_16(in a: u8[4], in b: i8[16, 4], inout c: i32[16]) {
@@ -25,16 +28,15 @@
 //! each other. A distance that may be anything is a dimension of the description: in `b: i8[16, S]` the rows may lie
 //! apart, and in `b: i8[16, S, 4]` by any multiple of four.
 
-mod builtin;
 mod mapping;
 mod matching;
+mod set;
 #[cfg(test)]
 mod tests;
 
 pub use mapping::{MappedOperand, Mapping};
 pub use matching::{Match, Operand};
-
-use std::sync::{LazyLock, PoisonError, RwLock};
+pub use set::{IntrinsicSet, marked_outputs};
 
 use crate::analysis::block::{all_loads, single_store};
 use crate::analysis::scope::{blocks, loops_around};
@@ -67,7 +69,7 @@ pub enum DescriptionError {
     /// The program has another form.
     #[error("the description must {0}")]
     Form(&'static str),
-    /// There is an intrinsic of this name already.
+    /// The set has an intrinsic of this name already.
     #[error("there already is an intrinsic `{0}`")]
     Taken(Symbol),
 }
@@ -173,37 +175,4 @@ fn check_access(description: &Program, buffer: BufferId, indices: &Indices) -> R
         Some(Access::Input | Access::InOut) => Ok(()),
         Some(Access::Constant | Access::Output) | None => Err(form),
     }
-}
-
-static REGISTERED: LazyLock<RwLock<Vec<&'static TensorIntrinsic>>> =
-    LazyLock::new(|| RwLock::new(builtin::intrinsics().into_iter().map(keep).collect()));
-
-/// Intrinsics are few and live as long as the process, as the machine that they describe does.
-fn keep(intrinsic: TensorIntrinsic) -> &'static TensorIntrinsic {
-    Box::leak(Box::new(intrinsic))
-}
-
-/// The intrinsic of a name: one that comes with the crate or was registered.
-pub fn named(name: &str) -> Option<&'static TensorIntrinsic> {
-    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
-    registered.iter().copied().find(|intrinsic| &**intrinsic.name() == name)
-}
-
-/// Every intrinsic known, those that come with the crate first.
-pub fn all() -> Vec<&'static TensorIntrinsic> {
-    REGISTERED.read().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-/// Makes an intrinsic known to `tensorize`, for the rest of the process.
-///
-/// # Errors
-/// [`DescriptionError::Taken`].
-pub fn register(intrinsic: TensorIntrinsic) -> Result<&'static TensorIntrinsic, DescriptionError> {
-    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
-    if registered.iter().any(|other| other.name() == intrinsic.name()) {
-        return Err(DescriptionError::Taken(intrinsic.name().clone()));
-    }
-    let kept = keep(intrinsic);
-    registered.push(kept);
-    Ok(kept)
 }

@@ -47,6 +47,7 @@ pub(super) const TWO_OVER_PI_SINGLE: [[f64; 8]; 4] = [
 ];
 
 /// `2/π · 2^(64·g)` modulo 2^34 in five parts, each with the values for all `g`.
+#[expect(clippy::approx_constant, reason = "the program prints the whole table")]
 pub(super) const TWO_OVER_PI_DOUBLE: [[f64; 16]; 5] = [
     [
         0.6366197723675814,

@@ -4,12 +4,12 @@
 //! no second class that traces. The primitives are in [`prim`], each with a method of the same name
 //! on [`Schedule`].
 
-mod access;
 pub mod argument;
 mod check;
 mod compose;
 mod destination;
 mod edit;
+mod elements;
 mod error;
 pub mod prim;
 mod retired;
@@ -44,8 +44,9 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Starts from an unscheduled program. Equal seeds make equal samples. No primitive depends on the
-    /// context; it is there for rules to ask. A target alone stands for runs that use all of it.
+    /// Starts from an unscheduled program. Equal seeds make equal samples. Rules read the context; among
+    /// primitives, only `tensorize` does, which looks up descriptions of intrinsics in the target. A target alone stands for
+    /// runs that use all of it.
     pub fn new(program: Program, context: impl Into<RunContext>, seed: u64) -> Self {
         let (trace, values, rng) = (Trace::default(), Values::default(), Rng::new(seed));
         Schedule { program, trace, values, rng, context: context.into() }
@@ -124,6 +125,7 @@ impl Schedule {
             values: &self.values,
             decision: &mut decision,
             rng: &mut self.rng,
+            intrinsics: self.context.target.descriptions(),
         })?;
         #[cfg(debug_assertions)]
         self.verify_after(&instruction);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::intrinsic::IntrinsicSet;
 use crate::stmt::Symbol;
 
 /// A multi-core processor.
@@ -27,6 +28,8 @@ pub struct CpuTarget {
     pub features: BTreeSet<String>,
     /// The names of the [tensor intrinsics](crate::intrinsic) that code generation emits.
     pub intrinsics: Vec<Symbol>,
+    /// The descriptions of tensor intrinsics that schedules may name, on this machine or any other of its kind.
+    pub descriptions: IntrinsicSet,
 }
 
 impl CpuTarget {
@@ -42,6 +45,7 @@ impl CpuTarget {
             cache_line_bytes: 64,
             features: BTreeSet::new(),
             intrinsics: Vec::new(),
+            descriptions: IntrinsicSet::default(),
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::intrinsic::IntrinsicSet;
 use crate::stmt::Symbol;
 
 /// Registers are allocated to a warp in units of this many.
@@ -91,6 +92,8 @@ pub struct GpuTarget {
     pub tensor_multiply_adds_per_cycle: u32,
     /// The names of the [tensor intrinsics](crate::intrinsic) that code generation emits.
     pub intrinsics: Vec<Symbol>,
+    /// The descriptions of tensor intrinsics that schedules may name, on this machine or any other of its kind.
+    pub descriptions: IntrinsicSet,
 }
 
 impl GpuTarget {
@@ -117,6 +120,7 @@ impl GpuTarget {
             f32_multiply_adds_per_cycle: 64,
             tensor_multiply_adds_per_cycle: 256,
             intrinsics: Vec::new(),
+            descriptions: IntrinsicSet::default(),
         }
     }
 

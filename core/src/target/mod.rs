@@ -13,6 +13,7 @@ pub use cpu::CpuTarget;
 pub use gpu::{ComputeCapability, GpuTarget};
 pub use run::{RunContext, RunOptions};
 
+use crate::intrinsic::IntrinsicSet;
 use crate::stmt::Symbol;
 
 /// A device that programs are compiled for, in the terms that schedules, legality and cost models need.
@@ -111,6 +112,14 @@ impl Target {
         match self {
             Target::Cpu(cpu) => &cpu.intrinsics,
             Target::Gpu(gpu) => &gpu.intrinsics,
+        }
+    }
+
+    /// The descriptions of tensor intrinsics that schedules may name.
+    pub fn descriptions(&self) -> &IntrinsicSet {
+        match self {
+            Target::Cpu(cpu) => &cpu.descriptions,
+            Target::Gpu(gpu) => &gpu.descriptions,
         }
     }
 

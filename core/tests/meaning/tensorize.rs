@@ -1,15 +1,12 @@
 //! Tensorized programs compute what their kernel computes, whatever is done around the marked tile.
 
-use std::sync::Arc;
-
-use tilewright_core::intrinsic::named;
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Scope;
 use tilewright_core::schedule::{Rng, Schedule, ScheduleError, Trace};
 use tilewright_core::stmt::Stmt;
-use tilewright_core::target::Target;
 use tilewright_core::visit::for_each_stmt;
 
+use crate::dot_products;
 use crate::kernels::Kernel;
 use crate::{check_schedule, disagreement, steps};
 
@@ -43,7 +40,7 @@ fn holds_intrinsic(schedule: &Schedule) -> bool {
 
 fn tensorized(seed: u64) -> Result<Schedule, ScheduleError> {
     let program = PACKED_DOT_PRODUCTS.program();
-    let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), seed);
+    let mut schedule = Schedule::new(program, dot_products::target(), seed);
     let block = schedule.get_block("c")?;
     let loops = schedule.get_loops(block)?;
     if seed.is_multiple_of(2) {
@@ -90,7 +87,7 @@ kernel dot_products(M, in a: u8[M, 12], in b: i8[12, 32], out c: i32[M, 32]) {
 
 #[test]
 fn a_product_of_matrices_is_packed_and_tensorized() {
-    let mut schedule = Schedule::new(DOT_PRODUCTS.program(), Arc::new(Target::generic_cpu()), 0);
+    let mut schedule = Schedule::new(DOT_PRODUCTS.program(), dot_products::target(), 0);
     let schedule = &mut schedule;
     let block = schedule.get_block("c").unwrap();
     let pack = "(i, j, k) -> (j/16, k/4, j%16, k%4)".parse().unwrap();
@@ -123,7 +120,7 @@ fn a_wanted_intrinsic_is_still_there_in_the_flat_program() {
         }
         for_each_stmt(&flat.body, &mut |stmt| {
             if let Stmt::Intrinsic(node) = stmt {
-                let operands = named(&node.name).unwrap().matches(&flat, stmt);
+                let operands = schedule.target().descriptions().get(&node.name).unwrap().matches(&flat, stmt);
                 assert!(operands.is_some(), "seed {seed}: {}\n{flat}", schedule.trace());
                 found += 1;
             }
@@ -144,7 +141,7 @@ fn the_initial_value_of_a_tensorized_block_can_be_taken_out_afterwards() {
 
 #[test]
 fn refusals_say_why() {
-    let mut schedule = Schedule::new(PACKED_DOT_PRODUCTS.program(), Arc::new(Target::generic_cpu()), 0);
+    let mut schedule = Schedule::new(PACKED_DOT_PRODUCTS.program(), dot_products::target(), 0);
     let before = schedule.program().clone();
     let block = schedule.get_block("c").unwrap();
     let loops = schedule.get_loops(block).unwrap();
@@ -159,5 +156,5 @@ fn refusals_say_why() {
         assert_eq!(*schedule.program(), before);
     }
     assert!(schedule.tensorize(block, "vpdpbusd_8").is_err(), "the block computes one element");
-    assert!(named("vpdpbusd_4").is_some());
+    assert!(schedule.target().descriptions().get("vpdpbusd_4").is_some());
 }

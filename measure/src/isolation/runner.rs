@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tilewright_search::candidate::Candidate;
-use tilewright_search::tuner::{Measurement, Runner};
+use tilewright_search::tuner::{Runner, TrialOutcome};
 
 use super::process::{Death, Heard, Process};
 use super::protocol::{Reply, Request, Setup, Stage};
@@ -165,7 +165,7 @@ impl IsolatedRunner {
     pub fn measure_traces(
         &mut self,
         traces: &[String],
-    ) -> (Vec<Option<Measurement>>, Result<(), MeasureError>) {
+    ) -> (Vec<Option<TrialOutcome>>, Result<(), MeasureError>) {
         let mut outcomes = vec![None; traces.len()];
         let result = self.measure_all(traces, &mut outcomes);
         self.anchors.learn(traces, &outcomes);
@@ -176,7 +176,7 @@ impl IsolatedRunner {
     fn measure_all(
         &mut self,
         traces: &[String],
-        outcomes: &mut [Option<Measurement>],
+        outcomes: &mut [Option<TrialOutcome>],
     ) -> Result<(), MeasureError> {
         // Batches of candidates still to be measured.
         let mut batches: VecDeque<Vec<usize>> = VecDeque::from([(0..traces.len()).collect()]);
@@ -187,7 +187,7 @@ impl IsolatedRunner {
             let End::Lost { during, failure } = self.measure_batch(&batch, traces, outcomes)? else {
                 continue;
             };
-            let open = |outcomes: &[Option<Measurement>]| -> Vec<usize> {
+            let open = |outcomes: &[Option<TrialOutcome>]| -> Vec<usize> {
                 batch.iter().copied().filter(|&candidate| outcomes[candidate].is_none()).collect()
             };
             match during {
@@ -217,7 +217,7 @@ impl IsolatedRunner {
         &mut self,
         batch: &[usize],
         traces: &[String],
-        outcomes: &mut [Option<Measurement>],
+        outcomes: &mut [Option<TrialOutcome>],
     ) -> Result<End, MeasureError> {
         self.number += 1;
         let request = Request::Measure {
@@ -234,7 +234,7 @@ impl IsolatedRunner {
 }
 
 impl Runner for IsolatedRunner {
-    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<Measurement>> {
+    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<TrialOutcome>> {
         let traces: Vec<String> = candidates.iter().map(|candidate| candidate.trace.to_string()).collect();
         let (outcomes, result) = self.measure_traces(&traces);
         if let Err(error) = result {

@@ -13,5 +13,5 @@ pub(crate) const FUNCTIONS: DeviceFunctions = DeviceFunctions {
     extract_features: features::extract,
     align_decision: seed::aligned,
     verify_limits: postproc::verify::verify_limits,
-    lacks_notes: rules::parallelize_vectorize_unroll::lacks_notes,
+    lacks_annotations: rules::parallelize_vectorize_unroll::lacks_annotations,
 };

@@ -1,4 +1,4 @@
-//! A point of a design space, ready to be judged: replayed, postprocessed, and described by features.
+//! Candidates: points of a design space that are replayed, postprocessed, and described by features.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,10 @@ use crate::space::spec::SearchSpec;
 /// A legal, scheduled program with the trace that makes it.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The number of the design space it comes from. Numbers behind those of the search's spaces stand for the traces that it
-    /// began with and for candidates of earlier runs, and [`FOREIGN`](crate::explore::strategy::SearchSpace::FOREIGN) for what is from
-    /// elsewhere.
+    /// The number of its design space. Numbers beyond those of the design spaces stand for the traces that the search began with
+    /// and for candidates of earlier runs; [`FOREIGN`](crate::explore::strategy::SearchSpace::FOREIGN) stands for any other origin.
     pub space: usize,
-    /// The decisions, without postprocessing: what mutators work on.
+    /// The trace without postprocessing. Mutators change its decisions.
     pub decisions: Trace,
     /// The whole trace, as records keep it.
     pub trace: Trace,
@@ -24,16 +23,16 @@ pub struct Candidate {
     pub program: Program,
     /// Equal for programs that [execute the same](Program::execution_hash).
     pub hash: u64,
-    /// What the cost model sees.
+    /// The features that the cost model sees.
     pub features: ProgramFeatures,
 }
 
-/// How many candidates were tried and what was wrong with those refused.
+/// The number of generated candidates, and of refused ones by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Candidates generated, legal or not.
     pub generated: u64,
-    /// Refused ones by reason.
+    /// Refused candidates by reason.
     pub rejected: BTreeMap<&'static str, u64>,
 }
 
@@ -51,7 +50,7 @@ impl Statistics {
     }
 }
 
-/// What candidates are made from: one kernel at one shape on one machine.
+/// Generates candidates of one kernel at one shape on one machine.
 #[derive(Clone, Debug)]
 pub struct Generator {
     /// The unscheduled program.
@@ -63,7 +62,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Of a program, the circumstances of its runs, and the search of the device.
+    /// A generator for a program, the context of its runs, and the search of the device.
     pub fn new(program: Program, context: impl Into<RunContext>, spec: SearchSpec) -> Self {
         Generator { program, context: context.into(), spec }
     }

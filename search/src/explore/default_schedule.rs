@@ -1,7 +1,7 @@
-//! A respectable schedule without any measurement.
+//! The default schedule: a good one without any measurement.
 //!
-//! The design spaces are sampled with a fixed seed and the draft model that ranks the first trials of a search
-//! picks one. The same program and target always get the same schedule.
+//! Points of the design spaces are drawn with a fixed seed, and the draft model, which also ranks the first trials of a search,
+//! picks one. The same program and context always get the same schedule.
 
 use rustc_hash::FxHashSet;
 use tilewright_core::program::Program;
@@ -13,17 +13,17 @@ use crate::space::mutate::{self, Change};
 use crate::space::spec::SearchSpec;
 use crate::space::{DesignSpaces, generate_design_spaces};
 
-/// Random points of each design space, or a few more when there are few spaces.
+/// Random points of each design space; more when there are few spaces.
 const SAMPLES_PER_SPACE: usize = 3;
-/// Random points in all, at least.
+/// The least number of random points in all.
 const SAMPLES: usize = 40;
-/// How many of the best points go on in each round, and how many mutations of each are tried.
+/// For each round: the number of best points that stay, and the number of mutations tried on each.
 const ROUNDS: [(usize, usize); 3] = [(8, 10), (3, 20), (1, 40)];
 
-/// The candidate that the draft model thinks best; `None` when no candidate is legal.
+/// The candidate with the best score of the draft model; `None` when no candidate is legal.
 ///
-/// Aligned points of every design space are drawn, and the best are improved by small steps: candidates cost much more than their
-/// judgement by the draft model, and most of what is wrong with a good one can be mended one decision at a time.
+/// Aligned points of every design space are drawn, and hill climbing improves the best of them: most faults of a good candidate can be
+/// mended one decision at a time.
 pub fn default_candidate(
     program: &Program,
     context: impl Into<RunContext>,
@@ -53,7 +53,7 @@ pub fn default_with_rules(
     Some((best, rules))
 }
 
-/// What the draft model thinks of a candidate.
+/// The draft model's score of a candidate.
 fn score(candidate: &Candidate) -> f32 {
     candidate.features.prior()
 }
@@ -81,7 +81,7 @@ impl Climb {
         found
     }
 
-    /// Tries mutations of a candidate, each of the best so far.
+    /// Tries mutations, each of the best candidate so far.
     fn ascend(&mut self, start: Candidate, steps: usize) -> Candidate {
         let mut best = start;
         for _ in 0..steps {
@@ -111,8 +111,8 @@ impl Climb {
     }
 }
 
-/// A schedule for a program without any measurement: that of [`default_candidate`] with what is built in, or
-/// the program as it is.
+/// A schedule for a program without any measurement: that of [`default_candidate`] with the built-in search, or
+/// the program as it is when there is none.
 pub fn schedule_by_default(program: &Program, context: impl Into<RunContext>) -> Schedule {
     let context = context.into();
     let unscheduled = || Schedule::new(program.clone(), &context, 0);

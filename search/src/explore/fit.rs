@@ -1,15 +1,15 @@
-//! The schedule of one shape for another one, without a search.
+//! Fits the schedule of one shape to another shape, without a search.
 
 use tilewright_core::schedule::{Rng, Step, Trace};
 
 use crate::explore::candidate::{Candidate, Generator, Statistics};
 
-/// How often tiles are drawn in the place of those that do not suit.
+/// The number of attempts with aligned tiles.
 const ATTEMPTS: u64 = 16;
 
-/// The candidate of a trace of another shape: with its tiles, repaired where they do not divide; and where that is refused, as when
-/// repaired tiles need too many registers, with its other decisions and tiles that are aligned to the machine. `None` when
-/// none of them will do; `statistics` say why.
+/// The candidate of a trace of another shape. Tiles that do not divide the loops are repaired. When that candidate is refused, for
+/// example because repaired tiles need too many registers, tiles aligned to the machine replace those of the trace. `None` when
+/// all candidates are refused; `statistics` count the reasons.
 pub fn fit(generator: &Generator, trace: &Trace, statistics: &mut Statistics) -> Option<Candidate> {
     let decisions = trace.without_postprocessing();
     let as_it_is = |_: usize, step: &Step| step.decision.clone();

@@ -1,9 +1,9 @@
-//! From what was tuned to what is like it: traces of one kernel for a variant of it.
+//! Transfers traces of one kernel to a variant of it.
 //!
-//! A trace for the same kernel at another shape needs nothing of this: replaying it repairs its tiles. A variant, such
-//! as one with an epilogue or another batch, has other blocks and loops. Of the trace, the *anchor*, what applies is
-//! repeated; what the variant adds is brought into what is there where that is possible, and is left to the rules
-//! where it is not (MetaSchedule's `ScheduleUsingAnchorTrace`, which only inlines it).
+//! A trace for the same kernel at another shape needs no transfer: replaying it repairs its tiles. A variant, such
+//! as one with an epilogue or another batch, has other blocks and loops. The steps of the trace, the *anchor*, that apply are
+//! repeated. Blocks that the variant adds are fused into their producers where that is possible, and are left to the rules
+//! where it is not (MetaSchedule's `ScheduleUsingAnchorTrace`, which only inlines them).
 
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::program::Program;
@@ -17,10 +17,10 @@ use crate::space::spec::SearchSpec;
 /// The most traces that one anchor gives.
 const VARIANTS: usize = 4;
 
-/// The share of an anchor's decisions that have to apply; what shares less has little to do with it.
+/// The least share of an anchor's decisions that must apply; with fewer, the programs are too different.
 const LEAST_SHARE: f64 = 0.5;
 
-/// The traces that a trace of another program gives for this one; none when too little of it applies.
+/// The traces that a trace of another program gives for this one; none when too few of its decisions apply.
 pub fn anchored(
     anchor: &Trace,
     program: &Program,
@@ -31,7 +31,7 @@ pub fn anchored(
     let mut schedule = Schedule::new(program.clone(), context, seed);
     let is_repeated = anchor.replay_applicable(&mut schedule);
     let steps = || anchor.steps().iter().zip(&is_repeated);
-    // Choices refer to nothing, and always apply.
+    // Categorical choices refer to no loop, and always apply.
     let is_about_something = |decision: &Decision| !matches!(decision, Decision::Choice(_));
     let decided = steps().filter(|(step, _)| step.decision.as_ref().is_some_and(is_about_something));
     let repeated = decided.clone().filter(|(_, is_repeated)| **is_repeated).count();
@@ -53,23 +53,23 @@ pub fn anchored(
     for name in &rest {
         fuse(&mut schedule, name);
     }
-    // Where the anchor's epilogue had the notes of a nest, the block before it needs its own.
+    // Where the anchor's epilogue had the annotations of a nest, the block before it needs its own.
     let open: Vec<Symbol> = touched
         .iter()
-        .filter(|name| ends_without_notes(&schedule, name, spec))
+        .filter(|name| ends_without_annotations(&schedule, name, spec))
         .map(|name| (*name).clone())
         .collect();
     let completed = complete(schedule, &spec.rules, &[rest, open].concat());
     completed.into_iter().take(VARIANTS).map(|schedule| schedule.into_parts().1.simplified()).collect()
 }
 
-/// Whether a block is the last of its nest, and nothing says how the nest is to be run.
-fn ends_without_notes(schedule: &Schedule, name: &str, spec: &SearchSpec) -> bool {
+/// Whether a block is the last of its nest, and no annotation says how the nest runs.
+fn ends_without_annotations(schedule: &Schedule, name: &str, spec: &SearchSpec) -> bool {
     let mut look = schedule.clone();
-    look.get_block(name).and_then(|block| (spec.device.lacks_notes)(&look, block)).unwrap_or(false)
+    look.get_block(name).and_then(|block| (spec.device.lacks_annotations)(&look, block)).unwrap_or(false)
 }
 
-/// Brings a block into its producer where it is one that only makes something else of each element.
+/// Fuses an element-wise block into its producer, where that is possible.
 fn fuse(schedule: &mut Schedule, name: &str) {
     let mut attempt = schedule.clone();
     let fused = attempt.get_block(name).and_then(|block| attempt.reverse_compute_inline(block));

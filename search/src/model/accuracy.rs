@@ -1,9 +1,9 @@
-//! How well scores order programs whose times are known.
+//! Measures of ranking quality: how well scores order programs with known times.
 //!
 //! All measures take one task's candidates: `scores[i]` predicts the candidate that took `seconds[i]`. A candidate
 //! without a valid time (failed, or not a positive finite number) counts as slower than all others.
 
-/// The share of pairs that the scores put in the right order, in `[0, 1]`; 0.5 is what guessing reaches.
+/// The share of pairs that the scores put in the right order, in `[0, 1]`; guessing reaches 0.5.
 ///
 /// Pairs of equal time have no right order and are left out; a pair of equal scores counts one half. `None` when no
 /// pair is left.
@@ -15,7 +15,7 @@ pub fn pairwise_accuracy(scores: &[f32], seconds: &[Option<f64>]) -> Option<f64>
     (pairs > 0).then(|| halves as f64 / (2 * pairs) as f64)
 }
 
-/// How many half pairs the scores put in the right order, and how many pairs there are.
+/// The number of half pairs that the scores put in the right order, and the number of pairs.
 pub(super) fn in_order(scores: &[f32], seconds: &[Option<f64>]) -> (u64, u64) {
     assert_eq!(scores.len(), seconds.len(), "one score for each measured program");
     let speeds: Vec<f64> = seconds.iter().map(|&time| speed(time)).collect();
@@ -52,7 +52,7 @@ pub fn top_k_recall(scores: &[f32], seconds: &[Option<f64>], k: usize) -> Option
 
 /// The speed reached by measuring only the `k` best scored candidates, as a share of the fastest one's, in `[0, 1]`.
 ///
-/// This is what a search feels of a model's quality. `None` when nothing has a valid time or `k` is zero.
+/// This is the effect of a model's quality on a search. `None` when nothing has a valid time or `k` is zero.
 ///
 /// # Panics
 /// When the slices differ in length.

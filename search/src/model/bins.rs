@@ -1,6 +1,6 @@
 //! Feature values as small integers: each column is cut into at most [`MAX_BINS`] quantile bins.
 //!
-//! Trees are grown on bins and answer on values. The two agree because a bin boundary *is* the threshold: a value
+//! Trees are grown on bins and predict from values. The two agree because a bin boundary *is* the threshold: a value
 //! belongs to a bin above boundary `e` exactly when `value >= e`.
 
 use super::ProgramFeatures;
@@ -12,14 +12,14 @@ pub(super) const MAX_BINS: usize = 64;
 /// reads the prior in the same place whatever the width of a row.
 const PRIOR_COLUMN: usize = 0;
 
-/// How many columns are gathered at a time: as many f32 as a cache line holds.
+/// The number of columns gathered at a time: as many f32 as a cache line holds.
 const COLUMN_BLOCK: usize = 16;
 
-/// About how many programs the quantiles are taken from. Sorting more would take most of the time of a training and
+/// About the number of programs whose values give the quantiles. Sorting more values would take most of the time of a training and
 /// move boundaries by less than a bin.
 const QUANTILE_PROGRAMS: usize = 1000;
 
-/// How many columns a model sees of rows with `width` features.
+/// The number of columns that a model sees of rows with `width` features.
 pub(super) fn column_count(width: usize) -> usize {
     width + 1
 }

@@ -1,31 +1,31 @@
-//! The learned model: boosted trees that are refitted as measurements come.
+//! The learned model: gradient-boosted trees that are refitted as measurements arrive.
 
 use super::booster::{Booster, BoosterParameters};
 use super::draft::finite_prior;
 use super::text::{self, ModelTextError};
 use super::{CostModel, ProgramFeatures, Sample};
 
-/// How many successful measurements it takes before anything is learned; until then the draft model's order is the
-/// better guess.
+/// The least number of successful measurements for a training; below it the draft model's order is the
+/// better prediction.
 const LEAST_SUCCESSES: usize = 16;
 
-/// Training pays again once the new samples are at least one in this many of those trained on (MetaSchedule's rule):
+/// The model is refitted once the new samples are at least one in this many of those trained on (MetaSchedule's rule):
 /// the total effort of training then grows in proportion to the samples.
 const REFIT_FRACTION: usize = 5;
 
-/// Boosted trees over everything measured so far.
+/// Gradient-boosted trees over all measurements so far.
 ///
 /// Until 16 candidates have been measured successfully the scores are the programs' priors. From then on the model is
 /// refitted from scratch on all samples of all tasks whenever the samples have grown by a fifth.
 #[derive(Debug, Clone, Default)]
 pub struct BoostedModel {
     parameters: BoosterParameters,
-    /// What was learned before this model's first sample: every refit corrects it anew.
+    /// The ensemble that was trained before this model's first sample: every refit corrects it anew.
     foundation: Option<Booster>,
     booster: Option<Booster>,
     samples: Vec<Sample>,
     successes: usize,
-    /// How many of the samples the booster has seen.
+    /// The number of samples that the booster was trained on.
     trained_on: usize,
 }
 
@@ -35,7 +35,7 @@ impl BoostedModel {
         Self { parameters, ..Self::default() }
     }
 
-    /// A model that starts with what another one learned, from [`to_json`](Self::to_json). Its trees stay, and those
+    /// A model that starts with the trees of another one, from [`to_json`](Self::to_json). These trees stay, and trees
     /// trained on new samples correct them.
     ///
     /// `width` is the number of features in a row as they are extracted now.
@@ -56,12 +56,12 @@ impl BoostedModel {
         self.trained().map(text::print)
     }
 
-    /// The trees that predict now, or `None` while the priors do.
+    /// The trees that predict now, or `None` while the priors predict.
     pub fn trained(&self) -> Option<&Booster> {
         self.booster.as_ref().or(self.foundation.as_ref())
     }
 
-    /// Everything that was learned from, and will be at the next refit.
+    /// All samples, including those of the next refit.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }

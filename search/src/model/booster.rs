@@ -15,15 +15,14 @@ use super::objective::{Loss, Objective};
 use super::tree::{Node, Tree};
 use super::{ProgramFeatures, Sample};
 
-/// About the most rows that the splits of one tree are chosen by. Leaf values are those that fit all rows best; which splits
-/// are good ones a few thousand rows tell as well, in a fraction of the time, and trees that see different ones make up for
-/// each other (stochastic gradient boosting).
+/// About the most rows that choose the splits of one tree. All rows determine the leaf values; a few thousand rows choose
+/// the splits as well, in a fraction of the time, and trees on different rows complement each other (stochastic gradient boosting).
 const MEMBERS: usize = 5000;
 
-/// How an ensemble is trained.
+/// The parameters of a training.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoosterParameters {
-    /// What is minimised.
+    /// The objective that is minimised.
     pub objective: Objective,
     /// The most trees that one training adds.
     pub rounds: usize,
@@ -36,7 +35,7 @@ pub struct BoosterParameters {
     /// The least sum of hessians on either side of a split. A program's hessian is at most its weight, which is
     /// within `(0, 1]`, times its number of rows, for each part of the objective.
     pub min_child_weight: f64,
-    /// What a split must take off the loss at least.
+    /// The least reduction of the loss by a split.
     pub gamma: f64,
     /// The weight of the squared leaf values in the loss.
     pub lambda: f64,
@@ -116,7 +115,7 @@ impl Booster {
         self.scores(&programs).into_iter().map(finite).collect()
     }
 
-    /// How many trees there are.
+    /// The number of trees.
     pub fn tree_count(&self) -> usize {
         self.trees.len()
     }
@@ -197,7 +196,7 @@ impl Training<'_> {
         Some((self.finish(&grown, &leaves), constant))
     }
 
-    /// The rows that a tree's splits are chosen by: those of every n-th program, other ones for the next tree.
+    /// The rows that choose a tree's splits: those of every n-th program, and of other programs for the next tree.
     fn members(&self, number: usize) -> Vec<u32> {
         let stride = self.row_counts.iter().sum::<usize>().div_ceil(MEMBERS).max(1);
         let mut first = 0;
@@ -221,7 +220,7 @@ impl Training<'_> {
         }
     }
 
-    /// The tree on values that the tree on bins stands for.
+    /// The tree on values that corresponds to a tree on bins.
     fn finish(&self, grown: &GrownTree, values: &[f32]) -> Tree {
         let node = |node: &GrownNode| match *node {
             GrownNode::Leaf(leaf) => Node::Leaf(values[leaf]),
@@ -240,7 +239,7 @@ impl Training<'_> {
     }
 }
 
-/// Watches the training loss for a standstill.
+/// Detects a plateau of the training loss.
 struct Plateau {
     best: f64,
     rounds: usize,
@@ -254,7 +253,7 @@ impl Plateau {
         Self { best: f64::INFINITY, rounds: 0, patience: plateau_rounds, tolerance: plateau_tolerance }
     }
 
-    /// Takes note of the loss before a round.
+    /// Records the loss before a round.
     fn is_reached(&mut self, loss: f64) -> bool {
         if loss < self.best * (1.0 - self.tolerance) {
             self.best = loss;

@@ -1,9 +1,9 @@
-//! The analytic draft model, brought to the scale of the labels.
+//! Scales the score of the analytic draft model to the labels.
 
 /// A line from a program's prior to its expected label: where boosting starts.
 ///
-/// Trees then learn only what the draft model gets wrong. Few samples suffice to be no worse than the draft, and
-/// priors beyond what was measured still order programs.
+/// Trees then learn only the errors of the draft model. A few samples suffice to be no worse than the draft, and
+/// priors beyond the measured range still order programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Draft {
     pub(super) offset: f32,

@@ -14,13 +14,13 @@ pub(super) struct GrowthLimits {
     pub(super) max_depth: usize,
     /// The least sum of hessians on either side of a split.
     pub(super) min_child_weight: f64,
-    /// What a split must gain at least.
+    /// The least gain of a split.
     pub(super) gamma: f64,
     /// The weight of the squared leaf values in the loss.
     pub(super) lambda: f64,
 }
 
-/// A grown tree whose leaves have no values yet, and where the training rows ended.
+/// A grown tree whose leaves have no values yet, with the leaf of each training row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GrownTree {
     /// Node 0 is the root; children come after their parent, the right one next to the left one.
@@ -44,7 +44,7 @@ pub(super) enum GrownNode {
 struct Split {
     column: usize,
     bin: u8,
-    /// What the loss falls by, less gamma, in fixed-point units.
+    /// The reduction of the loss, less gamma, in fixed-point units.
     gain: f64,
     left_sum: Packed,
 }
@@ -60,7 +60,7 @@ struct OpenLeaf {
     candidate: Option<(Split, Histogram)>,
 }
 
-/// What enters a gain besides sums, in fixed-point units: sums are then compared as they are.
+/// The terms of a gain besides sums, in fixed-point units, so that sums need no conversion.
 #[derive(Debug, Clone, Copy)]
 struct GainScale {
     lambda: f64,

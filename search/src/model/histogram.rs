@@ -9,7 +9,7 @@
 
 use super::bins::{BinnedRows, MAX_BINS};
 
-/// How many columns are summed at a time: their bins, 512 bytes a column, have to stay in the first-level cache.
+/// The number of columns summed at a time: their bins, 512 bytes a column, have to stay in the first-level cache.
 const COLUMN_BLOCK: usize = 48;
 
 /// The first and second derivative of the loss with respect to a prediction.
@@ -99,7 +99,7 @@ impl FixedPoint {
         self.hessian_scale
     }
 
-    /// What a gradient squared over a hessian of one, each in fixed-point units, stands for.
+    /// The value of a squared gradient over a hessian of one, each in fixed-point units.
     pub(super) fn score_unit(&self) -> f64 {
         self.hessian_scale * self.gradient_unit * self.gradient_unit
     }

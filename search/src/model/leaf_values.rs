@@ -19,7 +19,7 @@ use super::histogram::Derivatives;
 /// together and `lambda` is zero.
 const RELATIVE_RIDGE: f64 = 1e-9;
 
-/// What one tree adds to the scores of programs.
+/// The values that one tree adds to the scores of programs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LeafValues {
     /// Once for each row that ends in the leaf.

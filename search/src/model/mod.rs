@@ -1,4 +1,4 @@
-//! Learned cost models: predicting which candidate program is fast before anything is compiled.
+//! Learned cost models: they predict which candidate program is fast before anything is compiled.
 //!
 //! A candidate reaches this module as one feature vector per buffer store ([`ProgramFeatures`]); a measurement
 //! reaches it as a [`Sample`]. A [`CostModel`] turns the former into scores and learns from the latter. The
@@ -32,7 +32,7 @@ pub use sample::{FeatureShapeError, ProgramFeatures, Sample};
 pub use text::ModelTextError;
 pub use tree::MalformedTree;
 
-/// Predicts how candidate programs compare, and learns from measurements.
+/// Predicts the order of candidate programs by speed, and learns from measurements.
 pub trait CostModel: Send {
     /// One score for each program, in the order of `programs`; higher means faster. Every score is finite.
     ///
@@ -40,6 +40,6 @@ pub trait CostModel: Send {
     /// normalise them, but must not read them as seconds.
     fn predict(&self, programs: &[ProgramFeatures]) -> Vec<f32>;
 
-    /// Takes note of new measurements, and learns from them when the model deems it worth its while.
+    /// Adds new measurements. The model may learn from them now or with later ones.
     fn update(&mut self, samples: &[Sample]);
 }

@@ -1,4 +1,4 @@
-//! What the booster minimises: a loss in the programs' scores.
+//! The objective of the booster: a loss in the programs' scores.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Objective {
     ///
     /// A program's label is the least time of its task divided by its own time, in `(0, 1]`, and 0 for a failure.
     /// Fast programs thus weigh more, which is the objective of MetaSchedule's boosted trees; below
-    /// [`weight_floor`](Self::weight_floor) the weight does not fall, so that failures teach something.
+    /// [`weight_floor`](Self::weight_floor) the weight does not fall, so that the model learns from failures.
     pub squared: f64,
     /// The weight of the pairwise ranking loss within a task, as in RankNet (Burges et al., "Learning to rank using
     /// gradient descent", ICML 2005), each pair weighed by the difference of its labels times the better one's weight
@@ -32,8 +32,8 @@ impl Objective {
     pub const MIXED: Self = Self { squared: 1.0, pairwise: 1.0, weight_floor: 0.1 };
 }
 
-/// How many score units from the tie a pair's loss turns from curved to straight. Labels lie within `[0, 1]`, so
-/// this calls a difference of an eighth of the best speed decisive.
+/// The difference of scores at which a pair's loss turns from curved to straight. Labels lie within `[0, 1]`, so
+/// a difference of an eighth of the best speed is decisive.
 const DECISIVE_DIFFERENCE: f64 = 0.125;
 
 /// Up to this many programs of a task, every pair is compared; beyond, each program only with those 1, 2, 4, … ranks
@@ -64,7 +64,7 @@ struct Pair {
 #[derive(Debug)]
 pub(super) struct Loss {
     labels: Vec<f64>,
-    /// How much each program counts.
+    /// The weight of each program.
     importance: Vec<f64>,
     /// The share of the squared error in the loss.
     squared: f64,

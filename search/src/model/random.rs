@@ -1,10 +1,10 @@
-//! The baseline: scores without knowledge.
+//! The baseline: random scores.
 
 use super::{CostModel, ProgramFeatures, Sample};
 
 /// Scores programs at random, uniformly in `[0, 1)`, and learns nothing.
 ///
-/// What a search gains with a learned model is measured against this one. The score is a hash of the seed and of
+/// The gain of a learned model is measured against this one. The score is a hash of the seed and of
 /// the program's features: equal programs get equal scores, however the calls are batched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RandomModel {

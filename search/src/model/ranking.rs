@@ -1,4 +1,4 @@
-//! How well a model ranked candidates before they were measured.
+//! The ranking quality of a model's predictions.
 
 use super::accuracy::in_order;
 

@@ -1,4 +1,4 @@
-//! What goes into a cost model: programs as feature rows, and measured programs.
+//! The input of a cost model: programs as feature rows, and measured programs.
 
 use std::hash::Hasher;
 
@@ -7,8 +7,8 @@ use thiserror::Error;
 
 /// The features of one candidate program: a row of `width` numbers for each of its buffer stores.
 ///
-/// The model's prediction for a program is the sum of its predictions for the rows, so a row ought to describe
-/// all that its store costs, the enclosing loops included.
+/// The model's prediction for a program is the sum of its predictions for the rows, so a row should describe
+/// the whole cost of its store, the enclosing loops included.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProgramFeatures {
     values: Vec<f32>,
@@ -22,9 +22,9 @@ pub struct ProgramFeatures {
     "{values} feature values do not form rows of {width} columns: give each buffer store exactly {width} values"
 )]
 pub struct FeatureShapeError {
-    /// How many values came.
+    /// The number of values.
     pub values: usize,
-    /// How many columns a row was said to have.
+    /// The stated number of columns of a row.
     pub width: usize,
 }
 
@@ -52,12 +52,12 @@ impl ProgramFeatures {
         self.values.chunks_exact(self.width.max(1))
     }
 
-    /// How many rows there are, one for each buffer store.
+    /// The number of rows, one for each buffer store.
     pub fn row_count(&self) -> usize {
         self.values.len().checked_div(self.width).unwrap_or(0)
     }
 
-    /// How many columns a row has.
+    /// The number of columns of a row.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -67,7 +67,7 @@ impl ProgramFeatures {
         self.prior
     }
 
-    /// A hash of all values: programs that have it in common look the same to every model.
+    /// A hash of all values: every model gives programs of equal hashes equal scores.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = FxHasher::default();
         for value in self.values.iter().chain([&self.prior]) {
@@ -77,7 +77,7 @@ impl ProgramFeatures {
     }
 }
 
-/// One candidate that was tried on the device.
+/// One candidate that was measured on the device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// The task (kernel, shape and target) the candidate belongs to; candidates compare within a task only.

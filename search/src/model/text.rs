@@ -12,7 +12,7 @@ const FORMAT: &str = "tilewright cost model";
 /// Raised whenever the meaning of the text changes.
 const VERSION: u32 = 1;
 
-/// Why a text is not a usable cost model.
+/// The reason why a text is no usable cost model.
 #[derive(Debug, Error)]
 pub enum ModelTextError {
     /// The text is not JSON of the right structure, for example because it was cut off.
@@ -45,7 +45,7 @@ pub enum ModelTextError {
     Tree {
         /// The index of the tree, from 0.
         tree: usize,
-        /// What is wrong with it.
+        /// The fault.
         reason: MalformedTree,
     },
     /// The line that the trees correct is broken.
@@ -60,7 +60,7 @@ pub enum ModelTextError {
     },
 }
 
-/// What every version of the format has.
+/// The fields that every version of the format has.
 #[derive(Deserialize)]
 struct Header {
     format: String,

@@ -11,11 +11,11 @@ pub(super) struct Tree {
 pub(super) enum Node {
     /// Rows whose `column` is at least `threshold` go on at node `left + 1`, all others (NaN included) at `left`.
     Split { column: u32, threshold: f32, left: u32 },
-    /// Where a row ends, with what it contributes to the score of its program.
+    /// The end of a row, with its contribution to the score of its program.
     Leaf(f32),
 }
 
-/// Why a list of nodes is no tree.
+/// The reason why a list of nodes is no tree.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MalformedTree {
@@ -85,7 +85,7 @@ impl Tree {
         &self.nodes
     }
 
-    /// What a row contributes; `row` has every column that the tree was built for.
+    /// The contribution of a row; `row` has every column that the tree was built for.
     pub(super) fn predict(&self, row: &[f32]) -> f32 {
         let mut index = 0;
         loop {

@@ -1,17 +1,17 @@
-//! What can be wrong with files of records.
+//! Problems and errors of files of records.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A line of a file that was skipped, and why.
+/// A line of a file that was skipped, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// The file, or the name given to an embedded text.
     pub file: PathBuf,
     /// The line, from 1; 0 for the file as a whole.
     pub line: usize,
-    /// What is wrong with it.
+    /// The reason.
     pub message: String,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why records could not be written or listed.
+/// The reason why records could not be written or listed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatabaseError {
@@ -34,20 +34,20 @@ pub enum DatabaseError {
     DiskFull {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file system refused.
     #[error("cannot {action} `{}`: {source}", .path.display())]
     Io {
-        /// What was attempted.
+        /// The action that failed.
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A kernel's name would not do as the name of a file.
+    /// A kernel's name cannot be the name of a file.
     #[error("`{0}` is no kernel name: expected letters, digits and underscores")]
     KernelName(String),
 }

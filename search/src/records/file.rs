@@ -1,4 +1,4 @@
-//! Reading and appending lines of files that other processes append to as well.
+//! Reads and appends lines of files to which other processes may append at the same time.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -19,18 +19,18 @@ pub(super) enum Line<'a> {
     Unfinished(&'a [u8]),
     /// A line of more bytes than are read.
     TooLong {
-        /// How many bytes a line may have.
+        /// The most bytes of a line.
         limit: usize,
     },
 }
 
-/// Opens a file of records, waiting until nobody is in the middle of writing.
+/// Opens a file of records, and waits until no process is writing a line.
 pub(super) fn open_for_reading(path: &Path) -> io::Result<BufReader<File>> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file"));
     }
-    // Without locks a line may be seen half written; it is then skipped as cut off, which is harmless.
+    // Without locks a half-written line may be read; it is then skipped as cut off, which is harmless.
     drop(file.lock_shared());
     Ok(BufReader::new(file))
 }
@@ -39,7 +39,7 @@ pub(super) fn open_for_reading(path: &Path) -> io::Result<BufReader<File>> {
 /// file holds.
 ///
 /// # Errors
-/// The line at which reading failed, and why.
+/// The line at which reading failed, and the system's error.
 pub(super) fn for_each_line(
     reader: impl BufRead,
     each: &mut dyn FnMut(usize, Line<'_>),
@@ -127,7 +127,7 @@ pub(super) fn sync(path: &Path) -> Result<(), DatabaseError> {
     }
 }
 
-/// A file open for appending, and whether nobody else writes to it meanwhile.
+/// A file open for appending, and whether it is locked against other processes.
 #[derive(Debug)]
 pub(super) struct LockedFile {
     pub(super) file: File,
@@ -143,7 +143,7 @@ pub(super) fn open_locked(path: &Path) -> io::Result<LockedFile> {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file"));
         }
         let locked = file.lock().is_ok();
-        // While we waited, the file may have been replaced by a pruned one; ours is then nobody's.
+        // While this process waited, pruning may have replaced the file; the open one then has no name any more.
         if is_still_at(&file, path) {
             return Ok(LockedFile { file, locked });
         }
@@ -166,15 +166,15 @@ fn is_still_at(_: &File, _: &Path) -> bool {
     true
 }
 
-/// What appending needs of a file; a trait so that a full disk can be tested.
+/// The operations of a file that appending needs; a trait so that a full disk can be tested.
 trait Log: Write {
-    /// How long the file is.
+    /// The length of the file.
     fn length(&mut self) -> io::Result<u64>;
 
     /// The last byte; the file is not empty.
     fn last_byte(&mut self) -> io::Result<u8>;
 
-    /// Cuts what a failed write left behind, if that is safe.
+    /// Truncates the file to the end of its last whole line after a failed write, if that is safe.
     fn cut_back(&mut self, length: u64);
 }
 
@@ -209,7 +209,7 @@ impl Log for LockedFile {
     }
 }
 
-/// Writes a line on a line of its own: when a crash or a full disk left the last one unfinished, after ending it.
+/// Writes a line on a line of its own: when a crash or a full disk left the last line unfinished, a newline ends that line first.
 fn append_line(log: &mut impl Log, line: &str) -> io::Result<()> {
     let length = log.length()?;
     let torn = length > 0 && log.last_byte()? != b'\n';

@@ -1,4 +1,4 @@
-//! What the lines of a file have in common: a version, a kind, the kernel that they are about.
+//! The fields that all lines have: a version, a kind, and the name of a kernel.
 //!
 //! A line without a kind is a record. Kinds that this version does not know, and lines of later versions, are skipped with a
 //! problem, but neither pruning nor merging loses them.
@@ -14,28 +14,28 @@ use super::{Record, Run, StoredProgram, program, record_line, run};
 /// The version of the format, which each line states. Raised whenever the meaning of a field changes.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// What a line holds.
+/// The content of a line.
 pub(super) enum Item {
     /// A trial.
     Record(Record),
     /// The program that records are of.
     Program(StoredProgram),
-    /// What a tuning run came to.
+    /// The result of a tuning run.
     Run(Run),
 }
 
-/// Why a line is skipped.
+/// The reason why a line is skipped.
 pub(super) struct Skipped {
     pub(super) message: String,
     /// The kernel of a line that a later version of Tilewright has written, and may understand again.
     pub(super) later: Option<String>,
 }
 
-/// What is wrong with a line of a known kind.
+/// The fault of a line of a known kind.
 pub(super) enum Malformed {
     /// It is no JSON, or has other fields.
     Json(serde_json::Error),
-    /// What it says cannot be.
+    /// A field has an impossible value.
     Content(String),
 }
 
@@ -51,7 +51,7 @@ impl From<String> for Malformed {
     }
 }
 
-/// The fields by which a line is known.
+/// The fields that identify a line.
 #[derive(Deserialize)]
 struct Envelope {
     version: Option<u64>,
@@ -59,7 +59,7 @@ struct Envelope {
     kernel: Option<String>,
 }
 
-/// What a line holds, `None` for an empty line, or what is wrong with it.
+/// The content of a line, `None` for an empty line, or the reason why it is skipped.
 pub(super) fn parse_line(line: &Line<'_>) -> Result<Option<Item>, Skipped> {
     let skipped = |message: String| Skipped { message, later: None };
     let (bytes, finished) = match *line {

@@ -1,4 +1,4 @@
-//! Finding the record that serves a shape and a machine best.
+//! Finds the best record for a shape and a machine.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use super::{Database, Record, Shape, TunedFor};
 pub struct PassedOver<'a> {
     /// The record.
     pub record: &'a Record,
-    /// What the machine lacks.
+    /// The missing features.
     pub missing: BTreeSet<String>,
 }
 
@@ -21,8 +21,8 @@ impl Database {
     /// The best record of a program for exactly this shape that may be used on a machine.
     ///
     /// Times from different machines do not compare, so the record whose features and number of threads are
-    /// closest to the machine's comes first, and only among equals the fastest. A record that a run
-    /// [confirmed](super::Measurement::is_confirmed) stands for all that were there before it.
+    /// closest to the machine's comes first, and the fastest among equals. A record that a run
+    /// [confirmed](super::Measurement::is_confirmed) replaces all records before it.
     pub fn best(&self, program: u64, shape: &Shape, context: &RunContext) -> Option<&Record> {
         self.usable(program, context)
             .filter(|(record, _)| record.shape == *shape)
@@ -30,14 +30,14 @@ impl Database {
             .map(|(record, _)| record)
     }
 
-    /// The best record of a program for the shape that is nearest to this one ([`Shape::distance`]), and how far
-    /// that is. Among records of one distance it decides as [`Database::best`].
+    /// The best record of a program for the shape that is nearest to this one, with the [distance](Shape::distance) between the
+    /// shapes. Records at one distance are ordered as by [`Database::best`].
     pub fn nearest(&self, program: u64, shape: &Shape, context: &RunContext) -> Option<(&Record, f64)> {
         self.nearest_few(program, shape, context, 1).into_iter().next()
     }
 
-    /// At most so many records of a program, the most promising for a shape first: the one of [`Database::nearest`], those of
-    /// shapes further away, then those that others stand for. Not every schedule can be fitted to every shape.
+    /// At most `count` records of a program, the most promising for a shape first: the one of [`Database::nearest`], records of
+    /// shapes further away, then replaced records. Not every schedule can be fitted to every shape.
     pub fn nearest_few(
         &self,
         program: u64,
@@ -63,7 +63,7 @@ impl Database {
         found.into_iter().map(|(record, _, distance)| (record, distance)).collect()
     }
 
-    /// Records of a program that succeeded where they were made but need features that the machine lacks.
+    /// Records of a program that succeeded on their own machine but need features that this machine lacks.
     pub fn passed_over(&self, program: u64, target: &Target) -> Vec<PassedOver<'_>> {
         let other = self.records_of(program).filter(|record| {
             record.median_ns().is_some()
@@ -90,8 +90,8 @@ impl Database {
     }
 }
 
-/// The records that no later one stands for: a confirmed one stands for all before it of the same shape and
-/// machine, and a later time of a confirmed schedule for the earlier one.
+/// The records that no later one replaces: a confirmed record replaces all before it of the same shape and
+/// machine, and a later record of a confirmed schedule replaces the earlier one.
 pub(super) fn standing<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
     let mut confirmed: FxHashSet<(&Shape, &TunedFor)> = FxHashSet::default();
     let mut kept: Vec<&Record> = Vec::new();
@@ -118,7 +118,7 @@ pub(super) fn standing<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
     kept
 }
 
-/// Orders records with their median times by how much they suit a machine, best first.
+/// Orders records with their median times by their misfit to a machine, the best first.
 pub(super) fn suitability(
     (a, a_ns): (&Record, f64),
     (b, b_ns): (&Record, f64),

@@ -1,4 +1,4 @@
-//! Bringing the lines of several files together.
+//! Merges the lines of several files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::file;
 use super::{Database, DatabaseError, LaterLine, ProgramEntry, program, record_line, run};
 
-/// How many lines merging has added, by what they hold.
+/// The number of lines that merging has added, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Records.

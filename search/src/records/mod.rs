@@ -1,14 +1,14 @@
-//! Tuning records: what was tried, on which machine, and how fast it was.
+//! Tuning records: schedules that were tried, the machine, and their times.
 //!
 //! A [`Record`] is one trial. Records live in text files, one JSON object a line, that only ever grow at
 //! their end, so that they can be committed, compared, merged and read after a crash. A [`Database`] is such
-//! records in memory together with the place that new ones are written to.
+//! records in memory together with the location that new ones are written to.
 //!
-//! Two further kinds of line stand beside them for people and their tools, and may be missing: a [`StoredProgram`] says what
-//! the records' traces are to be replayed on, a [`Run`] what a tuning run came to.
+//! Two further kinds of line stand beside them for people and their tools, and may be missing: a [`StoredProgram`] is the program
+//! on which the records' traces replay, a [`Run`] the result of a tuning run.
 //!
 //! Nothing in a file is trusted. A line that is corrupt, cut off, of another version or otherwise not a record
-//! becomes a [`Problem`] that names file and line, and is skipped; what a record holds is a [trace], and a trace
+//! becomes a [`Problem`] that names file and line, and is skipped; a record holds a [trace], and a trace
 //! can do nothing but replay checked primitives. This module decides nothing about schedules: it stores and
 //! finds them.
 //!
@@ -50,14 +50,14 @@ use line::{Item, parse_line};
 /// The extension of files of records.
 const EXTENSION: &str = "jsonl";
 
-/// How long records may be in the hands of the operating system alone before they are forced to the disk: a
-/// power cut costs at most this much measuring, and a tuner is not slowed to the disk's pace.
+/// The longest time before records are forced to the disk: a
+/// power cut loses at most this much measuring, and the disk does not slow down the tuner.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Records in memory, and where new ones are written.
+/// Records in memory, and the location of new ones.
 #[derive(Clone, Debug, Default)]
 pub struct Database {
-    place: Option<Place>,
+    place: Option<Location>,
     entries: Vec<Entry>,
     by_program: FxHashMap<u64, Vec<usize>>,
     programs: Vec<ProgramEntry>,
@@ -68,16 +68,16 @@ pub struct Database {
     unsynced: Vec<PathBuf>,
 }
 
-/// Where records are written.
+/// The location of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum Location {
     /// One file for each kernel, `<kernel>.jsonl`.
     Directory(PathBuf),
     /// One file for all.
     File(PathBuf),
 }
 
-/// A record and where it stands.
+/// A record and its source.
 #[derive(Clone, Debug)]
 struct Entry {
     record: Record,
@@ -106,7 +106,7 @@ impl Database {
     }
 
     /// Reads the records at `path`: a file whose name ends in `.jsonl`, or a directory of such files, one for
-    /// each kernel. What does not exist yet is empty and made when the first record is written. Lines that
+    /// each kernel. A path that does not exist is empty, and is created when the first record is written. Lines that
     /// are no records are in [`Database::problems`].
     ///
     /// # Errors
@@ -114,7 +114,8 @@ impl Database {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DatabaseError> {
         let path = path.as_ref();
         let is_file = path.extension().is_some_and(|extension| extension == EXTENSION) && !path.is_dir();
-        let place = if is_file { Place::File(path.to_owned()) } else { Place::Directory(path.to_owned()) };
+        let place =
+            if is_file { Location::File(path.to_owned()) } else { Location::Directory(path.to_owned()) };
         let mut database = Self::in_memory();
         database.place = Some(place);
         for file in database.files()? {
@@ -134,7 +135,7 @@ impl Database {
         self.insert(record, None);
     }
 
-    /// Adds the records and problems of another database, and what stands beside them, to memory alone.
+    /// Adds the records, problems and further lines of another database to memory alone.
     pub fn add_all(&mut self, mut other: Database) {
         self.problems.append(&mut other.problems);
         self.programs.append(&mut other.programs);
@@ -178,7 +179,7 @@ impl Database {
         positions.iter().map(|&position| &self.entries[position].record)
     }
 
-    /// The program with a hash, if a line says it.
+    /// The program with a hash, if a line holds it.
     pub fn program(&self, hash: u64) -> Option<&Program> {
         self.programs.iter().find(|entry| entry.stored.hash == hash).map(|entry| &entry.stored.program)
     }
@@ -217,7 +218,7 @@ impl Database {
         Ok(())
     }
 
-    /// Adds what a tuning run came to.
+    /// Adds the result of a tuning run.
     ///
     /// # Errors
     /// As [`Database::append`].
@@ -234,7 +235,7 @@ impl Database {
         self.written(path)
     }
 
-    /// Notes that a file was written to, and forces what was written lately to the disk when it is time.
+    /// Notes that a file was written to, and forces recent writes to the disk when it is time.
     fn written(&mut self, path: PathBuf) -> Result<(), DatabaseError> {
         if !self.unsynced.contains(&path) {
             self.unsynced.push(path);
@@ -260,8 +261,8 @@ impl Database {
     fn files(&self) -> Result<Vec<PathBuf>, DatabaseError> {
         let directory = match &self.place {
             None => return Ok(Vec::new()),
-            Some(Place::File(path)) => return Ok(if path.exists() { vec![path.clone()] } else { vec![] }),
-            Some(Place::Directory(directory)) => directory,
+            Some(Location::File(path)) => return Ok(if path.exists() { vec![path.clone()] } else { vec![] }),
+            Some(Location::Directory(directory)) => directory,
         };
         let failed = |source| DatabaseError::io("list", directory, source);
         let listing = match fs::read_dir(directory) {
@@ -280,14 +281,14 @@ impl Database {
         Ok(files)
     }
 
-    /// Where records of a kernel are written.
+    /// The file of a kernel's records.
     fn path_of(&self, kernel: &str) -> Result<Option<PathBuf>, DatabaseError> {
         if !record::is_kernel_name(kernel) {
             return Err(DatabaseError::KernelName(kernel.to_owned()));
         }
         Ok(self.place.as_ref().map(|place| match place {
-            Place::File(path) => path.clone(),
-            Place::Directory(directory) => directory.join(kernel).with_extension(EXTENSION),
+            Location::File(path) => path.clone(),
+            Location::Directory(directory) => directory.join(kernel).with_extension(EXTENSION),
         }))
     }
 

@@ -1,8 +1,7 @@
-//! The program that records are of, as one line of JSON beside them: with it, records can be shown and replayed by whoever
-//! does not have the kernel.
+//! The program of records, as one line of JSON beside them: with it, records can be shown and replayed without the kernel.
 //!
-//! Whoever reads such a line believes none of it: the text must be that of a well-formed program at the level `Blocks`, and
-//! its hash, which says what records belong to it, is computed anew.
+//! Such a line is not trusted: the text must be that of a well-formed program at the level `Blocks`, and
+//! its hash, which decides which records belong to it, is computed anew.
 
 use serde::{Deserialize, Serialize};
 use tilewright_core::program::Program;

@@ -1,4 +1,4 @@
-//! Making files of records small, for committing them.
+//! Prunes files of records, so that they can be committed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use super::line::{Item, parse_line};
 use super::lookup::standing;
 use super::{Database, DatabaseError, Record, Shape, TunedFor};
 
-/// What records compete for a place: program, shape and machine.
+/// The group within which records compete: program, shape and machine.
 type Group = (u64, Shape, TunedFor);
 
 impl Database {
@@ -51,8 +51,8 @@ impl Database {
     }
 }
 
-/// For each record, whether it is among the fastest of its group, where those come first that no confirmed record stands
-/// for; `None` stands for a line that stays.
+/// For each record, whether it is among the fastest of its group. Records that a confirmed one replaces come last; `None`
+/// stands for a line that stays.
 fn fastest<'a>(records: impl Iterator<Item = Option<&'a Record>>, keep: usize) -> Vec<bool> {
     let records: Vec<Option<&Record>> = records.collect();
     let mut kept: Vec<bool> = records.iter().map(Option::is_none).collect();

@@ -4,7 +4,7 @@ use tilewright_core::schedule::Trace;
 
 use super::{Shape, TunedFor};
 
-/// One trial: a schedule of a kernel for a shape and a machine, and what came of it.
+/// One trial: a schedule of a kernel for a shape and a machine, and the outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The kernel's name: letters, digits and underscores.
@@ -14,17 +14,17 @@ pub struct Record {
     pub program: u64,
     /// The shape.
     pub shape: Shape,
-    /// What the code needs of a machine.
+    /// The machine that the code needs.
     pub target: TunedFor,
     /// The schedule, postprocessing included.
     pub trace: Trace,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Where the record comes from.
+    /// The origin of the record.
     pub provenance: Provenance,
 }
 
-/// What came of a trial.
+/// The outcome of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It ran and its results were right.
@@ -33,7 +33,7 @@ pub enum Outcome {
     Failed(String),
 }
 
-/// How fast a trial was and how exact.
+/// The time of a trial and its error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measurement {
     /// The median time of one call among the faster half of the samples, in nanoseconds; finite and above zero.
@@ -42,12 +42,12 @@ pub struct Measurement {
     pub spread: f64,
     /// The largest relative error against the reference; finite, at least zero.
     pub max_rel_err: f64,
-    /// Whether this is no trial but the end of a run: its best schedules were timed once more, in alternation, and this
-    /// one won. Such a record stands for all earlier ones of its shape and machine.
+    /// Whether this is the winner of the final comparison of a run, in which the best schedules ran alternately. Such a record
+    /// replaces all earlier ones of its shape and machine.
     pub is_confirmed: bool,
 }
 
-/// Where a record comes from. For people and for repeating a search; look-up does not depend on it.
+/// The origin of a record, for people and for repeating a search; look-up does not depend on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Provenance {
     /// The seed of the search.

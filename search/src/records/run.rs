@@ -1,4 +1,4 @@
-//! What a tuning run of one kernel at one shape came to, as one line of JSON at its end.
+//! The result of a tuning run of one kernel at one shape, as one line of JSON at its end.
 
 use std::collections::BTreeMap;
 
@@ -25,15 +25,15 @@ pub struct Run {
     pub target: TunedFor,
     /// The seed of the search.
     pub seed: u64,
-    /// Trials that earlier runs had recorded: the number of its first one.
+    /// The number of trials that earlier runs had recorded, which is the number of its first trial.
     pub earlier: u64,
-    /// Trials that it made itself.
+    /// The number of its own trials.
     pub trials: u64,
-    /// How long it took, in seconds.
+    /// Its duration, in seconds.
     pub seconds: f64,
-    /// How much of that went into generating candidates, in seconds.
+    /// The part of it that generated candidates, in seconds.
     pub generation_seconds: f64,
-    /// Why it ended, as the end of a sentence.
+    /// The reason of its end, as the end of a sentence.
     pub end: String,
     /// The time of the best schedule in the end, in nanoseconds; `None` when nothing could be measured.
     pub best_ns: Option<f64>,
@@ -43,7 +43,7 @@ pub struct Run {
     pub flops: f64,
     /// The bytes that one call must move: arguments once, results once.
     pub bytes: f64,
-    /// Operations per second that the machine was measured to reach at most, in 10⁹, where known.
+    /// The measured peak of the machine, in 10⁹ operations per second, where known.
     pub peak_gflops: Option<f64>,
     /// Candidates that were generated, legal or not.
     pub generated: u64,
@@ -51,9 +51,9 @@ pub struct Run {
     pub refused: BTreeMap<String, u64>,
     /// Trials that failed to compile, crashed or gave wrong results, by reason.
     pub failed: BTreeMap<String, u64>,
-    /// How well the cost model ranked the candidates of each round before they were measured.
+    /// The ranking quality of the cost model in each round, before its candidates were measured.
     pub rounds: Vec<Ranking>,
-    /// What more trials would likely bring.
+    /// The forecast of further trials.
     pub forecast: Option<Forecast>,
     /// The version of Tilewright.
     pub version: String,
@@ -121,13 +121,13 @@ struct ForecastFields {
 }
 
 impl Run {
-    /// How well the cost model ranked candidates before they were measured, over all rounds; `None` without pairs. Only
-    /// candidates of one round are compared, since the model has learned in between.
+    /// The ranking quality of the cost model over all rounds; `None` without pairs. Only candidates of one round are compared, since the
+    /// model learns between rounds.
     pub fn ranking(&self) -> Option<Ranking> {
         Ranking::overall(&self.rounds)
     }
 
-    /// Whether it says anything of trials with this number.
+    /// Whether the trial of a number belongs to it.
     pub fn covers(&self, trial: u64) -> bool {
         trial.checked_sub(self.earlier).is_some_and(|own| own < self.trials)
     }

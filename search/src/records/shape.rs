@@ -19,7 +19,7 @@ impl Shape {
         Shape { dims, params: BTreeMap::new() }
     }
 
-    /// How different another shape is: the sum over the dimensions of |ln(this / that)|, so that twice and half
+    /// The distance to another shape: the sum over the dimensions of |ln(this / that)|, so that twice and half
     /// as large are equally far. `None` when the dimensions have other names or a parameter differs.
     ///
     /// Empty dimensions count as one, which they are closest to.

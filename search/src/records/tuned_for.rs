@@ -1,4 +1,4 @@
-//! The machine that a record was made for, as far as it matters to another machine.
+//! The machine that a record was made for, as far as it matters on another machine.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,17 +14,17 @@ pub struct TunedFor {
     pub kind: TargetKind,
     /// Features that the code needs, by name.
     pub features: BTreeSet<String>,
-    /// How many threads it was tuned on; at least 1.
+    /// The number of threads of its runs; at least 1.
     pub threads: u32,
 }
 
-/// Why a text does not say what a record was made for.
+/// The text is no machine of a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no target: expected {expected}; the form is `cpu;FEATURE;FEATURE;threads=COUNT`")]
 pub struct TunedForError {
     /// The text.
     pub text: String,
-    /// What was expected.
+    /// The expected part.
     pub expected: &'static str,
 }
 
@@ -121,6 +121,7 @@ mod tests {
             cache_line_bytes: 64,
             features: features.iter().map(|&name| name.to_owned()).collect(),
             intrinsics: Vec::new(),
+            descriptions: Default::default(),
         };
         cpu.into()
     }

@@ -9,8 +9,8 @@ pub trait Named: Clone {
     fn name(&self) -> &'static str;
 }
 
-/// Named elements in order. Every method that changes it takes it and gives it back, so that changes can be written one after the
-/// other; a name that no element has is an error that lists the names.
+/// Named elements in order. Every method that changes a chain takes it and returns it, so that calls can be chained;
+/// an unknown name is an error that lists the known names.
 #[derive(Clone, Debug)]
 pub struct Chain<T> {
     elements: Vec<T>,
@@ -74,7 +74,7 @@ impl<T: Named> Chain<T> {
         self.elements.iter().map(Named::name).collect()
     }
 
-    /// With one more, which comes last.
+    /// Adds an element at the end.
     ///
     /// # Errors
     /// When its name is taken.
@@ -83,16 +83,16 @@ impl<T: Named> Chain<T> {
         self.insert(last, element)
     }
 
-    /// With one more, which comes right before the one of a name.
+    /// Inserts an element right before the named one.
     ///
     /// # Errors
-    /// When there is none of that name, or its own is taken.
+    /// When there is no element of that name, or the new element's name is taken.
     pub fn before(self, name: &str, element: T) -> Result<Self, ChainError> {
         let place = self.place(name)?;
         self.insert(place, element)
     }
 
-    /// With one more, which comes right after the one of a name.
+    /// Inserts an element right after the named one.
     ///
     /// # Errors
     /// As [`Chain::before`].
@@ -101,17 +101,17 @@ impl<T: Named> Chain<T> {
         self.insert(place + 1, element)
     }
 
-    /// With another in the place of the one of a name.
+    /// Replaces the named element.
     ///
     /// # Errors
-    /// As [`Chain::before`]; it may have the name of the one that it replaces.
+    /// As [`Chain::before`]; the new element may have the name of the replaced one.
     pub fn instead_of(mut self, name: &str, element: T) -> Result<Self, ChainError> {
         let place = self.place(name)?;
         self.elements.remove(place);
         self.insert(place, element)
     }
 
-    /// Without the one of a name.
+    /// Removes the named element.
     ///
     /// # Errors
     /// When there is none.
@@ -121,10 +121,10 @@ impl<T: Named> Chain<T> {
         Ok(self)
     }
 
-    /// Those of some names alone, in the order that they had.
+    /// Keeps the named elements alone, in the order that they had.
     ///
     /// # Errors
-    /// When there is none of some name.
+    /// When there is no element of one of the names.
     pub fn only(mut self, names: &[&str]) -> Result<Self, ChainError> {
         names.iter().try_for_each(|name| self.place(name).map(drop))?;
         self.elements.retain(|element| names.contains(&element.name()));

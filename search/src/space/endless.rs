@@ -1,6 +1,6 @@
-//! Rules that did not come to an end, remembered as long as the process lives.
+//! Rules that did not end in time, remembered as long as the process lives.
 //!
-//! The thread of such a rule can only be abandoned. Each further attempt would wait as long again, and keep another core
+//! The thread of such a rule can only be abandoned. Each further attempt would wait again, and keep another core
 //! busy.
 
 use std::sync::{Mutex, PoisonError};
@@ -11,12 +11,12 @@ use crate::space::rule::RuleEntry;
 
 static KNOWN: Mutex<Vec<RuleFault>> = Mutex::new(Vec::new());
 
-/// Remembers the fault of a rule that did not come to an end.
+/// Remembers the fault of a rule that did not end in time.
 pub(crate) fn remember(fault: &RuleFault) {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).push(fault.clone());
 }
 
-/// The fault of a rule that did not come to an end in as much time as it may take now, or more.
+/// The fault of a rule that once did not end within `time` or more.
 pub(crate) fn fault_of(rule: &RuleEntry, time: Duration) -> Option<RuleFault> {
     let is_its_own = |fault: &&RuleFault| fault.rule == rule.name && fault.place == RuleFault::place_of(rule);
     let took_as_long = |fault: &&RuleFault| match fault.misbehaviour {

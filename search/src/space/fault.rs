@@ -1,4 +1,4 @@
-//! What can be wrong with a schedule rule.
+//! Faults of schedule rules.
 
 use std::any::Any;
 use std::fmt;
@@ -17,28 +17,28 @@ pub struct RuleFault {
     pub place: String,
     /// The block that it was applied to.
     pub block: String,
-    /// What it did.
+    /// Its fault.
     pub misbehaviour: Misbehaviour,
 }
 
-/// What a rule did that it must not.
+/// The kind of a rule's fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misbehaviour {
-    /// It panicked; the message.
+    /// It panicked, with this message.
     Panicked(String),
-    /// It did not come to an end. Its thread was abandoned.
+    /// It did not end in time. Its thread was abandoned.
     Endless {
-        /// In this time.
+        /// The time.
         limit: Duration,
     },
     /// It applied more primitives than a schedule takes.
     TooManySteps,
     /// It made more variants than are allowed.
     Forks {
-        /// The most that are.
+        /// The most variants that are allowed.
         most: usize,
     },
-    /// It could not be watched, and was not applied: no thread could be started; what the system said.
+    /// It was not applied, because no thread could be started to supervise it; the system's message.
     Unwatched(String),
 }
 

@@ -1,4 +1,4 @@
-//! From rules to design spaces.
+//! Generates design spaces by rules.
 //!
 //! A design space (a "sketch") is a trace whose structure is fixed and whose decisions are open: the search
 //! draws and mutates the decisions. Rules are applied one after the other, each to every block of every
@@ -23,30 +23,30 @@ use crate::space::rules::custom_rule;
 
 use crate::space::fault::{Misbehaviour, RuleFault};
 
-/// Most design spaces that are kept, and the most schedules that a rule may make of one. Where there are more, those that stay
-/// are spread evenly over all.
+/// The most design spaces that are kept, and the most schedules that a rule may make of one. When there are more, an evenly
+/// distributed selection stays.
 pub const MAX_SPACES: usize = 256;
 
-/// About how many times as many are made before those that stay are chosen: most programs have far fewer, and a few have so many
-/// that making them all would take longer than searching.
+/// The number of schedules made before the selection, as a multiple of the selection: most programs have far fewer, and for a few
+/// programs making all schedules would take longer than the search.
 const SURPLUS: usize = 4;
 
-/// How often the rules are run with fresh samples: a rule that branches on what it samples shows each of
-/// its structures to some of these runs.
+/// The number of runs of the rules, each with fresh samples: a rule that branches on a sample makes each of
+/// its structures in some of these runs.
 const RUNS: u64 = 4;
 
 /// The stack of a thread in which rules run, in bytes.
 const STACK: usize = 256 << 20;
 
-/// How often it is looked whether a rule takes too long.
-const GLANCE: Duration = Duration::from_millis(20);
+/// The interval between two checks whether a rule takes too long.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a rule may cost.
+/// Limits of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleLimits {
-    /// The longest that one application of a rule to one block may take.
+    /// The longest time of one application of a rule to one block.
     pub time: Duration,
-    /// The most variants that one application may give.
+    /// The most variants of one application.
     pub variants: usize,
 }
 
@@ -56,19 +56,19 @@ impl Default for RuleLimits {
     }
 }
 
-/// The design spaces of a program, and what was wrong with rules.
+/// The design spaces of a program, and the rules that misbehaved.
 #[derive(Clone, Debug, Default)]
 pub struct DesignSpaces {
     /// Without duplicates, in a deterministic order.
     pub spaces: Vec<Trace>,
-    /// For each space, the names of the rules that did something to it, in the order of their application.
+    /// For each space, the names of the rules that changed it, in the order of their application.
     pub rules: Vec<Vec<&'static str>>,
     /// The rules that misbehaved. The spaces are those without them.
     pub faults: Vec<RuleFault>,
 }
 
-/// The design spaces of a program, without duplicates, in a deterministic order. Of rules that misbehave only the log
-/// says anything; [`generate_design_spaces`] tells.
+/// The design spaces of a program, without duplicates, in a deterministic order. Rules that misbehave are only logged;
+/// [`generate_design_spaces`] returns them.
 pub fn design_spaces(
     program: &Program,
     context: impl Into<RunContext>,
@@ -89,7 +89,7 @@ pub fn generate_design_spaces(
 }
 
 /// The design spaces of a program. A rule that panics, does not come to an end or forks without end is left out, and the
-/// spaces are those that the other rules span.
+/// spaces are those that the other rules make.
 ///
 /// Rules that are not built in run in a thread of their own. One that never returns cannot be ended, only
 /// abandoned: its thread goes on, and keeps a core busy, until the process ends. One that applies primitives
@@ -111,12 +111,12 @@ pub fn generate_design_spaces_within(
     if left_out > 0 {
         tracing::warn!(kept = MAX_SPACES, left_out, "there are more design spaces than are searched");
     }
-    let (spaces, rules) = evenly(spaces, MAX_SPACES, &mut Rng::new(seed)).into_iter().unzip();
+    let (spaces, rules) = select_evenly(spaces, MAX_SPACES, &mut Rng::new(seed)).into_iter().unzip();
     DesignSpaces { spaces, rules, faults }
 }
 
-/// The schedules that rules make of one by what they do to blocks of given names, without rules that misbehave. Of those
-/// only the log says anything; [`generate_design_spaces`] tells.
+/// The schedules that rules make of one schedule by changing the blocks of given names. Rules that misbehave are left out, and are
+/// only logged.
 pub(crate) fn complete(start: Schedule, rules: &RuleSet, only: &[Symbol]) -> Vec<Schedule> {
     let start = Start::Schedule(Box::new(start));
     let made = apply_all_but_faulty(&start, rules, RuleLimits::default(), Some(only)).0;
@@ -131,7 +131,7 @@ struct Made {
 }
 
 impl Made {
-    /// What a rule has made of it: the rule counts if it did something that does not merely look.
+    /// A schedule that a rule has made of this one. The rule counts if it applied a primitive that changes something.
     fn by(&self, rule: &'static str, schedule: Schedule) -> Made {
         let mut rules = self.rules.clone();
         let before = self.schedule.trace().steps().len();
@@ -144,7 +144,7 @@ impl Made {
     }
 }
 
-/// The schedules that rules make without those that misbehave, and what was wrong with these.
+/// The schedules that the rules make, and the faults of rules that were left out.
 fn apply_all_but_faulty(
     start: &Start,
     rules: &RuleSet,
@@ -167,7 +167,7 @@ fn apply_all_but_faulty(
     }
 }
 
-/// What rules are applied to.
+/// The schedule that rules start from.
 #[derive(Clone)]
 enum Start {
     /// An unscheduled program, several times with fresh samples.
@@ -176,27 +176,27 @@ enum Start {
     Schedule(Box<Schedule>),
 }
 
-/// Applying rules, watched where that is needed.
+/// One application of all rules, supervised where a rule is not trusted.
 struct Job {
     start: Start,
     rules: RuleSet,
     limits: RuleLimits,
-    /// The blocks that rules are applied to; all that there are where this is `None`.
+    /// The blocks that rules are applied to; `None` for all blocks.
     only: Option<Vec<Symbol>>,
 }
 
-/// How many schedules a rule may make of each one.
+/// The number of schedules that a rule may make of each schedule.
 struct Share {
     most: usize,
-    /// Those that it has made beyond that.
+    /// The number of schedules beyond that, which were left out.
     left_out: usize,
 }
 
-/// The rule that is being applied, to which block, and since when.
+/// The rule that is being applied, its block, and the time of the start.
 type Current = Mutex<Option<(RuleEntry, Symbol, Instant)>>;
 
 impl Job {
-    /// Spans the spaces, watched if a rule is not built in.
+    /// Applies the rules; in a supervised thread if one of them is not built in.
     fn run(self) -> Result<Vec<Made>, RuleFault> {
         let current = Arc::new(Current::default());
         let Some(first) = self.rules.rules().iter().find(|rule| !rule.is_built_in()).copied() else {
@@ -211,10 +211,10 @@ impl Job {
             return Err(RuleFault::new(&first, "", Misbehaviour::Unwatched(error.to_string())));
         }
         loop {
-            match receiver.recv_timeout(GLANCE) {
+            match receiver.recv_timeout(CHECK_INTERVAL) {
                 Ok(schedules) => return schedules,
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => panic!("spanning design spaces does not panic"),
+                Err(RecvTimeoutError::Disconnected) => panic!("generating design spaces does not panic"),
             }
             let current = watched.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((rule, block, since)) = &*current
@@ -242,7 +242,7 @@ impl Job {
         }
     }
 
-    /// The schedules that the rules make of one: all, or so many of them as are kept, which the seed chooses.
+    /// The schedules that the rules make of one: all of them, or a selection that the seed determines.
     fn apply_rules(&self, start: Schedule, seed: u64, current: &Current) -> Result<Vec<Made>, RuleFault> {
         let mut rng = Rng::new(seed);
         let mut schedules = vec![Made { schedule: start, rules: Vec::new() }];
@@ -261,13 +261,13 @@ impl Job {
                 let rule = rule.name;
                 tracing::warn!(rule, kept = MAX_SPACES, left_out, "there are more schedules than are kept");
             }
-            schedules = evenly(next, MAX_SPACES, &mut rng);
+            schedules = select_evenly(next, MAX_SPACES, &mut rng);
         }
         Ok(schedules)
     }
 
-    /// Applies a rule to the named blocks that are still there; every variant goes on with the rest. Only what this rule
-    /// makes of this schedule counts against it.
+    /// Applies a rule to the named blocks that still exist; the rule then goes on with every variant. Only the variants that this rule
+    /// makes of this schedule count against its limit.
     fn apply_to_blocks(
         &self,
         rule: &RuleEntry,
@@ -292,7 +292,7 @@ impl Job {
                 }
             }
             share.left_out += next.len().saturating_sub(share.most);
-            all = evenly(next, share.most, rng);
+            all = select_evenly(next, share.most, rng);
         }
         Ok(all)
     }
@@ -342,8 +342,8 @@ impl Job {
     }
 }
 
-/// The traces of schedules, one for each structure, with the rules that have made them. Where several have made the same,
-/// the first of them counts.
+/// The traces of schedules, one for each structure, with the rules that have made them. The first schedule of a structure
+/// counts.
 fn distinct(schedules: Vec<Made>) -> Vec<(Trace, Vec<&'static str>)> {
     let mut seen = FxHashSet::default();
     let traces = schedules.into_iter().map(|made| (made.schedule.into_parts().1.simplified(), made.rules));
@@ -356,9 +356,9 @@ fn structure(trace: &Trace) -> String {
     trace.steps().iter().map(undecided).collect()
 }
 
-/// So many of a list: it is cut into as many equal parts, and one is drawn of each. Even distances alone would go along with
-/// the variants of a block, which come in turns.
-fn evenly<T>(list: Vec<T>, most: usize, rng: &mut Rng) -> Vec<T> {
+/// A selection of `most` elements of a list: the list is divided into as many equal parts, and one element is drawn from each. Fixed
+/// distances would select the same variant of a block each time, since variants alternate.
+fn select_evenly<T>(list: Vec<T>, most: usize, rng: &mut Rng) -> Vec<T> {
     let count = list.len();
     if count <= most {
         return list;
@@ -384,7 +384,7 @@ mod tests {
         for (count, most) in [(0, 3), (3, 3), (4, 3), (100, 7), (257, 256), (1024, 256)] {
             let mut times = vec![0; count];
             for seed in 0..200 {
-                let kept = evenly((0..count).collect(), most, &mut Rng::new(seed));
+                let kept = select_evenly((0..count).collect(), most, &mut Rng::new(seed));
                 assert_eq!(kept.len(), count.min(most), "{count} {most}: {kept:?}");
                 for (part, place) in kept.iter().enumerate() {
                     let parts = count.min(most);

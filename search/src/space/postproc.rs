@@ -24,7 +24,7 @@ use tilewright_core::schedule::{Schedule, ScheduleError};
 
 use crate::space::chain::{Chain, Named};
 
-/// Why a candidate was refused before it was compiled: a short, stable word for statistics.
+/// The reason why a candidate was refused before compilation: a short, stable word for statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rejection(pub &'static str);
 
@@ -52,7 +52,7 @@ pub struct Postprocessor {
 }
 
 impl Postprocessor {
-    /// A postprocessor of a name. One that panics refuses the schedule; one that does not come to an end cannot be ended.
+    /// A postprocessor of a name. When it panics, the schedule is refused. When it never returns, the search hangs.
     pub const fn new(name: &'static str, apply: Postprocess) -> Self {
         Postprocessor { name, apply, is_built_in: false }
     }

@@ -9,21 +9,21 @@ use tilewright_core::target::TargetKind;
 
 use crate::space::chain::{Chain, ChainError, Named};
 
-/// What a rule answers. A refusal of a primitive counts as "unchanged".
+/// The result of a rule. When a primitive refuses, the rule counts as "unchanged".
 pub type RuleResult = Result<RuleOutcome, ScheduleError>;
 
-/// What a rule has done.
+/// The outcome of a rule.
 #[derive(Debug)]
 pub enum RuleOutcome {
     /// Nothing; the schedule is used as it was before the rule.
     Unchanged,
     /// It has edited the schedule it was given.
     Changed,
-    /// The space forks: each of these takes the place of the schedule.
+    /// The design space forks: these schedules replace the given one.
     Variants(Vec<Schedule>),
 }
 
-/// Short ways to end a rule.
+/// Short forms for the end of a rule.
 pub trait RuleExtension {
     /// The rule does not apply.
     ///
@@ -62,7 +62,7 @@ pub struct RuleEntry {
     pub after: &'static [&'static str],
     /// Rules that come after it, where present.
     pub before: &'static [&'static str],
-    /// A rule that it stands in for.
+    /// The rule that it replaces.
     pub replace: Option<&'static str>,
     /// The function.
     pub apply: RuleFunction,
@@ -82,7 +82,7 @@ impl RuleEntry {
         self.target == ANY_TARGET || self.target == kind.name()
     }
 
-    /// Whether it is one of this crate's: it is trusted to come to an end.
+    /// Whether it is a rule of this crate, which is trusted to end.
     pub(crate) fn is_built_in(&self) -> bool {
         let own = env!("CARGO_CRATE_NAME");
         self.module.strip_prefix(own).is_some_and(|rest| rest.starts_with("::"))
@@ -92,7 +92,7 @@ impl RuleEntry {
 /// The target of rules that serve every kind.
 const ANY_TARGET: &str = "any";
 
-/// Why rules cannot be put in order.
+/// The reason why rules cannot be put in order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleSetError {
     /// Two rules have one name.
@@ -142,7 +142,7 @@ impl Named for RuleEntry {
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     rules: Vec<RuleEntry>,
-    /// Whether somebody has given rules their places, which then count more than what rules say of themselves.
+    /// Whether a user has arranged the rules. Their places then take precedence over the order that rules state.
     is_arranged: bool,
 }
 
@@ -160,7 +160,7 @@ impl RuleSet {
         Self::of(inventory::iter::<RuleEntry>.into_iter().copied(), kind)
     }
 
-    /// Those of some rules that are for a kind of target, in an order that fits what each says of itself.
+    /// The rules among `rules` that serve a kind of target, in the order that they state by `after` and `before`.
     ///
     /// # Errors
     /// As [`RuleSet::registered`].
@@ -168,7 +168,7 @@ impl RuleSet {
         Self::ordered(rules.into_iter().filter(|rule| rule.serves(kind)).collect(), &[])
     }
 
-    /// The set with one more rule, at a place that fits what the rule says of itself.
+    /// The set with one more rule, at a place that fits its `after` and `before`.
     ///
     /// # Errors
     /// As [`RuleSet::registered`].
@@ -178,15 +178,15 @@ impl RuleSet {
         Self::ordered(self.rules, &arranged)
     }
 
-    /// The set with one more rule right before the one of a name, whatever the rule says of itself.
+    /// The set with one more rule right before the named one, without regard to its `after` and `before`.
     ///
     /// # Errors
-    /// When there is no rule of that name, or the new rule's is taken.
+    /// When there is no rule of that name, or the new rule's name is taken.
     pub fn before(self, name: &str, rule: RuleEntry) -> Result<Self, RuleSetError> {
         self.arrange(|rules| rules.before(name, rule))
     }
 
-    /// The set with one more rule right after the one of a name, whatever the rule says of itself.
+    /// The set with one more rule right after the named one, without regard to its `after` and `before`.
     ///
     /// # Errors
     /// As [`RuleSet::before`].
@@ -194,17 +194,17 @@ impl RuleSet {
         self.arrange(|rules| rules.after(name, rule))
     }
 
-    /// The set with another rule in the place of the one of a name, to which it also answers from then on.
+    /// The set with another rule in the place of the named one. The new rule answers to both names.
     ///
     /// # Errors
-    /// As [`RuleSet::before`]; it may have the name of the one that it replaces.
+    /// As [`RuleSet::before`]; the new rule may have the name of the replaced one.
     pub fn instead_of(self, name: &str, rule: RuleEntry) -> Result<Self, RuleSetError> {
         let replaced = self.rules.iter().map(|rule| rule.name).find(|known| *known == name);
         let replace = replaced.filter(|replaced| *replaced != rule.name);
         self.arrange(|rules| rules.instead_of(name, RuleEntry { replace, ..rule }))
     }
 
-    /// The set without the rule of a name.
+    /// The set without the named rule.
     ///
     /// # Errors
     /// When there is none.
@@ -213,16 +213,16 @@ impl RuleSet {
         Ok(self)
     }
 
-    /// The rules of some names alone, in the order that they had.
+    /// The named rules alone, in the order that they had.
     ///
     /// # Errors
-    /// When there is none of some name.
+    /// When there is no rule of one of the names.
     pub fn only(mut self, names: &[&str]) -> Result<Self, RuleSetError> {
         self.rules = Chain::from(self.rules).only(names)?.into_elements();
         Ok(self)
     }
 
-    /// The set without the rule of a name, if there is one.
+    /// The set without the named rule, if there is one.
     pub(crate) fn skipping(mut self, name: &str) -> Self {
         self.rules.retain(|rule| rule.name != name);
         self
@@ -245,13 +245,13 @@ impl RuleSet {
         &self.rules
     }
 
-    /// Puts rules in an order that depends only on what they say of themselves, since linking gives them in none, and for
-    /// those that are arranged on their places.
+    /// Sorts rules topologically. The order depends only on their `after` and `before`, since linking gives no order, and for
+    /// arranged rules on their places.
     fn ordered(mut rules: Vec<RuleEntry>, arranged: &[RuleEntry]) -> Result<Self, RuleSetError> {
         rules.sort_by_key(|rule| (rule.name, rule.file, rule.line));
         rules.dedup_by_key(|rule| (rule.name, rule.file, rule.line));
         let replaced: Vec<&str> = rules.iter().filter_map(|rule| rule.replace).collect();
-        let stand_ins: Vec<(&str, &str)> =
+        let replacements: Vec<(&str, &str)> =
             rules.iter().filter_map(|rule| Some((rule.replace?, rule.name))).collect();
         rules.retain(|rule| !replaced.contains(&rule.name));
         if let Some(pair) = rules.windows(2).find(|pair| pair[0].name == pair[1].name) {
@@ -267,7 +267,7 @@ impl RuleSet {
             let ready = rules.iter().position(|rule| {
                 let precedes = |other| match (place_of(arranged, other), place_of(arranged, rule)) {
                     (Some(other), Some(place)) => other < place,
-                    _ => precedes(other, rule, &stand_ins),
+                    _ => precedes(other, rule, &replacements),
                 };
                 !rules.iter().any(|other| other.name != rule.name && precedes(other))
             });
@@ -283,15 +283,15 @@ impl RuleSet {
     }
 }
 
-/// The place of a rule, or of the one that it stands in for.
+/// The place of a rule, or of the rule that it replaces.
 fn place_of(arranged: &[RuleEntry], rule: &RuleEntry) -> Option<usize> {
     arranged.iter().position(|own| own.name == rule.name || Some(own.name) == rule.replace)
 }
 
 /// Whether `first` must come before `second`. A rule that replaces another also answers to its name.
-fn precedes(first: &RuleEntry, second: &RuleEntry, stand_ins: &[(&str, &str)]) -> bool {
+fn precedes(first: &RuleEntry, second: &RuleEntry, replacements: &[(&str, &str)]) -> bool {
     let names = |list: &[&str], rule: &RuleEntry| {
-        list.iter().any(|name| *name == rule.name || stand_ins.contains(&(*name, rule.name)))
+        list.iter().any(|name| *name == rule.name || replacements.contains(&(*name, rule.name)))
     };
     names(second.after, first) || names(first.before, second)
 }
@@ -322,7 +322,7 @@ mod tests {
         RuleSet::ordered(rules, &[])
     }
 
-    /// Rules that say that they come in the order of their names.
+    /// Rules whose stated order is that of their names.
     fn letters() -> RuleSet {
         ordered(vec![rule("a", &[], &["b"]), rule("b", &[], &["c"]), rule("c", &[], &[])]).unwrap()
     }
@@ -335,8 +335,8 @@ mod tests {
 
     #[test]
     fn a_replacement_takes_the_place_of_the_other() {
-        let stand_in = RuleEntry { replace: Some("a"), ..rule("z", &[], &[]) };
-        let set = ordered(vec![rule("a", &[], &[]), rule("b", &["a"], &[]), stand_in]).unwrap();
+        let replacement = RuleEntry { replace: Some("a"), ..rule("z", &[], &[]) };
+        let set = ordered(vec![rule("a", &[], &[]), rule("b", &["a"], &[]), replacement]).unwrap();
         assert_eq!(set.names(), ["z", "b"]);
     }
 
@@ -356,14 +356,14 @@ mod tests {
     }
 
     #[test]
-    fn places_that_are_given_count_more_than_what_rules_say() {
+    fn arranged_places_take_precedence_over_stated_order() {
         let says_first = rule("x", &[], &["a"]);
         assert_eq!(letters().with(says_first).unwrap().names(), ["x", "a", "b", "c"]);
         assert_eq!(letters().before("b", says_first).unwrap().names(), ["a", "x", "b", "c"]);
         assert_eq!(letters().after("b", says_first).unwrap().names(), ["a", "b", "x", "c"]);
         let set = letters().after("c", says_first).unwrap();
         assert_eq!(set.names(), ["a", "b", "c", "x"]);
-        // One more rule goes where it says, and moves none of the others.
+        // One more rule goes to its stated place, and moves no other rule.
         let set = set.with(rule("y", &["b"], &["c"])).unwrap();
         assert_eq!(set.names(), ["a", "b", "y", "c", "x"]);
         assert_eq!(set.with(rule("z", &["x"], &[])).unwrap().names(), ["a", "b", "y", "c", "x", "z"]);
@@ -376,8 +376,8 @@ mod tests {
         assert_eq!(set.with(rule("d", &[], &["a"])).unwrap().names(), ["d", "x", "b", "c"]);
         let same = letters().instead_of("b", rule("b", &[], &[])).unwrap();
         assert_eq!(same.with(rule("d", &["a"], &["b"])).unwrap().names(), ["a", "d", "b", "c"]);
-        let stand_in = RuleEntry { replace: Some("b"), ..rule("x", &[], &[]) };
-        let set = letters().before("a", rule("z", &[], &[])).unwrap().with(stand_in).unwrap();
+        let replacement = RuleEntry { replace: Some("b"), ..rule("x", &[], &[]) };
+        let set = letters().before("a", rule("z", &[], &[])).unwrap().with(replacement).unwrap();
         assert_eq!(set.names(), ["z", "a", "x", "c"]);
     }
 

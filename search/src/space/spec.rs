@@ -45,7 +45,7 @@ pub type AlignDecision = fn(&Step, &RunContext, &mut Rng) -> Option<Decision>;
 pub type VerifyLimits = fn(&Program, &RunContext) -> Result<(), Rejection>;
 
 /// Whether a block is the last of its nest, and has no annotations that tell the postprocessors how the nest is to run.
-pub type LacksNotes = fn(&Schedule, BlockRv) -> Result<bool, ScheduleError>;
+pub type LacksAnnotations = fn(&Schedule, BlockRv) -> Result<bool, ScheduleError>;
 
 /// The functions of one kind of device, which no user exchanges.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ pub struct DeviceFunctions {
     /// The limits of the device.
     pub verify_limits: VerifyLimits,
     /// Whether a nest still needs annotations.
-    pub lacks_notes: LacksNotes,
+    pub lacks_annotations: LacksAnnotations,
 }
 
 /// Why there is no search for a kind of device.

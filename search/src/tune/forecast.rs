@@ -1,41 +1,41 @@
-//! What more trials would likely bring, judged by the curve of the best so far.
+//! The forecast of further trials, by the curve of the best time so far.
 //!
-//! Improvements by at least some share are taken for events that come at a rate of `θ/n` at the `n`-th trial: for
-//! trials that are drawn independently, new bests come so with `θ = 1`, whatever the distribution of the times (the
-//! theory of records; Rényi 1962). Their number in `n..m` is then Poisson with mean `θ·ln(m/n)`. A search that learns has
-//! a greater `θ`, one that has come near to the limit a smaller one, and `θ` is taken from how many there were lately: with
+//! The model: improvements by at least some share are events at the rate `θ/n` at the `n`-th trial. For independent trials, new
+//! bests have this rate with `θ = 1`, whatever the distribution of the times (the
+//! theory of records; Rényi 1962). Their number in `n..m` is Poisson with mean `θ·ln(m/n)`. A search that learns has
+//! a larger `θ`, and a search near its limit a smaller one. `θ` is estimated from the number of recent improvements: with
 //! a gamma prior of mean 1, the chance of none in the next trials has a closed form.
 //!
-//! A test compares predicted chances with what happens on synthetic curves. Nothing here knows the limit of the machine; the
+//! A test compares forecast chances with frequencies on synthetic curves. This module does not know the limit of the machine; the
 //! tuner does.
 
 use std::fmt;
 
-/// The window that the rate is taken from: from an eighth of the trials on. What was long ago says little.
+/// The rate is estimated from the trials after the first eighth of all, since early trials say little.
 const WINDOW: f64 = 8.0;
 
-/// The gamma prior of the rate: as much as half an event in half a unit of `ln n`.
+/// The gamma prior of the rate: half an event in half a unit of `ln n`.
 const PRIOR_EVENTS: f64 = 0.5;
 const PRIOR_EXPOSURE: f64 = 0.5;
 
-/// The improvement that counts, as a share of the time.
+/// The least improvement that counts, as a share of the time.
 pub const NOTABLE: f64 = 0.01;
 
-/// What a number of further trials would likely bring.
+/// The forecast for a number of further trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forecast {
-    /// How many trials more.
+    /// The number of further trials.
     pub trials: usize,
-    /// The improvement that counts, as a share of the time.
+    /// The least improvement that counts, as a share of the time.
     pub notable: f64,
     /// The chance of at least one such improvement, between 0 and 1.
     pub chance: f64,
-    /// The expected share of the time that the trials would take off.
+    /// The expected reduction of the time by the trials, as a share of it.
     pub expected_gain: f64,
 }
 
-/// The forecast after a curve of the best times so far, one for each trial (infinite as long as there is none); `None`
-/// without a time.
+/// The forecast after a curve of the best times so far, one for each trial (infinite as long as there is none); `None` as long as
+/// there is no time.
 pub fn forecast(best_after: &[f64], trials: usize, notable: f64) -> Option<Forecast> {
     let first = best_after.iter().position(|best| best.is_finite())?;
     let made = best_after.len() - first;
@@ -46,7 +46,7 @@ pub fn forecast(best_after: &[f64], trials: usize, notable: f64) -> Option<Forec
     let exposure = PRIOR_EXPOSURE + (made as f64 / from as f64).ln();
     let ahead = ((made as f64 + trials as f64) / made as f64).ln();
     let chance = 1.0 - (exposure / (exposure + ahead)).powf(events);
-    // One gain of the least size stands for what has not been seen.
+    // One gain of the least size stands for the gains that were not seen.
     let size = (gains.iter().sum::<f64>() + notable) / (gains.len() + 1) as f64;
     let expected_gain = 1.0 - (1.0 - size).powf(events / exposure * ahead);
     Some(Forecast { trials, notable, chance, expected_gain })

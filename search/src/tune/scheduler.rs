@@ -1,25 +1,24 @@
-//! Which of many tasks is to be tuned next, under one budget.
+//! The task scheduler: which of many tasks to tune next, under one budget.
 //!
 //! The gradient scheduler is that of Ansor (Zheng et al., "Ansor: Generating High-Performance Tensor Programs for Deep
-//! Learning", OSDI 2020, section 6), which MetaSchedule has as `GradientBased`: the next round goes to the task from which a
-//! round promises to take most off the whole time, which is the sum of each task's best time by its weight. With `g` the
+//! Learning", OSDI 2020, section 6), which MetaSchedule has as `GradientBased`: the next round goes to the task whose round
+//! promises the largest reduction of the whole time. The whole time is the sum of each task's best time by its weight. With `g` the
 //! best time after `n` rounds and `w` the backward window, a round promises
 //!
 //! ```text
 //! α·(g(n - w) - g(n))/w + (1 - α)·max(g(n)/n, g(n) - β·C/V)
 //! ```
 //!
-//! which is what the last rounds brought, and the more hopeful of two guesses at what is to come: that the time goes on to fall
+//! that is, the gain of the last rounds, and the larger of two estimates of the gain to come: that the time goes on to fall
 //! in proportion to the rounds, or that it comes down to `β` times what its `C` operations take at the speed `V` of the
 //! fastest task of its kind. Differences, with their reasons:
-//! - Where the roofline is known, no more than what is above it is hoped for: a task at the limit of the machine has
+//! - Where the roofline is known, the estimate is at most the distance to it: a task at the limit of the machine has
 //!   nothing to gain.
-//! - Under a budget of time what a round promises is divided by what it takes: a round of a slow kernel is a bad
-//!   bargain.
+//! - Under a budget of time the promise is divided by the duration of a round, since a round of a slow kernel costs more.
 //! - Ties go to the task that was named first, so that one seed gives one search.
-//! - Every task has a round before any has two; rounds are made shorter when the trials would not suffice for that.
+//! - Every task has a round before any has two; rounds are shorter when the trials do not suffice for that.
 //!
-//! This module measures nothing and reads no clock: it is told what rounds have brought.
+//! This module measures nothing and reads no clock: its caller reports the result of each round.
 
 use std::time::Duration;
 
@@ -28,9 +27,9 @@ use crate::tune::tuner::End;
 /// How the next task is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// Where a round promises most.
+    /// The task whose round promises most.
     Gradient(Gradient),
-    /// In turn.
+    /// The task with the fewest rounds.
     RoundRobin,
 }
 
@@ -43,11 +42,11 @@ impl Default for Policy {
 /// The constants of the gradient scheduler, as in Ansor's `TaskScheduler` and MetaSchedule's `GradientBased`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gradient {
-    /// How much what was gained lately counts, against what may yet be gained.
+    /// The weight of the gain of the last rounds, against the estimated gain to come.
     pub alpha: f64,
-    /// How many times as slow as the fastest task of its kind a task may be expected to stay.
+    /// The expected slowdown of a task against the fastest task of its kind.
     pub beta: f64,
-    /// How many rounds back gains are looked for.
+    /// The number of past rounds whose gain counts.
     pub window: usize,
 }
 
@@ -57,28 +56,28 @@ impl Default for Gradient {
     }
 }
 
-/// How much tuning may cost in all; what is used up first ends it.
+/// The budget of tuning: the limit that is reached first ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Most measurements.
+    /// The most trials.
     pub trials: Option<usize>,
-    /// Most time, of generating, compiling and measuring.
+    /// The most time, of generating, compiling and measuring.
     pub time: Option<Duration>,
 }
 
 impl Budget {
-    /// So many measurements.
+    /// A number of trials.
     pub fn trials(trials: usize) -> Self {
         Budget { trials: Some(trials), time: None }
     }
 
-    /// So much time.
+    /// A time.
     pub fn time(time: Duration) -> Self {
         Budget { trials: None, time: Some(time) }
     }
 }
 
-/// A text that is no budget.
+/// The text is no budget.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no budget: expected measurements or time, such as `500`, `90s`, `10min` or `500,10min`")]
 pub struct BudgetError(pub String);
@@ -112,14 +111,14 @@ impl std::str::FromStr for Budget {
     }
 }
 
-/// What is known of a task before it is tuned.
+/// The facts of a task before it is tuned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TaskFacts {
-    /// How often it is run, relative to the others.
+    /// The number of its runs, relative to the others.
     pub weight: f64,
     /// The arithmetic operations of one run.
     pub flops: f64,
-    /// The time below which it cannot get, in seconds.
+    /// The roofline time, in seconds: no schedule is faster.
     pub roofline_seconds: Option<f64>,
     /// Equal for tasks that are alike, such as one kernel at several shapes.
     pub kind: u64,
@@ -127,25 +126,25 @@ pub struct TaskFacts {
     pub best: Option<f64>,
 }
 
-/// What a round has brought.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Round {
-    /// Measurements made.
+    /// The number of trials.
     pub trials: usize,
-    /// The time it took.
+    /// Its duration.
     pub elapsed: Duration,
     /// The best time of the task so far, in seconds.
     pub best: Option<f64>,
-    /// Why the task has nothing more to try, if so.
+    /// Why tuning of the task has ended, if it has.
     pub end: Option<End>,
 }
 
-/// A round to be made.
+/// The next round to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct NextRound {
     /// The number of the task.
     pub task: usize,
-    /// Measurements to make, at most.
+    /// The most trials.
     pub trials: usize,
 }
 
@@ -160,7 +159,7 @@ struct TaskState {
     end: Option<End>,
 }
 
-/// Deals a budget out to tasks.
+/// Distributes a budget over tasks.
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     policy: Policy,
@@ -170,7 +169,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler of rounds of `batch` measurements.
+    /// A scheduler of rounds of `batch` trials.
     pub fn new(policy: Policy, budget: Budget, batch: usize) -> Self {
         Scheduler { policy, budget, batch: batch.max(1), tasks: Vec::new() }
     }
@@ -187,8 +186,8 @@ impl Scheduler {
         self.tasks.len() - 1
     }
 
-    /// The round to be made next; `None` when the budget is spent or every task has ended.
-    pub fn next_turn(&self) -> Option<Turn> {
+    /// The next round to run; `None` when the budget is spent or every task has ended.
+    pub fn next_round(&self) -> Option<NextRound> {
         if self.time_left().is_some_and(|left| left.is_zero()) {
             return None;
         }
@@ -196,12 +195,12 @@ impl Scheduler {
         let open: Vec<usize> = (0..self.tasks.len()).filter(|task| self.tasks[*task].end.is_none()).collect();
         let untried = open.iter().filter(|task| self.tasks[**task].best_after.is_empty()).count();
         let task = self.choose(&open)?;
-        // As long as some have had no round, the trials must do for all of them.
+        // The trials must suffice for every task without a round.
         let trials = self.batch.min((left / untried.max(1)).max(1)).min(left);
-        (trials > 0).then_some(Turn { task, trials })
+        (trials > 0).then_some(NextRound { task, trials })
     }
 
-    /// Notes what a round has brought.
+    /// Records the result of a round.
     pub fn record(&mut self, task: usize, round: Round) {
         let state = &mut self.tasks[task];
         state.trials += round.trials;
@@ -210,7 +209,7 @@ impl Scheduler {
         state.end = round.end;
     }
 
-    /// The measurements that are left, if they are limited.
+    /// The trials that are left, if they are limited.
     pub fn trials_left(&self) -> Option<usize> {
         let spent: usize = self.tasks.iter().map(|task| task.trials).sum();
         self.budget.trials.map(|trials| trials.saturating_sub(spent))
@@ -233,8 +232,8 @@ impl Scheduler {
         promises.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, task)| task)
     }
 
-    /// What a round of a task promises to take off the whole time: seconds per round, or per second under a budget of
-    /// time. A task without a time yet promises least, so that one that always fails does not eat the budget.
+    /// The reduction of the whole time that a round of a task promises: seconds per round, or per second under a budget of
+    /// time. A task without a time yet promises least, so that one that always fails does not use up the budget.
     fn promise(&self, gradient: &Gradient, task: usize) -> f64 {
         let state = &self.tasks[task];
         let rounds = state.best_after.len();
@@ -258,7 +257,7 @@ impl Scheduler {
         }
     }
 
-    /// The time that a task may be expected to come down to, by what tasks of its kind have reached.
+    /// The expected time of a task, by the speed of the fastest task of its kind.
     fn similar(&self, gradient: &Gradient, task: usize) -> f64 {
         let facts = &self.tasks[task].facts;
         let speed = |other: &TaskState| {
@@ -289,12 +288,12 @@ mod tests {
             scheduler.add(TaskFacts { kind: number as u64, ..*facts });
         }
         let mut rounds = vec![0; tasks.len()];
-        while let Some(turn) = scheduler.next_turn() {
-            let (_, best, seconds) = tasks[turn.task];
-            rounds[turn.task] += 1;
-            let best = Some(best(rounds[turn.task])).filter(|best| best.is_finite());
+        while let Some(next) = scheduler.next_round() {
+            let (_, best, seconds) = tasks[next.task];
+            rounds[next.task] += 1;
+            let best = Some(best(rounds[next.task])).filter(|best| best.is_finite());
             let elapsed = Duration::from_secs_f64(seconds);
-            scheduler.record(turn.task, Round { trials: turn.trials, elapsed, best, end: None });
+            scheduler.record(next.task, Round { trials: next.trials, elapsed, best, end: None });
         }
         (rounds, scheduler)
     }
@@ -363,7 +362,7 @@ mod tests {
             let round = Round { trials: 16, elapsed: Duration::ZERO, best: Some(best), end: None };
             scheduler.record(task, round);
         }
-        assert_eq!(scheduler.next_turn().map(|turn| turn.task), Some(1));
+        assert_eq!(scheduler.next_round().map(|next| next.task), Some(1));
         let gradient = Gradient::default();
         assert!((scheduler.similar(&gradient, 1) - 2e-5).abs() < 1e-12);
     }
@@ -374,7 +373,7 @@ mod tests {
         let task = scheduler.add(facts(1.0));
         let end = Some(End::Exhausted);
         scheduler.record(task, Round { trials: 3, elapsed: Duration::ZERO, best: Some(1.0), end });
-        assert_eq!(scheduler.next_turn(), None);
+        assert_eq!(scheduler.next_round(), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The tuning loop: propose, measure, learn, until the budget is spent.
+//! The tuning loop: propose candidates, measure them, learn from the times, until the budget is spent.
 
 use std::time::{Duration, Instant};
 
@@ -20,27 +20,27 @@ pub struct Task {
     pub id: u64,
     /// The unscheduled program, with every dimension bound.
     pub program: Program,
-    /// The machine.
+    /// The target, with the options of its runs.
     pub context: RunContext,
 }
 
-/// How long to tune.
+/// The budget of a search, and when it stops early.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuneOptions {
-    /// Most measurements.
+    /// The most trials; a trial measures one candidate.
     pub trials: usize,
-    /// Most time, generation and measurement together.
+    /// The most time, generation and measurement together.
     pub time_limit: Option<Duration>,
     /// Equal seeds and equal measurements make equal searches.
     pub seed: u64,
-    /// Measurements between two refits of the model.
+    /// Trials between two refits of the model.
     pub batch: usize,
-    /// Threads that generate candidates; as many as the machine has, unless this says otherwise. They change nothing but
-    /// the time it takes.
+    /// Threads that generate candidates; `None` for one on each core. Their number changes nothing but the time that
+    /// generation takes.
     pub threads: Option<usize>,
-    /// The time below which no candidate can get, in seconds: tuning stops close to it.
+    /// The roofline time, which no candidate beats, in seconds: tuning stops close to it.
     pub roofline_seconds: Option<f64>,
-    /// Whether tuning stops when more trials promise next to nothing.
+    /// Whether tuning stops when the forecast promises next to nothing.
     pub stops_when_converged: bool,
 }
 
@@ -58,25 +58,25 @@ impl Default for TuneOptions {
     }
 }
 
-/// Measurements between two refits of the model, unless told otherwise.
+/// The default number of trials between two refits of the model.
 pub const BATCH: usize = 16;
 
-/// Tuning has converged when so many more trials have this chance of an improvement worth mentioning
+/// Tuning has converged when this number of further trials has at most this chance of a notable improvement
 /// ([`NOTABLE`](crate::tune::forecast::NOTABLE)).
 const CONVERGED: (usize, f64) = (64, 0.02);
 
 /// Tuning stops when the best candidate is this close to the roofline.
 const ROOFLINE_SHARE: f64 = 0.97;
 
-/// Whether a time is as close to the roofline as it can get. A time below the roofline shows that this was measured
-/// while the machine was held back, and says nothing.
+/// Whether a time is as close to the roofline as it can get. A time below the roofline shows that the roofline was measured
+/// while the machine was busy, and says nothing.
 fn is_at_roofline(best: f64, roofline: f64) -> bool {
     (ROOFLINE_SHARE..=1.0).contains(&(roofline / best))
 }
 
-/// What became of one measurement.
+/// The outcome of one trial.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Measurement {
+pub enum TrialOutcome {
     /// The candidate ran and its results are right.
     Ok {
         /// The typical time of an undisturbed run, in seconds.
@@ -86,26 +86,26 @@ pub enum Measurement {
         /// The largest relative error against the reference.
         max_relative_error: f64,
     },
-    /// It did not: it could not be built, gave wrong results, crashed or took too long.
+    /// It could not be built, gave wrong results, crashed or took too long.
     Failed {
         /// A short, stable word for statistics.
         reason: String,
-        /// What happened.
+        /// The whole message.
         message: String,
     },
 }
 
 /// Builds, checks and measures candidates.
 pub trait Runner {
-    /// One measurement for each candidate, in order; `None` for those that were not reached because it was to
+    /// One outcome for each candidate, in order; `None` for each candidate that was not reached because measuring had to
     /// stop.
-    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<Measurement>>;
+    fn measure(&mut self, candidates: &[Candidate]) -> Vec<Option<TrialOutcome>>;
 
     /// Measures two candidates in alternation and gives both times in seconds; `None` when that failed.
     fn compare(&mut self, first: &Candidate, second: &Candidate) -> Option<(f64, f64)>;
 }
 
-/// A measurement, and what was known of its candidate before.
+/// A trial: a candidate, its prediction, and the outcome.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial<'a> {
     /// Counts from 1.
@@ -116,18 +116,18 @@ pub struct Trial<'a> {
     pub predicted: f32,
     /// The names of the rules that made its design space; `None` where they are not known, as for traces of other kernels.
     pub rules: Option<&'a [String]>,
-    /// What became of it.
-    pub measurement: &'a Measurement,
+    /// The outcome.
+    pub outcome: &'a TrialOutcome,
     /// The time since tuning began.
     pub elapsed: Duration,
 }
 
 /// Follows the progress of tuning, and may end it.
-pub trait Observer {
-    /// Called after each measurement.
+pub trait TrialObserver {
+    /// Called after each trial.
     fn measured(&mut self, trial: &Trial<'_>);
 
-    /// Whether to stop now, keeping what was measured.
+    /// Whether to stop now. The trials so far are kept.
     fn should_stop(&self) -> bool;
 }
 
@@ -142,26 +142,26 @@ pub struct Earlier {
     pub rules: Option<Vec<String>>,
 }
 
-/// What tuning has found.
+/// The result of tuning.
 #[derive(Debug)]
 pub struct TuneResult {
     /// The fastest candidate with its time in seconds.
     pub best: Option<(Candidate, f64)>,
-    /// The best candidates with their times, the best first, when they were all timed once more in alternation.
+    /// The best candidates, the best first, with the times of a final comparison, in which they ran alternately.
     pub confirmed: Vec<(Candidate, f64)>,
-    /// Measurements made, without those of earlier runs.
+    /// The trials, without those of earlier runs.
     pub trials: usize,
     /// The time spent.
     pub elapsed: Duration,
     /// The time spent on generating candidates.
     pub generation: Duration,
-    /// Each improvement: after how many seconds, and the time reached, in seconds.
+    /// Each improvement: the seconds since tuning began, and the new best time in seconds.
     pub curve: Vec<(f64, f64)>,
     /// Candidates generated and refused.
     pub statistics: Statistics,
-    /// How well the cost model ranked the candidates of each round before they were measured.
+    /// The ranking quality of the cost model in each round, before its candidates were measured.
     pub rankings: Vec<Ranking>,
-    /// What as many trials again would likely bring, at least 64.
+    /// The forecast for as many trials again, and for at least 64.
     pub forecast: Option<Forecast>,
     /// Rules that misbehaved and were skipped.
     pub rule_faults: Vec<RuleFault>,
@@ -176,7 +176,7 @@ pub enum End {
     Trials,
     /// The time is used up.
     Time,
-    /// The observer asked.
+    /// The observer asked for it.
     Stopped,
     /// No new candidates were found.
     Exhausted,
@@ -200,10 +200,10 @@ impl std::fmt::Display for End {
     }
 }
 
-/// What a search goes by.
+/// The method of a search.
 #[derive(Clone)]
 pub struct Method<'a> {
-    /// What the space is made of.
+    /// The search of the device.
     pub spec: &'a SearchSpec,
     /// Makes the strategy.
     pub strategy: MakeStrategy,
@@ -233,8 +233,8 @@ pub struct TaskTuner {
     options: TuneOptions,
     strategy: Box<dyn Strategy>,
     space: SearchSpace,
-    /// The names of the rules that made each design space, then of those that made what the search begins with and the
-    /// candidates of earlier runs, where they are known.
+    /// The names of the rules that made each design space, then each trace that the search begins with, then the candidates of
+    /// earlier runs, where they are known.
     rules: Vec<Option<Vec<String>>>,
     result: TuneResult,
     /// The fastest candidates so far, fastest first.
@@ -243,16 +243,16 @@ pub struct TaskTuner {
     best_after: Vec<f64>,
 }
 
-/// How many of the fastest candidates are kept for the final comparison.
+/// The number of candidates in the final comparison.
 const LEADERS: usize = 4;
 
-/// Tunes one task until its options say that it is enough, and confirms what was found.
+/// Tunes one task until one of its options ends it, and confirms the best candidate.
 pub fn tune(
     task: &Task,
     method: &Method<'_>,
     model: &mut dyn CostModel,
     runner: &mut dyn Runner,
-    observer: &mut dyn Observer,
+    observer: &mut dyn TrialObserver,
     earlier: &[Earlier],
     options: &TuneOptions,
 ) -> TuneResult {
@@ -307,7 +307,7 @@ impl TaskTuner {
         }
     }
 
-    /// Replays what earlier runs measured, so that it is not measured again and the model knows it.
+    /// Replays the candidates of earlier runs, so that none is measured again and the model knows them.
     pub fn remember(&mut self, earlier: &[Earlier], model: &mut dyn CostModel) {
         let start = Instant::now();
         let mut samples = Vec::new();
@@ -332,7 +332,7 @@ impl TaskTuner {
         self.result.elapsed += start.elapsed();
     }
 
-    /// The number of a space for candidates of earlier runs that these rules made: what is made of them is known by it.
+    /// The number of a space for candidates of earlier runs that these rules made. Their mutations get the same number.
     fn space_of(&mut self, rules: &[String]) -> usize {
         let first = self.space.spaces.len() + self.space.starts.len();
         let known = self.rules[first..].iter().position(|known| known.as_deref() == Some(rules));
@@ -343,20 +343,20 @@ impl TaskTuner {
             })
     }
 
-    /// Proposes up to `count` candidates, measures them and learns; says why tuning is over, if it is. Without a count
-    /// nothing is measured.
+    /// Proposes up to `count` candidates, measures them and learns; gives the reason when tuning is over. A count of 0 ends
+    /// tuning.
     pub fn round(
         &mut self,
         count: usize,
         model: &mut dyn CostModel,
         runner: &mut dyn Runner,
-        observer: &mut dyn Observer,
+        observer: &mut dyn TrialObserver,
     ) -> Option<End> {
         let start = Instant::now();
         let before = self.result.elapsed;
         let end = self.is_over(count, observer).or_else(|| {
             let mut candidates = self.strategy.propose(count, model);
-            // A strategy of others may give more than it was asked for.
+            // A strategy of another crate may propose more than was asked for.
             candidates.truncate(count);
             self.result.generation += start.elapsed();
             if candidates.is_empty() {
@@ -365,13 +365,15 @@ impl TaskTuner {
             let features: Vec<ProgramFeatures> =
                 candidates.iter().map(|candidate| candidate.features.clone()).collect();
             let mut scores = model.predict(&features);
-            // A model of others may leave some out.
+            // A model of another crate may leave some out.
             scores.resize(candidates.len(), f32::NEG_INFINITY);
-            let measurements = runner.measure(&candidates);
-            let is_cut_short = measurements.iter().any(Option::is_none);
+            let outcomes = runner.measure(&candidates);
+            let is_cut_short = outcomes.iter().any(Option::is_none);
             let (mut samples, mut predicted) = (Vec::new(), Vec::new());
-            let measured = candidates.into_iter().zip(scores).zip(measurements);
-            for ((candidate, score), measurement) in measured.filter_map(|(known, m)| Some((known, m?))) {
+            let measured = candidates.into_iter().zip(scores).zip(outcomes);
+            for ((candidate, score), outcome) in
+                measured.filter_map(|(known, outcome)| Some((known, outcome?)))
+            {
                 self.result.trials += 1;
                 self.result.elapsed = before + start.elapsed();
                 observer.measured(&Trial {
@@ -379,11 +381,11 @@ impl TaskTuner {
                     candidate: &candidate,
                     predicted: score,
                     rules: self.rules.get(candidate.space).and_then(|rules| rules.as_deref()),
-                    measurement: &measurement,
+                    outcome: &outcome,
                     elapsed: self.result.elapsed,
                 });
                 predicted.push(score);
-                samples.push(self.learn(candidate, &measurement));
+                samples.push(self.learn(candidate, &outcome));
             }
             let seconds: Vec<Option<f64>> = samples.iter().map(|sample| sample.seconds).collect();
             self.result.rankings.extend(Ranking::of(&predicted, &seconds));
@@ -398,7 +400,7 @@ impl TaskTuner {
         end
     }
 
-    /// Says anew below which time no schedule can get, in seconds.
+    /// Sets the roofline time, in seconds.
     pub fn set_roofline(&mut self, seconds: Option<f64>) {
         self.options.roofline_seconds = seconds;
     }
@@ -408,17 +410,17 @@ impl TaskTuner {
         self.leaders.first().map(|(_, seconds)| *seconds)
     }
 
-    /// Measurements made, without those of earlier runs.
+    /// The number of trials, without those of earlier runs.
     pub fn trials(&self) -> usize {
         self.result.trials
     }
 
-    /// What so many more trials would likely bring.
+    /// The forecast for a number of further trials.
     pub fn forecast(&self, trials: usize) -> Option<Forecast> {
         forecast(&self.best_after, trials, NOTABLE)
     }
 
-    fn is_over(&self, count: usize, observer: &dyn Observer) -> Option<End> {
+    fn is_over(&self, count: usize, observer: &dyn TrialObserver) -> Option<End> {
         let is_near = |roofline: f64| self.best_seconds().is_some_and(|best| is_at_roofline(best, roofline));
         let has_converged = || {
             let (trials, chance) = CONVERGED;
@@ -439,10 +441,10 @@ impl TaskTuner {
         }
     }
 
-    fn learn(&mut self, candidate: Candidate, measurement: &Measurement) -> Sample {
-        let seconds = match measurement {
-            Measurement::Ok { seconds, .. } => Some(*seconds),
-            Measurement::Failed { .. } => None,
+    fn learn(&mut self, candidate: Candidate, outcome: &TrialOutcome) -> Sample {
+        let seconds = match outcome {
+            TrialOutcome::Ok { seconds, .. } => Some(*seconds),
+            TrialOutcome::Failed { .. } => None,
         };
         let sample = Sample { task: self.task.id, features: candidate.features.clone(), seconds };
         self.strategy.learn(&candidate, seconds);
@@ -467,8 +469,8 @@ impl TaskTuner {
         self.leaders.truncate(LEADERS);
     }
 
-    /// Compares the best with the runner-up in alternation, since single measurements are noisy and the best
-    /// of many is biased towards luck.
+    /// Times the best candidate and each other leader alternately, since a single measurement is noisy and the minimum of many is
+    /// biased.
     fn confirm(&mut self, runner: &mut dyn Runner) {
         for challenger in 1..self.leaders.len() {
             let (best, other) = (&self.leaders[0].0, &self.leaders[challenger].0);
@@ -482,7 +484,7 @@ impl TaskTuner {
         self.result.confirmed = self.leaders.clone();
     }
 
-    /// Ends tuning: if anything was measured, the best are compared once more.
+    /// Ends tuning: if there was a trial, the leaders are compared once more.
     pub fn finish(mut self, end: End, runner: &mut dyn Runner) -> TuneResult {
         let start = Instant::now();
         self.result.end = end;

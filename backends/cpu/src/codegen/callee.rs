@@ -10,15 +10,15 @@ use cranelift_module::FuncId;
 use smallvec::SmallVec;
 use tilewright_core::device::CompileError;
 
-use super::Translator;
+use super::Generator;
 use crate::runtime::RuntimeFunction;
 
 /// A function that generated code calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Callee {
-    /// The body of a parallel loop, by its position in [`Translation::bodies`](super::Translation::bodies).
+    /// The body of a parallel loop, by its position in [`GeneratedCode::bodies`](super::GeneratedCode::bodies).
     Body(usize),
-    /// A leaf, by its position in [`Translation::leaves`](super::Translation::leaves).
+    /// A leaf, by its position in [`GeneratedCode::leaves`](super::GeneratedCode::leaves).
     Leaf(usize),
     /// A function of the run time.
     Runtime(RuntimeFunction),
@@ -76,7 +76,7 @@ pub(crate) fn link(
     Ok(())
 }
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// A reference to a function.
     pub(super) fn import(&mut self, callee: Callee, signature: Signature) -> FuncRef {
         let signature = self.builder.import_signature(signature);

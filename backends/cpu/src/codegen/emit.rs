@@ -1,7 +1,7 @@
 //! Where instructions go: scopes, hoisting, and the table of values already computed.
 //!
 //! Cranelift is used without its optimiser, which would move the instructions of an unrolled kernel
-//! far apart and make it spill. So common subexpressions and loop invariants are ours to handle: a value that
+//! far apart and make it spill. So this module handles common subexpressions and loop invariants: a value that
 //! depends only on outer loops is placed before the inner loop, and remembered there.
 
 use cranelift_codegen::ir::{
@@ -11,11 +11,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Digit;
 
-use super::Translator;
+use super::Generator;
 use super::memory::bounds::InsideKey;
 use super::value::lanes::{Lanes, Width};
 
-/// How many loaded vectors are kept for reuse: enough for the operands that an unrolled register
+/// The number of loaded vectors that are kept for reuse: enough for the operands that an unrolled register
 /// tile shares, few enough to leave most of sixteen registers to accumulators.
 const KEPT_LOADS: usize = 12;
 
@@ -92,7 +92,7 @@ impl<'f> InstInserterBase<'f> for Point<'f> {
     }
 }
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// A builder of instructions other than branches, at the current place.
     pub(super) fn ins(&mut self) -> InsertBuilder<'_, Point<'_>> {
         let block = self.builder.current_block().expect("a block is being filled");
@@ -108,7 +108,7 @@ impl Translator<'_> {
         self.hoisted_to.unwrap_or(self.scopes.len() - 1)
     }
 
-    /// Goes on in another block.
+    /// Continues in another block.
     pub(super) fn switch_to(&mut self, block: Block) {
         self.builder.switch_to_block(block);
         self.builder.ensure_inserted_block();
@@ -157,7 +157,7 @@ impl Translator<'_> {
     }
 
     /// Runs `compute` with instructions going to the end of an enclosing scope's code so far. Nothing that was
-    /// computed in inner scopes may be used there, so what is remembered of expressions is set aside.
+    /// computed in inner scopes may be used there, so that the memory of computed expressions is set aside.
     fn hoist<R>(&mut self, level: usize, compute: impl FnOnce(&mut Self) -> R) -> R {
         let outer = self.hoisted_to.replace(level);
         let memos = std::mem::replace(&mut self.memos, vec![FxHashMap::default()]);

@@ -1,8 +1,7 @@
-//! Statements that the [compiler of leaves](crate::simd) takes over.
+//! Statements that [SIMD code generation](crate::simd) compiles.
 //!
 //! The code around a leaf writes the words that it is called with (addresses, variables, run-time scalars) into its
-//! own stack frame and calls it. Intermediates inside the leaf that are in memory are placed here, as
-//! everywhere.
+//! own stack frame and calls it. Intermediates inside the leaf that live in memory get their addresses here.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
@@ -12,15 +11,15 @@ use tilewright_core::stmt::{LoopKind, Stmt};
 
 use super::callee::Callee;
 use super::memory::storage::Placement;
-use super::{Binding, Outcome, Storage, Translator, memory_flags, signature};
+use super::{Binding, Generator, Outcome, Storage, memory_flags, signature};
 use crate::flat::access::for_each_access;
 use crate::simd::{INPUTS, Input, Leaf, Refusal, Surroundings, compile, count};
 
 /// The fewest lanes of a statement without loops that is worth a call.
 const FEWEST_LANES: u32 = 8;
 
-impl Translator<'_> {
-    /// Translates a statement to the call of a leaf, if it can be one.
+impl Generator<'_> {
+    /// Compiles a statement as a leaf and calls it; false when it is no leaf.
     pub(super) fn leaf(&mut self, stmt: &Stmt) -> Outcome<bool> {
         let Some(extension) = self.unit.machine.leaves else { return Ok(false) };
         if self.active.is_some() || self.guard.is_some() || !is_worth_a_call(stmt) {
@@ -117,12 +116,12 @@ impl Translator<'_> {
         self.builder.inst_results(call)[0]
     }
 
-    /// Gives places in memory to the intermediates inside a leaf that it wants addresses of.
+    /// Gives memory to the intermediates inside a leaf whose addresses are among its inputs.
     fn place_inside(&mut self, stmt: &Stmt, inputs: &[Input], placed: &mut Vec<BufferId>) -> Outcome<()> {
         if let Stmt::Alloc(node) = stmt {
             let buffer = node.buffer;
             let storage = match self.unit.plan.placement(buffer).cloned() {
-                // Its part of the workspace is taken in any case, as the plan has it.
+                // The plan counts its part of the workspace, whether or not the leaf needs it.
                 Some(Placement::Workspace) => Some(self.workspace_memory(buffer)?),
                 _ if !inputs.contains(&Input::Buffer(buffer)) => None,
                 Some(Placement::Stack(bytes)) => Some(self.stack_memory(buffer, bytes)?),

@@ -44,12 +44,12 @@ use crate::simd::{Eligibility, Leaf, Refusal, VectorExtension};
 pub(super) use callee::{Callee, link};
 use emit::{Key, Scope};
 use memory::promote::Registers;
-pub(super) use memory::storage::{Need, Plan, plan};
+pub(super) use memory::storage::{Need, StoragePlan, plan_storage};
 use parallel::Captures;
 use value::lanes::{Group, Lanes};
 use value::select::{Guard, LaneCondition};
 
-/// The result of translating a part.
+/// The result of generating code.
 type Outcome<T> = Result<T, CompileError>;
 
 /// The facts about the machine that code generation needs.
@@ -68,8 +68,8 @@ pub(super) struct MachineFacts {
     pub(super) features: FeatureSet,
 }
 
-/// A translated program.
-pub(super) struct Translation {
+/// The code of a program.
+pub(super) struct GeneratedCode {
     /// The kernel: a function of the [frame](super::runtime::frame)'s address.
     pub(super) main: Function,
     /// The bodies of the parallel loops that are in no other.
@@ -80,12 +80,16 @@ pub(super) struct Translation {
     pub(super) refusals: Vec<(Refusal, u32)>,
 }
 
-/// Translates a program.
+/// Generates the code of a program.
 ///
 /// # Errors
 /// [`CompileError::Unsupported`] when the program contains what this backend cannot do, or is not of the
 /// `Flat` level.
-pub(super) fn translate(program: &Program, plan: Plan, machine: MachineFacts) -> Outcome<Translation> {
+pub(super) fn generate(
+    program: &Program,
+    plan: StoragePlan,
+    machine: MachineFacts,
+) -> Outcome<GeneratedCode> {
     let mut unit = Unit {
         program: program.clone(),
         plan,
@@ -99,17 +103,17 @@ pub(super) fn translate(program: &Program, plan: Plan, machine: MachineFacts) ->
     };
     let mut context = FunctionBuilderContext::new();
     let signature = signature(machine.call_conv, 1);
-    let main = build_function(&mut unit, &mut context, signature, |translator, arguments| {
-        translator.frame = arguments[0];
-        let body = translator.unit.program.body.clone();
-        translator.stmt(&body)
+    let main = build_function(&mut unit, &mut context, signature, |generator, arguments| {
+        generator.frame = arguments[0];
+        let body = generator.unit.program.body.clone();
+        generator.stmt(&body)
     })?;
     let mut functions = Vec::new();
     for body in std::mem::take(&mut unit.bodies) {
-        functions.push(parallel::translate_body(&mut unit, &mut context, &body)?);
+        functions.push(parallel::generate_body(&mut unit, &mut context, &body)?);
     }
     let (leaves, refusals) = (unit.leaves, unit.refusals);
-    Ok(Translation { main, bodies: functions, leaves, refusals })
+    Ok(GeneratedCode { main, bodies: functions, leaves, refusals })
 }
 
 /// The signature of a function of some addresses or integers without a result.
@@ -124,7 +128,7 @@ fn build_function(
     unit: &mut Unit,
     context: &mut FunctionBuilderContext,
     signature: Signature,
-    fill: impl FnOnce(&mut Translator<'_>, &[Value]) -> Outcome<()>,
+    fill: impl FnOnce(&mut Generator<'_>, &[Value]) -> Outcome<()>,
 ) -> Outcome<Function> {
     let mut function = Function::with_name_signature(Default::default(), signature);
     let frontend = unit.machine.frontend;
@@ -135,7 +139,7 @@ fn build_function(
     builder.ensure_inserted_block();
     builder.seal_block(entry);
     let arguments = builder.block_params(entry).to_vec();
-    let mut translator = Translator {
+    let mut generator = Generator {
         unit,
         builder,
         scopes: Vec::new(),
@@ -154,12 +158,12 @@ fn build_function(
         exit: None,
         is_for_one_group: false,
     };
-    translator.open_function();
-    let outcome = fill(&mut translator, &arguments);
+    generator.open_function();
+    let outcome = fill(&mut generator, &arguments);
     if outcome.is_ok() {
-        translator.write_exit();
+        generator.write_exit();
     }
-    let Translator { mut builder, .. } = translator;
+    let Generator { mut builder, .. } = generator;
     match outcome {
         Ok(()) => {
             builder.ins().return_(&[]);
@@ -167,7 +171,7 @@ fn build_function(
             Ok(function)
         }
         Err(error) => {
-            // It still knows of the function that is given up here.
+            // It still refers to the function that is given up here.
             *context = FunctionBuilderContext::new();
             Err(error)
         }
@@ -177,7 +181,7 @@ fn build_function(
 /// The state that the functions of a program share while their code is generated.
 struct Unit {
     program: Program,
-    plan: Plan,
+    plan: StoragePlan,
     frame: FrameLayout,
     machine: MachineFacts,
     numbers: Numbers,
@@ -188,7 +192,7 @@ struct Unit {
     refusals: Vec<(Refusal, u32)>,
 }
 
-/// A parallel loop whose body is still to be translated.
+/// A parallel loop whose body has no code yet.
 struct ParallelBody {
     node: Arc<For>,
     captures: Captures,
@@ -201,7 +205,7 @@ enum Binding {
     Value { value: Value, level: usize },
 }
 
-/// Where a buffer is.
+/// The storage of a buffer.
 #[derive(Clone)]
 enum Storage {
     /// In memory from `base + offset` on; `base` is known in the scope `level`.
@@ -219,7 +223,7 @@ struct FreeWorkspace {
 }
 
 /// Translates one function.
-struct Translator<'a> {
+struct Generator<'a> {
     unit: &'a mut Unit,
     builder: FunctionBuilder<'a>,
     scopes: Vec<Scope>,
@@ -249,7 +253,7 @@ struct Translator<'a> {
     is_for_one_group: bool,
 }
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// A word of the kernel's frame.
     fn frame_word(&mut self, offset: i32, ty: Type) -> Outcome<Value> {
         let frame = self.frame;

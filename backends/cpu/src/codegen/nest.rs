@@ -13,12 +13,12 @@ use super::emit::Key;
 use super::memory::storage::{ALIGNMENT, Placement};
 use super::value::lanes::{Form, Group, Lanes, Width};
 use super::value::select::LaneCondition;
-use super::{Binding, FreeWorkspace, Outcome, Storage, Translator};
+use super::{Binding, FreeWorkspace, Generator, Outcome, Storage};
 use crate::flat::access::{for_each_access, for_each_load};
 use crate::flat::lanes::at_lane;
 use crate::runtime::frame;
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// Translates a statement.
     pub(super) fn stmt(&mut self, stmt: &Stmt) -> Outcome<()> {
         if self.leaf(stmt)? {
@@ -44,10 +44,10 @@ impl Translator<'_> {
         }
     }
 
-    /// Runs `translate` with what is computed for one statement remembered during it.
-    fn statement_values<R>(&mut self, translate: impl FnOnce(&mut Self) -> Outcome<R>) -> Outcome<R> {
+    /// Runs `generate` with what is computed for one statement remembered during it.
+    fn statement_values<R>(&mut self, generate: impl FnOnce(&mut Self) -> Outcome<R>) -> Outcome<R> {
         self.memos.push(Default::default());
-        let result = translate(self);
+        let result = generate(self);
         self.memos.pop();
         result
     }
@@ -292,7 +292,7 @@ impl Translator<'_> {
         )
     }
 
-    /// Runs one of two translations' code.
+    /// Branches to one of two versions of code.
     fn either(
         &mut self,
         condition: Value,

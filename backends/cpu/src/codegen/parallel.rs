@@ -15,7 +15,7 @@ use tilewright_core::stmt::For;
 
 use super::callee::Callee;
 use super::{
-    Binding, FreeWorkspace, Outcome, ParallelBody, Storage, Translator, Unit, build_function, memory_flags,
+    Binding, FreeWorkspace, Generator, Outcome, ParallelBody, Storage, Unit, build_function, memory_flags,
     signature,
 };
 use crate::runtime::{RuntimeFunction, frame};
@@ -28,7 +28,7 @@ pub(super) struct Captures {
     ranges: Ranges,
 }
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// A parallel loop that is in no other.
     pub(super) fn parallel(&mut self, node: &std::sync::Arc<For>) -> Outcome<()> {
         if self.active.is_some() {
@@ -114,43 +114,43 @@ impl Translator<'_> {
 }
 
 /// Translates the body of a parallel loop into a function of its own.
-pub(super) fn translate_body(
+pub(super) fn generate_body(
     unit: &mut Unit,
     context: &mut FunctionBuilderContext,
     body: &ParallelBody,
 ) -> Outcome<Function> {
     let signature = signature(unit.machine.call_conv, 3);
-    build_function(unit, context, signature, |translator, arguments| {
+    build_function(unit, context, signature, |generator, arguments| {
         let &[context, begin, end] = arguments else {
-            return Err(translator.broken("a parallel body without its arguments".to_owned()));
+            return Err(generator.broken("a parallel body without its arguments".to_owned()));
         };
-        translator.in_body = true;
+        generator.in_body = true;
         let captures = &body.captures;
-        translator.frame = translator.ins().load(I64, memory_flags(), context, 0);
+        generator.frame = generator.ins().load(I64, memory_flags(), context, 0);
         let mut offset = 8;
         for &(var, value) in &captures.constants {
-            translator.variables.insert(var, Binding::Constant(value));
+            generator.variables.insert(var, Binding::Constant(value));
         }
         for &var in &captures.variables {
-            let value = translator.ins().load(I64, memory_flags(), context, offset);
-            translator.variables.insert(var, Binding::Value { value, level: 0 });
+            let value = generator.ins().load(I64, memory_flags(), context, offset);
+            generator.variables.insert(var, Binding::Value { value, level: 0 });
             offset += 8;
         }
         for &buffer in &captures.buffers {
-            let base = translator.ins().load(I64, memory_flags(), context, offset);
-            translator.storage.insert(buffer, Storage::Memory { base, offset: 0, level: 0 });
+            let base = generator.ins().load(I64, memory_flags(), context, offset);
+            generator.storage.insert(buffer, Storage::Memory { base, offset: 0, level: 0 });
             offset += 8;
         }
-        translator.ranges = captures.ranges.clone();
-        if !translator.unit.plan.body.is_nothing() {
-            translator.take_workspace()?;
+        generator.ranges = captures.ranges.clone();
+        if !generator.unit.plan.body.is_nothing() {
+            generator.take_workspace()?;
         }
-        let extent = translator.resolve(&body.node.extent);
-        translator.part_of_loop(body.node.var, &extent, begin, end, &body.node.body)
+        let extent = generator.resolve(&body.node.extent);
+        generator.part_of_loop(body.node.var, &extent, begin, end, &body.node.body)
     })
 }
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// Gets the part of the running thread's workspace that is for parallel loops.
     fn take_workspace(&mut self) -> Outcome<()> {
         let bytes = self.frame_word(frame::BODY_BYTES, I64)?;

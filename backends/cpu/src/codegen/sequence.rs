@@ -1,7 +1,7 @@
 //! Sequences of statements.
 //!
 //! The statements of a register tile, `acc[i, j] += a[i] * b[j]` for each row i with several groups of lanes j,
-//! are translated group by group instead of row by row: then one group of `b` is needed at a time, and
+//! are compiled group by group instead of row by row: then one group of `b` is needed at a time, and
 //! the registers that the others would take are left to accumulators.
 
 use rustc_hash::FxHashSet;
@@ -10,10 +10,10 @@ use tilewright_core::index::Index;
 use tilewright_core::stmt::{Stmt, Store};
 
 use super::value::lanes::Group;
-use super::{Outcome, Translator};
+use super::{Generator, Outcome};
 use crate::flat::access::for_each_load;
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// Translates statements in order.
     pub(super) fn sequence(&mut self, stmts: &[Stmt]) -> Outcome<()> {
         let outer = std::mem::replace(&mut self.shared_loads, shared_loads(stmts));

@@ -79,7 +79,7 @@ impl Compiler {
                 body: placed.needs.body,
                 compiler: Arc::clone(self),
             };
-            // SAFETY: `entry` is the finalized main function of this program, with the signature that `translate`
+            // SAFETY: `entry` is the finalized main function of this program, with the signature that `generate`
             // gives it, in the module that `code` owns.
             Ok(Box::new(unsafe { Kernel::new(parts) }) as Box<dyn Executable>)
         });

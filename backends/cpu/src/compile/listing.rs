@@ -13,10 +13,10 @@ impl Compiler {
     /// # Errors
     /// When the program cannot be compiled.
     pub(crate) fn list(&self, program: &Program) -> Result<String, CompileError> {
-        let translation = self.translate(program)?.translation;
+        let code = self.generate(program)?.code;
         let mut text = String::new();
-        let mut functions = vec![("kernel".to_owned(), translation.main)];
-        let bodies = translation.bodies.into_iter().enumerate();
+        let mut functions = vec![("kernel".to_owned(), code.main)];
+        let bodies = code.bodies.into_iter().enumerate();
         functions.extend(bodies.map(|(position, body)| (format!("parallel body {position}"), body)));
         for (name, function) in functions {
             let mut context = Context::for_function(function);
@@ -26,10 +26,10 @@ impl Compiler {
             text.push_str(&format!("; {name} of `{}`\n", program.name));
             text.push_str(code.vcode.as_deref().unwrap_or_default());
         }
-        for (position, own) in translation.leaves.iter().enumerate() {
+        for (position, own) in code.leaves.iter().enumerate() {
             text.push_str(&format!("; leaf {position} of `{}`\n{}", program.name, simd::listing(own)));
         }
-        for (refusal, count) in &translation.refusals {
+        for (refusal, count) in &code.refusals {
             text.push_str(&format!("; {count} statements are no leaves: {refusal}\n"));
         }
         Ok(text)

@@ -25,7 +25,7 @@ use tilewright_core::device::CompileError;
 use tilewright_core::program::Program;
 use tilewright_core::verify::{Level, verify};
 
-use crate::codegen::{Callee, MachineFacts, Need, Translation, link, plan, translate};
+use crate::codegen::{Callee, GeneratedCode, MachineFacts, Need, generate, link, plan_storage};
 
 /// The alignment of leaves in bytes: a cache line.
 const LEAF_ALIGNMENT: u64 = 64;
@@ -37,8 +37,8 @@ pub(crate) struct Compiler {
 }
 
 /// A program as functions that are not compiled yet.
-struct Translated {
-    translation: Translation,
+struct Generated {
+    code: GeneratedCode,
     needs: Needs,
 }
 
@@ -63,14 +63,14 @@ struct Declared {
 
 impl Compiler {
     /// Generates the code of a program.
-    fn translate(&self, program: &Program) -> Result<Translated, CompileError> {
+    fn generate(&self, program: &Program) -> Result<Generated, CompileError> {
         verify(program, Level::Flat).map_err(|errors| CompileError::Unsupported {
             target: "CPU",
             what: format!("`{}`, which is not a valid program of the flat level: {errors}", program.name),
         })?;
-        let plan = plan(program)?;
+        let plan = plan_storage(program)?;
         let needs = Needs { main: plan.main.clone(), body: plan.body.clone() };
-        Ok(Translated { translation: translate(program, plan, self.facts)?, needs })
+        Ok(Generated { code: generate(program, plan, self.facts)?, needs })
     }
 
     /// Compiles the functions of one program into a module. The kernel's function is exported under `name`, if there is one;
@@ -82,10 +82,10 @@ impl Compiler {
         program: &Program,
         name: Option<&str>,
     ) -> Result<Placed, CompileError> {
-        let Translated { translation, needs } = self.translate(program)?;
+        let Generated { code, needs } = self.generate(program)?;
         let mut code_bytes = 0;
-        let declared = self.declare(module, &translation)?;
-        for (id, leaf) in declared.leaves.iter().zip(&translation.leaves) {
+        let declared = self.declare(module, &code)?;
+        for (id, leaf) in declared.leaves.iter().zip(&code.leaves) {
             module.define_function_bytes(*id, LEAF_ALIGNMENT, &leaf.code, &[]).map_err(failed_module)?;
             code_bytes += leaf.code.len();
         }
@@ -98,7 +98,7 @@ impl Compiler {
             outcome
         };
         // Bodies first: a kernel whose body could not be compiled must not refer to it.
-        for (id, function) in declared.bodies.iter().zip(translation.bodies) {
+        for (id, function) in declared.bodies.iter().zip(code.bodies) {
             define(module, *id, function)?;
         }
         let signature = self.signature(1, 0);
@@ -107,22 +107,18 @@ impl Compiler {
             None => module.declare_anonymous_function(&signature),
         };
         let main = main.map_err(failed_module)?;
-        define(module, main, translation.main)?;
+        define(module, main, code.main)?;
         Ok(Placed { main, code_bytes, needs })
     }
 
     /// Declares the leaves and the bodies of parallel loops.
-    fn declare<M: Module>(
-        &self,
-        module: &mut M,
-        translation: &Translation,
-    ) -> Result<Declared, CompileError> {
+    fn declare<M: Module>(&self, module: &mut M, code: &GeneratedCode) -> Result<Declared, CompileError> {
         let mut declare = |count: usize, signature: Signature| -> Result<Vec<FuncId>, CompileError> {
             let declare = |_| module.declare_anonymous_function(&signature).map_err(failed_module);
             (0..count).map(declare).collect()
         };
-        let bodies = declare(translation.bodies.len(), self.signature(3, 0))?;
-        let leaves = declare(translation.leaves.len(), self.signature(1, 1))?;
+        let bodies = declare(code.bodies.len(), self.signature(3, 0))?;
+        let leaves = declare(code.leaves.len(), self.signature(1, 1))?;
         Ok(Declared { bodies, leaves })
     }
 

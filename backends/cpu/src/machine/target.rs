@@ -3,10 +3,11 @@
 use tilewright_core::target::CpuTarget;
 
 use super::Machine;
+use crate::intrinsics;
 
 impl Machine {
     /// The target for a code generator that uses vectors of `vector_bits`, which may be fewer than the
-    /// machine's [`vector_bits`](Machine::vector_bits). Which tensor intrinsics it emits, it adds itself.
+    /// machine's [`vector_bits`](Machine::vector_bits). The code generator adds the names of the tensor intrinsics that it emits.
     pub fn target(&self, vector_bits: u32) -> CpuTarget {
         // Instruction sets of x86-64 before AVX-512, whose code this is unless the vectors are wider, name 16
         // registers.
@@ -21,6 +22,7 @@ impl Machine {
             cache_line_bytes: u32::try_from(self.line_bytes).unwrap_or(u32::MAX),
             features: self.features.iter().map(|feature| feature.name().to_owned()).collect(),
             intrinsics: Vec::new(),
+            descriptions: intrinsics::known().clone(),
         }
     }
 }

@@ -22,7 +22,7 @@ const TILES: u8 = 8;
 
 /// Where a virtual register is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Location {
     /// A register of its class, by number.
     Register(u8),
     /// A word of the stack frame, by number.
@@ -35,15 +35,15 @@ pub(super) enum Place {
 
 /// The places of all virtual registers.
 #[derive(Debug)]
-pub(super) struct Places {
-    pub(super) places: Vec<Place>,
+pub(super) struct Allocation {
+    pub(super) places: Vec<Location>,
     pub(super) slots: u16,
     /// How often each virtual register is read.
     pub(super) uses: Vec<u32>,
 }
 
 /// Chooses places, after the code has been given its constants.
-pub(super) fn allocate(code: &mut Code, extension: VectorExtension) -> Result<Places, Refusal> {
+pub(super) fn allocate(code: &mut Code, extension: VectorExtension) -> Result<Allocation, Refusal> {
     let ranked = constants_by_weight(code, extension);
     let free = (extension.registers() as usize).checked_sub(pressure(code)).ok_or(Refusal::Spills)?;
     let mut hoisted = free.min(ranked.len());
@@ -56,7 +56,7 @@ pub(super) fn allocate(code: &mut Code, extension: VectorExtension) -> Result<Pl
                 let slots = generals(&candidate, &lives, &mut places);
                 let uses = candidate.uses();
                 *code = candidate;
-                return Ok(Places { places, slots, uses });
+                return Ok(Allocation { places, slots, uses });
             }
             None if hoisted > 0 => hoisted -= 1 + hoisted / 4,
             None => return Err(Refusal::Spills),
@@ -226,8 +226,8 @@ fn replace(inst: &mut Inst, from: Reg, to: Reg) {
 }
 
 /// Registers for vectors, masks and tiles; `None` when there are too few.
-fn vectors(code: &Code, lives: &[Interval], extension: VectorExtension) -> Option<Vec<Place>> {
-    let mut places = vec![Place::Nowhere; code.registers.len()];
+fn vectors(code: &Code, lives: &[Interval], extension: VectorExtension) -> Option<Vec<Location>> {
+    let mut places = vec![Location::Nowhere; code.registers.len()];
     let preferred = preferences(code);
     // Mask 0 stands for no mask.
     let counts = [
@@ -247,14 +247,14 @@ fn vectors(code: &Code, lives: &[Interval], extension: VectorExtension) -> Optio
                 goes_on
             });
             let wish = preferred[life.reg.0 as usize].iter().find_map(|reg| match places[reg.0 as usize] {
-                Place::Register(number) => free.iter().position(|own| *own == number),
+                Location::Register(number) => free.iter().position(|own| *own == number),
                 _ => None,
             });
             let number = match wish {
                 Some(position) => free.swap_remove(position),
                 None => free.pop()?,
             };
-            places[life.reg.0 as usize] = Place::Register(number);
+            places[life.reg.0 as usize] = Location::Register(number);
             active.push((life.end, number));
         }
     }
@@ -277,8 +277,8 @@ fn preferences(code: &Code) -> Vec<SmallVec<[Reg; 3]>> {
     preferred
 }
 
-/// Places for general registers; gives the number of words on the stack.
-fn generals(code: &Code, lives: &[Interval], places: &mut [Place]) -> u16 {
+/// Allocation for general registers; gives the number of words on the stack.
+fn generals(code: &Code, lives: &[Interval], places: &mut [Location]) -> u16 {
     let mut by_weight: Vec<&Interval> =
         lives.iter().filter(|life| code.of(life.reg).class == Class::General).collect();
     by_weight.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.reg.cmp(&b.reg)));
@@ -292,12 +292,12 @@ fn generals(code: &Code, lives: &[Interval], places: &mut [Place]) -> u16 {
         places[life.reg.0 as usize] = match (number, words.get(&life.reg)) {
             (Some(number), _) => {
                 taken[number].push((life.start, life.end));
-                Place::Register(number as u8)
+                Location::Register(number as u8)
             }
-            (None, Some(offset)) => Place::Word(*offset),
+            (None, Some(offset)) => Location::Word(*offset),
             (None, None) => {
                 slots += 1;
-                Place::Slot(slots - 1)
+                Location::Slot(slots - 1)
             }
         };
     }

@@ -196,7 +196,7 @@ fn compile_within(
 /// Instructions, and where their registers are.
 struct Allocated {
     code: ir::Code,
-    registers: allocate::Places,
+    registers: allocate::Allocation,
     inputs: Vec<Input>,
 }
 

@@ -2,14 +2,14 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use tilewright_core::device::{Arguments, BufferArgument, CallError, Device, Executable};
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
 use tilewright_core::interp;
 use tilewright_core::program::{Access, Program};
-use tilewright_core::target::RunOptions;
+use tilewright_core::target::{CpuTarget, RunOptions, Target};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_cpu::CpuDevice;
 
@@ -140,4 +140,10 @@ fn first_difference(found: &AnyTensor, expected: &AnyTensor) -> Option<String> {
         !(found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan())
     })?;
     Some(format!("element {position} is {}, expected {}", found[position], expected[position]))
+}
+
+/// A plain machine that knows the descriptions of all intrinsics.
+pub(crate) fn any_machine() -> Arc<Target> {
+    let descriptions = tilewright_cpu::intrinsics::known().clone();
+    Arc::new(CpuTarget { descriptions, ..CpuTarget::generic() }.into())
 }

@@ -1,17 +1,14 @@
 //! Tensorized programs: dot products of bytes and of `bf16` as instructions where the machine has them, and as the
 //! statements that describe them elsewhere.
 
-use std::sync::Arc;
-
 use tilewright_core::device::Device;
 use tilewright_core::dtype::DType;
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, ScheduleError};
-use tilewright_core::target::Target;
 use tilewright_core::tensor::AnyTensor;
 
-use crate::support::{Call, compile, exact_elements, host};
+use crate::support::{Call, any_machine, compile, exact_elements, host};
 
 const DOT_PRODUCTS: &str = "
 kernel dot_products(M, N, K, in a: SPREAD[M, GROUP*K], in b: VECTOR[N, K, LANES, GROUP], inout c: SUM[M, LANES*N]) {
@@ -70,7 +67,7 @@ pub(crate) fn scheduled(
     let text = text.replace("FIRST", offset_of("offset_a")).replace("SECOND", offset_of("offset_b"));
     let text = text.replace("SPREAD", &spread.to_string()).replace("VECTOR", &vector.to_string());
     let program: Program = text.parse().expect("a program");
-    let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
+    let mut schedule = Schedule::new(program, any_machine(), 0);
     let block = schedule.get_block("c")?;
     let [i, j, k, l, r] = schedule.get_loops(block)?[..] else { panic!("five loops") };
     let [i0, i1] = schedule.split(i, &[None, Some(rows)])?[..] else { panic!("two loops") };

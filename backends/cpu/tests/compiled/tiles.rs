@@ -1,16 +1,13 @@
 //! Products of tiles (AMX) in scheduled kernels: as instructions where the machine has them, and as the statements that
 //! describe them elsewhere.
 
-use std::sync::Arc;
-
 use tilewright_core::device::Device;
 use tilewright_core::dtype::DType;
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{Schedule, ScheduleError};
-use tilewright_core::target::Target;
 
-use crate::support::{Call, compile, exact_elements, host};
+use crate::support::{Call, any_machine, compile, exact_elements, host};
 
 /// The intrinsics with the types of the operands and of the sums.
 const PRODUCTS: [(&str, DType, DType, DType); 5] = [
@@ -50,7 +47,7 @@ fn scheduled(
 ) -> Result<Program, ScheduleError> {
     let text = text(product, shape);
     let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
+    let mut schedule = Schedule::new(program, any_machine(), 0);
     let block = schedule.get_block("c")?;
     let copy = if is_copied { Some(schedule.cache_write(block, Scope::Local)?) } else { None };
     let [i, j, k] = schedule.get_loops(block)?[..] else { panic!("three loops") };

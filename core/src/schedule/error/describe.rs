@@ -12,10 +12,10 @@ impl ScheduleError {
     pub fn describe(&self, program: &Program) -> String {
         let names = Names(program);
         match *self {
-            ScheduleError::UnknownVariable(number) => format!("no step has made %{number}"),
+            ScheduleError::UnknownVariable(number) => format!("no earlier step makes %{number}"),
             ScheduleError::VariableKind { variable, expected } => format!("%{variable} is not {expected}"),
             ScheduleError::TooManySteps => {
-                format!("the schedule has {} steps, which is the most", crate::schedule::MAX_STEPS)
+                format!("the schedule has {} steps, the largest number allowed", crate::schedule::MAX_STEPS)
             }
             ScheduleError::WrongTargetKind(error) => error.to_string(),
             ScheduleError::ResultCount { expected, found } => {
@@ -36,10 +36,13 @@ impl ScheduleError {
                 format!("{} is not the only statement inside {}", names.target(inner), names.target(outer))
             }
             ScheduleError::NotSerial(target) => {
-                format!("{} is already parallel, vectorized or unrolled", names.target(target))
+                format!(
+                    "{} is not serial: it is parallel, vectorized, unrolled or bound to threads",
+                    names.target(target)
+                )
             }
             ScheduleError::BadFactors(target) => format!(
-                "the factors of {} must be positive, with at most one left open, and cover the loop",
+                "the factors of {} must be positive, with at most one left open, and their product must be at least its extent",
                 names.target(target)
             ),
             ScheduleError::SymbolicExtent(target) => {
@@ -51,7 +54,7 @@ impl ScheduleError {
                 names.block(block)
             ),
             ScheduleError::SharedWrite { target, block, buffer } => format!(
-                "every iteration of {} would write the same elements of `{}` in {}",
+                "iterations of {} write the same elements of `{}` in {}",
                 names.target(target),
                 names.buffer(buffer),
                 names.block(block)
@@ -64,11 +67,11 @@ impl ScheduleError {
             }
             ScheduleError::OutputBlock(block) => format!("{} writes a parameter", names.block(block)),
             ScheduleError::SeveralWriters(block) => {
-                format!("the buffer of {} is written by other blocks too", names.block(block))
+                format!("other blocks write the buffer of {}, too", names.block(block))
             }
             ScheduleError::UsedElsewhere { buffer, by } => {
                 format!(
-                    "{} accesses `{}` too, and would find something else there",
+                    "{} accesses `{}`, too, and would find other values there",
                     names.block(by),
                     names.buffer(buffer)
                 )
@@ -90,7 +93,7 @@ impl ScheduleError {
                 names.block(block)
             ),
             ScheduleError::ProducerOutside { block, producer } => format!(
-                "{} makes what {} reads, but not before that place",
+                "{} writes an operand of {}, but not before that place",
                 names.block(producer),
                 names.block(block)
             ),
@@ -128,12 +131,12 @@ impl ScheduleError {
                 names.block(block)
             ),
             ScheduleError::NotResult { block, buffer } => format!(
-                "`{}`, which {} writes, is an intermediate; only a result can be written around the caches",
+                "`{}`, which {} writes, is an intermediate; only a result can be streamed",
                 names.buffer(buffer),
                 names.block(block)
             ),
             ScheduleError::ReadAgain { block, buffer } => format!(
-                "{} reads `{}`, which is therefore better in a cache; let the reader use an intermediate (cache_write)",
+                "{} reads `{}`, so that it should stay in a cache; let the reader use an intermediate (cache_write)",
                 names.block(block),
                 names.buffer(buffer)
             ),
@@ -150,12 +153,12 @@ impl ScheduleError {
                 format!("an axis of threads is one of {}", axes.join(", "))
             }
             ScheduleError::AxisTaken { target, other } => format!(
-                "{} cannot have the axis of {}, which is around or inside it; take another axis, or fuse the loops",
+                "{} cannot be bound to the axis of {}, which is around or inside it; use another axis, or fuse the loops",
                 names.target(target),
                 names.target(other)
             ),
             ScheduleError::AxisExtent { target, other } => format!(
-                "{} has another extent than {}, which has the same axis in this nest; split them alike",
+                "{} and {} are bound to one axis in this nest and have different extents; split both by the same factors",
                 names.target(target),
                 names.target(other)
             ),
@@ -175,22 +178,22 @@ impl ScheduleError {
                 format!("{} does not update `{}` in place", names.block(block), names.buffer(buffer))
             }
             ScheduleError::NotFilled { block, buffer } => format!(
-                "{} in its loops may leave elements of `{}` unwritten, which cannot be copied; copy before the block is moved to where less is needed",
+                "the loops of {} may leave elements of `{}` unwritten, which cannot be copied; copy the buffer before compute_at moves the block",
                 names.block(block),
                 names.buffer(buffer)
             ),
             ScheduleError::PartlyWritten { block, buffer } => format!(
-                "some elements of `{}` may never be written; copy it before a block is moved, or what {} reads of it, with reindex_cache_read",
+                "some elements of `{}` may never be written; copy it before compute_at moves a block, or copy only the elements that {} reads (reindex_cache_read)",
                 names.buffer(buffer),
                 names.block(block)
             ),
             ScheduleError::NotSiblings { first, second } => format!(
-                "{} and {} are not in neighbouring nests of the same depth and extents",
+                "{} and {} are not in adjacent nests of the same depth and extents",
                 names.target(first),
                 names.target(second)
             ),
             ScheduleError::CrossingDependence { first, second, buffer } => format!(
-                "iterations of {} would meet those of {} in other elements of `{}`",
+                "fusing {} with {} would change the order of dependent accesses to `{}`",
                 names.target(first),
                 names.target(second),
                 names.buffer(buffer)
@@ -219,7 +222,7 @@ impl ScheduleError {
                     format!("{} has products of f32, and the kernel states no accuracy", names.block(block))
                 }
                 Some(accuracy) => format!(
-                    "the products of {} would be farther off than the kernel's accuracy of {:?}",
+                    "the error of the products of {} would exceed the kernel's accuracy of {:?}",
                     names.block(block),
                     accuracy.relative()
                 ),
@@ -245,7 +248,7 @@ impl ScheduleError {
             }
             ScheduleError::UnknownIntrinsic => "no tensor intrinsic has this name; register it first".into(),
             ScheduleError::IntrinsicMismatch(block) => {
-                format!("the body of {} is not what the intrinsic computes", names.block(block))
+                format!("the body of {} does not match the description of the intrinsic", names.block(block))
             }
             ScheduleError::BadAlignment => {
                 "the factor of an alignment is between 1 and 4096, and the offset is below it".into()

@@ -51,7 +51,7 @@ pub enum ScheduleError {
         /// The loop that must be its only statement.
         inner: LoopId,
     },
-    /// The loop is already parallel, vectorized or unrolled.
+    /// The loop is not serial: it is parallel, vectorized, unrolled or bound to threads.
     NotSerial(LoopId),
     /// Factors must be positive, at most one open, and cover the loop.
     BadFactors(LoopId),
@@ -174,7 +174,7 @@ pub enum ScheduleError {
         /// The buffer.
         buffer: BufferId,
     },
-    /// The buffer is an intermediate; only a result can be written around the caches.
+    /// The buffer is an intermediate; only a result can be streamed.
     NotResult {
         /// The block that writes it.
         block: BlockId,

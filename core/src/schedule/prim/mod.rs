@@ -7,6 +7,7 @@
 
 use smallvec::SmallVec;
 
+use crate::intrinsic::IntrinsicSet;
 use crate::program::Program;
 use crate::schedule::argument::ArgumentVisitor;
 use crate::schedule::rng::Rng;
@@ -47,6 +48,8 @@ pub struct Context<'a> {
     pub decision: &'a mut Option<Decision>,
     /// For sampling primitives without a given decision.
     pub rng: &'a mut Rng,
+    /// The descriptions of tensor intrinsics that may be named.
+    pub intrinsics: &'a IntrinsicSet,
 }
 
 /// The file of a primitive, whose documentation holds an example that is also a test.

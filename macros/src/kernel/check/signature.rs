@@ -101,9 +101,7 @@ impl Checker<'_> {
                 self.dim_expression(left, unknown);
                 self.dim_expression(right, unknown);
             }
-            ExprKind::Call(method, receiver, arguments)
-                if matches!(method, Method::Binary(BinaryOp::Min | BinaryOp::Max)) =>
-            {
+            ExprKind::Call(Method::Binary(BinaryOp::Min | BinaryOp::Max), receiver, arguments) => {
                 self.dim_expression(receiver, unknown);
                 for argument in arguments {
                     self.dim_expression(argument, unknown);

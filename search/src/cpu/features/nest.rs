@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tilewright_core::annotation::{PREFETCH, UNROLL_FACTOR};
 use tilewright_core::ids::{BufferId, VarId};
-use tilewright_core::intrinsic::named;
+use tilewright_core::intrinsic::marked_outputs;
 use tilewright_core::program::Program;
 use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
 use tilewright_core::target::CpuTarget;
@@ -316,7 +316,7 @@ fn distinct_places(loops: impl Iterator<Item = (f64, Option<i64>)>) -> f64 {
 /// The elements that a marked statement updates; 1 for any other.
 fn outputs_of_intrinsic(body: &Stmt) -> f64 {
     let Stmt::Intrinsic(marked) = body else { return 1.0 };
-    named(&marked.name).map_or(1.0, |intrinsic| intrinsic.outputs() as f64)
+    marked_outputs(marked) as f64
 }
 
 /// The points of the loops of a marked statement; 1 for any other.

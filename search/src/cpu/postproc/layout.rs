@@ -15,7 +15,7 @@ use tilewright_core::visit::find_block;
 
 use crate::cpu::postproc::loop_order::LoopOrder;
 use crate::cpu::postproc::{block_names, find};
-use crate::cpu::rules::parallelize_vectorize_unroll::note_constant_nest;
+use crate::cpu::rules::parallelize_vectorize_unroll::annotate_constant_nest;
 use crate::space::rules::block::constant_operands;
 
 /// Lets each block that has the annotation read copies of its constant operands that lie in the order of its loops.
@@ -49,7 +49,7 @@ fn lay_out(
     schedule.transform_layout(copy, "write", 0, map.clone())?;
     // A layout with room to spare has no order of loops of its own.
     schedule.transform_block_layout(copy, map.clone()).ok();
-    note_constant_nest(schedule, copy)
+    annotate_constant_nest(schedule, copy)
 }
 
 /// The constant operands of a block that are read in another order than they lie in, with the layouts in which they

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::annotation::UNROLL_FACTOR;
-use tilewright_core::intrinsic::{MAX_VECTOR_OUTPUTS, named};
+use tilewright_core::intrinsic::{MAX_VECTOR_OUTPUTS, marked_outputs};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::ScheduleError;
 use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
@@ -23,7 +23,9 @@ const MAX_TILES: i64 = 6;
 /// no tiles.
 pub(crate) fn sums_in_tiles(path: &[&Arc<For>], block: &Block) -> Option<i64> {
     let Stmt::Intrinsic(marked) = &block.body else { return None };
-    named(&marked.name).filter(|intrinsic| intrinsic.outputs() > MAX_VECTOR_OUTPUTS)?;
+    if marked_outputs(marked) <= MAX_VECTOR_OUTPUTS {
+        return None;
+    }
     let reduces = |node: &For| {
         let mut own = block.iters.iter().filter(|iter| iter.kind == IterKind::Reduce);
         own.any(|iter| iter.binding.mentions(node.var))

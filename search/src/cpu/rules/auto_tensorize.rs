@@ -6,6 +6,8 @@
 //! multiplies numbers with an offset, the offset is added, and what it adds to the results taken away
 //! ([`offset_products`](Schedule::offset_products)). What is left is tiled like any other block with data reuse.
 
+use std::sync::Arc;
+
 use tilewright_core::analysis::block::{reads, reduction, single_store};
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::loops_around;
@@ -13,7 +15,7 @@ use tilewright_core::annotation::{PANELS, TILING};
 use tilewright_core::ids::VarId;
 use tilewright_core::index::Index;
 use tilewright_core::index::map::IndexMap;
-use tilewright_core::intrinsic::{MappedOperand, Mapping, TensorIntrinsic, named};
+use tilewright_core::intrinsic::{MappedOperand, Mapping, TensorIntrinsic};
 use tilewright_core::program::Scope;
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, IterKind};
@@ -89,7 +91,7 @@ pub(super) fn tensorized(
 
 /// An intrinsic, and how a block is cut for it.
 struct Cut {
-    intrinsic: &'static TensorIntrinsic,
+    intrinsic: Arc<TensorIntrinsic>,
     mapping: Mapping,
     /// For each iterator of the block, how much of it one instruction computes.
     tiles: Vec<i64>,
@@ -113,7 +115,7 @@ struct Offset {
 }
 
 impl Cut {
-    fn new(intrinsic: &'static TensorIntrinsic, mapping: Mapping, block: &Block) -> Option<Self> {
+    fn new(intrinsic: Arc<TensorIntrinsic>, mapping: Mapping, block: &Block) -> Option<Self> {
         let mut tiles = vec![1; block.iters.len()];
         for (iter, extent) in mapping.iters.iter().zip(intrinsic.extents()) {
             tiles[*iter] *= extent;
@@ -183,13 +185,14 @@ fn copied_vectors(block: &Block) -> Option<f64> {
 
 /// The ways of cutting a block, the ones that take the fewest instructions first.
 fn cuts(schedule: &Schedule, block: BlockRv) -> Result<Vec<Cut>, ScheduleError> {
-    let intrinsics: Vec<_> = schedule.target().intrinsics().iter().filter_map(|name| named(name)).collect();
+    let (names, known) = (schedule.target().intrinsics(), schedule.target().descriptions());
+    let intrinsics: Vec<_> = names.iter().filter_map(|name| known.get(name)).cloned().collect();
     let mut cuts = cuts_for(schedule, block, &intrinsics)?;
     for offset in offsets(&intrinsics) {
         let mut moved = schedule.clone();
         let Ok(sums) = moved.offset_products(block, offset.factor, offset.number) else { continue };
         let with_offset: Vec<_> =
-            intrinsics.iter().copied().filter(|own| own.offset() == Some(offset.number)).collect();
+            intrinsics.iter().filter(|own| own.offset() == Some(offset.number)).cloned().collect();
         let additions = additions(&moved, sums)?;
         let found = cuts_for(&moved, block, &with_offset)?.into_iter();
         cuts.extend(found.map(|cut| Cut {
@@ -210,18 +213,18 @@ fn cuts(schedule: &Schedule, block: BlockRv) -> Result<Vec<Cut>, ScheduleError> 
 fn cuts_for(
     schedule: &Schedule,
     block: BlockRv,
-    intrinsics: &[&'static TensorIntrinsic],
+    intrinsics: &[Arc<TensorIntrinsic>],
 ) -> Result<Vec<Cut>, ScheduleError> {
     let found = block_of(schedule, block)?;
-    let of_one = |intrinsic: &&'static TensorIntrinsic| {
+    let of_one = |intrinsic: &Arc<TensorIntrinsic>| {
         let mappings = intrinsic.mappings(schedule.program(), &found).into_iter();
-        mappings.filter_map(|mapping| Cut::new(intrinsic, mapping, &found)).collect::<Vec<_>>()
+        mappings.filter_map(|mapping| Cut::new(Arc::clone(intrinsic), mapping, &found)).collect::<Vec<_>>()
     };
     Ok(intrinsics.iter().flat_map(of_one).collect())
 }
 
 /// What some intrinsics want to be added to one factor or the other.
-fn offsets(intrinsics: &[&TensorIntrinsic]) -> Vec<Offset> {
+fn offsets(intrinsics: &[Arc<TensorIntrinsic>]) -> Vec<Offset> {
     let mut offsets = Vec::new();
     for number in intrinsics.iter().filter_map(|own| own.offset()) {
         for offset in [0, 1].map(|factor| Offset { factor, number }) {

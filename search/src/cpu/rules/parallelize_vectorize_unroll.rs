@@ -64,14 +64,14 @@ impl ParallelizeVectorizeUnroll {
     /// When the probabilities of candidates are all zero.
     pub fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> RuleResult {
         let found = block_of(schedule, block)?;
-        if !lacks_notes(schedule, block)? {
+        if !lacks_annotations(schedule, block)? {
             return schedule.unchanged();
         }
         let nest = nest_of(schedule, block)?;
         let unrolls =
             self.unrolls_spatial || nest.iter().any(|block| block.init.is_some() || !is_spatial(block));
         if constant_blocks(schedule.program()).contains(&found.id) {
-            note_constant_nest(schedule, block)?;
+            annotate_constant_nest(schedule, block)?;
             return schedule.changed();
         }
         note(schedule, block, PARALLEL, &self.parallel)?;
@@ -103,7 +103,7 @@ fn note(
 }
 
 /// Notes what a nest gets that runs ahead of calls, which is not worth a decision.
-pub(crate) fn note_constant_nest(schedule: &mut Schedule, block: BlockRv) -> Result<(), ScheduleError> {
+pub(crate) fn annotate_constant_nest(schedule: &mut Schedule, block: BlockRv) -> Result<(), ScheduleError> {
     let (threads, lanes) = (i64::from(schedule.threads()), i64::from(schedule.cpu()?.lanes(4)));
     if threads > 1 {
         schedule.annotate(block, PARALLEL, JOBS_PER_THREAD[1] * threads)?;
@@ -113,7 +113,7 @@ pub(crate) fn note_constant_nest(schedule: &mut Schedule, block: BlockRv) -> Res
 }
 
 /// Whether a block is the last of its nest and has no notes.
-pub(crate) fn lacks_notes(schedule: &Schedule, block: BlockRv) -> Result<bool, ScheduleError> {
+pub(crate) fn lacks_annotations(schedule: &Schedule, block: BlockRv) -> Result<bool, ScheduleError> {
     let found = block_of(schedule, block)?;
     let has_notes = [PARALLEL, VECTORIZE, UNROLL].iter().any(|key| key.is_in(&found.annotations));
     Ok(!has_notes && nest_of(schedule, block)?.last().is_none_or(|last| last.id == found.id))

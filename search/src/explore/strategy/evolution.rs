@@ -27,7 +27,7 @@ pub struct EvolutionOptions {
     pub measured_share: f64,
     /// The probability that a slot mutates its parent rather than keeping it.
     pub mutation_probability: f64,
-    /// How often a mutation that is refused is drawn again.
+    /// The number of attempts to draw a mutation that is not refused.
     pub mutation_attempts: usize,
     /// The share of picks that are random instead of best.
     pub random_share: f64,
@@ -46,7 +46,7 @@ impl Default for EvolutionOptions {
     }
 }
 
-/// Evolutionary search with given sizes.
+/// The evolutionary strategy with given options.
 pub fn evolutionary(options: EvolutionOptions) -> MakeStrategy {
     Arc::new(move |space| Box::new(Evolution::new(space, options.clone())))
 }
@@ -61,12 +61,12 @@ pub struct Evolution {
     proposed: FxHashSet<u64>,
     /// Measured candidates, fastest first.
     measured: Vec<(f64, Arc<Candidate>)>,
-    /// What the search begins with, made when it first proposes.
+    /// The candidates of the traces that the search begins with, made at the first proposal.
     starts: Option<Vec<Arc<Candidate>>>,
     statistics: Statistics,
 }
 
-/// How a slot of a population is filled.
+/// The content of a slot of a population.
 enum Slot {
     /// A random point of a design space.
     Random,
@@ -76,7 +76,7 @@ enum Slot {
     Mutate(Arc<Candidate>),
 }
 
-/// Candidates by what makes them, so that none is generated twice in one proposal.
+/// Candidates by their decisions, so that none is generated twice in one proposal.
 #[derive(Default)]
 struct Known(FxHashMap<u64, Arc<Candidate>>);
 
@@ -176,7 +176,7 @@ impl Evolution {
         pool
     }
 
-    /// The best measured candidates, what the search begins with, and random ones.
+    /// The best measured candidates, the candidates that the search begins with, and random ones.
     fn first_population(&mut self) -> Vec<Arc<Candidate>> {
         let size = self.options.population;
         let kept = (size as f64 * self.options.measured_share) as usize;
@@ -283,11 +283,11 @@ impl Evolution {
         made.map(Arc::new)
     }
 
-    /// The best of a sorted pool; in the first round the best of each design space comes first, so that none is
-    /// overlooked; a share is random. Of candidates that look the same to the model it is enough to have measured one: the
-    /// others follow when there is nothing else.
+    /// The best of a sorted pool; in the first round the best of each design space comes first, so that no space is
+    /// overlooked; a share is random. Of candidates with equal features one is measured; the
+    /// others follow when the pool has nothing else.
     fn pick(&self, pool: Vec<(f32, Arc<Candidate>)>, count: usize) -> Vec<Arc<Candidate>> {
-        let (mut pool, alike) = self.part_alike(pool);
+        let (mut pool, alike) = self.partition_alike(pool);
         let mut picks = Vec::new();
         if self.round == 1 && self.measured.is_empty() {
             let mut seen = FxHashSet::default();
@@ -313,8 +313,11 @@ impl Evolution {
         picks
     }
 
-    /// The candidates of a pool that do not look like one before them or like one that was measured, and the others.
-    fn part_alike(&self, pool: Vec<(f32, Arc<Candidate>)>) -> (Vec<Arc<Candidate>>, Vec<Arc<Candidate>>) {
+    /// Partitions a pool into the first candidate with each set of features that was not measured yet, and the others.
+    fn partition_alike(
+        &self,
+        pool: Vec<(f32, Arc<Candidate>)>,
+    ) -> (Vec<Arc<Candidate>>, Vec<Arc<Candidate>>) {
         let measured = self.measured.iter().map(|(_, candidate)| candidate.features.fingerprint());
         let mut looks: FxHashSet<u64> = measured.collect();
         let candidates = pool.into_iter().map(|(_, candidate)| candidate);

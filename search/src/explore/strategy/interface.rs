@@ -56,7 +56,7 @@ use crate::model::CostModel;
 /// }
 /// ```
 pub trait Strategy: Send {
-    /// Up to `count` candidates that were not proposed before, the most promising first. Empty when there seem to be no
+    /// Up to `count` candidates that were not proposed before, the most promising first; none when the strategy finds no
     /// more.
     fn propose(&mut self, count: usize, model: &dyn CostModel) -> Vec<Candidate>;
 

@@ -15,7 +15,7 @@ pub fn random() -> MakeStrategy {
     Arc::new(|space| Box::new(RandomStrategy::new(space)))
 }
 
-/// Proposes independent random points of the design spaces, whatever the model thinks of them.
+/// Proposes independent random points of the design spaces, without regard to the cost model.
 #[derive(Debug)]
 pub struct RandomStrategy {
     space: SearchSpace,

@@ -1,4 +1,4 @@
-//! Replay: given traces, and then the same ones with other decisions.
+//! Replay: given traces, and then the same traces with other decisions.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::search_space::{ALIGNED_SHARE, SearchSpace, propose_fresh};
 use crate::explore::candidate::{Candidate, Statistics};
 use crate::model::CostModel;
 
-/// The given traces, or where there are none those that the search begins with, and then the same ones with their
-/// decisions drawn anew.
+/// Replays the given traces, or the traces that the search begins with when none are given, and then the same traces with new
+/// decisions.
 pub fn replay(traces: Vec<Trace>) -> MakeStrategy {
     Arc::new(move |space| Box::new(ReplayStrategy::new(space, &traces)))
 }
 
-/// Proposes given traces as they are, and afterwards their structures with every decision drawn anew, each trace in its
-/// turn (MetaSchedule's `ReplayTrace`).
+/// Proposes given traces as they are, and afterwards each of them again and again with all decisions drawn anew
+/// (MetaSchedule's `ReplayTrace`).
 #[derive(Debug)]
 pub struct ReplayStrategy {
     space: SearchSpace,

@@ -10,28 +10,28 @@ use crate::explore::candidate::{Candidate, Generator, Statistics};
 /// The space that is searched: one kernel at one shape on one machine.
 #[derive(Clone, Debug)]
 pub struct SearchSpace {
-    /// Makes candidates of traces.
+    /// Generates candidates of traces.
     pub generator: Generator,
     /// The design spaces.
     pub spaces: Vec<Trace>,
-    /// Traces to begin with, the most promising first: what other shapes and other kernels have been tuned to.
+    /// The traces that the search begins with, the most promising first: tuned traces of other shapes and other kernels.
     pub starts: Vec<Trace>,
-    /// Decides everything that is drawn.
+    /// The seed of all random streams.
     pub seed: u64,
-    /// Threads that generate candidates. They change nothing but the time it takes.
+    /// Threads that generate candidates. Their number changes nothing but the time that generation takes.
     pub threads: usize,
 }
 
 /// The share of random points whose register tiles are aligned to the machine.
 pub(super) const ALIGNED_SHARE: f64 = 0.5;
 
-/// How many random points are tried before a draw is given up.
+/// The number of random points tried for one draw.
 const DRAWS: usize = 5;
 
-/// After so many rounds of draws in a row without a new candidate there count as being no more.
+/// The number of rounds in a row without a new candidate after which a space counts as exhausted.
 const FRUITLESS_ROUNDS: usize = 5;
 
-/// Up to `count` candidates that were not proposed before. `draw` makes so many as it is asked for, some of which may be
+/// Up to `count` candidates that were not proposed before. `draw` makes as many as it is asked for; some of them may be
 /// refused or known.
 pub(super) fn propose_fresh(
     count: usize,
@@ -50,7 +50,7 @@ pub(super) fn propose_fresh(
 }
 
 impl SearchSpace {
-    /// The number of the [space](Candidate::space) of candidates that are from none of the design spaces.
+    /// The [space](Candidate::space) of candidates that come from no design space.
     pub const FOREIGN: usize = usize::MAX;
 
     /// A space without traces to begin with, for all cores.
@@ -80,8 +80,8 @@ impl SearchSpace {
         self.generator.generate(Self::FOREIGN, &decisions, 0, decide, statistics)
     }
 
-    /// The candidate of one of the traces to begin with, by its number. What is made of it is known by its
-    /// [space](Candidate::space), whose number comes behind those of the design spaces.
+    /// The candidate of one of the traces that the search begins with, by its number. Its [space](Candidate::space), which its mutations
+    /// keep, comes after the design spaces.
     pub fn start(&self, number: usize, statistics: &mut Statistics) -> Option<Candidate> {
         let mut candidate = self.replay(self.starts.get(number)?, statistics)?;
         candidate.space = self.spaces.len() + number;

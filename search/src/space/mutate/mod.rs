@@ -1,7 +1,7 @@
 //! Mutators: small steps from one point of a design space to a neighbour.
 //!
-//! A mutator changes one decision of a trace. Replaying the trace shows whether the result is legal. The built-in ones serve every device. Users' mutators are made
-//! with [`Mutator::new`] and put among the built-in ones:
+//! A mutator changes one decision of a trace. Replaying the trace shows whether the result is legal. The built-in mutators serve every
+//! device. Users' mutators are made with [`Mutator::new`] and put among the built-in ones:
 //!
 //! ```
 //! use tilewright_core::schedule::{Decision, Instruction};
@@ -38,7 +38,7 @@ use crate::space::chain::{Chain, Named};
 /// Whether a mutator applies to a step, which has a decision.
 pub type Applies = fn(&Step, &Decision) -> bool;
 
-/// What becomes of the decision of a step; `None` when there is nothing to change it to.
+/// The change of a step's decision; `None` when no other decision is possible.
 pub type Mutate = fn(&Step, &Decision, &mut Rng) -> Option<Change>;
 
 /// A way to change a trace.
@@ -52,8 +52,8 @@ pub struct Mutator {
 }
 
 impl Mutator {
-    /// A mutator that is used as often, relative to the others, as its weight says: a finite number above 0. One of another
-    /// weight is never used, and one that panics changes nothing.
+    /// A mutator. `weight` is its probability relative to the other mutators, a finite number above 0; a mutator with another
+    /// weight is never used. A mutator that panics changes nothing.
     pub const fn new(name: &'static str, weight: f64, applies: Applies, mutate: Mutate) -> Self {
         Mutator { name, weight, applies, mutate, is_built_in: false }
     }
@@ -62,7 +62,7 @@ impl Mutator {
         Mutator { name, weight, applies, mutate, is_built_in: true }
     }
 
-    /// How often it is used, relative to the others.
+    /// Its probability, relative to the other mutators.
     pub fn weight(&self) -> f64 {
         self.weight
     }
@@ -98,12 +98,12 @@ pub(crate) fn all() -> Mutators {
     vec![tile_size::MUTATOR, categorical::MUTATOR, resample::MUTATOR].into()
 }
 
-/// What becomes of the decision of one step.
+/// The change of one decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It is replaced.
     Decide(Decision),
-    /// It is drawn afresh on replay.
+    /// The replay draws it afresh.
     Resample,
 }
 
@@ -112,7 +112,7 @@ pub enum Change {
 pub struct Mutation {
     /// The number of the step.
     pub step: usize,
-    /// What becomes of its decision.
+    /// The change of its decision.
     pub change: Change,
 }
 

@@ -10,10 +10,10 @@ use tilewright_core::index::Index;
 use crate::codegen::emit::LoadKey;
 use crate::codegen::memory::address::Address;
 use crate::codegen::value::lanes::{Form, Group, Lanes, Width};
-use crate::codegen::{Outcome, Translator, memory_flags};
+use crate::codegen::{Generator, Outcome, memory_flags};
 use crate::flat::lanes::at_lane;
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// A group of the elements at an index. Where a [guard](crate::codegen::value::select::Guard) leaves lanes out, nothing is
     /// read for them outside the buffer.
     pub(in crate::codegen) fn load(

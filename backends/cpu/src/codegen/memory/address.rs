@@ -15,7 +15,7 @@ use tilewright_core::visit;
 
 use crate::codegen::emit::Key;
 use crate::codegen::value::lanes::Group;
-use crate::codegen::{Binding, Outcome, Storage, Translator};
+use crate::codegen::{Binding, Generator, Outcome, Storage};
 use crate::flat::lanes::lane_offset;
 
 /// Where an access goes: a pointer plus a constant number of bytes.
@@ -34,7 +34,7 @@ type Terms = SmallVec<[(usize, Digit, i64); 4]>;
 /// The level of a digit that must be computed anew wherever it is used, because it contains a load.
 const UNCACHED: usize = usize::MAX;
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// The value of an index without lanes.
     pub(in crate::codegen) fn index_value(&mut self, index: &Index) -> Outcome<Value> {
         let index = self.resolve(index);

@@ -14,7 +14,7 @@ use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
 
 use crate::codegen::value::lanes::Group;
-use crate::codegen::{Outcome, Storage, Translator, memory_flags};
+use crate::codegen::{Generator, Outcome, Storage, memory_flags};
 use crate::flat::lanes::at_lane;
 use crate::runtime::frame::{self, Status};
 
@@ -26,7 +26,7 @@ pub(in crate::codegen) struct InsideKey {
     lanes: Range<u32>,
 }
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// Whether every lane of an index is proved to lie inside its buffer.
     pub(in crate::codegen) fn is_inside(&self, buffer: BufferId, index: &Index) -> bool {
         if matches!(self.storage.get(&buffer), Some(Storage::Registers(_))) {
@@ -93,10 +93,10 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Runs `translate`, whose code is reached when a condition holds in the lanes of the current group.
-    pub(in crate::codegen) fn for_one_group<R>(&mut self, translate: impl FnOnce(&mut Self) -> R) -> R {
+    /// Runs `generate`, whose code is reached when a condition holds in the lanes of the current group.
+    pub(in crate::codegen) fn for_one_group<R>(&mut self, generate: impl FnOnce(&mut Self) -> R) -> R {
         let outer = std::mem::replace(&mut self.is_for_one_group, true);
-        let result = translate(self);
+        let result = generate(self);
         self.is_for_one_group = outer;
         result
     }

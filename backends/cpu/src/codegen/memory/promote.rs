@@ -18,7 +18,7 @@ use tilewright_core::index::Index;
 use tilewright_core::stmt::Alloc;
 
 use crate::codegen::value::lanes::{Form, Group, Lanes, Width};
-use crate::codegen::{Outcome, Storage, Translator};
+use crate::codegen::{Generator, Outcome, Storage};
 use crate::flat::access::for_each_access;
 
 /// The most registers that one intermediate may take. Values that do not fit the machine's registers are spilled by the
@@ -117,7 +117,7 @@ impl Registers {
     }
 }
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// Makes the variables of an intermediate. They begin as zero, which nothing reads in a program that
     /// stores before it loads.
     pub(in crate::codegen) fn make_registers(&mut self, dtype: DType, layout: &Layout) -> Storage {

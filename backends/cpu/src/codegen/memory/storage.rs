@@ -48,7 +48,7 @@ pub(crate) enum Need {
 
 /// The places of a program's intermediates.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct StoragePlan {
     placements: FxHashMap<BufferId, Placement>,
     /// The need of the calling thread outside parallel loops.
     pub(crate) main: Need,
@@ -56,7 +56,7 @@ pub(crate) struct Plan {
     pub(crate) body: Need,
 }
 
-impl Plan {
+impl StoragePlan {
     /// Where an intermediate lives.
     pub(in crate::codegen) fn placement(&self, buffer: BufferId) -> Option<&Placement> {
         self.placements.get(&buffer)
@@ -95,12 +95,12 @@ impl Need {
 ///
 /// # Errors
 /// [`CompileError::Unsupported`] when the size of an intermediate is not known before the call.
-pub(crate) fn plan(program: &Program) -> Result<Plan, CompileError> {
+pub(crate) fn plan_storage(program: &Program) -> Result<StoragePlan, CompileError> {
     let mut planner =
         Planner { program, placements: FxHashMap::default(), stack: 0, bodies: Vec::new(), in_body: false };
     let main = planner.stmt(&program.body)?;
     let body = Need::Largest(planner.bodies);
-    Ok(Plan { placements: planner.placements, main, body })
+    Ok(StoragePlan { placements: planner.placements, main, body })
 }
 
 struct Planner<'p> {

@@ -8,7 +8,7 @@ use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Constant, UnaryOp};
 
 use crate::codegen::value::lanes::{Form, Lanes, Width};
-use crate::codegen::{Outcome, Translator};
+use crate::codegen::{Generator, Outcome};
 use crate::runtime::RuntimeFunction;
 
 /// The largest number below one half: added before truncation it rounds to the nearest integer without
@@ -25,7 +25,7 @@ pub(in crate::codegen) struct OperandFacts {
     pub(in crate::codegen) right: bool,
 }
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// A constant in every lane.
     pub(in crate::codegen) fn constant(&mut self, dtype: DType, constant: Constant, width: Width) -> Lanes {
         let form = Form::of(dtype);

@@ -10,9 +10,9 @@ use tilewright_core::dtype::DType;
 use tilewright_core::expr::BinaryOp;
 
 use crate::codegen::value::lanes::{Form, Lanes, Width};
-use crate::codegen::{Outcome, Translator};
+use crate::codegen::{Generator, Outcome};
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// A comparison, giving booleans.
     pub(in crate::codegen) fn compare(
         &mut self,

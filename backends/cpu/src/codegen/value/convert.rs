@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 use tilewright_core::dtype::DType;
 
 use crate::codegen::value::lanes::{Form, Lanes, Width};
-use crate::codegen::{Outcome, Translator};
+use crate::codegen::{Generator, Outcome};
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// Conversion with the meaning of Rust's `as`, for `f16` and `bf16` through `f32`; to a boolean, whether
     /// the operand is not zero.
     pub(in crate::codegen) fn cast(

@@ -12,13 +12,13 @@ use tilewright_core::index::Index;
 
 use crate::codegen::value::arith::OperandFacts;
 use crate::codegen::value::lanes::{Form, Group, Lanes, Width};
-use crate::codegen::{Outcome, Translator};
+use crate::codegen::{Generator, Outcome};
 use crate::flat::lanes::at_lane;
 
 /// Stands for the first lane of any group, where all are the same.
 const ANY_START: u32 = u32::MAX;
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// The value of an expression in a group of lanes; the same in all lanes when the expression has none.
     pub(in crate::codegen) fn value(&mut self, expr: &Expr, group: Group) -> Outcome<Lanes> {
         if let ExprKind::Constant(constant) = expr.kind() {
@@ -114,7 +114,7 @@ impl Translator<'_> {
         Ok((broadcast, self.value(vector, group)?))
     }
 
-    /// Whether an expression is a load that several of the statements being translated make.
+    /// Whether an expression is a load that several statements of the sequence make.
     fn is_used_again(&self, expr: &Expr) -> bool {
         match expr.kind() {
             ExprKind::Load(buffer, indices) => {

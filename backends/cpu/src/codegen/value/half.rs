@@ -9,7 +9,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F32X4, I32, I32X4};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
 
-use crate::codegen::Translator;
+use crate::codegen::Generator;
 
 const SIGN: i64 = i32::MIN as i64;
 const INFINITY: i64 = 0x7F80_0000;
@@ -25,7 +25,7 @@ const F16_BIAS: i64 = 112 << 23;
 const F16_MAGIC: f64 = 0.5;
 const F16_MAGIC_BITS: i64 = 0x3F00_0000;
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// The nearest `f16` value.
     pub(in crate::codegen) fn round_to_f16(&mut self, value: Value) -> Value {
         let (float, int) = types_of(self.type_of(value));

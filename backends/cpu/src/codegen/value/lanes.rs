@@ -1,6 +1,6 @@
 //! Values in registers: how the lanes of a vector are cut into groups, and what a group is held in.
 //!
-//! A vector statement of n lanes is translated group by group: as many groups of four lanes as fit, then
+//! A vector statement of n lanes is compiled group by group: as many groups of four lanes as fit, then
 //! perhaps one of two and one of one. Whatever the element type, a group has the same lanes, so that
 //! conversions and comparisons between types of different sizes never cross groups. A group of four
 //! elements of 64 bits takes two registers, all others take one.

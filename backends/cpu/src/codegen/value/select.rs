@@ -14,7 +14,7 @@ use tilewright_core::index::Index;
 
 use crate::codegen::memory::address::Address;
 use crate::codegen::value::lanes::{Form, Group, Lanes, Width};
-use crate::codegen::{Outcome, Translator};
+use crate::codegen::{Generator, Outcome};
 use crate::flat::access::{can_report, for_each_load};
 
 /// The lanes of the group being computed that are wanted.
@@ -32,7 +32,7 @@ pub(in crate::codegen) struct LaneCondition {
     pub(in crate::codegen) masks: SmallVec<[Value; 8]>,
 }
 
-impl Translator<'_> {
+impl Generator<'_> {
     /// The value of a `select`.
     pub(in crate::codegen) fn select(
         &mut self,

@@ -29,7 +29,7 @@ use intrinsic::tile_sums::Sum;
 use memory::prefetch::PrefetchedLoop;
 use memory::transposed_loads::TransposedLoad;
 use scope::Scope;
-use stmt::registers::Tile;
+use stmt::registers::RegisterBuffer;
 use value::group::Group;
 
 type Outcome<T> = Result<T, Refusal>;
@@ -63,7 +63,7 @@ struct Builder<'a> {
     inputs: Vec<Input>,
     variables: FxHashMap<VarId, Binding>,
     ranges: Ranges,
-    tiles: FxHashMap<BufferId, Tile>,
+    register_buffers: FxHashMap<BufferId, RegisterBuffer>,
     /// For each intermediate of the leaf, the number of scopes around its allocation.
     allocated: FxHashMap<BufferId, usize>,
     /// The sums that are in tile registers while the loop around runs.
@@ -107,7 +107,7 @@ pub(super) fn build(
         inputs: Vec::new(),
         variables: constants.collect(),
         ranges: around.ranges.clone(),
-        tiles: FxHashMap::default(),
+        register_buffers: FxHashMap::default(),
         allocated: FxHashMap::default(),
         sums: Vec::new(),
         memos: vec![FxHashMap::default()],

@@ -7,10 +7,16 @@ use iced_x86::{Formatter, Instruction, IntelFormatter, Mnemonic};
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::Schedule;
-use tilewright_core::target::Target;
+use tilewright_core::target::{CpuTarget, Target};
 
 use super::contract::{instructions, leaf_of};
 use crate::simd::{Refusal, VectorExtension};
+
+/// A plain machine that knows the descriptions of all intrinsics.
+fn any_machine() -> Arc<Target> {
+    let descriptions = crate::intrinsics::known().clone();
+    Arc::new(CpuTarget { descriptions, ..CpuTarget::generic() }.into())
+}
 
 /// A matrix product in tiles of 16 × 16 sums in `rows` rows and `columns` columns, on the flat level.
 pub(super) struct Tiles {
@@ -230,7 +236,7 @@ fn scheduled(name: &str, types: [&str; 3]) -> Program {
         line = 16 * group
     );
     let program = text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
+    let mut schedule = Schedule::new(program, any_machine(), 0);
     let block = schedule.get_block("c").unwrap();
     let copy = schedule.cache_write(block, Scope::Local).unwrap();
     let [i, j, k] = schedule.get_loops(block).unwrap()[..] else { panic!("three loops") };
@@ -308,7 +314,7 @@ fn from_pieces(products: i64) -> Program {
        } } }
      }";
     let program = text.parse().unwrap_or_else(|error| panic!("{error}"));
-    let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
+    let mut schedule = Schedule::new(program, any_machine(), 0);
     let block = schedule.get_block("c").unwrap();
     let (_, pieces) = schedule.split_products(block, products).unwrap();
     let packed = "(p, k, j) -> (p, k/2, j, k%2)".parse().unwrap();

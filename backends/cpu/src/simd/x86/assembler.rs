@@ -22,7 +22,7 @@ pub(super) struct Address {
     pub(super) index: Register,
     pub(super) scale: u32,
     pub(super) offset: i32,
-    /// Whether it is one element for all lanes.
+    /// Whether one element is broadcast to all lanes.
     pub(super) is_broadcast: bool,
 }
 
@@ -32,11 +32,11 @@ impl Address {
     }
 }
 
-/// A place in the code that jumps lead to.
+/// The target of jumps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Label(usize);
 
-/// When a jump is made.
+/// The condition of a jump.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Jump {
     Always,

@@ -5,14 +5,14 @@ use iced_x86::{Code, Register};
 use super::assembler::{Address, Arg, Jump};
 use super::{Encoder, FIRST, SECOND, THIRD};
 use crate::simd::Refusal;
-use crate::simd::allocate::Place;
+use crate::simd::allocate::Location;
 use crate::simd::ir::{GeneralOp, Inst, Operand, Order, Reg};
 
 impl Encoder<'_> {
     /// An operation on general registers.
     pub(super) fn general(&mut self, op: GeneralOp, inst: &Inst) -> Result<(), Refusal> {
         let Some(dst) = inst.dst else { return self.narrow_store(op, inst) };
-        if matches!(self.place(dst), Place::Word(_) | Place::Nowhere) {
+        if matches!(self.place(dst), Location::Word(_) | Location::Nowhere) {
             // It stays where it is.
             return Ok(());
         }

@@ -15,7 +15,7 @@ mod vector;
 
 use iced_x86::{Code, Register};
 
-use crate::simd::allocate::{Place, Places};
+use crate::simd::allocate::{Allocation, Location};
 use crate::simd::ir::{self, Base, Item, Mem, Operand, Reg};
 use crate::simd::liveness::counts_up;
 use crate::simd::{Refusal, VectorExtension};
@@ -25,7 +25,7 @@ pub(crate) use listing::listing;
 pub(super) use table::VectorOp;
 pub(super) use tile::configuration;
 
-/// The general registers that are given to virtual ones; those that need not be saved come first.
+/// The general registers for virtual ones; the registers that need not be saved come first.
 pub(super) const GENERAL: [Register; 11] = [
     Register::RCX,
     Register::RSI,
@@ -39,7 +39,7 @@ pub(super) const GENERAL: [Register; 11] = [
     Register::R14,
     Register::R15,
 ];
-/// How many of them need not be saved.
+/// The number of general registers that need not be saved.
 const UNSAVED: usize = 5;
 /// The address of the words that the leaf is called with.
 const CONTEXT: Register = Register::RDI;
@@ -47,7 +47,7 @@ const CONTEXT: Register = Register::RDI;
 const FIRST: Register = Register::RAX;
 const SECOND: Register = Register::RDX;
 const THIRD: Register = Register::R11;
-/// Where the innermost loops begin: at multiples of this many bytes, the unit in which decoded instructions are kept.
+/// The alignment of innermost loops in bytes: the unit in which processors cache decoded instructions.
 const LOOP_ALIGNMENT: usize = 64;
 
 /// The code of a leaf.
@@ -60,7 +60,7 @@ pub(super) struct Encoded {
 /// Encodes a leaf.
 pub(super) fn encode(
     code: &ir::Code,
-    places: &Places,
+    places: &Allocation,
     extension: VectorExtension,
 ) -> Result<Encoded, Refusal> {
     let saved: Vec<Register> = (UNSAVED..GENERAL.len())
@@ -82,11 +82,11 @@ pub(super) fn encode(
     Ok(Encoded { bytes, instruction_bytes, can_fail })
 }
 
-impl Places {
+impl Allocation {
     /// The numbers of the general registers that are in use.
     fn places_general<'a>(&'a self, code: &'a ir::Code) -> impl Iterator<Item = u8> + 'a {
         self.places.iter().zip(&code.registers).filter_map(|(place, register)| match place {
-            Place::Register(number) if register.class == ir::Class::General => Some(*number),
+            Location::Register(number) if register.class == ir::Class::General => Some(*number),
             _ => None,
         })
     }
@@ -95,13 +95,13 @@ impl Places {
 struct Encoder<'c> {
     assembler: Assembler,
     code: &'c ir::Code,
-    places: &'c Places,
+    places: &'c Allocation,
     extension: VectorExtension,
     /// The beginnings and ends of the loops around.
     loops: Vec<(Label, Label)>,
-    /// Where each branch around goes on when its condition does not hold, and behind it.
+    /// For each branch around, the labels of its other side and of its end.
     branches: Vec<(Label, Label)>,
-    /// Checks: the label that is gone to when one fails, the value and the extent.
+    /// Checks: the label of the code for a failure, the value and the extent.
     failures: Vec<(Label, Reg, Reg)>,
 }
 
@@ -241,21 +241,21 @@ impl Encoder<'_> {
         self.assembler.add(code, args, |_| {})
     }
 
-    fn place(&self, reg: Reg) -> Place {
+    fn place(&self, reg: Reg) -> Location {
         self.places.places[reg.0 as usize]
     }
 
     /// A general register as an operand that may also be memory.
     fn rm(&self, reg: Reg) -> Arg {
         match self.place(reg) {
-            Place::Register(number) => Arg::Reg(GENERAL[number as usize]),
-            Place::Slot(slot) => Arg::Mem(Address::new(Register::RSP, 8 * i32::from(slot))),
-            Place::Word(offset) => Arg::Mem(Address::new(CONTEXT, offset)),
-            Place::Nowhere => Arg::Reg(FIRST),
+            Location::Register(number) => Arg::Reg(GENERAL[number as usize]),
+            Location::Slot(slot) => Arg::Mem(Address::new(Register::RSP, 8 * i32::from(slot))),
+            Location::Word(offset) => Arg::Mem(Address::new(CONTEXT, offset)),
+            Location::Nowhere => Arg::Reg(FIRST),
         }
     }
 
-    /// The machine register that holds a general register, into which it is loaded if need be.
+    /// The machine register that holds a general register; a value in memory is loaded into it.
     fn read(&mut self, reg: Reg, scratch: Register) -> Result<Register, Refusal> {
         match self.rm(reg) {
             Arg::Reg(own) => Ok(own),

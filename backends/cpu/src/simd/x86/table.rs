@@ -1,4 +1,4 @@
-//! Vector operations and the instructions that they are, for each width with and without AVX-512.
+//! The table of vector operations: an instruction for each width, with and without AVX-512.
 
 use iced_x86::Code;
 use iced_x86::Code::*;
@@ -41,8 +41,7 @@ impl VectorOp {
         (code != INVALID).then_some(code)
     }
 
-    /// The bytes of an element that a memory operand broadcast over all lanes has, for operations that take one with
-    /// AVX-512; for all others 0.
+    /// The bytes of an element that a memory operand may broadcast with AVX-512; 0 for operations without such an operand.
     pub(in crate::simd) fn broadcast_bytes(self) -> u8 {
         use VectorOp as V;
         match self {
@@ -124,7 +123,7 @@ impl VectorOp {
         )
     }
 
-    /// The width of the last operand where that is a part of what the others are.
+    /// The width of the last operand, where it is narrower than the others.
     pub(in crate::simd) fn part_width(self) -> Option<Width> {
         match self {
             VectorOp::InsertQuarter => Some(Width::Xmm),
@@ -133,7 +132,7 @@ impl VectorOp {
         }
     }
 
-    /// Whether the mask says which operand each lane is taken from.
+    /// Whether the mask selects the operand of each lane.
     pub(in crate::simd) fn chooses(self) -> bool {
         matches!(self, VectorOp::Blend32 | VectorOp::Blend64)
     }

@@ -49,7 +49,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Leaves the tile registers as the leaf found them: the system need not save what is not in use.
+    /// Releases the tile registers: the system need not save registers that are not in use.
     pub(super) fn release_tiles(&mut self) -> Result<(), Refusal> {
         match self.code.tiles {
             Some(_) => self.add(Code::VEX_Tilerelease, &[]),

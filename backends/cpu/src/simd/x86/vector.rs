@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::assembler::{Address, Arg};
 use super::table::VectorOp;
 use super::{Encoder, FIRST};
-use crate::simd::allocate::Place;
+use crate::simd::allocate::Location;
 use crate::simd::ir::{Class, Constant, Inst, MaskOp, Op, Operand, Reg, Width};
 use crate::simd::{Refusal, VectorExtension};
 
@@ -37,7 +37,7 @@ impl Encoder<'_> {
 
     pub(super) fn number(&self, reg: Reg) -> Result<u32, Refusal> {
         match self.place(reg) {
-            Place::Register(number) => Ok(u32::from(number)),
+            Location::Register(number) => Ok(u32::from(number)),
             _ => Err(Refusal::Encoding),
         }
     }
@@ -109,7 +109,7 @@ impl Encoder<'_> {
         if a == dst || (is_memory(a) && b != dst) {
             std::mem::swap(&mut a, &mut b);
         }
-        // Now a memory operand among the factors is the second, unless the destination is.
+        // A memory operand among the factors is the second one now, unless that is the destination.
         let forms = match bytes {
             4 => [VectorOp::MulAdd132F32, VectorOp::MulAdd213F32, VectorOp::MulAdd231F32],
             _ => [VectorOp::MulAdd132F64, VectorOp::MulAdd213F64, VectorOp::MulAdd231F64],
@@ -190,7 +190,7 @@ impl Encoder<'_> {
             }
             None => self.add(Code::VEX_Kxnorw_kr_kr_kr, &[Arg::Reg(GATHERED); 3])?,
         }
-        // Lanes that are left out become zero, and the instruction does not wait for the register.
+        // Inactive lanes become zero, so that the instruction does not depend on the old value of the register.
         let clear = VectorOp::Xor32.code(self.extension, inst.width).ok_or(Refusal::Encoding)?;
         self.add(clear, &[Arg::Reg(dst); 3])?;
         let index = self.vector_register(places, index_width)?;
@@ -246,7 +246,7 @@ impl Encoder<'_> {
         if is_there && lane == 0 {
             return Ok(());
         }
-        // The other lanes do not matter.
+        // The other lanes are unspecified.
         let pattern = match (bytes, lane) {
             (8, 0) => 0b0100,
             (8, _) => 0b1110,

@@ -8,7 +8,7 @@ use crate::schedule::rv::AnnotationArgument;
 use crate::schedule::{PlaceRv, Schedule, ScheduleError};
 use crate::stmt::{Annotation, Symbol};
 
-/// Puts a named hint on a block or loop, in place of one of the same name. [`annotation`] lists the names that
+/// Annotates a block or loop, in place of an annotation of the same name. [`annotation`] lists the names that
 /// have a meaning; others may be used as well.
 ///
 /// ```text
@@ -75,7 +75,7 @@ impl Primitive for Annotate {
 }
 
 impl Schedule {
-    /// Puts a named hint on a block or loop. See [`Annotate`].
+    /// Annotates a block or loop. See [`Annotate`].
     ///
     /// # Errors
     /// When the block or loop is gone, or the value is of another type than the name's [key](annotation::Key) has.

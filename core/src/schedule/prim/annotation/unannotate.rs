@@ -6,7 +6,7 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{PlaceRv, Schedule, ScheduleError};
 use crate::stmt::Symbol;
 
-/// Removes a named hint from a block or loop.
+/// Removes an annotation from a block or loop.
 ///
 /// ```text
 /// before
@@ -72,7 +72,7 @@ impl Primitive for Unannotate {
 }
 
 impl Schedule {
-    /// Removes a named hint from a block or loop. See [`Unannotate`].
+    /// Removes an annotation from a block or loop. See [`Unannotate`].
     ///
     /// # Errors
     /// When the block or loop is gone or has no such hint.

@@ -19,8 +19,8 @@ use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Annotations, Block, Iter, IterKind, Stmt, Store, Symbol};
 use crate::visit::{listed, substitute_expr};
 
-/// Takes a padding block apart: a new block fills the whole buffer with the constant, and the block itself then
-/// writes only the elements for which the condition holds, without asking.
+/// Splits a padding block in two: a new block fills the whole buffer with the constant, and the block itself then
+/// writes only the elements for which its condition holds, without a select.
 ///
 /// ```text
 /// before

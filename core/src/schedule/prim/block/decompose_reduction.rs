@@ -17,7 +17,7 @@ use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Annotations, Block, For, Guard, IterKind, Stmt};
 use crate::visit::{listed, substitute_stmt};
 
-/// Takes the initial value out of a reduction into a block of its own, just before a loop.
+/// Moves the initial value of a reduction into a block of its own, just before a loop.
 ///
 /// ```text
 /// before

@@ -16,8 +16,8 @@ use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::stmt::{Block, Stmt, Store};
 use crate::visit::substitute_expr;
 
-/// Lets a reduction start from what a block combines its result with afterwards, by the same operator: a bias
-/// becomes the initial value of a sum, a floor that of a maximum. The reduction then writes the block's buffer.
+/// Fuses an epilogue into a reduction of the same operator, whose initial value its operand becomes: a bias for a sum, a
+/// lower bound for a maximum. The reduction then writes the block's buffer.
 ///
 /// Values are combined in another order, as by `rfactor`: exact for integers, minima and maxima. An epilogue with
 /// another operator, such as the maximum of a sum and 0, would change the result and is refused.

@@ -19,11 +19,11 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::stmt::{Annotations, Block, Iter, IterKind, Stmt, Symbol};
 
-/// Makes the extents of a sum of products multiples of given numbers: operands are copied with zeros behind their
-/// elements, and only the elements asked for are copied from the result.
+/// Makes the extents of a sum of products multiples of given numbers: operands are copied with zeros beyond their
+/// elements, and only the elements of the original result are copied from the padded one.
 ///
 /// An index of an operand may be a sum of multiples of iterators, as those of a convolution's image are. Its dimension then
-/// grows by what the padded iterators reach. Any other index must stay within its dimension.
+/// grows to the range of the padded iterators. Any other index must stay within its dimension.
 ///
 /// ```text
 /// before

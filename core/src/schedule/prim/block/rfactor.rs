@@ -17,8 +17,8 @@ use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Annotations, Block, For, Iter, IterKind, LoopKind, Stmt};
 use crate::visit::{listed, substitute_stmt};
 
-/// Makes a reduction loop independent: each of its iterations reduces into a place of its own in a new
-/// buffer, and a new block combines these afterwards.
+/// Factors a reduction loop: each of its iterations reduces into an element of its own in a new buffer, and a new block
+/// combines these partial results afterwards.
 ///
 /// ```text
 /// before

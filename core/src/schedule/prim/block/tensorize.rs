@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::ids::BlockId;
-use crate::intrinsic::{TensorIntrinsic, named};
+use crate::intrinsic::TensorIntrinsic;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::{build_tile, check_tile, edit_block, edit_loop, require_block};
@@ -11,7 +11,7 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{PlaceRv, Schedule, ScheduleError};
 use crate::stmt::{Block, Intrinsic, Stmt, Symbol};
 
-/// Marks a block's body as what a [tensor intrinsic](crate::intrinsic) computes. Given a loop, makes the block
+/// Marks a block's body as a [tensor intrinsic](crate::intrinsic). Given a loop, makes the block
 /// inside it compute a whole tile first, as `blockize` does. A machine without the instruction executes the body.
 ///
 /// ```text
@@ -78,7 +78,7 @@ impl Primitive for Tensorize {
     }
 
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
-        let intrinsic = named(&self.intrinsic).ok_or(ScheduleError::UnknownIntrinsic)?;
+        let intrinsic = context.intrinsics.get(&self.intrinsic).ok_or(ScheduleError::UnknownIntrinsic)?;
         match self.place {
             PlaceRv::Block(block) => {
                 let id = context.values.block(block)?;
@@ -121,7 +121,7 @@ impl Schedule {
     /// Marks a block's body, or a loop nest, as what a tensor intrinsic computes. See [`Tensorize`].
     ///
     /// # Errors
-    /// When there is no such intrinsic, or the body is not what it computes.
+    /// When the target has no description of the intrinsic, or the body is not what it computes.
     pub fn tensorize(&mut self, place: impl Into<PlaceRv>, intrinsic: &str) -> Result<(), ScheduleError> {
         self.push(Tensorize { place: place.into(), intrinsic: intrinsic.into() }, None).map(drop)
     }

@@ -13,7 +13,7 @@ use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::stmt::{Block, Iter, IterKind, Stmt};
 use crate::visit::{listed, rewrite_indices, rewrite_stmt, substitute_stmt};
 
-/// Numbers the points of a block's domain anew, in new loops, one for each new iterator. The map must be a
+/// Replaces a block's iterators by those of a map, with a new loop for each. The map must be a
 /// bijection between boxes that keeps spatial and reduction iterators apart.
 ///
 /// ```text

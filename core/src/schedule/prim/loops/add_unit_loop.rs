@@ -7,7 +7,7 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, PlaceRv, Schedule, ScheduleError, Value};
 use crate::stmt::Stmt;
 
-/// Puts a loop of one iteration around a block or loop: a place to compute at where there was none.
+/// Puts a loop of one iteration around a block or loop, so that other blocks can be computed at it.
 ///
 /// ```text
 /// before

@@ -14,7 +14,7 @@ use crate::stmt::{Block, For, Guard, IterKind, LoopKind, Stmt};
 use crate::visit::{listed, substitute_stmt};
 
 /// Cuts the range of a loop into consecutive parts, each a loop with blocks of its own. One part may be
-/// left open, as `none` or -1: it becomes what the others leave. Guards that always hold in a part disappear from it.
+/// left open, as `none` or -1: it becomes the rest of the range. Guards that always hold in a part disappear from it.
 ///
 /// ```text
 /// before

@@ -17,10 +17,10 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{For, LoopKind, Stmt};
 
-/// Makes one nest of nests that follow each other directly: what the loops given, and those around them up to where
-/// the nests part, hold is executed together in each iteration.
+/// Fuses adjacent nests into one: each of its iterations executes the bodies of all given loops. Loops around them, up to
+/// the first common one, are fused as well.
 ///
-/// An iteration must not touch what another iteration of another nest writes.
+/// An iteration must not access elements that another iteration of another nest writes.
 ///
 /// ```text
 /// before

@@ -11,7 +11,7 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError};
 use crate::stmt::{IterKind, LoopKind, Stmt};
 
-/// Executes the iterations of a loop at once, one lane each. Their number must be constant and at most
+/// Executes the iterations of a loop as one vector operation, one lane each. Their number must be constant and at most
 /// [`Vectorize::MAX_LANES`]. They must be independent, or all update the same elements by one reduction without an
 /// initial value (`decompose_reduction` takes it out), which then combines the lanes as a tree.
 ///

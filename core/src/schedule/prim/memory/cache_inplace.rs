@@ -5,7 +5,7 @@ use crate::analysis::scope::blocks;
 use crate::expr::Indices;
 use crate::ids::BlockId;
 use crate::program::{Buffer, Program, Scope};
-use crate::schedule::access::{check_inside, copy_elements, iters_in, single_element};
+use crate::schedule::elements::{check_inside, copy_elements, iters_in, single_element};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::buffer::{accessed_buffer, scope_named};
 use crate::schedule::edit::{
@@ -16,8 +16,8 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Block, Symbol};
 
-/// Lets a block that updates a buffer in place do so in a copy: one new block copies the elements there before, and
-/// another one brings them back afterwards.
+/// Lets a block that updates a buffer in place update a copy: one new block copies the elements to it before, and
+/// another one copies them back afterwards.
 ///
 /// ```text
 /// before

@@ -5,7 +5,7 @@ use crate::ids::VarId;
 use crate::index::Index;
 use crate::index::map::IndexMap;
 use crate::program::Scope;
-use crate::schedule::access::iters_in;
+use crate::schedule::elements::iters_in;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::buffer::accessed_buffer;
 use crate::schedule::edit::{reindex_read, reindex_write, require_block};

@@ -10,7 +10,7 @@ use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::Symbol;
 
 /// Lets a block read a copy of the elements that it reads of a buffer, laid out by its own iterators: the
-/// element for a point stands where the map sends the point. An element that several points read may be copied several
+/// map gives the position of the element of each point. An element that several points read may be copied several
 /// times. This is how operands are packed for a tile.
 ///
 /// ```text

@@ -9,8 +9,8 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::Symbol;
 
-/// Lets a block write a buffer of its own, laid out by its iterators: the element for a point stands where the
-/// map sends the point. A new block moves the elements to the original afterwards.
+/// Lets a block write a buffer of its own, laid out by its iterators: the map gives the position of the
+/// element of each point. A new block moves the elements to the original afterwards.
 ///
 /// ```text
 /// before

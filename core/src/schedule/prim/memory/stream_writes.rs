@@ -8,9 +8,9 @@ use crate::schedule::edit::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 
-/// Lets a result be written around the caches, where the machine can. A line is then not read from memory before it is
-/// written, and pushes nothing else out of a cache. That pays for a result that is larger than the caches, so that
-/// nothing would find it there later; it costs time where something does.
+/// Writes a result by streaming stores, which bypass the caches, on machines that have them. A line is then not read from
+/// memory before it is written, and evicts no other line. That pays for a result that is larger than the caches. It costs time
+/// where a later load would find the result in a cache.
 ///
 /// ```text
 /// before
@@ -64,7 +64,7 @@ impl Primitive for StreamWrites {
 }
 
 impl Schedule {
-    /// Lets a result be written around the caches. See [`StreamWrites`].
+    /// Writes a result by streaming stores. See [`StreamWrites`].
     ///
     /// # Errors
     /// When the block writes no such buffer, it is an intermediate, or something reads it.

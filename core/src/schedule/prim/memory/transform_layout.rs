@@ -13,10 +13,9 @@ use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::stmt::Symbol;
 
-/// Changes how the elements of an intermediate are laid out: each one moves to where the map sends its
-/// indices, in every block that accesses the buffer. The map must not send two elements to one place; places that no
-/// element goes to, such as those behind a size that the map does not divide, are never read. An alignment is
-/// forgotten.
+/// Changes the layout of an intermediate: each element moves to the indices that the map gives for its old ones, in every
+/// block that accesses the buffer. The map must be injective. Positions without an element, such as those beyond a size
+/// that the map does not divide, are never read. An alignment is dropped.
 ///
 /// ```text
 /// before

@@ -163,8 +163,13 @@ mod tests {
         let tile = tile(4, 2, 16);
         for _ in 0..100 {
             let (mut program, mut decision) = (program.clone(), None);
-            let mut context =
-                Context { program: &mut program, values: &values, decision: &mut decision, rng: &mut rng };
+            let mut context = Context {
+                program: &mut program,
+                values: &values,
+                decision: &mut decision,
+                rng: &mut rng,
+                intrinsics: &Default::default(),
+            };
             tile.apply(&mut context).unwrap();
             let Some(Decision::Tile(factors)) = decision else { panic!("a tile") };
             assert!(tile.fits(96, &factors), "{factors:?}");

@@ -22,7 +22,7 @@ use crate::simd::build::value::group::{Form, Group};
 use crate::simd::build::{Builder, Outcome};
 use crate::simd::ir::{Class, GeneralOp, Inst, Mem, Op, Operand, Order, Reg, Width};
 use crate::simd::x86::VectorOp;
-use plan::{Piece, Plan, Shuffle};
+use plan::{Piece, Shuffle, ShufflePlan};
 use recognise::{Parts, parts_of};
 
 /// A copy of consecutive elements from wherever they are.
@@ -52,7 +52,7 @@ struct Condition {
 
 /// Some lanes of a copy.
 #[derive(Clone, Copy)]
-struct Part {
+struct LaneRange {
     start: usize,
     end: usize,
 }
@@ -72,17 +72,17 @@ impl Builder<'_> {
             self.require_inside(copy.into, &index)?;
         }
         self.forget_loads(copy.into);
-        self.copy_part(&copy, Part { start: 0, end: copy.lanes.len() })?;
+        self.copy_part(&copy, LaneRange { start: 0, end: copy.lanes.len() })?;
         Ok(true)
     }
 
-    fn copy_part(&mut self, copy: &Copy, part: Part) -> Outcome<()> {
+    fn copy_part(&mut self, copy: &Copy, part: LaneRange) -> Outcome<()> {
         if part.start == part.end {
             return Ok(());
         }
         let bytes =
             copy.lanes[part.start..part.end].iter().map(|lane| lane.map(|lane| lane * copy.size as i64));
-        let plan = Plan::of(bytes, copy.size, self.extension.bytes() as usize);
+        let plan = ShufflePlan::of(bytes, copy.size, self.extension.bytes() as usize);
         let is_fixed =
             copy.conditions.is_empty() || copy.lanes[part.start..part.end].iter().all(Option::is_none);
         match plan {
@@ -103,7 +103,7 @@ impl Builder<'_> {
     }
 
     /// Copies a part in smaller parts, or lane by lane.
-    fn copy_rest(&mut self, copy: &Copy, part: Part) -> Outcome<()> {
+    fn copy_rest(&mut self, copy: &Copy, part: LaneRange) -> Outcome<()> {
         let lanes = part.end - part.start;
         let bytes = lanes * copy.size;
         let vector = self.extension.bytes() as usize;
@@ -112,12 +112,12 @@ impl Builder<'_> {
         }
         // The remainder of a power of two comes last.
         let half = lanes.next_power_of_two() / 2;
-        self.copy_part(copy, Part { end: part.start + half, ..part })?;
-        self.copy_part(copy, Part { start: part.start + half, ..part })
+        self.copy_part(copy, LaneRange { end: part.start + half, ..part })?;
+        self.copy_part(copy, LaneRange { start: part.start + half, ..part })
     }
 
     /// Whether every condition holds in every lane that may be copied.
-    fn holds_in_all(&mut self, copy: &Copy, part: Part) -> Outcome<Reg> {
+    fn holds_in_all(&mut self, copy: &Copy, part: LaneRange) -> Outcome<Reg> {
         let mut all = None;
         for condition in &copy.conditions {
             let lanes = part.start..part.end;
@@ -143,7 +143,7 @@ impl Builder<'_> {
     }
 
     /// Copies each lane on its own, if its conditions hold.
-    fn copy_lanes(&mut self, copy: &Copy, part: Part) -> Outcome<()> {
+    fn copy_lanes(&mut self, copy: &Copy, part: LaneRange) -> Outcome<()> {
         let (load, store) = match copy.size {
             1 => (GeneralOp::Byte, GeneralOp::StoreByte),
             _ => (GeneralOp::HalfWord, GeneralOp::StoreHalfWord),
@@ -185,7 +185,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn copy_planned(&mut self, copy: &Copy, part: Part, plan: &Plan) -> Outcome<()> {
+    fn copy_planned(&mut self, copy: &Copy, part: LaneRange, plan: &ShufflePlan) -> Outcome<()> {
         let mut vectors = Vec::new();
         for number in 0..plan.vectors {
             let pieces: Vec<&Piece> = plan.pieces.iter().filter(|piece| piece.vector == number).collect();

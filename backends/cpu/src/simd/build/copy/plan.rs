@@ -1,4 +1,4 @@
-//! How bytes from several places are brought into an order by instructions on vectors.
+//! Plans for copies: how vector instructions bring bytes from several addresses into an order.
 //!
 //! Three steps: pieces of memory are packed into source vectors; 32-bit groups are moved to the 128-bit part of a result in
 //! which their bytes are wanted; and bytes are shuffled inside those parts. A copy that needs more steps has no plan.
@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The bytes of a group that is moved as one.
+/// The bytes of a group that moves as a whole.
 const GROUP: usize = 4;
 /// The bytes of a part of a vector inside which bytes are shuffled.
 const PART: usize = 16;
@@ -15,7 +15,7 @@ const MOST_VECTORS: usize = 4;
 /// The selector of a byte without a source: its highest bit makes the instruction write zero.
 const ABSENT: u8 = 0x80;
 
-/// Bytes of memory that are one operand, and where they go.
+/// Consecutive bytes of memory that one instruction loads, and their position in a source vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// The address of the first byte, relative to that of the scalar part of the index.
@@ -24,7 +24,7 @@ pub(super) struct Piece {
     pub(super) bytes: usize,
     /// The source vector.
     pub(super) vector: usize,
-    /// The place of its first byte there, a multiple of its bytes.
+    /// The position of the first byte in it, a multiple of the number of bytes.
     pub(super) slot: usize,
 }
 
@@ -32,31 +32,31 @@ pub(super) struct Piece {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) vector: usize,
-    /// For each group of the result, which one of the vector it is; none when each stays where it is.
+    /// For each group of the result, its position in the vector; none when no group moves.
     pub(super) places: Option<Vec<u32>>,
     /// The groups of the result that are taken from this vector, a bit each.
     pub(super) wanted: u32,
 }
 
-/// How a result is made.
+/// The shuffle that makes a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shuffle {
     /// The first of its bytes among those of the copy.
     pub(super) start: usize,
-    /// How many there are, a power of two.
+    /// The number of its bytes, a power of two.
     pub(super) bytes: usize,
-    /// The bytes of the vectors that it is computed with.
+    /// The bytes of the vectors in the computation.
     pub(super) width: usize,
     pub(super) choices: Vec<Choice>,
-    /// For each byte its place in its part before the shuffle; none when all stay.
+    /// For each byte its position in its part before the shuffle; none when no byte moves.
     pub(super) order: Option<Vec<u8>>,
-    /// Which bytes come from nowhere.
+    /// The bytes without a source.
     pub(super) absent: Vec<bool>,
 }
 
-/// How some bytes are copied.
+/// A plan for a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct ShufflePlan {
     pub(super) vectors: usize,
     /// In order of source vectors and slots.
     pub(super) pieces: Vec<Piece>,
@@ -66,13 +66,13 @@ pub(super) struct Plan {
 /// A group of a source vector.
 type Source = (usize, usize);
 
-impl Plan {
-    /// The plan for lanes of `size` bytes that come from these addresses, or from nowhere, with vectors of `vector` bytes.
+impl ShufflePlan {
+    /// The plan for lanes of `size` bytes from these addresses (`None` for a lane without a source), with vectors of `vector` bytes.
     pub(super) fn of(
         lanes: impl Iterator<Item = Option<i64>>,
         size: usize,
         vector_bytes: usize,
-    ) -> Option<Plan> {
+    ) -> Option<ShufflePlan> {
         let bytes: Vec<Option<i64>> = lanes
             .flat_map(|lane| (0..size as i64).map(move |byte| lane.map(|address| address + byte)))
             .collect();
@@ -98,11 +98,11 @@ impl Plan {
             start += length;
         }
         let vectors = pieces.last().map_or(0, |piece| piece.vector + 1);
-        Some(Plan { vectors, pieces, shuffles })
+        Some(ShufflePlan { vectors, pieces, shuffles })
     }
 }
 
-/// The largest power of two that is not larger.
+/// The largest power of two that is not larger than a number.
 fn power_below(number: usize) -> usize {
     (number + 1).next_power_of_two() / 2
 }
@@ -120,7 +120,7 @@ fn pieces_of(bytes: &[Option<i64>], vector_bytes: usize) -> Option<Vec<Piece>> {
         }
         let mut done = 0;
         while done < run.len() {
-            // The last bytes of a run that are no group of their own are read together with some before them.
+            // The last bytes of a run that fill no group are read together with bytes before them.
             let first = done.min(run.len() - GROUP);
             let length = power_below(run.len() - first).min(vector_bytes);
             end = usize::next_multiple_of(end, length);
@@ -178,7 +178,7 @@ fn shuffle_of(start: usize, sources: &[Option<(usize, usize)>], vector_bytes: us
     Some(Shuffle { start, bytes, width, choices, order: (!stays).then_some(order), absent })
 }
 
-/// For each group of a part of the result which one it is before bytes are shuffled; `None` when there are too many.
+/// For each group of a part of the result, its source group before bytes are shuffled; `None` when there are too many.
 fn places_in_part(part: usize, bytes: &[Option<(usize, usize)>]) -> Option<SmallVec<[Option<Source>; 4]>> {
     let mut wanted: SmallVec<[Source; 4]> = SmallVec::new();
     for (vector, slot) in bytes.iter().flatten() {
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     /// The result of a plan when byte `a` of memory is `a % 251 + 1`, and a byte that is not copied is 0.
-    fn executed(plan: &Plan, bytes: usize, vector_bytes: usize) -> Vec<u8> {
+    fn executed(plan: &ShufflePlan, bytes: usize, vector_bytes: usize) -> Vec<u8> {
         let mut vectors = vec![vec![0xEE; vector_bytes]; plan.vectors];
         for piece in &plan.pieces {
             assert_eq!(piece.slot % piece.bytes, 0);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     fn is_right(lanes: &[Option<i64>], size: usize, vector_bytes: usize) -> bool {
-        let Some(plan) = Plan::of(lanes.iter().copied(), size, vector_bytes) else { return false };
+        let Some(plan) = ShufflePlan::of(lanes.iter().copied(), size, vector_bytes) else { return false };
         let expected: Vec<u8> = lanes
             .iter()
             .flat_map(|lane| (0..size as i64).map(move |byte| lane.map_or(0, |lane| memory(lane + byte))))
@@ -276,7 +276,7 @@ mod tests {
         let lanes: Vec<Option<i64>> =
             (0..256).map(|lane| Some(lane / 4 % 16 * 999 + lane / 64 * 4 + lane % 4)).collect();
         assert!(is_right(&lanes, 1, 64));
-        let plan = Plan::of(lanes.into_iter(), 1, 64).unwrap();
+        let plan = ShufflePlan::of(lanes.into_iter(), 1, 64).unwrap();
         assert_eq!((plan.vectors, plan.pieces.len(), plan.shuffles.len()), (4, 16, 4));
         let lanes: Vec<Option<i64>> =
             (0..64).map(|lane| Some(lane / 4 % 8 * 999 + lane / 32 * 4 + lane % 4)).collect();

@@ -1,4 +1,4 @@
-//! Which statements copy narrow elements: from where, and under which conditions.
+//! Recognition of statements that copy narrow elements: their source and conditions.
 
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Constant, Expr, ExprKind};
@@ -30,8 +30,8 @@ impl Builder<'_> {
             && index.lanes() == count
             && from != node.buffer
             && self.program.buffer(from).dtype == dtype
-            && !self.in_tile(from)
-            && !self.in_tile(node.buffer);
+            && !self.is_in_registers(from)
+            && !self.is_in_registers(node.buffer);
         if !is_plain {
             return None;
         }
@@ -61,7 +61,7 @@ impl Builder<'_> {
         Some(copy)
     }
 
-    /// Adds what a condition says, or what its opposite does; `None` when that is not known lane by lane.
+    /// Adds a condition or its opposite; `None` when it is not known lane by lane.
     fn add_conditions(&self, expr: &Expr, wanted: bool, copy: &mut Copy) -> Option<()> {
         let ExprKind::Binary(op, a, b) = expr.kind() else { return None };
         match (op, wanted) {
@@ -95,7 +95,7 @@ impl Builder<'_> {
         None
     }
 
-    /// An element that is wanted is read only if it is there; `None` when that is not known lane by lane.
+    /// Adds the condition that an active element lies inside its buffer; `None` when that is not known lane by lane.
     fn add_bounds(&self, index: &Index, copy: &mut Copy) -> Option<()> {
         if self.is_inside(copy.from, index) {
             return Some(());
@@ -105,7 +105,7 @@ impl Builder<'_> {
         self.add_condition(&after.offset(-1), copy)
     }
 
-    /// Decides what can be decided now: lanes that are never copied, and conditions that always hold in the others.
+    /// Decides conditions that are constant: lanes that are never copied, and conditions that always hold in the other lanes.
     fn settle(&self, copy: &mut Copy) {
         let holds = |condition: &Condition, lane: usize| {
             condition.scalar.offset(condition.lanes[lane]).is_provably_nonnegative(&self.ranges)
@@ -127,16 +127,16 @@ impl Builder<'_> {
     }
 }
 
-/// A load, what it depends on, and what there is otherwise.
+/// A load, its conditions, and the value where one of them fails.
 pub(super) struct Parts<'a> {
     from: BufferId,
     pub(super) index: Index,
-    /// Conditions, and whether each has to hold or must not.
+    /// Conditions, each with the result that it must have.
     pub(super) choices: Vec<(&'a Expr, bool)>,
     otherwise: Constant,
 }
 
-/// The parts of a value that is a load under conditions and nothing else, with one constant where any does not hold.
+/// The parts of a value that is a load under conditions and nothing else, with one constant where any of them fails.
 pub(super) fn parts_of(value: &Expr) -> Option<Parts<'_>> {
     let (mut value, mut choices, mut constant) = (value, Vec::new(), None);
     while let ExprKind::Select(condition, then, otherwise) = value.kind() {

@@ -1,4 +1,4 @@
-//! `vpdpbusd` and its kin: dot products of four bytes each.
+//! `vpdpbusd` and similar instructions: dot products of four bytes each.
 //!
 //! One operand is a vector of bytes, the other four bytes broadcast over all lanes, and either may be the unsigned one: the
 //! instruction multiplies lane by lane. Its signed operand may be in memory, also one that is broadcast where there is AVX-512.
@@ -12,7 +12,7 @@ use crate::simd::ir::Width;
 use crate::simd::x86::VectorOp;
 use crate::simd::{Refusal, VectorExtension};
 
-/// The operand that is broadcast is unsigned in the first three, signed in the next three; both have the same sign in the others.
+/// The broadcast operand is unsigned in the first three, signed in the next three; both have the same sign in the others.
 pub(super) const RULES: &[Rule] = &[
     rule("vpdpbusd_16", is_available::<16>, 16, emit::<16, true>),
     rule("vpdpbusd_8", is_available::<8>, 8, emit::<8, true>),

@@ -16,15 +16,16 @@ pub(in crate::simd::build) mod tile_sums;
 pub(super) use tile_product::ROWS;
 
 use tilewright_core::ids::BufferId;
-use tilewright_core::intrinsic::{Match, Operand, named};
+use tilewright_core::intrinsic::{Match, Operand};
 use tilewright_core::stmt::{Stmt, Symbol};
 
+use crate::intrinsics::known;
 use crate::machine::FeatureSet;
-use crate::simd::build::stmt::registers::{Place, Places};
+use crate::simd::build::stmt::registers::{ElementRange, ElementRanges};
 use crate::simd::build::{Builder, Outcome};
 use crate::simd::{Refusal, VectorExtension};
 
-/// How an intrinsic becomes instructions.
+/// The emission rule of an intrinsic.
 pub(super) struct Rule {
     /// The intrinsic's name.
     name: &'static str,
@@ -34,16 +35,16 @@ pub(super) struct Rule {
     emit: fn(&mut Builder<'_>, &Match) -> Outcome<()>,
 }
 
-/// Where what an intrinsic updates may live.
+/// The registers that may hold the elements that an intrinsic updates.
 pub(super) enum Sums {
-    /// In a vector register: the operand, by its place among the description's parameters, and how many elements it
-    /// has, which stand directly behind each other.
+    /// A vector register: the operand's position among the description's parameters, and the number of its elements, which are
+    /// contiguous.
     Vector { operand: usize, elements: u32 },
-    /// In a tile register, while loops run. Outside of them it is in memory.
+    /// A tile register while loops run, and memory outside of them.
     Tile,
 }
 
-/// The rules of every intrinsic, the ones that do most at once first.
+/// The rules of all intrinsics, in descending order of the work of one instruction.
 const RULES: &[&[Rule]] =
     &[tile_product::RULES, dot_product::RULES, offset_product::RULES, bf16_product::RULES];
 
@@ -56,14 +57,15 @@ pub(in crate::simd) fn names(extension: VectorExtension, features: FeatureSet) -
     rules().filter(|rule| (rule.is_available)(extension, features)).map(|rule| rule.name.into()).collect()
 }
 
-/// Why an intrinsic cannot be emitted, if that is so.
+/// Why an intrinsic cannot be emitted, if it cannot.
 pub(in crate::simd) fn refusal(
     name: &str,
     extension: VectorExtension,
     features: FeatureSet,
 ) -> Option<Refusal> {
     let is_emitted = rules().any(|rule| rule.name == name && (rule.is_available)(extension, features));
-    (!is_emitted).then(|| Refusal::Intrinsic(named(name).map_or("an unknown one", |known| known.name())))
+    (!is_emitted)
+        .then(|| Refusal::Intrinsic(known().get(name).map_or("an unknown one", |known| known.name())))
 }
 
 /// Whether a product of tiles is marked anywhere in a statement.
@@ -80,7 +82,7 @@ fn matched(builder: &Builder<'_>, stmt: &Stmt) -> Outcome<(&'static Rule, Match)
         return Err(refusal);
     }
     let rule = rules().find(|rule| rule.name == &*node.name);
-    let found = named(&node.name).and_then(|intrinsic| intrinsic.matches(builder.program, stmt));
+    let found = known().get(&node.name).and_then(|intrinsic| intrinsic.matches(builder.program, stmt));
     rule.zip(found).ok_or(Refusal::Mark)
 }
 
@@ -99,14 +101,14 @@ impl Builder<'_> {
 
     /// Collects the places of a buffer that a marked statement updates; false when it accesses the buffer in another
     /// way, or at places that are not constant.
-    pub(super) fn intrinsic_places(&self, stmt: &Stmt, buffer: BufferId, found: &mut Places) -> bool {
+    pub(super) fn intrinsic_ranges(&self, stmt: &Stmt, buffer: BufferId, found: &mut ElementRanges) -> bool {
         let Ok((rule, matched)) = matched(self, stmt) else { return false };
         let own = |operand: &(usize, &Operand)| operand.1.buffer == buffer;
         for (number, operand) in matched.operands.iter().enumerate().filter(own) {
             let start = operand.first.as_constant().and_then(|start| u32::try_from(start).ok());
             match (start, &rule.sums) {
                 (Some(start), Sums::Vector { operand, elements }) if number == *operand => {
-                    found.push(Place { start, lanes: *elements, is_part: false });
+                    found.push(ElementRange { start, lanes: *elements, is_part: false });
                 }
                 _ => return false,
             }

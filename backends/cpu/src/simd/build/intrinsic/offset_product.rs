@@ -1,8 +1,8 @@
 //! Dot products of four bytes each that are both signed or both unsigned, one of them with an offset.
 //!
 //! With its highest bit flipped, a signed byte is an unsigned one that is 128 larger, and an unsigned byte a signed one that is
-//! 128 smaller: the instruction for unsigned times signed bytes computes these products. Who wants them without the offset takes
-//! away what it adds, which is no affair of the inner loops
+//! 128 smaller: the instruction for unsigned times signed bytes computes these products. The schedule
+//! subtracts the sum that the offset adds, outside of the inner loops
 //! ([`offset_products`](tilewright_core::schedule::prim::OffsetProducts)).
 
 use tilewright_core::intrinsic::{Match, Operand};
@@ -15,7 +15,7 @@ use crate::simd::build::{Builder, Outcome};
 use crate::simd::ir::{self, Class, Op, Reg, Width};
 use crate::simd::x86::VectorOp;
 
-/// The names, the numbers of lanes, whether both operands are signed, and whether the one that is broadcast has the offset.
+/// The names, the numbers of lanes, whether both operands are signed, and whether the broadcast operand has the offset.
 pub(super) const RULES: &[Rule] = &[
     rule::<16, true, true>("vpdpbssd_offset_a_16"),
     rule::<8, true, true>("vpdpbssd_offset_a_8"),
@@ -61,7 +61,7 @@ fn emit<const LANES: u32, const SIGNED: bool, const SPREAD_OFFSET: bool>(
 }
 
 impl Builder<'_> {
-    /// Bytes in every lane, loaded as told, with their highest bits flipped.
+    /// Bytes in every lane, loaded by `load`, with their highest bits flipped.
     fn flipped(&mut self, operand: &Operand, load: VectorOp, width: Width) -> Outcome<Reg> {
         let (bytes, lanes) = match load {
             VectorOp::Broadcast32 => (4, 1),

@@ -11,7 +11,7 @@ use crate::simd::x86::VectorOp;
 impl Builder<'_> {
     /// The address of `elements` consecutive elements of an operand, which are checked to lie inside their buffer.
     pub(super) fn operand_place(&mut self, operand: &Operand, elements: u32) -> Outcome<Mem> {
-        if self.in_tile(operand.buffer) {
+        if self.is_in_registers(operand.buffer) {
             return Err(Refusal::Access);
         }
         self.require_address(operand.buffer)?;
@@ -36,7 +36,7 @@ impl Builder<'_> {
         bytes / self.program.buffer(operand.buffer).dtype.bytes() as u32
     }
 
-    /// Adds something made of two operands to a whole vector of 32-bit lanes, in the register that holds it, or in memory.
+    /// Adds a function of two operands to a whole vector of 32-bit lanes, in its register or in memory.
     pub(super) fn accumulate(
         &mut self,
         op: VectorOp,
@@ -50,8 +50,8 @@ impl Builder<'_> {
         let [a, b] = operands.map(ir::Operand::Reg);
         let added = |sum| Inst::new(Op::Accumulate(op), width, Some(sum), [ir::Operand::Reg(sum), a, b]);
         let lanes = width.bytes() / 4;
-        if self.in_tile(into.buffer) {
-            let variable = self.tile_variable(into.buffer, &into.first, lanes)?;
+        if self.is_in_registers(into.buffer) {
+            let variable = self.register_variable(into.buffer, &into.first, lanes)?;
             self.push(added(variable));
             return Ok(());
         }

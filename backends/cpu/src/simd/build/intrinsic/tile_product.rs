@@ -1,4 +1,4 @@
-//! `tdpbusd` and its kin: products of tiles of AMX, 16 rows of 64 bytes each.
+//! `tdpbusd` and similar instructions: products of tiles of AMX, 16 rows of 64 bytes each.
 //!
 //! The sums live in tile registers [while loops run](crate::simd::build::intrinsic::tile_sums) that do not change their place, and
 //! otherwise from a load to a store around the one instruction.
@@ -95,7 +95,7 @@ impl Builder<'_> {
         Ok(reg)
     }
 
-    /// The operand with the variables that are known to be constant put in.
+    /// The operand with known constants for variables.
     pub(in crate::simd::build) fn resolved(&self, operand: &Operand) -> Operand {
         let strides = operand.strides.iter().map(|stride| self.resolve(stride)).collect();
         Operand { buffer: operand.buffer, first: self.resolve(&operand.first), strides }
@@ -122,10 +122,10 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The rows of a tile as a memory operand, which are made sure to lie inside their buffer.
+    /// The rows of a tile as a memory operand, which are checked to lie inside their buffer.
     fn rows_of(&mut self, operand: &Operand) -> Outcome<Mem> {
         self.configure_tiles();
-        if self.in_tile(operand.buffer) {
+        if self.is_in_registers(operand.buffer) {
             return Err(Refusal::Access);
         }
         self.require_address(operand.buffer)?;

@@ -1,9 +1,8 @@
 //! Sums of products of tiles, in tile registers while a loop runs.
 //!
-//! Around a loop in which the places of all sums stay the same they are loaded before it and stored behind it. Loops
-//! inside that go from sum to sum, such as those over the rows and columns of tiles, are written out. Where
-//! statements before the loop do nothing but clear the very elements of the sums, the registers are cleared
-//! instead, and the statements left out.
+//! Sums whose addresses are the same in all iterations of a loop are loaded before it and stored behind it. Loops inside that
+//! move from sum to sum, such as those over the rows and columns of tiles, are unrolled. Where statements before the loop only
+//! clear the elements of the sums, the registers are cleared instead, and the statements are left out.
 
 use rustc_hash::FxHashSet;
 use tilewright_core::expr::{Expr, ExprKind};
@@ -47,8 +46,7 @@ impl Builder<'_> {
         around.map(|around| around.var).any(|var| !place.first.mentions(var))
     }
 
-    /// Builds a loop with the sums inside in registers; false when that is not done, for it is not a loop
-    /// around sums that stay in their places.
+    /// Builds a loop with the sums inside in registers; false when it is not a loop around sums at fixed addresses.
     pub(in crate::simd::build) fn repeat_with_sums(&mut self, node: &For, before: &[Stmt]) -> Outcome<bool> {
         if !self.limits.tiles || self.holds_sums() || !holds_tiles(&node.body) {
             return Ok(false);
@@ -69,8 +67,8 @@ impl Builder<'_> {
         Ok(true)
     }
 
-    /// Builds a loop at the end of some statements that clear its sums, with the sums in registers. Gives the number
-    /// of statements built, 0 when they are others.
+    /// Builds a loop at the end of some statements that clear its sums, with the sums in registers. Returns the
+    /// number of statements built, 0 when they have another form.
     pub(in crate::simd::build) fn cleared_sums(&mut self, stmts: &[Stmt]) -> Outcome<usize> {
         if !self.limits.tiles || self.holds_sums() {
             return Ok(0);
@@ -84,7 +82,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Builds a loop that goes from sum to sum without a loop; false when it is another.
+    /// Unrolls a loop that moves from sum to sum; false when it is another loop.
     pub(in crate::simd::build) fn unroll(&mut self, node: &For) -> Outcome<bool> {
         if !self.holds_sums() {
             return Ok(false);
@@ -163,7 +161,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The number of iterations of a loop that goes from sum to sum.
+    /// The number of iterations of a loop that moves from sum to sum.
     fn extent_over_sums(&self, node: &For) -> Option<i64> {
         let extent = self.resolve(&node.extent).as_constant()?;
         let is_small = (1..=MOST_SUMS as i64).contains(&extent);

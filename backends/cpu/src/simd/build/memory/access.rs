@@ -27,9 +27,9 @@ impl Builder<'_> {
         index: &Index,
         group: Group,
     ) -> Outcome<Reg> {
-        if self.in_tile(buffer) {
-            let first = self.tile_place(index, group)?;
-            return self.read_tile(buffer, first, group);
+        if self.is_in_registers(buffer) {
+            let first = self.element_of(index, group)?;
+            return self.read_registers(buffer, first, group);
         }
         self.require_address(buffer)?;
         if let Some(found) = self.load_transposed(buffer, index, group)? {
@@ -67,9 +67,9 @@ impl Builder<'_> {
         index: &Index,
         group: Group,
     ) -> Outcome<Reg> {
-        if self.in_tile(buffer) {
-            let first = self.tile_place(index, Group::SCALAR)?;
-            let scalar = self.read_tile(buffer, first, Group::SCALAR)?;
+        if self.is_in_registers(buffer) {
+            let first = self.element_of(index, Group::SCALAR)?;
+            let scalar = self.read_registers(buffer, first, Group::SCALAR)?;
             let form = Form::of(self.program.buffer(buffer).dtype);
             return Ok(self.broadcast_register(scalar, form, group));
         }
@@ -293,9 +293,9 @@ impl Builder<'_> {
         group: Group,
         value: Reg,
     ) -> Outcome<()> {
-        if self.in_tile(buffer) {
-            let first = self.tile_place(index, group)?;
-            return self.write_tile(buffer, first, group, value);
+        if self.is_in_registers(buffer) {
+            let first = self.element_of(index, group)?;
+            return self.write_registers(buffer, first, group, value);
         }
         self.require_address(buffer)?;
         self.require_inside(buffer, index)?;
@@ -455,7 +455,7 @@ impl Builder<'_> {
         buffer: BufferId,
         index: &Index,
     ) -> bool {
-        if self.in_tile(buffer) {
+        if self.is_in_registers(buffer) {
             return true;
         }
         let index = self.resolve(index);

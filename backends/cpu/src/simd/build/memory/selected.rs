@@ -59,7 +59,7 @@ impl Builder<'_> {
         let otherwise = otherwise.as_constant()?;
         let is_plain = self.guard.is_none() && self.hoisted_to.is_none() && expr.dtype().bytes() >= 4;
         let is_decided = is_decided_by_indices(condition) && self.lanes_of(condition) == 1;
-        if !is_plain || !is_decided || depends_on_data(expr) || self.in_tile(*buffer) {
+        if !is_plain || !is_decided || depends_on_data(expr) || self.is_in_registers(*buffer) {
             return None;
         }
         self.require_address(*buffer).ok()?;

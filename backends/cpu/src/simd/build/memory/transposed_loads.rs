@@ -214,7 +214,7 @@ impl Builder<'_> {
             let bytes = self.program.buffer(access.buffer).dtype.bytes();
             let is_candidate = bytes >= 4
                 && index.lanes() == lanes
-                && !self.in_tile(access.buffer)
+                && !self.is_in_registers(access.buffer)
                 && !self.around.in_registers.contains(&access.buffer)
                 && !reads_memory(&index);
             if !is_candidate {

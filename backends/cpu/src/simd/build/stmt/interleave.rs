@@ -40,8 +40,8 @@ impl Builder<'_> {
     }
 }
 
-/// Places of registers: in which group, and where in it.
-type Places = FxHashMap<Reg, (usize, usize)>;
+/// Positions of registers: in which group, and where in it.
+type Positions = FxHashMap<Reg, (usize, usize)>;
 
 /// The instructions of all groups, alternating; two of one group stay together where the second frees the register that the first
 /// takes. `None` where the order of the groups matters.
@@ -99,8 +99,8 @@ fn merged(groups: &[&[Item]]) -> Option<Vec<Item>> {
 }
 
 /// Where each register is read for the last time.
-fn last_uses(groups: &[Vec<&Inst>]) -> Places {
-    let mut last_uses = Places::default();
+fn last_uses(groups: &[Vec<&Inst>]) -> Positions {
+    let mut last_uses = Positions::default();
     for (number, group) in groups.iter().enumerate() {
         for (place, inst) in group.iter().enumerate() {
             inst.for_each_use(&mut |reg| {
@@ -126,8 +126,8 @@ fn plain_instructions(items: &[Item]) -> Option<Vec<&Inst>> {
 }
 
 /// Where each register is defined, if in one group only, and not used in an earlier one.
-fn definitions(groups: &[Vec<&Inst>]) -> Option<Places> {
-    let mut definitions = Places::default();
+fn definitions(groups: &[Vec<&Inst>]) -> Option<Positions> {
+    let mut definitions = Positions::default();
     for (number, group) in groups.iter().enumerate() {
         for (place, inst) in group.iter().enumerate() {
             let Some(dst) = inst.dst else { continue };

@@ -76,10 +76,10 @@ impl Builder<'_> {
             if rows.is_empty() {
                 groups = own.clone();
             }
-            let mut independent = own == groups && groups.len() > 1 && self.in_tile(store.buffer);
+            let mut independent = own == groups && groups.len() > 1 && self.is_in_registers(store.buffer);
             for_each_load(&store.value, &mut |access| {
                 let is_own = access.buffer == store.buffer && access.indices == &store.indices[..];
-                independent &= is_own || !self.in_tile(access.buffer);
+                independent &= is_own || !self.is_in_registers(access.buffer);
             });
             if !independent {
                 break;
@@ -141,13 +141,13 @@ impl Builder<'_> {
     }
 
     fn alloc(&mut self, node: &Alloc) -> Outcome<()> {
-        if let Some(tile) = self.tile_of(node) {
-            self.tiles.insert(node.buffer, tile);
+        if let Some(tile) = self.register_buffer_of(node) {
+            self.register_buffers.insert(node.buffer, tile);
         }
         self.allocated.insert(node.buffer, self.scopes.len());
         let result = self.stmt(&node.body);
         self.allocated.remove(&node.buffer);
-        self.tiles.remove(&node.buffer);
+        self.register_buffers.remove(&node.buffer);
         self.forget_loads(node.buffer);
         result
     }

@@ -1,6 +1,6 @@
 //! Intermediates in registers.
 //!
-//! An intermediate whose every access is at a constant place needs no memory: its elements are variables of the leaf.
+//! An intermediate whose every access is at a constant range needs no memory: its elements are variables of the leaf.
 //! This is what keeps accumulators in registers across the reduction. The elements are cut into segments as the
 //! groups of the accesses are; scalar accesses may touch single lanes of a segment, and what only reads may read
 //! a half, a quarter and so on, as sums of the lanes of one register do.
@@ -21,7 +21,7 @@ use crate::simd::x86::VectorOp;
 const MOST_ELEMENTS: i64 = 1024;
 
 /// An intermediate in registers, in order of the segments' first elements.
-pub(in crate::simd::build) struct Tile {
+pub(in crate::simd::build) struct RegisterBuffer {
     form: Form,
     segments: Vec<Segment>,
 }
@@ -35,7 +35,7 @@ struct Segment {
 
 /// The elements that an access touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::simd::build) struct Place {
+pub(in crate::simd::build) struct ElementRange {
     /// The first element.
     pub(in crate::simd::build) start: u32,
     /// The number of elements.
@@ -44,7 +44,7 @@ pub(in crate::simd::build) struct Place {
     pub(in crate::simd::build) is_part: bool,
 }
 
-impl Place {
+impl ElementRange {
     /// Whether one move brings these elements to the beginning of a register that holds `lanes` elements from `start` on.
     fn is_part_of(self, (start, lanes): (u32, u32)) -> bool {
         let offset = self.start - start;
@@ -56,9 +56,9 @@ impl Place {
 }
 
 /// The elements that some accesses touch.
-pub(in crate::simd::build) type Places = Vec<Place>;
+pub(in crate::simd::build) type ElementRanges = Vec<ElementRange>;
 
-impl Tile {
+impl RegisterBuffer {
     fn segment(&self, element: u32) -> Option<Segment> {
         let after = self.segments.partition_point(|segment| segment.start <= element);
         let segment = self.segments.get(after.checked_sub(1)?)?;
@@ -66,8 +66,8 @@ impl Tile {
     }
 }
 
-/// The first element of a group of an access at a constant place.
-fn constant_place(index: &Index) -> Option<(u32, u32)> {
+/// The first element of a group of an access at a constant range.
+fn constant_range(index: &Index) -> Option<(u32, u32)> {
     let lanes = index.lanes();
     let start =
         if lanes == 1 { index.as_constant()? } else { (index - &Index::lane(lanes)).as_constant()? };
@@ -75,71 +75,72 @@ fn constant_place(index: &Index) -> Option<(u32, u32)> {
 }
 
 /// Cuts into the groups of all accesses; `None` when groups of different accesses overlap and none can be taken from the other.
-fn cut(places: Places) -> Option<Vec<(u32, u32)>> {
-    let (mut scalars, mut vectors): (Places, Places) = places.into_iter().partition(|place| place.lanes == 1);
+fn cut(ranges: ElementRanges) -> Option<Vec<(u32, u32)>> {
+    let (mut scalars, mut vectors): (ElementRanges, ElementRanges) =
+        ranges.into_iter().partition(|range| range.lanes == 1);
     // Of those with the same beginning the longest one first.
-    vectors.sort_unstable_by_key(|place| (place.start, std::cmp::Reverse(place.lanes)));
+    vectors.sort_unstable_by_key(|range| (range.start, std::cmp::Reverse(range.lanes)));
     let mut segments: Vec<(u32, u32)> = Vec::new();
-    for place in vectors {
+    for range in vectors {
         match segments.last() {
-            Some(last) if place.start < last.0 + last.1 => {
-                if *last != (place.start, place.lanes) && !place.is_part_of(*last) {
+            Some(last) if range.start < last.0 + last.1 => {
+                if *last != (range.start, range.lanes) && !range.is_part_of(*last) {
                     return None;
                 }
             }
-            _ => segments.push((place.start, place.lanes)),
+            _ => segments.push((range.start, range.lanes)),
         }
     }
     scalars.sort_unstable();
-    scalars.dedup_by_key(|place| place.start);
-    scalars.retain(|place| {
-        !segments.iter().any(|(start, lanes)| (*start..start + lanes).contains(&place.start))
+    scalars.dedup_by_key(|range| range.start);
+    scalars.retain(|range| {
+        !segments.iter().any(|(start, lanes)| (*start..start + lanes).contains(&range.start))
     });
-    segments.extend(scalars.into_iter().map(|place| (place.start, 1)));
+    segments.extend(scalars.into_iter().map(|range| (range.start, 1)));
     segments.sort_unstable();
     Some(segments)
 }
 
 impl Builder<'_> {
     /// The variables of an allocation's intermediate, or `None` when it has to be in memory.
-    pub(in crate::simd::build) fn tile_of(&mut self, node: &Alloc) -> Option<Tile> {
+    pub(in crate::simd::build) fn register_buffer_of(&mut self, node: &Alloc) -> Option<RegisterBuffer> {
         let buffer = self.program.buffer(node.buffer);
         let elements = buffer.constant_len().filter(|elements| *elements <= MOST_ELEMENTS)?;
         let form = Form::of(buffer.dtype);
         if form == Form::Bool {
             return None;
         }
-        let mut places = Vec::new();
-        if !self.places(&node.body, node.buffer, &mut places) {
+        let mut ranges = Vec::new();
+        if !self.ranges(&node.body, node.buffer, &mut ranges) {
             return None;
         }
-        if places.iter().any(|place| i64::from(place.start) + i64::from(place.lanes) > elements) {
+        if ranges.iter().any(|range| i64::from(range.start) + i64::from(range.lanes) > elements) {
             return None;
         }
-        let places = cut(places)?;
-        if places.len() > self.extension.registers() as usize {
+        let ranges = cut(ranges)?;
+        if ranges.len() > self.extension.registers() as usize {
             return None;
         }
-        let segments = places.into_iter().map(|(start, lanes)| {
+        let segments = ranges.into_iter().map(|(start, lanes)| {
             let variable = self.register(Class::Vector);
             Segment { start, lanes, variable }
         });
-        Some(Tile { form, segments: segments.collect() })
+        Some(RegisterBuffer { form, segments: segments.collect() })
     }
 
-    /// Collects the groups of all accesses to a buffer; false when some access is not at a constant place.
-    fn places(&mut self, stmt: &Stmt, buffer: BufferId, found: &mut Places) -> bool {
+    /// Collects the groups of all accesses to a buffer; false when some access is not at a constant range.
+    fn ranges(&mut self, stmt: &Stmt, buffer: BufferId, found: &mut ElementRanges) -> bool {
         let mut constant = true;
         match stmt {
             Stmt::Store(store) => {
                 let groups = self.groups_of_store(store);
                 let mut visit = |indices: &[Index], is_part: bool| match single(indices)
-                    .and_then(|index| constant_place(&index))
+                    .and_then(|index| constant_range(&index))
                 {
-                    Some((start, 1)) => found.push(Place { start, lanes: 1, is_part }),
+                    Some((start, 1)) => found.push(ElementRange { start, lanes: 1, is_part }),
                     Some((start, _)) => found.extend(groups.iter().map(|group| {
                         let start = start + group.start;
-                        Place { start, lanes: group.lanes, is_part }
+                        ElementRange { start, lanes: group.lanes, is_part }
                     })),
                     None => constant = false,
                 };
@@ -164,21 +165,21 @@ impl Builder<'_> {
             Stmt::For(node) => for_each_load(&Expr::index(node.extent.clone()), &mut |access| {
                 constant &= access.buffer != buffer;
             }),
-            Stmt::Intrinsic(_) => return self.intrinsic_places(stmt, buffer, found),
+            Stmt::Intrinsic(_) => return self.intrinsic_ranges(stmt, buffer, found),
             _ => {}
         }
-        constant && stmt.children().into_iter().all(|child| self.places(child, buffer, found))
+        constant && stmt.children().into_iter().all(|child| self.ranges(child, buffer, found))
     }
 
     /// Reads a group of an intermediate in registers, whose first element is `first`. The result may be the variable
     /// itself, with more lanes behind those of the group.
-    pub(in crate::simd::build) fn read_tile(
+    pub(in crate::simd::build) fn read_registers(
         &mut self,
         buffer: BufferId,
         first: u32,
         group: Group,
     ) -> Outcome<Reg> {
-        let tile = self.tiles.get(&buffer).ok_or(Refusal::Access)?;
+        let tile = self.register_buffers.get(&buffer).ok_or(Refusal::Access)?;
         let (form, segment) = (tile.form, tile.segment(first).ok_or(Refusal::Access)?);
         let offset = first - segment.start;
         if offset + group.lanes > segment.lanes {
@@ -198,14 +199,14 @@ impl Builder<'_> {
     }
 
     /// Writes a group of an intermediate in registers.
-    pub(in crate::simd::build) fn write_tile(
+    pub(in crate::simd::build) fn write_registers(
         &mut self,
         buffer: BufferId,
         first: u32,
         group: Group,
         value: Reg,
     ) -> Outcome<()> {
-        let tile = self.tiles.get(&buffer).ok_or(Refusal::Access)?;
+        let tile = self.register_buffers.get(&buffer).ok_or(Refusal::Access)?;
         let (form, segment) = (tile.form, tile.segment(first).ok_or(Refusal::Access)?);
         if segment.start == first && segment.lanes == group.lanes {
             self.assign(segment.variable, value, group.width(form));
@@ -245,23 +246,23 @@ impl Builder<'_> {
 
     /// Whether a register is a variable of an intermediate.
     pub(in crate::simd::build) fn is_variable(&self, reg: Reg) -> bool {
-        self.tiles.values().any(|tile| tile.segments.iter().any(|own| own.variable == reg))
+        self.register_buffers.values().any(|tile| tile.segments.iter().any(|own| own.variable == reg))
     }
 
     /// Whether an intermediate is in registers.
-    pub(in crate::simd::build) fn in_tile(&self, buffer: BufferId) -> bool {
-        self.tiles.contains_key(&buffer)
+    pub(in crate::simd::build) fn is_in_registers(&self, buffer: BufferId) -> bool {
+        self.register_buffers.contains_key(&buffer)
     }
 
     /// The variable that holds `lanes` lanes of an intermediate in registers, from an index on.
-    pub(in crate::simd::build) fn tile_variable(
+    pub(in crate::simd::build) fn register_variable(
         &self,
         buffer: BufferId,
         first: &Index,
         lanes: u32,
     ) -> Outcome<Reg> {
-        let tile = self.tiles.get(&buffer).ok_or(Refusal::Access)?;
-        let (start, _) = constant_place(&self.resolve(first)).ok_or(Refusal::Access)?;
+        let tile = self.register_buffers.get(&buffer).ok_or(Refusal::Access)?;
+        let (start, _) = constant_range(&self.resolve(first)).ok_or(Refusal::Access)?;
         let segment = tile.segment(start).ok_or(Refusal::Access)?;
         if segment.start != start || segment.lanes != lanes {
             return Err(Refusal::Access);
@@ -270,8 +271,8 @@ impl Builder<'_> {
     }
 
     /// The first element of a group of an access to an intermediate in registers.
-    pub(in crate::simd::build) fn tile_place(&self, index: &Index, group: Group) -> Outcome<u32> {
-        let (start, lanes) = constant_place(&self.resolve(index)).ok_or(Refusal::Access)?;
+    pub(in crate::simd::build) fn element_of(&self, index: &Index, group: Group) -> Outcome<u32> {
+        let (start, lanes) = constant_range(&self.resolve(index)).ok_or(Refusal::Access)?;
         Ok(if lanes == 1 { start } else { start + group.start })
     }
 }
@@ -289,28 +290,28 @@ pub(in crate::simd::build) fn single(indices: &[Index]) -> Option<Index> {
 mod tests {
     use super::*;
 
-    fn places(all: &[(u32, u32, bool)]) -> Places {
+    fn ranges(all: &[(u32, u32, bool)]) -> ElementRanges {
         all.iter()
-            .map(|(start, lanes, is_part)| Place { start: *start, lanes: *lanes, is_part: *is_part })
+            .map(|(start, lanes, is_part)| ElementRange { start: *start, lanes: *lanes, is_part: *is_part })
             .collect()
     }
 
     #[test]
     fn equal_cuts_are_shared_and_scalars_may_touch_lanes() {
         let all = [(0, 16, false), (16, 16, true), (0, 16, true)];
-        assert_eq!(cut(places(&all)), Some(vec![(0, 16), (16, 16)]));
+        assert_eq!(cut(ranges(&all)), Some(vec![(0, 16), (16, 16)]));
         let all = [(0, 16, false), (3, 1, false), (17, 1, true), (17, 1, false)];
-        assert_eq!(cut(places(&all)), Some(vec![(0, 16), (17, 1)]));
-        assert_eq!(cut(places(&[(0, 16, true), (8, 16, true)])), None);
-        assert_eq!(cut(places(&[])), Some(vec![]));
+        assert_eq!(cut(ranges(&all)), Some(vec![(0, 16), (17, 1)]));
+        assert_eq!(cut(ranges(&[(0, 16, true), (8, 16, true)])), None);
+        assert_eq!(cut(ranges(&[])), Some(vec![]));
     }
 
     #[test]
     fn what_reads_may_read_a_part() {
         let all = [(4, 4, true), (0, 8, false), (0, 4, true), (6, 2, true)];
-        assert_eq!(cut(places(&all)), Some(vec![(0, 8)]));
-        assert_eq!(cut(places(&[(0, 8, false), (4, 4, false)])), None, "a part that is written");
-        assert_eq!(cut(places(&[(0, 8, false), (2, 4, true)])), None, "lanes of two halves");
-        assert_eq!(cut(places(&[(0, 7, false), (4, 4, true)])), None, "more than there is");
+        assert_eq!(cut(ranges(&all)), Some(vec![(0, 8)]));
+        assert_eq!(cut(ranges(&[(0, 8, false), (4, 4, false)])), None, "a part that is written");
+        assert_eq!(cut(ranges(&[(0, 8, false), (2, 4, true)])), None, "lanes of two halves");
+        assert_eq!(cut(ranges(&[(0, 7, false), (4, 4, true)])), None, "more than there is");
     }
 }

@@ -61,19 +61,25 @@ pub(super) fn iters_in(block: &Block, indices: &[Index]) -> Vec<usize> {
     (0..block.iters.len()).filter(is_used).collect()
 }
 
-/// Where a map sends the points of a block's domain.
-pub(super) struct Placed {
-    /// The place of a point, in terms of the block's iterators.
+/// The layout of a copy whose elements belong to points of a block's domain.
+pub(super) struct PointLayout {
+    /// The indices of the element of a point, in terms of the block's iterators.
     pub indices: Indices,
-    /// The positions of the iterators that it depends on.
+    /// The positions of the iterators that they depend on.
     pub iters: Vec<usize>,
-    /// The sizes of a buffer with all places.
+    /// The shape of the copy.
     pub shape: Vec<Index>,
 }
 
-/// Sends each value of the iterators that a map looks at to a place of its own; elements that `element` tells apart
-/// must have different places.
-pub(super) fn place(block: &Block, map: &IndexMap, element: &Indices) -> Result<Placed, ScheduleError> {
+/// The layout that a map gives. Points whose `element` differs must have different indices.
+///
+/// # Errors
+/// When the map takes another number of iterators, or is not injective.
+pub(super) fn point_layout(
+    block: &Block,
+    map: &IndexMap,
+    element: &Indices,
+) -> Result<PointLayout, ScheduleError> {
     if map.inputs() != block.iters.len() {
         return Err(ScheduleError::BadMap(MapError::Arity));
     }
@@ -90,7 +96,7 @@ pub(super) fn place(block: &Block, map: &IndexMap, element: &Indices) -> Result<
         })
         .collect();
     let shape = map.image(&domain).map_err(ScheduleError::BadMap)?;
-    Ok(Placed { indices, iters, shape })
+    Ok(PointLayout { indices, iters, shape })
 }
 
 /// Whether a block makes all of its accesses, whatever the data are.

@@ -1,7 +1,7 @@
-//! The intrinsics that come with the crate.
+//! Descriptions of instructions of x86: AVX-512 VNNI, AVX-VNNI, AVX-VNNI-INT8, AVX512-BF16 and AMX.
 
-use crate::dtype::DType;
-use crate::intrinsic::TensorIntrinsic;
+use tilewright_core::dtype::DType;
+use tilewright_core::intrinsic::TensorIntrinsic;
 
 /// The lanes of dot products on 512, 256 and 128 bits.
 const DOT_LANES: [u32; 3] = [16, 8, 4];
@@ -31,8 +31,8 @@ const BYTE_TILES: [(&str, DType, DType); 4] = [
     ("tdpbuud", DType::U8, DType::U8),
 ];
 
-/// Every built-in intrinsic.
-pub(super) fn intrinsics() -> Vec<TensorIntrinsic> {
+/// All descriptions.
+pub(super) fn descriptions() -> Vec<TensorIntrinsic> {
     let dots = DOT_PRODUCTS.iter().flat_map(|(name, a, b)| {
         DOT_LANES.map(|lanes| dot_product(name, [*a, *b, DType::I32], [0; 2], lanes))
     });
