@@ -11,6 +11,8 @@
 //! | [`interpret`] | what a graph means |
 //! | [`ir`] | the representation: functions of dataflow |
 //! | [`operator`] | the table of operators |
+//! | [`pass`] | functions that mean the same and do less |
+//! | [`text`] | the text form of graphs |
 //! | [`onnx`] | ONNX files |
 
 pub mod build;
@@ -19,5 +21,7 @@ pub mod interpret;
 pub mod ir;
 pub mod onnx;
 pub mod operator;
+pub mod pass;
 pub mod symbolic;
 pub mod tensor;
+pub mod text;

@@ -9,13 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 
-use tilewright_graph::interpret::Interpreter;
-use tilewright_graph::ir::{Module, Type};
-use tilewright_graph::onnx::{Model, decode_tensor};
-use tilewright_graph::operator::Value;
-use tilewright_graph::tensor::HostTensor;
+use tilewright_graph::onnx::Model;
+use tilewright_graph::pass::optimise;
 
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/node_tests.txt");
 
@@ -82,43 +78,13 @@ fn table(outcomes: &BTreeMap<String, Result<(), String>>) -> String {
     text
 }
 
-/// Runs one test with all of its sets of data.
+/// Runs one test with all of its sets of data, as it is and optimised.
 fn run(folder: &Path) -> Result<(), String> {
     let model = Model::read(&folder.join("model.onnx")).map_err(|error| error.to_string())?;
-    let imported = model.import().map_err(|error| error.to_string())?;
-    let parameters: Vec<Type> = imported
-        .function
-        .body
-        .parameters
-        .iter()
-        .map(|&parameter| imported.function.value(parameter).ty.clone())
-        .collect();
-    let outputs = imported.outputs.len();
-    let module = Module { functions: BTreeMap::from([(Arc::from("main"), imported.function)]) };
-    for set in 0.. {
-        let data = folder.join(format!("test_data_set_{set}"));
-        if !data.is_dir() {
-            return if set > 0 { Ok(()) } else { Err("there are no data".to_owned()) };
-        }
-        if parameters.iter().any(|ty| matches!(ty, Type::Sequence(_) | Type::Optional(_))) {
-            return Err("inputs that are sequences or optional are not read by this test".to_owned());
-        }
-        let read = |file: String| -> Result<HostTensor, String> {
-            let bytes = std::fs::read(data.join(file)).map_err(|error| error.to_string())?;
-            decode_tensor(bytes.into()).map_err(|error| error.to_string())
-        };
-        let arguments =
-            (0..parameters.len()).map(|place| Ok(Value::Tensor(read(format!("input_{place}.pb"))?)));
-        let arguments = arguments.collect::<Result<Vec<_>, String>>()?;
-        let results = Interpreter::new(&module).run("main", arguments).map_err(|error| error.to_string())?;
-        for (place, result) in results.iter().enumerate().take(outputs) {
-            let Value::Tensor(found) = result else {
-                return Err("outputs that are no tensors are not read here".to_owned());
-            };
-            let expected = read(format!("output_{place}.pb"))?;
-            support::compare(&expected, found, RELATIVE, ABSOLUTE)
-                .map_err(|error| format!("output {place}: {error}"))?;
-        }
-    }
-    unreachable!("the loop ends at the first set that is missing")
+    let function = model.import().map_err(|error| error.to_string())?.function;
+    function.verify().map_err(|error| error.to_string())?;
+    support::run_sets(&function, folder, RELATIVE, ABSOLUTE)?;
+    let optimised = optimise(&function).map_err(|error| error.to_string())?;
+    optimised.verify().map_err(|error| format!("optimised: {error}"))?;
+    support::run_sets(&optimised, folder, RELATIVE, ABSOLUTE).map_err(|reason| format!("optimised: {reason}"))
 }

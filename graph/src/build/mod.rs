@@ -22,8 +22,11 @@
 use std::sync::Arc;
 
 use crate::deduce::{self, Fact};
-use crate::ir::{Attributes, Binding, Body, Call, Function, Loop, Operation, Scan, Type, ValueId, ValueInfo};
+use crate::ir::{
+    Attributes, Binding, Body, Call, Function, Loop, Operation, Scan, Shape, Type, ValueId, ValueInfo,
+};
 use crate::operator::{self, Fault};
+use crate::symbolic::SymInt;
 use crate::tensor::HostTensor;
 
 /// Why a call cannot be added.
@@ -217,6 +220,40 @@ impl GraphBuilder {
         }
         let facts = deduce::scanned(&operation, &self.values, &mut self.fresh);
         Ok(self.bind(Operation::Scan(operation), facts))
+    }
+
+    /// Checks at run time that a tensor has a shape, and gives the tensor with it. Symbols that have no value yet get the
+    /// extents that are found.
+    ///
+    /// # Errors
+    /// When the value is not bound or provably has another shape.
+    pub fn match_shape(&mut self, value: ValueId, extents: Vec<SymInt>) -> Result<ValueId, BuildError> {
+        self.require([&value])?;
+        let differ = |(old, new): (&SymInt, &SymInt)| matches!((old.as_constant(), new.as_constant()), (Some(old), Some(new)) if old != new);
+        if let Some(known) = self.ty(value).extents()
+            && (known.len() != extents.len() || known.iter().zip(&extents).any(differ))
+        {
+            let reason = format!("the value has type {}, not {}", self.ty(value), Shape::Known(extents));
+            return Err(BuildError::Call { operator: "match_shape", reason });
+        }
+        let element = self.ty(value).element();
+        let fact = Fact {
+            contents: self.value(value).contents.clone(),
+            ..Fact::tensor(element, Shape::Known(extents.clone()))
+        };
+        Ok(self.bind(Operation::MatchShape { value, extents }, vec![fact])[0])
+    }
+
+    /// An operation whose results have types that cannot be deduced: tuples, and calls of what is no operator.
+    pub(crate) fn bind_as(
+        &mut self,
+        operation: Operation,
+        types: Vec<Type>,
+    ) -> Result<Vec<ValueId>, BuildError> {
+        let mut inputs = Vec::new();
+        operation.for_each_input(&mut |input| inputs.push(input));
+        self.require(&inputs)?;
+        Ok(self.bind(operation, types.into_iter().map(Fact::of_type).collect()))
     }
 
     /// The function.

@@ -8,9 +8,11 @@
 mod attribute;
 mod function;
 mod types;
+mod verify;
 
 pub use attribute::{Attribute, AttributeKind, Attributes};
 pub use function::{
     Binding, Body, Call, Function, Loop, Module, Operation, Scan, ScanOrder, ScanTensor, ValueId, ValueInfo,
 };
 pub use types::{Shape, TensorType, Type};
+pub use verify::Malformed;

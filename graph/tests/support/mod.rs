@@ -1,7 +1,12 @@
 //! What tests with model files share.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use tilewright_graph::interpret::Interpreter;
+use tilewright_graph::ir::{Function, Module, Type};
+use tilewright_graph::onnx::decode_tensor;
+use tilewright_graph::operator::Value;
 use tilewright_graph::tensor::{ElementType, HostTensor};
 
 /// The folder of fetched models, or `None`, said aloud, where they were not fetched.
@@ -51,4 +56,41 @@ pub(crate) fn compare(
         }
     }
     Ok(())
+}
+
+/// Runs a function with all sets of data in a folder, and compares what it gives with what they hold.
+pub(crate) fn run_sets(
+    function: &Function,
+    folder: &Path,
+    relative: f64,
+    absolute: f64,
+) -> Result<(), String> {
+    let parameters = function.body.parameters.iter().map(|&parameter| &function.value(parameter).ty);
+    if parameters.clone().any(|ty| matches!(ty, Type::Sequence(_) | Type::Optional(_))) {
+        return Err("inputs that are sequences or optional are not read by this test".to_owned());
+    }
+    let module = Module { functions: [(Arc::from("main"), function.clone())].into() };
+    for set in 0.. {
+        let data = folder.join(format!("test_data_set_{set}"));
+        if !data.is_dir() {
+            return if set > 0 { Ok(()) } else { Err("there are no data".to_owned()) };
+        }
+        let read = |file: String| -> Result<HostTensor, String> {
+            let bytes = std::fs::read(data.join(file)).map_err(|error| error.to_string())?;
+            decode_tensor(bytes.into()).map_err(|error| error.to_string())
+        };
+        let arguments =
+            (0..parameters.len()).map(|place| Ok(Value::Tensor(read(format!("input_{place}.pb"))?)));
+        let arguments = arguments.collect::<Result<Vec<_>, String>>()?;
+        let results = Interpreter::new(&module).run("main", arguments).map_err(|error| error.to_string())?;
+        for (place, result) in results.iter().enumerate() {
+            let Value::Tensor(found) = result else {
+                return Err("outputs that are no tensors are not read here".to_owned());
+            };
+            let expected = read(format!("output_{place}.pb"))?;
+            compare(&expected, found, relative, absolute)
+                .map_err(|error| format!("output {place}: {error}"))?;
+        }
+    }
+    unreachable!("the loop ends at the first set that is missing")
 }

@@ -1,0 +1,84 @@
+//! Passes: functions that mean the same and do less.
+//!
+//! Each pass is a file, and [`PASSES`] lists them in the order in which they run. Most are rules that a [`Rewriter`]
+//! applies to one binding after the other while it builds the function anew, so that all types are deduced again from
+//! what has become known. The list is repeated until nothing changes.
+
+mod fold_batch_normalization;
+mod fold_constants;
+mod fold_shapes;
+mod inline_branches;
+mod merge_equal;
+mod remove_unused;
+mod rewriter;
+mod simplify;
+
+pub(crate) use rewriter::{Rewriter, Rule};
+
+use crate::build::BuildError;
+use crate::ir::Function;
+
+/// A pass.
+pub struct Pass {
+    /// Its name, for messages.
+    pub name: &'static str,
+    run: fn(&Function) -> Result<Function, BuildError>,
+}
+
+/// All passes, in order.
+pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "fold_constants",
+        run: |function| Rewriter::apply(function, &mut fold_constants::FoldConstants),
+    },
+    Pass { name: "fold_shapes", run: |function| Rewriter::apply(function, &mut fold_shapes::FoldShapes) },
+    Pass {
+        name: "inline_branches",
+        run: |function| Rewriter::apply(function, &mut inline_branches::InlineBranches),
+    },
+    Pass { name: "simplify", run: |function| Rewriter::apply(function, &mut simplify::Simplify) },
+    Pass {
+        name: "fold_batch_normalization",
+        run: |function| Rewriter::apply(function, &mut fold_batch_normalization::FoldBatchNormalization),
+    },
+    Pass {
+        name: "merge_equal",
+        run: |function| Rewriter::apply(function, &mut merge_equal::MergeEqual::default()),
+    },
+    Pass { name: "remove_unused", run: |function| Ok(remove_unused::remove_unused(function)) },
+];
+
+/// How often the list is repeated at most.
+const ROUNDS: usize = 8;
+
+/// The function after all passes.
+///
+/// # Errors
+/// When a pass makes a call that does not fit its operator.
+pub fn optimise(function: &Function) -> Result<Function, BuildError> {
+    let mut current = function.clone();
+    for _ in 0..ROUNDS {
+        let before = count(&current);
+        for pass in PASSES {
+            current = (pass.run)(&current)?;
+            tracing::debug!(pass = pass.name, bindings = count(&current), "ran a pass");
+        }
+        if count(&current) == before {
+            break;
+        }
+    }
+    Ok(current)
+}
+
+/// The number of bindings, in bodies of control flow too.
+pub fn count(function: &Function) -> usize {
+    fn of_body(body: &crate::ir::Body) -> usize {
+        let inner =
+            |binding: &crate::ir::Binding| binding.operation.bodies().into_iter().map(of_body).sum::<usize>();
+        body.bindings.iter().map(|binding| 1 + inner(binding)).sum()
+    }
+    of_body(&function.body)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+use super::*;
+use crate::build::GraphBuilder;
+use crate::interpret::Interpreter;
+use crate::ir::{Attribute, Attributes, Module, Shape, Type, ValueId};
+use crate::operator::Value;
+use crate::symbolic::SymInt;
+use crate::tensor::{ElementType, HostTensor};
+
+fn parameter(graph: &mut GraphBuilder, extents: &[SymInt]) -> ValueId {
+    graph.parameter("x", Type::tensor(ElementType::F32, Shape::Known(extents.to_vec())))
+}
+
+/// Runs a function and its optimised form; both must agree. Gives the optimised form.
+fn optimised(function: &Function, argument: &HostTensor) -> Function {
+    let after = optimise(function).unwrap();
+    let run = |function: &Function| {
+        let module = Module { functions: [(function.name.clone(), function.clone())].into() };
+        Interpreter::new(&module).run(&function.name, vec![Value::Tensor(argument.clone())]).unwrap()
+    };
+    let close = |before: &Value, after: &Value| {
+        let numbers = |value: &Value| value.as_tensor().unwrap().cast(ElementType::F64).unwrap();
+        let (before, after) = (numbers(before), numbers(after));
+        assert_eq!(before.shape(), after.shape());
+        for (x, y) in before.as_slice::<f64>().unwrap().iter().zip(after.as_slice::<f64>().unwrap()) {
+            assert!((x - y).abs() <= 1e-5 * (1.0 + x.abs()), "{x} and {y}");
+        }
+    };
+    run(function).iter().zip(&run(&after)).for_each(|(before, after)| close(before, after));
+    after
+}
+
+fn names(function: &Function) -> Vec<&'static str> {
+    function
+        .body
+        .bindings
+        .iter()
+        .map(|binding| binding.operation.name())
+        .filter(|name| *name != "constant")
+        .collect()
+}
+
+fn numbers(shape: &[usize]) -> HostTensor {
+    let count = shape.iter().product::<usize>();
+    HostTensor::new(shape, (0..count).map(|n| (n % 7) as f32 - 2.5).collect()).unwrap()
+}
+
+#[test]
+fn shape_arithmetic_of_a_reshape_disappears() {
+    let mut graph = GraphBuilder::new("flatten");
+    let x = parameter(&mut graph, &[SymInt::symbol("N"), 4.into(), 5.into()]);
+    let shape = graph.call("shape", &[x], Attributes::none()).unwrap();
+    let one = graph.constant(HostTensor::vector(vec![1i64]));
+    let channels = graph.call("gather", &[shape, one], Attributes::none()).unwrap();
+    let open = graph.constant(HostTensor::vector(vec![-1i64]));
+    let wanted = Attributes::none().with("axis", Attribute::Int(0));
+    let wanted = graph.call("concat", &[channels, open], wanted).unwrap();
+    let y = graph.call("reshape", &[x, wanted], Attributes::none()).unwrap();
+    assert_eq!(graph.ty(y).to_string(), "f32[4, 5*N]");
+    let function = graph.finish(vec![y]).unwrap();
+    assert_eq!(names(&optimised(&function, &numbers(&[3, 4, 5]))), ["reshape"]);
+}
+
+#[test]
+fn transpositions_cancel_and_equal_calls_merge() {
+    let mut graph = GraphBuilder::new("merge");
+    let x = parameter(&mut graph, &[2.into(), SymInt::symbol("N")]);
+    let turned = graph.call("transpose", &[x], Attributes::none()).unwrap();
+    let back = graph.call("transpose", &[turned], Attributes::none()).unwrap();
+    let zero = graph.constant(HostTensor::scalar(0f32));
+    let same = graph.call("add", &[zero, back], Attributes::none()).unwrap();
+    let left = graph.call("exp", &[same], Attributes::none()).unwrap();
+    let right = graph.call("exp", &[x], Attributes::none()).unwrap();
+    let y = graph.call("mul", &[left, right], Attributes::none()).unwrap();
+    let function = graph.finish(vec![y]).unwrap();
+    assert_eq!(names(&optimised(&function, &numbers(&[2, 3]))), ["exp", "mul"]);
+}
+
+#[test]
+fn a_constant_that_broadcasts_its_operand_stays() {
+    let mut graph = GraphBuilder::new("broadcast");
+    let x = parameter(&mut graph, &[1.into()]);
+    let zeros = graph.constant(HostTensor::full(&[3], 0f32).unwrap());
+    let y = graph.call("add", &[x, zeros], Attributes::none()).unwrap();
+    let function = graph.finish(vec![y]).unwrap();
+    assert_eq!(names(&optimised(&function, &numbers(&[1]))), ["add"]);
+}
+
+#[test]
+fn a_reversed_slice_of_everything_stays() {
+    let mut graph = GraphBuilder::new("reverse");
+    let x = parameter(&mut graph, &[4.into()]);
+    let list = |graph: &mut GraphBuilder, number: i64| graph.constant(HostTensor::vector(vec![number]));
+    let inputs =
+        [x, list(&mut graph, -1), list(&mut graph, i64::MIN), list(&mut graph, 0), list(&mut graph, -1)];
+    let y = graph.call("slice", &inputs, Attributes::none()).unwrap();
+    let function = graph.finish(vec![y]).unwrap();
+    assert_eq!(names(&optimised(&function, &numbers(&[4]))), ["slice"]);
+}
+
+#[test]
+fn normalisations_become_weights_unless_the_convolution_is_used_twice() {
+    let build = |twice: bool| {
+        let mut graph = GraphBuilder::new("normalise");
+        let x = parameter(&mut graph, &[1.into(), 2.into(), SymInt::symbol("W")]);
+        let weights = graph.constant(numbers(&[3, 2, 2]));
+        let y = graph.call("conv", &[x, weights], Attributes::none()).unwrap();
+        let mut inputs = vec![y];
+        for offset in [1.0f32, 0.5, -0.25, 2.0] {
+            inputs.push(graph.constant(HostTensor::vector(vec![offset, offset + 1.0, offset + 2.0])));
+        }
+        let z = graph.call("batch_normalization", &inputs, Attributes::none()).unwrap();
+        graph.finish(if twice { vec![z, y] } else { vec![z] }).unwrap()
+    };
+    assert_eq!(names(&optimised(&build(false), &numbers(&[1, 2, 5]))), ["conv"]);
+    assert_eq!(names(&optimised(&build(true), &numbers(&[1, 2, 5]))), ["conv", "batch_normalization"]);
+}
+
+#[test]
+fn known_branches_are_taken_and_captured_values_stay() {
+    let mut graph = GraphBuilder::new("branch");
+    let x = parameter(&mut graph, &[2.into()]);
+    let outer = graph.call("exp", &[x], Attributes::none()).unwrap();
+    let condition = graph.constant(HostTensor::scalar(true));
+    graph.open_body();
+    let inner = graph.call("neg", &[outer], Attributes::none()).unwrap();
+    let then_body = graph.close_body(vec![inner]).unwrap();
+    graph.open_body();
+    let else_body = graph.close_body(vec![x]).unwrap();
+    let y = graph.conditional(condition, then_body, else_body).unwrap()[0];
+    let function = graph.finish(vec![y]).unwrap();
+    assert_eq!(names(&optimised(&function, &numbers(&[2]))), ["exp", "neg"]);
+}
