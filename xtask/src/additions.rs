@@ -16,10 +16,68 @@ struct Addition {
     files: &'static [&'static str],
 }
 
-const ADDITIONS: &[Addition] = &[];
+const ADDITIONS: &[Addition] = &[
+    Addition {
+        kind: "function",
+        words: &["atan2", "Atan2"],
+        files: &["vocabulary/src/function.rs", "core/src/math/inverse_trigonometric.rs"],
+    },
+    Addition {
+        kind: "schedule primitive",
+        words: &["decompose_padding", "DecomposePadding"],
+        files: &["core/src/schedule/prim/block/decompose_padding.rs", "core/src/schedule/prim/mod.rs"],
+    },
+    Addition {
+        kind: "lowering pass",
+        words: &["choose_min_max"],
+        files: &[
+            "core/src/lower/pass/to_flat/choose_min_max.rs",
+            "core/src/lower/pass/to_flat/mod.rs",
+            "core/src/lower/pipelines.rs",
+        ],
+    },
+    Addition {
+        kind: "annotation that a rule writes and a postprocessor reads",
+        words: &["UNROLL_REDUCTION", "unroll_reduction"],
+        files: &[
+            "core/src/annotation.rs",
+            "search/src/cpu/rules/parallelize_vectorize_unroll.rs",
+            "search/src/cpu/postproc/unroll.rs",
+        ],
+    },
+    Addition {
+        kind: "schedule rule",
+        words: &["tile_transposed"],
+        files: &["search/src/cpu/rules/tile_transposed.rs", "search/src/cpu/rules/mod.rs"],
+    },
+    Addition {
+        kind: "postprocessor",
+        words: &["lay_out_panels"],
+        files: &["search/src/cpu/postproc/panels.rs", "search/src/cpu/postproc/mod.rs"],
+    },
+    Addition {
+        kind: "mutator",
+        words: &["resample"],
+        files: &["search/src/space/mutate/resample.rs", "search/src/space/mutate/mod.rs"],
+    },
+    Addition {
+        kind: "description of a tensor intrinsic",
+        words: &["vpdpbusd"],
+        files: &["backends/cpu/src/intrinsics/x86.rs"],
+    },
+    Addition {
+        kind: "emission rule of a tensor intrinsic",
+        words: &["offset_product"],
+        files: &[
+            "backends/cpu/src/simd/build/intrinsic/offset_product.rs",
+            "backends/cpu/src/simd/build/intrinsic/mod.rs",
+        ],
+    },
+];
 
-/// Files that may name anything: tests, benchmarks, examples and data.
-const ELSEWHERE: [&str; 7] = ["tests", "benches", "examples", "peers", "fuzz", "scripts", "xtask"];
+/// Folders that may name anything: tests, benchmarks and examples. `accuracy` holds the tests of functions, and `graph` the operators
+/// of models, which have names of their own.
+const ELSEWHERE: [&str; 8] = ["tests", "benches", "examples", "peers", "fuzz", "xtask", "accuracy", "graph"];
 
 /// Compares the files that name each example with those that may.
 pub(crate) fn check() -> Result<(), Failure> {
