@@ -1,4 +1,4 @@
-//! The functions that the fuzz targets `program`, `trace` and `record` run.
+//! The functions that the fuzz targets `program`, `trace` and `record` run; `ptx` executes modules of PTX by the simulator alone.
 //!
 //! ```text
 //! cargo install cargo-fuzz

@@ -139,9 +139,8 @@ pub(crate) struct Function {
     pub(crate) has_body: bool,
     pub(crate) returns: Vec<Formal>,
     pub(crate) params: Vec<Formal>,
-    pub(crate) registers: Vec<Type>,
-    /// Names of registers, for messages.
-    pub(crate) register_names: Vec<RegisterNames>,
+    /// Declarations of registers, by their first number.
+    pub(crate) registers: Vec<Registers>,
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) branch_targets: Vec<Vec<u32>>,
     /// `.reqntid`, if given.
@@ -152,21 +151,37 @@ pub(crate) struct Function {
 
 /// Registers that were declared together: `%r<10>` or one name.
 #[derive(Clone, Debug)]
-pub(crate) struct RegisterNames {
+pub(crate) struct Registers {
     pub(crate) first: u32,
     pub(crate) count: u32,
+    pub(crate) ty: Type,
     pub(crate) name: String,
     pub(crate) numbered: bool,
 }
 
 impl Function {
+    /// How many registers are declared.
+    pub(crate) fn register_count(&self) -> u32 {
+        self.registers.last().map_or(0, |last| last.first + last.count)
+    }
+
+    fn declaration(&self, id: RegisterId) -> &Registers {
+        let behind = self.registers.partition_point(|declared| declared.first <= id.0);
+        &self.registers[behind - 1]
+    }
+
+    /// The type with which a register was declared.
+    pub(crate) fn register_type(&self, id: RegisterId) -> Type {
+        self.declaration(id).ty
+    }
+
     /// The name under which a register was declared.
     pub(crate) fn register_name(&self, id: RegisterId) -> String {
-        let names = self.register_names.iter().find(|names| id.0 - names.first < names.count);
-        match names {
-            Some(names) if names.numbered => format!("{}{}", names.name, id.0 - names.first),
-            Some(names) => names.name.clone(),
-            None => format!("register {}", id.0),
+        let declared = self.declaration(id);
+        if declared.numbered {
+            format!("{}{}", declared.name, id.0 - declared.first)
+        } else {
+            declared.name.clone()
         }
     }
 }

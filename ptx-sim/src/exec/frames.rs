@@ -218,7 +218,7 @@ impl Grid {
                 let address = self.variables.get(&variable).copied().unwrap_or(0);
                 [address.wrapping_add_signed(offset); WARP]
             }
-            Preset::Local(offset) => [local + offset; WARP],
+            Preset::Local(offset) => [local.wrapping_add(offset); WARP],
             Preset::DynamicShared(offset) => [self.dynamic_shared.wrapping_add_signed(offset); WARP],
             Preset::Special(special) => self.special(special, block, warp),
         }

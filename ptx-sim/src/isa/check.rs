@@ -205,7 +205,7 @@ fn vector(
 }
 
 fn register(id: RegisterId, wanted: Type, wider: bool, function: &Function) -> Result<(), String> {
-    let declared = function.registers[id.0 as usize];
+    let declared = function.register_type(id);
     let right = declared.fits(wanted)
         || (wider
             && declared.bits() > wanted.bits()
@@ -241,7 +241,7 @@ fn source(operand: &Operand, ty: Type, wider: bool, function: &Function) -> Resu
 fn address(operand: &Operand, function: &Function) -> Result<(), String> {
     match operand {
         Operand::Address { base: Base::Register(id), .. } => {
-            let declared = function.registers[id.0 as usize];
+            let declared = function.register_type(*id);
             let right = matches!(declared.bits(), 32 | 64) && !declared.is_float();
             if right {
                 return Ok(());

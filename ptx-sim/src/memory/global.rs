@@ -63,7 +63,7 @@ pub struct Memory {
 
 impl Default for Memory {
     fn default() -> Memory {
-        Memory::with_limit(64 << 30)
+        Memory::with_limit(8 << 30)
     }
 }
 

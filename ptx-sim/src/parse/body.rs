@@ -96,9 +96,9 @@ impl<'p, 'a> Body<'p, 'a> {
                 let owner = Some(self.id);
                 let line = self.cursor.line();
                 for variable in directives::variables(self.cursor, owner)? {
-                    let id = VariableId(self.program.variables.len() as u32);
-                    self.scopes.declare_variable(&variable.name, id, line)?;
-                    self.program.variables.push(variable);
+                    let name = variable.name.clone();
+                    let id = directives::add(self.program, variable, line)?;
+                    self.scopes.declare_variable(&name, id, line)?;
                 }
                 Ok(())
             }
@@ -169,7 +169,7 @@ impl<'p, 'a> Body<'p, 'a> {
         let negated = self.cursor.take(b'!');
         let name = self.cursor.word("a predicate")?;
         match self.scopes.find(name) {
-            Some(Named::Register(id)) if self.function.registers[id.0 as usize] == Type::Pred => {
+            Some(Named::Register(id)) if self.function.register_type(id) == Type::Pred => {
                 Ok(Some((id, negated)))
             }
             _ => self.cursor.error(format!("`{name}` is no predicate that was declared")),

@@ -12,6 +12,18 @@ use crate::program::{FunctionId, Initial, InitialValue, Literal, Program, Space,
 /// No variable is larger than this: memory of 1 TiB.
 const MOST_BYTES: u64 = 1 << 40;
 
+/// No module has more variables than this.
+const MOST_VARIABLES: usize = 1 << 16;
+
+/// Adds a variable to a module.
+pub(crate) fn add(program: &mut Program, variable: Variable, line: u32) -> Result<VariableId, ParseError> {
+    if program.variables.len() >= MOST_VARIABLES {
+        return Err(ParseError::new(line, format!("a module with more than {MOST_VARIABLES} variables")));
+    }
+    program.variables.push(variable);
+    Ok(VariableId(program.variables.len() as u32 - 1))
+}
+
 /// Names of the module's variables.
 #[derive(Default)]
 pub(crate) struct ModuleNames {

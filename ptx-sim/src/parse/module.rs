@@ -6,7 +6,7 @@ use crate::parse::directives::{self, ModuleNames};
 use crate::parse::error::ParseError;
 use crate::parse::lexer::{self, Token};
 use crate::parse::scope::Scopes;
-use crate::program::{Formal, Function, FunctionId, Program, Space, VariableId};
+use crate::program::{Formal, Function, FunctionId, Program, Space};
 
 /// The newest major version of the PTX ISA whose meaning is known here.
 const NEWEST: u64 = 9;
@@ -131,16 +131,15 @@ impl Module<'_> {
     fn variables(&mut self, linkage: &Linkage) -> Result<(), ParseError> {
         let line = self.cursor.line();
         for variable in directives::variables(&mut self.cursor, None)? {
-            let id = VariableId(self.program.variables.len() as u32);
             if linkage.is_extern && variable.space != Space::Shared {
                 let message = format!("`{}` is defined in another module", variable.name);
                 return Err(ParseError::new(line, message));
             }
-            if self.names.variables.insert(variable.name.clone(), id).is_some() {
-                let message = format!("`{}` is declared twice", variable.name);
-                return Err(ParseError::new(line, message));
+            let name = variable.name.clone();
+            let id = directives::add(&mut self.program, variable, line)?;
+            if self.names.variables.insert(name.clone(), id).is_some() {
+                return Err(ParseError::new(line, format!("`{name}` is declared twice")));
             }
-            self.program.variables.push(variable);
         }
         Ok(())
     }
@@ -227,12 +226,12 @@ impl Module<'_> {
                 formals.push(Formal::Register(register));
             } else {
                 let variable = directives::parameter(&mut self.cursor, id)?;
-                let number = VariableId(self.program.variables.len() as u32);
+                let name = variable.name.clone();
+                let number = directives::add(&mut self.program, variable, line)?;
                 // Declarations may leave names out by an underscore.
-                if variable.name != "_" {
-                    scopes.declare_variable(&variable.name, number, line)?;
+                if name != "_" {
+                    scopes.declare_variable(&name, number, line)?;
                 }
-                self.program.variables.push(variable);
                 formals.push(Formal::Variable(number));
             }
             if self.cursor.take(b')') {

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::isa::types::Type;
 use crate::parse::error::ParseError;
-use crate::program::{Function, RegisterId, RegisterNames, VariableId};
+use crate::program::{Function, RegisterId, Registers, VariableId};
 
 /// More registers than any function has.
 const MOST_REGISTERS: u64 = 1 << 18;
@@ -97,9 +97,9 @@ impl Scopes {
         ty: Type,
         line: u32,
     ) -> Result<RegisterId, ParseError> {
-        let first = function.registers.len() as u32;
+        let first = function.register_count();
         let total = count.unwrap_or(1);
-        if total + u64::from(first) > MOST_REGISTERS {
+        if total > MOST_REGISTERS - u64::from(first) {
             let message = format!("a function with more than {MOST_REGISTERS} registers");
             return Err(ParseError::new(line, message));
         }
@@ -111,13 +111,16 @@ impl Scopes {
         if !new {
             return Err(ParseError::new(line, format!("`{name}` is declared twice in one scope")));
         }
-        function.registers.resize(first as usize + total as usize, ty);
-        function.register_names.push(RegisterNames {
-            first,
-            count: total as u32,
-            name: name.to_owned(),
-            numbered: count.is_some(),
-        });
+        // An empty range declares nothing.
+        if total > 0 {
+            function.registers.push(Registers {
+                first,
+                count: total as u32,
+                ty,
+                name: name.to_owned(),
+                numbered: count.is_some(),
+            });
+        }
         Ok(RegisterId(first))
     }
 

@@ -3,7 +3,7 @@
 use crate::exec::build::{Build, Use};
 use crate::exec::op::{Argument, Barrier, BarrierReduce, Call, External, NONE, Op};
 use crate::isa::types::Type;
-use crate::program::{FunctionId, Operand, Space};
+use crate::program::{Formal, FunctionId, Operand, Space};
 
 type Built = Result<Op, String>;
 
@@ -82,6 +82,9 @@ pub(crate) fn call(b: &mut Build<'_>, u: &Use<'_>) -> Built {
             returns.len()
         ));
     }
+    for (formal, operand) in params.iter().zip(arguments).chain(results.iter().zip(returns)) {
+        check_sizes(b, formal, operand)?;
+    }
     let arguments = arguments.iter().map(|operand| argument(b, operand));
     let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
     let returns = returns.iter().map(|operand| argument(b, operand));
@@ -95,6 +98,21 @@ fn external(b: &Build<'_>, function: FunctionId) -> Built {
         "__assertfail" => Ok(Op::CallExternal(External::AssertFail)),
         name => Err(format!("`{name}` is declared, but defined nowhere")),
     }
+}
+
+/// Variables that are handed over have to be as large as the formal parameters.
+fn check_sizes(b: &Build<'_>, formal: &Formal, operand: &Operand) -> Result<(), String> {
+    let (Formal::Variable(formal), Operand::Variable { variable, .. }) = (formal, operand) else {
+        return Ok(());
+    };
+    let (formal, given) = (b.program.variable(*formal), b.program.variable(*variable));
+    if formal.bytes == given.bytes {
+        return Ok(());
+    }
+    Err(format!(
+        "`{}` has {} bytes, but the parameter `{}` takes {}",
+        given.name, given.bytes, formal.name, formal.bytes
+    ))
 }
 
 /// The caller's side of a parameter.

@@ -47,7 +47,7 @@ pub(crate) fn copy(b: &mut Build<'_>, u: &Use<'_>) -> Built {
 fn is_predicate(b: &Build<'_>, operand: &Operand) -> bool {
     match operand {
         Operand::Negated(_) => true,
-        Operand::Register(id) => b.function.registers[id.0 as usize] == Type::Pred,
+        Operand::Register(id) => b.function.register_type(*id) == Type::Pred,
         _ => false,
     }
 }

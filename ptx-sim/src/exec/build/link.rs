@@ -10,6 +10,9 @@ use crate::program::{Base, Function, FunctionId, Operand, Program, Space, Variab
 /// banks as they would be.
 const GAP: u64 = 128;
 
+/// Bytes of parameters that a kernel may have, as of PTX 8.1.
+const MOST_PARAMS: u64 = 32_764;
+
 /// A kernel that is ready to be launched.
 #[derive(Clone, Debug)]
 pub(crate) struct Linked {
@@ -57,7 +60,7 @@ pub(crate) fn link(program: &Program, entry: FunctionId) -> Result<Linked, Parse
         functions: functions.iter().enumerate().map(|(n, id)| (*id, n as u32)).collect(),
         ..Layout::default()
     };
-    let (params, param_bytes) = lay_out_params(program, entry, &mut layout);
+    let (params, param_bytes) = lay_out_params(program, entry, &mut layout)?;
     let used = used_variables(program, &functions);
     let shared = lay_out_shared(program, &used, &mut layout)?;
     let mut formals: FxHashMap<FunctionId, (Vec<Formal>, Vec<Formal>)> = FxHashMap::default();
@@ -128,7 +131,11 @@ fn used_variables(program: &Program, functions: &[FunctionId]) -> FxHashSet<Vari
     used
 }
 
-fn lay_out_params(program: &Program, entry: FunctionId, layout: &mut Layout) -> (Vec<Parameter>, u64) {
+fn lay_out_params(
+    program: &Program,
+    entry: FunctionId,
+    layout: &mut Layout,
+) -> Result<(Vec<Parameter>, u64), ParseError> {
     let mut end = 0;
     let mut params = Vec::new();
     for formal in &program.function(entry).params {
@@ -137,10 +144,15 @@ fn lay_out_params(program: &Program, entry: FunctionId, layout: &mut Layout) -> 
         let offset = align(end, variable.align);
         layout.params.insert(*id, offset);
         let bytes = variable.bytes;
+        if offset + bytes > MOST_PARAMS {
+            let function = program.function(entry);
+            let message = format!("`{}` takes more than {MOST_PARAMS} bytes of parameters", function.name);
+            return Err(ParseError::new(function.line, message));
+        }
         params.push(Parameter { name: variable.name.clone(), offset, bytes });
         end = offset + bytes;
     }
-    (params, end)
+    Ok((params, end))
 }
 
 /// What shared memory holds.

@@ -266,7 +266,7 @@ impl<'a> Build<'a> {
     /// Bits of a register; those of `otherwise` for anything else.
     pub(crate) fn bits(&self, operand: &Operand, otherwise: Type) -> u32 {
         match operand {
-            Operand::Register(id) => self.function.registers[id.0 as usize].bits(),
+            Operand::Register(id) => self.function.register_type(*id).bits(),
             Operand::Vector(parts) => {
                 let mut bits = parts.iter().map(|part| self.bits(part, otherwise));
                 bits.next().unwrap_or(otherwise.bits())
