@@ -191,19 +191,19 @@ fn a_nest_whose_epilogue_had_the_notes_gets_its_own() {
     };
     let (from, plain) = (space_of(convolution(1, true)), convolution(1, false));
     let to = space_of(plain.clone());
-    let has_notes = |program: &Program, name: &str| {
+    let has_annotations = |program: &Program, name: &str| {
         let named = |block: &&Arc<Block>| &*block.name == name;
         blocks(&program.body).into_iter().find(named).is_some_and(|block| VECTORIZE.is_in(&block.annotations))
     };
     let mut fused = 0;
     for seed in 0..40 {
         let Some(anchor) = from.draw(&mut Rng::stream(5, seed), &mut Statistics::default()) else { continue };
-        if has_notes(&anchor.program, "y") || !has_notes(&anchor.program, "z") {
+        if has_annotations(&anchor.program, "y") || !has_annotations(&anchor.program, "z") {
             continue;
         }
         for trace in anchored(&anchor.trace, &plain, &target, &built_in, 1) {
             let Some(made) = to.replay(&trace, &mut Statistics::default()) else { continue };
-            assert!(has_notes(&made.program, "y"), "seed {seed}\n{trace}");
+            assert!(has_annotations(&made.program, "y"), "seed {seed}\n{trace}");
             fused += 1;
         }
     }

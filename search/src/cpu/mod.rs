@@ -1,5 +1,4 @@
-//! The search of a CPU: its rules, its postprocessors, the features of its programs with the draft model, and the decisions that a
-//! search begins with.
+//! The search for a CPU: its rules, its postprocessors, the features of its programs with the draft model, and the seeds of a search.
 
 pub mod features;
 pub(crate) mod postproc;

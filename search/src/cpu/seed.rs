@@ -1,24 +1,23 @@
-//! Where a search starts: tiles aligned to the machine.
+//! The decisions that a search starts with: tiles aligned to the machine.
 //!
-//! A tile that is drawn blindly rarely fills vectors and registers, and never both. Seeds draw the innermost
-//! factors from those that do, and leave the other levels and choices to chance.
+//! A tile drawn uniformly rarely fills whole vectors, or all registers. Seeds draw the innermost factors from the factors
+//! that do, and leave the other levels and choices to chance.
 
 use tilewright_core::schedule::{Decision, Instruction, Rng, Step};
 use tilewright_core::target::{CpuTarget, RunContext};
 
 use crate::space::mutate::tile_size::max_innermost;
 
-/// The most parts of a loop that are tiled for caches alone, as reductions are; more parts end in a tile for registers.
+/// The most parts of a loop that is tiled for caches alone, as reductions are; with more parts, the innermost is a register tile.
 const PARTS_WITHOUT_REGISTERS: usize = 2;
 
-/// The shortest inner part of a reduction, as a share of the longest there could be: a tile of sums is loaded and stored each
-/// time around.
+/// The shortest inner part of a reduction is the longest possible one over this: each inner run loads and stores the tile of sums.
 const SHORTEST_REDUCTION: i64 = 4;
 
 /// Most vectors side by side in a register tile: beyond it too few rows are left.
 const MAX_VECTORS: i64 = 4;
 
-/// The most that tiles which need not divide stand out, as the extent over this.
+/// Tiles that need not divide exceed the extent by at most the extent over this.
 const MAX_EXCESS: i64 = 8;
 
 /// A decision for a step that cuts a loop; `None` for any other step, and where nothing fits. The loop that may have the
@@ -73,7 +72,7 @@ fn register_tile(
     let mut factors = vec![1; parts];
     let last = factors.len() - 1;
     factors[last] = innermost;
-    // What is left goes to the other levels, the inner ones first.
+    // The remaining factor goes to the other levels, the inner ones first.
     let mut rest = tiles(extent, innermost);
     for factor in factors[1..last].iter_mut().rev() {
         let choices: Vec<i64> = divisors(rest).collect();

@@ -1,4 +1,4 @@
-//! How a block touches one buffer.
+//! The access of a block to one buffer.
 
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
 use tilewright_core::expr::Indices;
@@ -10,7 +10,7 @@ use tilewright_core::visit::for_each_stmt;
 
 use crate::cpu::features::nest::LoopFact;
 
-/// How a block touches one buffer.
+/// The access of a block to one buffer.
 #[derive(Clone, Debug)]
 pub(super) struct AccessFact {
     /// The buffer.
@@ -21,25 +21,25 @@ pub(super) struct AccessFact {
     pub is_read: bool,
     /// Whether the body writes it.
     pub is_written: bool,
-    /// Whether it is written around the caches.
+    /// Whether its stores are non-temporal.
     pub is_streamed: bool,
-    /// By how many elements the place moves with each loop, outermost first; `None` when that varies.
+    /// The stride along each loop, in elements, outermost first; `None` when it varies.
     pub strides: Vec<Option<i64>>,
     /// For each depth, the elements touched by the loops from there inwards.
     pub(super) elements: Vec<f64>,
     /// For each depth, the runs of contiguous elements among them.
     pub(super) runs: Vec<f64>,
-    /// For each depth, the bytes from the start of one run to that of the next; that of the whole buffer where there is one run.
+    /// For each depth, the bytes from the start of one run to the start of the next; the bytes of the whole buffer where there is one run.
     pub(super) pitches: Vec<f64>,
-    /// The bytes touched since another block touched the same place, including what this one touches; infinite where
-    /// none did.
+    /// The bytes touched since another block touched the same data, including this block's; infinite where no block did.
     pub distance: f64,
 }
 
 /// A cache line, in bytes.
 pub(super) const LINE: f64 = 64.0;
 
-/// The accesses of a block, one per buffer. `scopes` says of each intermediate how many of the loops are around all its uses.
+/// The accesses of a block, one per buffer. `scopes` gives for each intermediate the number of loops around all its
+/// uses.
 pub(super) fn accesses(
     program: &Program,
     block: &Block,
@@ -72,7 +72,7 @@ pub(super) fn accesses(
     facts
 }
 
-/// The loops of a block that computes a tile at each of its points.
+/// The ranges of the loops inside a block that computes a tile at each of its points.
 fn loops_inside(block: &Block) -> Ranges {
     let mut inside = Ranges::new();
     for_each_stmt(&block.body, &mut |stmt| {
@@ -83,7 +83,7 @@ fn loops_inside(block: &Block) -> Ranges {
     inside
 }
 
-/// The indices without divisions that the loops' ranges resolve.
+/// The indices without the divisions that the loops' ranges resolve.
 fn resolved(indices: Indices, ranges: &Ranges) -> Indices {
     let is_divided = |index: &Index| {
         index.terms().iter().any(|term| !matches!(term.digit.base, Base::Var(_)) || !term.digit.is_whole())
@@ -94,7 +94,7 @@ fn resolved(indices: Indices, ranges: &Ranges) -> Indices {
     indices.iter().map(|index| index.simplify(ranges)).collect()
 }
 
-/// The extents of a buffer. An intermediate shrinks to what is used of it in one iteration of the loops around all its uses.
+/// The extents of a buffer. An intermediate shrinks to the part in use during one iteration of the loops around all its uses.
 fn shape_in_memory(
     program: &Program,
     buffer: BufferId,
@@ -140,7 +140,7 @@ fn describe(
         {
             ranges.insert_constant(node.var, node.extent as i64);
             for (dimension, span) in spans.iter_mut().enumerate() {
-                // A loop that moves nothing in this dimension leaves its span as it is.
+                // A loop that does not move the access in this dimension leaves its extent unchanged.
                 if all.iter().any(|indices| indices[dimension].mentions(node.var)) {
                     *span = span_of(all, dimension, shape[dimension], &ranges);
                 }
@@ -197,7 +197,7 @@ impl BoxSize {
     }
 }
 
-/// By how many elements the first access moves with a loop.
+/// The stride of the first access along a loop, in elements.
 fn stride(indices: Option<&Indices>, shape: &[f64], node: &LoopFact) -> Option<i64> {
     let mut total = 0i64;
     let mut scale = 1.0;
@@ -226,9 +226,9 @@ impl AccessFact {
         self.lines(depth) * LINE
     }
 
-    /// Bytes that a cache has to fetch when it holds what the loops from a depth inwards touch: the lines there, once
-    /// for each iteration of the loops around, except those right around that do not move the access. What is written
-    /// is fetched and written back, or else only written.
+    /// Bytes fetched into a cache that holds the working set of the loops from a depth inwards: its lines, once for each
+    /// iteration of the loops around, except of the adjacent loops that do not move the access. A stored line is fetched
+    /// and written back; a non-temporal store is only written.
     pub(super) fn fetched(&self, depth: usize, loops: &[LoopFact]) -> f64 {
         let mut repeats = 1.0;
         let mut is_adjacent = true;

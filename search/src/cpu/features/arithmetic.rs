@@ -14,7 +14,7 @@ pub(super) struct Arithmetic {
     pub simple: f64,
     /// Float divisions and square roots.
     pub division: f64,
-    /// Exponentials and the like.
+    /// Transcendental functions.
     pub transcendental: f64,
     /// Minima, maxima, comparisons and selections.
     pub comparison: f64,
@@ -26,18 +26,20 @@ pub(super) struct Arithmetic {
     pub loads: f64,
     /// Stores.
     pub stores: f64,
-    /// Loads under a condition that lanes may decide differently, or whose place depends on data.
+    /// Loads under a condition that may differ between lanes, or at an address that depends on data.
     pub conditional: f64,
-    /// Loads under a condition that all lanes decide alike, such as those of padding. Loops are cut where it changes, or it chooses
-    /// between two addresses, so that it counts as no comparison.
+    /// Loads under a uniform condition, such as padding. The condition peels the boundary of a loop or selects between two addresses,
+    /// so that it does not count as a comparison.
     pub uniform: f64,
 }
 
-/// What a load is under.
+/// The condition around a load.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
     None,
+    /// The same for all lanes.
     Uniform,
+    /// May differ between lanes.
     OfLanes,
 }
 
@@ -91,7 +93,7 @@ impl Arithmetic {
     }
 }
 
-/// Whether a condition asks for places alone, and none that differ between lanes.
+/// Whether a condition is the same for all lanes: it reads no data, and no iterator that differs between lanes.
 fn is_uniform(condition: &Expr, lanes: &[VarId]) -> bool {
     let mut loads = Vec::new();
     loads_in(condition, &mut loads);

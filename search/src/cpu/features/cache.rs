@@ -1,9 +1,9 @@
-//! How much a block fetches into a cache.
+//! The bytes that a block fetches into a cache.
 //!
-//! What an access touched is touched again when a loop around it repeats it, and is still there if what all accesses touch
-//! meanwhile leaves it in its place. This is judged loop by loop, for each access alone: an operand that streams through a
-//! cache does not hinder a small one to stay. Widths of transitions were fitted to the times of about a thousand candidates of the
-//! operator set (rank correlation 0.80; 0.76 with one working set for all accesses).
+//! A loop around an access touches the same data again. The data is still in the cache if the accesses between the two uses did not
+//! evict it. The model decides this loop by loop, for each access alone: an operand that streams through a cache does not evict a
+//! small one. The widths of the transitions were fitted to the times of about a thousand candidates of the operator set (rank
+//! correlation 0.80; 0.76 with one working set for all accesses).
 
 use tilewright_core::stmt::LoopKind;
 
@@ -18,25 +18,24 @@ pub(super) struct Cache {
     pub(super) way: f64,
 }
 
-/// How many times as long a line takes to come that no prefetcher expects.
+/// The cost of a line that no hardware prefetcher expects, relative to one that it does.
 const JUMP: f64 = 1.5;
 
-/// Places that prefetchers follow at a time.
+/// Streams that hardware prefetchers follow at a time.
 const STREAMS: f64 = 16.0;
 
-/// Data that other blocks touched, or an earlier call, is still there when no more than this share of a cache was touched since.
+/// Data of other blocks, or of an earlier call, is still cached when no more than this share of the cache was touched since.
 const KEPT: f64 = 0.75;
 
 impl Cache {
-    /// Whether it keeps so many bytes from one use to the next.
+    /// Whether it keeps a number of bytes from one use to the next.
     pub(super) fn keeps(self, bytes: f64) -> bool {
         bytes <= KEPT * self.bytes
     }
 }
 
 impl BlockFacts<'_> {
-    /// The bytes fetched into a cache, weighted by how long they take to come, without what other blocks have just left in
-    /// it.
+    /// The bytes fetched into a cache, weighted by their latency, without the data that other blocks have just left in it.
     pub(super) fn fetched_into(&self, cache: Cache) -> f64 {
         let losses: Vec<f64> = self.working_set.iter().map(|touched| loss(touched / cache.bytes)).collect();
         let from_afar = self.accesses.iter().filter(|access| !cache.keeps(access.distance));
@@ -48,25 +47,26 @@ impl BlockFacts<'_> {
     }
 }
 
-/// The share of what was touched that is lost when it is touched again, after so many times a cache's size was
-/// touched: replacement is not exact, so that neither is the limit.
+/// The share of the data that is evicted between two uses; `share` is the bytes touched between them, over the cache's size.
+/// Replacement is not exact LRU, so that the transition is gradual.
 fn loss(share: f64) -> f64 {
     ((share - 0.6) / 0.6).clamp(0.0, 1.0)
 }
 
-/// The same where an access alone takes up so many times a cache's size: ways run over one by one.
+/// The share that is evicted by conflicts; `share` is the bytes that one access occupies, over the cache's size. The ways
+/// overflow one after the other.
 fn loss_by_conflicts(share: f64) -> f64 {
     ((share - 0.9) / 0.4).clamp(0.0, 1.0)
 }
 
 impl AccessFact {
-    /// The bytes fetched into a cache. `losses` says for each depth which share of what the loops from there inwards touch is
-    /// gone when it is touched next; what the innermost loops touch that are carried out `at_once` is fetched once for them all.
+    /// The bytes fetched into a cache. `losses` gives for each depth the share of the working set from there inwards that is evicted
+    /// before its next use. The `at_once` innermost loops fetch their data once together.
     fn fetched_into(&self, cache: Cache, losses: &[f64], loops: &[LoopFact], at_once: usize) -> f64 {
         let first = loops.len() - at_once;
         let mut fetched = self.line_bytes(first);
         for (depth, node) in loops[..first].iter().enumerate().rev() {
-            // How much more an iteration touches that the one before did not.
+            // The data of all iterations over that of one: consecutive iterations may overlap.
             let growth = self.line_bytes(depth) / self.line_bytes(depth + 1);
             let growth = growth.clamp(1.0, node.extent.max(1.0));
             let conflicts = loss_by_conflicts(self.occupied(depth + 1, cache.way) / cache.bytes);
@@ -77,7 +77,7 @@ impl AccessFact {
         fetched * directions * if is_scattered { JUMP } else { 1.0 }
     }
 
-    /// The innermost loops during which what is written stays in registers.
+    /// The number of innermost loops during which the results stay in registers.
     fn loops_in_registers(&self, loops: &[LoopFact]) -> usize {
         if !self.is_written {
             return 0;
@@ -91,13 +91,13 @@ impl AccessFact {
         loops.iter().zip(&self.strides).rev().take_while(stays).count()
     }
 
-    /// Whether it is touched at more places in turns than prefetchers follow: as many as the innermost loops have iterations that
-    /// leave gaps between what they touch. The few rows that the taps of a filter read are followed each.
+    /// Whether it alternates between more streams than hardware prefetchers follow. Each iteration of an innermost loop that leaves gaps
+    /// between its accesses is one stream. The few rows that the taps of a filter read are within the limit.
     fn jumps(&self, loops: &[LoopFact]) -> bool {
         let mut places = 1.0;
         for (depth, (node, stride)) in loops.iter().zip(&self.strides).enumerate().rev() {
-            let is_written_out = matches!(node.kind, LoopKind::Unrolled | LoopKind::Vectorized);
-            if is_written_out || *stride == Some(0) || node.extent <= 1.0 {
+            let is_unrolled = matches!(node.kind, LoopKind::Unrolled | LoopKind::Vectorized);
+            if is_unrolled || *stride == Some(0) || node.extent <= 1.0 {
                 continue;
             }
             let Some(stride) = stride else { return false };
@@ -113,9 +113,8 @@ impl AccessFact {
         false
     }
 
-    /// The bytes of a cache that the loops from a depth inwards take up: more than they touch when runs lie at
-    /// distances that let them compete for a few of the cache's sets. `way` is the size of the cache divided by its
-    /// associativity, in bytes.
+    /// The bytes of a cache that the loops from a depth inwards occupy: more than they touch when their runs map to a few of
+    /// the cache's sets. `way` is the size of the cache divided by its associativity, in bytes.
     fn occupied(&self, depth: usize, way: f64) -> f64 {
         let touched = self.line_bytes(depth);
         let (runs, pitch) = (self.runs[depth], self.pitches[depth]);

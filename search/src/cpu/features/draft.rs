@@ -3,8 +3,8 @@
 //! It ranks candidates before anything has been measured, and picks the default schedule. Per block, it adds the time of the
 //! arithmetic at the rate that the inner tile allows, of loops, and of the traffic from each cache. The
 //! constants are ratios of a common out-of-order core, not measurements of this machine; the learned model
-//! corrects them. Those for loops and caches were fitted to measured candidates on Zen 5: they order 67 % of the pairs of 2,276 of eleven
-//! operators, and 70 % of 825 of a later search.
+//! corrects them. The constants for loops and caches were fitted to measured candidates on Zen 5. They order 67 % of the pairs among
+//! 2,276 candidates of eleven operators, and 70 % among 825 candidates of a later search.
 
 use tilewright_core::program::Program;
 use tilewright_core::stmt::LoopKind;
@@ -24,7 +24,7 @@ const L2_BYTES: f64 = 32.0;
 const L3_BYTES: f64 = 24.0;
 /// Bytes per cycle and core from memory.
 const MEMORY_BYTES: f64 = 8.0;
-/// The bytes of a way of the first-level cache: a page, where it is looked up by virtual and tagged by physical address.
+/// The bytes of a way of the first-level cache: one page, where the cache is virtually indexed and physically tagged.
 const L1_WAY: f64 = 4096.0;
 /// The ways of a second- or third-level cache.
 const WAYS: f64 = 16.0;
@@ -35,7 +35,7 @@ const LOOP_STEP: f64 = 0.5;
 /// Cycles lost when an innermost loop ends: its last branch is sometimes mispredicted.
 const LOOP_END: f64 = 4.0;
 
-/// What a condition that all lanes decide alike costs a load, in loads: a choice between two addresses, at the border alone where loops are cut.
+/// The cost of a uniform condition around a load, in loads: a selection between two addresses; with peeled loops only at the boundary.
 const UNIFORM: f64 = 0.5;
 
 /// Products of tiles that have to be independent of each other to keep the unit busy: one begins every 16 cycles and takes
@@ -44,7 +44,7 @@ const INDEPENDENT_TILES: f64 = 4.0;
 /// Cycles to combine the halves of a vector: a store, a load and an addition that wait for each other.
 const HALVING: f64 = 10.0;
 
-/// The estimated share of the machine's peak without tensor intrinsics: more than 1 where these do more.
+/// The estimated share of the machine's peak without tensor intrinsics: more than 1 where intrinsics exceed that peak.
 pub(super) fn score(program: &Program, blocks: &[BlockFacts<'_>], cpu: &CpuTarget, threads: u32) -> f32 {
     let threads = f64::from(threads);
     let caches = Caches::of(cpu, blocks);
@@ -98,12 +98,12 @@ fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, thread
 struct Caches {
     first: Cache,
     second: Cache,
-    /// The last one, where something has to come from beyond it in each call.
+    /// The third-level cache, where a call's data does not fit into it.
     third: Option<Cache>,
 }
 
 impl Caches {
-    /// A third-level cache that holds all that the blocks touch still has it from the call before.
+    /// The caches of a CPU. A third-level cache that holds all data of the blocks keeps it from one call to the next, and is left out.
     fn of(cpu: &CpuTarget, blocks: &[BlockFacts<'_>]) -> Self {
         let by_ways = |bytes: u64| Cache { bytes: bytes as f64, way: bytes as f64 / WAYS };
         let (second, third) = (by_ways(cpu.l2_bytes), by_ways(cpu.l3_bytes.max(cpu.l2_bytes)));
@@ -114,7 +114,7 @@ impl Caches {
         }
     }
 
-    /// Cycles of one core until all that a block touches has come.
+    /// The cycles in which one core transfers the data of a block.
     fn transfer_cycles(&self, block: &BlockFacts<'_>) -> f64 {
         let from_memory = self.third.map_or(0.0, |third| block.fetched_into(third));
         block.fetched_into(self.first) / L2_BYTES
@@ -123,23 +123,23 @@ impl Caches {
     }
 }
 
-/// The cycles of work for two kinds of ports that run side by side. Where both are about equally busy, they get in
-/// each other's way: a register tile of 16 × 16 floats, with as many loads as multiply-adds, took 1.17 times as long as
+/// The cycles of work on two kinds of ports that run concurrently. Where both are about equally busy, they delay each
+/// other: a register tile of 16 × 16 floats, with as many loads as multiply-adds, took 1.17 times as long as
 /// one of 8 × 32 (1024³, AVX-512), which the 4-norm gives and the maximum does not.
 fn overlapped(a: f64, b: f64) -> f64 {
     (a.powi(4) + b.powi(4)).powf(0.25)
 }
 
-/// Cycles for the control of loops that stay loops in the code, and for combining the lanes of vectorized reductions.
+/// Cycles for the control of loops that are not unrolled, and for combining the lanes of vectorized reductions.
 fn loop_cycles(block: &BlockFacts<'_>, lanes: f64) -> f64 {
     let (mut iterations, mut steps, mut entries, mut halvings) = (1.0, 0.0, 0.0, 0.0);
     for node in &block.loops {
         match node.kind {
             LoopKind::Serial | LoopKind::Parallel | LoopKind::Bound(_) => {
                 entries = iterations;
-                iterations *= node.extent / node.unrolled;
-                // Asking ahead takes a place among the loads; whether it pays is for measurements to say.
-                steps += iterations * if node.ahead > 0.0 { 1.5 } else { 1.0 };
+                iterations *= node.extent / node.unroll_factor;
+                // A prefetch takes a load slot; measurements decide whether it pays.
+                steps += iterations * if node.prefetch_distance > 0.0 { 1.5 } else { 1.0 };
             }
             LoopKind::Vectorized if node.is_reduction => {
                 halvings += iterations * node.extent.min(lanes).log2()
@@ -150,7 +150,7 @@ fn loop_cycles(block: &BlockFacts<'_>, lanes: f64) -> f64 {
     steps * LOOP_STEP + entries * LOOP_END + halvings * HALVING
 }
 
-/// The speed of all threads together, in that of one: a parallel iteration runs on one thread.
+/// The speed of all threads relative to one thread: a parallel iteration runs on one thread.
 fn speedup(block: &BlockFacts<'_>, threads: f64) -> f64 {
     let parallel: f64 =
         block.loops.iter().filter(|node| node.kind == LoopKind::Parallel).map(|node| node.extent).product();

@@ -1,9 +1,9 @@
-//! What the cost model sees of a scheduled program.
+//! The features of a scheduled program for the cost model.
 //!
-//! One row per block: counts of arithmetic, how its loops run (lanes, copies, threads), and for each buffer it
-//! touches how much memory that is and how often it is fetched again. The rows are taken from the `Blocks`
-//! level, where the loops are still whole; nothing is lowered for them. The last value besides is the
-//! draft model's estimate ([`draft`]). What runs ahead of calls costs nothing, and is left out.
+//! A row per block holds counts of arithmetic, how its loops run (lanes, copies, threads), and for each buffer the bytes touched and
+//! how often they are fetched again. The rows are taken from the `Blocks` level, where the loops are still whole; nothing is lowered
+//! for them. The draft model's estimate ([`draft`]) accompanies the rows. Blocks that run ahead of calls cost a call nothing, and are
+//! left out.
 //!
 //! The groups follow the per-store features of MetaSchedule and Ansor; sizes enter as `log2(x + 1)`.
 
@@ -46,14 +46,14 @@ pub fn extract(program: &Program, context: &RunContext) -> Result<ProgramFeature
     Ok(ProgramFeatures::new(values, WIDTH, prior)?)
 }
 
-/// What the cost model sees of a block, by name.
+/// The features of a block, by name.
 #[derive(Clone, Debug)]
 pub struct BlockFeatures {
     /// The block's name.
     pub block: Symbol,
-    /// What is said of the block itself.
+    /// The values of the block itself.
     pub own: Vec<Value>,
-    /// What is said of each buffer that it touches, the largest first; a row holds as many as have a place.
+    /// The values of each buffer that it touches, the largest first; a row holds only the first of them.
     pub buffers: Vec<(Symbol, Vec<Value>)>,
 }
 
@@ -73,7 +73,7 @@ pub fn describe(program: &Program, cpu: &CpuTarget) -> Vec<BlockFeatures> {
     facts(program).iter().map(describe).collect()
 }
 
-/// What is known of each block that is executed in a call.
+/// The facts about each block that a call executes.
 fn facts(program: &Program) -> Vec<BlockFacts<'_>> {
     let ahead = constant_blocks(program);
     let located: Vec<(&Block, Vec<&Arc<For>>)> = blocks(&program.body)
@@ -88,7 +88,7 @@ fn facts(program: &Program) -> Vec<BlockFacts<'_>> {
     facts
 }
 
-/// How many loops are around all uses of each intermediate.
+/// The number of loops around all uses of each intermediate.
 fn scopes(program: &Program, located: &[(&Block, Vec<&Arc<For>>)]) -> Vec<(BufferId, usize)> {
     let mut scopes: Vec<(BufferId, &[&Arc<For>])> = Vec::new();
     for (block, path) in located {

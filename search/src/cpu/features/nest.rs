@@ -1,4 +1,4 @@
-//! What is known of one block in its loops.
+//! The facts about one block and the loops around it.
 
 use std::sync::Arc;
 
@@ -25,26 +25,26 @@ pub(super) struct LoopFact {
     pub kind: LoopKind,
     /// Whether the block reduces over it.
     pub is_reduction: bool,
-    /// How many iterations are written out at once.
-    pub unrolled: f64,
-    /// How many iterations ahead it asks for what it reads; 0 if it does not.
-    pub ahead: f64,
+    /// Its unroll factor; 1 if it has none.
+    pub unroll_factor: f64,
+    /// Its prefetch distance, in iterations; 0 if it does not prefetch.
+    pub prefetch_distance: f64,
 }
 
 /// Iterations assumed of a loop with a symbolic extent.
 const SYMBOLIC_EXTENT: f64 = 256.0;
-/// The bytes that one load of a copy of narrow elements brings, when these are not next to one another but in runs. An
-/// interleaving copy of 64 bytes took as long as eight such loads and a store.
+/// The bytes per load of a copy of narrow elements that are contiguous only in short runs. An interleaving copy of 64 bytes took as
+/// long as eight such loads and a store.
 const NARROW_RUN: f64 = 8.0;
 
-/// What a vector of lanes that are transposed in registers costs, in loads: its row, and a step for each time that the number of rows
-/// doubles.
+/// The cost of a vector that is transposed in registers, in loads: the load of its row, and one step per doubling of the number of
+/// rows.
 const TRANSPOSED: f64 = 4.0;
 
-/// The fewest iterations along the rows for which they are transposed: a gather reads as many lines.
+/// The fewest iterations along the rows of a transposed block: with fewer, a gather reads as few cache lines.
 const ROWS_OF_BLOCK: f64 = 4.0;
 
-/// What is known of one block in its loops.
+/// The facts about one block and the loops around it.
 #[derive(Clone, Debug)]
 pub(super) struct BlockFacts<'a> {
     /// The block.
@@ -53,17 +53,17 @@ pub(super) struct BlockFacts<'a> {
     pub loops: Vec<LoopFact>,
     /// Operations per point.
     pub arithmetic: Arithmetic,
-    /// How it touches each buffer.
+    /// Its accesses, one per buffer.
     pub accesses: Vec<AccessFact>,
     /// For each depth, the bytes touched by the loops from there inwards.
     pub working_set: Vec<f64>,
     /// Points reduced into each element.
     pub reduction: f64,
-    /// Whether some points are left out by guards.
+    /// Whether guards exclude some points.
     pub is_guarded: bool,
-    /// Bytes of the element type computed with.
+    /// Bytes of the element type of the results.
     pub element_bytes: usize,
-    /// Whether these are floats; integers are then only computed on the way, for conditions.
+    /// Whether the results are floats; integer operations then serve conditions only, and are not counted.
     pub is_float: bool,
     /// The points that a tensor intrinsic computes at once, at each point of the block's domain; otherwise 1.
     pub points_of_intrinsic: f64,
@@ -74,7 +74,7 @@ pub(super) struct BlockFacts<'a> {
 }
 
 impl<'a> BlockFacts<'a> {
-    /// Looks at a block in the loops around it.
+    /// Collects the facts about a block and the loops around it.
     pub(super) fn new(
         program: &Program,
         block: &'a Block,
@@ -91,8 +91,8 @@ impl<'a> BlockFacts<'a> {
                     .iters
                     .iter()
                     .any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(node.var)),
-                unrolled: UNROLL_FACTOR.get(&node.annotations).map_or(1.0, |factor| factor as f64),
-                ahead: PREFETCH.get(&node.annotations).map_or(0.0, |distance| distance as f64),
+                unroll_factor: UNROLL_FACTOR.get(&node.annotations).map_or(1.0, |factor| factor as f64),
+                prefetch_distance: PREFETCH.get(&node.annotations).map_or(0.0, |distance| distance as f64),
             })
             .collect();
         let accesses = accesses(program, block, &loops, scopes);
@@ -128,13 +128,13 @@ impl<'a> BlockFacts<'a> {
         }
     }
 
-    /// Points that the loops enumerate.
+    /// The points that the loops enumerate.
     pub(super) fn points(&self) -> f64 {
         self.loops.iter().map(|node| node.extent).product()
     }
 
-    /// Arithmetic operations in all, weighted by what they cost in float additions. Of what a tensor intrinsic does,
-    /// that for one point counts.
+    /// All arithmetic operations, weighted by their cost in float additions. A tensor intrinsic counts as the operations of one
+    /// point.
     pub(super) fn operations(&self) -> f64 {
         let own = &self.arithmetic;
         let weighted =
@@ -166,21 +166,24 @@ impl<'a> BlockFacts<'a> {
 
     /// Copies of the body in the code, in registers.
     pub(super) fn copies(&self, cpu: &CpuTarget) -> f64 {
-        let written_out: f64 = self
+        let copies: f64 = self
             .loops
             .iter()
-            .map(|node| if node.kind == LoopKind::Unrolled { node.extent } else { node.unrolled })
+            .map(|node| if node.kind == LoopKind::Unrolled { node.extent } else { node.unroll_factor })
             .product();
-        written_out * self.registers_per_statement(cpu)
+        copies * self.registers_per_statement(cpu)
     }
 
-    /// How many points of the block ahead it asks for what it reads; 0 if it does not.
-    pub(super) fn points_ahead(&self) -> f64 {
-        let Some(place) = self.loops.iter().rposition(|node| node.ahead > 0.0) else { return 0.0 };
-        self.loops[place].ahead * self.loops[place + 1..].iter().map(|node| node.extent).product::<f64>()
+    /// The prefetch distance, in points of the block; 0 if it does not prefetch.
+    pub(super) fn prefetch_distance(&self) -> f64 {
+        let Some(place) = self.loops.iter().rposition(|node| node.prefetch_distance > 0.0) else {
+            return 0.0;
+        };
+        self.loops[place].prefetch_distance
+            * self.loops[place + 1..].iter().map(|node| node.extent).product::<f64>()
     }
 
-    /// Whether lanes are narrow elements from several places, which only copies have.
+    /// Whether the lanes of a load are narrow elements in several runs, which happens in copies only.
     pub(super) fn copies_runs(&self) -> bool {
         self.accesses.iter().any(|access| {
             let mut strides = self.loops.iter().zip(&access.strides);
@@ -190,8 +193,8 @@ impl<'a> BlockFacts<'a> {
         })
     }
 
-    /// Whether the lanes of a load lie apart, and the loop around them goes along what is read: blocks of rows are transposed in
-    /// registers then.
+    /// Whether a load is transposed: its lanes are not contiguous, but the loop around the lanes is. The backend transposes blocks of
+    /// rows in registers.
     pub(super) fn is_transposed(&self, access: &AccessFact) -> bool {
         let ([.., around, lanes], [.., along, apart]) = (&self.loops[..], &access.strides[..]) else {
             return false;
@@ -206,12 +209,12 @@ impl<'a> BlockFacts<'a> {
         self.loops.last().map_or(1.0, |node| node.extent)
     }
 
-    /// The outermost depth from which inwards the block touches no more than `bytes`.
+    /// The outermost depth whose working set is no more than `bytes`.
     pub(super) fn level_within(&self, bytes: f64) -> usize {
         self.working_set.iter().position(|touched| *touched <= bytes).unwrap_or(self.loops.len())
     }
 
-    /// Points reduced into each element of the innermost tile before the next tile's turn.
+    /// Points reduced into each element of the innermost tile before the next tile starts.
     fn reduction_of_tile(&self) -> f64 {
         let is_inner = |node: &&LoopFact| {
             node.is_reduction || matches!(node.kind, LoopKind::Unrolled | LoopKind::Vectorized)
@@ -220,16 +223,15 @@ impl<'a> BlockFacts<'a> {
         inner.filter(|node| node.is_reduction).map(|node| node.extent).product()
     }
 
-    /// Bytes fetched into a cache that holds what the loops from a depth inwards touch.
+    /// Bytes fetched into a cache that holds the working set of the loops from a depth inwards.
     pub(super) fn traffic(&self, depth: usize) -> f64 {
         self.accesses.iter().map(|access| access.fetched(depth, &self.loops)).sum()
     }
 
-    /// How often the innermost tile adds to each of its sums: the reductions that are written out.
+    /// How often the innermost tile adds to each of its sums: the iterations of the unrolled reductions.
     fn updates_of_tile(&self) -> f64 {
-        let written_out =
-            self.loops.iter().filter(|node| node.is_reduction && node.kind == LoopKind::Unrolled);
-        written_out.map(|node| node.extent).product()
+        let unrolled = self.loops.iter().filter(|node| node.is_reduction && node.kind == LoopKind::Unrolled);
+        unrolled.map(|node| node.extent).product()
     }
 
     /// Register loads per arithmetic statement in the innermost tile: an operand that an unrolled or
@@ -241,17 +243,17 @@ impl<'a> BlockFacts<'a> {
         let (mut loads, mut held) = (0.0, f64::INFINITY);
         for access in &self.accesses {
             let own = self.loads_of_tile(access, cpu);
-            // Of the operands of a tile of sums the fewest are kept while the others pass by.
+            // A tile of sums keeps its smallest operand in registers and streams the others.
             held = if access.is_written { held } else { held.min(own / updates) };
             let mut reduced = self.loops.iter().zip(&access.strides).filter(|(node, _)| node.is_reduction);
-            // An element that the innermost reduction loop leaves alone stays in its register meanwhile.
+            // A result that does not move with the reduction loops stays in its register.
             let stays =
                 access.is_written && self.reduction > 1.0 && reduced.all(|(_, stride)| *stride == Some(0));
-            // A store takes a port that there is one of, a load one of two.
+            // A store has one port, a load has two.
             let cost = if access.is_written { 3.0 } else { 1.0 };
             loads += own * cost / if stays { self.reduction_of_tile() / updates } else { 1.0 };
         }
-        // Registers for the sums, the operands that are kept, and one that passes by.
+        // Registers for the sums, the operand that is kept, and one streamed operand.
         let is_crowded = sums + held + 1.0 > f64::from(cpu.vector_registers);
         if is_crowded && self.reduction > 1.0 && held.is_finite() {
             loads += (sums - held) * updates;
@@ -281,7 +283,7 @@ impl<'a> BlockFacts<'a> {
         let vectors = (node.extent / f64::from(cpu.lanes(self.element_bytes))).ceil();
         match stride {
             Some(1) => vectors,
-            // Copies of narrow elements take runs of bytes apart, not each element.
+            // Copies of narrow elements load runs of bytes, not single elements.
             None if self.copies_runs() => (node.extent * access.bytes / NARROW_RUN).ceil(),
             _ if self.is_transposed(access) => vectors * TRANSPOSED,
             _ => node.extent,
@@ -289,7 +291,7 @@ impl<'a> BlockFacts<'a> {
     }
 }
 
-/// How many places loops lead to, given their extents and strides: windows that slide by less than they are long share places.
+/// The number of distinct places that loops reach, given their extents and strides: overlapping windows share places.
 fn distinct_places(loops: impl Iterator<Item = (f64, Option<i64>)>) -> f64 {
     let mut varying = 1.0;
     let mut known: SmallVec<[(f64, f64); 8]> = SmallVec::new();
@@ -313,13 +315,13 @@ fn distinct_places(loops: impl Iterator<Item = (f64, Option<i64>)>) -> f64 {
     varying * rows.iter().map(|(count, _)| count).product::<f64>()
 }
 
-/// The elements that a marked statement updates; 1 for any other.
+/// The elements that an intrinsic statement updates; 1 for any other.
 fn outputs_of_intrinsic(body: &Stmt) -> f64 {
     let Stmt::Intrinsic(marked) = body else { return 1.0 };
     marked_outputs(marked) as f64
 }
 
-/// The points of the loops of a marked statement; 1 for any other.
+/// The points of the loops of an intrinsic statement; 1 for any other.
 fn points_of_intrinsic(body: &Stmt) -> f64 {
     let Stmt::Intrinsic(marked) = body else { return 1.0 };
     let (mut points, mut current) = (1.0, &marked.body);

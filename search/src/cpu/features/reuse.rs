@@ -1,7 +1,7 @@
-//! How far back a block's data was touched by another block: what is near in time is in a cache.
+//! Reuse distances between blocks: data that another block touched recently is still in a cache.
 //!
-//! Stages that share loops hand their results on in pieces. What counts is how much memory is touched between two
-//! uses of a piece, which is the footprint of the blocks from one to the other in the loops that they share.
+//! Stages that share loops exchange their results in pieces. The reuse distance of a piece is the memory touched between
+//! its two uses: the footprint of the blocks from one to the other, in the loops that they share.
 
 use tilewright_core::ids::BufferId;
 use tilewright_core::program::Program;
@@ -41,7 +41,7 @@ fn footprint(blocks: &[BlockFacts<'_>]) -> f64 {
     touched(blocks, shared_loops(blocks.iter()))
 }
 
-/// The bytes that blocks touch in all the loops around them from a depth inwards; 0 is a whole call.
+/// The bytes that blocks touch in the loops from a depth inwards; depth 0 is a whole call.
 pub(super) fn touched(blocks: &[BlockFacts<'_>], depth: usize) -> f64 {
     // Few blocks touch few buffers: a list is faster than a map.
     let mut largest: Vec<(BufferId, f64)> = Vec::new();
@@ -55,8 +55,7 @@ pub(super) fn touched(blocks: &[BlockFacts<'_>], depth: usize) -> f64 {
     largest.iter().map(|(_, bytes)| bytes).sum()
 }
 
-/// The bytes of an intermediate that are in use at once: it is as large as one iteration of the loops around all
-/// of its uses needs.
+/// The bytes of an intermediate that are in use at once: those of one iteration of the loops around all its uses.
 fn size_in_use(blocks: &[BlockFacts<'_>], buffer: BufferId) -> f64 {
     let users = blocks.iter().filter(|block| touches(block, buffer));
     let depth = shared_loops(users.clone());

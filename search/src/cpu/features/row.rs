@@ -6,17 +6,17 @@ use tilewright_core::target::CpuTarget;
 use crate::cpu::features::access::AccessFact;
 use crate::cpu::features::nest::BlockFacts;
 
-/// Buffers described in a row; the rest, the smallest, is left out.
+/// Buffers described in a row; the smallest buffers beyond this number are left out.
 const BUFFERS: usize = 5;
 /// Values per buffer.
 const BUFFER_WIDTH: usize = 16;
 /// Values of a row that describe the block itself.
 const OWN_WIDTH: usize = 34;
 
-/// What stands for a distance to data that nothing has touched before, in bytes.
+/// The distance, in bytes, of data that nothing has touched before.
 const FARTHEST: f64 = 1e12;
 
-/// What stands for the logarithm of a stride that varies.
+/// The logarithm given for a stride that varies.
 const VARYING: f32 = 32.0;
 
 /// The number of values in a row.
@@ -25,9 +25,9 @@ pub const WIDTH: usize = OWN_WIDTH + BUFFERS * BUFFER_WIDTH;
 /// A value that the cost model sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Value {
-    /// What it says of the block, or of a buffer that the block touches.
+    /// The property of the block, or of a buffer that the block touches.
     pub name: &'static str,
-    /// As the model sees it: `log2(x + 1)` of sizes, which span many orders of magnitude, and anything else as it is.
+    /// The model's input: `log2(x + 1)` of sizes, which range over many orders of magnitude, and other values unchanged.
     pub value: f32,
     /// Whether it is a size.
     pub is_size: bool,
@@ -59,14 +59,14 @@ pub(super) fn push(values: &mut Vec<f32>, block: &BlockFacts<'_>, cpu: &CpuTarge
     }
 }
 
-/// A block's accesses, those that touch most first.
+/// A block's accesses, the largest first.
 pub(super) fn largest_first<'f>(block: &'f BlockFacts<'_>) -> Vec<&'f AccessFact> {
     let mut accesses: Vec<&AccessFact> = block.accesses.iter().collect();
     accesses.sort_by(|a, b| b.touched(0).total_cmp(&a.touched(0)).then(a.buffer.cmp(&b.buffer)));
     accesses
 }
 
-/// What is said of the block itself.
+/// The values of the block itself.
 pub(super) fn own(block: &BlockFacts<'_>, cpu: &CpuTarget) -> [Value; OWN_WIDTH] {
     let points = block.points();
     let count = |name, of_point: f64| Value::size(name, of_point * points);
@@ -103,7 +103,7 @@ pub(super) fn own(block: &BlockFacts<'_>, cpu: &CpuTarget) -> [Value; OWN_WIDTH]
         Value::plain("loops", block.loops.len() as f64),
         Value::flag("is_guarded", block.is_guarded),
         Value::size("loads_per_operation", block.loads_per_operation(cpu)),
-        Value::size("points_ahead", block.points_ahead()),
+        Value::size("points_ahead", block.prefetch_distance()),
         Value::size("l1_working_set", block.working_set[l1]),
         Value::size("l1_traffic", block.traffic(l1)),
         Value::size("l1_intensity", intensity(l1)),
@@ -113,12 +113,12 @@ pub(super) fn own(block: &BlockFacts<'_>, cpu: &CpuTarget) -> [Value; OWN_WIDTH]
     ]
 }
 
-/// The loops that run in a certain way.
+/// The loops of one kind.
 struct KindFact {
     loops: f64,
     /// The product of their extents; 0 if there are none.
     iterations: f64,
-    /// How many loops the innermost of them holds, itself included; -1 if there is none.
+    /// The number of loops from the innermost of them inwards, itself included; -1 if there is none.
     place: f64,
 }
 
@@ -136,7 +136,7 @@ impl KindFact {
     }
 }
 
-/// What is said of a buffer that the block touches.
+/// The values of a buffer that the block touches.
 pub(super) fn of_access(
     block: &BlockFacts<'_>,
     access: &AccessFact,

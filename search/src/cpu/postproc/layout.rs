@@ -1,6 +1,6 @@
 //! Lays constant operands out in the order in which tiles read them.
 //!
-//! The copy depends on constant parameters alone, so that it is made before the call and kept: see
+//! The copy depends on constant parameters alone, so that it is made once, before all calls: see
 //! [`constant_stages`](tilewright_core::analysis::constant::constant_stages).
 
 use tilewright_core::analysis::block::{BufferAccess, loads, reads};
@@ -47,13 +47,12 @@ fn lay_out(
     let number = reads(found).iter().position(|read| *read == buffer).ok_or(refusal)?;
     let copy = schedule.cache_read(block, number as i64, Scope::Global)?;
     schedule.transform_layout(copy, "write", 0, map.clone())?;
-    // A layout with room to spare has no order of loops of its own.
+    // A padded layout has no loop order of its own.
     schedule.transform_block_layout(copy, map.clone()).ok();
     annotate_constant_nest(schedule, copy)
 }
 
-/// The constant operands of a block that are read in another order than they lie in, with the layouts in which they
-/// would lie in that order.
+/// The constant operands of a block that are not read in memory order, each with the layout that stores it in the order of the reads.
 fn layouts(program: &Program, block: &Block) -> Vec<(BufferId, IndexMap)> {
     let path = loops_around(&program.body, block.id).unwrap_or_default();
     let operands = constant_operands(program, block);
@@ -62,7 +61,7 @@ fn layouts(program: &Program, block: &Block) -> Vec<(BufferId, IndexMap)> {
         .into_iter()
         .filter_map(|buffer| {
             let mut own = accesses.iter().filter(|access| access.buffer == buffer);
-            // Two accesses would have two orders.
+            // Two accesses would want two layouts.
             let access = own.next().filter(|_| own.next().is_none())?;
             let order = LoopOrder::of(program, block, &path, access, 0)?;
             Some((buffer, order.map(&program.buffer(buffer).shape)?))

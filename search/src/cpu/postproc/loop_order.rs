@@ -12,28 +12,27 @@ use tilewright_core::stmt::{Block, For, Stmt};
 
 /// One loop's part in an index: `index / divisor % extent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Digit {
-    /// Which index of the access.
+pub(super) struct LoopDigit {
+    /// The position of the index in the access.
     dimension: usize,
     divisor: i64,
-    /// The loop's.
+    /// The extent of the loop.
     pub(super) extent: i64,
-    /// How far inside the loop is, from 0.
+    /// The depth of the loop, from 0.
     depth: usize,
-    /// Whether no digit of the dimension is slower, so that it also counts what loops further outside add.
+    /// Whether it is the slowest digit of its dimension: it then has no modulus, and includes the loops further outside.
     is_slowest: bool,
 }
 
-/// The digits of an access, in the order of the loops, but for the loop that can run in vector lanes, which is
-/// last.
+/// The digits of an access, in loop order, except that the vectorizable loop comes last.
 #[derive(Clone, Debug)]
 pub(super) struct LoopOrder {
-    pub(super) digits: Vec<Digit>,
+    pub(super) digits: Vec<LoopDigit>,
 }
 
 impl LoopOrder {
-    /// The order in which the loops of `path`, from the one at `first_depth` on, and inside them those of an intrinsic
-    /// read what a block accesses; none when they do not step over it in an order.
+    /// The order in which the loops of `path` from `first_depth` on, and the loops of an intrinsic inside them, step through an access
+    /// of a block; `None` when they do so in no regular order.
     pub(super) fn of(
         program: &Program,
         block: &Block,
@@ -67,14 +66,14 @@ impl LoopOrder {
     }
 
     /// The digits of a dimension, the slowest first.
-    pub(super) fn slowest_first(&self, dimension: usize) -> Vec<Digit> {
-        let mut digits: Vec<Digit> =
+    pub(super) fn slowest_first(&self, dimension: usize) -> Vec<LoopDigit> {
+        let mut digits: Vec<LoopDigit> =
             self.digits.iter().filter(|digit| digit.dimension == dimension).copied().collect();
         digits.sort_by_key(|digit| std::cmp::Reverse(digit.divisor));
         digits
     }
 
-    /// The layout in which an operand of the sizes lies in this order; none when it does so as it is.
+    /// The layout that stores an operand of these sizes in this order; `None` when it is stored so already.
     pub(super) fn map(&self, sizes: &[Index]) -> Option<IndexMap> {
         let merged = merge(&self.digits);
         let outputs = merged.iter().map(output).collect();
@@ -84,7 +83,7 @@ impl LoopOrder {
     }
 }
 
-/// The loops inside a block that are what a tensor intrinsic computes, outermost first.
+/// The loops of a block's tensor intrinsic, outermost first.
 fn loops_of_intrinsic(block: &Block) -> Vec<&Arc<For>> {
     let Stmt::Intrinsic(node) = &block.body else { return Vec::new() };
     let (mut loops, mut stmt) = (Vec::new(), &node.body);
@@ -103,7 +102,7 @@ fn digits_of(
     first_depth: usize,
     dimension: usize,
     size: i64,
-) -> Option<Vec<Digit>> {
+) -> Option<Vec<LoopDigit>> {
     let (mut digits, mut strides_outside) = (Vec::new(), Vec::new());
     for (depth, node) in path.iter().enumerate() {
         if !binding.mentions(node.var) {
@@ -112,7 +111,7 @@ fn digits_of(
         let (divisor, extent) = (binding.linear_coefficient(node.var)?, node.extent.as_constant()?);
         match depth < first_depth {
             true => strides_outside.push(divisor),
-            false => digits.push(Digit { dimension, divisor, extent, depth, is_slowest: false }),
+            false => digits.push(LoopDigit { dimension, divisor, extent, depth, is_slowest: false }),
         }
     }
     digits.sort_by_key(|digit| (digit.divisor, digit.extent));
@@ -132,23 +131,23 @@ fn digits_of(
         Some(slowest) => slowest.is_slowest = true,
         // A dimension that only loops outside step over comes first.
         None if size > 1 => {
-            digits.push(Digit { dimension, divisor: 1, extent: 1, depth: 0, is_slowest: true });
+            digits.push(LoopDigit { dimension, divisor: 1, extent: 1, depth: 0, is_slowest: true });
         }
         None => {}
     }
     Some(digits)
 }
 
-/// The depth of the innermost loop along the last dimension of the block's output, which can run in lanes.
+/// The depth of the innermost loop along the last dimension of the block's output: the vectorizable loop.
 fn vector_depth(block: &Block, path: &[&Arc<For>]) -> Option<usize> {
     let var: VarId = reduction(block)?.store.indices.last()?.as_var()?;
     let binding = &block.iters.iter().find(|iter| iter.var == var)?.binding;
     path.iter().rposition(|node| binding.mentions(node.var) && !node.extent.is(1))
 }
 
-/// Neighbours that continue each other are one digit.
-fn merge(digits: &[Digit]) -> Vec<Digit> {
-    let mut merged: Vec<Digit> = Vec::new();
+/// Merges neighbouring digits that continue each other.
+fn merge(digits: &[LoopDigit]) -> Vec<LoopDigit> {
+    let mut merged: Vec<LoopDigit> = Vec::new();
     for &digit in digits {
         match merged.last_mut() {
             Some(outer)
@@ -162,7 +161,7 @@ fn merge(digits: &[Digit]) -> Vec<Digit> {
     merged
 }
 
-fn output(digit: &Digit) -> Index {
+fn output(digit: &LoopDigit) -> Index {
     let quotient = Index::var(VarId(digit.dimension as u32)).floor_div(digit.divisor);
     if digit.is_slowest { quotient } else { quotient.modulo(digit.extent) }
 }

@@ -1,6 +1,5 @@
 //! The built-in postprocessors of a CPU: one file each.
 
-mod across;
 mod layout;
 mod loop_order;
 mod panels;
@@ -9,6 +8,7 @@ mod prefetch;
 mod reduction;
 mod stream;
 mod strides;
+mod transposed;
 mod unroll;
 mod vectorize;
 pub(crate) mod verify;
@@ -21,7 +21,7 @@ use tilewright_core::stmt::{Block, Symbol};
 
 use crate::space::postproc::{Postprocessor, Postprocessors};
 
-/// All of them in order: layouts before loops are cut for threads and lanes, the limits last.
+/// All postprocessors in order: layouts before loops are split for threads and lanes, the limits last.
 pub(crate) fn all() -> Postprocessors {
     let all = [
         Postprocessor::built_in("lay_out_constants", |schedule| Ok(layout::lay_out_constants(schedule)?)),
@@ -41,8 +41,8 @@ pub(crate) fn all() -> Postprocessors {
     Vec::from(all).into()
 }
 
-/// The value of a setting for a whole nest: that of the first block that has it.
-fn nest_setting<V: AnnotationValue>(blocks: &[&std::sync::Arc<Block>], key: Key<V>) -> Option<V> {
+/// The value of an annotation for a whole nest: that of the first block that has it.
+fn nest_annotation<V: AnnotationValue>(blocks: &[&std::sync::Arc<Block>], key: Key<V>) -> Option<V> {
     blocks.iter().find_map(|block| key.get(&block.annotations))
 }
 

@@ -1,9 +1,8 @@
 //! Lays packed operands out in panels: in the order in which the loops around the product read them.
 //!
 //! A tile of an operand that is copied row by row has rows as long as the tile. The inner loops read a few vectors of each,
-//! so that the lines they need lie at the distance of a row, compete for few sets of a cache, and are not what a prefetcher
-//! expects. In panels, after Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008), they lie one
-//! behind the other.
+//! so that the lines they need lie a row apart, compete for few sets of a cache, and escape the hardware prefetcher. In panels, after
+//! Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008), these lines are contiguous.
 
 use tilewright_core::analysis::block::{loads, single_store};
 use tilewright_core::analysis::scope::{consumers, loops_around};
@@ -14,10 +13,10 @@ use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, For};
 use tilewright_core::visit::find_block;
 
-use crate::cpu::postproc::loop_order::{Digit, LoopOrder};
+use crate::cpu::postproc::loop_order::{LoopDigit, LoopOrder};
 use crate::cpu::postproc::{block_names, find};
 
-/// Lays out what the copies write that have the annotation.
+/// Lays the buffers of annotated copies out in panels.
 pub(super) fn lay_out_panels(schedule: &mut Schedule) -> Result<(), ScheduleError> {
     for name in block_names(schedule) {
         let (copy, id) = find(schedule, &name)?;
@@ -32,7 +31,7 @@ pub(super) fn lay_out_panels(schedule: &mut Schedule) -> Result<(), ScheduleErro
     Ok(())
 }
 
-/// A layout in panels and how to fill it in order.
+/// A layout in panels, and the loop order that fills it contiguously.
 struct Panels {
     map: IndexMap,
     order: LoopOrder,
@@ -40,7 +39,7 @@ struct Panels {
     loops: Vec<usize>,
 }
 
-/// The panels of a copy; none when the product reads it in the order in which it lies, or in no order.
+/// The panels of a copy; `None` when the product already reads it in memory order, or in no regular order.
 fn panels(program: &Program, copy: &Block) -> Option<Panels> {
     let [consumer] = &consumers(program, copy)[..] else { return None };
     let store = single_store(copy)?;
@@ -67,7 +66,7 @@ impl Panels {
         schedule.transform_layout(copy, "write", 0, self.map.clone())?;
         let loops = schedule.get_loops(copy)?;
         let own = &loops[loops.len() - self.loops.len()..];
-        let mut parts: Vec<(Digit, LoopRv)> = Vec::new();
+        let mut parts: Vec<(LoopDigit, LoopRv)> = Vec::new();
         for (target, dimension) in own.iter().zip(&self.loops) {
             let digits = self.order.slowest_first(*dimension);
             let inner = digits.iter().skip(1).map(|digit| Some(digit.extent));

@@ -1,4 +1,4 @@
-//! Spreads the outer loops of each nest over threads.
+//! Distributes the outer loops of each nest over threads.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use tilewright_core::ids::VarId;
 use tilewright_core::schedule::{LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
 
-use crate::cpu::postproc::{find, nest_setting};
+use crate::cpu::postproc::{find, nest_annotation};
 
 /// In each nest, fuses the outermost independent loops while they have no more iterations than the nest's
-/// setting allows, and makes the result parallel.
+/// annotation allows, and makes the result parallel.
 pub(super) fn parallelize_nests(schedule: &mut Schedule) -> Result<(), ScheduleError> {
     let nests: Vec<(Arc<Block>, i64)> = root_nests(schedule)
         .into_iter()
         .filter_map(|nest| {
             let inside = blocks(nest);
-            let limit = nest_setting(&inside, PARALLEL)?;
+            let limit = nest_annotation(&inside, PARALLEL)?;
             Some((inside.first().map(|block| Arc::clone(block))?, limit))
         })
         .collect();
@@ -45,7 +45,7 @@ fn root_nests(schedule: &Schedule) -> Vec<&Stmt> {
 }
 
 /// How many perfectly nested outer loops can be fused into one parallel loop of at most `limit` iterations; the outermost that
-/// has several counts even when it alone has more. None where there is nothing to share.
+/// has several iterations counts even when it alone has more. 0 where no loop has several iterations.
 fn leading_loops(schedule: &Schedule, block: &Block, limit: i64) -> usize {
     let program = schedule.program();
     let path = loops_around(&program.body, block.id).unwrap_or_default();
@@ -87,7 +87,7 @@ mod tests {
     use tilewright_core::program::Program;
     use tilewright_core::target::Target;
 
-    /// The extent of the parallel loop over an image of such extents, if there is one.
+    /// The extent of the parallel loop over an image of these extents, if there is one.
     fn parallel_extent(extents: [i64; 3], limit: i64) -> Option<i64> {
         let [n, h, w] = extents;
         let text = format!(

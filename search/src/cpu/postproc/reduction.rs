@@ -1,4 +1,4 @@
-//! Takes the initial values out of reductions.
+//! Decomposes reductions into initialisation and update.
 
 use tilewright_core::analysis::block::is_reduction;
 use tilewright_core::analysis::scope::{blocks, loops_around};
@@ -8,8 +8,8 @@ use tilewright_core::visit::find_block;
 
 use crate::cpu::postproc::find;
 
-/// Decomposes each reduction at its outermost reduction loop, so that the inner loops update without asking
-/// whether they are the first.
+/// Decomposes each reduction at its outermost reduction loop, so that the inner loops update without a test for the first
+/// iteration.
 pub(super) fn decompose_reductions(schedule: &mut Schedule) -> Result<(), ScheduleError> {
     let names: Vec<Symbol> = blocks(&schedule.program().body)
         .iter()

@@ -1,4 +1,4 @@
-//! Lets large results be written around the caches, where the schedule says so.
+//! Makes the stores of large results non-temporal, where an annotation asks for it.
 
 use tilewright_core::analysis::block::writes;
 use tilewright_core::analysis::scope::{blocks, loops_around};
@@ -8,15 +8,15 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, ScheduleError};
 use tilewright_core::visit::find_block;
 
-use crate::cpu::postproc::{block_names, find, nest_setting};
+use crate::cpu::postproc::{block_names, find, nest_annotation};
 
-/// Streams the results of the blocks that are to, or in whose nest another one is: the copy of a tile to its place stands beside
-/// the block that it is a copy for.
+/// Streams the results of each block that has the annotation, or in whose nest another block has it: the block that copies a finished
+/// tile to the result stands beside the block that computes the tile.
 pub(super) fn stream_results(schedule: &mut Schedule) -> Result<(), ScheduleError> {
     for name in block_names(schedule) {
         let (block, id) = find(schedule, &name)?;
         for write in streamed(schedule.program(), id) {
-            // What is read again is better in a cache.
+            // A result that is read again stays in a cache.
             match schedule.stream_writes(block, write) {
                 Ok(()) | Err(ScheduleError::ReadAgain { .. }) => {}
                 Err(error) => return Err(error),
@@ -26,11 +26,11 @@ pub(super) fn stream_results(schedule: &mut Schedule) -> Result<(), ScheduleErro
     Ok(())
 }
 
-/// The numbers of the results among what a block writes, when they are to be streamed.
+/// The positions of streamed results among the buffers that a block writes.
 fn streamed(program: &Program, id: BlockId) -> Vec<i64> {
     let Some(block) = find_block(&program.body, id) else { return Vec::new() };
     let path = loops_around(&program.body, id).unwrap_or_default();
-    let nest = || nest_setting(&blocks(&path.first()?.body), STREAM);
+    let nest = || nest_annotation(&blocks(&path.first()?.body), STREAM);
     if STREAM.get(&block.annotations).or_else(nest) != Some(true) {
         return Vec::new();
     }

@@ -1,4 +1,4 @@
-//! How far apart in memory the iterations of a loop touch a buffer.
+//! The strides of a block's accesses along a loop.
 
 use tilewright_core::analysis::block::{loads, stores};
 use tilewright_core::expr::Indices;
@@ -7,7 +7,7 @@ use tilewright_core::index::{Index, Ranges};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::Block;
 
-/// The distance, in elements, between what consecutive iterations touch; `None` when it is not constant.
+/// The distance, in elements, between the accesses of consecutive iterations; `None` when it is not constant.
 pub(super) type Stride = Option<i64>;
 
 /// The strides of a block's stores and loads for one loop variable.
@@ -70,7 +70,7 @@ fn stride_of(
 /// By how much an index grows with the loop variable, through the bindings of the block's iterators.
 fn coefficient_of(block: &Block, index: &Index, var: VarId, ranges: &Ranges) -> Stride {
     linear_coefficient(block, index, var).or_else(|| {
-        // Tiles may have resolved what is divided: `(c·32 + l)/32` does not vary with `l` below 32.
+        // Tiling may resolve a division: `(c·32 + l)/32` does not vary with `l` below 32.
         let bind =
             |inner: VarId| block.iters.iter().find(|iter| iter.var == inner).map(|iter| iter.binding.clone());
         index.substitute(&bind).simplify(ranges).linear_coefficient(var)

@@ -1,5 +1,5 @@
-//! Puts the innermost contiguous loop of each block into vector lanes; where there is none, an innermost reduction, or what a
-//! copy of narrow elements writes next to one another.
+//! Vectorizes the innermost contiguous loop of each block; where there is none, an innermost reduction, or the contiguous stores of
+//! a copy of narrow elements.
 
 use tilewright_core::analysis::block::{is_update, single_store};
 use tilewright_core::analysis::scope::{blocks, loops_around, ranges_of};
@@ -13,34 +13,34 @@ use tilewright_core::stmt::{For, IterKind, LoopKind, Stmt};
 use tilewright_core::target::CpuTarget;
 use tilewright_core::visit::find_block;
 
-use crate::cpu::postproc::across;
 use crate::cpu::postproc::strides::{Strides, are_contiguous, strides};
-use crate::cpu::postproc::{block_names, find, nest_setting};
+use crate::cpu::postproc::transposed::vectorize_transposed;
+use crate::cpu::postproc::{block_names, find, nest_annotation};
 
 /// Vectorizes each block along a contiguous loop of its own, moved innermost, fused with the loops around it that
-/// continue it in memory, and split to the number of elements of the nest's setting.
+/// continue it in memory, and split to the number of elements of the nest's annotation.
 pub(super) fn vectorize_blocks(schedule: &mut Schedule) -> Result<(), ScheduleError> {
     for name in block_names(schedule) {
         let (block, id) = find(schedule, &name)?;
         let Some(limit) = limit_of(schedule.program(), id).filter(|limit| *limit > 1) else { continue };
         let own = own_loops(schedule.program(), id);
-        let Some(choice) = choose_any(schedule.program(), schedule.cpu()?, id, &own, limit) else {
-            across::vectorize_across(schedule, block, id, &own)?;
+        let Some(run) = choose_any(schedule.program(), schedule.cpu()?, id, &own, limit) else {
+            vectorize_transposed(schedule, block, id, &own)?;
             continue;
         };
-        let limit = choice.limit.unwrap_or(limit);
+        let limit = run.limit.unwrap_or(limit);
         let loops = schedule.get_loops(block)?;
         let own_start = loops.len() - own.len();
-        let mut target = loops[own_start + choice.position];
-        if choice.position + 1 < own.len() {
-            let mut order: Vec<LoopRv> = loops[own_start + choice.position + 1..].to_vec();
+        let mut target = loops[own_start + run.position];
+        if run.position + 1 < own.len() {
+            let mut order: Vec<LoopRv> = loops[own_start + run.position + 1..].to_vec();
             order.push(target);
             schedule.reorder(&order)?;
-        } else if choice.fused > 1 {
-            let first = own_start + choice.position + 1 - choice.fused;
-            target = schedule.fuse(&loops[first..=own_start + choice.position])?;
+        } else if run.fused > 1 {
+            let first = own_start + run.position + 1 - run.fused;
+            target = schedule.fuse(&loops[first..=own_start + run.position])?;
         }
-        vectorize_loop(schedule, target, choice.extent, limit)?;
+        vectorize_loop(schedule, target, run.extent, limit)?;
     }
     Ok(())
 }
@@ -48,7 +48,7 @@ pub(super) fn vectorize_blocks(schedule: &mut Schedule) -> Result<(), ScheduleEr
 fn limit_of(program: &Program, id: BlockId) -> Option<i64> {
     let path = loops_around(&program.body, id)?;
     let outermost = path.first()?;
-    nest_setting(&blocks(&outermost.body), VECTORIZE)
+    nest_annotation(&blocks(&outermost.body), VECTORIZE)
 }
 
 /// The loops that hold this block alone, perfectly nested, outermost first.
@@ -59,21 +59,28 @@ fn own_loops(program: &Program, id: BlockId) -> Vec<For> {
     own.iter().map(|node| For { body: Stmt::nothing(), ..For::clone(node) }).collect()
 }
 
-struct Choice {
-    /// Which of the block's own loops.
+/// A contiguous run of loops to vectorize.
+struct ContiguousRun {
+    /// The position of the innermost loop of the run, among the block's own loops.
     position: usize,
-    /// How many loops, ending with it, are one contiguous run.
+    /// The number of loops in the run, ending with that one.
     fused: usize,
-    /// The number of iterations of that run.
+    /// The number of iterations of the run.
     extent: i64,
-    /// The most lanes, when that is not the nest's setting.
+    /// The most lanes, when that is not the nest's annotation.
     limit: Option<i64>,
 }
 
-fn choose_any(program: &Program, cpu: &CpuTarget, id: BlockId, own: &[For], limit: i64) -> Option<Choice> {
+fn choose_any(
+    program: &Program,
+    cpu: &CpuTarget,
+    id: BlockId,
+    own: &[For],
+    limit: i64,
+) -> Option<ContiguousRun> {
     let contiguous = choose(program, id, own, limit);
     let is_short = |bytes: i64| {
-        contiguous.as_ref().is_none_or(|choice| choice.extent * bytes < i64::from(cpu.vector_bits) / 8)
+        contiguous.as_ref().is_none_or(|run| run.extent * bytes < i64::from(cpu.vector_bits) / 8)
     };
     match copied_bytes(program, id) {
         Some(bytes) if is_short(bytes) => {
@@ -86,7 +93,7 @@ fn choose_any(program: &Program, cpu: &CpuTarget, id: BlockId, own: &[For], limi
 }
 
 /// The innermost spatial loop along which every access is contiguous.
-fn choose(program: &Program, id: BlockId, own: &[For], limit: i64) -> Option<Choice> {
+fn choose(program: &Program, id: BlockId, own: &[For], limit: i64) -> Option<ContiguousRun> {
     let block = find_block(&program.body, id)?;
     let is_open = |node: &For| {
         node.kind == LoopKind::Serial
@@ -111,12 +118,12 @@ fn choose(program: &Program, id: BlockId, own: &[For], limit: i64) -> Option<Cho
             fused += 1;
         }
     }
-    Some(Choice { position, fused, extent, limit: None })
+    Some(ContiguousRun { position, fused, extent, limit: None })
 }
 
-/// The innermost loop when the block does nothing but combine contiguous values with one element in it. Its lanes are as many
-/// as can be combined in registers, since they are combined into one in the end, which takes as long for a few.
-fn choose_update(program: &Program, id: BlockId, own: &[For], cpu: &CpuTarget) -> Option<Choice> {
+/// The innermost loop, when the block only reduces contiguous values into one element along it. It takes as many lanes as registers
+/// can combine: the final reduction to one element takes as long for a few lanes.
+fn choose_update(program: &Program, id: BlockId, own: &[For], cpu: &CpuTarget) -> Option<ContiguousRun> {
     let block = find_block(&program.body, id)?;
     let node = own.last().filter(|node| node.kind == LoopKind::Serial)?;
     let extent = node.extent.as_constant().filter(|extent| *extent > 1)?;
@@ -127,7 +134,7 @@ fn choose_update(program: &Program, id: BlockId, own: &[For], cpu: &CpuTarget) -
     let position = own.len() - 1;
     let bytes = program.buffer(single_store(block)?.buffer).dtype.bytes();
     let most = i64::from(cpu.lanes(bytes)) * i64::from(cpu.vector_registers / 2);
-    (is_update(block) && is_one_element && lies_along).then_some(Choice {
+    (is_update(block) && is_one_element && lies_along).then_some(ContiguousRun {
         position,
         fused: 1,
         extent,
@@ -135,7 +142,7 @@ fn choose_update(program: &Program, id: BlockId, own: &[For], cpu: &CpuTarget) -
     })
 }
 
-/// The bytes of an element when a block only copies elements of fewer than four, or something else where there are none.
+/// The bytes of an element, when a block only copies elements of less than four bytes, or pads such a copy with constants.
 fn copied_bytes(program: &Program, id: BlockId) -> Option<i64> {
     let block = find_block(&program.body, id)?;
     let store = single_store(block)?;
@@ -152,9 +159,9 @@ fn copied_bytes(program: &Program, id: BlockId) -> Option<i64> {
     (is_copy && block.init.is_none() && bytes < 4).then_some(bytes)
 }
 
-/// The innermost loops of a copy that write contiguous elements, wherever these come from: backends bring runs of bytes
-/// into another order by vectors. A vector of them at least, and several where a transposition makes them of short runs.
-fn choose_copy(program: &Program, id: BlockId, own: &[For], lanes: i64) -> Option<Choice> {
+/// The innermost loops of a copy that write contiguous elements, from any source: the backend permutes runs of bytes in vectors. The
+/// run has one vector, or four where a transposition gathers short runs.
+fn choose_copy(program: &Program, id: BlockId, own: &[For], lanes: i64) -> Option<ContiguousRun> {
     let block = find_block(&program.body, id)?;
     let ranges = ranges_of(loops_around(&program.body, id)?);
     let of = |node: &For| strides(program, block, node.var, &ranges);
@@ -179,7 +186,7 @@ fn choose_copy(program: &Program, id: BlockId, own: &[For], lanes: i64) -> Optio
         extent *= more;
         fused += 1;
     }
-    (extent >= 4).then_some(Choice { position: own.len() - 1, fused, extent, limit: Some(limit) })
+    (extent >= 4).then_some(ContiguousRun { position: own.len() - 1, fused, extent, limit: Some(limit) })
 }
 
 /// Whether one step of the outer loop moves every access as far as `extent` steps of the inner one do.

@@ -1,4 +1,4 @@
-//! Limits of the machine that a candidate must keep, checked before anything is compiled.
+//! Checks a candidate against limits of the machine before it is compiled.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::space::postproc::Rejection;
 /// and the code leaves the instruction cache.
 const MAX_COPIES: i64 = 512;
 
-/// Most tiles of sums: all but two of the eight registers of AMX.
+/// Most accumulator tiles: all but two of the eight tile registers of AMX.
 const MAX_TILES: i64 = 6;
 
-/// The tiles of sums that the innermost reduction around a block keeps up to date; `None` for a block that computes
+/// The number of accumulator tiles that the innermost reduction around a block updates; `None` for a block that computes
 /// no tiles.
 pub(crate) fn sums_in_tiles(path: &[&Arc<For>], block: &Block) -> Option<i64> {
     let Stmt::Intrinsic(marked) = &block.body else { return None };
@@ -35,7 +35,7 @@ pub(crate) fn sums_in_tiles(path: &[&Arc<For>], block: &Block) -> Option<i64> {
     Some(innermost.map_or(1, |innermost| path[innermost + 1..].iter().map(extent).product()))
 }
 
-/// Refuses programs that would take too long to compile or whose accumulators cannot stay in registers.
+/// Rejects programs that would take too long to compile or whose accumulators do not fit into registers.
 ///
 /// # Errors
 /// The reason, in a word.
@@ -84,7 +84,7 @@ pub(crate) fn verify_limits(program: &Program, context: &RunContext) -> Result<(
         if sums_in_tiles(&path, block).is_some_and(|tiles| tiles > MAX_TILES) {
             return Err(Rejection("register_spill"));
         }
-        // One register each for an operand and a broadcast, at least.
+        // An operand and a broadcast take at least one register each.
         if is_inside_reduction && accumulators > i64::from(cpu.vector_registers) - 2 {
             return Err(Rejection("register_spill"));
         }

@@ -1,10 +1,10 @@
 //! Reductions computed by the machine's tensor intrinsics.
 //!
-//! Which intrinsics there are, the target says; whether a block can be cut into what one computes, and how, its
-//! description says ([`TensorIntrinsic::mappings`]). The block is then brought into that form: extents are padded,
-//! loops split, operands laid out anew where their elements do not stand as the intrinsic wants them. Where an intrinsic
-//! multiplies numbers with an offset, the offset is added, and what it adds to the results taken away
-//! ([`offset_products`](Schedule::offset_products)). What is left is tiled like any other block with data reuse.
+//! The target lists its intrinsics; the description of each finds its mappings to a block ([`TensorIntrinsic::mappings`]). The rule
+//! transforms the block to match a mapping: it pads extents, splits loops, and changes the layout of operands whose elements are not
+//! in the intrinsic's order. For an intrinsic that takes a factor with an offset, it adds the offset and subtracts its contribution
+//! from the results ([`offset_products`](Schedule::offset_products)). The outer loops are tiled like those of any other block with
+//! data reuse.
 
 use std::sync::Arc;
 
@@ -25,19 +25,19 @@ use crate::cpu::rules::multi_level_tiling::{Tiles, write_back};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::block::{block_of, constant_operands, has_trivial_bindings};
 
-/// Most ways of cutting one block that are offered.
+/// Most mappings of one block that are offered.
 const MAX_CUTS: usize = 3;
 
-/// A way of cutting a block that takes more instructions than the best one, by this factor, is not offered.
+/// A mapping is not offered when it takes more instructions than the best one by this factor.
 const MAX_WASTE: f64 = 2.0;
 
-/// A way of cutting a block is not offered when padding multiplies the points by more than this.
+/// A mapping is not offered when padding multiplies the points by more than this.
 const MAX_PADDING: f64 = 2.0;
 
-/// Lets tensor intrinsics compute a reduction, besides whatever other rules make of it.
+/// Lets tensor intrinsics compute a reduction, besides the variants of other rules.
 ///
-/// Offers, as variants: the ways to cut the block that take the fewest instructions, whether operands are laid out
-/// anew as a whole or tile by tile, and where a finished tile of the output is written back.
+/// Offers, as variants: the mappings that take the fewest instructions, whether the layout of operands changes as a whole or tile by
+/// tile, and where a finished tile of the output is written back.
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "multi_level_tiling")]
 pub fn auto_tensorize(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     if !is_open(&*block_of(schedule, block)?) {
@@ -48,7 +48,7 @@ pub fn auto_tensorize(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     Ok(RuleOutcome::Variants(variants))
 }
 
-/// Whether a block is a reduction that no other rule has made something of.
+/// Whether a block is a reduction that no other rule has transformed.
 pub(super) fn is_open(block: &Block) -> bool {
     !TILING.is_in(&block.annotations)
         && reduction(block).is_some()
@@ -56,8 +56,8 @@ pub(super) fn is_open(block: &Block) -> bool {
         && has_trivial_bindings(block)
 }
 
-/// The variants in which an intrinsic computes a block in fewer than so many instructions, each counted as many times as it
-/// updates vectors of 16 elements.
+/// The variants in which an intrinsic computes a block in fewer than `limit` instructions, each counted once per vector of 16 elements
+/// that it updates.
 pub(super) fn tensorized(
     schedule: &mut Schedule,
     block: BlockRv,
@@ -76,8 +76,15 @@ pub(super) fn tensorized(
         for is_whole in [true, false] {
             for level in [Some(0), Some(1), None] {
                 let mut variant = prepared.clone().fork();
-                let plan = Plan { cut: &cut, lanes: &lanes, inputs: &inputs, moves_output, is_whole, level };
-                if plan.apply(&mut variant, block).is_ok() {
+                let tensorization = Tensorization {
+                    cut: &cut,
+                    lanes: &lanes,
+                    inputs: &inputs,
+                    moves_output,
+                    is_whole,
+                    level,
+                };
+                if tensorization.apply(&mut variant, block).is_ok() {
                     variants.push(variant);
                 }
             }
@@ -89,24 +96,24 @@ pub(super) fn tensorized(
     Ok(variants)
 }
 
-/// An intrinsic, and how a block is cut for it.
+/// An intrinsic, and its mapping to a block.
 struct Cut {
     intrinsic: Arc<TensorIntrinsic>,
     mapping: Mapping,
-    /// For each iterator of the block, how much of it one instruction computes.
+    /// For each iterator of the block, the iterations that one instruction computes.
     tiles: Vec<i64>,
-    /// The instructions for the whole block, each as many times as it updates vectors of 16 elements, and those that sum up
-    /// factors or copy results for it.
+    /// The instructions for the whole block, each counted once per vector of 16 elements that it updates, with the instructions that
+    /// sum up factors or copy results for it.
     instructions: f64,
-    /// How many points they compute for each one that is asked for.
+    /// The points computed, with padding, per point of the block.
     padding: f64,
-    /// The operand that is the output.
+    /// The position of the output among the operands.
     output: usize,
-    /// What is added to a factor of the block's products, where the intrinsic wants that.
+    /// The offset of a factor of the block's products, where the intrinsic needs one.
     offset: Option<Offset>,
 }
 
-/// A number that is added to a factor of products, and taken away from their sum.
+/// A number that is added to a factor of products, and whose contribution is subtracted from their sum.
 #[derive(Clone, Copy, PartialEq)]
 struct Offset {
     /// The factor: 0 or 1.
@@ -145,8 +152,8 @@ impl Cut {
         all.filter(|(_, (own, _))| **own == iter).map(|(number, (_, extent))| (number, extent)).collect()
     }
 
-    /// The layout in which an operand's elements stand as the intrinsic wants them: the tiles in the order of the
-    /// buffer's dimensions, and inside each the parameter's. There is none for what cannot be laid out anew.
+    /// The layout that stores an operand's elements in the intrinsic's order: the tiles in the order of the buffer's
+    /// dimensions, and inside each tile the order of the parameter. `None` for an operand whose layout cannot change.
     fn layout(&self, operand: &MappedOperand, dimensions: usize) -> Option<IndexMap> {
         if !operand.is_movable {
             return None;
@@ -169,21 +176,21 @@ impl Cut {
     }
 }
 
-/// Whether an operand's last dimension is the one along which the intrinsic's last is.
+/// Whether the intrinsic's innermost loop over an operand runs along the operand's last dimension.
 fn has_lanes_in_place(operand: &MappedOperand, dimensions: usize) -> bool {
     let last =
         operand.loops.last().and_then(|own| operand.dimensions.iter().find(|(number, _)| number == own));
     last.is_none_or(|(_, dimension)| dimension + 1 == dimensions)
 }
 
-/// How many vectors of 16 elements hold a block's results.
+/// The vectors of 16 elements that hold a block's results.
 fn copied_vectors(block: &Block) -> Option<f64> {
     let spatial = block.iters.iter().filter(|iter| iter.kind == IterKind::Spatial);
     let extents = spatial.map(|iter| iter.extent.as_constant().map(|extent| extent as f64));
     Some(extents.product::<Option<f64>>()? / 16.0)
 }
 
-/// The ways of cutting a block, the ones that take the fewest instructions first.
+/// The mappings of a block, those with the fewest instructions first.
 fn cuts(schedule: &Schedule, block: BlockRv) -> Result<Vec<Cut>, ScheduleError> {
     let (names, known) = (schedule.target().intrinsics(), schedule.target().descriptions());
     let intrinsics: Vec<_> = names.iter().filter_map(|name| known.get(name)).cloned().collect();
@@ -209,7 +216,7 @@ fn cuts(schedule: &Schedule, block: BlockRv) -> Result<Vec<Cut>, ScheduleError> 
     Ok(cuts)
 }
 
-/// The ways of cutting a block as it is for some intrinsics.
+/// The mappings of some intrinsics to a block as it is.
 fn cuts_for(
     schedule: &Schedule,
     block: BlockRv,
@@ -223,7 +230,7 @@ fn cuts_for(
     Ok(intrinsics.iter().flat_map(of_one).collect())
 }
 
-/// What some intrinsics want to be added to one factor or the other.
+/// The offsets that some intrinsics need, for either factor.
 fn offsets(intrinsics: &[Arc<TensorIntrinsic>]) -> Vec<Offset> {
     let mut offsets = Vec::new();
     for number in intrinsics.iter().filter_map(|own| own.offset()) {
@@ -236,7 +243,7 @@ fn offsets(intrinsics: &[Arc<TensorIntrinsic>]) -> Vec<Offset> {
     offsets
 }
 
-/// How many vectors of 16 elements a call adds up for a block of sums; none where that is done before all calls.
+/// The vectors of 16 elements that a call adds up for a block of sums; 0 where the sums are constant, and computed before all calls.
 fn additions(schedule: &Schedule, sums: BlockRv) -> Result<f64, ScheduleError> {
     let found = block_of(schedule, sums)?;
     if constant_blocks(schedule.program()).contains(&found.id) {
@@ -246,8 +253,8 @@ fn additions(schedule: &Schedule, sums: BlockRv) -> Result<f64, ScheduleError> {
     Ok(extents.map(|extent| extent as f64).product::<f64>() / 16.0)
 }
 
-/// The schedule with the block padded, its factors offset, and its loops split, and the intrinsic's loops. Padding puts other
-/// buffers in the places of operands.
+/// The schedule with the block padded, its factors offset and its loops split; and the loops of the intrinsic. Padding replaces the
+/// buffers of operands, so that the mapping of `cut` is updated.
 fn prepared(
     schedule: &mut Schedule,
     block: BlockRv,
@@ -298,7 +305,7 @@ fn loop_of(schedule: &mut Schedule, block: BlockRv, iter: usize) -> Result<LoopR
         .ok_or(ScheduleError::IntrinsicMismatch(found.id))
 }
 
-/// The fewest operands that have to be laid out anew for the intrinsic to match.
+/// The fewest operands whose layout must change for the intrinsic to match.
 fn moved_operands(
     schedule: &Schedule,
     block: BlockRv,
@@ -323,7 +330,7 @@ fn moved_operands(
     outcome.map(|()| Vec::new())
 }
 
-/// Whether the intrinsic matches when some operands are laid out anew.
+/// Checks that the intrinsic matches when the layout of some operands changes.
 fn fits_with(
     mut schedule: Schedule,
     block: BlockRv,
@@ -366,7 +373,7 @@ fn lay_out_input(
     Ok(copy)
 }
 
-/// Lays out the intermediate that the block writes as the intrinsic wants it.
+/// Changes the layout of the intermediate that the block writes to the intrinsic's.
 fn lay_out_output(schedule: &mut Schedule, block: BlockRv, cut: &Cut) -> Result<(), ScheduleError> {
     let found = block_of(schedule, block)?;
     let mismatch = ScheduleError::IntrinsicMismatch(found.id);
@@ -376,32 +383,32 @@ fn lay_out_output(schedule: &mut Schedule, block: BlockRv, cut: &Cut) -> Result<
     schedule.transform_layout(block, "write", 0, layout)
 }
 
-/// An input that is laid out anew.
+/// An input whose layout changes.
 struct Moved {
     operand: usize,
-    /// Whether that is done once, before all calls.
+    /// Whether it is constant, so that the layout changes once, before all calls.
     is_constant: bool,
 }
 
-/// What is done with a block that is cut.
-struct Plan<'a> {
+/// One way to transform a block for its mapping.
+struct Tensorization<'a> {
     cut: &'a Cut,
     lanes: &'a [LoopRv],
     inputs: &'a [Moved],
-    /// Whether the output is laid out anew, too.
+    /// Whether the layout of the output changes, too.
     moves_output: bool,
-    /// Whether that is done for all of an input at once, or for what a tile reads. Of what is constant it is for all.
+    /// Whether inputs are copied to the new layout as a whole, or tile by tile. Constant inputs are always copied as a whole.
     is_whole: bool,
-    /// Where a finished tile of the output is written back.
+    /// The spatial level at which a finished tile of the output is written back.
     level: Option<usize>,
 }
 
-impl Plan<'_> {
+impl Tensorization<'_> {
     fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> Result<(), ScheduleError> {
         let refusal = ScheduleError::NotReduction(block_of(schedule, block)?.id);
         let by_tile = self.lay_out_inputs(schedule, block)?;
         let tiles = Tiles::cut(schedule, block, self.lanes)?;
-        // Without a loop over what is reduced, one instruction makes a whole sum.
+        // Without an outer reduction loop, one instruction computes a whole sum.
         let within = tiles.innermost().zip(self.lanes.first().copied()).map(|(last, lane)| (lane, last));
         let (first, last) = tiles.outer_reduction().or(within).ok_or(refusal)?;
         by_tile.iter().try_for_each(|copy| schedule.compute_at(*copy, last))?;
@@ -411,13 +418,13 @@ impl Plan<'_> {
         if self.moves_output {
             lay_out_output(schedule, block, self.cut)?;
         }
-        // The initial value is set in vectors of its own, which it could not be inside the intrinsic's statement.
+        // The initial value cannot be set inside the intrinsic's statement; a separate vectorized block sets it.
         schedule.decompose_reduction(block, first)?;
         schedule.tensorize(self.lanes[0], self.cut.intrinsic.name())
     }
 
-    /// Gives the copies that are to be made tile by tile. They lie in panels or in the order of the operand's dimensions, as is
-    /// drawn, and those of constants in panels, which take a call no time.
+    /// Copies the inputs to the intrinsic's layout, and returns the copies that are made tile by tile. A decision stores a copy in panels
+    /// or in the order of the operand's dimensions; copies of constants are stored in panels, which take no time during a call.
     fn lay_out_inputs(&self, schedule: &mut Schedule, block: BlockRv) -> Result<Vec<BlockRv>, ScheduleError> {
         let mut by_tile = Vec::new();
         for Moved { operand, is_constant } in self.inputs {

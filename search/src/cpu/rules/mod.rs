@@ -1,7 +1,7 @@
 //! The built-in schedule rules of a CPU: one file each.
 //!
 //! With the [rules of every device](crate::space::rules) they form MetaSchedule's default set for CPUs, with the addition of operand
-//! packing in [`multi_level_tiling`], of reductions spread over vector lanes in [`reduce_in_lanes`], of strips of rows in
+//! packing in [`multi_level_tiling`], of reductions distributed over vector lanes in [`reduce_in_lanes`], of strips of rows in
 //! [`strip_rows`], and of iterators for remainders in [`separate_residues`].
 //! The tensor intrinsics of the machine are used by [`auto_tensorize`], and for inexact products by [`split_products`].
 
@@ -39,7 +39,7 @@ pub(crate) fn all() -> Vec<RuleEntry> {
     ]
 }
 
-/// The second-level caches of all cores that a run uses, in bytes together.
+/// The bytes of the second-level caches of all cores that a run uses, together.
 pub(crate) fn own_cache_bytes(schedule: &Schedule) -> Result<u64, ScheduleError> {
     Ok(u64::from(schedule.threads()) * schedule.cpu()?.l2_bytes)
 }

@@ -23,7 +23,7 @@ const STRUCTURE: &str = "SSRSRS";
 /// The largest innermost factor of a reduction loop.
 const MAX_INNERMOST: i64 = 256;
 
-/// The shortest tile worth having of a long loop.
+/// The shortest useful tile of a long loop.
 const LEAST_TILE: i64 = 4;
 
 /// Tiles a block with data reuse into `SSRSRS`: four parts of each spatial loop, two of each reduction.
@@ -37,7 +37,7 @@ pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult
     MultiLevelTiling::of(schedule.cpu()?).apply(schedule, block)
 }
 
-/// The rule with its choices, for a rule that takes its place:
+/// The rule with its choices, for a rule that replaces it:
 ///
 /// ```
 /// use tilewright_core::schedule::{BlockRv, Schedule};
@@ -55,9 +55,9 @@ pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult
 pub struct MultiLevelTiling {
     /// The largest innermost factors.
     pub innermost: Innermost,
-    /// Whether a long loop that no good tile divides gets tiles that do not divide it, with a guarded last one.
+    /// Whether a long loop without a useful divisor gets tiles that do not divide it, the last one guarded.
     pub covers: bool,
-    /// Whether copying operands into dense tiles, and laying out constant ones, is offered.
+    /// Whether variants copy operands into dense tiles, and lay out constant operands.
     pub packs: bool,
 }
 
@@ -88,17 +88,18 @@ impl MultiLevelTiling {
     /// Applies the rule to a block.
     ///
     /// # Errors
-    /// When a loop of the block cannot be cut.
+    /// When a loop of the block cannot be split.
     pub fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> RuleResult {
         let found = block_of(schedule, block)?;
         if TILING.is_in(&found.annotations) || !needs_multi_level_tiling(schedule.program(), &found) {
             return schedule.unchanged();
         }
-        let choices = if self.packs { choices(schedule.program(), &found) } else { vec![Choice::default()] };
+        let layouts =
+            if self.packs { layouts(schedule.program(), &found) } else { vec![OperandLayout::default()] };
         let tiles = Tiles::cut_within(schedule, block, &[], self)?;
         let outer_reduction = tiles.level('R', 0).ok_or(ScheduleError::NotReduction(found.id))?;
         let mut variants = Vec::new();
-        for Choice { packed, is_laid_out } in choices {
+        for OperandLayout { packed, is_laid_out } in layouts {
             for level in [Some(0), Some(1), None] {
                 let mut variant = schedule.fork();
                 let refused = pack(&mut variant, block, &packed, outer_reduction).is_err()
@@ -113,16 +114,17 @@ impl MultiLevelTiling {
     }
 }
 
-/// What happens to the operands of a block.
+/// How a variant stores the operands of a block.
 #[derive(Default)]
-struct Choice {
-    /// Those copied into dense tiles.
+struct OperandLayout {
+    /// The operands copied into dense tiles.
     packed: Vec<Operand>,
-    /// Whether constant ones are laid out in the order of the loops.
+    /// Whether constant operands are laid out in the order of the loops.
     is_laid_out: bool,
 }
 
-fn choices(program: &Program, block: &Block) -> Vec<Choice> {
+/// The operand layouts that are worth a variant.
+fn layouts(program: &Program, block: &Block) -> Vec<OperandLayout> {
     let constant = constant_operands(program, block);
     let mut sets = vec![Vec::new()];
     for mut packed in packings(program, block) {
@@ -131,10 +133,13 @@ fn choices(program: &Program, block: &Block) -> Vec<Choice> {
             sets.push(packed);
         }
     }
-    let plain =
-        if constant.is_empty() { None } else { Some(Choice { packed: Vec::new(), is_laid_out: false }) };
+    let plain = if constant.is_empty() {
+        None
+    } else {
+        Some(OperandLayout { packed: Vec::new(), is_laid_out: false })
+    };
     let is_laid_out = plain.is_some();
-    plain.into_iter().chain(sets.into_iter().map(|packed| Choice { packed, is_laid_out })).collect()
+    plain.into_iter().chain(sets.into_iter().map(|packed| OperandLayout { packed, is_laid_out })).collect()
 }
 
 /// The loops of each level, outermost level first.
@@ -220,7 +225,7 @@ impl Tiles {
     }
 }
 
-/// Whether no tile that is worth its name divides a long loop.
+/// Whether no useful tile divides a long loop.
 fn is_indivisible(schedule: &Schedule, target: LoopId, max_innermost: i64) -> bool {
     let extent = find_loop(&schedule.program().body, target).and_then(|node| node.extent.as_constant());
     extent.is_some_and(|extent| {
@@ -228,7 +233,7 @@ fn is_indivisible(schedule: &Schedule, target: LoopId, max_innermost: i64) -> bo
     })
 }
 
-/// The loop along the last dimension of the output, which is the one that can run in vector lanes.
+/// The loop along the last dimension of the output: the vectorizable loop.
 fn output_loop(schedule: &Schedule, block: BlockRv) -> Result<Option<LoopId>, ScheduleError> {
     let found = block_of(schedule, block)?;
     let last = reduction(&found).and_then(|reduction| reduction.store.indices.last()?.as_var());
@@ -238,8 +243,8 @@ fn output_loop(schedule: &Schedule, block: BlockRv) -> Result<Option<LoopId>, Sc
     Ok(path.into_iter().find(|node| Some(node.var) == binding).map(|node| node.id))
 }
 
-/// Keeps the output in a tile of its own until it is finished. A consumer that only passes the output
-/// on, element by element, takes the part of the copy.
+/// Accumulates the output in a local tile and writes it back when it is finished. A single element-wise consumer becomes the
+/// epilogue of the tile, and replaces the copy.
 pub(super) fn write_back(
     schedule: &mut Schedule,
     block: BlockRv,

@@ -16,7 +16,7 @@ use crate::space::rules::block::{block_of, is_used_again};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Operand {
     pub(super) buffer: BufferId,
-    /// The order of the copy's dimensions, when it is another.
+    /// The permutation of the copy's dimensions, when there is one.
     order: Option<IndexMap>,
     /// Whether vectors are loaded from it.
     is_along_vectors: bool,
@@ -25,8 +25,8 @@ pub(super) struct Operand {
 /// The sets of operands that are worth copying into dense tiles, besides none: the operand that varies along the
 /// innermost output dimension, with that dimension last, and with it every other operand that is used again.
 ///
-/// The first makes the vector loads of the inner loops run along memory. The others matter where rows lie so far
-/// apart that they compete for the same place in a cache.
+/// The first makes the vector loads of the inner loops contiguous. The others matter where rows lie so far apart that they
+/// compete for the same cache sets.
 pub(super) fn packings(program: &Program, block: &Block) -> Vec<Vec<Operand>> {
     let Some(found) = reduction(block) else { return Vec::new() };
     let output = found.store.buffer;
@@ -45,7 +45,7 @@ pub(super) fn packings(program: &Program, block: &Block) -> Vec<Vec<Operand>> {
         return Vec::new();
     };
     let along = Operand { buffer: first, order, is_along_vectors: true };
-    // What another block computes has a tile of its own already.
+    // An operand that another block computes has a tile of its own already.
     let others = operands
         .iter()
         .filter(|access| access.buffer != first && program.access(access.buffer).is_some())
@@ -54,8 +54,8 @@ pub(super) fn packings(program: &Program, block: &Block) -> Vec<Vec<Operand>> {
     if all.len() > 1 { vec![vec![along], all] } else { vec![vec![along]] }
 }
 
-/// The order of dimensions in which the one that is `vector` comes last: `None` inside when it is last already, and
-/// outside when there is no such dimension, or others depend on it too.
+/// The permutation that moves the dimension indexed by `vector` last. `Some(None)` when it is last already; `None` when no dimension
+/// is indexed by it, or other dimensions depend on it too.
 fn order_along(indices: &Indices, vector: VarId) -> Option<Option<IndexMap>> {
     let place = indices.iter().position(|index| index.as_var() == Some(vector))?;
     if indices.iter().filter(|index| index.mentions(vector)).count() != 1 {
@@ -70,8 +70,8 @@ fn order_along(indices: &Indices, vector: VarId) -> Option<Option<IndexMap>> {
     IndexMap::permutation(&order).map(Some)
 }
 
-/// Lets a block read copies of operands that are made, tile by tile, in a loop around it. The operand that runs along the
-/// vectors lies in panels or in rows, as is drawn.
+/// Packs operands of a block, tile by tile, in a loop around it. A decision stores the operand of the vector loads in panels or in
+/// rows.
 ///
 /// # Errors
 /// When an operand cannot be copied there.

@@ -1,4 +1,4 @@
-//! How much to run in parallel, in lanes, and written out.
+//! How far nests are parallelized, vectorized and unrolled.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::space::rules::block::block_of;
 /// Parallel iterations per thread: 16 balance well, fewer cost less to start.
 const JOBS_PER_THREAD: [i64; 3] = [1, 4, 16];
 
-/// Notes on the last block of each nest how far the postprocessor may go. Nothing is done here, so
-/// that later rules still see plain loops.
+/// Annotates the last block of each nest with the limits for the postprocessors. It changes no loop, so that later rules
+/// still see serial loops.
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "random_compute_location")]
 pub fn parallelize_vectorize_unroll(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     ParallelizeVectorizeUnroll::of(schedule.cpu()?, schedule.threads()).apply(schedule, block)
 }
 
-/// The rule with its choices, for a rule that replaces it. Of several candidates one is drawn; of a single one nothing
-/// is, and of none the note is left out.
+/// The rule with its choices, for a rule that replaces it. It draws among several candidates and takes a single one without a
+/// decision; without candidates it leaves the annotation out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParallelizeVectorizeUnroll {
     /// The most iterations that a parallel loop should have.
@@ -34,9 +34,9 @@ pub struct ParallelizeVectorizeUnroll {
     pub vectorize: Candidates,
     /// The most copies of a statement that unrolling may make.
     pub unroll: Candidates,
-    /// The number of iterations of the innermost reduction loop that are written out.
+    /// The unroll factor of the innermost reduction loop.
     pub unroll_reduction: Candidates,
-    /// Whether nests without a reduction get notes about unrolling.
+    /// Whether nests without a reduction get annotations for unrolling.
     pub unrolls_spatial: bool,
 }
 
@@ -74,18 +74,18 @@ impl ParallelizeVectorizeUnroll {
             annotate_constant_nest(schedule, block)?;
             return schedule.changed();
         }
-        note(schedule, block, PARALLEL, &self.parallel)?;
-        note(schedule, block, VECTORIZE, &self.vectorize)?;
+        annotate_choice(schedule, block, PARALLEL, &self.parallel)?;
+        annotate_choice(schedule, block, VECTORIZE, &self.vectorize)?;
         if unrolls {
-            note(schedule, block, UNROLL, &self.unroll)?;
-            note(schedule, block, UNROLL_REDUCTION, &self.unroll_reduction)?;
+            annotate_choice(schedule, block, UNROLL, &self.unroll)?;
+            annotate_choice(schedule, block, UNROLL_REDUCTION, &self.unroll_reduction)?;
         }
         schedule.changed()
     }
 }
 
-/// Notes one of the candidates.
-fn note(
+/// Annotates a block with one of the candidates.
+fn annotate_choice(
     schedule: &mut Schedule,
     block: BlockRv,
     key: Key<i64>,
@@ -102,7 +102,7 @@ fn note(
     }
 }
 
-/// Notes what a nest gets that runs ahead of calls, which is not worth a decision.
+/// Annotates a nest that runs once, ahead of calls, with fixed values: its speed is not worth a decision.
 pub(crate) fn annotate_constant_nest(schedule: &mut Schedule, block: BlockRv) -> Result<(), ScheduleError> {
     let (threads, lanes) = (i64::from(schedule.threads()), i64::from(schedule.cpu()?.lanes(4)));
     if threads > 1 {
@@ -112,11 +112,11 @@ pub(crate) fn annotate_constant_nest(schedule: &mut Schedule, block: BlockRv) ->
     schedule.annotate(block, UNROLL, 16)
 }
 
-/// Whether a block is the last of its nest and has no notes.
+/// Whether a block is the last of its nest and has no annotations of this rule.
 pub(crate) fn lacks_annotations(schedule: &Schedule, block: BlockRv) -> Result<bool, ScheduleError> {
     let found = block_of(schedule, block)?;
-    let has_notes = [PARALLEL, VECTORIZE, UNROLL].iter().any(|key| key.is_in(&found.annotations));
-    Ok(!has_notes && nest_of(schedule, block)?.last().is_none_or(|last| last.id == found.id))
+    let has_annotations = [PARALLEL, VECTORIZE, UNROLL].iter().any(|key| key.is_in(&found.annotations));
+    Ok(!has_annotations && nest_of(schedule, block)?.last().is_none_or(|last| last.id == found.id))
 }
 
 /// The blocks of the nest that a block is in, in program order.

@@ -9,8 +9,8 @@ use tilewright_macros::schedule_rule;
 use crate::space::rule::{RuleExtension, RuleResult};
 use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings};
 
-/// Draws where an untiled block in loops of its own is computed: where it is, or at a loop of its consumers. What can run
-/// ahead of calls stays where it is.
+/// Draws the compute location of an untiled block in loops of its own: where it is, or at a loop of its consumers. A block that can
+/// run ahead of calls stays where it is.
 #[schedule_rule(target = "cpu", after = "parallelize_vectorize_unroll")]
 pub fn random_compute_location(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;

@@ -1,4 +1,4 @@
-//! Products whose operands lie along the reduction in memory.
+//! Vectorized reductions, for operands that are contiguous along the reduction.
 
 use tilewright_core::analysis::block::{loads, reduction};
 use tilewright_core::annotation::TILING;
@@ -16,10 +16,9 @@ use crate::space::rules::block::{block_of, needs_multi_level_tiling};
 /// Most vector registers for the partial sums of one result.
 const MAX_REGISTERS: i64 = 4;
 
-/// Spreads a reduction with data reuse over vector lanes, when its operands lie along it in memory: each lane sums up
+/// Distributes a reduction with data reuse over vector lanes, when its operands are contiguous along it: each lane sums up
 /// its own part, and the parts are added when a tile is finished. The partial sums are tiled like any other block with
-/// data reuse. Offered besides the plain reduction, which has no loop that it could run in lanes unless an operand
-/// is packed.
+/// data reuse. The plain reduction stays as the other variant; it has no loop to vectorize unless an operand is packed.
 #[schedule_rule(target = "cpu", after = "add_rfactor", before = "multi_level_tiling")]
 pub fn reduce_in_lanes(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
@@ -28,12 +27,12 @@ pub fn reduce_in_lanes(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     }
     let Some(along) = reduction_along_memory(&found) else { return schedule.unchanged() };
     let plain = schedule.fork();
-    spread(schedule, block, along)?;
+    distribute_over_lanes(schedule, block, along)?;
     Ok(RuleOutcome::Variants(vec![plain, schedule.clone()]))
 }
 
-/// The reduction iterator, by its extent, that is the last index of each operand that depends on it, if the operands
-/// would not as well run along the last dimension of the output.
+/// The reduction iterator that is the last index of each operand that depends on it, with its extent. `None` when an operand is also
+/// contiguous along the last dimension of the output.
 fn reduction_along_memory(block: &Block) -> Option<(VarId, i64)> {
     let store = reduction(block)?.store;
     let output = store.indices.last().and_then(Index::as_var);
@@ -58,7 +57,8 @@ fn reduction_along_memory(block: &Block) -> Option<(VarId, i64)> {
     })
 }
 
-fn spread(
+/// Splits a vector off the reduction loop, factors it out of the reduction, and tiles the partial sums.
+fn distribute_over_lanes(
     schedule: &mut Schedule,
     block: BlockRv,
     (along, extent): (VarId, i64),

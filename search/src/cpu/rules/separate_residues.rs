@@ -1,4 +1,4 @@
-//! Loops of their own for remainders that operands are chosen by.
+//! Separate loops for the residues of strided transposed convolutions.
 
 use tilewright_core::analysis::block::all_loads;
 use tilewright_core::annotation::TILING;
@@ -13,11 +13,11 @@ use tilewright_macros::schedule_rule;
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::block::{block_of, needs_multi_level_tiling};
 
-/// Offers to number the points of a spatial iterator by its remainder first, where an operand depends on nothing else of it.
+/// Offers to split a spatial iterator into residue and quotient, the residue first, where an operand depends on the residue alone.
 ///
-/// A transposed convolution with a stride takes other weights for rows of other remainders: neighbours share none of them,
-/// and a tile of neighbours loads each weight for a part of its rows only. With the remainder in an outer loop, a tile holds rows
-/// that share all of them.
+/// In a transposed convolution with a stride, each residue of the row has weights of its own. Neighbouring rows share no weight, so
+/// that a tile of neighbours uses each loaded weight for only some of its rows. With the residue in an outer loop, all rows of a tile
+/// share their weights.
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "multi_level_tiling")]
 pub fn separate_residues(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
@@ -30,8 +30,8 @@ pub fn separate_residues(schedule: &mut Schedule, block: BlockRv) -> RuleResult 
     Ok(RuleOutcome::Variants(vec![schedule.fork(), separate]))
 }
 
-/// The map of a block's iterators that puts the remainders in front, and keeps the quotients in their places. `None` when nothing
-/// depends on remainders alone.
+/// The map of a block's iterators that puts the residues in front and keeps the quotients in their places. `None` when no operand
+/// depends on a residue alone.
 fn residues_first(block: &Block) -> Option<IndexMap> {
     let moduli: Vec<Option<i64>> = block.iters.iter().map(|iter| separable_modulus(block, iter)).collect();
     let part = |input: usize, divisor: i64, modulus: i64| {
@@ -47,8 +47,8 @@ fn residues_first(block: &Block) -> Option<IndexMap> {
     IndexMap::new(block.iters.len() as u32, residues.into_iter().chain(quotients).collect())
 }
 
-/// The modulus of a spatial iterator that some operand depends on through its remainder alone. It divides the extent, so that
-/// remainders and quotients fill a box.
+/// The modulus of a spatial iterator whose residue alone determines an operand's elements. It divides the extent, so that residues and
+/// quotients fill a box.
 fn separable_modulus(block: &Block, iter: &Iter) -> Option<i64> {
     let extent = iter.extent.as_constant()?;
     let modulus = all_loads(block).into_iter().find_map(|access| only_modulus(access.indices, iter.var))?;
@@ -64,19 +64,19 @@ fn only_modulus(indices: &Indices, var: VarId) -> Option<i64> {
         is_mentioned
     };
     let digits = indices.iter().flat_map(Index::terms).map(|term| &term.digit);
-    let mut moduli = digits.filter(of_var).map(|digit| remainder_of(digit, var));
+    let mut moduli = digits.filter(of_var).map(|digit| modulus_of(digit, var));
     let first = moduli.next()??;
     moduli.all(|modulus| modulus == Some(first)).then_some(first)
 }
 
-/// The modulus of a digit that is the remainder of a variable, or of a sum with it.
-fn remainder_of(digit: &Digit, var: VarId) -> Option<i64> {
-    let is_remainder = digit.divisor == 1
+/// The modulus of a digit that is the residue of a variable, or of a sum with it.
+fn modulus_of(digit: &Digit, var: VarId) -> Option<i64> {
+    let is_residue = digit.divisor == 1
         && digit.modulus != NO_MODULUS
         && match &digit.base {
             Base::Var(_) => true,
             Base::Sum(sum) => sum.linear_coefficient(var).is_some_and(|factor| factor != 0),
             _ => false,
         };
-    is_remainder.then_some(digit.modulus)
+    is_residue.then_some(digit.modulus)
 }

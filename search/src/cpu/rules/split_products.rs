@@ -1,4 +1,4 @@
-//! Products of `f32` formed from products of `bf16`, for machines with instructions for those.
+//! Products of `f32` formed from products of `bf16`, for machines with `bf16` instructions.
 
 use tilewright_core::accuracy::PieceProducts;
 use tilewright_core::analysis::scope::loops_around;
@@ -12,12 +12,12 @@ use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::block::block_of;
 
 /// Lets tensor intrinsics compute a sum of products of `f32` from `bf16` pieces where the kernel's
-/// [accuracy](tilewright_core::accuracy) allows it, besides whatever other rules make of it.
+/// [accuracy](tilewright_core::accuracy) allows it, besides the variants of other rules.
 ///
-/// Offers, as variants, the ways of cutting the products of pieces that [`auto_tensorize`](super::auto_tensorize) finds; none
-/// on a machine without such an intrinsic, and none that take as many instructions as multiply-adds of `f32` do: an intrinsic
-/// with twice their rate is no use for three products. There are as few products as the accuracy allows: more of them take
-/// longer, so that no other number is worth a trial.
+/// Offers, as variants, the mappings of the products of pieces that [`auto_tensorize`](super::auto_tensorize) finds. It offers none on
+/// a machine without such an intrinsic, and none with as many instructions as multiply-adds of `f32` need: an intrinsic of twice the
+/// rate does not pay for three products. It takes the fewest products that the accuracy allows, because more products only take
+/// longer.
 #[schedule_rule(target = "cpu", after = "reduce_in_lanes", before = "auto_tensorize")]
 pub fn split_products(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let Some(accuracy) = schedule.program().accuracy else { return schedule.unchanged() };
@@ -41,7 +41,7 @@ pub fn split_products(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     Ok(RuleOutcome::Variants(variants))
 }
 
-/// Makes pieces where they are copied to, if that is done for all of them at once.
+/// Inlines the pieces into their copies, unless a copy is made in the nest of the product.
 fn make_in_place(schedule: &mut Schedule, block: BlockRv, pieces: BlockRv) -> Result<(), ScheduleError> {
     let nest = nest_of(schedule, schedule.values().block(block)?);
     for reader in schedule.get_consumers(pieces)? {

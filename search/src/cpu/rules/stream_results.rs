@@ -12,11 +12,12 @@ use crate::cpu::rules::own_cache_bytes;
 use crate::space::rule::{RuleExtension, RuleResult};
 use crate::space::rules::block::block_of;
 
-/// A result of so many times the second-level caches together is not found in a cache by whoever reads it next: what
-/// is beyond them is shared with others, and slower.
+/// The least size of a streamed result, as a multiple of all second-level caches together. The next reader does not find a result of
+/// this size in a cache: the caches beyond are shared with other programs, and slower.
 const LARGE: u64 = 8;
 
-/// Notes on a block that writes a large result whether it is to be streamed; the postprocessor of the same name does it.
+/// Annotates a block that writes a large result with whether its stores are non-temporal. The postprocessor of the same name streams
+/// them.
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "parallelize_vectorize_unroll")]
 pub fn stream_results(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;

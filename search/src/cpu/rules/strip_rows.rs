@@ -1,4 +1,4 @@
-//! Several rows at a time, for stages that reduce rows.
+//! Strips of several rows, for stages that reduce rows.
 
 use tilewright_core::analysis::block::{is_reduction, is_spatial};
 use tilewright_core::analysis::scope::{consumers, producers};
@@ -13,10 +13,10 @@ use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings};
 /// The most rows of a strip: more do not fit into registers.
 const MAX_ROWS: i64 = 8;
 
-/// Cuts the rows of a normalisation, or of whatever else ends in an element-wise stage after reductions, into strips.
+/// Splits the rows of a normalisation, or of any other element-wise stage after reductions, into strips.
 ///
-/// A stage that is then computed strip by strip does several rows side by side, whose additions need not wait for
-/// each other, while their data stays in the nearest cache until the next stage.
+/// A stage computed strip by strip interleaves several rows, whose additions are independent of each other. The rows stay in the
+/// first-level cache until the next stage.
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "parallelize_vectorize_unroll")]
 pub fn strip_rows(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;

@@ -1,4 +1,4 @@
-//! Tiles for what reads along other dimensions than it writes.
+//! Tiles for transpositions.
 
 use tilewright_core::analysis::block::{is_spatial, loads, stores};
 use tilewright_core::analysis::scope::{loops_around, writes_parameter};
@@ -14,10 +14,9 @@ use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings};
 /// The most elements of a side of a tile: a few cache lines.
 const MAX_SIDE: i64 = 64;
 
-/// Cuts the two loops of a transposition, or of any other element-wise stage in which one loop runs along what is written and
-/// another along what is read, into tiles. Row by row, each line that is read would serve one element and be gone before the
-/// next row wants it. From tile to tile it goes either along what is read, which lets the machine see the rows coming, or along
-/// what is written.
+/// Tiles the two loops of a transposition, or of any other element-wise stage whose loads are contiguous along one loop and whose
+/// stores along another. Without tiles, each cache line read would serve one element and be evicted before the next row needs it.
+/// The tiles follow each other along the loads, which the hardware prefetcher can follow, or along the stores.
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "parallelize_vectorize_unroll")]
 pub fn tile_transposed(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
@@ -28,7 +27,7 @@ pub fn tile_transposed(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
         return schedule.unchanged();
     }
     let vars: Vec<VarId> = path.iter().map(|node: &&std::sync::Arc<For>| node.var).collect();
-    let Some((reading, writing)) = crossing(&found, &vars) else { return schedule.unchanged() };
+    let Some((reading, writing)) = transposed_loops(&found, &vars) else { return schedule.unchanged() };
     let loops = schedule.get_loops(block)?;
     let mut halves: Vec<[LoopRv; 2]> = Vec::new();
     for target in [loops[reading], loops[writing]] {
@@ -36,16 +35,17 @@ pub fn tile_transposed(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
         let parts = schedule.split(target, &[Some(factors[0]), Some(factors[1])])?;
         halves.push([parts[0], parts[1]]);
     }
-    let [[across, reading], [along, writing]] = halves[..] else { return schedule.unchanged() };
+    let [[outer_reading, reading], [outer_writing, writing]] = halves[..] else {
+        return schedule.unchanged();
+    };
     let mut by_column = schedule.fork();
-    by_column.reorder(&[along, across, reading, writing])?;
-    schedule.reorder(&[across, along, reading, writing])?;
+    by_column.reorder(&[outer_writing, outer_reading, reading, writing])?;
+    schedule.reorder(&[outer_reading, outer_writing, reading, writing])?;
     Ok(RuleOutcome::Variants(vec![by_column, schedule.clone()]))
 }
 
-/// The loop along which the last dimension of something is read, and the other one along which the last dimension is
-/// written.
-fn crossing(block: &Block, vars: &[VarId]) -> Option<(usize, usize)> {
+/// The positions of the loop along the last dimension of a transposed load and of the loop along the last dimension of a store.
+fn transposed_loops(block: &Block, vars: &[VarId]) -> Option<(usize, usize)> {
     let along = |indices: &Indices| {
         let last = indices.last()?;
         let of = |var: &VarId| {
@@ -54,7 +54,7 @@ fn crossing(block: &Block, vars: &[VarId]) -> Option<(usize, usize)> {
         vars.iter().position(of)
     };
     let writing = stores(&block.body).iter().find_map(|store| along(&store.indices))?;
-    let crossed = loads(&block.body).into_iter().find_map(|access| {
+    let reading = loads(&block.body).into_iter().find_map(|access| {
         let reading = along(access.indices)?;
         let moves = access.indices.iter().any(|index| {
             let of = |iter: &&tilewright_core::stmt::Iter| iter.binding.mentions(vars[writing]);
@@ -62,5 +62,5 @@ fn crossing(block: &Block, vars: &[VarId]) -> Option<(usize, usize)> {
         });
         (reading != writing && moves).then_some(reading)
     })?;
-    Some((crossed, writing))
+    Some((reading, writing))
 }

@@ -12,11 +12,11 @@ use crate::space::rules::block::{block_of, needs_rfactor};
 /// The largest innermost part of a split reduction.
 const MAX_INNERMOST: i64 = 64;
 
-/// Parallel iterations per worker worth having.
+/// The most useful parallel iterations per worker.
 const JOBS_PER_WORKER: i64 = 16;
 
-/// Splits a reduction in two and makes either part independent: the outer part can run in parallel, the
-/// inner one in vector lanes. Offers both variants besides the plain reduction.
+/// Splits a reduction in two and factors one part out: the outer part can then run in parallel, or the inner part in vector
+/// lanes. Offers both variants besides the plain reduction.
 #[schedule_rule(target = "any", after = "auto_inline", before = "multi_level_tiling")]
 pub fn add_rfactor(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;

@@ -16,10 +16,10 @@ use crate::space::rules::block::block_of;
 
 /// Inlines an element-wise block into its consumers when that saves a buffer and repeats no expensive work.
 ///
-/// A block is inlined when each element it reads has a simple, ordered place (so that accesses stay
-/// contiguous) and it computes nothing expensive that its consumers would then repeat. A tensor of one value
-/// is always inlined. What depends on constant parameters alone can also stay, to be computed ahead of calls: both are
-/// offered. A block annotated `inline_rule = "disable"` is left alone.
+/// A block is inlined when it reads its inputs in the order of its iterators (so that accesses stay contiguous) and computes nothing
+/// expensive that its consumers would then repeat. A tensor of one value is always inlined. For a block that depends on constant
+/// parameters alone, the rule also offers to keep it, so that it runs once, ahead of calls. A block annotated
+/// `inline_rule = "disable"` is left alone.
 #[schedule_rule(target = "any", after = "inline_constant_scalars", before = "add_rfactor")]
 pub fn auto_inline(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;

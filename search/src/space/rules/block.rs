@@ -1,4 +1,4 @@
-//! Questions that rules of any device ask about a block.
+//! Properties of blocks that the rules of every device use.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) fn block_of(schedule: &Schedule, block: BlockRv) -> Result<Arc<Block>
     find_block(&schedule.program().body, id).cloned().ok_or(ScheduleError::MissingBlock(id))
 }
 
-/// The buffers that a block only reads and that hold constant parameters, or what is computed from such alone.
+/// The operands of a block that are constant parameters, or are computed from constant parameters alone.
 pub(crate) fn constant_operands(program: &Program, block: &Block) -> Vec<BufferId> {
     use tilewright_core::analysis::block::reads;
     use tilewright_core::analysis::scope::writers;
@@ -29,7 +29,7 @@ pub(crate) fn constant_operands(program: &Program, block: &Block) -> Vec<BufferI
             makers.next().is_some_and(|maker| ahead.contains(&maker.id))
         }
     };
-    // What runs ahead itself has no use for another layout.
+    // A block that runs ahead of calls itself does not need another layout.
     if ahead.contains(&block.id) {
         Vec::new()
     } else {
@@ -37,7 +37,7 @@ pub(crate) fn constant_operands(program: &Program, block: &Block) -> Vec<BufferI
     }
 }
 
-/// Whether the loops around a block have nothing else in them.
+/// Whether the loops around a block hold no other block.
 pub(crate) fn has_own_loops(program: &Program, block: &Block) -> bool {
     let path = loops_around(&program.body, block.id).unwrap_or_default();
     path.first().is_some_and(|outermost| blocks(&outermost.body).len() == 1)
@@ -62,8 +62,8 @@ pub(crate) fn domain_size(block: &Block, kind: IterKind) -> Option<i64> {
     iters.map(|iter| iter.extent.as_constant()).try_fold(1i64, |size, extent| size.checked_mul(extent?))
 }
 
-/// Whether a reduction uses elements of an operand more than once: they depend on what is reduced over, and some spatial
-/// iterator leaves them unchanged. What stays the same during a reduction is loaded once for it anyway.
+/// Whether a reduction uses elements of an operand more than once: they depend on a reduction iterator, and some spatial iterator
+/// leaves them unchanged. An operand that no reduction iterator moves is loaded once for the whole reduction anyway.
 pub(crate) fn is_used_again(block: &Block, indices: &Indices) -> bool {
     let with_points = |kind: IterKind| {
         block.iters.iter().filter(move |iter| iter.kind == kind && !iter.extent.is(1)).map(|iter| iter.var)
@@ -72,8 +72,8 @@ pub(crate) fn is_used_again(block: &Block, indices: &Indices) -> bool {
     with_points(IterKind::Reduce).any(mentions) && !with_points(IterKind::Spatial).all(mentions)
 }
 
-/// Whether tiling a block on several levels can make data be used again from a cache: it reduces over
-/// something, and uses elements of some operand again.
+/// Whether multi-level tiling of a block can increase reuse in a cache: it is a reduction, and uses elements of some operand
+/// again.
 pub(crate) fn needs_multi_level_tiling(program: &Program, block: &Block) -> bool {
     use tilewright_core::analysis::block::{loads, reduction, writes};
     let Some(found) = reduction(block) else { return false };
@@ -86,8 +86,8 @@ pub(crate) fn needs_multi_level_tiling(program: &Program, block: &Block) -> bool
         && operands.iter().any(|access| is_used_again(block, access.indices))
 }
 
-/// Whether splitting the reduction itself can help: there is little else to run in parallel, or the block
-/// is a plain reduction.
+/// Whether splitting the reduction itself can help: the spatial loops have too few iterations for all workers, or the block
+/// has no data reuse.
 pub(crate) fn needs_rfactor(program: &Program, block: &Block, max_parallel: i64) -> bool {
     use tilewright_core::analysis::block::is_reduction;
     if !is_reduction(block) || !has_trivial_bindings(block) {

@@ -1,4 +1,4 @@
-//! The hook for blocks with a rule of their own.
+//! Custom rules for annotated blocks.
 
 use tilewright_core::annotation::SCHEDULE_RULE;
 use tilewright_core::schedule::{BlockRv, Schedule};
