@@ -25,7 +25,9 @@ pub(crate) fn copy(b: &mut Build<'_>, u: &Use<'_>) -> Built {
         return Err(format!("{bytes} bytes cannot be copied: 4, 8 or 16 by .ca, 16 by .cg"));
     }
     let (mut source_bytes, mut ignore) = (NONE, (NONE, false));
-    if let Some(operand) = u.operands.get(3) {
+    // The last operand of a form with a hint is the cache policy.
+    let sizes = u.operands.len() - usize::from(u.has("L2::cache_hint"));
+    if let Some(operand) = u.operands[..sizes].get(3) {
         if is_predicate(b, operand) {
             ignore = b.predicate(operand)?;
         } else {

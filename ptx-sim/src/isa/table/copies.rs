@@ -4,7 +4,9 @@ use super::{Row, row};
 use crate::exec::build::copies::{arrive, commit, copy, copy_arrive, manage, pending, test, wait};
 
 pub(super) const ROWS: &[Row] = &[
-    row("cp", "async cop=ca|cg shared|shared::cta global EVICT2? PREFETCH?", "[] [] # ~? <b64?", copy),
+    row("cp", "async cop=ca|cg shared|shared::cta global PREFETCH?", "[] [] # ~?", copy),
+    row("cp", "async cop=ca|cg shared|shared::cta global L2::cache_hint PREFETCH?", "[] [] # <b64", copy),
+    row("cp", "async cop=ca|cg shared|shared::cta global L2::cache_hint PREFETCH?", "[] [] # ~ <b64", copy),
     row("cp", "async commit_group", "", commit),
     row("cp", "async wait_group", "#", wait),
     row("cp", "async wait_all", "", wait),
@@ -13,7 +15,7 @@ pub(super) const ROWS: &[Row] = &[
     row("mbarrier", "op=inval space=shared|shared::cta? b64", "[]", manage),
     row(
         "mbarrier",
-        "op=expect_tx|complete_tx relaxed? cta|cluster? space=shared|shared::cta? b64",
+        "op=expect_tx|complete_tx sem=relaxed? scope=cta|cluster? space=shared|shared::cta? b64",
         "[] <u32",
         manage,
     ),

@@ -61,8 +61,15 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "setp",
         "cmp=eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan bool=and|or|xor? ftz? \
-         t=f16|f16x2|bf16|bf16x2|f32|f64",
+         t=f16x2|bf16x2|f32|f64",
         ">p|q <t <t <!pred?",
+        set_predicate,
+    ),
+    row(
+        "setp",
+        "cmp=eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan bool=and|or|xor? ftz? \
+         t=f16|bf16",
+        ">pred <t <t <!pred?",
         set_predicate,
     ),
     row(
