@@ -112,7 +112,7 @@ pub(crate) struct Merge {
     pub(crate) inputs: Vec<PathBuf>,
 }
 
-/// Drops all but the fastest records of each kernel, shape and machine
+/// Drops all but the best records of each kernel, shape and machine
 ///
 /// Programs, tuning runs and lines that are no records stay. Each file is replaced as a whole, or not at all.
 #[derive(Args, Debug)]

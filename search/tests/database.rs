@@ -11,7 +11,8 @@ use tempfile::tempdir;
 use tilewright_core::schedule::Trace;
 use tilewright_core::target::{CpuTarget, RunContext};
 use tilewright_search::records::{
-    Database, DatabaseError, Measurement, Merged, Outcome, Provenance, Record, Shape, TunedFor,
+    Database, DatabaseError, Measurement, Merged, Outcome, Provenance, Record, Shape, TunedFor, best_of,
+    ranked,
 };
 
 const PROGRAM: u64 = 0x0123_4567_89ab_cdef;
@@ -326,7 +327,7 @@ fn the_exact_shape_comes_before_the_nearest() {
     database.append(Record { outcome, ..record(shape(64, 64), "cpu;threads=2", 9.0) }).unwrap();
     let few = database.nearest_few(PROGRAM, &shape(66, 64), &here, 4);
     let times: Vec<_> = few.iter().map(|(record, _)| record.median_ns().unwrap()).collect();
-    assert_eq!(times, [2.0, 9.0, 1.0, 8.0], "those that the confirmed one stands for come last");
+    assert_eq!(times, [2.0, 9.0, 1.0, 8.0], "those that another one has beaten come last");
     let mut strided = shape(66, 64);
     strided.params.insert("stride".into(), 2);
     assert!(database.nearest(PROGRAM, &strided, &here).is_none());
@@ -524,8 +525,44 @@ fn a_confirmed_winner_is_chosen_over_times_that_were_lucky() {
     database.append(of_loop(3, 13.0)).unwrap();
     assert_eq!(best(&database), 12.0, "a later trial that is slower");
     database.append(of_loop(3, 11.5)).unwrap();
-    assert_eq!(best(&database), 11.5, "a later trial that is faster, of a run that could not compare");
+    assert_eq!(
+        best(&database),
+        12.0,
+        "a later trial that is faster, of a run that could not compare: it may be luck"
+    );
     database.append(of_loop(2, 14.0)).unwrap();
     database.append(confirmed(of_loop(3, 13.5))).unwrap();
     assert_eq!(best(&database), 13.5, "the next run compares with the earlier winner");
+}
+
+#[test]
+fn a_resumed_run_does_not_push_the_confirmed_winner_out() {
+    let mut database = Database::in_memory();
+    for (number, median) in [(1, 10.0), (2, 11.0), (3, 10.5)] {
+        database.append(of_loop(number, median)).unwrap();
+    }
+    database.append(of_loop(1, 12.5)).unwrap();
+    database.append(confirmed(of_loop(2, 12.0))).unwrap();
+    // The run is resumed and stopped before it can compare.
+    database.append(of_loop(3, 9.0)).unwrap();
+    let here = machine(&[], 128, 1);
+    let medians = |records: Vec<&Record>| -> Vec<f64> {
+        records.into_iter().map(|record| record.median_ns().expect("a time")).collect()
+    };
+    let all: Vec<&Record> = database.records().collect();
+    let in_order = medians(ranked(&all).iter().map(|ranked| ranked.record).collect());
+    assert_eq!(in_order, [12.0, 9.0, 12.5, 10.0, 10.5, 11.0], "the winner, then others, then earlier times");
+    assert_eq!(best_of(&all), database.best(PROGRAM, &shape(8, 8), &here));
+    assert_eq!(best_of(&all), database.nearest(PROGRAM, &shape(9, 8), &here).map(|(record, _)| record));
+
+    // Merging may put later records before earlier ones.
+    let mut later = Database::in_memory();
+    let mut newer = confirmed(of_loop(3, 13.0));
+    newer.provenance.time += 60;
+    later.append(newer).unwrap();
+    later.merge(&database).unwrap();
+    assert_eq!(later.best(PROGRAM, &shape(8, 8), &here).and_then(Record::median_ns), Some(13.0));
+
+    assert_eq!(database.prune(2).unwrap(), 4);
+    assert_eq!(medians(database.records().collect()), [12.0, 9.0]);
 }

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use rustc_hash::FxHashSet;
 use tilewright_core::target::{RunContext, Target};
 
-use super::{Database, Record, Shape, TunedFor};
+use super::order::{Ranked, ranked_by_group};
+use super::{Database, Record, Shape};
 
 /// A record that was not considered because the machine lacks features that its code needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,14 +20,12 @@ pub struct PassedOver<'a> {
 impl Database {
     /// The best record of a program for exactly this shape that may be used on a machine.
     ///
-    /// Times from different machines do not compare, so the record whose features and number of threads are
-    /// closest to the machine's comes first, and the fastest among equals. A record that a run
-    /// [confirmed](super::Measurement::is_confirmed) replaces all records before it.
+    /// Times from different machines do not compare, so the record whose features and number of threads are closest to the
+    /// machine's comes first, and among equals the one that comes first in the [order of records](super::ranked).
     pub fn best(&self, program: u64, shape: &Shape, context: &RunContext) -> Option<&Record> {
-        self.usable(program, context)
-            .filter(|(record, _)| record.shape == *shape)
-            .min_by(|(a, a_ns), (b, b_ns)| suitability((a, *a_ns), (b, *b_ns), context))
-            .map(|(record, _)| record)
+        let of_shape = self.usable(program, context).filter(|record| record.shape == *shape);
+        let ranked = ranked_by_group(of_shape);
+        ranked.iter().min_by(|a, b| suitability(a, b, context)).map(|best| best.record)
     }
 
     /// The best record of a program for the shape that is nearest to this one, with the [distance](Shape::distance) between the
@@ -36,8 +34,8 @@ impl Database {
         self.nearest_few(program, shape, context, 1).into_iter().next()
     }
 
-    /// At most `count` records of a program, the most promising for a shape first: the one of [`Database::nearest`], records of
-    /// shapes further away, then replaced records. Not every schedule can be fitted to every shape.
+    /// At most `count` records of a program, the most promising for a shape first: the one of [`Database::nearest`], those of
+    /// shapes further away, then those that others have beaten. Not every schedule can be fitted to every shape.
     pub fn nearest_few(
         &self,
         program: u64,
@@ -45,22 +43,19 @@ impl Database {
         context: &RunContext,
         count: usize,
     ) -> Vec<(&Record, f64)> {
-        let of_program: Vec<&Record> =
-            self.records_of(program).filter(|record| record.target.serves(&context.target)).collect();
-        let standing = standing(&of_program);
-        let stands = |record: &Record| standing.iter().any(|other| std::ptr::eq(*other, record));
-        let mut found: Vec<(&Record, f64, f64)> = of_program
-            .iter()
-            .filter_map(|record| Some((*record, record.median_ns()?, shape.distance(&record.shape)?)))
+        let ranked = ranked_by_group(self.usable(program, context));
+        let mut found: Vec<(Ranked<'_>, f64)> = ranked
+            .into_iter()
+            .filter_map(|ranked| Some((ranked, shape.distance(&ranked.record.shape)?)))
             .collect();
-        found.sort_by(|(a, a_ns, a_far), (b, b_ns, b_far)| {
-            (stands(b).cmp(&stands(a)))
+        found.sort_by(|(a, a_far), (b, b_far)| {
+            (b.is_candidate().cmp(&a.is_candidate()))
                 .then_with(|| a_far.total_cmp(b_far))
-                .then_with(|| a.shape.cmp(&b.shape))
-                .then_with(|| suitability((a, *a_ns), (b, *b_ns), context))
+                .then_with(|| a.record.shape.cmp(&b.record.shape))
+                .then_with(|| suitability(a, b, context))
         });
         found.truncate(count);
-        found.into_iter().map(|(record, _, distance)| (record, distance)).collect()
+        found.into_iter().map(|(ranked, distance)| (ranked.record, distance)).collect()
     }
 
     /// Records of a program that succeeded on their own machine but need features that this machine lacks.
@@ -73,58 +68,19 @@ impl Database {
         other.map(|record| PassedOver { record, missing: record.target.missing(target) }).collect()
     }
 
-    /// Records of a program that succeeded and may be used on a machine, with their median times.
+    /// Records of a program that may be used on a machine.
     fn usable<'a, 't>(
         &'a self,
         program: u64,
         context: &'t RunContext,
-    ) -> impl Iterator<Item = (&'a Record, f64)> + use<'a, 't> {
-        standing(
-            &self
-                .records_of(program)
-                .filter(|record| record.target.serves(&context.target))
-                .collect::<Vec<_>>(),
-        )
-        .into_iter()
-        .filter_map(|record| Some((record, record.median_ns()?)))
+    ) -> impl Iterator<Item = &'a Record> + use<'a, 't> {
+        self.records_of(program).filter(|record| record.target.serves(&context.target))
     }
 }
 
-/// The records that no later one replaces: a confirmed record replaces all before it of the same shape and
-/// machine, and a later record of a confirmed schedule replaces the earlier one.
-pub(super) fn standing<'a>(records: &[&'a Record]) -> Vec<&'a Record> {
-    let mut confirmed: FxHashSet<(&Shape, &TunedFor)> = FxHashSet::default();
-    let mut kept: Vec<&Record> = Vec::new();
-    for (position, &record) in records.iter().enumerate().rev() {
-        let group = (&record.shape, &record.target);
-        let is_confirmed = record.measurement().is_some_and(|measurement| measurement.is_confirmed);
-        let is_repeated = |later: &&Record| {
-            (&later.shape, &later.target) == group
-                && later.median_ns().is_some()
-                && later.trace == record.trace
-        };
-        let is_past = match is_confirmed {
-            true => records[position + 1..].iter().any(is_repeated),
-            false => confirmed.contains(&group),
-        };
-        if is_confirmed {
-            confirmed.insert(group);
-        }
-        if !is_past {
-            kept.push(record);
-        }
-    }
-    kept.reverse();
-    kept
-}
-
-/// Orders records with their median times by their misfit to a machine, the best first.
-pub(super) fn suitability(
-    (a, a_ns): (&Record, f64),
-    (b, b_ns): (&Record, f64),
-    context: &RunContext,
-) -> Ordering {
-    let (a_unused, a_threads) = a.target.misfit(context);
-    let (b_unused, b_threads) = b.target.misfit(context);
-    a_unused.cmp(&b_unused).then(a_threads.total_cmp(&b_threads)).then(a_ns.total_cmp(&b_ns))
+/// Orders records by how much they suit a machine, best first.
+fn suitability(a: &Ranked<'_>, b: &Ranked<'_>, context: &RunContext) -> Ordering {
+    let (a_unused, a_threads) = a.record.target.misfit(context);
+    let (b_unused, b_threads) = b.record.target.misfit(context);
+    a_unused.cmp(&b_unused).then(a_threads.total_cmp(&b_threads)).then_with(|| a.order(b))
 }

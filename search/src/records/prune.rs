@@ -7,14 +7,14 @@ use std::path::Path;
 
 use super::file::{self, Line};
 use super::line::{Item, parse_line};
-use super::lookup::standing;
+use super::order::ranked;
 use super::{Database, DatabaseError, Record, Shape, TunedFor};
 
 /// The group within which records compete: program, shape and machine.
 type Group = (u64, Shape, TunedFor);
 
 impl Database {
-    /// Keeps only the `keep` fastest records for each program, shape and machine, and drops those of trials that
+    /// Keeps only the `keep` best records for each program, shape and machine, in the [order of records](ranked), and drops those of trials that
     /// failed. Lines that are no records, such as those of runs, stay as they are. Says how many records were dropped.
     ///
     /// Each file is replaced as a whole or not at all. Records that another process has added in the meantime are
@@ -25,7 +25,7 @@ impl Database {
     pub fn prune(&mut self, keep: usize) -> Result<usize, DatabaseError> {
         if self.place.is_none() {
             let before = self.entries.len();
-            let kept = fastest(self.records().map(Some), keep);
+            let kept = best(self.records().map(Some), keep);
             let entries = std::mem::take(&mut self.entries);
             self.by_program.clear();
             for (entry, _) in entries.into_iter().zip(kept).filter(|(_, kept)| *kept) {
@@ -51,28 +51,23 @@ impl Database {
     }
 }
 
-/// For each record, whether it is among the fastest of its group. Records that a confirmed one replaces come last; `None`
-/// stands for a line that stays.
-fn fastest<'a>(records: impl Iterator<Item = Option<&'a Record>>, keep: usize) -> Vec<bool> {
+/// For each record, whether it is among the best of its group; `None` stands for a line that stays.
+fn best<'a>(records: impl Iterator<Item = Option<&'a Record>>, keep: usize) -> Vec<bool> {
     let records: Vec<Option<&Record>> = records.collect();
     let mut kept: Vec<bool> = records.iter().map(Option::is_none).collect();
     let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
     for (position, record) in records.iter().enumerate() {
-        if let Some(record) = record.filter(|record| record.median_ns().is_some()) {
+        if let Some(record) = record {
             let group = (record.program, record.shape.clone(), record.target.clone());
             groups.entry(group).or_default().push(position);
         }
     }
     for members in groups.into_values() {
         let of_group: Vec<&Record> = members.iter().filter_map(|position| records[*position]).collect();
-        let standing = standing(&of_group);
-        let is_past = |record: &Record| !standing.iter().any(|other| std::ptr::eq(*other, record));
-        let rank = |record: &&Record| (is_past(record), record.median_ns().unwrap_or(f64::INFINITY));
-        let mut ranked: Vec<((bool, f64), usize)> = of_group.iter().map(rank).zip(members).collect();
-        ranked.sort_by(|(a, first), (b, second)| {
-            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(first.cmp(second))
-        });
-        ranked.into_iter().take(keep).for_each(|(_, position)| kept[position] = true);
+        for best in ranked(&of_group).into_iter().take(keep) {
+            let place = of_group.iter().position(|record| std::ptr::eq(*record, best.record));
+            kept[members[place.expect("it is one of them")]] = true;
+        }
     }
     kept
 }
@@ -97,7 +92,7 @@ fn prune_file(path: &Path, keep: usize) -> io::Result<usize> {
         let message = format!("line {number} is longer than {limit} bytes; remove it first");
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
-    let kept = fastest(lines.iter().map(|(_, record)| record.as_ref()), keep);
+    let kept = best(lines.iter().map(|(_, record)| record.as_ref()), keep);
     let dropped = kept.iter().filter(|kept| !**kept).count();
     if dropped > 0 {
         let kept = lines.iter().zip(kept).filter(|(_, kept)| *kept).map(|((bytes, _), _)| &bytes[..]);

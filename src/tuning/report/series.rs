@@ -6,7 +6,7 @@ use tilewright_core::device::Device;
 use tilewright_core::program::Program;
 use tilewright_core::target::RunOptions;
 use tilewright_measure::peak::peak_of;
-use tilewright_search::records::{Database, Outcome, Record, Run, Shape, TunedFor};
+use tilewright_search::records::{Database, Outcome, Record, Run, Shape, TunedFor, best_of};
 
 use super::super::{count_bytes, count_flops, replay};
 use crate::kernel::kernels;
@@ -35,7 +35,7 @@ pub struct Series {
     pub cpu: String,
     /// The trials, in the order in which they were made.
     pub trials: Vec<Trial>,
-    /// The record of the schedule that won the last comparison at the end of a run, or else of the fastest one.
+    /// The first in the order of records: the one that calls use.
     pub winner: Option<Record>,
     /// Failed trials by reason.
     pub failures: BTreeMap<String, u64>,
@@ -142,7 +142,7 @@ fn series(database: &Database, records: &[&Record], peak: Peak<'_>) -> Series {
     let first = records[0];
     let mut ordered = records.to_vec();
     ordered.sort_by_key(|record| (record.provenance.time, record.provenance.trial));
-    let winner = fastest(&ordered).cloned();
+    let winner = best_of(records).cloned();
     let last_time = ordered.last().map_or(0, |record| record.provenance.time);
     // What was timed once more in the end was no trial then.
     let mut known = BTreeSet::new();
@@ -209,12 +209,4 @@ fn bound(database: &Database, record: &Record) -> Option<Program> {
         let named: Vec<(&str, i64)> = shape.map(|(name, value)| (name.as_str(), *value)).collect();
         kernel.program_for(&kernel.dims_by_name(&named).ok()?).ok()
     })
-}
-
-/// The last record that a comparison confirmed, or else the fastest one.
-fn fastest<'a>(records: &[&'a Record]) -> Option<&'a Record> {
-    let all = || records.iter().copied().filter_map(|record| Some((record, record.measurement()?)));
-    let confirmed = all().rfind(|(_, found)| found.is_confirmed);
-    let fastest = || all().min_by(|(_, a), (_, b)| a.median_ns.total_cmp(&b.median_ns));
-    confirmed.or_else(fastest).map(|(record, _)| record)
 }
