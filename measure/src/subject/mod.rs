@@ -3,17 +3,20 @@
 //! | module | does |
 //! |---|---|
 //! | `inputs` | random arguments |
+//! | `expectation` | the expected results, kept from one measuring process to the next |
+//! | `exact` | results in `f64`, and the magnitudes of what is added up |
 //! | `tolerance` | how far results may be off |
 //! | `oracle` | expected results where the kernel's definition is not at hand |
 
+mod exact;
+mod expectation;
 mod inputs;
 mod oracle;
 mod tolerance;
 
-use std::fs;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -29,11 +32,12 @@ use tilewright_runtime::code::{self, Compiled};
 use tilewright_runtime::kernel::Kernel;
 
 use crate::failure::{Failure, reason};
-use inputs::{Sign, poison};
+use expectation::expectation;
+use inputs::poison;
 
 pub use inputs::Inputs;
 pub use oracle::{Oracle, OracleError};
-pub use tolerance::Tolerance;
+pub use tolerance::{Expected, Tolerance};
 
 /// A program at a shape, ready to try schedules of it.
 pub struct Subject {
@@ -43,7 +47,7 @@ pub struct Subject {
     program: Program,
     inputs: Inputs,
     /// What each tensor holds after a run: results and tensors that are updated; `None` for those only read.
-    expected: Vec<Option<AnyTensor>>,
+    expected: Vec<Option<Expected>>,
     accesses: Vec<Access>,
     tolerance: Tolerance,
     reference_time: Duration,
@@ -87,7 +91,8 @@ impl Subject {
         let cache = options.cache.as_deref().map(|directory| {
             directory.join(format!("{:016x}-{}.expected", program.stable_hash(), options.seed))
         });
-        let (inputs, expected) = expectation(&program, options.seed, cache.as_deref(), reference)?;
+        let (seed, cache) = (options.seed, cache.as_deref());
+        let (inputs, expected) = expectation(&program, seed, cache, &device, context.options, reference)?;
         Ok(Subject {
             device,
             context,
@@ -244,37 +249,6 @@ pub fn buffer_arguments<'a>(tensors: &'a mut [AnyTensor], accesses: &[Access]) -
 /// reads.
 pub type Reference<'r, E> = dyn Fn(&Program, &Inputs) -> Result<Vec<Option<AnyTensor>>, E> + 'r;
 
-/// Arguments, and the tensors after the reference has run on them; `None` for those that it only reads.
-type Expectation = (Inputs, Vec<Option<AnyTensor>>);
-
-/// Takes the expected results from the cache, or computes them and puts them there.
-fn expectation<E: From<Error>>(
-    program: &Program,
-    seed: u64,
-    cache: Option<&Path>,
-    reference: &Reference<'_, E>,
-) -> Result<Expectation, E> {
-    if let Some(known) = cache.and_then(|path| read_cached(program, seed, path)) {
-        return Ok(known);
-    }
-    let mut sign = Sign::Any;
-    let (inputs, expected) = loop {
-        let inputs = Inputs::random(program, seed, sign).map_err(Error::from)?;
-        let expected = reference(program, &inputs)?;
-        // Where the definition has no value, as for the logarithm of a negative number, nothing could be
-        // checked.
-        let has_nan = expected.iter().flatten().any(contains_nan);
-        if !has_nan || sign == Sign::Positive {
-            break (inputs, expected);
-        }
-        sign = Sign::Positive;
-    };
-    if let Some(path) = cache {
-        write_cached(path, sign, &expected);
-    }
-    Ok((inputs, expected))
-}
-
 fn run_reference(
     kernel: &Kernel,
     dims: &[i64],
@@ -292,49 +266,4 @@ fn run_reference(
 pub fn written(program: &Program, tensors: Vec<AnyTensor>) -> Vec<Option<AnyTensor>> {
     let accesses = program.buffer_params().map(|(_, access)| access);
     tensors.into_iter().zip(accesses).map(|(tensor, access)| access.is_written().then_some(tensor)).collect()
-}
-
-fn contains_nan(tensor: &AnyTensor) -> bool {
-    tensor.dtype().is_float() && tensor.to_f64_vec().into_iter().any(f64::is_nan)
-}
-
-/// Says which program has computed results: those of one that was built anew are computed anew.
-fn build_stamp() -> [u8; 8] {
-    let modified = std::env::current_exe().and_then(|path| path.metadata()?.modified());
-    let since = modified.ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-    since.map_or(0, |duration| duration.as_nanos() as u64).to_le_bytes()
-}
-
-/// Expected results are kept behind a stamp of the program and one byte for the inputs' signs, as the bytes of each tensor
-/// that is written.
-fn write_cached(path: &Path, sign: Sign, expected: &[Option<AnyTensor>]) {
-    let mut content = build_stamp().to_vec();
-    content.push(u8::from(sign == Sign::Positive));
-    expected.iter().flatten().for_each(|tensor| content.extend_from_slice(tensor.bytes()));
-    // Renaming makes the file appear whole or not at all. Failing to keep it costs time and nothing else.
-    let unfinished = path.with_extension("unfinished");
-    let written = fs::write(&unfinished, content).and_then(|()| fs::rename(&unfinished, path));
-    if let Err(error) = written {
-        tracing::debug!(%error, path = %path.display(), "expected results are not kept");
-    }
-}
-
-fn read_cached(program: &Program, seed: u64, path: &Path) -> Option<Expectation> {
-    let content = fs::read(path).ok()?;
-    let (sign, mut rest) = content.strip_prefix(&build_stamp())?.split_first()?;
-    let sign = if *sign == 1 { Sign::Positive } else { Sign::Any };
-    let inputs = Inputs::random(program, seed, sign).ok()?;
-    let mut expected = Vec::new();
-    for ((_, access), tensor) in program.buffer_params().zip(&inputs.tensors) {
-        if !access.is_written() {
-            expected.push(None);
-            continue;
-        }
-        let mut tensor = tensor.clone();
-        let (own, others) = rest.split_at_checked(tensor.bytes().len())?;
-        tensor.bytes_mut().copy_from_slice(own);
-        rest = others;
-        expected.push(Some(tensor));
-    }
-    rest.is_empty().then_some((inputs, expected))
 }

@@ -92,7 +92,7 @@ impl Oracle {
 }
 
 /// How many points the blocks of a bound program run through.
-fn points(bound: &Program) -> f64 {
+pub(super) fn points(bound: &Program) -> f64 {
     let extent = |extent: Option<i64>| extent.unwrap_or(1).max(0) as f64;
     blocks(&bound.body)
         .into_iter()

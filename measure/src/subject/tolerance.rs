@@ -5,7 +5,9 @@
 //! "Accuracy and Stability of Numerical Algorithms", 2nd ed., §4.2 and §2.8). With a margin of four, and 16 roundings
 //! for everything that is not a sum, a result may differ by
 //!
-//! > `ε · (16 + 4 · Σ √R)` times the largest magnitude in the expected tensor,
+//! > `ε · (16 + 4 · Σ √R)` times the sum of the magnitudes of its terms,
+//!
+//! where such a sum is known, and else times the largest magnitude in the expected tensor,
 //!
 //! or, with an [accuracy](tilewright_core::accuracy) `δ`, by `4 · δ` times that magnitude more for each block that sums: errors of
 //! products that are random add up as the products themselves do, so that a sum of such is off by the same share. Here `ε` is the distance of 1 to the next number in the least exact type that a result or an intermediate is
@@ -14,6 +16,8 @@
 //!
 //! Instructions that take denormals for zero, as the products of tiles of `bf16` do, are not told from others here: random
 //! inputs are multiples of `2^-52`, and neither they nor the products of two of them are denormal.
+
+use std::cmp::Ordering;
 
 use tilewright_core::accuracy::Accuracy;
 use tilewright_core::analysis::scope::blocks;
@@ -29,11 +33,28 @@ const ROUNDINGS: f64 = 16.0;
 /// How many standard deviations of a random walk of errors are still fine.
 const MARGIN: f64 = 4.0;
 
+/// What a tensor holds after a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    /// Its elements, in its own type or in `f64`.
+    pub values: AnyTensor,
+    /// For each element, the sum of the magnitudes of its terms.
+    pub magnitudes: Option<AnyTensor>,
+}
+
+impl From<AnyTensor> for Expected {
+    fn from(values: AnyTensor) -> Self {
+        Expected { values, magnitudes: None }
+    }
+}
+
 /// How far results may be off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// For floats, relative to the largest magnitude of the expected tensor.
+    /// For floats, relative to the sum of the magnitudes of an element's terms, or to the largest magnitude of the tensor.
     pub relative: f64,
+    /// As much in the worst case, in which all rounding errors have one sign.
+    pub worst: f64,
     /// For integers.
     pub steps: f64,
 }
@@ -50,22 +71,61 @@ impl Tolerance {
         let sums: f64 = lengths.iter().map(|length| length.sqrt()).sum();
         let inexact = lengths.iter().filter(|length| **length > 0.0).count() as f64;
         let accuracy = program.accuracy.map_or(0.0, Accuracy::relative);
+        let terms: f64 = lengths.iter().sum();
         Tolerance {
             relative: epsilon * (ROUNDINGS + MARGIN * sums) + MARGIN * accuracy * inexact,
+            worst: epsilon * (ROUNDINGS + terms) + MARGIN * accuracy * inexact,
             steps: if reads_floats { 1.0 } else { 0.0 },
         }
     }
 
-    /// The error of a result; `Err` when it is beyond the tolerance.
-    pub fn check(&self, found: &AnyTensor, expected: &AnyTensor) -> Result<f64, ErrorSummary> {
-        let error = found.max_error(expected);
-        let is_fine = match expected.dtype() {
-            DType::Bool => error.max_abs == 0.0,
-            dtype if dtype.is_float() => error.max_abs <= self.relative * error.scale,
-            _ => error.max_abs <= self.steps,
+    /// The error of a result, relative to the largest magnitude of the expected tensor.
+    ///
+    /// # Errors
+    /// The differences, when one is beyond the tolerance.
+    pub fn check(&self, found: &AnyTensor, expected: &Expected) -> Result<f64, ErrorSummary> {
+        let error = found.max_error(&expected.values);
+        let (is_fine, first) = match (found.dtype(), &expected.magnitudes) {
+            (DType::Bool, _) => (error.max_abs == 0.0, None),
+            (dtype, _) if !dtype.is_float() => (error.max_abs <= self.steps, None),
+            (_, None) => (error.max_abs <= self.relative * error.scale, None),
+            (_, Some(magnitudes)) => {
+                let first = first_beyond(self.relative, found, &expected.values, magnitudes);
+                (first.is_none(), first)
+            }
         };
-        if is_fine { Ok(error.max_rel) } else { Err(error) }
+        let first_mismatch = first.or(error.first_mismatch);
+        if is_fine { Ok(error.max_rel) } else { Err(ErrorSummary { first_mismatch, ..error }) }
     }
+
+    /// Whether what a definition gives may be the same as more exact results, with its rounding errors at their worst.
+    pub fn agree(&self, reference: &AnyTensor, exact: &Expected) -> bool {
+        let greatest = exact.magnitudes.as_ref().map(AnyTensor::to_f64_vec).unwrap_or_default();
+        let greatest = greatest.into_iter().fold(0.0, f64::max);
+        let error = reference.max_error(&exact.values);
+        match reference.dtype() {
+            DType::Bool => error.max_abs == 0.0,
+            dtype if dtype.is_float() => error.max_abs <= self.worst * error.scale.max(greatest),
+            _ => error.max_abs <= self.steps,
+        }
+    }
+}
+
+/// The first element that is further from the expected one than a share of the sum of its terms' magnitudes.
+fn first_beyond(
+    relative: f64,
+    found: &AnyTensor,
+    expected: &AnyTensor,
+    magnitudes: &AnyTensor,
+) -> Option<usize> {
+    let [found, expected, magnitudes] = [found, expected, magnitudes].map(AnyTensor::to_f64_vec);
+    let is_beyond = |((found, expected), magnitude): ((&f64, &f64), &f64)| {
+        let is_same = found == expected || (found.is_nan() && expected.is_nan());
+        let (difference, bound) = ((found - expected).abs(), relative * magnitude.max(expected.abs()));
+        // A difference that is no number is beyond.
+        !is_same && difference.partial_cmp(&bound).is_none_or(Ordering::is_gt)
+    };
+    found.iter().zip(&expected).zip(&magnitudes).position(is_beyond)
 }
 
 /// The distance of 1 to the next number.
@@ -128,7 +188,7 @@ mod tests {
         let single = Tolerance::of(&program("f32"));
         assert_eq!(single.relative, f64::from(f32::EPSILON) * (16.0 + 4.0 * 8.0));
         assert!(Tolerance::of(&program("f64")).relative < single.relative * 1e-8);
-        assert_eq!(Tolerance::of(&program("i32")), Tolerance { relative: 0.0, steps: 0.0 });
+        assert_eq!(Tolerance::of(&program("i32")), Tolerance { relative: 0.0, worst: 0.0, steps: 0.0 });
         let mut inexact = program("f32");
         inexact.accuracy = Accuracy::new(1e-4);
         assert_eq!(Tolerance::of(&inexact).relative, single.relative + 4e-4);
@@ -137,7 +197,7 @@ mod tests {
     #[test]
     fn a_missing_term_is_noticed_and_another_order_is_not() {
         let tolerance = Tolerance::of(&program("f32"));
-        let expected = tensor(&[5.0, -3.0, 0.0], DType::F32);
+        let expected = Expected::from(tensor(&[5.0, -3.0, 0.0], DType::F32));
         let reordered = tensor(&[5.0, -3.0, 1e-6], DType::F32);
         assert!(tolerance.check(&reordered, &expected).is_ok());
         let without_term = tensor(&[5.0, -3.0, 0.01], DType::F32);
@@ -149,8 +209,23 @@ mod tests {
     #[test]
     fn integers_of_integers_are_exact() {
         let tolerance = Tolerance::of(&program("i32"));
-        let expected = tensor(&[1000.0], DType::I32);
-        assert_eq!(tolerance.check(&expected, &expected), Ok(0.0));
+        let expected = Expected::from(tensor(&[1000.0], DType::I32));
+        assert_eq!(tolerance.check(&expected.values, &expected), Ok(0.0));
         assert!(tolerance.check(&tensor(&[1001.0], DType::I32), &expected).is_err());
+    }
+
+    #[test]
+    fn each_element_is_judged_by_its_own_terms() {
+        let tolerance = Tolerance::of(&program("f32"));
+        let values = tensor(&[1e6, 1.0, 0.0], DType::F64);
+        let magnitudes = Some(tensor(&[1e6, 1.0, 1e3], DType::F64));
+        let expected = Expected { values, magnitudes };
+        let found = |values: &[f64]| tolerance.check(&tensor(values, DType::F32), &expected);
+        assert!(found(&[1e6, 1.0, 0.001]).is_ok(), "terms of a thousand cancel");
+        let error = found(&[1e6, 1.01, 0.0]).expect_err("a small element beside a large one");
+        assert_eq!(error.first_mismatch, Some(1));
+        assert!(found(&[1e6, 1.0, f64::NAN]).is_err());
+        assert!(tolerance.agree(&tensor(&[1e6, 1.0, 0.001], DType::F32), &expected));
+        assert!(!tolerance.agree(&tensor(&[9e5, 1.0, 0.0], DType::F32), &expected));
     }
 }
