@@ -37,7 +37,7 @@ struct ExprNode {
 
 /// A typed constant.
 ///
-/// Integers and `bool`s are stored as `i64`, floats as the bits of their `f64` value (every
+/// Integers and `bool`s are stored as `i64`, those of `u64` by their bits, floats as the bits of their `f64` value (every
 /// `f16`, `bf16` and `f32` value is exact in `f64`), so that equality and hashing are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Constant {

@@ -166,7 +166,7 @@ pub struct Store {
 /// `if condition { then } else { otherwise }`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct If {
-    /// A truth value.
+    /// A `bool`.
     pub condition: Expr,
     /// Executed when it holds.
     pub then: Stmt,

@@ -26,7 +26,7 @@ use proc_macro::TokenStream;
 /// | `stride: usize` | a parameter that is known when the kernel is compiled; it may be a dimension |
 /// | `alpha: f32` | a scalar of the call |
 ///
-/// Elements are f32, f64, f16, bf16, i8, u8, i32, i64 or bool. A dimension is a name (every tensor that has it
+/// Elements are floats (f16, bf16, f32, f64), integers of 8 to 64 bits or bool. A dimension is a name (every tensor that has it
 /// agrees on it), a number, or a computed `{ H - KH + 1 }`. The function returns a tensor, a tuple of tensors,
 /// or nothing when it updates an argument in place.
 ///

@@ -9,7 +9,7 @@ use tilewright_core::math::scalar::{self, Wide};
 /// A scalar of a definition: an element type, `usize` or `isize`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no scalar of a kernel",
-    note = "scalars are f32, f64, f16, bf16, i8, u8, i32, i64, bool and usize"
+    note = "scalars are the floats f16, bf16, f32 and f64, the integers of 8 to 64 bits, bool and usize"
 )]
 pub trait Scalar: Copy {
     /// How a program computes it.
@@ -32,7 +32,10 @@ macro_rules! scalars {
     )*};
 }
 
-scalars!(bool: Bool, i8: I8, u8: U8, i32: I32, i64: I64, f16: F16, bf16: BF16, f32: F32, f64: F64);
+scalars! {
+    bool: Bool, i8: I8, u8: U8, i16: I16, u16: U16, i32: I32, u32: U32, i64: I64, u64: U64,
+    f16: F16, bf16: BF16, f32: F32, f64: F64
+}
 
 macro_rules! positions {
     ($($type:ident)*) => {$(
@@ -59,6 +62,7 @@ pub fn cast<To: scalar::Cast, From: Scalar>(value: From) -> To {
 pub fn value<S: Scalar>(constant: S) -> Value {
     match constant.widen() {
         Wide::Int(value) => Value::typed_int(S::DTYPE, value),
+        Wide::Unsigned(value) => Value::typed_int(S::DTYPE, value as i64),
         Wide::Single(value) => Value::typed_float(S::DTYPE, f64::from(value)),
         Wide::Double(value) => Value::typed_float(S::DTYPE, value),
     }

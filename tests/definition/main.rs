@@ -2,6 +2,7 @@
 
 mod calls;
 mod corners;
+mod functions;
 mod harness;
 mod kernels;
 
@@ -68,4 +69,10 @@ kernels! { corners:
     chained_gather: [7, 5, 6], bounds [("first", 6), ("second", 7)];
     r#move: [5], scalars [float(DType::F32, 0.3)];
     mixed_precision: [11], scalars [float(DType::BF16, 1.5), float(DType::F16, 0.25), float(DType::F64, 0.1)];
+}
+
+kernels! { functions:
+    functions: [1] [37];
+    integer_types: [1] [37], scalars [Constant::Int(3)];
+    integer_reductions: [1, 1] [7, 5];
 }

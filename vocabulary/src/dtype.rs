@@ -55,17 +55,25 @@ macro_rules! types {
     };
 }
 
-types! { 9:
+types! { 13:
     /// A byte that is 0 or 1.
     Bool "bool" Bool 8;
     /// 8-bit signed integer.
     I8 "i8" Signed 8;
     /// 8-bit unsigned integer.
     U8 "u8" Unsigned 8;
+    /// 16-bit signed integer.
+    I16 "i16" Signed 16;
+    /// 16-bit unsigned integer.
+    U16 "u16" Unsigned 16;
     /// 32-bit signed integer.
     I32 "i32" Signed 32;
+    /// 32-bit unsigned integer.
+    U32 "u32" Unsigned 32;
     /// 64-bit signed integer, also the type of every index.
     I64 "i64" Signed 64;
+    /// 64-bit unsigned integer.
+    U64 "u64" Unsigned 64;
     /// IEEE 754 binary16. Arithmetic is done in `f32` and rounded after each operation.
     F16 "f16" Float 16;
     /// bfloat16. Arithmetic is done in `f32` and rounded after each operation.
@@ -80,6 +88,40 @@ impl DType {
     /// The size of one stored element, in bytes.
     pub const fn bytes(self) -> usize {
         self.bits() / 8
+    }
+
+    /// The bytes of so many elements beside each other; `None` where there are more than a `usize` counts.
+    pub const fn storage_bytes(self, elements: usize) -> Option<usize> {
+        match elements.checked_mul(self.bits()) {
+            Some(bits) => Some(bits.div_ceil(8)),
+            None => elements.checked_mul(self.bytes()),
+        }
+    }
+
+    /// Whether this is an unsigned integer type.
+    pub const fn is_unsigned(self) -> bool {
+        matches!(self.kind(), Kind::Unsigned)
+    }
+
+    /// The least and the greatest value of an integer type or of `bool`; `None` for floats.
+    pub const fn int_range(self) -> Option<(i128, i128)> {
+        match self.kind() {
+            Kind::Bool => Some((0, 1)),
+            Kind::Signed => Some((-1 << (self.bits() - 1), (1 << (self.bits() - 1)) - 1)),
+            Kind::Unsigned => Some((0, (1 << self.bits()) - 1)),
+            Kind::Float => None,
+        }
+    }
+
+    /// An integer reduced to the values of the type, wrapping around, with those of [`DType::U64`] as the `i64` of the same bits. `bool`s
+    /// are 0 and 1; floats are not changed.
+    pub const fn wrap(self, value: i64) -> i64 {
+        match self.kind() {
+            Kind::Bool => value & 1,
+            Kind::Signed => value << (64 - self.bits()) >> (64 - self.bits()),
+            Kind::Unsigned => ((value as u64) << (64 - self.bits()) >> (64 - self.bits())) as i64,
+            Kind::Float => value,
+        }
     }
 
     /// Whether this is a floating-point type.
@@ -119,3 +161,47 @@ impl fmt::Display for UnknownDType {
 }
 
 impl std::error::Error for UnknownDType {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_those_of_rust() {
+        assert_eq!(DType::I8.int_range(), Some((i8::MIN.into(), i8::MAX.into())));
+        assert_eq!(DType::U16.int_range(), Some((0, u16::MAX.into())));
+        assert_eq!(DType::I64.int_range(), Some((i64::MIN.into(), i64::MAX.into())));
+        assert_eq!(DType::U64.int_range(), Some((0, u64::MAX.into())));
+        assert_eq!((DType::Bool.int_range(), DType::F32.int_range()), (Some((0, 1)), None));
+    }
+
+    #[test]
+    fn integers_wrap_as_casts_of_rust_do() {
+        for value in
+            [0, 1, -1, 127, 128, 255, 256, -129, 40_000, 70_000, 1 << 31, 1 << 40, i64::MIN, i64::MAX]
+        {
+            assert_eq!(DType::I8.wrap(value), i64::from(value as i8));
+            assert_eq!(DType::U8.wrap(value), i64::from(value as u8));
+            assert_eq!(DType::I16.wrap(value), i64::from(value as i16));
+            assert_eq!(DType::U16.wrap(value), i64::from(value as u16));
+            assert_eq!(DType::I32.wrap(value), i64::from(value as i32));
+            assert_eq!(DType::U32.wrap(value), i64::from(value as u32));
+            assert_eq!((DType::I64.wrap(value), DType::U64.wrap(value)), (value, value));
+        }
+    }
+
+    #[test]
+    fn names_are_parsed_back() {
+        for dtype in DType::ALL {
+            assert_eq!(dtype.name().parse(), Ok(dtype));
+        }
+        let message = "u17".parse::<DType>().expect_err("there is no such type").to_string();
+        assert!(message.contains("`u17`") && message.contains("u16, "), "{message}");
+    }
+
+    #[test]
+    fn elements_take_whole_bytes_together() {
+        assert_eq!((DType::U16.storage_bytes(3), DType::Bool.storage_bytes(0)), (Some(6), Some(0)));
+        assert_eq!(DType::F64.storage_bytes(usize::MAX), None);
+    }
+}

@@ -234,14 +234,11 @@ fn scalar_word(dtype: DType, constant: Constant) -> u64 {
     let float = constant.as_f64();
     match dtype {
         DType::Bool => u64::from(float != 0.0),
-        DType::I8 => i64::from(int as i8) as u64,
-        DType::U8 => u64::from(int as u8),
-        DType::I32 => i64::from(int as i32) as u64,
-        DType::I64 => int as u64,
         DType::F16 => u64::from(::half::f16::from_f64(float).to_f32().to_bits()),
         DType::BF16 => u64::from(::half::bf16::from_f64(float).to_f32().to_bits()),
         DType::F32 => u64::from((float as f32).to_bits()),
         DType::F64 => float.to_bits(),
+        _ => dtype.wrap(int) as u64,
     }
 }
 

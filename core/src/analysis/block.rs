@@ -137,21 +137,9 @@ impl Reducer {
 
     /// The neutral element.
     pub fn neutral(self, dtype: crate::dtype::DType) -> Expr {
-        use crate::dtype::DType;
-        let lowest = match dtype {
-            DType::Bool | DType::U8 => Expr::int(dtype, 0),
-            DType::I8 => Expr::int(dtype, i64::from(i8::MIN)),
-            DType::I32 => Expr::int(dtype, i64::from(i32::MIN)),
-            DType::I64 => Expr::int(dtype, i64::MIN),
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Expr::float(dtype, f64::NEG_INFINITY),
-        };
-        let highest = match dtype {
-            DType::Bool => Expr::bool(true),
-            DType::U8 => Expr::int(dtype, i64::from(u8::MAX)),
-            DType::I8 => Expr::int(dtype, i64::from(i8::MAX)),
-            DType::I32 => Expr::int(dtype, i64::from(i32::MAX)),
-            DType::I64 => Expr::int(dtype, i64::MAX),
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Expr::float(dtype, f64::INFINITY),
+        let (lowest, highest) = match dtype.int_range() {
+            Some((least, greatest)) => (Expr::int(dtype, least as i64), Expr::int(dtype, greatest as i64)),
+            None => (Expr::float(dtype, f64::NEG_INFINITY), Expr::float(dtype, f64::INFINITY)),
         };
         match self {
             Reducer::Sum => Expr::zero(dtype),

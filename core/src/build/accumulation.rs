@@ -192,22 +192,22 @@ mod tests {
     #[test]
     fn conditions_and_logic() {
         let [x, a] = [0, 1].map(|buffer| load(DType::F32, buffer));
-        let [old, truth] = [0, 1].map(|buffer| load(DType::Bool, buffer));
+        let [old, mask] = [0, 1].map(|buffer| load(DType::Bool, buffer));
         let sum = Expr::binary(BinaryOp::Add, x.clone(), a.clone());
-        let guarded = Expr::select(truth.clone(), a.clone(), Expr::zero(DType::F32));
+        let guarded = Expr::select(mask.clone(), a.clone(), Expr::zero(DType::F32));
         check(
-            Expr::select(truth.clone(), sum.clone(), x.clone()),
+            Expr::select(mask.clone(), sum.clone(), x.clone()),
             Some(Effect::Combine(BinaryOp::Add, guarded)),
         );
-        check(Expr::select(truth.clone(), sum, a), None);
+        check(Expr::select(mask.clone(), sum, a), None);
         check(
-            Expr::select(old.clone(), Expr::bool(true), truth.clone()),
-            Some(Effect::Combine(BinaryOp::Or, truth.clone())),
+            Expr::select(old.clone(), Expr::bool(true), mask.clone()),
+            Some(Effect::Combine(BinaryOp::Or, mask.clone())),
         );
         check(
-            Expr::select(old.clone(), truth.clone(), Expr::bool(false)),
-            Some(Effect::Combine(BinaryOp::And, truth.clone())),
+            Expr::select(old.clone(), mask.clone(), Expr::bool(false)),
+            Some(Effect::Combine(BinaryOp::And, mask.clone())),
         );
-        check(Expr::binary(BinaryOp::Xor, truth.clone(), old), Some(Effect::Combine(BinaryOp::Xor, truth)));
+        check(Expr::binary(BinaryOp::Xor, mask.clone(), old), Some(Effect::Combine(BinaryOp::Xor, mask)));
     }
 }

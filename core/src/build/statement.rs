@@ -132,22 +132,15 @@ impl Effect {
 
 /// The value that changes nothing when it is joined to another one.
 pub(super) fn identity(op: BinaryOp, dtype: DType) -> Expr {
-    let (least, greatest) = match dtype {
-        DType::Bool => (0, 1),
-        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
-        DType::U8 => (0, i64::from(u8::MAX)),
-        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        DType::I64 => (i64::MIN, i64::MAX),
-        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => (0, 0),
-    };
+    let (least, greatest) =
+        dtype.int_range().map_or((0, 0), |(least, greatest)| (least as i64, greatest as i64));
     match op {
         BinaryOp::Mul => Expr::int(dtype, 1),
         BinaryOp::Min if dtype.is_float() => Expr::float(dtype, f64::INFINITY),
         BinaryOp::Max if dtype.is_float() => Expr::float(dtype, f64::NEG_INFINITY),
         BinaryOp::Min => Expr::int(dtype, greatest),
         BinaryOp::Max => Expr::int(dtype, least),
-        BinaryOp::And if matches!(dtype, DType::Bool | DType::U8) => Expr::int(dtype, greatest),
-        BinaryOp::And => Expr::int(dtype, -1),
+        BinaryOp::And => Expr::int(dtype, dtype.wrap(-1)),
         _ => Expr::int(dtype, 0),
     }
 }

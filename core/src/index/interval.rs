@@ -270,6 +270,8 @@ pub fn value_interval(value: &Expr, ranges: &Ranges) -> Interval {
         ExprKind::Index(index) => index.interval(ranges),
         ExprKind::Bounded(_, extent) => Interval::below(extent.interval(ranges).max),
         ExprKind::Select(_, a, b) => of(a).hull(of(b)),
+        // Values of `u64` are not all `i64`s, and are ordered in another way than these.
+        _ if value.dtype() == DType::U64 => own,
         ExprKind::Cast(operand) if !operand.dtype().is_float() => {
             let interval = of(operand);
             if own.includes(interval) { interval } else { own }
@@ -306,11 +308,8 @@ fn binary_interval(op: BinaryOp, a: Interval, b: Interval) -> Option<Interval> {
 }
 
 fn dtype_interval(dtype: DType) -> Interval {
-    match dtype {
-        DType::Bool => Interval::new(0, 1),
-        DType::I8 => Interval::new(i64::from(i8::MIN), i64::from(i8::MAX)),
-        DType::U8 => Interval::new(0, i64::from(u8::MAX)),
-        DType::I32 => Interval::new(i64::from(i32::MIN), i64::from(i32::MAX)),
-        DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Interval::UNBOUNDED,
+    match dtype.int_range().map(|(least, greatest)| (i64::try_from(least), i64::try_from(greatest))) {
+        Some((Ok(least), Ok(greatest))) if dtype != DType::I64 => Interval::new(least, greatest),
+        _ => Interval::UNBOUNDED,
     }
 }

@@ -236,7 +236,7 @@ impl<'p> Compiler<'p> {
 
     fn jump_unless(&mut self, condition: &Expr) -> Result<Position, InterpError> {
         if condition.dtype() != DType::Bool {
-            return Err(InterpError::Malformed("the condition of an `if` is no truth value".to_owned()));
+            return Err(InterpError::Malformed("the condition of an `if` is no bool".to_owned()));
         }
         self.computed.clear();
         let condition = self.value(condition)?;

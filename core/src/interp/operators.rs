@@ -35,7 +35,7 @@ macro_rules! with_real {
 
 macro_rules! with_integer {
     ($dtype:expr, $T:ident => $body:expr) => {
-        with_type!($dtype, [I8 = i8, U8 = u8, I32 = i32, I64 = i64], $T => $body)
+        with_type!($dtype, [I8 = i8, U8 = u8, I16 = i16, U16 = u16, I32 = i32, U32 = u32, I64 = i64, U64 = u64], $T => $body)
     };
 }
 
@@ -47,7 +47,7 @@ macro_rules! with_number {
 
 macro_rules! with_bits {
     ($dtype:expr, $T:ident => $body:expr) => {
-        with_type!($dtype, [Bool = bool, I8 = i8, U8 = u8, I32 = i32, I64 = i64], $T => $body)
+        with_type!($dtype, [Bool = bool], $T => $body).or_else(|| with_integer!($dtype, $T => $body))
     };
 }
 

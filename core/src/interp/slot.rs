@@ -51,7 +51,11 @@ slot! {
     bool, u8, u8::from, |bits| bits != 0;
     i8, u8, i8::cast_unsigned, u8::cast_signed;
     u8, u8, |value| value, |bits| bits;
+    i16, u16, i16::cast_unsigned, u16::cast_signed;
+    u16, u16, |value| value, |bits| bits;
     i32, u32, i32::cast_unsigned, u32::cast_signed;
+    u32, u32, |value| value, |bits| bits;
+    u64, u64, |value| value, |bits| bits;
     i64, u64, i64::cast_unsigned, u64::cast_signed;
     f16, u16, f16::to_bits, f16::from_bits;
     bf16, u16, bf16::to_bits, bf16::from_bits;

@@ -1,4 +1,5 @@
-"""Fits the polynomials of coefficients.rs and prints them, lowest power first, with the error of the fit.
+"""Fits the polynomials of coefficients.rs and prints them, lowest power first, with the error of the fit; then prints the tables of
+two_over_pi.rs.
 
 Needs mpmath. A fit is the weighted least-squares polynomial at Chebyshev nodes; the weights follow Lawson's
 iteration, which tends to the minimax polynomial. A ratio of polynomials is fitted in the same way, to `p - f·q = 0` with the
@@ -119,17 +120,49 @@ ln_tail = near_zero(lambda z: mpf(2) / 3 + 2 * z / 5, lambda z: (2 * atanh(sqrt(
 sin_tail = near_zero(lambda z: -mpf(1) / 6 + z / 120, lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z, "1e-20")
 cos_tail = near_zero(lambda z: mpf(1) / 24 - z / 720, lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2, "1e-12")
 erf_tail = near_zero(lambda z: 2 / sqrt(pi) * (1 - z / 3) - 1, lambda z: erf(sqrt(z)) / sqrt(z) - 1, "1e-25")
+atan_tail = near_zero(lambda z: -mpf(1) / 3 + z / 5, lambda z: (atan(sqrt(z)) / sqrt(z) - 1) / z, "1e-20")
+asin_tail = near_zero(lambda z: mpf(1) / 6 + 3 * z / 40, lambda z: (asin(sqrt(z)) / sqrt(z) - 1) / z, "1e-20")
+long_ln_tail = near_zero(
+    lambda z: mpf(2) / 5 + 2 * z / 7, lambda z: (2 * atanh(sqrt(z)) / sqrt(z) - 2 - 2 * z / 3) / z**2, "1e-12"
+)
 
 half_ln2 = log(2) / 2 * mpf("1.01")
 ln_end = ((sqrt(2) - 1) / (sqrt(2) + 1)) ** 2 * mpf("1.01")
 trig_end = mpf("0.83") ** 2
+atan_end = tan(pi / 8) ** 2 * mpf("1.01")
+asin_end = mpf("0.2501")
 erfc_root = lambda b: sqrt(erfc(1 + b))
-for double, degrees in ((False, (4, 2, 2, 2, 6)), (True, (10, 6, 5, 5, 12))):
+for double, degrees in ((False, (4, 2, 2, 2, 6, 4, 4, 2)), (True, (10, 6, 5, 5, 12, 10, 12, 7))):
     kind = "DOUBLE" if double else "SINGLE"
     show(f"EXP_{kind}", exp_tail, lambda r: r * r / exp(r), -half_ln2, half_ln2, degrees[0], double)
     show(f"LN_{kind}", ln_tail, lambda z: (z + mpf("1e-6")) / 2, 0, ln_end, degrees[1], double)
     show(f"SIN_{kind}", sin_tail, lambda z: z + mpf("1e-3"), 0, trig_end, degrees[2], double)
     show(f"COS_{kind}", cos_tail, lambda z: z * z + mpf("1e-3"), 0, trig_end, degrees[3], double)
     show(f"ERF_SMALL_{kind}", erf_tail, lambda z: mpf(1), 0, 1, degrees[4], double)
+    show(f"ATAN_{kind}", atan_tail, lambda z: z + mpf("1e-4"), 0, atan_end, degrees[5], double)
+    show(f"ASIN_{kind}", asin_tail, lambda z: z + mpf("1e-4"), 0, asin_end, degrees[6], double)
+    show(f"LONG_LN_{kind}", long_ln_tail, lambda z: (z**2 + mpf("1e-5")) / 2, 0, ln_end, degrees[7], double)
 show_ratio("ERF_LARGE_SINGLE", erfc_root, lambda b: 2 * erfc_root(b), 0, 3, (4, 4), False)
 show("ERF_LARGE_DOUBLE", lambda a: -log(erfc(a)), erfc, "0.95", "5.95", 18, True)
+
+
+def show_two_over_pi(name, bits, step, groups, count, modulus):
+    """2/pi times 2**(step * group) modulo a power of two, in parts of as many bits as a float has."""
+    print(name)
+    columns = []
+    for group in range(groups):
+        rest = 2 / pi * mpf(2) ** (step * group)
+        rest -= mpf(2) ** modulus * nint(rest / mpf(2) ** modulus)
+        columns.append([])
+        for _ in range(count):
+            with workprec(bits):
+                part = +rest
+            columns[-1].append(float(part))
+            rest -= part
+    for part in range(count):
+        print([column[part] for column in columns])
+
+
+mp.prec = 2000
+show_two_over_pi("TWO_OVER_PI_SINGLE", 24, 16, 8, 4, 18)
+show_two_over_pi("TWO_OVER_PI_DOUBLE", 53, 64, 16, 5, 34)

@@ -7,17 +7,6 @@
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, UnaryOp};
 
-/// Reduces an integer to the values of its type, wrapping around. Truth values are 0 and 1.
-pub fn wrap(dtype: DType, value: i64) -> i64 {
-    match dtype {
-        DType::Bool => value & 1,
-        DType::I8 => i64::from(value as i8),
-        DType::U8 => i64::from(value as u8),
-        DType::I32 => i64::from(value as i32),
-        DType::I64 | DType::F16 | DType::BF16 | DType::F32 | DType::F64 => value,
-    }
-}
-
 /// `op a`
 pub fn unary(op: UnaryOp, dtype: DType, a: Constant) -> Option<Expr> {
     match a {
@@ -25,10 +14,11 @@ pub fn unary(op: UnaryOp, dtype: DType, a: Constant) -> Option<Expr> {
             let result = match op {
                 UnaryOp::Neg if dtype.is_int() => value.wrapping_neg(),
                 UnaryOp::Not => !value,
+                UnaryOp::Abs if dtype.is_unsigned() => value,
                 UnaryOp::Abs if dtype.is_int() => value.wrapping_abs(),
                 _ => return None,
             };
-            Some(Expr::int(dtype, wrap(dtype, result)))
+            Some(Expr::int(dtype, dtype.wrap(result)))
         }
         Constant::Float(bits) => {
             let value = f64::from_bits(bits);
@@ -66,13 +56,16 @@ pub fn binary(op: BinaryOp, dtype: DType, a: Constant, b: Constant) -> Option<Ex
 }
 
 fn int_binary(op: BinaryOp, dtype: DType, a: i64, b: i64) -> Option<Expr> {
+    // Wide enough for the values of every type, so that order and quotient are those of the type.
+    let value = |bits: i64| if dtype == DType::U64 { i128::from(bits as u64) } else { i128::from(bits) };
+    let (a, b) = (value(a), value(b));
     // The count is taken modulo the width, which is a power of two.
-    let count = (b as u32) & (8 * dtype.bytes() as u32 - 1);
+    let count = (b as u32) & (dtype.bits() as u32 - 1);
     let result = match op {
-        BinaryOp::Add => a.wrapping_add(b),
-        BinaryOp::Sub => a.wrapping_sub(b),
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
         BinaryOp::Mul => a.wrapping_mul(b),
-        BinaryOp::Div => a.checked_div(b).unwrap_or(if b == 0 { 0 } else { a.wrapping_div(b) }),
+        BinaryOp::Div => a.checked_div(b).unwrap_or(0),
         BinaryOp::Rem => a.checked_rem(b).unwrap_or(0),
         BinaryOp::Min => a.min(b),
         BinaryOp::Max => a.max(b),
@@ -85,11 +78,11 @@ fn int_binary(op: BinaryOp, dtype: DType, a: i64, b: i64) -> Option<Expr> {
         BinaryOp::And => a & b,
         BinaryOp::Or => a | b,
         BinaryOp::Xor => a ^ b,
-        BinaryOp::Shl if dtype.is_int() => a.wrapping_shl(count),
-        BinaryOp::Shr if dtype.is_int() => a.wrapping_shr(count),
+        BinaryOp::Shl if dtype.is_int() => a << count,
+        BinaryOp::Shr if dtype.is_int() => a >> count,
         _ => return None,
     };
-    Some(Expr::int(dtype, wrap(dtype, result)))
+    Some(Expr::int(dtype, dtype.wrap(result as i64)))
 }
 
 fn float_binary(op: BinaryOp, dtype: DType, a: f64, b: f64) -> Option<Expr> {
@@ -140,7 +133,7 @@ arithmetic!(arithmetic_f64, f64);
 pub fn mul_add(dtype: DType, a: Constant, b: Constant, c: Constant) -> Option<Expr> {
     match (a, b, c) {
         (Constant::Int(a), Constant::Int(b), Constant::Int(c)) => {
-            Some(Expr::int(dtype, wrap(dtype, a.wrapping_mul(b).wrapping_add(c))))
+            Some(Expr::int(dtype, dtype.wrap(a.wrapping_mul(b).wrapping_add(c))))
         }
         (Constant::Float(a), Constant::Float(b), Constant::Float(c)) => {
             let (a, b, c) = (f64::from_bits(a), f64::from_bits(b), f64::from_bits(c));
@@ -157,9 +150,10 @@ pub fn mul_add(dtype: DType, a: Constant, b: Constant, c: Constant) -> Option<Ex
 /// `a as to`
 pub fn cast(from: DType, to: DType, a: Constant) -> Option<Expr> {
     match a {
-        Constant::Int(value) if to.is_int() => Some(Expr::int(to, wrap(to, value))),
-        Constant::Int(value) if to.is_float() => {
-            // `i64` to `f32` rounds once; to a half through `f32` it may round twice.
+        Constant::Int(value) if to.is_int() => Some(Expr::int(to, to.wrap(value))),
+        Constant::Int(bits) if to.is_float() => {
+            let value = if from == DType::U64 { i128::from(bits as u64) } else { i128::from(bits) };
+            // A 64-bit integer to `f32` rounds once; to a half through `f32` it may round twice.
             let exact_in_f32 = value.unsigned_abs() <= 1 << f32::MANTISSA_DIGITS;
             match to {
                 DType::F64 => Some(Expr::float(to, value as f64)),
@@ -170,17 +164,17 @@ pub fn cast(from: DType, to: DType, a: Constant) -> Option<Expr> {
         Constant::Float(bits) => {
             let value = f64::from_bits(bits);
             match to {
-                // Every float is exact in `f64`, and `as` saturates and turns NaN into 0.
-                DType::I8 => Some(Expr::int(to, i64::from(value as i8))),
-                DType::U8 => Some(Expr::int(to, i64::from(value as u8))),
-                DType::I32 => Some(Expr::int(to, i64::from(value as i32))),
-                DType::I64 => Some(Expr::int(to, value as i64)),
                 DType::F32 | DType::F64 => number(to, value),
-                DType::F16 | DType::BF16 => {
+                _ if to.is_float() => {
                     let once = from != DType::F64 || f64::from(value as f32) == value;
                     if once { number(to, value) } else { None }
                 }
-                DType::Bool => None,
+                // Every float is exact in `f64`, and `as` saturates and turns NaN into 0.
+                _ => {
+                    let (least, greatest) = to.int_range().filter(|_| to.is_int())?;
+                    let saturated = (value as i128).clamp(least, greatest);
+                    Some(Expr::int(to, saturated as i64))
+                }
             }
         }
         Constant::Int(_) => None,
@@ -218,6 +212,13 @@ mod tests {
             (BinaryOp::Shr, DType::I8, -128, 7, -1),
             (BinaryOp::Shr, DType::U8, 255, 7, 1),
             (BinaryOp::Shl, DType::I64, 1, 64, 1),
+            (BinaryOp::Add, DType::U16, 65_535, 1, 0),
+            (BinaryOp::Sub, DType::I16, -32_768, 1, 32_767),
+            (BinaryOp::Div, DType::U64, -1, 2, i64::MAX),
+            (BinaryOp::Max, DType::U64, -1, 2, -1),
+            (BinaryOp::Shr, DType::U64, -1, 63, 1),
+            (BinaryOp::Mul, DType::U64, -1, -1, 1),
+            (BinaryOp::Shr, DType::U32, 0xFFFF_FFFF, 31, 1),
         ];
         for (op, dtype, a, b, expected) in cases {
             let folded = binary(op, dtype, int(a), int(b));

@@ -32,47 +32,30 @@ impl PartialEq for AnyTensor {
 /// Runs one expression with `$T` bound to the element type of a [`DType`].
 macro_rules! with_element {
     ($dtype:expr, $T:ident => $body:expr) => {
+        $crate::tensor::with_one_of!(
+            $dtype,
+            [
+                Bool = bool, I8 = i8, U8 = u8, I16 = i16, U16 = u16, I32 = i32, U32 = u32, I64 = i64, U64 = u64,
+                F16 = half::f16, BF16 = half::bf16, F32 = f32, F64 = f64
+            ],
+            $T => $body
+        )
+    };
+}
+
+/// As [`with_element`], for the types in a list.
+macro_rules! with_one_of {
+    ($dtype:expr, [$($variant:ident = $type:ty),*], $T:ident => $body:expr) => {
         match $dtype {
-            DType::Bool => {
-                type $T = bool;
+            $(DType::$variant => {
+                type $T = $type;
                 $body
-            }
-            DType::I8 => {
-                type $T = i8;
-                $body
-            }
-            DType::U8 => {
-                type $T = u8;
-                $body
-            }
-            DType::I32 => {
-                type $T = i32;
-                $body
-            }
-            DType::I64 => {
-                type $T = i64;
-                $body
-            }
-            DType::F16 => {
-                type $T = half::f16;
-                $body
-            }
-            DType::BF16 => {
-                type $T = half::bf16;
-                $body
-            }
-            DType::F32 => {
-                type $T = f32;
-                $body
-            }
-            DType::F64 => {
-                type $T = f64;
-                $body
-            }
+            })*
         }
     };
 }
-pub(crate) use with_element;
+
+pub(crate) use {with_element, with_one_of};
 
 impl AnyTensor {
     fn of(dtype: DType, shape: &[usize], bytes: Storage<u8>) -> Self {
@@ -194,8 +177,8 @@ impl AnyTensor {
         }
     }
 
-    /// The elements as `f64`, in row-major order. Exact but for `i64` beyond 2⁵³; a byte of a truth
-    /// value counts as true unless it is 0.
+    /// The elements as `f64`, in row-major order. Exact but for 64-bit integers beyond 2⁵³; a byte of a `bool`
+    /// counts as true unless it is 0.
     pub fn to_f64_vec(&self) -> Vec<f64> {
         let mut values = vec![0.0; self.len()];
         self.read_f64(0, &mut values);
@@ -290,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_truth_values_are_never_seen_as_such() {
+    fn bytes_that_are_no_bools_are_never_seen_as_such() {
         let mut tensor = AnyTensor::zeros(DType::Bool, &[2]).unwrap();
         tensor.bytes_mut()[1] = 7;
         assert_eq!(tensor.as_slice::<bool>(), None);

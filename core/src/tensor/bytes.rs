@@ -9,7 +9,9 @@ use crate::tensor::{Element, Storage};
 /// Bytes that are no elements of a type: their length is no multiple of the element's size, they
 /// are not aligned to it, or a byte of a `bool` is neither 0 nor 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{length} bytes do not hold elements of type {dtype}: wrong length, alignment or truth value")]
+#[error(
+    "{length} bytes do not hold elements of type {dtype}: the length, the alignment or a byte of a bool is wrong"
+)]
 pub struct MisfitBytes {
     /// The type asked for.
     pub dtype: DType,
@@ -24,7 +26,7 @@ pub struct BytesMut<'a>(Kind<'a>);
 #[derive(Debug)]
 enum Kind<'a> {
     Direct(&'a mut [u8]),
-    /// Truth values go through a copy: a byte that is neither 0 nor 1 must never become a `bool`.
+    /// A `bool` goes through a copy: a byte that is neither 0 nor 1 must never become a `bool`.
     Copied(Storage<u8>, &'a mut [bool]),
 }
 
@@ -91,10 +93,10 @@ mod tests {
         f32::as_bytes_mut(&mut floats)[..4].copy_from_slice(&7.5f32.to_ne_bytes());
         assert_eq!(floats, [7.5, 2.0]);
 
-        let mut truths = [true, false, false];
+        let mut bools = [true, false, false];
         f64::as_bytes_mut(&mut []);
-        bool::as_bytes_mut(&mut truths).copy_from_slice(&[0, 1, 255]);
-        assert_eq!(truths, [false, true, true]);
+        bool::as_bytes_mut(&mut bools).copy_from_slice(&[0, 1, 255]);
+        assert_eq!(bools, [false, true, true]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Tensor<T, const RANK: usize> {
 }
 
 impl<T: Element, const RANK: usize> Tensor<T, RANK> {
-    /// A tensor of zeros (`false` for truth values).
+    /// A tensor of zeros (`false` for `bool`).
     ///
     /// # Errors
     /// [`ShapeError::TooLarge`] when the elements do not fit into memory.

@@ -13,7 +13,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A type that a tensor's element can have: `bool`, `i8`, `u8`, `i32`, `i64`, [`half::f16`],
+/// A type that a tensor's element can have: `bool`, the integers of Rust with 8 to 64 bits, [`half::f16`],
 /// [`half::bf16`], `f32` or `f64`. Sealed: the set is that of [`DType`].
 pub trait Element:
     sealed::Sealed
@@ -35,7 +35,7 @@ pub trait Element:
     /// integers, as Rust's `as`; whether it differs from zero for `bool`.
     fn from_f64(value: f64) -> Self;
 
-    /// The element as `f64`: exact but for `i64` beyond 2⁵³.
+    /// The element as `f64`: exact but for 64-bit integers beyond 2⁵³.
     fn to_f64(self) -> f64;
 
     /// The element that a constant of this type stands for. Integer constants wrap.
@@ -50,13 +50,13 @@ pub trait Element:
     }
 
     /// The bytes of elements, for writing. For `bool` this is a copy that is written back when the
-    /// guard is dropped, because not every byte is a truth value.
+    /// guard is dropped, because not every byte is a `bool`.
     fn as_bytes_mut(elements: &mut [Self]) -> BytesMut<'_>;
 
     /// Bytes as elements.
     ///
     /// # Errors
-    /// [`MisfitBytes`] when the length or the alignment does not fit, or a byte is no truth value.
+    /// [`MisfitBytes`] when the length or the alignment does not fit, or a byte is no `bool`.
     fn from_bytes(bytes: &[u8]) -> Result<&[Self], MisfitBytes>;
 
     /// Bytes as elements, for writing.
@@ -159,7 +159,7 @@ macro_rules! float_element {
     )*};
 }
 
-integer_element!(i8: I8, u8: U8, i32: I32, i64: I64);
+integer_element!(i8: I8, u8: U8, i16: I16, u16: U16, i32: I32, u32: U32, i64: I64, u64: U64);
 float_element! {
     f16: F16, f16::from_f64;
     bf16: BF16, bf16::from_f64;
@@ -224,6 +224,10 @@ mod tests {
         round_trips::<u8>(&[0.0, 255.0]);
         round_trips::<i32>(&[f64::from(i32::MIN), f64::from(i32::MAX)]);
         round_trips::<i64>(&[-9007199254740992.0, 9007199254740992.0]);
+        round_trips::<i16>(&[-32768.0, 32767.0]);
+        round_trips::<u16>(&[0.0, 65535.0]);
+        round_trips::<u32>(&[0.0, f64::from(u32::MAX)]);
+        round_trips::<u64>(&[0.0, 18446744073709549568.0]);
         round_trips::<f16>(&[-65504.0, 0.5, f64::INFINITY]);
         round_trips::<bf16>(&[-1.0078125, 0.5, f64::NEG_INFINITY]);
         round_trips::<f32>(&[f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX)]);

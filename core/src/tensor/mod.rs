@@ -21,7 +21,7 @@ pub mod spare;
 mod view;
 
 pub use any::AnyTensor;
-pub(crate) use any::with_element;
+pub(crate) use any::{with_element, with_one_of};
 pub use bytes::{BytesMut, MisfitBytes};
 pub use compare::ErrorSummary;
 pub use dense::Tensor;

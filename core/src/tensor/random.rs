@@ -1,6 +1,6 @@
 //! Reproducible random tensors.
 
-use crate::dtype::DType;
+use crate::dtype::{DType, Kind};
 use crate::tensor::any::with_element;
 use crate::tensor::{AnyTensor, Element, ShapeError};
 
@@ -40,17 +40,17 @@ impl Random {
 
 impl AnyTensor {
     /// A tensor of reproducible random elements: floats uniform in [-1, 1), signed integers from
-    /// -8 to 8, unsigned ones from 0 to 16, truth values by coin.
+    /// -8 to 8, unsigned ones from 0 to 16, `bool`s by coin.
     ///
     /// # Errors
     /// As [`AnyTensor::zeros`].
     pub fn random(dtype: DType, shape: &[usize], seed: u64) -> Result<Self, ShapeError> {
         let mut random = Random::new(seed);
-        Self::fill_random(dtype, shape, || match dtype {
-            DType::Bool => (random.bits() & 1) as f64,
-            DType::U8 => random.below(17) as f64,
-            DType::I8 | DType::I32 | DType::I64 => random.below(17) as f64 - 8.0,
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => random.unit(),
+        Self::fill_random(dtype, shape, || match dtype.kind() {
+            Kind::Bool => (random.bits() & 1) as f64,
+            Kind::Unsigned => random.below(17) as f64,
+            Kind::Signed => random.below(17) as f64 - 8.0,
+            Kind::Float => random.unit(),
         })
     }
 

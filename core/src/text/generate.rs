@@ -257,7 +257,8 @@ impl<'a> Generator<'a> {
         if !dtype.is_float() {
             let value = match dtype {
                 DType::I64 => self.pick(&[0, 1, 1000, -77]),
-                DType::U8 => self.pick(&[0, 255]),
+                DType::U64 => self.pick(&[0, 255, -1, i64::MIN]),
+                dtype if dtype.is_unsigned() => self.pick(&[0, 255]),
                 _ => self.pick(&[0, -1, 127, -128]),
             };
             return Expr::int(dtype, value);

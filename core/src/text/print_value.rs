@@ -283,7 +283,10 @@ impl<'a> ValuePrinter<'a> {
                 self.text(if value == 0 { "false" } else { "true" });
             }
             Constant::Int(value) => {
-                self.display(value);
+                match dtype {
+                    DType::U64 => self.display(value as u64),
+                    _ => self.display(value),
+                }
                 if dtype != DType::I64 {
                     self.display(dtype);
                 }

@@ -18,7 +18,7 @@
 //! - Only intermediates are aligned, in dimensions before the last one, to an offset below the factor.
 //! - Only parameters that are written are streamed.
 //! - A load or store has one index per dimension of its buffer and the buffer's element type.
-//! - Operands have the types that their operator needs; conditions are truth values; values in indices are
+//! - Operands have the types that their operator needs; conditions are `bool`s; values in indices are
 //!   `i64`; constants are values of their type.
 //! - Digits of indices have a positive divisor and no modulus or one above 1.
 //! - An index whose range is known and that is evaluated without a condition stays inside its buffer.

@@ -35,19 +35,12 @@ pub(super) fn type_error(expr: &Expr) -> Option<String> {
 }
 
 fn constant_error(dtype: DType, constant: Constant) -> Option<String> {
-    let range = match dtype {
-        DType::Bool => 0..=1,
-        DType::I8 => i64::from(i8::MIN)..=i64::from(i8::MAX),
-        DType::U8 => 0..=i64::from(u8::MAX),
-        DType::I32 => i64::from(i32::MIN)..=i64::from(i32::MAX),
-        _ => i64::MIN..=i64::MAX,
-    };
     match constant {
         Constant::Int(_) if dtype.is_float() => {
             Some(format!("an integer constant cannot be of type {dtype}"))
         }
         Constant::Int(value) => {
-            (!range.contains(&value)).then(|| format!("the constant {value} is no value of {dtype}"))
+            (dtype.wrap(value) != value).then(|| format!("the constant {value} is no value of {dtype}"))
         }
         Constant::Float(_) if !dtype.is_float() => {
             Some(format!("a floating-point constant cannot be of type {dtype}"))

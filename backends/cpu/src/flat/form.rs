@@ -7,7 +7,7 @@ use tilewright_core::dtype::DType;
 pub(crate) enum Form {
     /// A boolean, which each code generator represents in its own way.
     Bool,
-    /// An integer of up to 32 bits, extended according to its type.
+    /// An integer of up to 32 bits, extended to 32 according to its type.
     Int32,
     /// A 64-bit integer.
     Int64,
@@ -22,8 +22,8 @@ impl Form {
     pub(crate) const fn of(dtype: DType) -> Form {
         match dtype {
             DType::Bool => Form::Bool,
-            DType::I8 | DType::U8 | DType::I32 => Form::Int32,
-            DType::I64 => Form::Int64,
+            DType::I8 | DType::U8 | DType::I16 | DType::U16 | DType::I32 | DType::U32 => Form::Int32,
+            DType::I64 | DType::U64 => Form::Int64,
             DType::F16 | DType::BF16 | DType::F32 => Form::Float32,
             DType::F64 => Form::Float64,
         }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Expr, ExprKind};
 use tilewright_core::index::{Base, Index};
 use tilewright_core::stmt::{LoopKind, Stmt};
@@ -94,6 +95,7 @@ impl Search {
         }
         let (is_float, is_wide) = (expr.dtype().is_float(), expr.dtype().bytes() == 8);
         let refusal = match expr.kind() {
+            _ if !has_vector_form(expr.dtype()) => Some(Refusal::Operation(expr.dtype().name())),
             ExprKind::Unary(op, _) if op.is_function() => Some(Refusal::Operation(op.text())),
             ExprKind::Binary(op, ..) if op.is_function() => Some(Refusal::Operation(op.text())),
             ExprKind::Binary(BinaryOp::Rem, ..) if is_float || is_wide => {
@@ -145,6 +147,12 @@ impl Search {
             _ => self.found = self.found.or(Some(Refusal::DataIndex)),
         }
     }
+}
+
+/// Whether the SIMD code generator holds elements of a type. It has no integers of 16 bits, and its comparisons, divisions and conversions
+/// of 32 and 64 bits are signed.
+fn has_vector_form(dtype: DType) -> bool {
+    !matches!(dtype, DType::I16 | DType::U16 | DType::U32 | DType::U64)
 }
 
 #[cfg(test)]

@@ -170,8 +170,12 @@ for_each_type! {
     bool Bool;
     i8 I8;
     u8 U8;
+    i16 I16;
+    u16 U16;
     i32 I32;
+    u32 U32;
     i64 I64;
+    u64 U64;
     f16 F16;
     bf16 BF16;
     f32 F32;
@@ -221,6 +225,15 @@ fn bits_as_another_type() {
         (DType::BF16, DType::F16),
         (DType::I8, DType::U8),
         (DType::U8, DType::I8),
+        (DType::I16, DType::U16),
+        (DType::U16, DType::I16),
+        (DType::F16, DType::I16),
+        (DType::U16, DType::F16),
+        (DType::BF16, DType::U16),
+        (DType::I16, DType::BF16),
+        (DType::F32, DType::U32),
+        (DType::U64, DType::F64),
+        (DType::I64, DType::U64),
     ] {
         check_with(&[from], to, |x| Expr::new(to, ExprKind::Bitcast(x[0].clone())));
     }

@@ -135,6 +135,14 @@ impl Call {
 
 /// The first element that differs. NaNs are equal, zeros of different sign are not.
 fn first_difference(found: &AnyTensor, expected: &AnyTensor) -> Option<String> {
+    if !expected.dtype().is_float() {
+        // Not all integers are numbers of `f64`.
+        let size = expected.dtype().bytes();
+        let mut pairs = found.bytes().chunks(size).zip(expected.bytes().chunks(size));
+        let position = pairs.position(|(found, expected)| found != expected)?;
+        let [found, expected] = [found, expected].map(|tensor| &tensor.bytes()[position * size..][..size]);
+        return Some(format!("element {position} has bytes {found:?}, expected {expected:?}"));
+    }
     let (found, expected) = (found.to_f64_vec(), expected.to_f64_vec());
     let position = found.iter().zip(&expected).position(|(found, expected)| {
         !(found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan())

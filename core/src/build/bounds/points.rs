@@ -8,7 +8,6 @@ use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
 use crate::ids::VarId;
 use crate::index::{Base, Index, NO_MODULUS, Ranges};
-use crate::simplify::fold;
 
 /// How many points may be looked at.
 const MAX_POINTS: i64 = 1 << 16;
@@ -160,7 +159,8 @@ fn evaluate(expr: &Expr, point: &Point) -> Option<i64> {
         _ => return None,
     };
     // Values that would wrap around in a narrow type are not followed.
-    (fold::wrap(dtype, value) == value).then_some(value)
+    let (least, greatest) = dtype.int_range()?;
+    (least..=greatest).contains(&i128::from(value)).then_some(value)
 }
 
 fn binary(op: BinaryOp, a: i64, b: i64) -> Option<i64> {

@@ -219,7 +219,7 @@ fn scalars_without_types_get_those_of_rust() {
 
 /// Quantised: bytes in, sums in `i32`, logic over all of them.
 #[test]
-fn integers_and_truth_values() {
+fn integers_and_bools() {
     let mut b = KernelBuilder::new("integers");
     let n = b.dim("N");
     let x = b.input("x", DType::I8, std::slice::from_ref(&n));

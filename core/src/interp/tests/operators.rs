@@ -24,14 +24,17 @@ fn integers_wrap_and_division_by_zero_gives_zero() {
     for (dtype, least, greatest) in [
         (DType::I8, -128.0, 127.0),
         (DType::U8, 0.0, 255.0),
+        (DType::I16, -32768.0, 32767.0),
+        (DType::U16, 0.0, 65535.0),
         (DType::I32, f64::from(i32::MIN), f64::from(i32::MAX)),
+        (DType::U32, 0.0, f64::from(u32::MAX)),
     ] {
         let check = |value: &str, x: f64, y: f64, expected: f64| {
             assert_eq!(apply(dtype, dtype, value, &[x], &[y]), [expected], "{value} of {x}, {y} in {dtype}");
         };
         check("x + y", greatest, 1.0, least);
         check("x - y", least, 1.0, greatest);
-        check("x * y", greatest, 2.0, if least == 0.0 { 254.0 } else { -2.0 });
+        check("x * y", greatest, 2.0, if least == 0.0 { greatest - 1.0 } else { -2.0 });
         check("x / y", 7.0, 0.0, 0.0);
         check("x % y", 7.0, 0.0, 0.0);
         check("x / y", 7.0, 2.0, 3.0);
@@ -44,6 +47,30 @@ fn integers_wrap_and_division_by_zero_gives_zero() {
         }
     }
     assert_eq!(apply(DType::I64, DType::I64, "x / (y - y)", &[5.0], &[1.0]), [0.0]);
+    assert_eq!(apply(DType::U64, DType::U64, "x / (y - y)", &[5.0], &[1.0]), [0.0]);
+}
+
+#[test]
+fn the_largest_unsigned_integers_are_no_negative_ones() {
+    for (dtype, greatest) in [(DType::U32, f64::from(u32::MAX)), (DType::U64, 18446744073709551615.0)] {
+        // The greatest value is one below 0.
+        let check = |value: &str, expected: f64| {
+            assert_eq!(apply(dtype, dtype, value, &[0.0], &[1.0]), [expected], "{value} in {dtype}");
+        };
+        check("max(x - y, y)", greatest);
+        check("min(x - y, y)", 1.0);
+        check("(x - y) / (x - y)", 1.0);
+        check("(x - y) % (y + y)", 1.0);
+        check("(x - y) / (y + y) - (x - y >> y)", 0.0);
+        let larger = apply(dtype, DType::Bool, "x - y > y", &[0.0], &[1.0]);
+        assert_eq!(larger, [1.0], "{dtype}");
+        assert_eq!(apply(dtype, DType::F64, "(x - y) as f64", &[0.0], &[1.0]), [greatest], "{dtype}");
+    }
+    assert_eq!(
+        apply(DType::F64, DType::U64, "x as u64", &[1e30, -1.0], &[0.0; 2]),
+        [18446744073709551615.0, 0.0]
+    );
+    assert_eq!(apply(DType::U64, DType::U64, "x + 18446744073709551615u64", &[5.0], &[0.0]), [4.0]);
 }
 
 #[test]

@@ -61,6 +61,7 @@ macro_rules! float_scalar {
             fn narrow(wide: Wide) -> Self {
                 match wide {
                     Wide::Int(value) => value as $type,
+                    Wide::Unsigned(value) => value as $type,
                     Wide::Single(value) => value as $type,
                     Wide::Double(value) => value as $type,
                 }

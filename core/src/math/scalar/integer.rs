@@ -53,11 +53,12 @@ macro_rules! integer_scalar {
 
         impl Cast for $type {
             #[inline]
-            fn widen(self) -> Wide { Wide::Int(i64::from(self)) }
+            fn widen(self) -> Wide { Wide::from(self) }
             #[inline]
             fn narrow(wide: Wide) -> Self {
                 match wide {
                     Wide::Int(value) => value as $type,
+                    Wide::Unsigned(value) => value as $type,
                     Wide::Single(value) => value as $type,
                     Wide::Double(value) => value as $type,
                 }
@@ -69,7 +70,11 @@ macro_rules! integer_scalar {
 integer_scalar! {
     i8 i8::wrapping_abs;
     u8 |value| value;
+    i16 i16::wrapping_abs;
+    u16 |value| value;
     i32 i32::wrapping_abs;
+    u32 |value| value;
+    u64 |value| value;
     i64 i64::wrapping_abs;
 }
 
@@ -101,6 +106,7 @@ impl Cast for bool {
     fn narrow(wide: Wide) -> Self {
         match wide {
             Wide::Int(value) => value != 0,
+            Wide::Unsigned(value) => value != 0,
             Wide::Single(value) => value != 0.0,
             Wide::Double(value) => value != 0.0,
         }

@@ -93,12 +93,34 @@ pub trait Real: Number {
 /// The type that a cast goes through.
 #[derive(Clone, Copy, Debug)]
 pub enum Wide {
-    /// From `bool` and integers.
+    /// From `bool` and integers but `u64`.
     Int(i64),
+    /// From `u64`.
+    Unsigned(u64),
     /// From `f16`, `bf16` and `f32`.
     Single(f32),
     /// From `f64`.
     Double(f64),
+}
+
+macro_rules! wide_from_integers {
+    ($($type:ident)*) => {$(
+        impl From<$type> for Wide {
+            #[inline]
+            fn from(value: $type) -> Self {
+                Wide::Int(i64::from(value))
+            }
+        }
+    )*};
+}
+
+wide_from_integers!(i8 u8 i16 u16 i32 u32 i64);
+
+impl From<u64> for Wide {
+    #[inline]
+    fn from(value: u64) -> Self {
+        Wide::Unsigned(value)
+    }
 }
 
 /// Elements that can be cast to one another, which is all of them.

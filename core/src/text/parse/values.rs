@@ -191,16 +191,10 @@ fn integer(number: Number<'_>, negative: bool, dtype: DType) -> Option<Constant>
         return None;
     }
     let size: i128 = number.digits.parse().ok()?;
-    let value = i64::try_from(if negative { -size } else { size }).ok()?;
-    let fits = match dtype {
-        DType::I8 => i8::try_from(value).is_ok(),
-        DType::U8 => u8::try_from(value).is_ok(),
-        DType::I32 => i32::try_from(value).is_ok(),
-        DType::I64 => true,
-        // Truth values are written `true` and `false`.
-        _ => false,
-    };
-    fits.then_some(Constant::Int(value))
+    let value = if negative { -size } else { size };
+    // A `bool` is written `true` or `false`.
+    let (least, greatest) = dtype.int_range().filter(|_| dtype.is_int())?;
+    (least..=greatest).contains(&value).then_some(Constant::Int(value as i64))
 }
 
 fn leaf(expr: Expr) -> ExprTree {

@@ -289,7 +289,7 @@ fn run(kernel: &Kernel) -> TokenStream {
     let (dims, entry) = (local("dims"), local("kernel"));
     let mut scalars = Vec::new();
     let mut buffers = Vec::new();
-    // Kept while the kernel runs: the bytes of truth values are copies, which are written back at the end.
+    // Kept while the kernel runs: the bytes of `bool`s are copies, which are written back at the end.
     let mut guards = Vec::new();
     let mut write = |text: String, view: &Ident| {
         let guard = numbered("bytes", guards.len());

@@ -72,7 +72,7 @@ fn literal(literal: &syn::Lit, diagnostics: &Diagnostics) -> Option<ExprKind> {
         syn::Lit::Float(value) => value.suffix(),
         syn::Lit::Bool(value) => return Some(ExprKind::Bool(value.value)),
         other => {
-            diagnostics.error(other, "a kernel computes with numbers and truth values", "use a number");
+            diagnostics.error(other, "a kernel computes with numbers and bools", "use a number");
             return None;
         }
     };
@@ -80,7 +80,7 @@ fn literal(literal: &syn::Lit, diagnostics: &Diagnostics) -> Option<ExprKind> {
         diagnostics.error(
             literal,
             format!("a kernel does not compute with `{suffix}`"),
-            "use one of f32, f64, i8, u8, i32, i64 and usize, or leave the suffix out",
+            "use f32, f64, an integer of 8 to 64 bits or usize, or leave the suffix out",
         );
         return None;
     }

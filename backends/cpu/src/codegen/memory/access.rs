@@ -79,7 +79,7 @@ impl Generator<'_> {
 
     /// Whether loads of a buffer can be broadcast over all lanes as they are made.
     pub(in crate::codegen) fn broadcasts(&self, buffer: BufferId, dtype: DType) -> bool {
-        let is_plain = matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64);
+        let is_plain = dtype.bits() >= 32;
         is_plain && self.guard.is_none() && self.registers_of(buffer).is_none()
     }
 
@@ -208,12 +208,17 @@ impl Generator<'_> {
     pub(in crate::codegen) fn load_group(&mut self, dtype: DType, address: Address, width: Width) -> Lanes {
         let form = Form::of(dtype);
         match dtype {
-            DType::I64 | DType::F64 => {
+            DType::I64 | DType::U64 | DType::F64 => {
                 let ty = form.register(width);
                 let low = self.plain_load(ty, address, 0);
                 Lanes { low, high: form.is_split(width).then(|| self.plain_load(ty, address, 16)) }
             }
-            DType::I32 | DType::F32 => self.load_words(form, address, width).into(),
+            DType::I32 | DType::U32 | DType::F32 => self.load_words(form, address, width).into(),
+            DType::U16 => self.load_halves(address, width).into(),
+            DType::I16 => {
+                let halves = self.load_halves(address, width).into();
+                self.normalize(dtype, halves)
+            }
             DType::I8 | DType::U8 | DType::Bool => self.load_bytes(dtype, address, width).into(),
             DType::F16 | DType::BF16 => {
                 let bits = self.load_halves(address, width);
@@ -280,13 +285,14 @@ impl Generator<'_> {
     /// Writes consecutive elements from the registers' form.
     fn store_group(&mut self, dtype: DType, address: Address, width: Width, lanes: Lanes) {
         match dtype {
-            DType::I64 | DType::F64 => {
+            DType::I64 | DType::U64 | DType::F64 => {
                 self.plain_store(lanes.low, address, 0);
                 if let Some(high) = lanes.high {
                     self.plain_store(high, address, 16);
                 }
             }
-            DType::I32 | DType::F32 => match width {
+            DType::I16 | DType::U16 => self.store_halves(lanes.low, address, width),
+            DType::I32 | DType::U32 | DType::F32 => match width {
                 Width::Pair => self.store_low(F64X2, lanes.low, address),
                 _ => self.plain_store(lanes.low, address, 0),
             },

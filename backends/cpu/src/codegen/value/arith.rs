@@ -117,6 +117,7 @@ impl Generator<'_> {
             Form::Int32 | Form::Int64 => match op {
                 UnaryOp::Neg => a.map(|a| self.ins().ineg(a)),
                 UnaryOp::Not => a.map(|a| self.ins().bnot(a)),
+                UnaryOp::Abs if dtype.is_unsigned() => a,
                 UnaryOp::Abs => a.map(|a| self.ins().iabs(a)),
                 _ => return Err(self.unsupported(format!("`{}` of {dtype}", op.text()))),
             },
@@ -182,9 +183,12 @@ impl Generator<'_> {
                 BinaryOp::Add => a.zip(b, |a, b| self.ins().iadd(a, b)),
                 BinaryOp::Sub => a.zip(b, |a, b| self.ins().isub(a, b)),
                 BinaryOp::Mul => a.zip(b, |a, b| self.ins().imul(a, b)),
+                BinaryOp::Div | BinaryOp::Rem if dtype.is_unsigned() => {
+                    self.lane_by_lane(form, width, a, b, |this, a, b| this.unsigned_division(op, a, b))
+                }
                 BinaryOp::Div => self.lane_by_lane(form, width, a, b, Self::int_quotient),
                 BinaryOp::Rem => self.lane_by_lane(form, width, a, b, Self::int_remainder),
-                BinaryOp::Min | BinaryOp::Max => a.zip(b, |a, b| self.int_min_max(op, a, b)),
+                BinaryOp::Min | BinaryOp::Max => a.zip(b, |a, b| self.int_min_max(op, dtype, a, b)),
                 BinaryOp::And => a.zip(b, |a, b| self.ins().band(a, b)),
                 BinaryOp::Or => a.zip(b, |a, b| self.ins().bor(a, b)),
                 BinaryOp::Xor => a.zip(b, |a, b| self.ins().bxor(a, b)),
@@ -233,7 +237,7 @@ impl Generator<'_> {
         let count = self.shift_count(dtype, count);
         let result = a.map(|a| match (op, dtype) {
             (BinaryOp::Shl, _) => self.ins().ishl(a, count),
-            (_, DType::U8) => self.ins().ushr(a, count),
+            (_, dtype) if dtype.is_unsigned() => self.ins().ushr(a, count),
             _ => self.ins().sshr(a, count),
         });
         Ok(self.normalize(dtype, result))
@@ -298,6 +302,20 @@ impl Generator<'_> {
         self.ins().srem(a, divisor)
     }
 
+    /// The quotient or the remainder of unsigned integers; 0 by zero.
+    fn unsigned_division(&mut self, op: BinaryOp, a: Value, b: Value) -> Value {
+        let ty = self.type_of(a);
+        let by_zero = self.ins().icmp_imm_u(IntCC::Equal, b, 0);
+        let one = self.iconst(ty, 1);
+        let divisor = self.ins().select(by_zero, one, b);
+        let result = match op {
+            BinaryOp::Div => self.ins().udiv(a, divisor),
+            _ => self.ins().urem(a, divisor),
+        };
+        let zero = self.iconst(ty, 0);
+        self.ins().select(by_zero, zero, result)
+    }
+
     /// The divisor, or 1 in place of the two that a division can trap on. The remainder by 1 is what both
     /// of those are defined to give.
     fn harmless_divisor(&mut self, b: Value, zero: Value, minus_one: Value) -> Value {
@@ -307,9 +325,14 @@ impl Generator<'_> {
         self.ins().select(trapping, one, b)
     }
 
-    fn int_min_max(&mut self, op: BinaryOp, a: Value, b: Value) -> Value {
+    fn int_min_max(&mut self, op: BinaryOp, dtype: DType, a: Value, b: Value) -> Value {
         let order = if op == BinaryOp::Min { IntCC::SignedLessThan } else { IntCC::SignedGreaterThan };
         match (self.type_of(a), op) {
+            _ if fills_unsigned(dtype) => {
+                let [low, high] = [a, b].map(|value| self.in_signed_order(dtype, value));
+                let condition = self.ins().icmp(order, low, high);
+                self.pick(condition, a, b)
+            }
             (I32X4, BinaryOp::Min) => self.ins().smin(a, b),
             (I32X4, _) => self.ins().smax(a, b),
             _ => {
@@ -352,23 +375,35 @@ impl Generator<'_> {
         }
     }
 
+    /// The integers of a type that the registers hold with their sign bit as a digit, moved so that signed comparisons order them.
+    pub(super) fn in_signed_order(&mut self, dtype: DType, value: Value) -> Value {
+        if !fills_unsigned(dtype) {
+            return value;
+        }
+        let sign = if dtype.bits() == 64 { i64::MIN } else { i64::from(i32::MIN) };
+        self.with(value, sign, |this, a, b| this.ins().bxor(a, b))
+    }
+
     /// Brings the result of an operation back into the values of a type that is narrower than the registers'.
     pub(in crate::codegen) fn normalize(&mut self, dtype: DType, lanes: Lanes) -> Lanes {
         match dtype {
-            DType::I8 => lanes.map(|value| {
-                let shift = self.iconst(I32, 24);
+            DType::I8 | DType::I16 => lanes.map(|value| {
+                let unused = 32 - dtype.bits() as i64;
+                let shift = self.iconst(I32, unused);
                 let upper = self.ins().ishl(value, shift);
-                let shift = self.iconst(I32, 24);
+                let shift = self.iconst(I32, unused);
                 self.ins().sshr(upper, shift)
             }),
-            DType::U8 => lanes.map(|value| {
-                let ty = self.type_of(value);
-                let mask = self.int_constant(ty, 0xFF);
-                self.ins().band(value, mask)
-            }),
+            DType::U8 | DType::U16 => lanes
+                .map(|value| self.with(value, (1 << dtype.bits()) - 1, |this, a, b| this.ins().band(a, b))),
             DType::F16 => lanes.map(|value| self.round_to_f16(value)),
             DType::BF16 => lanes.map(|value| self.round_to_bf16(value)),
             _ => lanes,
         }
     }
+}
+
+/// Whether a type's greatest integers have the sign bit of their register set.
+pub(super) const fn fills_unsigned(dtype: DType) -> bool {
+    dtype.is_unsigned() && dtype.bits() >= 32
 }

@@ -30,7 +30,10 @@ impl Generator<'_> {
             }
             Form::Int32 | Form::Int64 => {
                 let order = int_order(op);
-                a.zip(b, |a, b| self.ins().icmp(order, a, b))
+                a.zip(b, |a, b| {
+                    let [a, b] = [a, b].map(|value| self.in_signed_order(dtype, value));
+                    self.ins().icmp(order, a, b)
+                })
             }
             Form::Bool => return Ok(self.compare_bools(op, width, a, b)),
         };
@@ -157,6 +160,18 @@ impl Generator<'_> {
         }
     }
 
+    /// 32-bit integers without sign, extended to 64 bits.
+    pub(super) fn extend_unsigned(&mut self, value: Value, width: Width) -> Lanes {
+        match width {
+            Width::One => self.ins().uextend(cranelift_codegen::ir::types::I64, value).into(),
+            Width::Pair => self.ins().uwiden_low(value).into(),
+            Width::Quad => {
+                let low = self.ins().uwiden_low(value);
+                Lanes::split(low, self.ins().uwiden_high(value))
+            }
+        }
+    }
+
     /// 32-bit integers extended to 64 bits.
     pub(in crate::codegen) fn extend(&mut self, value: Value, width: Width) -> Lanes {
         match width {
@@ -190,7 +205,7 @@ fn float_order(op: BinaryOp) -> FloatCC {
     }
 }
 
-/// Every integer is held extended to a signed register, `u8` as well.
+/// Every integer is held in a signed register, or [moved](Translator::in_signed_order) into one.
 fn int_order(op: BinaryOp) -> IntCC {
     match op {
         BinaryOp::Eq => IntCC::Equal,

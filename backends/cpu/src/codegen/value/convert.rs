@@ -6,6 +6,7 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value};
 use smallvec::SmallVec;
 use tilewright_core::dtype::DType;
 
+use super::arith::fills_unsigned;
 use crate::codegen::value::lanes::{Form, Lanes, Width};
 use crate::codegen::{Generator, Outcome};
 
@@ -25,6 +26,10 @@ impl Generator<'_> {
         let (source, target) = (Form::of(from), Form::of(to));
         let (source, lanes) = match source {
             Form::Bool => (Form::Int32, self.bool_to_int(lanes, width)),
+            // Every `u32` is an `i64`.
+            _ if from == DType::U32 && target != Form::Int32 => {
+                (Form::Int64, self.extend_unsigned(lanes.low, width))
+            }
             _ => (source, lanes),
         };
         let result = match (source, target) {
@@ -37,11 +42,15 @@ impl Generator<'_> {
             }
             (Form::Int32, Form::Float64) => return Ok(self.int_to_float64(width, lanes.low)),
             (Form::Int64, Form::Float32 | Form::Float64) => {
-                self.convert_lanes(Form::Int64, target, width, lanes, Self::int_to_float)
+                let convert = if from == DType::U64 { Self::unsigned_to_float } else { Self::int_to_float };
+                self.convert_lanes(Form::Int64, target, width, lanes, convert)
             }
             (Form::Float32, Form::Float32) => lanes,
             (Form::Float32, Form::Float64) => return Ok(self.promote(width, lanes.low)),
             (Form::Float64, Form::Float32) => self.demote(width, lanes),
+            (Form::Float32 | Form::Float64, _) if fills_unsigned(to) => {
+                self.convert_lanes(source, target, width, lanes, Self::float_to_unsigned)
+            }
             (Form::Float32, Form::Int32) => {
                 let ints = lanes.map(|value| self.ins().fcvt_to_sint_sat(Form::Int32.register(width), value));
                 return Ok(self.saturate(to, ints));
@@ -79,7 +88,19 @@ impl Generator<'_> {
                 let bits = self.encode_bf16(value);
                 self.decode_f16(bits)
             }),
-            _ if from.bytes() == 1 => return self.cast(from, to, width, lanes),
+            (DType::F16, _) => {
+                let bits = lanes.map(|value| self.encode_f16(value));
+                self.normalize(to, bits)
+            }
+            (DType::BF16, _) => {
+                let bits = lanes.map(|value| self.encode_bf16(value));
+                self.normalize(to, bits)
+            }
+            (_, DType::F16 | DType::BF16) => {
+                let bits = self.normalize(DType::U16, lanes);
+                bits.map(|bits| if to == DType::F16 { self.decode_f16(bits) } else { self.decode_bf16(bits) })
+            }
+            _ if from.bits() < 32 => return self.cast(from, to, width, lanes),
             _ => lanes.map(|value| self.reinterpret(register, value)),
         })
     }
@@ -109,13 +130,18 @@ impl Generator<'_> {
         self.ins().fcvt_to_sint_sat(ty, value)
     }
 
+    fn unsigned_to_float(&mut self, ty: Type, value: Value) -> Value {
+        self.ins().fcvt_from_uint(ty, value)
+    }
+
+    fn float_to_unsigned(&mut self, ty: Type, value: Value) -> Value {
+        self.ins().fcvt_to_uint_sat(ty, value)
+    }
+
     /// Brings saturated 32-bit integers to the nearest values of a narrower type.
     fn saturate(&mut self, to: DType, lanes: Lanes) -> Lanes {
-        let (low, high) = match to {
-            DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
-            DType::U8 => (0, i64::from(u8::MAX)),
-            _ => return lanes,
-        };
+        let Some((low, high)) = to.int_range().filter(|_| to.bits() < 32) else { return lanes };
+        let (low, high) = (low as i64, high as i64);
         lanes.map(|value| {
             let too_low = self.compare_with(IntCC::SignedLessThan, value, low);
             let value = self.with(value, low, |this, value, low| this.pick(too_low, low, value));

@@ -171,6 +171,7 @@ impl Builder<'_> {
             DType::U8 | DType::Bool => VectorOp::I32FromU8,
             DType::F16 => VectorOp::F32FromF16,
             DType::BF16 => VectorOp::I32FromU16,
+            _ => return Err(Refusal::Operation(dtype.name())),
         };
         let needs_mask = !is_whole && !matches!(op, VectorOp::LoadOne32 | VectorOp::LoadOne64);
         let mask = match (guard, needs_mask) {
@@ -377,6 +378,7 @@ impl Builder<'_> {
             DType::I8 | DType::U8 | DType::Bool => VectorOp::I8FromI32,
             DType::F16 => VectorOp::F16FromF32,
             DType::BF16 => VectorOp::I16FromI32,
+            _ => return Err(Refusal::Operation(dtype.name())),
         };
         let is_one = matches!(op, VectorOp::StoreOne32 | VectorOp::StoreOne64);
         if !is_whole && !is_one && self.extension == VectorExtension::Avx2 {
