@@ -4,7 +4,7 @@ use tilewright::{Tensor, tensor_kernel};
 
 /// Every function of one operand, in a row for each.
 #[tensor_kernel]
-pub(crate) fn functions(x: &Tensor<f32, N>) -> Tensor<f32, 18, N> {
+pub(crate) fn functions_of_floats(x: &Tensor<f32, N>) -> Tensor<f32, 18, N> {
     let mut y = Tensor::zeros();
     for i in 0..N {
         y[[0, i]] = x[[i]].exp() + x[[i]].abs().ln();
@@ -31,7 +31,7 @@ pub(crate) fn functions(x: &Tensor<f32, N>) -> Tensor<f32, 18, N> {
 
 /// The same sums, quotients and shifts in every integer type.
 #[tensor_kernel]
-pub(crate) fn integer_types(
+pub(crate) fn integers_of_all_widths(
     a: &Tensor<i16, N>,
     b: &Tensor<u16, N>,
     c: &Tensor<u32, N>,

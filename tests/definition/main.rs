@@ -72,7 +72,7 @@ kernels! { corners:
 }
 
 kernels! { functions:
-    functions: [1] [37];
-    integer_types: [1] [37], scalars [Constant::Int(3)];
+    functions_of_floats: [1] [37];
+    integers_of_all_widths: [1] [37], scalars [Constant::Int(3)];
     integer_reductions: [1, 1] [7, 5];
 }

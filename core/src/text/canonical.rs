@@ -89,6 +89,8 @@ struct Renumbering<'a> {
 
 struct State {
     new: Renumbered,
+    /// What became of the nodes of expressions, by their addresses in the old program.
+    exprs: FxHashMap<usize, Expr>,
     names: UniqueNames,
 }
 
@@ -103,7 +105,7 @@ impl State {
             loops: FxHashMap::default(),
             blocks: FxHashMap::default(),
         };
-        State { new, names: UniqueNames::default() }
+        State { new, exprs: FxHashMap::default(), names: UniqueNames::default() }
     }
 }
 
@@ -277,7 +279,17 @@ impl Renumbering<'_> {
         })
     }
 
+    /// Each node is renumbered once: expanded functions share theirs heavily.
     fn expr(&self, expr: &Expr) -> Expr {
+        let known = self.state.borrow().exprs.get(&expr.address()).cloned();
+        known.unwrap_or_else(|| {
+            let renumbered = self.node(expr);
+            self.state.borrow_mut().exprs.insert(expr.address(), renumbered.clone());
+            renumbered
+        })
+    }
+
+    fn node(&self, expr: &Expr) -> Expr {
         let kind = match expr.kind() {
             ExprKind::Constant(constant) => ExprKind::Constant(canonical_constant(*constant)),
             ExprKind::Scalar(var) => ExprKind::Scalar(self.variable(*var)),

@@ -81,12 +81,13 @@ fn check_buffer_param(report: &mut Report<'_>, buffer: BufferId, access: Access,
         let name = report.buffer(buffer);
         report.error(entity, format!("tensor `{name}` is a parameter twice"));
     }
-    let name = report.buffer(buffer);
     match report.program.buffer(buffer).scope {
         Scope::Local | Scope::Shared => {
+            let name = report.buffer(buffer);
             report.error(entity, format!("tensor `{name}` is a parameter, so its scope must be `global`"));
         }
         Scope::Streamed if !access.is_written() => {
+            let name = report.buffer(buffer);
             report.error(entity, format!("tensor `{name}` is not written, so that it cannot be `streamed`"));
         }
         Scope::Global | Scope::Streamed => {}

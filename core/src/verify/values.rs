@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use rustc_hash::FxHashSet;
+
 use crate::dtype::DType;
 use crate::expr::{Expr, ExprKind};
 use crate::ids::{BufferId, VarId};
@@ -33,12 +35,21 @@ pub(super) struct Use {
     pub(super) loads_allowed: bool,
     /// The numbers of lanes that occur.
     pub(super) lanes: BTreeSet<u32>,
+    /// The nodes that were checked, by address, and whether under a condition: expanded functions share theirs heavily.
+    checked: FxHashSet<(usize, bool)>,
 }
 
 impl Use {
     /// Loads are allowed and no lane was found yet.
     pub(super) fn new(visible: Visible, entity: Entity, what: &'static str) -> Self {
-        Use { entity, what, visible, loads_allowed: true, lanes: BTreeSet::new() }
+        Use {
+            entity,
+            what,
+            visible,
+            loads_allowed: true,
+            lanes: BTreeSet::new(),
+            checked: FxHashSet::default(),
+        }
     }
 }
 
@@ -95,6 +106,9 @@ impl Walk<'_, '_> {
     }
 
     pub(super) fn expr(&mut self, expr: &Expr, place: &mut Use) {
+        if !place.checked.insert((expr.address(), self.conditions > 0)) {
+            return;
+        }
         if let Some(message) = type_error(expr) {
             self.report.error(place.entity, message);
         }
