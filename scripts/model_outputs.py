@@ -82,7 +82,7 @@ INPUTS = {
 
 def store(folder, kind, place, value):
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{kind}_{place}.pb").write_bytes(numpy_helper.from_array(np.ascontiguousarray(value)).SerializeToString())
+    (folder / f"{kind}_{place}.pb").write_bytes(numpy_helper.from_array(np.array(value, order="C")).SerializeToString())
 
 
 def main():

@@ -61,5 +61,7 @@ models! {
     fbank_nemo128: "fbank-nemo128", 1e-3, 1e-4;
     fbank_nemo128_conv: "fbank-nemo128-conv", 1e-3, 1e-4;
     fbank_kaldi: "fbank-kaldi", 1e-3, 1e-3;
-    fbank_whisper80: "fbank-whisper80", 1e-3, 1e-4;
+    // Where a band between two harmonics is nearly empty, ONNX Runtime's `f32` transform is off by up to 3.3e-3; computed
+    // in `f64`, it agrees with the interpreter.
+    fbank_whisper80: "fbank-whisper80", 1e-3, 5e-3;
 }
