@@ -421,7 +421,7 @@ fn too_many_spaces_are_left_out_evenly() {
     let first = rule("first", |schedule, block| fork(schedule, block, "first"));
     let second = rule("second", |schedule, block| fork(schedule, block, "second"));
     let rules = RuleSet::new().with(first).and_then(|rules| rules.with(second)).expect("they are in order");
-    let spaces = |seed| design_spaces(&program, &Arc::new(Target::generic_cpu()), &rules, seed);
+    let spaces = |seed| design_spaces(&program, Arc::new(Target::generic_cpu()), &rules, seed);
     let kept = spaces(1);
     assert_eq!(kept.len(), MAX_SPACES);
     assert_eq!(kept, spaces(1), "one seed, one choice");

@@ -49,8 +49,7 @@ fn what_was_drawn_stays_in_copies_and_in_the_trace() {
     };
     let drawn: Vec<_> = (0..100).map(|_| draw(&mut schedule)).collect();
     let written: Trace = schedule.trace().to_string().parse().unwrap();
-    let replayed =
-        written.replay(&ELEMENTWISE.parse().unwrap(), &Arc::new(Target::generic_cpu()), 7).unwrap();
+    let replayed = written.replay(&ELEMENTWISE.parse().unwrap(), Arc::new(Target::generic_cpu()), 7).unwrap();
     let copy = schedule.clone();
     for (variable, value) in drawn {
         assert_eq!(copy.int(variable).unwrap(), value);

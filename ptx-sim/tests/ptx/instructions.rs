@@ -271,7 +271,7 @@ fn halves() {
         cvt.rzi.u32.f16 %r8, %h4; cvt.rzi.u32.f16 %r9, %h5; shl.b32 %r9, %r9, 16; or.b32 %r4, %r8, %r9;";
     agrees(body, |a, b, c| {
         let (a, b, c) = (a & 15, b & 15, c & 15);
-        a * c + a | (b * c + b) << 16
+        (a * c + a) | ((b * c + b) << 16)
     });
     let body = "mov.b32 %f1, %r1; mov.b32 %f2, %r2; cvt.rn.bf16x2.f32 %r5, %f1, %f2;
         max.bf16x2 %r6, %r5, %r5; xor.b32 %r4, %r5, %r6;";

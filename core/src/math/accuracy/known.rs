@@ -39,6 +39,7 @@ fn the_error_function_has_known_values() {
 }
 
 /// Angles with their sine, cosine and tangent, among them the `f64` next to a multiple of `π/2`.
+#[expect(clippy::approx_constant, reason = "arguments of functions, not constants by name")]
 const ANGLES: [(f64, f64, f64, f64); 8] = [
     (1e+22, -0.8522008497671888, 0.523214785395139, -1.6287782256068988),
     (1.0715086071862673e+301, -0.15920170308624243, 0.9872460775989135, -0.16125837995065806),
@@ -61,6 +62,7 @@ fn angles_of_all_sizes_have_known_functions() {
 }
 
 /// Bases and exponents of powers near the limits.
+#[expect(clippy::approx_constant, reason = "arguments of functions, not constants by name")]
 const POWERS: [(f64, f64, f64); 8] = [
     (0.7071067811865476, 2000.5, 7.847780312861743e-302),
     (1.4142135623730951, -2040.25, 8.16160689871935e-308),

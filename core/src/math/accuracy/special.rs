@@ -18,6 +18,9 @@ fn check<T: Real + Arithmetic>(name: &str, function: fn(&T) -> T, values: &[(f64
     }
 }
 
+/// A function of one operand.
+type Function<T> = fn(&T) -> T;
+
 fn compare<T: Real + Arithmetic>(call: &str, found: T, expected: f64) {
     let expected = T::from_f64(expected).to_f64();
     let found = found.to_f64();
@@ -28,7 +31,7 @@ fn compare<T: Real + Arithmetic>(call: &str, found: T, expected: f64) {
 
 fn check_functions_of_one_operand<T: Real + Arithmetic>() {
     let same = [(0.0, 0.0), (-0.0, -0.0), (NAN, NAN)];
-    let odd_function: [(&str, fn(&T) -> T); 9] = [
+    let odd_function: [(&str, Function<T>); 9] = [
         ("tanh", tanh),
         ("erf", erf),
         ("sin", sin),
@@ -49,7 +52,7 @@ fn check_functions_of_one_operand<T: Real + Arithmetic>() {
     check::<T>("exp2", exp2, &[(INF, INF), (-INF, 0.0), (3.0, 8.0), (1e4, INF), (-1e4, 0.0), (NAN, NAN)]);
     check::<T>("exp2", exp2, &[(-10.0, 2f64.powi(-10)), (-149.0, 2f64.powi(-149)), (127.0, 2f64.powi(127))]);
     check::<T>("exp_m1", exp_m1, &[(INF, INF), (-INF, -1.0), (-1e4, -1.0), (1e4, INF)]);
-    let logarithms: [(&str, fn(&T) -> T); 3] = [("ln", ln), ("log2", log2), ("log10", log10)];
+    let logarithms: [(&str, Function<T>); 3] = [("ln", ln), ("log2", log2), ("log10", log10)];
     for (name, function) in logarithms {
         let values =
             [(INF, INF), (0.0, -INF), (-0.0, -INF), (-1.0, NAN), (-INF, NAN), (1.0, 0.0), (NAN, NAN)];
