@@ -151,7 +151,7 @@ impl Writer {
         match dtype {
             DType::Bool => Expr::bool(self.below(2) == 0),
             DType::U8 => Expr::int(dtype, self.below(256) as i64),
-            dtype if dtype.is_int() => Expr::int(dtype, self.below(200) as i64 - 100),
+            dtype if dtype.is_int() => Expr::int(dtype, dtype.wrap(self.below(200) as i64 - 100)),
             _ => Expr::float(dtype, self.random.unit() * 50.0),
         }
     }
