@@ -10,7 +10,7 @@ pub struct LowerOptions {
     pub kind: TargetKind,
     /// Whether `a * b + c` may be rounded once instead of twice.
     pub contract: bool,
-    /// Whether to check the program after each pass that ends at a [level](Level).
+    /// Whether to check the program after each pass that ends at a [level](crate::verify::Level).
     pub verify: bool,
     /// How many statements may be added so that full tiles need no guards.
     pub max_partition_statements: usize,

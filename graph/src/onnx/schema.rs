@@ -262,7 +262,7 @@ pub struct SparseTensorProto {
     /// The elements that are listed, with the tensor's name.
     #[prost(message, optional, tag = "1")]
     pub values: Option<TensorProto>,
-    /// Their places: numbers in row-major order of shape [n], or coordinates of shape [n, rank].
+    /// Their places: numbers in row-major order of shape `[n]`, or coordinates of shape `[n, rank]`.
     #[prost(message, optional, tag = "2")]
     pub indices: Option<TensorProto>,
     /// The shape.

@@ -1,6 +1,6 @@
 //! The tensor intrinsics of CPUs, as data.
 //!
-//! Their emission is a part of [SIMD code generation](crate::simd).
+//! Their emission is a part of SIMD code generation.
 
 #[cfg(test)]
 mod tests;

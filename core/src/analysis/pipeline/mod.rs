@@ -1,9 +1,9 @@
 //! Whether a loop can be executed as a software pipeline.
 //!
-//! The annotations of a loop give a stage and a place to each statement of its body ([`Plan`]). A statement of stage `s` runs `s`
-//! iterations later, together with earlier stages of the iterations that follow. [`check_dependences`] tells whether each statement
+//! The annotations of a loop give a stage and a place to each statement of its body (`Plan`). A statement of stage `s` runs `s`
+//! iterations later, together with earlier stages of the iterations that follow. `check_dependences` tells whether each statement
 //! still finds its operands then. It has two callers: the primitive
-//! [`software_pipeline`](crate::schedule::prim::SoftwarePipeline) about loops around blocks ([`check_pipelines`]), and lowering about
+//! [`software_pipeline`](crate::schedule::prim::SoftwarePipeline) about loops around blocks (`check_pipelines`), and lowering about
 //! loops without blocks, when it carries the pipeline out. They differ in how they find the buffers of one iteration:
 //! lowering has allocated them inside the loop before.
 
