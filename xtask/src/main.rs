@@ -51,7 +51,7 @@ fn bless() -> Result<(), Failure> {
 
 fn cases(count: &str) -> Result<(), Failure> {
     let cases = [("TILEWRIGHT_CASES", count)];
-    cargo(&["test", "--workspace", "--test", "meaning", "--test", "lowering", "--test", "cpu"], &cases)
+    cargo(&["test", "--workspace", "--test", "meaning", "--test", "lowering", "--test", "compiled"], &cases)
 }
 
 /// Builds a fuzz target with coverage instrumentation by the installed toolchain, and runs it. The crates that it reaches
