@@ -1,4 +1,4 @@
-//! What a call passes.
+//! The arguments of a call.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{DeviceSlice, DeviceSliceMut};
 use crate::expr::Constant;
 use crate::tensor::{IdentifiedBytes, Identity};
 
-/// What a call passes, in the order of the program's parameters.
+/// The arguments of a call, in the order of the program's parameters.
 #[derive(Debug)]
 pub struct Arguments<'a, 'data> {
     /// A value for each symbolic dimension.

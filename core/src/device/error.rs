@@ -24,7 +24,7 @@ pub enum DeviceError {
     Unavailable {
         /// The device.
         device: String,
-        /// What is missing, and what to do.
+        /// The missing thing, and the remedy.
         problem: String,
     },
     /// The memory of a device is used up.
@@ -56,7 +56,7 @@ pub enum DeviceError {
     Failed {
         /// The device.
         device: String,
-        /// What its driver says.
+        /// The message of its driver.
         problem: String,
     },
 }
@@ -90,7 +90,7 @@ pub enum CallError {
     Tensor {
         /// The parameter.
         name: String,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
     /// A dimension is negative or a shape too large to address.

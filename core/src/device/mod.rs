@@ -33,7 +33,7 @@ pub trait Device: Send + Sync {
     /// A name for people: the processor's or the GPU's, as its maker writes it. Empty when it is unknown.
     fn label(&self) -> &str;
 
-    /// What schedules are made for.
+    /// The target that schedules are made for.
     fn target(&self) -> &Target;
 
     /// Compiles programs of the `Flat` level, one result each. Several programs at once share the fixed costs.

@@ -100,7 +100,7 @@ fn grid(program: &mut Program, nest: &Stmt) -> Result<Stmt, LowerError> {
 struct Binding<'p> {
     program: &'p mut Program,
     axes: Axes,
-    /// What stands for the variables of loops over threads.
+    /// The indices that replace the variables of loops over threads.
     values: FxHashMap<VarId, Index>,
     /// The axes of the loops over threads around the current place.
     around: Vec<ThreadAxis>,

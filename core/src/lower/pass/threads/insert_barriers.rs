@@ -64,9 +64,9 @@ struct Element {
 /// The accesses of a statement that no barrier inside of it separates from what stands before and behind it.
 #[derive(Clone, Default)]
 struct Reach {
-    /// Those before its first barrier.
+    /// The accesses before its first barrier.
     head: Vec<SharedAccess>,
-    /// Those behind its last barrier.
+    /// The accesses after its last barrier.
     tail: Vec<SharedAccess>,
     /// Whether it certainly executes a barrier.
     separates: bool,
