@@ -1,15 +1,15 @@
 //! The processing of a text from outside: by the fuzz targets, and by the test of mutations in
-//! `search/tests/hostile_text.rs`. No text may lead to a panic, run for long or take much memory, and what is
+//! `tests/hostile_text.rs`. No text may lead to a panic, run for long or take much memory, and what is
 //! accepted must come back from its printed form.
 
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, Trace};
-use tilewright_core::target::{RunContext, Target};
+use tilewright_core::target::{CpuTarget, RunContext, Target};
 use tilewright_core::verify::{Level, verify};
 use tilewright_search::records::Database;
 
-/// The program that traces are replayed on.
+/// A program that traces are replayed on.
 const MATMUL: &str = "kernel matmul(M, in a: f32[M, 32], in b: f32[32, 48], out c: f32[M, 48]) {
   for i in 0..M {
     for j in 0..48 {
@@ -18,6 +18,22 @@ const MATMUL: &str = "kernel matmul(M, in a: f32[M, 32], in b: f32[32, 48], out 
           init { c[vi, vj] = 0.0 }
           c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
         }
+      }
+    }
+  }
+}";
+
+/// A program that traces with `tensorize` are replayed on.
+const DOT_PRODUCTS: &str = "kernel dots(in a: u8[4], in b: i8[32, 4], out c: i32[32]) {
+  for i in 0..32 {
+    block zero(vi: spatial 32 = i) {
+      c[vi] = 0i32
+    }
+  }
+  for i in 0..32 {
+    for k in 0..4 {
+      block dot(vi: spatial 32 = i, vk: reduce 4 = k) {
+        c[vi] = c[vi] + a[vk] as i32 * b[vi, vk] as i32
       }
     }
   }
@@ -89,7 +105,7 @@ pub fn record(bytes: &[u8]) -> bool {
     let merged = copy.merge(&database).expect("memory takes everything");
     assert!(merged.records <= database.records().len() && merged.runs <= database.runs().len());
     database.problems().iter().for_each(|problem| drop(problem.to_string()));
-    let context = RunContext::from(Target::generic_cpu());
+    let context = RunContext::from(target());
     let mut replay_all = database.problems().is_empty();
     for record in database.records() {
         assert!(database.nearest(record.program, &record.shape, &context).is_none_or(|(_, far)| far >= 0.0));
@@ -98,11 +114,22 @@ pub fn record(bytes: &[u8]) -> bool {
     replay_all
 }
 
+/// Replays a trace on each of the programs. Says whether it replays on one of them.
 fn replays(trace: &Trace) -> bool {
-    let program: Program = MATMUL.parse().expect("the program is well-formed");
-    let replayed: Result<Schedule, _> = trace.replay(&program, Target::generic_cpu(), 0);
+    let on = [MATMUL, DOT_PRODUCTS]
+        .map(|text| replays_on(trace, &text.parse().expect("the program is well-formed")));
+    on.contains(&true)
+}
+
+fn replays_on(trace: &Trace, program: &Program) -> bool {
+    let replayed: Result<Schedule, _> = trace.replay(program, target(), 0);
     let Ok(schedule) = replayed else { return false };
     verify(schedule.program(), Level::Blocks)
         .unwrap_or_else(|errors| panic!("{}\n{trace}", errors.render(schedule.program())));
     true
+}
+
+/// A CPU with the descriptions of all intrinsics, as every machine has them for replay.
+fn target() -> Target {
+    CpuTarget { descriptions: tilewright_cpu::intrinsics::known().clone(), ..CpuTarget::generic() }.into()
 }

@@ -2,7 +2,7 @@
 //! panic, run for long or take much memory. The fuzz targets run the same entry points; `TILEWRIGHT_CASES` sets how
 //! many cases of each sort there are.
 
-#[path = "../../fuzz/src/entry.rs"]
+#[path = "../fuzz/src/entry.rs"]
 #[expect(unreachable_pub, reason = "they are the fuzz targets' library too")]
 mod entry;
 
@@ -84,7 +84,7 @@ fn cases() -> u64 {
 /// Every golden program, as many as a file holds.
 fn programs() -> Vec<String> {
     let mut texts = Vec::new();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/tests/golden");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("core/tests/golden");
     for directory in fs::read_dir(root).expect("the golden files are there") {
         for file in fs::read_dir(directory.expect("an entry").path()).expect("a directory") {
             let text = fs::read_to_string(file.expect("an entry").path()).expect("a text");
@@ -105,6 +105,7 @@ fn traces() -> Vec<String> {
         "%0 = get_block \"c\"\n%1, %2, %3 = get_loops %0\n%4 = fuse [%1, %2]\n%5 = decompose_reduction %0, %3\n\
          annotate block %0, \"max_parallel\", 16\n%6 = cache_read %0, 1, \"global\"\n\
          %7 = sample_categorical [0, 16, 64], [0.25, 0.5, 0.25] !decision #1\nannotate block %0, \"unroll\", %7\n",
+        "%0 = get_block \"dot\"\n%1, %2 = get_loops %0\n%3, %4 = split %1, [2, 16]\ntensorize loop %4, \"vpdpbusd_16\"\n",
     ]
     .iter()
     .map(|steps| format!("trace v1\n{steps}"))
@@ -217,7 +218,7 @@ type Tried = (Instant, Vec<u8>);
 
 /// Runs an entry point on every text of a corpus and on mutations of them.
 fn try_all(corpus: Vec<String>, seed: u64, entry: fn(&[u8]) -> bool) {
-    // What is being tried, and since when: a hang is told with its text.
+    // The text that is being tried, and since when: a hang is reported with its text.
     let current: Arc<Mutex<Option<Tried>>> = Arc::default();
     let watched = Arc::downgrade(&current);
     std::thread::spawn(move || {
