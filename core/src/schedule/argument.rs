@@ -1,7 +1,9 @@
 //! The visitor of a primitive's arguments. Printing, parsing, renaming variables and finding unused steps are visitors.
 
 use crate::index::map::IndexMap;
-use crate::schedule::rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv, PrefetchMode};
+use crate::schedule::rv::{
+    AnnotationArgument, BlockOrLoopRv, BlockRv, IntArgument, IntRv, LoopRv, PrefetchMode,
+};
 use crate::stmt::Symbol;
 
 /// One argument of a primitive, open for reading and writing.
@@ -12,7 +14,7 @@ pub enum Argument<'a> {
     /// A loop.
     Loop(&'a mut LoopRv),
     /// A block or a loop.
-    Place(&'a mut PlaceRv),
+    Place(&'a mut BlockOrLoopRv),
     /// Several loops.
     Loops(&'a mut Vec<LoopRv>),
     /// Several blocks.
@@ -66,7 +68,7 @@ impl<F: FnMut(u32) -> u32> ArgumentVisitor for Rename<F> {
     fn visit(&mut self, argument: Argument<'_>) -> Result<(), Self::Error> {
         match argument {
             Argument::Block(BlockRv(number)) | Argument::Loop(LoopRv(number)) => *number = (self.0)(*number),
-            Argument::Place(PlaceRv::Block(BlockRv(number)) | PlaceRv::Loop(LoopRv(number))) => {
+            Argument::Place(BlockOrLoopRv::Block(BlockRv(number)) | BlockOrLoopRv::Loop(LoopRv(number))) => {
                 *number = (self.0)(*number);
             }
             Argument::Loops(loops) => loops.iter_mut().for_each(|LoopRv(number)| *number = (self.0)(*number)),

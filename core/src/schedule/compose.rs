@@ -8,7 +8,7 @@ impl Schedule {
     /// makes it: [`Schedule::cache_read`] and [`Schedule::compute_at`].
     ///
     /// # Errors
-    /// Those of the two primitives.
+    /// The errors of the two primitives.
     pub fn read_at(
         &mut self,
         target: LoopRv,
@@ -26,7 +26,7 @@ impl Schedule {
     /// that copies: [`Schedule::cache_write`] and [`Schedule::reverse_compute_at`].
     ///
     /// # Errors
-    /// Those of the two primitives.
+    /// The errors of the two primitives.
     pub fn write_at(
         &mut self,
         target: LoopRv,

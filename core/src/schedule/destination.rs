@@ -8,9 +8,8 @@ use crate::ids::{BlockId, LoopId};
 use crate::index::Ranges;
 use crate::program::Program;
 use crate::schedule::ScheduleError;
-use crate::schedule::edit::{
-    contains_block, edit_loop, insert_statement, place_block, remove_block, require_loop,
-};
+use crate::schedule::edit::{edit_loop, insert_statement, place_block, remove_block};
+use crate::schedule::find::{contains_block, require_loop};
 use crate::stmt::{Block, For, LoopKind, Stmt};
 
 /// A loop that a block is to be moved into.

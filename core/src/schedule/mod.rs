@@ -11,6 +11,7 @@ mod destination;
 mod edit;
 mod elements;
 mod error;
+mod find;
 pub mod prim;
 mod retired;
 mod rng;
@@ -22,7 +23,9 @@ mod trace;
 pub use error::ScheduleError;
 pub use prim::{Instruction, Primitive};
 pub use rng::Rng;
-pub use rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv, PrefetchMode, Value, Values};
+pub use rv::{
+    AnnotationArgument, BlockOrLoopRv, BlockRv, IntArgument, IntRv, LoopRv, PrefetchMode, Value, Values,
+};
 pub use text::TraceParseError;
 pub use trace::{Decision, ReplayError, Step, Trace};
 

@@ -103,7 +103,7 @@ impl From<&str> for AnnotationArgument {
 pub enum PrefetchMode {
     /// Its own, at a distance in iterations.
     Ahead(IntArgument),
-    /// Those of its sibling loops, of the next iteration of the loop around.
+    /// The elements that the sibling loops read in the next iteration of the loop around them.
     Siblings,
 }
 
@@ -120,28 +120,28 @@ impl Default for PrefetchMode {
 
 /// A block or a loop, for primitives that take either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PlaceRv {
+pub enum BlockOrLoopRv {
     /// A block.
     Block(BlockRv),
     /// A loop.
     Loop(LoopRv),
 }
 
-impl Default for PlaceRv {
+impl Default for BlockOrLoopRv {
     fn default() -> Self {
-        PlaceRv::Block(BlockRv::default())
+        BlockOrLoopRv::Block(BlockRv::default())
     }
 }
 
-impl From<BlockRv> for PlaceRv {
+impl From<BlockRv> for BlockOrLoopRv {
     fn from(block: BlockRv) -> Self {
-        PlaceRv::Block(block)
+        BlockOrLoopRv::Block(block)
     }
 }
 
-impl From<LoopRv> for PlaceRv {
+impl From<LoopRv> for BlockOrLoopRv {
     fn from(target: LoopRv) -> Self {
-        PlaceRv::Loop(target)
+        BlockOrLoopRv::Loop(target)
     }
 }
 

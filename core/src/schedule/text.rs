@@ -18,7 +18,9 @@ use crate::index::map::IndexMap;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::prim::Instruction;
 use crate::schedule::retired::{self, Retired};
-use crate::schedule::rv::{AnnotationArgument, BlockRv, IntArgument, IntRv, LoopRv, PlaceRv, PrefetchMode};
+use crate::schedule::rv::{
+    AnnotationArgument, BlockOrLoopRv, BlockRv, IntArgument, IntRv, LoopRv, PrefetchMode,
+};
 use crate::schedule::trace::{Decision, Step, Trace};
 use crate::text::ParseError;
 
@@ -86,8 +88,10 @@ impl ArgumentVisitor for Printer {
             Argument::Block(BlockRv(variable)) | Argument::Loop(LoopRv(variable)) => {
                 write!(self.text, "%{variable}")
             }
-            Argument::Place(PlaceRv::Block(BlockRv(variable))) => write!(self.text, "block %{variable}"),
-            Argument::Place(PlaceRv::Loop(LoopRv(variable))) => write!(self.text, "loop %{variable}"),
+            Argument::Place(BlockOrLoopRv::Block(BlockRv(variable))) => {
+                write!(self.text, "block %{variable}")
+            }
+            Argument::Place(BlockOrLoopRv::Loop(LoopRv(variable))) => write!(self.text, "loop %{variable}"),
             Argument::Loops(loops) => self.text.write_str(&list(loops, |item| format!("%{}", item.0))),
             Argument::Blocks(blocks) => self.text.write_str(&list(blocks, |item| format!("%{}", item.0))),
             Argument::Int(argument) => self.text.write_str(&print_int(argument)),
@@ -372,12 +376,12 @@ impl<'a> Parser<'a> {
         Ok(map)
     }
 
-    fn place(&mut self) -> Result<PlaceRv, Failure> {
+    fn place(&mut self) -> Result<BlockOrLoopRv, Failure> {
         if self.accept("block") {
-            return self.variable().map(|variable| PlaceRv::Block(BlockRv(variable)));
+            return self.variable().map(|variable| BlockOrLoopRv::Block(BlockRv(variable)));
         }
         self.expect("loop")?;
-        self.variable().map(|variable| PlaceRv::Loop(LoopRv(variable)))
+        self.variable().map(|variable| BlockOrLoopRv::Loop(LoopRv(variable)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Factors of tiles: drawn at random, given by a decision, or repaired to fit another extent.
 
-use crate::schedule::edit::require_loop;
+use crate::schedule::find::require_loop;
 use crate::schedule::prim::{Context, Outputs};
 use crate::schedule::{Decision, LoopRv, Rng, ScheduleError, Value};
 

@@ -8,7 +8,7 @@ use crate::analysis::scope::{blocks, producers, writers};
 use crate::ids::BufferId;
 use crate::program::{Program, Scope};
 use crate::schedule::ScheduleError;
-use crate::schedule::edit::{root_position, statements};
+use crate::schedule::find::{root_position, statements};
 use crate::stmt::Block;
 
 /// The scope of a name in a trace.

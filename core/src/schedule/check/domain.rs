@@ -5,7 +5,7 @@ use crate::index::Index;
 use crate::index::iter_map::{MapLevel, detect};
 use crate::program::{Program, VariableKind};
 use crate::schedule::ScheduleError;
-use crate::schedule::edit::single_block_chain;
+use crate::schedule::find::single_block_chain;
 use crate::stmt::{Block, LoopKind};
 
 /// Checks that the loops around a block that hold it alone enumerate its domain by themselves; the answer

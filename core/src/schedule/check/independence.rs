@@ -7,7 +7,7 @@ use crate::analysis::scope::{blocks, is_private_to};
 use crate::ids::LoopId;
 use crate::program::Program;
 use crate::schedule::ScheduleError;
-use crate::schedule::edit::require_loop;
+use crate::schedule::find::require_loop;
 use crate::stmt::{For, IterKind, LoopKind, Stmt};
 use crate::visit::for_each_stmt;
 

@@ -9,7 +9,7 @@ use crate::analysis::scope::{
 use crate::ids::{BlockId, BufferId, VarId};
 use crate::program::Program;
 use crate::schedule::ScheduleError;
-use crate::schedule::edit::contains_block;
+use crate::schedule::find::contains_block;
 use crate::stmt::{Block, Store};
 
 /// Checks that a block can be inlined; the answer is its consumers.

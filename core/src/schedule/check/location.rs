@@ -9,7 +9,7 @@ use crate::program::Program;
 use crate::schedule::ScheduleError;
 use crate::schedule::check::inline::check_inputs_stay;
 use crate::schedule::destination::{Destination, Move};
-use crate::schedule::edit::{contains_block, position_of};
+use crate::schedule::find::{contains_block, position_of};
 use crate::stmt::{Block, IterKind};
 
 /// Checks that `block` can be computed at the loop `target`.

@@ -7,7 +7,8 @@ use crate::index::Index;
 use crate::program::Program;
 use crate::schedule::ScheduleError;
 use crate::schedule::check::inline::check_inline;
-use crate::schedule::edit::{edit_block, remove_block, replace_loads, require_block};
+use crate::schedule::edit::{edit_block, remove_block, replace_loads};
+use crate::schedule::find::require_block;
 use crate::visit::substitute_expr;
 
 /// Inlines a block into its consumers.

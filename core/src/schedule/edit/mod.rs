@@ -1,5 +1,5 @@
-//! Edits of programs that primitives share. Those of this file check no precondition; the modules below it say which ones
-//! theirs have.
+//! Edits of programs that primitives share. The functions of this file check no precondition; the modules below it document
+//! the preconditions of theirs.
 
 mod access;
 mod annotations;
@@ -21,26 +21,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::analysis::scope::blocks;
 use crate::expr::Expr;
 use crate::ids::{BlockId, BufferId, LoopId, VarId};
 use crate::index::{Index, Ranges};
 use crate::program::{Program, VariableKind};
-use crate::schedule::ScheduleError;
+use crate::schedule::find::{contains_block, statements};
 use crate::stmt::{Annotations, Block, For, Iter, IterKind, LoopKind, Stmt, Symbol};
-use crate::visit::{find_block, find_loop, for_each_block, for_each_stmt};
-
-/// The loop of an identity.
-pub(in crate::schedule) fn require_loop(program: &Program, id: LoopId) -> Result<&Arc<For>, ScheduleError> {
-    find_loop(&program.body, id).ok_or(ScheduleError::MissingLoop(id))
-}
-
-/// The block of an identity.
-pub(in crate::schedule) fn require_block(
-    program: &Program,
-    id: BlockId,
-) -> Result<&Arc<Block>, ScheduleError> {
-    find_block(&program.body, id).ok_or(ScheduleError::MissingBlock(id))
-}
+use crate::visit::for_each_stmt;
 
 /// Edits the statement that is the loop `id`. Only the path to it is copied.
 pub(in crate::schedule) fn edit_loop(stmt: &mut Stmt, id: LoopId, edit: &mut dyn FnMut(&mut Stmt)) -> bool {
@@ -143,11 +131,6 @@ fn path_to(mut stmt: &Stmt, wanted: Wanted, path: &mut SmallVec<[usize; 16]>) ->
     is_inside
 }
 
-/// Whether a block is inside a statement.
-pub(in crate::schedule) fn contains_block(stmt: &Stmt, id: BlockId) -> bool {
-    find_block(stmt, id).is_some()
-}
-
 /// Edits every block inside a statement.
 pub(in crate::schedule) fn edit_blocks(stmt: &mut Stmt, edit: &mut dyn FnMut(&mut Block)) {
     if let Stmt::Block(node) = stmt {
@@ -214,35 +197,11 @@ fn holds_nested_sequence(mut stmt: &Stmt) -> bool {
     }
 }
 
-/// The statements of a body, in order.
-pub(in crate::schedule) fn statements(body: &Stmt) -> &[Stmt] {
-    match body {
-        Stmt::Seq(stmts) => stmts,
-        single => std::slice::from_ref(single),
-    }
-}
-
 /// Inserts a statement before the `position`-th of a body.
 pub(in crate::schedule) fn insert_statement(body: &mut Stmt, position: usize, stmt: Stmt) {
     let mut stmts = statements(body).to_vec();
     stmts.insert(position, stmt);
     *body = Stmt::seq(stmts);
-}
-
-/// The position of the first statement of a body in which some block satisfies the predicate.
-pub(in crate::schedule) fn position_of(body: &Stmt, wanted: &dyn Fn(&Block) -> bool) -> Option<usize> {
-    statements(body).iter().position(|stmt| any_block(stmt, wanted))
-}
-
-/// The position of the last statement of a body in which some block satisfies the predicate.
-pub(in crate::schedule) fn last_position_of(body: &Stmt, wanted: &dyn Fn(&Block) -> bool) -> Option<usize> {
-    statements(body).iter().rposition(|stmt| any_block(stmt, wanted))
-}
-
-fn any_block(stmt: &Stmt, wanted: &dyn Fn(&Block) -> bool) -> bool {
-    let mut found = false;
-    for_each_block(stmt, &mut |block| found |= wanted(block));
-    found
 }
 
 /// A serial loop over `0..extent` with nothing inside.
@@ -300,7 +259,7 @@ pub(in crate::schedule) fn copy_nest(
 
 /// A block name that is not taken yet.
 pub(in crate::schedule) fn fresh_block_name(program: &Program, wanted: &str) -> Symbol {
-    let blocks = crate::analysis::scope::blocks(&program.body);
+    let blocks = blocks(&program.body);
     let is_taken = |name: &str| blocks.iter().any(|block| &*block.name == name);
     if !is_taken(wanted) {
         return wanted.into();
@@ -359,21 +318,4 @@ pub(in crate::schedule) fn block_ranges(block: &Block) -> Ranges {
         });
     }
     ranges
-}
-
-/// The loops around a block that hold nothing besides, outermost first.
-pub(in crate::schedule) fn single_block_chain(
-    program: &Program,
-    id: BlockId,
-) -> Result<Vec<&Arc<For>>, ScheduleError> {
-    let around =
-        crate::analysis::scope::loops_around(&program.body, id).ok_or(ScheduleError::MissingBlock(id))?;
-    let holds_one = |node: &&&Arc<For>| matches!(node.body, Stmt::For(_) | Stmt::Block(_));
-    let length = around.iter().rev().take_while(holds_one).count();
-    Ok(around[around.len() - length..].to_vec())
-}
-
-/// The statement of the whole program that contains a block: the outermost nest it stands in.
-pub(in crate::schedule) fn root_position(program: &Program, id: BlockId) -> Result<usize, ScheduleError> {
-    position_of(&program.body, &|block| block.id == id).ok_or(ScheduleError::MissingBlock(id))
 }

@@ -9,9 +9,9 @@ use crate::schedule::ScheduleError;
 use crate::schedule::check::buffer::{check_finished, check_sole_writer, check_written};
 use crate::schedule::edit::{
     block_ranges, edit_block, fresh_block_name, insert_statement, redirect_accesses, replace_loads,
-    require_block,
 };
 use crate::schedule::elements::{check_inside, copy_elements, iters_in, point_layout, single_element};
+use crate::schedule::find::require_block;
 use crate::stmt::{IterKind, Symbol};
 
 /// Lets a block read a copy laid out by a map, which is made for the element that the block reads.

@@ -9,7 +9,8 @@ use crate::index::Index;
 use crate::index::iter_map::{MapLevel, detect};
 use crate::program::{Program, VariableKind};
 use crate::schedule::ScheduleError;
-use crate::schedule::edit::{fresh_loop, nest, require_loop};
+use crate::schedule::edit::{fresh_loop, nest};
+use crate::schedule::find::require_loop;
 use crate::stmt::{Block, For, Iter, IterKind, Stmt};
 use crate::visit::{listed, substitute_stmt};
 

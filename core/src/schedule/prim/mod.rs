@@ -27,7 +27,7 @@ pub trait Primitive: Sized {
     /// Visits every argument in the order of the text form.
     ///
     /// # Errors
-    /// Those of the visitor.
+    /// The errors of the visitor.
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error>;
 
     /// Checks, then edits.
@@ -120,7 +120,7 @@ macro_rules! primitives {
             /// Visits every argument in the order of the text form.
             ///
             /// # Errors
-            /// Those of the visitor.
+            /// The errors of the visitor.
             pub fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
                 match self { $(Instruction::$name(primitive) => primitive.arguments(visitor),)* }
             }

@@ -5,7 +5,7 @@ use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::edit::edit_annotations;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::rv::AnnotationArgument;
-use crate::schedule::{PlaceRv, Schedule, ScheduleError};
+use crate::schedule::{BlockOrLoopRv, Schedule, ScheduleError};
 use crate::stmt::{Annotation, Symbol};
 
 /// Annotates a block or loop, in place of an annotation of the same name. [`annotation`] lists the names that
@@ -37,7 +37,7 @@ use crate::stmt::{Annotation, Symbol};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Annotate {
     /// The block or loop.
-    pub place: PlaceRv,
+    pub place: BlockOrLoopRv,
     /// The hint's name.
     pub name: Symbol,
     /// Its value.
@@ -46,7 +46,7 @@ pub struct Annotate {
 
 impl Default for Annotate {
     fn default() -> Self {
-        Annotate { place: PlaceRv::default(), name: "".into(), value: AnnotationArgument::Int(0.into()) }
+        Annotate { place: BlockOrLoopRv::default(), name: "".into(), value: AnnotationArgument::Int(0.into()) }
     }
 }
 
@@ -81,7 +81,7 @@ impl Schedule {
     /// When the block or loop is gone, or the value is of another type than the name's [key](annotation::Key) has.
     pub fn annotate(
         &mut self,
-        place: impl Into<PlaceRv>,
+        place: impl Into<BlockOrLoopRv>,
         name: impl AsRef<str>,
         value: impl Into<AnnotationArgument>,
     ) -> Result<(), ScheduleError> {

@@ -2,7 +2,8 @@
 
 use crate::annotation::{MAX_PREFETCH, PREFETCH, PREFETCH_SIBLINGS};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{edit_loop_annotations, require_loop};
+use crate::schedule::edit::edit_loop_annotations;
+use crate::schedule::find::require_loop;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::rv::{IntArgument, PrefetchMode};
 use crate::schedule::{LoopRv, Schedule, ScheduleError};

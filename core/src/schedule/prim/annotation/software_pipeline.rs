@@ -3,7 +3,8 @@
 use crate::analysis::pipeline::check_pipelines;
 use crate::annotation::{PIPELINE_ORDER, PIPELINE_STAGE};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{edit_loop_annotations, require_loop};
+use crate::schedule::edit::edit_loop_annotations;
+use crate::schedule::find::require_loop;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError};
 

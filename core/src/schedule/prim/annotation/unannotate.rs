@@ -1,9 +1,10 @@
 //! `unannotate`
 
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{edit_annotations, require_block, require_loop};
+use crate::schedule::edit::edit_annotations;
+use crate::schedule::find::{require_block, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
-use crate::schedule::{PlaceRv, Schedule, ScheduleError};
+use crate::schedule::{BlockOrLoopRv, Schedule, ScheduleError};
 use crate::stmt::Symbol;
 
 /// Removes an annotation from a block or loop.
@@ -33,14 +34,14 @@ use crate::stmt::Symbol;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unannotate {
     /// The block or loop.
-    pub place: PlaceRv,
+    pub place: BlockOrLoopRv,
     /// The hint's name.
     pub name: Symbol,
 }
 
 impl Default for Unannotate {
     fn default() -> Self {
-        Unannotate { place: PlaceRv::default(), name: "".into() }
+        Unannotate { place: BlockOrLoopRv::default(), name: "".into() }
     }
 }
 
@@ -54,10 +55,10 @@ impl Primitive for Unannotate {
 
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
         let annotations = match self.place {
-            PlaceRv::Block(block) => {
+            BlockOrLoopRv::Block(block) => {
                 &require_block(context.program, context.values.block(block)?)?.annotations
             }
-            PlaceRv::Loop(target) => {
+            BlockOrLoopRv::Loop(target) => {
                 &require_loop(context.program, context.values.target_loop(target)?)?.annotations
             }
         };
@@ -78,7 +79,7 @@ impl Schedule {
     /// When the block or loop is gone or has no such hint.
     pub fn unannotate(
         &mut self,
-        place: impl Into<PlaceRv>,
+        place: impl Into<BlockOrLoopRv>,
         name: impl AsRef<str>,
     ) -> Result<(), ScheduleError> {
         self.push(Unannotate { place: place.into(), name: name.as_ref().into() }, None).map(drop)

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::analysis::block::complete_store;
+use crate::analysis::region::Span;
 use crate::analysis::scope::writers;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::ids::VarId;
@@ -11,9 +12,8 @@ use crate::index::{Index, Ranges};
 use crate::program::{Program, VariableKind};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::domain::check_loops;
-use crate::schedule::edit::{
-    edit_block_stmt, edit_loop, flatten_sequences, fresh_block_name, fresh_loop, nest, require_block,
-};
+use crate::schedule::edit::{edit_block_stmt, edit_loop, flatten_sequences, fresh_block_name, fresh_loop, nest};
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Annotations, Block, Iter, IterKind, Stmt, Store, Symbol};
@@ -70,7 +70,7 @@ impl Primitive for DecomposePadding {
         let program = &mut *context.program;
         let name = fresh_block_name(program, &format!("{}_fill", block.name));
         let fill_id = program.fresh_block();
-        let whole = |iter: &Iter| Span { first: Index::constant(0), extent: iter.extent.clone() };
+        let whole = |iter: &Iter| Span { min: Index::constant(0), extent: iter.extent.clone() };
         let spans: Vec<Span> = block.iters.iter().map(whole).collect();
         let fill = Block { id: fill_id, name, annotations: Annotations::new(), ..Block::clone(&block) };
         let fill = nest_over(program, &fill, &spans, &padding.store, &padding.constant);
@@ -84,13 +84,6 @@ impl Primitive for DecomposePadding {
         flatten_sequences(&mut program.body);
         Ok(Outputs::from_slice(&[Value::Block(fill_id)]))
     }
-}
-
-/// A range of an iterator's values.
-#[derive(Clone)]
-struct Span {
-    first: Index,
-    extent: Index,
 }
 
 /// A padding block, taken apart.
@@ -145,7 +138,7 @@ fn padding_of(program: &Program, block: &Block) -> Result<Padding, ScheduleError
     }
     let spans = bounds.into_iter().map(|(first, end)| {
         let extent = (&end - &first).simplify(&ranges);
-        extent.is_provably_nonnegative(&ranges).then_some(Span { first, extent })
+        extent.is_provably_nonnegative(&ranges).then_some(Span { min: first, extent })
     });
     let spans = spans.collect::<Option<Vec<Span>>>().ok_or(refusal)?;
     Ok(Padding { store: store.clone(), spans, value: value.clone(), constant: constant.clone() })
@@ -201,7 +194,7 @@ fn nest_over(program: &mut Program, block: &Block, spans: &[Span], store: &Store
         let name: Symbol = program.variable(iter.var).name.clone();
         let node = fresh_loop(program, &name, span.extent.clone());
         let var = program.add_variable(name, VariableKind::Iter);
-        values.push((iter.var, &span.first + &Index::var(var)));
+        values.push((iter.var, &span.min + &Index::var(var)));
         let extent = span.extent.clone();
         iters.push(Iter { var, extent, kind: IterKind::Spatial, binding: Index::var(node.var) });
         loops.push(node);

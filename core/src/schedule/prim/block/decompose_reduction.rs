@@ -9,9 +9,8 @@ use crate::index::Index;
 use crate::index::iter_map::{IterMapError, MapLevel, detect};
 use crate::program::VariableKind;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{
-    edit_block, edit_loop, flatten_sequences, fresh_block_name, fresh_loop, nest, require_block,
-};
+use crate::schedule::edit::{edit_block, edit_loop, flatten_sequences, fresh_block_name, fresh_loop, nest};
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Annotations, Block, For, Guard, IterKind, Stmt};

@@ -10,7 +10,8 @@ use crate::index::Index;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::inline::sole_producer;
-use crate::schedule::edit::{edit_block, remove_block, require_block};
+use crate::schedule::edit::{edit_block, remove_block};
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::stmt::{Block, Stmt, Store};
@@ -137,8 +138,8 @@ fn combined(value: &Expr, reducer: Reducer, buffer: BufferId) -> Option<Expr> {
 fn check_made_before(program: &Program, added: &Expr, producer: &Block) -> Result<(), ScheduleError> {
     let mut read = Vec::new();
     loads_in(added, &mut read);
-    let nest = crate::schedule::edit::root_position(program, producer.id)?;
-    for statement in &crate::schedule::edit::statements(&program.body)[nest..] {
+    let nest = crate::schedule::find::root_position(program, producer.id)?;
+    for statement in &crate::schedule::find::statements(&program.body)[nest..] {
         for other in blocks(statement) {
             let made = crate::analysis::block::writes(other);
             if read.iter().any(|access| made.contains(&access.buffer)) {

@@ -11,9 +11,8 @@ use crate::program::{Buffer, Program, Scope, VariableKind};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::buffer::{check_finished, check_written};
 use crate::schedule::check::domain::check_loops;
-use crate::schedule::edit::{
-    edit_block, fresh_block_name, fresh_loop, insert_statement, nest, require_block, root_position,
-};
+use crate::schedule::edit::{edit_block, fresh_block_name, fresh_loop, insert_statement, nest};
+use crate::schedule::find::{require_block, root_position};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Annotations, Block, Iter, IterKind, Stmt, Store};

@@ -11,10 +11,8 @@ use crate::program::{Buffer, Program, Scope, VariableKind};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::buffer::{check_finished, check_sole_writer};
 use crate::schedule::check::domain::check_loops;
-use crate::schedule::edit::{
-    edit_block_stmt, edit_loop, fresh_block_name, fresh_loop, insert_statement, nest, redirect_stores_to,
-    replace_loads, require_block,
-};
+use crate::schedule::edit::{edit_block_stmt, edit_loop, fresh_block_name, fresh_loop, insert_statement, nest, redirect_stores_to, replace_loads};
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::stmt::{Annotations, Block, Iter, IterKind, Stmt, Symbol};

@@ -1,7 +1,8 @@
 //! `reorder_block_iter_var`
 
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{edit_block, require_block};
+use crate::schedule::edit::edit_block;
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 

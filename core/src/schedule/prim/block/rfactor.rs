@@ -9,9 +9,8 @@ use crate::ids::{LoopId, VarId};
 use crate::index::Index;
 use crate::program::{Buffer, Program, Scope, VariableKind};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{
-    edit_block, fresh_block_name, fresh_loop, insert_statement, nest, require_block, root_position,
-};
+use crate::schedule::edit::{edit_block, fresh_block_name, fresh_loop, insert_statement, nest};
+use crate::schedule::find::{require_block, root_position};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Annotations, Block, For, Iter, IterKind, LoopKind, Stmt};

@@ -12,10 +12,8 @@ use crate::program::{Buffer, Program, Scope, VariableKind};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::buffer::check_finished;
 use crate::schedule::check::domain::check_loops;
-use crate::schedule::edit::{
-    copy_nest, edit_block, edit_block_stmt, edit_loop, fresh_block_name, fresh_loop, insert_statement, nest,
-    require_block, single_block_chain,
-};
+use crate::schedule::edit::{copy_nest, edit_block, edit_block_stmt, edit_loop, fresh_block_name, fresh_loop, insert_statement, nest};
+use crate::schedule::find::{require_block, single_block_chain};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Block, Iter, IterKind, Stmt, Store};

@@ -6,9 +6,10 @@ use crate::ids::BlockId;
 use crate::intrinsic::TensorIntrinsic;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{build_tile, check_tile, edit_block, edit_loop, require_block};
+use crate::schedule::edit::{build_tile, check_tile, edit_block, edit_loop};
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
-use crate::schedule::{PlaceRv, Schedule, ScheduleError};
+use crate::schedule::{BlockOrLoopRv, Schedule, ScheduleError};
 use crate::stmt::{Block, Intrinsic, Stmt, Symbol};
 
 /// Marks a block's body as a [tensor intrinsic](crate::intrinsic). Given a loop, makes the block
@@ -58,14 +59,14 @@ use crate::stmt::{Block, Intrinsic, Stmt, Symbol};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensorize {
     /// The block, or the outermost loop of the tile that becomes one.
-    pub place: PlaceRv,
+    pub place: BlockOrLoopRv,
     /// The intrinsic's name.
     pub intrinsic: Symbol,
 }
 
 impl Default for Tensorize {
     fn default() -> Self {
-        Tensorize { place: PlaceRv::default(), intrinsic: "".into() }
+        Tensorize { place: BlockOrLoopRv::default(), intrinsic: "".into() }
     }
 }
 
@@ -80,12 +81,12 @@ impl Primitive for Tensorize {
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
         let intrinsic = context.intrinsics.get(&self.intrinsic).ok_or(ScheduleError::UnknownIntrinsic)?;
         match self.place {
-            PlaceRv::Block(block) => {
+            BlockOrLoopRv::Block(block) => {
                 let id = context.values.block(block)?;
                 check(context.program, require_block(context.program, id)?, intrinsic)?;
                 mark(context.program, id, intrinsic.name());
             }
-            PlaceRv::Loop(target) => {
+            BlockOrLoopRv::Loop(target) => {
                 let id = context.values.target_loop(target)?;
                 let tile = check_tile(context.program, id)?;
                 let mut program = context.program.clone();
@@ -122,7 +123,7 @@ impl Schedule {
     ///
     /// # Errors
     /// When the target has no description of the intrinsic, or the body is not what it computes.
-    pub fn tensorize(&mut self, place: impl Into<PlaceRv>, intrinsic: &str) -> Result<(), ScheduleError> {
+    pub fn tensorize(&mut self, place: impl Into<BlockOrLoopRv>, intrinsic: &str) -> Result<(), ScheduleError> {
         self.push(Tensorize { place: place.into(), intrinsic: intrinsic.into() }, None).map(drop)
     }
 }

@@ -3,7 +3,8 @@
 use crate::ids::LoopId;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::location::check_compute_at;
-use crate::schedule::edit::{inline_block, position_of, require_block};
+use crate::schedule::edit::inline_block;
+use crate::schedule::find::{position_of, require_block};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 

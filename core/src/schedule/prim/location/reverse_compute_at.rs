@@ -11,7 +11,7 @@ use crate::index::Ranges;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::destination::{Destination, Move};
-use crate::schedule::edit::{contains_block, last_position_of, require_block};
+use crate::schedule::find::{contains_block, last_position_of, require_block};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use crate::stmt::{Block, For, IterKind};

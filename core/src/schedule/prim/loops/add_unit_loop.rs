@@ -2,9 +2,10 @@
 
 use crate::index::Index;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{edit_block_stmt, edit_loop, fresh_loop, nest, require_block, require_loop};
+use crate::schedule::edit::{edit_block_stmt, edit_loop, fresh_loop, nest};
+use crate::schedule::find::{require_block, require_loop};
 use crate::schedule::prim::{Context, Outputs, Primitive};
-use crate::schedule::{LoopRv, PlaceRv, Schedule, ScheduleError, Value};
+use crate::schedule::{LoopRv, BlockOrLoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::Stmt;
 
 /// Puts a loop of one iteration around a block or loop, so that other blocks can be computed at it.
@@ -35,7 +36,7 @@ use crate::stmt::Stmt;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AddUnitLoop {
     /// The block or loop that the new loop goes around.
-    pub place: PlaceRv,
+    pub place: BlockOrLoopRv,
 }
 
 impl Primitive for AddUnitLoop {
@@ -49,8 +50,8 @@ impl Primitive for AddUnitLoop {
         let program = &mut *context.program;
         // Checked before anything is made.
         let (block, target) = match self.place {
-            PlaceRv::Block(block) => (Some(require_block(program, context.values.block(block)?)?.id), None),
-            PlaceRv::Loop(target) => {
+            BlockOrLoopRv::Block(block) => (Some(require_block(program, context.values.block(block)?)?.id), None),
+            BlockOrLoopRv::Loop(target) => {
                 (None, Some(require_loop(program, context.values.target_loop(target)?)?.id))
             }
         };
@@ -77,7 +78,7 @@ impl Schedule {
     ///
     /// # Errors
     /// When the block or loop is gone.
-    pub fn add_unit_loop(&mut self, place: impl Into<PlaceRv>) -> Result<LoopRv, ScheduleError> {
+    pub fn add_unit_loop(&mut self, place: impl Into<BlockOrLoopRv>) -> Result<LoopRv, ScheduleError> {
         self.push_one(AddUnitLoop { place: place.into() }).map(LoopRv)
     }
 }

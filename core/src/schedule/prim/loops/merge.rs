@@ -10,9 +10,8 @@ use crate::index::{Index, Ranges};
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::independence::check_axes_agree;
-use crate::schedule::edit::{
-    edit_loop, flatten_sequences, fresh_loop, nest, replace_loop_var, require_loop, statements,
-};
+use crate::schedule::edit::{edit_loop, flatten_sequences, fresh_loop, nest, replace_loop_var};
+use crate::schedule::find::{require_loop, statements};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::{For, LoopKind, Stmt};

@@ -1,7 +1,8 @@
 //! `unroll`
 
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::{require_loop, set_kind};
+use crate::schedule::edit::set_kind;
+use crate::schedule::find::require_loop;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{LoopRv, Schedule, ScheduleError};
 use crate::stmt::LoopKind;

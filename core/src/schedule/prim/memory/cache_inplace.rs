@@ -8,10 +8,8 @@ use crate::program::{Buffer, Program, Scope};
 use crate::schedule::elements::{check_inside, copy_elements, iters_in, single_element};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::buffer::{accessed_buffer, scope_named};
-use crate::schedule::edit::{
-    edit_block, fresh_block_name, insert_statement, redirect_accesses, require_block, root_position,
-    statements,
-};
+use crate::schedule::edit::{edit_block, fresh_block_name, insert_statement, redirect_accesses};
+use crate::schedule::find::{require_block, root_position, statements};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::{Block, Symbol};

@@ -6,9 +6,8 @@ use crate::expr::{Expr, Indices};
 use crate::program::{Buffer, Scope};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::buffer::{check_finished, scope_named};
-use crate::schedule::edit::{
-    copy_nest, edit_block, fresh_block_name, insert_statement, replace_loads, require_block,
-};
+use crate::schedule::edit::{copy_nest, edit_block, fresh_block_name, insert_statement, replace_loads};
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::Symbol;

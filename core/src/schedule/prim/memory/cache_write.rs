@@ -5,9 +5,8 @@ use crate::expr::Indices;
 use crate::program::{Buffer, Scope};
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::buffer::{check_sole_writer, scope_named};
-use crate::schedule::edit::{
-    copy_nest, edit_block, fresh_block_name, insert_statement, redirect_accesses, require_block,
-};
+use crate::schedule::edit::{copy_nest, edit_block, fresh_block_name, insert_statement, redirect_accesses};
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 use crate::stmt::Symbol;

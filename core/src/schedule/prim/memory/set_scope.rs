@@ -3,7 +3,7 @@
 use crate::program::Scope;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::buffer::{accessed_buffer, scope_named};
-use crate::schedule::edit::require_block;
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::stmt::Symbol;

@@ -3,7 +3,7 @@
 use crate::program::Alignment;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::buffer::accessed_buffer;
-use crate::schedule::edit::require_block;
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 

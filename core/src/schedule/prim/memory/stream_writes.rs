@@ -4,7 +4,7 @@ use crate::analysis::scope::readers;
 use crate::program::Scope;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::buffer::accessed_buffer;
-use crate::schedule::edit::require_block;
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 

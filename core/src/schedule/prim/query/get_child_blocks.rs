@@ -2,7 +2,7 @@
 
 use crate::analysis::scope::blocks;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::require_loop;
+use crate::schedule::find::require_loop;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
 

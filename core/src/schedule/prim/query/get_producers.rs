@@ -2,7 +2,7 @@
 
 use crate::analysis::scope::producers;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::require_block;
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError, Value};
 

@@ -8,7 +8,7 @@ use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
 use crate::schedule::check::inline::check_inline;
 use crate::schedule::check::location::check_compute_at;
-use crate::schedule::edit::require_block;
+use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Decision, LoopRv, Schedule, ScheduleError, Value};
 use crate::stmt::Block;

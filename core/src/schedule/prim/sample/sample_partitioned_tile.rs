@@ -1,7 +1,7 @@
 //! `sample_partitioned_tile`
 
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::edit::require_loop;
+use crate::schedule::find::require_loop;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::tiling::{MAX_PARTS, draw, given_factors, repair};
 use crate::schedule::{Decision, IntRv, LoopRv, Schedule, ScheduleError, Value};
