@@ -1,9 +1,10 @@
 //! Conversion of elements from one type to another, as ONNX's operator Cast defines it.
 
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::tensor::{ElementType, Elements, HostTensor, Number, TensorError, with_number};
+use crate::tensor::{Element, ElementType, Elements, HostTensor, Number, with_number};
 
 impl HostTensor {
     /// The elements converted to another type.
@@ -21,19 +22,7 @@ impl HostTensor {
         let elements = match (&self.elements, to) {
             (Elements::String(values), to) => parse_all(values, to)?,
             (_, ElementType::String) => Elements::String(Arc::new(self.format_all())),
-            (Elements::Bool(values), to) => {
-                let cast = |value: &bool| f64::from(u8::from(*value));
-                with_number!(to, T => wrap_all(values.iter().map(|value| T::from_f64(cast(value)))),
-                    else unreachable!("strings and equal types are above"))
-            }
-            (_, to) => with_number!(self.element(), S => {
-                let values = self.expect::<S>()?;
-                match to {
-                    ElementType::Bool => wrap_all(values.iter().map(|value| value.to_f64() != 0.0)),
-                    to => with_number!(to, T => wrap_all(values.iter().map(|&value| convert::<S, T>(value))),
-                        else unreachable!("strings and truth values are above")),
-                }
-            }, else unreachable!("strings and truth values are above")),
+            (_, to) => convert_all(&self.elements, self.element(), self.len(), to),
         };
         Ok(HostTensor { shape: self.shape.clone(), elements })
     }
@@ -67,7 +56,7 @@ fn number_text(value: f64, original: impl std::fmt::Display) -> Arc<str> {
     }
 }
 
-fn wrap_all<T: crate::tensor::Element>(values: impl Iterator<Item = T>) -> Elements {
+fn wrap_all<T: Element>(values: impl Iterator<Item = T>) -> Elements {
     T::wrap(values.collect())
 }
 
@@ -87,13 +76,67 @@ fn parse_all(values: &[Arc<str>], to: ElementType) -> Result<Elements, CastError
         else wrap_all(numbers.iter().map(|&value| value != 0.0))))
 }
 
-/// One number as another type; see [`HostTensor::cast`].
-fn convert<S: Number, T: Number>(value: S) -> T {
-    match (S::IS_FLOAT, T::IS_FLOAT) {
-        (_, true) => T::from_f64(value.to_f64()),
-        (true, false) => T::from_integer(truncate(value.to_f64(), T::TYPE)),
-        (false, false) => T::from_integer(value.to_integer()),
+/// Numbers and truth values as another type that is not `string`; see [`HostTensor::cast`]. They pass through `f64` or
+/// `i64`, so that the compiler makes code for each type, not for each pair of types.
+fn convert_all(elements: &Elements, from: ElementType, count: usize, to: ElementType) -> Elements {
+    let reals = |range: Range<usize>, into: &mut Vec<f64>| read_reals(elements, from, range, into);
+    let integers = |range: Range<usize>, into: &mut Vec<i64>| read_integers(elements, from, range, to, into);
+    match to {
+        ElementType::Bool => collect(count, &reals, |value| value != 0.0),
+        to if to.is_integer() => with_number!(to, T => collect(count, &integers, T::from_integer),
+            else unreachable!("an integer type is a number")),
+        to => with_number!(to, T => collect(count, &reals, T::from_f64),
+            else unreachable!("no tensor is cast to strings here")),
     }
+}
+
+/// The number of elements that are converted at a time: their intermediate values stay in the first-level cache.
+const CHUNK: usize = 1024;
+
+/// Appends intermediate values of a range of elements.
+type Read<'r, V> = &'r dyn Fn(Range<usize>, &mut Vec<V>);
+
+fn collect<V: Copy, T: Element>(count: usize, read: Read<'_, V>, make: fn(V) -> T) -> Elements {
+    let (mut made, mut chunk) = (Vec::with_capacity(count), Vec::with_capacity(CHUNK.min(count)));
+    for start in (0..count).step_by(CHUNK) {
+        chunk.clear();
+        read(start..count.min(start + CHUNK), &mut chunk);
+        made.extend(chunk.iter().map(|&value| make(value)));
+    }
+    T::wrap(made)
+}
+
+fn read_reals(elements: &Elements, from: ElementType, range: Range<usize>, into: &mut Vec<f64>) {
+    if let Elements::Bool(flags) = elements {
+        return into.extend(flags[range].iter().map(|&flag| f64::from(u8::from(flag))));
+    }
+    with_number!(from, S => into.extend(typed::<S>(elements)[range].iter().map(|value| value.to_f64())),
+        else unreachable!("strings are parsed elsewhere"));
+}
+
+/// Integers as they are, and floats truncated for the type `to`.
+fn read_integers(
+    elements: &Elements,
+    from: ElementType,
+    range: Range<usize>,
+    to: ElementType,
+    into: &mut Vec<i64>,
+) {
+    if let Elements::Bool(flags) = elements {
+        return into.extend(flags[range].iter().map(|&flag| i64::from(flag)));
+    }
+    if from.is_float() {
+        let mut reals = Vec::with_capacity(range.len());
+        read_reals(elements, from, range, &mut reals);
+        return into.extend(reals.into_iter().map(|value| truncate(value, to)));
+    }
+    with_number!(from, S => into.extend(typed::<S>(elements)[range].iter().map(|value| value.to_integer())),
+        else unreachable!("strings are parsed elsewhere"));
+}
+
+/// Elements of a type that was looked up before.
+fn typed<S: Element>(elements: &Elements) -> &[S] {
+    S::view(elements).expect("the type is that of the elements")
 }
 
 /// A float as an integer that is to be wrapped to type `to`.
@@ -123,16 +166,13 @@ pub enum CastError {
         /// The type asked for.
         to: ElementType,
     },
-    /// The elements are not what they were taken for.
-    #[error(transparent)]
-    Tensor(#[from] TensorError),
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn cast_f32<T: crate::tensor::Element>(values: &[f32]) -> Vec<T> {
+    fn cast_f32<T: Element>(values: &[f32]) -> Vec<T> {
         HostTensor::vector(values.to_vec()).cast(T::TYPE).unwrap().as_slice::<T>().unwrap().to_vec()
     }
 
@@ -142,6 +182,17 @@ mod tests {
         assert_eq!(cast_f32::<u8>(&[300.0, -1.0, 256.5, -2.9]), [44, 255, 0, 254]);
         assert_eq!(cast_f32::<u64>(&[9_223_372_036_854_775_808.0]), [1 << 63]);
         assert_eq!(cast_f32::<bool>(&[0.0, -0.5]), [false, true]);
+    }
+
+    #[test]
+    fn long_tensors_are_converted_whole() {
+        let count = 2 * CHUNK + 7;
+        let values = HostTensor::vector((0..count as i32).map(|value| value - 1000).collect::<Vec<_>>());
+        let back = values.cast(ElementType::F64).unwrap().cast(ElementType::I32).unwrap();
+        assert_eq!(back.as_slice::<i32>(), values.as_slice::<i32>());
+        let narrow = values.cast(ElementType::U16).unwrap();
+        assert_eq!(narrow.as_slice::<u16>().unwrap()[count - 1], (count - 1001) as u16);
+        assert_eq!(narrow.as_slice::<u16>().unwrap()[0], 1000u16.wrapping_neg());
     }
 
     #[test]

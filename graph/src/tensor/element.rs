@@ -1,7 +1,7 @@
 //! The types of elements of host tensors.
 //!
-//! Wider than [`tilewright_core::dtype::DType`], which lists the types that kernels compute with: models also carry
-//! strings and integers of other widths, mostly around shapes and indices.
+//! Models also carry strings, which no kernel computes with: [`ElementType`] is [`tilewright_core::dtype::DType`] with
+//! strings.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,84 +10,86 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use tilewright_core::dtype::DType;
 
-/// The type of one element of a [`HostTensor`](crate::tensor::HostTensor).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum ElementType {
-    Bool,
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-    F16,
-    BF16,
-    F32,
-    F64,
-    String,
+macro_rules! element_types {
+    ($count:literal: $($variant:ident $name:literal $type:ty,)*) => {
+        /// The type of one element of a [`HostTensor`](crate::tensor::HostTensor).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[allow(missing_docs)]
+        pub enum ElementType {
+            $($variant,)*
+        }
+
+        impl ElementType {
+            /// Every type, in declaration order.
+            pub const ALL: [ElementType; $count] = [$(ElementType::$variant),*];
+
+            /// The name used in the text form: `f32`, `bool`, `string`, ….
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(ElementType::$variant => $name,)*
+                }
+            }
+        }
+
+        /// The elements of a tensor in row-major order. Clones share them.
+        #[derive(Clone, Debug, PartialEq)]
+        #[allow(missing_docs)]
+        pub enum Elements {
+            $($variant(Arc<Vec<$type>>),)*
+        }
+
+        $(impl Element for $type {
+            const TYPE: ElementType = ElementType::$variant;
+
+            fn wrap(elements: Vec<Self>) -> Elements {
+                Elements::$variant(Arc::new(elements))
+            }
+
+            fn view(elements: &Elements) -> Option<&Arc<Vec<Self>>> {
+                match elements {
+                    Elements::$variant(elements) => Some(elements),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+element_types! { 14:
+    Bool "bool" bool,
+    I8 "i8" i8,
+    I16 "i16" i16,
+    I32 "i32" i32,
+    I64 "i64" i64,
+    U8 "u8" u8,
+    U16 "u16" u16,
+    U32 "u32" u32,
+    U64 "u64" u64,
+    F16 "f16" f16,
+    BF16 "bf16" bf16,
+    F32 "f32" f32,
+    F64 "f64" f64,
+    String "string" Arc<str>,
 }
 
 impl ElementType {
-    /// Every type, in declaration order.
-    pub const ALL: [ElementType; 14] = [
-        ElementType::Bool,
-        ElementType::I8,
-        ElementType::I16,
-        ElementType::I32,
-        ElementType::I64,
-        ElementType::U8,
-        ElementType::U16,
-        ElementType::U32,
-        ElementType::U64,
-        ElementType::F16,
-        ElementType::BF16,
-        ElementType::F32,
-        ElementType::F64,
-        ElementType::String,
-    ];
-
-    /// The name used in the text form: `f32`, `bool`, `string`, ….
-    pub const fn name(self) -> &'static str {
-        match self {
-            ElementType::Bool => "bool",
-            ElementType::I8 => "i8",
-            ElementType::I16 => "i16",
-            ElementType::I32 => "i32",
-            ElementType::I64 => "i64",
-            ElementType::U8 => "u8",
-            ElementType::U16 => "u16",
-            ElementType::U32 => "u32",
-            ElementType::U64 => "u64",
-            ElementType::F16 => "f16",
-            ElementType::BF16 => "bf16",
-            ElementType::F32 => "f32",
-            ElementType::F64 => "f64",
-            ElementType::String => "string",
-        }
-    }
-
-    /// The type with which kernels compute with such elements, where there is one.
+    /// The type of such elements in kernels; `None` for strings.
     pub const fn dtype(self) -> Option<DType> {
         Some(match self {
             ElementType::Bool => DType::Bool,
             ElementType::I8 => DType::I8,
-            ElementType::U8 => DType::U8,
+            ElementType::I16 => DType::I16,
             ElementType::I32 => DType::I32,
             ElementType::I64 => DType::I64,
+            ElementType::U8 => DType::U8,
+            ElementType::U16 => DType::U16,
+            ElementType::U32 => DType::U32,
+            ElementType::U64 => DType::U64,
             ElementType::F16 => DType::F16,
             ElementType::BF16 => DType::BF16,
             ElementType::F32 => DType::F32,
             ElementType::F64 => DType::F64,
-            ElementType::I16
-            | ElementType::U16
-            | ElementType::U32
-            | ElementType::U64
-            | ElementType::String => {
-                return None;
-            }
+            ElementType::String => return None,
         })
     }
 
@@ -127,26 +129,6 @@ impl FromStr for ElementType {
     }
 }
 
-/// The elements of a tensor in row-major order. Clones share them.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
-pub enum Elements {
-    Bool(Arc<Vec<bool>>),
-    I8(Arc<Vec<i8>>),
-    I16(Arc<Vec<i16>>),
-    I32(Arc<Vec<i32>>),
-    I64(Arc<Vec<i64>>),
-    U8(Arc<Vec<u8>>),
-    U16(Arc<Vec<u16>>),
-    U32(Arc<Vec<u32>>),
-    U64(Arc<Vec<u64>>),
-    F16(Arc<Vec<f16>>),
-    BF16(Arc<Vec<bf16>>),
-    F32(Arc<Vec<f32>>),
-    F64(Arc<Vec<f64>>),
-    String(Arc<Vec<Arc<str>>>),
-}
-
 /// A Rust type that elements can have.
 pub trait Element: Clone + Default + PartialEq + PartialOrd + fmt::Debug + Send + Sync + 'static {
     /// The same type as a value.
@@ -157,30 +139,6 @@ pub trait Element: Clone + Default + PartialEq + PartialOrd + fmt::Debug + Send 
 
     /// The elements, if they are of this type.
     fn view(elements: &Elements) -> Option<&Arc<Vec<Self>>>;
-}
-
-macro_rules! elements {
-    ($($variant:ident: $type:ty),* $(,)?) => {
-        $(impl Element for $type {
-            const TYPE: ElementType = ElementType::$variant;
-
-            fn wrap(elements: Vec<Self>) -> Elements {
-                Elements::$variant(Arc::new(elements))
-            }
-
-            fn view(elements: &Elements) -> Option<&Arc<Vec<Self>>> {
-                match elements {
-                    Elements::$variant(elements) => Some(elements),
-                    _ => None,
-                }
-            }
-        })*
-    };
-}
-
-elements! {
-    Bool: bool, I8: i8, I16: i16, I32: i32, I64: i64, U8: u8, U16: u16, U32: u32, U64: u64,
-    F16: f16, BF16: bf16, F32: f32, F64: f64, String: Arc<str>,
 }
 
 /// Runs one expression with the typed elements bound to a name, whatever their type.
@@ -206,89 +164,38 @@ macro_rules! with_elements {
 }
 pub(crate) use with_elements;
 
+/// Runs one expression with `$T` bound to the Rust type of an [`ElementType`] that is in the list; `$otherwise` for others.
+macro_rules! with_listed {
+    ($element:expr, $T:ident => $body:expr, [$($variant:ident: $type:ty),* $(,)?] else $otherwise:expr) => {
+        match $element {
+            $($crate::tensor::ElementType::$variant => {
+                type $T = $type;
+                $body
+            })*
+            _ => $otherwise,
+        }
+    };
+}
+pub(crate) use with_listed;
+
 /// Runs one expression with `$T` bound to the Rust type of an [`ElementType`] that is a number; `$otherwise` for others.
 macro_rules! with_number {
-    ($element:expr, $T:ident => $body:expr, else $otherwise:expr) => {{
-        use $crate::tensor::ElementType as E;
-        match $element {
-            E::I8 => {
-                type $T = i8;
-                $body
-            }
-            E::I16 => {
-                type $T = i16;
-                $body
-            }
-            E::I32 => {
-                type $T = i32;
-                $body
-            }
-            E::I64 => {
-                type $T = i64;
-                $body
-            }
-            E::U8 => {
-                type $T = u8;
-                $body
-            }
-            E::U16 => {
-                type $T = u16;
-                $body
-            }
-            E::U32 => {
-                type $T = u32;
-                $body
-            }
-            E::U64 => {
-                type $T = u64;
-                $body
-            }
-            E::F16 => {
-                type $T = half::f16;
-                $body
-            }
-            E::BF16 => {
-                type $T = half::bf16;
-                $body
-            }
-            E::F32 => {
-                type $T = f32;
-                $body
-            }
-            E::F64 => {
-                type $T = f64;
-                $body
-            }
-            E::Bool | E::String => $otherwise,
-        }
-    }};
+    ($element:expr, $T:ident => $body:expr, else $otherwise:expr) => {
+        $crate::tensor::with_listed!($element, $T => $body, [
+            I8: i8, I16: i16, I32: i32, I64: i64, U8: u8, U16: u16, U32: u32, U64: u64,
+            F16: half::f16, BF16: half::bf16, F32: f32, F64: f64,
+        ] else $otherwise)
+    };
 }
 pub(crate) use with_number;
 
 /// As [`with_number`] for floating-point types only.
 macro_rules! with_float {
-    ($element:expr, $T:ident => $body:expr, else $otherwise:expr) => {{
-        use $crate::tensor::ElementType as E;
-        match $element {
-            E::F16 => {
-                type $T = half::f16;
-                $body
-            }
-            E::BF16 => {
-                type $T = half::bf16;
-                $body
-            }
-            E::F32 => {
-                type $T = f32;
-                $body
-            }
-            E::F64 => {
-                type $T = f64;
-                $body
-            }
-            _ => $otherwise,
-        }
-    }};
+    ($element:expr, $T:ident => $body:expr, else $otherwise:expr) => {
+        $crate::tensor::with_listed!($element, $T => $body, [
+            F16: half::f16, BF16: half::bf16, F32: f32, F64: f64,
+        ] else $otherwise)
+    };
 }
 pub(crate) use with_float;
 

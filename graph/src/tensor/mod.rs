@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub use cast::CastError;
 pub use element::{Element, ElementType, Elements, UnknownElementType};
-pub(crate) use element::{with_element, with_elements, with_float, with_number};
+pub(crate) use element::{with_element, with_elements, with_float, with_listed, with_number};
 pub use number::{Float, Number, Wide};
 pub use shape::{Places, TensorError, broadcast_shapes, count, row_major_strides};
 

@@ -8,35 +8,25 @@ use crate::operator::recurrent::activation;
 use crate::operator::recurrent::layer::{Layer, State, Step, Weights};
 use crate::operator::{Arguments, Fault, Operator, Value};
 
-const RNN: &[(&str, AttributeKind)] = &[
-    ("activation_alpha", Floats),
-    ("activation_beta", Floats),
-    ("activations", Texts),
-    ("clip", Float),
-    ("direction", TextOr("forward")),
-    ("hidden_size", Int),
-    ("layout", IntOr(0)),
-];
-const GRU: &[(&str, AttributeKind)] = &[
-    ("activation_alpha", Floats),
-    ("activation_beta", Floats),
-    ("activations", Texts),
-    ("clip", Float),
-    ("direction", TextOr("forward")),
-    ("hidden_size", Int),
-    ("layout", IntOr(0)),
-    ("linear_before_reset", IntOr(0)),
-];
-const LSTM: &[(&str, AttributeKind)] = &[
-    ("activation_alpha", Floats),
-    ("activation_beta", Floats),
-    ("activations", Texts),
-    ("clip", Float),
-    ("direction", TextOr("forward")),
-    ("hidden_size", Int),
-    ("input_forget", IntOr(0)),
-    ("layout", IntOr(0)),
-];
+/// The attributes that all cells have, and those of one cell.
+macro_rules! attributes {
+    ($($own:expr),*) => {
+        &[
+            ("activation_alpha", Floats),
+            ("activation_beta", Floats),
+            ("activations", Texts),
+            ("clip", Float),
+            ("direction", TextOr("forward")),
+            ("hidden_size", Int),
+            ("layout", IntOr(0)),
+            $($own,)*
+        ]
+    };
+}
+
+const RNN: &[(&str, AttributeKind)] = attributes![];
+const GRU: &[(&str, AttributeKind)] = attributes![("linear_before_reset", IntOr(0))];
+const LSTM: &[(&str, AttributeKind)] = attributes![("input_forget", IntOr(0))];
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("rnn", "RNN", rnn).deduce(deduce::recurrent).inputs(3, 6).outputs(0, 2).attributes(RNN),
@@ -50,15 +40,18 @@ pub(super) const OPERATORS: &[Operator] = &[
         .domain("com.microsoft"),
 ];
 
-/// Layer and weights of a cell with so many gates.
-fn read(arguments: &Arguments<'_>, gates: usize) -> Result<(Layer, Weights), Fault> {
+/// The layer of a cell with this number of gates, whose weights have a row for each unit of each gate. With `transposed`,
+/// the rows are the last dimension of the weights.
+fn read_layer(arguments: &Arguments<'_>, gates: usize, transposed: bool) -> Result<Layer, Fault> {
     let (w, r) = (arguments.tensor(1)?, arguments.tensor(2)?);
-    let (&[directions, rows, inputs], &[_, _, hidden]) = (w.shape(), r.shape()) else {
+    let (&[directions, w1, w2], &[_, r1, r2]) = (w.shape(), r.shape()) else {
         refuse!("weights of shapes {:?} and {:?} must have three dimensions", w.shape(), r.shape())
     };
+    let (rows, inputs, hidden) = if transposed { (w2, w1, r1) } else { (w1, w2, r2) };
     let layer = Layer::read(arguments, hidden, directions)?;
-    if rows != gates * layer.hidden || inputs != layer.inputs || r.shape() != [directions, rows, layer.hidden]
-    {
+    let recurrent =
+        if transposed { [directions, layer.hidden, rows] } else { [directions, rows, layer.hidden] };
+    if rows != gates * layer.hidden || inputs != layer.inputs || r.shape() != recurrent {
         refuse!(
             "weights of shapes {:?} and {:?} do not fit {} inputs and {} hidden units",
             w.shape(),
@@ -67,6 +60,12 @@ fn read(arguments: &Arguments<'_>, gates: usize) -> Result<(Layer, Weights), Fau
             layer.hidden
         );
     }
+    Ok(layer)
+}
+
+/// Layer and weights of a cell with this number of gates.
+fn read(arguments: &Arguments<'_>, gates: usize) -> Result<(Layer, Weights), Fault> {
+    let layer = read_layer(arguments, gates, false)?;
     let numbers = |place: usize| Ok::<_, Fault>(arguments.optional_numbers(place)?.unwrap_or_default());
     Ok((layer, Weights { input: numbers(1)?, recurrent: numbers(2)? }))
 }
@@ -161,16 +160,10 @@ fn run_lstm(arguments: &Arguments<'_>, layer: &Layer, weights: &Weights) -> Resu
 /// An LSTM whose weights are integers with scale and zero point, `[direction, input, gates · hidden]`. Inputs and states
 /// are not quantised here, which an implementation may do: its results differ by that rounding.
 fn dynamic_quantize_lstm(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
-    let (w, r) = (arguments.tensor(1)?, arguments.tensor(2)?);
-    let (&[directions, inputs, rows], &[_, hidden, _]) = (w.shape(), r.shape()) else {
-        refuse!("weights of shapes {:?} and {:?} must have three dimensions", w.shape(), r.shape())
-    };
-    let layer = Layer::read(arguments, hidden, directions)?;
-    if rows != 4 * layer.hidden || inputs != layer.inputs || r.shape() != [directions, layer.hidden, rows] {
-        refuse!("weights of shapes {:?} and {:?} do not fit {} inputs", w.shape(), r.shape(), layer.inputs);
-    }
+    let layer = read_layer(arguments, 4, true)?;
+    let (directions, rows) = (layer.directions, 4 * layer.hidden);
     let weights = Weights {
-        input: dequantised(arguments, 1, [directions, inputs, rows], 8)?,
+        input: dequantised(arguments, 1, [directions, layer.inputs, rows], 8)?,
         recurrent: dequantised(arguments, 2, [directions, layer.hidden, rows], 10)?,
     };
     run_lstm(arguments, &layer, &weights)
