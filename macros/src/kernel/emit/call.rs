@@ -2,6 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
+use tilewright_vocabulary::{BinaryOp, UnaryOp};
 
 use super::{lints, local, numbered, rust_type, text};
 use crate::kernel::ast::{Kernel, ParameterKind, TensorType};
@@ -72,9 +73,13 @@ pub(super) fn reference(kernel: &Kernel) -> TokenStream {
         let (view, text) = (numbered("view", position), name.text());
         quote!(::tilewright::__private::write(#text, &mut #view)?)
     });
+    let numerics = numerics_of_reference();
     quote! {
-        /// Runs the definition as ordinary Rust, the very loops that were written: what the tuned kernel is
-        /// compared with.
+        /// Runs the definition as ordinary Rust, with the loops as they are written. Results of the tuned kernel are
+        /// compared with its results.
+        ///
+        /// # Numerics
+        #[doc = #numerics]
         ///
         /// # Errors
         /// When a shape does not fit, or an index is out of bounds.
@@ -86,6 +91,23 @@ pub(super) fn reference(kernel: &Kernel) -> TokenStream {
             ::tilewright::__private::Ok(#result)
         }
     }
+}
+
+/// How far functions in a reference are from those of Rust's floats. Rust promises no bound of its own; those of the usual
+/// libraries are off by less than one unit in the last place.
+fn numerics_of_reference() -> String {
+    let unary = UnaryOp::ALL.iter().map(|op| (op.text(), op.error_bound()));
+    let binary = BinaryOp::ALL.iter().map(|op| (op.text(), op.error_bound()));
+    let bounds = unary
+        .chain(binary)
+        .filter_map(|(name, bound)| Some(format!("`{name}` {}, {}", bound?.single, bound?.double)));
+    format!(
+        "Operators are those of Rust, except that integers wrap and that an integer division by zero gives zero. Functions of \
+         floats, such as `sin`, are the expansions that compiled kernels execute, too. Their error is at most this number of \
+         units in the last place, in `f32` and in `f64`: {}. A function of `f32` or `f64` in Rust's library may differ by one \
+         more unit. `f16` and `bf16` are computed in `f32` and rounded.",
+        bounds.collect::<Vec<_>>().join("; "),
+    )
 }
 
 /// The reference over untyped arguments, for the tuner.
