@@ -61,13 +61,13 @@ enum Extent {
 
 /// Where the elements of an argument lie.
 #[derive(Clone, Copy)]
-struct Place {
+struct MemoryRange {
     start: u64,
     bytes: u64,
 }
 
-impl Place {
-    fn overlaps(self, other: Place) -> bool {
+impl MemoryRange {
+    fn overlaps(self, other: MemoryRange) -> bool {
         let is_empty = self.bytes == 0 || other.bytes == 0;
         !is_empty && self.start < other.start + other.bytes && other.start < self.start + self.bytes
     }
@@ -148,7 +148,7 @@ impl Kernel {
         tensor: &Tensor,
         argument: &mut BufferArgument<'_>,
         extent: &dyn Fn(&Index) -> Option<i64>,
-    ) -> Result<Place, CallError> {
+    ) -> Result<MemoryRange, CallError> {
         let expected = tensor.bytes(extent)?;
         let found = argument.len() as u64;
         if expected != found {
@@ -170,16 +170,16 @@ impl Kernel {
             );
         };
         if found == 0 {
-            return Ok(Place { start: &raw const EMPTY as u64, bytes: 0 });
+            return Ok(MemoryRange { start: &raw const EMPTY as u64, bytes: 0 });
         }
         if !address.is_multiple_of(tensor.element_bytes) {
             return Err(tensor.problem("is not aligned to the size of its elements"));
         }
-        Ok(Place { start: address, bytes: found })
+        Ok(MemoryRange { start: address, bytes: found })
     }
 
     /// Checks that what is written overlaps nothing else. Slices cannot, but compiled code relies on it.
-    fn check_overlap(&self, places: &[Place]) -> Result<(), CallError> {
+    fn check_overlap(&self, places: &[MemoryRange]) -> Result<(), CallError> {
         for (position, tensor) in self.tensors.iter().enumerate().filter(|(_, tensor)| tensor.is_written) {
             let written = places[position];
             for (other, place) in places.iter().enumerate() {
@@ -254,7 +254,7 @@ impl Executable for Kernel {
         let mut words: SmallVec<[u64; 24]> = SmallVec::from_elem(0, HEADER_WORDS);
         words.extend(dims.iter().map(|dim| *dim as u64));
         words.extend(self.scalars.iter().zip(arguments.scalars).map(|(ty, value)| scalar_word(*ty, *value)));
-        let mut places: SmallVec<[Place; 8]> = SmallVec::new();
+        let mut places: SmallVec<[MemoryRange; 8]> = SmallVec::new();
         for (tensor, argument) in self.tensors.iter().zip(arguments.buffers.iter_mut()) {
             let place = self.check_tensor(tensor, argument, &extent)?;
             words.push(place.start);

@@ -18,7 +18,7 @@ enum Side {
 }
 
 impl Side {
-    /// The bound of a factor that is needed for this bound of its product with `coefficient`.
+    /// The bound of a factor that this bound of its product with `coefficient` needs.
     fn under(self, coefficient: i64) -> Side {
         match (self, coefficient >= 0) {
             (side, true) => side,
@@ -127,7 +127,7 @@ impl Elimination<'_> {
         let mut bounded: Option<Index> = None;
         for term in &index.terms {
             if !self.touches(&term.digit) {
-                // What is left of a canonical sum is one: the digits of one base stay or go together.
+                // The remaining terms are a canonical sum, because the digits of one base stay or go together.
                 kept.terms.push(term.clone());
                 continue;
             }
@@ -197,7 +197,7 @@ impl Elimination<'_> {
         }
     }
 
-    /// The bound of a value that is not affine, where its structure tells one.
+    /// The bound of a value that is not affine, where its structure gives one.
     fn bound_value(&self, value: &Expr, side: Side) -> Option<Index> {
         if !self.touches(&Digit::whole(Base::Value(value.clone()))) {
             return Some(Index::value(value.clone()));

@@ -1,13 +1,13 @@
 //! Comparisons of indices that hold for every value of their variables.
 //!
-//! [`Index::is_provably_nonnegative`] and what is derived from it eliminate the variables that have a range
-//! ([`super::bounds`]), and decide what is left, which is about dimensions alone: choices are taken apart, and
+//! [`Index::is_provably_nonnegative`] and the methods that use it eliminate the variables that have a range
+//! ([`super::bounds`]), and decide the rest, which mentions dimensions only: choices are split into cases, and
 //! quotients are replaced by rational ones so that they cancel. Sound and not complete.
 
 use super::{Base, Digit, Index, NO_MODULUS, Ranges, Term};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 
-/// How many quotients and choices a proof may take apart.
+/// The number of quotients and choices that a proof may split.
 const MAX_RELAXATIONS: u32 = 4;
 
 impl Index {
@@ -56,7 +56,7 @@ fn is_nonnegative_in_dims(index: &Index, ranges: &Ranges, depth: u32) -> bool {
     relax_quotients(index).is_some_and(|relaxed| is_nonnegative_in_dims(&relaxed, ranges, depth - 1))
 }
 
-/// Takes a minimum or maximum apart: a positive minimum needs both cases, a positive maximum one.
+/// Splits a minimum or maximum into cases: a positive minimum needs both cases, a positive maximum one.
 fn split_on_choice(index: &Index, ranges: &Ranges, depth: u32) -> Option<bool> {
     let (at, needs_both, a, b) = index.terms.iter().enumerate().find_map(|(at, term)| {
         let Base::Value(value) = &term.digit.base else { return None };
@@ -100,7 +100,7 @@ fn relax_quotients(index: &Index) -> Option<Index> {
     Some(rest.scale(factor).add_scaled(&base, weight))
 }
 
-/// How many sums stand inside one another.
+/// The number of sums that are nested in one another.
 fn nesting(digit: &Digit) -> u32 {
     match &digit.base {
         Base::Sum(sum) => 1 + sum.terms.iter().map(|term| nesting(&term.digit)).max().unwrap_or(0),

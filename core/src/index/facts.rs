@@ -1,11 +1,11 @@
-//! What conditions say about indices, and proofs from it.
+//! Facts about indices that conditions state, and proofs from them.
 
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
 use crate::index::bounds::index_reads_memory;
 use crate::index::{Base, Index, NO_MODULUS, Ranges, Term};
 
-/// How many facts a proof may put together.
+/// The number of facts that a proof may combine.
 const MAX_STEPS: u32 = 3;
 
 /// Indices known not to be negative, besides the ranges of the variables.
@@ -15,7 +15,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Adds what follows when `condition` comes out as `holds`.
+    /// Adds the facts that follow when `condition` has the value `holds`.
     pub fn assume(&mut self, condition: &Expr, holds: bool, ranges: &Ranges) {
         match condition.kind() {
             ExprKind::Unary(UnaryOp::Not, inner) => self.assume(inner, !holds, ranges),
@@ -71,13 +71,13 @@ impl Facts {
         }
     }
 
-    /// Forgets what was said of values in memory, which may change.
+    /// Forgets facts about values in memory, which may change.
     pub fn forget_memory(&mut self) {
         self.nonnegative.retain(|fact| !index_reads_memory(fact));
     }
 
     fn add(&mut self, fact: Index) {
-        // Of `2·h - 1` that it is not negative says so of `h - 1`.
+        // If `2·h - 1` is not negative, neither is `h - 1`.
         let common = fact.common_factor(0);
         let fact = if common > 1 { fact.floor_div(common) } else { fact };
         if let Some(without_quotient) = clear_quotient(&fact) {

@@ -1,7 +1,7 @@
 //! Numeric intervals and the interval of an index.
 //!
 //! An interval is an over-approximation: the value never lies outside it. It is exact for a sum of
-//! digits that do not share a variable. What stays symbolic is in [`super::bounds`].
+//! digits that do not share a variable. Symbolic bounds are in [`super::bounds`].
 
 use smallvec::SmallVec;
 
@@ -35,7 +35,7 @@ impl Interval {
         Interval { min: value, max: value }
     }
 
-    /// The values of a variable that runs over `0..extent`. A range without any value is given one,
+    /// The values of a variable that runs over `0..extent`. An empty range is treated as the range of one value,
     /// 0, so that an interval is never empty.
     pub const fn below(extent: i64) -> Self {
         let max = if extent == i64::MAX { i64::MAX } else { extent.saturating_sub(1) };
@@ -67,7 +67,7 @@ impl Interval {
         Interval { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 
-    /// What lies in both, which must not be nothing.
+    /// The intersection of both, which must not be empty.
     pub fn intersect(self, other: Interval) -> Interval {
         Interval { min: self.min.max(other.min), max: self.max.min(other.max) }
     }

@@ -3,8 +3,8 @@
 //! ```text
 //! (i, j) -> (i/16, j, i%16)
 //! ```
-//! A map is an argument of the primitives that change layouts and domains. What it does to a box is
-//! answered with the help of [`crate::index::iter_map`].
+//! A map is an argument of the primitives that change layouts and domains. [`crate::index::iter_map`] analyses
+//! its effect on a box.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ use crate::text::print_value::ValuePrinter;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct IndexMap {
     inputs: u32,
-    /// In terms of the variables 0 to `inputs - 1`.
+    /// The results, in terms of the variables 0 to `inputs - 1`.
     outputs: Vec<Index>,
 }
 
@@ -110,7 +110,7 @@ impl IndexMap {
     }
 
     /// The sizes of a box that holds the image of each point of the box of sizes `domain`, where no two
-    /// points have one image. What is divided may have any size: the image then has room to spare.
+    /// points have one image. A dimension that is divided may have any size: the image then has unused elements.
     ///
     /// # Errors
     /// When points may share an image or have one outside of every box.
@@ -160,7 +160,7 @@ impl IndexMap {
         detect(&self.apply(&point), &iterators, &[], level).ok()
     }
 
-    /// The least common multiple of what an input is divided by; `None` when it is not a number to reckon with.
+    /// The least common multiple of an input's divisors; `None` when it is too large to compute with.
     fn period(&self, input: VarId) -> Option<i64> {
         let mut period = 1i64;
         for term in self.outputs.iter().flat_map(Index::terms) {
@@ -177,7 +177,7 @@ impl Change {
     /// The old coordinates of the point with the new coordinates `point`.
     ///
     /// # Errors
-    /// When a symbolic size would have to be divided by.
+    /// When the map divides by a symbolic size.
     pub(crate) fn old_point(&self, point: &[Index]) -> Result<Vec<Index>, MapError> {
         let inverse = self.map.inverse(point).map_err(|_| MapError::NotBijective)?;
         let old: Vec<Index> = inverse.into_iter().map(|(_, index)| index).collect();

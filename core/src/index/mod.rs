@@ -16,8 +16,8 @@
 //!
 //! Division and remainder round towards minus infinity, with positive divisors.
 //!
-//! What needs the variables' ranges (`(8·x + y) / 8 = x` when `y < 8`) is in [`simplify`], [`interval`],
-//! [`bounds`] and [`comparison`]; what needs a bijection is in [`iter_map`] and [`map`].
+//! Simplifications that need the variables' ranges (`(8·x + y) / 8 = x` when `y < 8`) are in [`simplify`], [`interval`],
+//! [`bounds`] and [`comparison`]; analyses that need a bijection are in [`iter_map`] and [`map`].
 
 pub mod bounds;
 pub mod comparison;
@@ -54,16 +54,16 @@ pub struct Index {
 /// `coefficient · digit`
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Term {
-    /// What is multiplied.
+    /// The digit that the coefficient multiplies.
     pub digit: Digit,
-    /// By how much; not zero.
+    /// The coefficient; not zero.
     pub coefficient: i64,
 }
 
 /// `(base / divisor) % modulus`
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digit {
-    /// What is divided.
+    /// The dividend.
     pub base: Base,
     /// At least 1.
     pub divisor: i64,
@@ -74,7 +74,7 @@ pub struct Digit {
 /// The modulus of a digit that is not reduced.
 pub const NO_MODULUS: i64 = 0;
 
-/// What a digit is taken of.
+/// The source of a digit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Base {
     /// A dimension, a loop variable or a block iterator.
@@ -147,7 +147,7 @@ impl Index {
         Index { terms: SmallVec::from_iter([Term { digit, coefficient: 1 }]), constant: 0 }
     }
 
-    /// An `i64` value as an index. Affine parts of the value are taken apart; what is not affine stays
+    /// An `i64` value as an index. Affine parts of the value are decomposed; other parts stay
     /// opaque. Divisions here are of values that are not negative, as `usize` arithmetic guarantees, so
     /// that rounding down and truncation agree.
     ///
@@ -177,8 +177,8 @@ impl Index {
         }
     }
 
-    /// The index as a value of type `i64`: a constant or the opaque value itself where it is nothing
-    /// else, so that [`Index::value`] and this undo one another.
+    /// The index as a value of type `i64`: a constant or the opaque value itself where it is just
+    /// that, so that [`Index::value`] and this method are inverses.
     pub fn to_value(&self) -> Expr {
         match (&self.terms[..], self.constant) {
             ([], constant) => Expr::int(DType::I64, constant),
@@ -361,7 +361,7 @@ impl Index {
                         base = base.take_digit(term.digit.divisor, term.digit.modulus);
                     }
                     result = match term.coefficient {
-                        // An iterator gives way to its binding: nothing is to be merged.
+                        // An iterator is replaced by its binding: nothing is to be merged.
                         1 if result.terms.is_empty() => {
                             base.constant = base.constant.wrapping_add(result.constant);
                             base

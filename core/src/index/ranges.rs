@@ -1,4 +1,4 @@
-//! Over what variables run.
+//! The ranges of variables.
 
 use smallvec::SmallVec;
 
@@ -6,13 +6,13 @@ use super::{Index, Interval};
 use crate::ids::VarId;
 use crate::stmt::For;
 
-/// What is known of variables: each runs over `0..extent`. A variable without an entry (a dimension)
+/// The ranges of variables: each runs over `0..extent`. A variable without an entry (a dimension)
 /// is only known not to be negative.
 ///
-/// Whatever is derived from ranges holds where every variable has a value: an empty range makes no claim.
+/// Facts derived from ranges hold where every variable has a value: an empty range makes no claim.
 ///
-/// They are those of a nest of loops, which are few, and are made anew for every question that a primitive asks: a
-/// list is faster than a map, and one of constants, as most extents are, takes no memory of its own.
+/// The ranges are those of a nest of loops, which are few, and are built anew for every query of a primitive: a
+/// list is faster than a map, and a list of constants, as most extents are, takes no memory of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     vars: SmallVec<[VarId; 16]>,
@@ -20,7 +20,7 @@ pub struct Ranges {
     extents: SmallVec<[Extent; 16]>,
 }
 
-/// How many values a variable has.
+/// The number of values of a variable.
 #[derive(Clone, Debug)]
 enum Extent {
     Constant(i64),
@@ -60,17 +60,17 @@ impl Ranges {
         ranges
     }
 
-    /// Says that `var` runs over `0..extent`; gives back what was known before.
+    /// Sets the range of `var` to `0..extent`; returns the earlier extent.
     pub fn insert(&mut self, var: VarId, extent: Index) -> Option<Index> {
         self.set(var, Extent::new(extent)).map(Extent::into_index)
     }
 
-    /// Says that `var` runs over `0..extent`.
+    /// Sets the range of `var` to `0..extent`.
     pub fn insert_constant(&mut self, var: VarId, extent: i64) {
         self.set(var, Extent::Constant(extent));
     }
 
-    /// Says over what the variable of a loop runs.
+    /// Sets the range of a loop's variable.
     pub fn insert_loop(&mut self, node: &For) {
         match node.extent.as_constant() {
             Some(extent) => self.insert_constant(node.var, extent),

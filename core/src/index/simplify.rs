@@ -1,7 +1,7 @@
 //! Simplification of indices under the ranges of their variables.
 //!
-//! The canonical form holds for all values of the variables. Here their ranges are used as well, to
-//! drop moduli and divisions that have no effect and to split what is divided:
+//! The canonical form holds for all values of the variables. This module uses their ranges as well, to
+//! drop moduli and divisions that have no effect and to split dividends:
 //!
 //! | with | from | to |
 //! |---|---|---|
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::{Base, Digit, Index, NO_MODULUS, Ranges, Term, greatest_common_divisor};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 
-/// How many rounds of rewriting may follow one another. Each removes a division, a modulus or a
+/// The number of rounds of rewriting. Each removes a division, a modulus or a
 /// variable, so that real indices need two or three.
 const MAX_ROUNDS: usize = 16;
 
@@ -60,7 +60,7 @@ fn simplify_terms(index: &Index, ranges: &Ranges) -> Option<Index> {
     Some(Index::from_terms(kept.into_iter().chain(sum.terms), sum.constant))
 }
 
-/// `g / 3 + (4·v + g % 3) / 3 = (4·v + g) / 3`: what was divided apart is brought together where the
+/// `g / 3 + (4·v + g % 3) / 3 = (4·v + g) / 3`: terms that were divided separately are joined where their
 /// digits join.
 fn recombine(index: &Index) -> Option<Index> {
     for (at, term) in index.terms.iter().enumerate() {
@@ -118,7 +118,7 @@ fn simplify_digit(digit: &Digit, ranges: &Ranges) -> Option<Index> {
     }
 }
 
-/// `(4·v + g % 3) % 3 = (4·v + g) % 3`: a remainder does not change what is a multiple of the modulus.
+/// `(4·v + g % 3) % 3 = (4·v + g) % 3`: a remainder does not change multiples of the modulus.
 fn drop_inner_moduli(sum: &Index, digit: &Digit) -> Option<Index> {
     if digit.modulus == NO_MODULUS {
         return None;

@@ -102,7 +102,7 @@ fn join_digits(mut index: Index) -> Index {
 /// The digits of one base as those of a mixed-radix number; `None` when they are already, or when a
 /// number overflows. Between divisors that do not divide one another there is no modulus.
 fn mixed_radix(group: &[Term]) -> Option<Terms> {
-    // The quotient form is unique, hence so is what is made of it.
+    // The quotient form is unique, hence so is the result.
     let mut quotients = quotient_form(group)?;
     let mut digits = Terms::new();
     for at in 0..quotients.len() {

@@ -1,4 +1,4 @@
-//! What can go wrong while lowering.
+//! Errors of lowering.
 
 use crate::analysis::pipeline::PipelineFault;
 use crate::ids::LoopId;
@@ -7,7 +7,7 @@ use crate::verify::VerifyErrors;
 /// Why a program could not be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LowerError {
-    /// The program that came in is not well-formed at the `Blocks` level.
+    /// The given program is not well-formed at the `Blocks` level.
     #[error("lowering was given a malformed program: {0}")]
     Malformed(VerifyErrors),
     /// A pass made a malformed program: a bug of the pass.
@@ -15,7 +15,7 @@ pub enum LowerError {
     Broken {
         /// The pass.
         pass: &'static str,
-        /// What is wrong, with the names of the broken program.
+        /// The errors, with the names of the broken program.
         errors: VerifyErrors,
     },
     /// The size of a buffer in bytes does not fit 63 bits.
@@ -40,17 +40,17 @@ pub enum LowerError {
         /// The axis.
         axis: &'static str,
     },
-    /// A loop that is bound to threads of a GPU cannot be carried out by them.
+    /// A loop is bound to threads of a GPU that cannot execute it.
     #[error("loop `{variable}` cannot be bound to `{axis}`: {problem}")]
     Threads {
         /// The loop's variable.
         variable: String,
         /// The axis.
         axis: &'static str,
-        /// Why not, and what to do.
+        /// The reason, and the remedy.
         problem: &'static str,
     },
-    /// A loop is parallel, and a GPU has other threads.
+    /// A loop is parallel, but a GPU has no such threads.
     #[error(
         "loop `{variable}` is parallel, and this target is a GPU; bind the loop to blocks or threads instead"
     )]
@@ -65,10 +65,10 @@ pub enum LowerError {
         buffer: String,
         /// The scope, as in the text form.
         scope: &'static str,
-        /// Why not, and what to do.
+        /// The reason, and the remedy.
         problem: &'static str,
     },
-    /// A loop cannot be executed in the stages that are asked for.
+    /// A loop cannot be executed in the annotated stages.
     #[error("loop `{variable}` cannot be pipelined: {problem}")]
     Pipeline {
         /// The loop.
@@ -77,7 +77,7 @@ pub enum LowerError {
         fault: PipelineFault,
         /// The loop's variable.
         variable: String,
-        /// The fault in words.
+        /// The problem.
         problem: String,
     },
     /// A reduction of symbolic size shares loops with its elements in a way that hides which elements need

@@ -1,4 +1,4 @@
-//! The entry point for programs that are to be called.
+//! The entry point for programs that are called.
 
 use crate::dtype::DType;
 use crate::ids::BufferId;
@@ -6,7 +6,7 @@ use crate::lower::{LowerError, LowerOptions, lower_with, split_constants};
 use crate::program::{Access, Program};
 use crate::target::Target;
 
-/// The programs of the `Flat` level that a scheduled program becomes.
+/// The programs of the `Flat` level for a scheduled program.
 #[derive(Clone, Debug)]
 pub struct LoweredKernel {
     /// Runs in each call. Its parameters are the kernel's, and then the results of the prologue.

@@ -1,7 +1,7 @@
 //! Lowering: from a scheduled program of blocks to the flat program that backends compile.
 //!
-//! A pass is one file under `pass/` with one function that edits the program; it does its one thing and leaves tidying to
-//! [`simplify`](crate::simplify). `pipelines.rs` lists the passes for each kind of target; `util/` holds what several passes
+//! A pass is one file under `pass/` with one function that edits the program; it does one thing and leaves tidying to
+//! [`simplify`](crate::simplify). `pipelines.rs` lists the passes for each kind of target; `util/` holds the code that several passes
 //! share. Lowering decides nothing that a schedule could decide: it carries out loop kinds, scopes and annotations, and makes
 //! cheap what the schedule left implicit (guards, initial values, places and sizes of intermediates).
 //!
@@ -61,7 +61,7 @@ pub fn lower_with(
 }
 
 /// Lowers a program from the `Blocks` level to the `Loops` level: every loop of the schedule is still
-/// there, with its kind, which is what estimates of its speed are made from.
+/// there, with its kind, so that estimates of its speed can be computed from it.
 ///
 /// # Errors
 /// As [`lower`].

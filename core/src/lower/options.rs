@@ -1,9 +1,9 @@
-//! How to lower.
+//! The options of lowering.
 
 use crate::stmt::Symbol;
 use crate::target::{Target, TargetKind};
 
-/// How to lower a program.
+/// The options of lowering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LowerOptions {
     /// The kind of target, which decides which passes run.

@@ -1,4 +1,4 @@
-//! Which passes run, and in which order: one list for each kind of target, with the reason for each pass's place beside it.
+//! The passes of each kind of target, in order, with the reason for each pass's position beside it.
 
 use crate::lower::pass::{loops, threads, to_flat, to_loops};
 use crate::lower::{LowerError, LowerOptions};
@@ -86,6 +86,7 @@ static GPU: Pipeline = Pipeline {
         Pass::new("pipeline_loops", Some(Loops), to_loops::pipeline_loops::pipeline_loops),
         // Needs the ends of loops over threads, which the next pass removes. Elements share memory by now as they will.
         Pass::new("insert_barriers", None, threads::insert_barriers::insert_barriers),
+        // After barriers, which replace the ends of loops over threads. One grid of each nest remains.
         Pass::new("bind_threads", Some(Loops), threads::bind_threads::bind_threads),
         // Again: buffers of one thread are inside of the loops over threads only now.
         Pass::new("compact_thread_buffers", Some(Loops), to_loops::compact_buffers::compact_buffers),
@@ -117,7 +118,8 @@ const TO_FLAT: &[Pass] = &[
     Pass::new("flatten_buffers", Some(Flat), to_flat::flatten_buffers::flatten_buffers),
     // After promotion, which leaves stores that nothing reads.
     Pass::new("remove_dead_stores", Some(Flat), to_flat::remove_dead_stores::remove_dead_stores),
+    // After all passes that leave something to simplify: the indices of flat buffers, and loops whose stores are gone.
     Pass::new("simplify", Some(Flat), to_flat::simplify::simplify),
-    // Last: expansions share so many nodes that a walk which does not remember them takes very long.
+    // Last: expansions share nodes heavily, and a walk that does not remember nodes takes very long.
     Pass::new("expand_functions", None, to_flat::expand_functions::expand_functions),
 ];

@@ -1,4 +1,4 @@
-//! Taking apart what can be computed before a call, and the call.
+//! Separates the computation that can run before calls from the rest.
 //!
 //! ```text
 //! kernel dense(in x: …, constant w: …, out y: …) { buffer p: …  p = pack(w)  y = x·p }
@@ -15,20 +15,20 @@ use crate::ids::BufferId;
 use crate::program::{Access, Param, Program, Scope};
 use crate::stmt::Stmt;
 
-/// A program in two parts, which one after the other do what it does.
+/// A program in two parts, whose execution one after the other equals the program's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstantSplit {
-    /// Computes from constant parameters what the rest needs of them. Its parameters are the constants and then the
+    /// Computes from constant parameters the values that the rest needs. Its parameters are the constants and then the
     /// results.
     pub prologue: Program,
     /// Which of the original's tensors the prologue takes, by their position among its tensors.
     pub constants: Vec<usize>,
-    /// All else. Its parameters are the original's, and then the prologue's results.
+    /// The rest. Its parameters are the original's, and then the prologue's results.
     pub main: Program,
 }
 
-/// Splits a program of the `Blocks` level into what depends on its constant parameters alone and the rest; `None` when
-/// nothing does.
+/// Splits a program of the `Blocks` level into the part that depends on its constant parameters alone and the rest; `None` when
+/// there is no such part.
 pub fn split_constants(program: &Program) -> Option<ConstantSplit> {
     let ahead = constant_stages(program);
     if ahead.is_empty() {

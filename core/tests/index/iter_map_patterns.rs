@@ -3,7 +3,7 @@
 
 use tilewright_core::ids::VarId;
 use tilewright_core::index::Index;
-use tilewright_core::index::iter_map::{IterMapError, MapLevel, Place, Source, detect};
+use tilewright_core::index::iter_map::{IterMapError, MapInput, MapLevel, Source, detect};
 use tilewright_core::stmt::Guard;
 
 const BIJECTIVE: MapLevel = MapLevel::Bijective;
@@ -106,7 +106,7 @@ fn single_iterators_and_constants() {
     let unused = refuse(BIJECTIVE, &iterators, &[], &[x()]);
     assert!(matches!(unused, IterMapError::Unused { var: VarId(1), .. }), "{unused}");
     let twice = refuse(SURJECTIVE, &iterators, &[], &[x(), x(), constant(3)]);
-    let (first, second) = (Place::Index(0), Place::Index(1));
+    let (first, second) = (MapInput::Index(0), MapInput::Index(1));
     assert_eq!(twice, IterMapError::Overlap { var: VarId(0), first, second });
 }
 
@@ -388,7 +388,7 @@ fn the_extent_of_a_tail_loop_is_a_guard() {
 fn what_is_not_affine_is_refused() {
     let product = x().multiply(&y());
     let refused = refuse(INJECTIVE, &domain(&[4, 4]), &[], &[product]);
-    assert_eq!(refused, IterMapError::NotQuasiAffine { place: Place::Index(0) });
+    assert_eq!(refused, IterMapError::NotQuasiAffine { place: MapInput::Index(0) });
     refuse(SURJECTIVE, &domain(&[24, 8]), &[], &[x().divide(&y().modulo(6))]);
     // Nothing is asked of what depends on no iterator.
     let free = m().modulo(49).floor_div(7);

@@ -89,7 +89,7 @@ impl<'m> Frame<'_, 'm> {
         Ok(carried)
     }
 
-    /// What a loop stacks that has no iteration: extent 0, then what is known of a slice.
+    /// The stacked result of a loop without iterations: extent 0, then the known extents of a slice.
     fn empty_stack(&self, operation: &Loop, place: usize) -> Result<Value, Fault> {
         let ty = &self.function.value(operation.body.results[place]).ty;
         let inner = ty.extents().unwrap_or_default().iter().map(|extent| {

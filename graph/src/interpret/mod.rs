@@ -1,4 +1,4 @@
-//! What a function means: its naive, exact execution on host tensors.
+//! The meaning of a function: its naive, exact execution on host tensors.
 //!
 //! Every other way of running a graph is compared with this one. While it runs, it also compares each tensor with its
 //! deduced type: symbols that no parameter determined are bound when they are first measured.
@@ -26,14 +26,14 @@ pub enum RunError {
     Arguments {
         /// The function.
         function: String,
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
     /// An operation failed.
     #[error("{place}: {reason}")]
     Operation {
         /// The operation.
-        place: Place,
+        place: CallSite,
         /// Why.
         reason: String,
     },
@@ -41,7 +41,7 @@ pub enum RunError {
 
 /// Where something failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct CallSite {
     /// The operation's name.
     pub operation: &'static str,
     /// Where it comes from, for instance a node of a model file.
@@ -50,7 +50,7 @@ pub struct Place {
     pub value: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for CallSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
             Some(origin) => write!(f, "node `{origin}` ({}, gives `{}`)", self.operation, self.value),
@@ -160,7 +160,7 @@ impl<'m> Frame<'_, 'm> {
     /// Executes the bindings of a body and gives its results.
     fn run_body(&mut self, body: &'m Body) -> Result<Vec<Value>, RunError> {
         for binding in &body.bindings {
-            let place = || Place {
+            let place = || CallSite {
                 operation: binding.operation.name(),
                 origin: binding.origin.clone(),
                 value: binding
@@ -168,7 +168,7 @@ impl<'m> Frame<'_, 'm> {
                     .first()
                     .map_or_else(String::new, |&value| self.function.describe(value)),
             };
-            let fail = |reason: String, place: Place| RunError::Operation { place, reason };
+            let fail = |reason: String, place: CallSite| RunError::Operation { place, reason };
             let results = match self.execute(&binding.operation, binding.outputs.len()) {
                 Ok(results) => results,
                 Err(Failure::Inner(error)) => return Err(error),

@@ -2,7 +2,7 @@
 
 use crate::exec::lanes::WARP;
 use crate::exec::op::{Access, NONE, Order, Window};
-use crate::exec::resolve::{Place, accessor};
+use crate::exec::resolve::{Location, accessor};
 use crate::exec::run::Exec;
 use crate::exec::state::lanes_of;
 use crate::report::{Addresses, FaultKind};
@@ -15,11 +15,11 @@ enum Kind {
     Other,
 }
 
-impl Place {
+impl Location {
     fn kind(self) -> Kind {
         match self {
-            Place::Global(..) => Kind::Global,
-            Place::Shared(_) => Kind::Shared,
+            Location::Global(..) => Kind::Global,
+            Location::Shared(_) => Kind::Shared,
             _ => Kind::Other,
         }
     }
@@ -45,7 +45,7 @@ impl Exec<'_> {
             let Some(place) = place else { continue };
             // Lanes beside each other that read the same are looked at together; local memory is each lane's own.
             let mut together = 1 << lane;
-            if whole && !matches!(place, Place::Local(_)) {
+            if whole && !matches!(place, Location::Local(_)) {
                 together |= same_address(&bases, lane, left);
                 left &= !together;
             }
@@ -111,36 +111,36 @@ impl Exec<'_> {
 
     /// The bytes of a place.
     #[inline]
-    pub(crate) fn bytes(&self, place: Place, bytes: usize) -> &[u8] {
+    pub(crate) fn bytes(&self, place: Location, bytes: usize) -> &[u8] {
         match place {
-            Place::Global(number, at) => &self.grid.memory.allocation(number).data[at..at + bytes],
-            Place::Shared(at) => &self.block.shared.data[at..at + bytes],
-            Place::Local(at) => &self.warp.local[at..at + bytes],
-            Place::Param(at) => &self.grid.params[at..at + bytes],
+            Location::Global(number, at) => &self.grid.memory.allocation(number).data[at..at + bytes],
+            Location::Shared(at) => &self.block.shared.data[at..at + bytes],
+            Location::Local(at) => &self.warp.local[at..at + bytes],
+            Location::Param(at) => &self.grid.params[at..at + bytes],
         }
     }
 
     /// Remembers a read by some lanes; reports races and bytes that nobody wrote. Where there is more than one lane, all lanes of
     /// the warp know the same.
     #[inline]
-    pub(crate) fn check_read(&mut self, place: Place, bytes: usize, lanes: u32, strong: bool) {
+    pub(crate) fn check_read(&mut self, place: Location, bytes: usize, lanes: u32, strong: bool) {
         let lane = lanes.trailing_zeros() as usize;
         let (warps, block, warp) = (self.grid.warps, self.block.index, self.warp.index);
         let mut by = accessor(&self.block.clocks, warps, block, warp, lane, self.line, strong);
         by.whole = lanes & (lanes - 1) != 0;
         let (conflict, written) = match place {
-            Place::Global(number, at) => {
+            Location::Global(number, at) => {
                 let allocation = self.grid.memory.allocation_mut(number);
                 let conflict =
                     if allocation.constant { None } else { allocation.shadow.read(at, bytes, &by, lanes) };
                 (conflict, allocation.is_written(at, bytes))
             }
-            Place::Shared(at) => {
+            Location::Shared(at) => {
                 let shared = &mut self.block.shared;
                 let conflict = shared.shadow.read(at, bytes, &by, lanes);
                 (conflict, shared.written[at..at + bytes].iter().all(|written| *written))
             }
-            Place::Local(_) | Place::Param(_) => return,
+            Location::Local(_) | Location::Param(_) => return,
         };
         if let Some((conflict, lane)) = conflict {
             self.report_conflict(conflict, place, lane as usize);
@@ -150,13 +150,13 @@ impl Exec<'_> {
     }
 
     #[cold]
-    fn report_unwritten(&mut self, place: Place, lane: usize) {
+    fn report_unwritten(&mut self, place: Location, lane: usize) {
         let (text, offset) = match place {
-            Place::Global(number, at) => {
+            Location::Global(number, at) => {
                 let name = &self.grid.memory.allocation(number).name;
                 (format!("offset {at} of `{name}` is read before anything was written there"), at)
             }
-            Place::Shared(at) | Place::Local(at) | Place::Param(at) => {
+            Location::Shared(at) | Location::Local(at) | Location::Param(at) => {
                 (format!("shared byte {at} is read before anything was written there"), at)
             }
         };
@@ -165,22 +165,22 @@ impl Exec<'_> {
 
     /// Writes bytes, remembers the write, and reports races.
     #[inline]
-    pub(crate) fn write(&mut self, place: Place, data: &[u8], lane: usize, strong: bool) {
+    pub(crate) fn write(&mut self, place: Location, data: &[u8], lane: usize, strong: bool) {
         let conflict = self.check_write(place, data, lane, strong);
         let bytes = data.len();
         match place {
-            Place::Global(number, at) => {
+            Location::Global(number, at) => {
                 let allocation = self.grid.memory.allocation_mut(number);
                 allocation.data[at..at + bytes].copy_from_slice(data);
                 allocation.mark_written(at, bytes);
             }
-            Place::Shared(at) => {
+            Location::Shared(at) => {
                 let shared = &mut self.block.shared;
                 shared.data[at..at + bytes].copy_from_slice(data);
                 shared.written[at..at + bytes].fill(true);
             }
-            Place::Local(at) => self.warp.local[at..at + bytes].copy_from_slice(data),
-            Place::Param(_) => {}
+            Location::Local(at) => self.warp.local[at..at + bytes].copy_from_slice(data),
+            Location::Param(_) => {}
         }
         if let Some(conflict) = conflict {
             self.report_conflict(conflict, place, lane);
@@ -191,7 +191,7 @@ impl Exec<'_> {
     #[inline]
     pub(crate) fn check_write(
         &mut self,
-        place: Place,
+        place: Location,
         data: &[u8],
         lane: usize,
         strong: bool,
@@ -203,30 +203,30 @@ impl Exec<'_> {
         }
         let by = accessor(&self.block.clocks, warps, block, warp, lane, self.line, strong);
         match place {
-            Place::Global(number, at) => {
+            Location::Global(number, at) => {
                 let allocation = self.grid.memory.allocation_mut(number);
                 let same = same && allocation.is_written(at, data.len());
                 allocation.shadow.write(at, data.len(), &by, same)
             }
-            Place::Shared(at) => {
+            Location::Shared(at) => {
                 let shared = &mut self.block.shared;
                 let same = same && shared.written[at];
                 shared.shadow.write(at, data.len(), &by, same)
             }
-            Place::Local(_) | Place::Param(_) => None,
+            Location::Local(_) | Location::Param(_) => None,
         }
     }
 
     /// A strong read hears what was told through a place.
-    pub(crate) fn hear(&mut self, place: Place, order: Order, lane: usize) {
+    pub(crate) fn hear(&mut self, place: Location, order: Order, lane: usize) {
         self.grid.spins += 1;
         let thread = self.warp.index as usize * WARP + lane;
         match place {
-            Place::Global(number, at) => {
+            Location::Global(number, at) => {
                 let key = (0, (number as u64) << 36 | (at as u64) & !3);
                 self.block.clocks.hear(thread, order.acquire, key, &self.grid.publications);
             }
-            Place::Shared(at) => {
+            Location::Shared(at) => {
                 let key = (1, at as u64 & !3);
                 self.block.clocks.hear(thread, order.acquire, key, &self.block.publications);
             }
@@ -235,15 +235,15 @@ impl Exec<'_> {
     }
 
     /// A strong write tells what its thread did.
-    pub(crate) fn tell(&mut self, place: Place, order: Order, lane: usize) {
+    pub(crate) fn tell(&mut self, place: Location, order: Order, lane: usize) {
         let thread = self.warp.index as usize * WARP + lane;
         match place {
-            Place::Global(number, at) => {
+            Location::Global(number, at) => {
                 let key = (0, (number as u64) << 36 | (at as u64) & !3);
                 let all = &mut self.grid.publications;
                 self.block.clocks.tell(thread, order.release, key, all);
             }
-            Place::Shared(at) => {
+            Location::Shared(at) => {
                 let key = (1, at as u64 & !3);
                 let all = &mut self.block.publications;
                 self.block.clocks.tell(thread, order.release, key, all);
@@ -262,7 +262,7 @@ impl Exec<'_> {
         writes: bool,
     ) -> Option<usize> {
         match self.resolve(window, address, bytes, lane, writes)? {
-            Place::Shared(at) => Some(at),
+            Location::Shared(at) => Some(at),
             _ => {
                 self.fault(FaultKind::InvalidUse, lane, 2, Some(address as i64), || {
                     format!("the address {address:#x} is not in shared memory")
@@ -285,7 +285,7 @@ impl Seen {
     }
 
     #[inline]
-    fn add(&mut self, place: Place, address: u64) {
+    fn add(&mut self, place: Location, address: u64) {
         self.kind = place.kind();
         self.addresses.push(address);
     }

@@ -64,11 +64,11 @@ impl Exec<'_> {
     }
 
     /// Whether all bytes have a value, so that an atomic operation reads nothing unwritten.
-    fn same_bytes_written(&self, place: crate::exec::resolve::Place, bytes: usize) -> bool {
-        use crate::exec::resolve::Place;
+    fn same_bytes_written(&self, place: crate::exec::resolve::Location, bytes: usize) -> bool {
+        use crate::exec::resolve::Location;
         match place {
-            Place::Global(number, at) => self.grid.memory.allocation(number).is_written(at, bytes),
-            Place::Shared(at) => self.block.shared.written[at..at + bytes].iter().all(|written| *written),
+            Location::Global(number, at) => self.grid.memory.allocation(number).is_written(at, bytes),
+            Location::Shared(at) => self.block.shared.written[at..at + bytes].iter().all(|written| *written),
             _ => true,
         }
     }

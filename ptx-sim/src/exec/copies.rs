@@ -5,7 +5,7 @@
 
 use crate::exec::lanes::WARP;
 use crate::exec::op::{CopyAsync, NONE, Window};
-use crate::exec::resolve::{Place, accessor};
+use crate::exec::resolve::{Location, accessor};
 use crate::exec::run::Exec;
 use crate::exec::state::{PendingCopy, lanes_of};
 use crate::report::{Addresses, FaultKind};
@@ -29,7 +29,7 @@ impl Exec<'_> {
             let source = from[lane].wrapping_add_signed(copy.from_offset);
             let bytes = copy.bytes as usize;
             let place = self.resolve(Window::Shared, target, bytes as u64, lane, true);
-            let Some(Place::Shared(at)) = place else { continue };
+            let Some(Location::Shared(at)) = place else { continue };
             written_at.push(at as u64);
             let wanted = self.source_bytes(copy, lane, ignored);
             if !source.is_multiple_of(bytes as u64) {
@@ -67,7 +67,7 @@ impl Exec<'_> {
         wanted.min(copy.bytes) as usize
     }
 
-    fn source_place(&mut self, copy: &CopyAsync, source: u64, bytes: usize, lane: usize) -> Option<Place> {
+    fn source_place(&mut self, copy: &CopyAsync, source: u64, bytes: usize, lane: usize) -> Option<Location> {
         // Parts of a vector are aligned as the whole is, so that only bounds are looked at.
         let first = self.resolve(copy.from_window, source, 1, lane, false)?;
         if bytes > 1 {
@@ -77,7 +77,7 @@ impl Exec<'_> {
     }
 
     fn start_copy(&mut self, at: usize, data: [u8; 16], bytes: usize, lane: usize) {
-        let place = Place::Shared(at);
+        let place = Location::Shared(at);
         let (warps, block, warp) = (self.grid.warps, self.block.index, self.warp.index);
         let by = accessor(&self.block.clocks, warps, block, warp, lane, self.line, false);
         let conflict = self.block.shared.shadow.write(at, bytes, &by, false);
@@ -124,7 +124,7 @@ impl Exec<'_> {
             let (at, bytes) = (copy.to as usize, copy.bytes as usize);
             self.block.shared.shadow.set_in_flight(at, bytes, false);
             let line = std::mem::replace(&mut self.line, copy.line);
-            self.write(Place::Shared(at), &copy.data[..bytes], lane, false);
+            self.write(Location::Shared(at), &copy.data[..bytes], lane, false);
             self.line = line;
         }
         self.warp.copies = kept;

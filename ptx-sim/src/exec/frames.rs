@@ -1,6 +1,6 @@
 //! Calls: frames of registers and of local memory.
 
-use crate::exec::build::{Place, Preset};
+use crate::exec::build::{FormalStorage, Preset};
 use crate::exec::grid::Grid;
 use crate::exec::lanes::{Lanes, WARP};
 use crate::exec::op::{Argument, Call, External};
@@ -107,7 +107,7 @@ impl Exec<'_> {
     fn hand_over(
         &mut self,
         argument: Argument,
-        formal: Place,
+        formal: FormalStorage,
         registers: u32,
         local: u64,
         mask: u32,
@@ -117,13 +117,13 @@ impl Exec<'_> {
             let stride = self.warp.local_stride;
             let at = |offset: u64| lane * stride + offset as usize;
             match (argument, formal) {
-                (Argument::Bytes(caller), Place::Local { offset, bytes }) => {
+                (Argument::Bytes(caller), FormalStorage::Local { offset, bytes }) => {
                     let outside = at(self.group.local + caller);
                     let inside = at(local + offset);
                     let (from, to) = if inwards { (outside, inside) } else { (inside, outside) };
                     self.warp.local.copy_within(from..from + bytes as usize, to);
                 }
-                (Argument::Register(slot), Place::Local { offset, bytes }) => {
+                (Argument::Register(slot), FormalStorage::Local { offset, bytes }) => {
                     let inside = at(local + offset);
                     let count = bytes.min(8) as usize;
                     if inwards {
@@ -135,7 +135,7 @@ impl Exec<'_> {
                         self.set(slot, 1 << lane, 1 << lane, &[u64::from_le_bytes(value); WARP]);
                     }
                 }
-                (Argument::Register(slot), Place::Register(inner)) => {
+                (Argument::Register(slot), FormalStorage::Register(inner)) => {
                     let inner = (registers + inner) as usize;
                     if inwards {
                         self.warp.registers[inner][lane] = self.value(slot)[lane];
@@ -146,7 +146,7 @@ impl Exec<'_> {
                         self.set(slot, 1 << lane, defined, &value);
                     }
                 }
-                (Argument::Bytes(caller), Place::Register(inner)) => {
+                (Argument::Bytes(caller), FormalStorage::Register(inner)) => {
                     let outside = at(self.group.local + caller);
                     let inner = (registers + inner) as usize;
                     if inwards {

@@ -2,7 +2,7 @@
 
 use crate::exec::lanes::WARP;
 use crate::exec::op::{MatrixMove, NONE};
-use crate::exec::resolve::Place;
+use crate::exec::resolve::Location;
 use crate::exec::run::{Exec, Next};
 use crate::report::{Addresses, FaultKind};
 
@@ -56,8 +56,8 @@ impl Exec<'_> {
         let mut data = [[0; ROW]; 8];
         for (row, at) in rows.into_iter().enumerate() {
             let Some(at) = at else { continue };
-            self.check_read(Place::Shared(at), ROW, 1 << (matrix * 8 + row), false);
-            data[row].copy_from_slice(self.bytes(Place::Shared(at), ROW));
+            self.check_read(Location::Shared(at), ROW, 1 << (matrix * 8 + row), false);
+            data[row].copy_from_slice(self.bytes(Location::Shared(at), ROW));
         }
         if register == NONE {
             return;
@@ -90,7 +90,7 @@ impl Exec<'_> {
         }
         for (row, at) in rows.into_iter().enumerate() {
             let Some(at) = at else { continue };
-            self.write(Place::Shared(at), &data[row], matrix * 8 + row, false);
+            self.write(Location::Shared(at), &data[row], matrix * 8 + row, false);
         }
     }
 }

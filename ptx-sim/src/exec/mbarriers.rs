@@ -116,7 +116,7 @@ impl Exec<'_> {
             });
         }
         // The object is written: others have to be told before they use it.
-        let place = crate::exec::resolve::Place::Shared(at as usize);
+        let place = crate::exec::resolve::Location::Shared(at as usize);
         self.write(place, &u64::from(count).to_le_bytes(), lane, true);
         let state = MbarrierState {
             expected: count.max(1),

@@ -9,7 +9,7 @@ use crate::report::FaultKind;
 
 /// A place in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// An allocation, and the offset in it.
     Global(usize, usize),
     Shared(usize),
@@ -29,7 +29,7 @@ impl Exec<'_> {
         bytes: u64,
         lane: usize,
         writes: bool,
-    ) -> Option<Place> {
+    ) -> Option<Location> {
         if address & (bytes - 1) != 0 {
             self.fault(FaultKind::Misaligned, lane, 0, Some(address as i64), || {
                 format!("the address {address:#x} of an access to {bytes} bytes is not a multiple of them")
@@ -54,7 +54,7 @@ impl Exec<'_> {
     }
 
     #[cold]
-    fn nowhere(&mut self, address: u64, bytes: u64, lane: usize, place: &str) -> Option<Place> {
+    fn nowhere(&mut self, address: u64, bytes: u64, lane: usize, place: &str) -> Option<Location> {
         self.fault(FaultKind::OutOfBounds, lane, 0, Some(address as i64), || {
             format!("an access to {bytes} bytes at {address:#x}, which is {place}")
         });
@@ -62,7 +62,7 @@ impl Exec<'_> {
     }
 
     #[inline]
-    fn in_global(&mut self, address: u64, bytes: u64, lane: usize, writes: bool) -> Option<Place> {
+    fn in_global(&mut self, address: u64, bytes: u64, lane: usize, writes: bool) -> Option<Location> {
         match self.grid.memory.find(address, bytes) {
             Ok((number, offset)) => {
                 if writes && self.grid.memory.allocation(number).constant {
@@ -72,7 +72,7 @@ impl Exec<'_> {
                     });
                     return None;
                 }
-                Some(Place::Global(number, offset))
+                Some(Location::Global(number, offset))
             }
             Err(fault) => {
                 self.global_fault(&fault, address, bytes, lane);
@@ -111,9 +111,9 @@ impl Exec<'_> {
     }
 
     #[inline]
-    fn in_shared(&mut self, offset: u64, bytes: u64, lane: usize) -> Option<Place> {
+    fn in_shared(&mut self, offset: u64, bytes: u64, lane: usize) -> Option<Location> {
         if self.block.shared.contains(offset, bytes) {
-            return Some(Place::Shared(offset as usize));
+            return Some(Location::Shared(offset as usize));
         }
         self.shared_fault(offset, bytes, lane);
         None
@@ -139,11 +139,11 @@ impl Exec<'_> {
         self.fault(FaultKind::OutOfBounds, lane, 1, Some(offset as i64), || message);
     }
 
-    fn in_local(&mut self, offset: u64, bytes: u64, lane: usize) -> Option<Place> {
+    fn in_local(&mut self, offset: u64, bytes: u64, lane: usize) -> Option<Location> {
         let code = &self.linked.codes[self.group.code as usize];
         let end = self.group.local + code.local_bytes;
         if offset + bytes <= end {
-            return Some(Place::Local(lane * self.warp.local_stride + offset as usize));
+            return Some(Location::Local(lane * self.warp.local_stride + offset as usize));
         }
         self.fault(FaultKind::OutOfBounds, lane, 2, Some(offset as i64), || {
             format!("an access to {bytes} bytes at offset {offset} of local memory, of which there are {end} bytes")
@@ -151,7 +151,7 @@ impl Exec<'_> {
         None
     }
 
-    fn in_params(&mut self, offset: u64, bytes: u64, lane: usize, writes: bool) -> Option<Place> {
+    fn in_params(&mut self, offset: u64, bytes: u64, lane: usize, writes: bool) -> Option<Location> {
         if writes {
             self.fault(FaultKind::WriteToConstant, lane, 1, Some(offset as i64), || {
                 "a write to the parameters of the kernel".into()
@@ -160,7 +160,7 @@ impl Exec<'_> {
         }
         let end = self.grid.params.len() as u64;
         if offset + bytes <= end {
-            return Some(Place::Param(offset as usize));
+            return Some(Location::Param(offset as usize));
         }
         self.fault(FaultKind::OutOfBounds, lane, 3, Some(offset as i64), || {
             format!("an access to {bytes} bytes at offset {offset} of the parameters, which have {end} bytes")
@@ -194,14 +194,14 @@ impl Exec<'_> {
 
     /// Reports an access that is not ordered with an earlier one.
     #[cold]
-    pub(crate) fn report_conflict(&mut self, conflict: Conflict, place: Place, lane: usize) {
+    pub(crate) fn report_conflict(&mut self, conflict: Conflict, place: Location, lane: usize) {
         let Conflict { kind, earlier, offset } = conflict;
         if kind == ConflictKind::RedundantWrite {
             self.grid.traffic.redundant(self.line);
             return;
         }
         let memory = match place {
-            Place::Global(number, _) => {
+            Location::Global(number, _) => {
                 format!("offset {offset} of `{}`", self.grid.memory.allocation(number).name)
             }
             _ => format!("shared byte {offset}"),

@@ -6,11 +6,11 @@ use std::thread::available_parallelism;
 use super::fingerprint::parse_size;
 use super::{FeatureSet, Machine};
 
-/// Taken when the system is silent: a small first-level cache that every current core has at least.
+/// The default where the system reports nothing: a small first-level cache that every current core has at least.
 const FALLBACK_L1_BYTES: usize = 32 << 10;
-/// Taken when the system is silent: a small second-level cache.
+/// The default where the system reports nothing: a small second-level cache.
 const FALLBACK_L2_BYTES: usize = 512 << 10;
-/// Taken when the system is silent: the line of all current x86-64 and most AArch64 cores.
+/// The default where the system reports nothing: the line of all current x86-64 and most AArch64 cores.
 const FALLBACK_LINE_BYTES: usize = 64;
 
 /// One cache as a source describes it.

@@ -1,7 +1,7 @@
-//! Facts about a CPU that decide which code may run on it and how it ought to be shaped.
+//! Facts about a CPU that decide which code may run on it and which schedules suit it.
 //!
-//! [`Machine::host`] describes the running machine. A machine also has a textual fingerprint, such that a record
-//! can say where it was made and what it needs. This module measures nothing; that is [`peak`](super::peak).
+//! [`Machine::host`] describes the running machine. A machine also has a textual fingerprint, with which a record
+//! states where it was made and what it needs. This module measures nothing; that is [`peak`](super::peak).
 
 mod feature;
 mod fingerprint;
@@ -48,7 +48,7 @@ pub struct MissingFeatures {
     pub missing: FeatureSet,
 }
 
-/// Why [`FEATURES_VARIABLE`] cannot be obeyed.
+/// Why [`FEATURES_VARIABLE`] is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FeatureOverrideError {
     /// The variable names a feature that is not known here.

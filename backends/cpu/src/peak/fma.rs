@@ -1,6 +1,6 @@
-//! Loops that do nothing but fused multiply-adds on f32 registers.
+//! Loops of fused multiply-adds on f32 registers, and nothing else.
 //!
-//! Each keeps more independent chains than latency times throughput of the units asks for (x86-64: 4 cycles ×
+//! Each has more independent chains than latency times throughput of the units (x86-64: 4 cycles ×
 //! 2 units; the widest AArch64 cores: 4 × 4), and fewer than there are registers, so that nothing waits and
 //! nothing spills.
 
@@ -47,7 +47,7 @@ macro_rules! fma_loop {
     ) => {
         #[target_feature(enable = $features)]
         fn $function(iterations: u64) {
-            // Such that the sums neither overflow nor vanish: infinities and denormals could take another
+            // These values keep the sums from overflow and from vanishing: infinities and denormals could take another
             // time.
             let ($a, $b) = ($splat(black_box(0.999)), $splat(black_box(0.001)));
             $(let mut $chain = $splat(black_box(1.0));)*

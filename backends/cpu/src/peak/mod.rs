@@ -1,4 +1,4 @@
-//! Measured peaks of the machine: what a kernel's speed is compared with.
+//! Measured peaks of the machine, to which the speed of kernels is compared.
 //!
 //! Peaks are measured and not computed from a data sheet, because the clock follows the temperature, the
 //! number of busy cores and the vector width, and because virtual machines share their cores. Compare a
@@ -38,9 +38,9 @@ const LARGE_WORKING_SET_BYTES: usize = 64 << 20;
 /// A measured rate, in 10⁹ per second: GFLOP/s or GB/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throughput {
-    /// The median of the samples: what the machine sustains.
+    /// The median of the samples: the sustained rate.
     pub median: f64,
-    /// The fastest sample: what it reaches when nothing disturbs it.
+    /// The fastest sample: the rate without disturbances.
     pub best: f64,
 }
 
@@ -79,8 +79,7 @@ pub struct Peaks {
 
 impl Peaks {
     /// Measures everything, in about `duration` altogether.
-    ///
-    /// Features taken away by the environment are measured all the same, for they belong to the machine.
+    /// Features that the environment disables are measured all the same, because they belong to the machine.
     pub fn measure(duration: Duration) -> Self {
         let threads = match ThreadPool::global().threads() {
             1 => vec![1],

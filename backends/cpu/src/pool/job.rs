@@ -1,9 +1,9 @@
-//! One parallel region: its task, the counters that hand out chunks, and who has finished.
+//! One parallel region: its task, the counters that hand out chunks, and the number of threads that have finished.
 //!
-//! Each thread has a share of the chunks, all in a row, and takes from those of others when its own is used up. The same thread
-//! gets the same share in the next region of as many chunks, so that what it wrote and will read is still in its core's caches.
+//! Each thread has a share of consecutive chunks, and takes chunks of other shares when its own is used up. The same thread
+//! gets the same share in the next region with as many chunks, so that its data are still in its core's caches.
 //! When two threads took the four chunks of a depthwise convolution alternately from one counter, it needed 50 to 60 µs; with shares it
-//! needs 23 µs (1.6 MB read and as many written, caches of 1 MB a core, Zen 5).
+//! needs 23 µs (1.6 MB read and as much written, caches of 1 MB a core, Zen 5).
 
 use std::any::Any;
 use std::mem::forget;
@@ -54,7 +54,7 @@ pub(super) struct SlotRange {
 impl Job {
     /// A region over `0..chunks` for at most `threads` threads, calling `task`.
     ///
-    /// The job forgets the lifetime of `task`: whoever makes it must keep `task` until no thread can run the
+    /// The job forgets the lifetime of `task`: the caller must keep `task` until no thread can run the
     /// job.
     pub(super) fn new<F: Fn(Range<usize>) + Sync>(
         task: &F,
@@ -89,8 +89,8 @@ impl Job {
         self.slots
     }
 
-    /// The share of a thread: 0 stands for the region's caller, and one more than its place within [`Job::slots`] for a worker. Counted
-    /// from the first slot on, it stays with a CPU wherever the caller runs, if all CPUs take part.
+    /// The share of a thread: 0 is the region's caller, and `n + 1` the worker at position `n` of [`Job::slots`]. Counted
+    /// from the first slot on, a CPU keeps its share wherever the caller runs, if all CPUs take part.
     fn share_of(&self, participant: usize) -> usize {
         (self.slots.first + participant) % self.shares
     }
@@ -127,7 +127,7 @@ impl Job {
         let own = self.share_of(participant);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             for share in (own..self.shares).chain(0..own) {
-                // A claim takes the line of the counters from the other threads, a look leaves it to all.
+                // A claim takes the line of the counters from the other threads; a read leaves it shared.
                 while share == own || !self.is_used_up(share) {
                     let Some(range) = self.claim(share) else { break };
                     // SAFETY: `call` is the instance for the type that `task` points to, and `task` is alive.
@@ -184,8 +184,8 @@ impl Job {
         self.wake_cursor.store(0, Ordering::Release);
     }
 
-    /// The next place within [`Job::slots`] that may hold a sleeping worker; none when all have been looked
-    /// at, when waking has not begun, or when no chunk is left that would be worth waking anyone for.
+    /// The next position within [`Job::slots`] that may hold a sleeping worker; none when all have been
+    /// visited, when waking has not begun, or when no chunk is left for another worker.
     pub(super) fn next_to_wake(&self) -> Option<usize> {
         if self.wake_cursor.load(Ordering::Acquire) >= self.slots.count || self.exhausted() {
             return None;

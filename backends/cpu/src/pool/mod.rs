@@ -5,9 +5,9 @@
 //! microseconds: starting and joining a region among spinning workers takes no lock, no allocation and no
 //! system call. Workers spin for a bounded time after their last job and then sleep.
 //!
-//! It is no general task scheduler: nothing is queued, and a region inside a region runs inline. A worker
-//! that is busy with another caller's region is simply not used. A caller never depends on a worker to begin:
-//! whatever no worker has taken when the chunks are used up, the caller takes back. So nothing can deadlock,
+//! It is no general task scheduler: nothing is queued, and a region inside a region runs inline. A region uses no worker
+//! that is busy with another caller's region. A caller never waits for a worker to begin: it takes back every
+//! job that no worker has taken when the chunks are used up. So nothing can deadlock,
 //! and a worker that is slow to wake delays nobody.
 
 mod affinity;
@@ -29,8 +29,8 @@ use job::{Job, SlotRange};
 use slot::{Posted, Slot};
 use worker::{RegionGuard, Shared};
 
-/// How long a thread spins before it sleeps: several times what waking a thread costs, so that a train of
-/// kernels keeps its workers, and short enough that an idle application does not burn its machine.
+/// How long a thread spins before it sleeps: several times the cost of waking a thread, so that a sequence of
+/// kernels keeps its workers, and short enough that an idle application does not keep its cores busy.
 const SPIN: Duration = Duration::from_micros(50);
 
 /// A task in the form that compiled kernels have: processes the chunks `begin..end` with the data behind
@@ -96,8 +96,7 @@ impl ThreadPool {
     /// region, or when all workers serve other callers. The ranges depend on timing: a task whose result
     /// depends on how the range is cut is not deterministic.
     ///
-    /// # Panics
-    /// When `task` panics: chunks that nobody has begun are left out, and the first payload goes on to the
+    /// When `task` panics: chunks that have not begun are left out, and the first payload is raised in the
     /// caller.
     pub fn parallel_for<F: Fn(Range<usize>) + Sync>(&self, threads: usize, chunks: usize, task: F) {
         if chunks == 0 {
@@ -227,7 +226,7 @@ impl SharedContext {
     }
 }
 
-/// The entry point for compiled code: [`ThreadPool::parallel_for_raw`] on the global pool. `threads` below
+/// The entry point for compiled code: [`ThreadPool::parallel_for_raw`] on the global pool. A value of `threads` below
 /// one stands for all.
 ///
 /// # Safety

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{IterMapError, MapLevel, Place};
+use super::{IterMapError, MapInput, MapLevel};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::ids::VarId;
 use crate::index::product::{Factors, factors_of, product};
@@ -29,7 +29,7 @@ impl Part {
     }
 }
 
-/// Where a variable that is no iterator comes from.
+/// The definition of a variable that is no iterator.
 #[derive(Clone, Debug)]
 pub(super) enum Origin {
     /// `parent / lower % extent`
@@ -38,7 +38,7 @@ pub(super) enum Origin {
     Fused { parts: Vec<Part>, base: Index },
 }
 
-/// A domain, and indices over it, in terms of variables that change on the way.
+/// A domain, and indices over it, in terms of variables that change during the analysis.
 pub(super) struct Space {
     pub(super) level: MapLevel,
     pub(super) indices: Vec<Index>,
@@ -46,7 +46,7 @@ pub(super) struct Space {
     pub(super) ranges: Ranges,
     /// The present variables, in order of their appearance.
     pub(super) vars: Vec<VarId>,
-    /// The variables that were brought in.
+    /// The variables that were introduced.
     pub(super) origins: Vec<(VarId, Origin)>,
     /// Every iterator in terms of the present variables.
     pub(super) iterators: Vec<(VarId, Index)>,
@@ -64,15 +64,15 @@ struct PendingGuard {
     bound: Index,
 }
 
-/// Something that must become a variable before digits can be read off.
+/// An expression that must become a variable before digits can be read from it.
 enum Nested {
     /// A sum under a divisor or modulus.
     Sum(Index),
-    /// A quotient or remainder by something symbolic.
+    /// A quotient or remainder by a symbolic expression.
     Symbolic { numerator: Index, divisor: Index },
 }
 
-/// Every change takes one guard, one nested sum or one partial digit away, unless they are in conflict.
+/// Every change removes one guard, one nested sum or one partial digit, unless they are in conflict.
 const MAX_CHANGES: usize = 64;
 
 pub(super) type Parts = SmallVec<[Part; 4]>;
@@ -240,7 +240,7 @@ impl Space {
     }
 
     fn apply(&mut self, number: usize, index: &Index, bound: &Index) -> Result<(), IterMapError> {
-        let place = Place::Guard(number);
+        let place = MapInput::Guard(number);
         let constant = index.constant_part();
         let common = index.terms().iter().fold(0, |c, term| greatest_common_divisor(c, term.coefficient));
         if common == 0 {
@@ -277,7 +277,7 @@ impl Space {
         Ok(())
     }
 
-    /// Puts variables in for others everywhere, and simplifies.
+    /// Substitutes variables everywhere, and simplifies.
     fn replace(&mut self, substitution: &[(VarId, Index)]) {
         let put = listed(substitution);
         self.vars.retain(|var| !substitution.iter().any(|(old, _)| old == var));
@@ -299,9 +299,9 @@ impl Space {
         self.forget_unit_variables();
     }
 
-    fn find_nested(&self) -> Option<(Place, Nested)> {
-        let indices = self.indices.iter().enumerate().map(|(at, index)| (Place::Index(at), index));
-        let guards = self.guards.iter().map(|guard| (Place::Guard(guard.number), &guard.index));
+    fn find_nested(&self) -> Option<(MapInput, Nested)> {
+        let indices = self.indices.iter().enumerate().map(|(at, index)| (MapInput::Index(at), index));
+        let guards = self.guards.iter().map(|guard| (MapInput::Guard(guard.number), &guard.index));
         indices.chain(guards).find_map(|(place, index)| Some((place, self.nested_in(index)?)))
     }
 
@@ -337,7 +337,7 @@ impl Space {
         }
     }
 
-    fn resolve_sum(&mut self, sum: &Index, place: Place) -> Result<(), IterMapError> {
+    fn resolve_sum(&mut self, sum: &Index, place: MapInput) -> Result<(), IterMapError> {
         let (parts, base) = self.parts(sum, place)?;
         if let [part] = &parts[..]
             && part.is_whole()
@@ -350,7 +350,7 @@ impl Space {
     }
 
     /// Replaces `x` by `z - base`. The values of `z` below `base` do not occur.
-    fn shift(&mut self, part: &Part, base: Index, place: Place) -> Result<(), IterMapError> {
+    fn shift(&mut self, part: &Part, base: Index, place: MapInput) -> Result<(), IterMapError> {
         if self.level.is_surjective() || !base.is_provably_nonnegative(&self.ranges) {
             return Err(IterMapError::Offset { place, offset: base });
         }
@@ -362,7 +362,7 @@ impl Space {
 
     /// Makes the sum, apart from its base, a variable. When one of its digits is not a variable yet, only
     /// makes that one.
-    fn fuse(&mut self, sum: &Index, place: Place) -> Result<(), IterMapError> {
+    fn fuse(&mut self, sum: &Index, place: MapInput) -> Result<(), IterMapError> {
         let (mut parts, _) = self.parts(sum, place)?;
         order(&mut parts);
         if let Some(part) = parts.iter().find(|part| !part.is_whole()) {
@@ -400,7 +400,7 @@ impl Space {
     }
 
     /// Replaces a variable by one per digit between the cuts.
-    fn cut(&mut self, var: VarId, cuts: &[i64], place: Place) -> Result<(), IterMapError> {
+    fn cut(&mut self, var: VarId, cuts: &[i64], place: MapInput) -> Result<(), IterMapError> {
         let extent = self.extent(var);
         let mut lower = 1;
         let mut whole = Index::constant(0);
@@ -428,7 +428,7 @@ impl Space {
         var: VarId,
         extent: &Index,
         factor: i64,
-        place: Place,
+        place: MapInput,
     ) -> Result<(), IterMapError> {
         // For an injective map the pieces may have more values than the variable.
         if self.level == MapLevel::Injective || extent.floor_div(factor).scale(factor) == *extent {
@@ -443,7 +443,7 @@ impl Space {
         &mut self,
         numerator: &Index,
         divisor: &Index,
-        place: Place,
+        place: MapInput,
     ) -> Result<(), IterMapError> {
         let Some(var) = numerator.as_var() else { return self.fuse(numerator, place) };
         let extent = self.extent(var);
@@ -463,8 +463,8 @@ impl Space {
         self.ranges.extent(var).unwrap_or_else(|| Index::constant(1))
     }
 
-    /// The digits of a sum, and what mentions no variable of the space.
-    pub(super) fn parts(&self, sum: &Index, place: Place) -> Result<(Parts, Index), IterMapError> {
+    /// The digits of a sum, and the terms that mention no variable of the space.
+    pub(super) fn parts(&self, sum: &Index, place: MapInput) -> Result<(Parts, Index), IterMapError> {
         let mut parts = Parts::new();
         let mut free: SmallVec<[Term; 2]> = SmallVec::new();
         for term in sum.terms() {
@@ -498,7 +498,7 @@ impl Space {
         Some(Part { var, divisor: digit.divisor, modulus, extent, scale, negative: term.coefficient < 0 })
     }
 
-    /// Takes a product of one digit and symbolic factors apart.
+    /// Splits a product into one digit and symbolic factors.
     fn scaled_digit(&self, digit: &Digit) -> Option<(Digit, Index)> {
         let (dependent, free): (Factors, Factors) =
             factors_of(digit).into_iter().partition(|factor| self.value_depends(factor));

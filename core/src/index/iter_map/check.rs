@@ -1,25 +1,25 @@
-//! Reading the map off: sums of digits of independent variables.
+//! Reads the map from the changed indices: sums of digits of independent variables.
 //!
-//! A sum of digits, ordered by scale, takes different values for different digits when each scale exceeds what
-//! the digits below can add up to, and takes all values of a range when it exceeds it by one step at most. A
+//! A sum of digits, ordered by scale, takes different values for different digits when each scale exceeds the greatest sum
+//! of the digits below, and takes all values of a range when it exceeds that sum by one step at most. A
 //! variable's digits determine it when they are contiguous from its lowest to its highest digit, and are independent
 //! when their largest values together are still a value of the variable.
 
 use std::sync::Arc;
 
 use super::change::{Origin, Part, Space, order};
-use super::{AtomDigit, IterMap, IterMapError, IterSum, MapLevel, Place, Source, Split};
+use super::{AtomDigit, IterMap, IterMapError, IterSplit, IterSum, MapInput, MapLevel, Source};
 use crate::ids::VarId;
 use crate::index::{Index, NO_MODULUS};
 
-/// Checks what remains after all changes of variables, and puts the answer together.
+/// Checks the indices after all changes of variables, and assembles the result.
 pub(super) fn read_off(space: &Space) -> Result<IterMap, IterMapError> {
-    let mut used: Vec<(Part, Place)> = Vec::new();
+    let mut used: Vec<(Part, MapInput)> = Vec::new();
     let mut sources = Sources { space, fused: Vec::new() };
     let mut outputs = Vec::with_capacity(space.indices.len());
     let mut digits = Vec::with_capacity(space.indices.len());
     for (at, index) in space.indices.iter().enumerate() {
-        let place = Place::Index(at);
+        let place = MapInput::Index(at);
         let (mut parts, base) = space.parts(index, place)?;
         order(&mut parts);
         let steps = check_scales(space, &parts, place)?;
@@ -50,7 +50,7 @@ impl From<&Part> for AtomDigit {
 }
 
 /// The number of values of the sum, in steps of its lowest scale; nothing when it has gaps.
-fn check_scales(space: &Space, parts: &[Part], place: Place) -> Result<Option<Index>, IterMapError> {
+fn check_scales(space: &Space, parts: &[Part], place: MapInput) -> Result<Option<Index>, IterMapError> {
     let mut steps = Some(Index::constant(1));
     let Some(first) = parts.first() else { return Ok(steps) };
     let mut next = first.scale.clone();
@@ -75,8 +75,8 @@ fn check_scales(space: &Space, parts: &[Part], place: Place) -> Result<Option<In
     Ok(steps)
 }
 
-/// The number of values of `steps` steps plus a digit that advances by at most as many of them, as windows do that
-/// overlap: `7·x + y` with `y < 8`. Different digits then may have one sum.
+/// The number of values of `steps` steps plus a digit that advances by at most as many of them, as overlapping
+/// windows do: `7·x + y` with `y < 8`. Different digits then may have one sum.
 fn overlapped(step: &Index, steps: &Index, part: &Part) -> Option<Index> {
     let (step, steps) = (step.as_constant()?, steps.as_constant()?);
     let (scale, extent) = (part.scale.as_constant()?, part.extent.as_constant()?);
@@ -90,10 +90,10 @@ fn span(parts: &[Part]) -> Index {
     parts.iter().fold(Index::constant(1), |span, part| &span + &part.scale.multiply(&part.extent.offset(-1)))
 }
 
-fn check_usage(space: &Space, used: &mut [(Part, Place)]) -> Result<(), IterMapError> {
+fn check_usage(space: &Space, used: &mut [(Part, MapInput)]) -> Result<(), IterMapError> {
     used.sort_by_key(|(part, place)| {
         let at = match place {
-            Place::Index(at) | Place::Guard(at) => *at,
+            MapInput::Index(at) | MapInput::Guard(at) => *at,
         };
         (part.var, part.divisor, at)
     });
@@ -112,7 +112,7 @@ fn check_usage(space: &Space, used: &mut [(Part, Place)]) -> Result<(), IterMapE
 }
 
 /// Checks the digits of one variable, in order of their divisors.
-fn check_digits(space: &Space, digits: &[(Part, Place)]) -> Result<(), IterMapError> {
+fn check_digits(space: &Space, digits: &[(Part, MapInput)]) -> Result<(), IterMapError> {
     let var = digits[0].0.var;
     let extent = space.extent(var);
     let unused = || IterMapError::Unused { var, extent: extent.clone() };
@@ -142,14 +142,14 @@ fn check_digits(space: &Space, digits: &[(Part, Place)]) -> Result<(), IterMapEr
     Ok(())
 }
 
-/// What variables stand for, in terms of the iterators.
+/// The values of variables in terms of the iterators.
 struct Sources<'a> {
     space: &'a Space,
     fused: Vec<(VarId, Arc<IterSum>)>,
 }
 
 impl Sources<'_> {
-    /// What some digits add up to; `steps` is the number of its values, when it has no gaps.
+    /// The sum of some digits; `steps` is the number of its values, when it has no gaps.
     fn sum(&mut self, parts: &[Part], base: Index, steps: Option<Index>) -> IterSum {
         let negative = parts.iter().filter(|part| part.negative);
         let min = negative.fold(base.clone(), |min, part| {
@@ -164,13 +164,13 @@ impl Sources<'_> {
         IterSum { splits, base, min, extent, scale }
     }
 
-    fn split(&mut self, part: &Part) -> Split {
+    fn split(&mut self, part: &Part) -> IterSplit {
         let (source, lower_factor) = self.digit(part.var, Index::constant(part.divisor), &part.extent);
         let scale = if part.negative { part.scale.scale(-1) } else { part.scale.clone() };
-        Split { source, lower_factor, extent: part.extent.clone(), scale }
+        IterSplit { source, lower_factor, extent: part.extent.clone(), scale }
     }
 
-    /// The digit `var / lower % extent` as a digit of what the variable comes from: its source and lower factor.
+    /// The digit `var / lower % extent` as a digit of the variable's source: that source and the lower factor.
     fn digit(&mut self, var: VarId, lower: Index, extent: &Index) -> (Source, Index) {
         let origin = self.space.origins.iter().find(|(other, _)| *other == var).map(|(_, origin)| origin);
         match origin {
@@ -185,7 +185,7 @@ impl Sources<'_> {
                 // A digit of `x % 7` is no digit of `x`, and a narrowed `x % 7` is no smaller remainder of `x`.
                 let (source, lower_factor) = self.digit(*parent, below.clone(), full);
                 let one = Index::constant(1);
-                let whole = Split { source, lower_factor, extent: full.clone(), scale: one.clone() };
+                let whole = IterSplit { source, lower_factor, extent: full.clone(), scale: one.clone() };
                 let (base, min, extent) = (Index::constant(0), Index::constant(0), self.extent(var));
                 let sum = IterSum { splits: vec![whole], base, min, extent, scale: one };
                 (Source::Fused(Arc::new(sum)), lower)

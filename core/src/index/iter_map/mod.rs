@@ -1,20 +1,20 @@
 //! Detection of iterator maps: do these indices enumerate a box, and each point once?
 //!
-//! An iterator map takes the points of a domain (loops, narrowed by guards) to tuples of indices. It
-//! is understood when it is composed of *fusing* (`5·x + y` with `y < 5`) and *splitting* (`z / 4`,
-//! `z % 4`), as loop transformations make it. The idea is that of TVM's `DetectIterMap` (Feng et al.,
-//! "TensorIR", ASPLOS 2023, §3.3); the method here is another one. Variables are changed until
-//! nothing nested is left (`change`):
+//! An iterator map takes the points of a domain (loops, narrowed by guards) to tuples of indices. The analysis
+//! understands maps that are composed of *fusing* (`5·x + y` with `y < 5`) and *splitting* (`z / 4`,
+//! `z % 4`), as loop transformations make them. The idea is that of TVM's `DetectIterMap` (Feng et al.,
+//! "TensorIR", ASPLOS 2023, §3.3); the method here is another one. It changes variables until
+//! no nested division is left (`change`):
 //!
-//! - A guard `4·o + i < 10`, or a division of `4·o + i`, brings in `z = 4·o + i` with `o = z / 4` and
+//! - A guard `4·o + i < 10`, or a division of `4·o + i`, introduces `z = 4·o + i` with `o = z / 4` and
 //!   `i = z % 4` everywhere, which the canonical form of indices joins to digits of `z` alone. The
-//!   guard then is nothing but the extent of `z`.
-//! - A digit that has to be a variable of its own cuts its variable: `x = x0 + 8·x1`.
+//!   guard then is just the extent of `z`.
+//! - A digit that has to be a variable of its own splits its variable: `x = x0 + 8·x1`.
 //!
-//! What remains are sums of digits of independent variables, whose coverage is read off (`check`).
+//! The result is sums of digits of independent variables, whose coverage follows from their factors (`check`).
 //!
 //! Extents and bounds may be symbolic in variables that are no iterators. The answer "not an iterator map"
-//! may be wrong (the method is not complete); a map that is returned has the properties asked for.
+//! may be wrong (the method is not complete); a map that is returned has the required properties.
 
 mod change;
 mod check;
@@ -28,7 +28,7 @@ use super::Index;
 use crate::ids::VarId;
 use crate::stmt::Guard;
 
-/// What is asked of a map.
+/// The properties that a caller requires of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MapLevel {
     /// Different points of the domain have different images.
@@ -49,10 +49,10 @@ impl MapLevel {
     }
 }
 
-/// A map from iterators to indices, taken apart.
+/// A map from iterators to indices, decomposed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IterMap {
-    /// What the map is known to be.
+    /// The properties that the map is known to have.
     pub level: MapLevel,
     /// One sum per index.
     pub outputs: Vec<IterSum>,
@@ -69,7 +69,7 @@ pub struct IterMap {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IterSum {
     /// The digits, lowest first.
-    pub splits: Vec<Split>,
+    pub splits: Vec<IterSplit>,
     /// The value when all digits are zero.
     pub base: Index,
     /// The least value. Differs from `base` when a scale is negative.
@@ -90,8 +90,8 @@ impl IterSum {
 
 /// `scale · (source / lower_factor % extent)`
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Split {
-    /// What is split.
+pub struct IterSplit {
+    /// The iterator or sum that is split.
     pub source: Source,
     /// The product of the extents of the digits below this one.
     pub lower_factor: Index,
@@ -101,7 +101,7 @@ pub struct Split {
     pub scale: Index,
 }
 
-/// What a digit is taken of.
+/// The source of a digit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// An iterator.
@@ -120,9 +120,9 @@ struct AtomDigit {
     negative: bool,
 }
 
-/// Where in the input something was found.
+/// The part of the input that an error is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum MapInput {
     /// The index with this number.
     Index(usize),
     /// The guard with this number; guards that stand for extents which depend on other iterators follow
@@ -130,16 +130,16 @@ pub enum Place {
     Guard(usize),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for MapInput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Index(at) => write!(f, "index {at}"),
-            Place::Guard(at) => write!(f, "guard {at}"),
+            MapInput::Index(at) => write!(f, "index {at}"),
+            MapInput::Guard(at) => write!(f, "guard {at}"),
         }
     }
 }
 
-/// Why indices are no iterator map of the level asked for.
+/// Why indices are no iterator map of the required level.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IterMapError {
     /// An iterator has no values at all.
@@ -154,11 +154,11 @@ pub enum IterMapError {
         /// The iterator with that extent.
         iterator: VarId,
     },
-    /// The index holds something else than sums, quotients and remainders of iterators.
+    /// The index contains an expression other than sums, quotients and remainders of iterators.
     #[error("{place} is not quasi-affine in the iterators")]
     NotQuasiAffine {
-        /// Where.
-        place: Place,
+        /// The part of the input.
+        place: MapInput,
     },
     /// A sum of digits is not a mixed-radix number: the scale of a digit must be the product of the extents
     /// of those below it (at least as large for an injective index).
@@ -166,28 +166,28 @@ pub enum IterMapError {
         "in {place}, a digit of {var:?} has the scale {found:?}, expected {expected:?} after the digits below it"
     )]
     NotFused {
-        /// Where.
-        place: Place,
+        /// The part of the input.
+        place: MapInput,
         /// The variable whose digit has the wrong scale.
         var: VarId,
         /// The scale.
         found: Box<Index>,
-        /// What a compact sum needs.
+        /// The number that a compact sum needs.
         expected: Box<Index>,
     },
-    /// What is divided starts neither at zero nor at a multiple of the divisor.
+    /// The dividend starts neither at zero nor at a multiple of the divisor.
     #[error("{place} divides a sum that starts at {offset:?}; split an iterator that starts at 0 instead")]
     Offset {
-        /// Where.
-        place: Place,
+        /// The part of the input.
+        place: MapInput,
         /// The offset.
         offset: Index,
     },
     /// The parts of an iterator do not divide it evenly, so that its digits are not independent.
     #[error("the extent {extent:?} of {var:?} is not a multiple of {factor:?}, at which {place} splits it")]
     NotDivisible {
-        /// Where.
-        place: Place,
+        /// The part of the input.
+        place: MapInput,
         /// The iterator, or a fused one.
         var: VarId,
         /// Its extent.
@@ -200,10 +200,10 @@ pub enum IterMapError {
     Overlap {
         /// The iterator, or a fused one.
         var: VarId,
-        /// Where one digit is.
-        first: Place,
-        /// Where the other one is.
-        second: Place,
+        /// The part of the input with one digit.
+        first: MapInput,
+        /// The part of the input with the other one.
+        second: MapInput,
     },
     /// A part of an iterator is used by no index, so that different points have equal images.
     #[error("no index depends on all of {var:?}; its extent is {extent:?}")]
@@ -219,12 +219,12 @@ pub enum IterMapError {
         /// The guard.
         guard: usize,
     },
-    /// The splits and fusions do not come to an end.
+    /// The splits and fusions do not terminate.
     #[error("the indices split and fuse the same iterators in conflicting ways")]
     Conflict,
 }
 
-/// Takes the map from `iterators` (each with its extent) to `indices` apart, on the points of the
+/// Decomposes the map from `iterators` (each with its extent) to `indices`, on the points of the
 /// domain where every guard `index < bound` holds, and checks that it has the properties of `level`.
 /// Variables that are not among the iterators are symbolic constants that are at least 0.
 ///

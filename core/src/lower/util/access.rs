@@ -1,4 +1,4 @@
-//! Loads and stores, wherever they stand: in values, in conditions and inside indices.
+//! Loads and stores in all positions: in values, in conditions and inside indices.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::index::{Base, Index};
 use crate::stmt::Stmt;
 use crate::visit::rewrite_expr;
 
-/// What an access becomes; `None` when it stays.
+/// Gives the new form of an access; `None` when it stays.
 pub(in crate::lower) type Rewrite<'a> = &'a dyn Fn(BufferId, &Indices) -> Option<(BufferId, Indices)>;
 
 /// Rewrites, in place, the buffer and the indices of every access in a statement. Accesses inside the

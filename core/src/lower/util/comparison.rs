@@ -1,5 +1,5 @@
-//! Comparisons of indices in guards and values, seen from a place above them: whether they come out the
-//! same for all iterations of the loops in between.
+//! Comparisons of indices in guards and values, seen from a statement above them: whether a comparison has the same value
+//! in all iterations of the loops in between.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use crate::simplify::simplify_expr;
 use crate::stmt::{For, LoopKind, Stmt};
 use crate::visit::{for_each_expr, rewrite_expr};
 
-/// A comparison somewhere below a place.
+/// A comparison somewhere below a statement.
 #[derive(Clone, Debug)]
 pub(in crate::lower) struct Comparison {
     /// Negative when the comparison holds.
     pub(in crate::lower) difference: Index,
-    /// The terms of the difference that depend on the loops below the place.
+    /// The terms of the difference that depend on the loops below the statement.
     pub(in crate::lower) inner: Index,
-    /// The largest difference while the loops below the place run: negative when the comparison
+    /// The largest difference while the loops below the statement run: negative when the comparison
     /// always holds. Comparisons of equal reach are decided together.
     pub(in crate::lower) reach: Index,
-    /// The loops below the place.
+    /// The loops below the statement.
     pub(in crate::lower) below: Ranges,
     /// Whether the outermost loop that decides it is unrolled or vectorized.
     pub(in crate::lower) is_hot: bool,
-    /// How often it is evaluated below the place, at least.
+    /// How often it is evaluated below the statement, at least.
     pub(in crate::lower) evaluations: i64,
 }
 
-/// The loops between a place and a comparison.
+/// The loops between a statement and a comparison.
 #[derive(Default)]
 pub(in crate::lower) struct Below {
     loops: Vec<(VarId, LoopKind)>,
@@ -58,7 +58,7 @@ impl Below {
         extents.fold(1, i64::saturating_mul)
     }
 
-    /// The comparison that an expression is.
+    /// The expression as a comparison, if it is one.
     pub(in crate::lower) fn comparison(&self, expr: &Expr) -> Option<Comparison> {
         let difference = difference(expr)?;
         let kind = self.loops.iter().find(|(var, _)| difference.mentions(*var)).map(|(_, kind)| *kind);
@@ -82,23 +82,23 @@ pub(in crate::lower) fn mentions_any(index: &Index, ranges: &Ranges) -> bool {
 
 /// Where a comparison stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::lower) enum Place {
+pub(in crate::lower) enum ComparisonSite {
     /// In the condition of an `if`.
     Guard,
     /// In a value that is stored.
     Value,
 }
 
-/// Calls `visit` with every comparison of one kind of place in a statement, and the loops below.
+/// Calls `visit` with every comparison at one kind of site in a statement.
 pub(in crate::lower) fn for_each_comparison(
     stmt: &Stmt,
-    place: Place,
+    site: ComparisonSite,
     below: &mut Below,
     visit: &mut dyn FnMut(Comparison),
 ) {
-    let expr = match (stmt, place) {
-        (Stmt::Store(node), Place::Value) => Some(&node.value),
-        (Stmt::If(node), Place::Guard) => Some(&node.condition),
+    let expr = match (stmt, site) {
+        (Stmt::Store(node), ComparisonSite::Value) => Some(&node.value),
+        (Stmt::If(node), ComparisonSite::Guard) => Some(&node.condition),
         _ => None,
     };
     if let Some(expr) = expr {
@@ -112,28 +112,28 @@ pub(in crate::lower) fn for_each_comparison(
         below.enter(node);
     }
     for child in stmt.children() {
-        for_each_comparison(child, place, below, visit);
+        for_each_comparison(child, site, below, visit);
     }
     if let Stmt::For(_) = stmt {
         below.leave();
     }
 }
 
-/// What a comparison becomes; `None` when it stays.
-pub(in crate::lower) type Truth<'a> = &'a mut dyn FnMut(&Comparison) -> Option<Expr>;
+/// Gives the value of a comparison, or `None` where it is not known.
+pub(in crate::lower) type ValueOf<'a> = &'a mut dyn FnMut(&Comparison) -> Option<Expr>;
 
 /// A statement in which every comparison of a reach is replaced.
-pub(in crate::lower) fn decide(stmt: &Stmt, reach: &Index, truth: Truth<'_>) -> Stmt {
+pub(in crate::lower) fn decide(stmt: &Stmt, reach: &Index, value_of: ValueOf<'_>) -> Stmt {
     let mut decided = stmt.clone();
-    decide_below(&mut decided, reach, truth, &mut Below::default());
+    decide_below(&mut decided, reach, value_of, &mut Below::default());
     decided
 }
 
-fn decide_below(stmt: &mut Stmt, reach: &Index, truth: Truth<'_>, below: &mut Below) {
+fn decide_below(stmt: &mut Stmt, reach: &Index, value_of: ValueOf<'_>, below: &mut Below) {
     let mut in_expr = |expr: &Expr, below: &Below| {
         let replaced = rewrite_expr(expr, &mut |node| {
             let found = below.comparison(node)?;
-            if found.reach == *reach { truth(&found) } else { None }
+            if found.reach == *reach { value_of(&found) } else { None }
         })?;
         Some(simplify_expr(&replaced, &Ranges::new()).unwrap_or(replaced))
     };
@@ -150,7 +150,7 @@ fn decide_below(stmt: &mut Stmt, reach: &Index, truth: Truth<'_>, below: &mut Be
             if let Some(Constant::Int(decided)) = node.condition.as_constant() {
                 let taken = if decided != 0 { Some(&node.then) } else { node.otherwise.as_ref() };
                 *stmt = taken.cloned().unwrap_or_else(Stmt::nothing);
-                return decide_below(stmt, reach, truth, below);
+                return decide_below(stmt, reach, value_of, below);
             }
         }
         _ => {}
@@ -159,7 +159,7 @@ fn decide_below(stmt: &mut Stmt, reach: &Index, truth: Truth<'_>, below: &mut Be
         below.enter(node);
     }
     for child in stmt.children_mut() {
-        decide_below(child, reach, truth, below);
+        decide_below(child, reach, value_of, below);
     }
     if let Stmt::For(_) = stmt {
         below.leave();

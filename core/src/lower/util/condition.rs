@@ -1,4 +1,4 @@
-//! Conditions on loops and dimensions, taken apart into comparisons.
+//! Conditions on loops and dimensions, split into comparisons.
 //!
 //! A comparison of indices is kept as one difference that is negative exactly when it holds, so that
 //! `a < b`, `b > a` and `a - b + 1 <= 0` are handled alike.
@@ -17,7 +17,7 @@ pub(in crate::lower) fn is_negative(index: &Index) -> Expr {
     Expr::binary(BinaryOp::Lt, Expr::index(left), Expr::index(right))
 }
 
-/// The conditional, when the statement does nothing but guard another by a movable condition.
+/// The conditional, when the statement only guards another one by a movable condition.
 pub(in crate::lower) fn guard(stmt: &Stmt) -> Option<&If> {
     match stmt {
         Stmt::If(node) if node.otherwise.is_none() && is_movable(&node.condition) => Some(node),
@@ -43,8 +43,8 @@ pub(in crate::lower) fn under_guards(
     conditions.into_iter().rev().fold(body, |body, condition| Stmt::when(condition, body))
 }
 
-/// Whether a loop has an iteration whenever it is reached, with the loops around it running. One that
-/// does not is a guard in disguise: what is in its body may only be done there.
+/// Whether a loop has an iteration whenever it is reached, with the loops around it running. A loop that
+/// may have none is a guard in disguise: the statements of its body may only run there.
 pub(in crate::lower) fn always_runs(node: &For, around: &Ranges) -> bool {
     node.extent.offset(-1).is_provably_nonnegative(around)
 }

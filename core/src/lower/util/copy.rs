@@ -17,7 +17,7 @@ pub(in crate::lower) fn copy(program: &mut Program, stmt: &Stmt) -> Stmt {
     copy_replacing(program, stmt, FxHashMap::default())
 }
 
-/// A copy of `stmt` in which `replaced` stands for `var`.
+/// A copy of `stmt` in which `replaced` replaces `var`.
 pub(in crate::lower) fn copy_with(program: &mut Program, stmt: &Stmt, var: VarId, replaced: Index) -> Stmt {
     copy_replacing(program, stmt, FxHashMap::from_iter([(var, replaced)]))
 }
@@ -37,14 +37,14 @@ fn copy_replacing(program: &mut Program, stmt: &Stmt, vars: FxHashMap<VarId, Ind
     copy
 }
 
-/// What stands for the variables and buffers of the original.
+/// The replacements for the variables and buffers of the original.
 struct Renaming {
     vars: FxHashMap<VarId, Index>,
     buffers: FxHashMap<BufferId, BufferId>,
 }
 
 impl Renaming {
-    /// Gives what `stmt` declares new identities.
+    /// Gives new identities to all that `stmt` declares.
     fn declare(&mut self, program: &mut Program, stmt: &mut Stmt) {
         match stmt {
             Stmt::For(node) => {

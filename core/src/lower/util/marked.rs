@@ -5,9 +5,9 @@
 //! for k in 0..4 { c[j + lane<16>] = c[j + lane<16>] + … }
 //! ```
 //!
-//! To the loops around it, a marked statement accesses what it stores all at once, as a statement on vectors does.
-//! It keeps its loops, by which it is matched, so this form is only looked at. What no vector register holds, such as the sums
-//! of a product of tiles, stays where it is, and is the backend's affair.
+//! To the loops around it, a marked statement accesses all its stored elements at once, as a statement on vectors does.
+//! It keeps its loops, by which it is matched, so that this form serves analyses only. Elements that no vector register holds, such as the
+//! accumulators of a tile product, stay in memory, and the backend handles them.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::intrinsic::MAX_VECTOR_OUTPUTS;
 use crate::stmt::{For, Intrinsic, Stmt};
 use crate::visit::substitute_stmt;
 
-/// The loops of a marked statement that run over what it stores, outermost first, with their extents.
+/// The loops of a marked statement that run over its stored elements, outermost first, with their extents.
 pub(in crate::lower) struct StoreLoops(Vec<(VarId, i64)>);
 
 impl StoreLoops {
-    /// Those of a marked statement; none when it has another form, or stores too many elements.
+    /// The loops of a marked statement; none when it has another form, or stores too many elements.
     pub(in crate::lower) fn of(node: &Intrinsic) -> Self {
         let mut loops = Vec::new();
         let mut current = &node.body;
@@ -50,7 +50,7 @@ impl StoreLoops {
         })
     }
 
-    /// What a loop variable is in each lane.
+    /// The value of a loop variable in each lane.
     fn lane_of(&self, wanted: VarId) -> Option<Index> {
         let lanes: i64 = self.0.iter().map(|(_, extent)| extent).product();
         let (_, extent, stride) = self.strides().find(|(var, ..)| *var == wanted)?;
@@ -63,7 +63,7 @@ impl StoreLoops {
         indices.iter().map(|index| index.substitute(&|var| self.lane_of(var))).collect()
     }
 
-    /// The place of an iteration's element, when those of the vector begin at `start`.
+    /// The position of an iteration's element, when the vector's elements begin at `start`.
     pub(in crate::lower) fn place(&self, start: i64) -> Indices {
         let place = self.strides().fold(Index::constant(start), |place, (var, _, stride)| {
             place.add_scaled(&Index::var(var), stride)
@@ -72,7 +72,7 @@ impl StoreLoops {
     }
 }
 
-/// What a marked statement does, with what it stores as vectors.
+/// The body of a marked statement, with its stores as vectors.
 pub(in crate::lower) fn in_lanes(node: &Intrinsic) -> Stmt {
     let loops = StoreLoops::of(node);
     let mut body = without(&node.body, &loops);

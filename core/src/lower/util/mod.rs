@@ -1,4 +1,4 @@
-//! What several passes share: questions about statements, and edits of them.
+//! Analyses and edits of statements that several passes share.
 
 pub(in crate::lower) mod access;
 pub(in crate::lower) mod comparison;

@@ -1,4 +1,4 @@
-//! Leaving out statements, and the loops, conditionals and allocations that do nothing without them.
+//! Removes statements, and the loops, conditionals and allocations that do nothing without them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::ids::BufferId;
 use crate::simplify::may_fail;
 use crate::stmt::Stmt;
 
-/// The statement without those that `goes` names and without what is then empty; `None` when nothing changes.
+/// The statement without those for which `goes` holds and without those that are then empty; `None` when nothing changes.
 pub(in crate::lower) fn without(stmt: &Stmt, goes: &dyn Fn(&Stmt) -> bool) -> Option<Stmt> {
     if goes(stmt) {
         return Some(Stmt::nothing());
@@ -26,7 +26,7 @@ pub(in crate::lower) fn without(stmt: &Stmt, goes: &dyn Fn(&Stmt) -> bool) -> Op
     Some(unused_allocation(&stmt).unwrap_or(stmt))
 }
 
-/// Removes children that do nothing, and the statement itself where it then has nothing left to do.
+/// Removes children that do nothing, and the statement itself where nothing of it is left.
 pub(in crate::lower) fn remove_empty(stmt: &mut Stmt) {
     let does_nothing = match stmt {
         Stmt::Seq(stmts) => {

@@ -9,20 +9,20 @@ use crate::lower::util::prune::without;
 use crate::stmt::{For, LoopKind, Stmt};
 use crate::visit::substitute_stmt;
 
-/// To which lengths serial loops are shortened.
+/// The lengths to which serial loops are shortened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::lower) enum Lengths {
-    /// Constant ones: what is not yet decided may still turn out not to bind.
+    /// Constant lengths: a length that is not yet decided may still turn out not to bind.
     Constant,
-    /// Any.
+    /// Any length.
     Any,
 }
 
 /// Shortens the loops inside a statement.
 pub(in crate::lower) fn clamp(stmt: &mut Stmt, lengths: Lengths) {
     shorten(stmt, lengths);
-    // In the place of a loop that runs once stands its body for that one iteration, in which loops that were
-    // shortened before it may have none.
+    // A loop that runs once is replaced by its body for that one iteration, in which loops that were
+    // shortened before may have none.
     if let Some(rest) = without(stmt, &never_iterates) {
         *stmt = rest;
     }
@@ -45,7 +45,7 @@ fn shorten(stmt: &mut Stmt, lengths: Lengths) {
 
 fn shortened(node: &For, lengths: Lengths) -> Option<Stmt> {
     if let LoopKind::Bound(_) = node.kind {
-        // The schedule decides how many threads there are.
+        // The schedule decides the number of threads.
         return None;
     }
     let takes_any = node.kind == LoopKind::Serial && lengths == Lengths::Any;

@@ -1,12 +1,12 @@
-//! What would read a buffer that nothing stores to, and so never runs.
+//! Removes code that would read a buffer which no statement stores to: it never runs.
 //!
 //! ```text
 //! if i < N { alloc s { if 2·i < 2·N { s[0] = … }  if i < N { y[i] = s[0] } } } else { alloc t { if i < N { y[i] = t[0] } } }
 //! if i < N { alloc s { if 2·i < 2·N { s[0] = … }  if i < N { y[i] = s[0] } } }
 //! ```
 //!
-//! Passes that decide guards leave such code. Where a guard fails, what it stood around is gone; if that
-//! were all stores to a buffer, the guards of what reads it fail too, whether or not the indices show it: a
+//! Passes that decide guards leave such code. Where a guard fails, its statements are removed; if these
+//! were all stores to a buffer, the guards of its loads fail too, whether or not the indices show it: a
 //! program reads no element before it is stored.
 
 use rustc_hash::FxHashSet;
@@ -45,7 +45,7 @@ fn undefined_buffers(program: &Program) -> FxHashSet<BufferId> {
     read.filter(|buffer| program.access(*buffer).is_none() && !stored.contains(buffer)).collect()
 }
 
-/// Whether a statement, without what is inside it, has to read what is undefined. An intrinsic runs as a
+/// Whether a statement, without its children, has to read undefined elements. An intrinsic runs as a
 /// whole or not at all.
 fn is_unreached(stmt: &Stmt, undefined: &FxHashSet<BufferId>) -> bool {
     match stmt {

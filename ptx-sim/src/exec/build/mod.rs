@@ -53,13 +53,13 @@ pub(crate) struct Code {
 /// Where a function finds its parameters and puts its results.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Formals {
-    pub(crate) params: Vec<Place>,
-    pub(crate) returns: Vec<Place>,
+    pub(crate) params: Vec<FormalStorage>,
+    pub(crate) returns: Vec<FormalStorage>,
 }
 
 /// A place of a formal parameter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
+pub(crate) enum FormalStorage {
     Local { offset: u64, bytes: u64 },
     Register(Slot),
 }
@@ -429,8 +429,8 @@ impl Build<'_> {
     fn formal_places(&mut self, id: FunctionId) -> Formals {
         let Some((params, returns)) = self.formals.get(&id) else { return Formals::default() };
         let mut place = |formal: &Formal| match formal {
-            Formal::Register(id) => Place::Register(self.register(*id)),
-            Formal::Variable(id) => Place::Local {
+            Formal::Register(id) => FormalStorage::Register(self.register(*id)),
+            Formal::Variable(id) => FormalStorage::Local {
                 offset: self.layout.locals.get(id).copied().unwrap_or(0),
                 bytes: self.program.variable(*id).bytes,
             },

@@ -26,7 +26,7 @@ use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::block::{block_of, constant_operands, has_trivial_bindings};
 
 /// Most mappings of one block that are offered.
-const MAX_CUTS: usize = 3;
+const MAX_MAPPINGS: usize = 3;
 
 /// A mapping is not offered when it takes more instructions than the best one by this factor.
 const MAX_WASTE: f64 = 2.0;
@@ -64,20 +64,22 @@ pub(super) fn tensorized(
     limit: f64,
 ) -> Result<Vec<Schedule>, ScheduleError> {
     let mut variants = Vec::new();
-    for mut cut in cuts(schedule, block)?.into_iter().filter(|cut| cut.instructions < limit) {
-        let Ok((prepared, lanes)) = prepared(schedule, block, &mut cut) else { continue };
-        let Ok(moved) = moved_operands(&prepared, block, &cut, &lanes) else { continue };
+    for mut mapped in
+        mapped_intrinsics(schedule, block)?.into_iter().filter(|mapped| mapped.instructions < limit)
+    {
+        let Ok((prepared, lanes)) = prepared(schedule, block, &mut mapped) else { continue };
+        let Ok(moved) = moved_operands(&prepared, block, &mapped, &lanes) else { continue };
         let constant = constant_operands(prepared.program(), &*block_of(&prepared, block)?);
-        let is_constant = |operand: usize| constant.contains(&cut.mapping.operands[operand].buffer);
+        let is_constant = |operand: usize| constant.contains(&mapped.mapping.operands[operand].buffer);
         let inputs =
             moved.iter().map(|operand| Moved { operand: *operand, is_constant: is_constant(*operand) });
-        let inputs: Vec<Moved> = inputs.filter(|moved| moved.operand != cut.output).collect();
-        let moves_output = moved.contains(&cut.output);
+        let inputs: Vec<Moved> = inputs.filter(|moved| moved.operand != mapped.output).collect();
+        let moves_output = moved.contains(&mapped.output);
         for is_whole in [true, false] {
             for level in [Some(0), Some(1), None] {
                 let mut variant = prepared.clone().fork();
                 let tensorization = Tensorization {
-                    cut: &cut,
+                    mapped: &mapped,
                     lanes: &lanes,
                     inputs: &inputs,
                     moves_output,
@@ -97,7 +99,7 @@ pub(super) fn tensorized(
 }
 
 /// An intrinsic, and its mapping to a block.
-struct Cut {
+struct MappedIntrinsic {
     intrinsic: Arc<TensorIntrinsic>,
     mapping: Mapping,
     /// For each iterator of the block, the iterations that one instruction computes.
@@ -121,7 +123,7 @@ struct Offset {
     number: i64,
 }
 
-impl Cut {
+impl MappedIntrinsic {
     fn new(intrinsic: Arc<TensorIntrinsic>, mapping: Mapping, block: &Block) -> Option<Self> {
         let mut tiles = vec![1; block.iters.len()];
         for (iter, extent) in mapping.iters.iter().zip(intrinsic.extents()) {
@@ -139,7 +141,7 @@ impl Cut {
         if !has_lanes_in_place(&mapping.operands[output], single_store(block)?.indices.len()) {
             instructions += copied_vectors(block)?;
         }
-        Some(Cut { intrinsic, mapping, tiles, instructions, padding, output, offset: None })
+        Some(MappedIntrinsic { intrinsic, mapping, tiles, instructions, padding, output, offset: None })
     }
 
     fn is_output(&self, operand: usize) -> bool {
@@ -191,41 +193,43 @@ fn copied_vectors(block: &Block) -> Option<f64> {
 }
 
 /// The mappings of a block, those with the fewest instructions first.
-fn cuts(schedule: &Schedule, block: BlockRv) -> Result<Vec<Cut>, ScheduleError> {
+fn mapped_intrinsics(schedule: &Schedule, block: BlockRv) -> Result<Vec<MappedIntrinsic>, ScheduleError> {
     let (names, known) = (schedule.target().intrinsics(), schedule.target().descriptions());
     let intrinsics: Vec<_> = names.iter().filter_map(|name| known.get(name)).cloned().collect();
-    let mut cuts = cuts_for(schedule, block, &intrinsics)?;
+    let mut found = mapped_intrinsics_for(schedule, block, &intrinsics)?;
     for offset in offsets(&intrinsics) {
         let mut moved = schedule.clone();
         let Ok(sums) = moved.offset_products(block, offset.factor, offset.number) else { continue };
         let with_offset: Vec<_> =
             intrinsics.iter().filter(|own| own.offset() == Some(offset.number)).cloned().collect();
         let additions = additions(&moved, sums)?;
-        let found = cuts_for(&moved, block, &with_offset)?.into_iter();
-        cuts.extend(found.map(|cut| Cut {
-            instructions: cut.instructions + additions,
+        let moved = mapped_intrinsics_for(&moved, block, &with_offset)?.into_iter();
+        found.extend(moved.map(|mapped| MappedIntrinsic {
+            instructions: mapped.instructions + additions,
             offset: Some(offset),
-            ..cut
+            ..mapped
         }));
     }
-    cuts.retain(|cut| cut.padding <= MAX_PADDING);
-    cuts.sort_by(|a, b| a.instructions.total_cmp(&b.instructions).then(a.padding.total_cmp(&b.padding)));
-    let most = cuts.first().map_or(0.0, |best| best.instructions * MAX_WASTE);
-    cuts.retain(|cut| cut.instructions < most);
-    cuts.truncate(MAX_CUTS);
-    Ok(cuts)
+    found.retain(|mapped| mapped.padding <= MAX_PADDING);
+    found.sort_by(|a, b| a.instructions.total_cmp(&b.instructions).then(a.padding.total_cmp(&b.padding)));
+    let most = found.first().map_or(0.0, |best| best.instructions * MAX_WASTE);
+    found.retain(|mapped| mapped.instructions < most);
+    found.truncate(MAX_MAPPINGS);
+    Ok(found)
 }
 
 /// The mappings of some intrinsics to a block as it is.
-fn cuts_for(
+fn mapped_intrinsics_for(
     schedule: &Schedule,
     block: BlockRv,
     intrinsics: &[Arc<TensorIntrinsic>],
-) -> Result<Vec<Cut>, ScheduleError> {
+) -> Result<Vec<MappedIntrinsic>, ScheduleError> {
     let found = block_of(schedule, block)?;
     let of_one = |intrinsic: &Arc<TensorIntrinsic>| {
         let mappings = intrinsic.mappings(schedule.program(), &found).into_iter();
-        mappings.filter_map(|mapping| Cut::new(Arc::clone(intrinsic), mapping, &found)).collect::<Vec<_>>()
+        mappings
+            .filter_map(|mapping| MappedIntrinsic::new(Arc::clone(intrinsic), mapping, &found))
+            .collect::<Vec<_>>()
     };
     Ok(intrinsics.iter().flat_map(of_one).collect())
 }
@@ -254,33 +258,33 @@ fn additions(schedule: &Schedule, sums: BlockRv) -> Result<f64, ScheduleError> {
 }
 
 /// The schedule with the block padded, its factors offset and its loops split; and the loops of the intrinsic. Padding replaces the
-/// buffers of operands, so that the mapping of `cut` is updated.
+/// buffers of operands, so that the mapping of `mapped` is updated.
 fn prepared(
     schedule: &mut Schedule,
     block: BlockRv,
-    cut: &mut Cut,
+    mapped: &mut MappedIntrinsic,
 ) -> Result<(Schedule, Vec<LoopRv>), ScheduleError> {
     let mut schedule = schedule.fork();
     let found = block_of(&schedule, block)?;
     let is_whole = |(iter, tile): (&tilewright_core::stmt::Iter, &i64)| {
         iter.extent.as_constant().is_some_and(|extent| extent % tile == 0)
     };
-    let is_padded = !found.iters.iter().zip(&cut.tiles).all(is_whole);
+    let is_padded = !found.iters.iter().zip(&mapped.tiles).all(is_whole);
     if is_padded {
-        schedule.pad_einsum(block, &cut.tiles)?;
+        schedule.pad_einsum(block, &mapped.tiles)?;
     }
-    if let Some(Offset { factor, number }) = cut.offset {
+    if let Some(Offset { factor, number }) = mapped.offset {
         schedule.offset_products(block, factor, number)?;
     }
     if is_padded {
-        let padded = cut.intrinsic.mappings(schedule.program(), &*block_of(&schedule, block)?);
-        let same = padded.into_iter().find(|mapping| mapping.iters == cut.mapping.iters);
-        cut.mapping = same.ok_or(ScheduleError::IntrinsicMismatch(found.id))?;
+        let padded = mapped.intrinsic.mappings(schedule.program(), &*block_of(&schedule, block)?);
+        let same = padded.into_iter().find(|mapping| mapping.iters == mapped.mapping.iters);
+        mapped.mapping = same.ok_or(ScheduleError::IntrinsicMismatch(found.id))?;
     }
-    let mut lanes = vec![None; cut.mapping.iters.len()];
-    for (iter, tile) in cut.tiles.iter().enumerate().filter(|(_, tile)| **tile > 1) {
+    let mut lanes = vec![None; mapped.mapping.iters.len()];
+    for (iter, tile) in mapped.tiles.iter().enumerate().filter(|(_, tile)| **tile > 1) {
         let target = loop_of(&mut schedule, block, iter)?;
-        let parts = cut.parts(iter);
+        let parts = mapped.parts(iter);
         debug_assert_eq!(parts.iter().map(|(_, extent)| extent).product::<i64>(), *tile);
         let factors: Vec<Option<i64>> =
             std::iter::once(None).chain(parts.iter().map(|(_, extent)| Some(*extent))).collect();
@@ -309,20 +313,20 @@ fn loop_of(schedule: &mut Schedule, block: BlockRv, iter: usize) -> Result<LoopR
 fn moved_operands(
     schedule: &Schedule,
     block: BlockRv,
-    cut: &Cut,
+    mapped: &MappedIntrinsic,
     lanes: &[LoopRv],
 ) -> Result<Vec<usize>, ScheduleError> {
-    let operands = cut.mapping.operands.len();
+    let operands = mapped.mapping.operands.len();
     let mut sets: Vec<u32> = (0..1 << operands).collect();
     sets.sort_by_key(|set| set.count_ones());
     let mut outcome = Err(ScheduleError::UnknownIntrinsic);
-    let can_move = |operand: usize| cut.mapping.operands[operand].is_movable;
+    let can_move = |operand: usize| mapped.mapping.operands[operand].is_movable;
     for set in sets {
         let chosen: Vec<usize> = (0..operands).filter(|operand| set & (1 << operand) != 0).collect();
         if !chosen.iter().all(|operand| can_move(*operand)) {
             continue;
         }
-        outcome = fits_with(schedule.clone(), block, cut, lanes, &chosen);
+        outcome = fits_with(schedule.clone(), block, mapped, lanes, &chosen);
         if outcome.is_ok() {
             return Ok(chosen);
         }
@@ -334,7 +338,7 @@ fn moved_operands(
 fn fits_with(
     mut schedule: Schedule,
     block: BlockRv,
-    cut: &Cut,
+    mapped: &MappedIntrinsic,
     lanes: &[LoopRv],
     moved: &[usize],
 ) -> Result<(), ScheduleError> {
@@ -344,29 +348,29 @@ fn fits_with(
     order.retain(|target| !schedule.values().target_loop(*target).is_ok_and(|id| whole.contains(&id)));
     schedule.reorder(&[&order, lanes].concat())?;
     for operand in moved {
-        if cut.is_output(*operand) {
+        if mapped.is_output(*operand) {
             schedule.cache_write(block, Scope::Global)?;
-            lay_out_output(&mut schedule, block, cut)?;
+            lay_out_output(&mut schedule, block, mapped)?;
         } else {
-            lay_out_input(&mut schedule, block, cut, *operand, Scope::Global)?;
+            lay_out_input(&mut schedule, block, mapped, *operand, Scope::Global)?;
         }
     }
-    schedule.tensorize(lanes[0], cut.intrinsic.name())
+    schedule.tensorize(lanes[0], mapped.intrinsic.name())
 }
 
 /// Lets the block read a copy of an operand in the intrinsic's layout.
 fn lay_out_input(
     schedule: &mut Schedule,
     block: BlockRv,
-    cut: &Cut,
+    mapped: &MappedIntrinsic,
     operand: usize,
     scope: Scope,
 ) -> Result<BlockRv, ScheduleError> {
     let found = block_of(schedule, block)?;
     let mismatch = ScheduleError::IntrinsicMismatch(found.id);
-    let own = &cut.mapping.operands[operand];
+    let own = &mapped.mapping.operands[operand];
     let number = reads(&found).iter().position(|buffer| *buffer == own.buffer).ok_or(mismatch)?;
-    let layout = cut.layout(own, schedule.program().buffer(own.buffer).shape.len()).ok_or(mismatch)?;
+    let layout = mapped.layout(own, schedule.program().buffer(own.buffer).shape.len()).ok_or(mismatch)?;
     let copy = schedule.cache_read(block, number as i64, scope)?;
     schedule.transform_layout(copy, "write", 0, layout.clone())?;
     schedule.transform_block_layout(copy, layout)?;
@@ -374,12 +378,16 @@ fn lay_out_input(
 }
 
 /// Changes the layout of the intermediate that the block writes to the intrinsic's.
-fn lay_out_output(schedule: &mut Schedule, block: BlockRv, cut: &Cut) -> Result<(), ScheduleError> {
+fn lay_out_output(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    mapped: &MappedIntrinsic,
+) -> Result<(), ScheduleError> {
     let found = block_of(schedule, block)?;
     let mismatch = ScheduleError::IntrinsicMismatch(found.id);
     let written = single_store(&found).ok_or(mismatch)?.buffer;
     let dimensions = schedule.program().buffer(written).shape.len();
-    let layout = cut.layout(&cut.mapping.operands[cut.output], dimensions).ok_or(mismatch)?;
+    let layout = mapped.layout(&mapped.mapping.operands[mapped.output], dimensions).ok_or(mismatch)?;
     schedule.transform_layout(block, "write", 0, layout)
 }
 
@@ -392,7 +400,7 @@ struct Moved {
 
 /// One way to transform a block for its mapping.
 struct Tensorization<'a> {
-    cut: &'a Cut,
+    mapped: &'a MappedIntrinsic,
     lanes: &'a [LoopRv],
     inputs: &'a [Moved],
     /// Whether the layout of the output changes, too.
@@ -416,11 +424,11 @@ impl Tensorization<'_> {
             write_back(schedule, block, &tiles, level)?;
         }
         if self.moves_output {
-            lay_out_output(schedule, block, self.cut)?;
+            lay_out_output(schedule, block, self.mapped)?;
         }
         // The initial value cannot be set inside the intrinsic's statement; a separate vectorized block sets it.
         schedule.decompose_reduction(block, first)?;
-        schedule.tensorize(self.lanes[0], self.cut.intrinsic.name())
+        schedule.tensorize(self.lanes[0], self.mapped.intrinsic.name())
     }
 
     /// Copies the inputs to the intrinsic's layout, and returns the copies that are made tile by tile. A decision stores a copy in panels
@@ -430,7 +438,7 @@ impl Tensorization<'_> {
         for Moved { operand, is_constant } in self.inputs {
             let is_whole = self.is_whole || *is_constant;
             let scope = if is_whole { Scope::Global } else { Scope::Local };
-            let copy = lay_out_input(schedule, block, self.cut, *operand, scope)?;
+            let copy = lay_out_input(schedule, block, self.mapped, *operand, scope)?;
             if *is_constant {
                 schedule.annotate(copy, PANELS, 1)?;
             } else {

@@ -8,7 +8,8 @@
 //! for k in 0..K/4 { body(4·k) body(4·k + 1) body(4·k + 2) body(4·k + 3) } for k in 0..K%4 { body(K/4·4 + k) }
 //! ```
 //!
-//! What would become too long stays a loop. The distance of a [prefetch](PREFETCH) is then in the iterations of the shorter loop.
+//! A loop whose unrolled form would be too long stays a loop. The distance of a [prefetch](PREFETCH) is then in iterations of the
+//! shorter loop.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Products that are added at once: `a * b + c` becomes one fused multiply-add, rounded once.
+//! Contracts products and sums: `a * b + c` becomes one fused multiply-add, rounded once.
 //!
-//! A product that something else uses as well stays, since it is computed anyway. So do those in marked statements: how an
-//! instruction rounds is not for this pass to say, and in this form the statement is matched.
+//! A product with another use stays, since it is computed anyway. So do the products in marked statements: the
+//! instruction decides their rounding, and the statement is matched in this form.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Transcendental functions as basic operations: [`crate::math`] says which.
+//! Expands transcendental functions into basic operations, as [`crate::math`] defines them.
 //!
 //! Equal subexpressions of a value become one shared node on the way, so that each function is computed
 //! once. The last pass, because the expansions share so many nodes that a walk without memory of them
@@ -20,7 +20,7 @@ pub(in crate::lower) fn expand_functions(program: &mut Program, _: &LowerOptions
 
 #[derive(Default)]
 struct Expansion {
-    /// What became of each node; equal nodes become the same one.
+    /// The expansion of each node; equal nodes share one.
     known: FxHashMap<Expr, Expr>,
 }
 

@@ -1,4 +1,4 @@
-//! Expensive values that a loop computes anew in each iteration, though they stay the same.
+//! Moves expensive values that do not change in a loop out of it.
 //!
 //! ```text
 //! for j { y[i, j] = x[i, j] * rsqrt(v[i]) }
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Only functions, roots and quotients are worth a register; sums and products, and the addresses of
-//! loads, are not. What is computed under a condition stays there.
+//! loads, are not. Values under a condition stay there.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::simplify::may_fail;
 use crate::stmt::{Alloc, For, LoopKind, Stmt};
 use crate::visit::{for_each_expr, for_each_var, lanes, rewrite_expr, rewrite_stmt};
 
-/// Moves expensive values out of the serial loops in which they stay the same.
+/// Moves expensive values out of the serial loops in which they do not change.
 pub(in crate::lower) fn hoist_invariants(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
     let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
     hoist(program, &mut body, &mut Ranges::new());
@@ -78,7 +78,7 @@ fn hoist_out_of(program: &mut Program, node: &For, around: &Ranges) -> Option<St
     Some(allocated.into_iter().rev().fold(body, |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer, body }))))
 }
 
-/// What changes while a loop runs.
+/// The variables and buffers that change while a loop runs.
 struct Fixed {
     vars: FxHashSet<VarId>,
     stored: FxHashSet<BufferId>,
@@ -116,7 +116,7 @@ impl Invariants {
         match stmt {
             Stmt::Store(store) => self.expr(&store.value),
             Stmt::Seq(_) | Stmt::Alloc(_) => stmt.children().into_iter().for_each(|child| self.stmt(child)),
-            // An inner loop gave up what it could; what is left there depends on it.
+            // An inner loop has given up all it could; the remaining values depend on it.
             Stmt::For(_) | Stmt::If(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Buffers that nothing reads: their stores, and their allocations, disappear.
+//! Removes buffers that nothing reads: their stores, and their allocations.
 
 use rustc_hash::FxHashSet;
 

@@ -1,4 +1,4 @@
-//! The size of each intermediate: no larger than what is accessed while it lives.
+//! The size of each intermediate: no larger than the elements that are accessed while it exists.
 //!
 //! ```text
 //! for i { alloc t { for j in 0..8 { t[i, j] = … } } }         t: [M, N]
@@ -84,11 +84,11 @@ impl Compaction<'_> {
         self.choose_scope(node.buffer, is_shared)
     }
 
-    /// Decides where a buffer of its final size lives, unless that is fixed.
+    /// Decides where a buffer of its final size is placed, unless that is fixed.
     fn choose_scope(&mut self, id: BufferId, is_shared: bool) -> Result<(), LowerError> {
         let buffer = self.program.buffer(id);
         if self.options.kind == TargetKind::Gpu {
-            // Whether memory belongs to a thread, a block or all of them is for the schedule to say.
+            // The schedule decides whether memory belongs to a thread, a block or all of them.
             return Ok(());
         }
         if self.program.has_fixed_scope(id) {

@@ -17,7 +17,7 @@
 //! statement is guarded by the condition that its iteration exists. A buffer that belongs to one iteration is kept in as many
 //! versions as iterations are in flight between its first and its last stage.
 //!
-//! Blocks show which statements a loop has ([`mark`]); the places of buffers show which of them belong to one iteration.
+//! Blocks identify the statements of a loop ([`mark`]); the places of buffers show which of them belong to one iteration.
 
 use std::sync::Arc;
 

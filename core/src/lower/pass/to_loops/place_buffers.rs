@@ -68,7 +68,7 @@ fn loops_around(body: &Stmt, buffer: BufferId) -> Vec<&For> {
     loops
 }
 
-/// How many of the loops around all accesses to a buffer it can be inside of.
+/// The number of loops around all accesses to a buffer inside of which its allocation can stand.
 fn private_depth(program: &Program, loops: &[&For], buffer: BufferId) -> usize {
     // A buffer that is private to an iteration of a loop is private to an iteration of every loop around it.
     (0..loops.len())

@@ -5,9 +5,9 @@
 //! for t { if 4·t + 3 < M { unrolled for i in 0..4 { … } } else { for i in 0..M % 4 { … } } }
 //! ```
 //!
-//! Done for guards that unrolled or vectorized loops decide: code for registers must not ask. The split
-//! stands right inside the innermost loop that the guard depends on besides those. What is left over
-//! behind it is one partial tile when the tiles lie side by side, so that its size does not depend on
+//! Done for guards that unrolled or vectorized loops decide: code for registers must not test them. The split
+//! stands right inside the innermost other loop that the guard depends on. The rest
+//! is one partial tile when the tiles lie side by side, so that its size does not depend on
 //! loops and is often constant.
 
 mod tail;
@@ -20,7 +20,7 @@ use crate::ids::VarId;
 use crate::index::{Base, Index, Ranges, greatest_common_divisor};
 use crate::lower::pass::loops::partition_loops::tail::{Part, loops_over_part};
 use crate::lower::util::comparison::{
-    Below, Comparison, Place, decide, for_each_comparison, mentions_any, written_out_size,
+    Below, Comparison, ComparisonSite, decide, for_each_comparison, mentions_any, written_out_size,
 };
 use crate::lower::util::condition::is_negative;
 use crate::lower::util::copy::copy;
@@ -47,9 +47,9 @@ pub(in crate::lower) fn partition_loops(
 
 struct Partition<'p> {
     program: &'p mut Program,
-    /// The loops around the current place.
+    /// The loops around the current statement.
     outer: Ranges,
-    /// The reaches of comparisons that were split around the current place.
+    /// The reaches of comparisons that were split around the current statement.
     settled: Vec<Index>,
     /// How many more statements may be made.
     budget: usize,
@@ -129,7 +129,7 @@ impl Partition<'_> {
     /// throughout for some iterations of the loops around.
     fn first_comparison(&self, stmt: &Stmt) -> Option<Comparison> {
         let mut first = None;
-        for_each_comparison(stmt, Place::Guard, &mut Below::default(), &mut |found| {
+        for_each_comparison(stmt, ComparisonSite::Guard, &mut Below::default(), &mut |found| {
             if first.is_none() && found.is_hot && self.is_worthwhile(&found) {
                 first = Some(found);
             }
@@ -145,13 +145,13 @@ impl Partition<'_> {
 
     fn has_reach(&self, stmt: &Stmt, wanted: &Comparison) -> bool {
         let mut has = false;
-        for_each_comparison(stmt, Place::Guard, &mut Below::default(), &mut |found| {
+        for_each_comparison(stmt, ComparisonSite::Guard, &mut Below::default(), &mut |found| {
             has |= found.reach == wanted.reach
         });
         has
     }
 
-    /// What a statement becomes where comparisons of the reach of `found` do not hold throughout.
+    /// The statement for iterations where comparisons of the reach of `found` do not always hold.
     fn remainder(&mut self, stmt: &Stmt, found: &Comparison) -> Stmt {
         let stmt = copy(self.program, stmt);
         let Some(tile) = last_tile(found, &self.outer) else {
@@ -200,7 +200,7 @@ impl Partition<'_> {
         if tile.count.as_constant().is_none() {
             let keeps_unrolled = self.uses_outer_registers(&stmt);
             for vars in &decided_by {
-                // The lanes of a longer loop can still be asked all at once.
+                // A test for all lanes of a longer loop at once is still possible.
                 if vars.len() == 1 {
                     make_serial(&mut stmt, vars, LoopKind::Vectorized);
                 }
@@ -252,7 +252,7 @@ struct Tile {
     part: Option<(i64, Index)>,
     /// Negative where the comparison holds for any iteration at all.
     start: Index,
-    /// The loop around that is at a known iteration there, and which.
+    /// The enclosing loop that is at a known iteration there, and that iteration.
     place: Option<(VarId, i64)>,
 }
 
@@ -264,7 +264,7 @@ impl Tile {
     }
 }
 
-/// A conditional, with `else` only where there is something to do.
+/// A conditional, with `else` only where it has statements.
 fn choose(condition: Expr, then: Stmt, otherwise: Stmt) -> Stmt {
     let otherwise = (!otherwise.is_nothing()).then_some(otherwise);
     Stmt::If(Arc::new(If { condition, then, otherwise }))

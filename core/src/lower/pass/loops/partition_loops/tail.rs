@@ -1,4 +1,4 @@
-//! A tile at the end, of a length that is known only when it runs, as loops around code of fixed size.
+//! The last tile, of a length that is known only at run time, as loops around code of fixed size.
 //!
 //! ```text
 //! unrolled for j in 0..2 { vectorized for l in 0..8 { if 16·t + 8·j + l < N { y[16·t + 8·j + l] = … } } }
@@ -25,15 +25,15 @@ use crate::program::{Program, VariableKind};
 use crate::stmt::{Annotations, For, LoopKind, Stmt};
 use crate::visit::{for_each_stmt, substitute_stmt};
 
-/// The part of a tile that is there.
+/// The part of a tile that exists.
 pub(super) struct Part<'a> {
-    /// The reach of the comparisons that ask for it.
+    /// The reach of the comparisons that decide it.
     pub(super) reach: &'a Index,
-    /// How many iterations would be in a full tile.
+    /// The number of iterations of a full tile.
     pub(super) full: i64,
-    /// How many are in this one: fewer.
+    /// The number of iterations of this one: fewer.
     pub(super) count: Index,
-    /// Whether a comparison of that reach holds for just those.
+    /// Whether a comparison of that reach holds for just these iterations.
     pub(super) decides: &'a dyn Fn(&Comparison) -> bool,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Part<'a> {
 /// of their digits, greatest first.
 type Digits = Vec<(VarId, i64)>;
 
-/// Loops that do, one after the other, what `stmt` does in such a tile; `None` when its iterations may depend
+/// Loops that execute `stmt` for such a tile, one after the other; `None` when its iterations may depend
 /// on one another, or are not numbered by loops.
 pub(super) fn loops_over_part(program: &mut Program, stmt: &Stmt, part: &Part<'_>) -> Option<Vec<Stmt>> {
     let mut search = Search { part, found: Vec::new(), stored: stored(stmt), accesses: Vec::new() };
@@ -126,7 +126,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Collects what a statement does, in the iteration of the digits of a number. `None` when some of it is in no iteration,
+    /// Collects the accesses of a statement, in the iteration of the digits of a number. `None` when some of them are in no iteration,
     /// or in several.
     fn visit(&mut self, stmt: &Stmt, below: &mut Below, number: Option<usize>) -> Option<()> {
         match stmt {
@@ -167,7 +167,7 @@ impl Search<'_> {
                 loads(stmt).into_iter().for_each(|load| self.record(load.buffer, load.indices, number));
                 Some(())
             }
-            // What an intrinsic touches is not spelled out in indices.
+            // The accesses of an intrinsic are not spelled out in indices.
             Stmt::Intrinsic(_) | Stmt::Block(_) | Stmt::Barrier => None,
         }
     }
@@ -184,7 +184,7 @@ impl Search<'_> {
     }
 }
 
-/// The digits that a comparison is about, when they number the iterations of a full tile from 0.
+/// The digits that a comparison mentions, when they number the iterations of a full tile from 0.
 fn digits(comparison: &Comparison, full: i64) -> Option<Digits> {
     let mut digits = Digits::new();
     for term in comparison.inner.terms() {

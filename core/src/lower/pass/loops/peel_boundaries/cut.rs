@@ -1,4 +1,4 @@
-//! A loop through a padded domain, cut where it enters the inside and where it leaves it.
+//! A loop through a padded domain, cut where it enters the interior and where it leaves it.
 //!
 //! ```text
 //! for h in 0..10 { y[h] = select(8·t + h >= 1, x[8·t + h - 1], 0) }
@@ -6,9 +6,8 @@
 //! for h in 0..10 - max(0, 1 - 8·t) { y[h + max(0, 1 - 8·t)] = x[8·t + h + max(0, 1 - 8·t) - 1] }
 //! ```
 //!
-//! Loops that fill a buffer are cut, and those from one tile of sums to the next, whose tiles at the border get
-//! constants for places. In a loop that adds up, one piece would wait for the sums of the other, which would have to leave their
-//! registers.
+//! The pass cuts loops that fill a buffer, and loops over tiles of accumulators; in the tiles at the boundary, indices become
+//! constants. It does not cut reduction loops: the accumulators would leave their registers between the pieces.
 
 use rustc_hash::FxHashSet;
 
@@ -17,59 +16,61 @@ use crate::expr::Expr;
 use crate::ids::{BufferId, VarId};
 use crate::index::{Index, Ranges};
 use crate::lower::pass::loops::peel_boundaries::is_step;
-use crate::lower::util::comparison::{Below, Comparison, Place, decide, for_each_comparison, mentions_any};
+use crate::lower::util::comparison::{
+    Below, Comparison, ComparisonSite, decide, for_each_comparison, mentions_any,
+};
 use crate::lower::util::copy::copy;
 use crate::lower::util::shorten::loop_over;
 use crate::program::Program;
 use crate::stmt::{For, LoopKind, Stmt};
 use crate::visit::substitute_stmt;
 
-/// How many evaluations of a comparison a cut must spare.
+/// A cut must save at least this many evaluations of a comparison.
 const LEAST_SPARED: i64 = 4;
 
-/// The longest loop in which a border is looked for by trying iterations.
+/// The longest loop in which a cut point is searched for by trying iterations.
 const LONGEST_SEARCHED: i64 = 1 << 16;
 
 /// Where a loop is cut.
-pub(super) struct Border {
-    /// The number of iterations before.
+pub(super) struct CutPoint {
+    /// The number of iterations before the cut.
     before: Index,
     /// The reach, seen from inside the loop, of the comparisons that hold on one side and fail on the other, and
-    /// whether they hold before; `None` where the lengths of the pieces show it.
+    /// whether they hold before the cut; `None` where the lengths of the pieces show it.
     decided: Option<(Index, bool)>,
 }
 
-/// The first border in a loop, if it fills a buffer or leads through tiles of sums, and a cut is worth while.
-pub(super) fn find_border(node: &For) -> Option<Border> {
+/// The first cut point of a loop that fills a buffer or runs over tiles of accumulators, if a cut is worth its code.
+pub(super) fn find_cut_point(node: &For) -> Option<CutPoint> {
     if node.kind != LoopKind::Serial || node.extent.is(1) {
         return None;
     }
     if !only_fills(&node.body) {
-        return border_of_tiles(node);
+        return cut_point_between_tiles(node);
     }
     let length = node.extent.as_constant().unwrap_or(i64::MAX);
     let mut found = None;
-    for_each_comparison(&node.body, Place::Value, &mut Below::default(), &mut |comparison| {
+    for_each_comparison(&node.body, ComparisonSite::Value, &mut Below::default(), &mut |comparison| {
         if found.is_none() && comparison.evaluations.saturating_mul(length) >= LEAST_SPARED {
-            found = exact_border(&comparison, node.var).or_else(|| searched_border(&comparison, node));
+            found = exact_cut_point(&comparison, node.var).or_else(|| searched_cut_point(&comparison, node));
         }
     });
     found
 }
 
-/// The first border in a loop through tiles of sums, if that loop and those of a tile alone decide about it: the tiles at the
-/// border then have constants for places, which decide most of their comparisons.
-fn border_of_tiles(node: &For) -> Option<Border> {
+/// The first cut point of a loop over tiles of accumulators, if the comparison depends on that loop and on loops inside a tile
+/// only: indices in the tiles at the boundary then become constants, which decide most of their comparisons.
+fn cut_point_between_tiles(node: &For) -> Option<CutPoint> {
     if !is_step(node) {
         return None;
     }
     let mut steps = Ranges::new();
     collect_steps(&node.body, &mut steps);
     let mut found = None;
-    for_each_comparison(&node.body, Place::Value, &mut Below::default(), &mut |comparison| {
+    for_each_comparison(&node.body, ComparisonSite::Value, &mut Below::default(), &mut |comparison| {
         let is_of_tile = !mentions_any(&comparison.difference, &steps);
         if found.is_none() && is_of_tile && comparison.evaluations >= LEAST_SPARED {
-            found = searched_border(&comparison, node);
+            found = searched_cut_point(&comparison, node);
         }
     });
     found
@@ -84,12 +85,12 @@ fn collect_steps(stmt: &Stmt, steps: &mut Ranges) {
     stmt.children().into_iter().for_each(|child| collect_steps(child, steps));
 }
 
-/// The pieces of a loop, one after the other. Either may have no iterations when it runs, though never less than none: unrolling
-/// divides their number.
-pub(super) fn cut(program: &mut Program, node: &For, border: &Border) -> [Stmt; 2] {
-    let skipped = border.before.maximum(&Index::constant(0));
+/// The two pieces of a loop. Either may have no iterations at run time, but never a negative number: unrolling divides the
+/// number.
+pub(super) fn cut(program: &mut Program, node: &For, point: &CutPoint) -> [Stmt; 2] {
+    let skipped = point.before.maximum(&Index::constant(0));
     let (mut first, mut second) = (node.body.clone(), node.body.clone());
-    if let Some((reach, holds_before)) = &border.decided {
+    if let Some((reach, holds_before)) = &point.decided {
         first = decided(&first, reach, *holds_before);
         second = decided(&second, reach, !holds_before);
     }
@@ -103,36 +104,36 @@ pub(super) fn cut(program: &mut Program, node: &For, border: &Border) -> [Stmt; 
 
 /// The body of a piece in which the comparisons of a reach hold, or fail.
 fn decided(body: &Stmt, reach: &Index, holds: bool) -> Stmt {
-    // Where the largest difference is not negative, only what does not vary is known to fail.
+    // Where the largest difference is not negative, only a comparison that does not vary is known to fail.
     decide(body, reach, &mut |found| {
         let is_known = holds || found.inner.is(0);
         is_known.then(|| Expr::bool(holds))
     })
 }
 
-/// Whether nothing is read that is written there.
+/// Whether the statement reads no buffer that it writes.
 fn only_fills(stmt: &Stmt) -> bool {
     let written: FxHashSet<BufferId> = stores(stmt).iter().map(|store| store.buffer).collect();
     !loads(stmt).iter().any(|access| written.contains(&access.buffer))
 }
 
-/// Where a comparison changes that depends on the loop and loops around it alone.
-fn exact_border(comparison: &Comparison, var: VarId) -> Option<Border> {
+/// The iteration where a comparison changes that depends on the loop and on loops around it only.
+fn exact_cut_point(comparison: &Comparison, var: VarId) -> Option<CutPoint> {
     let Comparison { difference, inner, reach, .. } = comparison;
     let coefficient = difference.linear_coefficient(var).filter(|_| inner.is(0))?;
     let rest = difference.add_scaled(&Index::var(var), -coefficient);
-    // The difference is negative before this place, or from there on.
+    // The difference is negative before this iteration, or from it on.
     let (before, holds_before) = match coefficient {
         0 => return None,
         1.. => (rest.scale(-1).ceil_div(coefficient), true),
         _ => (rest.floor_div(coefficient.checked_neg()?).offset(1), false),
     };
-    Some(Border { before, decided: Some((reach.clone(), holds_before)) })
+    Some(CutPoint { before, decided: Some((reach.clone(), holds_before)) })
 }
 
-/// Where a comparison begins or ceases to be the same for all iterations of the loops inside. Found by trying
-/// iterations, for it may divide the number of the iteration.
-fn searched_border(comparison: &Comparison, node: &For) -> Option<Border> {
+/// The iteration where a comparison begins or ceases to have one value for all iterations of the loops inside. It is found by
+/// trying iterations, because the comparison may divide the loop variable.
+fn searched_cut_point(comparison: &Comparison, node: &For) -> Option<CutPoint> {
     let Comparison { difference, below, .. } = comparison;
     let length = node.extent.as_constant().filter(|length| (2..=LONGEST_SEARCHED).contains(length))?;
     let mut is_known = difference.mentions(node.var);
@@ -140,11 +141,11 @@ fn searched_border(comparison: &Comparison, node: &For) -> Option<Border> {
     if !is_known {
         return None;
     }
-    let truth_in = |iteration: i64| {
+    let value_in = |iteration: i64| {
         let there = difference.substitute(&|var| (var == node.var).then(|| Index::constant(iteration)));
-        truth(&there, below)
+        value(&there, below)
     };
-    let (at_first, at_last) = (truth_in(0), truth_in(length - 1));
+    let (at_first, at_last) = (value_in(0), value_in(length - 1));
     if at_first == at_last {
         return None;
     }
@@ -153,13 +154,13 @@ fn searched_border(comparison: &Comparison, node: &For) -> Option<Border> {
     let (mut low, mut high) = (0, length - 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if (truth_in(middle) == wanted) == is_first { low = middle } else { high = middle }
+        if (value_in(middle) == wanted) == is_first { low = middle } else { high = middle }
     }
-    Some(Border { before: Index::constant(high), decided: None })
+    Some(CutPoint { before: Index::constant(high), decided: None })
 }
 
-/// Whether a difference is always negative, or never.
-fn truth(difference: &Index, ranges: &Ranges) -> Option<bool> {
+/// The value of a comparison: true when the difference is always negative, false when it never is.
+fn value(difference: &Index, ranges: &Ranges) -> Option<bool> {
     let values = difference.interval(ranges);
     if values.max < 0 {
         return Some(true);

@@ -9,7 +9,7 @@
 //!
 //! Each level has an intermediate of its own, which a backend can hold in one register: no store changes a part of one.
 //!
-//! The schedule asks for another order of combination with such a loop, as it does with `rfactor`.
+//! A schedule with such a loop requests another order of combination, as one with `rfactor` does.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn power_below(count: i64) -> i64 {
 
 struct Tree {
     op: BinaryOp,
-    /// What is combined, by `var`.
+    /// The value that the reduction combines, by `var`.
     value: Expr,
     var: VarId,
 }
@@ -58,7 +58,7 @@ impl Tree {
     fn stmt(&self, store: &Store, count: i64, program: &mut Program) -> Stmt {
         let (mut stmts, mut partials) = (Vec::new(), Vec::new());
         let mut width = power_below(count);
-        // How many of the lanes have two values yet.
+        // The number of lanes that have two values yet.
         let mut paired = count - width;
         let mut halves = self.combined(self.values(0, paired), self.values(width, paired));
         while width > 1 {
@@ -80,7 +80,7 @@ impl Tree {
         partials.into_iter().rev().fold(Stmt::seq(stmts), allocated)
     }
 
-    /// An intermediate of so many elements.
+    /// An intermediate of `elements` elements.
     fn intermediate(&self, elements: i64, program: &mut Program) -> BufferId {
         let (dtype, shape) = (self.value.dtype(), vec![Index::constant(elements)]);
         program.add_buffer(Buffer { name: "partial".into(), dtype, shape, scope: Scope::Local })
@@ -90,7 +90,7 @@ impl Tree {
         Expr::binary(self.op, left, right)
     }
 
-    /// The values from a place on, one in each lane.
+    /// The values from an offset on, one in each lane.
     fn values(&self, start: i64, count: i64) -> Expr {
         let place = places(start, count);
         substitute_expr(&self.value, &|var| (var == self.var).then(|| place.clone()))

@@ -35,7 +35,7 @@ pub(in crate::lower) fn vectorize_loops(program: &mut Program, _: &LowerOptions)
     let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
     vectorize(&mut body, program);
     program.body = body;
-    // Loops that stay may be shortened to any number of iterations.
+    // The remaining loops may be shortened to any number of iterations.
     clamp(&mut program.body, Lengths::Any);
     Ok(())
 }
@@ -133,7 +133,7 @@ fn has_contiguous_access(stmt: &Stmt, var: VarId, program: &Program) -> bool {
     }
 }
 
-/// Whether the place in memory moves by one element with `var`. A loop that was fused over several dimensions may
+/// Whether the address moves by one element with `var`. A loop that was fused over several dimensions may
 /// run through all of them at once.
 pub(in crate::lower) fn is_contiguous(
     buffer: BufferId,

@@ -1,4 +1,4 @@
-//! Elements that are updated several times in a row of statements, such as the sums of a tile whose reduction is written out.
+//! Promotes elements that several statements in a row update, such as the accumulators of a tile whose reduction is written out.
 //!
 //! ```text
 //! c[i] = 0  c[i] = c[i] + a[0]  c[i] = c[i] + a[1]
@@ -15,7 +15,7 @@ use crate::lower::util::access::rewrite_accesses;
 use crate::stmt::Stmt;
 
 impl Promotion<'_> {
-    /// Keeps in registers what rows of stores in a sequence update.
+    /// Keeps the elements that rows of stores in a sequence update in registers.
     pub(super) fn lines(&mut self, stmts: &mut Vec<Stmt>) {
         let mut start = 0;
         while start < stmts.len() {
@@ -30,7 +30,7 @@ impl Promotion<'_> {
         }
     }
 
-    /// The stores with what they update in registers; `None` when they stay as they are.
+    /// The stores with the updated elements in registers; `None` when they stay as they are.
     fn line(&mut self, line: &[Stmt]) -> Option<Stmt> {
         let mut wanted = stored_again(line);
         wanted.retain(|buffer| !self.in_registers.contains(buffer));

@@ -1,5 +1,5 @@
-//! Elements that a loop updates in every iteration are kept in registers while it runs, and those that [a sequence of
-//! statements](lines) updates likewise.
+//! Keeps elements that a loop updates in every iteration in registers while it runs, and likewise elements that
+//! [a sequence of statements](lines) updates.
 //!
 //! ```text
 //! for k { c[i, j + lane] = c[i, j + lane] + … }
@@ -32,7 +32,7 @@ use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Buffer, Program, Scope};
 use crate::stmt::{Alloc, For, LoopKind, Stmt, Store};
 
-/// Keeps what loops and sequences of statements update in registers.
+/// Keeps the elements that loops and sequences of statements update in registers.
 pub(in crate::lower) fn promote_updates(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
     let in_registers = buffers_in_registers(program);
     let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
@@ -41,12 +41,12 @@ pub(in crate::lower) fn promote_updates(program: &mut Program, _: &LowerOptions)
     Ok(())
 }
 
-/// An element, or vector of elements, and its place in a local buffer meanwhile.
+/// An element, or vector of elements, and its position in a local buffer meanwhile.
 struct Register {
     buffer: BufferId,
     indices: Indices,
     file: BufferId,
-    /// The place of lane 0.
+    /// The position of lane 0.
     start: i64,
     lanes: u32,
 }
@@ -57,7 +57,7 @@ impl Register {
     }
 }
 
-/// The registers by what they stand for.
+/// The registers by the elements that they hold.
 struct Places<'r>(FxHashMap<(BufferId, &'r Indices), &'r Register>);
 
 impl<'r> Places<'r> {
@@ -70,7 +70,7 @@ impl<'r> Places<'r> {
         self.0.get(&(buffer, indices)).copied()
     }
 
-    /// What stands for an access.
+    /// The register element for an access.
     fn of_access(&self, buffer: BufferId, indices: &Indices) -> Option<(BufferId, Indices)> {
         self.register(buffer, indices).map(|register| (register.file, register.place()))
     }
@@ -131,7 +131,7 @@ impl Promotion<'_> {
         if registers.is_empty() { position } else { self.surround(stmts, position, registers) }
     }
 
-    /// The registers for what a loop updates.
+    /// The registers for the elements that a loop updates.
     fn registers(&mut self, node: &For) -> Vec<Register> {
         if node.kind != LoopKind::Serial {
             return Vec::new();
@@ -139,7 +139,7 @@ impl Promotion<'_> {
         let mut wanted = stored_in_place(node);
         wanted.retain(|buffer| !self.in_registers.contains(buffer));
         if holds_barrier(&node.body) {
-            // Other threads see what the loop stores to memory that they share.
+            // Other threads see a loop's stores to memory that they share.
             wanted.retain(|buffer| self.program.buffer(*buffer).scope == Scope::Local);
         }
         if wanted.is_empty() {
@@ -156,7 +156,7 @@ impl Promotion<'_> {
         self.places_of(&updated)
     }
 
-    /// Places in local buffers for elements.
+    /// Local buffers for elements.
     fn places_of(&mut self, elements: &[&Element]) -> Vec<Register> {
         let mut registers: Vec<Register> = Vec::new();
         for element in elements {
@@ -239,7 +239,7 @@ fn allocated(registers: &[Register], body: Stmt) -> Stmt {
     files.into_iter().rev().fold(body, |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer, body })))
 }
 
-/// The buffers that are only stored to at places that stay the same while a loop runs.
+/// The buffers that are only stored to at elements that stay the same while a loop runs.
 fn stored_in_place(node: &For) -> Vec<BufferId> {
     let mut buffers: Vec<(BufferId, bool)> = Vec::new();
     note_stores(&node.body, &mut vec![node.var], &mut buffers);

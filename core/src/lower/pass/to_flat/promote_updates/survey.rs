@@ -1,4 +1,4 @@
-//! What a statement accesses of buffers, element by element.
+//! The accesses of a statement to buffers, element by element.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -13,7 +13,7 @@ use crate::lower::util::marked::in_lanes;
 use crate::program::{Buffer, Program, Scope};
 use crate::stmt::{LoopKind, Stmt};
 
-/// The most elements that are kept in registers at once: no machine's hold more.
+/// The most elements that are kept in registers at once: no machine has more.
 const MAX_ELEMENTS: i64 = 512;
 
 /// The local buffers whose elements are all named by constants and lanes, so that backends keep them in
@@ -38,7 +38,7 @@ pub(super) struct Element {
     pub(super) indices: Indices,
     /// The stores to it.
     pub(super) stores: usize,
-    /// How it is accessed first.
+    /// The kind of its first access.
     pub(super) first: First,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Survey {
     elements: Vec<Element>,
     positions: FxHashMap<(BufferId, Indices), usize>,
     loop_vars: Vec<VarId>,
-    /// The loops around the current place.
+    /// The loops around the current statement.
     ranges: Ranges,
     allocated: Vec<BufferId>,
     /// Whether there is a parallel loop.
@@ -75,13 +75,13 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Surveys nothing yet, and is to note the elements of some buffers. `loop_vars` are those of the loops in which an element has to
-    /// stay the same, `ranges` the loops around what is surveyed.
+    /// An empty survey of the elements of some buffers. `loop_vars` are the variables of the loops in which an element has to
+    /// stay the same, `ranges` the loops around the surveyed statements.
     pub(super) fn of(wanted: Vec<BufferId>, loop_vars: Vec<VarId>, ranges: Ranges) -> Self {
         Survey { wanted, loop_vars, ranges, ..Survey::default() }
     }
 
-    /// Adds the elements of a statement. `certain` says that it runs whenever what is surveyed does.
+    /// Adds the elements of a statement. `certain` states that it runs whenever the surveyed statements do.
     pub(super) fn stmt(&mut self, stmt: &Stmt, certain: bool) {
         match stmt {
             Stmt::Store(store) => {
@@ -190,7 +190,7 @@ impl Survey {
     }
 }
 
-/// What one access covers: in each dimension the index at lane 0, and the most that any lane adds.
+/// The elements of one access: in each dimension the index at lane 0, and the most that any lane adds.
 struct ElementBox(SmallVec<[(Index, i64); 4]>);
 
 impl ElementBox {
