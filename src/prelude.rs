@@ -1,4 +1,4 @@
-//! What most files that define or call kernels need: `use tilewright::prelude::*;`.
+//! The items that most files need that define or call kernels: `use tilewright::prelude::*;`.
 
 pub use half::{bf16, f16};
 pub use tilewright_core::schedule::{BlockRv, Schedule};

@@ -1,4 +1,4 @@
-//! How records are named on the command line.
+//! The names of records on the command line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,7 +41,7 @@ impl FromStr for Dims {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut dims = BTreeMap::new();
-        // As `list` prints a shape is fine, too.
+        // The form in which `list` prints a shape is accepted, too.
         for part in text.split([',', ';']).map(str::trim).filter(|part| !part.is_empty()) {
             let value = part.split_once('=').and_then(|(name, value)| {
                 Some((name.trim().to_owned(), value.trim().parse::<i64>().ok().filter(|value| *value >= 0)?))
@@ -65,7 +65,7 @@ impl FromStr for Address {
             Some((rest, trial)) => (rest, Some(trial.parse().map_err(|_| form())?)),
             None => (text, None),
         };
-        // From the right, since a path may have colons of its own.
+        // Parsed from the right, since a path may have colons of its own.
         let (rest, last) = rest.rsplit_once(':').ok_or_else(form)?;
         let (path, kernel, shape) = match last.contains('=') {
             false => (rest, last, None),

@@ -6,10 +6,10 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::address::{Address, Dims};
 
-/// Looks into tuning records, replays, compares and keeps them.
+/// Inspects, replays, compares and keeps tuning records.
 ///
-/// Records are files whose names end in `.jsonl`, or directories of such files. Exit codes: 0 when all is well, 1 when a
-/// command fails (also a replay with wrong results), 2 when it cannot be understood.
+/// Records are files whose names end in `.jsonl`, or directories of such files. Exit codes: 0 on success, 1 when a
+/// command fails (also a replay with wrong results), 2 when its arguments are invalid.
 #[derive(Parser, Debug)]
 #[command(name = "tilewright", version)]
 pub(crate) struct Arguments {
@@ -28,7 +28,7 @@ pub(crate) enum Command {
     Report(Report),
 }
 
-/// What there is: the best of each kernel, shape and machine
+/// Lists records: the best of each kernel, shape and machine
 #[derive(Args, Debug)]
 pub(crate) struct List {
     /// Files or directories of records
@@ -39,7 +39,7 @@ pub(crate) struct List {
     pub(crate) json: bool,
 }
 
-/// Which record is meant
+/// The selection of a record
 #[derive(Args, Debug)]
 pub(crate) struct Which {
     /// A file or directory of records
@@ -52,7 +52,7 @@ pub(crate) struct Which {
     /// The record of this trial, instead of the best one
     #[arg(long, value_name = "NUMBER")]
     pub(crate) trial: Option<u64>,
-    /// Tuned for so many threads; may be left out where there is one such number
+    /// The number of threads it was tuned for; may be left out where all records have the same
     #[arg(long, value_name = "COUNT")]
     pub(crate) threads: Option<u32>,
 }
@@ -70,67 +70,67 @@ pub(crate) struct Show {
     pub(crate) assembly: bool,
 }
 
-/// Repeats a record on this machine: checks its results and times it
+/// Replays a record on this machine: checks its results and times it
 ///
-/// The code runs in a process of its own, on random arguments. Its results are compared with those of the unscheduled program:
-/// interpreted where that is small, else compiled as it is.
+/// The code runs in a process of its own, on random arguments. Its results are compared with those of the unscheduled program,
+/// which is interpreted where it is small, else compiled.
 #[derive(Args, Debug)]
 pub(crate) struct Replay {
     #[command(flatten)]
     pub(crate) which: Which,
-    /// Decides the arguments
+    /// The seed of the arguments
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 }
 
-/// How two records differ
+/// Shows how two records differ
 ///
-/// Records are named `PATH:KERNEL`, `PATH:KERNEL:SHAPE`, and with `#TRIAL` behind it for another than the best.
+/// Records are named `PATH:KERNEL`, `PATH:KERNEL:SHAPE`, and followed by `#TRIAL` for another than the best.
 #[derive(Args, Debug)]
 pub(crate) struct Diff {
     /// One record: `tuned:matmul:M=128,N=64#17`
     #[arg(value_name = "A")]
     pub(crate) first: Address,
-    /// The other
+    /// The other record
     #[arg(value_name = "B")]
     pub(crate) second: Address,
-    /// Also how the scheduled programs differ
+    /// Also show how the scheduled programs differ
     #[arg(long)]
     pub(crate) program: bool,
 }
 
 /// Adds the records of files or directories to another one
 ///
-/// Records that are there already are not added again. Each file gets all of its new lines at once, or none.
+/// Records that the destination has are not added again. Each file gets all of its new lines at once, or none.
 #[derive(Args, Debug)]
 pub(crate) struct Merge {
-    /// What is added to: a directory, or a file whose name ends in `.jsonl`
+    /// The destination: a directory, or a file whose name ends in `.jsonl`
     #[arg(value_name = "OUT")]
     pub(crate) output: PathBuf,
-    /// What is added
+    /// Directories or files of records to add
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 }
 
 /// Drops all but the best records of each kernel, shape and machine
 ///
-/// Programs, tuning runs and lines that are no records stay. Each file is replaced as a whole, or not at all.
+/// Programs, tuning runs and unreadable lines stay. Each file is replaced as a whole, or not at all.
 #[derive(Args, Debug)]
 pub(crate) struct Prune {
     /// A file or directory of records
     pub(crate) path: PathBuf,
-    /// How many stay of each kernel, shape and machine
+    /// How many records stay of each kernel, shape and machine
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep: u32,
 }
 
-/// A page with the course of tuning, the share of the machine's peak, refused candidates, the cost model, the rules
+/// Writes a page with the course of tuning, the share of the machine's peak, refused candidates, the cost model, the rules
 #[derive(Args, Debug)]
 pub(crate) struct Report {
     /// Files or directories of records
     #[arg(value_name = "PATH", default_value = "tuned")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Where the page is written
+    /// The path of the page
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     pub(crate) output: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! `tilewright diff`: what two records decide differently.
+//! `tilewright diff`: the decisions in which two records differ.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::records::{Found, Wanted};
 use crate::words::outcome;
 use crate::{Failure, Outcome};
 
-/// A step without its decision and the numbers of variables, which depend on how many came before.
+/// A step without its decision and the numbers of variables, which depend on the steps before it.
 fn shape(step: &Step) -> String {
     let instruction = step.renamed(|_| 0);
     Step { instruction, first_output: 0, outputs: step.outputs, decision: None }.to_string()
@@ -46,7 +46,7 @@ fn title(found: &Found) -> String {
     format!("{}, trial {}: {}", found.series.title(), found.record.provenance.trial, outcome(&found.record))
 }
 
-/// Decisions that differ, side by side, and steps that are in one trace alone.
+/// Decisions that differ, side by side, and steps that only one trace has.
 fn traces(first: &Trace, second: &Trace) -> String {
     let differences = Differences::of(first, second);
     let Differences { decisions, steps } = &differences;
@@ -73,18 +73,18 @@ fn traces(first: &Trace, second: &Trace) -> String {
     text
 }
 
-/// How two traces differ.
+/// The differences of two traces.
 #[derive(Default)]
 struct Differences<'t> {
     /// The same step with two decisions.
     decisions: Vec<(&'t Step, &'t Step)>,
-    /// Steps of the first trace alone, and of the second.
+    /// Steps that only the first trace has, and steps that only the second has.
     steps: Vec<(char, &'t Step)>,
 }
 
 impl<'t> Differences<'t> {
-    /// Lays the traces side by side by the shapes of their steps. Two steps of one shape are the same when they are about the
-    /// same variables: those that steps laid beside each other have made.
+    /// Aligns the traces by the shapes of their steps. Two steps of one shape are the same when they use the
+    /// same variables: the results of aligned steps.
     fn of(first: &'t Trace, second: &'t Trace) -> Self {
         let (a, b) = (first.steps(), second.steps());
         let shapes = |steps: &[Step]| steps.iter().map(shape).collect::<Vec<_>>();
@@ -98,14 +98,14 @@ impl<'t> Differences<'t> {
                 continue;
             }
             for (a, b) in old.iter().zip(new) {
-                // No trace has as many variables.
+                // No trace has that many variables.
                 let name = |number| in_second.get(&number).copied().unwrap_or(u32::MAX);
                 if a.renamed(name) != b.instruction {
                     found.steps.extend([('-', a), ('+', b)]);
                 } else if a.decision != b.decision {
                     found.decisions.push((a, b));
                 }
-                // What a step makes of something else still has its place in the steps behind it.
+                // A changed step keeps its place in the steps after it.
                 in_second.extend(a.output_range().zip(b.output_range()));
             }
         }
@@ -153,7 +153,7 @@ mod tests {
         let begun = |steps: &str| trace(&format!("{BEGIN}{steps}"));
         let text = traces(&begun("parallel %1\n"), &begun("parallel %2\n"));
         assert_eq!(text, "\nsteps of A alone (-) and of B alone (+):\n  - parallel %1\n  + parallel %2\n");
-        // What comes of it is the same in what follows.
+        // The values that it produces are the same in the steps that follow.
         let split = |of| begun(&format!("%4, %5 = split {of}, [4, none]\nvectorize %5\n"));
         let text = traces(&split("%1"), &split("%2"));
         assert!(text.contains("- %4, %5 = split %1") && text.contains("+ %4, %5 = split %2"), "{text}");

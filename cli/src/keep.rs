@@ -10,7 +10,7 @@ use crate::words::count;
 use crate::{Failure, Outcome};
 
 pub(crate) fn merge(options: &Merge) -> Outcome {
-    // All of them are read before anything is written.
+    // All sources are read before anything is written.
     let inputs: Vec<Database> = options.inputs.iter().map(|path| open(path)).collect::<Result<_, _>>()?;
     let output = &options.output;
     let mut merged = match output.exists() {
@@ -33,13 +33,13 @@ pub(crate) fn prune(options: &Prune) -> Outcome {
     Ok(format!("dropped {} of `{}`, which has {}\n", count(dropped, "record"), path.display(), total(path)?))
 }
 
-/// How many records there are now.
+/// The number of records.
 fn total(path: &Path) -> Result<String, Failure> {
     let database = Database::open(path).map_err(Failure::new)?;
     Ok(count(database.records().len(), "record"))
 }
 
-/// `2 records, 1 program`: records are always told, the others where there are some.
+/// `2 records, 1 program`: records are always counted, the others where there are some.
 fn words(merged: &Merged) -> String {
     let others = [
         (merged.programs, "program", ""),

@@ -1,8 +1,8 @@
 #![forbid(unsafe_code)]
-//! `tilewright`: looks into tuning records, replays, compares and keeps them.
+//! `tilewright`: inspects, replays, compares and keeps tuning records.
 //!
-//! Everything that is known of records is known by the libraries; here are only arguments, choices and words. A command
-//! gives a text, which is written at its end, so that one that fails half way prints no half.
+//! The libraries know the records; this program has only arguments, choices and texts. A command
+//! returns its text, which is written at its end, so that a command that fails half way prints nothing.
 
 mod address;
 mod arguments;
@@ -26,7 +26,7 @@ use arguments::{Arguments, Command};
 #[derive(Debug, PartialEq, Eq)]
 struct Failure(String);
 
-/// What a command gives: a text for the standard output.
+/// The result of a command: a text for the standard output.
 type Outcome = Result<String, Failure>;
 
 impl Failure {
@@ -36,7 +36,7 @@ impl Failure {
 }
 
 fn main() -> ExitCode {
-    // In the process that replays a record this does not return.
+    // In the process that replays a record, this does not return.
     tilewright::init();
     let arguments = Arguments::parse();
     let outcome = match &arguments.command {
@@ -51,14 +51,14 @@ fn main() -> ExitCode {
     match outcome {
         Ok(text) => print(&text),
         Err(Failure(reason)) => {
-            // Nothing is left to do if nobody listens.
+            // Nothing is left to do if nobody reads.
             drop(writeln!(io::stderr(), "error: {reason}"));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Writes a text to the standard output. A reader that has seen enough, such as `head`, is no failure.
+/// Writes a text to the standard output. A reader that has read enough, such as `head`, is no failure.
 fn print(text: &str) -> ExitCode {
     let mut output = io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {

@@ -1,4 +1,4 @@
-//! Opening records, and finding one among them.
+//! Opens records, and finds one among them.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::Failure;
 use crate::address::{Address, Dims};
 use crate::arguments::Which;
 
-/// Reads the records at a path, which must be there. Lines that cannot be read are told and skipped.
+/// Reads the records at a path, which must exist. Lines that cannot be read are reported and skipped.
 pub(crate) fn open(path: &Path) -> Result<Database, Failure> {
     let is_named = path.extension().is_some_and(|extension| extension == "jsonl");
     match std::fs::metadata(path) {
@@ -40,7 +40,7 @@ pub(crate) fn open_all(paths: &[impl AsRef<Path>]) -> Result<Database, Failure> 
     Ok(all)
 }
 
-/// What is asked for.
+/// The records that the arguments select.
 pub(crate) struct Wanted<'a> {
     pub(crate) path: &'a Path,
     pub(crate) kernel: &'a str,
@@ -49,7 +49,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) threads: Option<u32>,
 }
 
-/// A record, with the program that it is of where a line says it.
+/// A record, with its program where a line beside it states it.
 pub(crate) struct Found {
     pub(crate) record: Record,
     pub(crate) program: Option<Program>,
@@ -82,11 +82,11 @@ impl<'a> From<&'a Address> for Wanted<'a> {
 }
 
 impl Found {
-    /// The program, or where it could come from.
+    /// The program, or a hint at its source.
     pub(crate) fn program(&self, path: &Path) -> Result<&Program, Failure> {
         self.program.as_ref().ok_or_else(|| {
             Failure(format!(
-                "`{}` does not say the program {:016x} of `{}`: tuning the kernel once more writes it",
+                "`{}` has no text of the program {:016x} of `{}`: tune the kernel once more to write it",
                 path.display(),
                 self.record.program,
                 self.record.kernel
@@ -95,7 +95,7 @@ impl Found {
     }
 }
 
-/// Those for this machine, where there are some; otherwise all.
+/// The series of this machine, or all series if there are none of this machine.
 fn of_this_machine(series: Vec<&Series>) -> Vec<&Series> {
     let is_own = |series: &&&Series| {
         replay::context(series.target.threads).is_ok_and(|context| TunedFor::of(&context) == series.target)
@@ -137,10 +137,10 @@ impl Wanted<'_> {
             return Err(self.none("no such record", targets(&of_shape)));
         };
         if targets(&meant).len() > 1 {
-            let hint = "say which with --threads or --trial, or keep the records of other machines elsewhere";
+            let hint = "choose with --threads or --trial, or keep the records of other machines elsewhere";
             return Err(self.several("machines", hint, targets(&meant)));
         }
-        // Of several definitions the one that was measured last.
+        // Of several definitions, the one that was measured last.
         let newest = |series: &&&Series| series.last_time;
         let series = meant.iter().max_by_key(newest).map_or(*series, |newest| *newest);
         let record = match self.trial {

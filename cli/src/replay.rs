@@ -27,7 +27,7 @@ pub(crate) fn run(options: &Replay) -> Outcome {
     let timed = replay::time(&bound, &record.trace, threads, options.seed).map_err(failed)?;
     let oracle = match timed.oracle {
         Oracle::Interpreter => "the unscheduled program, interpreted",
-        _ => "the unscheduled program, compiled as it is (it is too large for the interpreter)",
+        _ => "the unscheduled program, compiled without a schedule (it is too large for the interpreter)",
     };
     text += &format!(
         "\nreplayed: the results are right, error {:.1e}\n  compared with {oracle}\n",

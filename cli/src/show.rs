@@ -27,7 +27,7 @@ pub(crate) fn run(options: &Show) -> Outcome {
     Ok(text)
 }
 
-/// The record in a few lines.
+/// The main facts of a record, in a few lines.
 pub(crate) fn head(found: &Found) -> String {
     let (record, series) = (&found.record, &found.series);
     let (provenance, shape) = (&record.provenance, &record.shape);

@@ -1,4 +1,4 @@
-//! How numbers are told.
+//! Numbers as text.
 
 use tilewright::search::records::Record;
 use tilewright::tuning::report::duration;
@@ -28,7 +28,7 @@ pub(crate) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// How long ago something was: `3 days`; both times are in seconds since 1970.
+/// The age of something: `3 days`; both times are in seconds since 1970.
 pub(crate) fn age(time: u64, now: u64) -> String {
     let seconds = now.saturating_sub(time);
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];

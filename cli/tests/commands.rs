@@ -59,7 +59,7 @@ fn show_gives_the_trace_and_the_program_before_and_after() {
         "{failed}"
     );
     let without = text(directory.path(), &["show", "tuned", "softmax"]);
-    assert!(without.contains("does not say the program 0000000000000007 of `softmax`"), "{without}");
+    assert!(without.contains("has no text of the program 0000000000000007 of `softmax`"), "{without}");
     let code = text(directory.path(), &["show", "tuned", "product", SHAPE, "--lowered", "--assembly"]);
     assert!(
         code.contains("\ncompiled program:\nkernel product(") && code.contains("\nmachine code, "),
@@ -75,7 +75,7 @@ fn replay_checks_and_times() {
     assert!(replayed.contains("the unscheduled program, interpreted"), "{replayed}");
     assert!(replayed.contains("recorded 2.10 µs, now "), "{replayed}");
     let refused = failure(directory.path(), &["replay", "tuned", "softmax"], 1);
-    assert!(refused.contains("does not say the program"), "{refused}");
+    assert!(refused.contains("has no text of the program"), "{refused}");
     // Whatever a trace says: it replays on this program, or it is refused.
     let path = directory.path().join("tuned/product.jsonl");
     let hostile = fs::read_to_string(&path).expect("a text").replace("[%6, %3, %7]", "[%6, %6, %7]");

@@ -62,7 +62,7 @@ impl Constant {
     }
 }
 
-/// What an expression computes.
+/// The operation of an expression, with its operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ExprKind {
     /// A constant of the expression's type.
@@ -101,7 +101,7 @@ impl Expr {
         self.0.dtype
     }
 
-    /// What the expression computes.
+    /// The operation of the expression, with its operands.
     pub fn kind(&self) -> &ExprKind {
         &self.0.kind
     }

@@ -17,12 +17,12 @@ use crate::stmt::{Stmt, Symbol};
 pub struct Program {
     /// The kernel's name.
     pub name: Symbol,
-    /// What a caller passes, in order: dimensions first, then run-time scalars, then buffers.
+    /// The parameters that a caller passes, in order: dimensions first, then run-time scalars, then buffers.
     pub params: Arc<Vec<Param>>,
     /// How exactly products of `f32` are to be formed; `None` for `f32` as usual. A schedule may make use of it, so that
     /// programs which differ in it are different tasks.
     pub accuracy: Option<Accuracy>,
-    /// What the kernel computes.
+    /// The computation.
     pub body: Stmt,
     variables: Arc<Vec<Variable>>,
     buffers: Arc<Vec<Buffer>>,
@@ -43,7 +43,7 @@ pub enum Param {
     Buffer(BufferId, Access),
 }
 
-/// What a kernel does with a tensor parameter.
+/// How a kernel accesses a tensor parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Access {
     /// Only reads it.
@@ -77,16 +77,16 @@ impl Access {
     }
 }
 
-/// What is known of a variable besides its identity.
+/// The properties of a variable besides its identity.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Variable {
     /// The preferred name; the printer makes it unique.
     pub name: Symbol,
-    /// What the variable stands for.
+    /// The role of the variable.
     pub kind: VariableKind,
 }
 
-/// What a variable stands for.
+/// The role of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum VariableKind {
     /// A symbolic dimension or compile-time parameter: at least 0, the same during a call.
@@ -99,8 +99,8 @@ pub enum VariableKind {
     Iter,
 }
 
-/// What the distance of neighbours along a dimension of a buffer is to be, in elements: the least one that fits, of
-/// those that are `offset` more than a multiple of `factor`.
+/// The distance of neighbours along a dimension of a buffer, in elements: the least one that fits and that is `offset` more than a
+/// multiple of `factor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Alignment {
     /// At least 1.

@@ -58,7 +58,7 @@ pub struct For {
     pub kind: LoopKind,
     /// Hints for rules and lowering.
     pub annotations: Annotations,
-    /// What is repeated.
+    /// The statement that is repeated.
     pub body: Stmt,
 }
 
@@ -113,7 +113,7 @@ pub struct Block {
     pub guards: Vec<Guard>,
     /// Executed at the first point of the reduction iterators, before the body; alone, where there is no such point.
     pub init: Option<Stmt>,
-    /// What is computed at each point, in terms of the iterators.
+    /// The computation at each point, in terms of the iterators.
     pub body: Stmt,
     /// Hints for rules and lowering.
     pub annotations: Annotations,

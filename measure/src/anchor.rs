@@ -1,14 +1,14 @@
-//! What the times of a search are relative to.
+//! The schedules to which the times of a search are relative.
 //!
-//! A machine is slower or faster for a while, because its clock or its neighbours change. Candidates of different batches are
-//! comparable nevertheless, since a few of the first ones are timed again in turns with each batch, whose times are scaled by
-//! what became of theirs. They are the same ones all along, so that errors do not add up. They are several, since one may
-//! itself be what varies: the place of its data in the caches differs from batch to batch.
+//! A machine is slower or faster for a while, because its clock or its neighbours change. To keep the times of different
+//! batches comparable, each batch times a few of the first candidates again, alternating with its own, and scales its
+//! times by theirs. These anchors stay the same during a search, so that errors do not add up. There are several, because
+//! one alone may vary: the position of its data in the caches differs from batch to batch.
 
 use serde::{Deserialize, Serialize};
 use tilewright_search::tuner::{Earlier, TrialOutcome};
 
-/// How many candidates times are relative to: so many that the median of them stands for the machine when one does not.
+/// The number of anchors: the median of three stands for the machine when one of them varies.
 const ANCHORS: usize = 3;
 
 /// A candidate whose time is known.
@@ -25,14 +25,14 @@ pub struct Anchor {
 pub struct Anchors(Vec<Anchor>);
 
 impl Anchors {
-    /// The fastest of what earlier runs measured, which the times of this run are to be comparable with.
+    /// The fastest candidates of earlier runs, to which the times of this run are to be comparable.
     pub fn of_earlier(earlier: &[Earlier]) -> Self {
         let measured =
             |record: &Earlier| Some(Anchor { trace: record.trace.to_string(), seconds: record.seconds? });
         Self::fastest_of(earlier.iter().filter_map(measured))
     }
 
-    /// If there are none yet, takes the fastest of a batch. Those are the ones that were timed most carefully.
+    /// Takes the fastest candidates of a batch, if there are no anchors yet. They were timed most carefully.
     pub fn learn(&mut self, traces: &[String], outcomes: &[Option<TrialOutcome>]) {
         if self.0.is_empty() {
             let measured = traces.iter().zip(outcomes).filter_map(|(trace, outcome)| match outcome {
@@ -50,7 +50,7 @@ impl Anchors {
         fastest.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
         fastest.dedup_by(|a, b| a.trace == b.trace);
         fastest.truncate(ANCHORS);
-        // Fewer would say more of themselves than of the machine.
+        // The median of fewer would follow one anchor rather than the machine.
         Anchors(if fastest.len() < ANCHORS { Vec::new() } else { fastest })
     }
 
@@ -60,7 +60,7 @@ impl Anchors {
     }
 }
 
-/// By how much times of now are to be multiplied: the median of what anchors took before over what they take now. `now` has
+/// The factor for times of now: the median of the anchors' earlier times over their times now. `now` has
 /// the seconds of each, where it could be timed.
 pub fn scale(anchors: &[Anchor], now: &[Option<f64>]) -> f64 {
     let ratios = anchors.iter().zip(now).filter_map(|(anchor, now)| Some(anchor.seconds / (*now)?));

@@ -1,4 +1,4 @@
-//! A batch of candidates: compile all, run and check each, time those that are right.
+//! A batch of candidates: compile all, run and check each, time the correct ones.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,20 +15,20 @@ use crate::subject::Subject;
 
 /// A measurement in progress.
 pub struct Measuring<'s> {
-    /// What the candidates are schedules of.
+    /// The program of the candidates, with its arguments.
     pub subject: &'s Subject,
-    /// Told what begins and what came of it.
+    /// Receives the events and results.
     pub emit: &'s mut dyn FnMut(Reply),
     /// Whether to end as soon as possible.
     pub should_stop: &'s dyn Fn() -> bool,
 }
 
 impl Measuring<'_> {
-    /// Measures candidates given by their traces. Each that is done, or has failed, is told by a
-    /// [`Reply::Outcome`]; candidates that are not reached before it was stopped are not.
+    /// Measures candidates given by their traces. A [`Reply::Outcome`] reports each that is done or has failed;
+    /// candidates that were not reached before a stop have none.
     pub fn measure(&mut self, mut traces: Vec<String>, anchors: &[Anchor]) {
         (self.emit)(Reply::Begin(Stage::Compile));
-        // Anchors are more candidates, of which nobody is told.
+        // Anchors are further candidates, whose results are not reported.
         let count = traces.len();
         traces.extend(anchors.iter().map(|anchor| anchor.trace.clone()));
         let mut executables = Vec::new();
@@ -81,7 +81,7 @@ impl Measuring<'_> {
         }
     }
 
-    /// Measures two candidates in alternation; both are known to be right.
+    /// Measures two candidates alternately; both are known to be right.
     pub fn compare(&mut self, first: String, second: String) {
         (self.emit)(Reply::Begin(Stage::Compile));
         let compiled: Result<Vec<_>, Failure> = self.compile(&[first, second]).into_iter().collect();
@@ -101,7 +101,7 @@ impl Measuring<'_> {
         (self.emit)(Reply::Outcome { candidate, outcome });
     }
 
-    /// Compiles all at once, which shares fixed costs; one by one when that panics, to know which it was.
+    /// Compiles all at once, which shares fixed costs; one by one when that panics, to find the candidate that did.
     fn compile(&self, traces: &[String]) -> Vec<Result<Compiled, Failure>> {
         let together = guarded(|| Ok(self.subject.compile(traces)));
         together.unwrap_or_else(|_| {
@@ -112,7 +112,7 @@ impl Measuring<'_> {
         })
     }
 
-    /// Runs a candidate once and compares what it gives with what is expected.
+    /// Runs a candidate once and compares its results with the expected ones.
     fn first_run(
         &mut self,
         candidate: usize,
@@ -129,7 +129,7 @@ impl Measuring<'_> {
     }
 }
 
-/// Turns a panic into a failure. What the closure touches is either not used after a panic or made anew before
+/// Turns a panic into a failure. The closure's data are either not used after a panic or made anew before
 /// the next use.
 fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| Err(panic_failure(&*payload)))

@@ -1,9 +1,9 @@
-//! How much arithmetic a definition asks for, and how many bytes it must move.
+//! The number of arithmetic operations of a definition, and the number of bytes that it must move.
 //!
 //! Each addition, multiplication, division, minimum, maximum and elementary function on values counts as one
 //! operation, a fused multiply-add as two; index arithmetic, comparisons, selections, conversions and initial
 //! values count nothing, and of two branches the longer counts. The count is that of the unscheduled program,
-//! whatever a schedule makes of it, and a value that is written out wherever it is used counts each time.
+//! for every schedule of it, and a value that is written out at each of its uses counts each time.
 
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::dtype::DType;
@@ -24,7 +24,7 @@ pub fn count_flops(program: &Program) -> f64 {
 }
 
 /// The bytes that one run of an unscheduled program whose dimensions are bound must move: each tensor that it reads once, each
-/// that it writes once, and those that it updates both ways. Intermediates count nothing.
+/// tensor that it writes once, and updated tensors both ways. Intermediates count nothing.
 pub fn count_bytes(program: &Program) -> f64 {
     let bytes = |(id, access): (BufferId, Access)| {
         let buffer = program.buffer(id);

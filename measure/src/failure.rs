@@ -21,7 +21,7 @@ pub mod reason {
     pub const PANIC: &str = "panic";
     /// The process that ran it died.
     pub const CRASH: &str = "crash";
-    /// It did not come to an end in time.
+    /// It did not end in time.
     pub const HANG: &str = "hang";
     /// It needed more memory than a measurement may use.
     pub const MEMORY: &str = "memory";
@@ -32,7 +32,7 @@ pub mod reason {
 pub struct Failure {
     /// One of the words in [`reason`].
     pub reason: String,
-    /// What happened.
+    /// A message for people.
     pub message: String,
 }
 

@@ -1,17 +1,23 @@
 #![forbid(unsafe_code)]
-//! Measuring: how fast schedules of a program are, and whether their results are right.
+//! Measurements: how fast schedules of a program are, and whether their results are right.
 //!
-//! This crate knows devices by their trait, and proposes no schedule: it runs those that it is given.
+//! This crate knows devices by their trait, and proposes no schedule: it runs the given ones.
 //!
 //! | module | does |
 //! |---|---|
 //! | [`subject`] | a program at a shape, with random arguments and the results that are expected |
 //! | [`batch`] | compiles, checks and times candidates |
-//! | [`sampling`], [`anchor`] | how often what runs; times relative to the first candidates |
+//!
+//! [`sampling`], [`anchor`]
+//! how often each candidate runs; times relative to the first candidates
+//!
 //! | [`runner`] | measures in this process |
 //! | [`isolation`] | measures in a process of its own, so that a crash costs one candidate |
 //! | [`replay`] | repeats records on the programs beside them |
-//! | [`count`], [`peak`] | operations and bytes of a program; the speed that a device reaches at most |
+//!
+//! [`count`], [`peak`]
+//! operations and bytes of a program; the greatest speed of a device
+//!
 //! | [`scratch`] | a directory for the files of a run |
 
 pub mod anchor;

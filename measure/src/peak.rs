@@ -1,8 +1,8 @@
-//! The machine's measured peak, as what a kernel's speed is compared with.
+//! The machine's measured peak, to which the speed of kernels is compared.
 //!
-//! Others may hold the machine back for tenths of a second at a time, and a peak that was measured then is too
-//! low. It is therefore the best of short windows that lie apart, of which each later question may add one, and it is
-//! measured again when a kernel is found to beat it.
+//! Other programs may slow the machine down for tenths of a second at a time, and a peak that was measured then is too
+//! low. The peak is therefore the best of several short windows with gaps between them. Each later query may add a window,
+//! and a kernel that beats the peak causes a new measurement.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use tilewright_core::program::Program;
 use tilewright_core::stmt::Symbol;
 use tilewright_core::target::{RunOptions, Target};
 
-/// How long one window lasts.
+/// The length of a window.
 const WINDOW: Duration = Duration::from_millis(15);
 
-/// How far windows lie apart.
+/// The gap between windows.
 const GAP: Duration = Duration::from_millis(15);
 
 /// Windows of the first measurement.
@@ -26,7 +26,7 @@ const FIRST_WINDOWS: usize = 4;
 /// The most windows when a kernel has beaten the peak.
 const MORE_WINDOWS: usize = 16;
 
-/// After how long a question adds a window.
+/// The time after which a query adds a window.
 const REFRESH: Duration = Duration::from_secs(1);
 
 /// A peak, and when it was last measured; `None` when the device has none.
@@ -35,16 +35,16 @@ struct Known {
     at: Instant,
 }
 
-/// What a peak is of: a device by its name and target, a type, and a number of threads.
+/// The key of a peak: a device by its name and target, a type, and a number of threads.
 type Key = (String, Target, DType, usize);
 
-/// A place for each peak.
+/// The peak for each key.
 type Table = FxHashMap<Key, Known>;
 
 static KNOWN: Mutex<Table> = Mutex::new(FxHashMap::with_hasher(FxBuildHasher));
 
-/// The operations of a type per second, in 10⁹, that a device reaches with fused multiply-adds: the fastest that this program
-/// has seen. The first question takes a tenth of a second. `None` where the device does not know.
+/// The fused multiply-add throughput of a device for a type, in 10⁹ operations per second: the fastest that this program
+/// has measured. The first query takes a tenth of a second. `None` where the device does not know.
 pub fn peak_gflops(device: &dyn Device, dtype: DType, options: RunOptions) -> Option<f64> {
     peak_beyond(device, dtype, options, None)
 }
@@ -61,7 +61,7 @@ fn peak_beyond(device: &dyn Device, dtype: DType, options: RunOptions, reached: 
     }
 }
 
-/// The best so far, after as many more windows as the state of knowledge asks for, or until `beaten_by` is reached.
+/// The best window so far, after more windows if they are due, or until `beaten_by` is reached.
 fn measured(
     table: &mut Table,
     key: Key,
@@ -87,10 +87,10 @@ fn measured(
     known.gflops
 }
 
-/// The peak that a program could reach on a device, by the type that it computes in, and unknown for types whose peak the
-/// device does not know. `reached` is what a kernel of it has been seen to reach: a peak below that is measured again. Fused
-/// multiply-adds are no limit, and the peak unknown, where an intrinsic adds products to what the program computes, of `bf16`
-/// or of pieces of `f32`.
+/// The peak for a program on a device, by the type that it computes in; unknown for types whose peak the
+/// device does not know. `reached` is the measured speed of a kernel of the program: a peak below it is measured again.
+/// The peak is also unknown where an intrinsic adds products of `bf16`, or of pieces of `f32`: it may be faster than fused
+/// multiply-adds.
 pub fn peak_of(
     program: &Program,
     device: &dyn Device,
@@ -120,7 +120,7 @@ fn has_products_of_bf16(target: &Target) -> bool {
         .any(|types| types.contains(&DType::BF16) && types.contains(&DType::F32))
 }
 
-/// A share of the peak for people: `61 %`, and never more than all of it without saying why.
+/// A share of the peak for people: `61 %`. A share above the peak is explained.
 pub fn percent_of_peak(share: f64) -> String {
     match 100.0 * share {
         percent if percent < 100.5 => format!("{percent:.0} % of peak"),

@@ -1,7 +1,7 @@
-//! Repeating records on the programs that stand beside them, without the kernels that they are of.
+//! Replays records on the programs that are stored beside them, without the kernels' definitions.
 //!
-//! What comes from a file is not believed: dimensions are bound with the checks of a call, a trace goes through the
-//! primitives, the result is verified, and what is timed is compared with what the unscheduled program computes.
+//! Nothing in a file is trusted: dimensions are bound with the checks of a call, a trace passes the checks of the
+//! primitives, the result is verified, and the results of the timed code are compared with those of the unscheduled program.
 
 use tilewright_core::build::bounds::{OutOfBoundsErrors, check_in_bounds};
 use tilewright_core::device::CompileError;
@@ -32,7 +32,7 @@ const MOST_BYTES: f64 = (1u64 << 33) as f64;
 /// The greatest dimension, so that products of a few of them stay in range.
 const GREATEST_DIMENSION: i64 = 1 << 31;
 
-/// Why a record could not be repeated.
+/// Why a record could not be replayed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
@@ -44,23 +44,23 @@ pub enum ReplayError {
         /// The program's dimensions.
         expected: String,
     },
-    /// At this shape the program leaves a tensor.
+    /// At this shape the program accesses elements outside of a tensor.
     #[error("at this shape: {0}")]
     OutOfBounds(#[from] OutOfBoundsErrors),
     /// It is too large to be run here.
     #[error("{what} is too large to be replayed: {amount:.1e}, at most {most:.1e}")]
     TooLarge {
-        /// What is.
+        /// The limited quantity.
         what: &'static str,
         /// How much it is.
         amount: f64,
         /// The limit.
         most: f64,
     },
-    /// A step of the trace cannot be repeated.
+    /// A step of the trace does not replay.
     #[error("the trace does not replay: {0}")]
     Step(#[from] StepError),
-    /// The trace makes a program that is none.
+    /// The trace produces a malformed program.
     #[error("the trace makes a malformed program: {0}")]
     Malformed(String),
     /// The scheduled program cannot be lowered.
@@ -77,18 +77,18 @@ pub enum ReplayError {
     Failed {
         /// One of the words of [`reason`](crate::reason).
         reason: String,
-        /// What happened.
+        /// The failure, as text.
         message: String,
     },
     /// The measuring process cannot do its work.
     #[error(transparent)]
     Measuring(#[from] MeasureError),
-    /// The environment is not fit for it.
+    /// The environment prevents it.
     #[error(transparent)]
     Other(#[from] Error),
 }
 
-/// The time of a repeated record on this machine.
+/// The time of a replayed record on this machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Timed {
@@ -98,7 +98,7 @@ pub struct Timed {
     pub spread: f64,
     /// The greatest error relative to the largest magnitude of the expected results.
     pub max_relative_error: f64,
-    /// What it was compared with.
+    /// The source of the expected results.
     pub oracle: Oracle,
 }
 
@@ -106,9 +106,9 @@ pub struct Timed {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Code {
-    /// What is computed from constant tensors alone, once for each, at the `Flat` level.
+    /// The computation on constant tensors alone, run once for each, at the `Flat` level.
     pub prologue: Option<Program>,
-    /// What a call runs, at the `Flat` level.
+    /// The computation of a call, at the `Flat` level.
     pub flat: Program,
     /// The size of the machine code, in bytes.
     pub code_bytes: usize,
@@ -116,18 +116,18 @@ pub struct Code {
     pub disassembly: String,
 }
 
-/// The circumstances that records of a number of threads are replayed for: this machine, and runs on as many threads.
+/// The context in which records of a number of threads are replayed: this machine, and runs on as many threads.
 ///
 /// # Errors
-/// When a setting of the environment cannot be obeyed.
+/// When a setting of the environment is invalid.
 pub fn context(threads: u32) -> Result<RunContext, ReplayError> {
     Ok(devices::run_context_with_threads(threads as usize)?)
 }
 
-/// A symbolic program at a shape, as traces are made for.
+/// The program at a shape, to which traces apply.
 ///
 /// # Errors
-/// When the shape has other dimensions, or the program leaves a tensor at this shape or is too large.
+/// When the shape has other dimensions, or the program at this shape accesses elements outside of a tensor or is too large.
 pub fn bind(program: &Program, shape: &Shape) -> Result<Program, ReplayError> {
     let sizes: Vec<(&String, i64)> =
         shape.dims.iter().chain(&shape.params).map(|(name, size)| (name, *size)).collect();
@@ -157,10 +157,10 @@ fn too_large(what: &'static str, amount: f64, most: f64) -> ReplayError {
     ReplayError::TooLarge { what, amount, most }
 }
 
-/// What a trace makes of a bound program: verified, at the `Blocks` level.
+/// The bound program that a trace produces: verified, at the `Blocks` level.
 ///
 /// # Errors
-/// The first step that cannot be repeated.
+/// The first step that does not replay.
 pub fn schedule(bound: &Program, trace: &Trace, context: &RunContext) -> Result<Program, ReplayError> {
     let (scheduled, _) = trace.replay(bound, context, 0)?.into_parts();
     verify(&scheduled, Level::Blocks).map_err(|errors| ReplayError::Malformed(errors.render(&scheduled)))?;
@@ -170,7 +170,7 @@ pub fn schedule(bound: &Program, trace: &Trace, context: &RunContext) -> Result<
 /// A scheduled program lowered and compiled for this machine.
 ///
 /// # Errors
-/// Why that cannot be done.
+/// When lowering or compilation fails.
 pub fn compile(scheduled: &Program, target: &Target) -> Result<Code, ReplayError> {
     let lowered = lower_kernel(scheduled, target)?;
     let mut compiled = code::compile(&devices::default_device()?, &[&lowered]);
@@ -183,12 +183,12 @@ pub fn compile(scheduled: &Program, target: &Target) -> Result<Code, ReplayError
     })
 }
 
-/// Runs what a trace makes of a bound program on random arguments, compares the results with those of the unscheduled
+/// Runs the scheduled program of a trace on random arguments, compares the results with those of the unscheduled
 /// program, and times it: in a process of its own, so that code which crashes or hangs costs only itself, or in this one where
 /// [`init`](crate::isolation::init) has not been called.
 ///
 /// # Errors
-/// Why that cannot be done, or what is wrong with the results.
+/// When it cannot be run, or its results are wrong.
 pub fn time(bound: &Program, trace: &Trace, threads: usize, seed: u64) -> Result<Timed, ReplayError> {
     let oracle = Oracle::of(bound)?;
     if !worker::is_initialised() {

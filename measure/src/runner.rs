@@ -1,4 +1,4 @@
-//! What the two ways of measuring share, and measuring in the tuning process itself.
+//! The code that both ways of measuring share, and measuring in the tuning process itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,17 +12,17 @@ use crate::batch::Measuring;
 use crate::isolation::protocol::{Outcome, Reply};
 use crate::subject::Subject;
 
-/// Whether measuring is to end early: shared by a runner, the session and Ctrl-C.
+/// An order to end measuring early: shared by a runner, the session and Ctrl-C.
 #[derive(Clone, Debug)]
 pub struct Interrupt {
     stop: Arc<AtomicBool>,
-    /// A stop that others may order too, such as Ctrl-C.
+    /// A stop flag that others may set too, such as Ctrl-C.
     external: Option<Arc<AtomicBool>>,
     deadline: Option<Instant>,
 }
 
 impl Interrupt {
-    /// Nothing yet.
+    /// No order yet.
     pub fn new(deadline: Option<Instant>, external: Option<Arc<AtomicBool>>) -> Self {
         Interrupt { stop: Arc::default(), external, deadline }
     }
@@ -32,19 +32,19 @@ impl Interrupt {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody has ordered to stop.
+    /// Whether a stop has been ordered.
     pub fn is_stopped(&self) -> bool {
         let external = self.external.as_ref().is_some_and(|external| external.load(Ordering::Relaxed));
         external || self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether to end early: ordered to, or out of time.
+    /// Whether to end early: a stop was ordered, or the time is up.
     pub fn is_due(&self) -> bool {
         self.is_stopped() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 
-/// An outcome as the search knows it.
+/// A result as the search knows it.
 pub fn measurement(outcome: Outcome) -> TrialOutcome {
     match outcome {
         Outcome::Measured { timing, error } => {
@@ -54,7 +54,7 @@ pub fn measurement(outcome: Outcome) -> TrialOutcome {
     }
 }
 
-/// Measures candidates in this process: one that crashes or hangs takes the program with it.
+/// Measures candidates in this process: one that crashes or hangs ends or blocks the program.
 pub struct InProcessRunner {
     subject: Subject,
     interrupt: Interrupt,
@@ -101,7 +101,7 @@ impl Runner for InProcessRunner {
             }
         };
         let (first, second) = (first.trace.to_string(), second.trace.to_string());
-        // What was found is confirmed even when the time is up.
+        // The best schedule is confirmed even when the time is up.
         self.with(Interrupt::is_stopped, &mut receive, |measuring| measuring.compare(first, second));
         compared.map(|(first, second)| (first.median, second.median))
     }

@@ -1,43 +1,43 @@
-//! How often to run what, so that a little time tells much.
+//! How often to run each candidate, so that a little time suffices.
 //!
-//! The candidates of a batch are timed in turns, one sample each per round, so that a disturbance of the machine
-//! meets all of them. The first sample of each is thrown away. What is far behind after a round is
-//! timed no further: its time is known well enough to be left. This module knows neither kernels nor
-//! clocks; it asks a function to run a candidate.
+//! The candidates of a batch are timed alternately, one sample each per round, so that a disturbance of the machine
+//! affects all of them. The first sample of each is dropped. A candidate that is far behind after a round is
+//! timed no further: its time is known well enough. This module knows neither kernels nor
+//! clocks; it calls a function that runs a candidate.
 
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// A sample lasts at least this long, so that reading the clock and calling cost nothing in comparison.
+/// The least length of a sample, beside which reading the clock and calling cost nothing.
 const LEAST_SAMPLE: Duration = Duration::from_millis(1);
 
-/// Before each sample there are runs for about this long, unless one alone takes longer: other candidates have had the
-/// caches meanwhile.
+/// Each sample follows runs of about this length, unless one alone takes longer: other candidates have evicted its data from
+/// the caches meanwhile.
 const WARM_UP: Duration = Duration::from_micros(500);
 
 /// Most samples of one candidate.
 const ROUNDS: usize = 5;
 
-/// What one candidate may cost altogether, as far as [`FEWEST_ROUNDS`] allow it.
+/// The most time for one candidate, as far as [`FEWEST_ROUNDS`] allow it.
 const CANDIDATE_BUDGET: Duration = Duration::from_millis(100);
 
 /// Samples that even a slow candidate gets.
 const FEWEST_ROUNDS: usize = 2;
 
-/// After each round, how many times the best sample a candidate's best sample may be for it to go on. The last
+/// The greatest ratio of a candidate's best sample to the best of all, after each round, with which it stays in. The last
 /// applies to every further round.
 const ELIMINATION: [f64; 3] = [2.5, 1.6, 1.25];
 
-/// How many times the best a candidate's very first run may be. Caches are cold in it, hence the wider margin.
+/// The greatest ratio of a candidate's very first run to the best. Caches are cold in it, hence the wider margin.
 const FIRST_RUN_ELIMINATION: f64 = 3.0;
 
-/// A first run that is shorter than this says nothing: it is dominated by page faults and cold caches. A longer one
-/// is all the warm-up that is needed.
+/// A shorter first run tells nothing: page faults and cold caches dominate it. A longer one
+/// is warm-up enough.
 const LEAST_TELLING_FIRST_RUN: Duration = Duration::from_millis(20);
 
-/// Pairs of samples of a comparison, and what it may cost beyond the first [`FEWEST_PAIRS`]. So many of the shortest take a tenth
-/// of a second: a machine that others share is held back for tens of milliseconds at a time.
+/// Pairs of samples of a comparison, and its budget beyond the first [`FEWEST_PAIRS`]. 31 pairs of the shortest samples take a tenth
+/// of a second: other programs slow a shared machine down for tens of milliseconds at a time.
 const PAIRS: usize = 31;
 const FEWEST_PAIRS: usize = 3;
 const PAIRS_BUDGET: Duration = Duration::from_millis(600);
@@ -45,14 +45,14 @@ const PAIRS_BUDGET: Duration = Duration::from_millis(600);
 /// The time of a run, from several samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
-    /// The median of the faster half of the samples, in seconds: what disturbs a machine only ever adds time.
+    /// The median of the faster half of the samples, in seconds: disturbances only ever add time.
     pub median: f64,
     /// The distance of the quartiles of all samples over that median.
     pub spread: f64,
 }
 
 impl Timing {
-    /// Of samples in seconds; `None` when there are none.
+    /// The timing of samples in seconds; `None` when there are none.
     pub fn of(samples: &[f64]) -> Option<Self> {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -61,7 +61,7 @@ impl Timing {
         Some(Timing { median, spread })
     }
 
-    /// The timing that a machine gives which is so many times slower.
+    /// The timing on a machine that is slower by a factor.
     pub fn scaled(self, factor: f64) -> Self {
         Timing { median: self.median * factor, ..self }
     }
@@ -74,7 +74,7 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     Some(low + (high - low) * place.fract())
 }
 
-/// Runs candidates: by number, so many times, for a duration; or fails for a reason.
+/// Runs candidates, given by number.
 pub trait Runs {
     /// Why a run failed.
     type Failure;
@@ -97,7 +97,7 @@ struct Entry<F> {
     samples: Vec<f64>,
     failure: Option<F>,
     is_eliminated: bool,
-    /// Whether it is sampled to the end however slow it is.
+    /// Whether it is sampled to the end, however slow it is.
     is_kept: bool,
 }
 
@@ -111,10 +111,10 @@ impl<F> Entry<F> {
     }
 }
 
-/// What became of a candidate; `None` when sampling was stopped before there was a sample of it.
+/// The result of a candidate; `None` when sampling was stopped before there was a sample of it.
 pub type SampleOutcome<F> = Option<Result<Timing, F>>;
 
-/// Times candidates, given the length of a first run of each, in seconds. Those that `is_kept` holds for, by number, are
+/// Times candidates, given the length of a first run of each, in seconds. Candidates for whose number `is_kept` holds are
 /// sampled fully, however slow they are.
 pub fn sample<R: Runs>(
     runs: &mut R,
@@ -165,7 +165,7 @@ pub fn sample<R: Runs>(
         .collect()
 }
 
-/// One sample: the seconds that one of some runs takes, with warm caches.
+/// One sample: the seconds of one run among some, with warm caches.
 fn sample_once<R: Runs>(
     runs: &mut R,
     candidate: usize,
@@ -179,7 +179,7 @@ fn sample_once<R: Runs>(
     Ok(runs.run(candidate, repetitions)?.as_secs_f64() / repetitions as f64)
 }
 
-/// What is hopeless after its first run is not run again: that run is its time.
+/// A candidate that is hopeless after its first run is not run again: that run is its time.
 fn eliminate_by_first_run<F>(entries: &mut [Entry<F>]) {
     let least = entries.iter().map(|entry| entry.estimate).fold(f64::INFINITY, f64::min);
     for entry in entries {
@@ -205,7 +205,7 @@ fn eliminate<F>(entries: &mut [Entry<F>], factor: f64) {
 /// runs are the first sample, which is dropped.
 fn warm_up<R: Runs>(entry: &mut Entry<R::Failure>, runs: &mut R) {
     if !is_telling(entry.estimate) {
-        // The first run was cold; a second try with about a tenth of a sample corrects what it misjudged.
+        // The first run was cold; a second try with about a tenth of a sample corrects the estimate.
         let tries = repetitions(LEAST_SAMPLE / 10, entry.estimate);
         match runs.run(entry.candidate, tries) {
             Ok(duration) => entry.estimate = duration.as_secs_f64() / tries as f64,
@@ -225,7 +225,7 @@ fn repetitions(target: Duration, run: f64) -> u64 {
     (target.as_secs_f64() / run.max(1e-9)).ceil().clamp(1.0, 1e6) as u64
 }
 
-/// Times two candidates in alternation, `first second second first …`, so that what drifts meets both alike.
+/// Times two candidates alternately, `first second second first …`, so that drift affects both alike.
 /// Candidates are 0 and 1 to `runs`.
 pub fn compare<R: Runs>(runs: &mut R) -> Result<Option<(Timing, Timing)>, R::Failure> {
     let mut estimates = [0.0; 2];
@@ -326,7 +326,7 @@ mod tests {
         let mut clock = Clock::new(&[2e-6]);
         let outcomes = outcomes(&mut clock);
         assert!((median(&outcomes[0]) - 2e-6).abs() < 1e-9);
-        // Each of the five samples comes after half a millisecond of warming up.
+        // Half a millisecond of warm-up precedes each of the five samples.
         assert!((50 + 5 * 750..=51 + 5 * 752).contains(&clock.runs[0]), "{:?}", clock.runs);
     }
 

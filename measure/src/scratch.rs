@@ -1,7 +1,7 @@
-//! A directory for what measuring processes compute once in a run: expected results.
+//! A directory for results that a run computes once for all its measuring processes: the expected results.
 //!
-//! A run that is killed cannot remove its own. Each holds a lock on a file beside its directory, which the system gives free when
-//! the process ends, however it ends; the next run removes the directories whose locks nobody holds.
+//! A run that is killed cannot remove its own. Each run holds a lock on a file beside its directory, which the system releases
+//! when the process ends, however it ends; the next run removes the directories whose locks are free.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,7 +14,7 @@ const PREFIX: &str = "tilewright-run-";
 /// Ends the name of the file that is locked.
 const LOCK: &str = "lock";
 
-/// How many names are tried.
+/// The number of names to try.
 const ATTEMPTS: u32 = 100;
 
 /// A directory that is removed when the run ends.
@@ -26,7 +26,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A directory for temporary files, after those of runs that have been killed are gone.
+    /// Makes a directory for temporary files, and removes the directories of runs that were killed.
     pub fn new() -> io::Result<Self> {
         Self::within(&std::env::temp_dir())
     }
@@ -62,7 +62,7 @@ impl Scratch {
         Ok(Scratch { path, lock, _held: held })
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -83,7 +83,7 @@ fn name() -> String {
     format!("{PREFIX}{}-{number}-{moment:x}", std::process::id())
 }
 
-/// Removes the directories of runs that have ended without doing so. What cannot be removed, such as another user's, stays.
+/// Removes the directories of runs that ended without doing so. A directory that cannot be removed, such as another user's, stays.
 fn remove_abandoned(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let lock = entry.path();
@@ -100,7 +100,7 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// Removes a directory and its lock, which whoever asks for it holds.
+/// Removes a directory and its lock, which the caller holds.
 fn remove(path: &Path, lock: &Path) {
     let removed = match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -131,9 +131,9 @@ mod tests {
         fs::create_dir(parent.join("tilewright-run-1-0-a")).expect("a disk");
         fs::write(parent.join("tilewright-run-1-0-a/results"), "of a killed run").expect("a disk");
         fs::write(parent.join("tilewright-run-1-0-a.lock"), "").expect("a disk");
-        // Killed before it made its directory.
+        // A run that was killed before it made its directory.
         fs::write(parent.join("tilewright-run-2-0-b.lock"), "").expect("a disk");
-        // Those are none.
+        // These files are not of this kind.
         fs::write(parent.join("other-run-3.lock"), "").expect("a disk");
         fs::create_dir(parent.join("tilewright-run-4.lock")).expect("a disk");
         let others = ["other-run-3.lock", "tilewright-run-4.lock"];

@@ -1,7 +1,7 @@
 //! A kernel's definition as data: what `#[tensor_kernel]` emits, and the inference of dimensions from shapes.
 //!
-//! Everything here is a constant of the user's program. What is done with it (compiling, tuning, calling) is
-//! [`kernel`](mod@crate::kernel)'s.
+//! Everything here is a constant of the user's program. [`kernel`](mod@crate::kernel) compiles, tunes and calls
+//! it.
 
 use std::fmt;
 
@@ -40,7 +40,7 @@ pub type Reference = fn(&[i64], &[Constant], &mut [BufferArgument<'_>]) -> Resul
 pub struct ParameterSpec {
     /// The name in the definition.
     pub name: &'static str,
-    /// What it is.
+    /// The kind of the argument.
     pub kind: ParameterKind,
     /// The type of an element, or of the scalar.
     pub dtype: DType,
@@ -48,12 +48,12 @@ pub struct ParameterSpec {
     pub dims: &'static [DimSpec],
 }
 
-/// What an argument is.
+/// The kind of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
     /// A tensor that is read.
     Input,
-    /// A tensor that is read, with the same contents in each call that passes the same tensor.
+    /// A tensor that is read, and whose content is the same in each call that passes the same tensor.
     Constant,
     /// A tensor that is updated in place.
     InOut,
@@ -78,7 +78,7 @@ impl ParameterKind {
 /// One dimension of a tensor in a signature.
 #[derive(Clone, Copy, Debug)]
 pub enum DimSpec {
-    /// The dimension or `usize` argument at this place in [`KernelDefinition::dims`].
+    /// The dimension or `usize` argument at this position in [`KernelDefinition::dims`].
     Symbol(usize),
     /// A number.
     Fixed(i64),
@@ -87,7 +87,7 @@ pub enum DimSpec {
     Computed(fn(&[i64]) -> Option<i64>, &'static str),
 }
 
-/// Arguments that do not fit a kernel's signature.
+/// An argument that does not fit a kernel's signature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("kernel `{kernel}`, argument `{argument}`: {problem}")]
 pub struct ArgumentError {
@@ -95,19 +95,19 @@ pub struct ArgumentError {
     pub kernel: &'static str,
     /// The argument or result.
     pub argument: &'static str,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: ArgumentProblem,
 }
 
-/// What is wrong with an argument.
+/// A problem with an argument.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentProblem {
     /// It has another number of dimensions.
     #[error("{expected} dimensions expected, {found} given")]
     Rank {
-        /// As in the signature.
+        /// The rank in the signature.
         expected: usize,
-        /// As it came.
+        /// The rank of the argument.
         found: usize,
     },
     /// A dimension has another extent.
@@ -117,11 +117,11 @@ pub enum ArgumentProblem {
         axis: usize,
         /// The dimension, as the signature writes it.
         dimension: &'static str,
-        /// What it should be.
+        /// The expected extent.
         expected: i64,
-        /// What it is.
+        /// The actual extent.
         found: usize,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
     /// A computed dimension has no value.
@@ -131,7 +131,7 @@ pub enum ArgumentProblem {
         axis: usize,
         /// The dimension, as the signature writes it.
         dimension: &'static str,
-        /// What it is computed from: `H = 2, KH = 5`.
+        /// The dimensions that it is computed from: `H = 2, KH = 5`.
         values: String,
     },
     /// A `usize` that no dimension can have.
@@ -140,9 +140,9 @@ pub enum ArgumentProblem {
     /// There is another number of tensors or `usize` arguments.
     #[error("{expected} arguments expected, {found} given")]
     Count {
-        /// As in the signature.
+        /// The number in the signature.
         expected: usize,
-        /// As they came.
+        /// The number given.
         found: usize,
     },
 }

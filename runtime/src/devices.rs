@@ -1,8 +1,8 @@
 //! The devices of this process.
 //!
-//! A device is known by its [`DeviceId`], which never changes and is never used again: versions of kernels are kept under it.
-//! The first device is the default, on which calls run that say nothing else. It is opened when it is first needed, by what
-//! the program that links this crate [registers](DefaultDevice). Further ones are [added](add).
+//! A [`DeviceId`] identifies a device; it never changes and is never used again: versions of kernels are kept under it.
+//! The first device is the default, on which calls run that name no device. It is opened on first use; the program
+//! that links this crate [registers](DefaultDevice) it. Further devices are [added](add).
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -13,7 +13,7 @@ use tilewright_core::target::{RunContext, RunOptions};
 use crate::error::Error;
 use crate::settings;
 
-/// Opens the default device, as the crate that chooses it submits it through `inventory`.
+/// Opens the default device; the crate that chooses it submits this entry through `inventory`.
 #[derive(Clone, Copy)]
 pub struct DefaultDevice {
     /// The name under which the device is found.
@@ -29,10 +29,10 @@ inventory::collect!(DefaultDevice);
 pub struct DeviceId(u32);
 
 impl DeviceId {
-    /// The device on which calls run that say nothing else.
+    /// The device on which calls run that name no device.
     pub const DEFAULT: DeviceId = DeviceId(0);
 
-    /// The device at a position among all devices.
+    /// The device at an index among all devices.
     #[cfg(test)]
     pub(crate) fn at(index: u32) -> Self {
         DeviceId(index)
@@ -64,7 +64,7 @@ pub fn default_device() -> Result<Arc<dyn Device>, Error> {
 }
 
 fn default_entry() -> Result<&'static DefaultDevice, Error> {
-    // Linking gives no order; that of the names is the same everywhere.
+    // Linking gives no order; the order of the names is the same everywhere.
     let first = inventory::iter::<DefaultDevice>().min_by_key(|entry| entry.name);
     first.ok_or_else(|| Error::UnknownDevice { name: "default".to_owned(), known: "none".to_owned() })
 }
@@ -86,7 +86,7 @@ pub fn find(name: &str) -> Result<DeviceId, Error> {
         return Ok(DeviceId::DEFAULT);
     }
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-    // The one that was added last: a device that failed is opened anew under its old name.
+    // The device that was added last: a device that failed is opened anew under its old name.
     match added.iter().rposition(|known| known.name == name) {
         Some(position) => Ok(DeviceId(position as u32 + 1)),
         None => {
@@ -122,19 +122,19 @@ fn unknown(id: DeviceId) -> Error {
     Error::UnknownDevice { name: id.to_string(), known: "others".to_owned() }
 }
 
-/// How calls run: on as many threads as [`settings::threads`] says.
+/// The options of calls: as many threads as [`settings::threads`] says.
 ///
 /// # Errors
-/// [`Error::Environment`] when a setting of the environment cannot be obeyed.
+/// [`Error::Environment`] when a setting of the environment is invalid.
 #[inline]
 pub fn run_options() -> Result<RunOptions, Error> {
     Ok(RunOptions::with_threads(settings::threads()?))
 }
 
-/// What schedules for the default device are made for: its target, and runs on as many threads as calls use.
+/// The context of schedules for the default device: its target, and runs on as many threads as calls use.
 ///
 /// # Errors
-/// [`Error::Environment`] when a setting of the environment cannot be obeyed.
+/// [`Error::Environment`] when a setting of the environment is invalid.
 pub fn run_context() -> Result<RunContext, Error> {
     run_context_of(DeviceId::DEFAULT)
 }

@@ -1,4 +1,4 @@
-//! What a call can answer instead of a result.
+//! Errors of calls.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub enum Error {
     NotContiguous {
         /// The argument.
         argument: String,
-        /// What its layout is, and what to do.
+        /// The layout, and the remedy.
         problem: NotContiguous,
     },
     /// A reference used an index outside a tensor.
@@ -45,15 +45,15 @@ pub enum Error {
     /// The call failed while it ran, or was refused by the compiled code.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// The definition cannot be made into a program.
+    /// The definition has no schedulable form.
     #[error(transparent)]
     Definition(#[from] DefinitionErrors),
-    /// For these dimensions the definition leaves a tensor.
+    /// For these dimensions the definition accesses elements outside of a tensor.
     #[error("with {dims}: {errors}")]
     OutOfBounds {
         /// The dimensions: `M = 4, N = 8`.
         dims: String,
-        /// Every access that does.
+        /// Every access outside of a tensor.
         errors: OutOfBoundsErrors,
     },
     /// The program cannot be lowered for these dimensions.
@@ -62,14 +62,14 @@ pub enum Error {
     /// The program cannot be compiled for this machine.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// A setting of the environment cannot be obeyed.
+    /// A setting of the environment is invalid.
     #[error("the environment variable {variable} is `{value}`: {problem}")]
     Environment {
         /// The variable.
         variable: &'static str,
         /// Its value.
         value: String,
-        /// What was expected.
+        /// The problem.
         problem: String,
     },
     /// A device could not be opened or used.
@@ -94,14 +94,14 @@ pub enum Error {
         /// The names of all kernels.
         known: String,
     },
-    /// Dimensions were given by names that are not the kernel's.
+    /// Dimensions were given by names that the kernel does not have.
     #[error("kernel `{kernel}` needs a value for each of {expected}; {problem}")]
     DimensionNames {
         /// The kernel.
         kernel: &'static str,
         /// The names of its dimensions and `usize` arguments.
         expected: String,
-        /// Which is missing, unknown or given twice.
+        /// The name that is missing, unknown or given twice.
         problem: String,
     },
 }

@@ -6,9 +6,15 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`definition`] | what a definition is, as data |
+//!
+//! [`definition`]
+//! definitions as data
+//!
 //! | [`kernel`](mod@kernel) | kernels: versions, buckets, the choice of a schedule, calls |
-//! | [`code`] | scheduled programs lowered and compiled; what is computed ahead from constant tensors |
+//!
+//! [`code`]
+//! scheduled programs lowered and compiled; results of constant tensors
+//!
 //! | [`records`] | the tuning records that calls look up |
 //! | [`devices`] | the devices of this process |
 //! | [`settings`] | threads and diagnostics, also by environment variables |

@@ -1,4 +1,4 @@
-//! What holds for the whole process: threads, diagnostics, and how many shapes get code of their own.
+//! Settings of the whole process: threads, diagnostics, and how many shapes get code of their own.
 //!
 //! | environment variable | meaning |
 //! |---|---|
@@ -32,16 +32,16 @@ const STAGES: [&str; 6] = ["definition", "bound", "trace", "scheduled", "flat", 
 /// How many shapes of one kernel get code of their own unless [`set_specialized_shapes`] says otherwise.
 const SPECIALIZED_SHAPES: usize = 32;
 
-/// The share of the machine's memory for what is computed ahead and kept.
+/// The share of the machine's memory for kept results of constant tensors.
 const PACKED_SHARE: usize = 4;
 
-/// As much, where the machine's memory is unknown.
+/// The limit where the machine's memory is unknown.
 const PACKED_BYTES: usize = 1 << 30;
 
 /// 0 until it is decided.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 static SHAPES: AtomicUsize = AtomicUsize::new(SPECIALIZED_SHAPES);
-/// 0 until it is asked for or set.
+/// 0 until it is first read or set.
 static PACKED_LIMIT: AtomicUsize = AtomicUsize::new(0);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
@@ -96,7 +96,7 @@ pub fn set_specialized_shapes(shapes: usize) {
     SHAPES.store(shapes, Ordering::Relaxed);
 }
 
-/// How many bytes may be taken by what is computed ahead from `#[constant]` tensors and kept, in all.
+/// The most memory for kept results of computations on `#[constant]` tensors, in bytes.
 pub fn packed_limit() -> usize {
     match PACKED_LIMIT.load(Ordering::Relaxed) {
         0 => {
@@ -109,17 +109,17 @@ pub fn packed_limit() -> usize {
     }
 }
 
-/// Sets how many bytes may be taken by what is computed ahead from `#[constant]` tensors and kept; a quarter of the
+/// Sets the most memory for kept results of computations on `#[constant]` tensors, in bytes; a quarter of the
 /// machine's memory at first.
 ///
-/// What is kept is freed with its tensors. Beyond the limit, what was not used for the longest time is freed and
-/// computed again when it is needed: a limit below what an application uses in turns costs time at every call.
+/// Kept results are freed with their tensors. Beyond the limit, the least recently used results are freed, and
+/// computed again on their next use: a limit below the size of an application's working set costs time in every call.
 pub fn set_packed_limit(bytes: usize) {
     PACKED_LIMIT.store(bytes.max(1), Ordering::Relaxed);
 }
 
-/// Sets how many bytes of dropped results are kept for the next ones, 256 MiB at first, and frees those that are kept
-/// now. New memory has to be cleared and mapped by the system, on one thread; 0 keeps none.
+/// Sets how many bytes of dropped results are kept for new ones, 256 MiB at first, and frees the kept ones
+/// now. The system clears and maps new memory on one thread; 0 keeps none.
 pub fn set_spare_limit(bytes: usize) {
     spare::set_limit(bytes);
 }
@@ -131,7 +131,7 @@ fn memory_bytes() -> Option<usize> {
     line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
 }
 
-/// A number that changes when compiled kernels are out of date: with the number of threads and with the records.
+/// A number that changes when compiled kernels become out of date: with the number of threads and with the records.
 #[inline]
 pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Acquire)
@@ -150,7 +150,7 @@ pub(crate) struct Dump {
 }
 
 impl Dump {
-    /// What `TILEWRIGHT_DUMP` asks for; read once.
+    /// The content of `TILEWRIGHT_DUMP`; read once.
     pub(crate) fn requested() -> Result<&'static Dump, Error> {
         static DUMP: OnceLock<Result<Dump, Error>> = OnceLock::new();
         let dump = DUMP.get_or_init(|| Dump::parse(&variable(DUMP_VARIABLE)?.unwrap_or_default()));
@@ -174,7 +174,7 @@ impl Dump {
         Ok(dump)
     }
 
-    /// Prints a stage if it was asked for; `content` is computed only then.
+    /// Prints a stage if it was requested; `content` is computed only then.
     pub(crate) fn print(&self, what: &str, stage: &str, content: impl FnOnce() -> String) {
         if self.all || self.stages.contains(stage) {
             eprintln!("// {what}: {stage}\n{}", content().trim_end());
@@ -200,7 +200,7 @@ pub(crate) fn verifies() -> Result<bool, Error> {
 /// The value of an environment variable, if it is set.
 ///
 /// # Errors
-/// [`Error::Environment`] when it is no UTF-8.
+/// [`Error::Environment`] when it is not UTF-8.
 pub fn variable(variable: &'static str) -> Result<Option<String>, Error> {
     match env::var(variable) {
         Ok(value) => Ok(Some(value)),

@@ -224,7 +224,7 @@ fn writers_at_once_lose_nothing() {
 /// Tells the process of a test that it is one, and into which directory to write.
 const DIRECTORY_VARIABLE: &str = "TILEWRIGHT_TEST_RECORDS";
 
-/// What each process of a test writes at most.
+/// The most records that each process of a test writes.
 const RECORDS_OF_PROCESS: i64 = 200;
 
 /// The work of the processes of other tests; nothing when run as a test.

@@ -1,4 +1,4 @@
-//! What the cost model sees of register tiles, of padding, and of what comes from where.
+//! The cost model's features for register tiles, for padding, and for the memory that operands come from.
 
 use tilewright_core::program::Program;
 use tilewright_core::target::{CpuTarget, RunContext};

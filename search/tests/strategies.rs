@@ -1,4 +1,4 @@
-//! What strategies propose: the same for the same seed and measurements, whatever the number of threads, and legal.
+//! Strategies propose legal candidates, and the same ones for the same seed and measurements, whatever the number of threads.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What one kernel was tuned to serves its variants: an epilogue, another batch.
+//! Records of one kernel serve its variants: an epilogue, another batch.
 
 use std::sync::Arc;
 

@@ -43,7 +43,7 @@ impl Variant {
 pub struct Sampled {
     /// The median, in nanoseconds.
     pub median_ns: f64,
-    /// The median of the faster half, in nanoseconds: what disturbs a machine only ever adds time.
+    /// The median of the faster half, in nanoseconds: disturbances only ever add time.
     pub clean_ns: f64,
     /// The fastest sample, in nanoseconds.
     pub min_ns: f64,
@@ -60,12 +60,12 @@ pub struct Checked {
     pub duration: Duration,
 }
 
-/// How long to measure.
+/// The effort of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
     /// Most samples.
     pub samples: usize,
-    /// A sample is of as many runs as last this long, at least one.
+    /// A sample consists of as many runs as last this long, at least one.
     pub sample: Duration,
     /// After this long no further sample is begun, once there are three.
     pub budget: Duration,
@@ -90,8 +90,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compiles a kernel for as many threads as kernels use. The definition is run once, to know what is right; `cache`
-    /// is a directory in which its results are kept.
+    /// Compiles a kernel for as many threads as kernels use. The definition runs once for the expected results; `cache`
+    /// is a directory that keeps them.
     ///
     /// # Errors
     /// When the dimensions do not fit, or it cannot be compiled.
@@ -132,7 +132,7 @@ impl Comparison {
         self.flops
     }
 
-    /// Runs a variant so many times and says how long that took.
+    /// Runs a variant `repetitions` times and gives the duration.
     ///
     /// # Errors
     /// When a run fails.
@@ -159,7 +159,7 @@ impl Comparison {
     /// Runs a variant once and compares its results with those of the definition.
     ///
     /// # Errors
-    /// When it is beyond what another order of summation explains.
+    /// When the error is beyond what another order of summation explains.
     pub fn check(&mut self, variant: Variant) -> Result<Checked, TuneError> {
         self.subject.reset(&mut self.tensors);
         let duration = self.run(variant, 1)?;
@@ -169,12 +169,14 @@ impl Comparison {
         Ok(Checked { max_rel_err, duration })
     }
 
-    /// Measures variants in turns, so that what disturbs the machine meets them alike.
+    /// Measures variants alternately, so that disturbances of the machine affect them alike.
     ///
     /// # Errors
     /// As [`Comparison::run`].
     pub fn measure(&mut self, variants: &[Variant], effort: &Effort) -> Result<Vec<Sampled>, TuneError> {
-        in_turns(variants.len(), effort, |number, repetitions| self.run(variants[number], repetitions))
+        measure_alternately(variants.len(), effort, |number, repetitions| {
+            self.run(variants[number], repetitions)
+        })
     }
 
     /// The median time of compiling a variant, from its trace to machine code, in seconds.
@@ -203,8 +205,8 @@ impl Comparison {
     }
 }
 
-/// Measures so many things in turns. `run` runs one of them, by its number, so many times and says how long that took.
-pub(super) fn in_turns(
+/// Measures `count` things alternately. `run` runs one of them, by its number, a number of times and gives the duration.
+pub(super) fn measure_alternately(
     count: usize,
     effort: &Effort,
     mut run: impl FnMut(usize, u64) -> Result<Duration, TuneError>,
@@ -268,10 +270,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_in_turns_takes_turns() {
+    fn alternating_measurements_run_in_rounds() {
         let effort = Effort { samples: 2, sample: Duration::from_micros(1), budget: Duration::from_secs(1) };
         let mut order = Vec::new();
-        let measured = in_turns(3, &effort, |number, runs| {
+        let measured = measure_alternately(3, &effort, |number, runs| {
             order.push(number);
             Ok(Duration::from_micros(1 + number as u64) * runs as u32)
         });

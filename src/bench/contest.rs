@@ -6,13 +6,13 @@ use tilewright_measure::subject::{Subject, SubjectOptions};
 use tilewright_runtime::code::Compiled;
 use tilewright_runtime::devices;
 
-use super::comparison::{Checked, Effort, Sampled, in_turns};
+use super::comparison::{Checked, Effort, Sampled, measure_alternately};
 use crate::kernel::Kernel;
 use crate::settings;
 use crate::tuning::TuneError;
 
-/// A kernel at a shape, compiled with several schedules: winners of different searches, for example, whose times are from
-/// different minutes and not to be divided.
+/// A kernel at a shape, compiled with several schedules. The winners of different searches, for example, were timed in
+/// different minutes, so that their times do not compare.
 pub struct Contest {
     kernel: &'static Kernel,
     subject: Subject,
@@ -21,8 +21,8 @@ pub struct Contest {
 }
 
 impl Contest {
-    /// Compiles a kernel with each of the traces, for as many threads as kernels use. The definition is run once, to know
-    /// what is right.
+    /// Compiles a kernel with each of the traces, for as many threads as kernels use. The definition runs once for the
+    /// expected results.
     ///
     /// # Errors
     /// When the dimensions do not fit, or a trace cannot be replayed and compiled.
@@ -41,7 +41,7 @@ impl Contest {
     /// Runs each schedule once and compares its results with those of the definition.
     ///
     /// # Errors
-    /// When one is beyond what another order of summation explains.
+    /// When an error is beyond what another order of summation explains.
     pub fn check(&mut self) -> Result<Vec<Checked>, TuneError> {
         let mut checked = Vec::new();
         for number in 0..self.executables.len() {
@@ -54,12 +54,14 @@ impl Contest {
         Ok(checked)
     }
 
-    /// Measures all schedules in turns, so that what disturbs the machine meets them alike.
+    /// Measures all schedules alternately, so that disturbances of the machine affect them alike.
     ///
     /// # Errors
     /// When a run fails.
     pub fn measure(&mut self, effort: &Effort) -> Result<Vec<Sampled>, TuneError> {
-        in_turns(self.executables.len(), effort, |number, repetitions| self.run(number, repetitions))
+        measure_alternately(self.executables.len(), effort, |number, repetitions| {
+            self.run(number, repetitions)
+        })
     }
 
     fn run(&mut self, number: usize, repetitions: u64) -> Result<std::time::Duration, TuneError> {

@@ -1,7 +1,7 @@
-//! Benchmark programs: tune what has no record, then compare.
+//! Benchmark programs: tune the cases without records, then compare.
 //!
-//! [`bench_main!`](crate::bench_main) makes the `main` of such a program. What it is made of is public, for benchmark
-//! programs that do something else.
+//! [`bench_main!`](crate::bench_main) makes the `main` of such a program. Its parts are public, for other benchmark
+//! programs.
 
 mod comparison;
 mod contest;
@@ -46,7 +46,7 @@ pub enum Sizes {
     Buckets(&'static [i64]),
 }
 
-/// A kernel at one shape: what is tuned and compared.
+/// A kernel at one shape: the unit of tuning and comparison.
 struct Point {
     kernel: &'static Kernel,
     dims: Vec<(&'static str, i64)>,
@@ -96,11 +96,11 @@ impl Case {
 /// ```
 ///
 /// A dimension that takes many sizes has buckets, `matmul[M in [1, 16, 128], N = 768, K = 768]`: the kernel is tuned at each
-/// bound, and the application says [`Kernel::set_buckets`] with the same bounds.
+/// bound, and the application calls [`Kernel::set_buckets`] with the same bounds.
 ///
 /// `cargo bench` then tunes each shape that has no record for this machine, records every measurement in `tuned/` beside
-/// the crate's `Cargo.toml`, and writes `tuned/report.html`. Ctrl-C ends tuning and keeps what was measured; the next
-/// run goes on. `cargo bench --bench kernels -- --help` lists the options.
+/// the crate's `Cargo.toml`, and writes `tuned/report.html`. Ctrl-C ends tuning and keeps the measurements; the next
+/// run continues. `cargo bench --bench kernels -- --help` lists the options.
 #[macro_export]
 macro_rules! bench_main {
     ($($kernel:ty [$($dims:tt)*]),* $(,)?) => {
@@ -178,7 +178,7 @@ impl fmt::Display for Line {
 /// The definition is compared when one run of it takes no longer than this: a comparison takes dozens.
 const SLOWEST_REFERENCE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// What [`bench_main!`](crate::bench_main) does. `compare` measures variants of one case.
+/// Runs the cases of [`bench_main!`](crate::bench_main). `compare` measures variants of one case.
 pub fn run(
     directory: &str,
     cases: &[Case],
@@ -187,13 +187,13 @@ pub fn run(
     run_when_asked(|options| Ok(run_cases(directory, cases, options, &mut compare)?))
 }
 
-/// The `main` of a benchmark program: does what its arguments ask for, and says what went wrong. Without arguments, as
+/// The `main` of a benchmark program: follows its arguments, and prints errors. Without arguments, as
 /// `cargo test --all-targets` starts such programs, it does nothing: tuning is not a test.
 pub fn run_when_asked(benchmark: impl FnOnce(&Options) -> Result<(), Box<dyn Error>>) -> ExitCode {
     run_when(|options| options.is_given, benchmark)
 }
 
-/// As [`run_when_asked`], for a program that can be asked in other ways than by arguments.
+/// As [`run_when_asked`], for a program that takes requests in other ways than by arguments.
 pub fn run_when(
     is_asked: impl FnOnce(&Options) -> bool,
     benchmark: impl FnOnce(&Options) -> Result<(), Box<dyn Error>>,
@@ -202,7 +202,7 @@ pub fn run_when(
     let result = match Options::from_environment() {
         Ok(options) if is_asked(&options) => benchmark(&options),
         Ok(_) => {
-            println!("nothing to do; use `cargo bench`, or ask for `--help`");
+            println!("nothing to do; use `cargo bench`, or `--help` for the options");
             Ok(())
         }
         Err(help @ OptionsError::Help) => {
@@ -255,10 +255,10 @@ pub fn stop_on_interrupt() -> Arc<AtomicBool> {
     let flag = Arc::clone(&stop);
     let handler = ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::Relaxed) {
-            // As a shell reports a program that was interrupted.
+            // A shell reports this status for a program that was interrupted.
             std::process::exit(130);
         }
-        // Nothing depends on whether this can be shown.
+        // The program works without this message.
         drop(writeln!(std::io::stderr(), "\nending after the current measurement; once more ends at once"));
     });
     if let Err(error) = handler {
@@ -310,7 +310,7 @@ fn tune_cases(
     Ok(())
 }
 
-/// Whether somebody has tuned a case for such a machine and kept the best records.
+/// Whether a case was tuned for such a machine and its best records were kept.
 fn is_tuned(case: &Point, records: &Path) -> Result<bool, TuneError> {
     let kernel = case.kernel;
     let shape = kernel.shape(&kernel.dims_by_name(&case.dims)?);
@@ -325,7 +325,7 @@ fn is_tuned(case: &Point, records: &Path) -> Result<bool, TuneError> {
     Ok(!trials.is_empty() && !is_whole)
 }
 
-/// The report of all records there are: a page beside them, and a table on the terminal.
+/// Writes the report of all records: a page beside them, and a table on the terminal.
 pub fn write_report(records: &Path, is_quiet: bool) -> Result<(), TuneError> {
     let series = Series::of_records(&Database::open(records)?, Peak::Measured(&*devices::default_device()?));
     if series.is_empty() {

@@ -7,14 +7,14 @@ use tilewright_search::scheduler::Budget;
 
 use super::Variant;
 
-/// What the command line of a benchmark asks for.
+/// The options on the command line of a benchmark.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
     /// Most measurements when tuning a kernel.
     pub trials: Option<usize>,
     /// Most time when tuning a kernel.
     pub time_limit: Option<Duration>,
-    /// What tuning all kernels may cost together.
+    /// The budget for tuning all kernels together.
     pub budget: Option<Budget>,
     /// The seed of the search.
     pub seed: Option<u64>,
@@ -34,7 +34,7 @@ pub struct Options {
     pub seeds: Vec<u64>,
     /// Numbers of trials to compare.
     pub quality: Vec<usize>,
-    /// A file with times to be reached.
+    /// A file with times to reach.
     pub until: Option<PathBuf>,
     /// Variants to measure, by their names.
     pub variants: Vec<String>,
@@ -44,7 +44,7 @@ pub struct Options {
     pub is_given: bool,
 }
 
-/// What the options of all benchmark programs are.
+/// The options of all benchmark programs.
 pub const USAGE: &str = "options:
   --trials N       most measurements when tuning a kernel
   --seconds S      most seconds when tuning a kernel
@@ -62,7 +62,7 @@ pub const USAGE: &str = "options:
   --variants A,B   of reference, default, tuned
   --reference      measure the reference however long it takes";
 
-/// Arguments that make no sense, or the text that was asked for.
+/// An invalid argument, or the requested help text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
     /// `--help`.
@@ -71,23 +71,23 @@ pub enum OptionsError {
     /// An option is unknown.
     #[error("unknown option `{0}`\n{USAGE}")]
     Unknown(String),
-    /// An option is for other programs.
+    /// An option that only other programs have.
     #[error("`{0}` has no meaning here: this program tunes nothing; `--bench tuning` does")]
     Unfit(&'static str),
-    /// An option's value is missing or is no value for it.
+    /// An option's value is missing or invalid.
     #[error("`{option}` needs {expected}, found {found}")]
     Value {
         /// The option.
         option: String,
-        /// What it needs.
+        /// The values that it takes.
         expected: &'static str,
-        /// What came.
+        /// The value that was given.
         found: String,
     },
 }
 
 impl Options {
-    /// Those of this process.
+    /// Parses the arguments of this process.
     ///
     /// # Errors
     /// [`OptionsError`]
@@ -95,7 +95,7 @@ impl Options {
         Self::parse(std::env::args().skip(1))
     }
 
-    /// Those of given arguments, without the program's name. A word that is no option selects cases, as `--only`.
+    /// Parses given arguments, without the program's name. A word that is no option selects cases, as `--only`.
     ///
     /// # Errors
     /// [`OptionsError`]
@@ -145,7 +145,7 @@ impl Options {
                 "--json" => options.json = true,
                 "--reference" => options.reference = true,
                 "--help" | "-h" => return Err(OptionsError::Help),
-                // What `cargo bench` adds by itself.
+                // `cargo bench` adds this by itself.
                 "--bench" => {}
                 text if text.starts_with('-') => return Err(OptionsError::Unknown(name)),
                 _ => options.only.push(name),
@@ -154,10 +154,10 @@ impl Options {
         Ok(options)
     }
 
-    /// The variants that are asked for.
+    /// The requested variants.
     ///
     /// # Errors
-    /// When a name is none.
+    /// When a name is no variant.
     pub fn variants(&self) -> Result<Vec<Variant>, OptionsError> {
         let find = |name: &String| {
             let found = Variant::ALL.into_iter().find(|variant| variant.name() == name);
@@ -181,7 +181,7 @@ impl Options {
         }
     }
 
-    /// Whether a case of this title is asked for.
+    /// Whether the options select a case of this title.
     pub fn selects(&self, title: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|text| title.contains(text.as_str()))
     }

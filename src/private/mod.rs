@@ -1,4 +1,4 @@
-//! What generated code names. Not for people: anything here may change with any version.
+//! Items that generated code names. Not for people: anything here may change with any version.
 
 mod call;
 pub mod dimension;

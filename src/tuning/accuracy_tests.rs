@@ -24,7 +24,7 @@ use tilewright_search::tuner::{Runner, TrialOutcome};
 use crate::kernel::Kernel;
 use crate::prelude::*;
 
-/// C = A·B, each product within 10⁻⁴ of itself.
+/// C = A·B, each product with a relative error of at most 10⁻⁴.
 #[tensor_kernel(accuracy = 1e-4)]
 fn product(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32, M, N> {
     let mut c = Tensor::zeros();
@@ -38,7 +38,7 @@ fn product(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32, M, N> {
     c
 }
 
-/// The same within 10⁻².
+/// The same with at most 10⁻².
 #[tensor_kernel(accuracy = 1e-2)]
 fn rough_product(a: &Tensor<f32, M, K>, b: &Tensor<f32, K, N>) -> Tensor<f32, M, N> {
     let mut c = Tensor::zeros();

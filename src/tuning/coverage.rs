@@ -1,4 +1,4 @@
-//! What became of each task of a run: none is left out silently.
+//! The result of each task of a run: none is left out silently.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use tilewright_measure::peak::percent_of_peak;
 use super::report::{Table, duration};
 use super::{TuneError, Tuned};
 
-/// One task of a run, and what tuning it came to.
+/// One task of a run, and the result of tuning it.
 #[derive(Debug)]
 pub struct Covered {
     /// The kernel and its shape: `matmul[M=64, N=64, K=64]`.
     pub title: String,
-    /// What was found, or why nothing could be.
+    /// The best schedule, or the reason why there is none.
     pub result: Result<Tuned, TuneError>,
 }
 
@@ -25,7 +25,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// The tasks for which nothing has ever been measured: calls use a default schedule, or fit the nearest record.
+    /// The tasks without any measurement: calls use a default schedule, or fit the nearest record.
     pub fn left_out(&self) -> impl Iterator<Item = &Covered> {
         self.tasks.iter().filter(|task| task.result.as_ref().map_or(true, |tuned| tuned.record.is_none()))
     }

@@ -1,4 +1,4 @@
-//! Why tuning could not be done.
+//! Errors of tuning.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use tilewright_search::spec::SpecError;
 
 use crate::Error;
 
-/// Why a kernel could not be tuned. What was measured before is recorded.
+/// Why a kernel could not be tuned. Earlier measurements are recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TuneError {
-    /// The kernel, its dimensions or the environment are not fit for it.
+    /// The kernel, its dimensions or the environment prevent it.
     #[error(transparent)]
     Kernel(#[from] Error),
     /// The records cannot be read or written.
@@ -34,10 +34,10 @@ pub enum TuneError {
     Report {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A task's weight says nothing about how often it is run.
+    /// A task's weight is no number of runs.
     #[error("`{kernel}` has the weight {weight}: expected a finite number of at least 0")]
     Weight {
         /// The kernel and its shape.
@@ -48,12 +48,12 @@ pub enum TuneError {
     /// A directory for intermediate results cannot be made.
     #[error("cannot make a temporary directory: {0}")]
     Temporary(#[source] io::Error),
-    /// A way of running a kernel that a benchmark compares cannot be compiled, fails or gives wrong results.
+    /// A variant of a kernel that a benchmark compares cannot be compiled, fails or gives wrong results.
     #[error("`{kernel}` cannot be compared: {problem}")]
     Variant {
         /// The kernel.
         kernel: &'static str,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// No schedule of the kernel could be measured.

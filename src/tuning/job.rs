@@ -24,11 +24,11 @@ use crate::kernel::Kernel;
 pub(super) enum JobRunner {
     /// In a process of their own.
     Isolated(Box<IsolatedRunner>),
-    /// In this process; the subject is prepared when it is first needed.
+    /// In this process; the subject is prepared on first use.
     InProcess(Option<Box<InProcessRunner>>),
 }
 
-/// What is there once a job has begun.
+/// The state of a job that has begun.
 struct Search {
     tuner: TaskTuner,
     default: Option<Candidate>,
@@ -76,7 +76,7 @@ impl<'a> Job<'a> {
         self.earlier.len()
     }
 
-    /// What the scheduler needs to know.
+    /// The facts that the scheduler needs.
     pub(super) fn facts(&self, weight: f64) -> TaskFacts {
         TaskFacts {
             weight,
@@ -92,7 +92,7 @@ impl<'a> Job<'a> {
         self.session.trials()
     }
 
-    /// Measures up to `count` candidates; the first time the default schedule is the first of them, so that what is found is
+    /// Measures up to `count` candidates; the first time, the default schedule is the first of them, so that the result is
     /// never worse. The whole run has `most` left.
     pub(super) fn round(
         &mut self,
@@ -128,7 +128,7 @@ impl<'a> Job<'a> {
         let left = most.map(|most| most.saturating_sub(spent));
         let left = [own, left].into_iter().flatten().min().unwrap_or(usize::MAX);
         let of_round = count.saturating_sub(spent);
-        // The default was the whole round; there may be others.
+        // The default schedule took the whole round; others may follow.
         if of_round == 0 && left > 0 && spent > 0 {
             return Ok(None);
         }
@@ -141,7 +141,7 @@ impl<'a> Job<'a> {
         Ok(end)
     }
 
-    /// Prepares the search, and measures the default schedule if there is room for it and no time of it yet.
+    /// Prepares the search, and measures the default schedule if there is room for it and it has no time yet.
     fn begin(
         &mut self,
         has_room: bool,
@@ -197,14 +197,14 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Gives back what is only needed while candidates are measured.
+    /// Gives back memory and processes that only measuring needs.
     pub(super) fn rest(&mut self) {
         if let JobRunner::Isolated(runner) = &mut self.runner {
             runner.rest();
         }
     }
 
-    /// Confirms what was found. A job that had no round gives what earlier runs have measured.
+    /// Confirms the result. A job that had no round gives the results of earlier runs.
     pub(super) fn finish(
         mut self,
         end: End,
@@ -245,12 +245,12 @@ impl JobRunner {
     }
 }
 
-/// Gives the traces that the search of a plan begins with.
+/// Gives the traces that a plan's search begins with.
 type Starts = Box<dyn Fn(&Plan) -> Vec<Start>>;
 
-/// What a job's search goes by, besides what its space is made of.
+/// The strategy, the cost model and the other parts of a job's search, besides those of its space.
 pub(super) struct MethodParts {
     pub(super) strategy: MakeStrategy,
-    /// Traces to begin with.
+    /// The traces that a search begins with.
     pub(super) starts: Starts,
 }

@@ -1,4 +1,4 @@
-//! Tuning: measuring schedules of a kernel until a good one is found, and recording what was measured.
+//! Tuning: measuring schedules of a kernel until a good one is found, and recording the measurements.
 //!
 //! ```no_run
 //! use tilewright::prelude::*;
@@ -22,18 +22,36 @@
 //! }
 //! ```
 //!
-//! Candidates are built, checked against the definition and timed in a process of their own; see [`init`]. Which
-//! ones is the business of [`tilewright_search`]; how they are measured, that of [`tilewright_measure`]. An application that only calls kernels needs nothing of this.
+//! Candidates are built, checked against the definition and timed in a process of their own; see [`init`]. [`tilewright_search`]
+//! chooses them; [`tilewright_measure`] measures them. An application that only calls kernels needs nothing of this.
 //!
 //! | module | does |
 //! |---|---|
-//! | `plan` | what is decided before the first measurement |
-//! | `rounds` | who of many gets the next round |
+//!
+//! `plan`
+//! the decisions before the first measurement
+//!
+//!
+//! `rounds`
+//! which of many jobs gets the next round
+//!
 //! | `job` | one kernel at one shape, a round at a time |
-//! | `session` | what is recorded, counted and told of it |
-//! | `coverage` | what became of each of many |
-//! | `transfer` | what records of other kernels and shapes are good for |
-//! | [`report`], `progress` | what people see |
+//!
+//! `session`
+//! records, counts and reports the measurements
+//!
+//!
+//! `coverage`
+//! the result of each of many tasks
+//!
+//!
+//! `transfer`
+//! traces and samples from records of other kernels and shapes
+//!
+//!
+//! [`report`], `progress`
+//! output for people
+//!
 
 mod coverage;
 mod error;
@@ -92,19 +110,19 @@ use rounds::Rounds;
 use session::{Observers, Session};
 use transfer::Learned;
 
-/// Where candidates run.
+/// The process in which candidates run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
     /// In a process of their own if [`init`] was called and the kernel is registered, else in this process.
     #[default]
     Automatic,
-    /// In this process: a candidate that crashes or hangs takes the program with it.
+    /// In this process: a candidate that crashes or hangs ends or blocks the program.
     InProcess,
 }
 
 /// Tunes kernels. Made by [`Tuner::new`], adjusted by its methods, used by [`Tuner::tune`] and [`Tuner::tune_all`].
 ///
-/// What the search goes by can be exchanged without touching this crate: [`Tuner::rules`], [`Tuner::mutators`],
+/// All parts of the search can be exchanged without a change of this crate: [`Tuner::rules`], [`Tuner::mutators`],
 /// [`Tuner::postprocessors`], [`Tuner::strategy`], [`Tuner::cost_model`].
 ///
 /// ```no_run
@@ -136,7 +154,7 @@ pub struct Tuner {
     postprocessors: Option<Postprocessors>,
     strategy: MakeStrategy,
     model: Option<Box<dyn CostModel>>,
-    /// What the model that was given has learned.
+    /// The samples that the given model has learned from.
     learned: Learned,
     policy: Policy,
     transfers: bool,
@@ -145,7 +163,7 @@ pub struct Tuner {
     stop: Option<Arc<AtomicBool>>,
 }
 
-/// A kernel at a shape that is to be tuned, one of many.
+/// A kernel at a shape, one task of many.
 #[derive(Clone, Copy, Debug)]
 pub struct TuneTask<'a> {
     /// The kernel.
@@ -156,7 +174,7 @@ pub struct TuneTask<'a> {
     pub weight: f64,
 }
 
-/// The most measurements of a kernel at a shape when nothing is said.
+/// The default for the most measurements of a kernel at a shape.
 const TRIALS: usize = 64;
 
 impl Default for Tuner {
@@ -183,12 +201,12 @@ impl Default for Tuner {
 }
 
 impl Tuner {
-    /// 64 trials with seed 1 on all threads, recorded nowhere, without a word.
+    /// 64 trials with seed 1 on all threads, without records, silent.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The most measurements for one kernel and shape. Those of earlier runs that are in the records count.
+    /// The most measurements for one kernel and shape. Recorded measurements of earlier runs count.
     pub fn trials(mut self, trials: usize) -> Self {
         self.trials = Some(trials);
         self
@@ -200,45 +218,45 @@ impl Tuner {
         self
     }
 
-    /// Decides what the search draws, and the arguments of the measured runs.
+    /// Sets the seed of the search, and of the arguments of the measured runs.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// How many threads the kernel is tuned for: those that kernels use, unless this says otherwise.
+    /// The number of threads that the kernel is tuned for; the default is the number that kernels use.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads.max(1));
         self
     }
 
-    /// Where measurements are recorded, each as it is made: a directory, or a file whose name ends in `.jsonl`. What is
-    /// there already is not measured again.
+    /// Sets where measurements are recorded, each as it is made: a directory, or a file whose name ends in `.jsonl`. Candidates
+    /// with records there are not measured again.
     pub fn records(mut self, path: impl AsRef<Path>) -> Self {
         self.records = Some(path.as_ref().to_owned());
         self
     }
 
-    /// The rules that span the search space: all that are linked into the program, unless this says otherwise.
+    /// Sets the rules that generate the search space; the default is all rules that are linked into the program.
     pub fn rules(mut self, rules: RuleSet) -> Self {
         self.rules = Some(rules);
         self
     }
 
-    /// The small steps from one schedule to another: the built-in ones, unless this says otherwise.
+    /// Sets the mutators, the small steps from one schedule to another; the default is the built-in ones.
     pub fn mutators(mut self, mutators: Mutators) -> Self {
         self.mutators = Some(mutators);
         self
     }
 
-    /// What makes drawn schedules fit to be compiled: the built-in postprocessors, unless this says otherwise. A record
-    /// holds what they did. When it is fitted to another shape, the built-in ones are applied there.
+    /// Sets the postprocessors, which make sampled schedules fit to be compiled; the default is the built-in ones. A record
+    /// holds their steps. When it is fitted to another shape, the built-in ones are applied there.
     pub fn postprocessors(mut self, postprocessors: Postprocessors) -> Self {
         self.postprocessors = Some(postprocessors);
         self
     }
 
-    /// What decides which candidates are measured: evolutionary search, unless this says otherwise. It is made
+    /// Sets the strategy, which decides which candidates are measured; the default is evolutionary search. It is made
     /// anew for each kernel and shape. [`tilewright_search::strategy`] has others, and the trait to write one.
     pub fn strategy<S: Strategy + 'static>(
         self,
@@ -247,29 +265,29 @@ impl Tuner {
         self.make_strategy(Arc::new(move |space| Box::new(make(space))))
     }
 
-    /// As [`strategy`](Tuner::strategy), for one that is only known when the program runs.
+    /// As [`strategy`](Tuner::strategy), for a strategy that is only known at run time.
     pub fn make_strategy(mut self, strategy: MakeStrategy) -> Self {
         self.strategy = strategy;
         self
     }
 
-    /// What ranks candidates before they are measured: boosted trees on top of a draft model, new for each run, unless this
-    /// says otherwise. A model that is given here keeps what it has learned from one run to the next.
+    /// Sets the cost model, which ranks candidates before they are measured; the default is boosted trees on top of a draft model,
+    /// new for each run. A model that is given here keeps what it has learned from one run to the next.
     pub fn cost_model(mut self, model: impl CostModel + 'static) -> Self {
         self.model = Some(Box::new(model));
         self.learned = Learned::default();
         self
     }
 
-    /// How [`tune_all`](Tuner::tune_all) chooses the task that is tuned next: where a round promises most, unless this says
-    /// otherwise.
+    /// Sets how [`tune_all`](Tuner::tune_all) chooses the task to tune next; the default is the task whose next round promises
+    /// most.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Whether records of other shapes and other kernels serve the search as well: their traces to begin with, their
-    /// times for the cost model. They do, unless this says otherwise.
+    /// Sets whether the search also uses records of other shapes and other kernels: their traces as starting points, their
+    /// times for the cost model. The default is to use them.
     pub fn transfer(mut self, transfers: bool) -> Self {
         self.transfers = transfers;
         self
@@ -280,19 +298,19 @@ impl Tuner {
         if show { self.observer(progress::ProgressBar::default()) } else { self }
     }
 
-    /// Lets an observer follow.
+    /// Adds an observer.
     pub fn observer(self, observer: impl Observer + 'static) -> Self {
         self.observers.borrow_mut().push(Box::new(observer));
         self
     }
 
-    /// Where candidates run.
+    /// The process in which candidates run.
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = isolation;
         self
     }
 
-    /// Ends tuning after the current measurement once this is true, keeping what was measured. A program that installs a
+    /// Ends tuning after the current measurement once this is true; measurements so far are kept. A program that installs a
     /// handler of Ctrl-C sets it there.
     pub fn stop_when(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = Some(stop);
@@ -300,10 +318,10 @@ impl Tuner {
     }
 
     /// Tunes a kernel at a shape, given by the names of its dimensions and `usize` arguments. From then on calls
-    /// of this program use what was found; with [`records`](Tuner::records) other programs can.
+    /// of this program use the result; with [`records`](Tuner::records) other programs can.
     ///
     /// # Errors
-    /// [`TuneError`]; what was measured before it is recorded.
+    /// [`TuneError`]; measurements before it are recorded.
     pub fn tune(&mut self, kernel: &Kernel, dims: &[(&str, i64)]) -> Result<Tuned, TuneError> {
         let trials = self.trials.unwrap_or(TRIALS);
         let budget = Budget { trials: Some(trials), time: self.time_limit };
@@ -316,15 +334,15 @@ impl Tuner {
     /// Tunes many kernels and shapes under one budget, which is spent where it takes most off the sum of their
     /// times, each by its weight: see [`scheduler`](tilewright_search::scheduler). A task that reaches the machine's limit,
     /// or for which more trials promise next to nothing, gets no more. Without a budget there are 64 trials for
-    /// each task, dealt out likewise. [`trials`](Tuner::trials) and [`time_limit`](Tuner::time_limit) limit each task as
+    /// each task, distributed in the same way. [`trials`](Tuner::trials) and [`time_limit`](Tuner::time_limit) limit each task as
     /// well.
     ///
     /// Measurements that are in the records count as part of a budget of trials. A budget of time covers generating, compiling
     /// and measuring, and is exceeded by a short comparison of the best of each task.
     ///
     /// # Errors
-    /// When a task is none or its weight no finite number of at least 0, or records cannot be read or written. That one
-    /// kernel cannot be tuned stands in the coverage, and the others are.
+    /// When a task has a wrong name, its weight is no finite number of at least 0, or records cannot be read or written. A kernel that
+    /// cannot be tuned stands in the coverage with its error, and the others are tuned.
     pub fn tune_all(&mut self, tasks: &[TuneTask<'_>], budget: Budget) -> Result<Coverage, TuneError> {
         let budget = match budget {
             Budget { trials: None, time: None } => Budget::trials(TRIALS * tasks.len()),
@@ -357,7 +375,7 @@ impl Tuner {
         let setups: Vec<Option<Setup>> =
             planned.iter().map(|(_, plan, _)| setup(plan)).collect::<Result<_, _>>()?;
         let (mut own_model, mut learned_by_own) = (BoostedModel::default(), Learned::default());
-        // From here to where it is given back nothing returns early.
+        // No early return from here until the parts are given back.
         let mut given_model = self.model.take();
         let (model, learned): (&mut dyn CostModel, _) = match &mut given_model {
             Some(model) => (model.as_mut(), &mut self.learned),

@@ -1,4 +1,4 @@
-//! Following a tuning run.
+//! Observers of a tuning run.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use tilewright_search::tuner::TrialOutcome;
 
 use super::Tuned;
 
-/// Is told how tuning goes, and may end it. Every method has a default that does nothing.
+/// Receives the events of a tuning run, and may end it. Every method has a default that does nothing.
 pub trait Observer {
     /// Tuning begins.
     fn started(&mut self, _: &Started<'_>) {}
 
-    /// Tuning goes on with a kernel and shape that it began with before: of many, each has a round now and then.
+    /// Tuning continues with a kernel and shape that it began earlier: many tasks have rounds alternately.
     fn resumed(&mut self, _: &Started<'_>) {}
 
-    /// Something that takes long begins, for people.
+    /// A step that takes long begins; the text is for people.
     fn note(&mut self, _: &str) {}
 
     /// A candidate has been measured, and the measurement recorded.
@@ -23,13 +23,13 @@ pub trait Observer {
     /// Tuning is over.
     fn finished(&mut self, _: &Tuned) {}
 
-    /// Whether to stop now. What was measured is kept.
+    /// Whether to stop now. Measurements so far are kept.
     fn should_stop(&self) -> bool {
         false
     }
 }
 
-/// What is known when tuning begins.
+/// The facts that are known when tuning begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Started<'a> {
     /// The kernel and its shape: `matmul[M=64, N=64, K=64]`.
@@ -38,11 +38,11 @@ pub struct Started<'a> {
     pub trials: usize,
     /// Measurements that earlier runs have recorded.
     pub earlier: usize,
-    /// The most time it may take.
+    /// The time limit.
     pub time_limit: Option<Duration>,
     /// The arithmetic operations of one run.
     pub flops: f64,
-    /// Operations per second that the machine reaches at most, in 10⁹; `None` where it is not known, as for
+    /// The greatest speed of the machine, in 10⁹ operations per second; `None` where it is not known, as for
     /// integers.
     pub peak_gflops: Option<f64>,
 }
@@ -52,7 +52,7 @@ pub struct Started<'a> {
 pub struct Progress<'a> {
     /// How many candidates this run has measured.
     pub trial: usize,
-    /// What became of this one.
+    /// The result of this candidate.
     pub measurement: &'a TrialOutcome,
     /// The best time so far, in seconds.
     pub best: Option<f64>,

@@ -1,4 +1,4 @@
-//! What is decided before the first measurement of a kernel at a shape, and what its search has found.
+//! The decisions before the first measurement of a kernel at a shape, and the results of its search.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::{Isolation, TuneError, Tuner};
 use crate::kernel::{self, Kernel};
 use crate::settings;
 
-/// Everything that is decided before the first measurement.
+/// All decisions before the first measurement.
 pub(crate) struct Plan {
     pub(super) title: String,
     pub(super) name: &'static str,
@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     pub(super) hash: u64,
     pub(super) shape: Shape,
     pub(super) task: Task,
-    /// What it is tuned on.
+    /// The device that it is tuned on.
     pub(super) device: Arc<dyn Device>,
     pub(super) dims: Vec<i64>,
     pub(super) spec: SearchSpec,
@@ -51,7 +51,7 @@ pub(crate) struct Plan {
 }
 
 impl Tuner {
-    /// Decides how a kernel at a shape is tuned.
+    /// Plans the tuning of a kernel at a shape.
     pub(super) fn plan(&self, kernel: &Kernel, dims: &[(&str, i64)]) -> Result<Plan, TuneError> {
         let dims = kernel.dims_by_name(dims)?;
         let program = kernel.program_for(&dims)?;
@@ -122,29 +122,29 @@ impl Plan {
         })
     }
 
-    /// The peak that the program could reach, in GFLOP/s; one below what was `reached` is measured again.
+    /// The peak that the program could reach, in GFLOP/s; a peak below `reached` is measured again.
     pub(super) fn peak(&self, reached: Option<f64>) -> Option<f64> {
         let options = RunOptions::with_threads(self.threads);
         peak_of(&self.task.program, &*self.device, options, reached)
     }
 
-    /// The time below which no schedule can get, in seconds, as far as is known by now: a machine that was held back when the
-    /// plan was made has a higher peak later.
+    /// The least time of any schedule, in seconds, as far as it is known now: where the machine was slow when the
+    /// plan was made, its measured peak is higher later.
     pub(super) fn roofline_seconds(&self) -> Option<f64> {
         let peak = self.peak(None)?;
         Some(self.flops / (peak * 1e9))
     }
 }
 
-/// What a search has found.
+/// The result of a search.
 pub(crate) struct Found {
     pub(super) default_seconds: Option<f64>,
     pub(super) result: TuneResult,
 }
 
 impl Found {
-    /// Compares what was found with the default schedule in alternation: times from different minutes are not
-    /// to be divided. If the default is faster after all, it is what was found.
+    /// Compares the best schedule and the default one alternately, since times from different minutes do not
+    /// compare. If the default is faster after all, it becomes the result.
     pub(super) fn compare_with_default(&mut self, default: Candidate, runner: &mut dyn Runner) {
         let result = &mut self.result;
         let Some((best, seconds)) = &mut result.best else { return };

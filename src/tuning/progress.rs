@@ -18,7 +18,7 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 pub(crate) struct ProgressBar {
     bar: Option<indicatif::ProgressBar>,
     title: String,
-    /// Whether several kernels and shapes are tuned in turns.
+    /// Whether several kernels and shapes are tuned alternately.
     is_one_of_many: bool,
     trials: usize,
     failures: usize,
@@ -60,7 +60,7 @@ impl ProgressBar {
     fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            // Progress that cannot be shown is no reason to stop.
+            // Tuning continues if progress cannot be shown.
             None => drop(writeln!(std::io::stderr(), "{text}")),
         }
     }

@@ -1,4 +1,4 @@
-//! Records repeated on the programs beside them.
+//! Records replayed on the programs beside them.
 
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;

@@ -1,4 +1,4 @@
-//! The rounds of a tuning run: who gets the next one, and what became of each job in the end.
+//! The rounds of a tuning run: which job gets the next one, and how each job ended.
 
 use std::time::Instant;
 
@@ -12,12 +12,12 @@ use super::session::Observers;
 use super::{Coverage, Covered, TuneError};
 use crate::records;
 
-/// A job, and how it stands.
+/// A job and its state.
 struct State<'a> {
     job: Job<'a>,
     /// Why it gets no more rounds.
     end: Option<End>,
-    /// Why it cannot go on.
+    /// The error that ended it.
     failure: Option<TuneError>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    /// Jobs with their weights. What earlier runs have measured counts as part of a budget of trials.
+    /// Jobs with their weights. Measurements of earlier runs count as part of a budget of trials.
     pub(super) fn new(
         jobs: Vec<(Job<'a>, f64)>,
         policy: Policy,
@@ -83,7 +83,7 @@ impl<'a> Rounds<'a> {
         Ok(coverage)
     }
 
-    /// Why those have ended that had no reason of their own.
+    /// Why the jobs have ended that had no reason of their own.
     fn why(&self) -> End {
         match (self.interrupt.is_stopped(), self.interrupt.is_due()) {
             (true, _) => End::Stopped,
@@ -95,7 +95,7 @@ impl<'a> Rounds<'a> {
 }
 
 impl State<'_> {
-    /// One round of up to so many trials, of which the whole run has `left`. A job that fails gets no other.
+    /// One round of up to `count` trials, of which the whole run has `left`. A job that fails gets no other.
     fn round(
         &mut self,
         trials: usize,

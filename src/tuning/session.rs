@@ -1,4 +1,4 @@
-//! One tuning run: each measurement is recorded, counted and told to the observers.
+//! One tuning run: records and counts each measurement and reports it to the observers.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,11 +24,11 @@ pub(crate) struct Session {
     database: Rc<RefCell<Database>>,
     interrupt: Interrupt,
     observers: Observers,
-    /// The time spent on it until it last paused, and when it went on.
+    /// The time spent on it until it last paused, and when it resumed.
     spent: Duration,
     resumed: Option<Instant>,
     has_started: bool,
-    /// Measurements to come, at most.
+    /// The most measurements to come.
     most: Option<usize>,
     cpu: String,
     /// Measurements of earlier runs.
@@ -41,7 +41,7 @@ pub(crate) struct Session {
     failure: Option<TuneError>,
 }
 
-/// What was known of a candidate before it was measured.
+/// The predictions for a candidate before it was measured.
 #[derive(Clone, Copy)]
 struct Foreknowledge<'a> {
     predicted: Option<f32>,
@@ -75,7 +75,7 @@ impl Session {
         }
     }
 
-    /// What earlier runs measured of this kernel at this shape on such a machine, each trace once: the last time counts.
+    /// The measurements of earlier runs of this kernel at this shape on such a machine, each trace once: the last time counts.
     pub(crate) fn earlier(&mut self) -> Vec<Earlier> {
         let target = self.plan.tuned_for();
         let mut earlier: Vec<Earlier> = Vec::new();
@@ -101,7 +101,7 @@ impl Session {
         self.tell(|observer, started| observer.started(&Started { earlier, ..*started }));
     }
 
-    /// Goes on with it, for at most so many measurements of the whole run.
+    /// Resumes, for at most `most` measurements of the whole run.
     pub(crate) fn resume(&mut self, most: Option<usize>) {
         self.most = most;
         self.resumed = Some(Instant::now());
@@ -110,7 +110,7 @@ impl Session {
         }
     }
 
-    /// Lets it rest.
+    /// Pauses.
     pub(crate) fn pause(&mut self) {
         self.spent = self.elapsed();
         self.resumed = None;
@@ -135,7 +135,7 @@ impl Session {
         self.observers.borrow_mut().iter_mut().for_each(|observer| observer.note(text));
     }
 
-    /// Whether nothing more is to be measured.
+    /// Whether the session is over.
     pub(crate) fn is_over(&self) -> bool {
         self.failure.is_some()
             || self.plan.trials.is_some_and(|trials| self.all_trials() >= trials)
@@ -176,12 +176,12 @@ impl Session {
         }
     }
 
-    /// Records a measurement first, then tells of it.
+    /// Records a measurement first, then reports it.
     fn note_measurement(&mut self, trace: &Trace, measurement: &TrialOutcome, known: Foreknowledge<'_>) {
         let record = self.record(trace, measurement, known);
         let appended = self.append(record);
         if let Err(error) = appended {
-            // Going on would only lose more.
+            // A run that cannot record would only lose more.
             self.failure.get_or_insert(error.into());
             self.interrupt.stop();
         }
@@ -203,7 +203,7 @@ impl Session {
         self.observers.borrow_mut().iter_mut().for_each(|observer| observer.measured(&progress));
     }
 
-    /// Writes a record, and before the first one what program it is of.
+    /// Writes a record, and before the first one the program of the records.
     fn append(&mut self, record: Record) -> Result<(), DatabaseError> {
         let mut database = self.database.borrow_mut();
         if self.trials == 0 {
@@ -243,8 +243,8 @@ impl Session {
         }
     }
 
-    /// Records the times at which schedules were compared in the end, the best first, so that look-ups choose what the
-    /// comparison chose. The best comes last: its record stands for those before it.
+    /// Records the times of the comparison at the end, the best first, so that look-ups choose the winner of the
+    /// comparison. The best comes last: its record stands for those before it.
     fn confirm(&mut self, compared: &[(Candidate, f64)]) {
         for (place, (candidate, seconds)) in compared.iter().enumerate().rev() {
             let Some(mut record) = self.record_of(&candidate.trace) else { continue };
@@ -309,7 +309,7 @@ impl Session {
         })
     }
 
-    /// What the run came to.
+    /// The record of the run.
     fn run(&self, found: &Found, peak_gflops: Option<f64>) -> Run {
         let (plan, result) = (&self.plan, &found.result);
         let refused = result.statistics.rejected.iter();
@@ -340,7 +340,7 @@ impl Session {
         }
     }
 
-    /// What there is to say when nothing was done.
+    /// The result where nothing was done.
     pub(crate) fn not_reached(self, end: tuner::End) -> Tuned {
         let plan = &self.plan;
         Tuned {

@@ -66,7 +66,7 @@ fn add_chosen_rows(
 
 pub(super) const DIMS: [(&str, i64); 3] = [("M", 24), ("N", 32), ("K", 40)];
 
-/// What misbehaves, for a measuring process of these tests: `fault:hash` with the hash of a compiled program.
+/// The candidate that fails in a measuring process of these tests: `fault:hash` with the hash of a compiled program.
 const FAULTS_VARIABLE: &str = "TILEWRIGHT_TEST_FAULTS";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ const FAULTS: [(Fault, &str); 5] = [
     (Fault::CompilerCrash, "compiler"),
 ];
 
-/// A device some of whose programs misbehave.
+/// A device on which some programs misbehave.
 struct FaultyDevice {
     inner: Arc<dyn Device>,
     faults: String,
@@ -172,7 +172,7 @@ impl Executable for FaultyExecutable {
     }
 }
 
-/// Becomes the measuring process of the other tests when they start this test again as such.
+/// Acts as the measuring process of the other tests when they start this test again as such.
 #[test]
 fn measuring_process() {
     if std::env::var_os(worker::VARIABLE).is_none() {
@@ -281,7 +281,7 @@ fn tuner(records: &std::path::Path) -> Tuner {
     Tuner::new().trials(6).threads(1).isolation(Isolation::InProcess).records(records)
 }
 
-/// How many schedules have records. Those that are compared in the end have several.
+/// The number of schedules with records. Schedules that are compared in the end have several records.
 fn records(path: &std::path::Path) -> usize {
     let database = Database::open(path).unwrap();
     assert_eq!(database.problems(), []);
@@ -289,7 +289,7 @@ fn records(path: &std::path::Path) -> usize {
     traces.len()
 }
 
-/// Asserts that a look-up gives what tuning has found, as its comparison at the end has timed it.
+/// Asserts that a look-up gives the result of tuning, with the time of its comparison at the end.
 fn assert_chosen(path: &std::path::Path, tuned: &Tuned) {
     let database = Database::open(path).unwrap();
     let context = devices::run_context().unwrap();
@@ -321,7 +321,7 @@ fn a_run_leaves_its_program_and_what_it_came_to() {
     let directory = tempfile::tempdir().unwrap();
     let first = tuner(directory.path()).tune(product::kernel(), &DIMS).unwrap();
     tuner(directory.path()).trials(8).tune(product::kernel(), &DIMS).unwrap();
-    // Nothing is left to do, and nothing to tell.
+    // Nothing is left to do or to report.
     tuner(directory.path()).trials(8).tune(product::kernel(), &DIMS).unwrap();
     let text = std::fs::read_to_string(directory.path().join("product.jsonl")).unwrap();
     assert!(text.starts_with(r#"{"version":1,"kind":"program","kernel":"product","#), "{text}");
@@ -333,7 +333,7 @@ fn a_run_leaves_its_program_and_what_it_came_to() {
     assert_eq!((run.trials, run.earlier, again.trials, again.earlier), (6, 0, 2, 6));
     assert_eq!((run.flops, run.bytes), (first.flops, 4.0 * (24.0 * 40.0 + 40.0 * 32.0 + 24.0 * 32.0)));
     assert_eq!((run.generated, run.forecast), (first.generated, first.forecast));
-    // The default was not ranked, and all of the others in one round.
+    // The default was not ranked, and all others in one round.
     let ranking = run.ranking().expect("there are times to rank");
     assert_eq!((ranking.candidates, run.rounds.len()), (5, 1), "{run:?}");
     let known = |record: &&Record| record.provenance.rules.is_some();
@@ -395,7 +395,7 @@ fn records_that_cannot_be_written_are_an_error_and_lose_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("records.jsonl");
     tuner(&file).trials(2).tune(product::kernel(), &DIMS).unwrap();
-    // A device on which there is never room takes the place of the file.
+    // A device that is always full takes the place of the file.
     let full = directory.path().join("full.jsonl");
     let made = std::os::unix::fs::symlink("/dev/full", &full);
     made.expect("a link can be made");
@@ -489,7 +489,7 @@ fn a_budget_covers_every_task() {
         assert!(tuned.forecast.is_some_and(|forecast| (0.0..=1.0).contains(&forecast.chance)));
         assert!(coverage.to_string().contains(&covered.title), "{coverage}");
     }
-    // What is recorded counts; the rest of the greater budget is spent.
+    // Recorded trials count; the run spends the rest of the greater budget.
     let again = tuner.tune_all(&tasks(), Budget::trials(15)).unwrap();
     assert_eq!(again.trials(), 3, "{again}");
     assert_eq!(tuner.tune_all(&tasks(), Budget::trials(15)).unwrap().left_out().count(), 0);
@@ -557,7 +557,7 @@ fn records_of_other_shapes_are_begun_with() {
     assert!(samples >= 6, "{samples} samples");
     super::transfer::warm(&mut model, &mut learned, &database, &[&plan], &[product::kernel()]);
     assert_eq!(model.0, samples, "it learns nothing twice");
-    // The same shape on more threads is the nearest there is; on as many it is the search's own.
+    // The same shape on more threads is the nearest; on as many it is the search's own.
     let starts_on = |threads: usize| {
         let plan = Tuner::new().threads(threads).plan(product::kernel(), &DIMS).unwrap();
         super::transfer::starts(&database, &plan)
@@ -592,7 +592,7 @@ fn budgets_of_any_length_and_no_senseless_weights() {
     assert_eq!(tuner.tune_all(&tasks()[2..], budget).unwrap().trials(), 1);
 }
 
-/// Counts samples for others.
+/// Counts samples in a shared counter.
 struct Shared(Arc<AtomicUsize>);
 
 impl tilewright_search::model::CostModel for Shared {

@@ -1,4 +1,4 @@
-//! What records of other shapes and other kernels are good for: traces to begin with, and samples for the cost model.
+//! The uses of records of other shapes and other kernels: traces to begin with, and samples for the cost model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,21 +20,21 @@ const SHAPES: usize = 8;
 /// The most traces of other kernels that are tried as anchors.
 const ANCHORS: usize = 8;
 
-/// The most traces of other kernels that are looked at for anchors, most of which have little to do with it.
+/// The most traces of other kernels that are examined as anchors; most do not fit.
 const ATTEMPTS: usize = 4 * ANCHORS;
 
-/// The most samples that the model gets of one kernel at one shape, the last ones, and in all.
+/// The most samples of one kernel at one shape for the model, the last ones, and the most in all.
 const SAMPLES_PER_TASK: usize = 64;
 const SAMPLES: usize = 1024;
 
-/// What a cost model has learned from: kernels at shapes on machines.
+/// The samples that a cost model has learned from: kernels at shapes on machines.
 pub(super) type Learned = BTreeSet<(u64, Shape, TunedFor)>;
 
-/// Traces to begin with: those of the same kernel at other shapes or for other numbers of threads, the nearest first, then what
-/// anchors give.
+/// Traces to begin with: those of the same kernel at other shapes or for other numbers of threads, the nearest first, then
+/// the schedules from anchors.
 pub(super) fn starts(database: &Database, plan: &Plan) -> Vec<Start> {
     let (context, tuned_for) = (&plan.task.context, plan.tuned_for());
-    // What was measured here is known to the search already.
+    // The search knows the measurements of this kernel and shape already.
     let is_foreign = |record: &&Record| record.shape != plan.shape || record.target != tuned_for;
     let mut shapes: Vec<(f64, &Shape)> = database
         .records_of(plan.hash)
@@ -53,7 +53,7 @@ pub(super) fn starts(database: &Database, plan: &Plan) -> Vec<Start> {
         .take(ATTEMPTS)
         .map(|record| anchored(&record.trace, &plan.task.program, context, &plan.spec, plan.seed))
         .filter(|traces| !traces.is_empty());
-    // Rules have completed what the anchor's trace began: which of them made what is no longer known.
+    // Rules have completed the anchor's trace; which rules generated it is no longer known.
     let anchored = anchored.take(ANCHORS).flatten();
     starts.extend(anchored.map(|trace| Start { trace, rules: None }));
     starts
@@ -67,8 +67,8 @@ fn best_of_others<'d>(database: &'d Database, own: u64, context: &RunContext) ->
     groups.into_keys().filter_map(|(_, program, shape)| database.best(program, shape, context)).collect()
 }
 
-/// Lets a model learn from records of other tasks than `plans`, which learn from their own when they begin, and not from what
-/// it has `learned` before. Only kernels that are part of this program can be replayed.
+/// Lets a model learn from records of tasks other than `plans`, which learn from their own when they begin, and other than the
+/// tasks in `learned`. Only kernels that are part of this program can be replayed.
 pub(super) fn warm(
     model: &mut dyn CostModel,
     learned: &mut Learned,

@@ -1,4 +1,4 @@
-//! What tuning has found.
+//! Results of tuning.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use tilewright_search::records::{Record, Shape};
 use tilewright_search::space::RuleFault;
 use tilewright_search::tuner::End;
 
-/// What tuning a kernel at a shape has found.
+/// The result of tuning a kernel at a shape.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Tuned {
@@ -23,7 +23,7 @@ pub struct Tuned {
     pub record: Option<Record>,
     /// The time of the best schedule, in seconds.
     pub best_seconds: Option<f64>,
-    /// The time of the default schedule, in seconds, measured likewise.
+    /// The time of the default schedule, in seconds, from the same comparison.
     pub default_seconds: Option<f64>,
     /// Measurements of this run.
     pub trials: usize,
@@ -35,19 +35,19 @@ pub struct Tuned {
     pub generated: u64,
     /// The time spent on generating them.
     pub generation: Duration,
-    /// Each improvement: after how many seconds, and the time reached, in seconds.
+    /// Each improvement: the seconds until it, and its time, in seconds.
     pub curve: Vec<(f64, f64)>,
-    /// How many candidates were refused, before or after they were compiled, by reason.
+    /// The numbers of candidates that were refused, before or after they were compiled, by reason.
     pub rejected: BTreeMap<String, u64>,
     /// Why it ended.
     pub end: End,
-    /// What as many trials again would likely bring, at least 64; `None` without a time.
+    /// The gain to expect of as many further trials, at least 64; `None` without a time.
     pub forecast: Option<Forecast>,
     /// Schedule rules that misbehaved and were skipped.
     pub rule_faults: Vec<RuleFault>,
     /// The arithmetic operations of one run.
     pub flops: f64,
-    /// Operations per second that the machine reaches at most, in 10⁹, where known.
+    /// The greatest speed of the machine, in 10⁹ operations per second, where known.
     pub peak_gflops: Option<f64>,
 }
 
@@ -57,7 +57,7 @@ impl Tuned {
         format!("{}[{}]", self.kernel, self.shape)
     }
 
-    /// Operations per second of the best schedule, in 10⁹; `None` when there is none, or nothing to count.
+    /// Operations per second of the best schedule, in 10⁹; `None` without one, or without operations to count.
     pub fn gflops(&self) -> Option<f64> {
         self.best_seconds.map(|seconds| self.flops / seconds / 1e9).filter(|&gflops| gflops > 0.0)
     }
@@ -72,7 +72,7 @@ impl Tuned {
         Some(self.record.as_ref()?.measurement()?.max_rel_err)
     }
 
-    /// How many times as fast as the default schedule the best one is.
+    /// The time of the default schedule over the time of the best one.
     pub fn speedup(&self) -> Option<f64> {
         Some(self.default_seconds? / self.best_seconds?)
     }

@@ -48,7 +48,7 @@ macro_rules! define {
                 }
             }
 
-            /// What it costs.
+            /// The cost.
             pub const fn cost(self) -> Cost {
                 match self {
                     $(BinaryOp::$variant => operator_cost!($cost),)*

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What the bits of an element mean.
+/// The meaning of the bits of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One of two values.
@@ -38,7 +38,7 @@ macro_rules! types {
                 }
             }
 
-            /// What the bits mean.
+            /// The meaning of the bits.
             pub const fn kind(self) -> Kind {
                 match self {
                     $(DType::$variant => Kind::$kind,)*

@@ -37,7 +37,7 @@ macro_rules! define {
                 }
             }
 
-            /// What it costs.
+            /// The cost.
             pub const fn cost(self) -> Cost {
                 match self {
                     $(UnaryOp::$variant => operator_cost!($cost),)*

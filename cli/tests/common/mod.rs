@@ -153,7 +153,7 @@ pub(crate) fn tilewright(directory: &Path, arguments: &[&str]) -> Output {
         .expect("the program starts")
 }
 
-/// What it prints when all is well.
+/// The standard output of a command that succeeds.
 pub(crate) fn text(directory: &Path, arguments: &[&str]) -> String {
     let output = tilewright(directory, arguments);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -161,7 +161,7 @@ pub(crate) fn text(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("a text")
 }
 
-/// What it says when it fails with a code.
+/// The standard error of a command that fails with a code.
 pub(crate) fn failure(directory: &Path, arguments: &[&str], code: i32) -> String {
     let output = tilewright(directory, arguments);
     let error = String::from_utf8(output.stderr).expect("a text");

@@ -1,4 +1,4 @@
-//! The instructions that a program becomes.
+//! The instructions of the interpreter.
 
 use crate::dtype::DType;
 use crate::ids::BufferId;
@@ -95,15 +95,15 @@ pub(super) enum Instruction {
         extent: Register,
         block: u32,
     },
-    /// Begins a loop or goes behind it.
+    /// Begins a loop or jumps behind it.
     Enter {
         number: u32,
     },
-    /// Repeats a loop or goes on.
+    /// Repeats a loop or continues behind it.
     Next {
         number: u32,
     },
-    /// Runs a nest of loops over the threads of a block, and goes behind it.
+    /// Runs a nest of loops over the threads of a block, and continues behind it.
     Threads {
         number: u32,
     },
@@ -190,7 +190,7 @@ pub(super) struct Code {
     pub(super) thread_nests: Vec<ThreadNest>,
     pub(super) memories: Vec<Storage>,
     pub(super) iters: Vec<IterName>,
-    /// Names of blocks; the first is `None`, for what stands outside of blocks.
+    /// Names of blocks; the first is `None`, for statements outside of blocks.
     pub(super) blocks: Vec<Option<Symbol>>,
     /// The dimensions' registers and names.
     pub(super) dims: Vec<(Register, Symbol)>,

@@ -291,8 +291,8 @@ impl<'p> Compiler<'p> {
         Ok(())
     }
 
-    /// What blocks whose reductions have no point do in place of a loop without iterations. Elements that cannot
-    /// be told stay undefined.
+    /// Runs the initial values of blocks whose reductions have no point, in place of a loop without iterations. Elements that
+    /// cannot be determined stay undefined.
     fn initial_values(&mut self, node: &Arc<For>) -> Result<(), InterpError> {
         let stmt = Stmt::For(node.clone());
         for block in blocks(&stmt) {

@@ -1,4 +1,4 @@
-//! What can go wrong while a program is executed.
+//! Errors of the interpreter.
 
 use crate::tensor::ShapeError;
 
@@ -13,9 +13,9 @@ pub enum InterpError {
     Count {
         /// `dimensions`, `scalars` or `tensors`.
         sort: &'static str,
-        /// How many the program has.
+        /// The number in the program.
         expected: usize,
-        /// How many came.
+        /// The number given.
         found: usize,
     },
     /// A dimension or extent is negative.
@@ -31,7 +31,7 @@ pub enum InterpError {
     Argument {
         /// The parameter.
         name: String,
-        /// Element type and shape of the parameter.
+        /// The element type and shape of the parameter.
         expected: String,
         /// Element type and shape of the argument.
         found: String,
@@ -41,7 +41,7 @@ pub enum InterpError {
     Memory {
         /// The intermediate.
         name: String,
-        /// Why not.
+        /// The reason.
         error: ShapeError,
     },
     /// An access outside a tensor.
@@ -84,7 +84,7 @@ pub enum InterpError {
         /// The number of the other one.
         other: u32,
     },
-    /// Some threads of a block wait at a barrier that others do not come to.
+    /// Some threads of a block wait at a barrier that others do not reach.
     #[error(
         "some threads of a block wait at a barrier that others do not come to; put it outside of conditions on threads"
     )]

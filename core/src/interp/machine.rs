@@ -60,7 +60,7 @@ pub(super) struct Machine<'c, 'a> {
     pub(super) sharing: Sharing,
     /// Stores of the current statement that wait for their commit.
     pending: Vec<(usize, u64)>,
-    /// The order of iterations of each loop that is being run in another order than from 0.
+    /// The order of iterations of each running loop that does not run from 0.
     pub(super) orders: Vec<Vec<u64>>,
     random: Option<Random>,
 }

@@ -22,7 +22,7 @@ enum Bytes<'a> {
 }
 
 impl<'a> Memory<'a> {
-    /// Gives each memory of the code its place: an argument's bytes, or bytes of its own.
+    /// Assigns memory to each buffer of the code: an argument's bytes, or bytes of its own.
     pub(super) fn for_all(
         code: &Code,
         shapes: Vec<Vec<i64>>,
@@ -70,7 +70,7 @@ impl<'a> Memory<'a> {
         Ok(Memory { bytes: Bytes::Intermediate(elements), read, write, shape, defined })
     }
 
-    /// Memory of the same shape that holds nothing yet.
+    /// Memory of the same shape whose elements are all undefined.
     pub(super) fn fresh(&self, name: &str) -> Result<Self, InterpError> {
         let extents: Vec<usize> = self.shape.iter().map(|&extent| extent as usize).collect();
         let elements = match &self.bytes {

@@ -1,19 +1,19 @@
 //! The reference semantics: executes a program of any [level](crate::verify::Level).
 //!
-//! What an operator does to an element is [`crate::math::scalar`]; what a statement does is here:
-//! - Loops of every kind run their iterations one after the other, from 0; a parallel loop in another
-//!   order when [`Options::parallel_order_seed`] asks for one, so that iterations that depend on one
-//!   another show as a different result.
+//! [`crate::math::scalar`] defines each operator on one element; this module defines the statements:
+//! - A loop of any kind runs its iterations one after the other, from 0. With [`Options::parallel_order_seed`], a parallel
+//!   loop runs them in another order, so that iterations that depend on each other give a different result.
 //! - A block takes part in an enumerated point when all of its guards hold. Its `init` runs first at the
 //!   points where every reduction iterator is 0 (at every point when it has none). Where the reduction has no
 //!   point, `init` runs for each element in place of the outermost of its loops that has no iteration.
-//! - The threads of a block, which loops are bound to, run at the same time where there are [barriers](crate::stmt::Stmt::Barrier): each
-//!   runs to its next barrier before any goes on. Two of them that access one element in between, unless both load it, are a fault.
+//! - The threads of a block, to which loops are bound, run at the same time where there are [barriers](crate::stmt::Stmt::Barrier): each
+//!   runs to its next barrier before any continues. Two threads that access one element in between, unless both load it,
+//!   are a fault.
 //! - A statement with lanes computes its value for every lane before it stores any.
 //! - An `alloc` makes the contents of its buffer undefined. So are, at first, intermediates and `out` tensors.
 //!
-//! Beyond executing, it checks what a compiled kernel could not: each access is in bounds, nothing
-//! undefined is read, iterators stay in their domain, and every `out` tensor is written completely.
+//! The interpreter also makes checks that compiled code cannot: each access is in bounds, no undefined element
+//! is read, iterators stay in their domain, and every `out` tensor is written completely.
 //!
 //! A program is first compiled to instructions on numbered registers, so that thousands of
 //! differential tests are affordable.
@@ -39,7 +39,7 @@ use crate::tensor::AnyTensor;
 /// How a program is executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Runs the iterations of parallel loops in an order drawn with this seed, instead of from 0.
+    /// Runs the iterations of parallel loops in a random order with this seed, instead of from 0.
     pub parallel_order_seed: Option<u64>,
 }
 

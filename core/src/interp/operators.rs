@@ -1,4 +1,4 @@
-//! The function that each operator is, for each element type.
+//! The function of each operator, for each element type.
 
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, UnaryOp};

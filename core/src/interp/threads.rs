@@ -1,8 +1,8 @@
 //! The threads of a block, which run at the same time and wait for each other at barriers.
 //!
-//! A nest of loops over threads in which there is a barrier is executed phase by phase: every thread runs until its next
-//! barrier, one thread after the other, before any of them goes on. Two threads that access the same element in one phase,
-//! unless both load it, are a fault: no barrier says which of them comes first. A program without that fault has the same
+//! A nest of loops over threads with a barrier inside is executed phase by phase: every thread runs until its next
+//! barrier, one thread after the other, before any of them continues. Two threads that access the same element in one phase,
+//! unless both load it, are a fault: no barrier orders them. A program without that fault has the same
 //! results whatever the order of the threads.
 
 use crate::interp::InterpError;
@@ -12,7 +12,7 @@ use crate::interp::memory::Memory;
 
 /// One thread between two phases.
 struct Thread<'a> {
-    /// Where it goes on.
+    /// The position where it continues.
     position: Position,
     registers: Vec<u64>,
     /// The orders of iterations of its loops.
@@ -75,7 +75,7 @@ impl<'a> Machine<'_, 'a> {
         }
     }
 
-    /// Puts the state of a thread in place of the current one, or the other way round.
+    /// Exchanges the state of a thread and the current one.
     fn exchange(&mut self, nest: &ThreadNest, thread: &mut Thread<'a>) {
         std::mem::swap(&mut self.registers, &mut thread.registers);
         std::mem::swap(&mut self.orders, &mut thread.orders);

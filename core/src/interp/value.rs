@@ -88,7 +88,7 @@ impl Compiler<'_> {
         self.value(expr)
     }
 
-    /// Only the chosen branch is executed, so what one branch computes is not known outside of it.
+    /// Only the chosen branch is executed, so that values of one branch are not known outside of it.
     fn select(&mut self, condition: &Expr, then: &Expr, otherwise: &Expr) -> Result<Register, InterpError> {
         let condition = self.operand(condition, DType::Bool)?;
         let to = self.register();

@@ -23,7 +23,7 @@ pub struct Mapping {
     pub operands: Vec<MappedOperand>,
 }
 
-/// What stands for a tensor parameter.
+/// The argument for a tensor parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedOperand {
     /// The buffer of the block.

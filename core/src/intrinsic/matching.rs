@@ -79,7 +79,7 @@ struct Search<'a> {
     pairs: Vec<(VarId, VarId)>,
 }
 
-/// What the description's parameters and dimensions stand for so far.
+/// The values found so far for the description's parameters and dimensions.
 #[derive(Clone, Default)]
 struct Bound {
     operands: FxHashMap<BufferId, Operand>,

@@ -117,7 +117,7 @@ impl TensorIntrinsic {
         &self.description.name
     }
 
-    /// What it computes.
+    /// The computation, as a program.
     pub fn description(&self) -> &Program {
         &self.description
     }
@@ -170,7 +170,7 @@ fn check_access(description: &Program, buffer: BufferId, indices: &Indices) -> R
         let var = index.as_var().filter(|var| !seen.contains(var)).ok_or(form.clone())?;
         seen.push(var);
     }
-    // What is written is updated: an element that the instruction leaves alone keeps its value.
+    // A written tensor is updated: an element that the instruction leaves alone keeps its value.
     match description.access(buffer) {
         Some(Access::Input | Access::InOut) => Ok(()),
         Some(Access::Constant | Access::Output) | None => Err(form),

@@ -97,7 +97,7 @@ fn multiply_by_two_over_pi<A: Arithmetic>(magnitude: &A) -> [A; 2] {
     let rounded = sum.add(&magic);
     let mut fraction = sum.sub(&rounded.sub(&magic));
 
-    // What is left can cancel, so that only the last terms need no error of their own.
+    // The remaining terms can cancel, so that only the last ones need no error of their own.
     let mut low: Option<A> = None;
     let (first, last) = small.split_at(2);
     for term in first.iter().chain(&errors) {

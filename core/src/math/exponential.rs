@@ -37,8 +37,8 @@ impl<A: Arithmetic> Reduced<A> {
     }
 }
 
-/// What rounds an exponent: a magic number, and as many times the bias of stored exponents as the exponent is going to be
-/// cut into parts, so that the bits of the sum are already those of the parts.
+/// The constant that rounds an exponent: a magic number, and the bias of stored exponents times the number of parts that
+/// the exponent is going to be cut into, so that the bits of the sum are already those of the parts.
 #[inline]
 fn rounder<A: Arithmetic>(x: &A, parts: i64) -> A {
     let precision = x.precision();

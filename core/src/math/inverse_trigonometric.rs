@@ -110,7 +110,7 @@ struct Arc<A: Arithmetic> {
     is_far: A::Mask,
     /// The magnitude, or beyond one half the root of half of what is missing to 1.
     root: A,
-    /// What the arc is longer than the root.
+    /// The difference between the arc and the root.
     angle: A,
 }
 

@@ -25,7 +25,7 @@ impl Precision {
         self.pick(23, 52)
     }
 
-    /// What is added to an exponent when it is stored.
+    /// The bias of stored exponents.
     #[inline]
     pub(super) const fn bias(self) -> i64 {
         self.pick(127, 1023)

@@ -1,6 +1,6 @@
 //! Simplification of expressions and statements under the ranges of the variables.
 //!
-//! What is computed stays the same to the bit, including `-0.0`, NaN and integer wrap-around, with two
+//! A simplified expression has the same value to the bit, including `-0.0`, NaN and integer wrap-around, with two
 //! exceptions that hold everywhere in this crate: index arithmetic is taken not to overflow, and the bits
 //! inside a NaN are not defined. A check ([`ExprKind::Bounded`]) that may fail is never removed.
 //!
@@ -160,13 +160,13 @@ fn simplify_index_operation(op: BinaryOp, a: &Index, b: &Index, ranges: &Ranges)
     match op {
         BinaryOp::Add => simple(a + b),
         BinaryOp::Sub => simple(a - b),
-        // Both are simple already, and an opaque product of them would lead back here.
+        // Both are simplified already, and an opaque product of them would recurse without end.
         BinaryOp::Mul => Some(a.multiply(b).to_value()),
         BinaryOp::Min if a.is_provably_at_most(b, ranges) => simple(a.clone()),
         BinaryOp::Min if b.is_provably_at_most(a, ranges) => simple(b.clone()),
         BinaryOp::Max if a.is_provably_at_most(b, ranges) => simple(b.clone()),
         BinaryOp::Max if b.is_provably_at_most(a, ranges) => simple(a.clone()),
-        // Truncation and rounding down agree for what is not negative.
+        // Truncation and rounding down agree for numbers that are not negative.
         BinaryOp::Div | BinaryOp::Rem if b.as_constant()? >= 1 && a.is_provably_nonnegative(ranges) => {
             simple(if op == BinaryOp::Div { a.divide(b) } else { a.remainder(b) })
         }
@@ -174,7 +174,7 @@ fn simplify_index_operation(op: BinaryOp, a: &Index, b: &Index, ranges: &Ranges)
     }
 }
 
-/// Decides a comparison of indices that comes out the same for all values of the variables.
+/// Decides a comparison of indices that has the same value for all values of the variables.
 pub fn compare_indices(op: BinaryOp, a: &Index, b: &Index, ranges: &Ranges) -> Option<bool> {
     let decide = |yes: bool, no: bool| match (yes, no) {
         (true, _) => Some(true),
@@ -217,7 +217,7 @@ fn simplify_identity(op: BinaryOp, a: &Expr, b: &Expr) -> Option<Expr> {
     }
 }
 
-/// The place of the constant.
+/// The position of the constant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operand {
     Left,
@@ -257,7 +257,7 @@ fn int_identity(op: BinaryOp, x: &Expr, constant: i64, place: Operand) -> Option
     }
 }
 
-/// Only what is exact for every operand: `x + 0.0` is not, because it turns `-0.0` into `0.0`.
+/// Only identities that are exact for every operand: `x + 0.0` is not, because it turns `-0.0` into `0.0`.
 fn float_identity(op: BinaryOp, x: &Expr, constant: f64, place: Operand) -> Option<Expr> {
     let right = place == Operand::Right;
     let negative_zero = constant == 0.0 && constant.is_sign_negative();

@@ -13,7 +13,7 @@ fn ranges(extents: &[i64]) -> Ranges {
     (0..).map(VarId).zip(extents.iter().map(|extent| Index::constant(*extent))).collect()
 }
 
-/// An element of a buffer: something that is not known.
+/// An element of a buffer, which is not known.
 fn data(dtype: DType) -> Expr {
     Expr::load(dtype, BufferId(0), [])
 }

@@ -1,4 +1,4 @@
-//! What a program is compiled for.
+//! The targets that programs are compiled for.
 //!
 //! [`Target`] describes a device in the terms that schedules and legality need, and [`RunContext`] adds the options of a
 //! run on it. What compiles for it and runs it is a [`Device`](crate::device::Device).

@@ -70,8 +70,8 @@ impl AnyTensor {
         Self::zeros_prepared(dtype, shape, |_, _| {})
     }
 
-    /// As [`AnyTensor::zeros`]; `prepare` is told where the memory starts and how many bytes it has before any of it is
-    /// touched, so that it can ask the system for pages of another kind.
+    /// As [`AnyTensor::zeros`]; before any of the memory is touched, `prepare` receives its address and its size in bytes,
+    /// so that it can ask the system for pages of another kind.
     ///
     /// # Errors
     /// As [`AnyTensor::zeros`].
@@ -185,10 +185,10 @@ impl AnyTensor {
         values
     }
 
-    /// Some of [`to_f64_vec`](Self::to_f64_vec): as many as there are places in `values`, from a position on.
+    /// Some of [`to_f64_vec`](Self::to_f64_vec): as many elements as `values` has, from a position on.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// When there are fewer.
     pub(super) fn read_f64(&self, first: usize, values: &mut [f64]) {
         let range = first..first + values.len();
         if self.dtype == DType::Bool {

@@ -1,4 +1,4 @@
-//! How far two tensors are apart.
+//! The difference of two tensors.
 
 use crate::tensor::AnyTensor;
 
@@ -20,7 +20,7 @@ pub struct ErrorSummary {
     pub first_mismatch: Option<usize>,
 }
 
-/// Elements that are compared at once: those of large tensors are not all to be kept as `f64`.
+/// Elements are compared in chunks of this number: a large tensor never exists as `f64` as a whole.
 const CHUNK: usize = 1024;
 
 impl ErrorSummary {

@@ -27,9 +27,9 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
         Self::full(shape, T::default())
     }
 
-    /// A tensor for a kernel to write every element of; what is in it before is not said. Its memory is that of a dropped
-    /// tensor of this kind, where there is one of the size, and [kept](crate::tensor::spare) for the next one. Of new memory `prepare`
-    /// is told where it starts and how many bytes it has before any of it is touched, so that it can ask the system
+    /// A tensor for a kernel that writes every element; its content is unspecified. Its memory is that of a dropped
+    /// tensor of this kind, where there is one of the size, and is [kept](crate::tensor::spare) for the next one. Before new memory
+    /// is touched, `prepare` receives its address and its size in bytes, so that it can ask the system
     /// for pages of another kind.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
             }
         };
         if cfg!(debug_assertions) {
-            // What a kernel forgets to write must not look like a zero.
+            // An element that a kernel forgets to write must not look like a zero.
             storage.fill(T::from_f64(if T::DTYPE.is_float() { f64::NAN } else { 85.0 }));
         }
         let elements = Elements { storage, keep: Some(|storage| T::spares().put(storage)) };
@@ -107,7 +107,7 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
         Tensor { elements: Elements { storage, keep: None }, shape, identity: IdentityCell::default() }
     }
 
-    /// Where the identity of the contents is.
+    /// The cell with the identity of the contents.
     pub(crate) fn identity_cell(&self) -> &IdentityCell {
         &self.identity
     }
@@ -169,7 +169,7 @@ impl<T: Element, const RANK: usize> Tensor<T, RANK> {
     }
 }
 
-/// The elements of a tensor, and what becomes of their memory when it is dropped.
+/// The elements of a tensor, and the use of their memory after it is dropped.
 struct Elements<T> {
     storage: Storage<T>,
     /// `None` frees the memory.

@@ -1,13 +1,13 @@
-//! Which contents a tensor has: for keeping what was computed from them.
+//! The identity of a tensor's contents, with which results computed from them are kept.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// Something that was computed from the contents of a tensor.
+/// A result that was computed from the contents of a tensor.
 pub type Derived = Arc<dyn Any + Send + Sync>;
 
-/// Stands for the contents of one tensor at one time.
+/// Identifies the contents of one tensor at one time.
 ///
 /// A tensor gets an identity when it is first asked for it, and loses it when its elements are borrowed mutably: as long as it has the
 /// same one, its contents are the same. No two tensors share one, not even a tensor and its clone. What was computed from
@@ -18,13 +18,13 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The first thing kept here for which `select` has an answer.
+    /// The first result kept here for which `select` gives a value.
     pub fn find<T>(&self, select: impl FnMut(&Derived) -> Option<T>) -> Option<T> {
         self.derived.read().unwrap_or_else(PoisonError::into_inner).iter().find_map(select)
     }
 
-    /// As [`Identity::find`]; when there is no such thing, keeps what `make` makes and answers with what that gives
-    /// besides. Things that are not `wanted` any more are dropped then.
+    /// As [`Identity::find`]; when there is no such result, keeps the one that `make` makes, and returns the value that it gives
+    /// besides. Drops results that are not `wanted` any longer.
     pub fn find_or_keep<T>(
         &self,
         select: impl FnMut(&Derived) -> Option<T>,
@@ -48,12 +48,12 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// A tensor's place for its identity.
+/// The cell for a tensor's identity.
 #[derive(Default)]
 pub(crate) struct IdentityCell(OnceLock<Arc<Identity>>);
 
 impl IdentityCell {
-    /// The identity, given now if there is none.
+    /// The identity, made now if there is none.
     pub(crate) fn get(&self) -> &Arc<Identity> {
         self.0.get_or_init(Arc::default)
     }

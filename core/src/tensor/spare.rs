@@ -14,12 +14,12 @@ use crate::tensor::{Element, Storage, with_element};
 /// Less than this is not kept, in bytes: small memory comes from the allocator just as fast.
 const LEAST: usize = 16 << 10;
 
-/// What is kept at most when nothing is said, in bytes.
+/// The default limit of the memory that is kept, in bytes.
 const DEFAULT_LIMIT: usize = 256 << 20;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_LIMIT);
 
-/// What is kept now of all types, in bytes.
+/// The memory that is kept now, of all types, in bytes.
 static KEPT: AtomicUsize = AtomicUsize::new(0);
 
 /// The memory that is kept for elements of one type, the oldest first.

@@ -43,7 +43,7 @@ pub struct TensorViewMut<'a, T, const RANK: usize> {
     strides: [usize; RANK],
 }
 
-/// What both views can tell.
+/// The methods of both views.
 macro_rules! common_view {
     ($view:ident, $slice:ty) => {
         impl<'a, T: Element, const RANK: usize> $view<'a, T, RANK> {
@@ -95,7 +95,7 @@ macro_rules! common_view {
                 self.is_empty() || (0..RANK).all(|d| self.shape[d] == 1 || self.strides[d] == dense[d])
             }
 
-            /// What to report when contiguous elements are needed and these are not.
+            /// The error for a caller that needs contiguous elements where these are not.
             pub fn not_contiguous(&self) -> NotContiguous {
                 NotContiguous { shape: self.shape.to_vec(), strides: self.strides.to_vec() }
             }

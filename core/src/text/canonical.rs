@@ -30,7 +30,7 @@ impl Program {
     }
 }
 
-/// A canonical program, and where the ids of the original went.
+/// A canonical program, and the new ids of the original's.
 #[derive(Debug)]
 pub(crate) struct Renumbered {
     /// The canonical program.
@@ -63,7 +63,7 @@ impl Renumbered {
     }
 }
 
-/// Renumbers a program. Defined for every program, also for those that the verifier refuses.
+/// Renumbers a program. Defined for every program, also for programs that the verifier refuses.
 pub(crate) fn renumber(program: &Program) -> Renumbered {
     let renumbering = Renumbering { old: program, state: RefCell::new(State::new(program)) };
     for param in program.params.iter() {
@@ -89,7 +89,7 @@ struct Renumbering<'a> {
 
 struct State {
     new: Renumbered,
-    /// What became of the nodes of expressions, by their addresses in the old program.
+    /// The new nodes of expressions, by their addresses in the old program.
     exprs: FxHashMap<usize, Expr>,
     names: UniqueNames,
 }
@@ -148,7 +148,7 @@ impl Renumbering<'_> {
         if let Some(entry) = state.new.buffers.get_mut(slot) {
             *entry = Some(new);
         }
-        // Parameters lie as the caller has them.
+        // Parameters keep the caller's order.
         let is_parameter = self.old.access(old).is_some();
         for (axis, alignment) in self.old.alignments(old).filter(|_| !is_parameter) {
             state.new.program.align(new, axis, alignment);
@@ -307,7 +307,7 @@ impl Renumbering<'_> {
     }
 }
 
-/// Whether [`Index::value`] takes a value: it and the operands that are taken apart are of type `i64`.
+/// Whether [`Index::value`] takes a value: it and the operands that are decomposed are of type `i64`.
 pub(crate) fn is_index_value(value: &Expr) -> bool {
     value.dtype() == DType::I64
         && match value.kind() {
@@ -316,7 +316,7 @@ pub(crate) fn is_index_value(value: &Expr) -> bool {
         }
 }
 
-/// The constant with one NaN for all: what a NaN carries besides being one has no meaning.
+/// The constant with one NaN for all: the bits inside a NaN have no meaning.
 pub(crate) fn canonical_constant(constant: Constant) -> Constant {
     match constant {
         Constant::Float(bits) if f64::from_bits(bits).is_nan() => Constant::float(f64::NAN),

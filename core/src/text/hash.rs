@@ -55,12 +55,12 @@ impl Program {
     }
 }
 
-/// What counts.
+/// The parts of a program that a hash covers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     /// All that a schedule can refer to.
     Everything,
-    /// What is left after lowering.
+    /// Only the parts that remain after lowering.
     Execution,
 }
 

@@ -1,4 +1,4 @@
-//! Unique names, and which names the text form keeps for itself.
+//! Unique names, and the reserved names of the text form.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -44,7 +44,7 @@ const KEYWORDS: &[&str] = &[
     "where",
 ];
 
-/// Whether a word is part of the grammar, so that no variable or buffer may be called so.
+/// Whether a word is part of the grammar, so that no variable or buffer may have it as its name.
 pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.binary_search(&word).is_ok()
 }

@@ -34,7 +34,7 @@ impl fmt::Display for Program {
 pub(crate) struct Line {
     /// The text, without a line break.
     pub(crate) text: String,
-    /// What is shown where, in bytes of `text`.
+    /// The position of each entity, in bytes of `text`.
     pub(crate) anchors: Vec<(Entity, Range<usize>)>,
 }
 
@@ -141,7 +141,7 @@ impl Printer<'_> {
             Param::Buffer(id, access) => {
                 let buffer = self.program.buffer(id);
                 let text = format!("{} {}", access.text(), self.buffer_text(buffer));
-                // Parameters live in ordinary memory; the scope is written only when a program says otherwise.
+                // Parameters live in ordinary memory; the scope is written only when it differs.
                 let scope = match buffer.scope {
                     Scope::Global => String::new(),
                     other => format!(" {}", other.text()),
@@ -291,7 +291,7 @@ fn name_text(name: &str) -> String {
     if is_name(name) { name.to_owned() } else { quote(name) }
 }
 
-/// The text in quotes, with `\"`, `\\`, `\n` and `\u{…}` for what cannot stand there.
+/// The text in quotes, with `\"`, `\\`, `\n` and `\u{…}` for characters that cannot stand there.
 pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

@@ -24,7 +24,7 @@ enum IndexLevel {
 /// The precedence of a conversion, above every infix operator.
 pub(crate) const CAST_PRECEDENCE: u8 = 8;
 
-/// The precedence of what needs no parentheses anywhere.
+/// The precedence of an expression that needs no parentheses anywhere.
 const ATOM_PRECEDENCE: u8 = 9;
 
 /// Appends expressions of one program, which gives the names, to a text.
@@ -204,7 +204,7 @@ impl<'a> ValuePrinter<'a> {
         }
     }
 
-    /// An operand of an opaque operation, as the index that it is.
+    /// An operand of an opaque operation, as an index.
     fn opaque_operand(&mut self, operand: &Expr, at_least: IndexLevel) {
         self.index(&Index::value(operand.clone()), at_least);
     }

@@ -17,7 +17,7 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// Pieces that texts are made of, to get past the lexer.
+/// Pieces of texts that the lexer accepts.
 const PIECES: &[&str] = &[
     "kernel",
     "f",
@@ -90,7 +90,7 @@ const PIECES: &[&str] = &[
     "€",
 ];
 
-/// Whatever a text is, reading it ends; and what was read can be printed, read again and checked.
+/// Reading any text ends; and a program that was read can be printed, read again and checked.
 fn survives(text: &str) {
     let Ok(program) = text.parse::<Program>() else { return };
     let printed = program.to_string();
@@ -100,7 +100,7 @@ fn survives(text: &str) {
             assert!(rendered.len() > printed.len(), "{printed}{errors}");
         }
     }
-    // Printing may parenthesise and merge, so that a limit is met which the original kept.
+    // Printing may parenthesise and merge, so that the printed form can exceed a limit that the original kept.
     if let Ok(again) = printed.parse::<Program>() {
         assert_eq!(again.to_string(), printed, "the text changes when it is printed again");
     }
@@ -169,7 +169,7 @@ proptest! {
     }
 }
 
-/// Texts that ask for much in few characters.
+/// Short texts that describe large programs.
 #[test]
 fn hostile_texts_end_in_an_error() {
     let wrap = |body: &str| format!("kernel f(N, M, in a: i64[N], out b: i64[N]) {{ b[0] = {body} }}");
@@ -211,7 +211,7 @@ fn hostile_texts_end_in_an_error() {
     }
 }
 
-/// What is deep but within the limits can be read and worked with.
+/// A deep text within the limits can be read and worked with.
 #[test]
 fn deep_texts_are_read() {
     let wrap = |body: String| format!("kernel f(N, in a: f32[N], out b: f32[N]) {{ b[0] = {body} }}");
@@ -254,7 +254,7 @@ fn the_stable_hash_stays() {
     assert_eq!(program.stable_hash(), 9_399_173_758_237_731_454);
 }
 
-/// What the hash must tell apart, and what it must not.
+/// Which differences the hash shows, and which it ignores.
 #[test]
 fn the_stable_hash_sees_content_and_nothing_else() {
     let text = "kernel f(N, in a: f32[N], out b: f32[N]) {
@@ -293,7 +293,7 @@ fn the_stable_hash_sees_content_and_nothing_else() {
     }
 }
 
-/// What a schedule may refer to but lowering drops makes no other program.
+/// Parts that a schedule may refer to, but that lowering drops, do not change the hash.
 #[test]
 fn the_execution_hash_sees_what_is_left_after_lowering() {
     let hash = |text: &str| {

@@ -1,8 +1,8 @@
-//! What a well-formed program is, checked.
+//! The invariants of a well-formed program, checked.
 //!
-//! [`verify`] checks a program against a [`Level`] and reports everything that is wrong with it. A
+//! [`verify`] checks a program against a [`Level`] and reports every violation. A
 //! program that fails is a bug of the code that made it, never of a user, except where the program comes from
-//! a text. The verifier does not judge whether a schedule kept the program's meaning, and does not look for races.
+//! a text. The verifier does not judge whether a schedule preserves the program's meaning, and does not look for races.
 //!
 //! # Invariants
 //! Of every program:
@@ -63,7 +63,7 @@ use crate::text::canonical::{Renumbered, renumber};
 pub enum Level {
     /// Schedulable: loops around blocks.
     Blocks,
-    /// Blocks dissolved: guards are conditionals and intermediates have their place.
+    /// Without blocks: guards are conditionals, and intermediates have their allocations.
     Loops,
     /// One-dimensional buffers and explicit vectors: what backends compile.
     Flat,
@@ -92,9 +92,9 @@ impl fmt::Display for Level {
 /// One violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyError {
-    /// Where.
+    /// The part of the program.
     pub entity: Entity,
-    /// What is wrong, naming what it is about.
+    /// The problem, with the name of the statement, buffer or variable.
     pub message: String,
 }
 

@@ -38,21 +38,21 @@ pub(super) fn check(report: &mut Report<'_>, level: Level) {
     walk.storage();
 }
 
-/// A loop variable or iterator that a statement stands under.
+/// A loop or iterator around a statement.
 pub(super) struct Enclosing {
     pub(super) var: VarId,
     /// The extent, when it is constant.
     pub(super) extent: Option<i64>,
 }
 
-/// Where the walk stands.
+/// The state of the walk.
 pub(super) struct Walk<'a, 'r> {
     pub(super) report: &'r mut Report<'a>,
     pub(super) level: Level,
     pub(super) dims: FxHashSet<VarId>,
     /// Loop variables and iterators around the statement, outermost first.
     pub(super) variables: Vec<Enclosing>,
-    /// Those from here on may be mentioned: a block hides the loops around it.
+    /// Loops from this position on may be mentioned: a block hides the loops around it.
     pub(super) first_visible: usize,
     in_block: bool,
     /// The reduction iterators of the block around the statement.
@@ -73,7 +73,7 @@ impl Walk<'_, '_> {
 
     fn shapes(&mut self) {
         for (id, buffer) in self.report.program.buffers() {
-            // An intermediate that nothing uses any more is no part of the program.
+            // An unused intermediate is no part of the program.
             let used = self.report.program.access(id).is_some()
                 || self.stored.contains(&id)
                 || self.ever_allocated.contains(&id)
@@ -133,7 +133,7 @@ impl Walk<'_, '_> {
             Stmt::If(node) => self.conditional(node),
             Stmt::Alloc(node) => self.alloc(node),
             Stmt::Intrinsic(node) => self.stmt(&node.body),
-            // Where it may stand depends on threads, which are checked as a whole.
+            // Its position depends on threads, which are checked as a whole.
             Stmt::Barrier => {}
         }
     }
@@ -319,7 +319,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Checks that what is read was written and what must be written is.
+    /// Checks that every buffer that is read was written, and that every output is written.
     fn storage(&mut self) {
         for (buffer, access) in self.report.program.buffer_params() {
             // Nothing need store to a tensor of no elements.

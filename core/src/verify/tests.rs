@@ -1,4 +1,4 @@
-//! What no text can say: broken ids, kinds and types. What a text can say is in the golden files.
+//! Programs that no text can state: with broken ids, kinds and types. Programs that a text can state are in the golden files.
 
 use std::sync::Arc;
 

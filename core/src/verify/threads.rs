@@ -1,5 +1,5 @@
 //! Loops bound to axes of threads: each axis once on a path, and with one extent in a nest. Barriers: inside the loops over
-//! the threads of a block, which surround them without anything in between, and where all of these threads come to.
+//! the threads of a block, which are nested without other statements, and where all of these threads arrive.
 
 use crate::analysis::access::{loads_anything, reads_memory};
 use crate::analysis::condition::mentions;
@@ -73,11 +73,11 @@ impl Walk<'_, '_> {
 /// The walk that checks where barriers stand.
 struct Barriers<'r, 'p> {
     report: &'r mut Report<'p>,
-    /// The variables of the loops over threads around.
+    /// The variables of the enclosing loops over threads.
     threads: Vec<VarId>,
     /// Whether other statements stand between the loops over threads around.
     is_split: bool,
-    /// How many conditions and loops are around that threads may decide differently.
+    /// The number of enclosing conditions and loops that may differ between threads.
     divergent: u32,
 }
 
@@ -100,7 +100,7 @@ impl Barriers<'_, '_> {
         self.inside(is_divergent, |walk| walk.stmt(&node.body));
     }
 
-    /// Goes into a loop over threads and those directly inside.
+    /// Enters a loop over threads and those directly inside.
     fn loops_over_threads(&mut self, node: &For) {
         let around = self.threads.len();
         let was_split = self.is_split;
@@ -126,7 +126,7 @@ impl Barriers<'_, '_> {
         });
     }
 
-    /// Goes into a statement that only some threads may execute.
+    /// Enters a statement that only some threads may execute.
     fn inside(&mut self, is_divergent: bool, visit: impl FnOnce(&mut Self)) {
         self.divergent += u32::from(is_divergent && !self.threads.is_empty());
         visit(self);
@@ -146,7 +146,7 @@ impl Barriers<'_, '_> {
         self.report.error(Entity::Program, problem.to_owned());
     }
 
-    /// Whether a condition comes out the same for all threads of a block.
+    /// Whether a condition has the same value in all threads of a block.
     fn is_uniform(&self, condition: &Expr) -> bool {
         !loads_anything(condition) && !self.threads.iter().any(|var| mentions(condition, *var))
     }

@@ -1,9 +1,9 @@
-//! Which operand types an operation takes, and what it gives.
+//! The operand types that each operation takes, and the type of its result.
 
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
 
-/// What is wrong with the types of one expression node, given that its operands are right.
+/// A type error of one expression node whose operands are well typed.
 pub(super) fn type_error(expr: &Expr) -> Option<String> {
     let dtype = expr.dtype();
     match expr.kind() {

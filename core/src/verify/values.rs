@@ -14,7 +14,7 @@ use crate::verify::range::exact_range;
 use crate::verify::statements::Walk;
 use crate::verify::types::type_error;
 
-/// Which variables may be mentioned, besides the dimensions.
+/// The variables that an expression may mention, besides the dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Visible {
     /// None.
@@ -25,11 +25,11 @@ pub(super) enum Visible {
     Inside,
 }
 
-/// What is being checked, and what was found in it so far.
+/// The statement that is being checked, and the values found in it so far.
 #[derive(Debug)]
 pub(super) struct Use {
     pub(super) entity: Entity,
-    /// Named in messages, with its article.
+    /// Its name in messages, with an article.
     what: &'static str,
     visible: Visible,
     pub(super) loads_allowed: bool,

@@ -16,8 +16,8 @@ use tilewright::search::rule::RuleOutcome;
 /// of rows at a time: what lies between the products then never leaves the caches. The built-in rules tile each
 /// product for itself.
 ///
-/// Whoever wrote the network knows that a row of the result needs one row of everything in between. Where what is in between
-/// would fit into the caches as a whole, the other way is offered as well.
+/// An expert on the network knows that a row of the result needs one row of each intermediate. Where the intermediates would fit
+/// into the caches as a whole, the rule also offers the other schedule.
 #[schedule_rule(target = "cpu", after = "auto_inline", before = "add_rfactor")]
 pub fn products_in_strips(s: &mut Schedule, result: BlockRv) -> RuleResult {
     let found = block_of(s, result)?;

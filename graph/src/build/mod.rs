@@ -40,7 +40,7 @@ pub enum BuildError {
     Call {
         /// The operator.
         operator: &'static str,
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
     /// A value is not bound where it is used.
@@ -79,7 +79,7 @@ impl GraphBuilder {
         self.origin = origin;
     }
 
-    /// What is known of a value.
+    /// The properties of a value.
     pub fn value(&self, value: ValueId) -> &ValueInfo {
         &self.values[value.index()]
     }

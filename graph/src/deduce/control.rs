@@ -4,7 +4,7 @@ use crate::deduce::{Fact, fresh};
 use crate::ir::{Body, Loop, Scan, Shape, TensorType, Type, ValueId, ValueInfo};
 use crate::symbolic::SymInt;
 
-/// What is true of both types. Extents that differ become symbols of their own.
+/// The most specific type that covers both types. Extents that differ become symbols of their own.
 fn join(left: &Type, right: &Type, counter: &mut u32) -> Type {
     match (left, right) {
         (Type::Tensor(left), Type::Tensor(right)) => {
@@ -25,7 +25,7 @@ fn join(left: &Type, right: &Type, counter: &mut u32) -> Type {
     }
 }
 
-/// What one of two bodies gives.
+/// The types of the results of `if`.
 pub(crate) fn branches(
     then_body: &Body,
     else_body: &Body,
@@ -64,7 +64,7 @@ fn stacked(slice: &Type, axis: i64, counter: &mut u32) -> Type {
     }
 }
 
-/// What a loop gives. What it carries may have another shape after each iteration, or none at all have run.
+/// The types of the results of a loop. A carried value may have another shape after each iteration, and a loop may run none.
 pub(crate) fn repeated(operation: &Loop, values: &[ValueInfo], counter: &mut u32) -> Vec<Fact> {
     let ty = |value: &ValueId| &values[value.index()].ty;
     let (last, slices) = operation.body.results[1..].split_at(operation.carried.len());
@@ -77,7 +77,7 @@ pub(crate) fn repeated(operation: &Loop, values: &[ValueInfo], counter: &mut u32
     facts
 }
 
-/// What a scan gives.
+/// The types of the results of a scan.
 pub(crate) fn scanned(operation: &Scan, values: &[ValueInfo], counter: &mut u32) -> Vec<Fact> {
     let ty = |value: &ValueId| &values[value.index()].ty;
     let (last, slices) = operation.body.results.split_at(operation.states.len());

@@ -31,7 +31,7 @@ use crate::operator::Fault;
 use crate::symbolic::SymInt;
 use crate::tensor::{ElementType, HostTensor};
 
-/// What is known of a value.
+/// The type of a value, and the parts of the value that are known.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fact {
     /// Its type.
@@ -128,7 +128,7 @@ pub(crate) fn fresh(counter: &mut u32) -> SymInt {
 }
 
 impl<'a> Deduction<'a> {
-    /// What is known of an input, if it is given.
+    /// The properties of an input, if it is given.
     pub(crate) fn input(&self, place: usize) -> Option<&'a ValueInfo> {
         let value = (*self.call.inputs.get(place)?)?;
         self.values.get(value.index())

@@ -26,7 +26,7 @@ pub enum Attribute {
     Element(ElementType),
 }
 
-/// What kind of value an attribute takes, and its value where a call gives none.
+/// The kind of value of an attribute, and its value where a call gives none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AttributeKind {
     /// An integer that may be left out without a default.

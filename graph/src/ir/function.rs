@@ -24,7 +24,7 @@ impl ValueId {
     }
 }
 
-/// What a function knows of a value, wherever it is bound.
+/// The properties of a value of a function, wherever it is bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueInfo {
     /// A name for people; need not be unique.
@@ -51,7 +51,7 @@ pub struct Function {
 pub struct Body {
     /// Values that come from outside.
     pub parameters: Vec<ValueId>,
-    /// What is computed.
+    /// The computation, in order.
     pub bindings: Vec<Binding>,
     /// Values that go outside.
     pub results: Vec<ValueId>,
@@ -62,13 +62,13 @@ pub struct Body {
 pub struct Binding {
     /// The values, as many as the operation gives.
     pub outputs: Vec<ValueId>,
-    /// What computes them.
+    /// The operation that computes them.
     pub operation: Operation,
     /// Where this comes from, for instance a node of a model file.
     pub origin: Option<Arc<str>>,
 }
 
-/// What computes values.
+/// An operation that computes values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
     /// A tensor that is known when the graph is built.
@@ -153,7 +153,7 @@ pub struct Loop {
     pub condition: Option<ValueId>,
     /// The first values of what is carried from one iteration to the next.
     pub carried: Vec<ValueId>,
-    /// What runs.
+    /// The body of one iteration.
     pub body: Body,
 }
 
@@ -167,7 +167,7 @@ pub struct Scan {
     pub inputs: Vec<ScanTensor>,
     /// How slices that the body gives are stacked, one entry each.
     pub outputs: Vec<ScanOrder>,
-    /// What runs.
+    /// The body of one iteration.
     pub body: Body,
 }
 
@@ -197,7 +197,7 @@ pub struct Module {
 }
 
 impl Function {
-    /// What is known of a value.
+    /// The properties of a value.
     pub fn value(&self, value: ValueId) -> &ValueInfo {
         &self.values[value.index()]
     }

@@ -3,7 +3,7 @@
 //! A [`Module`] holds functions, a [`Function`] binds values in order, and an [`Operation`] computes them: a call to an
 //! operator of [one table](crate::operator), to a tensor program, to a function outside or of the module, or control flow
 //! with bodies inside. Every value has a [`Type`], whose shape is made of [symbolic integers](crate::symbolic::SymInt).
-//! What a function means is what [`crate::interpret`] computes.
+//! [`crate::interpret`] defines the meaning of a function.
 
 mod attribute;
 mod function;

@@ -1,4 +1,4 @@
-//! What is known of a value before it is computed.
+//! The types of values, as far as they are known before anything is computed.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub struct TensorType {
     pub shape: Shape,
 }
 
-/// What is known of a shape.
+/// A shape, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Every extent is an expression of sizes; sizes that data decide are symbols of their own.

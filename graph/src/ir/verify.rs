@@ -1,4 +1,4 @@
-//! What a well-formed function is, checked.
+//! The invariants of a well-formed function, checked.
 
 use crate::ir::{Body, Call, Function, Loop, Operation, Scan, ValueId};
 
@@ -8,7 +8,7 @@ use crate::ir::{Body, Call, Function, Loop, Operation, Scan, ValueId};
 pub struct Malformed {
     /// The function.
     pub function: String,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 

@@ -60,7 +60,7 @@ macro_rules! refuse {
 }
 pub(crate) use refuse;
 
-/// What a call is evaluated with. Attributes that are not given have the defaults of the table.
+/// The arguments of a call that is evaluated. Attributes that are not given have the defaults of the table.
 #[derive(Clone, Copy)]
 pub struct Arguments<'a> {
     /// The operator.

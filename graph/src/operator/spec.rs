@@ -49,7 +49,7 @@ pub struct Operator {
     pub outputs: Arity,
     /// Attributes by name.
     pub attributes: &'static [(&'static str, AttributeKind)],
-    /// What it computes.
+    /// The reference evaluation.
     pub evaluate: Evaluate,
     /// The types of the outputs, before anything is computed.
     pub(crate) deduce: Deduce,

@@ -6,7 +6,7 @@ use crate::build::BuildError;
 use crate::ir::{Operation, ValueId};
 use crate::pass::{Rewriter, Rule};
 
-/// What decides whether two operations can be equal at all: name, inputs, and the number of outputs.
+/// The key under which operations can be equal: name, inputs, and the number of outputs.
 type Key = (&'static str, Vec<Option<ValueId>>, usize);
 
 /// Finds operations that were made before.

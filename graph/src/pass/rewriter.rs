@@ -6,7 +6,7 @@ use crate::build::{BuildError, GraphBuilder};
 use crate::ir::{Binding, Body, Call, Function, Loop, Operation, Scan, ValueId};
 use crate::tensor::HostTensor;
 
-/// What a pass does with one binding.
+/// The rule of a pass for one binding.
 pub(crate) trait Rule {
     /// The values that take the place of a binding's outputs, or `None` to keep it. The inputs of `operation` are values
     /// of the new function already.

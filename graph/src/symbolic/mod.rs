@@ -54,14 +54,14 @@ struct Term {
     coefficient: i64,
 }
 
-/// What products are made of.
+/// A factor of a product.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Factor {
     Symbol(Symbol),
     Operation(Operation, Arc<[SymInt; 2]>),
 }
 
-/// What cannot be written as a polynomial.
+/// An operation whose result is no polynomial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Operation {
     Divide,

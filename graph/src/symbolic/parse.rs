@@ -10,7 +10,7 @@ use crate::symbolic::{Operation, SymInt};
 pub struct ParseError {
     /// The whole text.
     pub text: String,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
     /// Where.
     pub position: usize,

@@ -8,7 +8,7 @@ pub struct ParseError {
     pub line: usize,
     /// Counted from 1, in characters.
     pub column: usize,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 

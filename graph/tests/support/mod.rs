@@ -1,4 +1,4 @@
-//! What tests with model files share.
+//! Helpers of tests with model files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

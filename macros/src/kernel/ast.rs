@@ -42,7 +42,7 @@ pub(crate) struct Parameter {
     pub(crate) kind: ParameterKind,
 }
 
-/// What an argument is.
+/// The kind of an argument.
 pub(crate) enum ParameterKind {
     /// `&Tensor<…>`, or `&mut Tensor<…>` when `mutable`.
     Tensor { ty: TensorType, mutable: bool },
@@ -106,7 +106,7 @@ pub(crate) struct Binding {
     pub(crate) kind: BindingKind,
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone)]
 pub(crate) enum BindingKind {
     /// An entry of [`Kernel::dims`].
@@ -127,7 +127,7 @@ pub(crate) enum BindingKind {
     Accumulator { ty: TypeVar },
 }
 
-/// What the checker knows of a tensor.
+/// The properties of a tensor that the checker knows.
 #[derive(Clone)]
 pub(crate) struct Tensor {
     pub(crate) ty: Option<TensorType>,
@@ -160,7 +160,7 @@ pub(crate) enum Statement {
     Update(Update),
     If(Box<IfStatement>),
     Block(Vec<Statement>),
-    /// What was reported; the name, when it is a `let`.
+    /// A statement with a reported error; its name, when it is a `let`.
     Invalid(Option<Name>, TokenStream),
 }
 

@@ -1,6 +1,6 @@
 //! Expansions, as text.
 //!
-//! What the expansion means is tested through the facade; here stands only what its form promises.
+//! Tests of the facade cover the meaning of the expansion; the tests here cover its form.
 
 use quote::quote;
 

@@ -89,7 +89,7 @@ enum Node {
     Unknown(Unknown),
 }
 
-/// What is known of a type that is not known.
+/// Constraints on a type that is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Unknown {
     family: Family,

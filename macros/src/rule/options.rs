@@ -1,4 +1,4 @@
-//! What stands in the brackets of the attribute.
+//! The options in the brackets of the attribute.
 
 use proc_macro2::{Span, TokenStream};
 use syn::parse::Parser;

@@ -1,7 +1,7 @@
 //! Measuring in a process of its own.
 //!
 //! The tuner starts its own program again as a measuring process, which computes the expected results once and then
-//! compiles, checks and times candidates. One that crashes, hangs or takes all memory ends that process and costs only itself.
+//! compiles, checks and times candidates. A candidate that crashes, hangs or takes all memory ends that process and costs only itself.
 //!
 //! | module | does |
 //! |---|---|

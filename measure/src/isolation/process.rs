@@ -1,4 +1,4 @@
-//! The tuner's side of measuring in another process: starting it, watching it, blaming candidates for its death.
+//! The tuner's side of measuring in another process: it starts the process, watches it, and attributes its death to a candidate.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use super::protocol::{MARK, Reply, Request, Setup};
 
-/// How many of the last lines that a measuring process wrote to its standard error are kept.
+/// The number of last lines on the standard error of a measuring process that are kept.
 const KEPT_LINES: usize = 12;
 
-/// How often a waiting tuner looks whether it was asked to stop.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How often a waiting tuner checks for an order to stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long the standard error of a process that has ended is waited for.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// The longest wait for the standard error of a process that has ended.
+const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A measuring process.
 pub(crate) struct Process {
@@ -28,22 +28,22 @@ pub(crate) struct Process {
     errors_end: mpsc::Receiver<()>,
 }
 
-/// What came from the process.
+/// A message from the process.
 enum Received {
     Reply(Reply),
-    /// A line that is marked as a reply and is none.
+    /// A line that is marked as a reply and cannot be parsed.
     Garbage(String),
 }
 
-/// What there is to know when waiting for a reply ends.
-pub(crate) enum Heard {
+/// The result of waiting for a reply.
+pub(crate) enum Awaited {
     /// A reply.
     Reply(Reply),
     /// Nothing by the deadline.
     TimedOut,
     /// The process has died.
     Died(Death),
-    /// It has said something that cannot be understood.
+    /// It has sent a message that cannot be parsed.
     Garbage(String),
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Death {
 impl Death {
     /// Whether it died because it could not have more memory.
     pub(crate) fn is_out_of_memory(&self) -> bool {
-        // What the Rust runtime prints when an allocation that cannot fail does.
+        // The Rust runtime prints this when an infallible allocation fails.
         self.errors.contains("memory allocation of") || self.errors.contains("Cannot allocate memory")
     }
 }
@@ -75,15 +75,15 @@ impl std::fmt::Display for Death {
 }
 
 impl Process {
-    /// Starts a measuring process by a command and tells it what to measure.
+    /// Starts a measuring process by a command and sends it the setup.
     pub(crate) fn start(mut command: Command, setup: &Setup) -> io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // The last lines on the standard error are shown to people: the message, not the way to it.
+        // People read the last lines of the standard error: they get the message without a backtrace.
         command.env("RUST_BACKTRACE", "0");
         #[cfg(unix)]
         {
             use std::os::unix::process::CommandExt;
-            // Ctrl-C is for the tuner, which ends the measurement in its own way.
+            // Ctrl-C is for the tuner, which then ends the measurement itself.
             command.process_group(0);
         }
         let mut child = command.spawn()?;
@@ -104,7 +104,7 @@ impl Process {
         });
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // Anything else was printed by the program before `init`, and is not for us.
+                // The program printed anything else before `init`.
                 let Some((_, text)) = line.split_once(MARK) else { continue };
                 let received = match serde_json::from_str(text) {
                     Ok(reply) => Received::Reply(reply),
@@ -120,7 +120,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Sends a request. When the process is gone, waiting for its reply will tell.
+    /// Sends a request. When the process is gone, the wait for its reply reports that.
     pub(crate) fn send(&mut self, request: &Request) {
         let text = serde_json::to_string(request).expect("requests are numbers and texts");
         let sent = writeln!(self.input, "{text}").and_then(|()| self.input.flush());
@@ -130,18 +130,22 @@ impl Process {
     }
 
     /// Waits for the next reply until a deadline. `idle` is called many times a second meanwhile.
-    pub(crate) fn hear(&mut self, deadline: Option<Instant>, idle: &mut dyn FnMut(&mut Self)) -> Heard {
+    pub(crate) fn wait_for_reply(
+        &mut self,
+        deadline: Option<Instant>,
+        idle: &mut dyn FnMut(&mut Self),
+    ) -> Awaited {
         loop {
-            let wait = deadline.map_or(PATIENCE, |deadline| {
-                deadline.saturating_duration_since(Instant::now()).min(PATIENCE)
+            let wait = deadline.map_or(POLL_INTERVAL, |deadline| {
+                deadline.saturating_duration_since(Instant::now()).min(POLL_INTERVAL)
             });
             match self.replies.recv_timeout(wait) {
-                Ok(Received::Reply(reply)) => return Heard::Reply(reply),
-                Ok(Received::Garbage(text)) => return Heard::Garbage(text),
-                Err(RecvTimeoutError::Disconnected) => return Heard::Died(self.end()),
+                Ok(Received::Reply(reply)) => return Awaited::Reply(reply),
+                Ok(Received::Garbage(text)) => return Awaited::Garbage(text),
+                Err(RecvTimeoutError::Disconnected) => return Awaited::Died(self.end()),
                 Err(RecvTimeoutError::Timeout) => {
                     if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                        return Heard::TimedOut;
+                        return Awaited::TimedOut;
                     }
                     idle(self);
                 }
@@ -149,9 +153,9 @@ impl Process {
         }
     }
 
-    /// Ends the process, if it has not ended, and says how it died.
+    /// Ends the process, if it has not ended, and reports how it died.
     pub(crate) fn end(&mut self) -> Death {
-        // A process that has closed its output is about to end: its own status says more than ours.
+        // A process that has closed its output is about to end: its own status tells more than ours.
         let start = Instant::now();
         let status = loop {
             match self.child.try_wait() {
@@ -164,8 +168,8 @@ impl Process {
         };
         let status = status.map_or_else(|| "it was ended".to_owned(), describe);
         self.kill();
-        // The last words tell memory from other deaths. A process of its own may keep the pipe open for longer.
-        let _ = self.errors_end.recv_timeout(LAST_WORDS);
+        // The last lines distinguish out-of-memory from other deaths. A child of the process may keep the pipe open for longer.
+        let _ = self.errors_end.recv_timeout(STDERR_TIMEOUT);
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let errors = errors.iter().map(String::as_str).collect::<Vec<_>>().join(" | ");
         Death { status, errors }
@@ -208,7 +212,7 @@ fn describe(status: ExitStatus) -> String {
 /// The most memory that a measuring process may use: most of the machine's, so that a candidate which wants too
 /// much fails instead of making the machine swap.
 pub fn memory_limit() -> u64 {
-    /// Where the machine does not tell, what a small one has.
+    /// The memory of a small machine, where the system does not report it.
     const FALLBACK_BYTES: u64 = 8 << 30;
     let information = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total = information.lines().find_map(|line| {

@@ -1,4 +1,4 @@
-//! What the tuner and its measuring process say to each other: one JSON object a line.
+//! The messages between the tuner and its measuring process: one JSON object a line.
 //!
 //! Lines of the measuring process begin with [`MARK`], since the program's own code may print to the same
 //! stream before `init` takes over.
@@ -15,7 +15,7 @@ use crate::subject::Oracle;
 /// Begins each line that the measuring process sends.
 pub const MARK: &str = "tilewright> ";
 
-/// From the tuner.
+/// A message from the tuner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -27,35 +27,35 @@ pub enum Request {
         number: u64,
         /// Their traces, postprocessing included.
         traces: Vec<String>,
-        /// What their times are relative to.
+        /// The schedules to which their times are relative.
         anchors: Vec<Anchor>,
     },
-    /// Measure two candidates in alternation.
+    /// Measure two candidates alternately.
     Compare {
         /// The number of this request, counting up.
         number: u64,
-        /// The trace of one.
+        /// The trace of the first.
         first: String,
-        /// The trace of the other.
+        /// The trace of the second.
         second: String,
     },
-    /// End a request as soon as possible, with what has been measured.
+    /// End a request as soon as possible, with the measurements so far.
     Finish {
         /// Its number.
         number: u64,
     },
 }
 
-/// What to measure, and how.
+/// The measurements to make, and their options.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
-    /// What candidates are schedules of.
+    /// The program of the candidates.
     pub of: Source,
     /// The name of the device that candidates run on.
     pub device: String,
     /// Threads that a run uses.
     pub threads: usize,
-    /// Decides the arguments.
+    /// The seed of the arguments.
     pub seed: u64,
     /// Where expected results are kept, if anywhere.
     pub cache: Option<std::path::PathBuf>,
@@ -63,7 +63,7 @@ pub struct Setup {
     pub memory: u64,
 }
 
-/// What candidates are schedules of.
+/// The program of the candidates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -76,16 +76,16 @@ pub enum Source {
         /// Its dimensions and `usize` arguments.
         dims: BTreeMap<String, i64>,
     },
-    /// A program beside records.
+    /// A program that is stored beside records.
     Program {
         /// Its text, with its dimensions bound.
         text: String,
-        /// What its results are compared with.
+        /// The source of the expected results.
         oracle: Oracle,
     },
 }
 
-/// From the measuring process.
+/// A message from the measuring process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
@@ -94,34 +94,34 @@ pub enum Reply {
         /// How long computing the reference took, in seconds.
         reference_seconds: f64,
     },
-    /// Something begins that may take time or go wrong.
+    /// An action begins that may take time or fail.
     Begin(Stage),
-    /// What became of a candidate.
+    /// The result of a candidate.
     Outcome {
         /// Its position in the request.
         candidate: usize,
-        /// Its time, or why it has none.
+        /// Its time, or the reason for having none.
         outcome: Outcome,
     },
-    /// What became of a comparison; none when it was ended early.
+    /// The result of a comparison; none when it was ended early.
     Compared(Option<(Timing, Timing)>),
     /// The request is done.
     Done,
-    /// The request cannot be done, and no other one could.
+    /// No request can be carried out.
     Error(String),
 }
 
-/// What the measuring process is about to do.
+/// The next action of the measuring process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Compile everything that was asked for.
+    /// Compile all candidates of the request.
     Compile,
     /// Run a candidate, by its position in the request.
     Run(usize),
 }
 
-/// What became of a candidate.
+/// The result of a candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -132,6 +132,6 @@ pub enum Outcome {
         /// The greatest relative error.
         error: f64,
     },
-    /// It did not.
+    /// It failed.
     Failed(Failure),
 }

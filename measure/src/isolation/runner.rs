@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use tilewright_search::candidate::Candidate;
 use tilewright_search::tuner::{Runner, TrialOutcome};
 
-use super::process::{Death, Heard, Process};
+use super::process::{Awaited, Death, Process};
 use super::protocol::{Reply, Request, Setup, Stage};
 use crate::MeasureError;
 use crate::anchor::Anchors;
 use crate::failure::{Failure, reason};
 use crate::runner::{Interrupt, measurement};
 
-/// How long things may take before they are considered hung. Only what runs counts, not what waits for its turn.
+/// The time limits of actions, beyond which they count as hung. Only the running action counts, not those that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Starting the process and computing the reference.
@@ -52,7 +52,7 @@ pub struct IsolatedRunner {
 enum End {
     /// It was done, or stopped on request.
     Done,
-    /// The process died or was ended while doing something.
+    /// The process died or was ended during an action.
     Lost { during: Option<Stage>, failure: Failure },
 }
 
@@ -76,7 +76,7 @@ impl IsolatedRunner {
         }
     }
 
-    /// What the times of this run are relative to.
+    /// Sets the schedules to which the times of this run are relative.
     pub fn set_anchors(&mut self, anchors: Anchors) {
         self.anchors = anchors;
     }
@@ -98,23 +98,23 @@ impl IsolatedRunner {
                 .and_then(|command| Process::start(command, &self.setup))
                 .map_err(|error| MeasureError::Worker(format!("it cannot be started: {error}")))?;
             let deadline = Some(Instant::now() + self.limits.setup);
-            match process.hear(deadline, &mut |_| {}) {
-                Heard::Reply(Reply::Ready { reference_seconds }) => {
+            match process.wait_for_reply(deadline, &mut |_| {}) {
+                Awaited::Reply(Reply::Ready { reference_seconds }) => {
                     // A schedule may well be as slow as the definition.
                     self.limits.run = self.limits.run.max(Duration::from_secs_f64(reference_seconds));
                 }
-                Heard::Reply(Reply::Error(message)) => return Err(MeasureError::Worker(message)),
-                Heard::Reply(reply) => return Err(unexpected(&reply)),
-                Heard::Garbage(text) => return Err(no_start(&format!("it says {text}"))),
-                Heard::TimedOut => return Err(no_start("computing the reference takes too long")),
-                Heard::Died(death) => return Err(no_start(&death.to_string())),
+                Awaited::Reply(Reply::Error(message)) => return Err(MeasureError::Worker(message)),
+                Awaited::Reply(reply) => return Err(unexpected(&reply)),
+                Awaited::Garbage(text) => return Err(no_start(&format!("it sent {text}"))),
+                Awaited::TimedOut => return Err(no_start("computing the reference takes too long")),
+                Awaited::Died(death) => return Err(no_start(&death.to_string())),
             }
             self.process = Some(process);
         }
         Ok(self.process.as_mut().expect("there is one now"))
     }
 
-    /// Sends a request about `count` candidates and passes on what comes, until it is done, or cut short because `is_over`,
+    /// Sends a request about `count` candidates and passes on the replies, until it is done, `is_over` cuts it short,
     /// or the process is lost.
     fn request(
         &mut self,
@@ -136,9 +136,9 @@ impl IsolatedRunner {
                     process.send(&Request::Finish { number });
                 }
             };
-            match process.hear(Some(deadline), &mut idle) {
-                Heard::Reply(Reply::Done) => return Ok(End::Done),
-                Heard::Reply(Reply::Begin(next)) => {
+            match process.wait_for_reply(Some(deadline), &mut idle) {
+                Awaited::Reply(Reply::Done) => return Ok(End::Done),
+                Awaited::Reply(Reply::Begin(next)) => {
                     let limit = match next {
                         Stage::Compile => limits.compile * u32::try_from(count).unwrap_or(u32::MAX),
                         Stage::Run(_) => limits.run,
@@ -146,12 +146,12 @@ impl IsolatedRunner {
                     stage = Some(next);
                     deadline = Instant::now() + limit;
                 }
-                Heard::Reply(reply @ (Reply::Outcome { .. } | Reply::Compared(_))) => receive(reply),
-                Heard::Reply(Reply::Error(message)) => return Err(MeasureError::Worker(message)),
-                Heard::Reply(reply @ Reply::Ready { .. }) => return Err(unexpected(&reply)),
-                Heard::Garbage(text) => return Err(MeasureError::Worker(format!("it says {text}"))),
-                Heard::Died(death) => break failure_of(&death),
-                Heard::TimedOut => {
+                Awaited::Reply(reply @ (Reply::Outcome { .. } | Reply::Compared(_))) => receive(reply),
+                Awaited::Reply(Reply::Error(message)) => return Err(MeasureError::Worker(message)),
+                Awaited::Reply(reply @ Reply::Ready { .. }) => return Err(unexpected(&reply)),
+                Awaited::Garbage(text) => return Err(MeasureError::Worker(format!("it sent {text}"))),
+                Awaited::Died(death) => break failure_of(&death),
+                Awaited::TimedOut => {
                     let limit = deadline_text(&limits, stage);
                     break Failure::new(reason::HANG, format!("it did not come to an end in {limit}"));
                 }
@@ -161,7 +161,7 @@ impl IsolatedRunner {
         Ok(End::Lost { during: stage, failure })
     }
 
-    /// Measures candidates given by their traces: what became of those that were reached, and why others were not.
+    /// Measures candidates given by their traces: the results of those that were reached, and why others were not.
     pub fn measure_traces(
         &mut self,
         traces: &[String],
@@ -196,13 +196,13 @@ impl IsolatedRunner {
                     batches.push_front(open(outcomes));
                 }
                 Some(Stage::Run(_)) => {
-                    // It was an anchor, which has run before: it cannot be relied on.
+                    // An anchor failed, although it has run before: it cannot be relied on.
                     self.anchors = Anchors::default();
                     batches.push_front(open(outcomes));
                 }
                 Some(Stage::Compile) | None => match open(outcomes)[..] {
                     [culprit] => outcomes[culprit] = Some(failure.into()),
-                    // Each alone shows whose fault it is.
+                    // Measured one by one, the failing candidate shows.
                     ref several => {
                         several.iter().rev().for_each(|&candidate| batches.push_front(vec![candidate]));
                     }
@@ -212,7 +212,7 @@ impl IsolatedRunner {
         Ok(())
     }
 
-    /// Measures some of the candidates, and notes what became of them as far as it is known.
+    /// Measures some of the candidates, and notes their results as far as they are known.
     fn measure_batch(
         &mut self,
         batch: &[usize],
@@ -252,7 +252,7 @@ impl Runner for IsolatedRunner {
         let (first, second) = (first.trace.to_string(), second.trace.to_string());
         let request = Request::Compare { number: self.number, first, second };
         let mut timings = None;
-        // What was found is confirmed even when the time is up.
+        // The best schedule is confirmed even when the time is up.
         let end = self.request(2, &request, Interrupt::is_stopped, &mut |reply| {
             if let Reply::Compared(compared) = reply {
                 timings = compared;
@@ -282,11 +282,11 @@ fn deadline_text(limits: &Limits, stage: Option<Stage>) -> String {
     format!("{:.1} s", limit.as_secs_f64())
 }
 
-/// A measuring process that never came to measuring.
+/// The error of a measuring process that did not get as far as to measure.
 fn no_start(problem: &str) -> MeasureError {
     MeasureError::Worker(format!("{problem}; is `tilewright::init()` the first thing that `main` does?"))
 }
 
 fn unexpected(reply: &Reply) -> MeasureError {
-    MeasureError::Worker(format!("it answers out of turn: {reply:?}"))
+    MeasureError::Worker(format!("its reply is unexpected: {reply:?}"))
 }

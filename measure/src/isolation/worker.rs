@@ -1,7 +1,7 @@
 //! The measuring process: the same program, started again, in which candidates run.
 //!
-//! A candidate that crashes, hangs or takes all memory ends this process and nothing else. It is told what to
-//! do on its standard input and answers on its standard output, see [`protocol`](super::protocol), and it
+//! A candidate that crashes, hangs or takes all memory ends this process and nothing else. It reads requests from
+//! its standard input and replies on its standard output, see [`protocol`](super::protocol), and it
 //! ends when its input ends, so that it never outlives the tuner.
 
 use std::io::{BufRead, Write};
@@ -19,7 +19,7 @@ use super::protocol::{MARK, Reply, Request, Setup, Source};
 use crate::batch::Measuring;
 use crate::subject::{Subject, SubjectOptions};
 
-/// Set, to any value, in the environment of a measuring process.
+/// The environment variable that marks a measuring process, with any value.
 pub const VARIABLE: &str = "TILEWRIGHT_WORKER";
 
 /// Whether [`init`] has been called.
@@ -27,9 +27,9 @@ static IS_INITIALISED: AtomicBool = AtomicBool::new(false);
 
 /// Lets this program measure candidates in processes of their own.
 ///
-/// Call it first in `main`. A program that tunes is started again by the tuner, as its measuring process; in
-/// that process this function measures, and does not return. Without it candidates run in the tuning process
-/// itself, where one that crashes ends the program. `bench_main!` calls it.
+/// Call it first in `main`. The tuner starts a program that tunes again, as its measuring process; in
+/// that process this function measures, and does not return. Without it, candidates run in the tuning process
+/// itself, where a candidate that crashes ends the program. `bench_main!` calls it.
 pub fn init() {
     if std::env::var_os(VARIABLE).is_none() {
         IS_INITIALISED.store(true, Ordering::Relaxed);
@@ -59,9 +59,9 @@ pub type OpenDevice<'o> = dyn Fn(&str) -> Result<Arc<dyn Device>, Error> + 'o;
 pub fn serve(open: &OpenDevice<'_>) {
     let finish = Arc::new(AtomicU64::new(0));
     let requests = read_requests(Arc::clone(&finish));
-    // Whoever else prints, such as the definition's own code, waits; the protocol's lines stay whole.
+    // Other code that prints, such as the definition's own, waits; the protocol's lines stay whole.
     let mut output = std::io::stdout().lock();
-    // Something may have been printed without an end of line.
+    // The program may have printed something without an end of line.
     drop(output.write_all(b"\n"));
     let mut emit = |reply: Reply| send(&mut output, &reply);
     let mut subject: Option<Subject> = None;
@@ -99,8 +99,8 @@ pub fn serve(open: &OpenDevice<'_>) {
     }
 }
 
-/// Reads requests on a thread of its own, so that `Finish` is heard at once, and the end of the input too: nobody is
-/// left to work for then, even if a candidate hangs.
+/// Reads requests on a thread of its own, so that it sees `Finish` and the end of the input at once. When the input
+/// ends, nobody needs the process any longer, even if a candidate hangs.
 fn read_requests(finish: Arc<AtomicU64>) -> mpsc::Receiver<Result<Request, String>> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -124,7 +124,7 @@ fn send(output: &mut impl Write, reply: &Reply) {
     let text = serde_json::to_string(reply).expect("replies are numbers and texts");
     let sent = writeln!(output, "{MARK}{text}").and_then(|()| output.flush());
     if sent.is_err() {
-        // Nobody listens any more.
+        // Nobody reads any longer.
         std::process::exit(0);
     }
 }
@@ -157,7 +157,7 @@ fn find(name: &str, program: &str) -> Result<&'static Kernel, String> {
     Ok(found)
 }
 
-/// Makes allocations fail rather than the machine swap. Where the system has no such limit there is none.
+/// Makes allocations fail before the machine swaps. Where the system has no such limit, there is none.
 fn limit_memory(bytes: u64) {
     #[cfg(unix)]
     if let Err(error) = rlimit::setrlimit(rlimit::Resource::AS, bytes, bytes) {

@@ -1,7 +1,7 @@
-//! Expected results that are more exact than those that are judged by them.
+//! Expected results that are more exact than the results judged by them.
 //!
-//! A definition that adds up millions of terms in `f32`, one by one, is off by more than any schedule that adds them up in
-//! several sums. The program is therefore evaluated with `f64` in the place of all lesser floats as well. Its results are
+//! A definition that adds up millions of terms in `f32`, one by one, has a larger error than any schedule that adds them up in
+//! several sums. The program is therefore evaluated with `f64` in place of all lesser floats as well. These results are
 //! used where they agree with the definition's, as far as the rounding errors of the definition allow in the worst case.
 //!
 //! The same program with all signs removed adds up the magnitudes of all terms. Rounding errors of an element are relative to
@@ -29,13 +29,13 @@ use super::oracle::points;
 use super::tolerance::{Expected, Tolerance};
 use super::{buffer_arguments, written};
 
-/// Up to so many points the program is interpreted: some hundredths of a second.
+/// Up to this number of points the program is interpreted: some hundredths of a second.
 const INTERPRETED_POINTS: f64 = 1e5;
 
-/// Up to so many points it is compiled as it is: about a second. Beyond, it gets the default schedule.
+/// Up to this number of points it is compiled without a schedule: about a second. Beyond, it gets the default schedule.
 const UNSCHEDULED_POINTS: f64 = 2e8;
 
-/// The results of a program in `f64`, with magnitudes where there are any; `None` where it has none that agree with those of
+/// The results of a program in `f64`, with magnitudes where there are any; `None` where none agree with those of
 /// the definition.
 pub(super) fn exact(
     program: &Program,
@@ -70,7 +70,7 @@ pub(super) fn exact(
     agree.then_some(expected)
 }
 
-/// A program with `f64` in the place of lesser floats; `None` where that has no meaning, as for the bits of a float.
+/// A program with `f64` in place of lesser floats; `None` where that has no meaning, as for the bits of a float.
 fn widened(program: &Program) -> Option<Program> {
     let mut wide = program.clone();
     wide.accuracy = None;
@@ -96,7 +96,7 @@ fn widened(program: &Program) -> Option<Program> {
         return None;
     }
     rewrite_stmt(&mut wide.body, &|_| None, &|expr| rewrite_expr(expr, &mut wide_node));
-    // Floats inside indices are left as they were, which the verifier notices.
+    // Floats inside indices keep their type, which the verifier notices.
     verify(&wide, Level::Blocks).is_ok().then_some(wide)
 }
 
@@ -111,8 +111,8 @@ fn wide_node(node: &Expr) -> Option<Expr> {
     }
 }
 
-/// A program of `f64` that adds up the magnitudes of what another one adds up, from the magnitudes of its arguments; `None`
-/// where the other one does more than to add, multiply and choose.
+/// A program of `f64` that adds up the magnitudes of the terms of another one, from the magnitudes of its arguments; `None`
+/// where the other one does more than add, multiply and choose.
 fn magnitudes(program: &Program) -> Option<Program> {
     let loads_floats = |condition: &Expr| {
         let mut found = false;
@@ -161,7 +161,7 @@ fn magnitude(expr: &Expr, loads_floats: &dyn Fn(&Expr) -> bool) -> Option<Expr> 
     })
 }
 
-/// Tensors with `f64` in the place of lesser floats.
+/// Tensors with `f64` in place of lesser floats.
 fn wide_tensors(tensors: &[AnyTensor], map: fn(f64) -> f64) -> Option<Vec<AnyTensor>> {
     let widen = |tensor: &AnyTensor| {
         if !tensor.dtype().is_float() {
@@ -173,7 +173,7 @@ fn wide_tensors(tensors: &[AnyTensor], map: fn(f64) -> f64) -> Option<Vec<AnyTen
     tensors.iter().map(widen).collect()
 }
 
-/// What a program with bound dimensions makes of tensors; `None` for those that it only reads, and where it cannot be run.
+/// The tensors after a run of a program with bound dimensions; `None` for tensors that it only reads, and where it cannot be run.
 fn evaluate(
     program: &Program,
     scalars: &[Constant],

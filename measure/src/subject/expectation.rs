@@ -16,17 +16,17 @@ use super::exact::exact;
 use super::inputs::{Inputs, Sign};
 use super::tolerance::Expected;
 
-/// Arguments, and what each tensor holds after a run; `None` for those that it only reads.
+/// Arguments, and the content of each tensor after a run; `None` for tensors that it only reads.
 pub(super) type Expectation = (Inputs, Vec<Option<Expected>>);
 
-/// What the expected results of a program are.
+/// The kind of the expected results of a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The definition's own.
+    /// The definition's own results.
     Reference,
-    /// Those in `f64`.
+    /// Results computed in `f64`.
     Exact,
-    /// Those in `f64`, with the magnitudes of terms.
+    /// Results computed in `f64`, with the magnitudes of terms.
     Judged,
 }
 
@@ -59,8 +59,8 @@ pub(super) fn expectation<E: From<Error>>(
     let (inputs, results) = loop {
         let inputs = Inputs::random(program, seed, sign).map_err(Error::from)?;
         let results = reference(program, &inputs)?;
-        // Where the definition has no value, as for the logarithm of a negative number, nothing could be
-        // checked.
+        // Where the definition has no value, as for the logarithm of a negative number, a comparison would
+        // check nothing.
         let has_nan = results.iter().flatten().any(contains_nan);
         if !has_nan || sign == Sign::Positive {
             break (inputs, results);
@@ -79,14 +79,14 @@ fn contains_nan(tensor: &AnyTensor) -> bool {
     tensor.dtype().is_float() && tensor.to_f64_vec().into_iter().any(f64::is_nan)
 }
 
-/// Says which program has computed results: those of one that was built anew are computed anew.
+/// A stamp of the program that computed results: a program that was built anew computes them anew.
 fn build_stamp() -> [u8; 8] {
     let modified = std::env::current_exe().and_then(|path| path.metadata()?.modified());
     let since = modified.ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
     since.map_or(0, |duration| duration.as_nanos() as u64).to_le_bytes()
 }
 
-/// Expected results are kept behind a stamp of the program, one byte for the inputs' signs and one for their kind, as the bytes of
+/// Expected results are stored behind a stamp of the program, one byte for the inputs' signs and one for their kind, as the bytes of
 /// each tensor that is written and of its magnitudes.
 fn write_cached(path: &Path, sign: Sign, expected: &[Option<Expected>]) {
     let mut content = build_stamp().to_vec();
@@ -96,7 +96,7 @@ fn write_cached(path: &Path, sign: Sign, expected: &[Option<Expected>]) {
         content.extend_from_slice(expected.values.bytes());
         expected.magnitudes.iter().for_each(|magnitudes| content.extend_from_slice(magnitudes.bytes()));
     }
-    // Renaming makes the file appear whole or not at all. Failing to keep it costs time and nothing else.
+    // Renaming makes the file appear whole or not at all. A failure to store it costs time and nothing else.
     let unfinished = path.with_extension("unfinished");
     let written = fs::write(&unfinished, content).and_then(|()| fs::rename(&unfinished, path));
     if let Err(error) = written {

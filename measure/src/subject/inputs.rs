@@ -13,12 +13,12 @@ use tilewright_core::stmt::Stmt;
 use tilewright_core::tensor::{AnyTensor, Random, ShapeError};
 use tilewright_core::visit::for_each_stmt;
 
-/// Which floats occur.
+/// The signs of the random floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// Negative ones and others.
     Any,
-    /// Those of at least 0.
+    /// Numbers of at least 0.
     Positive,
 }
 
@@ -72,14 +72,14 @@ fn random_scalar(dtype: DType, random: &mut Random) -> Constant {
     if dtype == DType::Bool { Constant::Int(1) } else { Constant::Int(1 + random.below(4) as i64) }
 }
 
-/// Fills a result with what no result should be, so that elements that are never written are noticed.
+/// Fills a result with values that no result has, so that unwritten elements are noticed.
 pub(crate) fn poison(tensor: &mut AnyTensor) {
     // All ones are a NaN in every float type; 1 is a value of every other type.
     let byte = if tensor.dtype().is_float() { 0xff } else { 1 };
     tensor.bytes_mut().fill(byte);
 }
 
-/// The exclusive bound of what a tensor's elements may be as indices; `None` when they are not used as such.
+/// The exclusive bound of a tensor's elements as indices; `None` when they are not used as such.
 fn index_bound(program: &Program, tensor: BufferId) -> Option<u64> {
     if program.buffer(tensor).dtype.is_float() {
         return None;

@@ -1,12 +1,18 @@
-//! A program at a shape, with random arguments and the results that are expected of it: what schedules are tried on.
+//! A program at a shape, with random arguments and its expected results: the subject of measurements.
 //!
 //! | module | does |
 //! |---|---|
 //! | `inputs` | random arguments |
 //! | `expectation` | the expected results, kept from one measuring process to the next |
-//! | `exact` | results in `f64`, and the magnitudes of what is added up |
+//!
+//! `exact`
+//! results in `f64`, and the magnitudes of their terms
+//!
 //! | `tolerance` | how far results may be off |
-//! | `oracle` | expected results where the kernel's definition is not at hand |
+//!
+//! `oracle`
+//! expected results where the kernel's definition is not linked
+//!
 
 mod exact;
 mod expectation;
@@ -46,7 +52,7 @@ pub struct Subject {
     threads: usize,
     program: Program,
     inputs: Inputs,
-    /// What each tensor holds after a run: results and tensors that are updated; `None` for those only read.
+    /// The expected content of each tensor after a run: of results and updated tensors; `None` for tensors only read.
     expected: Vec<Option<Expected>>,
     accesses: Vec<Access>,
     tolerance: Tolerance,
@@ -56,11 +62,11 @@ pub struct Subject {
 /// How to prepare a subject.
 #[derive(Clone, Debug)]
 pub struct SubjectOptions {
-    /// Decides the arguments.
+    /// The seed of the arguments.
     pub seed: u64,
     /// Threads that a run uses.
     pub threads: usize,
-    /// A directory in which expected results are kept, since the definition may take seconds to compute them.
+    /// A directory that keeps expected results, since the definition may take seconds to compute them.
     pub cache: Option<PathBuf>,
 }
 
@@ -76,8 +82,8 @@ impl Subject {
         Self::of_program(kernel.program_for(dims)?, device, options, &reference)
     }
 
-    /// Makes arguments for a program whose dimensions are bound, and lets a reference compute what is expected, unless the
-    /// cache has it.
+    /// Makes arguments for a program whose dimensions are bound, and lets a reference compute the expected results, unless the
+    /// cache has them.
     pub fn of_program<E: From<Error>>(
         program: Program,
         device: Arc<dyn Device>,
@@ -134,7 +140,7 @@ impl Subject {
         if parts == 1 {
             return self.compile_part(traces.iter());
         }
-        // Dealt out in turns: neighbours are alike and take equally long.
+        // The threads take traces alternately: neighbours are alike and take equally long.
         let part = |first: usize| self.compile_part(traces.iter().skip(first).step_by(parts));
         let mut compiled: Vec<_> = std::thread::scope(|scope| {
             let part = &part;
@@ -178,7 +184,7 @@ impl Subject {
         self.inputs.tensors.clone()
     }
 
-    /// Gives tensors that runs have changed their first content again.
+    /// Restores the first content of tensors that runs have changed.
     pub fn reset(&self, tensors: &mut [AnyTensor]) {
         for ((tensor, original), access) in tensors.iter_mut().zip(&self.inputs.tensors).zip(&self.accesses) {
             match access {
@@ -189,13 +195,13 @@ impl Subject {
         }
     }
 
-    /// Whether repeated runs change what they read.
+    /// Whether runs change their inputs.
     pub fn updates_in_place(&self) -> bool {
         self.accesses.contains(&Access::InOut)
     }
 
-    /// Runs compiled code `repetitions` times in a row and says how long that took, without what is computed from
-    /// constant tensors and kept.
+    /// Runs compiled code `repetitions` times in a row and gives the duration, without the computation on
+    /// constant tensors, whose results are kept.
     pub fn run(
         &self,
         executable: &Compiled,
@@ -208,7 +214,7 @@ impl Subject {
         executable.time(&mut arguments, RunOptions::with_threads(self.threads), repetitions).map_err(failed)
     }
 
-    /// Compares the tensors after one run with what is expected; the greatest relative error.
+    /// Compares the tensors after one run with the expected ones; gives the greatest relative error.
     pub fn check(&self, tensors: &[AnyTensor]) -> Result<f64, Failure> {
         let mut greatest: f64 = 0.0;
         for (position, (found, expected)) in tensors.iter().zip(&self.expected).enumerate() {
@@ -245,7 +251,7 @@ pub fn buffer_arguments<'a>(tensors: &'a mut [AnyTensor], accesses: &[Access]) -
     tensors.iter_mut().zip(accesses).map(argument).collect()
 }
 
-/// Computes what a program with bound dimensions makes of arguments: each tensor afterwards, `None` for those that it only
+/// Computes the results of a program with bound dimensions: each tensor afterwards, `None` for tensors that it only
 /// reads.
 pub type Reference<'r, E> = dyn Fn(&Program, &Inputs) -> Result<Vec<Option<AnyTensor>>, E> + 'r;
 
@@ -262,7 +268,7 @@ fn run_reference(
     Ok(written(program, tensors))
 }
 
-/// Those of a program's tensors that it writes.
+/// The tensors of a program that it writes.
 pub fn written(program: &Program, tensors: Vec<AnyTensor>) -> Vec<Option<AnyTensor>> {
     let accesses = program.buffer_params().map(|(_, access)| access);
     tensors.into_iter().zip(accesses).map(|(tensor, access)| access.is_written().then_some(tensor)).collect()

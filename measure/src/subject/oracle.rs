@@ -1,4 +1,4 @@
-//! The results that are expected of a program whose kernel is not at hand.
+//! The expected results of a program whose kernel is not linked.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use tilewright_runtime::{Error, code, devices};
 use super::inputs::Inputs;
 use super::{Subject, SubjectOptions, buffer_arguments, written};
 
-/// Up to so many points of its blocks the unscheduled program is interpreted: a few seconds.
+/// Up to this number of points of its blocks the unscheduled program is interpreted: a few seconds.
 const INTERPRETED_POINTS: f64 = 4e6;
 
-/// Beyond so many points the unscheduled program, compiled as it is, would run for minutes.
+/// Beyond this number of points the unscheduled program, compiled, would run for minutes.
 const MOST_POINTS: f64 = 4e10;
 
 /// Why a program has no expected results.
@@ -44,27 +44,27 @@ pub enum OracleError {
     /// The unscheduled program cannot be compiled on this machine.
     #[error("the unscheduled program cannot be compiled on this machine: {0}")]
     Compile(#[from] CompileError),
-    /// The environment is not fit for it.
+    /// The environment prevents it.
     #[error(transparent)]
     Other(#[from] Error),
 }
 
-/// What computes the results that are expected of a program which stands beside records.
+/// The source of the expected results of a program that is stored beside records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Oracle {
     /// The unscheduled program, interpreted.
     Interpreter,
-    /// The unscheduled program, compiled as it is: interpreting it would take too long.
+    /// The unscheduled program, compiled: interpreting it would take too long.
     Unscheduled,
 }
 
 impl Oracle {
-    /// The interpreter, unless that would take too long.
+    /// The interpreter, unless that would take too long; then compiled code.
     ///
     /// # Errors
-    /// [`OracleError::TooLong`] when anything would.
+    /// [`OracleError::TooLong`] when both would take too long.
     pub fn of(bound: &Program) -> Result<Self, OracleError> {
         let points = points(bound);
         if points > MOST_POINTS {
@@ -73,10 +73,10 @@ impl Oracle {
         Ok(if points <= INTERPRETED_POINTS { Oracle::Interpreter } else { Oracle::Unscheduled })
     }
 
-    /// A bound program with arguments, and with the results that this one gives.
+    /// A bound program with arguments, and with the results that this oracle gives.
     ///
     /// # Errors
-    /// When there are none.
+    /// When the program has no results.
     pub fn subject(
         self,
         bound: Program,
@@ -91,7 +91,7 @@ impl Oracle {
     }
 }
 
-/// How many points the blocks of a bound program run through.
+/// The number of points that the blocks of a bound program run through.
 pub(super) fn points(bound: &Program) -> f64 {
     let extent = |extent: Option<i64>| extent.unwrap_or(1).max(0) as f64;
     blocks(&bound.body)

@@ -1,4 +1,4 @@
-//! How far a result may be from the reference.
+//! The tolerance of results relative to the reference.
 //!
 //! Unless a kernel states an accuracy, a schedule may sum in another order and contract `a * b + c` to one rounding, and
 //! nothing else. The rounding errors of a sum of `R` terms then grow like `ε·√R` relative to the sum's size when they are random (Higham,
@@ -9,12 +9,13 @@
 //!
 //! where such a sum is known, and else times the largest magnitude in the expected tensor,
 //!
-//! or, with an [accuracy](tilewright_core::accuracy) `δ`, by `4 · δ` times that magnitude more for each block that sums: errors of
-//! products that are random add up as the products themselves do, so that a sum of such is off by the same share. Here `ε` is the distance of 1 to the next number in the least exact type that a result or an intermediate is
-//! stored in, and the sum goes over the blocks of the program. Integers and truth values that are computed from
-//! nothing but integers are exact; integers that are rounded from floats may differ by one.
+//! or, with an [accuracy](tilewright_core::accuracy) `δ`, by `4 · δ` times that magnitude more for each block that sums: random
+//! errors of products add up as the products themselves do, so that their sum has the same relative error. Here `ε` is the
+//! distance of 1 to the next number in the least exact type of a result or an intermediate, and the sum goes over the blocks
+//! of the program. Integers and truth values that are computed from integers only are exact; integers that are rounded from
+//! floats may differ by one.
 //!
-//! Instructions that take denormals for zero, as the products of tiles of `bf16` do, are not told from others here: random
+//! Instructions that take denormals for zero, such as the tile products of `bf16`, need no rule here: random
 //! inputs are multiples of `2^-52`, and neither they nor the products of two of them are denormal.
 
 use std::cmp::Ordering;
@@ -27,13 +28,13 @@ use tilewright_core::stmt::{Block, IterKind, Stmt};
 use tilewright_core::tensor::{AnyTensor, ErrorSummary};
 use tilewright_core::visit::for_each_stmt;
 
-/// Roundings beside those of sums.
+/// The roundings of operations other than sums.
 const ROUNDINGS: f64 = 16.0;
 
-/// How many standard deviations of a random walk of errors are still fine.
+/// The number of standard deviations of a random walk of errors that are accepted.
 const MARGIN: f64 = 4.0;
 
-/// What a tensor holds after a run.
+/// The expected content of a tensor after a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expected {
     /// Its elements, in its own type or in `f64`.
@@ -48,19 +49,19 @@ impl From<AnyTensor> for Expected {
     }
 }
 
-/// How far results may be off.
+/// How far results may differ from the expected ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// For floats, relative to the sum of the magnitudes of an element's terms, or to the largest magnitude of the tensor.
     pub relative: f64,
-    /// As much in the worst case, in which all rounding errors have one sign.
+    /// The same in the worst case, in which all rounding errors have one sign.
     pub worst: f64,
     /// For integers.
     pub steps: f64,
 }
 
 impl Tolerance {
-    /// Of a program whose dimensions are bound.
+    /// The tolerance of a program whose dimensions are bound.
     pub fn of(program: &Program) -> Self {
         let is_stored = |access: Option<Access>| access.is_none_or(Access::is_written);
         let stored = program.buffers().filter(|(id, _)| is_stored(program.access(*id)));
@@ -98,7 +99,7 @@ impl Tolerance {
         if is_fine { Ok(error.max_rel) } else { Err(ErrorSummary { first_mismatch, ..error }) }
     }
 
-    /// Whether what a definition gives may be the same as more exact results, with its rounding errors at their worst.
+    /// Whether a definition's results agree with more exact results, with its rounding errors at their worst.
     pub fn agree(&self, reference: &AnyTensor, exact: &Expected) -> bool {
         let greatest = exact.magnitudes.as_ref().map(AnyTensor::to_f64_vec).unwrap_or_default();
         let greatest = greatest.into_iter().fold(0.0, f64::max);
@@ -122,7 +123,7 @@ fn first_beyond(
     let is_beyond = |((found, expected), magnitude): ((&f64, &f64), &f64)| {
         let is_same = found == expected || (found.is_nan() && expected.is_nan());
         let (difference, bound) = ((found - expected).abs(), relative * magnitude.max(expected.abs()));
-        // A difference that is no number is beyond.
+        // A NaN is beyond.
         !is_same && difference.partial_cmp(&bound).is_none_or(Ordering::is_gt)
     };
     found.iter().zip(&expected).zip(&magnitudes).position(is_beyond)

@@ -1,11 +1,14 @@
 //! Code: lowered kernels compiled for a device, in two parts.
 //!
-//! Lowering takes the computation that depends on constant tensors alone apart from the rest: the prologue. The caller sees one
+//! Lowering separates the computation that depends on constant tensors alone, the prologue, from the rest. The caller sees one
 //! kernel with the parameters of the definition. [`compile`] makes code for calls, for tuning and for tools alike.
 //!
 //! | module | does |
 //! |---|---|
-//! | `prologue` | runs the prologue when its results are not there yet |
+//!
+//! `prologue`
+//! runs the prologue when its results are not kept yet
+//!
 //! | `packed` | keeps these results |
 
 mod packed;
@@ -49,8 +52,8 @@ pub fn compile(device: &Arc<dyn Device>, programs: &[&LoweredKernel]) -> Vec<Res
 }
 
 impl Compiled {
-    /// Runs the kernel. What depends on constant tensors alone is computed when it has not been kept from an earlier call, and
-    /// kept when all of these tensors have an identity.
+    /// Runs the kernel. The prologue runs unless its results were kept from an earlier call; its results are
+    /// kept when all of the constant tensors have an identity.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -64,8 +67,8 @@ impl Compiled {
         }
     }
 
-    /// Runs the kernel several times in a row and gives the time that all runs took together, by the device's clock. What
-    /// depends on constant tensors alone is computed before, once.
+    /// Runs the kernel several times in a row and gives the time of all runs together, by the device's clock. The
+    /// prologue runs before, once.
     ///
     /// # Errors
     /// As [`Executable::run`].

@@ -1,9 +1,9 @@
-//! What was computed ahead of calls, kept with the tensors that it was computed from.
+//! Results that were computed ahead of calls, kept with the tensors that they depend on.
 //!
 //! A packed set belongs to one compiled version of a kernel and to the contents of the constant tensors it was computed
 //! from. It lives in the [`Identity`] of the first of these tensors, so that it is freed when that tensor is dropped or
-//! borrowed mutably. Together the sets take at most [`packed_limit`](settings::packed_limit) bytes: the next one pushes those
-//! out that were not used for the longest time, as well as those whose version or whose other tensors are gone.
+//! borrowed mutably. Together the sets take at most [`packed_limit`](settings::packed_limit) bytes: a new set evicts the
+//! least recently used ones, and those whose version or whose other tensors are gone.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -16,7 +16,7 @@ use crate::settings;
 /// Tensors that were computed ahead, in the memory of the device that computed them.
 pub(super) type Packed = Vec<DeviceBuffer>;
 
-/// Stands for a compiled version, for as long as there is one.
+/// Identifies a compiled version for as long as it exists.
 #[derive(Debug, Default)]
 pub(super) struct Owner(Arc<()>);
 
@@ -27,13 +27,13 @@ struct Slot {
     /// The identities of the tensors besides the first.
     others: Vec<Weak<Identity>>,
     content: RwLock<Option<Arc<Packed>>>,
-    /// How much the content takes, or will take.
+    /// The bytes that the content takes, or will take.
     bytes: AtomicUsize,
-    /// What [`CLOCK`] was when the content was last used.
+    /// The value of [`CLOCK`] at the last use of the content.
     used: AtomicU64,
 }
 
-/// Every slot there is, and some that are gone.
+/// Every slot, including some whose set is gone.
 static SLOTS: Mutex<Vec<Weak<Slot>>> = Mutex::new(Vec::new());
 
 /// How many sets have been packed so far.
@@ -46,11 +46,11 @@ impl Owner {
         first.find(|derived| self.own(derived, others)?.content())
     }
 
-    /// As [`Owner::find`]; computes and keeps a set of so many bytes if it is not there. Calls that need the same set
+    /// As [`Owner::find`]; computes and keeps a set of `bytes` bytes if there is none. Calls that need the same set
     /// meanwhile wait. `None` when there is no room for it.
     ///
     /// # Errors
-    /// Those of `pack`; nothing is kept then.
+    /// The errors of `pack`; nothing is kept then.
     pub(super) fn find_or_pack<E>(
         &self,
         identities: &[&Arc<Identity>],
@@ -96,14 +96,14 @@ impl Owner {
 }
 
 impl Slot {
-    /// The content, if there is any, which counts as used now.
+    /// The content, if there is any; this counts as a use.
     fn content(&self) -> Option<Arc<Packed>> {
         let content = self.content.read().unwrap_or_else(PoisonError::into_inner).clone()?;
         self.touch();
         Some(content)
     }
 
-    /// Most calls find the clock as the last one left it, and write nothing.
+    /// Most calls find the clock unchanged, and write nothing.
     fn touch(&self) {
         let now = CLOCK.load(Ordering::Relaxed);
         if self.used.load(Ordering::Relaxed) != now {
@@ -123,7 +123,7 @@ impl Slot {
         Ok(Arc::clone(content.insert(Arc::new(packed))))
     }
 
-    /// Frees the content, unless it is being used to find or to make it right now.
+    /// Frees the content, unless a call uses or makes it right now.
     fn try_empty(&self) {
         if let Ok(mut content) = self.content.try_write() {
             *content = None;
@@ -131,7 +131,7 @@ impl Slot {
         }
     }
 
-    /// Whether nobody can ask for the content any more.
+    /// Whether no call can need the content any longer.
     fn is_orphaned(&self) -> bool {
         self.owner.strong_count() == 0 || self.others.iter().any(|other| other.strong_count() == 0)
     }
@@ -142,7 +142,7 @@ fn slots() -> MutexGuard<'static, Vec<Weak<Slot>>> {
     SLOTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes so many bytes for a slot, and frees the contents of others as far as needed.
+/// Reserves `bytes` bytes for a slot, and frees the contents of others as far as needed.
 fn make_room(slot: &Slot, bytes: usize) {
     let mut list = slots();
     list.retain(|slot| slot.strong_count() > 0);
@@ -161,7 +161,7 @@ fn make_room(slot: &Slot, bytes: usize) {
     }
 }
 
-/// How many bytes all packed sets take.
+/// The bytes that all packed sets take.
 #[cfg(test)]
 fn packed_bytes() -> usize {
     slots().iter().filter_map(Weak::upgrade).map(|slot| slot.bytes.load(Ordering::Relaxed)).sum()

@@ -1,4 +1,4 @@
-//! What is computed from constant tensors alone: once, where the tensors have an identity, or else with each call.
+//! The computation on constant tensors alone: run once where the tensors have an identity, otherwise with each call.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use tilewright_core::tensor::Identity;
 
 use super::packed::{Owner, Packed};
 
-/// A compiled prologue and what it needs to run.
+/// A compiled prologue and its memory.
 pub(super) struct Prologue {
     device: Arc<dyn Device>,
     executable: Box<dyn Executable>,
@@ -52,7 +52,7 @@ impl Prologue {
         &*self.executable
     }
 
-    /// Runs what takes the arguments and the results of the prologue behind them.
+    /// Runs a closure that takes the arguments with the results of the prologue appended.
     pub(super) fn with_packed<T>(
         &self,
         arguments: &mut Arguments<'_, '_>,
@@ -67,7 +67,7 @@ impl Prologue {
         run(&mut Arguments { dims, scalars, buffers: &mut buffers })
     }
 
-    /// What the main part needs for these arguments.
+    /// The arguments that the main part needs in addition.
     fn packed(&self, arguments: &Arguments<'_, '_>, options: RunOptions) -> Result<ForCall<'_>, CallError> {
         let identities: Option<SmallVec<[&Arc<Identity>; 4]>> =
             self.constants.iter().map(|position| arguments.buffers.get(*position)?.identity()).collect();
@@ -113,7 +113,7 @@ impl Prologue {
     }
 }
 
-/// The size of a tensor. One that is too large to address is too large for any device, whose allocation fails then.
+/// The size of a tensor in bytes. A size beyond the address space saturates: the allocation then fails on any device.
 fn bytes(dtype: DType, shape: &[usize]) -> usize {
     shape.iter().fold(dtype.bytes(), |bytes, extent| bytes.saturating_mul(*extent))
 }

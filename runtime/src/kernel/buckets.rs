@@ -17,7 +17,7 @@ use crate::settings;
 pub(super) struct Buckets(Vec<(usize, Vec<i64>)>);
 
 impl Buckets {
-    /// No dimension has any.
+    /// Buckets of no dimension.
     pub(super) const fn none() -> Self {
         Buckets(Vec::new())
     }
@@ -44,11 +44,11 @@ impl Buckets {
 }
 
 impl Kernel {
-    /// Says for which sizes of some dimensions the kernel is tuned: a call with another size runs the schedule of the
+    /// Sets for which sizes of some dimensions the kernel is tuned: a call with another size runs the schedule of the
     /// next greater one, with guards, in code that is shared by all sizes of the bucket. Sizes beyond the last bound, and
-    /// exact ones, are treated as if there were no buckets. What was said before is forgotten; no dimensions, no buckets.
+    /// exact ones, are treated as if there were no buckets. This replaces earlier buckets; no dimensions, no buckets.
     ///
-    /// Every kernel of the process is compiled anew at its next call, so that this is best said before the first.
+    /// Every kernel of the process is compiled anew at its next call, so that this is best set before the first.
     ///
     /// ```ignore
     /// matmul::kernel().set_buckets(&[("M", &[1, 16, 128])])?;
@@ -95,7 +95,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Whether the tensors with this dimension fit into memory of any size, as far as it can be said without the others.
+    /// Whether the tensors with this dimension fit into memory of any size, as far as it can be determined without the others.
     fn can_have(&self, position: usize, bound: i64) -> bool {
         self.definition().tensors().all(|parameter| {
             let extent = |dim: &DimSpec| match *dim {

@@ -36,7 +36,7 @@ pub(super) struct Version {
 pub(super) enum Passed {
     /// So many of the first: none, or all symbolic ones.
     First(usize),
-    /// Those of buckets, by their positions.
+    /// The buckets at these positions.
     These(SmallVec<[usize; 4]>),
 }
 

@@ -1,4 +1,4 @@
-//! What was chosen for a kernel and a shape, and why, for people.
+//! Reports for people: the schedule chosen for a kernel and a shape, and the reason.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::{Kernel, Source};
 use crate::devices::DeviceId;
 use crate::error::Error;
 
-/// What a call of a kernel runs. Prints as a report.
+/// The code that a call of a kernel runs. Prints as a report.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -29,7 +29,7 @@ pub struct Explanation {
     pub scheduled: Program,
     /// The program that was compiled, at the `Flat` level. When there is a prologue, without what that computes.
     pub flat: Program,
-    /// What is computed from constant tensors alone, once for each, at the `Flat` level.
+    /// The computation on constant tensors alone, run once for each, at the `Flat` level.
     pub prologue: Option<Program>,
     /// The size of the machine code, in bytes.
     pub code_bytes: usize,

@@ -1,4 +1,4 @@
-//! Where in a definition a call failed.
+//! The positions in a definition where a call may have failed.
 
 use tilewright_core::analysis::block::all_loads;
 use tilewright_core::analysis::scope::blocks;
@@ -9,8 +9,8 @@ use tilewright_core::program::Program;
 use tilewright_core::stmt::Block;
 use tilewright_core::visit::for_each_expr;
 
-/// The error with the places in the definition that it can come from: those that take an index into a dimension of the
-/// extent in the error. Compiled code does not know which it was. Programs are asked in turn until one has such a place;
+/// The error with the positions in the definition that it can come from: accesses that take an index into a dimension of the
+/// extent in the error. Compiled code does not know which it was. The first of the programs that has such an access answers;
 /// `dims` begins with the values of each one's dimensions.
 pub(super) fn locate<'p>(
     error: CallError,
@@ -24,7 +24,7 @@ pub(super) fn locate<'p>(
     CallError::IndexOutOfBounds { value, extent, location }
 }
 
-/// The places that take a checked index into a dimension of an extent.
+/// The accesses that take a checked index into a dimension of an extent.
 fn places_of(program: &Program, extent: i64, dims: &[i64]) -> Vec<String> {
     let sizes: Vec<_> = program.dims().map(|(var, _)| var).zip(dims.iter().copied()).collect();
     let size = |var| sizes.iter().find(|(dim, _)| *dim == var).map(|(_, size)| Index::constant(*size));

@@ -4,11 +4,17 @@
 //! |---|---|
 //! | `registry` | finds kernels by name |
 //! | `versions` | keeps compiled versions, one for each shape or class of shapes |
-//! | `select` | chooses a schedule: exact record, nearest record, default |
+//!
+//! `select`
+//! chooses a schedule: exact record, nearest record, default
+//!
 //! | `buckets` | the sizes for which a kernel is tuned where a dimension takes many |
 //! | `compile` | makes a version |
 //! | `fault` | finds where in the definition a call failed |
-//! | `explain` | tells people what was chosen and why |
+//!
+//! `explain`
+//! reports the choice and its reason
+//!
 
 mod buckets;
 mod call;
@@ -39,7 +45,7 @@ use crate::settings::Dump;
 use buckets::Buckets;
 use versions::Versions;
 
-/// A kernel: its definition, and what has been made of it so far.
+/// A kernel: its definition, and its compiled versions.
 pub struct Kernel {
     definition: &'static KernelDefinition,
     program: OnceLock<Result<Definition, DefinitionErrors>>,
@@ -55,7 +61,7 @@ struct Definition {
 }
 
 impl Kernel {
-    /// A kernel of which nothing has been made yet.
+    /// A kernel without compiled versions.
     pub const fn new(definition: &'static KernelDefinition) -> Self {
         let buckets = RwLock::new(Buckets::none());
         Kernel { definition, program: OnceLock::new(), versions: Versions::new(), buckets }
@@ -102,8 +108,8 @@ impl Kernel {
         program.as_ref().map_err(|errors| Error::Definition(errors.clone()))
     }
 
-    /// The program for given dimensions, in the order of the definition: what schedules are made for. Every
-    /// access is known to stay inside its tensor or is checked when the kernel runs.
+    /// The program for given dimensions, in the order of the definition, to which schedules apply. Every
+    /// access is proven to stay inside its tensor or is checked when the kernel runs.
     ///
     /// # Errors
     /// When the number of dimensions is wrong or one is negative, a tensor would be too large, or an access

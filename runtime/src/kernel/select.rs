@@ -77,7 +77,7 @@ pub(super) struct Fitted {
     pub(super) notes: Vec<String>,
 }
 
-/// What is known when a schedule is chosen.
+/// The inputs of the choice of a schedule.
 pub(super) struct Selection<'a> {
     /// The unscheduled program with its dimensions bound.
     pub(super) program: &'a Program,

@@ -20,12 +20,12 @@ const MAX_SHAPES: usize = 256;
 /// A version that is made, being made, or could not be made.
 pub(super) type Slot = OnceLock<Result<Arc<Version>, Error>>;
 
-/// What versions are made for, besides dimensions.
+/// The circumstances that a version is made for, besides dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeviceGeneration {
     /// The device that they run on.
     pub(super) device: DeviceId,
-    /// What [`settings::generation`] was.
+    /// The value of [`settings::generation`] at that time.
     pub(super) generation: u64,
 }
 

@@ -163,7 +163,7 @@ impl Training<'_> {
     fn round(&mut self, number: usize) -> Option<(Tree, f32)> {
         let parameters = self.parameters;
         let members = self.members(number);
-        // What sums over rows are compared with shrinks as they do.
+        // The values to which sums over rows are compared shrink alike.
         let share = members.len() as f64 / self.row_counts.iter().sum::<usize>().max(1) as f64;
         let limits = GrowthLimits {
             max_leaves: parameters.max_leaves,
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn training_scores_are_the_predicted_scores() {
-        // What a bin decided in training, the threshold has to decide in prediction: with one leaf for each program
+        // The threshold has to decide in prediction as the bin decided in training: with one leaf for each program
         // and exact steps, predictions meet the labels only if rows end where they were trained.
         let strange = [f32::NAN, f32::NEG_INFINITY, -1.0, 0.0, 1.0, f32::INFINITY];
         let samples: Vec<Sample> = strange[1..]

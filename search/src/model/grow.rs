@@ -179,7 +179,7 @@ impl Grower<'_> {
         let GainScale { lambda, min_child_weight, gamma } = self.gain_scale;
         let whole = total.units();
         let unsplit = whole.gradient * whole.gradient / (whole.hessian + lambda);
-        // What the scores of both sides have to exceed together.
+        // The score that both sides have to exceed together.
         let mut bar = 2.0 * (least + gamma) + unsplit;
         let mut best = None;
         let mut left_sum = Packed::default();

@@ -21,7 +21,7 @@ pub enum ModelTextError {
     /// The text is JSON for something else.
     #[error("expected \"format\": \"{FORMAT}\", found \"{found}\": this is not a cost model")]
     Format {
-        /// What the text says it is.
+        /// The format that the text names.
         found: String,
     },
     /// The text comes from another version of the format.

@@ -18,7 +18,7 @@ pub(crate) struct Case {
     pub(crate) differences: BTreeMap<usize, Difference>,
 }
 
-/// What we make of a sketch with published decisions.
+/// Our result for a sketch with published decisions.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
     /// Other loops.
@@ -37,7 +37,7 @@ pub(crate) struct Sketch {
     pub(crate) category: (usize, Vec<i64>),
     /// Where blocks are computed.
     pub(crate) locations: Vec<i64>,
-    /// What is noted for the postprocessors: parallel iterations, copies of statements, elements in lanes.
+    /// The annotations for the postprocessors: parallel iterations, copies of statements, elements in lanes.
     pub(crate) notes: [i64; 3],
     /// The loops and blocks.
     pub(crate) nests: Vec<Nest>,
@@ -60,7 +60,7 @@ pub(crate) fn read(text: &str) -> Case {
     Case { program, categories, sketches, differences }
 }
 
-/// What stands before the colon; behind it must be why we differ.
+/// The text before the colon; the reason for a difference must follow it.
 fn before_reason(line: &str) -> &str {
     let (before, reason) = line.split_once(':').expect("a colon");
     assert!(!reason.trim().is_empty(), "a difference needs a reason: {line}");

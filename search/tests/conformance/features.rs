@@ -1,4 +1,4 @@
-//! What MetaSchedule's cost model sees of scheduled programs, against what ours sees of the same.
+//! MetaSchedule's features of scheduled programs, compared with ours of the same programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use tilewright_search::cpu::features::{BlockFeatures, Value, describe, extract};
 /// Numbers by name.
 type Numbers = BTreeMap<String, f64>;
 
-/// What MetaSchedule sees of a store.
+/// MetaSchedule's features of a store.
 struct Store {
     name: String,
     own: Numbers,
@@ -48,7 +48,7 @@ fn number(text: &str) -> f64 {
     text.parse().unwrap_or_else(|error| panic!("`{text}`: {error}"))
 }
 
-/// What stands before the colon; behind it must be a reason.
+/// The text before the colon; a reason must follow it.
 fn before_reason(line: &str) -> &str {
     let (before, reason) = line.split_once(": ").unwrap_or_else(|| panic!("a reason is missing: {line}"));
     assert!(!reason.trim().is_empty(), "a reason is missing: {line}");

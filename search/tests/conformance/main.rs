@@ -54,7 +54,7 @@ fn wanted_arities(case: &Case, number: usize) -> Arities {
     (tiles, vec![sketch.category.1.clone(); count], sketch.locations.len())
 }
 
-/// What a space is with the published decisions, each kind in its order.
+/// A space with the published decisions, each kind in its order.
 fn decided(case: &Case, context: &RunContext, space: &Trace, sketch: &Sketch) -> Result<Program, Difference> {
     let (mut tiles, mut locations) = (sketch.tiles.iter(), sketch.locations.iter());
     let mut taken = Vec::new();
@@ -105,7 +105,7 @@ fn spaces_are_those_of_metaschedule() {
     for (name, case) in cases {
         let mut spaces = design_spaces(&case.program, &context, &rules, 1);
         assert_eq!(spaces.len(), case.sketches.len(), "{name}");
-        // Those that we make the same of come first: a space stands for one sketch.
+        // Sketches for which our result is the same come first: a space stands for one sketch.
         let mut order: Vec<usize> = (0..case.sketches.len()).collect();
         order.sort_by_key(|number| case.differences.contains_key(number));
         for number in order {

@@ -125,7 +125,7 @@ fn of_block(block: &Block) -> Nest {
     }
 }
 
-/// What MetaSchedule calls a block.
+/// MetaSchedule's name of a block.
 fn published_name(name: &str) -> String {
     let suffixes = [("_copy", "_global"), ("_partial", "_rf")];
     let renamed =

@@ -13,7 +13,7 @@ const STYLE: &str = include_str!("report.css");
 /// The page.
 pub(super) fn page(series: &[Series]) -> String {
     let mut page = String::new();
-    // Writing to a text cannot fail.
+    // A write to a text cannot fail.
     let Ok(()) = write_page(&mut page, series) else { unreachable!("a text takes everything") };
     page
 }
@@ -55,7 +55,7 @@ fn machine(one: &Series) -> String {
     format!("{}, {threads} thread{plural}", escape(&one.cpu))
 }
 
-/// The name of a series, with its machine where there are others beside it.
+/// The name of a series, with its machine where several are shown.
 fn title(one: &Series, series: &[Series]) -> String {
     let is_only = series.iter().all(|other| (&other.cpu, &other.target) == (&one.cpu, &one.target));
     let machine = if is_only { String::new() } else { format!("<small>{}</small>", machine(one)) };
@@ -83,19 +83,19 @@ fn write_overview(page: &mut String, series: &[Series]) -> std::fmt::Result {
         if let Some(default) = share(one.default_time()) {
             write!(page, "<div class=\"tick\" style=\"left:{:.1}%\"></div>", percent(default))?;
         }
-        // Why it can be more is said with the kernel.
+        // The kernel's card explains a share above the peak.
         let share = if best < 1.005 { format!("{:.0} %", 100.0 * best) } else { "&gt; 100 %".to_owned() };
         writeln!(page, "</div><div class=\"value\">{share}</div>")?;
     }
     writeln!(page, "</div>")
 }
 
-/// What a mark in a picture means.
+/// An entry of the legend: a mark and its meaning.
 fn entry(key: &str, mark: &str, meaning: &str) -> String {
     format!("<span class=\"entry\"><span class=\"key {key}\">{mark}</span>{meaning}</span>")
 }
 
-/// What is known of each kernel, and the course of its tuning.
+/// Writes the best record of each kernel, and the course of its tuning.
 fn write_kernels(page: &mut String, series: &[Series]) -> std::fmt::Result {
     if series.iter().any(svg::has_course) {
         let legend = [

@@ -1,6 +1,6 @@
-//! What records say, for people: a table, a histogram of refusals, a page with pictures.
+//! Records for people: a table, a histogram of refusals, a page with pictures.
 //!
-//! Everything is made from the records alone, so that a report can be made at any time, of kernels that were
+//! Everything comes from the records alone, so that a report can be made at any time, of kernels that were
 //! tuned in different runs.
 
 mod html;
@@ -19,7 +19,7 @@ pub use table::Table;
 use super::TuneError;
 use tilewright_measure::peak::percent_of_peak;
 
-/// One row for each series: times of the default and of the best schedule, and how good the latter is.
+/// One row for each series: times of the default and of the best schedule, and how good the best one is.
 pub fn table(series: &[Series]) -> Table {
     let mut table = Table::new(&[
         "kernel", "threads", "trials", "default", "best", "speed-up", "GFLOP/s", "share", "error",
@@ -42,7 +42,7 @@ pub fn table(series: &[Series]) -> Table {
     table
 }
 
-/// Writes a page that needs nothing beside itself: the share of the peak of each kernel, the course of its tuning, why candidates
+/// Writes a self-contained page: the share of the peak of each kernel, the course of its tuning, why candidates
 /// were refused, how well the cost model ranked them, and which rules made the best.
 ///
 /// # Errors
@@ -73,7 +73,7 @@ pub fn duration(seconds: f64) -> String {
 
 /// Why candidates were refused, most frequent first, as bars.
 pub fn histogram(generated: u64, rejected: &BTreeMap<String, u64>) -> String {
-    /// The length of a bar for everything.
+    /// The length of a full bar.
     const WIDTH: f64 = 30.0;
     let total: u64 = rejected.values().sum();
     if total == 0 {

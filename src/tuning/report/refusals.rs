@@ -1,4 +1,4 @@
-//! Why candidates never became trials, or trials never times.
+//! Why candidates did not become trials, or trials have no times.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,19 +6,19 @@ use std::fmt::Write;
 use super::Series;
 use super::html::escape;
 
-/// Where a candidate was refused.
+/// The stage at which a candidate was refused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// Before it was compiled: a primitive or a postprocessor refused, or it could not be lowered.
+    /// Before compilation: a primitive or a postprocessor refused, or it could not be lowered.
     Generating,
-    /// When it was compiled, run or checked.
+    /// At compilation, in a run or in the check.
     Measuring,
 }
 
 /// How many candidates were refused for a reason, and of how many kernels and shapes.
 type Reasons<'a> = BTreeMap<(Stage, &'a str), (u64, usize)>;
 
-/// The table of reasons, if anything is known of them.
+/// The table of reasons, if any are known.
 pub(super) fn write_section(page: &mut String, series: &[Series]) -> std::fmt::Result {
     let mut reasons: Reasons<'_> = BTreeMap::new();
     let mut generated: u64 = 0;

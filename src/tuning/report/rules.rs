@@ -1,4 +1,4 @@
-//! Which schedule rules made the design spaces of trials, and of the winners.
+//! Which schedule rules generated the design spaces of trials, and of the winners.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ struct Part {
     trials: usize,
 }
 
-/// The table of rules, if anything is known of them.
+/// The table of rules, if any are known.
 pub(super) fn write_section(page: &mut String, series: &[Series]) -> std::fmt::Result {
     let mut parts: BTreeMap<&str, Part> = BTreeMap::new();
     let known = series.iter().flat_map(|one| &one.trials).filter_map(|trial| trial.rules.as_ref());

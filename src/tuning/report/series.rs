@@ -11,12 +11,12 @@ use tilewright_search::records::{Database, Outcome, Record, Run, Shape, TunedFor
 use super::super::{count_bytes, count_flops, replay};
 use crate::kernel::kernels;
 
-/// Where the peak of a machine is taken from.
+/// The source of a machine's peak.
 #[derive(Clone, Copy)]
 pub enum Peak<'a> {
-    /// From what tuning runs have recorded: the same records give the same report everywhere.
+    /// Records of tuning runs: the same records give the same report everywhere.
     Recorded,
-    /// From a measurement of this device.
+    /// A measurement of this device.
     Measured(&'a dyn Device),
 }
 
@@ -29,25 +29,25 @@ pub struct Series {
     pub program: u64,
     /// The shape.
     pub shape: Shape,
-    /// The machine, as far as it matters.
+    /// The machine, in the terms that records state.
     pub target: TunedFor,
     /// The CPU's name.
     pub cpu: String,
     /// The trials, in the order in which they were made.
     pub trials: Vec<Trial>,
-    /// The first in the order of records: the one that calls use.
+    /// The first in the order of records, which calls use.
     pub winner: Option<Record>,
     /// Failed trials by reason.
     pub failures: BTreeMap<String, u64>,
-    /// What tuning runs came to, in their order.
+    /// The tuning runs, in their order.
     pub runs: Vec<Run>,
     /// When the last record was made, in seconds since 1970.
     pub last_time: u64,
-    /// The arithmetic operations of one run; `None` when nothing says them.
+    /// The arithmetic operations of one run; `None` when unknown.
     pub flops: Option<f64>,
-    /// The bytes that one run must move; `None` when nothing says them.
+    /// The bytes that one run must move; `None` when unknown.
     pub bytes: Option<f64>,
-    /// Operations per second that the machine reaches at most, in 10⁹, where known.
+    /// The greatest speed of the machine, in 10⁹ operations per second, where known.
     pub peak_gflops: Option<f64>,
 }
 
@@ -60,7 +60,7 @@ pub struct Trial {
     pub seconds: Option<f64>,
     /// The cost model's score before it was measured.
     pub predicted: Option<f32>,
-    /// The rules that made its design space, where they are known.
+    /// The rules that generated its design space, where they are known.
     pub rules: Option<Vec<String>>,
 }
 
@@ -100,15 +100,15 @@ impl Series {
         Some(self.winner.as_ref()?.measurement()?.max_rel_err)
     }
 
-    /// The time of the default schedule, in seconds: as compared with the best at the end of the last run that did so, or
-    /// else as it was measured.
+    /// The time of the default schedule, in seconds: from the last comparison with the best schedule, or
+    /// else from its own measurement.
     pub fn default_time(&self) -> Option<f64> {
         let compared = self.runs.iter().rev().find_map(|run| run.default_ns).map(|ns| ns * 1e-9);
         let first = || self.trials.first().filter(|trial| trial.number == 0);
         compared.or_else(|| first().and_then(|trial| trial.seconds))
     }
 
-    /// How many trials were made, also those whose records have been dropped, as far as the others tell.
+    /// The number of trials, including those whose records have been dropped, as far as the others tell.
     pub fn trial_count(&self) -> usize {
         let last = self.trials.iter().map(|trial| trial.number + 1).max().unwrap_or(0);
         let of_runs = self.runs.iter().map(|run| run.earlier.saturating_add(run.trials)).max().unwrap_or(0);
@@ -144,7 +144,7 @@ fn series(database: &Database, records: &[&Record], peak: Peak<'_>) -> Series {
     ordered.sort_by_key(|record| (record.provenance.time, record.provenance.trial));
     let winner = best_of(records).cloned();
     let last_time = ordered.last().map_or(0, |record| record.provenance.time);
-    // What was timed once more in the end was no trial then.
+    // A schedule that was timed once more at the end was no trial then.
     let mut known = BTreeSet::new();
     ordered.retain(|record| {
         known.insert((record.provenance.seed, record.provenance.trial, record.trace.to_string()))

@@ -5,7 +5,7 @@ use tilewright_search::model::Ranking;
 use super::html::signed;
 use super::{Series, duration};
 
-/// The size of a picture of one series.
+/// The size of the picture of one series.
 const WIDTH: f64 = 340.0;
 const HEIGHT: f64 = 160.0;
 /// Room for the axes.
@@ -16,7 +16,7 @@ const TOP: f64 = 20.0;
 const UNIT: f64 = 10.0;
 const RIGHT: f64 = 8.0;
 
-/// The fewest trials whose course is drawn: records that were pruned tell of none.
+/// The fewest trials whose course is drawn: pruned records have no course.
 const FEWEST: usize = 3;
 
 /// Whether a series has a course.
@@ -57,7 +57,7 @@ pub(super) fn course(series: &Series) -> String {
             ));
         }
         if let Some(best) = best {
-            // Steps: a time is the best from its trial on.
+            // A step function: a time is the best from its trial on.
             line.push_str(&match line.is_empty() {
                 true => format!("M{place:.1},{:.1}", y(best)),
                 false => format!("H{place:.1}V{:.1}", y(best)),
@@ -75,7 +75,7 @@ pub(super) fn course(series: &Series) -> String {
     format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\">{}</svg>", parts.concat())
 }
 
-/// Lines, numbers and names of the axes.
+/// The lines, numbers and names of the axes.
 fn grid(step: f64, top: f64, unit: &str, trials: usize, y: &dyn Fn(f64) -> f64) -> String {
     let mut text = format!("<text x=\"{LEFT}\" y=\"{UNIT}\">{unit}</text>");
     let lines = (top / step).round() as usize;

@@ -79,7 +79,7 @@ fn block_accesses(block: &Block, buffer: BufferId) -> bool {
 struct Expansion {
     /// The loops around the current place.
     ranges: Ranges,
-    /// Those of them that are inside the pipelined loop.
+    /// The loops of that list that are inside the pipelined loop.
     inner: Vec<VarId>,
 }
 

@@ -1,4 +1,4 @@
-//! What is refused, and with which words.
+//! The errors of the interpreter, with their messages.
 
 use super::{parse, run, tensor, zeros};
 use crate::dtype::DType;

@@ -1,4 +1,4 @@
-//! What operators do, for every element type.
+//! The results of operators, for every element type.
 
 use super::{run, tensor, zeros};
 use crate::dtype::DType;

@@ -1,4 +1,4 @@
-//! What statements do.
+//! The effects of statements.
 
 use super::{parse, run, run_in_order, tensor, zeros};
 use crate::dtype::DType;

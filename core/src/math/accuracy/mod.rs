@@ -129,7 +129,7 @@ impl<P: Copy + std::fmt::Debug> Greatest<P> {
         }
     }
 
-    /// What is wrong, if anything.
+    /// A message, if the error is beyond the bound.
     fn beyond(&self, name: &str, bound: f64) -> Option<String> {
         let message = format!("{name}: {:.3} units at {:?}, with a bound of {bound}", self.error, self.at);
         if std::env::var_os("TILEWRIGHT_PRINT").is_some() {

@@ -1,4 +1,4 @@
-//! What each operator of the intermediate representation does to one element.
+//! Each operator of the intermediate representation, on one element.
 //!
 //! The traits are the meaning of [`UnaryOp`](crate::expr::UnaryOp), [`BinaryOp`](crate::expr::BinaryOp) and casts
 //! for each [`Element`] type; the free functions are the same for generated code to call. The

@@ -1,8 +1,8 @@
-//! Limits on what a text may ask for.
+//! Limits on the size of the program that a text describes.
 //!
 //! A short text can describe an index whose canonical form is huge, or a tree that is deep enough to
-//! overflow the stack of whoever walks it. Every operation of the parser therefore knows the size and depth of its result before
-//! it makes it.
+//! overflow the stack of a recursive function. Every operation of the parser therefore computes the size and depth of its result
+//! first.
 
 use crate::expr::Expr;
 use crate::index::{Base, Index, NO_MODULUS};
@@ -10,7 +10,7 @@ use crate::text::parse::error::ParseProblem;
 
 /// The longest text, in bytes.
 pub(super) const MAX_TEXT: usize = 1 << 20;
-/// How deep statements, parentheses and calls may nest.
+/// The greatest nesting depth of statements, parentheses and calls.
 pub(super) const MAX_NESTING: u32 = 100;
 /// The depth of an expression.
 const MAX_DEPTH: u32 = 500;
@@ -24,7 +24,7 @@ pub(super) const MAX_LANES: u64 = 1024;
 /// indices cannot overflow.
 pub(super) const MAX_MAGNITUDE: u64 = 1 << 60;
 
-/// An upper bound on the depth and the number of nodes of a tree.
+/// Upper bounds of the depth and the number of nodes of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     depth: u32,
@@ -32,16 +32,16 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Of a node without operands.
+    /// The cost of a node without operands.
     pub(super) const LEAF: Cost = Cost { depth: 1, size: 1 };
 
-    /// Of a node around operands.
+    /// The cost of a node around operands.
     pub(super) fn around(operands: &[Cost]) -> Result<Cost, ParseProblem> {
         let depth = operands.iter().map(|cost| cost.depth).max().unwrap_or(0) + 1;
         Cost { depth, size: 1 + operands.iter().map(|cost| cost.size).sum::<u64>() }.checked()
     }
 
-    /// Of a product that distributes over sums: every part of one meets every part of the other, and the
+    /// The cost of a product that distributes over sums: every part of one meets every part of the other, and the
     /// factors form a chain.
     fn product(left: &IndexTree, right: &IndexTree) -> Result<Cost, ParseProblem> {
         let size = parts(&left.index)
@@ -87,7 +87,7 @@ pub(super) enum IndexOp {
     Max,
 }
 
-/// The work that a text may still cause: the sizes of all results, with a share for each byte of text.
+/// The work that the rest of a text may still cause: the sizes of all results, with a share for each byte of text.
 pub(super) struct Budget {
     left: u64,
     total: u64,
@@ -128,7 +128,7 @@ impl Budget {
             IndexOp::Max => a.maximum(b),
         };
         check_index(&index)?;
-        // What an operation canonicalises away costs nothing later on.
+        // Terms that canonicalisation removes cost nothing in later operations.
         let cost = if index.terms().is_empty() { Cost::LEAF } else { cost };
         Ok(IndexTree { index, cost })
     }

@@ -10,19 +10,19 @@ pub struct ParseError {
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The problem.
     pub problem: ParseProblem,
 }
 
-/// What is wrong with a text.
+/// A problem in a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseProblem {
-    /// Something else should stand here.
+    /// Another word or symbol should stand here.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What may stand here.
+        /// The words or symbols that may stand here.
         expected: String,
-        /// What stands here.
+        /// The text that stands here.
         found: String,
     },
     /// A name that nothing in scope has.
@@ -34,10 +34,10 @@ pub enum ParseProblem {
     /// A name that has a meaning of its own.
     #[error("`{0}` is a word of the language; choose another name")]
     Reserved(String),
-    /// A value of one type where another is needed.
+    /// A value of the wrong type.
     #[error("{what} must be of type {expected}, not {found}")]
     Type {
-        /// The thing.
+        /// The value.
         what: &'static str,
         /// The type that it needs.
         expected: DType,
@@ -67,12 +67,12 @@ pub enum ParseProblem {
     /// A source location that is not of the form `file:line:column`.
     #[error("expected a location of the form \"file:line:column\", found {0:?}")]
     Location(String),
-    /// A limit that keeps the cost of reading in bounds.
+    /// A limit that bounds the cost of reading.
     #[error("{what} is beyond the limit of {limit}")]
     Limit {
-        /// What is limited.
+        /// The limited quantity.
         what: &'static str,
-        /// By how much.
+        /// The limit.
         limit: u64,
     },
 }

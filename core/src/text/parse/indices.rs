@@ -123,7 +123,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A value as an index, its affine parts taken apart as in [`Index::value`].
+    /// A value as an index, its affine parts decomposed as in [`Index::value`].
     fn opaque(&mut self, value: ExprTree) -> Parsed<IndexTree> {
         let found = value.expr.dtype();
         if found != DType::I64 {
@@ -149,7 +149,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A variable, scalar or load, whose first token is looked at.
+    /// A variable, scalar or load; the current token is its first.
     pub(super) fn named_value(&mut self, expected: &str) -> Parsed<ExprTree> {
         let Token::Word(word) = self.token else { return self.expected(expected) };
         if crate::text::names::is_keyword(word) {
@@ -172,7 +172,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `bounded(value, 0..extent)`, whose first token is looked at.
+    /// `bounded(value, 0..extent)`; the current token is its first.
     pub(super) fn bounded_value(&mut self) -> Parsed<ExprTree> {
         self.expect_word("bounded")?;
         self.expect("(")?;
@@ -195,7 +195,7 @@ fn opaque_leaf(value: ExprTree) -> Parsed<IndexTree> {
     Ok(IndexTree { index: Index::value(value.expr), cost: Cost::around(&[value.cost])? })
 }
 
-/// The operation on indices that an operator on values is taken apart into.
+/// The operation on indices for an operator on values.
 fn index_op(op: BinaryOp) -> Option<IndexOp> {
     Some(match op {
         BinaryOp::Add => IndexOp::Add,

@@ -1,8 +1,8 @@
 //! Parsing of programs: recursive descent over one token of look-ahead.
 //!
-//! The parser reads texts from files that anybody may have edited: it returns an error with a place for every text
-//! that is no program, and its stack, memory and time are bounded, see [`cost`]. It builds what the text says;
-//! whether that is a well-formed program is for [`crate::verify`] to decide.
+//! The parser reads texts from files that anybody may have edited: it returns an error with a position for every text
+//! that is no program, and its stack, memory and time are bounded, see [`cost`]. It builds the program of the text;
+//! [`crate::verify`] decides whether that is well-formed.
 
 mod cost;
 mod error;
@@ -55,7 +55,7 @@ const MAX_AXIS: u64 = 64;
 
 type Parsed<T> = Result<T, ParseProblem>;
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug)]
 enum Named {
     Variable(VarId),
@@ -65,9 +65,9 @@ enum Named {
 
 struct Parser<'t> {
     lexer: Lexer<'t>,
-    /// The token that is looked at.
+    /// The current token.
     token: Token<'t>,
-    /// Where it begins; an error is reported here.
+    /// Its position; an error is reported here.
     start: usize,
     names: FxHashMap<&'t str, Named>,
     program: Program,
@@ -305,7 +305,7 @@ impl<'t> Parser<'t> {
         id
     }
 
-    /// What a name in scope stands for.
+    /// The meaning of a name in scope.
     fn lookup(&self, name: &str) -> Parsed<Named> {
         self.names.get(name).copied().ok_or_else(|| ParseProblem::Unknown(shorten(name)))
     }

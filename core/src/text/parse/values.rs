@@ -107,7 +107,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A function's name, which is looked at, and `COUNT` operands in parentheses.
+    /// A function's name, which is the current token, and `COUNT` operands in parentheses.
     fn call<const COUNT: usize>(&mut self, build: impl FnOnce([Expr; COUNT]) -> Expr) -> Parsed<ExprTree> {
         self.advance()?;
         self.expect("(")?;
@@ -155,7 +155,7 @@ impl Parser<'_> {
         Ok(leaf(Expr::new(dtype, ExprKind::Constant(Constant::float(value)))))
     }
 
-    /// A literal, which is looked at.
+    /// A literal, which is the current token.
     fn literal(&mut self, number: Number<'_>, negative: bool) -> Parsed<ExprTree> {
         let default = if number.is_float { DType::F32 } else { DType::I64 };
         let dtype = number.suffix.unwrap_or(default);

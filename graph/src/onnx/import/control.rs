@@ -52,7 +52,7 @@ impl<'m> Importer<'m> {
         Ok(results.map_err(|error| node_error(node, error))?.into_iter().map(Some).collect())
     }
 
-    /// What is known of a value that changes from one iteration to the next: not its shape.
+    /// The type of a value that changes from one iteration to the next: its shape is not known.
     fn carried_type(&self, value: ValueId) -> Type {
         match self.builder.ty(value) {
             Type::Tensor(tensor) => {

@@ -76,7 +76,7 @@ fn graph_error(graph: &GraphProto, error: impl ToString) -> OnnxError {
     OnnxError::Graph { graph: graph.name.clone(), reason: error.to_string() }
 }
 
-/// What tells functions apart.
+/// The key of a function: domain, name, and overload.
 type FunctionKey<'m> = (&'m str, &'m str, &'m str);
 
 fn function_key<'m>(domain: &'m str, name: &'m str, overload: &'m str) -> FunctionKey<'m> {

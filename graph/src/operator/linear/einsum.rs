@@ -13,7 +13,7 @@ pub(super) const OPERATORS: &[Operator] = &[Operator::new("einsum", "Einsum", ei
     .inputs(1, usize::MAX)
     .attributes(&[("equation", TextOr(""))])];
 
-/// What a dimension is called.
+/// The label of a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Label {
     /// A dimension of the ellipsis, counted from the last.

@@ -109,7 +109,7 @@ fn grouped(arguments: &Arguments<'_>, groups: Option<i64>) -> Result<Vec<Value>,
     }, else refuse!("expected floating-point elements, found {}", x.element()))
 }
 
-/// What is added to the standard deviation, as the operator's function body has it.
+/// The number that is added to the standard deviation, as in the operator's function body.
 const EPSILON: f64 = 1e-9;
 
 fn mean_variance(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {

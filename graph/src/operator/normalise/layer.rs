@@ -44,7 +44,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .domain("com.microsoft"),
 ];
 
-/// What elements are relative to.
+/// The moments that elements are normalised by.
 #[derive(Clone, Copy, PartialEq)]
 enum Moments {
     /// Mean and variance.

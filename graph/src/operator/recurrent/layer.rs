@@ -33,7 +33,7 @@ pub(super) struct State {
     pub(super) cell: Vec<f64>,
 }
 
-/// What a cell sees of one step.
+/// The operands of a cell in one step.
 pub(super) struct Step<'s> {
     pub(super) direction: usize,
     /// The products of the input with the rows of the weights, with the bias of the input.

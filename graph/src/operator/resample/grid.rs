@@ -39,7 +39,7 @@ pub(in crate::operator) fn bilinear(
     corners.into_iter().map(corner).sum()
 }
 
-/// What lies outside of a tensor.
+/// The values outside of a tensor.
 #[derive(Clone, Copy, PartialEq)]
 enum Padding {
     Zeros,

@@ -1,4 +1,4 @@
-//! What a parsed definition must satisfy beyond its form: names, ranks, roles.
+//! Checks of a parsed definition beyond its form: names, ranks, roles.
 //!
 //! Resolves every name to a [`Binding`] and infers the types of values. Types are not judged here, and
 //! neither is what depends on the whole program (races, reads before writes): rustc judges the first on the

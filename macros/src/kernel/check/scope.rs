@@ -64,7 +64,7 @@ fn may_shadow(new: &BindingKind, earlier: &BindingKind) -> bool {
 }
 
 impl BindingKind {
-    /// What this is, for messages.
+    /// The kind of the name, for messages.
     pub(super) fn describe(&self) -> &'static str {
         match self {
             BindingKind::Dim(_) => "a dimension",

@@ -66,7 +66,7 @@ impl Checker<'_> {
         node.name.binding = Some(self.declare(&name, BindingKind::Tensor(Tensor::new(ty, role))));
     }
 
-    /// What was reported by the parser: its name is declared, so that its uses are not reported.
+    /// A statement whose error the parser reported: its name is declared, so that its uses are not reported.
     fn invalid(&mut self, name: Option<&Name>) {
         self.incomplete_body = true;
         if let Some(name) = name {

@@ -51,8 +51,8 @@ pub(crate) fn kernel(kernel: &Kernel) -> TokenStream {
     }
 }
 
-/// What stands in the place of a definition with errors: the same names and types without a body, so that
-/// callers are not reported as well. Editors see the body too, and can complete in it.
+/// The expansion of a definition with errors: the same names and types without a body, so that
+/// callers are not reported as well. It contains the body too, for the editor's completion.
 pub(crate) fn skeleton(kernel: &Kernel) -> TokenStream {
     let name = &kernel.name;
     let call = call::without_body(kernel, &kernel.name, &kernel.visibility);

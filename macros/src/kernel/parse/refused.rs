@@ -1,4 +1,4 @@
-//! What Rust has and the kernel language has not, with what to write instead.
+//! Constructs of Rust that the kernel language lacks, with their replacements.
 
 use quote::ToTokens;
 
