@@ -1,5 +1,7 @@
 //! Modules and launches.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -10,10 +12,10 @@ use crate::parse::{self, ParseError};
 use crate::program::{FunctionId, InitialValue, Program, Space, VariableId};
 use crate::report::{Collector, FaultKind, Remark, RemarkKind, Report, Spot};
 
-/// A module of PTX.
+/// A module of PTX. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Module {
-    program: Program,
+    program: Arc<Program>,
 }
 
 /// A kernel, as a launch has to know it.
@@ -131,7 +133,7 @@ impl Module {
     /// # Errors
     /// With the line of what is wrong or not known.
     pub fn parse(text: &str) -> Result<Module, ParseError> {
-        Ok(Module { program: parse::parse(text)? })
+        Ok(Module { program: Arc::new(parse::parse(text)?) })
     }
 
     /// Names of its kernels.
@@ -142,6 +144,11 @@ impl Module {
     /// The target that it is written for.
     pub fn target(&self) -> &str {
         &self.program.target
+    }
+
+    /// The version of the PTX ISA that it is written in: major and minor number.
+    pub fn version(&self) -> (u32, u32) {
+        self.program.version
     }
 
     fn find(&self, name: &str) -> Result<FunctionId, LaunchError> {
@@ -182,7 +189,7 @@ impl Module {
     ///
     /// # Errors
     /// If memory does not suffice, or an initial value names what there is not.
-    pub fn load(&self, memory: &mut Memory) -> Result<Loaded<'_>, LaunchError> {
+    pub fn load(&self, memory: &mut Memory) -> Result<Loaded, LaunchError> {
         let mut addresses = FxHashMap::default();
         let mut contents = Vec::new();
         for (number, variable) in self.program.variables.iter().enumerate() {
@@ -207,7 +214,7 @@ impl Module {
                 memory.make_constant(address);
             }
         }
-        Ok(Loaded { module: self, variables: Variables(addresses) })
+        Ok(Loaded { module: self.clone(), variables: Variables(addresses), linked: FxHashMap::default() })
     }
 
     fn initial_value(
@@ -250,12 +257,45 @@ impl Module {
 
 /// A module whose variables are in memory.
 #[derive(Clone, Debug)]
-pub struct Loaded<'a> {
-    module: &'a Module,
+pub struct Loaded {
+    module: Module,
     variables: Variables,
+    /// Kernels that were launched, ready to be launched again.
+    linked: FxHashMap<String, Arc<Linked>>,
 }
 
-impl Loaded<'_> {
+impl Loaded {
+    /// The module.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// Gives the memory of the variables back; `memory` has to be the one that the module was loaded into.
+    pub fn unload(self, memory: &mut Memory) {
+        for address in self.variables.0.values() {
+            // The kernel cannot give variables back, so that each is still there.
+            let freed = memory.free(*address);
+            debug_assert!(freed.is_ok(), "a variable of a module is given back once");
+        }
+    }
+
+    fn link(&mut self, kernel: &str) -> Result<Arc<Linked>, LaunchError> {
+        if let Some(linked) = self.linked.get(kernel) {
+            return Ok(Arc::clone(linked));
+        }
+        let linked = Arc::new(link::link(&self.module.program, self.module.find(kernel)?)?);
+        self.linked.insert(kernel.to_owned(), Arc::clone(&linked));
+        Ok(linked)
+    }
+
+    /// Says why a launch has no meaning, without executing anything.
+    ///
+    /// # Errors
+    /// As [`Loaded::run`].
+    pub fn check(&mut self, kernel: &str, launch: &Launch) -> Result<(), LaunchError> {
+        check(&*self.link(kernel)?, launch, &self.module.program.target)
+    }
+
     /// The address and the size of a variable.
     pub fn variable(&self, name: &str) -> Option<(u64, u64)> {
         let variables = &self.module.program.variables;
@@ -269,13 +309,13 @@ impl Loaded<'_> {
     /// # Errors
     /// If the launch has no meaning. What goes wrong while the kernel runs is in the report.
     pub fn run(
-        &self,
+        &mut self,
         kernel: &str,
         launch: &Launch,
         memory: &mut Memory,
         options: &Options,
     ) -> Result<Report, LaunchError> {
-        let linked = link::link(&self.module.program, self.module.find(kernel)?)?;
+        let linked = self.link(kernel)?;
         check(&linked, launch, &self.module.program.target)?;
         let before = (options.seeds.len() > 1).then(|| memory.clone());
         let mut collector = Collector::default();

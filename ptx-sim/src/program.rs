@@ -189,6 +189,8 @@ impl Function {
 /// A module of PTX.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
+    /// `.version`: major and minor number.
+    pub(crate) version: (u32, u32),
     /// `.target`, as written.
     pub(crate) target: String,
     pub(crate) variables: Vec<Variable>,

@@ -7,6 +7,9 @@ use crate::race::Shadow;
 /// Each allocation has a range of this many bytes (as a power of two) for itself.
 const STRIDE: u32 = 36;
 
+/// The memory of each device has this many such ranges (as a power of two).
+const RANGES: u32 = 20;
+
 /// Why memory was not allocated, read or written by the host.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum MemoryError {
@@ -57,6 +60,8 @@ pub(crate) struct Allocation {
 #[derive(Clone, Debug)]
 pub struct Memory {
     allocations: Vec<Allocation>,
+    /// How many ranges of addresses lie before those of this memory.
+    first: u64,
     used: u64,
     limit: u64,
 }
@@ -68,9 +73,37 @@ impl Default for Memory {
 }
 
 impl Memory {
+    /// How many devices can have addresses of their own.
+    pub const DEVICES: u32 = 16;
+
     /// Memory of at most so many bytes.
     pub fn with_limit(limit: u64) -> Memory {
-        Memory { allocations: Vec::new(), used: 0, limit }
+        Memory::of_device(0, limit)
+    }
+
+    /// Memory of one of several devices, with at most so many bytes. An address tells the device: see [`Memory::device_of`].
+    ///
+    /// # Panics
+    /// If the number of the device is not below [`Memory::DEVICES`].
+    pub fn of_device(device: u32, limit: u64) -> Memory {
+        assert!(device < Self::DEVICES, "there are at most {} devices", Self::DEVICES);
+        Memory { allocations: Vec::new(), first: u64::from(device) << RANGES, used: 0, limit }
+    }
+
+    /// The device that an address belongs to, if it is one of global memory.
+    pub fn device_of(address: u64) -> Option<u32> {
+        let range = (address >> STRIDE).checked_sub(1)?;
+        let device = u32::try_from(range >> RANGES).ok()?;
+        (device < Self::DEVICES).then_some(device)
+    }
+
+    /// The first address and the size of the allocation that an address lies in.
+    ///
+    /// # Errors
+    /// If it lies in none.
+    pub fn allocation_of(&self, address: u64) -> Result<(u64, u64), MemoryError> {
+        let (number, offset) = self.range(address, 0)?;
+        Ok((address - offset as u64, self.allocations[number].data.len() as u64))
     }
 
     /// Bytes in use, and bytes that there are.
@@ -84,7 +117,9 @@ impl Memory {
     /// If the limit is reached.
     pub fn allocate(&mut self, bytes: u64, name: &str) -> Result<u64, MemoryError> {
         let out = MemoryError::OutOfMemory { wanted: bytes, used: self.used, limit: self.limit };
-        let fits = bytes < 1 << STRIDE && self.used.checked_add(bytes).is_some_and(|sum| sum <= self.limit);
+        let fits = bytes < 1 << STRIDE
+            && self.allocations.len() + 1 < 1 << RANGES
+            && self.used.checked_add(bytes).is_some_and(|sum| sum <= self.limit);
         let mut data = Vec::new();
         if !fits || data.try_reserve_exact(bytes as usize).is_err() {
             return Err(out);
@@ -100,7 +135,7 @@ impl Memory {
             written: Some(vec![0; (bytes as usize).div_ceil(64)]),
             shadow: Shadow::default(),
         });
-        Ok((self.allocations.len() as u64) << STRIDE)
+        Ok(self.start(self.allocations.len() - 1))
     }
 
     /// Allocates memory with these contents.
@@ -125,15 +160,25 @@ impl Memory {
             return Err(outside);
         }
         self.used -= allocation.data.len() as u64;
-        allocation.data = Vec::new();
-        allocation.written = None;
-        allocation.shadow = Shadow::default();
-        allocation.freed = true;
+        allocation.free();
         Ok(())
     }
 
+    /// Gives all memory back.
+    pub fn free_all(&mut self) {
+        for allocation in self.allocations.iter_mut().filter(|allocation| !allocation.freed) {
+            allocation.free();
+        }
+        self.used = 0;
+    }
+
+    /// The address of an allocation.
+    fn start(&self, number: usize) -> u64 {
+        (self.first + number as u64 + 1) << STRIDE
+    }
+
     fn place(&self, address: u64) -> Option<(usize, u64)> {
-        let number = (address >> STRIDE).checked_sub(1)? as usize;
+        let number = (address >> STRIDE).checked_sub(1 + self.first)? as usize;
         (number < self.allocations.len()).then_some((number, address & ((1 << STRIDE) - 1)))
     }
 
@@ -198,13 +243,13 @@ impl Memory {
 
     /// Which allocation an address outside of all probably meant: the one before it, or the one behind it if it is close to that.
     fn near(&self, address: u64) -> Fault {
-        let behind = (address.wrapping_add(1 << (STRIDE - 1)) >> STRIDE) as usize;
-        if behind == 0 || behind > self.allocations.len() {
+        let behind = address.wrapping_add(1 << (STRIDE - 1)) >> STRIDE;
+        let number = behind.checked_sub(1 + self.first).map(|number| number as usize);
+        let Some(number) = number.filter(|number| *number < self.allocations.len()) else {
             return Fault::Nowhere;
-        }
-        let start = (behind as u64) << STRIDE;
-        let offset = address.wrapping_sub(start) as i64;
-        Fault::Outside { allocation: behind - 1, offset }
+        };
+        let offset = address.wrapping_sub(self.start(number)) as i64;
+        Fault::Outside { allocation: number, offset }
     }
 
     pub(crate) fn allocation(&self, number: usize) -> &Allocation {
@@ -247,6 +292,13 @@ impl Memory {
 }
 
 impl Allocation {
+    fn free(&mut self) {
+        self.data = Vec::new();
+        self.written = None;
+        self.shadow = Shadow::default();
+        self.freed = true;
+    }
+
     /// Whether all these bytes were written.
     pub(crate) fn is_written(&self, offset: usize, bytes: usize) -> bool {
         match &self.written {

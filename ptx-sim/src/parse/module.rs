@@ -64,14 +64,17 @@ impl Module<'_> {
         if !self.cursor.take_dotted("version") {
             return self.cursor.expected("`.version`, with which every module begins");
         }
-        let major = match self.cursor.next() {
-            Token::Double(bits) => f64::from_bits(bits) as u64,
-            Token::Integer(major) => major,
+        // Versions have one digit after the dot.
+        let tenths = match self.cursor.next() {
+            Token::Double(bits) => (10.0 * f64::from_bits(bits)).round() as u64,
+            Token::Integer(major) => major.saturating_mul(10),
             _ => return self.cursor.error("the version is a number such as 8.0"),
         };
+        let (major, minor) = (tenths / 10, tenths % 10);
         if major > NEWEST {
             return self.cursor.error(format!("version {major} is newer than {NEWEST}.x"));
         }
+        self.program.version = (major as u32, minor as u32);
         Ok(())
     }
 
