@@ -17,6 +17,7 @@
 //! | [`tensor`] | tensors: what kernels take and give |
 //! | [`text`] | printing, parsing, canonical numbering, a stable hash |
 //! | [`lower`] | from schedulable blocks to the flat program that backends compile |
+//! | [`flat`] | facts about flat programs that code generators need |
 //! | [`verify`] | what a well-formed program is, checked |
 //! | [`render`] | messages shown inside the printed program |
 //! | [`interp`] | the reference semantics, executed and checked |
@@ -31,6 +32,7 @@ pub mod build;
 pub mod device;
 pub mod dtype;
 pub mod expr;
+pub mod flat;
 pub mod ids;
 pub mod index;
 pub mod interp;

@@ -15,7 +15,6 @@ use tilewright_core::target::RunOptions;
 use super::codegen::Need;
 use super::compile::{Code, Compiler};
 use super::memory;
-use super::runtime::extent::evaluate;
 use super::runtime::frame::{HEADER_WORDS, Status};
 use super::runtime::workspace;
 
@@ -248,7 +247,7 @@ impl Executable for Kernel {
         let dims = arguments.dims;
         self.check_dims(dims)?;
         let dim = |var| dims.get(self.dims.iter().position(|dim| *dim == var)?).copied();
-        let extent = |index: &Index| evaluate(index, &dim);
+        let extent = |index: &Index| index.evaluate(&dim);
 
         let status = Status::default();
         let mut words: SmallVec<[u64; 24]> = SmallVec::from_elem(0, HEADER_WORDS);

@@ -22,6 +22,7 @@
 pub mod bounds;
 pub mod comparison;
 mod divide;
+mod evaluate;
 pub mod facts;
 pub mod interval;
 pub mod iter_map;

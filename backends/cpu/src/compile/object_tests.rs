@@ -15,7 +15,6 @@ use tilewright_core::program::Program;
 use super::Compiler;
 use super::isa::LinkMode;
 use crate::machine::Machine;
-use crate::runtime::extent::evaluate;
 use crate::runtime::{RuntimeFunction, library_functions};
 
 /// A kernel whose parallel loop needs a workspace, whose first loop calls the remainder, and whose second loop is a leaf.
@@ -41,7 +40,7 @@ fn object_file(removals: &str) -> (Vec<u8>, u64) {
     let placed = compiler.place(&mut module, &mut Context::new(), &program, Some("scaled")).unwrap();
     let dims: Vec<_> = program.dims().map(|(var, _)| var).collect();
     let dim = |var| Some(SIZES[dims.iter().position(|dim| *dim == var)?]);
-    let bytes = placed.needs.body.bytes(&|index: &Index| evaluate(index, &dim)).unwrap();
+    let bytes = placed.needs.body.bytes(&|index: &Index| index.evaluate(&dim)).unwrap();
     (module.finish().emit().unwrap(), bytes)
 }
 

@@ -1,13 +1,5 @@
-//! Facts about flat programs that both code generators need.
-//!
-//! | module | holds |
-//! |---|---|
-//! | [`access`] | every access to memory in a part of a program |
-//! | [`value_number`] | numbers for expressions: equal expressions have equal numbers |
-//! | [`lanes`] | the index that one lane of a vector has |
-//! | [`form`] | how elements are held in registers |
+//! How both code generators hold elements, beside the facts about flat programs that all backends share.
 
-pub(crate) mod access;
 pub(crate) mod form;
-pub(crate) mod lanes;
-pub(crate) mod value_number;
+
+pub(crate) use tilewright_core::flat::{access, lanes, value_number};

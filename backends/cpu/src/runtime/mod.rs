@@ -6,10 +6,8 @@
 //! | [`arithmetic`] | operations for which a machine has no instruction |
 //! | [`frame`] | the words through which a call passes its arguments |
 //! | [`workspace`] | memory for intermediates |
-//! | [`extent`] | extents of tensors and intermediates at the dimensions of a call |
 
 mod arithmetic;
-pub(crate) mod extent;
 pub(crate) mod frame;
 mod function;
 pub(crate) mod workspace;

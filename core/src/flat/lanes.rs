@@ -1,11 +1,11 @@
 //! The indices and expressions that single lanes of a vector have.
 
-use tilewright_core::expr::Expr;
-use tilewright_core::index::{Base, Digit, Index, NO_MODULUS};
-use tilewright_core::visit;
+use crate::expr::Expr;
+use crate::index::{Base, Digit, Index, NO_MODULUS};
+use crate::visit;
 
 /// The value of a sum of terms with lanes for one lane, when nothing but the lane is in it.
-pub(crate) fn lane_offset(index: &Index, lane: u32) -> Option<i64> {
+pub fn lane_offset(index: &Index, lane: u32) -> Option<i64> {
     let mut sum = index.constant_part();
     for term in index.terms() {
         let base = match &term.digit.base {
@@ -22,7 +22,7 @@ pub(crate) fn lane_offset(index: &Index, lane: u32) -> Option<i64> {
 }
 
 /// The scalar index that one lane of an index has.
-pub(crate) fn at_lane(index: &Index, lane: u32) -> Index {
+pub fn at_lane(index: &Index, lane: u32) -> Index {
     let mut result = Index::constant(index.constant_part());
     for term in index.terms() {
         let base = match &term.digit.base {

@@ -1,33 +1,36 @@
 //! Finding every access to memory in a part of a program.
 
+use crate::expr::{Expr, ExprKind};
+use crate::ids::BufferId;
+use crate::index::{Base, Index};
+use crate::stmt::{LoopKind, Stmt};
 use rustc_hash::FxHashSet;
-use tilewright_core::expr::{Expr, ExprKind};
-use tilewright_core::ids::BufferId;
-use tilewright_core::index::{Base, Index};
-use tilewright_core::stmt::{LoopKind, Stmt};
 
 /// A load or a store.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Access<'a> {
-    pub(crate) buffer: BufferId,
-    pub(crate) indices: &'a [Index],
-    pub(crate) is_store: bool,
+pub struct Access<'a> {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Which element.
+    pub indices: &'a [Index],
+    /// Whether it stores.
+    pub is_store: bool,
     /// Whether it lies in a parallel loop inside the statement that was searched.
-    pub(crate) in_parallel: bool,
+    pub in_parallel: bool,
 }
 
 /// Calls `visit` with every access in a statement, also those inside indices.
-pub(crate) fn for_each_access<'a>(stmt: &'a Stmt, visit: &mut dyn FnMut(Access<'a>)) {
+pub fn for_each_access<'a>(stmt: &'a Stmt, visit: &mut dyn FnMut(Access<'a>)) {
     Search::new(visit).stmt(stmt);
 }
 
 /// Calls `visit` with every load in an expression, also those inside indices.
-pub(crate) fn for_each_load<'a>(expr: &'a Expr, visit: &mut dyn FnMut(Access<'a>)) {
+pub fn for_each_load<'a>(expr: &'a Expr, visit: &mut dyn FnMut(Access<'a>)) {
     Search::new(visit).expr(expr);
 }
 
 /// Whether an expression, or an index inside it, can report an index out of bounds.
-pub(crate) fn can_report(expr: &Expr) -> bool {
+pub fn can_report(expr: &Expr) -> bool {
     let mut ignore = |_: Access<'_>| {};
     let mut search = Search::new(&mut ignore);
     search.expr(expr);

@@ -4,14 +4,14 @@
 //! places, or a program that was read from text, holds equal expressions at different addresses. Both are
 //! to be computed once.
 
+use crate::dtype::DType;
+use crate::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
+use crate::index::Index;
 use rustc_hash::FxHashMap;
-use tilewright_core::dtype::DType;
-use tilewright_core::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
-use tilewright_core::index::Index;
 
 /// The numbers given so far.
 #[derive(Default)]
-pub(crate) struct Numbers {
+pub struct Numbers {
     by_address: FxHashMap<usize, Number>,
     by_node: FxHashMap<Node, Number>,
     lanes: Vec<u32>,
@@ -21,7 +21,7 @@ pub(crate) struct Numbers {
 
 /// Identifies an expression up to equality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Number(u32);
+pub struct Number(u32);
 
 /// An expression whose operands are numbers.
 #[derive(PartialEq, Eq, Hash)]
@@ -43,7 +43,7 @@ enum Operation {
 
 impl Numbers {
     /// The number of an expression.
-    pub(crate) fn of(&mut self, expr: &Expr) -> Number {
+    pub fn of(&mut self, expr: &Expr) -> Number {
         if let Some(number) = self.by_address.get(&expr.address()) {
             return *number;
         }
@@ -68,13 +68,13 @@ impl Numbers {
     }
 
     /// The number of lanes of the expressions with a number.
-    pub(crate) fn lanes(&self, number: Number) -> u32 {
+    pub fn lanes(&self, number: Number) -> u32 {
         self.lanes[number.0 as usize]
     }
 
     /// The two sides `low < high` of a comparison of floats that chooses one of these very two, and whether it is the
     /// lower one: a minimum or maximum, which has an instruction of its own.
-    pub(crate) fn as_min_max<'e>(
+    pub fn as_min_max<'e>(
         &mut self,
         condition: &'e Expr,
         then: &Expr,
@@ -116,7 +116,7 @@ fn operation(expr: &Expr) -> Option<Operation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilewright_core::ids::BufferId;
+    use crate::ids::BufferId;
 
     #[test]
     fn equal_expressions_have_equal_numbers_wherever_they_are() {

@@ -1,30 +1,32 @@
-//! Evaluating extents from the dimensions of a call.
+//! The values of indices in terms of dimensions, for given sizes.
 
-use tilewright_core::expr::{BinaryOp, Constant, Expr, ExprKind};
-use tilewright_core::ids::VarId;
-use tilewright_core::index::{Base, Index, NO_MODULUS};
+use super::{Base, Index, NO_MODULUS};
+use crate::expr::{BinaryOp, Constant, Expr, ExprKind};
+use crate::ids::VarId;
 
-/// The value of an index that mentions dimensions only; `None` on overflow, or when it mentions anything else.
-pub(crate) fn evaluate(index: &Index, dims: &dyn Fn(VarId) -> Option<i64>) -> Option<i64> {
-    index.terms().iter().try_fold(index.constant_part(), |sum, term| {
-        let base = match &term.digit.base {
-            Base::Var(var) => dims(*var)?,
-            Base::Sum(sum) => evaluate(sum, dims)?,
-            Base::Value(value) => evaluate_value(value, dims)?,
-            Base::Lane(_) => return None,
-        };
-        let mut digit = base.div_euclid(term.digit.divisor);
-        if term.digit.modulus != NO_MODULUS {
-            digit = digit.rem_euclid(term.digit.modulus);
-        }
-        sum.checked_add(digit.checked_mul(term.coefficient)?)
-    })
+impl Index {
+    /// The value for given dimensions; `None` on overflow, or when the index mentions anything else.
+    pub fn evaluate(&self, dims: &dyn Fn(VarId) -> Option<i64>) -> Option<i64> {
+        self.terms().iter().try_fold(self.constant_part(), |sum, term| {
+            let base = match &term.digit.base {
+                Base::Var(var) => dims(*var)?,
+                Base::Sum(sum) => sum.evaluate(dims)?,
+                Base::Value(value) => evaluate_value(value, dims)?,
+                Base::Lane(_) => return None,
+            };
+            let mut digit = base.div_euclid(term.digit.divisor);
+            if term.digit.modulus != NO_MODULUS {
+                digit = digit.rem_euclid(term.digit.modulus);
+            }
+            sum.checked_add(digit.checked_mul(term.coefficient)?)
+        })
+    }
 }
 
 fn evaluate_value(value: &Expr, dims: &dyn Fn(VarId) -> Option<i64>) -> Option<i64> {
     match value.kind() {
         ExprKind::Constant(Constant::Int(value)) => Some(*value),
-        ExprKind::Index(index) => evaluate(index, dims),
+        ExprKind::Index(index) => index.evaluate(dims),
         ExprKind::Binary(op, a, b) => {
             let (a, b) = (evaluate_value(a, dims)?, evaluate_value(b, dims)?);
             match op {
@@ -52,7 +54,7 @@ mod tests {
     const N: VarId = VarId(1);
 
     fn of(index: &Index, m: i64, n: i64) -> Option<i64> {
-        evaluate(index, &|var| [m, n].get(var.0 as usize).copied())
+        index.evaluate(&|var| [m, n].get(var.0 as usize).copied())
     }
 
     #[test]

@@ -1,0 +1,11 @@
+//! Facts about flat programs that code generators need.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`access`] | every access to memory in a part of a program |
+//! | [`value_number`] | numbers for expressions: equal expressions have equal numbers |
+//! | [`lanes`] | the index that one lane of a vector has |
+
+pub mod access;
+pub mod lanes;
+pub mod value_number;
