@@ -13,10 +13,10 @@ use crate::stmt::Block;
 
 /// The scope of a name in a trace.
 pub(in crate::schedule) fn scope_named(name: &str) -> Result<Scope, ScheduleError> {
-    [Scope::Global, Scope::Local]
+    [Scope::Global, Scope::Local, Scope::Shared]
         .into_iter()
         .find(|scope| scope.text() == name)
-        .ok_or(ScheduleError::BadDecision("the scope is `global` or `local`"))
+        .ok_or(ScheduleError::BadDecision("the scope is `global`, `local` or `shared`"))
 }
 
 /// Checks that a buffer which a block reads, and does not write, is finished before the block's nest; the answer is the

@@ -55,7 +55,7 @@ pub struct CacheInplace {
     pub block: BlockRv,
     /// Which of the buffers it writes, in order of appearance, from 0.
     pub write: i64,
-    /// Where the copy lives: `global` or `local`.
+    /// Where the copy lives: `global`, `local` or `shared`.
     pub scope: Symbol,
 }
 

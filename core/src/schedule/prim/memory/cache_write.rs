@@ -44,7 +44,7 @@ use crate::stmt::Symbol;
 pub struct CacheWrite {
     /// The block that writes, alone, all of its buffer.
     pub block: BlockRv,
-    /// Where its new buffer lives: `global` or `local`.
+    /// Where its new buffer lives: `global`, `local` or `shared`.
     pub scope: Symbol,
 }
 

@@ -58,7 +58,7 @@ pub struct ReindexCacheRead {
     pub block: BlockRv,
     /// Which of the buffers it reads, in order of appearance, from 0.
     pub read: i64,
-    /// Where the copy lives: `global` or `local`.
+    /// Where the copy lives: `global`, `local` or `shared`.
     pub scope: Symbol,
     /// From the block's iterators to indices of the copy.
     pub map: IndexMap,

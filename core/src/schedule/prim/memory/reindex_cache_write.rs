@@ -53,7 +53,7 @@ use crate::stmt::Symbol;
 pub struct ReindexCacheWrite {
     /// The block that writes, alone, one element for each value of its spatial iterators.
     pub block: BlockRv,
-    /// Where its new buffer lives: `global` or `local`.
+    /// Where its new buffer lives: `global`, `local` or `shared`.
     pub scope: Symbol,
     /// From the block's iterators to indices of the new buffer; depends on the iterators that choose the element.
     pub map: IndexMap,

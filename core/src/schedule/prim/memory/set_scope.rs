@@ -49,7 +49,7 @@ pub struct SetScope {
     pub block: BlockRv,
     /// Which of the buffers it writes, in order of appearance, from 0.
     pub write: i64,
-    /// Where the buffer is to live: `global` or `local`.
+    /// Where the buffer is to live: `global`, `local` or `shared`.
     pub scope: Symbol,
 }
 
