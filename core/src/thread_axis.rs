@@ -60,6 +60,15 @@ impl ThreadAxis {
         Self::ALL.into_iter().find(|axis| axis.text() == name)
     }
 
+    /// The number of the axis among those of its sort: 0 for `x`, 1 for `y`, 2 for `z`.
+    pub const fn number(self) -> usize {
+        match self {
+            ThreadAxis::BlockX | ThreadAxis::ThreadX | ThreadAxis::VirtualX => 0,
+            ThreadAxis::BlockY | ThreadAxis::ThreadY | ThreadAxis::VirtualY => 1,
+            ThreadAxis::BlockZ | ThreadAxis::ThreadZ | ThreadAxis::VirtualZ => 2,
+        }
+    }
+
     /// Whether the axis numbers the threads of a block.
     pub const fn is_of_block(self) -> bool {
         matches!(self, ThreadAxis::ThreadX | ThreadAxis::ThreadY | ThreadAxis::ThreadZ)

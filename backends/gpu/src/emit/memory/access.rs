@@ -1,0 +1,188 @@
+//! Loads and stores of elements.
+
+use smallvec::SmallVec;
+use tilewright_core::dtype::DType;
+use tilewright_core::expr::Expr;
+use tilewright_core::flat::lanes::{at_lane, lane_offset};
+use tilewright_core::ids::BufferId;
+use tilewright_core::index::Index;
+
+use super::pack::{memory_type, word_type};
+use crate::emit::value::{bits_type, class_of};
+use crate::emit::{Generator, Outcome, Place, Storage};
+use crate::ptx::operand::{Operand, Register};
+use crate::ptx::table::{Op, Space};
+
+/// The most bytes of one access.
+const MAX_BYTES: usize = 16;
+
+impl Generator<'_> {
+    /// The only index of an access, resolved.
+    fn single_index(&self, indices: &[Index]) -> Outcome<Index> {
+        match indices {
+            [] => Ok(Index::constant(0)),
+            [index] => Ok(self.resolve(index)),
+            _ => Err(self.broken("an access has several indices")),
+        }
+    }
+
+    fn storage_of(&mut self, buffer: BufferId) -> Outcome<Storage> {
+        match self.storage.get(&buffer) {
+            Some(storage) => Ok(storage.clone()),
+            None => self.tensor(buffer),
+        }
+    }
+
+    fn element(&self, registers: &[Register], index: &Index, lane: u32) -> Outcome<Register> {
+        let number = lane_offset(index, lane).and_then(|number| usize::try_from(number).ok());
+        number
+            .and_then(|number| registers.get(number).copied())
+            .ok_or_else(|| self.broken("an element of a buffer in registers is not known"))
+    }
+
+    /// The element that an expression loads in a lane. Elements of other lanes that come along are remembered.
+    pub(in crate::emit) fn load(
+        &mut self,
+        expr: &Expr,
+        buffer: BufferId,
+        indices: &[Index],
+        lane: u32,
+    ) -> Outcome<Operand> {
+        let (index, dtype) = (self.single_index(indices)?, expr.dtype());
+        let place = match self.storage_of(buffer)? {
+            Storage::Registers(registers) => return self.element(&registers, &index, lane).map(Into::into),
+            Storage::Memory(place) => place,
+        };
+        let number = self.numbers.of(expr);
+        let lanes = if self.is_single_lane { 1 } else { index.lanes() };
+        let count = group_size(dtype, &index, lane, lanes);
+        let first = at_lane(&index, lane);
+        if count == 1 {
+            let address = self.address(buffer, place, &first)?;
+            let loaded = self.builder.compute(Op::Load(place.space, 1), memory_type(dtype), &[address]);
+            return Ok(self.unpack_one(dtype, loaded));
+        }
+        let elements = self.load_group(buffer, place, &first, count)?;
+        if let Some(memo) = self.memos.last_mut() {
+            memo.extend((lane..).zip(&elements).map(|(lane, element)| ((number, lane), *element)));
+        }
+        Ok(elements[0])
+    }
+
+    fn load_group(
+        &mut self,
+        buffer: BufferId,
+        place: Place,
+        first: &Index,
+        count: usize,
+    ) -> Outcome<SmallVec<[Operand; 4]>> {
+        let dtype = self.program.buffer(buffer).dtype;
+        let address = self.address(buffer, place, first)?;
+        let ty = word_type(dtype);
+        let words = words_in(dtype, count);
+        let registers: SmallVec<[Operand; 4]> =
+            (0..words).map(|_| self.builder.register(ty.class()).into()).collect();
+        let operands = registers.iter().copied().chain([address]);
+        self.builder.push(Op::Load(place.space, words as u8), Some(ty), operands);
+        Ok(registers.into_iter().flat_map(|word| self.unpack_word(dtype, word)).collect())
+    }
+
+    /// Stores the values of the lanes from the first one on.
+    pub(in crate::emit) fn store(
+        &mut self,
+        buffer: BufferId,
+        indices: &[Index],
+        values: &[Operand],
+    ) -> Outcome<()> {
+        let index = self.single_index(indices)?;
+        let place = match self.storage_of(buffer)? {
+            Storage::Registers(registers) => return self.store_registers(&registers, &index, buffer, values),
+            Storage::Memory(place) => place,
+        };
+        let dtype = self.program.buffer(buffer).dtype;
+        let lanes = values.len() as u32;
+        let mut lane = 0;
+        while lane < lanes {
+            let count = group_size(dtype, &index, lane, lanes);
+            let address = self.address(buffer, place, &at_lane(&index, lane))?;
+            let group = &values[lane as usize..][..count];
+            if count == 1 {
+                let value = self.pack_one(dtype, group[0]);
+                self.builder.push(Op::Store(space(place), 1), Some(memory_type(dtype)), [address, value]);
+            } else {
+                let words = words_in(dtype, count);
+                let packed: SmallVec<[Operand; 4]> =
+                    group.chunks(count / words).map(|elements| self.pack_word(dtype, elements)).collect();
+                let operands = std::iter::once(address).chain(packed);
+                self.builder.push(Op::Store(space(place), words as u8), Some(word_type(dtype)), operands);
+            }
+            lane += count as u32;
+        }
+        Ok(())
+    }
+
+    fn store_registers(
+        &mut self,
+        registers: &[Register],
+        index: &Index,
+        buffer: BufferId,
+        values: &[Operand],
+    ) -> Outcome<()> {
+        let class = bits_type(class_of(self.program.buffer(buffer).dtype)).class();
+        let mut values: SmallVec<[Operand; 8]> = values.iter().copied().collect();
+        if values.len() > 1 {
+            // A value may be an element that another lane overwrites.
+            for value in &mut values {
+                if value.register().is_some_and(|register| registers.contains(&register)) {
+                    let copy = self.builder.register(class);
+                    self.builder.assign(copy, *value);
+                    *value = copy.into();
+                }
+            }
+        }
+        for (lane, value) in (0..).zip(values) {
+            let element = self.element(registers, index, lane)?;
+            if value != Operand::Register(element) {
+                self.builder.assign(element, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The space through which a place is written.
+fn space(place: Place) -> Space {
+    if place.is_streamed { Space::Streamed } else { place.space }
+}
+
+const fn words_in(dtype: DType, count: usize) -> usize {
+    let bits = if dtype.bits() < 32 { 32 } else { dtype.bits() };
+    count * dtype.bits() / bits
+}
+
+/// How many lanes from one on are accessed at once: those of elements beside each other that begin at a multiple of their size.
+fn group_size(dtype: DType, index: &Index, lane: u32, lanes: u32) -> usize {
+    let bytes = dtype.bytes();
+    let most = MAX_BYTES / bytes;
+    let least = 2.max(4 / bytes);
+    let first = at_lane(index, lane);
+    let is_beside = |count: usize| {
+        (1..count as u32).all(|next| {
+            let distance = &at_lane(index, lane + next) - &first;
+            distance.is(i64::from(next))
+        })
+    };
+    let is_aligned = |count: usize| {
+        let multiple = count as i64;
+        first.constant_part() % multiple == 0
+            && first.terms().iter().all(|term| term.coefficient % multiple == 0)
+    };
+    let mut count = most;
+    while count >= least {
+        if lane as usize + count <= lanes as usize && is_aligned(count) && is_beside(count) {
+            return count;
+        }
+        count /= 2;
+    }
+    1
+}

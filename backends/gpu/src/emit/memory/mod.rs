@@ -1,0 +1,9 @@
+//! Loads and stores: where buffers are, addresses, and accesses of several elements at once.
+
+mod access;
+mod address;
+mod pack;
+mod place;
+
+pub(super) use pack::memory_type;
+pub(super) use place::{ALIGNMENT, constant_bytes, find_registers, place_shared};

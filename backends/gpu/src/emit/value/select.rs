@@ -1,0 +1,113 @@
+//! Choices between two values, of which only one may be evaluated.
+
+use tilewright_core::expr::{Expr, ExprKind};
+use tilewright_core::visit;
+
+use super::{bits_type, class_of};
+use crate::emit::builder::{unless, when};
+use crate::emit::{Generator, Outcome, Storage};
+use crate::ptx::operand::{Operand, Register};
+use crate::ptx::table::Op;
+use crate::ptx::types::{Class, Type};
+
+impl Generator<'_> {
+    /// `if condition { then } else { otherwise }`. Both are computed where neither can fault, otherwise the code branches.
+    pub(super) fn select(
+        &mut self,
+        condition: &Expr,
+        then: &Expr,
+        otherwise: &Expr,
+        lane: u32,
+    ) -> Outcome<Operand> {
+        let class = class_of(then.dtype());
+        let decided = self.value(condition, lane)?;
+        if let Some(constant) = decided.integer() {
+            return self.value(if constant != 0 { then } else { otherwise }, lane);
+        }
+        if self.is_safe(then) && self.is_safe(otherwise) {
+            let [then, otherwise] = [self.value(then, lane)?, self.value(otherwise, lane)?];
+            return self.pick(class, decided, then, otherwise);
+        }
+        let predicate = self.register_of(decided)?;
+        let single = self.numbers.of(condition);
+        let is_uniform = self.numbers.lanes(single) == 1;
+        let result = self.builder.register(bits_type(class).class());
+        let end = self.builder.label();
+        if self.is_safe(otherwise) || self.is_safe(then) {
+            let (first, second, guard) = match self.is_safe(otherwise) {
+                true => (otherwise, then, unless(predicate)),
+                false => (then, otherwise, when(predicate)),
+            };
+            let value = self.value(first, lane)?;
+            self.builder.assign(result, value);
+            self.builder.branch(guard, end);
+            self.branch_value(second, lane, is_uniform, result)?;
+        } else {
+            let other = self.builder.label();
+            self.builder.branch(unless(predicate), other);
+            self.branch_value(then, lane, is_uniform, result)?;
+            self.builder.branch(None, end);
+            self.builder.place(other);
+            self.branch_value(otherwise, lane, is_uniform, result)?;
+        }
+        self.builder.place(end);
+        Ok(result.into())
+    }
+
+    /// Evaluates a value that is not evaluated always. Nothing that it computes is known behind it.
+    fn branch_value(&mut self, expr: &Expr, lane: u32, is_uniform: bool, to: Register) -> Outcome<()> {
+        let was_single = self.is_single_lane;
+        self.is_single_lane |= !is_uniform;
+        self.open_scope();
+        let value = self.value(expr, lane);
+        self.close_scope();
+        self.is_single_lane = was_single;
+        self.builder.assign(to, value?);
+        Ok(())
+    }
+
+    fn pick(
+        &mut self,
+        class: Class,
+        condition: Operand,
+        then: Operand,
+        otherwise: Operand,
+    ) -> Outcome<Operand> {
+        if then == otherwise {
+            return Ok(then);
+        }
+        if class != Class::Predicate {
+            return Ok(self.builder.compute(Op::Select, bits_type(class), &[then, otherwise, condition]));
+        }
+        let [then, otherwise] = [then, otherwise].map(|operand| self.in_register(class, operand));
+        let mut of = |op: Op, operands: &[Operand]| self.builder.compute(op, Type::Pred, operands);
+        let first = of(Op::And, &[condition, then]);
+        let not = of(Op::Not, &[condition]);
+        let second = of(Op::And, &[not, otherwise]);
+        Ok(of(Op::Or, &[first, second]))
+    }
+
+    /// Whether a value can be computed where it is not asked for: it loads from registers only, and checks nothing.
+    fn is_safe(&mut self, expr: &Expr) -> bool {
+        let number = self.numbers.of(expr);
+        if let Some(known) = self.safe.get(&number) {
+            return *known;
+        }
+        let in_index = |this: &Self, index| {
+            let mut is_safe = true;
+            visit::for_each_load_in_index(index, &mut |buffer, _| {
+                is_safe &= matches!(this.storage.get(&buffer), Some(Storage::Registers(_)));
+            });
+            is_safe
+        };
+        let own = match expr.kind() {
+            ExprKind::Load(buffer, _) => matches!(self.storage.get(buffer), Some(Storage::Registers(_))),
+            ExprKind::Bounded(..) => false,
+            ExprKind::Index(index) => in_index(self, index),
+            _ => true,
+        };
+        let is_safe = own && expr.operands().into_iter().all(|operand| self.is_safe(operand));
+        self.safe.insert(number, is_safe);
+        is_safe
+    }
+}

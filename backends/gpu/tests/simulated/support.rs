@@ -1,0 +1,220 @@
+//! Running programs in the simulator, beside the interpreter.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use tilewright_core::dtype::DType;
+use tilewright_core::expr::Constant;
+use tilewright_core::interp;
+use tilewright_core::lower::{LowerOptions, lower};
+use tilewright_core::program::Program;
+use tilewright_core::schedule::Trace;
+use tilewright_core::target::{GpuTarget, Target};
+use tilewright_core::tensor::AnyTensor;
+use tilewright_gpu::{FAILURE_RECORD_BYTES, GpuCode, Launch, LaunchArgument, emit};
+use tilewright_ptx_sim::{self as sim, Memory, Module, Options};
+
+/// Parses a program.
+pub(crate) fn parse(text: &str) -> Program {
+    text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// A program after the steps of a trace, lowered for a GPU.
+pub(crate) fn scheduled(program: &Program, steps: &str) -> Program {
+    let trace: Trace =
+        format!("trace v1\n{steps}\n").parse().unwrap_or_else(|error| panic!("{error}\n{steps}"));
+    let schedule = trace.replay(program, Target::generic_gpu(), 0);
+    let schedule = schedule.unwrap_or_else(|error| panic!("{error}\n{program}\n{steps}"));
+    lowered(schedule.program())
+}
+
+/// A program lowered for a GPU.
+pub(crate) fn lowered(program: &Program) -> Program {
+    let options = LowerOptions::of(&Target::generic_gpu());
+    lower(program, &options).unwrap_or_else(|error| panic!("{error}\n{program}"))
+}
+
+/// The code of a program of the flat level.
+pub(crate) fn code_of(flat: &Program) -> GpuCode {
+    emit(flat, &GpuTarget::generic()).unwrap_or_else(|error| panic!("{error}\n{flat}"))
+}
+
+/// The arguments of a call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Call {
+    pub(crate) dims: Vec<i64>,
+    pub(crate) scalars: Vec<Constant>,
+    pub(crate) tensors: Vec<AnyTensor>,
+}
+
+/// The tensors after a run, and the failure record.
+pub(crate) struct Outcome {
+    pub(crate) tensors: Vec<AnyTensor>,
+    pub(crate) failure: [i64; 3],
+}
+
+impl Call {
+    /// A call with tensors of random elements.
+    pub(crate) fn random(program: &Program, dims: &[i64], seed: u64) -> Call {
+        let tensors = program.buffer_params().zip(seed..).map(|((id, _), seed)| {
+            let buffer = program.buffer(id);
+            let extent = |extent: &tilewright_core::index::Index| {
+                let of = |var| {
+                    let position = program.dims().position(|(dim, _)| dim == var)?;
+                    dims.get(position).copied()
+                };
+                extent.evaluate(&of).and_then(|extent| usize::try_from(extent).ok()).expect("a size")
+            };
+            let shape: Vec<usize> = buffer.shape.iter().map(extent).collect();
+            AnyTensor::random(buffer.dtype, &shape, seed).expect("a small tensor")
+        });
+        Call { dims: dims.to_vec(), scalars: Vec::new(), tensors: tensors.collect() }
+    }
+
+    /// The tensors after the interpreter has run a program.
+    pub(crate) fn interpreted(&self, program: &Program) -> Vec<AnyTensor> {
+        let mut tensors = self.tensors.clone();
+        interp::run(program, &self.dims, &self.scalars, &mut tensors)
+            .unwrap_or_else(|error| panic!("{error}\n{program}"));
+        tensors
+    }
+
+    /// The tensors after the simulator has run the kernels of a program.
+    pub(crate) fn simulated(&self, program: &Program, code: &GpuCode) -> Outcome {
+        let module = Module::parse(&code.ptx).unwrap_or_else(|error| panic!("{error}\n{}", code.ptx));
+        let mut memory = Memory::default();
+        let upload = |memory: &mut Memory, bytes: &[u8], name: &str| {
+            // An allocation of a device is never empty.
+            let bytes = if bytes.is_empty() { &[0] } else { bytes };
+            memory.allocate_with(bytes, name).expect("enough memory")
+        };
+        let tensors: Vec<u64> =
+            self.tensors.iter().map(|tensor| upload(&mut memory, tensor.bytes(), "tensor")).collect();
+        let workspaces: Vec<u64> = code
+            .workspaces
+            .iter()
+            .map(|workspace| {
+                let bytes = code.workspace_bytes(workspace, &self.dims).expect("a small workspace");
+                memory.allocate(bytes.max(1) as u64, &workspace.name).expect("enough memory")
+            })
+            .collect();
+        let record = upload(&mut memory, &[0; FAILURE_RECORD_BYTES], "failure record");
+        for launch in &code.launches {
+            let scalars: Vec<(DType, Constant)> =
+                program.scalar_params().map(|(_, dtype)| dtype).zip(self.scalars.iter().copied()).collect();
+            let params = self.params(&module, launch, &tensors, &workspaces, record, &scalars);
+            let grid = code.grid(launch, &self.dims).expect("a small grid");
+            if grid.contains(&0) {
+                continue;
+            }
+            let shared_bytes = launch.dynamic_shared_bytes.into();
+            let launched = sim::Launch { grid, block: launch.threads, shared_bytes, params };
+            let report = module.run(&launch.entry, &launched, &mut memory, &Options::default());
+            let report = report.unwrap_or_else(|error| panic!("{error}\n{}", code.ptx));
+            let findings: Vec<String> =
+                report.findings.iter().map(|finding| format!("{finding:?}")).collect();
+            assert!(findings.is_empty(), "{}\n{program}\n{}", findings.join("\n"), code.ptx);
+        }
+        let mut results = self.tensors.clone();
+        for (result, address) in results.iter_mut().zip(&tensors) {
+            let len = result.bytes().len() as u64;
+            result.bytes_mut().copy_from_slice(&memory.read(*address, len).expect("a tensor"));
+        }
+        let record = memory.read(record, FAILURE_RECORD_BYTES as u64).expect("the record");
+        let word = |number: usize| i64::from_le_bytes(record[8 * number..][..8].try_into().expect("a word"));
+        Outcome { tensors: results, failure: [word(0), word(1), word(2)] }
+    }
+
+    fn params(
+        &self,
+        module: &Module,
+        launch: &Launch,
+        tensors: &[u64],
+        workspaces: &[u64],
+        record: u64,
+        scalars: &[(DType, Constant)],
+    ) -> Vec<u8> {
+        let kernel = module.kernel(&launch.entry).expect("the kernel is in the module");
+        assert_eq!(kernel.params.len(), launch.arguments.len());
+        let mut bytes = vec![0; kernel.param_bytes as usize];
+        for (param, argument) in kernel.params.iter().zip(&launch.arguments) {
+            let value: Vec<u8> = match argument {
+                LaunchArgument::Tensor(number) => tensors[*number].to_le_bytes().to_vec(),
+                LaunchArgument::Workspace(number) => workspaces[*number].to_le_bytes().to_vec(),
+                LaunchArgument::Dimension(number) => self.dims[*number].to_le_bytes().to_vec(),
+                LaunchArgument::FailureRecord => record.to_le_bytes().to_vec(),
+                LaunchArgument::Scalar(number) => {
+                    let (dtype, value) = scalars[*number];
+                    let tensor = AnyTensor::from_f64s(dtype, &[value.as_f64()], &[1]).expect("one element");
+                    tensor.bytes().to_vec()
+                }
+            };
+            assert_eq!(value.len() as u64, param.bytes, "{}", param.name);
+            bytes[param.offset as usize..][..value.len()].copy_from_slice(&value);
+        }
+        bytes
+    }
+
+    /// Runs a flat program in the simulator and in the interpreter, and compares the results bit by bit.
+    pub(crate) fn check(&self, flat: &Program) {
+        let code = code_of(flat);
+        let expected = self.interpreted(flat);
+        let found = self.simulated(flat, &code);
+        for (number, (found, expected)) in found.tensors.iter().zip(&expected).enumerate() {
+            assert!(
+                same(found, expected),
+                "tensor {number} differs: {:?} instead of {:?}\n{flat}\n{}",
+                found.to_f64_vec(),
+                expected.to_f64_vec(),
+                code.ptx
+            );
+        }
+        assemble(&code.ptx);
+    }
+}
+
+/// Whether all bits are equal, except for which NaN is where one is.
+fn same(a: &AnyTensor, b: &AnyTensor) -> bool {
+    let is_same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+    match a.dtype().is_float() {
+        true => a.to_f64_vec().iter().zip(&b.to_f64_vec()).all(is_same),
+        false => a.bytes() == b.bytes(),
+    }
+}
+
+/// The assembler, if there is one; `scripts/fetch-ptxas.sh` fetches it.
+fn assembler() -> Option<PathBuf> {
+    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/ptxas/13.0.88/ptxas");
+    let path = std::env::var_os("PTXAS").map_or_else(|| fetched.into(), PathBuf::from);
+    let there = path.exists();
+    assert!(
+        there || std::env::var_os("REQUIRE_PTXAS").is_none(),
+        "there is no ptxas at {}: run scripts/fetch-ptxas.sh",
+        path.display()
+    );
+    there.then_some(path)
+}
+
+/// Has NVIDIA's assembler accept a module for two architectures, without spills.
+pub(crate) fn assemble(ptx: &str) {
+    let Some(assembler) = assembler() else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = directory.path().join("module.ptx");
+    std::fs::write(&source, ptx).expect("a file");
+    for architecture in ["sm_80", "sm_90"] {
+        let output = Command::new(&assembler)
+            .args(["-v", "--warn-on-spills", "-arch", architecture, "-o", "/dev/null"])
+            .arg(&source)
+            .output()
+            .expect("the assembler runs");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{architecture}: {messages}\n{ptx}");
+        let spills = messages.lines().filter(|line| line.contains("spill"));
+        for line in spills {
+            assert!(
+                line.contains("0 bytes spill stores, 0 bytes spill loads"),
+                "{architecture}: {line}\n{ptx}"
+            );
+        }
+    }
+}
