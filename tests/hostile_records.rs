@@ -61,7 +61,7 @@ fn mutate(text: &str, rng: &mut StdRng) -> String {
 #[test]
 fn changed_traces_give_right_results_or_are_passed_over() {
     let kernel = product::kernel();
-    let dims: Vec<(&str, i64)> = kernel.definition().dims.iter().copied().zip(SHAPE).collect();
+    let dims: Vec<(&str, i64)> = kernel.dims().into_iter().zip(SHAPE).collect();
     let original = explain(kernel, &dims).expect("a good definition").trace.to_string();
     let [m, k, n] = ["M", "K", "N"].map(|name| {
         dims.iter().find(|(dim, _)| *dim == name).map(|(_, size)| *size as usize).expect("a dimension")

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tilewright_core::build::DefinitionErrors;
 use tilewright_core::build::bounds::OutOfBoundsErrors;
 use tilewright_core::device::{CallError, CompileError, DeviceError};
+use tilewright_core::interp::InterpError;
 use tilewright_core::lower::LowerError;
 use tilewright_core::tensor::{NotContiguous, ShapeError};
 use tilewright_search::records::DatabaseError;
@@ -48,6 +49,17 @@ pub enum Error {
     /// The definition has no schedulable form.
     #[error(transparent)]
     Definition(#[from] DefinitionErrors),
+    /// A program from which a kernel was to be made is none that can be scheduled.
+    #[error("no kernel can be made of the program `{kernel}`: {problem}")]
+    Malformed {
+        /// The program's name.
+        kernel: String,
+        /// Every invariant that it breaks.
+        problem: String,
+    },
+    /// A program cannot be interpreted for these arguments.
+    #[error(transparent)]
+    Interpreter(#[from] InterpError),
     /// For these dimensions the definition accesses elements outside of a tensor.
     #[error("with {dims}: {errors}")]
     OutOfBounds {
@@ -98,7 +110,7 @@ pub enum Error {
     #[error("kernel `{kernel}` needs a value for each of {expected}; {problem}")]
     DimensionNames {
         /// The kernel.
-        kernel: &'static str,
+        kernel: String,
         /// The names of its dimensions and `usize` arguments.
         expected: String,
         /// The name that is missing, unknown or given twice.

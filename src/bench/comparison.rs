@@ -110,8 +110,10 @@ impl Comparison {
         let default = schedule_by_default(subject.program(), context).trace().to_string();
         let traces = [default, trace.to_string()];
         let executables: Result<Vec<_>, _> = subject.compile(&traces).into_iter().collect();
-        let executables = executables
-            .map_err(|failure| TuneError::Variant { kernel: kernel.name(), problem: failure.message })?;
+        let executables = executables.map_err(|failure| TuneError::Variant {
+            kernel: kernel.name().to_owned(),
+            problem: failure.message,
+        })?;
         let Ok(executables) = executables.try_into() else { unreachable!("one for each trace") };
         let (flops, tensors) = (count_flops(subject.program()), subject.arguments());
         Ok(Comparison { kernel, dims: values, subject, traces, executables, tensors, source, flops })
@@ -151,9 +153,10 @@ impl Comparison {
             Variant::Default => &self.executables[0],
             Variant::Tuned => &self.executables[1],
         };
-        self.subject
-            .run(executable, &mut self.tensors, repetitions)
-            .map_err(|failure| TuneError::Variant { kernel: self.kernel.name(), problem: failure.message })
+        self.subject.run(executable, &mut self.tensors, repetitions).map_err(|failure| TuneError::Variant {
+            kernel: self.kernel.name().to_owned(),
+            problem: failure.message,
+        })
     }
 
     /// Runs a variant once and compares its results with those of the definition.
@@ -164,8 +167,10 @@ impl Comparison {
         self.subject.reset(&mut self.tensors);
         let duration = self.run(variant, 1)?;
         let checked = self.subject.check(&self.tensors);
-        let max_rel_err = checked
-            .map_err(|failure| TuneError::Variant { kernel: self.kernel.name(), problem: failure.message })?;
+        let max_rel_err = checked.map_err(|failure| TuneError::Variant {
+            kernel: self.kernel.name().to_owned(),
+            problem: failure.message,
+        })?;
         Ok(Checked { max_rel_err, duration })
     }
 
@@ -197,7 +202,7 @@ impl Comparison {
                 self.subject.compile(std::slice::from_ref(trace)).into_iter().collect();
             samples.push(start.elapsed().as_secs_f64() * 1e9);
             compiled.map_err(|failure| TuneError::Variant {
-                kernel: self.kernel.name(),
+                kernel: self.kernel.name().to_owned(),
                 problem: failure.message,
             })?;
         }

@@ -32,8 +32,10 @@ impl Contest {
         let subject = Subject::new(kernel, &values, devices::default_device()?, &options)?;
         let texts: Vec<String> = traces.iter().map(ToString::to_string).collect();
         let executables: Result<Vec<_>, _> = subject.compile(&texts).into_iter().collect();
-        let executables = executables
-            .map_err(|failure| TuneError::Variant { kernel: kernel.name(), problem: failure.message })?;
+        let executables = executables.map_err(|failure| TuneError::Variant {
+            kernel: kernel.name().to_owned(),
+            problem: failure.message,
+        })?;
         let tensors = subject.arguments();
         Ok(Contest { kernel, subject, executables, tensors })
     }
@@ -73,7 +75,7 @@ impl Contest {
     }
 
     fn problem(&self, problem: String) -> TuneError {
-        TuneError::Variant { kernel: self.kernel.name(), problem }
+        TuneError::Variant { kernel: self.kernel.name().to_owned(), problem }
     }
 }
 

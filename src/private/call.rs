@@ -8,6 +8,13 @@ use tilewright_cpu::pages::prefer_huge_pages;
 use super::{Elements, read, write};
 use crate::Error;
 use crate::definition::{KernelDefinition, ParameterSpec};
+use crate::kernel::Kernel;
+
+/// The definition of a kernel that generated code defines.
+#[inline]
+pub fn definition(kernel: &Kernel) -> &'static KernelDefinition {
+    kernel.definition().expect("generated code names kernels that it defines")
+}
 
 /// A result, to be written.
 ///

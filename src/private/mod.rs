@@ -27,7 +27,9 @@ pub use crate::Error;
 pub use crate::definition::{DimSpec, KernelDefinition, ParameterKind, ParameterSpec};
 pub use crate::kernel::{Kernel, KernelEntry};
 pub use crate::records::ShippedRecords;
-pub use call::{Buffers, allocate, constant_bytes, read_bytes, scalar, scalar_constant, write_bytes};
+pub use call::{
+    Buffers, allocate, constant_bytes, definition, read_bytes, scalar, scalar_constant, write_bytes,
+};
 pub use elements::{Elements, intermediate, read, size, stepped, write, zero};
 pub use value::{Scalar, cast, single, stepped_index, steps, value};
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use tilewright_measure::MeasureError;
+use tilewright_measure::subject::OracleError;
 use tilewright_search::records::DatabaseError;
 use tilewright_search::rule::RuleSetError;
 use tilewright_search::spec::SpecError;
@@ -29,6 +30,9 @@ pub enum TuneError {
     /// Nothing can be measured.
     #[error(transparent)]
     Measure(#[from] MeasureError),
+    /// There is nothing to compare results with.
+    #[error(transparent)]
+    Oracle(#[from] OracleError),
     /// A file of a report cannot be written.
     #[error("cannot write `{}`: {source}", .path.display())]
     Report {
@@ -52,7 +56,7 @@ pub enum TuneError {
     #[error("`{kernel}` cannot be compared: {problem}")]
     Variant {
         /// The kernel.
-        kernel: &'static str,
+        kernel: String,
         /// The problem.
         problem: String,
     },

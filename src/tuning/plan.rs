@@ -11,6 +11,7 @@ use tilewright_measure::count::{count_bytes, count_flops};
 use tilewright_measure::isolation::protocol::{Setup, Source};
 use tilewright_measure::isolation::{memory_limit, worker};
 use tilewright_measure::peak::peak_of;
+use tilewright_measure::subject::Oracle;
 use tilewright_runtime::devices::{self, DeviceId};
 use tilewright_search::candidate::Candidate;
 use tilewright_search::records::{Shape, TunedFor};
@@ -25,7 +26,7 @@ use crate::settings;
 /// All decisions before the first measurement.
 pub(crate) struct Plan {
     pub(super) title: String,
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) path: String,
     /// The unscheduled program with symbolic dimensions, and its hash.
     pub(super) definition: Program,
@@ -47,6 +48,8 @@ pub(crate) struct Plan {
     /// The bytes that one run must move.
     pub(super) bytes: f64,
     pub(super) peak_gflops: Option<f64>,
+    /// What computes the expected results of a kernel that is not written in Rust.
+    pub(super) oracle: Option<Oracle>,
     pub(super) is_isolated: bool,
 }
 
@@ -73,12 +76,14 @@ impl Tuner {
         if let Some(postprocessors) = &self.postprocessors {
             spec.postprocessors = postprocessors.clone();
         }
-        let path = format!("{}::{}", kernel.definition().module, kernel.name());
-        let is_registered = kernel::kernel(&path).is_ok();
+        let path = kernel.path();
+        // A measuring process finds a kernel by its name, or is given the program.
+        let oracle = if kernel.definition().is_some() { None } else { Some(Oracle::of(&program)?) };
+        let is_known = oracle.is_some() || kernel::kernel(&path).is_ok();
         let peak_gflops = peak_of(&program, &*device, RunOptions::with_threads(threads), None);
         Ok(Plan {
             title: format!("{}[{}]", kernel.name(), kernel.shape(&dims)),
-            name: kernel.name(),
+            name: kernel.name().to_owned(),
             path,
             definition: kernel.program()?.clone(),
             hash: kernel.hash()?,
@@ -86,6 +91,7 @@ impl Tuner {
             flops: count_flops(&program),
             bytes: count_bytes(&program),
             peak_gflops,
+            oracle,
             device,
             task: Task { id: program.stable_hash(), program, context },
             dims,
@@ -95,7 +101,7 @@ impl Tuner {
             trials: self.trials,
             stops_when_converged: false,
             time_limit: self.time_limit,
-            is_isolated: self.isolation == Isolation::Automatic && worker::is_initialised() && is_registered,
+            is_isolated: self.isolation == Isolation::Automatic && worker::is_initialised() && is_known,
         })
     }
 }
@@ -108,12 +114,16 @@ impl Plan {
     pub(super) fn setup(&self, cache: &Path) -> Result<Setup, TuneError> {
         let shape = &self.shape;
         let dims = shape.dims.iter().chain(&shape.params);
-        Ok(Setup {
-            of: Source::Kernel {
+        let of = match self.oracle {
+            Some(oracle) => Source::Program { text: self.task.program.to_string(), oracle },
+            None => Source::Kernel {
                 kernel: self.path.clone(),
                 program: format!("{:016x}", self.hash),
                 dims: dims.map(|(name, value)| (name.clone(), *value)).collect(),
             },
+        };
+        Ok(Setup {
+            of,
             device: devices::name(DeviceId::DEFAULT)?,
             threads: self.threads,
             seed: self.seed,

@@ -207,7 +207,7 @@ impl Session {
     fn append(&mut self, record: Record) -> Result<(), DatabaseError> {
         let mut database = self.database.borrow_mut();
         if self.trials == 0 {
-            database.append_program(self.plan.name, &self.plan.definition)?;
+            database.append_program(&self.plan.name, &self.plan.definition)?;
         }
         database.append(record)
     }
@@ -225,7 +225,7 @@ impl Session {
             TrialOutcome::Failed { reason, message } => Outcome::Failed(format!("{reason}: {message}")),
         };
         Record {
-            kernel: self.plan.name.to_owned(),
+            kernel: self.plan.name.clone(),
             program: self.plan.hash,
             shape: self.plan.shape.clone(),
             target: self.plan.tuned_for(),
@@ -288,7 +288,7 @@ impl Session {
         }
         let record = best.and_then(|(candidate, _)| self.record_of(&candidate.trace));
         Ok(Tuned {
-            kernel: plan.name,
+            kernel: plan.name.clone(),
             shape: plan.shape.clone(),
             threads: plan.threads,
             record,
@@ -314,7 +314,7 @@ impl Session {
         let (plan, result) = (&self.plan, &found.result);
         let refused = result.statistics.rejected.iter();
         Run {
-            kernel: plan.name.to_owned(),
+            kernel: plan.name.clone(),
             program: plan.hash,
             shape: plan.shape.clone(),
             target: plan.tuned_for(),
@@ -344,7 +344,7 @@ impl Session {
     pub(crate) fn not_reached(self, end: tuner::End) -> Tuned {
         let plan = &self.plan;
         Tuned {
-            kernel: plan.name,
+            kernel: plan.name.clone(),
             shape: plan.shape.clone(),
             threads: plan.threads,
             record: None,

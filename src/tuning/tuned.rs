@@ -14,7 +14,7 @@ use tilewright_search::tuner::End;
 #[non_exhaustive]
 pub struct Tuned {
     /// The kernel's name.
-    pub kernel: &'static str,
+    pub kernel: String,
     /// The shape.
     pub shape: Shape,
     /// Threads that were used.

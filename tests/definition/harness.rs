@@ -23,7 +23,7 @@ pub(crate) struct Call<'a> {
 /// Asserts that the reference, the program that is built and what it is lowered to give the same bits in every
 /// tensor.
 pub(crate) fn agree(kernel: &'static Kernel, call: &Call<'_>) {
-    let definition = kernel.definition();
+    let definition = kernel.definition().expect("it is written in Rust");
     let name = definition.name;
     let start: Vec<AnyTensor> = definition
         .tensors()
@@ -56,7 +56,8 @@ pub(crate) fn agree(kernel: &'static Kernel, call: &Call<'_>) {
 }
 
 fn argument(kernel: &Kernel, parameter: &ParameterSpec, call: &Call<'_>, seed: u64) -> AnyTensor {
-    let shape = kernel.definition().shape(parameter, call.dims).unwrap_or_else(|error| panic!("{error}"));
+    let definition = kernel.definition().expect("it is written in Rust");
+    let shape = definition.shape(parameter, call.dims).unwrap_or_else(|error| panic!("{error}"));
     let bound = call.bounds.iter().find(|(name, _)| *name == parameter.name);
     let tensor = match (parameter.kind, bound) {
         (ParameterKind::Output, _) => AnyTensor::zeros(parameter.dtype, &shape),

@@ -138,7 +138,7 @@ fn prepare(setup: &Setup, open: &OpenDevice<'_>) -> Result<Subject, String> {
             let found = find(kernel, program)?;
             let named: Vec<(&str, i64)> = dims.iter().map(|(name, value)| (name.as_str(), *value)).collect();
             let dims = found.dims_by_name(&named).map_err(|error| error.to_string())?;
-            Subject::new(found, &dims, device, &options).map_err(|error: Error| error.to_string())
+            Subject::new(found, &dims, device, &options).map_err(|error| error.to_string())
         }
         Source::Program { text, oracle } => {
             let program: Program = text.parse().map_err(|error| format!("{error}"))?;

@@ -71,15 +71,23 @@ pub struct SubjectOptions {
 }
 
 impl Subject {
-    /// Makes arguments and computes the expected results by the definition itself, unless the cache has them.
+    /// Makes arguments and computes the expected results, unless the cache has them: by the definition as ordinary Rust, or by the
+    /// [`Oracle`] of a program where there is no definition.
+    ///
+    /// # Errors
+    /// When the dimensions do not fit the kernel, or nothing can compute the results.
     pub fn new(
         kernel: &Kernel,
         dims: &[i64],
         device: Arc<dyn Device>,
         options: &SubjectOptions,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, OracleError> {
+        if kernel.definition().is_none() {
+            let program = kernel.program_for(dims)?;
+            return Oracle::of(&program)?.subject(program, device, options);
+        }
         let reference = |program: &Program, inputs: &Inputs| run_reference(kernel, dims, program, inputs);
-        Self::of_program(kernel.program_for(dims)?, device, options, &reference)
+        Ok(Self::of_program(kernel.program_for(dims)?, device, options, &reference)?)
     }
 
     /// Makes arguments for a program whose dimensions are bound, and lets a reference compute the expected results, unless the
@@ -130,7 +138,7 @@ impl Subject {
         tensors: &mut [AnyTensor],
     ) -> Result<(), Error> {
         let mut buffers = buffer_arguments(tensors, &self.accesses);
-        (kernel.definition().reference)(dims, &self.inputs.scalars, &mut buffers)
+        kernel.reference(dims, &self.inputs.scalars, &mut buffers)
     }
 
     /// Replays, lowers and compiles traces, all at once, on all cores: nothing is timed meanwhile.
@@ -264,7 +272,7 @@ fn run_reference(
     let accesses: Vec<Access> = program.buffer_params().map(|(_, access)| access).collect();
     let mut tensors = inputs.tensors.clone();
     let mut buffers = buffer_arguments(&mut tensors, &accesses);
-    (kernel.definition().reference)(dims, &inputs.scalars, &mut buffers)?;
+    kernel.reference(dims, &inputs.scalars, &mut buffers)?;
     Ok(written(program, tensors))
 }
 

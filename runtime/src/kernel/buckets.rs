@@ -8,7 +8,6 @@ use smallvec::SmallVec;
 use tilewright_core::tensor::checked_len;
 
 use super::Kernel;
-use crate::definition::DimSpec;
 use crate::error::Error;
 use crate::settings;
 
@@ -59,10 +58,11 @@ impl Kernel {
     /// [`Error::DimensionNames`] when there is no such dimension, it is a `usize` argument, is named twice, or has no
     /// bounds, and when a bound is below 1 or greater than what any tensor can have.
     pub fn set_buckets(&self, buckets: &[(&str, &[i64])]) -> Result<(), Error> {
-        let names = &self.definition().dims[..self.symbols()];
+        let names = self.dims();
+        let names = &names[..self.origin.symbols()];
         let wrong = |problem: String| {
             let expected = if names.is_empty() { "no dimensions".to_owned() } else { names.join(", ") };
-            Error::DimensionNames { kernel: self.name(), expected, problem }
+            Error::DimensionNames { kernel: self.name().to_owned(), expected, problem }
         };
         let mut known: Vec<(usize, Vec<i64>)> = Vec::new();
         for (name, bounds) in buckets {
@@ -87,9 +87,7 @@ impl Kernel {
         }
         known.sort();
         let buckets = Buckets(known);
-        let mut own = self.buckets.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if *own != buckets {
-            *own = buckets;
+        if self.state()?.replace_buckets(buckets) {
             settings::start_generation();
         }
         Ok(())
@@ -97,20 +95,8 @@ impl Kernel {
 
     /// Whether the tensors with this dimension fit into memory of any size, as far as it can be determined without the others.
     fn can_have(&self, position: usize, bound: i64) -> bool {
-        self.definition().tensors().all(|parameter| {
-            let extent = |dim: &DimSpec| match *dim {
-                DimSpec::Symbol(symbol) if symbol == position => usize::try_from(bound).ok(),
-                DimSpec::Fixed(extent) => usize::try_from(extent).ok(),
-                DimSpec::Symbol(_) | DimSpec::Computed(..) => None,
-            };
-            let shape: Vec<usize> = parameter.dims.iter().filter_map(extent).collect();
-            checked_len(&shape, parameter.dtype.bytes()).is_ok()
-        })
-    }
-
-    /// The buckets that there are.
-    pub(super) fn buckets(&self) -> Buckets {
-        self.buckets.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        let shapes = self.origin.shapes_with(position, bound);
+        shapes.iter().all(|(shape, element_bytes)| checked_len(shape, *element_bytes).is_ok())
     }
 }
 

@@ -1,11 +1,13 @@
 //! A call: look up, or make, and run.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use tilewright_core::device::{Arguments, BufferArgument};
 use tilewright_core::expr::Constant;
 
 use super::Kernel;
-use super::compile::Passed;
+use super::compile::{Passed, Version};
 use super::fault::locate;
 use super::versions::DeviceGeneration;
 use crate::devices::{DeviceId, run_options};
@@ -38,8 +40,8 @@ impl Kernel {
         scalars: &[Constant],
         buffers: &mut [BufferArgument<'_>],
     ) -> Result<(), Error> {
-        let at = DeviceGeneration::now(device);
-        let version = match self.versions.get(dims, at) {
+        let (state, at) = (self.state()?, DeviceGeneration::now(device));
+        let version = match state.versions.get(dims, at) {
             Some(version) => version,
             None => self.version(dims, at)?,
         };
@@ -53,7 +55,13 @@ impl Kernel {
         };
         let mut arguments = Arguments { dims: passed, scalars, buffers };
         let called = version.code.run(&mut arguments, run_options()?);
-        let programs = || self.program().ok().into_iter().chain([&version.scheduled]);
-        Ok(called.map_err(|error| locate(error, programs(), dims))?)
+        Ok(called.map_err(|error| locate(error, [&state.program, &version.scheduled], dims))?)
+    }
+
+    /// The version for these dimensions, made now if there is none.
+    #[cold]
+    pub(super) fn version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
+        self.origin.check_dims(dims)?;
+        self.state()?.version(dims, at)
     }
 }

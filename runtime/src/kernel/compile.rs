@@ -8,9 +8,9 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
 use tilewright_core::verify::{Level, verify};
 
-use super::Kernel;
 use super::buckets::Buckets;
 use super::select::{Choice, Fitted, Selection, Source, WAYS, WAYS_WITHOUT_RECORDS, symbolic};
+use super::state::State;
 use super::versions::DeviceGeneration;
 use crate::code::{self, Compiled};
 use crate::devices::{self, DeviceId};
@@ -40,18 +40,17 @@ pub(super) enum Passed {
     These(SmallVec<[usize; 4]>),
 }
 
-impl Kernel {
-    /// The version for these dimensions, made now if there is none.
+impl State {
+    /// The version for these dimensions, which have been checked, made now if there is none.
     #[cold]
     pub(super) fn version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
-        self.check_dims(dims)?;
         let slot = self.versions.slot(dims, at);
         slot.get_or_init(|| self.make_version(dims, at)).clone()
     }
 
     /// Code for these dimensions alone, or the code for all of them when the kernel has met many shapes.
     fn make_version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
-        let hash = self.hash()?;
+        let hash = self.hash;
         let program = self.bind(dims, 0)?;
         let (shape, context, records) =
             (self.shape(dims), devices::run_context_of(at.device)?, records::current()?);
@@ -71,7 +70,7 @@ impl Kernel {
             }
         }
         let is_own = selection.has_exact_record()
-            || self.symbols() == 0
+            || self.symbols == 0
             || self.versions.take_place(settings::specialized_shapes(), at);
         if !is_own && let Ok(version) = self.symbolic_version(dims, at) {
             return Ok(version);
@@ -100,14 +99,14 @@ impl Kernel {
     /// The code with symbolic dimensions for the `usize` arguments among these dimensions. Its schedule is the one
     /// that is chosen for the shape that needs it first, rounded to powers of two, which it resembles in its tiles.
     fn symbolic_version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
-        let symbols = self.symbols();
+        let symbols = self.symbols;
         let slot = self.versions.symbolic_slot(&dims[symbols..], at);
         slot.get_or_init(|| {
             let (program, context, records) =
                 (self.bind(dims, symbols)?, devices::run_context_of(at.device)?, records::current()?);
             let typical = self.typical(dims);
             let (bound, shape) = (self.bind(&typical, 0)?, self.shape(&typical));
-            let (hash, shape, context, records) = (self.hash()?, &shape, &context, &*records);
+            let (hash, shape, context, records) = (self.hash, &shape, &context, &*records);
             let selection = Selection { program: &bound, hash, shape, context, records };
             let Fitted { choice, notes, .. } = symbolic(&selection, &program);
             let what = format!("{} (symbolic)", self.name());
@@ -126,14 +125,14 @@ impl Kernel {
         at: DeviceGeneration,
     ) -> Result<Arc<Version>, Error> {
         // Each bound may do alone, and all of them together not.
-        self.check_dims(bounds)?;
+        self.tensor_shapes(bounds)?;
         let slot = self.versions.bucket_slot(bounds, at);
         slot.get_or_init(|| {
             let positions = buckets.positions();
             let program = self.bind_where(bounds, &|position| !positions.contains(&position))?;
             let (bound, shape) = (self.bind(bounds, 0)?, self.shape(bounds));
             let (hash, context, records) =
-                (self.hash()?, &devices::run_context_of(at.device)?, &*records::current()?);
+                (self.hash, &devices::run_context_of(at.device)?, &*records::current()?);
             let selection = Selection { program: &bound, hash, shape: &shape, context, records };
             let Fitted { choice, from, notes } = symbolic(&selection, &program);
             let is_tuned = matches!(from, Source::Exact { .. });
@@ -142,17 +141,6 @@ impl Kernel {
             Ok(Arc::new(Version { notes, ..build(&what, choice, Passed::These(positions), at.device)? }))
         })
         .clone()
-    }
-
-    /// The dimensions with symbolic ones rounded up to powers of two, which have tiles of every kind; as they are when
-    /// no tensor can have the rounded ones.
-    fn typical(&self, dims: &[i64]) -> Vec<i64> {
-        let round = |(position, &dim): (usize, &i64)| match u64::try_from(dim) {
-            Ok(size) if position < self.symbols() => size.next_power_of_two().try_into().unwrap_or(dim),
-            _ => dim,
-        };
-        let rounded: Vec<i64> = dims.iter().enumerate().map(round).collect();
-        if self.check_dims(&rounded).is_ok() { rounded } else { dims.to_vec() }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::error::Error;
 #[non_exhaustive]
 pub struct Explanation {
     /// The kernel's name.
-    pub kernel: &'static str,
+    pub kernel: String,
     /// The shape.
     pub shape: Shape,
     /// Where the schedule comes from.
@@ -54,7 +54,7 @@ pub fn explain_on(kernel: &Kernel, device: DeviceId, dims: &[(&str, i64)]) -> Re
     let dims = kernel.dims_by_name(dims)?;
     let version = kernel.version(&dims, DeviceGeneration::now(device))?;
     Ok(Explanation {
-        kernel: kernel.name(),
+        kernel: kernel.name().to_owned(),
         shape: kernel.shape(&dims),
         source: version.source.clone(),
         notes: version.notes.clone(),
@@ -74,11 +74,11 @@ impl Kernel {
     /// [`Error::DimensionNames`] when one is missing, unknown or given twice.
     pub fn dims_by_name(&self, named: &[(&str, i64)]) -> Result<Vec<i64>, Error> {
         let wrong = |problem: String| {
-            let expected = self.definition().dims.join(", ");
+            let expected = self.dims().join(", ");
             let expected = if expected.is_empty() { "no dimensions".to_owned() } else { expected };
-            Error::DimensionNames { kernel: self.name(), expected, problem }
+            Error::DimensionNames { kernel: self.name().to_owned(), expected, problem }
         };
-        if let Some((name, _)) = named.iter().find(|(name, _)| !self.definition().dims.contains(name)) {
+        if let Some((name, _)) = named.iter().find(|(name, _)| !self.dims().contains(name)) {
             return Err(wrong(format!("`{name}` is none of them")));
         }
         let value = |dim: &&str| {
@@ -89,7 +89,7 @@ impl Kernel {
                 (Some(_), Some(_)) => Err(wrong(format!("`{dim}` is given twice"))),
             }
         };
-        self.definition().dims.iter().map(value).collect()
+        self.dims().iter().map(value).collect()
     }
 }
 

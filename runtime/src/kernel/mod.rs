@@ -2,79 +2,111 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | `origin` | where a kernel comes from, and its signature |
 //! | `registry` | finds kernels by name |
+//! | `state` | the program, shared by the kernel and by work in the background |
 //! | `versions` | keeps compiled versions, one for each shape or class of shapes |
-//!
-//! `select`
-//! chooses a schedule: exact record, nearest record, default
-//!
+//! | `select` | chooses a schedule: exact record, nearest record, default |
 //! | `buckets` | the sizes for which a kernel is tuned where a dimension takes many |
 //! | `compile` | makes a version |
 //! | `fault` | finds where in the definition a call failed |
-//!
-//! `explain`
-//! reports the choice and its reason
-//!
+//! | `explain` | reports the choice and its reason |
 
 mod buckets;
 mod call;
 mod compile;
 mod explain;
 mod fault;
+mod origin;
 mod registry;
 mod select;
+mod state;
 mod versions;
 
 use std::fmt;
-use std::sync::{OnceLock, RwLock};
+use std::sync::Arc;
 
-use tilewright_core::build::bounds::check_in_bounds;
-use tilewright_core::build::{DefinitionErrors, KernelBuilder};
-use tilewright_core::device::CallError;
+use tilewright_core::device::BufferArgument;
+use tilewright_core::expr::Constant;
 use tilewright_core::program::Program;
-use tilewright_core::tensor::checked_len;
 use tilewright_search::records::Shape;
 
 pub use explain::{Explanation, explain, explain_on};
 pub use registry::{KernelEntry, kernel, kernels, record_problems};
 pub use select::Source;
 
-use crate::definition::{KernelDefinition, ParameterKind};
+use crate::definition::KernelDefinition;
 use crate::error::Error;
-use crate::settings::Dump;
-use buckets::Buckets;
-use versions::Versions;
+use origin::Origin;
+use state::State;
 
 /// A kernel: its definition, and its compiled versions.
+///
+/// It can be called from several threads at once. A call finds its version under a shared lock; a version that does not exist
+/// yet is made by the first call that needs it.
 pub struct Kernel {
-    definition: &'static KernelDefinition,
-    program: OnceLock<Result<Definition, DefinitionErrors>>,
-    versions: Versions,
-    buckets: RwLock<Buckets>,
-}
-
-/// The definition as a program.
-struct Definition {
-    program: Program,
-    /// The hash under which records are kept.
-    hash: u64,
+    origin: Origin,
 }
 
 impl Kernel {
-    /// A kernel without compiled versions.
+    /// A kernel of a definition, without compiled versions.
     pub const fn new(definition: &'static KernelDefinition) -> Self {
-        let buckets = RwLock::new(Buckets::none());
-        Kernel { definition, program: OnceLock::new(), versions: Versions::new(), buckets }
+        Kernel { origin: Origin::definition(definition) }
     }
 
-    /// The definition.
-    pub fn definition(&self) -> &'static KernelDefinition {
-        self.definition
+    /// A kernel from a program that was made at run time, at the `Blocks` level: named as the program is, with the program's
+    /// dimensions, scalars and tensors as its parameters. Records are found for it as for any other kernel, by the hash of
+    /// the program; it is not among the [`kernels`] that are found by name.
+    ///
+    /// ```
+    /// use tilewright_core::device::BufferArgument;
+    /// use tilewright_core::program::Program;
+    /// use tilewright_runtime::kernel::Kernel;
+    ///
+    /// let program: Program = "kernel double(N, in x: f32[N], out y: f32[N]) {
+    ///   for i in 0..N {
+    ///     block y(v: spatial N = i) {
+    ///       y[v] = x[v] + x[v]
+    ///     }
+    ///   }
+    /// }".parse()?;
+    /// let kernel = Kernel::from_program(program)?;
+    /// let (x, mut y) = (1.5f32.to_ne_bytes(), [0; 4]);
+    /// kernel.reference(&[1], &[], &mut [BufferArgument::Read(&x), BufferArgument::Write(&mut y)])?;
+    /// assert_eq!(f32::from_ne_bytes(y), 3.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] when the program breaks an invariant of its level, or two of its dimensions have the same name.
+    pub fn from_program(program: Program) -> Result<Self, Error> {
+        Ok(Kernel { origin: Origin::program(program)? })
     }
 
-    /// The function's name.
-    pub fn name(&self) -> &'static str {
-        self.definition.name
+    /// The definition in Rust; `None` for a kernel from a program.
+    pub fn definition(&self) -> Option<&'static KernelDefinition> {
+        match self.origin {
+            Origin::Definition(definition, _) => Some(definition),
+            Origin::Program(_) => None,
+        }
+    }
+
+    /// The name of the function or of the program.
+    pub fn name(&self) -> &str {
+        self.origin.name()
+    }
+
+    /// The name with the module that the definition stands in, such as `my_crate::layers::matmul`.
+    pub fn path(&self) -> String {
+        match self.definition() {
+            Some(definition) => format!("{}::{}", definition.module, definition.name),
+            None => self.name().to_owned(),
+        }
+    }
+
+    /// The names of the dimensions: symbolic ones in order of appearance, then the `usize` arguments.
+    pub fn dims(&self) -> Vec<&str> {
+        self.origin.dims()
     }
 
     /// The definition as a program at the `Blocks` level with symbolic dimensions; made once.
@@ -82,7 +114,7 @@ impl Kernel {
     /// # Errors
     /// [`Error::Definition`] when the definition has no schedulable form.
     pub fn program(&self) -> Result<&Program, Error> {
-        Ok(&self.symbolic()?.program)
+        Ok(&self.state()?.program)
     }
 
     /// The hash of [`Kernel::program`] under which records are kept.
@@ -90,22 +122,27 @@ impl Kernel {
     /// # Errors
     /// As [`Kernel::program`].
     pub fn hash(&self) -> Result<u64, Error> {
-        Ok(self.symbolic()?.hash)
+        Ok(self.state()?.hash)
     }
 
-    fn symbolic(&self) -> Result<&Definition, Error> {
-        let program = self.program.get_or_init(|| {
-            let mut builder = KernelBuilder::new(self.definition.name);
-            (self.definition.build)(&mut builder);
-            let program = builder.finish()?;
-            if let Ok(dump) = Dump::requested() {
-                dump.print(&format!("{} (symbolic)", self.definition.name), "definition", || {
-                    program.to_string()
-                });
-            }
-            Ok(Definition { hash: program.stable_hash(), program })
-        });
-        program.as_ref().map_err(|errors| Error::Definition(errors.clone()))
+    /// The program, and what is made of it.
+    #[inline]
+    fn state(&self) -> Result<&Arc<State>, Error> {
+        self.origin.state()
+    }
+
+    /// Computes what [`Kernel::run`] computes without a schedule and without compiled code: runs the definition as ordinary Rust, or
+    /// interprets the program. Tensors are those of the host.
+    ///
+    /// # Errors
+    /// When an argument does not fit, or an index is out of bounds.
+    pub fn reference(
+        &self,
+        dims: &[i64],
+        scalars: &[Constant],
+        buffers: &mut [BufferArgument<'_>],
+    ) -> Result<(), Error> {
+        self.origin.reference(dims, scalars, buffers)
     }
 
     /// The program for given dimensions, in the order of the definition, to which schedules apply. Every
@@ -115,66 +152,18 @@ impl Kernel {
     /// When the number of dimensions is wrong or one is negative, a tensor would be too large, or an access
     /// certainly leaves its tensor.
     pub fn program_for(&self, dims: &[i64]) -> Result<Program, Error> {
-        self.check_dims(dims)?;
-        self.bind(dims, 0)
-    }
-
-    /// The program with the dimensions from `first` on bound.
-    fn bind(&self, dims: &[i64], first: usize) -> Result<Program, Error> {
-        self.bind_where(dims, &|position| position >= first)
-    }
-
-    /// The program with some of its dimensions bound, by their positions.
-    fn bind_where(&self, dims: &[i64], is_bound: &dyn Fn(usize) -> bool) -> Result<Program, Error> {
-        let program = &self.symbolic()?.program;
-        let sizes = program.dims().map(|(var, _)| var).zip(dims.iter().copied()).enumerate();
-        let sizes: Vec<_> = sizes.filter(|(position, _)| is_bound(*position)).map(|(_, size)| size).collect();
-        let bound = check_in_bounds(&program.bind_dims(&sizes))
-            .map_err(|errors| Error::OutOfBounds { dims: self.shape(dims).to_string(), errors })?;
-        Dump::requested()?.print(&self.describe(dims), "bound", || bound.to_string());
-        Ok(bound)
+        self.origin.check_dims(dims)?;
+        self.state()?.bind(dims, 0)
     }
 
     /// Dimensions and `usize` arguments as records name them.
     pub fn shape(&self, dims: &[i64]) -> Shape {
-        let named = self.definition.dims.iter().map(|name| (*name).to_owned()).zip(dims.iter().copied());
-        let mut shape = Shape { dims: named.collect(), ..Shape::default() };
-        let sizes = self.definition.dims.iter().skip(self.symbols());
-        shape.params = sizes.filter_map(|name| shape.dims.remove_entry(*name)).collect();
-        shape
-    }
-
-    /// How many of the dimensions are symbolic; the others are `usize` arguments.
-    fn symbols(&self) -> usize {
-        let parameters = self.definition.parameters.iter();
-        self.definition.dims.len()
-            - parameters.filter(|parameter| parameter.kind == ParameterKind::Size).count()
-    }
-
-    /// Dimensions that no call through typed tensors can have are refused here.
-    fn check_dims(&self, dims: &[i64]) -> Result<(), Error> {
-        let (expected, found) = (self.definition.dims.len(), dims.len());
-        if expected != found {
-            return Err(CallError::Count { sort: "dimensions", expected, found }.into());
-        }
-        if let Some((name, &value)) = self.definition.dims.iter().zip(dims).find(|(_, value)| **value < 0) {
-            return Err(CallError::Dimension { name: (*name).to_owned(), value }.into());
-        }
-        for parameter in self.definition.tensors() {
-            let shape = self.definition.shape(parameter, dims)?;
-            checked_len(&shape, parameter.dtype.bytes())?;
-        }
-        Ok(())
-    }
-
-    /// `matmul (M=64, N=64, K=64)`
-    fn describe(&self, dims: &[i64]) -> String {
-        format!("{} ({})", self.name(), self.shape(dims))
+        state::shape(self.dims(), self.origin.symbols(), dims)
     }
 }
 
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kernel").field("name", &self.definition.name).finish_non_exhaustive()
+        f.debug_struct("Kernel").field("name", &self.name()).finish_non_exhaustive()
     }
 }

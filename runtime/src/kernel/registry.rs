@@ -18,7 +18,7 @@ inventory::collect!(KernelEntry);
 /// Every kernel that is linked into this program, in the order of modules and names.
 pub fn kernels() -> Vec<&'static Kernel> {
     let mut kernels: Vec<_> = inventory::iter::<KernelEntry>().map(|entry| (entry.kernel)()).collect();
-    kernels.sort_by_key(|kernel| (kernel.definition.module, kernel.definition.name));
+    kernels.sort_by_key(|kernel| kernel.definition().map(|definition| (definition.module, definition.name)));
     kernels
 }
 
@@ -27,15 +27,14 @@ pub fn kernels() -> Vec<&'static Kernel> {
 /// # Errors
 /// [`Error::UnknownKernel`] when there is none, or when there are several.
 pub fn kernel(name: &str) -> Result<&'static Kernel, Error> {
-    let path = |kernel: &Kernel| format!("{}::{}", kernel.definition.module, kernel.definition.name);
     let all = kernels();
     let matching: Vec<_> =
-        all.iter().copied().filter(|kernel| kernel.name() == name || path(kernel) == name).collect();
+        all.iter().copied().filter(|kernel| kernel.name() == name || kernel.path() == name).collect();
     match matching[..] {
         [kernel] => Ok(kernel),
         _ => {
             let candidates = if matching.is_empty() { &all } else { &matching };
-            let known: Vec<_> = candidates.iter().map(|kernel| path(kernel)).collect();
+            let known: Vec<_> = candidates.iter().map(|kernel| kernel.path()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             Err(Error::UnknownKernel { name: name.to_owned(), known })
         }

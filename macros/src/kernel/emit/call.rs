@@ -273,7 +273,7 @@ fn prepare(kernel: &Kernel) -> TokenStream {
     quote! {
         #(#views)*
         let #entry = #name::kernel();
-        let #dims = #entry.definition().infer(&[#(#shapes),*], &[#(#sizes),*])?;
+        let #dims = ::tilewright::__private::definition(#entry).infer(&[#(#shapes),*], &[#(#sizes),*])?;
     }
 }
 
@@ -285,7 +285,7 @@ fn allocate(kernel: &Kernel) -> TokenStream {
         let element = rust_type(ty.element, ty.element_span);
         quote! {
             let mut #output =
-                ::tilewright::__private::allocate::<#element, #rank>(#entry.definition(), #position, &#dims)?;
+                ::tilewright::__private::allocate::<#element, #rank>(::tilewright::__private::definition(#entry), #position, &#dims)?;
             let mut #view = ::tilewright::__private::TensorViewMut::from(&mut #output);
         }
     });
@@ -300,7 +300,7 @@ fn check_outputs(kernel: &Kernel) -> TokenStream {
         let name = output_name(kernel, position, &name.ident);
         quote! {
             let mut #local: #view = ::tilewright::__private::Into::into(#name);
-            #entry.definition().check_output(#position, &#local.shape(), &#dims)?;
+            ::tilewright::__private::definition(#entry).check_output(#position, &#local.shape(), &#dims)?;
         }
     });
     quote!(#(#outputs)*)
