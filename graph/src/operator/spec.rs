@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::deduce::{self, Deduce};
 use crate::ir::AttributeKind;
+use crate::legalise::Legalise;
 use crate::operator::{Arguments, Fault, Value};
 
 /// How many inputs or outputs there may be.
@@ -53,6 +54,8 @@ pub struct Operator {
     pub evaluate: Evaluate,
     /// The types of the outputs, before anything is computed.
     pub(crate) deduce: Deduce,
+    /// The definition of a kernel that computes it, if it has one. Without it, calls are evaluated.
+    pub(crate) legalise: Option<Legalise>,
 }
 
 impl Operator {
@@ -67,12 +70,19 @@ impl Operator {
             attributes: &[],
             evaluate,
             deduce: deduce::unknown,
+            legalise: None,
         }
     }
 
     /// The row with types of outputs.
     pub(crate) const fn deduce(mut self, deduce: Deduce) -> Self {
         self.deduce = deduce;
+        self
+    }
+
+    /// The row with the definition of a kernel.
+    pub(crate) const fn legalise(mut self, legalise: Legalise) -> Self {
+        self.legalise = Some(legalise);
         self
     }
 

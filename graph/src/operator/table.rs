@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::operator::{
     Operator, collection, elementwise, index, linear, normalise, pool, quantise, recurrent, reduce, resample,
@@ -44,6 +44,14 @@ pub fn find(name: &str) -> Option<&'static Operator> {
 /// The operator of a name in one of ONNX's operator sets; `""` is ONNX's own.
 pub fn find_onnx(domain: &str, name: &str) -> Option<&'static Operator> {
     BY_ONNX_NAME.get(&(domain, name)).copied()
+}
+
+static POINTWISE: LazyLock<FxHashSet<&str>> =
+    LazyLock::new(|| elementwise::TABLES.iter().copied().flatten().map(|operator| operator.name).collect());
+
+/// Whether an operator computes each element from one element of each input.
+pub fn is_pointwise(operator: &Operator) -> bool {
+    POINTWISE.contains(operator.name)
 }
 
 #[cfg(test)]

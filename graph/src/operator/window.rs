@@ -5,34 +5,34 @@ use crate::operator::{Arguments, Fault};
 
 /// Windows over spatial dimensions.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(crate) struct Window {
     /// The extents of the input.
-    pub(super) input: Vec<usize>,
+    pub(crate) input: Vec<usize>,
     /// The extents of the window.
-    pub(super) kernel: Vec<usize>,
+    pub(crate) kernel: Vec<usize>,
     /// How far neighbouring windows lie apart.
-    pub(super) strides: Vec<usize>,
+    pub(crate) strides: Vec<usize>,
     /// How far neighbouring places of a window lie apart.
-    pub(super) dilations: Vec<usize>,
+    pub(crate) dilations: Vec<usize>,
     /// How many places lie before the input.
-    pub(super) before: Vec<i64>,
+    pub(crate) before: Vec<i64>,
     /// How many places lie behind the input.
-    pub(super) after: Vec<i64>,
+    pub(crate) after: Vec<i64>,
     /// How many windows there are along each dimension.
-    pub(super) output: Vec<usize>,
+    pub(crate) output: Vec<usize>,
 }
 
 /// Attributes that describe windows, but for `kernel_shape`.
-pub(super) struct Settings {
-    pub(super) strides: Vec<usize>,
-    pub(super) dilations: Vec<usize>,
+pub(crate) struct Settings {
+    pub(crate) strides: Vec<usize>,
+    pub(crate) dilations: Vec<usize>,
     /// Before each dimension, then behind each.
-    pub(super) pads: Vec<i64>,
+    pub(crate) pads: Vec<i64>,
 }
 
 impl Settings {
     /// Reads the attributes `strides`, `dilations` and `pads` for so many dimensions.
-    pub(super) fn read(arguments: &Arguments<'_>, rank: usize) -> Result<Self, Fault> {
+    pub(crate) fn read(arguments: &Arguments<'_>, rank: usize) -> Result<Self, Fault> {
         let positive = |name: &str| {
             let values = arguments.ints(name).map_or_else(|| vec![1; rank], <[i64]>::to_vec);
             if values.len() != rank || values.iter().any(|&value| value < 1) {
@@ -55,7 +55,7 @@ impl Settings {
 
 impl Window {
     /// The windows of a convolution or of pooling.
-    pub(super) fn of(arguments: &Arguments<'_>, input: &[usize], kernel: &[usize]) -> Result<Self, Fault> {
+    pub(crate) fn of(arguments: &Arguments<'_>, input: &[usize], kernel: &[usize]) -> Result<Self, Fault> {
         let rounds_up = arguments.operator.attribute("ceil_mode").is_some() && arguments.flag("ceil_mode");
         Window::placed(arguments, input, kernel, arguments.text("auto_pad"), rounds_up)
     }
@@ -88,7 +88,7 @@ impl Window {
     }
 
     /// Windows with neither the attribute `auto_pad` nor rounding up.
-    pub(super) fn plain(arguments: &Arguments<'_>, input: &[usize], kernel: &[usize]) -> Result<Self, Fault> {
+    pub(crate) fn plain(arguments: &Arguments<'_>, input: &[usize], kernel: &[usize]) -> Result<Self, Fault> {
         Window::placed(arguments, input, kernel, "NOTSET", false)
     }
 
@@ -135,17 +135,17 @@ impl Window {
     }
 
     /// The number of windows.
-    pub(super) fn windows(&self) -> Result<usize, Fault> {
+    pub(crate) fn windows(&self) -> Result<usize, Fault> {
         Ok(crate::tensor::count(&self.output)?)
     }
 
     /// The number of places of one window.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.kernel.iter().product()
     }
 
     /// The coordinates in the input of all places of a window, in row-major order.
-    pub(super) fn coordinates(&self, window: usize) -> impl Iterator<Item = Vec<i64>> + '_ {
+    pub(crate) fn coordinates(&self, window: usize) -> impl Iterator<Item = Vec<i64>> + '_ {
         let starts: Vec<i64> = unravel(window, &self.output)
             .iter()
             .enumerate()
@@ -158,12 +158,12 @@ impl Window {
     }
 
     /// The offsets in the input of all places of a window, in row-major order; `None` for places in the padding.
-    pub(super) fn taps(&self, window: usize) -> Vec<Option<usize>> {
+    pub(crate) fn taps(&self, window: usize) -> Vec<Option<usize>> {
         self.coordinates(window).map(|coordinates| self.offset(&coordinates)).collect()
     }
 
     /// The offset of a place, if it is inside the input.
-    pub(super) fn offset(&self, coordinates: &[i64]) -> Option<usize> {
+    pub(crate) fn offset(&self, coordinates: &[i64]) -> Option<usize> {
         coordinates.iter().zip(&self.input).try_fold(0, |offset, (&coordinate, &extent)| {
             let inside = usize::try_from(coordinate).ok().filter(|&coordinate| coordinate < extent)?;
             Some(offset * extent + inside)
@@ -172,7 +172,7 @@ impl Window {
 }
 
 /// The coordinates of a place from its number in row-major order.
-pub(super) fn unravel(mut number: usize, shape: &[usize]) -> Vec<usize> {
+pub(crate) fn unravel(mut number: usize, shape: &[usize]) -> Vec<usize> {
     let mut coordinates = vec![0; shape.len()];
     for (coordinate, &extent) in coordinates.iter_mut().zip(shape).rev() {
         *coordinate = number % extent.max(1);

@@ -248,6 +248,85 @@ impl SymInt {
     }
 }
 
+/// An arithmetic in which symbolic integers can be written.
+pub(crate) trait Arithmetic {
+    /// Its integers.
+    type Number: Clone;
+    /// Why one cannot be written.
+    type Error;
+
+    fn constant(&mut self, constant: i64) -> Self::Number;
+    fn symbol(&mut self, symbol: &Symbol) -> Result<Self::Number, Self::Error>;
+    fn add(&mut self, left: Self::Number, right: Self::Number) -> Self::Number;
+    fn multiply(&mut self, left: Self::Number, right: Self::Number) -> Self::Number;
+    fn divide(&mut self, left: Self::Number, right: Self::Number) -> Self::Number;
+    fn remainder(&mut self, left: Self::Number, right: Self::Number) -> Self::Number;
+    fn minimum(&mut self, left: Self::Number, right: Self::Number) -> Self::Number;
+    fn maximum(&mut self, left: Self::Number, right: Self::Number) -> Self::Number;
+}
+
+impl SymInt {
+    /// This integer in another arithmetic.
+    ///
+    /// # Errors
+    /// When that has no number for a symbol.
+    pub(crate) fn translate<A: Arithmetic>(&self, arithmetic: &mut A) -> Result<A::Number, A::Error> {
+        let mut sum: Option<A::Number> = None;
+        // Terms that are subtracted come last, so that no partial sum of sizes is negative without need.
+        let (added, taken): (Vec<&Term>, Vec<&Term>) =
+            self.terms.iter().partition(|term| term.coefficient > 0);
+        for term in added {
+            let product = term.translate(arithmetic)?;
+            sum = Some(match sum {
+                Some(sum) => arithmetic.add(sum, product),
+                None => product,
+            });
+        }
+        if self.constant != 0 || sum.is_none() {
+            let constant = arithmetic.constant(self.constant);
+            sum = Some(match sum {
+                Some(sum) => arithmetic.add(sum, constant),
+                None => constant,
+            });
+        }
+        let mut sum = sum.expect("a constant is there when no term is");
+        for term in taken {
+            let product = term.translate(arithmetic)?;
+            sum = arithmetic.add(sum, product);
+        }
+        Ok(sum)
+    }
+}
+
+impl Term {
+    fn translate<A: Arithmetic>(&self, arithmetic: &mut A) -> Result<A::Number, A::Error> {
+        let mut product: Option<A::Number> = None;
+        if self.coefficient != 1 {
+            product = Some(arithmetic.constant(self.coefficient));
+        }
+        for factor in &self.product {
+            let number = match factor {
+                Factor::Symbol(symbol) => arithmetic.symbol(symbol)?,
+                Factor::Operation(operation, operands) => {
+                    let (left, right) =
+                        (operands[0].translate(arithmetic)?, operands[1].translate(arithmetic)?);
+                    match operation {
+                        Operation::Divide => arithmetic.divide(left, right),
+                        Operation::Remainder => arithmetic.remainder(left, right),
+                        Operation::Minimum => arithmetic.minimum(left, right),
+                        Operation::Maximum => arithmetic.maximum(left, right),
+                    }
+                }
+            };
+            product = Some(match product {
+                Some(product) => arithmetic.multiply(product, number),
+                None => number,
+            });
+        }
+        Ok(product.expect("a term has a factor"))
+    }
+}
+
 impl Operation {
     fn apply(self, left: &SymInt, right: &SymInt) -> SymInt {
         match self {

@@ -2,6 +2,7 @@
 
 mod cast;
 mod element;
+mod kernel;
 mod number;
 mod shape;
 

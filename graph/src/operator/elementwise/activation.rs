@@ -1,6 +1,9 @@
 //! Activation functions.
 
+use tilewright_core::expr::UnaryOp;
+
 use crate::deduce;
+use crate::legalise::{pointwise, scalar};
 use crate::operator::attribute::{FloatOr, TextOr};
 use crate::operator::elementwise::binary::broadcast;
 use crate::operator::elementwise::unary::float;
@@ -9,52 +12,68 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{Number, with_float, with_number};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("sigmoid", "Sigmoid", |a| float(a, sigmoid)).deduce(deduce::same),
-    Operator::new("softplus", "Softplus", |a| float(a, softplus)).deduce(deduce::same),
-    Operator::new("softsign", "Softsign", |a| float(a, |x| x / (1.0 + x.abs()))).deduce(deduce::same),
-    Operator::new("mish", "Mish", |a| float(a, |x| x * softplus(x).tanh())).deduce(deduce::same),
+    Operator::new("sigmoid", "Sigmoid", |a| float(a, sigmoid))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Sigmoid))
+        .deduce(deduce::same),
+    Operator::new("softplus", "Softplus", |a| float(a, softplus))
+        .legalise(|e, o| pointwise::float(e, o, scalar::softplus))
+        .deduce(deduce::same),
+    Operator::new("softsign", "Softsign", |a| float(a, |x| x / (1.0 + x.abs())))
+        .legalise(|e, o| pointwise::float(e, o, scalar::softsign))
+        .deduce(deduce::same),
+    Operator::new("mish", "Mish", |a| float(a, |x| x * softplus(x).tanh()))
+        .legalise(|e, o| pointwise::float(e, o, scalar::mish))
+        .deduce(deduce::same),
     Operator::new("hard_swish", "HardSwish", |a| float(a, |x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)))
+        .legalise(|e, o| pointwise::float(e, o, scalar::hard_swish))
         .deduce(deduce::same),
     Operator::new("elu", "Elu", |a| {
         let alpha = a.float_or_default("alpha");
         float(a, |x| if x < 0.0 { alpha * x.exp_m1() } else { x })
     })
+    .legalise(pointwise::exponential_unit)
     .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(1.0))]),
     Operator::new("celu", "Celu", |a| {
         let alpha = a.float_or_default("alpha");
         float(a, |x| x.max(0.0) + (alpha * (x / alpha).exp_m1()).min(0.0))
     })
+    .legalise(pointwise::celu)
     .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(1.0))]),
     Operator::new("selu", "Selu", |a| {
         let (alpha, gamma) = (a.float_or_default("alpha"), a.float_or_default("gamma"));
         float(a, |x| gamma * if x > 0.0 { x } else { alpha * x.exp_m1() })
     })
+    .legalise(pointwise::selu)
     .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(1.673_263_2)), ("gamma", FloatOr(1.050_701))]),
     Operator::new("leaky_relu", "LeakyRelu", |a| {
         let alpha = a.float_or_default("alpha");
         float(a, |x| if x < 0.0 { alpha * x } else { x })
     })
+    .legalise(pointwise::leaky_relu)
     .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(0.01))]),
     Operator::new("thresholded_relu", "ThresholdedRelu", |a| {
         let alpha = a.float_or_default("alpha");
         float(a, |x| if x > alpha { x } else { 0.0 })
     })
+    .legalise(pointwise::thresholded_relu)
     .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(1.0))]),
     Operator::new("hard_sigmoid", "HardSigmoid", |a| {
         let (alpha, beta) = (a.float_or_default("alpha"), a.float_or_default("beta"));
         float(a, |x| (alpha * x + beta).clamp(0.0, 1.0))
     })
+    .legalise(pointwise::hard_sigmoid)
     .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(0.2)), ("beta", FloatOr(0.5))]),
     Operator::new("swish", "Swish", |a| {
         let alpha = a.float_or_default("alpha");
         float(a, |x| x * sigmoid(alpha * x))
     })
+    .legalise(pointwise::swish)
     .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(1.0))]),
     Operator::new("gelu", "Gelu", |a| match a.text("approximate") {
@@ -62,9 +81,11 @@ pub(super) const OPERATORS: &[Operator] = &[
         "tanh" => float(a, gelu_by_tanh),
         other => refuse!("attribute approximate must be none or tanh, not {other}"),
     })
+    .legalise(pointwise::gelu)
     .deduce(deduce::same)
     .attributes(&[("approximate", TextOr("none"))]),
     Operator::new("fast_gelu", "FastGelu", fast_gelu)
+        .legalise(|e, o| pointwise::biased(e, o, scalar::gelu_by_tanh))
         .deduce(deduce::same)
         .inputs(1, 2)
         .domain("com.microsoft"),
@@ -72,14 +93,16 @@ pub(super) const OPERATORS: &[Operator] = &[
         let alpha = a.float_or_default("alpha");
         float(a, |x| x * sigmoid(alpha * x))
     })
+    .legalise(pointwise::swish)
     .deduce(deduce::same)
     .attributes(&[("alpha", FloatOr(1.702))])
     .domain("com.microsoft"),
     Operator::new("bias_gelu", "BiasGelu", bias_gelu)
+        .legalise(|e, o| pointwise::biased(e, o, scalar::gelu))
         .deduce(deduce::same)
         .inputs(2, 2)
         .domain("com.microsoft"),
-    Operator::new("prelu", "PRelu", prelu).deduce(deduce::same).inputs(2, 2),
+    Operator::new("prelu", "PRelu", prelu).legalise(pointwise::prelu).deduce(deduce::same).inputs(2, 2),
     Operator::new("shrink", "Shrink", shrink)
         .deduce(deduce::same)
         .attributes(&[("bias", FloatOr(0.0)), ("lambd", FloatOr(0.5))]),

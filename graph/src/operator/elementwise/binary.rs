@@ -1,6 +1,9 @@
 //! Arithmetic on several tensors that broadcast.
 
+use tilewright_core::expr::BinaryOp;
+
 use crate::deduce;
+use crate::legalise::{pointwise, scalar};
 use crate::operator::attribute::{IntOr, TextOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
@@ -33,45 +36,58 @@ macro_rules! fold {
 }
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("add", "Add", |a| arithmetic!(a, T, x, y => Ok(x.add(y))))
+        .legalise(|e, o| pointwise::binary(e, o, BinaryOp::Add))
         .deduce(deduce::broadcast)
         .inputs(2, 2),
     Operator::new("sub", "Sub", |a| arithmetic!(a, T, x, y => Ok(x.subtract(y))))
+        .legalise(|e, o| pointwise::binary(e, o, BinaryOp::Sub))
         .deduce(deduce::broadcast)
         .inputs(2, 2),
     Operator::new("mul", "Mul", |a| arithmetic!(a, T, x, y => Ok(x.multiply(y))))
+        .legalise(|e, o| pointwise::binary(e, o, BinaryOp::Mul))
         .deduce(deduce::broadcast)
         .inputs(2, 2),
     Operator::new("div", "Div", |a| arithmetic!(a, T, x, y => x.divide(y).ok_or_else(by_zero)))
+        .legalise(pointwise::divide)
         .deduce(deduce::broadcast)
         .inputs(2, 2),
     Operator::new("mod", "Mod", modulo)
+        .legalise(pointwise::modulo)
         .deduce(deduce::broadcast)
         .inputs(2, 2)
         .attributes(&[("fmod", IntOr(0))]),
-    Operator::new("pow", "Pow", power).deduce(deduce::broadcast).inputs(2, 2),
+    Operator::new("pow", "Pow", power).legalise(pointwise::power).deduce(deduce::broadcast).inputs(2, 2),
     Operator::new("min", "Min", |a| fold!(a, T, x, y => x.smaller(y)))
+        .legalise(|e, o| pointwise::fold(e, o, scalar::smaller))
         .deduce(deduce::broadcast)
         .inputs(1, ANY),
     Operator::new("max", "Max", |a| fold!(a, T, x, y => x.larger(y)))
+        .legalise(|e, o| pointwise::fold(e, o, scalar::larger))
         .deduce(deduce::broadcast)
         .inputs(1, ANY),
-    Operator::new("sum", "Sum", |a| fold!(a, T, x, y => x.add(y))).deduce(deduce::broadcast).inputs(1, ANY),
-    Operator::new("mean", "Mean", mean).deduce(deduce::broadcast).inputs(1, ANY),
-    Operator::new("clip", "Clip", clip).deduce(deduce::same).inputs(1, 3),
+    Operator::new("sum", "Sum", |a| fold!(a, T, x, y => x.add(y)))
+        .legalise(pointwise::sum)
+        .deduce(deduce::broadcast)
+        .inputs(1, ANY),
+    Operator::new("mean", "Mean", mean).legalise(pointwise::mean).deduce(deduce::broadcast).inputs(1, ANY),
+    Operator::new("clip", "Clip", clip).legalise(pointwise::clip).deduce(deduce::same).inputs(1, 3),
     Operator::new("bitwise_and", "BitwiseAnd", |a| bits(a, |x, y| x & y))
+        .legalise(|e, o| pointwise::bits(e, o, BinaryOp::And))
         .deduce(deduce::broadcast)
         .inputs(2, 2),
     Operator::new("bitwise_or", "BitwiseOr", |a| bits(a, |x, y| x | y))
+        .legalise(|e, o| pointwise::bits(e, o, BinaryOp::Or))
         .deduce(deduce::broadcast)
         .inputs(2, 2),
     Operator::new("bitwise_xor", "BitwiseXor", |a| bits(a, |x, y| x ^ y))
+        .legalise(|e, o| pointwise::bits(e, o, BinaryOp::Xor))
         .deduce(deduce::broadcast)
         .inputs(2, 2),
     Operator::new("bit_shift", "BitShift", bit_shift)
         .deduce(deduce::broadcast)
         .inputs(2, 2)
         .attributes(&[("direction", TextOr(""))]),
-    Operator::new("where", "Where", choose).deduce(deduce::choose).inputs(3, 3),
+    Operator::new("where", "Where", choose).legalise(pointwise::choose).deduce(deduce::choose).inputs(3, 3),
 ];
 
 /// Applies a function to all pairs of elements that broadcasting brings together.

@@ -1,6 +1,7 @@
 //! Conversion between element types, and values that pass unchanged.
 
 use crate::deduce;
+use crate::legalise::pointwise;
 use crate::operator::attribute::{Element, FloatOr, IntOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
@@ -8,13 +9,14 @@ use crate::tensor::HostTensor;
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("cast", "Cast", cast)
+        .legalise(pointwise::convert)
         .deduce(deduce::cast)
         .attributes(&[("to", Element), ("saturate", IntOr(1))]),
     Operator::new("cast_like", "CastLike", cast_like)
         .deduce(deduce::cast_like)
         .inputs(2, 2)
         .attributes(&[("saturate", IntOr(1))]),
-    Operator::new("identity", "Identity", identity).deduce(deduce::same),
+    Operator::new("identity", "Identity", identity).legalise(pointwise::identity).deduce(deduce::same),
     Operator::new("dropout", "Dropout", dropout)
         .deduce(deduce::same)
         .inputs(1, 3)

@@ -1,6 +1,9 @@
 //! Comparisons and truth values.
 
+use tilewright_core::expr::BinaryOp;
+
 use crate::deduce;
+use crate::legalise::pointwise;
 use crate::operator::attribute::IntOr;
 use crate::operator::elementwise::binary::broadcast;
 use crate::operator::evaluate::{one, refuse};
@@ -8,22 +11,42 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{Element, ElementType, HostTensor, Number, with_element, with_float};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("equal", "Equal", |a| compare(a, Comparison::Equal)).deduce(deduce::compare).inputs(2, 2),
-    Operator::new("less", "Less", |a| compare(a, Comparison::Less)).deduce(deduce::compare).inputs(2, 2),
+    Operator::new("equal", "Equal", |a| compare(a, Comparison::Equal))
+        .legalise(|e, o| pointwise::compare(e, o, BinaryOp::Eq))
+        .deduce(deduce::compare)
+        .inputs(2, 2),
+    Operator::new("less", "Less", |a| compare(a, Comparison::Less))
+        .legalise(|e, o| pointwise::compare(e, o, BinaryOp::Lt))
+        .deduce(deduce::compare)
+        .inputs(2, 2),
     Operator::new("less_or_equal", "LessOrEqual", |a| compare(a, Comparison::LessOrEqual))
+        .legalise(|e, o| pointwise::compare(e, o, BinaryOp::Le))
         .deduce(deduce::compare)
         .inputs(2, 2),
     Operator::new("greater", "Greater", |a| compare(a, Comparison::Greater))
+        .legalise(|e, o| pointwise::compare(e, o, BinaryOp::Gt))
         .deduce(deduce::compare)
         .inputs(2, 2),
     Operator::new("greater_or_equal", "GreaterOrEqual", |a| compare(a, Comparison::GreaterOrEqual))
+        .legalise(|e, o| pointwise::compare(e, o, BinaryOp::Ge))
         .deduce(deduce::compare)
         .inputs(2, 2),
-    Operator::new("and", "And", |a| truth(a, |x, y| x && y)).deduce(deduce::compare).inputs(2, 2),
-    Operator::new("or", "Or", |a| truth(a, |x, y| x || y)).deduce(deduce::compare).inputs(2, 2),
-    Operator::new("xor", "Xor", |a| truth(a, |x, y| x != y)).deduce(deduce::compare).inputs(2, 2),
-    Operator::new("not", "Not", not).deduce(deduce::compare),
-    Operator::new("is_nan", "IsNaN", |a| classify(a, f64::is_nan)).deduce(deduce::compare),
+    Operator::new("and", "And", |a| truth(a, |x, y| x && y))
+        .legalise(|e, o| pointwise::truth(e, o, BinaryOp::And))
+        .deduce(deduce::compare)
+        .inputs(2, 2),
+    Operator::new("or", "Or", |a| truth(a, |x, y| x || y))
+        .legalise(|e, o| pointwise::truth(e, o, BinaryOp::Or))
+        .deduce(deduce::compare)
+        .inputs(2, 2),
+    Operator::new("xor", "Xor", |a| truth(a, |x, y| x != y))
+        .legalise(|e, o| pointwise::truth(e, o, BinaryOp::Xor))
+        .deduce(deduce::compare)
+        .inputs(2, 2),
+    Operator::new("not", "Not", not).legalise(pointwise::not).deduce(deduce::compare),
+    Operator::new("is_nan", "IsNaN", |a| classify(a, f64::is_nan))
+        .legalise(pointwise::is_nan)
+        .deduce(deduce::compare),
     Operator::new("is_inf", "IsInf", |a| {
         let (negative, positive) = (a.flag("detect_negative"), a.flag("detect_positive"));
         classify(a, |x| x.is_infinite() && if x < 0.0 { negative } else { positive })

@@ -1,37 +1,81 @@
 //! Functions of one number.
 
+use tilewright_core::expr::UnaryOp;
+
 use crate::deduce;
+use crate::legalise::{pointwise, scalar};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Number, with_float, with_number};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("abs", "Abs", |a| number(a, f64::abs, i64::wrapping_abs)).deduce(deduce::same),
-    Operator::new("neg", "Neg", |a| number(a, |x| -x, i64::wrapping_neg)).deduce(deduce::same),
-    Operator::new("sign", "Sign", |a| number(a, sign, i64::signum)).deduce(deduce::same),
+    Operator::new("abs", "Abs", |a| number(a, f64::abs, i64::wrapping_abs))
+        .legalise(|e, o| pointwise::any_number(e, o, |x, _| x.unary(UnaryOp::Abs)))
+        .deduce(deduce::same),
+    Operator::new("neg", "Neg", |a| number(a, |x| -x, i64::wrapping_neg))
+        .legalise(|e, o| pointwise::any_number(e, o, |x, _| x.unary(UnaryOp::Neg)))
+        .deduce(deduce::same),
+    Operator::new("sign", "Sign", |a| number(a, sign, i64::signum))
+        .legalise(|e, o| pointwise::any_number(e, o, scalar::sign))
+        .deduce(deduce::same),
     Operator::new("relu", "Relu", |a| number(a, |x| if x < 0.0 { 0.0 } else { x }, |x| x.max(0)))
+        .legalise(|e, o| pointwise::any_number(e, o, scalar::relu))
         .deduce(deduce::same),
     Operator::new("bitwise_not", "BitwiseNot", |a| number(a, |x| x, |x| !x)).deduce(deduce::same),
-    Operator::new("ceil", "Ceil", |a| float(a, f64::ceil)).deduce(deduce::same),
-    Operator::new("floor", "Floor", |a| float(a, f64::floor)).deduce(deduce::same),
-    Operator::new("round", "Round", |a| float(a, f64::round_ties_even)).deduce(deduce::same),
-    Operator::new("exp", "Exp", |a| float(a, f64::exp)).deduce(deduce::same),
-    Operator::new("log", "Log", |a| float(a, f64::ln)).deduce(deduce::same),
-    Operator::new("sqrt", "Sqrt", |a| float(a, f64::sqrt)).deduce(deduce::same),
-    Operator::new("reciprocal", "Reciprocal", |a| float(a, f64::recip)).deduce(deduce::same),
-    Operator::new("sin", "Sin", |a| float(a, f64::sin)).deduce(deduce::same),
-    Operator::new("cos", "Cos", |a| float(a, f64::cos)).deduce(deduce::same),
-    Operator::new("tan", "Tan", |a| float(a, f64::tan)).deduce(deduce::same),
-    Operator::new("asin", "Asin", |a| float(a, f64::asin)).deduce(deduce::same),
-    Operator::new("acos", "Acos", |a| float(a, f64::acos)).deduce(deduce::same),
-    Operator::new("atan", "Atan", |a| float(a, f64::atan)).deduce(deduce::same),
-    Operator::new("sinh", "Sinh", |a| float(a, f64::sinh)).deduce(deduce::same),
-    Operator::new("cosh", "Cosh", |a| float(a, f64::cosh)).deduce(deduce::same),
-    Operator::new("tanh", "Tanh", |a| float(a, f64::tanh)).deduce(deduce::same),
+    Operator::new("ceil", "Ceil", |a| float(a, f64::ceil))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Ceil))
+        .deduce(deduce::same),
+    Operator::new("floor", "Floor", |a| float(a, f64::floor))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Floor))
+        .deduce(deduce::same),
+    Operator::new("round", "Round", |a| float(a, f64::round_ties_even))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::RoundTiesEven))
+        .deduce(deduce::same),
+    Operator::new("exp", "Exp", |a| float(a, f64::exp))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Exp))
+        .deduce(deduce::same),
+    Operator::new("log", "Log", |a| float(a, f64::ln))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Ln))
+        .deduce(deduce::same),
+    Operator::new("sqrt", "Sqrt", |a| float(a, f64::sqrt))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Sqrt))
+        .deduce(deduce::same),
+    Operator::new("reciprocal", "Reciprocal", |a| float(a, f64::recip))
+        .legalise(|e, o| pointwise::float(e, o, scalar::reciprocal))
+        .deduce(deduce::same),
+    Operator::new("sin", "Sin", |a| float(a, f64::sin))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Sin))
+        .deduce(deduce::same),
+    Operator::new("cos", "Cos", |a| float(a, f64::cos))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Cos))
+        .deduce(deduce::same),
+    Operator::new("tan", "Tan", |a| float(a, f64::tan))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Tan))
+        .deduce(deduce::same),
+    Operator::new("asin", "Asin", |a| float(a, f64::asin))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Asin))
+        .deduce(deduce::same),
+    Operator::new("acos", "Acos", |a| float(a, f64::acos))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Acos))
+        .deduce(deduce::same),
+    Operator::new("atan", "Atan", |a| float(a, f64::atan))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Atan))
+        .deduce(deduce::same),
+    Operator::new("sinh", "Sinh", |a| float(a, f64::sinh))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Sinh))
+        .deduce(deduce::same),
+    Operator::new("cosh", "Cosh", |a| float(a, f64::cosh))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Cosh))
+        .deduce(deduce::same),
+    Operator::new("tanh", "Tanh", |a| float(a, f64::tanh))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Tanh))
+        .deduce(deduce::same),
     Operator::new("asinh", "Asinh", |a| float(a, f64::asinh)).deduce(deduce::same),
     Operator::new("acosh", "Acosh", |a| float(a, f64::acosh)).deduce(deduce::same),
     Operator::new("atanh", "Atanh", |a| float(a, f64::atanh)).deduce(deduce::same),
-    Operator::new("erf", "Erf", |a| float(a, libm::erf)).deduce(deduce::same),
+    Operator::new("erf", "Erf", |a| float(a, libm::erf))
+        .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Erf))
+        .deduce(deduce::same),
 ];
 
 fn sign(x: f64) -> f64 {

@@ -1,6 +1,7 @@
 //! Reading places that other tensors name.
 
 use crate::deduce;
+use crate::legalise::select;
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::index::place;
@@ -11,6 +12,7 @@ use crate::tensor::{Places, row_major_strides};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("gather", "Gather", gather)
+        .legalise(select::gather)
         .deduce(deduce::gather)
         .inputs(2, 2)
         .attributes(&[("axis", IntOr(0))]),

@@ -1,12 +1,14 @@
 //! Padding.
 
 use crate::deduce;
+use crate::legalise::select;
 use crate::operator::attribute::TextOr;
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::select::choose;
 use crate::operator::{Arguments, Fault, Operator, Value};
 
 pub(super) const OPERATORS: &[Operator] = &[Operator::new("pad", "Pad", pad)
+    .legalise(select::pad)
     .deduce(deduce::pad)
     .inputs(2, 4)
     .attributes(&[("mode", TextOr("constant"))])];

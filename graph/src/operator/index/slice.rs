@@ -1,6 +1,7 @@
 //! Slices and other parts of tensors.
 
 use crate::deduce;
+use crate::legalise::select;
 use crate::operator::attribute::{Int, IntOr, Ints};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::select::{choose, everything};
@@ -8,7 +9,7 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Places, with_element};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("slice", "Slice", slice).deduce(deduce::slice).inputs(3, 5),
+    Operator::new("slice", "Slice", slice).legalise(select::slice).deduce(deduce::slice).inputs(3, 5),
     Operator::new("trilu", "Trilu", trilu)
         .deduce(deduce::same)
         .inputs(1, 2)

@@ -2,6 +2,7 @@
 
 use crate::deduce;
 use crate::ir::AttributeKind;
+use crate::legalise::convolution;
 use crate::operator::attribute::{IntOr, Ints, TextOr};
 use crate::operator::evaluate::{numbers, one, refuse};
 use crate::operator::window::Window;
@@ -18,8 +19,11 @@ pub(in crate::operator) const ATTRIBUTES: &[(&str, AttributeKind)] = &[
     ("strides", Ints),
 ];
 
-pub(super) const OPERATORS: &[Operator] =
-    &[Operator::new("conv", "Conv", conv).deduce(deduce::conv).inputs(2, 3).attributes(ATTRIBUTES)];
+pub(super) const OPERATORS: &[Operator] = &[Operator::new("conv", "Conv", conv)
+    .legalise(convolution::conv)
+    .deduce(deduce::conv)
+    .inputs(2, 3)
+    .attributes(ATTRIBUTES)];
 
 /// The extents of a convolution.
 pub(in crate::operator) struct Convolution {

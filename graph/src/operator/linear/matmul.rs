@@ -1,6 +1,7 @@
 //! Products of matrices.
 
 use crate::deduce;
+use crate::legalise::matmul;
 use crate::operator::attribute::{FloatOr, IntOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::select::transpose;
@@ -11,15 +12,18 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("matmul", "MatMul", |a| {
         let (x, y) = (a.tensor(0)?, a.tensor(1)?);
         with_number!(x.element(), T => one(matmul::<T>(x, y)?), else refuse!("expected numbers, found {}", x.element()))
-    }).deduce(deduce::matmul)
+    }).legalise(matmul::matmul)
+    .deduce(deduce::matmul)
     .inputs(2, 2),
-    Operator::new("gemm", "Gemm", gemm).deduce(deduce::gemm).inputs(2, 3).attributes(&[
+    Operator::new("gemm", "Gemm", gemm).legalise(matmul::gemm)
+    .deduce(deduce::gemm).inputs(2, 3).attributes(&[
         ("alpha", FloatOr(1.0)),
         ("beta", FloatOr(1.0)),
         ("transA", IntOr(0)),
         ("transB", IntOr(0)),
     ]),
-    Operator::new("fused_matmul", "FusedMatMul", fused_matmul).deduce(deduce::element_only).inputs(2, 2).domain("com.microsoft").attributes(&[
+    Operator::new("fused_matmul", "FusedMatMul", fused_matmul).legalise(matmul::fused)
+    .deduce(deduce::element_only).inputs(2, 2).domain("com.microsoft").attributes(&[
         ("alpha", FloatOr(1.0)),
         ("transA", IntOr(0)),
         ("transB", IntOr(0)),

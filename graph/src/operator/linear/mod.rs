@@ -11,6 +11,7 @@ use crate::operator::Operator;
 
 pub(super) use convolution::{ATTRIBUTES as CONVOLUTION_ATTRIBUTES, Convolution, add_bias};
 pub(super) use matmul::matmul_wide;
+pub(crate) use transposed::Geometry as TransposedGeometry;
 
 /// The rows of this folder.
 pub(super) const TABLES: &[&[Operator]] = &[

@@ -1,6 +1,7 @@
 //! Transposed convolutions.
 
 use crate::deduce;
+use crate::legalise::transposed;
 use crate::operator::attribute::{IntOr, Ints, TextOr};
 use crate::operator::evaluate::{numbers, one, refuse};
 use crate::operator::linear::convolution::add_bias;
@@ -9,6 +10,7 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Number, count, with_float};
 
 pub(super) const OPERATORS: &[Operator] = &[Operator::new("conv_transpose", "ConvTranspose", conv_transpose)
+    .legalise(transposed::conv_transpose)
     .deduce(deduce::conv_transpose)
     .inputs(2, 3)
     .attributes(&[
@@ -23,14 +25,35 @@ pub(super) const OPERATORS: &[Operator] = &[Operator::new("conv_transpose", "Con
     ])];
 
 /// Where the places of input and window meet in the output: `place · stride + tap · dilation - before`.
-struct Geometry {
+pub(crate) struct Geometry {
     settings: Settings,
     before: Vec<i64>,
     output: Vec<usize>,
 }
 
 impl Geometry {
-    fn of(arguments: &Arguments<'_>, input: &[usize], kernel: &[usize]) -> Result<Self, Fault> {
+    /// The distances of neighbouring places.
+    pub(crate) fn strides(&self) -> &[usize] {
+        &self.settings.strides
+    }
+
+    /// The distances of neighbouring taps.
+    pub(crate) fn dilations(&self) -> &[usize] {
+        &self.settings.dilations
+    }
+
+    /// How much is cut off before the output.
+    pub(crate) fn before(&self) -> &[i64] {
+        &self.before
+    }
+
+    /// The extents of the output.
+    pub(crate) fn output(&self) -> &[usize] {
+        &self.output
+    }
+
+    /// Reads the attributes.
+    pub(crate) fn of(arguments: &Arguments<'_>, input: &[usize], kernel: &[usize]) -> Result<Self, Fault> {
         let rank = input.len();
         if kernel.len() != rank || kernel.contains(&0) {
             refuse!("a window of extents {kernel:?} does not fit spatial dimensions {input:?}");

@@ -1,6 +1,7 @@
 //! Normalisations with one scale and one bias for each channel.
 
 use crate::deduce;
+use crate::legalise::normalisation;
 use crate::operator::attribute::{FloatOr, IntOr, Ints};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::normalise::moments;
@@ -9,6 +10,7 @@ use crate::tensor::{HostTensor, Number, with_float};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("batch_normalization", "BatchNormalization", batch_normalization)
+        .legalise(normalisation::batch)
         .deduce(deduce::same)
         .inputs(5, 5)
         .outputs(1, 5)

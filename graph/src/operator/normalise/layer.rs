@@ -1,6 +1,7 @@
 //! Normalisations of the innermost dimensions.
 
 use crate::deduce;
+use crate::legalise::normalisation;
 use crate::operator::attribute::{FloatOr, IntOr};
 use crate::operator::elementwise::broadcast;
 use crate::operator::evaluate::{axis, refuse};
@@ -18,6 +19,7 @@ pub(super) const OPERATORS: &[Operator] = &[
             Moments::MeanAndVariance,
         )
     })
+    .legalise(normalisation::layer)
     .deduce(deduce::same)
     .inputs(2, 3)
     .outputs(1, 3)
@@ -25,12 +27,14 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("rms_normalization", "RMSNormalization", |a| {
         normalised(a, a.tensor(0)?, [a.optional(1)?, None], a.int_or_default("axis"), Moments::Square)
     })
+    .legalise(normalisation::root_mean_square)
     .deduce(deduce::same)
     .inputs(2, 2)
     .attributes(&[("axis", IntOr(-1)), ("epsilon", FloatOr(1e-5)), ("stash_type", IntOr(1))]),
     Operator::new("skip_layer_normalization", "SkipLayerNormalization", |a| {
         skip(a, Moments::MeanAndVariance)
     })
+    .legalise(normalisation::skip_layer)
     .deduce(deduce::same)
     .inputs(3, 5)
     .outputs(1, 4)

@@ -1,6 +1,7 @@
 //! Pooling over all spatial dimensions.
 
 use crate::deduce;
+use crate::legalise::reduction::{self, Reduction};
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
@@ -10,10 +11,12 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("global_average_pool", "GlobalAveragePool", |a| {
         over_planes(a, |plane| plane.iter().sum::<f64>() / plane.len() as f64)
     })
+    .legalise(|e, o| reduction::global(e, o, Reduction::Mean))
     .deduce(deduce::global_pool),
     Operator::new("global_max_pool", "GlobalMaxPool", |a| {
         over_planes(a, |plane| plane.iter().fold(f64::NEG_INFINITY, |largest, &x| largest.larger(x)))
     })
+    .legalise(|e, o| reduction::global(e, o, Reduction::Largest))
     .deduce(deduce::global_pool),
     Operator::new("global_lp_pool", "GlobalLpPool", |a| {
         let order = a.int_or_default("p") as f64;

@@ -2,6 +2,7 @@
 
 use crate::deduce;
 use crate::ir::AttributeKind;
+use crate::legalise::pool;
 use crate::operator::attribute::{IntOr, Ints, TextOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::window::Window;
@@ -37,8 +38,15 @@ const LP: &[(&str, AttributeKind)] = &[
 ];
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("max_pool", "MaxPool", max_pool).deduce(deduce::pool).outputs(1, 2).attributes(MAX),
-    Operator::new("average_pool", "AveragePool", average_pool).deduce(deduce::pool).attributes(AVERAGE),
+    Operator::new("max_pool", "MaxPool", max_pool)
+        .legalise(pool::max)
+        .deduce(deduce::pool)
+        .outputs(1, 2)
+        .attributes(MAX),
+    Operator::new("average_pool", "AveragePool", average_pool)
+        .legalise(pool::average)
+        .deduce(deduce::pool)
+        .attributes(AVERAGE),
     Operator::new("lp_pool", "LpPool", lp_pool).deduce(deduce::pool).attributes(LP),
 ];
 

@@ -2,6 +2,7 @@
 
 use crate::deduce;
 use crate::ir::AttributeKind;
+use crate::legalise::reduction::{self, Reduction};
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::lanes::map_lanes;
@@ -14,6 +15,10 @@ const AXIS: &[(&str, AttributeKind)] =
 
 /// A reduction of numbers: its rows take the tensor and the dimensions.
 macro_rules! reduction {
+    ($name:literal, $onnx:literal, $form:ident, $T:ident, $values:ident => $result:expr) => {
+        reduction!($name, $onnx, $T, $values => $result)
+            .legalise(|e, o| reduction::reduce(e, o, Reduction::$form))
+    };
     ($name:literal, $onnx:literal, $T:ident, $values:ident => $result:expr) => {
         Operator::new($name, $onnx, |arguments| {
             let x = arguments.tensor(0)?;
@@ -42,34 +47,42 @@ macro_rules! extreme {
     }};
 }
 pub(super) const OPERATORS: &[Operator] = &[
-    reduction!("reduce_sum", "ReduceSum", T, values => T::narrow(sum(values, |x| x))),
-    reduction!("reduce_sum_square", "ReduceSumSquare", T, values => T::narrow(sum(values, |x| x.times(x)))),
-    reduction!("reduce_mean", "ReduceMean", T, values => {
+    reduction!("reduce_sum", "ReduceSum", Sum, T, values => T::narrow(sum(values, |x| x))),
+    reduction!("reduce_sum_square", "ReduceSumSquare", SumOfSquares, T, values => T::narrow(sum(values, |x| x.times(x)))),
+    reduction!("reduce_mean", "ReduceMean", Mean, T, values => {
         T::from_f64(sum(values, |x| x).approximate() / values.len() as f64)
     }),
-    reduction!("reduce_prod", "ReduceProd", T, values => {
+    reduction!("reduce_prod", "ReduceProd", Product, T, values => {
         T::narrow(values.iter().fold(<T as Number>::Wide::unit(), |product, x| product.times(x.widen())))
     }),
-    reduction!("reduce_l1", "ReduceL1", T, values => {
+    reduction!("reduce_l1", "ReduceL1", SumOfMagnitudes, T, values => {
         T::from_f64(values.iter().map(|x| x.to_f64().abs()).sum())
     }),
-    reduction!("reduce_l2", "ReduceL2", T, values => {
+    reduction!("reduce_l2", "ReduceL2", Length, T, values => {
         T::from_f64(values.iter().map(|x| x.to_f64().powi(2)).sum::<f64>().sqrt())
     }),
-    reduction!("reduce_log_sum", "ReduceLogSum", T, values => {
+    reduction!("reduce_log_sum", "ReduceLogSum", LogOfSum, T, values => {
         T::from_f64(values.iter().map(|x| x.to_f64()).sum::<f64>().ln())
     }),
     reduction!("reduce_log_sum_exp", "ReduceLogSumExp", T, values => T::from_f64(log_sum_exp(values))),
     Operator::new("reduce_max", "ReduceMax", |a| extreme!(a, true))
+        .legalise(|e, o| reduction::reduce(e, o, Reduction::Largest))
         .deduce(deduce::reduce)
         .inputs(1, 2)
         .attributes(AXES),
     Operator::new("reduce_min", "ReduceMin", |a| extreme!(a, false))
+        .legalise(|e, o| reduction::reduce(e, o, Reduction::Smallest))
         .deduce(deduce::reduce)
         .inputs(1, 2)
         .attributes(AXES),
-    Operator::new("arg_max", "ArgMax", |a| arg_extreme(a, true)).deduce(deduce::arg_reduce).attributes(AXIS),
-    Operator::new("arg_min", "ArgMin", |a| arg_extreme(a, false)).deduce(deduce::arg_reduce).attributes(AXIS),
+    Operator::new("arg_max", "ArgMax", |a| arg_extreme(a, true))
+        .legalise(|e, o| reduction::arg_extreme(e, o, true))
+        .deduce(deduce::arg_reduce)
+        .attributes(AXIS),
+    Operator::new("arg_min", "ArgMin", |a| arg_extreme(a, false))
+        .legalise(|e, o| reduction::arg_extreme(e, o, false))
+        .deduce(deduce::arg_reduce)
+        .attributes(AXIS),
 ];
 
 fn sum<T: Number>(values: &[T], term: impl Fn(T::Wide) -> T::Wide) -> T::Wide {

@@ -2,6 +2,7 @@
 
 use crate::deduce;
 use crate::ir::AttributeKind;
+use crate::legalise::reduction;
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::lanes::map_lanes;
@@ -11,8 +12,12 @@ use crate::tensor::{Number, with_float};
 const AXIS: &[(&str, AttributeKind)] = &[("axis", IntOr(-1))];
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("softmax", "Softmax", |a| along(a, softmax)).deduce(deduce::same).attributes(AXIS),
+    Operator::new("softmax", "Softmax", |a| along(a, softmax))
+        .legalise(|e, o| reduction::softmax(e, o, false))
+        .deduce(deduce::same)
+        .attributes(AXIS),
     Operator::new("log_softmax", "LogSoftmax", |a| along(a, log_softmax))
+        .legalise(|e, o| reduction::softmax(e, o, true))
         .deduce(deduce::same)
         .attributes(AXIS),
     Operator::new("hardmax", "Hardmax", |a| along(a, hardmax)).deduce(deduce::same).attributes(AXIS),

@@ -1,6 +1,7 @@
 //! Resize: a tensor with other extents.
 
 use crate::deduce;
+use crate::legalise::select;
 use crate::operator::attribute::{FloatOr, IntOr, Ints, TextOr};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::lanes::Lanes;
@@ -8,8 +9,11 @@ use crate::operator::resample::kernel::{cubic, linear};
 use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Number, count, with_number};
 
-pub(super) const OPERATORS: &[Operator] =
-    &[Operator::new("resize", "Resize", resize).deduce(deduce::resize).inputs(1, 4).attributes(&[
+pub(super) const OPERATORS: &[Operator] = &[Operator::new("resize", "Resize", resize)
+    .legalise(select::resize)
+    .deduce(deduce::resize)
+    .inputs(1, 4)
+    .attributes(&[
         ("antialias", IntOr(0)),
         ("axes", Ints),
         ("coordinate_transformation_mode", TextOr("half_pixel")),

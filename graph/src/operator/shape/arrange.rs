@@ -1,6 +1,7 @@
 //! The same elements in another order, or repeated.
 
 use crate::deduce;
+use crate::legalise::rearrange;
 use crate::operator::attribute::{IntOr, Ints, TextOr};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::select::{choose, take, transpose};
@@ -8,13 +9,17 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Places, broadcast_shapes};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("transpose", "Transpose", permute).deduce(deduce::transpose).attributes(&[("perm", Ints)]),
-    Operator::new("expand", "Expand", expand).deduce(deduce::expand).inputs(2, 2),
-    Operator::new("tile", "Tile", tile).deduce(deduce::tile).inputs(2, 2),
+    Operator::new("transpose", "Transpose", permute)
+        .legalise(rearrange::transpose)
+        .deduce(deduce::transpose)
+        .attributes(&[("perm", Ints)]),
+    Operator::new("expand", "Expand", expand).legalise(rearrange::expand).deduce(deduce::expand).inputs(2, 2),
+    Operator::new("tile", "Tile", tile).legalise(rearrange::tile).deduce(deduce::tile).inputs(2, 2),
     Operator::new("space_to_depth", "SpaceToDepth", space_to_depth)
         .deduce(deduce::element_only)
         .attributes(&[("blocksize", IntOr(1))]),
     Operator::new("depth_to_space", "DepthToSpace", depth_to_space)
+        .legalise(rearrange::depth_to_space)
         .deduce(deduce::element_only)
         .attributes(&[("blocksize", IntOr(1)), ("mode", TextOr("DCR"))]),
 ];

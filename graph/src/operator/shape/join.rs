@@ -1,6 +1,7 @@
 //! One tensor of several, and several of one.
 
 use crate::deduce;
+use crate::legalise::rearrange;
 use crate::operator::attribute::{Int, IntOr};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::lanes::Lanes;
@@ -13,10 +14,12 @@ pub(super) const OPERATORS: &[Operator] = &[
         let Some(number) = a.int("axis") else { refuse!("attribute axis is missing") };
         one(concat(&a.tensors()?, number)?)
     })
+    .legalise(rearrange::concat)
     .deduce(deduce::concat)
     .inputs(1, usize::MAX)
     .attributes(&[("axis", Int)]),
     Operator::new("split", "Split", split)
+        .legalise(rearrange::split)
         .deduce(deduce::split)
         .inputs(1, 2)
         .outputs(1, usize::MAX)

@@ -1,0 +1,136 @@
+//! Convolutions.
+
+use tilewright_core::build::{UpdateOp, Value};
+
+use crate::legalise::emitter::{Emitter, Tensor, here, nest};
+use crate::legalise::normalisation::per_channel;
+use crate::legalise::operands::Operands;
+use crate::legalise::pointwise::{broadcast, inside, moved, scaled};
+use crate::legalise::scalar::{add, both, computing, multiply, number};
+use crate::legalise::window::Windows;
+use crate::legalise::{Unsupported, unsupported};
+use crate::symbolic::SymInt;
+
+/// A convolution of any number of spatial dimensions: padded input, sums of products, bias.
+pub(crate) fn conv(emitter: &mut Emitter, operands: &Operands<'_>) -> Result<Vec<Tensor>, Unsupported> {
+    let (x, weights) = (operands.tensor(emitter, 0)?, operands.tensor(emitter, 1)?);
+    if x.rank() < 2 || x.rank() != weights.rank() || !x.dtype.is_float() || x.element != weights.element {
+        unsupported!("only floats with batch, channels and as many spatial dimensions have a kernel form");
+    }
+    let fixed = emitter.sizes(&weights.extents)?;
+    if weights.extents.iter().any(|extent| extent.as_constant().is_none()) {
+        unsupported!("the extents of weights must not depend on the call");
+    }
+    let groups = usize::try_from(operands.attributes().int_or_default("group")).unwrap_or(0);
+    let (filters, channels) = (fixed[0], fixed[1]);
+    if groups == 0 || filters % groups != 0 || !x.extents[1].is((groups * channels) as i64) {
+        unsupported!("{groups} groups do not fit the channels");
+    }
+    let windows = Windows::of(emitter, operands, &x.extents[2..], &fixed[2..])?;
+    let padded = if windows.has_padding() { pad(emitter, &x, &windows)? } else { x.clone() };
+    let shape = Shape { batch: x.extents[0].clone(), groups, filters: filters / groups, channels };
+    let sums = multiply_windows(emitter, &padded, &weights, &windows, &shape)?;
+    let Some(bias) = operands.optional(emitter, 2)? else { return Ok(vec![sums]) };
+    let bias = per_channel(emitter, bias, x.rank())?;
+    let (element, dtype, wide) = (x.element, x.dtype, computing(x.dtype));
+    let sum = |values: &[Value]| add(&values[0].cast(wide), &values[1].cast(wide)).cast(dtype);
+    Ok(vec![broadcast(emitter, &[sums, bias], element, &sum)?])
+}
+
+/// The extents of a convolution, but for its windows.
+struct Shape {
+    batch: SymInt,
+    groups: usize,
+    /// Output channels of one group.
+    filters: usize,
+    /// Input channels of one group.
+    channels: usize,
+}
+
+/// The input with zeros around it.
+fn pad(emitter: &mut Emitter, x: &Tensor, windows: &Windows) -> Result<Tensor, Unsupported> {
+    let mut extents = x.extents[..2].to_vec();
+    for (dimension, extent) in x.extents[2..].iter().enumerate() {
+        let around = windows.fixed.before[dimension] + windows.fixed.after[dimension];
+        extents.push(extent + &around.into());
+    }
+    let ends = emitter.values(&x.extents[2..])?;
+    let (dtype, before) = (x.dtype, windows.fixed.before.clone());
+    emitter.compute(x.element, &extents, &mut |builder, indices| {
+        let mut places = indices[..2].to_vec();
+        let mut condition: Option<Value> = None;
+        for (dimension, index) in indices[2..].iter().enumerate() {
+            let place = moved(index, before[dimension]);
+            if before[dimension] != 0 || windows.fixed.after[dimension] != 0 {
+                let inside = inside(&place, &ends[dimension]);
+                condition = Some(condition.map_or(inside.clone(), |condition| both(&condition, &inside)));
+            }
+            places.push(place);
+        }
+        let value = x.at(builder, &places);
+        condition.map_or(value.clone(), |condition| condition.select(value, number(dtype, 0.0)))
+    })
+}
+
+/// The sums of products of all windows with their filters.
+fn multiply_windows(
+    emitter: &mut Emitter,
+    x: &Tensor,
+    weights: &Tensor,
+    windows: &Windows,
+    shape: &Shape,
+) -> Result<Tensor, Unsupported> {
+    let Shape { batch, groups, filters, channels } = shape;
+    let (groups, filters, channels) = (*groups as i64, *filters as i64, *channels as i64);
+    let result_extents = [&[batch.clone(), (groups * filters).into()][..], &windows.output].concat();
+    // One loop goes over groups and filters where one of them is alone.
+    let merged = groups == 1 || filters == 1;
+    let mut outer = vec![batch.clone()];
+    if merged {
+        outer.push((groups * filters).into());
+    } else {
+        outer.extend([groups.into(), filters.into()]);
+    }
+    let spatial = outer.len();
+    outer.extend(windows.output.iter().cloned());
+    let mut inner = vec![SymInt::from(channels)];
+    inner.extend(windows.kernel());
+    let inner = emitter.bounds(&inner)?;
+    let (dtype, wide) = (x.dtype, computing(x.dtype));
+    let initial = (wide == dtype).then(|| number(dtype, 0.0));
+    let (handle, result) = emitter.local(x.element, &result_extents, initial)?;
+    emitter.nest(&outer, &mut |builder, outer| {
+        let (filter, first_channel) = if merged {
+            let first = if groups == 1 { None } else { Some(scaled(&outer[1], channels)) };
+            (outer[1].clone(), first)
+        } else {
+            (add(&scaled(&outer[1], filters), &outer[2]), Some(scaled(&outer[1], channels)))
+        };
+        let target = [&[outer[0].clone(), filter.clone()][..], &outer[spatial..]].concat();
+        let term = |builder: &tilewright_core::build::KernelBuilder, inner: &[Value]| {
+            let channel = match &first_channel {
+                None => inner[0].clone(),
+                Some(first) if channels == 1 => first.clone(),
+                Some(first) => add(first, &inner[0]),
+            };
+            let mut places = vec![outer[0].clone(), channel];
+            for (dimension, (window, tap)) in outer[spatial..].iter().zip(&inner[1..]).enumerate() {
+                places.push(windows.padded_place(dimension, window, tap));
+            }
+            let weight = weights.at(builder, &[std::slice::from_ref(&filter), inner].concat());
+            multiply(&x.at(builder, &places).cast(wide), &weight.cast(wide))
+        };
+        if wide == dtype {
+            nest(builder, &inner, &mut Vec::new(), &mut |builder, inner| {
+                builder.store(handle, &target, UpdateOp::Add, term(builder, inner), here!());
+            });
+        } else {
+            let sum = builder.accumulator("sum", number(wide, 0.0), here!());
+            nest(builder, &inner, &mut Vec::new(), &mut |builder, inner| {
+                builder.update(sum, UpdateOp::Add, term(builder, inner), here!());
+            });
+            builder.store(handle, &target, UpdateOp::Set, builder.read(sum).cast(dtype), here!());
+        }
+    })?;
+    Ok(result)
+}

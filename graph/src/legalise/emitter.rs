@@ -1,0 +1,304 @@
+//! The program under construction: its dimensions, tensors and loop nests.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use tilewright_core::build::{KernelBuilder, SourceLocation, TensorHandle, UpdateOp, Value};
+use tilewright_core::dtype::DType;
+use tilewright_core::expr::BinaryOp;
+
+use crate::ir::ValueId;
+use crate::legalise::scalar::literal;
+use crate::legalise::{Fusion, Legalised, Output, Signature, Unsupported, unsupported};
+use crate::symbolic::{Arithmetic, SymInt, Symbol};
+use crate::tensor::ElementType;
+
+/// The place in this crate that emits a statement.
+macro_rules! here {
+    () => {
+        tilewright_core::build::SourceLocation::new(file!(), line!(), column!())
+    };
+}
+pub(super) use here;
+
+/// A tensor of the program.
+#[derive(Clone, Debug)]
+pub(crate) struct Tensor {
+    pub(super) source: Source,
+    pub(super) element: ElementType,
+    pub(super) dtype: DType,
+    pub(super) extents: Vec<SymInt>,
+}
+
+/// Where the elements of a tensor are.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// In a buffer.
+    Buffer(TensorHandle),
+    /// All of them are this value.
+    Literal(Value),
+}
+
+impl Tensor {
+    pub(super) fn rank(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// The element at some indices, one for each dimension.
+    pub(super) fn at(&self, builder: &KernelBuilder, indices: &[Value]) -> Value {
+        match &self.source {
+            Source::Buffer(handle) => builder.load(*handle, indices),
+            Source::Literal(value) => value.clone(),
+        }
+    }
+}
+
+/// A program under construction.
+pub(crate) struct Emitter {
+    pub(super) builder: KernelBuilder,
+    dims: BTreeMap<Symbol, (Value, i64)>,
+    /// Inputs that were not used yet.
+    inputs: FxHashMap<ValueId, Signature>,
+    tensors: FxHashMap<ValueId, Tensor>,
+    parameters: Vec<ValueId>,
+    /// The buffers of the parameters.
+    arguments: Vec<TensorHandle>,
+    locals: usize,
+}
+
+impl Emitter {
+    pub(super) fn new(name: &str, fusion: &Fusion<'_>) -> Self {
+        let mut builder = KernelBuilder::new(name);
+        let dims = fusion
+            .dims
+            .iter()
+            .map(|(symbol, size)| (symbol.clone(), (builder.dim(symbol.name()), *size)))
+            .collect();
+        Emitter {
+            builder,
+            dims,
+            inputs: fusion.inputs.clone(),
+            tensors: FxHashMap::default(),
+            parameters: Vec::new(),
+            arguments: Vec::new(),
+            locals: 0,
+        }
+    }
+
+    /// The tensor that a value is. An input is declared when it is read first.
+    pub(super) fn tensor(&mut self, value: ValueId) -> Result<Tensor, Unsupported> {
+        if let Some(tensor) = self.tensors.get(&value) {
+            return Ok(tensor.clone());
+        }
+        let Some(signature) = self.inputs.remove(&value) else {
+            unsupported!("value %{} is not known here", value.index())
+        };
+        let Some(dtype) = signature.element.dtype() else {
+            unsupported!("kernels do not compute with elements of type {}", signature.element)
+        };
+        let single = signature.contents.as_ref().filter(|contents| contents.len() == 1);
+        let source = match single.and_then(literal) {
+            Some(value) => Source::Literal(value),
+            None => {
+                let shape = self.values(&signature.extents)?;
+                let name = format!("x{}", self.parameters.len());
+                self.parameters.push(value);
+                let handle = if signature.constant {
+                    self.builder.constant(&name, dtype, &shape)
+                } else {
+                    self.builder.input(&name, dtype, &shape)
+                };
+                self.arguments.push(handle);
+                Source::Buffer(handle)
+            }
+        };
+        let Signature { element, extents, .. } = signature;
+        let tensor = Tensor { source, element, dtype, extents };
+        self.tensors.insert(value, tensor.clone());
+        Ok(tensor)
+    }
+
+    /// Says what tensor a value is.
+    pub(super) fn set(&mut self, value: ValueId, tensor: Tensor) {
+        self.tensors.insert(value, tensor);
+    }
+
+    /// An integer as a value of the program.
+    pub(super) fn value(&self, integer: &SymInt) -> Result<Value, Unsupported> {
+        integer.translate(&mut Values(&self.dims))
+    }
+
+    /// Integers as values of the program.
+    pub(super) fn values(&self, integers: &[SymInt]) -> Result<Vec<Value>, Unsupported> {
+        integers.iter().map(|integer| self.value(integer)).collect()
+    }
+
+    /// What an integer is for the present values of the dimensions.
+    pub(super) fn size(&self, integer: &SymInt) -> Result<i64, Unsupported> {
+        let size = integer.evaluate(&|symbol| self.dims.get(symbol).map(|(_, size)| *size));
+        size.ok_or_else(|| Unsupported::Form(format!("extent {integer} is not known")))
+    }
+
+    /// What extents are for the present values of the dimensions.
+    pub(super) fn sizes(&self, extents: &[SymInt]) -> Result<Vec<usize>, Unsupported> {
+        let size = |extent: &SymInt| {
+            let size = self.size(extent)?;
+            usize::try_from(size).map_err(|_| Unsupported::Form(format!("{size} is no extent")))
+        };
+        extents.iter().map(size).collect()
+    }
+
+    /// A new tensor, whose elements are `initial` at first, or nothing known.
+    pub(super) fn local(
+        &mut self,
+        element: ElementType,
+        extents: &[SymInt],
+        initial: Option<Value>,
+    ) -> Result<(TensorHandle, Tensor), Unsupported> {
+        let Some(dtype) = element.dtype() else {
+            unsupported!("kernels do not compute with elements of type {element}")
+        };
+        let shape = self.values(extents)?;
+        let name = format!("y{}", self.locals);
+        self.locals += 1;
+        let handle = self.builder.tensor(&name, dtype, &shape, initial, here!());
+        let source = Source::Buffer(handle);
+        Ok((handle, Tensor { source, element, dtype, extents: extents.to_vec() }))
+    }
+
+    /// Loops over all places of some extents, outermost first. Dimensions of extent 1 have no loop.
+    pub(super) fn nest(
+        &mut self,
+        extents: &[SymInt],
+        body: &mut dyn FnMut(&mut KernelBuilder, &[Value]),
+    ) -> Result<(), Unsupported> {
+        let bounds = self.bounds(extents)?;
+        nest(&mut self.builder, &bounds, &mut Vec::new(), body);
+        Ok(())
+    }
+
+    /// The ends of loops over extents, for [`nest`].
+    pub(super) fn bounds(&self, extents: &[SymInt]) -> Result<Vec<Bound>, Unsupported> {
+        let bound =
+            |extent: &SymInt| Ok(if extent.is(1) { Bound::One } else { Bound::Many(self.value(extent)?) });
+        extents.iter().map(bound).collect()
+    }
+
+    /// A new tensor with each element computed from its place.
+    pub(super) fn compute(
+        &mut self,
+        element: ElementType,
+        extents: &[SymInt],
+        function: &mut dyn FnMut(&mut KernelBuilder, &[Value]) -> Value,
+    ) -> Result<Tensor, Unsupported> {
+        let (handle, tensor) = self.local(element, extents, None)?;
+        self.nest(extents, &mut |builder, indices| {
+            let value = function(builder, indices);
+            builder.store(handle, indices, UpdateOp::Set, value, here!());
+        })?;
+        Ok(tensor)
+    }
+
+    pub(super) fn finish(mut self, outputs: &[ValueId]) -> Result<Legalised, Unsupported> {
+        let (mut given, mut returned) = (Vec::new(), Vec::new());
+        for output in outputs {
+            let mut tensor = self.tensor(*output)?;
+            // A program returns neither its arguments nor a tensor twice.
+            let is_own = match &tensor.source {
+                Source::Literal(_) => false,
+                Source::Buffer(handle) => !self.arguments.contains(handle) && !returned.contains(handle),
+            };
+            if !is_own {
+                tensor = self.copy(&tensor)?;
+            }
+            let Source::Buffer(handle) = tensor.source else { unreachable!("a copy is a buffer") };
+            self.builder.output(handle);
+            returned.push(handle);
+            given.push(Output { element: tensor.element, extents: tensor.extents });
+        }
+        let program = self.builder.finish().map_err(Unsupported::Definition)?;
+        Ok(Legalised { program: Arc::new(program), inputs: self.parameters, outputs: given })
+    }
+
+    fn copy(&mut self, tensor: &Tensor) -> Result<Tensor, Unsupported> {
+        let Tensor { element, extents, .. } = tensor.clone();
+        self.compute(element, &extents, &mut |builder, indices| tensor.at(builder, indices))
+    }
+}
+
+/// The end of a loop.
+#[derive(Clone, Debug)]
+pub(super) enum Bound {
+    /// There is one iteration, and no loop is needed.
+    One,
+    /// As many iterations as this says.
+    Many(Value),
+}
+
+/// Loops around a body, outermost first; `indices` are those of loops that are open already.
+pub(super) fn nest(
+    builder: &mut KernelBuilder,
+    bounds: &[Bound],
+    indices: &mut Vec<Value>,
+    body: &mut dyn FnMut(&mut KernelBuilder, &[Value]),
+) {
+    match bounds.split_first() {
+        None => body(builder, indices),
+        Some((Bound::One, rest)) => {
+            indices.push(Value::int(0));
+            nest(builder, rest, indices, body);
+            indices.pop();
+        }
+        Some((Bound::Many(end), rest)) => {
+            let name = format!("i{}", indices.len());
+            let at: SourceLocation = here!();
+            builder.for_loop(&name, Value::int(0), end.clone(), 1, at, |builder, index| {
+                indices.push(index);
+                nest(builder, rest, indices, body);
+                indices.pop();
+            });
+        }
+    }
+}
+
+/// Symbolic integers in the arithmetic of programs.
+struct Values<'a>(&'a BTreeMap<Symbol, (Value, i64)>);
+
+impl Arithmetic for Values<'_> {
+    type Number = Value;
+    type Error = Unsupported;
+
+    fn constant(&mut self, constant: i64) -> Value {
+        Value::typed_int(DType::I64, constant)
+    }
+
+    fn symbol(&mut self, symbol: &Symbol) -> Result<Value, Unsupported> {
+        let known = self.0.get(symbol).map(|(value, _)| value.clone());
+        known.ok_or_else(|| Unsupported::Form(format!("size {symbol} is not known")))
+    }
+
+    fn add(&mut self, left: Value, right: Value) -> Value {
+        left.binary(BinaryOp::Add, right)
+    }
+
+    fn multiply(&mut self, left: Value, right: Value) -> Value {
+        left.binary(BinaryOp::Mul, right)
+    }
+
+    fn divide(&mut self, left: Value, right: Value) -> Value {
+        left.binary(BinaryOp::Div, right)
+    }
+
+    fn remainder(&mut self, left: Value, right: Value) -> Value {
+        left.binary(BinaryOp::Rem, right)
+    }
+
+    fn minimum(&mut self, left: Value, right: Value) -> Value {
+        left.binary(BinaryOp::Min, right)
+    }
+
+    fn maximum(&mut self, left: Value, right: Value) -> Value {
+        left.binary(BinaryOp::Max, right)
+    }
+}

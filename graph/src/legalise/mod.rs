@@ -1,0 +1,157 @@
+//! From operators to kernels: the definition of a call, or of several calls fused, as a tensor program.
+//!
+//! A row of the table of operators that has a [`Legalise`] function can become a kernel. The function emits loops of any
+//! rank through an [`Emitter`]; what it emits is a definition like one that a person writes with `#[tensor_kernel]`, so that
+//! schedule rules find blocks and reductions in it. A call that has no such function, or whose function refuses these
+//! shapes or element types, is computed by the operator's own evaluation.
+//!
+//! Extents are symbolic integers over the dimensions of the program. A decision that depends on an extent (a broadcast, a
+//! window) is made only where it holds for every value of these dimensions; otherwise the call is refused, and the caller
+//! legalises it again with fixed extents.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `emitter` | the program under construction, its tensors and loop nests |
+//! | `operands` | the inputs and attributes of one call |
+//! | `scalar` | functions of single elements |
+//! | `pointwise` | operators that compute each element from one element of each input |
+//! | `reduction` | sums, extremes, softmax |
+//! | `normalisation` | layer and batch normalisation |
+//! | `matmul` | products of matrices |
+//! | `convolution`, `transposed`, `pool`, `window` | windows over spatial dimensions |
+//! | `rearrange`, `select` | elements in another order, and parts of tensors |
+
+pub(crate) mod convolution;
+mod emitter;
+pub(crate) mod matmul;
+pub(crate) mod normalisation;
+mod operands;
+pub(crate) mod pointwise;
+pub(crate) mod pool;
+pub(crate) mod rearrange;
+pub(crate) mod reduction;
+pub(crate) mod scalar;
+pub(crate) mod select;
+pub(crate) mod transposed;
+mod window;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use tilewright_core::build::DefinitionErrors;
+use tilewright_core::program::Program;
+
+use crate::ir::{Call, ValueId};
+use crate::operator::Fault;
+use crate::symbolic::{SymInt, Symbol};
+use crate::tensor::{ElementType, HostTensor};
+pub(crate) use emitter::{Emitter, Tensor};
+pub(crate) use operands::Operands;
+
+/// Emits a call, and gives its outputs.
+pub(crate) type Legalise = fn(&mut Emitter, &Operands<'_>) -> Result<Vec<Tensor>, Unsupported>;
+
+/// Why a call does not become a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsupported {
+    /// The operator has no kernel form, or none for these attributes, element types or shapes.
+    #[error("{0}")]
+    Form(String),
+    /// The call is wrong: its evaluation reports the same.
+    #[error("{0}")]
+    Fault(String),
+    /// The emitted definition has no schedulable form.
+    #[error("{0}")]
+    Definition(DefinitionErrors),
+}
+
+impl From<Fault> for Unsupported {
+    fn from(fault: Fault) -> Self {
+        Unsupported::Fault(fault.0)
+    }
+}
+
+/// Leaves the function with [`Unsupported::Form`].
+macro_rules! unsupported {
+    ($($message:tt)*) => {
+        return Err($crate::legalise::Unsupported::Form(format!($($message)*)))
+    };
+}
+pub(crate) use unsupported;
+
+/// What is known of an input of fused calls.
+#[derive(Clone, Debug)]
+pub struct Signature {
+    /// The type of its elements.
+    pub element: ElementType,
+    /// Its extents, over the dimensions of the program.
+    pub extents: Vec<SymInt>,
+    /// Its elements, where they are known: attributes that are inputs are read from them, and single elements become
+    /// literals of the program.
+    pub contents: Option<HostTensor>,
+    /// Whether each run passes the same elements.
+    pub constant: bool,
+}
+
+/// Calls that become one program, in order.
+#[derive(Clone, Debug)]
+pub struct Fusion<'a> {
+    /// The calls with the values that they give.
+    pub calls: Vec<(&'a Call, &'a [ValueId])>,
+    /// What comes from outside.
+    pub inputs: FxHashMap<ValueId, Signature>,
+    /// The values that go outside, in order.
+    pub outputs: Vec<ValueId>,
+    /// The dimensions of the program, each with the value that it has now.
+    pub dims: Vec<(Symbol, i64)>,
+}
+
+/// A program, and which values its parameters are.
+#[derive(Clone, Debug)]
+pub struct Legalised {
+    /// The program: its dimensions are those of the fusion, its buffers the inputs, then the outputs.
+    pub program: Arc<Program>,
+    /// The inputs that it reads, in order.
+    pub inputs: Vec<ValueId>,
+    /// Its results, in order.
+    pub outputs: Vec<Output>,
+}
+
+/// A result of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// Its place among the program's buffers follows the inputs, in order of these.
+    pub element: ElementType,
+    /// Its extents, over the dimensions of the program.
+    pub extents: Vec<SymInt>,
+}
+
+/// Whether an operator has a kernel form for some of its calls.
+pub fn has_form(call: &Call) -> bool {
+    call.operator.legalise.is_some()
+}
+
+/// Makes a program of fused calls.
+///
+/// # Errors
+/// When one of the calls has no kernel form for these inputs.
+pub fn legalise(fusion: &Fusion<'_>) -> Result<Legalised, Unsupported> {
+    let name = fusion.calls.iter().map(|(call, _)| call.operator.name).collect::<Vec<_>>().join("_");
+    let mut emitter = Emitter::new(&name, fusion);
+    for (call, outputs) in &fusion.calls {
+        let Some(emit) = call.operator.legalise else {
+            unsupported!("operator {} has no kernel form", call.operator.name)
+        };
+        let results = emit(&mut emitter, &Operands::of(call, outputs.len(), fusion))?;
+        if results.len() < outputs.len() {
+            unsupported!("operator {} has no kernel form for all of its outputs", call.operator.name);
+        }
+        for (&output, result) in outputs.iter().zip(results) {
+            emitter.set(output, result);
+        }
+    }
+    emitter.finish(&fusion.outputs)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! The inputs and attributes of one call.
+
+use crate::ir::{Attribute, AttributeKind, Call, ValueId};
+use crate::legalise::emitter::{Emitter, Tensor};
+use crate::legalise::{Fusion, Unsupported, unsupported};
+use crate::operator::{Arguments, axis};
+use crate::tensor::{ElementType, HostTensor};
+
+/// The inputs and attributes of one call. Attributes that are not given have the defaults of the table.
+pub(crate) struct Operands<'a> {
+    call: &'a Call,
+    /// How many outputs are used.
+    pub(super) outputs: usize,
+    fusion: &'a Fusion<'a>,
+}
+
+impl<'a> Operands<'a> {
+    pub(super) fn of(call: &'a Call, outputs: usize, fusion: &'a Fusion<'a>) -> Self {
+        Operands { call, outputs, fusion }
+    }
+
+    /// The operator's name.
+    pub(super) fn name(&self) -> &'static str {
+        self.call.operator.name
+    }
+
+    /// The number of inputs, with those that are left out.
+    pub(super) fn len(&self) -> usize {
+        self.call.inputs.len()
+    }
+
+    fn id(&self, place: usize) -> Option<ValueId> {
+        self.call.inputs.get(place).copied().flatten()
+    }
+
+    /// An input, if it is given.
+    pub(super) fn optional(
+        &self,
+        emitter: &mut Emitter,
+        place: usize,
+    ) -> Result<Option<Tensor>, Unsupported> {
+        self.id(place).map(|value| emitter.tensor(value)).transpose()
+    }
+
+    /// An input.
+    pub(super) fn tensor(&self, emitter: &mut Emitter, place: usize) -> Result<Tensor, Unsupported> {
+        match self.optional(emitter, place)? {
+            Some(tensor) => Ok(tensor),
+            None => Err(Unsupported::Fault(format!("input {place} is missing"))),
+        }
+    }
+
+    /// The elements of an input, if it is given.
+    ///
+    /// # Errors
+    /// When they are not known before the program runs.
+    pub(super) fn contents(&self, place: usize) -> Result<Option<&'a HostTensor>, Unsupported> {
+        let Some(value) = self.id(place) else { return Ok(None) };
+        match self.fusion.inputs.get(&value).and_then(|signature| signature.contents.as_ref()) {
+            Some(contents) => Ok(Some(contents)),
+            None => unsupported!("input {place} of {} is not known before it runs", self.name()),
+        }
+    }
+
+    /// The elements of an input as integers, if it is given.
+    pub(super) fn optional_integers(&self, place: usize) -> Result<Option<Vec<i64>>, Unsupported> {
+        let Some(contents) = self.contents(place)? else { return Ok(None) };
+        let cast = contents.cast(ElementType::I64).map_err(|error| Unsupported::Fault(error.to_string()))?;
+        Ok(cast.as_slice::<i64>().map(<[i64]>::to_vec))
+    }
+
+    /// The elements of an input as integers.
+    pub(super) fn integers(&self, place: usize) -> Result<Vec<i64>, Unsupported> {
+        let integers = self.optional_integers(place)?;
+        integers.ok_or_else(|| Unsupported::Fault(format!("input {place} is missing")))
+    }
+
+    /// The attributes, as an evaluation reads them. It has no inputs.
+    pub(super) fn attributes(&self) -> Arguments<'a> {
+        let Call { operator, attributes, .. } = self.call;
+        Arguments { operator, attributes, inputs: &[], outputs: self.outputs }
+    }
+
+    /// An attribute that names a dimension of a tensor.
+    pub(super) fn axis(&self, name: &str, rank: usize) -> Result<usize, Unsupported> {
+        Ok(axis(self.attributes().int_or_default(name), rank)?)
+    }
+
+    /// A truth value.
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.attributes().flag(name)
+    }
+
+    /// A number.
+    pub(super) fn float(&self, name: &str) -> f64 {
+        self.attributes().float_or_default(name)
+    }
+
+    /// A word.
+    pub(super) fn text(&self, name: &str) -> &'a str {
+        match (self.call.attributes.get(name), self.call.operator.attribute(name)) {
+            (Some(Attribute::Text(value)), _) => &**value,
+            (_, Some(AttributeKind::TextOr(value))) => value,
+            _ => "",
+        }
+    }
+
+    /// Integers, if they are given.
+    pub(super) fn ints(&self, name: &str) -> Option<&'a [i64]> {
+        self.attributes().ints(name)
+    }
+}

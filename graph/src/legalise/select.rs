@@ -1,0 +1,159 @@
+//! Parts of tensors, padding, places that other tensors name, and pictures of other sizes.
+
+use tilewright_core::build::Value;
+use tilewright_core::dtype::DType;
+use tilewright_core::expr::BinaryOp;
+
+use crate::legalise::emitter::{Emitter, Tensor};
+use crate::legalise::operands::Operands;
+use crate::legalise::pointwise::{inside, moved, scaled};
+use crate::legalise::scalar::{add, both, less, number};
+use crate::legalise::{Unsupported, unsupported};
+use crate::operator::{axis, slice_places};
+use crate::symbolic::SymInt;
+
+type Emitted = Result<Vec<Tensor>, Unsupported>;
+
+/// A part of a tensor, with steps.
+pub(crate) fn slice(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
+    let x = operands.tensor(emitter, 0)?;
+    let (starts, ends) = (operands.integers(1)?, operands.integers(2)?);
+    let axes = operands.optional_integers(3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
+    let steps = operands.optional_integers(4)?.unwrap_or_else(|| vec![1; starts.len()]);
+    if [ends.len(), axes.len(), steps.len()].iter().any(|&length| length != starts.len())
+        || steps.contains(&0)
+    {
+        unsupported!("starts, ends, axes and steps do not fit each other");
+    }
+    let mut extents = x.extents.clone();
+    let mut lines = vec![(0, 1); x.rank()];
+    for (((&start, &end), &number), &step) in starts.iter().zip(&ends).zip(&axes).zip(&steps) {
+        let dimension = axis(number, x.rank())?;
+        let Some(extent) = x.extents[dimension].as_constant().and_then(|extent| usize::try_from(extent).ok())
+        else {
+            unsupported!("the extent depends on the call")
+        };
+        let places = slice_places(start, end, step, extent);
+        let first = places.first().copied().flatten().unwrap_or(0);
+        extents[dimension] = places.len().into();
+        lines[dimension] = (first as i64, step);
+    }
+    let result = emitter.compute(x.element, &extents, &mut |builder, indices| {
+        let place = |(index, &(first, step)): (&Value, &(i64, i64))| {
+            if first == 0 && step == 1 { index.clone() } else { moved(&scaled(index, step), -first) }
+        };
+        let places: Vec<Value> = indices.iter().zip(&lines).map(place).collect();
+        x.at(builder, &places)
+    })?;
+    Ok(vec![result])
+}
+
+/// Places around a tensor: a constant, the nearest element, or elements of the tensor mirrored or repeated.
+pub(crate) fn pad(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
+    let x = operands.tensor(emitter, 0)?;
+    let pads = operands.integers(1)?;
+    let axes = operands.optional_integers(3)?.unwrap_or_else(|| (0..x.rank() as i64).collect());
+    if pads.len() != 2 * axes.len() || pads.iter().any(|&pad| pad > 1 << 31) {
+        unsupported!("pads {pads:?} do not fit {} dimensions", axes.len());
+    }
+    let mut around = vec![(0, 0); x.rank()];
+    for (place, &number) in axes.iter().enumerate() {
+        around[axis(number, x.rank())?] = (pads[place], pads[place + axes.len()]);
+    }
+    let fill = match operands.optional(emitter, 2)? {
+        None => number(x.dtype, 0.0),
+        Some(Tensor { source: crate::legalise::emitter::Source::Literal(value), .. }) => value,
+        Some(_) => unsupported!("the fill value depends on the call"),
+    };
+    let extents: Vec<SymInt> = x
+        .extents
+        .iter()
+        .zip(&around)
+        .map(|(extent, (before, after))| extent + &SymInt::from(before + after))
+        .collect();
+    if emitter.sizes(&extents).is_err()
+        || (operands.text("mode") != "constant" && emitter.sizes(&x.extents)?.contains(&0))
+    {
+        unsupported!("the padding does not fit the tensor");
+    }
+    let ends = emitter.values(&x.extents)?;
+    let mode = operands.text("mode");
+    let place: fn(&Value, &Value) -> Value = match mode {
+        "constant" => |place, _| place.clone(),
+        "edge" => |place, end| {
+            let last = add(end, &Value::int(-1));
+            place.binary(BinaryOp::Max, Value::int(0)).binary(BinaryOp::Min, last)
+        },
+        other => unsupported!("mode {other} has no kernel form"),
+    };
+    let result = emitter.compute(x.element, &extents, &mut |builder, indices| {
+        let mut condition: Option<Value> = None;
+        let mut places = Vec::with_capacity(indices.len());
+        for (dimension, index) in indices.iter().enumerate() {
+            let (before, after) = around[dimension];
+            let source = moved(index, before);
+            if (before, after) == (0, 0) {
+                places.push(source);
+                continue;
+            }
+            if mode == "constant" && (before > 0 || after > 0) {
+                let inside = inside(&source, &ends[dimension]);
+                condition = Some(condition.map_or(inside.clone(), |condition| both(&condition, &inside)));
+            }
+            places.push(place(&source, &ends[dimension]));
+        }
+        let value = x.at(builder, &places);
+        condition.map_or(value.clone(), |condition| condition.select(value, fill.clone()))
+    })?;
+    Ok(vec![result])
+}
+
+/// The places along a dimension that an integer tensor names. Negative ones count from the end; others outside are an error.
+pub(crate) fn gather(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
+    let (x, numbers) = (operands.tensor(emitter, 0)?, operands.tensor(emitter, 1)?);
+    if !matches!(numbers.dtype, DType::I32 | DType::I64) {
+        unsupported!("indices of type {} have no kernel form", numbers.element);
+    }
+    let along = operands.axis("axis", x.rank())?;
+    let extents = [&x.extents[..along], &numbers.extents, &x.extents[along + 1..]].concat();
+    let end = emitter.value(&x.extents[along])?;
+    let rank = numbers.rank();
+    let result = emitter.compute(x.element, &extents, &mut |builder, indices| {
+        let number = numbers.at(builder, &indices[along..along + rank]).cast(DType::I64);
+        let place = less(&number, &Value::typed_int(DType::I64, 0)).select(add(&number, &end), number);
+        let places = [&indices[..along], &[place], &indices[along + rank..]].concat();
+        x.at(builder, &places)
+    })?;
+    Ok(vec![result])
+}
+
+/// Pictures enlarged by whole numbers, each element repeated.
+pub(crate) fn resize(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
+    let x = operands.tensor(emitter, 0)?;
+    let repeats = operands.text("mode") == "nearest"
+        && operands.text("coordinate_transformation_mode") == "asymmetric"
+        && operands.text("nearest_mode") == "floor"
+        && operands.ints("axes").is_none();
+    if !repeats {
+        unsupported!("only repetition has a kernel form");
+    }
+    let scales = match operands.contents(2)?.filter(|scales| !scales.is_empty()) {
+        Some(scales) => scales.cast(crate::tensor::ElementType::F64).ok(),
+        None => unsupported!("only scales have a kernel form"),
+    };
+    let scales = scales.as_ref().and_then(|scales| scales.as_slice::<f64>()).unwrap_or_default();
+    if scales.len() != x.rank()
+        || scales.iter().any(|scale| scale.fract() != 0.0 || !(1.0..1e6).contains(scale))
+    {
+        unsupported!("only whole scales have a kernel form");
+    }
+    let extents: Vec<SymInt> =
+        x.extents.iter().zip(scales).map(|(extent, &scale)| extent.scale(scale as i64)).collect();
+    let result = emitter.compute(x.element, &extents, &mut |builder, indices| {
+        let place = |(index, &scale): (&Value, &f64)| {
+            if scale == 1.0 { index.clone() } else { index.binary(BinaryOp::Div, Value::int(scale as i64)) }
+        };
+        x.at(builder, &indices.iter().zip(scales).map(place).collect::<Vec<_>>())
+    })?;
+    Ok(vec![result])
+}

@@ -1,0 +1,86 @@
+//! Windows that move over the spatial dimensions of a tensor.
+
+use tilewright_core::build::Value;
+
+use crate::legalise::emitter::Emitter;
+use crate::legalise::operands::Operands;
+use crate::legalise::pointwise::{moved, scaled};
+use crate::legalise::scalar::add;
+use crate::legalise::{Unsupported, unsupported};
+use crate::operator::Window;
+use crate::symbolic::SymInt;
+
+/// Windows over spatial dimensions, and the extents of the result.
+pub(super) struct Windows {
+    /// For the present values of the dimensions.
+    pub(super) fixed: Window,
+    /// How many windows there are along each dimension.
+    pub(super) output: Vec<SymInt>,
+}
+
+impl Windows {
+    /// Reads the windows of a convolution or of pooling.
+    pub(super) fn of(
+        emitter: &Emitter,
+        operands: &Operands<'_>,
+        input: &[SymInt],
+        kernel: &[usize],
+    ) -> Result<Self, Unsupported> {
+        let fixed = Window::of(&operands.attributes(), &emitter.sizes(input)?, kernel)?;
+        let mut output = Vec::with_capacity(input.len());
+        for (dimension, extent) in input.iter().enumerate() {
+            let present = SymInt::from(fixed.output[dimension]);
+            if extent.as_constant().is_some() {
+                output.push(present);
+                continue;
+            }
+            if operands.text("auto_pad") != "NOTSET" {
+                unsupported!("automatic padding depends on the extent");
+            }
+            let stride = fixed.strides[dimension] as i64;
+            let span = (fixed.kernel[dimension] as i64 - 1) * fixed.dilations[dimension] as i64 + 1;
+            let room = extent + &SymInt::from(fixed.before[dimension] + fixed.after[dimension] - span);
+            let count = &room.floor_div(&stride.into()) + &1.into();
+            if emitter.size(&count)? != fixed.output[dimension] as i64 {
+                unsupported!("the number of windows depends on the extent");
+            }
+            output.push(count);
+        }
+        Ok(Windows { fixed, output })
+    }
+
+    /// Where a place of a window lies in the input with its padding before it, along one dimension.
+    pub(super) fn padded_place(&self, dimension: usize, window: &Value, tap: &Value) -> Value {
+        let (stride, dilation) = (self.fixed.strides[dimension], self.fixed.dilations[dimension]);
+        let start = scaled(window, stride as i64);
+        if self.fixed.kernel[dimension] == 1 { start } else { add(&start, &scaled(tap, dilation as i64)) }
+    }
+
+    /// Where a place of a window lies in the input, along one dimension.
+    pub(super) fn place(&self, dimension: usize, window: &Value, tap: &Value) -> Value {
+        moved(&self.padded_place(dimension, window, tap), self.fixed.before[dimension])
+    }
+
+    /// Whether some window reaches beyond the input.
+    pub(super) fn has_padding(&self) -> bool {
+        self.fixed.before.iter().chain(&self.fixed.after).any(|&padding| padding != 0) || self.overhangs()
+    }
+
+    /// Whether the last window reaches beyond the input and its padding, as when their number is rounded up.
+    pub(super) fn overhangs(&self) -> bool {
+        (0..self.output.len())
+            .any(|d| self.reach(d) > self.fixed.input[d] as i64 + self.fixed.before[d] + self.fixed.after[d])
+    }
+
+    /// The end of the last window, along one dimension.
+    pub(super) fn reach(&self, dimension: usize) -> i64 {
+        let window = &self.fixed;
+        let last = window.output[dimension].saturating_sub(1) * window.strides[dimension];
+        (last + (window.kernel[dimension] - 1) * window.dilations[dimension] + 1) as i64
+    }
+
+    /// The extents of the window.
+    pub(super) fn kernel(&self) -> Vec<SymInt> {
+        self.fixed.kernel.iter().map(|&extent| extent.into()).collect()
+    }
+}

@@ -1,0 +1,85 @@
+//! Host tensors as kernels take them, and back.
+
+use tilewright_core::dtype::DType;
+use tilewright_core::tensor::AnyTensor;
+
+use crate::tensor::{ElementType, Elements, HostTensor, TensorError};
+
+/// Runs one expression with the elements that kernels can take bound to a name; `$otherwise` for strings.
+macro_rules! with_kernel_elements {
+    ($elements:expr, $values:ident => $body:expr, else $otherwise:expr) => {
+        match $elements {
+            Elements::Bool($values) => $body,
+            Elements::I8($values) => $body,
+            Elements::I16($values) => $body,
+            Elements::I32($values) => $body,
+            Elements::I64($values) => $body,
+            Elements::U8($values) => $body,
+            Elements::U16($values) => $body,
+            Elements::U32($values) => $body,
+            Elements::U64($values) => $body,
+            Elements::F16($values) => $body,
+            Elements::BF16($values) => $body,
+            Elements::F32($values) => $body,
+            Elements::F64($values) => $body,
+            Elements::String(_) => $otherwise,
+        }
+    };
+}
+
+impl HostTensor {
+    /// A copy in memory that is aligned as kernels like it. `None` for strings, with which kernels do not compute.
+    pub fn to_kernel(&self) -> Option<AnyTensor> {
+        with_kernel_elements!(&self.elements, values => AnyTensor::from_slice(&values[..], &self.shape).ok(), else None)
+    }
+
+    /// The elements as bytes in the machine's order; `None` for strings.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        fn bytes<T: tilewright_core::tensor::Element>(values: &[T]) -> &[u8] {
+            T::as_bytes(values)
+        }
+        with_kernel_elements!(&self.elements, values => Some(bytes(values)), else None)
+    }
+
+    /// A copy of elements that lie in memory as bytes in the machine's order.
+    ///
+    /// # Errors
+    /// When there are not as many as the shape has, or they are strings.
+    pub fn from_bytes(element: ElementType, shape: &[usize], bytes: &[u8]) -> Result<Self, TensorError> {
+        let found = bytes.len() / element.dtype().map_or(1, DType::bytes);
+        let misfit =
+            || TensorError::Length { shape: shape.to_vec(), expected: shape.iter().product(), found };
+        let dtype = element.dtype().ok_or_else(misfit)?;
+        let mut tensor =
+            AnyTensor::zeros(dtype, shape).map_err(|_| TensorError::TooLarge { shape: shape.to_vec() })?;
+        if tensor.bytes().len() != bytes.len() {
+            return Err(misfit());
+        }
+        tensor.bytes_mut().copy_from_slice(bytes);
+        HostTensor::from_kernel(&tensor).ok_or_else(misfit)
+    }
+
+    /// A copy of a tensor that a kernel takes or gives. `None` when a byte of a truth value is neither 0 nor 1.
+    pub fn from_kernel(tensor: &AnyTensor) -> Option<Self> {
+        fn copy<T: crate::tensor::Element + tilewright_core::tensor::Element>(
+            tensor: &AnyTensor,
+        ) -> Option<HostTensor> {
+            HostTensor::new(tensor.shape(), tensor.as_slice::<T>()?.to_vec()).ok()
+        }
+        match tensor.dtype() {
+            DType::Bool => copy::<bool>(tensor),
+            DType::I8 => copy::<i8>(tensor),
+            DType::I16 => copy::<i16>(tensor),
+            DType::I32 => copy::<i32>(tensor),
+            DType::I64 => copy::<i64>(tensor),
+            DType::U8 => copy::<u8>(tensor),
+            DType::U16 => copy::<u16>(tensor),
+            DType::U32 => copy::<u32>(tensor),
+            DType::U64 => copy::<u64>(tensor),
+            DType::F16 => copy::<half::f16>(tensor),
+            DType::BF16 => copy::<half::bf16>(tensor),
+            DType::F32 => copy::<f32>(tensor),
+            DType::F64 => copy::<f64>(tensor),
+        }
+    }
+}
