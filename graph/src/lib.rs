@@ -8,8 +8,10 @@
 //! | [`symbolic`] | integers that depend on sizes known only at run time |
 //! | [`tensor`] | tensors in host memory, of every element type that models use |
 //! | [`build`] | building graphs call by call |
+//! | [`fuse`] | which calls become one kernel |
 //! | [`interpret`] | what a graph means |
 //! | [`ir`] | the representation: functions of dataflow |
+//! | [`legalise`](mod@legalise) | kernels that compute operators, alone and fused |
 //! | [`operator`] | the table of operators |
 //! | [`pass`] | functions that mean the same and do less |
 //! | [`text`] | the text form of graphs |
@@ -17,8 +19,10 @@
 
 pub mod build;
 mod deduce;
+pub mod fuse;
 pub mod interpret;
 pub mod ir;
+pub mod legalise;
 pub mod onnx;
 pub mod operator;
 pub mod pass;

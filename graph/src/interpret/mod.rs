@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::ir::{Body, Call, Function, Module, Operation, ValueId};
+use crate::fuse::Group;
+use crate::ir::{Binding, Body, Call, Function, Module, Operation, ValueId};
 use crate::operator::{Arguments, Fault, Value};
 use symbols::Symbols;
 
@@ -65,12 +66,31 @@ pub type External = Box<dyn Fn(&[Value]) -> Result<Vec<Value>, Fault>>;
 /// Called with each value that is bound at the outermost level.
 pub type Observer<'m> = Box<dyn Fn(&Function, ValueId, &Value) + 'm>;
 
+/// Computes groups of calls in another way than by evaluating operators, for instance by kernels.
+pub trait Engine {
+    /// The groups of a body; `None` to execute binding after binding.
+    fn groups(&self, body: &Body) -> Option<&[Group]>;
+
+    /// Computes a group: `get` gives values from outside of it. `None` to execute its bindings one after the other.
+    ///
+    /// # Errors
+    /// When the computation fails as the evaluation would.
+    fn run(
+        &self,
+        function: &Function,
+        body: &Body,
+        group: &Group,
+        get: &dyn Fn(ValueId) -> Option<Value>,
+    ) -> Result<Option<Vec<Value>>, Fault>;
+}
+
 /// Executes functions of a module.
 pub struct Interpreter<'m> {
     module: &'m Module,
     externals: FxHashMap<String, External>,
     iterations: u64,
     observer: Option<Observer<'m>>,
+    engine: Option<&'m dyn Engine>,
 }
 
 /// How deep calls to functions may be nested.
@@ -79,7 +99,13 @@ const CALL_DEPTH: usize = 64;
 impl<'m> Interpreter<'m> {
     /// An interpreter of a module.
     pub fn new(module: &'m Module) -> Self {
-        Interpreter { module, externals: FxHashMap::default(), iterations: 1 << 24, observer: None }
+        Interpreter {
+            module,
+            externals: FxHashMap::default(),
+            iterations: 1 << 24,
+            observer: None,
+            engine: None,
+        }
     }
 
     /// Sets how many iterations one loop may have.
@@ -100,6 +126,13 @@ impl<'m> Interpreter<'m> {
     #[must_use]
     pub fn observer(mut self, observer: Observer<'m>) -> Self {
         self.observer = Some(observer);
+        self
+    }
+
+    /// Sets what computes groups of calls.
+    #[must_use]
+    pub fn engine(mut self, engine: &'m dyn Engine) -> Self {
+        self.engine = Some(engine);
         self
     }
 
@@ -159,41 +192,67 @@ struct Frame<'i, 'm> {
 impl<'m> Frame<'_, 'm> {
     /// Executes the bindings of a body and gives its results.
     fn run_body(&mut self, body: &'m Body) -> Result<Vec<Value>, RunError> {
-        for binding in &body.bindings {
-            let place = || CallSite {
-                operation: binding.operation.name(),
-                origin: binding.origin.clone(),
-                value: binding
-                    .outputs
-                    .first()
-                    .map_or_else(String::new, |&value| self.function.describe(value)),
-            };
-            let fail = |reason: String, place: CallSite| RunError::Operation { place, reason };
-            let results = match self.execute(&binding.operation, binding.outputs.len()) {
-                Ok(results) => results,
-                Err(Failure::Inner(error)) => return Err(error),
-                Err(Failure::Own(Fault(reason))) => return Err(fail(reason, place())),
-            };
-            if results.len() < binding.outputs.len() {
-                let reason =
-                    format!("{} results are wanted, there are {}", binding.outputs.len(), results.len());
-                return Err(fail(reason, place()));
-            }
-            for (&output, result) in binding.outputs.iter().zip(results) {
-                // A body that runs again may measure other sizes than before.
-                if self.nesting == 0 {
-                    let checked = self.symbols.bind(&self.function.value(output).ty, &result);
-                    checked.map_err(|reason| {
-                        fail(format!("deduced and computed types differ: {reason}"), place())
-                    })?;
-                    if let Some(observer) = &self.interpreter.observer {
-                        observer(self.function, output, &result);
-                    }
-                }
-                self.values[output.index()] = Some(result);
-            }
+        match self.interpreter.engine.and_then(|engine| engine.groups(body)) {
+            None => body.bindings.iter().try_for_each(|binding| self.run_binding(binding))?,
+            Some(groups) => groups.iter().try_for_each(|group| self.run_group(body, group))?,
         }
         body.results.iter().map(|&result| self.get(result).map_err(|fault| self.unbound(fault))).collect()
+    }
+
+    fn run_group(&mut self, body: &'m Body, group: &'m Group) -> Result<(), RunError> {
+        let bindings = group.bindings.iter().map(|&place| &body.bindings[place]);
+        let last = bindings.clone().next_back().expect("a group has a binding");
+        if let (Some(engine), Operation::Call(_)) = (self.interpreter.engine, &last.operation) {
+            let get = |value: ValueId| self.values.get(value.index()).and_then(Option::clone);
+            let computed = engine.run(self.function, body, group, &get);
+            let computed =
+                computed.map_err(|Fault(reason)| RunError::Operation { place: self.place(last), reason })?;
+            if let Some(results) = computed {
+                return self.bind(last, &group.outputs, results);
+            }
+        }
+        bindings.into_iter().try_for_each(|binding| self.run_binding(binding))
+    }
+
+    fn run_binding(&mut self, binding: &'m Binding) -> Result<(), RunError> {
+        match self.execute(&binding.operation, binding.outputs.len()) {
+            Ok(results) => self.bind(binding, &binding.outputs, results),
+            Err(Failure::Inner(error)) => Err(error),
+            Err(Failure::Own(Fault(reason))) => {
+                Err(RunError::Operation { place: self.place(binding), reason })
+            }
+        }
+    }
+
+    /// Binds values to results, which are compared with their types.
+    fn bind(&mut self, binding: &Binding, outputs: &[ValueId], results: Vec<Value>) -> Result<(), RunError> {
+        let fail = |reason: String, place: CallSite| RunError::Operation { place, reason };
+        if results.len() < outputs.len() {
+            let reason = format!("{} results are wanted, there are {}", outputs.len(), results.len());
+            return Err(fail(reason, self.place(binding)));
+        }
+        for (&output, result) in outputs.iter().zip(results) {
+            // A body that runs again may measure other sizes than before.
+            if self.nesting == 0 {
+                let checked = self.symbols.bind(&self.function.value(output).ty, &result);
+                checked.map_err(|reason| {
+                    fail(format!("deduced and computed types differ: {reason}"), self.place(binding))
+                })?;
+                if let Some(observer) = &self.interpreter.observer {
+                    observer(self.function, output, &result);
+                }
+            }
+            self.values[output.index()] = Some(result);
+        }
+        Ok(())
+    }
+
+    fn place(&self, binding: &Binding) -> CallSite {
+        CallSite {
+            operation: binding.operation.name(),
+            origin: binding.origin.clone(),
+            value: binding.outputs.first().map_or_else(String::new, |&value| self.function.describe(value)),
+        }
     }
 
     fn unbound(&self, fault: Fault) -> RunError {

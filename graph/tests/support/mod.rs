@@ -59,17 +59,42 @@ pub(crate) fn compare(
 }
 
 /// Runs a function with all sets of data in a folder, and compares what it gives with what they hold.
+#[allow(dead_code)]
 pub(crate) fn run_sets(
     function: &Function,
     folder: &Path,
     relative: f64,
     absolute: f64,
 ) -> Result<(), String> {
+    let module = Module { functions: [(Arc::from("main"), function.clone())].into() };
+    compare_sets(function, folder, relative, absolute, &mut |arguments| {
+        let arguments = arguments.into_iter().map(Value::Tensor).collect();
+        let results = Interpreter::new(&module).run("main", arguments).map_err(|error| error.to_string())?;
+        let tensor = |result: &Value| {
+            result
+                .as_tensor()
+                .cloned()
+                .ok_or_else(|| "outputs that are no tensors are not read here".to_owned())
+        };
+        results.iter().map(tensor).collect()
+    })
+}
+
+/// How a function is run with the tensors of one set.
+pub(crate) type Run<'r> = &'r mut dyn FnMut(Vec<HostTensor>) -> Result<Vec<HostTensor>, String>;
+
+/// As [`run_sets`], with another way of running the function.
+pub(crate) fn compare_sets(
+    function: &Function,
+    folder: &Path,
+    relative: f64,
+    absolute: f64,
+    run: Run<'_>,
+) -> Result<(), String> {
     let parameters = function.body.parameters.iter().map(|&parameter| &function.value(parameter).ty);
     if parameters.clone().any(|ty| matches!(ty, Type::Sequence(_) | Type::Optional(_))) {
         return Err("inputs that are sequences or optional are not read by this test".to_owned());
     }
-    let module = Module { functions: [(Arc::from("main"), function.clone())].into() };
     for set in 0.. {
         let data = folder.join(format!("test_data_set_{set}"));
         if !data.is_dir() {
@@ -79,14 +104,9 @@ pub(crate) fn run_sets(
             let bytes = std::fs::read(data.join(file)).map_err(|error| error.to_string())?;
             decode_tensor(bytes.into()).map_err(|error| error.to_string())
         };
-        let arguments =
-            (0..parameters.len()).map(|place| Ok(Value::Tensor(read(format!("input_{place}.pb"))?)));
-        let arguments = arguments.collect::<Result<Vec<_>, String>>()?;
-        let results = Interpreter::new(&module).run("main", arguments).map_err(|error| error.to_string())?;
-        for (place, result) in results.iter().enumerate() {
-            let Value::Tensor(found) = result else {
-                return Err("outputs that are no tensors are not read here".to_owned());
-            };
+        let arguments = (0..parameters.len()).map(|place| read(format!("input_{place}.pb")));
+        let results = run(arguments.collect::<Result<Vec<_>, String>>()?)?;
+        for (place, found) in results.iter().enumerate() {
             let expected = read(format!("output_{place}.pb"))?;
             compare(&expected, found, relative, absolute)
                 .map_err(|error| format!("output {place}: {error}"))?;
