@@ -1,0 +1,126 @@
+//! Kernels below the graph's interpreter: for graphs that decide while they run.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+use tilewright_core::device::BufferArgument;
+use tilewright_core::tensor::AnyTensor;
+use tilewright_graph::fuse::Group;
+use tilewright_graph::interpret::Engine;
+use tilewright_graph::ir::{Body, Function, ValueId};
+use tilewright_graph::operator::{Fault, Value};
+use tilewright_graph::tensor::{ElementType, HostTensor};
+use tilewright_runtime::kernel::Kernel;
+
+use crate::model::Graph;
+use crate::prepare::{Known, Prepared, inputs, prepare};
+
+/// A group with the element types and shapes of its inputs.
+type Key = (ValueId, Vec<(ElementType, Vec<usize>)>);
+
+/// A kernel with its program.
+type Entry = Option<Arc<(Prepared, Arc<Kernel>)>>;
+
+/// Runs groups by kernels, which it keeps by the shapes of their inputs.
+#[derive(Default)]
+pub(crate) struct Engines {
+    entries: Mutex<FxHashMap<Key, Entry>>,
+}
+
+/// How many groups with shapes are kept. A graph whose shapes never repeat would fill the memory.
+const MOST_ENTRIES: usize = 1 << 14;
+
+/// The engine of one model.
+pub(crate) struct KernelEngine<'m> {
+    pub(crate) graph: &'m Graph,
+    pub(crate) engines: &'m Engines,
+}
+
+impl Engine for KernelEngine<'_> {
+    fn groups(&self, body: &Body) -> Option<&[Group]> {
+        self.graph.groups(body)
+    }
+
+    fn run(
+        &self,
+        _: &Function,
+        body: &Body,
+        group: &Group,
+        get: &dyn Fn(ValueId) -> Option<Value>,
+    ) -> Result<Option<Vec<Value>>, Fault> {
+        let mut given: FxHashMap<ValueId, HostTensor> = FxHashMap::default();
+        let mut shapes = Vec::new();
+        for value in inputs(body, group) {
+            let Some(Value::Tensor(tensor)) = get(value) else { return Ok(None) };
+            shapes.push((tensor.element(), tensor.shape().to_vec()));
+            given.insert(value, tensor);
+        }
+        let Some(first) = group.outputs.first() else { return Ok(None) };
+        let key = (*first, shapes);
+        let found = self.engines.entries.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let entry = match found {
+            Some(entry) => entry,
+            None => {
+                let entry = self.prepare(body, group, &given);
+                let mut entries = self.engines.entries.lock().unwrap_or_else(PoisonError::into_inner);
+                if entries.len() >= MOST_ENTRIES {
+                    entries.clear();
+                }
+                entries.insert(key, entry.clone());
+                entry
+            }
+        };
+        let Some(entry) = entry else { return Ok(None) };
+        run(&entry.0, &entry.1, &given).map(Some)
+    }
+}
+
+impl KernelEngine<'_> {
+    fn prepare(&self, body: &Body, group: &Group, given: &FxHashMap<ValueId, HostTensor>) -> Entry {
+        let known = |value: ValueId| {
+            let tensor = given.get(&value)?;
+            let contents = self.graph.constant(value).cloned();
+            let constant = false;
+            Some(Known { element: tensor.element(), shape: tensor.shape().to_vec(), contents, constant })
+        };
+        let prepared = match prepare(body, group, &known) {
+            Ok(prepared) => prepared,
+            Err(reason) => {
+                tracing::debug!(group = ?group.outputs, %reason, "a group has no kernel form");
+                return None;
+            }
+        };
+        match self.graph.kernels.get(&prepared.legalised.program) {
+            Ok(kernel) => Some(Arc::new((prepared, kernel))),
+            Err(error) => {
+                tracing::warn!(kernel = &*prepared.legalised.program.name, %error, "a kernel cannot be compiled; its operators are evaluated");
+                None
+            }
+        }
+    }
+}
+
+fn run(
+    prepared: &Prepared,
+    kernel: &Kernel,
+    given: &FxHashMap<ValueId, HostTensor>,
+) -> Result<Vec<Value>, Fault> {
+    let mut results = Vec::with_capacity(prepared.outputs.len());
+    for (element, shape) in &prepared.outputs {
+        let dtype = element
+            .dtype()
+            .ok_or_else(|| Fault(format!("kernels do not give elements of type {element}")))?;
+        results.push(AnyTensor::zeros(dtype, shape).map_err(|error| Fault(error.to_string()))?);
+    }
+    let mut buffers = Vec::new();
+    for value in &prepared.legalised.inputs {
+        let bytes = given.get(value).and_then(HostTensor::bytes);
+        buffers.push(BufferArgument::Read(bytes.ok_or_else(|| Fault("an input has no bytes".to_owned()))?));
+    }
+    buffers.extend(results.iter_mut().map(BufferArgument::from));
+    kernel.run(&[], &[], &mut buffers).map_err(|error| Fault(error.to_string()))?;
+    drop(buffers);
+    let host = |tensor: &AnyTensor| HostTensor::from_kernel(tensor).map(Value::from);
+    let values: Option<Vec<Value>> = results.iter().map(host).collect();
+    values.ok_or_else(|| Fault("a kernel gave a truth value that is neither true nor false".to_owned()))
+}

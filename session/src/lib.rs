@@ -1,0 +1,31 @@
+#![forbid(unsafe_code)]
+//! Whole models on kernels: load a model, run it as often as needed, see where its time goes.
+//!
+//! A [`Model`] is a graph whose calls have been gathered into groups, each of which becomes one kernel. A [`Session`] runs it:
+//! for the shapes of a call it makes a plan once (kernels, places of all intermediates in one arena) and follows the plan
+//! whenever these shapes come again. Graphs that decide while they run (branches, loops, sizes that depend on data) are
+//! executed by the graph's interpreter, which leaves every group that has a kernel form to its kernel.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `model` | loading: import, passes, groups, constants |
+//! | `session` | runs with named inputs and outputs |
+//! | `plan` | the steps for given shapes, and where their results lie in memory |
+//! | `prepare` | from a group and the shapes of its inputs to a kernel |
+//! | `kernels` | kernels by their programs: equal programs share one |
+//! | `engine` | kernels below the graph's interpreter |
+//! | [`npy`] | NumPy's files of one tensor |
+
+mod engine;
+mod error;
+mod kernels;
+mod model;
+pub mod npy;
+mod plan;
+mod prepare;
+mod session;
+
+pub use error::Error;
+pub use model::{Info, Model, Port};
+pub use session::{Outputs, Profile, Session, StepTime};
+pub use tilewright_graph::tensor::{ElementType, HostTensor};

@@ -1,0 +1,186 @@
+//! Loading: import, passes, groups, constants.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use rustc_hash::FxHashMap;
+use tilewright_core::tensor::AnyTensor;
+use tilewright_graph::fuse::{Group, groups};
+use tilewright_graph::ir::{Body, Function, Module, Operation, Type, ValueId};
+use tilewright_graph::onnx;
+use tilewright_graph::pass::optimise;
+use tilewright_graph::tensor::HostTensor;
+
+use crate::engine::Engines;
+use crate::error::Error;
+use crate::kernels::Kernels;
+
+/// The name of the function that runs.
+pub(crate) const MAIN: &str = "main";
+
+/// A loaded model. Clones share everything, kernels too; so do all sessions of it, in several threads.
+#[derive(Clone)]
+pub struct Model {
+    pub(crate) graph: Arc<Graph>,
+}
+
+/// A graph made ready for sessions.
+pub(crate) struct Graph {
+    pub(crate) module: Module,
+    /// The groups of each body, by the first value that it binds.
+    groups: FxHashMap<ValueId, Vec<Group>>,
+    constants: FxHashMap<ValueId, Constant>,
+    pub(crate) kernels: Kernels,
+    pub(crate) engines: Engines,
+    pub(crate) info: Info,
+}
+
+struct Constant {
+    host: HostTensor,
+    /// The same elements as kernels take them, with an identity under which they keep what they compute from them.
+    kernel: OnceLock<Option<AnyTensor>>,
+}
+
+/// What is known of a model.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// What it takes, in order.
+    pub inputs: Vec<Port>,
+    /// What it gives, in order.
+    pub outputs: Vec<Port>,
+    /// The metadata of the file.
+    pub metadata: BTreeMap<String, String>,
+    /// What the file declares and contradicts itself.
+    pub warnings: Vec<String>,
+    /// How many bindings the imported graph has.
+    pub imported_bindings: usize,
+    /// How many it has after all passes.
+    pub bindings: usize,
+}
+
+/// An input or output.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its type: elements and shape.
+    pub ty: Type,
+}
+
+impl Model {
+    /// Loads an ONNX file.
+    ///
+    /// # Errors
+    /// When it cannot be read or imported: all operators that are missing are named at once.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::from_onnx(&onnx::Model::read(path.as_ref())?)
+    }
+
+    /// Makes a decoded ONNX file ready to run.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn from_onnx(file: &onnx::Model) -> Result<Self, Error> {
+        let imported = file.import()?;
+        let entries = file.proto().metadata_props.iter();
+        let metadata = entries.map(|entry| (entry.key.clone(), entry.value.clone())).collect();
+        let warnings = imported.warnings.clone();
+        let mut model = Self::from_function(&imported.function)?;
+        let graph = Arc::get_mut(&mut model.graph).expect("nobody else has the new model");
+        graph.info.metadata = metadata;
+        graph.info.warnings = warnings;
+        Ok(model)
+    }
+
+    /// Makes a graph ready to run.
+    ///
+    /// # Errors
+    /// When a pass cannot rebuild it.
+    pub fn from_function(function: &Function) -> Result<Self, Error> {
+        let optimised = optimise(function)?;
+        let ports = |function: &Function, values: &[ValueId]| {
+            let port = |&value: &ValueId| Port {
+                name: function.describe(value),
+                ty: function.value(value).ty.clone(),
+            };
+            values.iter().map(port).collect::<Vec<_>>()
+        };
+        let mut outputs = ports(&optimised, &optimised.body.results);
+        // Passes may give a result another value's name; the names that count are those of the graph as it came.
+        for (output, &result) in outputs.iter_mut().zip(&function.body.results) {
+            output.name = function.describe(result);
+        }
+        let info = Info {
+            inputs: ports(&optimised, &optimised.body.parameters),
+            outputs,
+            metadata: BTreeMap::new(),
+            warnings: Vec::new(),
+            imported_bindings: tilewright_graph::pass::count(function),
+            bindings: tilewright_graph::pass::count(&optimised),
+        };
+        let mut graph = Graph {
+            groups: FxHashMap::default(),
+            constants: FxHashMap::default(),
+            kernels: Kernels::default(),
+            engines: Engines::default(),
+            info,
+            module: Module::default(),
+        };
+        graph.survey(&optimised, &optimised.body);
+        graph.module.functions.insert(MAIN.into(), optimised);
+        Ok(Model { graph: Arc::new(graph) })
+    }
+
+    /// What is known of the model.
+    pub fn info(&self) -> &Info {
+        &self.graph.info
+    }
+
+    /// How many kernels have been made so far.
+    pub fn kernels(&self) -> usize {
+        self.graph.kernels.len()
+    }
+}
+
+impl Graph {
+    /// Finds groups and constants of a body and of those inside.
+    fn survey(&mut self, function: &Function, body: &Body) {
+        if let Some(first) = key(body) {
+            self.groups.insert(first, groups(function, body));
+        }
+        for binding in &body.bindings {
+            if let Operation::Constant(host) = &binding.operation {
+                self.constants
+                    .insert(binding.outputs[0], Constant { host: host.clone(), kernel: OnceLock::new() });
+            }
+            binding.operation.bodies().into_iter().for_each(|inner| self.survey(function, inner));
+        }
+    }
+
+    /// The function that runs.
+    pub(crate) fn main(&self) -> &Function {
+        &self.module.functions[MAIN]
+    }
+
+    /// The groups of a body in order.
+    pub(crate) fn groups(&self, body: &Body) -> Option<&[Group]> {
+        self.groups.get(&key(body)?).map(|groups| &groups[..])
+    }
+
+    /// The elements of a value that is the same in each run.
+    pub(crate) fn constant(&self, value: ValueId) -> Option<&HostTensor> {
+        self.constants.get(&value).map(|constant| &constant.host)
+    }
+
+    /// The same as kernels take it.
+    pub(crate) fn kernel_constant(&self, value: ValueId) -> Option<&AnyTensor> {
+        let constant = self.constants.get(&value)?;
+        constant.kernel.get_or_init(|| constant.host.to_kernel()).as_ref()
+    }
+}
+
+/// The first value that a body binds: values are numbered through a whole function.
+fn key(body: &Body) -> Option<ValueId> {
+    body.bindings.first()?.outputs.first().copied()
+}

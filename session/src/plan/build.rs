@@ -1,0 +1,385 @@
+//! Making a plan.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tilewright_core::program::Program;
+use tilewright_graph::fuse::Group;
+use tilewright_graph::ir::{Binding, Body, Call, Function, Operation, Shape, Type, ValueId};
+use tilewright_graph::legalise::Legalised;
+use tilewright_graph::operator::{Arguments, Value};
+use tilewright_graph::symbolic::{SymInt, Symbol};
+use tilewright_graph::tensor::{ElementType, HostTensor};
+
+use crate::model::Graph;
+use crate::plan::memory::{Lifetime, assign};
+use crate::plan::{Action, Place, Plan, Slice, Step};
+use crate::prepare::{Known, prepare};
+
+/// Makes the plan of a graph for inputs of given shapes. `None` when its steps or sizes depend on more than shapes.
+pub(crate) fn build(graph: &Graph, shapes: &[Vec<usize>]) -> Option<Plan> {
+    let function = graph.main();
+    let symbols = bind(function, shapes)?;
+    let mut planner = Planner {
+        graph,
+        function,
+        symbols,
+        values: FxHashMap::default(),
+        buffers: Vec::new(),
+        drafts: Vec::new(),
+        known: Vec::new(),
+    };
+    for (place, (&parameter, shape)) in function.body.parameters.iter().zip(shapes).enumerate() {
+        let element = function.value(parameter).ty.element()?;
+        element.dtype()?;
+        let state = State { element, shape: shape.clone(), contents: None, at: Some(At::Input(place)) };
+        planner.values.insert(parameter, state);
+    }
+    for group in graph.groups(&function.body).unwrap_or_default() {
+        planner.group(&function.body, group)?;
+    }
+    planner.finish(shapes)
+}
+
+/// The sizes that shapes give to symbols. `None` when they contradict each other.
+fn bind(function: &Function, shapes: &[Vec<usize>]) -> Option<FxHashMap<Symbol, i64>> {
+    let mut symbols = FxHashMap::default();
+    for (&parameter, shape) in function.body.parameters.iter().zip(shapes) {
+        let extents = match &function.value(parameter).ty {
+            Type::Tensor(tensor) => match &tensor.shape {
+                Shape::Known(extents) => extents,
+                Shape::Unknown => continue,
+            },
+            _ => return None,
+        };
+        for (extent, &size) in extents.iter().zip(shape) {
+            if let Some(symbol) = extent.as_symbol() {
+                symbols.insert(symbol.clone(), size as i64);
+            }
+        }
+    }
+    Some(symbols)
+}
+
+/// A value while a plan is made.
+#[derive(Clone)]
+struct State {
+    element: ElementType,
+    shape: Vec<usize>,
+    /// Its elements, if the shapes decide them.
+    contents: Option<HostTensor>,
+    /// Where it is; `None` for one that is known and was not needed in memory yet.
+    at: Option<At>,
+}
+
+/// Where a value is while the arena has no offsets yet.
+#[derive(Clone, Copy)]
+enum At {
+    Input(usize),
+    Constant(ValueId),
+    Known(usize),
+    Buffer(usize),
+}
+
+/// A step whose kernel is not compiled and whose places have no offsets yet.
+struct Draft {
+    action: DraftAction,
+    inputs: SmallVec<[(At, ElementType, Vec<usize>); 4]>,
+    outputs: SmallVec<[(At, ElementType, Vec<usize>); 1]>,
+    name: Arc<str>,
+}
+
+enum DraftAction {
+    Kernel(Arc<Program>),
+    Evaluate { binding: usize, given: SmallVec<[bool; 4]> },
+}
+
+struct Planner<'g> {
+    graph: &'g Graph,
+    function: &'g Function,
+    symbols: FxHashMap<Symbol, i64>,
+    values: FxHashMap<ValueId, State>,
+    buffers: Vec<Lifetime>,
+    drafts: Vec<Draft>,
+    known: Vec<HostTensor>,
+}
+
+impl Planner<'_> {
+    fn group(&mut self, body: &Body, group: &Group) -> Option<()> {
+        let bindings: Vec<&Binding> = group.bindings.iter().map(|&place| &body.bindings[place]).collect();
+        if let [binding] = bindings[..]
+            && self.simple(binding)?
+        {
+            return Some(());
+        }
+        if let Ok(prepared) = prepare(body, group, &|value| self.describe(value)) {
+            let name = name(&bindings);
+            return self.kernel(&prepared.legalised, &prepared.outputs, &group.outputs, name);
+        }
+        if let [place] = group.bindings[..] {
+            return self.evaluation(&body.bindings[place], place);
+        }
+        for &place in &group.bindings {
+            let outputs = body.bindings[place].outputs.clone();
+            self.group(body, &Group { bindings: vec![place], outputs })?;
+        }
+        Some(())
+    }
+
+    /// Handles bindings that need no step: constants, known values, other shapes of the same elements.
+    fn simple(&mut self, binding: &Binding) -> Option<bool> {
+        if let Operation::Constant(tensor) = &binding.operation {
+            let value = binding.outputs[0];
+            let (element, shape) = (tensor.element(), tensor.shape().to_vec());
+            let state =
+                State { element, shape, contents: Some(tensor.clone()), at: Some(At::Constant(value)) };
+            self.values.insert(value, state);
+            return Some(true);
+        }
+        let Operation::Call(call) = &binding.operation else { return None };
+        if self.known_outputs(binding) || self.computed(call, binding) {
+            return Some(true);
+        }
+        Some(self.reshaped(call, binding))
+    }
+
+    /// Values whose elements the graph follows as symbolic integers.
+    fn known_outputs(&mut self, binding: &Binding) -> bool {
+        let states: Option<Vec<State>> = binding
+            .outputs
+            .iter()
+            .map(|&output| {
+                let info = self.function.value(output);
+                let element = info.ty.element()?;
+                let shape = self.sizes(info.ty.extents()?)?;
+                let elements: Option<Vec<i64>> =
+                    info.contents.as_ref()?.iter().map(|number| self.evaluate(number)).collect();
+                let contents = HostTensor::new(&shape, elements?).ok()?.cast(element).ok()?;
+                Some(State { element, shape, contents: Some(contents), at: None })
+            })
+            .collect();
+        let Some(states) = states else { return false };
+        self.values.extend(binding.outputs.iter().copied().zip(states));
+        true
+    }
+
+    /// A call whose inputs the shapes decide is evaluated now, unless its result is large.
+    fn computed(&mut self, call: &Call, binding: &Binding) -> bool {
+        let mut inputs = Vec::with_capacity(call.inputs.len());
+        for input in &call.inputs {
+            inputs.push(match input {
+                None => None,
+                Some(value) => match self.values.get(value).and_then(|state| state.contents.clone()) {
+                    Some(contents) if contents.len() <= MOST_KNOWN => Some(Value::Tensor(contents)),
+                    _ => return false,
+                },
+            });
+        }
+        let arguments = Arguments {
+            operator: call.operator,
+            attributes: &call.attributes,
+            inputs: &inputs,
+            outputs: binding.outputs.len(),
+        };
+        let Ok(results) = (call.operator.evaluate)(&arguments) else { return false };
+        let tensors: Option<Vec<HostTensor>> =
+            results.iter().map(|result| result.as_tensor().cloned()).collect();
+        let Some(tensors) = tensors.filter(|tensors| tensors.len() >= binding.outputs.len()) else {
+            return false;
+        };
+        for (&output, tensor) in binding.outputs.iter().zip(tensors) {
+            let (element, shape) = (tensor.element(), tensor.shape().to_vec());
+            self.values.insert(output, State { element, shape, contents: Some(tensor), at: None });
+        }
+        true
+    }
+
+    /// A call that gives the elements of its first input in another shape.
+    fn reshaped(&mut self, call: &Call, binding: &Binding) -> bool {
+        const VIEWS: [&str; 5] = ["reshape", "flatten", "squeeze", "unsqueeze", "identity"];
+        if !VIEWS.contains(&call.operator.name) {
+            return false;
+        }
+        let Some(source) = call.inputs.first().copied().flatten() else { return false };
+        let Some(extents) = self.function.value(binding.outputs[0]).ty.extents() else { return false };
+        let (Some(shape), Some(at)) = (self.sizes(extents), self.locate(source)) else { return false };
+        let state = &self.values[&source];
+        if shape.iter().product::<usize>() != state.shape.iter().product::<usize>() {
+            return false;
+        }
+        let contents = state.contents.as_ref().and_then(|contents| contents.reshape(&shape).ok());
+        let state = State { element: state.element, shape, contents, at: Some(at) };
+        self.values.insert(binding.outputs[0], state);
+        true
+    }
+
+    fn kernel(
+        &mut self,
+        legalised: &Legalised,
+        results: &[(ElementType, Vec<usize>)],
+        outputs: &[ValueId],
+        name: Arc<str>,
+    ) -> Option<()> {
+        let inputs = legalised.inputs.iter().map(|&value| self.operand(value)).collect::<Option<_>>()?;
+        let outputs = outputs
+            .iter()
+            .zip(results)
+            .map(|(&output, (element, shape))| self.result(output, *element, shape.clone()))
+            .collect::<Option<_>>()?;
+        let action = DraftAction::Kernel(Arc::clone(&legalised.program));
+        self.drafts.push(Draft { action, inputs, outputs, name });
+        Some(())
+    }
+
+    /// A call without kernel form.
+    fn evaluation(&mut self, binding: &Binding, place: usize) -> Option<()> {
+        let Operation::Call(call) = &binding.operation else { return None };
+        let mut results = Vec::new();
+        for &output in &binding.outputs {
+            let ty = &self.function.value(output).ty;
+            results.push((ty.element()?, self.sizes(ty.extents()?)?));
+        }
+        let given = call.inputs.iter().map(Option::is_some).collect();
+        let inputs = call.inputs.iter().flatten().map(|&value| self.operand(value)).collect::<Option<_>>()?;
+        let outputs = binding
+            .outputs
+            .iter()
+            .zip(results)
+            .map(|(&output, (element, shape))| self.result(output, element, shape))
+            .collect::<Option<_>>()?;
+        let name = name(&[binding]);
+        self.drafts.push(Draft {
+            action: DraftAction::Evaluate { binding: place, given },
+            inputs,
+            outputs,
+            name,
+        });
+        Some(())
+    }
+
+    /// A value that the next step reads.
+    fn operand(&mut self, value: ValueId) -> Option<(At, ElementType, Vec<usize>)> {
+        let at = self.locate(value)?;
+        if let At::Buffer(buffer) = at {
+            self.buffers[buffer].death = self.drafts.len();
+        }
+        let state = &self.values[&value];
+        Some((at, state.element, state.shape.clone()))
+    }
+
+    /// Where a value is; one that is known and not in memory yet is put there.
+    fn locate(&mut self, value: ValueId) -> Option<At> {
+        let state = self.values.get_mut(&value)?;
+        if let Some(at) = state.at {
+            return Some(at);
+        }
+        state.element.dtype()?;
+        let at = At::Known(self.known.len());
+        self.known.push(state.contents.clone()?);
+        state.at = Some(at);
+        Some(at)
+    }
+
+    /// A value that the next step writes.
+    fn result(
+        &mut self,
+        value: ValueId,
+        element: ElementType,
+        shape: Vec<usize>,
+    ) -> Option<(At, ElementType, Vec<usize>)> {
+        let step = self.drafts.len();
+        let size = shape.iter().product::<usize>().checked_mul(element.dtype()?.bytes())?;
+        let at = At::Buffer(self.buffers.len());
+        self.buffers.push(Lifetime { size, birth: step, death: step });
+        self.values.insert(value, State { element, shape: shape.clone(), contents: None, at: Some(at) });
+        Some((at, element, shape))
+    }
+
+    fn describe(&self, value: ValueId) -> Option<Known> {
+        let state = self.values.get(&value)?;
+        Some(Known {
+            element: state.element,
+            shape: state.shape.clone(),
+            contents: state.contents.clone(),
+            constant: matches!(state.at, Some(At::Constant(_))),
+        })
+    }
+
+    fn evaluate(&self, integer: &SymInt) -> Option<i64> {
+        integer.evaluate(&|symbol| self.symbols.get(symbol).copied())
+    }
+
+    fn sizes(&self, extents: &[SymInt]) -> Option<Vec<usize>> {
+        extents.iter().map(|extent| usize::try_from(self.evaluate(extent)?).ok()).collect()
+    }
+
+    /// Compiles kernels, places buffers.
+    fn finish(mut self, shapes: &[Vec<usize>]) -> Option<Plan> {
+        let end = self.drafts.len();
+        let mut results = Vec::new();
+        for &result in &self.function.body.results {
+            let at = self.locate(result)?;
+            if let At::Buffer(buffer) = at {
+                self.buffers[buffer].death = end;
+            }
+            let state = &self.values[&result];
+            results.push((at, state.element, state.shape.clone()));
+        }
+        let programs: Vec<Arc<Program>> = self
+            .drafts
+            .iter()
+            .filter_map(|draft| match &draft.action {
+                DraftAction::Kernel(program) => Some(Arc::clone(program)),
+                DraftAction::Evaluate { .. } => None,
+            })
+            .collect();
+        self.graph.kernels.prepare(&programs);
+        let arena = assign(&self.buffers);
+        let place = |(at, element, shape): (At, ElementType, Vec<usize>)| {
+            let place = match at {
+                At::Input(place) => Place::Input(place),
+                At::Constant(value) => Place::Constant(value),
+                At::Known(place) => Place::Known(place),
+                At::Buffer(buffer) => Place::Arena(arena.offsets[buffer], self.buffers[buffer].size),
+            };
+            Slice { place, element, shape }
+        };
+        let mut steps = Vec::with_capacity(self.drafts.len());
+        for Draft { action, inputs, outputs, name } in self.drafts {
+            let action = match action {
+                DraftAction::Kernel(program) => match self.graph.kernels.get(&program) {
+                    Ok(kernel) => Action::Kernel(kernel),
+                    Err(error) => {
+                        tracing::warn!(node = &*name, %error, "a kernel cannot be compiled; the graph is executed without a plan");
+                        return None;
+                    }
+                },
+                DraftAction::Evaluate { binding, given } => Action::Evaluate { binding, given },
+            };
+            let (inputs, outputs) =
+                (inputs.into_iter().map(&place).collect(), outputs.into_iter().map(&place).collect());
+            steps.push(Step { action, inputs, outputs, name });
+        }
+        let known: Option<Vec<_>> = self.known.iter().map(HostTensor::to_kernel).collect();
+        Some(Plan {
+            steps,
+            arena: arena.size,
+            lower_bound: arena.lower_bound,
+            outputs: results.into_iter().map(place).collect(),
+            known: known?,
+            shapes: shapes.to_vec(),
+        })
+    }
+}
+
+/// How many elements a tensor may have that is computed while a plan is made.
+const MOST_KNOWN: usize = 1 << 12;
+
+/// The nodes that bindings come from, in order.
+fn name(bindings: &[&Binding]) -> Arc<str> {
+    let name = |binding: &&Binding| {
+        binding.origin.as_deref().map_or_else(|| binding.operation.name().to_owned(), str::to_owned)
+    };
+    bindings.iter().map(name).collect::<Vec<_>>().join(" + ").into()
+}

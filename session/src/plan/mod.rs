@@ -1,0 +1,90 @@
+//! The steps of a graph for given shapes.
+//!
+//! A plan exists for graphs of calls alone whose sizes follow from the shapes of the inputs. Everything that is the same in
+//! each run of these shapes (constants, the shape arithmetic of models) is computed when the plan is made. Results of steps
+//! lie in one arena; values that only look at others' elements in another shape have no memory of their own.
+
+mod build;
+pub(crate) mod memory;
+mod run;
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tilewright_core::tensor::AnyTensor;
+use tilewright_graph::ir::ValueId;
+use tilewright_graph::tensor::{ElementType, HostTensor};
+use tilewright_runtime::kernel::Kernel;
+
+pub(crate) use build::build;
+pub(crate) use run::Memory;
+
+/// The steps of a graph for given shapes.
+pub(crate) struct Plan {
+    pub(crate) steps: Vec<Step>,
+    /// The size of the arena, in bytes.
+    pub(crate) arena: usize,
+    /// The largest sum of results that are needed at one time.
+    pub(crate) lower_bound: usize,
+    pub(crate) outputs: Vec<Slice>,
+    /// Tensors that the shapes decide.
+    pub(crate) known: Vec<AnyTensor>,
+    /// The shapes of the inputs.
+    pub(crate) shapes: Vec<Vec<usize>>,
+}
+
+/// One step.
+pub(crate) struct Step {
+    pub(crate) action: Action,
+    pub(crate) inputs: SmallVec<[Slice; 4]>,
+    pub(crate) outputs: SmallVec<[Slice; 1]>,
+    /// The node that it computes, for messages and profiles.
+    pub(crate) name: Arc<str>,
+}
+
+/// How a step computes.
+pub(crate) enum Action {
+    /// By a kernel.
+    Kernel(Arc<Kernel>),
+    /// By evaluating the call at this place of the function's body. Inputs are as the call has them; those that are left out
+    /// are absent here.
+    Evaluate {
+        /// The place of the binding.
+        binding: usize,
+        /// Which inputs are given.
+        given: SmallVec<[bool; 4]>,
+    },
+}
+
+/// A tensor in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Slice {
+    pub(crate) place: Place,
+    pub(crate) element: ElementType,
+    pub(crate) shape: Vec<usize>,
+}
+
+/// Where the elements of a tensor are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// They are those of an input.
+    Input(usize),
+    /// They are those of a constant of the graph.
+    Constant(ValueId),
+    /// They are those of a tensor that the shapes decide.
+    Known(usize),
+    /// They lie in the arena from here on, in bytes.
+    Arena(usize, usize),
+}
+
+impl Slice {
+    /// How many bytes the elements take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.element.dtype().map_or(0, |dtype| dtype.bytes())
+    }
+}
+
+/// The elements of a tensor.
+pub(crate) fn host(slice: &Slice, bytes: &[u8]) -> Result<HostTensor, tilewright_graph::tensor::TensorError> {
+    HostTensor::from_bytes(slice.element, &slice.shape, bytes)
+}

@@ -1,0 +1,226 @@
+//! Runs with named inputs and outputs.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tilewright_graph::interpret::Interpreter;
+use tilewright_graph::ir::Type;
+use tilewright_graph::operator::Value;
+use tilewright_graph::symbolic::SymInt;
+use tilewright_graph::tensor::HostTensor;
+
+use crate::engine::KernelEngine;
+use crate::error::Error;
+use crate::model::{MAIN, Model};
+use crate::plan::{Action, Memory, Plan, build};
+
+/// What a run gives: tensors with their names, in the model's order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outputs(Vec<(String, HostTensor)>);
+
+impl Outputs {
+    /// The tensor with a name.
+    pub fn get(&self, name: &str) -> Option<&HostTensor> {
+        self.0.iter().find(|(own, _)| own == name).map(|(_, tensor)| tensor)
+    }
+
+    /// All of them, in the model's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &HostTensor)> {
+        self.0.iter().map(|(name, tensor)| (&name[..], tensor))
+    }
+}
+
+impl std::ops::Index<usize> for Outputs {
+    type Output = HostTensor;
+
+    /// The tensor at a place of the model's outputs.
+    fn index(&self, place: usize) -> &HostTensor {
+        &self.0[place].1
+    }
+}
+
+/// Where the time of a run went.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// The steps in order.
+    pub steps: Vec<StepTime>,
+    /// The size of the arena for intermediates, in bytes.
+    pub arena: usize,
+    /// No arena can be smaller, in bytes.
+    pub lower_bound: usize,
+}
+
+/// The time of one step.
+#[derive(Clone, Debug)]
+pub struct StepTime {
+    /// The nodes that it computes.
+    pub node: Arc<str>,
+    /// The kernel; `None` for an operator that is evaluated.
+    pub kernel: Option<String>,
+    /// How long it took.
+    pub time: Duration,
+    /// How many bytes its inputs and outputs have.
+    pub bytes: usize,
+}
+
+/// Runs a model. One session runs one call at a time; several sessions of one model run at the same time.
+pub struct Session {
+    model: Model,
+    /// The plans that were used last, the oldest first.
+    plans: VecDeque<Arc<Plan>>,
+    memory: Memory,
+}
+
+/// How many plans a session keeps.
+const MOST_PLANS: usize = 64;
+
+impl Session {
+    /// A session of a model.
+    pub fn new(model: &Model) -> Self {
+        Session { model: model.clone(), plans: VecDeque::new(), memory: Memory::default() }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Runs the model. Inputs are named as in the model, in any order.
+    ///
+    /// # Errors
+    /// When a name is unknown or missing, a type or shape does not fit, or a node fails.
+    pub fn run(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Outputs, Error> {
+        let inputs = self.arrange(inputs)?;
+        match self.plan(&inputs) {
+            Some(plan) => {
+                self.memory.reserve(plan.arena)?;
+                for step in &plan.steps {
+                    plan.run(step, &self.model.graph, &inputs, &mut self.memory)?;
+                }
+                self.outputs(&plan, &inputs)
+            }
+            None => self.interpret(&inputs),
+        }
+    }
+
+    /// As [`Session::run`], and measures each step. A graph that decides while it runs has no steps.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn profile(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<(Outputs, Profile), Error> {
+        let inputs = self.arrange(inputs)?;
+        let Some(plan) = self.plan(&inputs) else {
+            let outputs = self.interpret(&inputs)?;
+            return Ok((outputs, Profile { steps: Vec::new(), arena: 0, lower_bound: 0 }));
+        };
+        self.memory.reserve(plan.arena)?;
+        let mut steps = Vec::with_capacity(plan.steps.len());
+        for step in &plan.steps {
+            let start = Instant::now();
+            plan.run(step, &self.model.graph, &inputs, &mut self.memory)?;
+            let kernel = match &step.action {
+                Action::Kernel(kernel) => Some(kernel.name().to_owned()),
+                Action::Evaluate { .. } => None,
+            };
+            let bytes = step.inputs.iter().chain(&step.outputs).map(|slice| slice.bytes()).sum();
+            steps.push(StepTime { node: Arc::clone(&step.name), kernel, time: start.elapsed(), bytes });
+        }
+        let outputs = self.outputs(&plan, &inputs)?;
+        Ok((outputs, Profile { steps, arena: plan.arena, lower_bound: plan.lower_bound }))
+    }
+
+    /// The size of the arena, in bytes.
+    pub fn arena_bytes(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// The inputs in the model's order, checked.
+    fn arrange<'i>(&self, given: &[(&str, &'i HostTensor)]) -> Result<Vec<&'i HostTensor>, Error> {
+        let ports = &self.model.info().inputs;
+        if let Some((name, _)) = given.iter().find(|(name, _)| ports.iter().all(|port| port.name != *name)) {
+            let known = ports.iter().map(|port| format!("`{}`", port.name)).collect::<Vec<_>>().join(", ");
+            return Err(Error::UnknownInput { name: (*name).to_owned(), known });
+        }
+        let mut tensors = Vec::with_capacity(ports.len());
+        let mut sizes: Vec<(&SymInt, usize)> = Vec::new();
+        for port in ports {
+            let found = given.iter().find(|(name, _)| port.name == *name);
+            let (_, tensor) = found.ok_or_else(|| Error::MissingInput(port.name.clone()))?;
+            check(&port.ty, tensor, &mut sizes).map_err(|reason| Error::Input {
+                name: port.name.clone(),
+                expected: port.ty.to_string(),
+                element: tensor.element(),
+                shape: tensor.shape().to_vec(),
+                reason,
+            })?;
+            tensors.push(*tensor);
+        }
+        Ok(tensors)
+    }
+
+    /// The plan for the shapes of inputs.
+    fn plan(&mut self, inputs: &[&HostTensor]) -> Option<Arc<Plan>> {
+        let fits =
+            |plan: &&Arc<Plan>| plan.shapes.iter().zip(inputs).all(|(shape, input)| shape == input.shape());
+        if let Some(plan) = self.plans.iter().find(fits) {
+            return Some(Arc::clone(plan));
+        }
+        let shapes: Vec<Vec<usize>> = inputs.iter().map(|input| input.shape().to_vec()).collect();
+        let plan = Arc::new(build(&self.model.graph, &shapes)?);
+        if self.plans.len() >= MOST_PLANS {
+            self.plans.pop_front();
+        }
+        self.plans.push_back(Arc::clone(&plan));
+        Some(plan)
+    }
+
+    fn outputs(&self, plan: &Plan, inputs: &[&HostTensor]) -> Result<Outputs, Error> {
+        let ports = self.model.info().outputs.iter().zip(&plan.outputs);
+        let tensors = ports.map(|(port, slice)| {
+            Ok((port.name.clone(), plan.host(slice, &self.model.graph, inputs, &self.memory)?))
+        });
+        Ok(Outputs(tensors.collect::<Result<Vec<_>, Error>>()?))
+    }
+
+    /// Runs a graph that decides while it runs.
+    fn interpret(&self, inputs: &[&HostTensor]) -> Result<Outputs, Error> {
+        let graph = &self.model.graph;
+        let engine = KernelEngine { graph, engines: &graph.engines };
+        let arguments = inputs.iter().map(|&input| Value::Tensor(input.clone())).collect();
+        let results = Interpreter::new(&graph.module).engine(&engine).run(MAIN, arguments)?;
+        let mut tensors = Vec::with_capacity(results.len());
+        for (port, result) in graph.info.outputs.iter().zip(results) {
+            match result {
+                Value::Tensor(tensor) => tensors.push((port.name.clone(), tensor)),
+                _ => {
+                    let reason = "outputs that are no tensors are not given by sessions".to_owned();
+                    return Err(Error::Operator { node: port.name.clone(), reason });
+                }
+            }
+        }
+        Ok(Outputs(tensors))
+    }
+}
+
+/// Compares a tensor with its type; `sizes` are those that earlier inputs gave to symbols.
+fn check<'t>(ty: &'t Type, tensor: &HostTensor, sizes: &mut Vec<(&'t SymInt, usize)>) -> Result<(), String> {
+    if ty.element().is_some_and(|element| element != tensor.element()) {
+        return Err(String::new());
+    }
+    let Some(extents) = ty.extents() else { return Ok(()) };
+    if extents.len() != tensor.rank() {
+        return Err(String::new());
+    }
+    for (extent, &found) in extents.iter().zip(tensor.shape()) {
+        let expected = extent.as_constant().and_then(|extent| usize::try_from(extent).ok());
+        let expected =
+            expected.or_else(|| sizes.iter().find(|(known, _)| *known == extent).map(|(_, size)| *size));
+        match expected {
+            Some(expected) if expected != found => return Err(format!(": {extent} is {expected} here")),
+            Some(_) => {}
+            None => sizes.push((extent, found)),
+        }
+    }
+    Ok(())
+}
