@@ -26,6 +26,75 @@ pub(crate) enum Command {
     Merge(Merge),
     Prune(Prune),
     Report(Report),
+    /// Whole models: ONNX files
+    #[command(subcommand)]
+    Model(ModelCommand),
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum ModelCommand {
+    Info(ModelInfo),
+    Run(ModelRun),
+    Profile(ModelProfile),
+}
+
+/// What a model takes and gives
+#[derive(Args, Debug)]
+pub(crate) struct ModelInfo {
+    /// An ONNX file
+    pub(crate) model: PathBuf,
+}
+
+/// Runs a model once
+#[derive(Args, Debug)]
+pub(crate) struct ModelRun {
+    /// An ONNX file
+    pub(crate) model: PathBuf,
+    /// An input and a NumPy file with its elements; once for each input
+    #[arg(long = "input", value_name = "NAME=FILE.npy")]
+    pub(crate) inputs: Vec<Input>,
+    /// The directory into which outputs are written as NumPy files
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) output: PathBuf,
+    /// Ends with a line of JSON that names the files
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How many threads kernels use
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) threads: Option<usize>,
+}
+
+/// Where the time of a model goes, step by step
+#[derive(Args, Debug)]
+pub(crate) struct ModelProfile {
+    /// An ONNX file
+    pub(crate) model: PathBuf,
+    /// An input and a NumPy file with its elements; once for each input
+    #[arg(long = "input", value_name = "NAME=FILE.npy")]
+    pub(crate) inputs: Vec<Input>,
+    /// How many threads kernels use
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) threads: Option<usize>,
+    /// How many runs are measured
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub(crate) rounds: u32,
+}
+
+/// An input of a model, and the file with its elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Input {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+impl std::str::FromStr for Input {
+    type Err = String;
+
+    /// Names may hold `=`; paths after the last one may not.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, path) = text.rsplit_once('=').ok_or("expected NAME=FILE.npy")?;
+        Ok(Input { name: name.to_owned(), path: path.into() })
+    }
 }
 
 /// Lists records: the best of each kernel, shape and machine

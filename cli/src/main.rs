@@ -9,6 +9,7 @@ mod arguments;
 mod diff;
 mod keep;
 mod list;
+mod model;
 mod records;
 mod replay;
 mod report;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Merge(options) => keep::merge(options),
         Command::Prune(options) => keep::prune(options),
         Command::Report(options) => report::run(options),
+        Command::Model(command) => model::run(command),
     };
     match outcome {
         Ok(text) => print(&text),

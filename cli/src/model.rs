@@ -1,0 +1,127 @@
+//! Whole models: what they are, running them, where their time goes.
+
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use tilewright_session::{HostTensor, Model, Session, npy};
+
+use crate::arguments::{Input, ModelCommand, ModelInfo, ModelProfile, ModelRun};
+use crate::{Failure, Outcome};
+
+pub(crate) fn run(command: &ModelCommand) -> Outcome {
+    match command {
+        ModelCommand::Info(options) => info(options),
+        ModelCommand::Run(options) => run_once(options),
+        ModelCommand::Profile(options) => profile(options),
+    }
+}
+
+fn load(path: &std::path::Path) -> Result<Model, Failure> {
+    Model::load(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+}
+
+fn info(options: &ModelInfo) -> Outcome {
+    let model = load(&options.model)?;
+    let info = model.info();
+    let mut text = String::new();
+    for (title, ports) in [("inputs", &info.inputs), ("outputs", &info.outputs)] {
+        text += &format!("{title}:\n");
+        ports.iter().for_each(|port| text += &format!("  {}: {}\n", port.name, port.ty));
+    }
+    text += &format!("{} calls as imported, {} after all passes\n", info.imported_bindings, info.bindings);
+    for (key, value) in &info.metadata {
+        let short: String = value.chars().take(60).collect();
+        text += &format!("  {key}: {}\n", short.replace('\n', " "));
+    }
+    info.warnings.iter().for_each(|warning| text += &format!("warning: {warning}\n"));
+    Ok(text)
+}
+
+/// Reads the inputs of a call.
+fn read(inputs: &[Input]) -> Result<Vec<(String, HostTensor)>, Failure> {
+    let read = |input: &Input| {
+        let tensor = npy::read(&input.path).map_err(|error| {
+            Failure::new(format!("input `{}`, {}: {error}", input.name, input.path.display()))
+        })?;
+        Ok((input.name.clone(), tensor))
+    };
+    inputs.iter().map(read).collect()
+}
+
+fn set_threads(threads: Option<usize>) {
+    if let Some(threads) = threads {
+        tilewright::set_threads(threads);
+    }
+}
+
+fn run_once(options: &ModelRun) -> Outcome {
+    set_threads(options.threads);
+    let model = load(&options.model)?;
+    let inputs = read(&options.inputs)?;
+    let inputs: Vec<(&str, &HostTensor)> = inputs.iter().map(|(name, tensor)| (&name[..], tensor)).collect();
+    let outputs = Session::new(&model).run(&inputs).map_err(Failure::new)?;
+    std::fs::create_dir_all(&options.output)
+        .map_err(|error| Failure::new(format!("{}: {error}", options.output.display())))?;
+    let mut text = String::new();
+    let mut paths = Map::new();
+    for (place, (name, tensor)) in outputs.iter().enumerate() {
+        // A name may hold anything; the file's name does not.
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+        let path =
+            options.output.join(format!("{place}-{}.npy", name.chars().map(plain).collect::<String>()));
+        npy::write(&path, tensor).map_err(Failure::new)?;
+        if !options.json {
+            text += &format!("{name}: {tensor:?} → {}\n", path.display());
+        }
+        paths.insert(name.to_owned(), Value::String(path.display().to_string()));
+    }
+    if options.json {
+        text += &format!("{}\n", json!({ "outputs": paths }));
+    }
+    Ok(text)
+}
+
+/// How many steps a profile lists.
+const LISTED: usize = 30;
+
+fn profile(options: &ModelProfile) -> Outcome {
+    set_threads(options.threads);
+    let model = load(&options.model)?;
+    let inputs = read(&options.inputs)?;
+    let inputs: Vec<(&str, &HostTensor)> = inputs.iter().map(|(name, tensor)| (&name[..], tensor)).collect();
+    let mut session = Session::new(&model);
+    let start = Instant::now();
+    session.run(&inputs).map_err(Failure::new)?;
+    let first = start.elapsed();
+    // Each step's shortest time of several runs.
+    let (_, mut best) = session.profile(&inputs).map_err(Failure::new)?;
+    let mut whole = Duration::MAX;
+    for _ in 0..options.rounds {
+        let start = Instant::now();
+        session.run(&inputs).map_err(Failure::new)?;
+        whole = whole.min(start.elapsed());
+        let (_, profile) = session.profile(&inputs).map_err(Failure::new)?;
+        for (best, step) in best.steps.iter_mut().zip(profile.steps) {
+            best.time = best.time.min(step.time);
+        }
+    }
+    let mut text = format!(
+        "first call, with {} kernels made: {first:.1?}; then {whole:.1?} at best\narena: {} bytes, {} needed at least\n",
+        model.kernels(),
+        best.arena,
+        best.lower_bound
+    );
+    let total: Duration = best.steps.iter().map(|step| step.time).sum();
+    best.steps.sort_by_key(|step| std::cmp::Reverse(step.time));
+    for step in best.steps.iter().take(LISTED) {
+        let share = 100.0 * step.time.as_secs_f64() / total.as_secs_f64().max(f64::MIN_POSITIVE);
+        let kind = step.kernel.as_deref().unwrap_or("evaluated");
+        let rate = step.bytes as f64 / step.time.as_secs_f64().max(f64::MIN_POSITIVE) / 1e9;
+        drop(writeln!(text, "{share:5.1} %  {:>10.1?}  {rate:6.1} GB/s  {kind}  {}", step.time, step.node));
+    }
+    if best.steps.is_empty() {
+        text += "the graph decides while it runs, and has no steps of its own to be measured\n";
+    }
+    Ok(text)
+}
