@@ -14,6 +14,9 @@ pub enum CompileError {
     /// The code generator failed: a bug of ours.
     #[error("code generation failed: {0}")]
     CodeGeneration(String),
+    /// The device has no memory left for the code, or failed.
+    #[error(transparent)]
+    Device(DeviceError),
 }
 
 /// Why a device could not be used.
