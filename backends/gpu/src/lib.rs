@@ -1,13 +1,18 @@
-//! The GPU backend: PTX from programs of the `Flat` level.
+//! The GPU backend: PTX from programs of the `Flat` level, and GPUs that run it.
 //!
 //! [`emit`] writes PTX as text, for NVIDIA's assembler or driver to compile; it needs neither of them. A [`GpuCode`] holds the text
-//! and says how its kernels are launched.
+//! and says how its kernels are launched. A [`Gpu`] is one that the driver has opened; it is a
+//! [`Device`](tilewright_core::device::Device).
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod device;
+#[allow(unsafe_code, reason = "the driver's functions are foreign ones")]
+mod driver;
 mod emit;
 mod launch;
 mod ptx;
 
+pub use driver::{Gpu, VARIABLE as DRIVER_VARIABLE, load as load_driver};
 pub use emit::emit;
 pub use launch::{FAILURE_RECORD_BYTES, GpuCode, Launch, LaunchArgument, TENSOR_ALIGNMENT, Workspace};

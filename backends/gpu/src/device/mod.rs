@@ -1,0 +1,55 @@
+//! A GPU as a device: it compiles programs of the `Flat` level, and runs them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `call` | the checks of a call's arguments, and parameters of kernels as bytes |
+//! | `executable` | a compiled program: memory that it needs, launches, times |
+
+mod call;
+mod executable;
+
+use std::time::Duration;
+
+use tilewright_core::device::{
+    CompileError, Device, DeviceBuffer, DeviceError, DeviceSlice, DeviceSliceMut, Executable,
+};
+use tilewright_core::dtype::DType;
+use tilewright_core::program::Program;
+use tilewright_core::target::{RunOptions, Target};
+
+use self::executable::GpuExecutable;
+use crate::driver::Gpu;
+
+impl Device for Gpu {
+    fn label(&self) -> &str {
+        self.product()
+    }
+
+    fn target(&self) -> &Target {
+        self.as_target()
+    }
+
+    fn compile(&self, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, CompileError>> {
+        let compile = |program: &&Program| -> Result<Box<dyn Executable>, CompileError> {
+            Ok(Box::new(GpuExecutable::compile(self, program)?))
+        };
+        programs.iter().map(compile).collect()
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<DeviceBuffer, DeviceError> {
+        self.take(bytes).map(DeviceBuffer::new)
+    }
+
+    fn upload(&self, from: &[u8], to: DeviceSliceMut<'_>) -> Result<(), DeviceError> {
+        self.copy_from_host(from, to)
+    }
+
+    fn download(&self, from: DeviceSlice<'_>, to: &mut [u8]) -> Result<(), DeviceError> {
+        self.copy_to_host(from, to)
+    }
+
+    /// Nobody has measured it yet.
+    fn measure_peak(&self, _: DType, _: RunOptions, _: Duration) -> Option<f64> {
+        None
+    }
+}
