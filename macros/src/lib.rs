@@ -2,6 +2,7 @@
 //! The attributes of Tilewright, and the macro that ships records.
 //!
 //! - `#[tensor_kernel]` turns a tensor computation, written as plain Rust, into a kernel that can be tuned.
+//! - `#[tensor_fn]` makes a function of scalars that kernels can call.
 //! - `#[schedule_rule]` registers a function that proposes schedules.
 //! - `ship!` embeds tuning records.
 //!
@@ -27,7 +28,9 @@ use proc_macro::TokenStream;
 /// | `alpha: f32` | a scalar of the call |
 ///
 /// Elements are floats (f16, bf16, f32, f64), integers of 8 to 64 bits or bool. A dimension is a name (every tensor that has it
-/// agrees on it), a number, or a computed `{ H - KH + 1 }`. The function returns a tensor, a tuple of tensors,
+/// agrees on it), a number, a constant of the surrounding module (`WIDTH`, where no argument has a dimension of that name, or by its
+/// path, `self::N`), or a computed `{ H - KH + 1 }`. Where a dimension of an argument has the name of a constant in scope, each
+/// call checks that it has the constant's value. The function returns a tensor, a tuple of tensors,
 /// or nothing when it updates an argument in place.
 ///
 /// `#[constant]` is a hint, not a promise. What is computed from constant tensors alone may be computed once and kept:
@@ -44,6 +47,7 @@ use proc_macro::TokenStream;
 /// - arithmetic, comparisons, logic, `as`, and the methods `exp ln sqrt rsqrt tanh erf sigmoid sin cos abs floor
 ///   ceil round round_ties_even trunc max min mul_add powi`
 /// - elements at indices that are data: `table[[ids[[i]] as usize, j]]`
+/// - calls of functions with `#[tensor_fn]`
 /// - constants of the surrounding module, and `f32::NEG_INFINITY` and its like
 ///
 /// # Accuracy
@@ -74,6 +78,18 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn tensor_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     kernel::expand(attribute.into(), item.into()).into()
+}
+
+/// Makes a function of scalars that kernels can call.
+///
+/// `#[tensor_fn] pub fn silu(x: f32) -> f32 { x / (1.0 + (-x).exp()) }` is an ordinary function with the arithmetic of kernels
+/// (integers wrap, transcendental functions are those of the kernel language), and kernels call it by its name or
+/// path, also from other modules and crates: `y[[i]] = silu(x[[i]]);`. It takes any number of element types and gives one.
+/// The body is made of `let`s, `if … { … } else { … }`, arithmetic, methods, constants of the module and calls of other
+/// `#[tensor_fn]`s, and ends with its value. It cannot call itself.
+#[proc_macro_attribute]
+pub fn tensor_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    kernel::expand_function(attribute.into(), item.into()).into()
 }
 
 /// Registers a function as a schedule rule.

@@ -19,6 +19,17 @@ pub enum Error {
     /// The arguments do not fit the kernel's signature.
     #[error(transparent)]
     Argument(#[from] ArgumentError),
+    /// A dimension has the name of a constant in scope, and another size.
+    #[error(
+        "the dimension `{dimension}` is {found}, and the constant `{dimension}` where the kernel is defined has another \
+         value: pass tensors of the constant's size, or rename the dimension"
+    )]
+    ConstantDimension {
+        /// The name.
+        dimension: &'static str,
+        /// The size of the tensors.
+        found: i64,
+    },
     /// A tensor's shape is impossible.
     #[error(transparent)]
     Shape(#[from] ShapeError),

@@ -4,6 +4,11 @@ fn checked(a: Option<i64>, b: Option<i64>, operation: impl FnOnce(i64, i64) -> O
     operation(a?, b?).filter(|value| *value >= 0)
 }
 
+/// A constant of the user's program.
+pub fn constant(value: usize) -> Option<i64> {
+    i64::try_from(value).ok()
+}
+
 macro_rules! operations {
     ($($name:ident: $operation:expr, $text:literal;)*) => {$(
         #[doc = concat!("`", $text, "`")]

@@ -152,6 +152,12 @@ pub fn size(dims: &[i64], position: usize) -> usize {
     usize::try_from(dims[position]).unwrap_or(0)
 }
 
+/// A dimension whose name is that of a constant, and whose size is not the constant's.
+#[cold]
+pub fn constant_dimension(name: &'static str, dims: &[i64], position: usize) -> Error {
+    Error::ConstantDimension { dimension: name, found: dims[position] }
+}
+
 /// `range.step_by(step)`
 ///
 /// # Errors

@@ -9,7 +9,7 @@ mod value;
 pub use core::convert::Into;
 pub use core::marker::Sized;
 pub use core::option::Option::{self, None, Some};
-pub use core::result::Result::{self, Ok};
+pub use core::result::Result::{self, Err, Ok};
 pub use core::{file, line, module_path};
 
 pub use half::{bf16, f16};
@@ -30,7 +30,7 @@ pub use crate::records::ShippedRecords;
 pub use call::{
     Buffers, allocate, constant_bytes, definition, read_bytes, scalar, scalar_constant, write_bytes,
 };
-pub use elements::{Elements, intermediate, read, size, stepped, write, zero};
+pub use elements::{Elements, constant_dimension, intermediate, read, size, stepped, write, zero};
 pub use value::{Scalar, cast, single, stepped_index, steps, value};
 
 /// The place in the user's source of the token that the call is written with.

@@ -5,6 +5,7 @@ mod corners;
 mod functions;
 mod harness;
 mod kernels;
+mod tensor_fns;
 
 use harness::{Call, agree, float};
 use tilewright_core::dtype::DType;
@@ -75,4 +76,11 @@ kernels! { functions:
     functions_of_floats: [1] [37];
     integers_of_all_widths: [1] [37], scalars [Constant::Int(3)];
     integer_reductions: [1, 1] [7, 5];
+}
+
+kernels! { tensor_fns:
+    gated: [1, 1] [5, 7], scalars [float(DType::F32, 0.6)];
+    sums: [1, 1] [5, 7];
+    other_types: [1] [23];
+    constant_dims: [1, 3] [4, 3];
 }

@@ -127,6 +127,16 @@ impl Value {
         Value::new(ValueKind::Cast(dtype, self.clone()))
     }
 
+    /// The same value, for a literal without a type in that type.
+    pub fn of_type(&self, dtype: DType) -> Self {
+        match *self.kind() {
+            ValueKind::Int(value) if dtype.is_float() => Value::typed_float(dtype, value as f64),
+            ValueKind::Int(value) => Value::typed_int(dtype, value),
+            ValueKind::Float(value) => Value::typed_float(dtype, value),
+            _ => self.clone(),
+        }
+    }
+
     /// `self.mul_add(factor, addend)`: `self * factor + addend`, rounded once.
     pub fn mul_add(&self, factor: Value, addend: Value) -> Self {
         Value::new(ValueKind::MulAdd(self.clone(), factor, addend))

@@ -34,6 +34,30 @@ pub(crate) struct Kernel {
     pub(crate) types: Types,
 }
 
+/// A `#[tensor_fn]`: a function of scalars that kernels call.
+pub(crate) struct Function {
+    pub(crate) attributes: Vec<syn::Attribute>,
+    pub(crate) visibility: syn::Visibility,
+    pub(crate) name: Ident,
+    pub(crate) arguments: Vec<Argument>,
+    pub(crate) result: ScalarType,
+    pub(crate) result_span: Span,
+    pub(crate) body: BlockExpr,
+    /// Filled by the checker.
+    pub(crate) bindings: Vec<Binding>,
+    /// Filled by the checker.
+    pub(crate) types: Types,
+    /// The functions that it calls. Filled by the checker.
+    pub(crate) callees: Vec<syn::Path>,
+}
+
+/// An argument of a `#[tensor_fn]`.
+pub(crate) struct Argument {
+    pub(crate) name: Ident,
+    pub(crate) ty: ScalarType,
+    pub(crate) ty_span: Span,
+}
+
 /// An argument of the definition.
 pub(crate) struct Parameter {
     pub(crate) name: Ident,
@@ -257,6 +281,8 @@ pub(crate) enum ExprKind {
     Unary(UnaryOp, Box<Expr>),
     Binary(BinaryOperator, Box<Expr>, Box<Expr>),
     Call(Method, Box<Expr>, Vec<Expr>),
+    /// A call of a `#[tensor_fn]`.
+    Function(syn::Path, Vec<Expr>),
     Cast(Box<Expr>, ScalarType, Span),
     If(Box<IfExpr>),
     Block(Box<BlockExpr>),
@@ -323,6 +349,7 @@ impl Expr {
         match &self.kind {
             ExprKind::Int(_, value) => value.to_string(),
             ExprKind::Name(name) => name.ident.to_string(),
+            ExprKind::Constant(path, _) => path_text(path),
             ExprKind::Paren(inner) => format!("({})", inner.dim_text()),
             ExprKind::Binary(op, left, right) => {
                 format!("{} {} {}", left.dim_text(), op.token(self.span), right.dim_text())
@@ -334,6 +361,13 @@ impl Expr {
             _ => "…".to_owned(),
         }
     }
+}
+
+/// A path as the user wrote it.
+pub(crate) fn path_text(path: &syn::Path) -> String {
+    let segments: Vec<_> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    let root = if path.leading_colon.is_some() { "::" } else { "" };
+    format!("{root}{}", segments.join("::"))
 }
 
 /// Operators on two operands.

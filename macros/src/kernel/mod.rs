@@ -1,4 +1,4 @@
-//! `#[tensor_kernel]`: parse → check → emit.
+//! `#[tensor_kernel]` and `#[tensor_fn]`: parse → check → emit.
 
 mod ast;
 mod check;
@@ -29,6 +29,25 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
         Some(errors) if function.sig.receiver().is_some() => errors,
         Some(errors) => {
             let skeleton = emit::skeleton(&kernel);
+            quote!(#errors #skeleton)
+        }
+    }
+}
+
+/// Expands `#[tensor_fn]` on a function.
+pub(crate) fn expand_function(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let diagnostics = Diagnostics::new();
+    let function = parse_function(&item, "tensor_fn", &diagnostics)
+        .and_then(|function| parse::function(&attribute, &function, &diagnostics));
+    let Some(mut function) = function else {
+        let errors = diagnostics.finish();
+        return quote!(#errors #item);
+    };
+    check::check_function(&mut function, &diagnostics);
+    match diagnostics.finish() {
+        None => emit::function(&function),
+        Some(errors) => {
+            let skeleton = emit::function_skeleton(&function);
             quote!(#errors #skeleton)
         }
     }

@@ -25,7 +25,12 @@ impl Checker<'_> {
 
     fn infer(&mut self, expr: &mut Expr) -> (TypeVar, bool) {
         match &mut expr.kind {
-            ExprKind::Int(literal, _) => (self.literal(literal.suffix(), Types::integer), false),
+            ExprKind::Int(literal, _) => {
+                if let Some(ty) = ScalarType::from_name(literal.suffix()) {
+                    self.refuse_position(ty, literal.span());
+                }
+                (self.literal(literal.suffix(), Types::integer), false)
+            }
             ExprKind::Float(literal) => (self.literal(literal.suffix(), Types::float), false),
             ExprKind::Bool(_) => (self.types.known(ScalarType::Element(DType::Bool)), false),
             ExprKind::Constant(_, Some(ty)) => (self.types.known(*ty), false),
@@ -42,8 +47,13 @@ impl Checker<'_> {
             }
             ExprKind::Binary(op, left, right) => self.binary(*op, left, right),
             ExprKind::Call(method, receiver, arguments) => self.call(*method, receiver, arguments),
-            ExprKind::Cast(operand, ty, _) => {
+            ExprKind::Function(path, arguments) => {
+                self.callees.push(path.clone());
+                (self.types.foreign(), self.arguments(arguments))
+            }
+            ExprKind::Cast(operand, ty, span) => {
                 let data = self.expression(operand);
+                self.refuse_position(*ty, *span);
                 (self.types.known(*ty), data)
             }
             ExprKind::If(node) => self.if_value(node),
@@ -52,6 +62,31 @@ impl Checker<'_> {
                 let data = self.expression(inner);
                 (inner.ty, data)
             }
+        }
+    }
+
+    /// The arguments of a `#[tensor_fn]`, whose types rustc alone knows. Whether one depends on data.
+    fn arguments(&mut self, arguments: &mut [Expr]) -> bool {
+        let mut data = false;
+        for argument in arguments {
+            data |= self.expression(argument);
+            // What is not known here is the function's to say.
+            if self.types.decided(argument.ty).is_none() {
+                let open = self.types.foreign();
+                self.types.unify(argument.ty, open);
+            }
+        }
+        data
+    }
+
+    /// Reports `usize` and `isize` in a `#[tensor_fn]`.
+    fn refuse_position(&self, ty: ScalarType, span: Span) {
+        if self.is_function && !ty.is_element() {
+            self.diagnostics.error_at(
+                span,
+                format!("a `#[tensor_fn]` does not compute with `{ty}`"),
+                "use `i64`, and convert in the kernel: `f(i as i64)`",
+            );
         }
     }
 
@@ -90,6 +125,14 @@ impl Checker<'_> {
     pub(super) fn unknown_name(&self, ident: &Ident) {
         let perhaps_a_dim = ident.to_string().starts_with(|first: char| first.is_ascii_uppercase());
         if self.incomplete && perhaps_a_dim {
+            return;
+        }
+        if self.is_function {
+            self.diagnostics.error(
+                ident,
+                format!("nothing is named `{ident}` here"),
+                "use an argument, a `let`, or a constant of the module in UPPER_CASE",
+            );
             return;
         }
         self.diagnostics.error(
@@ -200,11 +243,12 @@ impl Checker<'_> {
         (then, data)
     }
 
-    fn block(&mut self, block: &mut BlockExpr) -> (TypeVar, bool) {
+    pub(super) fn block(&mut self, block: &mut BlockExpr) -> (TypeVar, bool) {
         self.scoped(|checker| {
             for node in &mut block.lets {
                 let data = checker.expression(&mut node.value);
-                if let Some((ty, _)) = node.annotation {
+                if let Some((ty, span)) = node.annotation {
+                    checker.refuse_position(ty, span);
                     checker.expect_known(&node.value, ty);
                 }
                 let kind = BindingKind::Let { ty: node.value.ty, data };
@@ -217,7 +261,7 @@ impl Checker<'_> {
 }
 
 /// `EPSILON`, but not `M`: a single letter that is no dimension is a mistake.
-fn is_constant_name(ident: &Ident) -> bool {
+pub(super) fn is_constant_name(ident: &Ident) -> bool {
     let name = ident.to_string();
     name.chars().count() > 1
         && name.chars().next().is_some_and(|first| first.is_ascii_uppercase())

@@ -5,10 +5,13 @@
 //! reference's code, the builder the second.
 
 mod expression;
+mod function;
 mod scope;
 mod signature;
 mod statement;
 mod types;
+
+pub(crate) use function::check_function;
 
 use std::collections::BTreeMap;
 
@@ -28,8 +31,10 @@ pub(crate) fn check(kernel: &mut Kernel, diagnostics: &Diagnostics) {
         scopes: vec![BTreeMap::new()],
         results: Vec::new(),
         result_names: kernel.results.iter().map(|name| name.ident.to_string()).collect(),
+        callees: Vec::new(),
         incomplete: kernel.incomplete,
         incomplete_body: false,
+        is_function: false,
     };
     checker.signature(kernel);
     checker.announce_results(kernel);
@@ -53,10 +58,14 @@ struct Checker<'a> {
     results: Vec<(String, TensorType)>,
     /// The names in the final expression.
     result_names: Vec<String>,
+    /// Every function that is called.
+    callees: Vec<syn::Path>,
     /// Whether part of the signature is missing: nothing is said of what may have been there.
     incomplete: bool,
     /// Whether part of the body is missing.
     incomplete_body: bool,
+    /// Whether a `#[tensor_fn]` is checked, not a kernel.
+    is_function: bool,
 }
 
 impl Checker<'_> {

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use tilewright_vocabulary::BinaryOp;
 
 use super::Checker;
+use super::expression::is_constant_name;
+use crate::diagnostics::Extent;
 use crate::kernel::ast::{
     BinaryOperator, BindingKind, Dim, Dimension, Expr, ExprKind, Kernel, Method, ParameterKind, Role, Tensor,
     TensorType,
@@ -63,6 +65,10 @@ impl Checker<'_> {
                     Some(id) if matches!(self.bindings[id.0].kind, BindingKind::Dim(_)) => {
                         name.binding = Some(id);
                     }
+                    None if is_constant_name(&name.ident) => {
+                        let constant = self.constant_dim(&name.ident);
+                        *dim = Dim::Computed(Box::new(constant));
+                    }
                     _ => self.unknown_dim(&name.ident, unknown),
                 },
                 Dim::Fixed(_) => {}
@@ -85,14 +91,24 @@ impl Checker<'_> {
         );
     }
 
+    /// A constant of the surrounding module as a dimension.
+    fn constant_dim(&mut self, ident: &proc_macro2::Ident) -> Expr {
+        let kind = ExprKind::Constant(ident.clone().into(), Some(ScalarType::Usize));
+        let ty = self.types.known(ScalarType::Usize);
+        Expr { kind, span: ident.span(), extent: Extent::of(ident), ty }
+    }
+
     /// Resolves a computed dimension.
     fn dim_expression(&mut self, expr: &mut Expr, unknown: &str) {
         expr.ty = self.types.known(ScalarType::Usize);
         match &mut expr.kind {
-            ExprKind::Int(..) | ExprKind::Invalid(_) => {}
+            ExprKind::Int(..) | ExprKind::Invalid(_) | ExprKind::Constant(..) => {}
             ExprKind::Name(name) => match self.find(&name.ident) {
                 Some(id) if matches!(self.bindings[id.0].kind, BindingKind::Dim(_)) => {
                     name.binding = Some(id)
+                }
+                None if is_constant_name(&name.ident) => {
+                    expr.kind = ExprKind::Constant(name.ident.clone().into(), Some(ScalarType::Usize));
                 }
                 _ => self.unknown_dim(&name.ident, unknown),
             },

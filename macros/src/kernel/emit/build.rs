@@ -1,19 +1,19 @@
 //! The definition as calls of the builder, which make the program when they run.
 
-use super::{constant_path, dtype, location, text};
+use super::{constant_path, dtype, location, numbered, text};
 use crate::kernel::ast::{
-    Allocate, Assignment, BinaryOperator, BindingKind, BlockExpr, Dim, Expr, ExprKind, For, Kernel, Let,
-    Load, Method, Name, ParameterKind, Statement, Store, Update,
+    Allocate, Assignment, BinaryOperator, Binding, BindingKind, BlockExpr, Dim, Expr, ExprKind, For, Kernel,
+    Let, Load, Method, Name, ParameterKind, Statement, Store, Update,
 };
-use crate::kernel::types::ScalarType;
+use crate::kernel::types::{ScalarType, Types};
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use tilewright_vocabulary::{BinaryOp, DType, UnaryOp};
 
 /// `fn build`.
 pub(super) fn build(kernel: &Kernel) -> TokenStream {
-    let cx = Emitter { kernel };
-    let dims = kernel.dims.iter().map(|dim| {
-        let (name, text) = (&dim.name, text(&dim.name));
+    let cx = Emitter::new(kernel);
+    let dims = kernel.dims.iter().enumerate().map(|(position, dim)| {
+        let (name, text) = (dimension(position), text(&dim.name));
         quote_hygienic!(let #name = builder.dim(#text);)
     });
     let scalars = kernel.parameters.iter().filter_map(|parameter| match &parameter.kind {
@@ -58,11 +58,22 @@ pub(super) fn build(kernel: &Kernel) -> TokenStream {
     }
 }
 
-struct Emitter<'a> {
-    kernel: &'a Kernel,
+/// The local that holds a dimension: not the user's name, which may also be that of a constant.
+fn dimension(position: usize) -> Ident {
+    numbered("dimension", position)
 }
 
-impl Emitter<'_> {
+/// Emits calls of the builder for statements and values.
+pub(super) struct Emitter<'a> {
+    pub(super) types: &'a Types,
+    pub(super) bindings: &'a [Binding],
+}
+
+impl<'a> Emitter<'a> {
+    fn new(kernel: &'a Kernel) -> Self {
+        Emitter { types: &kernel.types, bindings: &kernel.bindings }
+    }
+
     fn statements(&self, statements: &[Statement]) -> TokenStream {
         statements.iter().map(|statement| self.statement(statement)).collect()
     }
@@ -94,7 +105,7 @@ impl Emitter<'_> {
 
     fn allocate(&self, node: &Allocate) -> TokenStream {
         let (name, text) = (&node.name.ident, node.name.text());
-        let ty = match node.name.binding.map(|id| &self.kernel.bindings[id.0].kind) {
+        let ty = match node.name.binding.map(|id| &self.bindings[id.0].kind) {
             Some(BindingKind::Tensor(tensor)) => tensor.ty.as_ref(),
             _ => None,
         };
@@ -122,10 +133,7 @@ impl Emitter<'_> {
 
     fn dim(&self, dim: &Dim) -> TokenStream {
         match dim {
-            Dim::Symbol(name) => {
-                let ident = &name.ident;
-                quote_hygienic!(#ident.clone())
-            }
+            Dim::Symbol(name) => self.name(name),
             Dim::Fixed(extent) => integer(ScalarType::Usize, *extent),
             Dim::Computed(expr) => self.value(expr),
         }
@@ -220,6 +228,10 @@ impl Emitter<'_> {
             ExprKind::Unary(op, operand) => self.unary(*op, operand),
             ExprKind::Binary(op, left, right) => binary(*op, &self.value(left), &self.value(right)),
             ExprKind::Call(method, receiver, arguments) => self.call(*method, receiver, arguments),
+            ExprKind::Function(path, arguments) => {
+                let arguments = arguments.iter().map(|argument| self.value(argument));
+                quote_hygienic!(#path::__value([#(#arguments),*]))
+            }
             ExprKind::Cast(operand, ty, _) => {
                 let (operand, dtype) = (self.value(operand), dtype(*ty));
                 quote_hygienic!((#operand).cast(#dtype))
@@ -236,7 +248,7 @@ impl Emitter<'_> {
     }
 
     fn integer(&self, expr: &Expr, value: i64) -> TokenStream {
-        match self.kernel.types.resolve(expr.ty) {
+        match self.types.resolve(expr.ty) {
             Some(ty) => integer(ty, value),
             None => {
                 let value = Literal::i64_unsuffixed(value);
@@ -249,7 +261,7 @@ impl Emitter<'_> {
     fn float(&self, expr: &Expr, literal: &syn::LitFloat, negative: bool) -> TokenStream {
         let digits: TokenStream = literal.base10_digits().parse().unwrap_or_default();
         let digits = if negative { quote_hygienic!(-#digits) } else { digits };
-        match self.kernel.types.resolve(expr.ty) {
+        match self.types.resolve(expr.ty) {
             Some(ScalarType::Element(DType::F32)) => quote_hygienic! {
                 ::tilewright::__private::Value::typed_float(
                     ::tilewright::__private::DType::F32,
@@ -266,9 +278,13 @@ impl Emitter<'_> {
 
     fn name(&self, name: &Name) -> TokenStream {
         let ident = &name.ident;
-        match name.binding.map(|id| &self.kernel.bindings[id.0].kind) {
+        match name.binding.map(|id| &self.bindings[id.0].kind) {
             Some(BindingKind::Accumulator { .. }) => {
                 quote_hygienic!(builder.read(#ident))
+            }
+            Some(BindingKind::Dim(position)) => {
+                let ident = dimension(*position);
+                quote_hygienic!(#ident.clone())
             }
             _ => quote_hygienic!(#ident.clone()),
         }
@@ -313,7 +329,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn block(&self, block: &BlockExpr) -> TokenStream {
+    pub(super) fn block(&self, block: &BlockExpr) -> TokenStream {
         // Plain names, not bindings of the builder: nothing can change inside a value, and what stands in a
         // branch must not be evaluated outside of it.
         let lets = block.lets.iter().map(|node| {

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 use tilewright_vocabulary::{BinaryOp, UnaryOp};
 
-use super::{lints, local, numbered, rust_type, text};
+use super::{lints, local, numbered, reference, rust_type, text};
 use crate::kernel::ast::{Kernel, ParameterKind, TensorType};
 
 /// `fn NAME`: checks shapes, allocates the results, runs the tuned kernel.
@@ -274,6 +274,23 @@ fn prepare(kernel: &Kernel) -> TokenStream {
         #(#views)*
         let #entry = #name::kernel();
         let #dims = ::tilewright::__private::definition(#entry).infer(&[#(#shapes),*], &[#(#sizes),*])?;
+        #name::__check_constants(&#dims)?;
+    }
+}
+
+/// `fn __check_constants`: whether dimensions whose names are constants have their values.
+pub(super) fn check_constants(kernel: &Kernel) -> TokenStream {
+    let dims = local("dims");
+    let sizes = reference::sizes(kernel, &dims);
+    quote! {
+        #[allow(non_snake_case, clippy::all, clippy::pedantic, clippy::nursery)]
+        #[inline]
+        fn __check_constants(
+            #dims: &[i64],
+        ) -> ::tilewright::__private::Result<(), ::tilewright::__private::Error> {
+            #sizes
+            ::tilewright::__private::Ok(())
+        }
     }
 }
 

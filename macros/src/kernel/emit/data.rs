@@ -1,7 +1,7 @@
 //! The definition's signature as a constant.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
+use quote::{quote, quote_spanned};
 
 use super::{dtype, local, location, text};
 use crate::kernel::ast::{BindingKind, Dim, Expr, ExprKind, Kernel, Name, ParameterKind, TensorType};
@@ -85,6 +85,9 @@ fn position(kernel: &Kernel, name: &Name) -> usize {
 fn checked(kernel: &Kernel, expr: &Expr) -> TokenStream {
     match &expr.kind {
         ExprKind::Int(_, value) => quote!(::tilewright::__private::Some(#value)),
+        ExprKind::Constant(path, _) => {
+            quote_spanned!(expr.span=> ::tilewright::__private::dimension::constant(#path))
+        }
         ExprKind::Name(name) => {
             let (dims, position) = (local("dims"), position(kernel, name));
             quote!(::tilewright::__private::Some(#dims[#position]))

@@ -17,7 +17,10 @@ macro_rules! quote_hygienic {
 mod build;
 mod call;
 mod data;
+mod function;
 mod reference;
+
+pub(crate) use function::{function, function_skeleton};
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -35,7 +38,7 @@ pub(crate) fn kernel(kernel: &Kernel) -> TokenStream {
     let namespace = namespace(kernel);
     let (reference, call_into) = (call::reference(kernel), call::call_into(kernel));
     let loops = reference::loops(kernel);
-    let entry = entry(kernel);
+    let (entry, check) = (entry(kernel), call::check_constants(kernel));
     quote! {
         #call
         #namespace
@@ -43,6 +46,7 @@ pub(crate) fn kernel(kernel: &Kernel) -> TokenStream {
             #reference
             #call_into
             #entry
+            #check
             #loops
         }
         ::tilewright::__private::inventory::submit! {

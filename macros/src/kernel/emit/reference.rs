@@ -10,14 +10,14 @@ use tilewright_vocabulary::{BinaryOp, UnaryOp};
 
 use super::{constant_path, local, numbered, rust_type, text};
 use crate::kernel::ast::{
-    Allocate, Assignment, BinaryOperator, BindingKind, BlockExpr, Expr, ExprKind, For, Kernel, Load, Name,
-    ParameterKind, Statement, Store, Tensor, Update,
+    Allocate, Assignment, BinaryOperator, Binding, BindingKind, BlockExpr, Expr, ExprKind, For, Function,
+    Kernel, Load, Name, ParameterKind, Statement, Store, Tensor, Update,
 };
-use crate::kernel::types::ScalarType;
+use crate::kernel::types::{ScalarType, Types};
 
 /// `fn __loops`: dimensions, scalars and tensors in, results written in place.
 pub(super) fn loops(kernel: &Kernel) -> TokenStream {
-    let cx = Emitter { kernel };
+    let cx = Emitter::new(kernel);
     let dims = local("dims");
     let arguments = kernel.parameters.iter().filter_map(argument);
     let outputs = kernel.returns.iter().take(kernel.results.len()).enumerate().map(|(position, ty)| {
@@ -25,10 +25,7 @@ pub(super) fn loops(kernel: &Kernel) -> TokenStream {
         let element = rust_type(ty.element, ty.element_span);
         quote!(#output: ::tilewright::__private::Elements<&mut [#element], #rank>)
     });
-    let sizes = kernel.dims.iter().enumerate().map(|(position, dim)| {
-        let name = &dim.name;
-        quote!(#[allow(unused_variables)] let #name: usize = ::tilewright::__private::size(#dims, #position);)
-    });
+    let sizes = sizes(kernel, &dims);
     let body = cx.statements(&kernel.body);
     quote! {
         #[doc(hidden)]
@@ -39,11 +36,31 @@ pub(super) fn loops(kernel: &Kernel) -> TokenStream {
         fn __loops(
             #dims: &[i64], #(#arguments,)* #(#outputs,)*
         ) -> ::tilewright::__private::Result<(), ::tilewright::__private::Error> {
-            #(#sizes)*
+            #sizes
             #body
             ::tilewright::__private::Ok(())
         }
     }
+}
+
+/// The dimensions as `usize`s under the user's names. Where such a name is that of a constant in scope, the pattern is the
+/// constant: the size must be equal to it.
+pub(super) fn sizes(kernel: &Kernel, dims: &Ident) -> TokenStream {
+    let sizes = kernel.dims.iter().enumerate().map(|(position, dim)| {
+        let (name, text) = (&dim.name, text(&dim.name));
+        quote! {
+            #[allow(unused_variables, irrefutable_let_patterns)]
+            let #name = ::tilewright::__private::size(#dims, #position) else {
+                return ::tilewright::__private::Err(::tilewright::__private::constant_dimension(#text, #dims, #position));
+            };
+        }
+    });
+    quote!(#(#sizes)*)
+}
+
+/// The body of a `#[tensor_fn]` as ordinary Rust.
+pub(super) fn body(function: &Function) -> TokenStream {
+    Emitter { types: &function.types, bindings: &function.bindings }.block(&function.body)
 }
 
 fn argument(parameter: &crate::kernel::ast::Parameter) -> Option<TokenStream> {
@@ -64,10 +81,15 @@ fn argument(parameter: &crate::kernel::ast::Parameter) -> Option<TokenStream> {
 }
 
 struct Emitter<'a> {
-    kernel: &'a Kernel,
+    types: &'a Types,
+    bindings: &'a [Binding],
 }
 
-impl Emitter<'_> {
+impl<'a> Emitter<'a> {
+    fn new(kernel: &'a Kernel) -> Self {
+        Emitter { types: &kernel.types, bindings: &kernel.bindings }
+    }
+
     fn statements(&self, statements: &[Statement]) -> TokenStream {
         statements.iter().map(|statement| self.statement(statement)).collect()
     }
@@ -124,7 +146,7 @@ impl Emitter<'_> {
     }
 
     fn tensor(&self, name: &Name) -> Option<&Tensor> {
-        match &self.kernel.bindings[name.binding?.0].kind {
+        match &self.bindings[name.binding?.0].kind {
             BindingKind::Tensor(tensor) => Some(tensor),
             _ => None,
         }
@@ -187,7 +209,7 @@ impl Emitter<'_> {
 
     fn update(&self, node: &Update) -> TokenStream {
         let (scalar, value, span) = (&node.scalar.ident, self.value(&node.value), node.op_span);
-        let ty = self.kernel.types.resolve(node.value.ty);
+        let ty = self.types.resolve(node.value.ty);
         match node.op {
             Assignment::Set => quote_spanned!(span=> #scalar = #value;),
             Assignment::Max | Assignment::Min => {
@@ -216,14 +238,18 @@ impl Emitter<'_> {
             ExprKind::Load(load) => self.load(load),
             ExprKind::Unary(op, operand) => self.unary(*op, operand, span),
             ExprKind::Binary(op, left, right) => {
-                let ty = self.kernel.types.resolve(left.ty);
+                let ty = self.types.resolve(left.ty);
                 binary(*op, ty, self.value(left), self.value(right), span)
             }
             ExprKind::Call(method, receiver, arguments) => {
-                let ty = self.kernel.types.resolve(receiver.ty);
+                let ty = self.types.resolve(receiver.ty);
                 let operands = std::iter::once(&**receiver).chain(arguments);
                 let operands: Vec<_> = operands.map(|operand| self.value(operand)).collect();
                 function(method.name(), ty, &operands, span)
+            }
+            ExprKind::Function(path, arguments) => {
+                let arguments = arguments.iter().map(|argument| self.value(argument));
+                quote_spanned!(span=> #path(#(#arguments),*))
             }
             ExprKind::Cast(operand, ty, ty_span) => {
                 let (operand, rust_type) = (self.value(operand), rust_type(*ty, *ty_span));
@@ -256,7 +282,7 @@ impl Emitter<'_> {
     fn unary(&self, op: UnaryOp, operand: &Expr, span: Span) -> TokenStream {
         let value = self.value(operand);
         let literal = matches!(operand.kind, ExprKind::Int(..) | ExprKind::Float(_));
-        let ty = self.kernel.types.resolve(operand.ty);
+        let ty = self.types.resolve(operand.ty);
         let native = ty.is_none_or(ScalarType::is_native_float);
         match op {
             UnaryOp::Not => quote_spanned!(span=> !#value),

@@ -45,6 +45,11 @@ fn parse(expr: &syn::Expr, diagnostics: &Diagnostics) -> Option<(ExprKind, Span)
             (ExprKind::Binary(op, left, right), binary.op.span())
         }
         syn::Expr::MethodCall(call) => (method(call, diagnostics)?, call.method.span()),
+        syn::Expr::Call(call) => {
+            let path = refused::called_function(call, diagnostics)?;
+            let arguments = call.args.iter().map(|argument| expression(argument, diagnostics)).collect();
+            (ExprKind::Function(path.clone(), arguments), path.span())
+        }
         syn::Expr::Cast(cast) => {
             let operand = boxed(&cast.expr, diagnostics);
             let ty = signature::scalar_type(&cast.ty, diagnostics)?;
@@ -180,7 +185,7 @@ fn conditional(node: &syn::ExprIf, diagnostics: &Diagnostics) -> Option<IfExpr> 
 }
 
 /// `{ let …; value }`
-fn block(block: &syn::Block, diagnostics: &Diagnostics) -> Option<BlockExpr> {
+pub(super) fn block(block: &syn::Block, diagnostics: &Diagnostics) -> Option<BlockExpr> {
     let Some((syn::Stmt::Expr(value, None), rest)) = block.stmts.split_last() else {
         diagnostics.error(
             block,

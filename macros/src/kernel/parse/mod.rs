@@ -4,10 +4,13 @@
 //! `Invalid` node, so that one run reports everything. Names, ranks and types are the checker's.
 
 mod expression;
+mod function;
 mod options;
 mod refused;
 mod signature;
 mod statement;
+
+pub(crate) use function::function;
 
 use proc_macro2::TokenStream;
 

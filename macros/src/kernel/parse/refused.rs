@@ -4,6 +4,7 @@ use quote::ToTokens;
 
 use crate::diagnostics::Diagnostics;
 use crate::kernel::ast::Method;
+use crate::kernel::types::ScalarType;
 
 /// Attributes inside a body.
 pub(super) fn attributes(attributes: &[syn::Attribute], diagnostics: &Diagnostics) {
@@ -58,6 +59,7 @@ pub(super) fn statement(expr: &syn::Expr, diagnostics: &Diagnostics) -> bool {
             method(call, diagnostics);
             true
         }
+        syn::Expr::Call(call) => called_function(call, diagnostics).is_none(),
         other => {
             value(other, diagnostics);
             true
@@ -70,7 +72,6 @@ pub(super) fn value(expr: &syn::Expr, diagnostics: &Diagnostics) {
     match expr {
         syn::Expr::Macro(node) => macro_call(&node.mac, diagnostics),
         syn::Expr::Assign(_) => nested_assignment(expr, diagnostics),
-        syn::Expr::Call(node) => function(node, diagnostics),
         _ => {
             let (token, problem, help) = control_flow(expr).unwrap_or_else(|| construct(expr));
             diagnostics.error(token.to_token_stream(), problem, help);
@@ -146,14 +147,38 @@ pub(super) fn nested_assignment(expr: &syn::Expr, diagnostics: &Diagnostics) {
     diagnostics.error(expr, "an assignment gives no value", "make it a statement of its own");
 }
 
-fn function(call: &syn::ExprCall, diagnostics: &Diagnostics) {
+/// The `#[tensor_fn]` that is called; reports a call of what cannot be one.
+pub(super) fn called_function<'a>(
+    call: &'a syn::ExprCall,
+    diagnostics: &Diagnostics,
+) -> Option<&'a syn::Path> {
     let path = match call.func.as_ref() {
-        syn::Expr::Path(path) => &path.path,
+        syn::Expr::Path(path) if path.qself.is_none() => &path.path,
         other => {
-            diagnostics.error(other, "a kernel calls no functions", "write the computation out");
-            return;
+            diagnostics.error(
+                other,
+                "a kernel calls functions by their names only",
+                "write the computation out, or call a `#[tensor_fn]`",
+            );
+            return None;
         }
     };
+    if let Some(segment) = path.segments.iter().find(|segment| !segment.arguments.is_none()) {
+        diagnostics.error(
+            &segment.arguments,
+            "a function that a kernel calls has no generic arguments",
+            "remove them",
+        );
+        return None;
+    }
+    let Some((problem, help)) = foreign_function(path) else { return Some(path) };
+    diagnostics.error(path, problem, help);
+    None
+}
+
+/// Why a path names no `#[tensor_fn]`: it belongs to a type or to the standard library, or is a method's name.
+fn foreign_function(path: &syn::Path) -> Option<(String, String)> {
+    let first = path.segments.first().map(|segment| segment.ident.to_string());
     let mut segments = path.segments.iter().rev().map(|segment| segment.ident.to_string());
     let (last, owner) = (segments.next().unwrap_or_default(), segments.next());
     let help = match (last.as_str(), owner.as_deref()) {
@@ -162,12 +187,25 @@ fn function(call: &syn::ExprCall, diagnostics: &Diagnostics) {
                 .to_owned()
         }
         ("from" | "from_f32" | "from_f64", Some(owner)) => format!("convert with `x as {owner}`"),
-        (name, _) => match Method::from_name(name) {
-            Some(method) => format!("write it as a method: `{}`", method.example()),
-            None => format!("write the computation out; the methods of a value are {}", Method::names()),
-        },
+        (name, owner) => {
+            let is_of_a_type = owner.is_some_and(is_type_name);
+            let is_standard = matches!(first.as_deref(), Some("std" | "core" | "alloc")) && owner.is_some();
+            let method = Method::from_name(name).filter(|_| owner.is_none() || is_of_a_type || is_standard);
+            match method {
+                Some(method) => format!("write it as a method: `{}`", method.example()),
+                None if is_of_a_type || is_standard || is_type_name(name) => {
+                    format!("write the computation out; the methods of a value are {}", Method::names())
+                }
+                None => return None,
+            }
+        }
     };
-    diagnostics.error(path, format!("`{last}` is a function, and a kernel calls none"), help);
+    Some((format!("`{last}` is no function that a kernel can call"), help))
+}
+
+/// Whether a name is that of a primitive type, or written as types and variants are.
+fn is_type_name(name: &str) -> bool {
+    ScalarType::from_name(name).is_some() || name.starts_with(|first: char| first.is_ascii_uppercase())
 }
 
 /// A method that the kernel language lacks.

@@ -5,8 +5,8 @@ use syn::spanned::Spanned;
 
 use super::expression;
 use crate::diagnostics::{Diagnostics, Extent};
-use crate::kernel::ast::{Dim, Name, Parameter, ParameterKind, TensorType};
-use crate::kernel::types::{ScalarType, element_types};
+use crate::kernel::ast::{Dim, Expr, ExprKind, Name, Parameter, ParameterKind, TensorType};
+use crate::kernel::types::{ScalarType, TypeVar, element_types};
 
 const TENSOR_HELP: &str = "write an element type and then the dimensions: names, numbers or `{ expressions }`, \
                            such as `Tensor<f32, M, 64, { K + 1 }>`";
@@ -18,40 +18,45 @@ pub(super) fn signature(
     signature: &syn::Signature,
     diagnostics: &Diagnostics,
 ) -> (Vec<Parameter>, Vec<TensorType>) {
-    qualifiers(signature, diagnostics);
+    qualifiers(signature, "a kernel", diagnostics);
     let parameters = signature.inputs.iter().filter_map(|input| parameter(input, diagnostics)).collect();
     (parameters, returns(&signature.output, diagnostics))
 }
 
-fn qualifiers(signature: &syn::Signature, diagnostics: &Diagnostics) {
+/// Reports what stands around the name of a function and means nothing; `item` is a kernel or a `#[tensor_fn]`.
+pub(super) fn qualifiers(signature: &syn::Signature, item: &str, diagnostics: &Diagnostics) {
     if let Some(token) = &signature.constness {
-        diagnostics.error(token, "a kernel cannot be `const`", "remove `const`");
+        diagnostics.error(token, format!("{item} cannot be `const`"), "remove `const`");
     }
     if let Some(token) = &signature.asyncness {
         diagnostics.error(
             token,
-            "a kernel cannot be `async`",
+            format!("{item} cannot be `async`"),
             "remove `async`: a call returns when it is done",
         );
     }
     if let Some(token) = &signature.unsafety {
-        diagnostics.error(token, "a kernel cannot be `unsafe`", "remove `unsafe`: every call is checked");
+        diagnostics.error(
+            token,
+            format!("{item} cannot be `unsafe`"),
+            "remove `unsafe`: every call is checked",
+        );
     }
     if let Some(abi) = &signature.abi {
-        diagnostics.error(abi, "a kernel has no ABI of its own", "remove `extern`");
+        diagnostics.error(abi, format!("{item} has no ABI of its own"), "remove `extern`");
     }
     if !signature.generics.params.is_empty() {
         diagnostics.error(
             &signature.generics.params,
-            "a kernel has no generic parameters",
+            format!("{item} has no generic parameters"),
             "dimensions are named where they occur, as in `Tensor<f32, M, K>`, and element types are concrete",
         );
     }
     if let Some(clause) = &signature.generics.where_clause {
-        diagnostics.error(clause, "a kernel has no `where` clause", "remove it");
+        diagnostics.error(clause, format!("{item} has no `where` clause"), "remove it");
     }
     if let Some(variadic) = &signature.variadic {
-        diagnostics.error(variadic, "a kernel has a fixed number of arguments", ARGUMENT_HELP);
+        diagnostics.error(variadic, format!("{item} has a fixed number of arguments"), ARGUMENT_HELP);
     }
 }
 
@@ -181,7 +186,8 @@ pub(super) fn is_tensor(ty: &syn::Type) -> bool {
     plain_name(ty).is_some_and(|name| name == "Tensor")
 }
 
-fn plain_name(ty: &syn::Type) -> Option<String> {
+/// The last segment of a path.
+pub(super) fn plain_name(ty: &syn::Type) -> Option<String> {
     match ty {
         syn::Type::Path(path) if path.qself.is_none() => {
             path.path.segments.last().map(|segment| segment.ident.to_string())
@@ -276,6 +282,11 @@ fn dim(argument: &syn::GenericArgument, diagnostics: &Diagnostics) -> Option<Dim
             let ident = path.path.get_ident()?.clone();
             Some(Dim::Symbol(Name::new(&ident)))
         }
+        syn::GenericArgument::Type(syn::Type::Path(path)) if is_constant_path(path) => {
+            let kind = ExprKind::Constant(path.path.clone(), Some(ScalarType::Usize));
+            let (span, extent) = (path.span(), Extent::of(path));
+            Some(Dim::Computed(Box::new(Expr { kind, span, extent, ty: TypeVar::UNCHECKED })))
+        }
         syn::GenericArgument::Const(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(literal), .. })) => {
             match literal.base10_parse::<i64>() {
                 Ok(extent) if extent > 0 => Some(Dim::Fixed(extent)),
@@ -295,6 +306,13 @@ fn dim(argument: &syn::GenericArgument, diagnostics: &Diagnostics) -> Option<Dim
             None
         }
     }
+}
+
+/// Whether a dimension is a constant by its path, such as `self::N` or `shapes::WIDTH`.
+fn is_constant_path(path: &syn::TypePath) -> bool {
+    path.qself.is_none()
+        && path.path.segments.len() > 1
+        && path.path.segments.iter().all(|segment| segment.arguments.is_none())
 }
 
 fn computed(block: &syn::ExprBlock, diagnostics: &Diagnostics) -> Option<Dim> {
