@@ -70,7 +70,7 @@ pub use tilewright_macros::{schedule_rule, ship, tensor_fn, tensor_kernel};
 pub use tilewright_runtime::Error;
 pub use tilewright_runtime::devices::run_context;
 pub use tilewright_runtime::kernel::{
-    Explanation, Kernel, Source, explain, kernel, kernels, record_problems,
+    Explanation, Kernel, Source, check_all, explain, kernel, kernels, record_problems,
 };
 pub use tilewright_runtime::records::{use_record, use_records};
 pub use tuning::init;

@@ -35,11 +35,7 @@ impl Program {
         }
         substitute_stmt(&mut bound.body, &size);
         clamp_extents(&mut bound.body);
-        let nests: Vec<Stmt> = match &bound.body {
-            Stmt::Seq(nests) => nests.iter().map(keep_initial_value).collect(),
-            nest => vec![keep_initial_value(nest)],
-        };
-        bound.body = Stmt::seq(nests);
+        bound.body = keep_initial_values(&bound.body);
         decide_conditions(&mut bound.body);
         bound
     }
@@ -63,6 +59,68 @@ fn clamp_extents(stmt: &mut Stmt) {
         _ => {}
     }
     stmt.children_mut().into_iter().for_each(clamp_extents);
+}
+
+/// The statements with the initial values of all reductions without a point.
+fn keep_initial_values(stmt: &Stmt) -> Stmt {
+    if single_block(stmt).is_some() {
+        return keep_initial_value(stmt);
+    }
+    match stmt {
+        Stmt::Seq(stmts) => Stmt::seq(stmts.iter().map(keep_initial_values)),
+        Stmt::For(node) if node.extent.is(0) => {
+            let mut rest = stmt.clone();
+            let mut nests = Vec::new();
+            take_reductions(&mut rest, &mut Vec::new(), &mut nests);
+            Stmt::seq(nests.into_iter().chain([rest]))
+        }
+        Stmt::For(node) => {
+            Stmt::For(Arc::new(For { body: keep_initial_values(&node.body), ..For::clone(node) }))
+        }
+        _ => stmt.clone(),
+    }
+}
+
+/// The block that perfectly nested loops hold alone.
+fn single_block(mut stmt: &Stmt) -> Option<&Arc<Block>> {
+    while let Stmt::For(node) = stmt {
+        stmt = &node.body;
+    }
+    match stmt {
+        Stmt::Block(block) => Some(block),
+        _ => None,
+    }
+}
+
+/// Takes the blocks with initial values out of loops of which the outermost has no iteration, each as a nest of its own.
+fn take_reductions(stmt: &mut Stmt, around: &mut Vec<Arc<For>>, nests: &mut Vec<Stmt>) {
+    if let Stmt::For(node) = stmt {
+        around.push(node.clone());
+        take_reductions(&mut Arc::make_mut(node).body, around, nests);
+        around.pop();
+        if node.body.is_nothing() {
+            *stmt = Stmt::nothing();
+        }
+        return;
+    }
+    if let Stmt::Block(block) = stmt {
+        let reduces = |var: VarId| {
+            block.iters.iter().any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(var))
+        };
+        if block.init.is_some() && around.iter().all(|node| !node.extent.is(0) || reduces(node.var)) {
+            let nest = around
+                .iter()
+                .rev()
+                .fold(stmt.clone(), |body, node| Stmt::For(Arc::new(For { body, ..For::clone(node) })));
+            nests.push(keep_initial_value(&nest));
+            *stmt = Stmt::nothing();
+        }
+        return;
+    }
+    stmt.children_mut().into_iter().for_each(|child| take_reductions(child, around, nests));
+    if let Stmt::Seq(stmts) = stmt {
+        *stmt = Stmt::seq(stmts.iter().cloned());
+    }
 }
 
 /// A block whose reduction has no point never runs, and neither does its `init`. What the definition means is

@@ -128,7 +128,7 @@ pub struct Iter {
     pub var: VarId,
     /// The size of this dimension of the domain.
     pub extent: Index,
-    /// Whether points along this dimension are independent.
+    /// Whether points along this dimension are independent, are combined, or follow each other.
     pub kind: IterKind,
     /// The variable's value in terms of the loops around the block.
     pub binding: Index,
@@ -141,6 +141,25 @@ pub enum IterKind {
     Spatial,
     /// Different values contribute to the same element; the order does not matter.
     Reduce,
+    /// The points are executed in increasing order, each with what those before it have stored: a recurrence. Loops that the
+    /// value depends on stay in order, and all blocks inside of such a loop take part in each of its iterations, so that
+    /// a block may read what another one has stored in an earlier iteration. The loop is never spread over threads or
+    /// lanes.
+    Ordered,
+}
+
+impl IterKind {
+    /// Every kind.
+    pub const ALL: [IterKind; 3] = [IterKind::Spatial, IterKind::Reduce, IterKind::Ordered];
+
+    /// The keyword in the text form.
+    pub const fn text(self) -> &'static str {
+        match self {
+            IterKind::Spatial => "spatial",
+            IterKind::Reduce => "reduce",
+            IterKind::Ordered => "ordered",
+        }
+    }
 }
 
 /// The condition `index < bound`.

@@ -41,7 +41,8 @@ use proc_macro::TokenStream;
 /// - tensors: `let mut c = Tensor::zeros();`, `Tensor::full(value)`; one that is not returned has a type:
 ///   `let mut t: Tensor<f32, M, 8> = Tensor::zeros();`
 /// - loops: `for i in a..b`, `a..=b`, `(a..b).step_by(n)`, bounded by dimensions, `usize` arguments and outer loops
-/// - stores: `c[[i, j]] = v`, `+=`, `*=` and their like, `c[[i]] = c[[i]].max(v)`
+/// - stores: `c[[i, j]] = v`, `+=`, `*=` and their like, `c[[i]] = c[[i]].max(v)`, also at indices that are data:
+///   `sums[[class[[i]] as usize]] += x[[i]]`
 /// - scalars: `let x = …;`, and `let mut sum = 0.0;` with `sum += …;` in a loop
 /// - `if`/`else` as a statement and as a value, blocks with `let`s as values
 /// - arithmetic, comparisons, logic, `as`, and the methods `exp ln sqrt rsqrt tanh erf sigmoid sin cos abs floor
@@ -74,7 +75,8 @@ use proc_macro::TokenStream;
 ///
 /// # Meaning
 /// Integers wrap, and dividing one by zero gives zero. `usize` values are never negative: the reference reports a
-/// subtraction or a cast that would make one. The order in which a reduction's terms are added is not fixed.
+/// subtraction or a cast that would make one. The order in which a reduction's terms are added is not fixed. Loops whose iterations
+/// use what earlier ones have stored are executed in order, and so are stores whose elements may repeat.
 #[proc_macro_attribute]
 pub fn tensor_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     kernel::expand(attribute.into(), item.into()).into()

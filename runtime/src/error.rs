@@ -1,5 +1,6 @@
 //! Errors of calls.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tilewright_core::build::DefinitionErrors;
@@ -60,6 +61,9 @@ pub enum Error {
     /// The definition has no schedulable form.
     #[error(transparent)]
     Definition(#[from] DefinitionErrors),
+    /// Definitions cannot be made into programs.
+    #[error("{0}")]
+    Definitions(AllDefinitionErrors),
     /// A program from which a kernel was to be made is none that can be scheduled.
     #[error("no kernel can be made of the program `{kernel}`: {problem}")]
     Malformed {
@@ -127,6 +131,17 @@ pub enum Error {
         /// The name that is missing, unknown or given twice.
         problem: String,
     },
+}
+
+/// Everything that is wrong with the definitions of several kernels.
+#[derive(Clone, Debug)]
+pub struct AllDefinitionErrors(pub Vec<DefinitionErrors>);
+
+impl fmt::Display for AllDefinitionErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&all.join("\n\n"))
+    }
 }
 
 impl From<DatabaseError> for Error {

@@ -164,3 +164,8 @@ fn kernels_are_found_by_linking() {
     let definition = matmul::kernel().definition().expect("it is written in Rust");
     assert!(definition.location.to_string().contains("kernels.rs:"));
 }
+
+#[test]
+fn every_definition_of_this_program_can_be_built() {
+    tilewright::check_all().unwrap_or_else(|errors| panic!("{errors}"));
+}

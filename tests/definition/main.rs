@@ -5,6 +5,7 @@ mod corners;
 mod functions;
 mod harness;
 mod kernels;
+mod recurrences;
 mod tensor_fns;
 
 use harness::{Call, agree, float};
@@ -83,4 +84,16 @@ kernels! { tensor_fns:
     sums: [1, 1] [5, 7];
     other_types: [1] [23];
     constant_dims: [1, 3] [4, 3];
+}
+
+kernels! { recurrences:
+    cumulative: [1, 1] [5, 7] [0, 3];
+    recurrent: [2, 3, 4, 5] [1, 1, 1, 1];
+    sweep: [6, 7] [3, 3];
+    mandelbrot: [9, 5];
+    horner: [5, 4] [3, 0];
+    histogram: [11, 3, 5], bounds [("ids", 5)];
+    overlap_add: [4, 5, 2];
+    extreme_places: [1, 1] [5, 9];
+    greatest_of_all: [1, 1] [4, 7];
 }

@@ -1,6 +1,7 @@
 //! Functions of scalars inside kernels, and constants as dimensions.
 
-use tilewright::{Tensor, bf16, tensor_fn, tensor_kernel};
+use tilewright::prelude::bf16;
+use tilewright::{Tensor, tensor_fn, tensor_kernel};
 
 pub(crate) const CHANNELS: usize = 5;
 pub(crate) const N: usize = 3;

@@ -103,6 +103,16 @@ pub fn is_spatial(block: &Block) -> bool {
     block.iters.iter().all(|iter| iter.kind == IterKind::Spatial)
 }
 
+/// Whether points of the block follow each other in order.
+pub fn is_ordered(block: &Block) -> bool {
+    block.iters.iter().any(|iter| iter.kind == IterKind::Ordered)
+}
+
+/// Whether a loop executes points of the block that follow each other in order.
+pub fn is_ordered_by(block: &Block, var: VarId) -> bool {
+    block.iters.iter().any(|iter| iter.kind == IterKind::Ordered && iter.binding.mentions(var))
+}
+
 /// The store of a complete block: spatial iterators only, one unconditional store that does not read
 /// its own buffer, and no initial value.
 pub fn complete_store(block: &Block) -> Option<&Store> {
@@ -200,10 +210,13 @@ pub fn is_update(block: &Block) -> bool {
     block.init.is_none() && block.guards.is_empty() && reduction(block).is_some()
 }
 
-/// Whether the block is a reduction of at least one iterator with an initial value of the element that it updates.
+/// Whether the block is a reduction of at least one iterator with an initial value of the element that it updates. One with
+/// ordered iterators counts as none: it is part of a recurrence.
 pub fn is_reduction(block: &Block) -> bool {
     let begins_there = |store: &Store| matches!(&block.init, Some(Stmt::Store(init)) if init.buffer == store.buffer && init.indices == store.indices);
-    !is_spatial(block) && reduction(block).is_some_and(|found| begins_there(found.store))
+    !is_ordered(block)
+        && !is_spatial(block)
+        && reduction(block).is_some_and(|found| begins_there(found.store))
 }
 
 /// Whether the block is a reduction with an initial value and at least one reduction iterator, possibly one of
@@ -211,7 +224,11 @@ pub fn is_reduction(block: &Block) -> bool {
 pub fn is_tiled_reduction(block: &Block) -> bool {
     let stores = stores(&block.body);
     let combines = |store: &&Store| reduction_of(store).is_some();
-    block.init.is_some() && !is_spatial(block) && !stores.is_empty() && stores.iter().all(combines)
+    !is_ordered(block)
+        && block.init.is_some()
+        && !is_spatial(block)
+        && !stores.is_empty()
+        && stores.iter().all(combines)
 }
 
 /// For each index, the iterator it equals and the constant added to it, when every index is

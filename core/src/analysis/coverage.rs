@@ -66,8 +66,12 @@ pub fn is_wholly_written(program: &Program, buffer: BufferId) -> bool {
 /// until the block is moved to where less is needed, or into a loop that may run over nothing. The answer may be
 /// `false` for want of knowledge.
 pub fn visits_domain(program: &Program, block: &Block) -> bool {
-    let spatial = || block.iters.iter().filter(|iter| iter.kind == IterKind::Spatial);
-    if spatial().any(|iter| iter.extent.is(0)) {
+    // Without a point, a recurrence stores nothing.
+    if block.iters.iter().any(|iter| iter.kind == IterKind::Ordered && may_be_empty(&iter.extent)) {
+        return false;
+    }
+    let elements = || block.iters.iter().filter(|iter| iter.kind != IterKind::Reduce);
+    if elements().any(|iter| iter.extent.is(0)) {
         return true;
     }
     let Some(around) = loops_around(&program.body, block.id) else { return false };
@@ -85,11 +89,11 @@ pub fn visits_domain(program: &Program, block: &Block) -> bool {
         .filter(|guard| !roles.guards_reduction_alone(guard))
         .map(|guard| Guard { index: guard.index.substitute(&at_first), bound: guard.bound.clone() })
         .partition(|guard| !chosen.iter().any(|node| guard.index.mentions(node.var)));
-    let bindings: Vec<Index> = spatial().map(|iter| iter.binding.clone()).collect();
+    let bindings: Vec<Index> = elements().map(|iter| iter.binding.clone()).collect();
     let loops: Vec<(VarId, Index)> = chosen.into_iter().map(|node| (node.var, node.extent.clone())).collect();
     open.iter().all(|guard| !may_be_empty(&(&guard.bound - &guard.index)))
         && detect(&bindings, &loops, &guards, MapLevel::Surjective)
-            .is_ok_and(|map| map.outputs.iter().zip(spatial()).all(|(sum, iter)| sum.covers(&iter.extent)))
+            .is_ok_and(|map| map.outputs.iter().zip(elements()).all(|(sum, iter)| sum.covers(&iter.extent)))
 }
 
 /// The iterators of a block and the loops inside it, with their extents.

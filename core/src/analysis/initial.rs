@@ -17,7 +17,7 @@ use crate::stmt::{Annotations, Block, For, Guard, IterKind, LoopKind, Stmt};
 
 /// The loops around a block by what they do for it.
 pub(crate) struct Roles {
-    /// The values of the spatial iterators.
+    /// The values of the iterators that do not reduce.
     elements: Vec<Index>,
     /// The values of the reduction iterators.
     reduce: Vec<Index>,
@@ -53,10 +53,11 @@ impl Roles {
 
     /// The roles of the loops around a block as it stands.
     pub(crate) fn of(block: &Block) -> Self {
-        let values = |kind| {
-            block.iters.iter().filter(|iter| iter.kind == kind).map(|iter| iter.binding.clone()).collect()
+        let values = |reduces: bool| {
+            let own = block.iters.iter().filter(|iter| (iter.kind == IterKind::Reduce) == reduces);
+            own.map(|iter| iter.binding.clone()).collect()
         };
-        Roles::new(values(IterKind::Spatial), values(IterKind::Reduce), &block.guards)
+        Roles::new(values(false), values(true), &block.guards)
     }
 
     pub(crate) fn reduces(&self, var: VarId) -> bool {
@@ -145,8 +146,8 @@ pub(crate) fn initial_values<'a>(
         .map(|guard| Guard { index: at_first(&guard.index), bound: sizes.apply(&guard.bound) })
         .collect();
     // The domain of the elements is that of the real sizes.
-    let spatial = block.iters.iter().filter(|iter| iter.kind == IterKind::Spatial);
-    for (iter, value) in spatial.zip(&roles.elements) {
+    let choosing = block.iters.iter().filter(|iter| iter.kind != IterKind::Reduce);
+    for (iter, value) in choosing.zip(&roles.elements) {
         if sizes.apply(&iter.extent) != iter.extent {
             kept.push(Guard { index: value.clone(), bound: iter.extent.clone() });
         }

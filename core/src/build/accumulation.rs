@@ -49,6 +49,18 @@ pub(super) fn recognise(value: &Expr, is_old: &dyn Fn(&Expr) -> bool) -> Option<
     }
 }
 
+/// The accumulation that `if condition { x = value }` amounts to: `if a > x { x = a }` and the like.
+pub(super) fn recognise_assignment(
+    condition: &Expr,
+    value: &Expr,
+    is_old: &dyn Fn(&Expr) -> bool,
+) -> Option<Effect> {
+    let ExprKind::Binary(_, left, right) = condition.kind() else { return None };
+    let old = [left, right].into_iter().find(|operand| is_old(operand))?;
+    let free = |expr: &Expr| !mentions_old(expr, is_old);
+    recognise_extremum(condition, value, old, is_old, &free)
+}
+
 fn recognise_select(
     condition: &Expr,
     then: &Expr,

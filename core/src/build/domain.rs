@@ -1,25 +1,27 @@
-//! The iteration domain of each assignment: which loops are spatial, which reduce, and which writes are races.
+//! The iteration domain of each assignment: which loops are spatial, which combine values, and which assignments overwrite
+//! each other.
 
 use std::cmp::Reverse;
 
+use super::dependence::accesses;
 use super::error::DefinitionError;
 use super::render;
 use super::statement::{Effect, Kernel, Statement};
 use crate::ids::VarId;
 use crate::index::{Index, Ranges};
-use crate::visit::{for_each_load, for_each_load_in_index};
 
-/// Removes loops without effect and reports writes that are no schedulable assignment: races, and
-/// indices that are not affine or not injective.
-pub(super) fn check_domains(kernel: &mut Kernel) {
+/// Removes loops without effect.
+pub(super) fn drop_idle_loops(kernel: &mut Kernel) {
     for at in 0..kernel.statements.len() {
-        drop_idle_loops(kernel, at);
-        let statement = &kernel.statements[at];
-        let found = check_affine(kernel, statement)
-            .and_then(|()| check_injective(kernel, statement))
-            .and_then(|()| check_race(kernel, statement));
-        kernel.errors.extend(found.err());
+        drop_idle_loops_of(kernel, at);
     }
+}
+
+/// Reports assignments of which only that of the last iteration counts.
+pub(super) fn check_races(kernel: &mut Kernel) {
+    let errors: Vec<DefinitionError> =
+        kernel.statements.iter().filter_map(|statement| check_race(kernel, statement).err()).collect();
+    kernel.errors.extend(errors);
 }
 
 impl Statement {
@@ -28,9 +30,15 @@ impl Statement {
         self.indices.iter().any(|index| index.mentions(var))
     }
 
-    /// The loops whose iterations contribute to the same element, outermost first.
+    /// Whether a loop executes the statement in order.
+    pub(super) fn is_ordered(&self, var: VarId) -> bool {
+        let mut own = self.loops.iter().zip(&self.recurrences);
+        own.any(|(other, recurrence)| *other == var && recurrence.is_some())
+    }
+
+    /// The loops whose iterations contribute to the same element in any order, outermost first.
     pub(super) fn reduction(&self) -> impl Iterator<Item = VarId> + '_ {
-        self.loops.iter().copied().filter(|&var| !self.is_spatial(var))
+        self.loops.iter().copied().filter(|&var| !self.is_spatial(var) && !self.is_ordered(var))
     }
 
     /// Whether the value or the conditions depend on a variable.
@@ -45,7 +53,7 @@ impl Statement {
 
 /// A loop that neither indexes the target nor changes the value of a plain assignment does nothing
 /// when it runs at least once.
-fn drop_idle_loops(kernel: &mut Kernel, at: usize) {
+fn drop_idle_loops_of(kernel: &mut Kernel, at: usize) {
     let statement = &kernel.statements[at];
     let idle: Vec<(VarId, bool)> = statement
         .reduction()
@@ -54,13 +62,15 @@ fn drop_idle_loops(kernel: &mut Kernel, at: usize) {
             let once = extent.is(1);
             let idle = matches!(statement.effect, Effect::Set(_))
                 && !statement.depends_on(var)
-                && extent.offset(-1).is_provably_nonnegative(&Ranges::new());
+                && extent.offset(-1).is_provably_nonnegative(&Ranges::new())
+                && is_alone_in(kernel, at, var);
             (once || idle).then_some((var, once))
         })
         .collect();
     for (var, once) in idle {
         let statement = &mut kernel.statements[at];
         statement.loops.retain(|&other| other != var);
+        statement.recurrences.pop();
         if once {
             let zero = |other: VarId| (other == var).then(|| Index::constant(0));
             statement.effect = statement.effect.map(|expr| crate::visit::substitute_expr(expr, &zero));
@@ -71,63 +81,26 @@ fn drop_idle_loops(kernel: &mut Kernel, at: usize) {
     }
 }
 
+/// Whether no other statement in a loop writes what a statement writes or reads, and none before it reads what it writes: every
+/// iteration finds and leaves the same.
+fn is_alone_in(kernel: &Kernel, at: usize, var: VarId) -> bool {
+    let statement = &kernel.statements[at];
+    let own = accesses(kernel, statement);
+    let in_loop = kernel.statements.iter().enumerate().filter(|(_, other)| other.loops.contains(&var));
+    in_loop.filter(|(other, _)| *other != at).all(|(position, other)| {
+        let written = own.iter().any(|access| access.target == other.target);
+        let read =
+            position < at && accesses(kernel, other).iter().any(|access| access.target == statement.target);
+        !written && !read
+    })
+}
+
 fn written(kernel: &Kernel, statement: &Statement) -> String {
     render::element(kernel, &kernel.targets[statement.target], &statement.indices)
 }
 
-fn check_affine(kernel: &Kernel, statement: &Statement) -> Result<(), DefinitionError> {
-    let element = written(kernel, statement);
-    let name = &kernel.targets[statement.target].name;
-    for index in &statement.indices {
-        let mut reads = false;
-        for_each_load_in_index(index, &mut |_, _| reads = true);
-        if reads {
-            return Err(DefinitionError::new(
-                format!("the element `{element}` that is written is chosen by data"),
-                statement.location,
-                format!(
-                    "write it in gather form: loop over every element of `{name}` and collect what belongs to it, \
-                     under an `if` or with an index that is read"
-                ),
-            ));
-        }
-        if statement.loops.iter().any(|&var| index.linear_coefficient(var).is_none()) {
-            return Err(DefinitionError::new(
-                format!(
-                    "the element `{element}` that is written is not an affine function of the loop variables"
-                ),
-                statement.location,
-                format!(
-                    "write it in gather form: loop over every element of `{name}`, one loop variable per dimension, and \
-                     compute where its value comes from"
-                ),
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn check_injective(kernel: &Kernel, statement: &Statement) -> Result<(), DefinitionError> {
-    let spatial: Vec<VarId> =
-        statement.loops.iter().copied().filter(|&var| statement.is_spatial(var)).collect();
-    let open = undetermined(kernel, &statement.indices, spatial);
-    let Some(&var) = open.first() else { return Ok(()) };
-    let element = written(kernel, statement);
-    let names: Vec<String> = open.iter().map(|&var| format!("`{}`", render::variable(kernel, var))).collect();
-    Err(DefinitionError::new(
-        format!("different iterations of {} may write the same element `{element}`", names.join(" and ")),
-        statement.location,
-        format!(
-            "write it in gather form: loop over every element of `{}`, one loop variable per dimension, and sum up what \
-             belongs to it; `{}` then appears in the index that is read",
-            kernel.targets[statement.target].name,
-            render::variable(kernel, var)
-        ),
-    ))
-}
-
 /// The variables that the value of the indices does not determine.
-fn undetermined(kernel: &Kernel, indices: &[Index], mut open: Vec<VarId>) -> Vec<VarId> {
+pub(super) fn undetermined(kernel: &Kernel, indices: &[Index], mut open: Vec<VarId>) -> Vec<VarId> {
     loop {
         let before = open.len();
         for index in indices {
@@ -166,22 +139,12 @@ pub(super) fn is_mixed_radix(kernel: &Kernel, terms: &mut [(VarId, i64)]) -> boo
 }
 
 fn check_race(kernel: &Kernel, statement: &Statement) -> Result<(), DefinitionError> {
-    let Effect::Set(value) = &statement.effect else { return Ok(()) };
-    let Some(var) = statement.reduction().next() else { return Ok(()) };
+    let Effect::Set(_) = &statement.effect else { return Ok(()) };
+    let ordered = |var: &VarId| statement.is_ordered(*var);
+    let Some(var) = statement.reduction().find(|var| !ordered(var)) else { return Ok(()) };
     let (element, name) = (written(kernel, statement), render::variable(kernel, var));
-    let mut reads_itself = false;
-    for_each_load(value, &mut |read, _| reads_itself |= kernel.tensor_read(read) == statement.target);
     let target = &kernel.targets[statement.target];
-    let error = if reads_itself {
-        DefinitionError::new(
-            format!("each iteration of `{name}` computes `{element}` from the previous iteration's"),
-            statement.location,
-            format!(
-                "accumulate with `+=`, `*=`, `.max(..)` or `.min(..)`, whose order does not matter; a recurrence over `{name}` has \
-                 no parallel form"
-            ),
-        )
-    } else if target.shape.len() == target.prefix.len() {
+    let error = if target.shape.len() == target.prefix.len() {
         DefinitionError::new(
             format!("every iteration of `{name}` assigns `{element}`, so that only the last one counts"),
             statement.location,

@@ -34,9 +34,8 @@ pub(super) fn emit(recording: &Recording, kernel: &mut Kernel, versioned: &Versi
     let mut emission =
         Emission { kernel, versioned, program, buffers: BTreeMap::new(), block_names: BTreeSet::new() };
     emission.add_params(recording);
-    let nests: Vec<Stmt> =
-        versioned.assignments.iter().flatten().map(|assignment| emission.nest(assignment)).collect();
-    emission.program.body = Stmt::seq(nests);
+    let assignments: Vec<&Assignment> = versioned.assignments.iter().flatten().collect();
+    emission.program.body = emission.nests(&assignments, &mut Vec::new());
     emission.program
 }
 
@@ -84,6 +83,12 @@ fn check_outputs(recording: &Recording, kernel: &mut Kernel, versioned: &Version
         errors.extend(wrong.map(|(message, help)| DefinitionError::new(message, target.location, help)));
     }
     kernel.errors.extend(errors);
+}
+
+/// Whether two assignments share the loop at a depth: a recurrence keeps them together there or further inside.
+fn share_loop(first: &Assignment, second: &Assignment, depth: usize) -> bool {
+    let deeper = first.recurrences.iter().zip(&second.recurrences).skip(depth);
+    deeper.into_iter().any(|(a, b)| a.is_some() && a == b)
 }
 
 struct Emission<'a> {
@@ -161,34 +166,61 @@ impl Emission<'_> {
         name
     }
 
-    /// The loops and the block of one assignment.
-    fn nest(&mut self, assignment: &Assignment) -> Stmt {
-        let mut loops = Vec::new();
+    /// The nests of assignments, in order, inside some loops. Those of one recurrence share its loop and the loops around it.
+    fn nests(&mut self, assignments: &[&Assignment], around: &mut Vec<VarId>) -> Stmt {
+        let depth = around.len();
+        let mut nests = Vec::new();
+        let mut rest = assignments;
+        while let Some((first, others)) = rest.split_first() {
+            let together = others.iter().take_while(|other| share_loop(first, other, depth)).count();
+            let (now, later) = rest.split_at(together + 1);
+            rest = later;
+            nests.push(match first.loops.get(depth) {
+                Some(&var) => self.for_loop(var, now, around),
+                None => self.nest_block(first, around),
+            });
+        }
+        Stmt::seq(nests)
+    }
+
+    fn for_loop(&mut self, var: VarId, assignments: &[&Assignment], around: &mut Vec<VarId>) -> Stmt {
+        let form = self.kernel.loop_of(var).expect("an assignment's loops are loops");
+        let (name, extent) = (form.name.as_str(), form.extent.clone());
+        let loop_var = self.program.add_variable(name, VariableKind::Loop);
+        around.push(loop_var);
+        let body = self.nests(assignments, around);
+        around.pop();
+        Stmt::For(Arc::new(For {
+            id: self.program.fresh_loop(),
+            var: loop_var,
+            extent,
+            kind: LoopKind::Serial,
+            annotations: Annotations::new(),
+            body,
+        }))
+    }
+
+    /// The block of an assignment, inside all of its loops.
+    fn nest_block(&mut self, assignment: &Assignment, around: &[VarId]) -> Stmt {
         let mut iters = Vec::new();
         let mut ranges = Ranges::new();
         let mut vars: BTreeMap<VarId, Index> = BTreeMap::new();
-        for &var in &assignment.loops {
+        for (&var, &loop_var) in assignment.loops.iter().zip(around) {
             let form = self.kernel.loop_of(var).expect("an assignment's loops are loops");
-            let loop_var = self.program.add_variable(form.name.as_str(), VariableKind::Loop);
             let iter_var = self.program.add_variable(format!("v{}", form.name), VariableKind::Iter);
-            let kind = if assignment.reduces(var) { IterKind::Reduce } else { IterKind::Spatial };
+            let kind = if assignment.is_ordered(var) {
+                IterKind::Ordered
+            } else if assignment.reduces(var) {
+                IterKind::Reduce
+            } else {
+                IterKind::Spatial
+            };
             let extent = form.extent.clone();
             ranges.insert(iter_var, extent.clone());
             vars.insert(var, Index::var(iter_var));
-            iters.push(Iter { var: iter_var, extent: extent.clone(), kind, binding: Index::var(loop_var) });
-            loops.push((loop_var, extent));
+            iters.push(Iter { var: iter_var, extent, kind, binding: Index::var(loop_var) });
         }
-        let block = self.block(assignment, iters, &vars, &ranges);
-        loops.into_iter().rev().fold(block, |body, (var, extent)| {
-            Stmt::For(Arc::new(For {
-                id: self.program.fresh_loop(),
-                var,
-                extent,
-                kind: LoopKind::Serial,
-                annotations: Annotations::new(),
-                body,
-            }))
-        })
+        self.block(assignment, iters, &vars, &ranges)
     }
 
     fn block(

@@ -1,6 +1,7 @@
 //! From the recorded tree to a list of guarded assignments, each with all the loops around it.
 
-use super::accumulation::recognise;
+use super::accumulation::{recognise, recognise_assignment};
+use super::arg_reduction::recognise_arg_reductions;
 use super::bindings::choose_buffers;
 use super::elaborate::{Elaborated, Elaboration, reads_memory};
 use super::loops::normalise_loops;
@@ -43,6 +44,7 @@ pub(super) fn flatten(recording: &Recording) -> Kernel {
     let scalars = recording.scalars.iter().map(|(name, _)| name);
     let names = recording.dims.iter().chain(scalars).cloned().collect();
     let mut kernel = Kernel { targets, whole, loops, first_loop, names, ranges, reads, statements, errors };
+    recognise_arg_reductions(&mut kernel);
     recognise_accumulations(&mut kernel);
     kernel
 }
@@ -174,6 +176,7 @@ impl Flattening<'_> {
         };
         Statement {
             loops: context.loops.clone(),
+            recurrences: vec![None; context.loops.len()],
             conditions: context.conditions.clone(),
             target: write.target,
             indices,
@@ -195,6 +198,7 @@ impl Flattening<'_> {
             conditions: if reads_memory(&value) { context.conditions.clone() } else { Vec::new() },
             target,
             indices: whole.iter().map(|&var| Index::var(var)).collect(),
+            recurrences: vec![None; whole.len()],
             loops: whole,
             effect: Effect::Set(value),
             clock,
@@ -210,6 +214,7 @@ impl Flattening<'_> {
         let value = self.elaboration.typed(&binding.value, self.elaboration.targets[target].dtype);
         Some(Statement {
             loops: context.loops.clone(),
+            recurrences: vec![None; context.loops.len()],
             conditions: context.conditions.clone(),
             target,
             indices: self.elaboration.indices(target, &[]),
@@ -301,7 +306,7 @@ fn enclosing_loops(nodes: &[Node], sought: &dyn Fn(&Node) -> bool) -> Option<Vec
     })
 }
 
-/// Turns `x = x + a` in a loop that does not index `x` into an accumulation.
+/// Turns `x = x + a`, and `if a > x { x = a }`, in a loop that does not index `x` into an accumulation.
 fn recognise_accumulations(kernel: &mut Kernel) {
     for at in 0..kernel.statements.len() {
         let statement = &kernel.statements[at];
@@ -309,13 +314,20 @@ fn recognise_accumulations(kernel: &mut Kernel) {
             .loops
             .iter()
             .any(|&var| !statement.indices.iter().any(|index: &Index| index.mentions(var)));
+        let Effect::Set(value) = &statement.effect else { continue };
         if !repeats {
             continue;
         }
-        if let Effect::Set(value) = &statement.effect
-            && let Some(effect) = recognise(value, &|expr| kernel.is_own_read(statement, expr))
-        {
+        let is_old = |expr: &Expr| kernel.is_own_read(statement, expr);
+        if let Some(effect) = recognise(value, &is_old) {
             kernel.statements[at].effect = effect;
+        } else if let Some(condition) = statement.conditions.last() {
+            let chosen = recognise_assignment(condition, value, &is_old);
+            if let Some(effect) = chosen {
+                let statement = &mut kernel.statements[at];
+                statement.effect = effect;
+                statement.conditions.pop();
+            }
         }
     }
 }

@@ -102,7 +102,13 @@ fn drop_overwritten(kernel: &Kernel, versioned: &mut Versioned) {
         let all = writers(versioned, version);
         let [first, parts @ ..] = &all[..] else { continue };
         let Some(last) = parts.last() else { continue };
-        let between = versioned.assignments[*first..=*last].iter().flatten();
+        // What stands in a recurrence with a part runs again before the part's next iteration.
+        let recurs = |at: &usize| recurs_with(versioned, *at, parts);
+        if recurs(first) {
+            continue;
+        }
+        let end = (*last..versioned.assignments.len()).rfind(recurs).unwrap_or(*last);
+        let between = versioned.assignments[*first..=end].iter().flatten();
         let mut read = false;
         between.for_each(|assignment| assignment.for_each_read(&mut |other, _| read |= other == version));
         let shape = &kernel.targets[versioned.versions[version].target].shape;
@@ -114,9 +120,22 @@ fn drop_overwritten(kernel: &Kernel, versioned: &mut Versioned) {
     }
 }
 
+/// Whether an assignment stands in a recurrence with one of others.
+fn recurs_with(versioned: &Versioned, at: usize, others: &[usize]) -> bool {
+    let recurrences = |at: usize| {
+        let assignment = versioned.assignments[at].iter();
+        assignment.flat_map(|assignment| assignment.recurrences.iter().flatten())
+    };
+    recurrences(at)
+        .any(|own| others.iter().any(|&other| recurrences(other).any(|recurrence| recurrence == own)))
+}
+
 /// Whether plain assignments to parts that lie one behind the other along one dimension cover a shape.
 fn tiles(kernel: &Kernel, parts: &[&Assignment], shape: &[Index]) -> bool {
-    let plain = parts.iter().all(|part| part.condition.is_none() && matches!(part.effect, Effect::Set(_)));
+    let is_plain = |part: &&Assignment| {
+        part.condition.is_none() && !part.overwrites() && matches!(part.effect, Effect::Set(_))
+    };
+    let plain = parts.iter().all(is_plain);
     let regions: Option<Vec<Vec<(Index, Index)>>> = parts.iter().map(|part| region(kernel, part)).collect();
     let Some(regions) = regions else { return false };
     let whole = |dimension: usize| {
@@ -233,7 +252,7 @@ fn may_move(
     consumer: usize,
 ) -> bool {
     let storage = |version: usize| versioned.versions[version].storage;
-    let mut may = true;
+    let mut may = writer.stands_with(reader);
     writer.for_each_read(&mut |read, indices| {
         let between = versioned.assignments[producer + 1..consumer].iter().flatten();
         may &= between.into_iter().all(|other| storage(other.version) != storage(read));
@@ -290,6 +309,9 @@ fn find_copy(versioned: &Versioned, version: usize, producer: usize) -> Option<(
                 && vars.iter().all(|var| assignment.loops.contains(var))
         });
     let (copy, copier) = copy?;
+    if !copier.stands_with(writer) {
+        return None;
+    }
     let destination = storage(copier.version);
     // Other readers need the destination to hold exactly this from then on.
     let whole = copier.plain_indices().is_some() && only_writer(versioned, copier.version).is_some();

@@ -12,8 +12,9 @@
 //! | types of literals and accumulators; which `let`s become buffers | `types`, `bindings` |
 //! | rectangular loops, typed expressions, canonical indices | `loops`, `elaborate` |
 //! | a list of guarded assignments, each with all its loops; accumulations recognised | `flatten`, `accumulation` |
-//! | spatial and reduction loops; races, scatters | `domain` |
-//! | may the statements of one body become loops of their own? | `dependence` |
+//! | places of maxima and minima | `arg_reduction` |
+//! | spatial and reduction loops; races | `domain` |
+//! | recurrences: which statements of one body become loops of their own, and which stay together in order | `order`, `dependence` |
 //! | single assignment: versions of tensors, initial values | `version` |
 //! | initial values, constants and copies merged into blocks | `merge` |
 //! | one block in one perfect loop nest per assignment | `emit` |
@@ -21,6 +22,7 @@
 //! [`bounds`] shows that no access leaves its tensor, once the sizes are known.
 
 mod accumulation;
+mod arg_reduction;
 mod bindings;
 pub mod bounds;
 mod dependence;
@@ -32,6 +34,7 @@ mod flatten;
 mod loads;
 mod loops;
 mod merge;
+mod order;
 mod recording;
 mod render;
 mod statement;
@@ -292,20 +295,17 @@ impl KernelBuilder {
     /// The program, at the `Blocks` level.
     ///
     /// # Errors
-    /// Everything in the definition that has no schedulable form: races between iterations,
-    /// recurrences, writes at indices that are not affine or that repeat, elements that are read
-    /// before they are written.
+    /// Everything in the definition that has no meaning as a program: assignments of which only that of the last
+    /// iteration counts, loops whose bounds depend on data, elements that are read before they are written.
     pub fn finish(mut self) -> Result<Program, DefinitionErrors> {
         self.recording.body = std::mem::take(&mut self.current);
         let recording = &self.recording;
         let failed =
             |errors: Vec<DefinitionError>| DefinitionErrors { kernel: recording.name.clone(), errors };
         let mut kernel = flatten::flatten(recording);
-        let steps = [domain::check_domains, dependence::check_dependences];
-        for step in steps {
-            if kernel.errors.is_empty() {
-                step(&mut kernel);
-            }
+        if kernel.errors.is_empty() {
+            order::find_recurrences(&mut kernel);
+            domain::check_races(&mut kernel);
         }
         if !kernel.errors.is_empty() {
             return Err(failed(kernel.errors));

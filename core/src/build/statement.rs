@@ -1,6 +1,7 @@
 //! The definition as a list of guarded assignments, each with all the loops around it.
 
 use super::error::{DefinitionError, SourceLocation};
+use super::order::Recurrence;
 use super::recording::Role;
 use super::value::Clock;
 use crate::dtype::DType;
@@ -58,6 +59,8 @@ pub(super) struct LoopForm {
 pub(super) struct Statement {
     /// Outermost first.
     pub(super) loops: Vec<VarId>,
+    /// For each loop, the recurrence that executes the statement in order, if there is one.
+    pub(super) recurrences: Vec<Option<Recurrence>>,
     /// Outermost first; one may rely on those before it.
     pub(super) conditions: Vec<Expr>,
     pub(super) target: usize,

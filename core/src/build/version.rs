@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::elaborate::reads_memory;
 use super::error::{DefinitionError, SourceLocation};
 use super::loads::replace_loads;
+use super::order::{Recurrence, is_cut_by_recurrences};
 use super::recording::Role;
 use super::statement::{Effect, Kernel, Statement};
 use super::value::Clock;
@@ -22,6 +23,8 @@ use crate::visit::for_each_load;
 #[derive(Clone, Debug)]
 pub(super) struct Assignment {
     pub(super) loops: Vec<VarId>,
+    /// For each loop, the recurrence that executes the assignment in order, if there is one.
+    pub(super) recurrences: Vec<Option<Recurrence>>,
     pub(super) condition: Option<Expr>,
     pub(super) version: usize,
     pub(super) indices: Indices,
@@ -53,9 +56,25 @@ pub(super) struct Versioned {
 }
 
 impl Assignment {
-    /// Whether the loop's iterations contribute to the same element.
+    /// Whether the loop's iterations contribute to the same element, in any order.
     pub(super) fn reduces(&self, var: VarId) -> bool {
-        !self.indices.iter().any(|index| index.mentions(var))
+        !self.indices.iter().any(|index| index.mentions(var)) && !self.is_ordered(var)
+    }
+
+    /// Whether a loop executes the assignment in order.
+    pub(super) fn is_ordered(&self, var: VarId) -> bool {
+        let mut own = self.loops.iter().zip(&self.recurrences);
+        own.any(|(other, recurrence)| *other == var && recurrence.is_some())
+    }
+
+    /// Whether both stand in the same iterations of the same recurrences.
+    pub(super) fn stands_with(&self, other: &Assignment) -> bool {
+        self.recurrences.iter().flatten().eq(other.recurrences.iter().flatten())
+    }
+
+    /// Whether some loop neither indexes the element nor combines values: each of its iterations assigns it.
+    pub(super) fn overwrites(&self) -> bool {
+        self.loops.iter().any(|&var| !self.indices.iter().any(|index| index.mentions(var)))
     }
 
     /// Every expression.
@@ -157,6 +176,7 @@ impl Versioning {
         let reduces = statement.reduction().next().is_some();
         let mut assignment = Assignment {
             loops: statement.loops.clone(),
+            recurrences: statement.recurrences.clone(),
             condition: None,
             version: 0,
             indices: statement.indices.clone(),
@@ -166,7 +186,7 @@ impl Versioning {
             location: statement.location,
         };
         let old = || current.map_or_else(|| Expr::zero(target.dtype), read);
-        if covers(kernel, statement) {
+        if covers(kernel, statement) && is_cut_by_recurrences(kernel, statement) {
             if reduces {
                 assignment.init = Some(old());
                 if let Some(condition) = &condition {
@@ -196,16 +216,26 @@ impl Versioning {
         let target = &kernel.targets[statement.target];
         let version = self.open(statement.target, Some(statement.clock));
         let whole = kernel.whole[statement.target].clone();
-        self.result.assignments.push(Some(Assignment {
+        let zeros = Assignment {
             condition: None,
             version,
             indices: whole.iter().map(|&var| Index::var(var)).collect(),
+            recurrences: vec![None; whole.len()],
             loops: whole,
             init: None,
             effect: Effect::Set(Expr::zero(target.dtype)),
             initial: true,
             location: target.location,
-        }));
+        };
+        // A recurrence stays in one piece.
+        let outermost = statement.recurrences.iter().flatten().next();
+        let in_recurrence = |assignment: &Option<Assignment>| {
+            let assignment = assignment.as_ref();
+            outermost.is_some()
+                && assignment.is_some_and(|a| a.recurrences.iter().flatten().next() == outermost)
+        };
+        let behind = self.result.assignments.iter().rev().take_while(|a| in_recurrence(a)).count();
+        self.result.assignments.insert(self.result.assignments.len() - behind, Some(zeros));
         version
     }
 

@@ -122,6 +122,7 @@ impl Schedule {
             return Err(ScheduleError::TooManySteps);
         }
         let instruction = instruction.into();
+        check::order::check_order_kept(&self.program, &instruction, &self.values)?;
         let mut decision = decision;
         let outputs = instruction.apply(&mut Context {
             program: &mut self.program,

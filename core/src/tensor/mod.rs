@@ -17,6 +17,7 @@ mod element;
 mod identity;
 mod random;
 mod shape;
+mod slice;
 pub mod spare;
 mod view;
 

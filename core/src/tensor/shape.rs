@@ -41,6 +41,16 @@ pub enum ShapeError {
         /// The distance of neighbours along each dimension, in elements.
         strides: Vec<usize>,
     },
+    /// A range of indices leaves the first dimension.
+    #[error("the range {start}..{end} leaves the first dimension of a tensor of shape {shape:?}")]
+    Range {
+        /// The tensor's shape.
+        shape: Vec<usize>,
+        /// The first index.
+        start: usize,
+        /// One past the last index.
+        end: usize,
+    },
     /// The rank or element type of a dynamically typed tensor is another.
     #[error("expected a tensor of {expected}, found one of {found}")]
     Type {

@@ -146,6 +146,11 @@ impl<'a, T: Element, const RANK: usize> TensorView<'a, T, RANK> {
         TensorView { elements, shape, strides, identity: None }
     }
 
+    /// All elements of the slice that the view is of.
+    pub(super) fn elements(&self) -> &'a [T] {
+        self.elements
+    }
+
     /// The bytes of the elements with the identity of the contents, when this is a view of a whole [`Tensor`]; what other
     /// memory holds may change from one call to the next.
     pub fn identified_bytes(&self) -> Option<IdentifiedBytes<'a>> {
@@ -187,6 +192,11 @@ impl<'a, T: Element, const RANK: usize> TensorViewMut<'a, T, RANK> {
             return Err(ShapeError::Overlap { shape: shape.to_vec(), strides: strides.to_vec() });
         }
         Ok(Self::of(elements, shape, strides))
+    }
+
+    /// All elements of the slice that the view is of.
+    pub(super) fn elements_mut(&mut self) -> &mut [T] {
+        self.elements
     }
 
     /// The elements in row-major order for writing, when they lie so.

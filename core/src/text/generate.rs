@@ -205,7 +205,7 @@ impl<'a> Generator<'a> {
         let iters: Vec<Iter> = (0..self.below(4))
             .map(|_| {
                 let (extent, binding) = (self.index(1), self.index(2));
-                let kind = self.pick(&[IterKind::Spatial, IterKind::Reduce]);
+                let kind = self.pick(&IterKind::ALL);
                 Iter { var: self.variable(), extent, kind, binding }
             })
             .collect();

@@ -189,6 +189,7 @@ impl Walk<'_> {
         let kind = match iter.kind {
             IterKind::Spatial => const { tag("spatial") },
             IterKind::Reduce => const { tag("reduce") },
+            IterKind::Ordered => const { tag("ordered") },
         };
         let hash = combine(combine(hash, kind), self.variable(iter.var));
         let hash = combine(hash, self.index(&iter.extent));

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::index::Index;
 use crate::program::{Alignment, Buffer, Param, Program, Scope};
 use crate::render::Entity;
-use crate::stmt::{Annotation, Annotations, Block, For, Guard, If, Iter, IterKind, LoopKind, Stmt, Store};
+use crate::stmt::{Annotation, Annotations, Block, For, Guard, If, Iter, LoopKind, Stmt, Store};
 use crate::text::canonical::renumber;
 use crate::text::names::is_name;
 use crate::text::print_value::ValuePrinter;
@@ -243,10 +243,7 @@ impl Printer<'_> {
     }
 
     fn iter(&self, iter: &Iter) -> Line {
-        let kind = match iter.kind {
-            IterKind::Spatial => "spatial",
-            IterKind::Reduce => "reduce",
-        };
+        let kind = iter.kind.text();
         let (extent, binding) = (self.index(&iter.extent), self.index(&iter.binding));
         let text = format!("{}: {kind} {extent} = {binding}", self.program.variable(iter.var).name);
         Line::showing(Entity::Variable(iter.var), text)

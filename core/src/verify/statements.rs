@@ -43,6 +43,8 @@ pub(super) struct Enclosing {
     pub(super) var: VarId,
     /// The extent, when it is constant.
     pub(super) extent: Option<i64>,
+    /// How the iterations of a loop are executed; `None` for an iterator.
+    kind: Option<LoopKind>,
 }
 
 /// The state of the walk.
@@ -168,7 +170,11 @@ impl Walk<'_, '_> {
         let mut is_condition = false;
         node.extent.for_each_var(&mut |var| is_condition |= !self.dims.contains(&var));
         self.conditions += u32::from(is_condition);
-        self.variables.push(Enclosing { var: node.var, extent: node.extent.as_constant() });
+        self.variables.push(Enclosing {
+            var: node.var,
+            extent: node.extent.as_constant(),
+            kind: Some(node.kind),
+        });
         self.stmt(&node.body);
         self.variables.pop();
         self.conditions -= u32::from(is_condition);
@@ -197,7 +203,7 @@ impl Walk<'_, '_> {
         let was_in_block = std::mem::replace(&mut self.in_block, true);
         let depth = self.variables.len();
         if let Some(init) = &node.init {
-            self.enter_iters(node.iters.iter().filter(|iter| iter.kind == IterKind::Spatial));
+            self.enter_iters(node.iters.iter().filter(|iter| iter.kind != IterKind::Reduce));
             self.stmt(init);
             self.variables.truncate(depth);
         }
@@ -215,11 +221,36 @@ impl Walk<'_, '_> {
         let entity = Entity::Variable(iter.var);
         self.extent(&iter.extent, Visible::Dims, entity, "the extent of an iterator");
         self.pure_index(&iter.binding, Visible::Around, entity, "the binding of an iterator");
+        if iter.kind == IterKind::Ordered {
+            self.ordered_iter(iter);
+        }
+    }
+
+    /// Checks that the loops of an ordered iterator are executed in order.
+    fn ordered_iter(&mut self, iter: &Iter) {
+        let is_in_order = |enclosing: &Enclosing| {
+            matches!(enclosing.kind, None | Some(LoopKind::Serial | LoopKind::Unrolled))
+                || enclosing.extent.is_some_and(|extent| extent <= 1)
+        };
+        let wrong = self
+            .variables
+            .iter()
+            .find(|enclosing| !is_in_order(enclosing) && iter.binding.mentions(enclosing.var));
+        if let Some(&Enclosing { var, kind: Some(kind), .. }) = wrong {
+            let name = self.report.variable(var);
+            self.error(
+                Entity::Variable(iter.var),
+                format!("loop `{name}` is {} and executes the points of an ordered iterator", kind.text()),
+            );
+        }
     }
 
     fn enter_iters<'i>(&mut self, iters: impl Iterator<Item = &'i Iter>) {
-        self.variables
-            .extend(iters.map(|iter| Enclosing { var: iter.var, extent: iter.extent.as_constant() }));
+        self.variables.extend(iters.map(|iter| Enclosing {
+            var: iter.var,
+            extent: iter.extent.as_constant(),
+            kind: None,
+        }));
     }
 
     fn next_statement(&mut self) -> Entity {

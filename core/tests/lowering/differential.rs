@@ -4,6 +4,7 @@
 use crate::execute::{Arguments, agree};
 use crate::kernels::{ALL, parse};
 use crate::random_schedule::random_schedule;
+use crate::recurrences::RECURRENCES;
 use tilewright_core::lower::{LowerOptions, lower_to_loops, lower_with};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Rng;
@@ -56,7 +57,7 @@ fn check(text: &str, sizes: &[i64], seed: u64) -> Result<(), String> {
 #[test]
 fn random_schedules_compute_the_same_at_every_level() {
     let only = std::env::var("TILEWRIGHT_SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
-    for (name, text, all_sizes) in ALL {
+    for (name, text, all_sizes) in ALL.iter().chain(RECURRENCES) {
         for case in 0..cases() {
             let seed = only.unwrap_or(case);
             let sizes = all_sizes[(seed % all_sizes.len() as u64) as usize];

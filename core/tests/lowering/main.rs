@@ -4,5 +4,7 @@ mod differential;
 mod execute;
 mod kernels;
 mod random_schedule;
+#[path = "../support/recurrences.rs"]
+mod recurrences;
 mod scopes;
 mod structure;

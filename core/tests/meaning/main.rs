@@ -8,6 +8,8 @@ mod dot_products;
 mod kernels;
 mod pieces;
 mod pipeline;
+#[path = "../support/recurrences.rs"]
+mod recurrences;
 mod steps;
 mod tensorize;
 
@@ -129,7 +131,9 @@ fn sums_stay_when_a_loop_around_goes_on_with_them() {
 fn random_traces_keep_the_meaning() {
     let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
     let mut used = BTreeSet::new();
-    for kernel in KERNELS {
+    let recurrences = recurrences::RECURRENCES.iter().map(|(name, text, dims)| Kernel { name, text, dims });
+    let recurrences: Vec<Kernel> = recurrences.collect();
+    for kernel in KERNELS.iter().chain(&recurrences) {
         for seed in 0..cases {
             let schedule = random_schedule(kernel, seed);
             check_schedule(kernel, &schedule, seed);

@@ -140,9 +140,9 @@ fn epsilon(dtype: DType) -> f64 {
     }
 }
 
-/// How many terms one element of a block's result sums; 0 for none.
+/// How many terms one element of a block's result sums, or how many steps of a recurrence lead to it; 0 for none.
 fn reduction_length(block: &Block) -> f64 {
-    let reduced = block.iters.iter().filter(|iter| iter.kind == IterKind::Reduce);
+    let reduced = block.iters.iter().filter(|iter| iter.kind != IterKind::Spatial);
     let mut extents: Vec<_> = reduced.map(|iter| &iter.extent).collect();
     // Loops inside a block are reductions that a schedule does not see.
     for_each_stmt(&block.body, &mut |stmt| {

@@ -32,7 +32,7 @@ use tilewright_core::program::Program;
 use tilewright_search::records::Shape;
 
 pub use explain::{Explanation, explain, explain_on};
-pub use registry::{KernelEntry, kernel, kernels, record_problems};
+pub use registry::{KernelEntry, check_all, kernel, kernels, record_problems};
 pub use select::Source;
 
 use crate::definition::KernelDefinition;

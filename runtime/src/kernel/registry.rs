@@ -1,9 +1,10 @@
 //! Kernels by name.
 
+use tilewright_core::build::DefinitionErrors;
 use tilewright_search::records::Problem;
 
 use super::Kernel;
-use crate::error::Error;
+use crate::error::{AllDefinitionErrors, Error};
 use crate::records;
 
 /// A kernel in the registry, as `#[tensor_kernel]` submits it.
@@ -39,6 +40,22 @@ pub fn kernel(name: &str) -> Result<&'static Kernel, Error> {
             Err(Error::UnknownKernel { name: name.to_owned(), known })
         }
     }
+}
+
+/// Builds the program of every kernel that is linked into this one: one line in a test finds each definition that a first call
+/// would refuse.
+///
+/// # Errors
+/// [`Error::Definitions`] with everything that is wrong with any of them.
+pub fn check_all() -> Result<(), Error> {
+    let refused: Vec<DefinitionErrors> = kernels()
+        .into_iter()
+        .filter_map(|kernel| match kernel.program() {
+            Err(Error::Definition(errors)) => Some(errors),
+            _ => None,
+        })
+        .collect();
+    if refused.is_empty() { Ok(()) } else { Err(Error::Definitions(AllDefinitionErrors(refused))) }
 }
 
 /// Everything that is wrong with the records in use: lines that are no records, and records of kernels that were

@@ -18,6 +18,8 @@ mod pages;
 mod random;
 #[path = "../../../../core/tests/lowering/random_schedule.rs"]
 mod random_schedule;
+#[path = "../../../../core/tests/support/recurrences.rs"]
+mod recurrences;
 mod scheduled;
 mod support;
 mod tensorized;

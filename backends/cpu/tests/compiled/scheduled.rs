@@ -6,6 +6,7 @@ use tilewright_core::lower::{LowerOptions, lower};
 use crate::execute::{Arguments, agree};
 use crate::kernels::{ALL, parse};
 use crate::random_schedule::random_schedule;
+use crate::recurrences::RECURRENCES;
 use crate::support::{Call, compile, host};
 
 fn cases() -> u64 {
@@ -14,7 +15,7 @@ fn cases() -> u64 {
 
 #[test]
 fn symbolic_kernels_compute_what_the_definition_says_for_every_size() {
-    for (name, text, all_sizes) in ALL {
+    for (name, text, all_sizes) in ALL.iter().chain(RECURRENCES) {
         let unscheduled = parse(text);
         for seed in 0..cases() {
             let schedule = random_schedule(unscheduled.clone(), seed, 4 + seed as usize % 24);

@@ -236,16 +236,27 @@ fn contents(random: &mut Random, len: i64) -> Vec<i64> {
     (0..len).map(|_| random.below(7) as i64 - 3).collect()
 }
 
-/// Runs a definition as written and as built. `None` when it is wrong for these sizes.
+/// Runs a random definition as written and as built. `None` when it is wrong for these sizes.
 fn compare_runs(seed: u64, program: &Program, sizes: [i64; 3]) -> Option<()> {
-    let mut b = generate(seed);
-    let body = std::mem::take(&mut b.current);
     let [m, n, k] = sizes;
     let mut random = Random(seed);
     let arguments = [contents(&mut random, m * n), contents(&mut random, k), contents(&mut random, n)];
-    let mut executor = Executor::new(&b.recording, &sizes, &arguments).ok()?;
+    agrees_with_definition(generate(seed), program, &sizes, &arguments, seed)
+}
+
+/// Runs a definition as written and as built, with loops whose iterations must be independent in the order of a seed. `None` when
+/// it is wrong for these sizes.
+pub(super) fn agrees_with_definition(
+    mut b: KernelBuilder,
+    program: &Program,
+    sizes: &[i64],
+    arguments: &[Vec<i64>],
+    seed: u64,
+) -> Option<()> {
+    let body = std::mem::take(&mut b.current);
+    let mut executor = Executor::new(&b.recording, sizes, arguments).ok()?;
     executor.run(&body).ok()?;
-    let named: Vec<(VarId, i64)> = program.dims().map(|(var, _)| var).zip(sizes).collect();
+    let named: Vec<(VarId, i64)> = program.dims().map(|(var, _)| var).zip(sizes.iter().copied()).collect();
     let bound = program.bind_dims(&named);
     let checked = match check_in_bounds(&bound) {
         Ok(checked) => checked,

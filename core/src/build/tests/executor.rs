@@ -148,6 +148,8 @@ impl<'a> Executor<'a> {
                     BinaryOp::Max => a.max(b),
                     BinaryOp::Min => a.min(b),
                     BinaryOp::Lt => i64::from(a < b),
+                    BinaryOp::Le => i64::from(a <= b),
+                    BinaryOp::Gt => i64::from(a > b),
                     BinaryOp::Ge => i64::from(a >= b),
                     BinaryOp::Eq => i64::from(a == b),
                     other => panic!("the generator does not make {other:?}"),

@@ -1,8 +1,10 @@
 //! Definitions written by hand, as generated code writes them.
 
+mod arg_reductions;
 mod differential;
 mod executor;
 mod kernels;
+mod recurrences;
 mod refusals;
 mod structure;
 mod values;

@@ -11,7 +11,7 @@ use crate::schedule::find::require_loop;
 use crate::stmt::{For, IterKind, LoopKind, Stmt};
 use crate::visit::for_each_stmt;
 
-/// Checks that a serial loop's iterations neither share a reduction nor write the same elements of a
+/// Checks that a serial loop's iterations neither share a reduction nor follow each other in order nor write the same elements of a
 /// buffer that lives outside the loop. One iteration shares nothing.
 pub(in crate::schedule) fn check_independent(program: &Program, id: LoopId) -> Result<(), ScheduleError> {
     let target = require_loop(program, id)?;
@@ -27,6 +27,9 @@ pub(in crate::schedule) fn check_independent(program: &Program, id: LoopId) -> R
         };
         if depends(IterKind::Reduce) {
             return Err(ScheduleError::ReductionLoop { target: id, block: block.id });
+        }
+        if depends(IterKind::Ordered) {
+            return Err(ScheduleError::OrderedLoop { target: id, block: block.id });
         }
         if !depends(IterKind::Spatial) {
             let shared = writes(block).into_iter().find(|buffer| !is_private_to(program, id, *buffer));

@@ -1,6 +1,6 @@
 //! Whether a producer can be computed in a loop around its consumers.
 
-use crate::analysis::block::{loads, shifted_iters, single_store, writes};
+use crate::analysis::block::{is_ordered, loads, shifted_iters, single_store, writes};
 use crate::analysis::initial::{Roles, may_be_empty};
 use crate::analysis::region::{AccessKind, Span, region_inside};
 use crate::analysis::scope::{consumers, producers, ranges_of, writers, writes_parameter};
@@ -21,6 +21,9 @@ pub(in crate::schedule) fn check_compute_at(
     let id = block.id;
     let destination = Destination::new(program, id, target)?;
     let node = destination.node;
+    if is_ordered(block) {
+        return Err(ScheduleError::OrderedBlock(id));
+    }
     if writes_parameter(program, block) {
         return Err(ScheduleError::OutputBlock(id));
     }
@@ -53,7 +56,7 @@ pub(in crate::schedule) fn check_compute_at(
     for iter in &block.iters {
         let dimension = shifted.iter().position(|(var, _)| *var == Some(iter.var));
         spans.push(match (iter.kind, dimension) {
-            (IterKind::Reduce, _) => None,
+            (IterKind::Reduce | IterKind::Ordered, _) => None,
             (IterKind::Spatial, Some(dimension)) => {
                 let span = &region[dimension];
                 Some(Span { min: span.min.offset(-shifted[dimension].1), extent: span.extent.clone() })

@@ -7,9 +7,11 @@
 //! | [`independence`] | that iterations of a loop may run in any order |
 //! | [`inline`] | that a block can be computed in its consumers, or in its producer |
 //! | [`location`] | that a producer can be computed in a loop |
+//! | [`order`] | that recurrences stay in order |
 
 pub(in crate::schedule) mod buffer;
 pub(in crate::schedule) mod domain;
 pub(in crate::schedule) mod independence;
 pub(in crate::schedule) mod inline;
 pub(in crate::schedule) mod location;
+pub(in crate::schedule) mod order;

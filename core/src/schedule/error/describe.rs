@@ -53,6 +53,17 @@ impl ScheduleError {
                 names.target(target),
                 names.block(block)
             ),
+            ScheduleError::OrderedLoop { target, block } => format!(
+                "{} executes points of {} that follow each other in order",
+                names.target(target),
+                names.block(block)
+            ),
+            ScheduleError::OrderedBlock(block) => {
+                format!(
+                    "points of {} follow each other in order; leave the recurrence as it is",
+                    names.block(block)
+                )
+            }
             ScheduleError::SharedWrite { target, block, buffer } => format!(
                 "iterations of {} write the same elements of `{}` in {}",
                 names.target(target),

@@ -64,6 +64,15 @@ pub enum ScheduleError {
         /// The block that reduces over it.
         block: BlockId,
     },
+    /// The loop executes points of the block that follow each other in order.
+    OrderedLoop {
+        /// The loop.
+        target: LoopId,
+        /// The block.
+        block: BlockId,
+    },
+    /// Points of the block follow each other in order, and the primitive is not made for that.
+    OrderedBlock(BlockId),
     /// Every iteration of the loop writes the same elements of a buffer that is used outside of it.
     SharedWrite {
         /// The loop.
@@ -336,6 +345,8 @@ impl ScheduleError {
             ScheduleError::BadFactors(_) => "bad_factors",
             ScheduleError::SymbolicExtent(_) => "symbolic_extent",
             ScheduleError::ReductionLoop { .. } => "reduction_loop",
+            ScheduleError::OrderedLoop { .. } => "ordered_loop",
+            ScheduleError::OrderedBlock(_) => "ordered_block",
             ScheduleError::SharedWrite { .. } => "shared_write",
             ScheduleError::NotComplete(_) => "not_complete",
             ScheduleError::NotReduction(_) => "not_reduction",

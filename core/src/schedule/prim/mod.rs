@@ -23,6 +23,9 @@ pub trait Primitive: Sized {
     const NAME: &'static str;
     /// Whether it only looks: a pure step whose results are unused can be left out of a trace.
     const PURE: bool = false;
+    /// Whether it may be applied to blocks with [ordered iterators](crate::stmt::IterKind::Ordered) and to the loops around
+    /// them, because it keeps the order of their points or checks it.
+    const KEEPS_ORDER: bool = Self::PURE;
 
     /// Visits every argument in the order of the text form.
     ///
@@ -115,6 +118,11 @@ macro_rules! primitives {
             /// Whether the primitive only looks.
             pub fn is_pure(&self) -> bool {
                 match self { $(Instruction::$name(_) => <$name as Primitive>::PURE,)* }
+            }
+
+            /// Whether the primitive keeps the order of recurrences, or checks it.
+            pub fn keeps_order(&self) -> bool {
+                match self { $(Instruction::$name(_) => <$name as Primitive>::KEEPS_ORDER,)* }
             }
 
             /// Visits every argument in the order of the text form.

@@ -212,17 +212,22 @@ impl<'t> Parser<'t> {
         let start = self.start;
         let name = self.new_name("an iterator")?;
         self.expect(":")?;
-        let kind = if self.accept_word("spatial")? {
-            IterKind::Spatial
-        } else if self.accept_word("reduce")? {
-            IterKind::Reduce
-        } else {
-            return self.expected("`spatial` or `reduce`");
+        let Some(kind) = self.iter_kind()? else {
+            return self.expected("`spatial`, `reduce` or `ordered`");
         };
         let extent = self.index()?;
         self.expect("=")?;
         let binding = self.index()?;
         Ok(IterHeader { name, start, kind, extent, binding })
+    }
+
+    fn iter_kind(&mut self) -> Parsed<Option<IterKind>> {
+        for kind in IterKind::ALL {
+            if self.accept_word(kind.text())? {
+                return Ok(Some(kind));
+            }
+        }
+        Ok(None)
     }
 
     fn guards(&mut self) -> Parsed<Vec<Guard>> {

@@ -112,15 +112,8 @@ impl Checker<'_> {
     fn store(&mut self, node: &mut Store) {
         self.expression(&mut node.value);
         for index in &mut node.indices {
-            let data = self.expression(index);
+            self.expression(index);
             self.expect_known(index, ScalarType::Usize);
-            if data {
-                self.diagnostics.error_over(
-                    index.extent,
-                    "the place of a store cannot depend on data",
-                    "loop over the elements that are written, and read at the indices that depend on data",
-                );
-            }
         }
         let ident = &node.tensor.ident;
         let Some(id) = self.tensor(ident, node.indices.len(), node.brackets) else { return };

@@ -74,10 +74,10 @@ fn leading_loops(schedule: &Schedule, block: &Block, limit: i64) -> usize {
     if product > 1 { count } else { 0 }
 }
 
-/// Whether no block inside reduces over the variable.
+/// Whether no block inside reduces over the variable, or executes its points in order.
 fn is_spatial(body: &Stmt, var: VarId) -> bool {
     blocks(body).iter().all(|block| {
-        !block.iters.iter().any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(var))
+        !block.iters.iter().any(|iter| iter.kind != IterKind::Spatial && iter.binding.mentions(var))
     })
 }
 

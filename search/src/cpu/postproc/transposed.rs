@@ -64,7 +64,7 @@ fn choose(program: &Program, cpu: &CpuTarget, id: BlockId, own: &[For]) -> Optio
     let bytes = program.buffer(single_store(block)?.buffer).dtype.bytes();
     let ranges = ranges_of(loops_around(&program.body, id)?);
     let reduces = |node: &For| {
-        block.iters.iter().any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(node.var))
+        block.iters.iter().any(|iter| iter.kind != IterKind::Spatial && iter.binding.mentions(node.var))
     };
     let is_open = |node: &For| {
         node.kind == LoopKind::Serial

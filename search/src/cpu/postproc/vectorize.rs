@@ -1,7 +1,7 @@
 //! Vectorizes the innermost contiguous loop of each block; where there is none, an innermost reduction, or the contiguous stores of
 //! a copy of narrow elements.
 
-use tilewright_core::analysis::block::{is_update, single_store};
+use tilewright_core::analysis::block::{is_ordered_by, is_update, single_store};
 use tilewright_core::analysis::scope::{blocks, loops_around, ranges_of};
 use tilewright_core::annotation::VECTORIZE;
 use tilewright_core::expr::ExprKind;
@@ -101,7 +101,7 @@ fn choose(program: &Program, id: BlockId, own: &[For], limit: i64) -> Option<Con
             && !block
                 .iters
                 .iter()
-                .any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(node.var))
+                .any(|iter| iter.kind != IterKind::Spatial && iter.binding.mentions(node.var))
     };
     let ranges = ranges_of(loops_around(&program.body, id)?);
     let is_contiguous = |node: &For| are_contiguous(program, block, node.var, &ranges);
@@ -125,7 +125,7 @@ fn choose(program: &Program, id: BlockId, own: &[For], limit: i64) -> Option<Con
 /// can combine: the final reduction to one element takes as long for a few lanes.
 fn choose_update(program: &Program, id: BlockId, own: &[For], cpu: &CpuTarget) -> Option<ContiguousRun> {
     let block = find_block(&program.body, id)?;
-    let node = own.last().filter(|node| node.kind == LoopKind::Serial)?;
+    let node = own.last().filter(|node| node.kind == LoopKind::Serial && !is_ordered_by(block, node.var))?;
     let extent = node.extent.as_constant().filter(|extent| *extent > 1)?;
     let ranges = ranges_of(loops_around(&program.body, id)?);
     let strides = strides(program, block, node.var, &ranges);
@@ -166,7 +166,9 @@ fn choose_copy(program: &Program, id: BlockId, own: &[For], lanes: i64) -> Optio
     let ranges = ranges_of(loops_around(&program.body, id)?);
     let of = |node: &For| strides(program, block, node.var, &ranges);
     let is_open = |node: &For| {
-        node.kind == LoopKind::Serial && node.extent.as_constant().is_some_and(|extent| extent > 1)
+        node.kind == LoopKind::Serial
+            && node.extent.as_constant().is_some_and(|extent| extent > 1)
+            && !is_ordered_by(block, node.var)
     };
     let innermost = own.last().filter(|node| is_open(node))?;
     let inner = of(innermost);

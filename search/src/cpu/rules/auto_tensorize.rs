@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use tilewright_core::analysis::block::{reads, reduction, single_store};
+use tilewright_core::analysis::block::{is_ordered, reads, reduction, single_store};
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::loops_around;
 use tilewright_core::annotation::{PANELS, TILING};
@@ -51,6 +51,7 @@ pub fn auto_tensorize(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
 /// Whether a block is a reduction that no other rule has transformed.
 pub(super) fn is_open(block: &Block) -> bool {
     !TILING.is_in(&block.annotations)
+        && !is_ordered(block)
         && reduction(block).is_some()
         && block.init.is_some()
         && has_trivial_bindings(block)

@@ -75,8 +75,8 @@ pub(crate) fn is_used_again(block: &Block, indices: &Indices) -> bool {
 /// Whether multi-level tiling of a block can increase reuse in a cache: it is a reduction, and uses elements of some operand
 /// again.
 pub(crate) fn needs_multi_level_tiling(program: &Program, block: &Block) -> bool {
-    use tilewright_core::analysis::block::{loads, reduction, writes};
-    let Some(found) = reduction(block) else { return false };
+    use tilewright_core::analysis::block::{is_ordered, loads, reduction, writes};
+    let Some(found) = reduction(block).filter(|_| !is_ordered(block)) else { return false };
     if writes(block).len() != 1 || block.init.is_none() || !has_trivial_bindings(block) {
         return false;
     }

@@ -132,7 +132,7 @@ impl BlockLowering<'_> {
     }
 
     fn block(&mut self, block: &Block) -> Result<Stmt, LowerError> {
-        if block.iters.iter().any(|iter| iter.kind == IterKind::Spatial && iter.extent.is(0)) {
+        if block.iters.iter().any(|iter| iter.kind != IterKind::Reduce && iter.extent.is(0)) {
             return Ok(Stmt::nothing());
         }
         let (mut spatial, mut reduce) = (Vec::new(), Vec::new());
@@ -140,7 +140,7 @@ impl BlockLowering<'_> {
             let binding = self.resolve(&iter.binding);
             self.values.insert(iter.var, binding.clone());
             match iter.kind {
-                IterKind::Spatial => spatial.push(binding),
+                IterKind::Spatial | IterKind::Ordered => spatial.push(binding),
                 IterKind::Reduce => reduce.push(binding),
             }
         }

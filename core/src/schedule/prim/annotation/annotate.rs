@@ -52,6 +52,7 @@ impl Default for Annotate {
 
 impl Primitive for Annotate {
     const NAME: &'static str = "annotate";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Place(&mut self.place))?;

@@ -34,6 +34,7 @@ pub struct EnterPostproc;
 
 impl Primitive for EnterPostproc {
     const NAME: &'static str = "enter_postproc";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, _: &mut V) -> Result<(), V::Error> {
         Ok(())

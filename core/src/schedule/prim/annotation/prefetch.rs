@@ -54,6 +54,7 @@ pub struct Prefetch {
 
 impl Primitive for Prefetch {
     const NAME: &'static str = "prefetch";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Loop(&mut self.target))?;

@@ -47,6 +47,7 @@ impl Default for Unannotate {
 
 impl Primitive for Unannotate {
     const NAME: &'static str = "unannotate";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Place(&mut self.place))?;

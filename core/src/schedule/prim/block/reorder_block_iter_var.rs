@@ -44,6 +44,7 @@ pub struct ReorderBlockIterVar {
 
 impl Primitive for ReorderBlockIterVar {
     const NAME: &'static str = "reorder_block_iter_var";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Block(&mut self.block))?;

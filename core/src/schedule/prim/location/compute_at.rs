@@ -59,6 +59,7 @@ pub struct ComputeAt {
 
 impl Primitive for ComputeAt {
     const NAME: &'static str = "compute_at";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Block(&mut self.block))?;

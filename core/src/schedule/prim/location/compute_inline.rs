@@ -42,6 +42,7 @@ pub struct ComputeInline {
 
 impl Primitive for ComputeInline {
     const NAME: &'static str = "compute_inline";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Block(&mut self.block))

@@ -41,6 +41,7 @@ pub struct AddUnitLoop {
 
 impl Primitive for AddUnitLoop {
     const NAME: &'static str = "add_unit_loop";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Place(&mut self.place))

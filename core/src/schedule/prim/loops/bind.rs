@@ -67,6 +67,7 @@ impl Default for Bind {
 
 impl Primitive for Bind {
     const NAME: &'static str = "bind";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Loop(&mut self.target))?;

@@ -49,6 +49,7 @@ pub struct Fuse {
 
 impl Primitive for Fuse {
     const NAME: &'static str = "fuse";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Loops(&mut self.loops))

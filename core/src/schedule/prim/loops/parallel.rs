@@ -39,6 +39,7 @@ pub struct Parallel {
 
 impl Primitive for Parallel {
     const NAME: &'static str = "parallel";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Loop(&mut self.target))

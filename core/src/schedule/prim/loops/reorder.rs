@@ -6,6 +6,7 @@ use crate::analysis::scope::{blocks, loops_around_loop};
 use crate::ids::LoopId;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
+use crate::schedule::check::order::check_reorder;
 use crate::schedule::edit::edit_loop;
 use crate::schedule::find::require_loop;
 use crate::schedule::prim::{Context, Outputs, Primitive};
@@ -49,6 +50,7 @@ pub struct Reorder {
 
 impl Primitive for Reorder {
     const NAME: &'static str = "reorder";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Loops(&mut self.loops))
@@ -60,15 +62,11 @@ impl Primitive for Reorder {
         let outermost = chain[0].id;
         let innermost = chain[chain.len() - 1].id;
         check_initial_values(&chain)?;
-        let mut order = wanted.iter();
-        let reordered: Vec<For> = chain
+        let order = order_of(&chain, &wanted);
+        check_reorder(&chain, &order)?;
+        let reordered: Vec<For> = order
             .iter()
-            .map(|node| {
-                let id = if wanted.contains(&node.id) {
-                    order.next().expect("as many as named")
-                } else {
-                    &node.id
-                };
+            .map(|id| {
                 let source = chain.iter().find(|node| node.id == *id).expect("named loops are in the chain");
                 For { body: Stmt::nothing(), ..For::clone(source) }
             })
@@ -87,6 +85,16 @@ impl Primitive for Reorder {
         });
         Ok(Outputs::new())
     }
+}
+
+/// The loops of a chain in their new order: those that are named take the places of each other.
+fn order_of(chain: &[Arc<For>], wanted: &[LoopId]) -> Vec<LoopId> {
+    let mut named = wanted.iter();
+    let next = |node: &Arc<For>| match wanted.contains(&node.id) {
+        true => *named.next().expect("as many as named"),
+        false => node.id,
+    };
+    chain.iter().map(next).collect()
 }
 
 /// A reduction's initial value is set where all of its reduction iterators are 0. That stays the first visit of

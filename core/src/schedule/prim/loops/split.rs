@@ -49,6 +49,7 @@ pub struct Split {
 
 impl Primitive for Split {
     const NAME: &'static str = "split";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Loop(&mut self.target))?;

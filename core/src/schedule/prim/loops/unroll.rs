@@ -39,6 +39,7 @@ pub struct Unroll {
 
 impl Primitive for Unroll {
     const NAME: &'static str = "unroll";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Loop(&mut self.target))

@@ -54,6 +54,7 @@ impl Vectorize {
 
 impl Primitive for Vectorize {
     const NAME: &'static str = "vectorize";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Loop(&mut self.target))
@@ -81,7 +82,7 @@ fn is_one_update(program: &Program, id: LoopId) -> Result<bool, ScheduleError> {
     let target = require_loop(program, id)?;
     let Stmt::Block(block) = &target.body else { return Ok(false) };
     let moves_element =
-        block.iters.iter().any(|iter| iter.kind == IterKind::Spatial && iter.binding.mentions(target.var));
+        block.iters.iter().any(|iter| iter.kind != IterKind::Reduce && iter.binding.mentions(target.var));
     Ok(target.kind == LoopKind::Serial && is_update(block) && !moves_element)
 }
 

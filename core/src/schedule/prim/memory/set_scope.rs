@@ -61,6 +61,7 @@ impl Default for SetScope {
 
 impl Primitive for SetScope {
     const NAME: &'static str = "set_scope";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Block(&mut self.block))?;

@@ -68,6 +68,7 @@ pub struct StorageAlign {
 
 impl Primitive for StorageAlign {
     const NAME: &'static str = "storage_align";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Block(&mut self.block))?;

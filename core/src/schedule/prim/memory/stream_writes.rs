@@ -43,6 +43,7 @@ pub struct StreamWrites {
 
 impl Primitive for StreamWrites {
     const NAME: &'static str = "stream_writes";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Block(&mut self.block))?;
