@@ -32,6 +32,7 @@
 //! |---|---|
 //! | [`prelude`] | what files with kernels import |
 //! | [`kernel`](mod@kernel) | kernels at run time |
+//! | [`background`] | better versions, made beside calls |
 //! | [`definition`] | what a definition is, as data |
 //! | [`records`] | the tuning records that calls look up |
 //! | [`mod@bench`] | benchmark programs that tune and compare |
@@ -59,7 +60,7 @@ pub mod backends {
 }
 
 pub use tilewright_core as core;
-pub use tilewright_runtime::{definition, devices, kernel, records};
+pub use tilewright_runtime::{background, definition, devices, kernel, records};
 pub use tilewright_search as search;
 
 pub use settings::{

@@ -11,14 +11,13 @@
 //! definitions as data
 //!
 //! | [`kernel`](mod@kernel) | kernels: versions, buckets, the choice of a schedule, calls |
-//!
-//! [`code`]
-//! scheduled programs lowered and compiled; results of constant tensors
-//!
+//! | [`background`] | better versions, made beside calls |
+//! | [`code`] | scheduled programs lowered and compiled; results of constant tensors |
 //! | [`records`] | the tuning records that calls look up |
 //! | [`devices`] | the devices of this process |
 //! | [`settings`] | threads and diagnostics, also by environment variables |
 
+pub mod background;
 pub mod code;
 pub mod definition;
 pub mod devices;

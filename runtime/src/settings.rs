@@ -3,6 +3,7 @@
 //! | environment variable | meaning |
 //! |---|---|
 //! | `TILEWRIGHT_THREADS` | how many threads a kernel uses; the machine's number when it is absent |
+//! | `TILEWRIGHT_BACKGROUND` | `0` makes every version during calls; see [`crate::background`] |
 //! | `TILEWRIGHT_DUMP` | stages to print to the standard error stream: `definition`, `bound`, `trace`, `scheduled`, a pass of lowering, `flat`, `assembly`, or `all`; several with commas |
 //! | `TILEWRIGHT_VERIFY` | `1` checks programs after every pass, as debug builds always do |
 //! | `TILEWRIGHT_RECORDS` | a directory or file of tuning records to use besides those that are shipped |
@@ -89,9 +90,9 @@ pub fn specialized_shapes() -> usize {
 
 /// Sets how many shapes of one kernel get code of their own (32 at first).
 ///
-/// A kernel that meets more shapes than that gets one version with symbolic dimensions, which serves every further
-/// shape that has no record, so that an application whose shapes vary does not compile for ever. 0 uses that version at
-/// once.
+/// A kernel that meets more shapes than that gets versions with symbolic dimensions, each of which serves the further shapes
+/// without a record that are rounded to the same powers of two, so that an application whose shapes vary does not compile for
+/// ever. As many such versions are made as shapes get code of their own, and at least one.
 pub fn set_specialized_shapes(shapes: usize) {
     SHAPES.store(shapes, Ordering::Relaxed);
 }

@@ -58,9 +58,9 @@ impl Kernel {
         Ok(called.map_err(|error| locate(error, [&state.program, &version.scheduled], dims))?)
     }
 
-    /// The version for these dimensions, made now if there is none.
+    /// What a call with these dimensions runs, made now if nothing is at hand.
     #[cold]
-    pub(super) fn version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
+    fn version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
         self.origin.check_dims(dims)?;
         self.state()?.version(dims, at)
     }

@@ -9,7 +9,9 @@ use tilewright_core::schedule::Trace;
 use tilewright_core::verify::{Level, verify};
 
 use super::buckets::Buckets;
-use super::select::{Choice, Fitted, Selection, Source, WAYS, WAYS_WITHOUT_RECORDS, symbolic};
+use super::select::{
+    Choice, Fitted, Selection, Source, WAYS, WAYS_WITHOUT_RECORDS, fitted_to_symbols, quick, symbolic,
+};
 use super::state::State;
 use super::versions::DeviceGeneration;
 use crate::code::{self, Compiled};
@@ -41,15 +43,9 @@ pub(super) enum Passed {
 }
 
 impl State {
-    /// The version for these dimensions, which have been checked, made now if there is none.
-    #[cold]
-    pub(super) fn version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
-        let slot = self.versions.slot(dims, at);
-        slot.get_or_init(|| self.make_version(dims, at)).clone()
-    }
-
-    /// Code for these dimensions alone, or the code for all of them when the kernel has met many shapes.
-    fn make_version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
+    /// The best version for these dimensions that needs no measurement: code for them alone, or the code of their class when the
+    /// kernel has met many shapes.
+    pub(super) fn make_own(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
         let hash = self.hash;
         let program = self.bind(dims, 0)?;
         let (shape, context, records) =
@@ -72,7 +68,7 @@ impl State {
         let is_own = selection.has_exact_record()
             || self.symbols == 0
             || self.versions.take_place(settings::specialized_shapes(), at);
-        if !is_own && let Ok(version) = self.symbolic_version(dims, at) {
+        if !is_own && let Ok(version) = self.class_version(dims, at) {
             return Ok(version);
         }
         let ways: &[_] = if dims.contains(&0) { &WAYS_WITHOUT_RECORDS } else { &WAYS };
@@ -96,24 +92,61 @@ impl State {
         Err(failure.expect("the last way always gives a choice"))
     }
 
-    /// The code with symbolic dimensions for the `usize` arguments among these dimensions. Its schedule is the one
-    /// that is chosen for the shape that needs it first, rounded to powers of two, which it resembles in its tiles.
-    fn symbolic_version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
-        let symbols = self.symbols;
-        let slot = self.versions.symbolic_slot(&dims[symbols..], at);
+    /// Code with symbolic dimensions for all shapes that are rounded to the same one, for which it is scheduled: the powers of two
+    /// that follow, which the shapes resemble in their tiles. When there are many such classes, further ones share a version.
+    fn class_version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
+        let typical = self.typical(dims);
+        let limit = settings::specialized_shapes().max(1);
+        let slot = match self.versions.class_slot(&typical, limit, at) {
+            Some(slot) => slot,
+            None => self.versions.general_slot(&dims[self.symbols..], at),
+        };
         slot.get_or_init(|| {
-            let (program, context, records) =
-                (self.bind(dims, symbols)?, devices::run_context_of(at.device)?, records::current()?);
-            let typical = self.typical(dims);
+            let program = self.bind(dims, self.symbols)?;
+            let (context, records) = (devices::run_context_of(at.device)?, records::current()?);
             let (bound, shape) = (self.bind(&typical, 0)?, self.shape(&typical));
             let (hash, shape, context, records) = (self.hash, &shape, &context, &*records);
             let selection = Selection { program: &bound, hash, shape, context, records };
             let Fitted { choice, notes, .. } = symbolic(&selection, &program);
-            let what = format!("{} (symbolic)", self.name());
-            let version = build(&what, choice, Passed::First(symbols), at.device)?;
+            let what = format!("{} (like {shape})", self.name());
+            let version = build(&what, choice, Passed::First(self.symbols), at.device)?;
             Ok(Arc::new(Version { notes, ..version }))
         })
         .clone()
+    }
+
+    /// Code for all shapes with the `usize` arguments among these dimensions, with a schedule that is chosen in little time; `None`
+    /// where there are records, which are followed in little time as well.
+    pub(super) fn make_quick(
+        &self,
+        dims: &[i64],
+        at: DeviceGeneration,
+    ) -> Result<Option<Arc<Version>>, Error> {
+        let program = self.bind(dims, self.symbols)?;
+        let (context, records) = (devices::run_context_of(at.device)?, records::current()?);
+        let (hash, shape, context, records) = (self.hash, &self.shape(dims), &context, &*records);
+        if (Selection { program: &program, hash, shape, context, records }).has_any_record() {
+            return Ok(None);
+        }
+        let source = if self.symbols > 0 { Source::Symbolic } else { Source::Default };
+        let (what, choice) = (format!("{} (at once)", self.name()), quick(source, &program, context));
+        Ok(Some(Arc::new(build(&what, choice, Passed::First(self.symbols), at.device)?)))
+    }
+
+    /// Code with symbolic dimensions for all shapes, scheduled as a version for one of them is.
+    pub(super) fn make_general(
+        &self,
+        version: &Arc<Version>,
+        dims: &[i64],
+        at: DeviceGeneration,
+    ) -> Result<Arc<Version>, Error> {
+        if version.passed == Passed::First(self.symbols) {
+            return Ok(Arc::clone(version));
+        }
+        let program = self.bind(dims, self.symbols)?;
+        let choice = fitted_to_symbols(&version.trace, &program, &devices::run_context_of(at.device)?);
+        let what = format!("{} (symbolic)", self.name());
+        Ok(Arc::new(build(&what, choice, Passed::First(self.symbols), at.device)?))
     }
 
     /// The code of a bucket, whose bounds are among these dimensions: bucketed ones are symbolic, scheduled as for

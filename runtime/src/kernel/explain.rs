@@ -11,7 +11,7 @@ use super::{Kernel, Source};
 use crate::devices::DeviceId;
 use crate::error::Error;
 
-/// The code that a call of a kernel runs. Prints as a report.
+/// The code that calls of a kernel run once its own version is made. Prints as a report.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -52,7 +52,7 @@ pub fn explain(kernel: &Kernel, dims: &[(&str, i64)]) -> Result<Explanation, Err
 /// As [`explain`], and when the device cannot be opened.
 pub fn explain_on(kernel: &Kernel, device: DeviceId, dims: &[(&str, i64)]) -> Result<Explanation, Error> {
     let dims = kernel.dims_by_name(dims)?;
-    let version = kernel.version(&dims, DeviceGeneration::now(device))?;
+    let version = kernel.best_version(&dims, DeviceGeneration::now(device))?;
     Ok(Explanation {
         kernel: kernel.name().to_owned(),
         shape: kernel.shape(&dims),

@@ -2,6 +2,7 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | `ahead` | which version a call runs while better ones are made; versions before they are needed |
 //! | `origin` | where a kernel comes from, and its signature |
 //! | `registry` | finds kernels by name |
 //! | `state` | the program, shared by the kernel and by work in the background |
@@ -12,6 +13,7 @@
 //! | `fault` | finds where in the definition a call failed |
 //! | `explain` | reports the choice and its reason |
 
+mod ahead;
 mod buckets;
 mod call;
 mod compile;

@@ -8,8 +8,8 @@ use tilewright_core::target::RunContext;
 use tilewright_search::candidate::{Generator, Statistics};
 use tilewright_search::fit::fit as fit_trace;
 use tilewright_search::records::{Database, Shape};
-use tilewright_search::schedule_by_default;
 use tilewright_search::spec::{DeviceFunctions, SearchSpec};
+use tilewright_search::{schedule_by_default, schedule_quickly};
 
 /// Where the schedule of a version comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,6 +103,11 @@ impl Selection<'_> {
         self.records.best(self.hash, self.shape, self.context).is_some()
     }
 
+    /// Whether there is a record that could be used, of this shape or of another one.
+    pub(super) fn has_any_record(&self) -> bool {
+        !self.records.nearest_few(self.hash, self.shape, self.context, 1).is_empty()
+    }
+
     /// A note for each shape whose records would do if the machine had what they need.
     pub(super) fn passed_over(&self) -> Vec<String> {
         let mut notes: Vec<String> = self
@@ -182,6 +187,17 @@ pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Fitted {
     }
     let choice = choice(Source::Symbolic, schedule_by_default(program, context));
     Fitted { choice, from: Source::Default, notes }
+}
+
+/// A schedule for a program with symbolic dimensions, from that of a shape.
+pub(super) fn fitted_to_symbols(trace: &Trace, program: &Program, context: &RunContext) -> Choice {
+    fit(trace, program, context, Source::Symbolic)
+        .unwrap_or_else(|_| quick(Source::Symbolic, program, context))
+}
+
+/// A schedule that is chosen in little time.
+pub(super) fn quick(source: Source, program: &Program, context: &RunContext) -> Choice {
+    choice(source, schedule_quickly(program, context))
 }
 
 /// The decisions of a trace on another program, as far as they suit it, with the postprocessing that this one needs.

@@ -3,6 +3,7 @@
 use std::sync::{PoisonError, RwLock};
 
 use smallvec::SmallVec;
+use tilewright_core::analysis::scope::blocks;
 use tilewright_core::build::bounds::check_in_bounds;
 use tilewright_core::device::CallError;
 use tilewright_core::program::Program;
@@ -25,6 +26,8 @@ pub(super) struct State {
     pub(super) dims: Vec<Symbol>,
     /// How many of the dimensions are symbolic.
     pub(super) symbols: usize,
+    /// How many blocks the program has.
+    pub(super) blocks: usize,
     pub(super) versions: Versions,
     buckets: RwLock<Buckets>,
 }
@@ -35,6 +38,7 @@ impl State {
         let dims: Vec<Symbol> = program.dims().map(|(_, name)| name.clone()).collect();
         State {
             hash: program.stable_hash(),
+            blocks: blocks(&program.body).len(),
             symbols: dims.len().saturating_sub(sizes),
             dims,
             program,

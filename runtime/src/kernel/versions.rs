@@ -3,6 +3,12 @@
 //! A version is found by the device and the dimensions of a call. Finding takes a shared lock for the time of one look-up;
 //! making one holds no lock, and calls that need the same version meanwhile wait for it instead of making it
 //! again. The number of versions is bounded.
+//!
+//! | entry | calls run |
+//! |---|---|
+//! | own version made | that one |
+//! | a version at hand | that one, until the own version is made beside calls |
+//! | neither | nothing: the first call makes the own version |
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
@@ -19,6 +25,26 @@ const MAX_SHAPES: usize = 256;
 
 /// A version that is made, being made, or could not be made.
 pub(super) type Slot = OnceLock<Result<Arc<Version>, Error>>;
+
+/// The versions for the dimensions of a call.
+#[derive(Default)]
+pub(super) struct Entry {
+    /// The best that there is without further measurements.
+    pub(super) own: Slot,
+    /// What was at hand at the first call, to be run until the own version is made.
+    pub(super) at_hand: OnceLock<Arc<Version>>,
+}
+
+impl Entry {
+    /// What calls run now, if there is anything.
+    #[inline]
+    fn current(&self) -> Option<&Arc<Version>> {
+        match self.own.get() {
+            Some(Ok(version)) => Some(version),
+            _ => self.at_hand.get(),
+        }
+    }
+}
 
 /// The circumstances that a version is made for, besides dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +78,13 @@ struct Tables {
 /// The versions for one device.
 #[derive(Default)]
 struct Table {
-    shapes: FxHashMap<Box<[i64]>, Arc<Slot>>,
+    shapes: FxHashMap<Box<[i64]>, Arc<Entry>>,
     /// The keys of `shapes`, oldest first.
     order: VecDeque<Box<[i64]>>,
-    /// Versions with symbolic dimensions, by the `usize` arguments.
-    symbolic: FxHashMap<Box<[i64]>, Arc<Slot>>,
+    /// Versions with symbolic dimensions for all shapes, by the `usize` arguments: they are at hand when a new shape comes.
+    general: FxHashMap<Box<[i64]>, Arc<Slot>>,
+    /// Versions with symbolic dimensions for shapes that have no version of their own, by the shape that they are scheduled for.
+    classes: FxHashMap<Box<[i64]>, Arc<Slot>>,
     /// Versions for buckets, by their bounds.
     buckets: FxHashMap<Box<[i64]>, Arc<Slot>>,
     /// How many shapes without a record of their own have been given code of their own.
@@ -83,7 +111,7 @@ impl Versions {
         Versions { tables: RwLock::new(Tables::new(0)) }
     }
 
-    /// The version for these dimensions, if it is made and up to date.
+    /// What calls with these dimensions run, if it is made and up to date.
     #[inline]
     pub(super) fn get(&self, dims: &[i64], at: DeviceGeneration) -> Option<Arc<Version>> {
         let tables = self.read();
@@ -91,41 +119,48 @@ impl Versions {
             return None;
         }
         let table = tables.devices.get(at.device.index())?;
-        table.shapes.get(dims)?.get()?.as_ref().ok().cloned()
+        table.shapes.get(dims)?.current().cloned()
     }
 
-    /// The slot for these dimensions.
-    pub(super) fn slot(&self, dims: &[i64], at: DeviceGeneration) -> Arc<Slot> {
+    /// The entry for these dimensions.
+    pub(super) fn entry(&self, dims: &[i64], at: DeviceGeneration) -> Arc<Entry> {
         self.change(at, |table| {
-            if let Some(slot) = table.shapes.get(dims) {
-                return Arc::clone(slot);
+            if let Some(entry) = table.shapes.get(dims) {
+                return Arc::clone(entry);
             }
             if table.order.len() >= MAX_SHAPES
                 && let Some(oldest) = table.order.pop_front()
             {
                 table.shapes.remove(&oldest);
             }
-            let slot = Arc::new(Slot::new());
+            let entry = Arc::new(Entry::default());
             table.order.push_back(dims.into());
-            table.shapes.insert(dims.into(), Arc::clone(&slot));
-            slot
+            table.shapes.insert(dims.into(), Arc::clone(&entry));
+            entry
         })
     }
 
-    /// The slot of the version with symbolic dimensions for these `usize` arguments.
-    pub(super) fn symbolic_slot(&self, sizes: &[i64], at: DeviceGeneration) -> Arc<Slot> {
-        self.change(at, |table| Arc::clone(table.symbolic.entry(sizes.into()).or_default()))
+    /// The slot of the version for all shapes with these `usize` arguments.
+    pub(super) fn general_slot(&self, sizes: &[i64], at: DeviceGeneration) -> Arc<Slot> {
+        self.change(at, |table| slot_of(&mut table.general, sizes))
     }
 
-    /// The slot of the version for the bucket with these bounds among its dimensions. As many are kept as of shapes; when there
-    /// are more, all are made anew.
-    pub(super) fn bucket_slot(&self, bounds: &[i64], at: DeviceGeneration) -> Arc<Slot> {
+    /// The slot of the version for the shapes that are treated like this one; `None` when there are `limit` others.
+    pub(super) fn class_slot(
+        &self,
+        typical: &[i64],
+        limit: usize,
+        at: DeviceGeneration,
+    ) -> Option<Arc<Slot>> {
         self.change(at, |table| {
-            if table.buckets.len() >= MAX_SHAPES && !table.buckets.contains_key(bounds) {
-                table.buckets.clear();
-            }
-            Arc::clone(table.buckets.entry(bounds.into()).or_default())
+            let has_room = table.classes.len() < limit || table.classes.contains_key(typical);
+            has_room.then(|| slot_of(&mut table.classes, typical))
         })
+    }
+
+    /// The slot of the version for the bucket with these bounds among its dimensions.
+    pub(super) fn bucket_slot(&self, bounds: &[i64], at: DeviceGeneration) -> Arc<Slot> {
+        self.change(at, |table| slot_of(&mut table.buckets, bounds))
     }
 
     /// Takes one of the `limit` places for shapes that get code of their own without a record; false when there is
@@ -158,6 +193,14 @@ impl Versions {
     }
 }
 
+/// The slot of a key. As many are kept as of shapes; when there are more, all are made anew.
+fn slot_of(slots: &mut FxHashMap<Box<[i64]>, Arc<Slot>>, key: &[i64]) -> Arc<Slot> {
+    if slots.len() >= MAX_SHAPES && !slots.contains_key(key) {
+        slots.clear();
+    }
+    Arc::clone(slots.entry(key.into()).or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,38 +209,38 @@ mod tests {
     const SECOND: DeviceGeneration = DeviceGeneration { generation: 1, ..FIRST };
 
     #[test]
-    fn one_shape_has_one_slot_and_the_oldest_goes() {
+    fn one_shape_has_one_entry_and_the_oldest_goes() {
         let versions = Versions::new();
-        let first = versions.slot(&[0], FIRST);
-        assert!(Arc::ptr_eq(&first, &versions.slot(&[0], FIRST)));
+        let first = versions.entry(&[0], FIRST);
+        assert!(Arc::ptr_eq(&first, &versions.entry(&[0], FIRST)));
         for dim in 1..MAX_SHAPES as i64 {
-            versions.slot(&[dim], FIRST);
+            versions.entry(&[dim], FIRST);
         }
-        assert!(Arc::ptr_eq(&first, &versions.slot(&[0], FIRST)), "as many as are kept");
-        versions.slot(&[-1], FIRST);
-        assert!(!Arc::ptr_eq(&first, &versions.slot(&[0], FIRST)), "one more pushed the oldest out");
+        assert!(Arc::ptr_eq(&first, &versions.entry(&[0], FIRST)), "as many as are kept");
+        versions.entry(&[-1], FIRST);
+        assert!(!Arc::ptr_eq(&first, &versions.entry(&[0], FIRST)), "one more pushed the oldest out");
         assert_eq!(versions.read().devices[0].shapes.len(), MAX_SHAPES);
     }
 
     #[test]
     fn a_new_generation_starts_empty() {
         let versions = Versions::new();
-        let (old, symbolic) = (versions.slot(&[1], FIRST), versions.symbolic_slot(&[], FIRST));
+        let (old, general) = (versions.entry(&[1], FIRST), versions.general_slot(&[], FIRST));
         assert!(versions.take_place(1, FIRST) && !versions.take_place(1, FIRST));
-        assert!(!Arc::ptr_eq(&old, &versions.slot(&[1], SECOND)));
-        assert!(!Arc::ptr_eq(&symbolic, &versions.symbolic_slot(&[], SECOND)));
+        assert!(!Arc::ptr_eq(&old, &versions.entry(&[1], SECOND)));
+        assert!(!Arc::ptr_eq(&general, &versions.general_slot(&[], SECOND)));
         assert!(versions.take_place(1, SECOND));
-        let late = versions.slot(&[1], FIRST);
-        assert!(!Arc::ptr_eq(&late, &versions.slot(&[1], SECOND)), "a late comer changes nothing");
+        let late = versions.entry(&[1], FIRST);
+        assert!(!Arc::ptr_eq(&late, &versions.entry(&[1], SECOND)), "a late comer changes nothing");
     }
 
     #[test]
     fn devices_share_nothing() {
         let versions = Versions::new();
         let other = DeviceGeneration { device: DeviceId::at(2), generation: 0 };
-        let (here, there) = (versions.slot(&[1], FIRST), versions.slot(&[1], other));
+        let (here, there) = (versions.entry(&[1], FIRST), versions.entry(&[1], other));
         assert!(!Arc::ptr_eq(&here, &there));
-        assert!(Arc::ptr_eq(&there, &versions.slot(&[1], other)));
+        assert!(Arc::ptr_eq(&there, &versions.entry(&[1], other)));
         assert!(
             versions.take_place(1, FIRST) && versions.take_place(1, other) && !versions.take_place(1, other)
         );

@@ -11,14 +11,26 @@ use tilewright_core::target::RunContext;
 use crate::explore::candidate::{Candidate, Generator, Statistics};
 use crate::space::mutate::{self, Change};
 use crate::space::spec::SearchSpec;
-use crate::space::{DesignSpaces, generate_design_spaces};
+use crate::space::{Breadth, DesignSpaces, generate_some_design_spaces};
 
-/// Random points of each design space; more when there are few spaces.
-const SAMPLES_PER_SPACE: usize = 3;
-/// The least number of random points in all.
-const SAMPLES: usize = 40;
-/// For each round: the number of best points that stay, and the number of mutations tried on each.
-const ROUNDS: [(usize, usize); 3] = [(8, 10), (3, 20), (1, 40)];
+/// The work that goes into a choice without measurements. It is fixed: the same program always gets the same schedule.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    breadth: Breadth,
+    /// Random points of each design space; more when there are few spaces.
+    samples_per_space: usize,
+    /// The least number of random points in all.
+    samples: usize,
+    /// For each round: the number of best points that stay, and the number of mutations tried on each.
+    rounds: &'static [(usize, usize)],
+}
+
+/// As much work as makes the draft model's choice a good one.
+const THOROUGH: Effort =
+    Effort { breadth: Breadth::ALL, samples_per_space: 3, samples: 40, rounds: &[(8, 10), (3, 20), (1, 40)] };
+
+/// A small part of that work, for a schedule that is needed at once and replaced soon.
+const QUICK: Effort = Effort { breadth: Breadth::FEW, samples_per_space: 2, samples: 8, rounds: &[(1, 2)] };
 
 /// The candidate with the best score of the draft model; `None` when no candidate is legal.
 ///
@@ -38,12 +50,21 @@ pub fn default_with_rules(
     context: impl Into<RunContext>,
     spec: &SearchSpec,
 ) -> Option<(Candidate, Vec<&'static str>)> {
+    choose(program, context.into(), spec, &THOROUGH)
+}
+
+fn choose(
+    program: &Program,
+    context: RunContext,
+    spec: &SearchSpec,
+    effort: &Effort,
+) -> Option<(Candidate, Vec<&'static str>)> {
     let generator = Generator::new(program.clone(), context, spec.clone());
     let DesignSpaces { spaces, rules, .. } =
-        generate_design_spaces(program, &generator.context, &spec.rules, 0);
+        generate_some_design_spaces(program, &generator.context, &spec.rules, effort.breadth);
     let mut climb = Climb { generator, rng: Rng::new(0), seen: FxHashSet::default() };
-    let mut found = climb.sample(&spaces);
-    for (kept, steps) in ROUNDS {
+    let mut found = climb.sample(&spaces, effort);
+    for &(kept, steps) in effort.rounds {
         found.sort_by(|a, b| score(b).total_cmp(&score(a)).then(a.hash.cmp(&b.hash)));
         found.truncate(kept);
         found = found.into_iter().map(|start| climb.ascend(start, steps)).collect();
@@ -66,8 +87,8 @@ struct Climb {
 
 impl Climb {
     /// Legal points of each space, aligned to the machine where they can be.
-    fn sample(&mut self, spaces: &[Trace]) -> Vec<Candidate> {
-        let rounds = SAMPLES_PER_SPACE.max(SAMPLES.div_ceil(spaces.len().max(1)));
+    fn sample(&mut self, spaces: &[Trace], effort: &Effort) -> Vec<Candidate> {
+        let rounds = effort.samples_per_space.max(effort.samples.div_ceil(spaces.len().max(1)));
         let mut found = Vec::new();
         for _ in 0..rounds {
             for (number, space) in spaces.iter().enumerate() {
@@ -114,10 +135,19 @@ impl Climb {
 /// A schedule for a program without any measurement: that of [`default_candidate`] with the built-in search, or
 /// the program as it is when there is none.
 pub fn schedule_by_default(program: &Program, context: impl Into<RunContext>) -> Schedule {
-    let context = context.into();
+    schedule_with(program, context.into(), &THOROUGH)
+}
+
+/// A schedule that is chosen in a small part of the time of [`schedule_by_default`], among a few design spaces, and is less good:
+/// it serves until a better one is made.
+pub fn schedule_quickly(program: &Program, context: impl Into<RunContext>) -> Schedule {
+    schedule_with(program, context.into(), &QUICK)
+}
+
+fn schedule_with(program: &Program, context: RunContext, effort: &Effort) -> Schedule {
     let unscheduled = || Schedule::new(program.clone(), &context, 0);
     let Ok(built_in) = SearchSpec::built_in(context.target.kind()) else { return unscheduled() };
-    default_candidate(program, &context, &built_in)
-        .and_then(|candidate| candidate.trace.replay(program, &context, 0).ok())
+    choose(program, context.clone(), &built_in, effort)
+        .and_then(|(candidate, _)| candidate.trace.replay(program, &context, 0).ok())
         .unwrap_or_else(unscheduled)
 }

@@ -31,9 +31,25 @@ pub const MAX_SPACES: usize = 256;
 /// programs making all schedules would take longer than the search.
 const SURPLUS: usize = 4;
 
-/// The number of runs of the rules, each with fresh samples: a rule that branches on a sample makes each of
-/// its structures in some of these runs.
-const RUNS: u64 = 4;
+/// How much of a program's design is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Breadth {
+    /// The most design spaces.
+    pub(crate) spaces: usize,
+    /// The most schedules made before the selection.
+    pub(crate) schedules: usize,
+    /// The number of runs of the rules, each with fresh samples: a rule that branches on a sample makes each of its structures
+    /// in some of these runs.
+    pub(crate) runs: u64,
+}
+
+impl Breadth {
+    /// As much as a search looks at.
+    pub(crate) const ALL: Breadth = Breadth { spaces: MAX_SPACES, schedules: SURPLUS * MAX_SPACES, runs: 4 };
+
+    /// A few spaces, for a schedule that is needed at once.
+    pub(crate) const FEW: Breadth = Breadth { spaces: 4, schedules: 8, runs: 1 };
+}
 
 /// The stack of a thread in which rules run, in bytes.
 const STACK: usize = 256 << 20;
@@ -88,6 +104,16 @@ pub fn generate_design_spaces(
     generate_design_spaces_within(program, context, rules, seed, RuleLimits::default())
 }
 
+/// As [`generate_design_spaces`], for a given breadth.
+pub(crate) fn generate_some_design_spaces(
+    program: &Program,
+    context: impl Into<RunContext>,
+    rules: &RuleSet,
+    breadth: Breadth,
+) -> DesignSpaces {
+    generate(program, context.into(), rules, 0, RuleLimits::default(), breadth)
+}
+
 /// The design spaces of a program. A rule that panics, does not come to an end or forks without end is left out, and the
 /// spaces are those that the other rules make.
 ///
@@ -104,14 +130,25 @@ pub fn generate_design_spaces_within(
     seed: u64,
     limits: RuleLimits,
 ) -> DesignSpaces {
-    let start = Start::Program { program: program.clone(), context: context.into(), seed };
-    let (schedules, faults) = apply_all_but_faulty(&start, rules, limits, None);
+    generate(program, context.into(), rules, seed, limits, Breadth::ALL)
+}
+
+fn generate(
+    program: &Program,
+    context: RunContext,
+    rules: &RuleSet,
+    seed: u64,
+    limits: RuleLimits,
+    breadth: Breadth,
+) -> DesignSpaces {
+    let start = Start::Program { program: program.clone(), context, seed };
+    let (schedules, faults) = apply_all_but_faulty(&start, rules, limits, breadth, None);
     let spaces = distinct(schedules);
-    let left_out = spaces.len().saturating_sub(MAX_SPACES);
-    if left_out > 0 {
-        tracing::warn!(kept = MAX_SPACES, left_out, "there are more design spaces than are searched");
+    let left_out = spaces.len().saturating_sub(breadth.spaces);
+    if left_out > 0 && breadth == Breadth::ALL {
+        tracing::warn!(kept = breadth.spaces, left_out, "there are more design spaces than are searched");
     }
-    let (spaces, rules) = select_evenly(spaces, MAX_SPACES, &mut Rng::new(seed)).into_iter().unzip();
+    let (spaces, rules) = select_evenly(spaces, breadth.spaces, &mut Rng::new(seed)).into_iter().unzip();
     DesignSpaces { spaces, rules, faults }
 }
 
@@ -119,7 +156,7 @@ pub fn generate_design_spaces_within(
 /// only logged.
 pub(crate) fn complete(start: Schedule, rules: &RuleSet, only: &[Symbol]) -> Vec<Schedule> {
     let start = Start::Schedule(Box::new(start));
-    let made = apply_all_but_faulty(&start, rules, RuleLimits::default(), Some(only)).0;
+    let made = apply_all_but_faulty(&start, rules, RuleLimits::default(), Breadth::ALL, Some(only)).0;
     made.into_iter().map(|made| made.schedule).collect()
 }
 
@@ -149,6 +186,7 @@ fn apply_all_but_faulty(
     start: &Start,
     rules: &RuleSet,
     limits: RuleLimits,
+    breadth: Breadth,
     only: Option<&[Symbol]>,
 ) -> (Vec<Made>, Vec<RuleFault>) {
     let known = rules.rules().iter().filter_map(|rule| endless::fault_of(rule, limits.time));
@@ -156,7 +194,7 @@ fn apply_all_but_faulty(
     let mut rules = faults.iter().fold(rules.clone(), |rules, fault| rules.skipping(fault.rule));
     loop {
         let only = only.map(<[Symbol]>::to_vec);
-        match (Job { start: start.clone(), rules: rules.clone(), limits, only }).run() {
+        match (Job { start: start.clone(), rules: rules.clone(), limits, breadth, only }).run() {
             Ok(schedules) => return (schedules, faults),
             Err(fault) => {
                 tracing::warn!(%fault, "a schedule rule is skipped");
@@ -181,6 +219,7 @@ struct Job {
     start: Start,
     rules: RuleSet,
     limits: RuleLimits,
+    breadth: Breadth,
     /// The blocks that rules are applied to; `None` for all blocks.
     only: Option<Vec<Symbol>>,
 }
@@ -233,7 +272,7 @@ impl Job {
         match &self.start {
             Start::Schedule(start) => self.apply_rules(Schedule::clone(start), 0, current),
             Start::Program { program, context, seed } => {
-                let runs = (0..RUNS).map(|run| {
+                let runs = (0..self.breadth.runs).map(|run| {
                     let seed = seed.wrapping_add(run);
                     self.apply_rules(Schedule::new(program.clone(), context, seed), seed, current)
                 });
@@ -247,7 +286,7 @@ impl Job {
         let mut rng = Rng::new(seed);
         let mut schedules = vec![Made { schedule: start, rules: Vec::new() }];
         for rule in self.rules.rules() {
-            let mut share = Share { most: (SURPLUS * MAX_SPACES).div_ceil(schedules.len()), left_out: 0 };
+            let mut share = Share { most: self.breadth.schedules.div_ceil(schedules.len()), left_out: 0 };
             let mut next = Vec::new();
             for made in schedules {
                 let is_meant = |name: &Symbol| self.only.as_ref().is_none_or(|only| only.contains(name));
@@ -256,12 +295,13 @@ impl Job {
                 let names: Vec<Symbol> = names.filter(is_meant).collect();
                 next.extend(self.apply_to_blocks(rule, made, &names, &mut share, &mut rng, current)?);
             }
-            let left_out = share.left_out + next.len().saturating_sub(MAX_SPACES);
-            if left_out > 0 {
+            let kept = self.breadth.spaces;
+            let left_out = share.left_out + next.len().saturating_sub(kept);
+            if left_out > 0 && self.breadth == Breadth::ALL {
                 let rule = rule.name;
-                tracing::warn!(rule, kept = MAX_SPACES, left_out, "there are more schedules than are kept");
+                tracing::warn!(rule, kept, left_out, "there are more schedules than are kept");
             }
-            schedules = select_evenly(next, MAX_SPACES, &mut rng);
+            schedules = select_evenly(next, kept, &mut rng);
         }
         Ok(schedules)
     }

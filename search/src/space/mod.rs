@@ -11,7 +11,7 @@ pub mod rules;
 pub mod spec;
 
 pub use fault::{Misbehaviour, RuleFault};
-pub(crate) use generate::complete;
+pub(crate) use generate::{Breadth, complete, generate_some_design_spaces};
 pub use generate::{
     DesignSpaces, MAX_SPACES, RuleLimits, design_spaces, generate_design_spaces,
     generate_design_spaces_within,

@@ -1,0 +1,216 @@
+//! First calls of new shapes: they run the version at hand, and better ones that are made beside them take its place.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tilewright::background;
+use tilewright::core::device::{
+    BufferArgument, CompileError, Device, DeviceBuffer, DeviceError, DeviceSlice, DeviceSliceMut, Executable,
+};
+use tilewright::core::dtype::DType;
+use tilewright::core::program::Program;
+use tilewright::core::target::{RunOptions, Target};
+use tilewright::prelude::*;
+use tilewright::{Kernel, Source, devices};
+
+/// Defines a kernel of a name, because versions are kept with it.
+macro_rules! prefix_products {
+    ($($name:ident),*) => {$(
+        /// Products of a query and the keys before a length, scaled by the row.
+        #[tensor_kernel]
+        fn $name(query: &Tensor<f32, D>, keys: &Tensor<f32, L, D>) -> Tensor<f32, L> {
+            let mut y = Tensor::zeros();
+            for l in 0..L {
+                for d in 0..D {
+                    y[[l]] += query[[d]] * keys[[l, d]];
+                }
+            }
+            y
+        }
+    )*};
+}
+
+prefix_products!(replaced, waited_for, shared, prepared, unlucky, dropped);
+
+const WIDTH: usize = 12;
+
+/// The mode of the background and the limit of shapes are those of the process.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Small integers: every order of additions gives the same sum.
+fn arguments(length: usize) -> (Tensor<f32, 1>, Tensor<f32, 2>) {
+    let query = Tensor::from_fn([WIDTH], |[d]| (d % 5) as f32 - 2.0).expect("it is small");
+    (query, Tensor::from_fn([length, WIDTH], |[l, d]| ((3 * l + d) % 7) as f32 - 3.0).expect("it is small"))
+}
+
+fn bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+}
+
+fn current(kernel: &Kernel, length: usize) -> Option<Source> {
+    kernel.current_source(&[WIDTH as i64, length as i64])
+}
+
+#[test]
+fn a_new_length_runs_what_is_at_hand_until_its_own_version_is_made() {
+    let _alone = alone();
+    background::set_enabled(true);
+    let kernel = replaced::kernel();
+    assert_eq!(current(kernel, 1), None);
+    for length in [4, 1, 5, 17, 33] {
+        let (query, keys) = arguments(length);
+        let expected = replaced::reference(&query, &keys).expect("it fits");
+        assert_eq!(replaced(&query, &keys).expect("it fits"), expected);
+        if length == 4 {
+            assert_eq!(current(kernel, length), Some(Source::Default), "the first one waits for its own");
+        }
+        background::finish();
+        assert_eq!(current(kernel, length), Some(Source::Default), "{length}");
+        assert_eq!(replaced(&query, &keys).expect("it fits"), expected, "after the exchange");
+    }
+}
+
+#[test]
+fn without_background_every_first_call_waits_for_its_own_version() {
+    let _alone = alone();
+    background::set_enabled(false);
+    for length in [4, 1, 5] {
+        let (query, keys) = arguments(length);
+        let expected = waited_for::reference(&query, &keys).expect("it fits");
+        assert_eq!(waited_for(&query, &keys).expect("it fits"), expected);
+        assert_eq!(current(waited_for::kernel(), length), Some(Source::Default));
+    }
+    background::set_enabled(true);
+}
+
+#[test]
+fn threads_call_while_versions_are_exchanged() {
+    const THREADS: usize = 4;
+    let _alone = alone();
+    background::set_enabled(true);
+    let start = Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let start = &start;
+            scope.spawn(move || {
+                start.wait();
+                for round in 0..60 {
+                    let (query, keys) = arguments(1 + (7 * thread + round) % 20);
+                    let expected = shared::reference(&query, &keys).expect("it fits");
+                    assert_eq!(shared(&query, &keys).expect("it fits"), expected);
+                }
+            });
+        }
+    });
+    background::finish();
+    assert!((1..=20).all(|length| current(shared::kernel(), length) == Some(Source::Default)));
+}
+
+#[test]
+fn prepared_shapes_have_their_own_versions_at_once() {
+    let _alone = alone();
+    let kernel = prepared::kernel();
+    let shape = |length: i64| [("L", length), ("D", WIDTH as i64)];
+    kernel.prepare(&[&shape(3), &shape(8), &shape(21)]).expect("it can be compiled");
+    for length in [3, 8, 21] {
+        assert_eq!(current(kernel, length), Some(Source::Default), "{length}");
+    }
+    let error = kernel.prepare(&[&[("L", 3)]]).expect_err("`D` is missing").to_string();
+    assert!(error.contains("`D` is missing"), "{error}");
+    let error = kernel.prepare(&[&shape(-1), &shape(2)]).expect_err("a negative length").to_string();
+    assert!(error.contains("-1"), "{error}");
+    assert_eq!(current(kernel, 2), Some(Source::Default), "the other shape is prepared nevertheless");
+}
+
+/// The CPU, with a compiler that panics when it is told to.
+struct Unlucky {
+    cpu: Arc<dyn Device>,
+    panics: AtomicBool,
+}
+
+impl Device for Unlucky {
+    fn target(&self) -> &Target {
+        self.cpu.target()
+    }
+
+    fn label(&self) -> &str {
+        self.cpu.label()
+    }
+
+    fn compile(&self, programs: &[&Program]) -> Vec<Result<Box<dyn Executable>, CompileError>> {
+        assert!(!self.panics.load(Ordering::Relaxed), "the compiler panics on purpose");
+        self.cpu.compile(programs)
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<DeviceBuffer, DeviceError> {
+        self.cpu.allocate(bytes)
+    }
+
+    fn upload(&self, from: &[u8], to: DeviceSliceMut<'_>) -> Result<(), DeviceError> {
+        self.cpu.upload(from, to)
+    }
+
+    fn download(&self, from: DeviceSlice<'_>, to: &mut [u8]) -> Result<(), DeviceError> {
+        self.cpu.download(from, to)
+    }
+
+    fn measure_peak(&self, dtype: DType, options: RunOptions, window: Duration) -> Option<f64> {
+        self.cpu.measure_peak(dtype, options, window)
+    }
+}
+
+#[test]
+fn a_panic_beside_calls_costs_nothing_but_the_better_version() {
+    let _alone = alone();
+    background::set_enabled(true);
+    let device = Arc::new(Unlucky { cpu: devices::default_device().expect("a CPU"), panics: false.into() });
+    let id = devices::add("unlucky", Arc::clone(&device) as Arc<dyn Device>);
+    let kernel = unlucky::kernel();
+    let call = |length: usize| {
+        let (query, keys) = arguments(length);
+        let expected = unlucky::reference(&query, &keys).expect("it fits");
+        let (query, keys, mut y) = (bytes(query.as_slice()), bytes(keys.as_slice()), vec![0; 4 * length]);
+        let mut buffers =
+            [BufferArgument::Read(&query), BufferArgument::Read(&keys), BufferArgument::Write(&mut y)];
+        kernel.run_on(id, &[WIDTH as i64, length as i64], &[], &mut buffers).expect("it can be called");
+        assert_eq!(y, bytes(expected.as_slice()));
+    };
+    call(4);
+    device.panics.store(true, Ordering::Relaxed);
+    for length in [5, 6, 5] {
+        call(length);
+        background::finish();
+    }
+    let at = |length: i64| kernel.current_source_on(id, &[WIDTH as i64, length]);
+    assert_eq!(
+        [at(4), at(5), at(6)],
+        [Some(Source::Default), Some(Source::Symbolic), Some(Source::Symbolic)]
+    );
+    device.panics.store(false, Ordering::Relaxed);
+    call(7);
+    background::finish();
+    assert_eq!(at(7), Some(Source::Default), "the thread goes on after a panic");
+}
+
+#[test]
+fn a_kernel_that_is_dropped_takes_its_work_along() {
+    let _alone = alone();
+    background::set_enabled(true);
+    let program = dropped::kernel().program().expect("a good definition").clone();
+    for _ in 0..4 {
+        let kernel = Kernel::from_program(program.clone()).expect("a good program");
+        for length in 1..5i64 {
+            let (query, keys) = (vec![0; WIDTH * 4], vec![0; WIDTH * 4 * length as usize]);
+            let mut y = vec![1; 4 * length as usize];
+            let mut buffers =
+                [BufferArgument::Read(&query), BufferArgument::Read(&keys), BufferArgument::Write(&mut y)];
+            kernel.run(&[WIDTH as i64, length], &[], &mut buffers).expect("it can be called");
+            assert!(y.iter().all(|byte| *byte == 0));
+        }
+    }
+    background::finish();
+}
