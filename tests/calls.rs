@@ -155,7 +155,9 @@ fn an_index_from_data_out_of_bounds_is_an_error() {
         let error = gather(&table, &ids(&[0, bad, 3])).expect_err("out of bounds");
         assert!(matches!(error, Error::Call(_)), "{bad}: {error:?}");
         let line = GATHERS;
-        let expected = format!("an index read from data is {bad}, outside 0..10 at tests/calls.rs:{line}:");
+        let expected = format!(
+            "an index read from data is {bad}, outside 0..10 of tensor `table` at tests/calls.rs:{line}:"
+        );
         assert!(error.to_string().starts_with(&expected), "{bad}: {error}");
     }
     gather(&numbers([0, 4]), &ids(&[0])).expect_err("an empty table has no row 0");

@@ -34,7 +34,7 @@ fn the_program_that_the_cases_run() {
 fn run(variables: &[(&str, &str)]) -> (String, String) {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new(program);
-    for name in ["THREADS", "DUMP", "VERIFY", "RECORDS", "CPU_FEATURES"] {
+    for name in ["BACKGROUND", "THREADS", "DUMP", "VERIFY", "RECORDS", "CPU_FEATURES"] {
         command.env_remove(format!("TILEWRIGHT_{name}"));
     }
     command.args(["--exact", PROGRAM, "--nocapture"]).env(CHILD, "1").envs(variables.iter().copied());
@@ -49,7 +49,8 @@ fn good_settings_are_obeyed() {
         &[("TILEWRIGHT_THREADS", "1"), ("TILEWRIGHT_VERIFY", "1")],
         &[("TILEWRIGHT_THREADS", "1"), ("TILEWRIGHT_CPU_FEATURES", "-avx512f,-fma,-avx")],
         &[("TILEWRIGHT_THREADS", "1"), ("TILEWRIGHT_RECORDS", "tests/records")],
-        &[("TILEWRIGHT_THREADS", "1"), ("TILEWRIGHT_RECORDS", "tests/there/is/nothing")],
+        &[("TILEWRIGHT_THREADS", "1"), ("TILEWRIGHT_RECORDS", "")],
+        &[("TILEWRIGHT_THREADS", "1"), ("TILEWRIGHT_BACKGROUND", "0")],
     ] {
         let (stdout, stderr) = run(variables);
         assert!(stdout.contains("y[99] = 198, 1 threads"), "{variables:?}: {stdout}{stderr}");
@@ -68,7 +69,9 @@ fn bad_settings_are_errors_that_name_the_variable() {
             "`shceduled` is no stage; expected `all` or some of definition, bound",
         ),
         ("TILEWRIGHT_CPU_FEATURES", "+amx", "must be a feature to leave unused"),
+        ("TILEWRIGHT_BACKGROUND", "off", "expected 0 or 1"),
         ("TILEWRIGHT_RECORDS", "Cargo.toml", "Cargo.toml"),
+        ("TILEWRIGHT_RECORDS", "tests/there/is/nothing", "there is no such directory or file"),
     ] {
         let (stdout, _) = run(&[(variable, value)]);
         assert!(stdout.contains("error: ") && stdout.contains(problem), "{variable}={value}: {stdout}");

@@ -16,7 +16,7 @@ fn everywhere(s: &mut Schedule, _: BlockRv) -> RuleResult {
     s.unchanged()
 }
 
-#[schedule_rule(target = "gpu", name = "elsewhere", replace = "nothing")]
+#[schedule_rule(target = "gpu", name = "elsewhere", replace = "add_rfactor")]
 fn for_another_machine(s: &mut Schedule, _block: BlockRv) -> RuleResult {
     s.changed()
 }
@@ -33,7 +33,7 @@ fn a_linked_rule_is_found_for_its_target() {
     let gpu = RuleSet::registered(TargetKind::Gpu).expect("the rules can be ordered");
     assert!(cpu.contains(&"everywhere") && names(&gpu).contains(&"everywhere"), "it is for every target");
     let rule = gpu.rules().iter().find(|rule| rule.name == "elsewhere").expect("it is for this target");
-    assert_eq!((rule.replace, rule.after.len()), (Some("nothing"), 0));
+    assert_eq!((rule.replace, rule.after.len()), (Some("add_rfactor"), 0));
 }
 
 #[test]

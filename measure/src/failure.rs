@@ -5,26 +5,31 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use tilewright_search::tuner::TrialOutcome;
 
-/// The words under which failures are counted and recorded.
-pub mod reason {
-    /// The trace cannot be read or repeated.
-    pub const REPLAY: &str = "replay";
-    /// The scheduled program cannot be lowered.
-    pub const LOWERING: &str = "lowering";
-    /// The backend cannot compile the program.
-    pub const COMPILE: &str = "compile";
-    /// The compiled code refused its arguments, or reported an index out of bounds.
-    pub const CALL: &str = "call";
-    /// The results differ from the reference.
-    pub const WRONG_RESULT: &str = "wrong_result";
-    /// A panic, which is a bug of ours.
-    pub const PANIC: &str = "panic";
-    /// The process that ran it died.
-    pub const CRASH: &str = "crash";
-    /// It did not end in time.
-    pub const HANG: &str = "hang";
-    /// It needed more memory than a measurement may use.
-    pub const MEMORY: &str = "memory";
+macro_rules! reasons {
+    ($($name:ident = $word:literal, $meaning:literal;)*) => {
+        /// The words under which failures are counted and recorded.
+        pub mod reason {
+            $(
+                #[doc = concat!("In short: ", $meaning, ".")]
+                pub const $name: &str = $word;
+            )*
+
+            /// Every word, and what it means, as the end of a sentence.
+            pub const ALL: &[(&str, &str)] = &[$(($word, $meaning)),*];
+        }
+    };
+}
+
+reasons! {
+    REPLAY = "replay", "the trace cannot be read or repeated";
+    LOWERING = "lowering", "the scheduled program cannot be lowered";
+    COMPILE = "compile", "the backend cannot compile the program";
+    CALL = "call", "the compiled code refused its arguments, or reported an index out of bounds";
+    WRONG_RESULT = "wrong_result", "the results differ from those of the definition";
+    PANIC = "panic", "the compiler panicked, which is a bug of ours";
+    CRASH = "crash", "the process that ran it died";
+    HANG = "hang", "it did not come to an end in time";
+    MEMORY = "memory", "it needed more memory than a measurement may use";
 }
 
 /// Why a candidate could not be measured.

@@ -14,10 +14,7 @@
 //! | [`runner`] | measures in this process |
 //! | [`isolation`] | measures in a process of its own, so that a crash costs one candidate |
 //! | [`replay`] | repeats records on the programs beside them |
-//!
-//! [`count`], [`peak`]
-//! operations and bytes of a program; the greatest speed of a device
-//!
+//! | [`count`], [`peak`], [`roofline`] | operations and bytes of a program; the speeds that a device reaches at most |
 //! | [`scratch`] | a directory for the files of a run |
 
 pub mod anchor;
@@ -28,6 +25,7 @@ pub mod failure;
 pub mod isolation;
 pub mod peak;
 pub mod replay;
+pub mod roofline;
 pub mod runner;
 pub mod sampling;
 pub mod scratch;

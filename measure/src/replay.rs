@@ -162,7 +162,7 @@ fn too_large(what: &'static str, amount: f64, most: f64) -> ReplayError {
 /// # Errors
 /// The first step that does not replay.
 pub fn schedule(bound: &Program, trace: &Trace, context: &RunContext) -> Result<Program, ReplayError> {
-    let (scheduled, _) = trace.replay(bound, context, 0)?.into_parts();
+    let (scheduled, _) = trace.replay_exactly(bound, context, 0)?.into_parts();
     verify(&scheduled, Level::Blocks).map_err(|errors| ReplayError::Malformed(errors.render(&scheduled)))?;
     Ok(scheduled)
 }

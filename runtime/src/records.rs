@@ -45,6 +45,11 @@ fn initial() -> Result<Database, Error> {
         database.add_text(name, text.as_bytes());
     }
     if let Some(path) = std::env::var_os(RECORDS_VARIABLE).filter(|path| !path.is_empty()) {
+        if !Path::new(&path).exists() {
+            let value = path.to_string_lossy().into_owned();
+            let problem = "there is no such directory or file; make it, or unset the variable".to_owned();
+            return Err(Error::Environment { variable: RECORDS_VARIABLE, value, problem });
+        }
         database.add_all(Database::open(path)?);
     }
     for problem in database.problems() {
@@ -68,7 +73,7 @@ pub fn use_records(path: impl AsRef<Path>) -> Result<Vec<Problem>, Error> {
 /// Uses one more record from now on. Nothing is written.
 ///
 /// # Errors
-/// [`Error::Records`] when `TILEWRIGHT_RECORDS` names something that cannot be listed.
+/// [`Error::Environment`] when `TILEWRIGHT_RECORDS` names something that is not there, [`Error::Records`] when it cannot be listed.
 pub fn use_record(record: Record) -> Result<(), Error> {
     change(|database| database.add(record))
 }

@@ -56,6 +56,7 @@ fn run(trials: u64) -> Run {
         flops: 64.0,
         bytes: 512.0,
         peak_gflops: Some(100.25),
+        peak_bandwidth: Some(20.5),
         generated: 1000,
         refused: [("lowering".to_owned(), 17)].into(),
         failed: [("crash".to_owned(), 1)].into(),

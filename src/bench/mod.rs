@@ -3,11 +3,11 @@
 //! [`bench_main!`](crate::bench_main) makes the `main` of such a program. Its parts are public, for other benchmark
 //! programs.
 
+mod cases;
 mod comparison;
 mod contest;
 mod options;
 
-use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::io::Write;
@@ -16,17 +16,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tilewright_search::records::{Database, TunedFor};
+use tilewright_runtime::devices;
+use tilewright_search::records::Database;
 
 pub use comparison::{Checked, Comparison, Effort, Sampled, Variant};
 pub use contest::Contest;
-pub use options::{Options, OptionsError, USAGE, list};
+pub use options::{Audience, Options, OptionsError, list, usage};
 
 use crate::kernel::Kernel;
+use crate::tuning::TuneError;
 use crate::tuning::report::{self, Peak, Series};
-use crate::tuning::{TuneError, TuneTask, Tuner};
-use crate::{records, settings};
-use tilewright_runtime::devices;
 
 /// A kernel at a shape, as [`bench_main!`](crate::bench_main) lists them.
 #[derive(Clone, Copy, Debug)]
@@ -44,44 +43,6 @@ pub enum Sizes {
     One(i64),
     /// The bounds of buckets: see [`Kernel::set_buckets`].
     Buckets(&'static [i64]),
-}
-
-/// A kernel at one shape: the unit of tuning and comparison.
-struct Point {
-    kernel: &'static Kernel,
-    dims: Vec<(&'static str, i64)>,
-}
-
-impl Case {
-    /// The shapes of the case, one for each combination of bounds.
-    fn points(&self) -> Vec<Point> {
-        let mut points = vec![Point { kernel: (self.kernel)(), dims: Vec::new() }];
-        for (name, sizes) in self.dims {
-            let sizes = match sizes {
-                Sizes::One(size) => std::slice::from_ref(size),
-                Sizes::Buckets(bounds) => bounds,
-            };
-            let extended = |point: &Point| -> Vec<Point> {
-                let extend = |size: &i64| {
-                    let dims = point.dims.iter().copied().chain([(*name, *size)]).collect();
-                    Point { kernel: point.kernel, dims }
-                };
-                sizes.iter().map(extend).collect()
-            };
-            points = points.iter().flat_map(extended).collect();
-        }
-        points
-    }
-
-    /// Lets calls of the kernel use the buckets.
-    fn set_buckets(&self) -> Result<(), crate::Error> {
-        let buckets = self.dims.iter().filter_map(|(name, sizes)| match sizes {
-            Sizes::Buckets(bounds) => Some((*name, *bounds)),
-            Sizes::One(_) => None,
-        });
-        let buckets: Vec<(&str, &[i64])> = buckets.collect();
-        if buckets.is_empty() { Ok(()) } else { (self.kernel)().set_buckets(&buckets) }
-    }
 }
 
 /// The `main` of a benchmark that tunes the kernels it lists and then compares the definition, the default schedule and the
@@ -175,16 +136,14 @@ impl fmt::Display for Line {
     }
 }
 
-/// The definition is compared when one run of it takes no longer than this: a comparison takes dozens.
-const SLOWEST_REFERENCE: std::time::Duration = std::time::Duration::from_millis(50);
-
 /// Runs the cases of [`bench_main!`](crate::bench_main). `compare` measures variants of one case.
 pub fn run(
     directory: &str,
     cases: &[Case],
     mut compare: impl FnMut(&mut Comparison, &[Variant]),
 ) -> ExitCode {
-    run_when_asked(|options| Ok(run_cases(directory, cases, options, &mut compare)?))
+    let benchmark = |options: &Options| cases::run_cases(directory, cases, options, &mut compare);
+    run_for(Audience::Cases, |options| options.is_given, benchmark)
 }
 
 /// The `main` of a benchmark program: follows its arguments, and prints errors. Without arguments, as
@@ -198,14 +157,22 @@ pub fn run_when(
     is_asked: impl FnOnce(&Options) -> bool,
     benchmark: impl FnOnce(&Options) -> Result<(), Box<dyn Error>>,
 ) -> ExitCode {
+    run_for(Audience::Operators, is_asked, benchmark)
+}
+
+fn run_for(
+    audience: Audience,
+    is_asked: impl FnOnce(&Options) -> bool,
+    benchmark: impl FnOnce(&Options) -> Result<(), Box<dyn Error>>,
+) -> ExitCode {
     crate::init();
-    let result = match Options::from_environment() {
+    let result = match Options::from_environment(audience) {
         Ok(options) if is_asked(&options) => benchmark(&options),
         Ok(_) => {
             println!("nothing to do; use `cargo bench`, or `--help` for the options");
             Ok(())
         }
-        Err(help @ OptionsError::Help) => {
+        Err(help @ OptionsError::Help(_)) => {
             println!("{help}");
             Ok(())
         }
@@ -218,35 +185,6 @@ pub fn run_when(
             ExitCode::FAILURE
         }
     }
-}
-
-fn run_cases(
-    directory: &str,
-    cases: &[Case],
-    options: &Options,
-    compare: &mut dyn FnMut(&mut Comparison, &[Variant]),
-) -> Result<(), TuneError> {
-    settings::set_threads(options.threads.unwrap_or(0));
-    let records = options.records.clone().unwrap_or_else(|| Path::new(directory).join("tuned"));
-    cases.iter().try_for_each(Case::set_buckets)?;
-    let points = cases.iter().flat_map(Case::points);
-    let selected: Vec<Point> = points.filter(|point| options.selects(&title(point))).collect();
-    if !options.no_tune {
-        let stop = stop_on_interrupt();
-        tune_cases(&selected, options, &records, &stop)?;
-        write_report(&records, options.json)?;
-        if stop.load(Ordering::Relaxed) {
-            eprintln!("stopped; what was measured is in `{}`", records.display());
-            return Ok(());
-        }
-    }
-    records::use_records(&records)?;
-    selected.iter().try_for_each(|point| compare_case(point, options, compare))
-}
-
-fn title(case: &Point) -> String {
-    let dims: Vec<String> = case.dims.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    format!("{}[{}]", case.kernel.name(), dims.join(", "))
 }
 
 /// True from the moment of the first Ctrl-C; the second ends the program at once.
@@ -267,67 +205,9 @@ pub fn stop_on_interrupt() -> Arc<AtomicBool> {
     stop
 }
 
-/// Tunes the cases that have not been tuned for such a machine: under a budget for all of them together where there is
-/// one, else one after the other.
-fn tune_cases(
-    cases: &[Point],
-    options: &Options,
-    records: &Path,
-    stop: &Arc<AtomicBool>,
-) -> Result<(), TuneError> {
-    let budget = match options.budget {
-        Some(budget) => Some(budget),
-        None => settings::budget()?,
-    };
-    let is_asked_for = budget.is_some() || options.trials.is_some() || options.time_limit.is_some();
-    let mut open = Vec::new();
-    for case in cases {
-        if is_asked_for || !is_tuned(case, records)? {
-            open.push(TuneTask { kernel: case.kernel, dims: &case.dims, weight: 1.0 });
-        }
-    }
-    let mut tuner = Tuner::new().records(records).progress(true).stop_when(Arc::clone(stop));
-    if let Some(trials) = options.trials {
-        tuner = tuner.trials(trials);
-    }
-    if let Some(limit) = options.time_limit {
-        tuner = tuner.time_limit(limit);
-    }
-    if let Some(seed) = options.seed {
-        tuner = tuner.seed(seed);
-    }
-    match budget {
-        Some(budget) if !open.is_empty() => eprintln!("\n{}", tuner.tune_all(&open, budget)?),
-        Some(_) => {}
-        None => {
-            for task in open {
-                if !stop.load(Ordering::Relaxed) {
-                    tuner.tune(task.kernel, task.dims)?;
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whether a case was tuned for such a machine and its best records were kept.
-fn is_tuned(case: &Point, records: &Path) -> Result<bool, TuneError> {
-    let kernel = case.kernel;
-    let shape = kernel.shape(&kernel.dims_by_name(&case.dims)?);
-    let needed = TunedFor::of(&devices::run_context()?);
-    let known = Database::open(records)?;
-    let own = known.records_of(kernel.hash()?);
-    let own = own.filter(|record| record.shape == shape && record.target == needed);
-    let trials: BTreeSet<u64> = own.map(|record| record.provenance.trial).collect();
-    // Records without gaps are those of a run that may have been interrupted; with gaps, somebody has kept the best
-    // ones.
-    let is_whole = trials.iter().copied().eq(0..trials.len() as u64);
-    Ok(!trials.is_empty() && !is_whole)
-}
-
 /// Writes the report of all records: a page beside them, and a table on the terminal.
 pub fn write_report(records: &Path, is_quiet: bool) -> Result<(), TuneError> {
-    let series = Series::of_records(&Database::open(records)?, Peak::Measured(&*devices::default_device()?));
+    let series = Series::of_records(&Database::open(records)?, Peak::Measured(&devices::default_device()?));
     if series.is_empty() {
         return Ok(());
     }
@@ -338,78 +218,4 @@ pub fn write_report(records: &Path, is_quiet: bool) -> Result<(), TuneError> {
         println!("\n{}\nreport: {}\n", report::table(&series), path.display());
     }
     Ok(())
-}
-
-fn compare_case(
-    case: &Point,
-    options: &Options,
-    compare: &mut dyn FnMut(&mut Comparison, &[Variant]),
-) -> Result<(), TuneError> {
-    let mut comparison = Comparison::new(case.kernel, &case.dims, None)?;
-    for variant in [Variant::Default, Variant::Tuned] {
-        comparison.check(variant)?;
-    }
-    let reference = comparison.check(Variant::Reference)?.duration;
-    let mut variants = vec![Variant::Default, Variant::Tuned];
-    if reference <= SLOWEST_REFERENCE || options.reference {
-        variants.insert(0, Variant::Reference);
-    } else {
-        let time = report::duration(reference.as_secs_f64());
-        eprintln!(
-            "{}: the reference takes {time} and is not sampled; --reference insists",
-            comparison.title()
-        );
-    }
-    if !options.json {
-        compare(&mut comparison, &variants);
-        return Ok(());
-    }
-    let sampled = comparison.measure(&variants, &Effort::default())?;
-    for (variant, sampled) in variants.iter().zip(sampled) {
-        let line = Line {
-            op: comparison.title(),
-            variant: variant.name(),
-            threads: if *variant == Variant::Reference { 1 } else { settings::threads()? },
-            ns_median: sampled.median_ns,
-            ns_clean: sampled.clean_ns,
-            ns_min: sampled.min_ns,
-            gflops: comparison.flops() / sampled.median_ns,
-            max_rel_err: comparison.check(*variant)?.max_rel_err,
-        };
-        println!("{line}");
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::prelude::*;
-
-    /// y = 2·x
-    #[tensor_kernel]
-    fn doubled(x: &Tensor<f32, M, N>) -> Tensor<f32, M, N> {
-        let mut y = Tensor::zeros();
-        for i in 0..M {
-            for j in 0..N {
-                y[[i, j]] = 2.0 * x[[i, j]];
-            }
-        }
-        y
-    }
-
-    #[test]
-    fn cases_with_buckets_stand_for_a_shape_at_each_bound() {
-        let dims: &'static [(&'static str, Sizes)] = crate::__bench_dims!([] M in [1, 16], N = 4 + 4);
-        let case = Case { kernel: doubled::kernel, dims };
-        let titles: Vec<String> = case.points().iter().map(title).collect();
-        assert_eq!(titles, ["doubled[M=1, N=8]", "doubled[M=16, N=8]"]);
-        let plain: &'static [(&'static str, Sizes)] = crate::__bench_dims!([] M = 3, N = 5,);
-        let titles: Vec<String> =
-            Case { kernel: doubled::kernel, dims: plain }.points().iter().map(title).collect();
-        assert_eq!(titles, ["doubled[M=3, N=5]"]);
-        let empty: &'static [(&'static str, Sizes)] = &[("M", Sizes::Buckets(&[])), ("N", Sizes::One(5))];
-        let error = Case { kernel: doubled::kernel, dims: empty }.set_buckets().unwrap_err().to_string();
-        assert!(error.contains("`M` has no bounds"), "{error}");
-    }
 }

@@ -1,5 +1,6 @@
 //! The arguments of a benchmark program.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,33 +45,206 @@ pub struct Options {
     pub is_given: bool,
 }
 
-/// The options of all benchmark programs.
-pub const USAGE: &str = "options:
-  --trials N       most measurements when tuning a kernel
-  --seconds S      most seconds when tuning a kernel
-  --budget B       what tuning all of them may cost together, spent where it helps most: 500, 90s, 10min
-  --seed N         the seed of the search
-  --threads N      threads that kernels use
-  --records DIR    where tuning records are
-  --only TEXT      only cases whose name contains TEXT; may be repeated
-  --no-tune        only compare, with the records that there are
-  --json           one JSON object a line
-  --ops A,B        operators, such as GMM.0 or GMM:1x96x200x33
-  --seeds 1,2      seeds, for the benchmark `quality`
-  --quality 64,1000  numbers of trials to compare, for the benchmark `quality`
-  --until FILE     times to reach, a JSON object of nanoseconds by operator, for the benchmark `tuning`
-  --variants A,B   of reference, default, tuned
-  --reference      measure the reference however long it takes";
+/// The programs that a command line is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Those that [`bench_main!`](crate::bench_main) makes.
+    Cases,
+    /// Those that name operators and seeds by themselves.
+    Operators,
+}
+
+/// An option.
+struct OptionRow {
+    name: &'static str,
+    /// A placeholder for its value, and what it has to be; `None` for an option without a value.
+    value: Option<(&'static str, &'static str)>,
+    help: &'static str,
+    /// Whether only programs that name operators by themselves have it.
+    is_of_operators: bool,
+    /// Obeys it, given its value.
+    apply: fn(&mut Options, &OptionRow, &str) -> Result<(), OptionsError>,
+}
+
+/// An option of every program.
+const fn common(
+    name: &'static str,
+    value: Option<(&'static str, &'static str)>,
+    help: &'static str,
+    apply: fn(&mut Options, &OptionRow, &str) -> Result<(), OptionsError>,
+) -> OptionRow {
+    OptionRow { name, value, help, is_of_operators: false, apply }
+}
+
+/// An option of programs that name operators by themselves.
+const fn of_operators(
+    name: &'static str,
+    value: Option<(&'static str, &'static str)>,
+    help: &'static str,
+    apply: fn(&mut Options, &OptionRow, &str) -> Result<(), OptionsError>,
+) -> OptionRow {
+    OptionRow { name, value, help, is_of_operators: true, apply }
+}
+
+/// Every option.
+static OPTIONS: [OptionRow; 15] = [
+    common(
+        "--trials",
+        Some(("N", NUMBER)),
+        "most measurements when tuning a kernel",
+        |options, row, value| {
+            options.trials = Some(row.parsed(value)?);
+            Ok(())
+        },
+    ),
+    common(
+        "--seconds",
+        Some(("S", "seconds")),
+        "most seconds when tuning a kernel",
+        |options, row, value| {
+            let seconds = value.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            options.time_limit = Some(seconds.ok_or_else(|| row.wrong(value))?);
+            Ok(())
+        },
+    ),
+    common(
+        BUDGET,
+        Some(("B", "measurements or time, such as 500, 90s or 10min")),
+        "what tuning all of them may cost together, spent where it helps most: 500, 90s, 10min",
+        |options, row, value| {
+            options.budget = Some(row.parsed(value)?);
+            Ok(())
+        },
+    ),
+    common("--seed", Some(("N", NUMBER)), "the seed of the search", |options, row, value| {
+        options.seed = Some(row.parsed(value)?);
+        Ok(())
+    }),
+    common("--threads", Some(("N", NUMBER)), "threads that kernels use", |options, row, value| {
+        options.threads = Some(row.parsed::<NonZeroUsize>(value)?.get());
+        Ok(())
+    }),
+    common("--records", Some(("DIR", "a directory")), "where tuning records are", |options, _, value| {
+        options.records = Some(PathBuf::from(value));
+        Ok(())
+    }),
+    common(
+        "--only",
+        Some(("TEXT", "a text")),
+        "only cases whose name contains TEXT; may be repeated",
+        |options, _, value| {
+            options.only.push(value.to_owned());
+            Ok(())
+        },
+    ),
+    common("--no-tune", None, "only compare, with the records that there are", |options, _, _| {
+        options.no_tune = true;
+        Ok(())
+    }),
+    common("--json", None, "one JSON object a line", |options, _, _| {
+        options.json = true;
+        Ok(())
+    }),
+    common(
+        "--variants",
+        Some(("A,B", "names of variants")),
+        "which to measure, of reference, default, tuned",
+        |options, _, value| {
+            options.variants.extend(list(value));
+            Ok(())
+        },
+    ),
+    common("--reference", None, "measure the reference however long it takes", |options, _, _| {
+        options.reference = true;
+        Ok(())
+    }),
+    of_operators(
+        "--ops",
+        Some(("A,B", "names of operators")),
+        "operators, such as GMM.0 or GMM:1x96x200x33",
+        |options, _, value| {
+            options.ops.extend(list(value));
+            Ok(())
+        },
+    ),
+    of_operators(
+        "--seeds",
+        Some(("1,2", "numbers between commas")),
+        "seeds, for the benchmark `quality`",
+        |options, row, value| {
+            let seeds: Result<Vec<u64>, _> = list(value).map(|seed| row.parsed(&seed)).collect();
+            options.seeds.extend(seeds?);
+            Ok(())
+        },
+    ),
+    of_operators(
+        "--quality",
+        Some(("64,1000", "numbers between commas")),
+        "numbers of trials to compare, for the benchmark `quality`",
+        |options, row, value| {
+            let stages: Result<Vec<usize>, _> = list(value).map(|stage| row.parsed(&stage)).collect();
+            options.quality.extend(stages?);
+            Ok(())
+        },
+    ),
+    of_operators(
+        "--until",
+        Some(("FILE", "a file")),
+        "times to reach, a JSON object of nanoseconds by operator, for the benchmark `tuning`",
+        |options, _, value| {
+            options.until = Some(PathBuf::from(value));
+            Ok(())
+        },
+    ),
+];
+
+const BUDGET: &str = "--budget";
+const NUMBER: &str = "a number";
+
+impl OptionRow {
+    /// The value as a number or the like.
+    fn parsed<T: std::str::FromStr>(&self, value: &str) -> Result<T, OptionsError> {
+        value.parse().map_err(|_| self.wrong(value))
+    }
+
+    fn wrong(&self, value: &str) -> OptionsError {
+        self.needs(format!("`{value}`"))
+    }
+
+    fn needs(&self, found: String) -> OptionsError {
+        let expected = self.value.map_or("no value", |(_, expected)| expected);
+        OptionsError::Value { option: self.name.to_owned(), expected, found }
+    }
+
+    fn is_for(&self, audience: Audience) -> bool {
+        audience == Audience::Operators || !self.is_of_operators
+    }
+}
+
+/// The options of such programs, one a line.
+pub fn usage(audience: Audience) -> String {
+    let rows = OPTIONS.iter().filter(|row| row.is_for(audience));
+    let lines = rows.map(|row| {
+        let placeholder = row.value.map_or(String::new(), |(placeholder, _)| format!(" {placeholder}"));
+        format!("\n  {:<17}  {}", format!("{}{placeholder}", row.name), row.help)
+    });
+    format!("options:{}", lines.collect::<String>())
+}
 
 /// An invalid argument, or the requested help text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// `--help`.
-    #[error("{USAGE}")]
-    Help,
+    /// `--help`: the options.
+    #[error("{0}")]
+    Help(String),
     /// An option is unknown.
-    #[error("unknown option `{0}`\n{USAGE}")]
-    Unknown(String),
+    #[error("unknown option `{option}`\n{usage}")]
+    Unknown {
+        /// The option.
+        option: String,
+        /// The options that there are.
+        usage: String,
+    },
     /// An option that only other programs have.
     #[error("`{0}` has no meaning here: this program tunes nothing; `--bench tuning` does")]
     Unfit(&'static str),
@@ -84,6 +258,14 @@ pub enum OptionsError {
         /// The value that was given.
         found: String,
     },
+    /// No case has a name that contains a text.
+    #[error("no case contains `{text}`; there are {known}")]
+    NoCase {
+        /// The text.
+        text: String,
+        /// The names of all cases.
+        known: String,
+    },
 }
 
 impl Options {
@@ -91,64 +273,54 @@ impl Options {
     ///
     /// # Errors
     /// [`OptionsError`]
-    pub fn from_environment() -> Result<Self, OptionsError> {
-        Self::parse(std::env::args().skip(1))
+    pub fn from_environment(audience: Audience) -> Result<Self, OptionsError> {
+        Self::parse(audience, std::env::args().skip(1))
     }
 
     /// Parses given arguments, without the program's name. A word that is no option selects cases, as `--only`.
     ///
     /// # Errors
     /// [`OptionsError`]
-    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, OptionsError> {
+    pub fn parse(
+        audience: Audience,
+        arguments: impl IntoIterator<Item = String>,
+    ) -> Result<Self, OptionsError> {
         let mut options = Options::default();
-        let mut arguments = arguments.into_iter();
+        let mut arguments = arguments.into_iter().peekable();
         while let Some(argument) = arguments.next() {
             options.is_given = true;
             let (name, inline) = match argument.split_once('=') {
                 Some((name, value)) if name.starts_with("--") => (name.to_owned(), Some(value.to_owned())),
                 _ => (argument, None),
             };
-            let mut value = |expected| {
-                inline.clone().or_else(|| arguments.next()).ok_or_else(|| OptionsError::Value {
-                    option: name.clone(),
-                    expected,
-                    found: "nothing".to_owned(),
-                })
-            };
-            match name.as_str() {
-                "--trials" => options.trials = Some(number(&name, &value("a number")?)?),
-                "--seed" => options.seed = Some(number(&name, &value("a number")?)?),
-                "--threads" => {
-                    let threads: std::num::NonZeroUsize = number(&name, &value("a number")?)?;
-                    options.threads = Some(threads.get());
+            let row = OPTIONS.iter().find(|row| row.name == name && row.is_for(audience));
+            match (row, name.as_str()) {
+                (Some(row), _) => {
+                    let mut value = inline;
+                    if row.value.is_some() && value.is_none() {
+                        value = arguments.next();
+                    }
+                    let mut value = match (value, row.value) {
+                        (Some(value), Some(_)) => value,
+                        (None, None) => String::new(),
+                        (None, Some(_)) => return Err(row.needs("nothing".to_owned())),
+                        (Some(value), None) => return Err(row.wrong(&value)),
+                    };
+                    // `10 min` are two words.
+                    if row.name == BUDGET
+                        && let Some(unit) = arguments.next_if(|word| Budget::is_unit(word))
+                    {
+                        value.push_str(&unit);
+                    }
+                    (row.apply)(&mut options, row, &value)?;
                 }
-                "--seconds" => options.time_limit = Some(seconds(&name, &value("seconds")?)?),
-                "--budget" => {
-                    let expected = "measurements or time, such as 500, 90s or 10min";
-                    let text = value(expected)?;
-                    options.budget = Some(text.parse().map_err(|_| OptionsError::Value {
-                        option: name.clone(),
-                        expected,
-                        found: format!("`{text}`"),
-                    })?);
-                }
-                "--records" => options.records = Some(PathBuf::from(value("a directory")?)),
-                "--only" => options.only.push(value("a text")?),
-                "--ops" => options.ops.extend(list(&value("names of operators")?)),
-                "--seeds" => options.seeds.extend(numbers::<u64>(&name, &value("numbers between commas")?)?),
-                "--quality" => {
-                    options.quality.extend(numbers::<usize>(&name, &value("numbers between commas")?)?)
-                }
-                "--until" => options.until = Some(PathBuf::from(value("a file")?)),
-                "--variants" => options.variants.extend(list(&value("names of variants")?)),
-                "--no-tune" => options.no_tune = true,
-                "--json" => options.json = true,
-                "--reference" => options.reference = true,
-                "--help" | "-h" => return Err(OptionsError::Help),
+                (None, "--help" | "-h") => return Err(OptionsError::Help(usage(audience))),
                 // `cargo bench` adds this by itself.
-                "--bench" => {}
-                text if text.starts_with('-') => return Err(OptionsError::Unknown(name)),
-                _ => options.only.push(name),
+                (None, "--bench") => {}
+                (None, text) if text.starts_with('-') => {
+                    return Err(OptionsError::Unknown { option: name, usage: usage(audience) });
+                }
+                (None, _) => options.only.push(name),
             }
         }
         Ok(options)
@@ -181,6 +353,18 @@ impl Options {
         }
     }
 
+    /// Refuses texts that no case's title contains.
+    ///
+    /// # Errors
+    /// [`OptionsError::NoCase`] for the first of them.
+    pub fn check_selection(&self, titles: &[String]) -> Result<(), OptionsError> {
+        let has_none = |text: &&String| !titles.iter().any(|title| title.contains(text.as_str()));
+        match self.only.iter().find(has_none) {
+            None => Ok(()),
+            Some(text) => Err(OptionsError::NoCase { text: text.clone(), known: titles.join(", ") }),
+        }
+    }
+
     /// Whether the options select a case of this title.
     pub fn selects(&self, title: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|text| title.contains(text.as_str()))
@@ -192,30 +376,49 @@ pub fn list(text: &str) -> impl Iterator<Item = String> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
-fn numbers<T: std::str::FromStr>(option: &str, text: &str) -> Result<Vec<T>, OptionsError> {
-    list(text).map(|text| number(option, &text)).collect()
-}
-
-fn number<T: std::str::FromStr>(option: &str, text: &str) -> Result<T, OptionsError> {
-    text.parse().map_err(|_| OptionsError::Value {
-        option: option.to_owned(),
-        expected: "a number",
-        found: format!("`{text}`"),
-    })
-}
-
-fn seconds(option: &str, text: &str) -> Result<Duration, OptionsError> {
-    text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
-        OptionsError::Value { option: option.to_owned(), expected: "seconds", found: format!("`{text}`") }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Options, OptionsError> {
-        Options::parse(text.split_whitespace().map(str::to_owned))
+        Options::parse(Audience::Operators, text.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn programs_of_users_have_no_options_of_ours() {
+        let parse = |text: &str| Options::parse(Audience::Cases, text.split_whitespace().map(str::to_owned));
+        let help = parse("--help").unwrap_err().to_string();
+        assert!(
+            help.starts_with("options:\n  --trials N         most measurements when tuning a kernel\n"),
+            "{help}"
+        );
+        for own in OPTIONS.iter().filter(|row| row.is_of_operators) {
+            assert!(!help.contains(own.name), "{help}");
+            assert!(parse(own.name).unwrap_err().to_string().starts_with("unknown option"), "{}", own.name);
+            assert!(usage(Audience::Operators).contains(own.name));
+        }
+        assert_eq!(help.lines().count(), 1 + OPTIONS.iter().filter(|row| !row.is_of_operators).count());
+    }
+
+    #[test]
+    fn a_budget_may_be_two_words() {
+        let budget = |text| parse(text).unwrap().budget;
+        let ten_minutes = Some(Budget::time(Duration::from_secs(600)));
+        for text in ["--budget 10min", "--budget 10 min", "--budget=10 min"] {
+            assert_eq!(budget(text), ten_minutes, "{text}");
+        }
+        let quoted = Options::parse(Audience::Cases, ["--budget".to_owned(), "10 min".to_owned()]);
+        assert_eq!(quoted.unwrap().budget, ten_minutes);
+        let options = parse("--budget 500 minimum").unwrap();
+        assert_eq!((options.budget, options.only), (Some(Budget::trials(500)), vec!["minimum".to_owned()]));
+    }
+
+    #[test]
+    fn a_selection_that_selects_nothing_is_an_error() {
+        let titles = ["matmul[M=4]".to_owned(), "softmax[N=3]".to_owned()];
+        assert_eq!(parse("mat soft").unwrap().check_selection(&titles), Ok(()));
+        let error = parse("--only mat --only conv").unwrap().check_selection(&titles).unwrap_err();
+        assert_eq!(error.to_string(), "no case contains `conv`; there are matmul[M=4], softmax[N=3]");
     }
 
     #[test]
@@ -237,7 +440,7 @@ mod tests {
     fn nonsense_is_named() {
         let message = |text| parse(text).unwrap_err().to_string();
         assert_eq!(message("--trials many"), "`--trials` needs a number, found `many`");
-        assert_eq!(message("--seeds 1,x"), "`--seeds` needs a number, found `x`");
+        assert_eq!(message("--seeds 1,x"), "`--seeds` needs numbers between commas, found `x`");
         assert_eq!(message("--threads 0"), "`--threads` needs a number, found `0`");
         let expected = "`--budget` needs measurements or time, such as 500, 90s or 10min, found `soon`";
         assert_eq!(message("--budget soon"), expected);
@@ -249,6 +452,7 @@ mod tests {
         let unfit = parse("--budget 90s").unwrap().refuse_budget().unwrap_err().to_string();
         assert!(unfit.starts_with("`--budget` has no meaning here"), "{unfit}");
         assert_eq!(parse("--trials 8").unwrap().refuse_budget(), Ok(()));
+        assert_eq!(message("--json=yes"), "`--json` needs no value, found `yes`");
         assert!(message("--fast").starts_with("unknown option `--fast`\noptions:"));
     }
 }

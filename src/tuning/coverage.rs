@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use tilewright_measure::peak::percent_of_peak;
-
 use super::report::{Table, duration};
 use super::{TuneError, Tuned};
 
@@ -50,7 +48,7 @@ impl fmt::Display for Coverage {
                         earlier => format!("{} + {earlier}", tuned.trials),
                     },
                     tuned.best_seconds.map_or_else(dash, duration),
-                    tuned.share_of_peak().map_or_else(dash, percent_of_peak),
+                    tuned.share().map_or_else(dash, |share| share.to_string()),
                     tuned.speedup().map_or_else(dash, |speedup| format!("{speedup:.2}")),
                     tuned.end.to_string(),
                     tuned.forecast.map_or_else(dash, |forecast| {

@@ -99,6 +99,7 @@ pub use observer::{Observer, Progress, Started};
 pub use tilewright_measure::count::{count_bytes, count_flops};
 pub use tilewright_measure::isolation::init;
 pub use tilewright_measure::peak::peak_gflops;
+pub use tilewright_measure::roofline::{Roofline, Share, memory_bandwidth};
 pub use tilewright_measure::{MeasureError, reason, replay};
 pub use tilewright_search::scheduler::{Budget, BudgetError};
 pub use tuned::Tuned;

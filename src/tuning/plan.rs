@@ -11,10 +11,11 @@ use tilewright_measure::count::{count_bytes, count_flops};
 use tilewright_measure::isolation::protocol::{Setup, Source};
 use tilewright_measure::isolation::{memory_limit, worker};
 use tilewright_measure::peak::peak_of;
+use tilewright_measure::roofline::bandwidth_for;
 use tilewright_measure::subject::Oracle;
 use tilewright_runtime::devices::{self, DeviceId};
 use tilewright_search::candidate::Candidate;
-use tilewright_search::records::{Shape, TunedFor};
+use tilewright_search::records::{Record, Shape, TunedFor};
 use tilewright_search::rule::RuleSet;
 use tilewright_search::spec::SearchSpec;
 use tilewright_search::tuner::{Runner, Task, TuneResult};
@@ -136,6 +137,19 @@ impl Plan {
     pub(super) fn peak(&self, reached: Option<f64>) -> Option<f64> {
         let options = RunOptions::with_threads(self.threads);
         peak_of(&self.task.program, &*self.device, options, reached)
+    }
+
+    /// The bandwidth of memory, in 10⁹ bytes per second, where it may bound the program.
+    pub(super) fn peak_bandwidth(&self) -> Option<f64> {
+        bandwidth_for(self.flops, self.bytes, &self.device, RunOptions::with_threads(self.threads))
+    }
+
+    /// The rules that made the design space of a record and are not built in.
+    pub(super) fn user_rules(&self, record: &Record) -> Vec<String> {
+        let rules = self.spec.rules.rules();
+        let is_of_user =
+            |name: &&String| rules.iter().any(|rule| rule.name == name.as_str() && !rule.is_built_in());
+        record.provenance.rules.iter().flatten().filter(is_of_user).cloned().collect()
     }
 
     /// The least time of any schedule, in seconds, as far as it is known now: where the machine was slow when the

@@ -270,9 +270,9 @@ impl Session {
         let plan = Rc::clone(&self.plan);
         let best = found.result.best.as_ref();
         let reached = best.map(|(_, seconds)| plan.flops / seconds / 1e9);
-        let peak_gflops = plan.peak(reached);
+        let (peak_gflops, peak_bandwidth) = (plan.peak(reached), plan.peak_bandwidth());
         if self.trials > 0 {
-            let run = self.run(&found, peak_gflops);
+            let run = self.run(&found, peak_gflops, peak_bandwidth);
             let mut database = self.database.borrow_mut();
             database.append_run(run)?;
             database.sync()?;
@@ -287,12 +287,15 @@ impl Session {
             return Err(TuneError::NoCandidate { kernel, reasons });
         }
         let record = best.and_then(|(candidate, _)| self.record_of(&candidate.trace));
+        let user_rules = record.as_ref().map_or_else(Vec::new, |record| plan.user_rules(record));
         Ok(Tuned {
             kernel: plan.name.clone(),
             shape: plan.shape.clone(),
             threads: plan.threads,
             record,
             best_seconds: best.map(|(_, seconds)| *seconds),
+            best_trial_seconds: self.best,
+            user_rules,
             default_seconds: found.default_seconds,
             trials: self.trials,
             earlier_trials: self.earlier,
@@ -305,12 +308,14 @@ impl Session {
             forecast: found.result.forecast,
             rule_faults: found.result.rule_faults,
             flops: plan.flops,
+            bytes: plan.bytes,
             peak_gflops,
+            peak_bandwidth,
         })
     }
 
     /// The record of the run.
-    fn run(&self, found: &Found, peak_gflops: Option<f64>) -> Run {
+    fn run(&self, found: &Found, peak_gflops: Option<f64>, peak_bandwidth: Option<f64>) -> Run {
         let (plan, result) = (&self.plan, &found.result);
         let refused = result.statistics.rejected.iter();
         Run {
@@ -329,6 +334,7 @@ impl Session {
             flops: plan.flops,
             bytes: plan.bytes,
             peak_gflops,
+            peak_bandwidth,
             generated: result.statistics.generated,
             refused: refused.map(|(reason, count)| ((*reason).to_owned(), *count)).collect(),
             failed: self.failures.clone(),
@@ -349,6 +355,8 @@ impl Session {
             threads: plan.threads,
             record: None,
             best_seconds: None,
+            best_trial_seconds: None,
+            user_rules: Vec::new(),
             default_seconds: None,
             trials: 0,
             earlier_trials: 0,
@@ -361,7 +369,9 @@ impl Session {
             forecast: None,
             rule_faults: Vec::new(),
             flops: plan.flops,
+            bytes: plan.bytes,
             peak_gflops: plan.peak_gflops,
+            peak_bandwidth: None,
         }
     }
 

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use tilewright_measure::roofline::{Roofline, Share};
 use tilewright_search::forecast::Forecast;
 use tilewright_search::records::{Record, Shape};
 use tilewright_search::space::RuleFault;
 use tilewright_search::tuner::End;
+
+use super::report::duration;
 
 /// The result of tuning a kernel at a shape.
 #[derive(Clone, Debug)]
@@ -23,6 +26,11 @@ pub struct Tuned {
     pub record: Option<Record>,
     /// The time of the best schedule, in seconds.
     pub best_seconds: Option<f64>,
+    /// The shortest time of any trial, in seconds. That of the best schedule was measured again, beside that of others, at the
+    /// end.
+    pub best_trial_seconds: Option<f64>,
+    /// The schedule rules that made the best schedule's design space and are not built in.
+    pub user_rules: Vec<String>,
     /// The time of the default schedule, in seconds, from the same comparison.
     pub default_seconds: Option<f64>,
     /// Measurements of this run.
@@ -47,8 +55,12 @@ pub struct Tuned {
     pub rule_faults: Vec<RuleFault>,
     /// The arithmetic operations of one run.
     pub flops: f64,
+    /// The bytes that one run must move.
+    pub bytes: f64,
     /// The greatest speed of the machine, in 10⁹ operations per second, where known.
     pub peak_gflops: Option<f64>,
+    /// The bandwidth of memory, in 10⁹ bytes per second, where known and where it may bound the kernel.
+    pub peak_bandwidth: Option<f64>,
 }
 
 impl Tuned {
@@ -65,6 +77,12 @@ impl Tuned {
     /// The share of the machine's peak that the best schedule reaches.
     pub fn share_of_peak(&self) -> Option<f64> {
         Some(self.gflops()? / self.peak_gflops?)
+    }
+
+    /// The share that the best schedule reaches of the limit of the machine that bounds the kernel.
+    pub fn share(&self) -> Option<Share> {
+        let machine = Roofline { gflops: self.peak_gflops, bandwidth: self.peak_bandwidth };
+        machine.share(self.flops, self.bytes, self.best_seconds?)
     }
 
     /// The greatest error of the best schedule, relative to the largest magnitude of the reference's results.
@@ -84,26 +102,104 @@ impl fmt::Display for Tuned {
         write!(f, "{}: ", self.title())?;
         match self.best_seconds {
             None => f.write_str("nothing measured")?,
-            Some(seconds) => {
-                f.write_str(&super::report::duration(seconds))?;
-                if let Some(gflops) = self.gflops() {
-                    write!(f, ", {gflops:.1} GFLOP/s")?;
-                }
-                if let Some(share) = self.share_of_peak() {
-                    write!(f, ", {}", tilewright_measure::peak::percent_of_peak(share))?;
-                }
-                if let Some(speedup) = self.speedup() {
-                    write!(f, ", {speedup:.2} × default")?;
-                }
-                if let Some(error) = self.error() {
-                    write!(f, ", error {error:.1e}")?;
-                }
-            }
+            Some(seconds) => self.write_best(f, seconds)?,
         }
         write!(f, "; {} trials in {:.1} s", self.trials, self.elapsed.as_secs_f64())?;
         if self.earlier_trials > 0 {
             write!(f, " after {} earlier ones", self.earlier_trials)?;
         }
+        if self.end == End::Exhausted {
+            f.write_str("; its space is exhausted: there are no other candidates")?;
+        }
         Ok(())
+    }
+}
+
+impl Tuned {
+    fn write_best(&self, f: &mut fmt::Formatter<'_>, seconds: f64) -> fmt::Result {
+        f.write_str(&duration(seconds))?;
+        // The progress has shown the best trial, which may have been lucky.
+        if let Some(trial) = self.best_trial_seconds.map(duration).filter(|trial| *trial != duration(seconds))
+        {
+            write!(f, " when compared again (the best trial took {trial})")?;
+        }
+        if let Some(gflops) = self.gflops() {
+            write!(f, ", {gflops:.1} GFLOP/s")?;
+        }
+        if let Some(share) = self.share() {
+            write!(f, ", {share}")?;
+        }
+        if let Some(speedup) = self.speedup() {
+            write!(f, ", {speedup:.2} × default")?;
+        }
+        if let Some(error) = self.error() {
+            write!(f, ", error {error:.1e}")?;
+        }
+        if !self.user_rules.is_empty() {
+            write!(f, ", by the rules {}", self.user_rules.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tuned() -> Tuned {
+        Tuned {
+            kernel: "norm".to_owned(),
+            shape: Shape::of_dims([("N", 64)]),
+            threads: 1,
+            record: None,
+            best_seconds: Some(2e-6),
+            best_trial_seconds: Some(2e-6),
+            user_rules: Vec::new(),
+            default_seconds: Some(3e-6),
+            trials: 8,
+            earlier_trials: 0,
+            elapsed: Duration::from_secs(1),
+            generated: 9,
+            generation: Duration::ZERO,
+            curve: Vec::new(),
+            rejected: BTreeMap::new(),
+            end: End::Trials,
+            forecast: None,
+            rule_faults: Vec::new(),
+            flops: 2e3,
+            bytes: 1e4,
+            peak_gflops: Some(100.0),
+            peak_bandwidth: Some(10.0),
+        }
+    }
+
+    #[test]
+    fn a_line_says_how_good_the_best_is() {
+        let text = tuned().to_string();
+        assert_eq!(
+            text,
+            "norm[N=64]: 2.00 µs, 1.0 GFLOP/s, 50 % of memory bandwidth, 1.50 × default; 8 trials in 1.0 s"
+        );
+    }
+
+    #[test]
+    fn the_best_trial_is_told_where_it_was_not_confirmed() {
+        let text = Tuned { best_trial_seconds: Some(1.5e-6), ..tuned() }.to_string();
+        assert!(
+            text.starts_with("norm[N=64]: 2.00 µs when compared again (the best trial took 1.50 µs), "),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn rules_of_users_in_the_winner_are_named() {
+        let text = Tuned { user_rules: vec!["strips".to_owned()], ..tuned() }.to_string();
+        assert!(text.contains(", by the rules strips; 8 trials"), "{text}");
+    }
+
+    #[test]
+    fn an_exhausted_space_is_told() {
+        let text = Tuned { end: End::Exhausted, ..tuned() }.to_string();
+        assert!(text.ends_with("; its space is exhausted: there are no other candidates"), "{text}");
     }
 }

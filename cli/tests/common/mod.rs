@@ -130,6 +130,7 @@ fn run(program: u64) -> Run {
         flops: 19008.0,
         bytes: 5376.0,
         peak_gflops: Some(40.0),
+        peak_bandwidth: Some(20.0),
         generated: 1000,
         refused: [("lowering".to_owned(), 3), ("crossing_dependence".to_owned(), 20)].into(),
         failed: [("crash".to_owned(), 1)].into(),

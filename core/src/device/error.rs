@@ -111,8 +111,8 @@ pub enum CallError {
         value: i64,
         /// The extent of the dimension.
         extent: i64,
-        /// Where in the definition: `at src/lib.rs:12:9`, with `or` and more places when it can be one of several.
-        /// Compiled code does not know; who has the definition adds it.
+        /// Where in the definition: ``of tensor `table` at src/lib.rs:12:9 in kernel `gather` ``, with `or` and more places when it can
+        /// be one of several. Compiled code does not know; who has the definition adds it.
         location: Option<String>,
     },
     /// The device has no memory left for the run, or failed.

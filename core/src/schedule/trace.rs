@@ -95,6 +95,31 @@ impl Trace {
         self.replay_with(program, context, seed, |_, step| step.decision.clone())
     }
 
+    /// As [`Trace::replay`], for a trace of this very program: a decision that does not fit, such as factors that do not multiply up to
+    /// their loop, is refused. Somebody may have edited the trace, and means what it says.
+    ///
+    /// # Errors
+    /// The first step that refuses, or else the first one whose decision does not fit.
+    pub fn replay_exactly(
+        &self,
+        program: &Program,
+        context: impl Into<RunContext>,
+        seed: u64,
+    ) -> Result<Schedule, ReplayError> {
+        let schedule = self.replay(program, context, seed)?;
+        let repeated = self.steps.iter().zip(schedule.trace().steps()).enumerate();
+        for (number, (own, found)) in repeated {
+            if let (Some(given), Some(fitting)) = (&own.decision, &found.decision)
+                && given != fitting
+            {
+                let error = ScheduleError::BadDecision("another one does");
+                let description = format!("the decision {given} does not fit the program; {fitting} would");
+                return Err(ReplayError { step: number, name: own.instruction.name(), error, description });
+            }
+        }
+        Ok(schedule)
+    }
+
     /// As [`Trace::replay`], with decisions provided for each step: `None` samples afresh.
     ///
     /// # Errors

@@ -181,7 +181,7 @@ impl Subject {
     fn lower(&self, trace: &str) -> Result<LoweredKernel, Failure> {
         let trace: Trace = trace.parse().map_err(|error| Failure::new(reason::REPLAY, error))?;
         let schedule = trace
-            .replay(&self.program, &self.context, 0)
+            .replay_exactly(&self.program, &self.context, 0)
             .map_err(|error| Failure::new(reason::REPLAY, error))?;
         lower_kernel(schedule.program(), &self.context.target)
             .map_err(|error| Failure::new(reason::LOWERING, error))

@@ -55,7 +55,7 @@ impl Kernel {
         };
         let mut arguments = Arguments { dims: passed, scalars, buffers };
         let called = version.code.run(&mut arguments, run_options()?);
-        Ok(called.map_err(|error| locate(error, [&state.program, &version.scheduled], dims))?)
+        Ok(called.map_err(|error| locate(error, state.name(), [&state.program, &version.scheduled], dims))?)
     }
 
     /// What a call with these dimensions runs, made now if nothing is at hand.

@@ -137,7 +137,7 @@ fn exact(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
     let Some(median_ns) = record.median_ns() else { return Ok(None) };
     let schedule = record
         .trace
-        .replay(selection.program, selection.context, 0)
+        .replay_exactly(selection.program, selection.context, 0)
         .map_err(|error| format!("the record of {} does not replay: {error}", record.shape))?;
     let kind = schedule.target().kind();
     let device = DeviceFunctions::built_in(kind).map_err(|error| error.to_string())?;

@@ -45,6 +45,8 @@ pub struct Run {
     pub bytes: f64,
     /// The measured peak of the machine, in 10⁹ operations per second, where known.
     pub peak_gflops: Option<f64>,
+    /// The measured bandwidth of memory, in 10⁹ bytes per second, where known.
+    pub peak_bandwidth: Option<f64>,
     /// Candidates that were generated, legal or not.
     pub generated: u64,
     /// Candidates that were refused before they were compiled, by reason.
@@ -89,6 +91,8 @@ struct Fields {
     bytes: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     peak_gflops: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    peak_bandwidth: Option<f64>,
     generated: u64,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     refused: BTreeMap<String, u64>,
@@ -156,6 +160,7 @@ pub(super) fn print(run: &Run) -> String {
         flops: finite(run.flops),
         bytes: finite(run.bytes),
         peak_gflops: run.peak_gflops.filter(positive),
+        peak_bandwidth: run.peak_bandwidth.filter(positive),
         generated: run.generated,
         refused: run.refused.clone(),
         failed: run.failed.clone(),
@@ -199,8 +204,12 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Run, Malformed> {
     {
         return Err(Malformed::Content(format!("`{name}` is {value}, expected a number of at least 0")));
     }
-    let above_zero =
-        [("best_ns", fields.best_ns), ("default_ns", fields.default_ns), ("peak_gflops", fields.peak_gflops)];
+    let above_zero = [
+        ("best_ns", fields.best_ns),
+        ("default_ns", fields.default_ns),
+        ("peak_gflops", fields.peak_gflops),
+        ("peak_bandwidth", fields.peak_bandwidth),
+    ];
     for (name, value) in above_zero {
         if let Some(value) = value.filter(|value| !(*value > 0.0 && value.is_finite())) {
             return Err(Malformed::Content(format!("`{name}` is {value}, expected a number above 0")));
@@ -243,6 +252,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Run, Malformed> {
         flops: fields.flops,
         bytes: fields.bytes,
         peak_gflops: fields.peak_gflops,
+        peak_bandwidth: fields.peak_bandwidth,
         generated: fields.generated,
         refused: fields.refused,
         failed: fields.failed,

@@ -82,8 +82,8 @@ impl RuleEntry {
         self.target == ANY_TARGET || self.target == kind.name()
     }
 
-    /// Whether it is a rule of this crate, which is trusted to end.
-    pub(crate) fn is_built_in(&self) -> bool {
+    /// Whether it is a rule of this crate, which is trusted to end, and not one of a user.
+    pub fn is_built_in(&self) -> bool {
         let own = env!("CARGO_CRATE_NAME");
         self.module.strip_prefix(own).is_some_and(|rest| rest.starts_with("::"))
     }
@@ -106,6 +106,22 @@ pub enum RuleSetError {
         first: String,
         /// Where the second is.
         second: String,
+    },
+    /// A rule names another one that is not linked into the program, for any target.
+    #[error(
+        "the schedule rule `{rule}` ({place}) says `{option} = \"{name}\"`, and there is no such rule; there are {known}"
+    )]
+    UnknownRule {
+        /// The rule.
+        rule: &'static str,
+        /// Where it is.
+        place: String,
+        /// `after`, `before` or `replace`.
+        option: &'static str,
+        /// The name that it gives.
+        name: &'static str,
+        /// The names that there are.
+        known: String,
     },
     /// `after` and `before` contradict each other.
     #[error("the order of the schedule rules {0} is circular; change their `after` or `before`")]
@@ -155,9 +171,11 @@ impl RuleSet {
     /// Every rule for a kind of target that is linked into the program: the built-in ones and users'.
     ///
     /// # Errors
-    /// When two have one name, or their order is circular.
+    /// When two have one name, one names another that is not there, or their order is circular.
     pub fn registered(kind: TargetKind) -> Result<Self, RuleSetError> {
-        Self::of(inventory::iter::<RuleEntry>.into_iter().copied(), kind)
+        let rules: Vec<RuleEntry> = inventory::iter::<RuleEntry>.into_iter().copied().collect();
+        check_names(&rules)?;
+        Self::of(rules, kind)
     }
 
     /// The rules among `rules` that serve a kind of target, in the order that they state by `after` and `before`.
@@ -283,6 +301,22 @@ impl RuleSet {
     }
 }
 
+/// Refuses rules that name another one which is not among them: a name with a typing error would change nothing, silently.
+fn check_names(rules: &[RuleEntry]) -> Result<(), RuleSetError> {
+    let is_known = |name: &str| rules.iter().any(|rule| rule.name == name);
+    for rule in rules {
+        let replaced = rule.replace.as_slice();
+        for (option, names) in [("after", rule.after), ("before", rule.before), ("replace", replaced)] {
+            let Some(name) = names.iter().find(|name| !is_known(name)) else { continue };
+            let mut known: Vec<String> = rules.iter().map(|rule| format!("`{}`", rule.name)).collect();
+            known.sort();
+            let (place, known) = (format!("{}:{}", rule.file, rule.line), known.join(", "));
+            return Err(RuleSetError::UnknownRule { rule: rule.name, place, option, name, known });
+        }
+    }
+    Ok(())
+}
+
 /// The place of a rule, or of the rule that it replaces.
 fn place_of(arranged: &[RuleEntry], rule: &RuleEntry) -> Option<usize> {
     arranged.iter().position(|own| own.name == rule.name || Some(own.name) == rule.replace)
@@ -331,6 +365,26 @@ mod tests {
     fn order_follows_after_and_before_and_then_names() {
         let rules = vec![rule("c", &[], &["a"]), rule("b", &["a"], &[]), rule("a", &[], &[])];
         assert_eq!(ordered(rules).unwrap().names(), ["c", "a", "b"]);
+    }
+
+    #[test]
+    fn names_of_rules_that_are_not_there_are_errors() {
+        let good = [rule("auto_inline", &[], &["tile"]), rule("tile", &[], &[])];
+        assert_eq!(check_names(&good), Ok(()));
+        let late = rule("late", &["auto_inlin"], &[]);
+        let error = check_names(&[good[0], good[1], late]).expect_err("there is none").to_string();
+        assert_eq!(
+            error,
+            "the schedule rule `late` (test:1) says `after = \"auto_inlin\"`, and there is no such rule; there are \
+             `auto_inline`, `late`, `tile`"
+        );
+        for (early, option) in [
+            (rule("early", &[], &["til"]), "before"),
+            (RuleEntry { replace: Some("til"), ..rule("early", &[], &[]) }, "replace"),
+        ] {
+            let error = check_names(&[good[0], good[1], early]).expect_err("there is none").to_string();
+            assert!(error.contains(&format!("`{option} = \"til\"`")), "{error}");
+        }
     }
 
     #[test]

@@ -82,6 +82,16 @@ impl Budget {
 #[error("`{0}` is no budget: expected measurements or time, such as `500`, `90s`, `10min` or `500,10min`")]
 pub struct BudgetError(pub String);
 
+/// The units of a time, with their seconds. Of two that end alike, the longer one comes first.
+const TIME_UNITS: [(&str, f64); 3] = [("min", 60.0), ("s", 1.0), ("h", 3600.0)];
+
+impl Budget {
+    /// Whether a word is a unit of time that may follow a number.
+    pub fn is_unit(word: &str) -> bool {
+        TIME_UNITS.iter().any(|(name, _)| *name == word)
+    }
+}
+
 /// `500` measurements, `90s`, `10min`, `2h`, or both with a comma.
 impl std::str::FromStr for Budget {
     type Err = BudgetError;
@@ -96,8 +106,7 @@ impl std::str::FromStr for Budget {
                     Some(_) => return Err(wrong()),
                 }
             }
-            let units = [("min", 60.0), ("s", 1.0), ("h", 3600.0)];
-            let (number, unit) = units
+            let (number, unit) = TIME_UNITS
                 .iter()
                 .find_map(|(name, seconds)| Some((part.strip_suffix(name)?, seconds)))
                 .ok_or_else(wrong)?;

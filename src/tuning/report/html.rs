@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use tilewright_measure::peak::percent_of_peak;
 use tilewright_search::model::Ranking;
 
 use super::{Series, duration, refusals, rules, svg};
@@ -125,7 +124,7 @@ fn write_card(page: &mut String, one: &Series, title: &str) -> std::fmt::Result 
     if let Some(best) = one.best() {
         facts.push(format!("<b>{}</b>", duration(best)));
         facts.extend(one.gflops(best).map(|gflops| format!("{gflops:.1} GFLOP/s")));
-        facts.extend(one.share_of_peak(best).map(percent_of_peak));
+        facts.extend(one.share(best).map(|share| share.to_string()));
         facts.extend(one.bandwidth(best).map(|bandwidth| format!("{bandwidth:.1} GB/s")));
         facts.extend(one.default_time().map(|default| format!("{:.2} × default", default / best)));
         facts.extend(one.error().map(|error| format!("error {error:.1e}")));
@@ -236,6 +235,7 @@ mod tests {
             flops: 2e4,
             bytes: 1e4,
             peak_gflops: Some(40.0),
+            peak_bandwidth: None,
             generated: 700,
             refused: BTreeMap::from([("<i>lowering</i>".to_owned(), 30)]),
             failed: BTreeMap::from([("crash".to_owned(), 1)]),
@@ -263,6 +263,7 @@ mod tests {
             flops: Some(2e4),
             bytes: Some(1e4),
             peak_gflops: Some(40.0),
+            peak_bandwidth: None,
         }
     }
 

@@ -4,6 +4,7 @@
 //! tuned in different runs.
 
 mod html;
+mod reasons;
 mod refusals;
 mod rules;
 mod series;
@@ -17,7 +18,6 @@ pub use series::{Peak, Series, Trial};
 pub use table::Table;
 
 use super::TuneError;
-use tilewright_measure::peak::percent_of_peak;
 
 /// One row for each series: times of the default and of the best schedule, and how good the best one is.
 pub fn table(series: &[Series]) -> Table {
@@ -35,7 +35,7 @@ pub fn table(series: &[Series]) -> Table {
             or_dash(best.map(duration)),
             or_dash(default.zip(best).map(|(default, best)| format!("{:.2} ×", default / best))),
             or_dash(best.and_then(|best| one.gflops(best)).map(|gflops| format!("{gflops:.1}"))),
-            or_dash(best.and_then(|best| one.share_of_peak(best)).map(percent_of_peak)),
+            or_dash(best.and_then(|best| one.share(best)).map(|share| share.to_string())),
             or_dash(one.error().map(|error| format!("{error:.1e}"))),
         ]);
     }
@@ -74,19 +74,21 @@ pub fn duration(seconds: f64) -> String {
 /// Why candidates were refused, most frequent first, as bars.
 pub fn histogram(generated: u64, rejected: &BTreeMap<String, u64>) -> String {
     /// The length of a full bar.
-    const WIDTH: f64 = 30.0;
+    const WIDTH: f64 = 20.0;
     let total: u64 = rejected.values().sum();
     if total == 0 {
         return format!("  {generated} candidates generated, none refused");
     }
     let mut reasons: Vec<(&String, u64)> = rejected.iter().map(|(reason, count)| (reason, *count)).collect();
     reasons.sort_by_key(|(reason, count)| (std::cmp::Reverse(*count), reason.as_str()));
+    let width = WIDTH as usize;
     let widest = reasons.iter().map(|(reason, _)| reason.chars().count()).max().unwrap_or(0);
     let mut text = format!("  {generated} candidates generated, {total} refused:");
     for (reason, count) in reasons {
         let share = count as f64 / total as f64;
         let bar = "█".repeat(((share * WIDTH).round() as usize).max(1));
-        text.push_str(&format!("\n    {reason:<widest$}  {count:>7}  {bar}"));
+        let meaning = reasons::meaning(reason);
+        text.push_str(format!("\n    {reason:<widest$}  {count:>7}  {bar:<width$}  {meaning}").trim_end());
     }
     text
 }
@@ -116,7 +118,8 @@ mod tests {
         let text = histogram(20, &rejected);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "  20 candidates generated, 10 refused:");
-        assert!(lines[1].starts_with("    registers        9  ███"), "{text}");
+        assert!(lines[1].starts_with("    registers        9  ███") && lines[1].ends_with('█'), "{text}");
         assert!(lines[2].starts_with("    crash            1  █"), "{text}");
+        assert!(lines[2].ends_with("  the process that ran it died"), "{text}");
     }
 }

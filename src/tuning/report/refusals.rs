@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::Series;
 use super::html::escape;
+use super::reasons;
 
 /// The stage at which a candidate was refused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +39,10 @@ pub(super) fn write_section(page: &mut String, series: &[Series]) -> std::fmt::R
         "<p class=\"legend\">{generated} candidates were generated. Most of what is refused costs a fraction of a millisecond: \
          a random decision asked for something that is not legal, or needless.</p>"
     )?;
-    writeln!(page, "<table>\n<tr><th>reason</th><th>when</th><th>candidates</th><th>kernels</th></tr>")?;
+    writeln!(
+        page,
+        "<table>\n<tr><th>reason</th><th>when</th><th>meaning</th><th>candidates</th><th>kernels</th></tr>"
+    )?;
     let mut rows: Vec<_> = reasons.into_iter().collect();
     rows.sort_by_key(|((stage, reason), (sum, _))| (*stage, std::cmp::Reverse(*sum), *reason));
     for ((stage, reason), (sum, places)) in rows {
@@ -46,8 +50,11 @@ pub(super) fn write_section(page: &mut String, series: &[Series]) -> std::fmt::R
             Stage::Generating => "generated",
             Stage::Measuring => "compiled, run or checked",
         };
-        let reason = escape(reason);
-        writeln!(page, "<tr><td>{reason}</td><td>{when}</td><td>{sum}</td><td>{places}</td></tr>")?;
+        let (meaning, reason) = (escape(reasons::meaning(reason)), escape(reason));
+        writeln!(
+            page,
+            "<tr><td>{reason}</td><td>{when}</td><td>{meaning}</td><td>{sum}</td><td>{places}</td></tr>"
+        )?;
     }
     writeln!(page, "</table>")
 }

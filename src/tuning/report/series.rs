@@ -1,11 +1,13 @@
 //! The trials of one kernel at one shape on one kind of machine, gathered from records.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tilewright_core::device::Device;
 use tilewright_core::program::Program;
 use tilewright_core::target::RunOptions;
 use tilewright_measure::peak::peak_of;
+use tilewright_measure::roofline::{Roofline, Share, bandwidth_for};
 use tilewright_search::records::{Database, Outcome, Record, Run, Shape, TunedFor, best_of};
 
 use super::super::{count_bytes, count_flops, replay};
@@ -17,7 +19,7 @@ pub enum Peak<'a> {
     /// Records of tuning runs: the same records give the same report everywhere.
     Recorded,
     /// A measurement of this device.
-    Measured(&'a dyn Device),
+    Measured(&'a Arc<dyn Device>),
 }
 
 /// The trials of one kernel at one shape on one kind of machine.
@@ -49,6 +51,8 @@ pub struct Series {
     pub bytes: Option<f64>,
     /// The greatest speed of the machine, in 10⁹ operations per second, where known.
     pub peak_gflops: Option<f64>,
+    /// Bytes per second that go to and from memory at most, in 10⁹, where known.
+    pub peak_bandwidth: Option<f64>,
 }
 
 /// One trial of a series.
@@ -132,6 +136,12 @@ impl Series {
         self.bytes.map(|bytes| bytes / seconds / 1e9).filter(|&bandwidth| bandwidth > 0.0)
     }
 
+    /// The share that a run of some seconds reaches of the limit of the machine that bounds the kernel.
+    pub fn share(&self, seconds: f64) -> Option<Share> {
+        let machine = Roofline { gflops: self.peak_gflops, bandwidth: self.peak_bandwidth };
+        machine.share(self.flops?, self.bytes.unwrap_or(0.0), seconds)
+    }
+
     /// The share of the machine's peak that a run of some seconds reaches.
     pub fn share_of_peak(&self, seconds: f64) -> Option<f64> {
         Some(self.gflops(seconds)? / self.peak_gflops?)
@@ -174,14 +184,18 @@ fn series(database: &Database, records: &[&Record], peak: Peak<'_>) -> Series {
         flops: bound.as_ref().map(count_flops).or_else(|| of_runs(|run| run.flops)),
         bytes: bound.as_ref().map(count_bytes).or_else(|| of_runs(|run| run.bytes)),
         peak_gflops: None,
+        peak_bandwidth: None,
         runs,
     };
-    series.peak_gflops = match peak {
-        Peak::Recorded => series.runs.iter().filter_map(|run| run.peak_gflops).reduce(f64::max),
+    let recorded = |value: fn(&Run) -> Option<f64>| series.runs.iter().filter_map(value).reduce(f64::max);
+    (series.peak_gflops, series.peak_bandwidth) = match peak {
+        Peak::Recorded => (recorded(|run| run.peak_gflops), recorded(|run| run.peak_bandwidth)),
         Peak::Measured(device) => {
             let options = RunOptions::with_threads(series.target.threads as usize);
             let reached = series.best().and_then(|best| series.gflops(best));
-            bound.as_ref().and_then(|program| peak_of(program, device, options, reached))
+            let gflops = bound.as_ref().and_then(|program| peak_of(program, &**device, options, reached));
+            let (flops, bytes) = (series.flops.unwrap_or(0.0), series.bytes.unwrap_or(0.0));
+            (gflops, bandwidth_for(flops, bytes, device, options))
         }
     };
     series

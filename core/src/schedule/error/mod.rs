@@ -4,6 +4,7 @@
 //! names of the program.
 
 mod describe;
+mod reason;
 
 use crate::analysis::pipeline::PipelineFault;
 use crate::annotation::ValueType;
@@ -324,85 +325,6 @@ pub enum ScheduleError {
     },
     /// Candidates and probabilities must be as many, at least one, with a positive sum.
     BadCandidates,
-}
-
-impl ScheduleError {
-    /// A short, stable word for statistics of refusals.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            ScheduleError::UnknownVariable(_) => "unknown_variable",
-            ScheduleError::VariableKind { .. } => "variable_kind",
-            ScheduleError::ResultCount { .. } => "result_count",
-            ScheduleError::TooManySteps => "too_many_steps",
-            ScheduleError::WrongTargetKind(_) => "wrong_target_kind",
-            ScheduleError::BadDecision(_) => "bad_decision",
-            ScheduleError::UnknownBlock => "unknown_block",
-            ScheduleError::MissingBlock(_) => "missing_block",
-            ScheduleError::MissingLoop(_) => "missing_loop",
-            ScheduleError::BadLoopList => "bad_loop_list",
-            ScheduleError::NotAChain { .. } => "not_a_chain",
-            ScheduleError::NotSerial(_) => "not_serial",
-            ScheduleError::BadFactors(_) => "bad_factors",
-            ScheduleError::SymbolicExtent(_) => "symbolic_extent",
-            ScheduleError::ReductionLoop { .. } => "reduction_loop",
-            ScheduleError::OrderedLoop { .. } => "ordered_loop",
-            ScheduleError::OrderedBlock(_) => "ordered_block",
-            ScheduleError::SharedWrite { .. } => "shared_write",
-            ScheduleError::NotComplete(_) => "not_complete",
-            ScheduleError::NotReduction(_) => "not_reduction",
-            ScheduleError::OutputBlock(_) => "output_block",
-            ScheduleError::SeveralWriters(_) => "several_writers",
-            ScheduleError::UsedElsewhere { .. } => "used_elsewhere",
-            ScheduleError::UpdatesInPlace { .. } => "updates_in_place",
-            ScheduleError::NoSuchAccess { .. } => "no_such_access",
-            ScheduleError::AlreadyInside { .. } => "already_inside",
-            ScheduleError::ConsumerOutside { .. } => "consumer_outside",
-            ScheduleError::ProducerOutside { .. } => "producer_outside",
-            ScheduleError::NoNeighbour(_) => "no_neighbour",
-            ScheduleError::NotInvertible(_) => "not_invertible",
-            ScheduleError::NotCovered(_) => "not_covered",
-            ScheduleError::ReductionOutside { .. } => "reduction_outside",
-            ScheduleError::Guarded { .. } => "guarded",
-            ScheduleError::NotReductionLoop { .. } => "not_reduction_loop",
-            ScheduleError::NotDivisible { .. } => "not_divisible",
-            ScheduleError::NotOneBlock { .. } => "not_one_block",
-            ScheduleError::BadMap(_) => "bad_map",
-            ScheduleError::ParameterBuffer { .. } => "parameter_buffer",
-            ScheduleError::NotResult { .. } => "not_result",
-            ScheduleError::ReadAgain { .. } => "read_again",
-            ScheduleError::BadDistance(_) => "bad_distance",
-            ScheduleError::Pipeline { .. } => "pipeline",
-            ScheduleError::UnknownAxis => "unknown_axis",
-            ScheduleError::AxisTaken { .. } => "axis_taken",
-            ScheduleError::AxisExtent { .. } => "axis_extent",
-            ScheduleError::SeveralElements { .. } => "several_elements",
-            ScheduleError::ConditionalAccess { .. } => "conditional_access",
-            ScheduleError::NotUpdate { .. } => "not_update",
-            ScheduleError::PartlyWritten { .. } => "partly_written",
-            ScheduleError::NotFilled { .. } => "not_filled",
-            ScheduleError::NotSiblings { .. } => "not_siblings",
-            ScheduleError::CrossingDependence { .. } => "crossing_dependence",
-            ScheduleError::NotConsecutive { .. } => "not_consecutive",
-            ScheduleError::NotEpilogue(_) => "not_epilogue",
-            ScheduleError::NotEinsum(_) => "not_einsum",
-            ScheduleError::NotProducts(_) => "not_products",
-            ScheduleError::NotIntegerProducts(_) => "not_integer_products",
-            ScheduleError::BeyondAccuracy(_) => "beyond_accuracy",
-            ScheduleError::BadPadding(_) => "bad_padding",
-            ScheduleError::NotPadding(_) => "not_padding",
-            ScheduleError::MixedIterators(_) => "mixed_iterators",
-            ScheduleError::SharedLoops(_) => "shared_loops",
-            ScheduleError::NotEnumerated(_) => "not_enumerated",
-            ScheduleError::BadOrder(_) => "bad_order",
-            ScheduleError::UnknownIntrinsic => "unknown_intrinsic",
-            ScheduleError::IntrinsicMismatch(_) => "intrinsic_mismatch",
-            ScheduleError::BadAlignment => "bad_alignment",
-            ScheduleError::AxisOutOfRange(_) => "axis_out_of_range",
-            ScheduleError::NoAnnotation => "no_annotation",
-            ScheduleError::AnnotationType { .. } => "annotation_type",
-            ScheduleError::BadCandidates => "bad_candidates",
-        }
-    }
 }
 
 impl std::fmt::Display for ScheduleError {
