@@ -7,7 +7,7 @@ use super::error::DefinitionError;
 use super::loads::replace_loads;
 use super::recording::{Recording, Role};
 use super::statement::Kernel;
-use super::version::{Assignment, Versioned};
+use super::version::{Assignment, Versioned, map_index};
 use crate::accuracy::Accuracy;
 use crate::dtype::DType;
 use crate::expr::{Expr, Indices};
@@ -248,7 +248,8 @@ impl Emission<'_> {
         };
         let target = &self.kernel.targets[self.versioned.versions[assignment.version].target];
         let buffer = self.buffer(assignment.version);
-        let indices: Indices = assignment.indices.iter().map(|index| index.substitute(&replace)).collect();
+        let indices: Indices =
+            assignment.indices.iter().map(|index| map_index(&index.substitute(&replace), &finish)).collect();
         let old = Expr::load(target.dtype, buffer, indices.clone());
         let store = |value: Expr| Stmt::store(buffer, indices.clone(), value);
         let mut body = store(assignment.effect.map(finish).value(old));

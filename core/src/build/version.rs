@@ -13,10 +13,10 @@ use super::recording::Role;
 use super::statement::{Effect, Kernel, Statement};
 use super::value::Clock;
 use crate::dtype::DType;
-use crate::expr::{BinaryOp, Expr, Indices};
+use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
-use crate::visit::for_each_load;
+use crate::visit::{for_each_load, for_each_load_in_index};
 
 /// One block to be: `if condition { version[indices] = … }` over loops. A buffer in an expression is the
 /// number of a version.
@@ -82,8 +82,11 @@ impl Assignment {
         self.effect.exprs().into_iter().chain(&self.init).chain(&self.condition)
     }
 
-    /// Rewrites every expression.
+    /// Rewrites every expression, also those inside indices.
     pub(super) fn map(&mut self, map: &dyn Fn(&Expr) -> Expr) {
+        for index in &mut self.indices {
+            *index = map_index(index, map);
+        }
         self.effect = self.effect.map(map);
         self.init = self.init.as_ref().map(map);
         self.condition = self.condition.as_ref().map(map);
@@ -91,14 +94,28 @@ impl Assignment {
 
     /// Calls `visit` with the version and the indices of each element that is read.
     pub(super) fn for_each_read<'a>(&'a self, visit: &mut dyn FnMut(usize, &'a Indices)) {
-        for expr in self.exprs() {
-            for_each_load(expr, &mut |version, indices| visit(version.0 as usize, indices));
-        }
+        let mut visit = |version: BufferId, indices| visit(version.0 as usize, indices);
+        self.exprs().for_each(|expr| for_each_load(expr, &mut visit));
+        self.indices.iter().for_each(|index| for_each_load_in_index(index, &mut visit));
     }
 
     /// The loop variables that index the dimensions, when each is indexed by one of its own and nothing else.
     pub(super) fn plain_indices(&self) -> Option<Vec<VarId>> {
         plain_indices(&self.indices)
+    }
+}
+
+/// An index rewritten as a value, where it reads elements.
+pub(super) fn map_index(index: &Index, map: &dyn Fn(&Expr) -> Expr) -> Index {
+    let mut reads = false;
+    for_each_load_in_index(index, &mut |_, _| reads = true);
+    if !reads {
+        return index.clone();
+    }
+    let mapped = map(&Expr::index(index.clone()));
+    match mapped.kind() {
+        ExprKind::Index(index) => index.clone(),
+        _ => Index::value(mapped),
     }
 }
 
@@ -166,9 +183,16 @@ impl Versioning {
         let target = &kernel.targets[statement.target];
         let effect = statement.effect.map(|expr| self.resolve(kernel, statement, expr));
         let condition = all_of(&statement.conditions).map(|all| self.resolve(kernel, statement, &all));
+        let indices: Indices = statement
+            .indices
+            .iter()
+            .map(|index| {
+                let cell = std::cell::RefCell::new(&mut *self);
+                map_index(index, &|expr| cell.borrow_mut().resolve(kernel, statement, expr))
+            })
+            .collect();
         let current = self.result.last.get(&statement.target).copied();
-        let read =
-            |version: usize| Expr::load(target.dtype, BufferId(version as u32), statement.indices.clone());
+        let read = |version: usize| Expr::load(target.dtype, BufferId(version as u32), indices.clone());
         if current.is_none() && !matches!(effect, Effect::Set(_)) {
             self.report_undefined(kernel, statement, statement.target);
             return;
@@ -179,7 +203,7 @@ impl Versioning {
             recurrences: statement.recurrences.clone(),
             condition: None,
             version: 0,
-            indices: statement.indices.clone(),
+            indices: indices.clone(),
             init: None,
             effect,
             initial: statement.initial,

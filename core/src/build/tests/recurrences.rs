@@ -230,6 +230,40 @@ fn a_scatter_is_ordered_where_the_indices_are_data() {
 }
 
 #[test]
+fn data_that_choose_elements_may_be_computed() {
+    let make = || {
+        let mut b = KernelBuilder::new("chosen");
+        let (m, n) = (b.dim("M"), b.dim("N"));
+        let unused = whole(&mut b, "unused", &[&m]);
+        let ids = whole(&mut b, "ids", &[&n]);
+        let shifted = filled(&mut b, "shifted", &[&n]);
+        let (h, total) = (filled(&mut b, "h", &[&m]), filled(&mut b, "total", &[&m]));
+        each(&mut b, "i", &n, |b, i| {
+            store(
+                b,
+                shifted,
+                &[&i],
+                UpdateOp::Set,
+                add(&load(b, ids, &[&i]), &load(b, unused, &[&int(0)])),
+                2,
+            );
+        });
+        each(&mut b, "i", &n, |b, i| {
+            let place = load(b, shifted, &[&i]).cast(DType::I64);
+            store(b, h, &[&place], UpdateOp::Add, load(b, ids, &[&i]), 3);
+            let place = load(b, ids, &[&i]).cast(DType::I64);
+            store(b, total, &[&place], UpdateOp::Add, load(b, shifted, &[&i]), 4);
+        });
+        b.output(h);
+        b.output(total);
+        b
+    };
+    let program = build(make());
+    let arguments = [vec![1, 5, 5, 5], vec![2, 0, 1, 2, 0]];
+    assert!(agrees_with_definition(make(), &program, &[4, 5], &arguments, 0).is_some(), "{program}");
+}
+
+#[test]
 fn indices_that_repeat_are_written_in_order() {
     let make = || {
         let mut b = KernelBuilder::new("diagonals");

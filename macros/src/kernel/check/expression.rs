@@ -127,6 +127,14 @@ impl Checker<'_> {
         if self.incomplete && perhaps_a_dim {
             return;
         }
+        if let Some(similar) = self.in_other_case(ident) {
+            self.diagnostics.error(
+                ident,
+                format!("nothing is named `{ident}` here"),
+                format!("write `{similar}`, as it is declared"),
+            );
+            return;
+        }
         if self.is_function {
             self.diagnostics.error(
                 ident,

@@ -14,6 +14,13 @@ impl Checker<'_> {
         self.scopes.iter().rev().find_map(|scope| scope.get(&name).copied())
     }
 
+    /// A visible name that differs only in upper and lower case.
+    pub(super) fn in_other_case(&self, ident: &Ident) -> Option<&str> {
+        let name = ident.to_string();
+        let mut names = self.scopes.iter().rev().flat_map(|scope| scope.keys());
+        names.find(|other| other.eq_ignore_ascii_case(&name)).map(String::as_str)
+    }
+
     /// Introduces a name in the innermost scope.
     pub(super) fn declare(&mut self, name: &Ident, kind: BindingKind) -> BindingId {
         if let Some(earlier) = self.find(name)

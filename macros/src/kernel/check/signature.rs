@@ -81,14 +81,14 @@ impl Checker<'_> {
         if self.incomplete {
             return;
         }
-        self.diagnostics.error(
-            ident,
-            format!("the dimension `{ident}` is not known: {unknown}"),
-            format!(
+        let help = match self.in_other_case(ident) {
+            Some(similar) => format!("write `{similar}`, as it is declared"),
+            None => format!(
                 "use one of the known dimensions ({}), or take it as an argument: `{ident}: usize`",
                 self.dim_names()
             ),
-        );
+        };
+        self.diagnostics.error(ident, format!("the dimension `{ident}` is not known: {unknown}"), help);
     }
 
     /// A constant of the surrounding module as a dimension.
