@@ -21,6 +21,7 @@ pub use tilewright_vocabulary::{BinaryOp, Cost, Operands, UnaryOp};
 use crate::dtype::DType;
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
+use crate::tensor::narrow;
 
 /// The indices of a load or a store, one per dimension of the buffer.
 pub type Indices = Vec<Index>;
@@ -130,6 +131,9 @@ impl Expr {
             DType::F16 => half::f16::from_f64(value).to_f64(),
             DType::BF16 => half::bf16::from_f64(value).to_f64(),
             DType::F32 => f64::from(value as f32),
+            dtype if dtype.is_storage_only() => {
+                f64::from(narrow::decode(dtype, narrow::encode(dtype, value as f32)))
+            }
             _ => value,
         };
         Expr::new(dtype, ExprKind::Constant(Constant::float(rounded)))

@@ -29,7 +29,7 @@ pub fn count_bytes(program: &Program) -> f64 {
     let bytes = |(id, access): (BufferId, Access)| {
         let buffer = program.buffer(id);
         let ways = if access == Access::InOut { 2.0 } else { 1.0 };
-        ways * buffer.constant_len().unwrap_or(0).max(0) as f64 * buffer.dtype.bytes() as f64
+        ways * buffer.constant_len().unwrap_or(0).max(0) as f64 * buffer.dtype.bits() as f64 / 8.0
     };
     program.buffer_params().map(bytes).sum()
 }

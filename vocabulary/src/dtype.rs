@@ -2,6 +2,9 @@
 //!
 //! A [`DType`] names how an element is stored and computed with. Index arithmetic always uses
 //! [`DType::I64`]; Rust's `usize` and `isize` in a kernel definition become `I64`.
+//!
+//! The last rows are [storage types](DType::is_storage_only): programs convert their elements and do not compute with them. Their
+//! names are those of ONNX and of NumPy's extension `ml_dtypes`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -55,7 +58,7 @@ macro_rules! types {
     };
 }
 
-types! { 13:
+types! { 17:
     /// A byte that is 0 or 1.
     Bool "bool" Bool 8;
     /// 8-bit signed integer.
@@ -82,20 +85,43 @@ types! { 13:
     F32 "f32" Float 32;
     /// IEEE 754 binary64.
     F64 "f64" Float 64;
+    /// A float of 8 bits with 4 bits of exponent and 3 of fraction, without infinities: from 2⁻⁹ to 448 (Micikevicius et al.,
+    /// "FP8 Formats for Deep Learning", 2022). Conversions to it round to nearest, ties to even, and saturate.
+    Float8E4M3FN "float8_e4m3fn" Float 8;
+    /// A float of 8 bits with 5 bits of exponent and 2 of fraction: the upper half of an `f16`. Conversions to it round to
+    /// nearest, ties to even, and saturate at 57344.
+    Float8E5M2 "float8_e5m2" Float 8;
+    /// 4-bit signed integer. Two lie in a byte, the first in the lower half.
+    Int4 "int4" Signed 4;
+    /// 4-bit unsigned integer. Two lie in a byte, the first in the lower half.
+    UInt4 "uint4" Unsigned 4;
 }
 
 impl DType {
-    /// The size of one stored element, in bytes.
-    pub const fn bytes(self) -> usize {
-        self.bits() / 8
+    /// The types that programs compute with, in declaration order.
+    pub const COMPUTED: &'static [DType] = DType::ALL.split_at(13).0;
+
+    /// Whether programs only load, convert and store elements of this type.
+    pub const fn is_storage_only(self) -> bool {
+        matches!(self, DType::Float8E4M3FN | DType::Float8E5M2 | DType::Int4 | DType::UInt4)
     }
 
-    /// The bytes of so many elements beside each other; `None` where there are more than a `usize` counts.
+    /// Whether a byte holds several elements.
+    pub const fn is_packed(self) -> bool {
+        self.bits() < 8
+    }
+
+    /// The size of one element by itself, in bytes. Elements beside each other may take less: see [`DType::storage_bytes`].
+    pub const fn bytes(self) -> usize {
+        self.bits().div_ceil(8)
+    }
+
+    /// The bytes of a number of elements beside each other; `None` where there are more than a `usize` counts.
     pub const fn storage_bytes(self, elements: usize) -> Option<usize> {
-        match elements.checked_mul(self.bits()) {
-            Some(bits) => Some(bits.div_ceil(8)),
-            None => elements.checked_mul(self.bytes()),
+        if self.is_packed() {
+            return Some(elements.div_ceil(8 / self.bits()));
         }
+        elements.checked_mul(self.bytes())
     }
 
     /// Whether this is an unsigned integer type.
@@ -176,6 +202,16 @@ mod tests {
     }
 
     #[test]
+    fn storage_types_follow_the_computed_ones() {
+        let (computed, stored): (Vec<_>, Vec<_>) =
+            DType::ALL.into_iter().partition(|dtype| !dtype.is_storage_only());
+        assert_eq!(computed, DType::COMPUTED);
+        assert_eq!(stored.len() + computed.len(), DType::ALL.len());
+        assert_eq!((DType::Int4.int_range(), DType::UInt4.int_range()), (Some((-8, 7)), Some((0, 15))));
+        assert_eq!((DType::Int4.wrap(9), DType::UInt4.wrap(-1)), (-7, 15));
+    }
+
+    #[test]
     fn integers_wrap_as_casts_of_rust_do() {
         for value in
             [0, 1, -1, 127, 128, 255, 256, -129, 40_000, 70_000, 1 << 31, 1 << 40, i64::MIN, i64::MAX]
@@ -202,6 +238,10 @@ mod tests {
     #[test]
     fn elements_take_whole_bytes_together() {
         assert_eq!((DType::U16.storage_bytes(3), DType::Bool.storage_bytes(0)), (Some(6), Some(0)));
+        assert_eq!(
+            (DType::Int4.storage_bytes(3), DType::UInt4.storage_bytes(usize::MAX)),
+            (Some(2), Some(usize::MAX / 2 + 1))
+        );
         assert_eq!(DType::F64.storage_bytes(usize::MAX), None);
     }
 }

@@ -5,7 +5,7 @@ use crate::DType;
 /// The element types that an operator takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operands {
-    /// Every type.
+    /// Every type that programs compute with.
     Any,
     /// Integers and floats.
     Numbers,
@@ -20,6 +20,9 @@ pub enum Operands {
 impl Operands {
     /// Whether the operator takes a type.
     pub const fn accept(self, dtype: DType) -> bool {
+        if dtype.is_storage_only() {
+            return false;
+        }
         match self {
             Operands::Any => true,
             Operands::Numbers => dtype.is_float() || dtype.is_int(),
@@ -32,7 +35,7 @@ impl Operands {
     /// The types, for messages.
     pub const fn describe(self) -> &'static str {
         match self {
-            Operands::Any => "any type",
+            Operands::Any => "a type that programs compute with",
             Operands::Numbers => "numbers",
             Operands::Floats => "floats",
             Operands::Integers => "integers",
@@ -49,9 +52,9 @@ pub enum Cost {
     Simple,
     /// Comparisons, minima and maxima.
     Comparison,
-    /// So many divisions or square roots.
+    /// This number of divisions or square roots.
     Division(u8),
-    /// As much as so many exponentials.
+    /// As much as this number of exponentials.
     Transcendental(u8),
 }
 

@@ -1,5 +1,6 @@
 //! The elements of tensors and intermediates during an execution.
 
+use crate::dtype::DType;
 use crate::interp::InterpError;
 use crate::interp::code::{Access, Code, Storage};
 use crate::interp::operators::{self, Read, Write};
@@ -49,14 +50,19 @@ impl<'a> Memory<'a> {
     ) -> Result<Self, InterpError> {
         let found = argument.shape().iter().map(|&extent| extent as i64);
         let fits = found.clone().eq(shape.iter().copied()) || shape == [found.product()];
-        if !fits || argument.dtype() != storage.dtype {
+        // A lowered program takes elements of storage types as bytes.
+        let is_bytes = argument.dtype().is_storage_only()
+            && storage.dtype == DType::U8
+            && shape == [argument.bytes().len() as i64];
+        if !(fits && argument.dtype() == storage.dtype) && !is_bytes {
             return Err(InterpError::Argument {
                 name: storage.name.to_string(),
                 expected: format!("{}{shape:?}", storage.dtype),
                 found: format!("{}{:?}", argument.dtype(), argument.shape()),
             });
         }
-        let defined = (access == ParamAccess::Output).then(|| vec![false; argument.len()]);
+        let count = if is_bytes { argument.bytes().len() } else { argument.len() };
+        let defined = (access == ParamAccess::Output).then(|| vec![false; count]);
         let (read, write) = operators::access(storage.dtype);
         Ok(Memory { bytes: Bytes::Argument(argument.bytes_mut()), read, write, shape, defined })
     }

@@ -2,9 +2,9 @@
 
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, UnaryOp};
-use crate::interp::slot::Slot;
+use crate::interp::slot::{Slot, StoredE4M3FN, StoredE5M2, StoredInt4, StoredUInt4};
 use crate::math::scalar::{self, Bits, Integer, Number, Real, cast};
-use crate::tensor::with_element;
+use crate::tensor::{Element, narrow, with_element};
 
 /// An operator on one register.
 pub(super) type Unary = fn(u64) -> u64;
@@ -24,6 +24,19 @@ macro_rules! with_type {
             $(DType::$variant => { type $T = $type; $body })*
             _ => None,
         }
+    };
+}
+
+/// Runs one expression with `$T` bound to the type that holds elements of a [`DType`] in registers.
+macro_rules! with_slot {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        with_element!($dtype, $T => $body, else match $dtype {
+            DType::Float8E4M3FN => { type $T = StoredE4M3FN; $body }
+            DType::Float8E5M2 => { type $T = StoredE5M2; $body }
+            DType::Int4 => { type $T = StoredInt4; $body }
+            DType::UInt4 => { type $T = StoredUInt4; $body }
+            element => unreachable!("{element} has an element type"),
+        })
     };
 }
 
@@ -116,7 +129,7 @@ tilewright_vocabulary::binary_functions!(real_binary {});
 /// An operator on two operands of one type, or `None` when the type does not have it.
 pub(super) fn binary(op: BinaryOp, dtype: DType) -> Option<Binary> {
     match op {
-        _ if op.is_comparison() => with_element!(dtype, T => comparison::<T>(op)),
+        _ if op.is_comparison() => with_element!(dtype, T => comparison::<T>(op), else None),
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => with_bits!(dtype, T => bits_binary::<T>(op)),
         BinaryOp::Shl | BinaryOp::Shr => with_integer!(dtype, T => shift::<T>(op)),
         _ if op.is_function() => with_real!(dtype, T => real_binary::<T>(op)),
@@ -126,7 +139,7 @@ pub(super) fn binary(op: BinaryOp, dtype: DType) -> Option<Binary> {
     }
 }
 
-fn comparison<T: Slot>(op: BinaryOp) -> Option<Binary> {
+fn comparison<T: Slot + PartialOrd>(op: BinaryOp) -> Option<Binary> {
     Some(match op {
         BinaryOp::Eq => |a, b| u64::from(T::from_slot(a) == T::from_slot(b)),
         BinaryOp::Ne => |a, b| u64::from(T::from_slot(a) != T::from_slot(b)),
@@ -182,17 +195,18 @@ pub(super) fn conversion(from: DType, to: DType) -> Unary {
         |value| cast::<From, To>(From::from_slot(value)).to_slot()
     }
     fn from_type<From: Slot>(to: DType) -> Unary {
-        with_element!(to, T => of::<From, T>())
+        with_slot!(to, T => of::<From, T>())
     }
-    with_element!(from, T => from_type::<T>(to))
+    with_slot!(from, T => from_type::<T>(to))
 }
 
 /// How elements of a type are read and written.
 pub(super) fn access(dtype: DType) -> (Read, Write) {
-    with_element!(dtype, T => (<T as Slot>::read as Read, <T as Slot>::write as Write))
+    with_slot!(dtype, T => (<T as Slot>::read as Read, <T as Slot>::write as Write))
 }
 
 /// The bits of a constant of a type.
 pub(super) fn constant(dtype: DType, value: Constant) -> u64 {
-    with_element!(dtype, T => <T as crate::tensor::Element>::from_constant(value).to_slot())
+    with_element!(dtype, T => <T as Element>::from_constant(value).to_slot(),
+        else u64::from(narrow::encode(dtype, value.as_f64() as f32)))
 }

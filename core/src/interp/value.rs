@@ -64,7 +64,7 @@ impl Compiler<'_> {
                 self.emit(Instruction::Unary { function, to, a });
                 Ok(to)
             }
-            ExprKind::Bitcast(operand) if operand.dtype().bytes() == dtype.bytes() => self.value(operand),
+            ExprKind::Bitcast(operand) if operand.dtype().bits() == dtype.bits() => self.value(operand),
             ExprKind::Bitcast(operand) => Err(InterpError::Malformed(format!(
                 "bitcast from {} to {dtype}, which differ in size",
                 operand.dtype()

@@ -1,6 +1,7 @@
 //! Errors of lowering.
 
 use crate::analysis::pipeline::PipelineFault;
+use crate::dtype::DType;
 use crate::ids::LoopId;
 use crate::verify::VerifyErrors;
 
@@ -57,6 +58,16 @@ pub enum LowerError {
     Parallel {
         /// The loop's variable.
         variable: String,
+    },
+    /// A buffer whose elements share bytes is stored to.
+    #[error(
+        "buffer `{buffer}` of {dtype} cannot be stored to, because two elements share a byte; store bytes instead"
+    )]
+    PackedStore {
+        /// The buffer's name.
+        buffer: String,
+        /// Its element type.
+        dtype: DType,
     },
     /// A buffer cannot have the scope that a schedule gave it.
     #[error("buffer `{buffer}` cannot be `{scope}`: {problem}")]

@@ -115,7 +115,9 @@ const TO_FLAT: &[Pass] = &[
     // After all passes that look for sums in the form `c = c + a * b`.
     Pass::new("contract_products", None, to_flat::contract_products::contract_products),
     // Last of the passes that look at indices of several dimensions.
-    Pass::new("flatten_buffers", Some(Flat), to_flat::flatten_buffers::flatten_buffers),
+    Pass::new("flatten_buffers", None, to_flat::flatten_buffers::flatten_buffers),
+    // After flattening: two elements of 4 bits share a byte, also across rows. Before simplification, which folds the indices.
+    Pass::new("decode_storage", Some(Flat), to_flat::decode_storage::decode_storage),
     // After promotion, which leaves stores that nothing reads.
     Pass::new("remove_dead_stores", Some(Flat), to_flat::remove_dead_stores::remove_dead_stores),
     // After all passes that leave something to simplify: the indices of flat buffers, and loops whose stores are gone.

@@ -153,7 +153,7 @@ pub fn cast(from: DType, to: DType, a: Constant) -> Option<Expr> {
         Constant::Int(value) if to.is_int() => Some(Expr::int(to, to.wrap(value))),
         Constant::Int(bits) if to.is_float() => {
             let value = if from == DType::U64 { i128::from(bits as u64) } else { i128::from(bits) };
-            // A 64-bit integer to `f32` rounds once; to a half through `f32` it may round twice.
+            // A 64-bit integer to `f32` rounds once; to a narrower float through `f32` it may round twice.
             let exact_in_f32 = value.unsigned_abs() <= 1 << f32::MANTISSA_DIGITS;
             match to {
                 DType::F64 => Some(Expr::float(to, value as f64)),

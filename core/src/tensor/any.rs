@@ -6,7 +6,7 @@ use crate::device::BufferArgument;
 use crate::dtype::DType;
 use crate::tensor::dense::fmt_summary;
 use crate::tensor::{
-    ALIGNMENT, Element, IdentifiedBytes, IdentityCell, ShapeError, Storage, Tensor, checked_len,
+    ALIGNMENT, Element, IdentifiedBytes, IdentityCell, ShapeError, Storage, Tensor, checked_len, narrow,
 };
 
 /// A dense, row-major tensor whose element type and rank are known at run time, aligned to [`ALIGNMENT`] bytes.
@@ -29,28 +29,31 @@ impl PartialEq for AnyTensor {
     }
 }
 
-/// Runs one expression with `$T` bound to the element type of a [`DType`].
+/// Runs one expression with `$T` bound to the element type of a [`DType`], and `$otherwise` for storage types, which no element
+/// type of Rust stands for.
 macro_rules! with_element {
-    ($dtype:expr, $T:ident => $body:expr) => {
+    ($dtype:expr, $T:ident => $body:expr, else $otherwise:expr) => {
         $crate::tensor::with_one_of!(
             $dtype,
             [
                 Bool = bool, I8 = i8, U8 = u8, I16 = i16, U16 = u16, I32 = i32, U32 = u32, I64 = i64, U64 = u64,
                 F16 = half::f16, BF16 = half::bf16, F32 = f32, F64 = f64
             ],
-            $T => $body
+            $T => $body,
+            else $otherwise
         )
     };
 }
 
 /// As [`with_element`], for the types in a list.
 macro_rules! with_one_of {
-    ($dtype:expr, [$($variant:ident = $type:ty),*], $T:ident => $body:expr) => {
+    ($dtype:expr, [$($variant:ident = $type:ty),*], $T:ident => $body:expr, else $otherwise:expr) => {
         match $dtype {
             $(DType::$variant => {
                 type $T = $type;
                 $body
             })*
+            _ => $otherwise,
         }
     };
 }
@@ -81,7 +84,8 @@ impl AnyTensor {
         prepare: impl FnOnce(*const u8, usize),
     ) -> Result<Self, ShapeError> {
         let element_bytes = dtype.bytes();
-        let len = checked_len(shape, element_bytes)? * element_bytes;
+        let elements = checked_len(shape, element_bytes)?;
+        let len = dtype.storage_bytes(elements).expect("they fit into the address space");
         let mut bytes = Storage::new(ALIGNMENT);
         bytes
             .try_reserve_exact(len)
@@ -104,7 +108,8 @@ impl AnyTensor {
         Ok(AnyTensor::of(T::DTYPE, shape, bytes))
     }
 
-    /// A tensor of the elements nearest to numbers in row-major order; see [`Element::from_f64`].
+    /// A tensor of the elements nearest to numbers in row-major order; see [`Element::from_f64`]. Numbers become elements of
+    /// [storage types](DType::is_storage_only) by way of `f32`.
     ///
     /// # Errors
     /// As [`AnyTensor::from_slice`].
@@ -112,6 +117,16 @@ impl AnyTensor {
         with_element!(dtype, T => {
             let elements: Vec<T> = values.iter().map(|&value| T::from_f64(value)).collect();
             AnyTensor::from_slice(&elements, shape)
+        }, else {
+            let expected = checked_len(shape, dtype.bytes())?;
+            if expected != values.len() {
+                return Err(ShapeError::Length { shape: shape.to_vec(), expected, found: values.len() });
+            }
+            let mut tensor = AnyTensor::zeros(dtype, shape)?;
+            for (position, value) in values.iter().enumerate() {
+                narrow::write(dtype, &mut tensor.bytes, position, narrow::encode(dtype, *value as f32));
+            }
+            Ok(tensor)
         })
     }
 
@@ -127,7 +142,7 @@ impl AnyTensor {
 
     /// The number of elements.
     pub fn len(&self) -> usize {
-        self.bytes.len() / self.dtype.bytes()
+        self.shape.iter().product()
     }
 
     /// Whether there are no elements.
@@ -199,6 +214,8 @@ impl AnyTensor {
         with_element!(self.dtype, T => {
             let elements = self.as_slice::<T>().expect("aligned storage of the tensor's own type");
             values.iter_mut().zip(&elements[range]).for_each(|(value, element)| *value = element.to_f64());
+        }, else for (value, position) in values.iter_mut().zip(range) {
+            *value = f64::from(narrow::decode(self.dtype, narrow::read(self.dtype, &self.bytes, position)));
         });
     }
 }
@@ -235,7 +252,7 @@ impl fmt::Display for AnyTensor {
             dtype => with_element!(dtype, T => {
                 let elements = self.as_slice::<T>().expect("aligned storage of the tensor's own type");
                 fmt_summary(f, dtype, &self.shape, elements)
-            }),
+            }, else fmt_summary(f, dtype, &self.shape, &self.to_f64_vec())),
         }
     }
 }
@@ -255,7 +272,7 @@ mod tests {
         for dtype in DType::ALL {
             let tensor = AnyTensor::from_f64s(dtype, &[0.0, 1.0, 1.0, 0.0, 1.0, 0.0], &[3, 2]).unwrap();
             assert_eq!(tensor.to_f64_vec(), [0.0, 1.0, 1.0, 0.0, 1.0, 0.0], "{dtype}");
-            assert_eq!(tensor.bytes().len(), 6 * dtype.bytes(), "{dtype}");
+            assert_eq!(Some(tensor.bytes().len()), dtype.storage_bytes(6), "{dtype}");
             assert_eq!(tensor.bytes().as_ptr() as usize % ALIGNMENT, 0, "{dtype}");
         }
     }

@@ -15,6 +15,7 @@ mod compare;
 mod dense;
 mod element;
 mod identity;
+pub(crate) mod narrow;
 mod random;
 mod shape;
 mod slice;

@@ -68,8 +68,11 @@ impl AnyTensor {
         with_element!(dtype, T => {
             let elements = tensor.as_mut_slice::<T>().expect("aligned storage of the tensor's own type");
             elements.iter_mut().for_each(|element| *element = T::from_f64(next()));
-        });
-        Ok(tensor)
+            Ok(tensor)
+        }, else {
+            let values: Vec<f64> = (0..tensor.len()).map(|_| next()).collect();
+            AnyTensor::from_f64s(dtype, &values, shape)
+        })
     }
 }
 

@@ -80,8 +80,8 @@ pub fn limit() -> usize {
 /// kept now. 0 keeps none.
 pub fn set_limit(bytes: usize) {
     LIMIT.store(bytes, Ordering::Relaxed);
-    for dtype in DType::ALL {
-        with_element!(dtype, T => T::spares().clear());
+    for &dtype in DType::COMPUTED {
+        with_element!(dtype, T => T::spares().clear(), else unreachable!("storage types are no computed ones"));
     }
 }
 

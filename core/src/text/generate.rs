@@ -261,7 +261,7 @@ impl<'a> Generator<'a> {
                 dtype if dtype.is_unsigned() => self.pick(&[0, 255]),
                 _ => self.pick(&[0, -1, 127, -128]),
             };
-            return Expr::int(dtype, value);
+            return Expr::int(dtype, dtype.wrap(value));
         }
         let special =
             [0.0, -0.0, 1.0, 0.1, -2.5e-3, 1e30, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -f64::NAN];

@@ -55,8 +55,13 @@ fn check_params(report: &mut Report<'_>, declared: &mut Declared) {
                 declare(report, declared, var, VariableKind::Dim);
                 (0, Entity::Variable(var))
             }
-            Param::Scalar(var, _) => {
+            Param::Scalar(var, dtype) => {
                 declare(report, declared, var, VariableKind::Scalar);
+                if dtype.is_storage_only() {
+                    let message =
+                        format!("a scalar cannot be of type {dtype}, whose elements are only stored");
+                    report.error(Entity::Variable(var), message);
+                }
                 (1, Entity::Variable(var))
             }
             Param::Buffer(buffer, access) => {

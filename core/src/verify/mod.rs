@@ -18,6 +18,7 @@
 //! - Only intermediates are aligned, in dimensions before the last one, to an offset below the factor.
 //! - Only parameters that are written are streamed.
 //! - A load or store has one index per dimension of its buffer and the buffer's element type.
+//! - Elements of storage types are loaded, converted, selected and stored, and nothing else.
 //! - Operands have the types that their operator needs; conditions are `bool`s; values in indices are
 //!   `i64`; constants are values of their type.
 //! - Digits of indices have a positive divisor and no modulus or one above 1.
@@ -39,6 +40,7 @@
 //! | reduction iterators in a store's indices | no | | |
 //! | loops | any kind | any kind but bound | serial, parallel |
 //! | buffers | any rank | any rank | one dimension |
+//! | [storage types](crate::dtype::DType::is_storage_only) | yes | yes | no: bytes |
 //! | lanes | none | none | one number of lanes in a statement; not in an `if`'s condition |
 
 mod declarations;

@@ -105,6 +105,13 @@ impl Walk<'_, '_> {
                 let (name, rank) = (self.report.buffer(id), buffer.shape.len());
                 self.error(entity, format!("buffer `{name}` is of rank {rank}; level `flat` wants rank 1"));
             }
+            if self.level == Level::Flat && buffer.dtype.is_storage_only() {
+                let (name, dtype) = (self.report.buffer(id), buffer.dtype);
+                self.error(
+                    entity,
+                    format!("buffer `{name}` is of type {dtype}; level `flat` has bytes instead"),
+                );
+            }
         }
     }
 

@@ -13,7 +13,9 @@ pub(super) fn type_error(expr: &Expr) -> Option<String> {
         ExprKind::Unary(op, a) => unary_error(*op, a.dtype(), dtype),
         ExprKind::Binary(op, a, b) => binary_error(*op, a.dtype(), b.dtype(), dtype),
         ExprKind::MulAdd(a, b, c) => {
-            let wrong = [a, b, c].iter().any(|operand| operand.dtype() != dtype) || !dtype.is_float();
+            let wrong = [a, b, c].iter().any(|operand| operand.dtype() != dtype)
+                || !dtype.is_float()
+                || dtype.is_storage_only();
             wrong.then(|| {
                 format!(
                     "`mul_add` needs floats of one type, not {}, {} and {} giving {dtype}",
@@ -27,9 +29,9 @@ pub(super) fn type_error(expr: &Expr) -> Option<String> {
         ExprKind::Cast(_) => {
             (dtype == DType::Bool).then(|| "a cast cannot give bool; compare with zero instead".to_owned())
         }
-        ExprKind::Bitcast(a) => (a.dtype().bytes() != dtype.bytes())
+        ExprKind::Bitcast(a) => (a.dtype().bits() != dtype.bits())
             .then(|| format!("`bitcast` needs types of one size, not {} and {dtype}", a.dtype())),
-        ExprKind::Bounded(a, _) => (a.dtype() != dtype || !dtype.is_int())
+        ExprKind::Bounded(a, _) => (a.dtype() != dtype || !dtype.is_int() || dtype.is_storage_only())
             .then(|| format!("`bounded` needs an integer, not {} giving {dtype}", a.dtype())),
     }
 }

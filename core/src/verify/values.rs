@@ -10,6 +10,7 @@ use crate::ids::{BufferId, VarId};
 use crate::index::{Base, Digit, Index, NO_MODULUS};
 use crate::program::{Param, VariableKind};
 use crate::render::Entity;
+use crate::verify::Level;
 use crate::verify::range::exact_range;
 use crate::verify::statements::Walk;
 use crate::verify::types::type_error;
@@ -110,6 +111,10 @@ impl Walk<'_, '_> {
             return;
         }
         if let Some(message) = type_error(expr) {
+            self.report.error(place.entity, message);
+        }
+        if self.level == Level::Flat && expr.dtype().is_storage_only() {
+            let message = format!("a value is of type {}; level `flat` has bytes instead", expr.dtype());
             self.report.error(place.entity, message);
         }
         match expr.kind() {

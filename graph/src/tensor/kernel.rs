@@ -59,7 +59,8 @@ impl HostTensor {
         HostTensor::from_kernel(&tensor).ok_or_else(misfit)
     }
 
-    /// A copy of a tensor that a kernel takes or gives. `None` when a byte of a truth value is neither 0 nor 1.
+    /// A copy of a tensor that a kernel takes or gives. `None` when a byte of a truth value is neither 0 nor 1, and for types that no
+    /// host tensor has.
     pub fn from_kernel(tensor: &AnyTensor) -> Option<Self> {
         fn copy<T: crate::tensor::Element + tilewright_core::tensor::Element>(
             tensor: &AnyTensor,
@@ -80,6 +81,7 @@ impl HostTensor {
             DType::BF16 => copy::<half::bf16>(tensor),
             DType::F32 => copy::<f32>(tensor),
             DType::F64 => copy::<f64>(tensor),
+            DType::Float8E4M3FN | DType::Float8E5M2 | DType::Int4 | DType::UInt4 => None,
         }
     }
 }

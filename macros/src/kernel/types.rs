@@ -18,7 +18,7 @@ pub(crate) enum ScalarType {
 
 /// The element types, as messages list them: `f16, … i64 or bool`.
 pub(crate) fn element_types() -> String {
-    let of = |fits: fn(&DType) -> bool| DType::ALL.into_iter().filter(fits).map(DType::name);
+    let of = |fits: fn(&DType) -> bool| DType::COMPUTED.iter().copied().filter(fits).map(DType::name);
     let numbers: Vec<_> = of(|dtype| dtype.is_float()).chain(of(|dtype| dtype.is_int())).collect();
     format!("{} or bool", numbers.join(", "))
 }
@@ -29,7 +29,7 @@ impl ScalarType {
         match name {
             "usize" => Some(ScalarType::Usize),
             "isize" => Some(ScalarType::Isize),
-            _ => name.parse().ok().map(ScalarType::Element),
+            _ => name.parse().ok().filter(|dtype: &DType| !dtype.is_storage_only()).map(ScalarType::Element),
         }
     }
 

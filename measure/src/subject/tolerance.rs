@@ -136,6 +136,8 @@ fn epsilon(dtype: DType) -> f64 {
         DType::F32 => f64::from(f32::EPSILON),
         DType::F16 => half::f16::EPSILON.to_f64(),
         DType::BF16 => half::bf16::EPSILON.to_f64(),
+        DType::Float8E4M3FN => 0.125,
+        DType::Float8E5M2 => 0.25,
         _ => 0.0,
     }
 }

@@ -115,7 +115,8 @@ impl Prologue {
 
 /// The size of a tensor in bytes. A size beyond the address space saturates: the allocation then fails on any device.
 fn bytes(dtype: DType, shape: &[usize]) -> usize {
-    shape.iter().fold(dtype.bytes(), |bytes, extent| bytes.saturating_mul(*extent))
+    let elements = shape.iter().fold(1, |elements: usize, extent| elements.saturating_mul(*extent));
+    dtype.storage_bytes(elements).unwrap_or(usize::MAX)
 }
 
 impl ForCall<'_> {

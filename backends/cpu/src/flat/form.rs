@@ -17,6 +17,11 @@ pub(crate) enum Form {
     Float64,
 }
 
+/// The arm of a storage type: lowering replaces it by bytes, and the verifier refuses it at the `Flat` level.
+pub(crate) const fn no_storage_type() -> ! {
+    panic!("a program at the `Flat` level has no elements that are only stored")
+}
+
 impl Form {
     /// The form in which elements of a type are held.
     pub(crate) const fn of(dtype: DType) -> Form {
@@ -26,6 +31,7 @@ impl Form {
             DType::I64 | DType::U64 => Form::Int64,
             DType::F16 | DType::BF16 | DType::F32 => Form::Float32,
             DType::F64 => Form::Float64,
+            DType::Float8E4M3FN | DType::Float8E5M2 | DType::Int4 | DType::UInt4 => no_storage_type(),
         }
     }
 

@@ -21,6 +21,7 @@ mod random_schedule;
 #[path = "../../../../core/tests/support/recurrences.rs"]
 mod recurrences;
 mod scheduled;
+mod storage;
 mod support;
 mod tensorized;
 mod tiles;

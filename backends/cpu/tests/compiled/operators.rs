@@ -150,7 +150,7 @@ macro_rules! for_each_type {
 
             #[test]
             fn casts() {
-                for from in DType::ALL.into_iter().filter(|_| DType::$dtype != DType::Bool) {
+                for from in DType::COMPUTED.iter().copied().filter(|_| DType::$dtype != DType::Bool) {
                     check_with(&[from], DType::$dtype, |x| Expr::cast(DType::$dtype, x[0].clone()));
                 }
             }
@@ -184,7 +184,7 @@ for_each_type! {
 
 #[test]
 fn multiplications_with_additions() {
-    for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_float()) {
+    for dtype in DType::COMPUTED.iter().copied().filter(|dtype| dtype.is_float()) {
         check_with(&[dtype, dtype, dtype], dtype, |x| {
             Expr::mul_add(x[0].clone(), x[1].clone(), x[2].clone())
         });
@@ -205,7 +205,7 @@ fn extremes_with_constants_on_either_side() {
 
 #[test]
 fn shifts_by_one_count_for_all_lanes() {
-    for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_int()) {
+    for dtype in DType::COMPUTED.iter().copied().filter(|dtype| dtype.is_int()) {
         for op in [BinaryOp::Shl, BinaryOp::Shr] {
             for count in [0, 1, 7, 9] {
                 check_with(&[dtype], dtype, |x| Expr::binary(op, x[0].clone(), Expr::int(dtype, count)));

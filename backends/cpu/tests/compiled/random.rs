@@ -49,7 +49,7 @@ impl Writer {
             locals: Vec::new(),
             lanes: 1,
         };
-        for dtype in DType::ALL {
+        for &dtype in DType::COMPUTED {
             let input = writer.add_buffer(dtype, LEN, Scope::Global, Some(Access::Input));
             writer.inputs.push((input, dtype));
         }
@@ -80,7 +80,7 @@ impl Writer {
     }
 
     fn dtype(&mut self) -> DType {
-        self.pick(&DType::ALL)
+        self.pick(DType::COMPUTED)
     }
 
     /// An index of any value.

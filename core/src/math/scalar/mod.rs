@@ -124,7 +124,7 @@ impl From<u64> for Wide {
 }
 
 /// Elements that can be cast to one another, which is all of them.
-pub trait Cast: Element {
+pub trait Cast: Copy {
     /// The element in a type that holds it exactly.
     fn widen(self) -> Wide;
     /// The element that a wider value becomes.

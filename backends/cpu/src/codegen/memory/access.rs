@@ -11,6 +11,7 @@ use crate::codegen::emit::LoadKey;
 use crate::codegen::memory::address::Address;
 use crate::codegen::value::lanes::{Form, Group, Lanes, Width};
 use crate::codegen::{Generator, Outcome, memory_flags};
+use crate::flat::form::no_storage_type;
 use crate::flat::lanes::at_lane;
 
 impl Generator<'_> {
@@ -225,6 +226,7 @@ impl Generator<'_> {
                 let value = if dtype == DType::F16 { self.decode_f16(bits) } else { self.decode_bf16(bits) };
                 value.into()
             }
+            DType::Float8E4M3FN | DType::Float8E5M2 | DType::Int4 | DType::UInt4 => no_storage_type(),
         }
     }
 
@@ -309,6 +311,7 @@ impl Generator<'_> {
                 let bits = self.encode_bf16(lanes.low);
                 self.store_halves(bits, address, width);
             }
+            DType::Float8E4M3FN | DType::Float8E5M2 | DType::Int4 | DType::UInt4 => no_storage_type(),
         }
     }
 

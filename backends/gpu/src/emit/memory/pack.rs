@@ -22,6 +22,9 @@ pub(in crate::emit) const fn memory_type(dtype: DType) -> Type {
         DType::I64 | DType::U64 => Type::B64,
         DType::F32 => Type::F32,
         DType::F64 => Type::F64,
+        DType::Float8E4M3FN | DType::Float8E5M2 | DType::Int4 | DType::UInt4 => {
+            panic!("lowering replaces elements that are only stored by bytes")
+        }
     }
 }
 

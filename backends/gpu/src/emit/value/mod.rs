@@ -31,6 +31,9 @@ pub(super) const fn class_of(dtype: DType) -> Class {
         DType::I64 | DType::U64 => Class::Double,
         DType::F16 | DType::BF16 | DType::F32 => Class::Float,
         DType::F64 => Class::DoubleFloat,
+        DType::Float8E4M3FN | DType::Float8E5M2 | DType::Int4 | DType::UInt4 => {
+            panic!("lowering replaces elements that are only stored by bytes")
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(in crate::lower) mod choose_min_max;
 pub(in crate::lower) mod contract_products;
+pub(in crate::lower) mod decode_storage;
 pub(in crate::lower) mod expand_functions;
 pub(in crate::lower) mod flatten_buffers;
 pub(in crate::lower) mod hoist_invariants;
