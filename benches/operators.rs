@@ -5,7 +5,7 @@
 //! bytes (unsigned × signed, signed × signed, unsigned × unsigned, signed × unsigned), as in `QMM:128x768x768`, `QCV` is a
 //! convolution of bytes; `HMM` and `HMR` are products of matrices of `bf16` with results in `f32` and in `bf16`; `QMW`,
 //! `SMW` and `HMW` are `QMM`, `SMM` and `HMM` with a second matrix that stays the same; `GMM3`, `GMM6` and `GMM9` are `GMM`
-//! with an accuracy that allows so many products of `bf16` pieces for each of `f32`. The variant `tuned` is what a call would
+//! with an accuracy that allows the given number of products of `bf16` pieces for each of `f32`. The variant `tuned` is what a call would
 //! run with the records of `benches/tuned/` (or `--records`): it says on the standard error where there is none for the shape.
 //!
 //! The environment variables `PEER_OPS` and `PEER_THREADS` stand for `--ops` and `--threads`. A program that sets the

@@ -38,7 +38,7 @@ pub(crate) enum ModelCommand {
     Profile(ModelProfile),
 }
 
-/// What a model takes and gives
+/// Shows the inputs and outputs of a model
 #[derive(Args, Debug)]
 pub(crate) struct ModelInfo {
     /// An ONNX file

@@ -42,16 +42,16 @@ struct Constant {
     kernel: OnceLock<Option<AnyTensor>>,
 }
 
-/// What is known of a model.
+/// The properties of a model.
 #[derive(Clone, Debug)]
 pub struct Info {
-    /// What it takes, in order.
+    /// The inputs, in order.
     pub inputs: Vec<Port>,
-    /// What it gives, in order.
+    /// The outputs, in order.
     pub outputs: Vec<Port>,
     /// The metadata of the file.
     pub metadata: BTreeMap<String, String>,
-    /// What the file declares and contradicts itself.
+    /// Declarations of the file that contradict each other.
     pub warnings: Vec<String>,
     /// How many bindings the imported graph has.
     pub imported_bindings: usize,
@@ -132,7 +132,7 @@ impl Model {
         Ok(Model { graph: Arc::new(graph) })
     }
 
-    /// What is known of the model.
+    /// The properties of the model.
     pub fn info(&self) -> &Info {
         &self.graph.info
     }

@@ -6,7 +6,7 @@ use tilewright_graph::ir::{Body, Operation, ValueId};
 use tilewright_graph::legalise::{Fusion, Legalised, Signature, Unsupported, legalise};
 use tilewright_graph::tensor::{ElementType, HostTensor};
 
-/// What is known of a value when a group is prepared.
+/// The properties of a value when a group is prepared.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) element: ElementType,

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::model::{MAIN, Model};
 use crate::plan::{Action, Memory, Plan, build};
 
-/// What a run gives: tensors with their names, in the model's order.
+/// The results of a run: tensors with their names, in the model's order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outputs(Vec<(String, HostTensor)>);
 

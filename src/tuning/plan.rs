@@ -49,7 +49,7 @@ pub(crate) struct Plan {
     /// The bytes that one run must move.
     pub(super) bytes: f64,
     pub(super) peak_gflops: Option<f64>,
-    /// What computes the expected results of a kernel that is not written in Rust.
+    /// Computes the expected results of a kernel that is not written in Rust.
     pub(super) oracle: Option<Oracle>,
     pub(super) is_isolated: bool,
 }

@@ -32,7 +32,7 @@ pub struct Launch {
     pub threads: [u32; 3],
     /// The memory that the threads of a block share, in bytes.
     pub shared_bytes: u32,
-    /// The part of it that the launch asks for; the module reserves the rest.
+    /// The part of it that the launch requests; the module reserves the rest.
     pub dynamic_shared_bytes: u32,
     /// The arguments, in order.
     pub arguments: Vec<LaunchArgument>,

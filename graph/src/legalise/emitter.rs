@@ -134,13 +134,13 @@ impl Emitter {
         integers.iter().map(|integer| self.value(integer)).collect()
     }
 
-    /// What an integer is for the present values of the dimensions.
+    /// The value of an integer for the present values of the dimensions.
     pub(super) fn size(&self, integer: &SymInt) -> Result<i64, Unsupported> {
         let size = integer.evaluate(&|symbol| self.dims.get(symbol).map(|(_, size)| *size));
         size.ok_or_else(|| Unsupported::Form(format!("extent {integer} is not known")))
     }
 
-    /// What extents are for the present values of the dimensions.
+    /// The values of extents for the present values of the dimensions.
     pub(super) fn sizes(&self, extents: &[SymInt]) -> Result<Vec<usize>, Unsupported> {
         let size = |extent: &SymInt| {
             let size = self.size(extent)?;

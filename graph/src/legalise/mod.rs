@@ -79,7 +79,7 @@ macro_rules! unsupported {
 }
 pub(crate) use unsupported;
 
-/// What is known of an input of fused calls.
+/// The properties of an input of fused calls.
 #[derive(Clone, Debug)]
 pub struct Signature {
     /// The type of its elements.
@@ -98,7 +98,7 @@ pub struct Signature {
 pub struct Fusion<'a> {
     /// The calls with the values that they give.
     pub calls: Vec<(&'a Call, &'a [ValueId])>,
-    /// What comes from outside.
+    /// The values that come from outside.
     pub inputs: FxHashMap<ValueId, Signature>,
     /// The values that go outside, in order.
     pub outputs: Vec<ValueId>,

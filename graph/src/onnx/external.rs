@@ -39,7 +39,7 @@ impl ExternalData {
     /// The bytes of a tensor whose data lie in a file.
     ///
     /// # Errors
-    /// When the file is outside the folder, also by way of a link, or shorter than the tensor asks for.
+    /// When the file is outside the folder, also by way of a link, or too short for the tensor.
     pub(crate) fn read(&self, proto: &TensorProto) -> Result<Bytes, OnnxError> {
         let field = |key: &str| {
             proto.external_data.iter().find(|entry| entry.key == key).map(|entry| &entry.value[..])
@@ -98,7 +98,7 @@ fn read_part(path: &Path, offset: u64, length: Option<u64>) -> std::io::Result<B
 
 fn short(total: u64, offset: u64, length: u64) -> std::io::Error {
     std::io::Error::other(format!(
-        "the file has {total} bytes, the tensor asks for {length} from byte {offset} on"
+        "the file has {total} bytes, the tensor needs {length} from byte {offset} on"
     ))
 }
 
@@ -138,7 +138,7 @@ mod tests {
         let error = external.read(&tensor("weights", 8, 3)).unwrap_err().to_string();
         assert_eq!(
             error,
-            "tensor `w` names the file `weights`: the file has 10 bytes, the tensor asks for 3 from byte 8 on"
+            "tensor `w` names the file `weights`: the file has 10 bytes, the tensor needs 3 from byte 8 on"
         );
         assert!(ExternalData::none().read(&tensor("weights", 0, 1)).is_err());
     }

@@ -1,7 +1,7 @@
 //! ONNX files.
 //!
 //! [`Model::read`] decodes a file; nothing in it is trusted. Memory is bounded by a small multiple of the file's size:
-//! payloads share the file's bytes, and a tensor is made only after its data were found to be as many as its shape asks for.
+//! payloads share the file's bytes, and a tensor is made only after the number of its elements was found to fit its shape.
 
 mod error;
 mod external;

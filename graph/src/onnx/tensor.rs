@@ -39,7 +39,7 @@ pub(crate) fn element_type_name(number: i32) -> String {
 /// Reads a tensor. `external` gives the bytes of tensors that lie in files beside the model.
 ///
 /// # Errors
-/// When the element type is not supported, or the data are not as many as the shape asks for. No more memory is taken
+/// When the element type is not supported, or the number of elements does not fit the shape. No more memory is taken
 /// than the data take in the file: a shape that promises more is refused before.
 pub(crate) fn read_tensor(proto: &TensorProto, external: &ExternalData) -> Result<HostTensor, OnnxError> {
     let refuse = |reason: String| OnnxError::Tensor { tensor: proto.name.clone(), reason };

@@ -257,7 +257,7 @@ impl<'a> Arguments<'a> {
     }
 
     fn kind(&self, name: &str) -> AttributeKind {
-        self.operator.attribute(name).expect("the table has the attribute that an evaluation asks for")
+        self.operator.attribute(name).expect("the table has every attribute that an evaluation reads")
     }
 }
 

@@ -10,14 +10,14 @@ use crate::operator::{Arguments, Fault, Value};
 /// How many inputs or outputs there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arity {
-    /// At least so many.
+    /// The least number.
     pub least: usize,
-    /// At most so many.
+    /// The greatest number.
     pub most: usize,
 }
 
 impl Arity {
-    /// Whether so many are allowed.
+    /// Whether the number is allowed.
     pub fn accepts(self, count: usize) -> bool {
         (self.least..=self.most).contains(&count)
     }

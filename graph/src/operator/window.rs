@@ -31,7 +31,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the attributes `strides`, `dilations` and `pads` for so many dimensions.
+    /// Reads the attributes `strides`, `dilations` and `pads` for a number of dimensions.
     pub(crate) fn read(arguments: &Arguments<'_>, rank: usize) -> Result<Self, Fault> {
         let positive = |name: &str| {
             let values = arguments.ints(name).map_or_else(|| vec![1; rank], <[i64]>::to_vec);

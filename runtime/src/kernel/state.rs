@@ -1,4 +1,4 @@
-//! What is made of a kernel's program. Calls share it with work in the background, which may outlive the kernel.
+//! The results that are made from a kernel's program. Calls share them with work in the background, which may outlive the kernel.
 
 use std::sync::{PoisonError, RwLock};
 

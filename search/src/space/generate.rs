@@ -306,7 +306,7 @@ impl Job {
         Ok(schedules)
     }
 
-    /// Applies a rule to the named blocks that still exist; the rule then goes on with every variant. Only the variants that this rule
+    /// Applies a rule to the named blocks that still exist; the rule then continues with every variant. Only the variants that this rule
     /// makes of this schedule count against its limit.
     fn apply_to_blocks(
         &self,

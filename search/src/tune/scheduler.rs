@@ -287,7 +287,7 @@ mod tests {
         TaskFacts { weight, flops: 1e6, roofline_seconds: None, kind: 0, best: None }
     }
 
-    /// A task: its best time after so many rounds, and the seconds of one round.
+    /// A task: its best time after a number of rounds, and the seconds of one round.
     type Fake = (TaskFacts, fn(usize) -> f64, f64);
 
     /// Rounds for each task.

@@ -65,7 +65,7 @@ fn place(buffers: &[Lifetime], key: &dyn Fn(&Lifetime) -> (usize, usize)) -> (Ve
     let mut order: Vec<usize> = (0..buffers.len()).collect();
     order.sort_by_key(|&buffer| std::cmp::Reverse(key(&buffers[buffer])));
     let mut offsets = vec![0usize; buffers.len()];
-    // Those that are placed, by their offsets.
+    // The buffers that are placed, by their offsets.
     let mut placed: Vec<usize> = Vec::new();
     let mut size = 0;
     for buffer in order {

@@ -12,7 +12,7 @@ use tilewright_core::program::Program;
 /// The bytes of a parameter: an address, a dimension, or an element.
 pub(super) type Parameter = SmallVec<[u8; 8]>;
 
-/// What a program takes.
+/// The parameters of a program.
 pub(super) struct Signature {
     dims: Vec<(VarId, String)>,
     scalars: Vec<DType>,
@@ -28,7 +28,7 @@ struct Tensor {
 }
 
 impl Signature {
-    /// What a program takes.
+    /// The parameters of a program.
     pub(super) fn of(program: &Program) -> Self {
         let tensors = program.buffer_params().map(|(id, access)| {
             let buffer = program.buffer(id);

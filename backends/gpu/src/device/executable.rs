@@ -120,7 +120,7 @@ impl GpuExecutable {
         Ok((address, None))
     }
 
-    /// The address of memory of at least so many bytes, which is kept for later runs.
+    /// The address of memory of at least `bytes` bytes, which is kept for later runs.
     fn grown(&self, memory: &mut Option<GpuMemory>, bytes: usize) -> Result<u64, DeviceError> {
         match memory {
             Some(known) if known.size() >= bytes => Ok(known.address()),

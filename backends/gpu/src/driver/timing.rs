@@ -14,7 +14,7 @@ impl Gpu {
     /// a recorded graph costs the host less than submitting the work again.
     ///
     /// # Errors
-    /// Those of `submit`, and [`DeviceError::Failed`].
+    /// The errors of `submit`, and [`DeviceError::Failed`].
     pub(crate) fn time<E: From<DeviceError>>(
         &self,
         repetitions: u64,

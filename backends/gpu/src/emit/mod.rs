@@ -117,7 +117,7 @@ enum Storage {
     Registers(Rc<[Register]>),
 }
 
-/// What is computed in a part of the code and known in it.
+/// The values that a part of the code has computed, and the facts that hold in it.
 #[derive(Default)]
 struct Known {
     indices: FxHashMap<(Index, Width), Operand>,

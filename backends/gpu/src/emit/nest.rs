@@ -17,7 +17,7 @@ pub(super) struct Nest<'p> {
     pub(super) loops: Vec<(ThreadAxis, &'p Arc<For>)>,
     /// The buffers that the threads of a block share.
     pub(super) shared: Vec<BufferId>,
-    /// What each thread executes.
+    /// The statement that each thread executes.
     pub(super) body: &'p Stmt,
 }
 

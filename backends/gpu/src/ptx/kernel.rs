@@ -32,7 +32,7 @@ pub(crate) struct Kernel {
 pub(crate) enum SharedMemory {
     /// So many bytes, which the module reserves.
     Static(u32),
-    /// As many bytes as the launch asks for: more than can be reserved.
+    /// The number of bytes is an argument of the launch: more than can be reserved.
     Dynamic(u32),
 }
 

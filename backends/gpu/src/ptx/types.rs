@@ -85,7 +85,7 @@ impl Class {
         }
     }
 
-    /// What the names of registers begin with.
+    /// The prefix of register names.
     pub(crate) const fn prefix(self) -> &'static str {
         match self {
             Class::Predicate => "%p",

@@ -17,7 +17,7 @@ fn message(driver: &str, settings: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What the other processes do.
+/// The work of the other processes.
 #[test]
 #[ignore = "other tests start it in processes of their own"]
 fn opens_a_gpu() {

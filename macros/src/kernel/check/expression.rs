@@ -70,7 +70,7 @@ impl Checker<'_> {
         let mut data = false;
         for argument in arguments {
             data |= self.expression(argument);
-            // What is not known here is the function's to say.
+            // The function decides a type that is not known here.
             if self.types.decided(argument.ty).is_none() {
                 let open = self.types.foreign();
                 self.types.unify(argument.ty, open);

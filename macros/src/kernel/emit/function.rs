@@ -31,7 +31,7 @@ pub(crate) fn function(function: &Function) -> TokenStream {
     }
 }
 
-/// What stands in the place of a `#[tensor_fn]` with errors.
+/// The expansion of a `#[tensor_fn]` with errors.
 pub(crate) fn function_skeleton(function: &Function) -> TokenStream {
     let (signature, name) = (function_signature(function), &function.name);
     let (namespace, count) = (function_namespace(function), function.arguments.len());

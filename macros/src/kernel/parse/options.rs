@@ -9,7 +9,7 @@ use crate::diagnostics::Diagnostics;
 const ACCURACY: &str = "write how far a product of two `f32` may be off, relative to itself: at least 0 and less than 1, \
                         as in `accuracy = 1e-5`";
 
-/// The accuracy that a kernel asks for, if it does; reports what is wrong with the options.
+/// The accuracy in the options, if there is one; reports what is wrong with the options.
 pub(super) fn accuracy(attribute: &TokenStream, diagnostics: &Diagnostics) -> Option<f64> {
     let list = match Punctuated::<syn::Meta, syn::Token![,]>::parse_terminated.parse2(attribute.clone()) {
         Ok(list) => list,

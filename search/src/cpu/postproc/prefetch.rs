@@ -1,4 +1,4 @@
-//! Prefetches the buffers of blocks whose annotation asks for it.
+//! Prefetches the buffers of blocks that are annotated for it.
 
 use tilewright_core::analysis::block::reads;
 use tilewright_core::analysis::scope::loops_around;

@@ -1,4 +1,4 @@
-//! Makes the stores of large results non-temporal, where an annotation asks for it.
+//! Makes the stores of large results non-temporal, where they are annotated for it.
 
 use tilewright_core::analysis::block::writes;
 use tilewright_core::analysis::scope::{blocks, loops_around};

@@ -44,7 +44,7 @@ impl Generator<'_> {
         }
     }
 
-    /// What is stored with the [`memory_type`] of an element.
+    /// The operand of a store with the [`memory_type`] of an element.
     pub(super) fn pack_one(&mut self, dtype: DType, value: Operand) -> Operand {
         match dtype {
             DType::Bool => self.bool_to_int(value),

@@ -249,7 +249,7 @@ impl Builder<'_> {
         Ok(mem.further(byte.rem_euclid(size) as i32))
     }
 
-    /// A vector with so many bytes, beginning at a quarter, taken from elsewhere. What is behind the first bytes of a
+    /// A vector with a number of bytes, beginning at a quarter, taken from elsewhere. What is behind the first bytes of a
     /// vector that begins is not specified.
     fn inserted(
         &mut self,
