@@ -1,4 +1,4 @@
-//! What the first call of a shape costs.
+//! The cost of the first call of a shape.
 //!
 //! `cargo bench --bench first_calls` prints one JSON line for each kernel of the sentence-embedding example, and for attention over
 //! keys and values of earlier steps: the first call of all in milliseconds, and the slowest first call of a further length of the

@@ -71,7 +71,7 @@ impl fmt::Display for Share {
     }
 }
 
-/// What a bandwidth is of: a device by its name, and a number of threads.
+/// The key of a bandwidth: a device by its name, and a number of threads.
 type Key = (String, u32);
 
 static KNOWN: Mutex<FxHashMap<Key, Option<f64>>> = Mutex::new(FxHashMap::with_hasher(FxBuildHasher));

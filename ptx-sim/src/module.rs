@@ -46,7 +46,7 @@ pub struct Parameter {
     pub bytes: u64,
 }
 
-/// What a kernel is launched with.
+/// A launch of a kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Launch {
     /// Blocks along x, y, z.
@@ -164,7 +164,7 @@ impl Module {
         })
     }
 
-    /// What a launch of a kernel has to know.
+    /// The facts about a kernel that a launch needs.
     ///
     /// # Errors
     /// If there is no such kernel, or its code has no meaning.

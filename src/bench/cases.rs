@@ -74,7 +74,7 @@ pub(super) fn run_cases(
             failures.add((case.kernel)().name(), &error);
         }
     }
-    // What cannot be made into a program can be neither tuned nor compared.
+    // A kernel that has no program can be neither tuned nor compared.
     selected.retain(|point| failures.check(&title(point), program_of(point)));
     if !options.no_tune {
         let stop = stop_on_interrupt();

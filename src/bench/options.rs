@@ -48,9 +48,9 @@ pub struct Options {
 /// The programs that a command line is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// Those that [`bench_main!`](crate::bench_main) makes.
+    /// Programs that [`bench_main!`](crate::bench_main) makes.
     Cases,
-    /// Those that name operators and seeds by themselves.
+    /// Programs that name operators and seeds by themselves.
     Operators,
 }
 

@@ -69,7 +69,7 @@ pub struct GpuTarget {
     pub max_blocks_per_multiprocessor: u32,
     /// Shared memory that a block may declare statically, in bytes.
     pub shared_bytes_per_block: u32,
-    /// Shared memory that a block may have when the launch asks for it ("opt-in"), in bytes.
+    /// Shared memory that a block may have when the launch requests it ("opt-in"), in bytes.
     pub shared_bytes_per_block_opt_in: u32,
     /// Shared memory of a multiprocessor, in bytes.
     pub shared_bytes_per_multiprocessor: u32,

@@ -25,7 +25,7 @@
 //! - An index whose range is known and that is evaluated without a condition stays inside its buffer.
 //! - A loop bound to an axis of threads is not inside another one bound to the same, and gives it the extent that it has in the whole
 //!   nest.
-//! - Values of [known annotations](crate::annotation) are of the types that these ask for.
+//! - Values of [known annotations](crate::annotation) are of the types that these declare.
 //! - No `in` parameter is stored to, every `out` parameter is, and so is every intermediate that is loaded.
 //!
 //! Of the levels:

@@ -23,7 +23,7 @@ const SLICE: u64 = 1 << 16;
 /// Steps without any change of memory or of a barrier after which threads that wait in loops count as stuck.
 const QUIET: u64 = 1_000_000;
 
-/// What all blocks of a launch share.
+/// The data that all blocks of a launch share.
 pub(crate) struct Grid {
     pub(crate) memory: Memory,
     pub(crate) collector: Collector,
@@ -58,7 +58,7 @@ pub(crate) struct Grid {
     orderly: bool,
 }
 
-/// What a launch is begun with.
+/// The inputs of a launch.
 pub(crate) struct Setup {
     pub(crate) extents: Extents,
     pub(crate) params: Vec<u8>,

@@ -41,7 +41,7 @@ pub(crate) enum Window {
     Param,
 }
 
-/// What an access means to other threads.
+/// The effect of an access on other threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Order {
     /// Not weak: such accesses do not race with each other.
@@ -68,7 +68,7 @@ pub(crate) struct Access {
     pub(crate) order: Order,
 }
 
-/// What an atomic operation does.
+/// The operation of an atomic instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AtomicOp {
     And,
@@ -108,7 +108,7 @@ pub(crate) enum Shuffle {
     Index,
 }
 
-/// What a vote asks.
+/// The condition of a vote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Vote {
     All,
@@ -117,7 +117,7 @@ pub(crate) enum Vote {
     Ballot,
 }
 
-/// What a barrier reduces.
+/// The reduction of a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BarrierReduce {
     Count,
@@ -158,7 +158,7 @@ pub(crate) enum Argument {
     Register(Slot),
 }
 
-/// What a function outside of the module does that every driver provides.
+/// A function outside of the module that every driver provides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum External {
     /// `vprintf`: prints nothing here.
@@ -247,7 +247,7 @@ pub(crate) struct Product {
     pub(crate) saturates: bool,
 }
 
-/// What is executed.
+/// An instruction in executable form.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Pure {
@@ -320,7 +320,7 @@ pub(crate) enum Op {
     Atomic(Box<Atomic>),
     CopyAsync(Box<CopyAsync>),
     CommitCopies,
-    /// Waits until at most so many groups of copies are left; with `all`, also for those that are in no group.
+    /// Waits until at most this number of groups of copies is left; with `all`, also for copies that are in no group.
     WaitCopies {
         left: u32,
         all: bool,

@@ -9,7 +9,7 @@ use crate::exec::state::{Block, FULL, Group, Wait, Warp, lanes_of};
 use crate::report::{FaultKind, Spot};
 use crate::special::Special;
 
-/// Lanes that wait for others are let go when those have run for so many steps: they may wait for them.
+/// Lanes that wait for others are released when those have run for this number of steps: they may wait for the waiting ones.
 const PATIENCE: u32 = 1 << 16;
 
 /// Runs warps of one block.
@@ -24,7 +24,7 @@ pub(crate) struct Exec<'a> {
     pub(crate) line: u32,
 }
 
-/// What comes after an instruction.
+/// The continuation after an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
     /// The next instruction.
@@ -38,7 +38,7 @@ pub(crate) enum Next {
 }
 
 impl<'a> Exec<'a> {
-    /// Runs a warp for at most so many steps. Gives how many it ran.
+    /// Runs a warp for a limited number of steps. Gives the number that it ran.
     pub(crate) fn run(
         linked: &'a Linked,
         grid: &'a mut Grid,

@@ -240,7 +240,7 @@ pub(crate) struct BarrierState {
     pub(crate) arrived: u32,
     /// Lanes by warp that have come.
     pub(crate) tell: Vec<u32>,
-    /// Those of them that wait.
+    /// The lanes among them that wait.
     pub(crate) learn: Vec<u32>,
     /// The line of the first that came.
     pub(crate) line: u32,
@@ -256,7 +256,7 @@ pub(crate) struct MbarrierState {
     pub(crate) pending: u32,
     pub(crate) transactions: i64,
     pub(crate) phase: u64,
-    /// What arrived threads told in this phase, and in the one before.
+    /// The knowledge that arrived threads published in this phase, and in the one before.
     pub(crate) told: Option<crate::race::Told>,
     pub(crate) told_before: Option<crate::race::Told>,
 }

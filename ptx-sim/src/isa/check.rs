@@ -113,7 +113,7 @@ fn check_operands(
     Ok(())
 }
 
-/// What a type of the table is here, and whether wider registers are right too.
+/// The type that a type of the table stands for here, and whether wider registers are accepted, too.
 fn resolve(form: &Form, choices: &[Option<&'static str>], ty: TypeOf) -> Result<(Type, bool), String> {
     let named = |slot| {
         let name = choice(form, choices, slot).unwrap_or("b32");

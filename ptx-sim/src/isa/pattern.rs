@@ -20,7 +20,7 @@ pub(crate) struct Slot {
     pub(crate) optional: bool,
 }
 
-/// What type an operand has: that of a slot, or a fixed one.
+/// The type of an operand: that of a slot, or a fixed one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum TypeOf {
     Slot(&'static str),

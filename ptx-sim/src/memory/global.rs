@@ -76,12 +76,12 @@ impl Memory {
     /// How many devices can have addresses of their own.
     pub const DEVICES: u32 = 16;
 
-    /// Memory of at most so many bytes.
+    /// Memory of at most `limit` bytes.
     pub fn with_limit(limit: u64) -> Memory {
         Memory::of_device(0, limit)
     }
 
-    /// Memory of one of several devices, with at most so many bytes. An address tells the device: see [`Memory::device_of`].
+    /// Memory of one of several devices, with at most `limit` bytes. An address tells the device: see [`Memory::device_of`].
     ///
     /// # Panics
     /// If the number of the device is not below [`Memory::DEVICES`].

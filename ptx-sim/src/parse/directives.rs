@@ -43,7 +43,7 @@ pub(crate) fn scalar_type(cursor: &mut Cursor<'_>) -> Result<Type, ParseError> {
     cursor.expected("a type such as `.b32`")
 }
 
-/// What stands before the name of a variable or a parameter.
+/// The attributes before the name of a variable or a parameter.
 struct Header {
     space: Space,
     ty: Type,

@@ -126,7 +126,7 @@ impl<'a> Body<'_, 'a> {
         Ok(Special::named(name, None))
     }
 
-    /// What is added to a name: `+16`, `-4`, `[2]`.
+    /// The offset behind a name: `+16`, `-4`, `[2]`.
     fn offset(&mut self) -> Result<i64, ParseError> {
         match self.cursor.peek() {
             Token::Mark(b'+') => {

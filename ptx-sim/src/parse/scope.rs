@@ -72,7 +72,7 @@ impl Scopes {
         }
     }
 
-    /// What a name means here.
+    /// The meaning of a name here.
     pub(crate) fn find(&self, name: &str) -> Option<Named> {
         let mut at = Some(self.current);
         while let Some(index) = at {

@@ -75,20 +75,20 @@ pub(crate) struct Clocks {
     /// The time of each warp: it goes on whenever a thread of the warp tells others what it did.
     times: Vec<u32>,
     views: Vec<Rc<View>>,
-    /// What a thread knew at its last fence: what its strong writes tell.
+    /// The view of each thread at its last fence, which its strong writes publish.
     fenced: FxHashMap<usize, Rc<View>>,
-    /// What strong reads of a thread have seen, to be known after its next fence.
+    /// The views that strong reads of a thread have seen, to be known after its next fence.
     seen: FxHashMap<usize, Published>,
 }
 
-/// What a thread told: its block and its view.
+/// The knowledge that a thread published: its block and its view.
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
     block: u32,
     view: Rc<View>,
 }
 
-/// What was told through each place of memory.
+/// The knowledge published through each address of memory.
 pub(crate) type Publications = FxHashMap<(u8, u64), Published>;
 
 impl Clocks {
@@ -169,7 +169,7 @@ impl Clocks {
         self.meet(&masks, &masks);
     }
 
-    /// What a thread knows and did until now; its time goes on.
+    /// The view of a thread with all that it did until now; its time advances.
     pub(crate) fn publish(&mut self, thread: usize) -> Rc<View> {
         let warp = thread / WARP;
         let mut view = View::clone(&self.views[thread]);
@@ -232,7 +232,7 @@ impl Clocks {
         self.views[thread] = Rc::new(sum.view);
     }
 
-    /// What a thread tells with everything that it did until now.
+    /// Publishes the view of a thread with all that it did until now.
     pub(crate) fn told_by(&mut self, thread: usize) -> Published {
         Published { block: self.block, view: self.publish(thread) }
     }

@@ -285,7 +285,7 @@ impl Shadow {
             next: head.next,
             strong: by.strong,
         };
-        // What happened before this read need not be remembered beside it.
+        // Accesses that happened before this read need not be remembered beside it.
         let alone = reading & (reading - 1) == 0;
         let ordered =
             (alone || by.whole) && lanes(head.lanes).all(|lane| by.is_after(head.warp, lane, head.time));

@@ -1,4 +1,4 @@
-//! What a run came to: faults, remarks, counts.
+//! The result of a run: faults, remarks, counts.
 
 mod collect;
 mod remarks;
@@ -86,7 +86,7 @@ pub enum RemarkKind {
     RedundantWrite,
 }
 
-/// What is slow or odd, but not wrong.
+/// A slow or unusual action that is no fault.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Remark {
     /// The sort.
@@ -120,12 +120,12 @@ pub struct Totals {
     pub divergent_branches: u64,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Report {
     /// Faults.
     pub findings: Vec<Finding>,
-    /// What is slow or odd, but not wrong.
+    /// Slow or unusual actions that are no faults.
     pub remarks: Vec<Remark>,
     /// Instructions that threads executed with the first schedule.
     pub instructions: u64,

@@ -61,7 +61,7 @@ impl Traffic {
         self.lines.entry(line).or_default().redundant += 1;
     }
 
-    /// An access to global memory by the lanes of a warp, so many bytes each.
+    /// An access to global memory by the lanes of a warp, `bytes` bytes each.
     pub(crate) fn global(&mut self, line: u32, addresses: &Addresses, bytes: u64) {
         let list = addresses.get();
         if list.is_empty() {
@@ -77,7 +77,7 @@ impl Traffic {
         self.totals.global_sectors_needed += needed;
     }
 
-    /// An access to shared memory by the lanes of a warp, so many bytes each.
+    /// An access to shared memory by the lanes of a warp, `bytes` bytes each.
     pub(crate) fn shared(&mut self, line: u32, addresses: &Addresses, bytes: u64) {
         let list = addresses.get();
         if list.is_empty() {

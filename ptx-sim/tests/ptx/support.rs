@@ -1,4 +1,4 @@
-//! What the tests share: kernels as files, launches with buffers, random numbers.
+//! Helpers of the tests: kernels as files, launches with buffers, random numbers.
 
 use tilewright_ptx_sim::{FaultKind, Launch, Memory, Module, Options, Report};
 
@@ -32,7 +32,7 @@ impl Random {
 pub(crate) enum Param<'a> {
     /// A buffer with these bytes.
     Data(&'a [u8]),
-    /// A buffer of so many bytes that are not written yet.
+    /// A buffer of this number of bytes, which are not written yet.
     Empty(u64),
     /// A number of 32 bits.
     Word(u32),

@@ -1,4 +1,4 @@
-//! What the words mean under which refused candidates are counted.
+//! The meanings of the words under which refused candidates are counted.
 
 use tilewright_core::schedule::ScheduleError;
 use tilewright_measure::reason;
@@ -10,7 +10,7 @@ const POSTPROCESSORS: &[(&str, &str)] = &[
     ("postprocessor_panic", "a postprocessor panicked"),
 ];
 
-/// What a word means, as the end of a sentence; empty for a word of a user's own postprocessor.
+/// The meaning of a word, as the end of a sentence; empty for a word of a user's own postprocessor.
 pub(super) fn meaning(word: &str) -> &'static str {
     let all = ScheduleError::REASONS.iter().chain(reason::ALL).chain(POSTPROCESSORS);
     all.clone().find(|(known, _)| *known == word).map_or("", |(_, meaning)| meaning)

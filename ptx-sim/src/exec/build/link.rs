@@ -155,7 +155,7 @@ fn lay_out_params(
     Ok((params, end))
 }
 
-/// What shared memory holds.
+/// The contents of shared memory.
 struct Shared {
     variables: Vec<SharedVariable>,
     dynamic: u64,

@@ -23,7 +23,7 @@ pub(crate) mod matrix;
 pub(crate) mod memory;
 pub(crate) mod warp;
 
-/// What a register holds when its frame begins.
+/// The content of a register when its frame begins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Preset {
     Constant(u64),

@@ -142,7 +142,7 @@ fn clamp01(value: f64, mode: Mode) -> f64 {
     }
 }
 
-/// What `.relu` and `.sat` make of a value before it is rounded.
+/// Applies `.relu` and `.sat` to a value before it is rounded.
 fn limited(value: f64, mode: Mode) -> f64 {
     let value = if mode.relu && value.is_nan() {
         value

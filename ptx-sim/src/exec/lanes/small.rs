@@ -22,7 +22,7 @@ pub(crate) struct Format {
     mantissa: u32,
     /// The largest finite value, as bits without sign.
     largest: u32,
-    /// What overflows become: infinity, or not a number in a format without infinities.
+    /// The code of an overflow: infinity, or NaN in a format without infinities.
     overflow: u32,
     nan: u32,
 }

@@ -1,7 +1,7 @@
 //! Expands transcendental functions into basic operations, as [`crate::math`] defines them.
 //!
 //! Equal subexpressions of a value become one shared node on the way, so that each function is computed
-//! once. The last pass, because the expansions share so many nodes that a walk without memory of them
+//! once. The last pass, because the expansions share nodes heavily: a walk that does not remember nodes
 //! takes very long.
 
 use rustc_hash::FxHashMap;

@@ -18,7 +18,7 @@ use crate::stmt::Block;
 /// The result stands for a loop; [`LoopId::ROOT`] means "stay". A given decision that is no longer
 /// possible falls back to the nearest possible location further out, then to staying. Inlining ([`LoopId::INLINE`],
 /// `@-2`) is drawn for padding alone, which costs little where it is inlined: about all else a rule decides, since what inlining
-/// gains there does not depend on the place. A given decision may ask for it.
+/// gains there does not depend on the place. A given decision may choose it.
 ///
 /// ```text
 /// before
