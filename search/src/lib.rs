@@ -13,6 +13,7 @@
 mod built_in;
 pub mod cpu;
 pub mod explore;
+mod gpu;
 pub mod model;
 pub mod records;
 pub mod space;

@@ -124,6 +124,19 @@ impl GpuTarget {
         }
     }
 
+    /// A GPU of unknown make that code for an architecture such as `sm_80` runs on: the limits are those of [`GpuTarget::generic`]. `None`
+    /// for a name that is no architecture from compute capability 8.0 on.
+    pub fn for_architecture(name: &str) -> Option<Self> {
+        let (number, architecture_specific) = match name.strip_suffix('a') {
+            Some(number) => (number, true),
+            None => (name, false),
+        };
+        let generic = Self::generic();
+        let compute_capability = ComputeCapability::parse(number)?;
+        let is_known = compute_capability >= generic.compute_capability;
+        is_known.then_some(GpuTarget { compute_capability, architecture_specific, ..generic })
+    }
+
     /// The limits of multiprocessors with 64 warps, 32 blocks and more shared memory, as data-centre GPUs have them.
     fn data_centre(compute_capability: ComputeCapability, shared_kib: u32) -> Self {
         GpuTarget {
@@ -295,6 +308,17 @@ mod tests {
         assert_eq!(runs(next), [true, true, true, true, false]);
         for wrong in ["", "sm_", "sm_+80", "avx2", "sm_80b", "80"] {
             assert!(!GpuTarget::h100().runs_code_for(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn architectures_are_found_by_name() {
+        for name in ["sm_80", "sm_86", "sm_90", "sm_90a"] {
+            let gpu = GpuTarget::for_architecture(name).expect("it is known");
+            assert_eq!(gpu.architecture(), name);
+        }
+        for name in ["sm_75", "cpu", "sm_", "80", ""] {
+            assert_eq!(GpuTarget::for_architecture(name), None, "{name}");
         }
     }
 

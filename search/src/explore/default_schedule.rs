@@ -6,9 +6,10 @@
 use rustc_hash::FxHashSet;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Rng, Schedule, Step, Trace};
-use tilewright_core::target::RunContext;
+use tilewright_core::target::{RunContext, TargetKind};
 
 use crate::explore::candidate::{Candidate, Generator, Statistics};
+use crate::gpu;
 use crate::space::mutate::{self, Change};
 use crate::space::spec::SearchSpec;
 use crate::space::{Breadth, DesignSpaces, generate_some_design_spaces};
@@ -133,7 +134,7 @@ impl Climb {
 }
 
 /// A schedule for a program without any measurement: that of [`default_candidate`] with the built-in search, or
-/// the program as it is when there is none.
+/// the program as it is when there is none. For a GPU, each block gets the first way to execute it that suits it.
 pub fn schedule_by_default(program: &Program, context: impl Into<RunContext>) -> Schedule {
     schedule_with(program, context.into(), &THOROUGH)
 }
@@ -145,6 +146,9 @@ pub fn schedule_quickly(program: &Program, context: impl Into<RunContext>) -> Sc
 }
 
 fn schedule_with(program: &Program, context: RunContext, effort: &Effort) -> Schedule {
+    if context.target.kind() == TargetKind::Gpu {
+        return gpu::default_schedule(program, &context);
+    }
     let unscheduled = || Schedule::new(program.clone(), &context, 0);
     let Ok(built_in) = SearchSpec::built_in(context.target.kind()) else { return unscheduled() };
     choose(program, context.clone(), &built_in, effort)
