@@ -78,7 +78,7 @@ impl GpuCode {
     }
 
     /// The value of an index in terms of the program's dimensions.
-    fn evaluate(&self, index: &Index, dims: &[i64]) -> Option<i64> {
+    pub(crate) fn evaluate(&self, index: &Index, dims: &[i64]) -> Option<i64> {
         index.evaluate(&|var| {
             let number = self.dims.iter().position(|dim| *dim == var)?;
             dims.get(number).copied()

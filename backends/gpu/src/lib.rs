@@ -1,7 +1,7 @@
 //! The GPU backend: PTX from programs of the `Flat` level, and GPUs that run it.
 //!
 //! [`emit`] writes PTX as text, for NVIDIA's assembler or driver to compile; it needs neither of them. A [`GpuCode`] holds the text
-//! and says how its kernels are launched. A [`Gpu`] is one that the driver has opened; it is a
+//! and says how its kernels are launched; [`manifest`] says so as JSON. A [`Gpu`] is one that the driver has opened; it is a
 //! [`Device`](tilewright_core::device::Device).
 
 #![deny(unsafe_code)]
@@ -11,8 +11,10 @@ mod device;
 mod driver;
 mod emit;
 mod launch;
+mod manifest;
 mod ptx;
 
 pub use driver::{Gpu, VARIABLE as DRIVER_VARIABLE, load as load_driver};
 pub use emit::emit;
 pub use launch::{FAILURE_RECORD_BYTES, GpuCode, Launch, LaunchArgument, TENSOR_ALIGNMENT, Workspace};
+pub use manifest::manifest;

@@ -101,7 +101,7 @@ impl Builder {
 }
 
 /// The type with which the contents of registers are copied.
-pub(super) fn bits_of(class: Class) -> Type {
+pub(crate) fn bits_of(class: Class) -> Type {
     match class {
         Class::Predicate => Type::Pred,
         Class::Half => Type::B16,

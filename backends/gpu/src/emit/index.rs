@@ -91,8 +91,8 @@ impl Generator<'_> {
             return Ok(Operand::Integer(constant));
         }
         let key = (index.clone(), width);
-        if let Some(known) = self.scopes.iter().rev().find_map(|scope| scope.indices.get(&key)) {
-            return Ok(*known);
+        if let Some(known) = self.known_index(&key) {
+            return Ok(known);
         }
         let value = if width == Width::Double && self.fits_word(index) {
             let word = self.index(index, Width::Word)?;
@@ -100,12 +100,21 @@ impl Generator<'_> {
         } else {
             self.sum(index, width)?
         };
+        self.remember_index(key, value);
+        Ok(value)
+    }
+
+    fn known_index(&self, key: &(Index, Width)) -> Option<Operand> {
+        self.scopes.iter().rev().find_map(|scope| scope.indices.get(key)).copied()
+    }
+
+    /// Remembers the value of an index in this part of the code, unless memory that may change decides it.
+    fn remember_index(&mut self, key: (Index, Width), value: Operand) {
         let mut is_stable = true;
-        for_each_load_in_index(index, &mut |_, _| is_stable = false);
+        for_each_load_in_index(&key.0, &mut |_, _| is_stable = false);
         if is_stable && let Some(scope) = self.scopes.last_mut() {
             scope.indices.insert(key, value);
         }
-        Ok(value)
     }
 
     fn sum(&mut self, index: &Index, width: Width) -> Outcome<Operand> {
@@ -130,11 +139,9 @@ impl Generator<'_> {
     }
 
     fn digit(&mut self, digit: &Digit, width: Width) -> Outcome<Operand> {
-        if !digit.is_whole() || matches!(digit.base, Base::Sum(_)) {
-            let key = (Index::digit(digit.clone()), width);
-            if let Some(known) = self.scopes.iter().rev().find_map(|scope| scope.indices.get(&key)) {
-                return Ok(*known);
-            }
+        let key = (Index::digit(digit.clone()), width);
+        if let Some(known) = self.known_index(&key) {
+            return Ok(known);
         }
         let mut value = self.base(&digit.base, width)?;
         let is_negative = digit.base.interval(&self.ranges).min < 0;
@@ -144,6 +151,7 @@ impl Generator<'_> {
         if digit.modulus != NO_MODULUS {
             value = self.modulo(value, digit.modulus, width, is_negative);
         }
+        self.remember_index(key, value);
         Ok(value)
     }
 

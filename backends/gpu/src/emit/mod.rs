@@ -33,6 +33,8 @@ use tilewright_core::target::GpuTarget;
 use tilewright_core::verify::{Level, verify};
 
 use self::builder::Builder;
+#[cfg(test)]
+pub(crate) use self::builder::bits_of;
 use self::index::Width;
 use self::nest::{Nest, Nests};
 use crate::launch::{GpuCode, Launch, LaunchArgument, Workspace, check_extents};

@@ -6,6 +6,7 @@ use tilewright_core::program::Scope;
 use tilewright_core::stmt::{Alloc, For, If, Stmt, Store};
 
 use super::builder::{unless, when};
+use super::index::Width;
 use super::memory;
 use super::value::{bits_type, class_of};
 use super::{Generator, Outcome, Place, Storage, Variable, unsupported};
@@ -80,13 +81,10 @@ impl Generator<'_> {
             Some(1) => return self.iteration(node, Variable::Constant(0)),
             _ => {}
         }
-        let is_word = extent.as_constant().is_some_and(|extent| i32::try_from(extent).is_ok());
+        let is_word = extent.interval(&self.ranges).max <= i64::from(i32::MAX);
         let (class, ty) = if is_word { (Class::Word, Type::S32) } else { (Class::Double, Type::S64) };
         self.memos.push(Default::default());
-        let end = match extent.as_constant() {
-            Some(constant) => Ok(Operand::Integer(constant)),
-            None => self.wide_index(&extent),
-        };
+        let end = self.extent(&extent, is_word);
         self.memos.pop();
         let end = end?;
         let variable = self.builder.register(class);
@@ -106,6 +104,18 @@ impl Generator<'_> {
         self.builder.branch(when(goes_on), again);
         self.builder.place(behind);
         Ok(())
+    }
+
+    /// A number of iterations, in 32 bits where it is known to fit.
+    fn extent(&mut self, extent: &Index, is_word: bool) -> Outcome<Operand> {
+        match (is_word, self.width_of(extent)) {
+            (true, Width::Word) => self.index(extent, Width::Word),
+            (true, Width::Double) => {
+                let wide = self.index(extent, Width::Double)?;
+                Ok(self.builder.convert(Op::Convert, Type::U32, Type::U64, wide))
+            }
+            (false, _) => self.index(extent, Width::Double),
+        }
     }
 
     /// The body of a loop, for one value of its variable.

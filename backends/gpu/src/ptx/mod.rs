@@ -14,5 +14,7 @@ pub(crate) mod kernel;
 pub(crate) mod operand;
 mod print;
 pub(crate) mod table;
+#[cfg(test)]
+mod tests;
 pub(crate) mod types;
 pub(crate) mod verify;

@@ -119,7 +119,7 @@ impl fmt::Display for Operand {
             Operand::Special(Special::Block(axis)) => write!(f, "%ctaid.{}", AXES[*axis]),
             Operand::Symbol(symbol) => symbol.fmt(f),
             Operand::Address(base, 0) => write!(f, "[{base}]"),
-            Operand::Address(base, offset) => write!(f, "[{base}{offset:+}]"),
+            Operand::Address(base, offset) => write!(f, "[{base}+{offset}]"),
             Operand::Parameter(number) => write!(f, "[p{number}]"),
             Operand::Label(label) => label.fmt(f),
         }

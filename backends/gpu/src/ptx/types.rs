@@ -9,10 +9,6 @@ macro_rules! types {
         pub(crate) enum Type { $($variant),* }
 
         impl Type {
-            /// Every type.
-            #[cfg(test)]
-            pub(crate) const ALL: &'static [Type] = &[$(Type::$variant),*];
-
             /// The name, without the dot.
             pub(crate) const fn name(self) -> &'static str {
                 match self { $(Type::$variant => $name),* }

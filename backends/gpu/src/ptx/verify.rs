@@ -25,7 +25,7 @@ pub(crate) fn verify(kernel: &Kernel) -> Result<(), String> {
         if let Line::Instruction(instruction) = line {
             check
                 .instruction(instruction)
-                .map_err(|problem| format!("`{}`: `{instruction}`: {problem}", kernel.name))?;
+                .map_err(|problem| format!("`{}`: `{}`: {problem}", kernel.name, instruction.row.text))?;
         }
     }
     Ok(())

@@ -1,4 +1,8 @@
 //! Emitted kernels, executed by the simulator: their results are those of the interpreter, bit by bit.
 
+mod defaults;
 mod elementwise;
+mod operators;
+mod random;
+mod statements;
 mod support;

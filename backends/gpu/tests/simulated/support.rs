@@ -155,11 +155,17 @@ impl Call {
         bytes
     }
 
-    /// Runs a flat program in the simulator and in the interpreter, and compares the results bit by bit.
+    /// As [`Call::compare`]; the assembler must accept the kernels, too.
     pub(crate) fn check(&self, flat: &Program) {
+        assemble(&self.compare(flat).ptx);
+    }
+
+    /// Runs a flat program in the simulator and in the interpreter, and compares the results bit by bit.
+    pub(crate) fn compare(&self, flat: &Program) -> GpuCode {
         let code = code_of(flat);
         let expected = self.interpreted(flat);
         let found = self.simulated(flat, &code);
+        assert_eq!(found.failure, [0; 3], "an index was out of bounds\n{flat}");
         for (number, (found, expected)) in found.tensors.iter().zip(&expected).enumerate() {
             assert!(
                 same(found, expected),
@@ -169,7 +175,7 @@ impl Call {
                 code.ptx
             );
         }
-        assemble(&code.ptx);
+        code
     }
 }
 

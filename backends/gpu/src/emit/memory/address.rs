@@ -36,9 +36,10 @@ impl Generator<'_> {
         let width = self.width_of(index);
         let address = match (place.space, width) {
             (Space::Shared, _) => {
-                let index = self.index(index, width)?;
+                let mut index = self.index(index, width)?;
                 if width == Width::Double {
-                    return Err(self.broken("an index of shared memory does not fit 32 bits"));
+                    // All of this memory has 32-bit addresses.
+                    index = self.builder.convert(Op::Convert, Type::U32, Type::U64, index);
                 }
                 self.builder.compute(Op::Mad, Type::S32, &[index, factor, base])
             }
