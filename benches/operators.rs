@@ -8,12 +8,18 @@
 //! with an accuracy that allows the given number of products of `bf16` pieces for each of `f32`. The variant `tuned` is what a call would
 //! run with the records of `benches/tuned/` (or `--records`): it says on the standard error where there is none for the shape.
 //!
+//! `--target sm_80 --emit DIR` measures nothing and needs no GPU: it writes the kernels of each operator by their default
+//! schedules as `NAME.ptx`, with `NAME.json`, which says how they are launched (see `tilewright_gpu::manifest`), and
+//! `NAME.trace`. In names, `_` stands for what is no letter or digit.
+//!
 //! The environment variables `PEER_OPS` and `PEER_THREADS` stand for `--ops` and `--threads`. A program that sets the
 //! former runs us in alternation with others, each with one time for an operator: then only `tuned` is
 //! measured, unless `--variants` says otherwise.
 
 #[path = "operators/bytes.rs"]
 mod bytes;
+#[path = "operators/emit.rs"]
+mod emit;
 #[path = "operators/halves.rs"]
 mod halves;
 #[path = "operators/kernels.rs"]
@@ -61,6 +67,11 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         (names, _) => names.to_vec(),
     };
     let operators = names.iter().map(|name| opset::operator(name)).collect::<Result<Vec<_>, _>>()?;
+    match (&options.target, &options.emit) {
+        (Some(target), Some(folder)) => return emit::emit(&operators, target, folder),
+        (None, None) => {}
+        _ => return Err("`--target` and `--emit` are given together".into()),
+    }
     let threads = match (options.threads, std::env::var("PEER_THREADS")) {
         (Some(threads), _) => threads,
         (None, Ok(text)) => {

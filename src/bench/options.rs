@@ -41,6 +41,10 @@ pub struct Options {
     pub variants: Vec<String>,
     /// Measure the reference however long it takes.
     pub reference: bool,
+    /// The architecture to compile for instead of measuring, such as `sm_80`.
+    pub target: Option<String>,
+    /// Where compiled kernels are written.
+    pub emit: Option<PathBuf>,
     /// Whether there were any arguments; `cargo bench` gives some, `cargo test` starts benchmark programs without.
     pub is_given: bool,
 }
@@ -87,7 +91,7 @@ const fn of_operators(
 }
 
 /// Every option.
-static OPTIONS: [OptionRow; 15] = [
+static OPTIONS: [OptionRow; 17] = [
     common(
         "--trials",
         Some(("N", NUMBER)),
@@ -193,6 +197,24 @@ static OPTIONS: [OptionRow; 15] = [
         "times to reach, a JSON object of nanoseconds by operator, for the benchmark `tuning`",
         |options, _, value| {
             options.until = Some(PathBuf::from(value));
+            Ok(())
+        },
+    ),
+    of_operators(
+        "--target",
+        Some(("ARCH", "an architecture such as sm_80")),
+        "compile for a GPU such as sm_80 instead of measuring, for the benchmark `operators`",
+        |options, _, value| {
+            options.target = Some(value.to_owned());
+            Ok(())
+        },
+    ),
+    of_operators(
+        "--emit",
+        Some(("DIR", "a directory")),
+        "where --target writes NAME.ptx and NAME.json for each operator",
+        |options, _, value| {
+            options.emit = Some(PathBuf::from(value));
             Ok(())
         },
     ),
@@ -429,6 +451,8 @@ mod tests {
         assert_eq!((options.trials, options.time_limit), (Some(8), Some(Duration::from_millis(1500))));
         assert_eq!(options.ops, ["GMM.0", "C2D.0"]);
         assert!(options.json && !options.no_tune && options.is_given);
+        let emission = parse("--target sm_80 --emit=kernels").unwrap();
+        assert_eq!((emission.target.as_deref(), emission.emit), (Some("sm_80"), Some("kernels".into())));
         let own = parse("--seeds 1,2 --quality=64,1000 --until tvm.json").unwrap();
         assert_eq!((own.seeds, own.quality), (vec![1, 2], vec![64, 1000]));
         assert_eq!(own.until, Some(PathBuf::from("tvm.json")));

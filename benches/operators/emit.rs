@@ -1,0 +1,41 @@
+//! Operators as PTX for a GPU, without one: `NAME.ptx`, and `NAME.json` with all that launching needs.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+use tilewright::core::lower::{LowerOptions, lower};
+use tilewright::core::target::{GpuTarget, Target};
+use tilewright::search::schedule_by_default;
+
+use super::opset::Operator;
+
+/// Writes the files of each operator into a folder.
+pub(crate) fn emit(operators: &[Operator], architecture: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
+    let gpu = GpuTarget::for_architecture(architecture).ok_or_else(|| {
+        format!(
+            "`--target` needs an architecture from sm_80 on, such as sm_80 or sm_90, found `{architecture}`"
+        )
+    })?;
+    let target = Target::from(gpu.clone());
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for operator in operators {
+        let kernel = (operator.kernel)();
+        let dims = kernel.dims_by_name(&operator.dims)?;
+        let program = kernel.program_for(&dims)?;
+        let schedule = schedule_by_default(&program, target.clone());
+        let flat = lower(schedule.program(), &LowerOptions::of(&target))?;
+        let code = tilewright_gpu::emit(&flat, &gpu)?;
+        let manifest = tilewright_gpu::manifest(&flat, &code, &[], &gpu)?;
+        let name: String =
+            operator.name.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '_' }).collect();
+        for (extension, text) in
+            [("ptx", code.ptx), ("json", format!("{manifest:#}\n")), ("trace", schedule.trace().to_string())]
+        {
+            let file = folder.join(format!("{name}.{extension}"));
+            fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        }
+        println!("{}: {} kernels", operator.name, code.launches.len());
+    }
+    Ok(())
+}
