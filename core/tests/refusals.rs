@@ -207,10 +207,6 @@ fn nests_must_go_together() {
 fn lanes_are_independent_or_one_update() {
     check("vectorize %6", "reduction_loop");
     check("%14 = decompose_reduction %3, %6\nunroll %6\nvectorize %6", "not_serial");
-    check(
-        "%14, %15 = split %6, [none, 5]\n%16 = decompose_reduction %3, %14\nvectorize %15",
-        "reduction_loop",
-    );
 }
 
 #[test]

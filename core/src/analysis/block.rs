@@ -204,10 +204,9 @@ pub fn reduction_of(store: &Store) -> Option<Reduction<'_>> {
     (!reads_itself).then_some(Reduction { store, reducer, value })
 }
 
-/// Whether the block does nothing but combine values with elements, at every point of its domain and without an initial
-/// value.
+/// Whether the block does nothing but combine values with elements, without an initial value.
 pub fn is_update(block: &Block) -> bool {
-    block.init.is_none() && block.guards.is_empty() && reduction(block).is_some()
+    block.init.is_none() && reduction(block).is_some()
 }
 
 /// Whether the block is a reduction of at least one iterator with an initial value of the element that it updates. One with

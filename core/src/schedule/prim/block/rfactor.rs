@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::analysis::block::{Reduction, is_reduction, reduction};
 use crate::analysis::scope::{blocks, loops_around, writers};
-use crate::expr::{Expr, Indices};
+use crate::expr::{BinaryOp, Expr, Indices};
 use crate::ids::{LoopId, VarId};
 use crate::index::Index;
 use crate::program::{Buffer, Program, Scope, VariableKind};
@@ -13,11 +13,14 @@ use crate::schedule::edit::{edit_block, fresh_block_name, fresh_loop, insert_sta
 use crate::schedule::find::{require_block, root_position};
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, LoopRv, Schedule, ScheduleError, Value};
-use crate::stmt::{Annotations, Block, For, Iter, IterKind, LoopKind, Stmt};
+use crate::stmt::{Annotations, Block, For, Guard, Iter, IterKind, LoopKind, Stmt};
 use crate::visit::{listed, substitute_stmt};
 
 /// Factors a reduction loop: each of its iterations reduces into an element of its own in a new buffer, and a new block
 /// combines these partial results afterwards.
+///
+/// A guard of the reduction leaves out points that its loops enumerate in excess, as those of tiles that do not divide the extent.
+/// Each partial result has a point there instead, whose value changes nothing: `select(k_0*3 + k_1 < 8, a[…], 0.0)`.
 ///
 /// ```text
 /// before
@@ -139,12 +142,12 @@ fn check(program: &Program, block: &Block, target: LoopId) -> Result<Vec<For>, S
     if blocks(&path[0].body).len() != 1 {
         return Err(ScheduleError::NotReductionLoop { target: path[0].id, block: id });
     }
-    let reduces = |index: &Index| {
-        let mut found = false;
-        index.for_each_var(&mut |var| found |= mentioned_by(IterKind::Reduce, var));
-        found
+    let reduces = |var: VarId| mentioned_by(IterKind::Reduce, var);
+    let is_mixed = |guard: &Guard| {
+        let is_other_loop = |var: VarId| !reduces(var) && path.iter().any(|node| node.var == var);
+        mentions_any(guard, &reduces) && mentions_any(guard, &is_other_loop)
     };
-    if block.guards.iter().any(|guard| reduces(&guard.index)) {
+    if block.guards.iter().any(is_mixed) {
         return Err(ScheduleError::Guarded { target, block: id });
     }
     let store = reduction(block).ok_or(ScheduleError::NotReduction(id))?.store;
@@ -152,6 +155,15 @@ fn check(program: &Program, block: &Block, target: LoopId) -> Result<Vec<For>, S
         return Err(ScheduleError::SeveralWriters(id));
     }
     Ok(path.into_iter().map(|node| For { body: Stmt::nothing(), ..For::clone(node) }).collect())
+}
+
+/// Whether a guard depends on variables of a kind.
+fn mentions_any(guard: &Guard, is_of_kind: &dyn Fn(VarId) -> bool) -> bool {
+    let mut found = false;
+    for index in [&guard.index, &guard.bound] {
+        index.for_each_var(&mut |var| found |= is_of_kind(var));
+    }
+    found
 }
 
 fn add_partial_buffer(
@@ -212,7 +224,15 @@ fn factor_block(
     let dtype = found.value.dtype();
     let indices = with_axis(&found.store.indices, axis, own);
     let element = Expr::load(dtype, partial, indices.iter().cloned());
-    let update = Expr::binary(found.reducer.op(), element, found.value.clone());
+    let is_of_reduction = |var: VarId| renamed.iter().any(|(reduced, _)| *reduced == var);
+    let (of_reduction, guards): (Vec<Guard>, Vec<Guard>) =
+        block.guards.iter().cloned().partition(|guard| mentions_any(guard, &is_of_reduction));
+    let value = of_reduction.iter().fold(found.value.clone(), |value, guard| {
+        let [index, bound] = [&guard.index, &guard.bound].map(|index| index.substitute(&listed(&renamed)));
+        let is_point = Expr::binary(BinaryOp::Lt, Expr::index(index), Expr::index(bound));
+        Expr::select(is_point, value, found.reducer.neutral(dtype))
+    });
+    let update = Expr::binary(found.reducer.op(), element, value);
     let mut body = Stmt::store(partial, indices.iter().cloned(), update);
     substitute_stmt(&mut body, &old_value);
     let init = Stmt::store(partial, indices, found.reducer.neutral(dtype));
@@ -220,7 +240,7 @@ fn factor_block(
         id: block.id,
         name: fresh_block_name(program, &format!("{}_partial", block.name)),
         iters,
-        guards: block.guards.clone(),
+        guards,
         init: Some(init),
         body,
         annotations: block.annotations.clone(),
@@ -293,7 +313,7 @@ impl Schedule {
     /// See [`RFactor`].
     ///
     /// # Errors
-    /// When the loop does not belong to a guard-free reduction of the block alone.
+    /// When the loop does not belong to a reduction of the block alone, or a guard depends on a loop of the reduction and on another.
     pub fn rfactor(
         &mut self,
         block: BlockRv,
