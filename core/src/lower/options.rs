@@ -14,6 +14,8 @@ pub struct LowerOptions {
     pub verify: bool,
     /// How many statements may be added so that full tiles need no guards.
     pub max_partition_statements: usize,
+    /// How many statements may be added so that the last tiles of loops have constant sizes.
+    pub max_cut_statements: usize,
     /// How many statements a loop may become when it is written out; a larger one stays a loop.
     pub max_unrolled_statements: usize,
     /// The largest intermediate, in bytes, that is kept in memory of its thread alone.
@@ -30,6 +32,7 @@ impl Default for LowerOptions {
             contract: true,
             verify: cfg!(debug_assertions),
             max_partition_statements: 256,
+            max_cut_statements: 2048,
             max_unrolled_statements: 512,
             max_local_bytes: 64 << 10,
             intrinsics: Vec::new(),

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The pass cuts loops that fill a buffer, and loops over tiles of accumulators; in the tiles at the boundary, indices become
-//! constants. It does not cut reduction loops: the accumulators would leave their registers between the pieces.
+//! constants. Between the pieces of a reduction loop the accumulators leave their registers: it is cut only where one piece is long, as
+//! in front of the last vector of a row. A loop with a guard is cut in front of its last tile.
 
 use rustc_hash::FxHashSet;
 
@@ -15,7 +16,7 @@ use crate::analysis::block::{loads, stores};
 use crate::expr::Expr;
 use crate::ids::{BufferId, VarId};
 use crate::index::{Index, Ranges};
-use crate::lower::pass::loops::peel_boundaries::is_step;
+use crate::lower::pass::loops::peel_boundaries::{is_step, is_sum};
 use crate::lower::util::comparison::{
     Below, Comparison, ComparisonSite, decide, for_each_comparison, mentions_any,
 };
@@ -28,6 +29,9 @@ use crate::visit::substitute_stmt;
 /// A cut must save at least this many evaluations of a comparison.
 const LEAST_SPARED: i64 = 4;
 
+/// The longer piece of a reduction loop has at least this many iterations.
+const LEAST_REDUCED: i64 = 3;
+
 /// The longest loop in which a cut point is searched for by trying iterations.
 const LONGEST_SEARCHED: i64 = 1 << 16;
 
@@ -38,21 +42,43 @@ pub(super) struct CutPoint {
     /// The reach, seen from inside the loop, of the comparisons that hold on one side and fail on the other, and
     /// whether they hold before the cut; `None` where the lengths of the pieces show it.
     decided: Option<(Index, bool)>,
+    /// Where the comparison stands.
+    pub(super) site: ComparisonSite,
 }
 
-/// The first cut point of a loop that fills a buffer or runs over tiles of accumulators, if a cut is worth its code.
+/// The first cut point of a loop, if a cut is worth its code: for a comparison in a value, if the loop fills a buffer, runs over tiles of
+/// accumulators or is the reduction loop of a tile, and otherwise for a guard.
 pub(super) fn find_cut_point(node: &For) -> Option<CutPoint> {
     if node.kind != LoopKind::Serial || node.extent.is(1) {
         return None;
     }
-    if !only_fills(&node.body) {
-        return cut_point_between_tiles(node);
-    }
+    let of_value = match only_fills(&node.body) {
+        true => cut_point_of_filling(node),
+        false => cut_point_between_tiles(node).or_else(|| cut_point_of_reduction(node)),
+    };
+    of_value.or_else(|| cut_point_of_guard(node))
+}
+
+/// The first cut point of a loop that fills a buffer.
+fn cut_point_of_filling(node: &For) -> Option<CutPoint> {
     let length = node.extent.as_constant().unwrap_or(i64::MAX);
+    first_cut_point(node, ComparisonSite::Value, &|comparison| {
+        let is_worth_it = comparison.evaluations.saturating_mul(length) >= LEAST_SPARED;
+        let point = || exact_cut_point(comparison, node.var).or_else(|| searched_cut_point(comparison, node));
+        is_worth_it.then(point).flatten()
+    })
+}
+
+/// The first cut point that `find` finds for a comparison in the body of a loop.
+fn first_cut_point(
+    node: &For,
+    site: ComparisonSite,
+    find: &dyn Fn(&Comparison) -> Option<CutPoint>,
+) -> Option<CutPoint> {
     let mut found = None;
-    for_each_comparison(&node.body, ComparisonSite::Value, &mut Below::default(), &mut |comparison| {
-        if found.is_none() && comparison.evaluations.saturating_mul(length) >= LEAST_SPARED {
-            found = exact_cut_point(&comparison, node.var).or_else(|| searched_cut_point(&comparison, node));
+    for_each_comparison(&node.body, site, &mut Below::default(), &mut |comparison| {
+        if found.is_none() {
+            found = find(&comparison);
         }
     });
     found
@@ -66,14 +92,44 @@ fn cut_point_between_tiles(node: &For) -> Option<CutPoint> {
     }
     let mut steps = Ranges::new();
     collect_steps(&node.body, &mut steps);
-    let mut found = None;
-    for_each_comparison(&node.body, ComparisonSite::Value, &mut Below::default(), &mut |comparison| {
+    first_cut_point(node, ComparisonSite::Value, &|comparison| {
         let is_of_tile = !mentions_any(&comparison.difference, &steps);
-        if found.is_none() && is_of_tile && comparison.evaluations >= LEAST_SPARED {
-            found = searched_cut_point(&comparison, node);
-        }
-    });
-    found
+        let is_worth_it = is_of_tile && comparison.evaluations >= LEAST_SPARED;
+        is_worth_it.then(|| searched_cut_point(comparison, node)).flatten()
+    })
+}
+
+/// The first cut point of the reduction loop of a tile, if it is at a known iteration and leaves a long piece.
+fn cut_point_of_reduction(node: &For) -> Option<CutPoint> {
+    if !is_sum(node) {
+        return None;
+    }
+    first_cut_point(node, ComparisonSite::Value, &|comparison| {
+        let point = searched_cut_point(comparison, node)?;
+        (longer_piece(node, &point)? >= LEAST_REDUCED).then_some(point)
+    })
+}
+
+/// The first cut point for a guard, if it is at a known iteration. The longer piece then has tiles of a constant size.
+fn cut_point_of_guard(node: &For) -> Option<CutPoint> {
+    first_cut_point(node, ComparisonSite::Guard, &|comparison| {
+        let point = searched_cut_point(comparison, node)?;
+        let saved = longer_piece(node, &point)?.saturating_mul(comparison.evaluations);
+        (saved >= LEAST_SPARED).then_some(CutPoint { site: ComparisonSite::Guard, ..point })
+    })
+}
+
+/// The last iteration of a parallel loop, where it is the only one in which guards fail.
+pub(super) fn last_tile(node: &For) -> Option<i64> {
+    let length = node.extent.as_constant().filter(|_| node.kind == LoopKind::Parallel)?;
+    let before = cut_point_of_guard(node)?.before.as_constant()?;
+    (before == length - 1).then_some(before)
+}
+
+/// The number of iterations of the longer piece of a loop.
+fn longer_piece(node: &For, point: &CutPoint) -> Option<i64> {
+    let (length, before) = (node.extent.as_constant()?, point.before.as_constant()?);
+    Some(before.max(length - before))
 }
 
 fn collect_steps(stmt: &Stmt, steps: &mut Ranges) {
@@ -128,7 +184,7 @@ fn exact_cut_point(comparison: &Comparison, var: VarId) -> Option<CutPoint> {
         1.. => (rest.scale(-1).ceil_div(coefficient), true),
         _ => (rest.floor_div(coefficient.checked_neg()?).offset(1), false),
     };
-    Some(CutPoint { before, decided: Some((reach.clone(), holds_before)) })
+    Some(CutPoint { before, decided: Some((reach.clone(), holds_before)), site: ComparisonSite::Value })
 }
 
 /// The iteration where a comparison begins or ceases to have one value for all iterations of the loops inside. It is found by
@@ -156,7 +212,7 @@ fn searched_cut_point(comparison: &Comparison, node: &For) -> Option<CutPoint> {
         let middle = low + (high - low) / 2;
         if (value_in(middle) == wanted) == is_first { low = middle } else { high = middle }
     }
-    Some(CutPoint { before: Index::constant(high), decided: None })
+    Some(CutPoint { before: Index::constant(high), decided: None, site: ComparisonSite::Value })
 }
 
 /// The value of a comparison: true when the difference is always negative, false when it never is.

@@ -8,7 +8,7 @@
 //! The pass tests the comparisons in the values of a nest once, before the nest, where they have the same value in all
 //! of its iterations more often than not. The test stands at the innermost position that still saves many evaluations, but
 //! outside of the reduction loops of a tile and of the statements that initialise and store its accumulators, which stay in
-//! registers. Other loops, also those of the boundary, are [cut](cut) where a comparison changes. Backends handle loads that
+//! registers. Other loops, also those of the boundary, are [cut](cut) where a comparison changes, or a guard. Backends handle loads that
 //! are still conditional then.
 
 mod cut;
@@ -19,7 +19,7 @@ use crate::analysis::access::holds_barrier;
 use crate::analysis::block::{reduction_of, stores};
 use crate::expr::{BinaryOp, Expr};
 use crate::index::{Index, Ranges, greatest_common_divisor};
-use crate::lower::pass::loops::peel_boundaries::cut::{cut, find_cut_point};
+use crate::lower::pass::loops::peel_boundaries::cut::{cut, find_cut_point, last_tile};
 use crate::lower::util::access::is_allocated;
 use crate::lower::util::comparison::{
     Below, ComparisonSite, decide, for_each_comparison, mentions_any, written_out_size,
@@ -30,6 +30,7 @@ use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::simplify::simplify_stmt;
 use crate::stmt::{For, If, LoopKind, Stmt, Store};
+use crate::visit::substitute_stmt;
 
 /// A test must save at least this many evaluations of a comparison.
 const LEAST_SPARED: i64 = 8;
@@ -42,20 +43,42 @@ pub(in crate::lower) fn peel_boundaries(
     program: &mut Program,
     options: &LowerOptions,
 ) -> Result<(), LowerError> {
-    let body = std::mem::replace(&mut program.body, Stmt::nothing());
-    let budget = options.max_partition_statements;
-    let body =
-        Peeler { program, outer: Ranges::new(), budget, is_settled: false }.stmt(&body).unwrap_or(body);
-    program.body = body;
+    let unchanged = program.clone();
+    if !peel(program, options, options.max_cut_statements) {
+        // Guards that are left inside tiles cost more than those that partitioning decides.
+        *program = unchanged;
+        peel(program, options, 0);
+    }
     Ok(())
+}
+
+/// Splits nests, with a budget for guards; false when that was too small for some cut.
+fn peel(program: &mut Program, options: &LowerOptions, guard_budget: usize) -> bool {
+    let body = std::mem::replace(&mut program.body, Stmt::nothing());
+    let mut peeler = Peeler {
+        program,
+        outer: Ranges::new(),
+        budget: options.max_partition_statements,
+        guard_budget,
+        is_exhausted: false,
+        is_settled: false,
+    };
+    let peeled = peeler.stmt(&body).unwrap_or(body);
+    let is_exhausted = peeler.is_exhausted;
+    program.body = peeled;
+    !is_exhausted
 }
 
 struct Peeler<'p> {
     program: &'p mut Program,
     /// The loops around the current statement.
     outer: Ranges,
-    /// How many more statements may be made.
+    /// How many more statements may be made for comparisons in values.
     budget: usize,
+    /// How many more statements may be made for guards.
+    guard_budget: usize,
+    /// Whether a cut for a guard would have taken more.
+    is_exhausted: bool,
     /// Whether no test may stand here: in a boundary, whose test has failed, and inside a reduction loop.
     is_settled: bool,
 }
@@ -63,7 +86,7 @@ struct Peeler<'p> {
 impl Peeler<'_> {
     /// `None` when the statement stays as it is.
     fn stmt(&mut self, stmt: &Stmt) -> Option<Stmt> {
-        if !has_comparisons(stmt) {
+        if !has_comparisons(stmt) && !has_guards(stmt) {
             return None;
         }
         if let Some(reaches) = self.test_before(stmt) {
@@ -78,7 +101,7 @@ impl Peeler<'_> {
             }
             return Some(edited);
         };
-        if let Some(pieces) = self.cut(node) {
+        if let Some(pieces) = self.cut(node).or_else(|| self.branch(node)) {
             return Some(pieces);
         }
         let body = self.inside(node, |peeler| match is_sum(node) {
@@ -132,21 +155,53 @@ impl Peeler<'_> {
         }
         let point = find_cut_point(node)?;
         let cost = written_out_size(&node.body);
-        if cost > self.budget {
-            return None;
+        match point.site {
+            ComparisonSite::Value => self.budget = self.budget.checked_sub(cost)?,
+            ComparisonSite::Guard => self.pay_for_guard(cost)?,
         }
-        self.budget -= cost;
         let mut pieces = cut(self.program, node, &point);
         // The longer one first, as the other may use up what is left of the budget.
         let [before, after] = &mut pieces;
         let is_later_longer = iterations(before) < iterations(after);
+        let own = self.budget;
         for piece in if is_later_longer { [after, before] } else { [before, after] } {
+            // The last tile of a loop is like a program of its own.
+            if point.site == ComparisonSite::Guard {
+                self.budget = own;
+            }
             simplify_stmt(piece, &self.outer);
             if let Some(peeled) = self.stmt(piece) {
                 *piece = peeled;
             }
         }
         Some(Stmt::seq(pieces))
+    }
+
+    fn pay_for_guard(&mut self, cost: usize) -> Option<()> {
+        let rest = self.guard_budget.checked_sub(cost);
+        self.is_exhausted |= rest.is_none();
+        self.guard_budget = rest?;
+        Some(())
+    }
+
+    /// A parallel loop whose last iteration, in which guards fail, is a branch of its own.
+    fn branch(&mut self, node: &For) -> Option<Stmt> {
+        let last = last_tile(node).filter(|_| !holds_barrier(&node.body))?;
+        self.pay_for_guard(written_out_size(&node.body))?;
+        let own = self.budget;
+        let mut full = node.body.clone();
+        self.outer.insert_constant(node.var, last);
+        simplify_stmt(&mut full, &self.outer);
+        full = self.stmt(&full).unwrap_or(full);
+        self.outer.remove(node.var);
+        self.budget = own;
+        let mut partial = copy(self.program, &node.body);
+        substitute_stmt(&mut partial, &|var| (var == node.var).then(|| Index::constant(last)));
+        simplify_stmt(&mut partial, &self.outer);
+        partial = self.stmt(&partial).unwrap_or(partial);
+        let condition = is_negative(&Index::var(node.var).offset(-last));
+        let body = Stmt::If(Arc::new(If { condition, then: full, otherwise: Some(partial) }));
+        Some(Stmt::For(Arc::new(For { body, ..node.clone() })))
     }
 
     fn without_tests<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
@@ -238,6 +293,13 @@ pub(in crate::lower) fn is_step(node: &For) -> bool {
 /// Whether there are reduction loops.
 fn has_sums(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::For(node) if adds_up(node)) || stmt.children().into_iter().any(has_sums)
+}
+
+/// Whether there are comparisons in guards.
+fn has_guards(stmt: &Stmt) -> bool {
+    let mut has = false;
+    for_each_comparison(stmt, ComparisonSite::Guard, &mut Below::default(), &mut |_| has = true);
+    has
 }
 
 fn has_comparisons(stmt: &Stmt) -> bool {
