@@ -1,8 +1,12 @@
 //! The operator set can be searched: each definition becomes a program with design spaces, and random points of
 //! these spaces are legal, can be lowered, and compute what the definition says, in machine code too.
 
+#[path = "../benches/operators/attention.rs"]
+mod attention;
 #[path = "../benches/operators/kernels.rs"]
 mod kernels;
+#[path = "../benches/operators/memory.rs"]
+mod memory;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,10 +82,10 @@ fn every_operator_has_a_space_of_legal_candidates() {
 
 /// Random candidates of operators at small, odd shapes, a test for each.
 macro_rules! random_candidates {
-    ($($test:ident: $(($kernel:ident, $sizes:expr)),+;)+) => {$(
+    ($($test:ident of $module:ident: $(($kernel:ident, $sizes:expr)),+;)+) => {$(
         #[test]
         fn $test() {
-            let shapes = [$((kernels::$kernel::kernel(), &$sizes[..])),+];
+            let shapes = [$(($module::$kernel::kernel(), &$sizes[..])),+];
             for (kernel, sizes) in shapes {
                 check_random_candidates(kernel, sizes, cases().div_ceil(shapes.len() as u64));
             }
@@ -90,20 +94,25 @@ macro_rules! random_candidates {
 }
 
 random_candidates! {
-    random_candidates_of_c1d: (conv1d, [1, 13, 3, 3, 10, 2, 1]);
-    random_candidates_of_c2d: (conv2d, [1, 7, 9, 3, 3, 3, 8, 2, 1, 1, 1]), (conv2d, [1, 75, 39, 1, 3, 3, 3, 2, 1, 1, 1]);
-    random_candidates_of_c3d: (conv3d, [1, 4, 5, 4, 2, 3, 3, 3, 4, 1, 1]);
-    random_candidates_of_dep: (depthwise_conv2d, [2, 6, 5, 7, 3, 3, 1, 1]);
-    random_candidates_of_dil: (conv2d, [1, 9, 9, 2, 3, 3, 6, 1, 2, 2, 1]);
-    random_candidates_of_gmm: (batch_matmul, [2, 12, 10, 9]), (batch_matmul, [1, 37, 131, 3]), (batch_matmul, [1, 1, 1, 1]);
-    random_candidates_of_grp: (conv2d, [1, 6, 6, 4, 3, 3, 8, 2, 1, 1, 2]), (conv2d, [1, 4, 5, 4, 3, 2, 32, 1, 1, 1, 2]);
-    random_candidates_of_t2d:
+    random_candidates_of_c1d of kernels: (conv1d, [1, 13, 3, 3, 10, 2, 1]);
+    random_candidates_of_c2d of kernels: (conv2d, [1, 7, 9, 3, 3, 3, 8, 2, 1, 1, 1]), (conv2d, [1, 75, 39, 1, 3, 3, 3, 2, 1, 1, 1]);
+    random_candidates_of_c3d of kernels: (conv3d, [1, 4, 5, 4, 2, 3, 3, 3, 4, 1, 1]);
+    random_candidates_of_dep of kernels: (depthwise_conv2d, [2, 6, 5, 7, 3, 3, 1, 1]);
+    random_candidates_of_dil of kernels: (conv2d, [1, 9, 9, 2, 3, 3, 6, 1, 2, 2, 1]);
+    random_candidates_of_gmm of kernels: (batch_matmul, [2, 12, 10, 9]), (batch_matmul, [1, 37, 131, 3]), (batch_matmul, [1, 1, 1, 1]);
+    random_candidates_of_grp of kernels: (conv2d, [1, 6, 6, 4, 3, 3, 8, 2, 1, 1, 2]), (conv2d, [1, 4, 5, 4, 3, 2, 32, 1, 1, 1, 2]);
+    random_candidates_of_t2d of kernels:
         (conv2d_transpose, [1, 3, 4, 5, 4, 4, 6, 2, 1]), (conv2d_transpose, [1, 3, 4, 2, 3, 3, 4, 2, 1]);
-    random_candidates_of_cbr: (conv2d_bias_norm_relu, [1, 6, 6, 3, 3, 3, 8, 2, 1]);
-    random_candidates_of_tbg: (transpose_batch_matmul, [1, 8, 3, 6]), (transpose_batch_matmul, [1, 6, 2, 24]);
-    random_candidates_of_nrm: (norm, [2, 6, 8]), (norm, [1, 17, 67]);
-    random_candidates_of_sfm: (softmax, [6, 12]), (softmax, [7, 131]);
-    random_candidates_of_nothing: (batch_matmul, [1, 0, 4, 4]), (batch_matmul, [1, 3, 4, 0]);
+    random_candidates_of_cbr of kernels: (conv2d_bias_norm_relu, [1, 6, 6, 3, 3, 3, 8, 2, 1]);
+    random_candidates_of_tbg of kernels: (transpose_batch_matmul, [1, 8, 3, 6]), (transpose_batch_matmul, [1, 6, 2, 24]);
+    random_candidates_of_nrm of kernels: (norm, [2, 6, 8]), (norm, [1, 17, 67]);
+    random_candidates_of_sfm of kernels: (softmax, [6, 12]), (softmax, [7, 131]);
+    random_candidates_of_odd_sums of kernels: (norm, [1, 1, 1009]), (norm, [1, 31, 37]), (norm, [1, 1, 1]), (norm, [3, 2, 509]);
+    random_candidates_of_dot of memory: (dot, [1]), (dot, [17]), (dot, [131]), (dot, [10007]);
+    random_candidates_of_lnm of memory: (layer_norm, [5, 37]), (layer_norm, [3, 131]), (layer_norm, [257, 2]);
+    random_candidates_of_trn of memory: (transpose, [67, 131]), (transpose, [1, 73]);
+    random_candidates_of_att of attention: (attention, [1, 3, 37, 5]), (attention, [2, 5, 67, 19]);
+    random_candidates_of_nothing of kernels: (batch_matmul, [1, 0, 4, 4]), (batch_matmul, [1, 3, 4, 0]);
 }
 
 fn arguments(program: &Program) -> Vec<AnyTensor> {

@@ -17,7 +17,7 @@ const SHORTEST_REDUCTION: i64 = 4;
 /// Most vectors side by side in a register tile: beyond it too few rows are left.
 const MAX_VECTORS: i64 = 4;
 
-/// Tiles that need not divide exceed the extent by at most the extent over this.
+/// Tiles that need not divide exceed the extent by at most the extent over this, or by less than a vector.
 const MAX_EXCESS: i64 = 8;
 
 /// A decision for a step that cuts a loop; `None` for any other step, and where nothing fits. The loop that may have the
@@ -32,17 +32,31 @@ pub(crate) fn aligned(step: &Step, context: &RunContext, rng: &mut Rng) -> Optio
     let extent: i64 = known.iter().product();
     match known.len() {
         ..PARTS_WITHOUT_REGISTERS => None,
-        PARTS_WITHOUT_REGISTERS => long_reduction(extent, max_innermost, rng),
+        PARTS_WITHOUT_REGISTERS => long_reduction(step, extent, max_innermost, cpu, rng),
         parts => register_tile(step, extent, parts, max_innermost, cpu, rng),
     }
 }
 
 /// Two parts, of which the inner one is long.
-fn long_reduction(extent: i64, max_innermost: i64, rng: &mut Rng) -> Option<Decision> {
+fn long_reduction(
+    step: &Step,
+    extent: i64,
+    max_innermost: i64,
+    cpu: &CpuTarget,
+    rng: &mut Rng,
+) -> Option<Decision> {
     let longest = max_innermost.min(extent);
+    let lanes = i64::from(cpu.lanes(4));
     let is_long = |factor: &i64| *factor <= longest && *factor * SHORTEST_REDUCTION >= longest;
-    let inner = pick(&divisors(extent).filter(is_long).collect::<Vec<_>>(), rng)?;
-    Some(Decision::Tile(vec![extent / inner, inner]))
+    let candidates: Vec<i64> = match covers(step) {
+        true if longest >= lanes => {
+            (1..=longest).filter(|factor| factor % lanes == 0 || *factor == extent).collect()
+        }
+        true => (1..=longest).collect(),
+        false => divisors(extent).collect(),
+    };
+    let inner = pick(&candidates.into_iter().filter(is_long).collect::<Vec<_>>(), rng)?;
+    Some(Decision::Tile(vec![tiles(extent, inner), inner]))
 }
 
 /// Parts of which the innermost fills vectors or registers.
@@ -57,13 +71,13 @@ fn register_tile(
     let lanes = i64::from(cpu.lanes(4));
     let rows = row_limit(cpu);
     let fits = |factor: &i64| match max_innermost > rows {
-        true => factor % lanes == 0 && *factor <= MAX_VECTORS * lanes,
+        true => (factor % lanes == 0 || *factor == extent) && *factor <= MAX_VECTORS * lanes,
         false => *factor <= rows / 2,
     };
     // Tiles that need not divide are a little more than what there is to cover.
-    let candidates: Vec<i64> = match matches!(step.instruction, Instruction::SampleCoveringTile(_)) {
+    let candidates: Vec<i64> = match covers(step) {
         true => (1..=max_innermost.min(extent))
-            .filter(|tile| tiles(extent, *tile) * tile - extent <= extent / MAX_EXCESS)
+            .filter(|tile| tiles(extent, *tile) * tile - extent <= (extent / MAX_EXCESS).max(lanes - 1))
             .collect(),
         false => divisors(extent).collect(),
     };
@@ -81,6 +95,11 @@ fn register_tile(
     }
     factors[0] = rest;
     Some(Decision::Tile(factors))
+}
+
+/// Whether a step draws tiles that need not divide the loop.
+fn covers(step: &Step) -> bool {
+    matches!(step.instruction, Instruction::SampleCoveringTile(_))
 }
 
 /// The longest innermost part worth having for a loop that does not run in lanes: one register for each of its
@@ -164,8 +183,15 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_that_is_shorter_than_a_tile_is_taken_as_a_whole() {
+        for factors in drawn(&[7, 1, 1, 1], lane_limit(&CpuTarget::generic())) {
+            assert_eq!(factors.expect("there is always the whole")[3], 7);
+        }
+    }
+
+    #[test]
     fn what_cannot_be_aligned_is_left_to_chance() {
-        assert!(drawn(&[7, 1, 1, 1], lane_limit(&CpuTarget::generic())).iter().all(Option::is_none));
+        assert!(drawn(&[1001, 1, 1, 1], lane_limit(&CpuTarget::generic())).iter().all(Option::is_none));
         assert!(drawn(&[-1, 4, 2, 8], 64).iter().all(Option::is_none), "a symbolic extent");
     }
 }

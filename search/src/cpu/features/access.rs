@@ -199,9 +199,22 @@ impl BoxSize {
 
 /// The stride of the first access along a loop, in elements.
 fn stride(indices: Option<&Indices>, shape: &[f64], node: &LoopFact) -> Option<i64> {
+    let indices = indices?;
+    by_dimension(indices, shape, node).or_else(|| {
+        // A fused loop may run through several dimensions at once.
+        let place = indices
+            .iter()
+            .zip(shape)
+            .fold(Index::constant(0), |place, (index, extent)| &place.scale(extent.max(1.0) as i64) + index);
+        place.linear_coefficient(node.var)
+    })
+}
+
+/// The stride of an access whose indices are each linear in the loop variable.
+fn by_dimension(indices: &Indices, shape: &[f64], node: &LoopFact) -> Option<i64> {
     let mut total = 0i64;
     let mut scale = 1.0;
-    for (index, extent) in indices?.iter().zip(shape).rev() {
+    for (index, extent) in indices.iter().zip(shape).rev() {
         let coefficient = index.linear_coefficient(node.var)?;
         total = total.checked_add(coefficient.checked_mul(scale as i64)?)?;
         scale *= extent.max(1.0);

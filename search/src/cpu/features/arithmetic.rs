@@ -2,8 +2,9 @@
 
 use tilewright_core::analysis::block::{loads_in, stores};
 use tilewright_core::dtype::DType;
-use tilewright_core::expr::{Cost, Expr, ExprKind};
+use tilewright_core::expr::{BinaryOp, Cost, Expr, ExprKind};
 use tilewright_core::ids::VarId;
+use tilewright_core::index::{Index, Ranges, Term};
 use tilewright_core::stmt::Block;
 use tilewright_core::visit::{for_each_root_expr, for_each_var};
 
@@ -33,6 +34,9 @@ pub(super) struct Arithmetic {
     pub uniform: f64,
 }
 
+/// The largest share of vectors in which a condition may fail that costs nothing.
+const MOST_FAILING: f64 = 0.25;
+
 /// The condition around a load.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Condition {
@@ -43,15 +47,25 @@ enum Condition {
     OfLanes,
 }
 
+/// The iterators of a block.
+struct Domain<'a> {
+    /// Those that differ between lanes.
+    lanes: &'a [VarId],
+    /// The extents of all.
+    ranges: Ranges,
+}
+
 impl Arithmetic {
     /// Counts the operations of a block's body. The block's iterators in `lanes` differ between lanes.
     pub(super) fn of(block: &Block, lanes: &[VarId]) -> Self {
         let mut counts = Arithmetic { stores: stores(&block.body).len() as f64, ..Arithmetic::default() };
-        for_each_root_expr(&block.body, &mut |expr| counts.add(expr, lanes, Condition::None));
+        let ranges = block.iters.iter().map(|iter| (iter.var, iter.extent.clone())).collect();
+        let domain = Domain { lanes, ranges };
+        for_each_root_expr(&block.body, &mut |expr| counts.add(expr, &domain, Condition::None));
         counts
     }
 
-    fn add(&mut self, expr: &Expr, lanes: &[VarId], condition: Condition) {
+    fn add(&mut self, expr: &Expr, domain: &Domain<'_>, condition: Condition) {
         match expr.kind() {
             ExprKind::Constant(_) | ExprKind::Scalar(_) | ExprKind::Index(_) => {}
             ExprKind::Load(..) => {
@@ -65,19 +79,26 @@ impl Arithmetic {
             ExprKind::Unary(op, _) => self.add_operator(op.cost(), expr.dtype()),
             ExprKind::Binary(op, left, _) => self.add_operator(op.cost(), left.dtype()),
             ExprKind::MulAdd(..) => self.simple += 2.0,
-            ExprKind::Select(question, then, otherwise) if is_uniform(question, lanes) => {
-                let inner = if condition == Condition::None { Condition::Uniform } else { condition };
-                self.add(then, lanes, inner);
-                self.add(otherwise, lanes, inner);
+            ExprKind::Select(question, then, otherwise) => {
+                let inner = match domain.kind(question) {
+                    Condition::None => condition,
+                    Condition::Uniform if condition == Condition::None => Condition::Uniform,
+                    Condition::Uniform => condition,
+                    Condition::OfLanes => {
+                        self.comparison += 1.0;
+                        self.add(question, domain, Condition::OfLanes);
+                        Condition::OfLanes
+                    }
+                };
+                self.add(then, domain, inner);
+                self.add(otherwise, domain, inner);
                 return;
             }
-            ExprKind::Select(..) => self.comparison += 1.0,
             ExprKind::Cast(_) | ExprKind::Bitcast(_) => self.conversion += 1.0,
             ExprKind::Bounded(..) => self.conditional += 1.0,
         }
-        let inner = if matches!(expr.kind(), ExprKind::Select(..)) { Condition::OfLanes } else { condition };
         for operand in expr.operands() {
-            self.add(operand, lanes, inner);
+            self.add(operand, domain, condition);
         }
     }
 
@@ -90,6 +111,42 @@ impl Arithmetic {
             Cost::Division(count) => self.division += f64::from(count),
             Cost::Transcendental(count) => self.transcendental += f64::from(count),
         }
+    }
+}
+
+impl Domain<'_> {
+    /// The kind of a condition. One that holds for most vectors as a whole counts as none: loops are cut where it ceases to.
+    fn kind(&self, condition: &Expr) -> Condition {
+        if is_uniform(condition, self.lanes) {
+            Condition::Uniform
+        } else if self.holds_for_most_vectors(condition) {
+            Condition::None
+        } else {
+            Condition::OfLanes
+        }
+    }
+
+    /// Whether a condition is a comparison of indices that fails in few vectors, such as the last one of a row.
+    fn holds_for_most_vectors(&self, condition: &Expr) -> bool {
+        let ExprKind::Binary(BinaryOp::Lt, left, right) = condition.kind() else { return false };
+        let (ExprKind::Index(left), ExprKind::Index(right)) = (left.kind(), right.kind()) else {
+            return false;
+        };
+        let difference = left - right;
+        let is_of_lanes = |term: &&Term| {
+            self.lanes.iter().any(|lane| Index::from_terms([(*term).clone()], 0).mentions(*lane))
+        };
+        let lanes = Index::from_terms(difference.terms().iter().filter(is_of_lanes).cloned(), 0);
+        let between = lanes.interval(&self.ranges);
+        let vectors = (&difference - &lanes).interval(&self.ranges);
+        if !between.is_bounded() || !vectors.is_bounded() {
+            return false;
+        }
+        // The differences in the last lane range between these.
+        let (first, last) =
+            (vectors.min.saturating_add(between.max), vectors.max.saturating_add(between.max));
+        let fails = last.saturating_add(1).max(0) as f64 / (last.saturating_sub(first).max(1)) as f64;
+        first < 0 && fails <= MOST_FAILING
     }
 }
 

@@ -71,7 +71,7 @@ fn ideal_cycles(program: &Program, facts: &BlockFacts<'_>, cpu: &CpuTarget, thre
 
 fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, threads: f64) -> f64 {
     let lanes = f64::from(cpu.lanes(block.element_bytes));
-    let used_lanes = block.lanes().clamp(1.0, lanes);
+    let used_lanes = block.lanes().max(1.0) / (block.lanes() / lanes).ceil().max(1.0);
     let statements = block.points() / used_lanes;
     let per_statement = match (block.points_of_intrinsic > 1.0, block.tiles) {
         (_, Some(_)) => block.outputs_of_intrinsic * ISSUE / lanes,

@@ -54,6 +54,24 @@ fn stride_of(
     indices: &Indices,
     coefficient_of: &dyn Fn(&Index) -> Stride,
 ) -> Stride {
+    by_dimension(program, buffer, indices, coefficient_of).or_else(|| {
+        // A fused loop runs through several dimensions: `a[f/1009, f%1009]` lies at the place `f`.
+        let shape = &program.buffer(buffer).shape;
+        let place = indices
+            .iter()
+            .zip(shape)
+            .fold(Index::constant(0), |place, (index, extent)| &place.multiply(extent) + index);
+        coefficient_of(&place)
+    })
+}
+
+/// The stride of an access whose indices are each linear in the loop variable.
+fn by_dimension(
+    program: &Program,
+    buffer: BufferId,
+    indices: &Indices,
+    coefficient_of: &dyn Fn(&Index) -> Stride,
+) -> Stride {
     let shape = &program.buffer(buffer).shape;
     let mut total = 0i64;
     let mut scale = Some(1i64);

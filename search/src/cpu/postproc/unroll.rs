@@ -71,7 +71,7 @@ fn choose_unrolling(program: &Program, id: BlockId) -> Option<Unrolling> {
             && reduces(node)
             && steps > 1
             && copies.saturating_mul(steps) <= limit.max(steps)
-            && node.extent.as_constant().is_some_and(|extent| extent % steps == 0)
+            && node.extent.as_constant().is_some_and(|extent| extent >= steps)
     });
     Some(Unrolling { end, unrolled, reduction: reduction.map(|position| (position, steps)) })
 }

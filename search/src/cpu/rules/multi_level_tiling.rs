@@ -8,7 +8,6 @@ use tilewright_core::program::{Program, Scope};
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::Block;
 use tilewright_core::target::CpuTarget;
-use tilewright_core::visit::find_loop;
 use tilewright_macros::schedule_rule;
 
 use crate::cpu::rules::packing::{Operand, pack, packings};
@@ -16,6 +15,7 @@ use crate::cpu::seed::{lane_limit, row_limit};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::add_rfactor::partition_loops;
 use crate::space::rules::block::{block_of, constant_operands, needs_multi_level_tiling};
+use crate::space::rules::tiles::{UsefulTiles, sample_tile};
 
 /// The order of the levels: spatial tiles for cores, L2 and L1, registers; reduction tiles between.
 const STRUCTURE: &str = "SSRSRS";
@@ -23,8 +23,11 @@ const STRUCTURE: &str = "SSRSRS";
 /// The largest innermost factor of a reduction loop.
 const MAX_INNERMOST: i64 = 256;
 
-/// The shortest useful tile of a long loop.
-const LEAST_TILE: i64 = 4;
+/// The shortest useful innermost part of a spatial loop that does not run in vector lanes.
+const LEAST_ROWS: i64 = 4;
+
+/// The shortest useful innermost part of a reduction loop.
+const LEAST_REDUCTION: i64 = 16;
 
 /// Tiles a block with data reuse into `SSRSRS`: four parts of each spatial loop, two of each reduction.
 ///
@@ -55,7 +58,7 @@ pub fn multi_level_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult
 pub struct MultiLevelTiling {
     /// The largest innermost factors.
     pub innermost: Innermost,
-    /// Whether a long loop without a useful divisor gets tiles that do not divide it, the last one guarded.
+    /// Whether a loop without a useful divisor gets tiles that do not divide it, the last one guarded.
     pub covers: bool,
     /// Whether variants copy operands into dense tiles, and lay out constant operands.
     pub packs: bool,
@@ -171,6 +174,7 @@ impl Tiles {
         let mut loops = schedule.get_loops(block)?;
         loops.retain(|target| !schedule.values().target_loop(*target).is_ok_and(|id| whole.contains(&id)));
         let (spatial, reduce) = partition_loops(schedule, block, &loops)?;
+        let lanes_of_vector = i64::from(schedule.cpu()?.lanes(4));
         let in_lanes = if lanes.is_empty() { output_loop(schedule, block)? } else { None };
         let mut levels = vec![Vec::new(); STRUCTURE.len()];
         for target in loops {
@@ -183,14 +187,16 @@ impl Tiles {
                 .map(|(place, _)| place)
                 .collect();
             let id = schedule.values().target_loop(target)?;
-            let max_innermost = match kind {
-                'R' => innermost.reduction,
-                _ if in_lanes == Some(id) => innermost.lanes,
-                _ => innermost.rows,
+            let useful = match kind {
+                'R' => UsefulTiles { least: LEAST_REDUCTION, most: innermost.reduction, multiple: 1 },
+                _ if in_lanes == Some(id) => {
+                    UsefulTiles { least: lanes_of_vector, most: innermost.lanes, multiple: lanes_of_vector }
+                }
+                _ => UsefulTiles { least: LEAST_ROWS, most: innermost.rows, multiple: 1 },
             };
-            let factors = match *covers && kind == 'S' && is_indivisible(schedule, id, max_innermost) {
-                true => schedule.sample_covering_tile(target, places.len(), max_innermost)?,
-                false => schedule.sample_perfect_tile(target, places.len(), max_innermost)?,
+            let factors = match *covers {
+                true => sample_tile(schedule, target, places.len(), useful)?,
+                false => schedule.sample_perfect_tile(target, places.len(), useful.most)?,
             };
             let factors: Vec<Option<IntRv>> = factors.into_iter().map(Some).collect();
             let parts = schedule.split(target, &factors)?;
@@ -223,14 +229,6 @@ impl Tiles {
         let levels = STRUCTURE.chars().zip(&self.levels).filter(|(level, _)| *level == kind);
         levels.map(|(_, loops)| loops).nth(number)?.last().copied()
     }
-}
-
-/// Whether no useful tile divides a long loop.
-fn is_indivisible(schedule: &Schedule, target: LoopId, max_innermost: i64) -> bool {
-    let extent = find_loop(&schedule.program().body, target).and_then(|node| node.extent.as_constant());
-    extent.is_some_and(|extent| {
-        extent > max_innermost && (LEAST_TILE..=max_innermost).all(|tile| extent % tile != 0)
-    })
 }
 
 /// The loop along the last dimension of the output: the vectorizable loop.

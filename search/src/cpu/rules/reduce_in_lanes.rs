@@ -67,10 +67,13 @@ fn distribute_over_lanes(
     let refusal = ScheduleError::NotReduction(found.id);
     let target = loop_of(schedule, block, along)?.ok_or(refusal)?;
     let width = i64::from(schedule.cpu()?.lanes(4));
-    let widths: Vec<i64> = std::iter::successors(Some(width), |width| Some(width * 2))
-        .take_while(|lanes| *lanes <= width * MAX_REGISTERS)
-        .filter(|lanes| extent % lanes == 0 && extent > *lanes)
+    let mut widths: Vec<i64> = std::iter::successors(Some(width), |width| Some(width * 2))
+        .take_while(|lanes| *lanes <= width * MAX_REGISTERS && *lanes < extent)
         .collect();
+    // Where no width divides, the last vectors have values that change nothing in lanes beyond the end.
+    if widths.iter().any(|lanes| extent % lanes == 0) {
+        widths.retain(|lanes| extent % lanes == 0);
+    }
     if widths.is_empty() {
         return Err(ScheduleError::BadFactors(schedule.values().target_loop(target)?));
     }

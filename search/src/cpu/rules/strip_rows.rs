@@ -9,9 +9,13 @@ use tilewright_macros::schedule_rule;
 
 use crate::space::rule::{RuleExtension, RuleResult};
 use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings};
+use crate::space::rules::tiles::{UsefulTiles, sample_tile};
 
 /// The most rows of a strip: more do not fit into registers.
 const MAX_ROWS: i64 = 8;
+
+/// The fewest rows of a useful strip.
+const LEAST_ROWS: i64 = 4;
 
 /// Splits the rows of a normalisation, or of any other element-wise stage after reductions, into strips.
 ///
@@ -31,7 +35,8 @@ pub fn strip_rows(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     }
     let loops = schedule.get_loops(block)?;
     let [.., rows, _] = loops[..] else { return schedule.unchanged() };
-    let factors = schedule.sample_perfect_tile(rows, 2, MAX_ROWS)?;
+    let useful = UsefulTiles { least: LEAST_ROWS, most: MAX_ROWS, multiple: 1 };
+    let factors = sample_tile(schedule, rows, 2, useful)?;
     schedule.split(rows, &[Some(factors[0]), Some(factors[1])])?;
     schedule.changed()
 }

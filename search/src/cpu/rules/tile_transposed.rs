@@ -10,6 +10,7 @@ use tilewright_macros::schedule_rule;
 
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings};
+use crate::space::rules::tiles::{UsefulTiles, sample_tile};
 
 /// The most elements of a side of a tile: a few cache lines.
 const MAX_SIDE: i64 = 64;
@@ -29,9 +30,11 @@ pub fn tile_transposed(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let vars: Vec<VarId> = path.iter().map(|node: &&std::sync::Arc<For>| node.var).collect();
     let Some((reading, writing)) = transposed_loops(&found, &vars) else { return schedule.unchanged() };
     let loops = schedule.get_loops(block)?;
+    let lanes = i64::from(schedule.cpu()?.lanes(4));
+    let useful = UsefulTiles { least: lanes, most: MAX_SIDE, multiple: lanes };
     let mut halves: Vec<[LoopRv; 2]> = Vec::new();
     for target in [loops[reading], loops[writing]] {
-        let factors = schedule.sample_perfect_tile(target, 2, MAX_SIDE)?;
+        let factors = sample_tile(schedule, target, 2, useful)?;
         let parts = schedule.split(target, &[Some(factors[0]), Some(factors[1])])?;
         halves.push([parts[0], parts[1]]);
     }

@@ -13,9 +13,12 @@ fn applies(step: &Step, decision: &Decision) -> bool {
 }
 
 /// Draws a part larger than 1 and another part, and moves a random divisor of the one to the other. The
-/// innermost part never grows beyond its limit.
+/// innermost part never grows beyond its limit. A tile that need not divide its loop gets another innermost part as often.
 fn mutate(step: &Step, decision: &Decision, rng: &mut Rng) -> Option<Change> {
     let (Some(max_innermost), Decision::Tile(factors)) = (max_innermost(step), decision) else { return None };
+    if matches!(step.instruction, Instruction::SampleCoveringTile(_)) && rng.below(2) == 0 {
+        return Some(Change::Decide(Decision::Tile(with_other_innermost(factors, max_innermost, rng))));
+    }
     let large: Vec<usize> = (0..factors.len()).filter(|part| factors[*part] > 1).collect();
     let from = large[rng.below(large.len())];
     let to = (from + 1 + rng.below(factors.len() - 1)) % factors.len();
@@ -30,6 +33,21 @@ fn mutate(step: &Step, decision: &Decision, rng: &mut Rng) -> Option<Change> {
     factors[from] /= moved;
     factors[to] *= moved;
     Some(Change::Decide(Decision::Tile(factors)))
+}
+
+/// Draws the innermost part among the multiples of a random power of two, which vectors and registers prefer, and lets the outermost
+/// part make up for it.
+fn with_other_innermost(factors: &[i64], max_innermost: i64, rng: &mut Rng) -> Vec<i64> {
+    let extent = factors.iter().fold(1i64, |product, factor| product.saturating_mul(*factor)).max(1);
+    let most = max_innermost.min(extent).max(1);
+    let power = 1i64 << rng.below(most.ilog2() as usize + 1);
+    let innermost = power * (1 + rng.below((most / power) as usize) as i64);
+    let mut factors = factors.to_vec();
+    let last = factors.len() - 1;
+    factors[last] = innermost;
+    let inside = factors[1..].iter().fold(1i64, |product, factor| product.saturating_mul(*factor));
+    factors[0] = (extent - 1) / inside + 1;
+    factors
 }
 
 /// The limit of a tile's innermost part, for steps that draw tiles of any kind.

@@ -8,9 +8,13 @@ use tilewright_macros::schedule_rule;
 
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::block::{block_of, needs_rfactor};
+use crate::space::rules::tiles::{UsefulTiles, sample_tile};
 
 /// The largest innermost part of a split reduction.
 const MAX_INNERMOST: i64 = 64;
+
+/// The smallest useful innermost part.
+const LEAST_INNERMOST: i64 = 4;
 
 /// The most useful parallel iterations per worker.
 const JOBS_PER_WORKER: i64 = 16;
@@ -44,7 +48,9 @@ fn factor_part(
     let (spatial, reduce) = partition_loops(schedule, block, &loops)?;
     schedule.reorder(&[spatial.as_slice(), reduce.as_slice()].concat())?;
     let fused = if reduce.len() > 1 { schedule.fuse(&reduce)? } else { reduce[0] };
-    let factors = schedule.sample_perfect_tile(fused, 2, MAX_INNERMOST)?;
+    let lanes = schedule.context().target.cpu().map_or(1, |cpu| i64::from(cpu.lanes(4)));
+    let useful = UsefulTiles { least: LEAST_INNERMOST, most: MAX_INNERMOST, multiple: lanes };
+    let factors = sample_tile(schedule, fused, 2, useful)?;
     let parts = schedule.split(fused, &[Some(factors[0]), Some(factors[1])])?;
     let (partial, _) = schedule.rfactor(block, parts[part], -1)?;
     if part == 1 {

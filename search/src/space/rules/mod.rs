@@ -5,6 +5,7 @@ pub mod auto_inline;
 pub(crate) mod block;
 pub mod custom_rule;
 pub mod inline_constant_scalars;
+pub(crate) mod tiles;
 
 use crate::space::rule::RuleEntry;
 
