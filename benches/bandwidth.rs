@@ -12,6 +12,8 @@
 //! cores lie: some 100 ns where they share a cache and its way to memory, several times that where each has its own. The host may
 //! change it at any time, and everything here changes with it; a run in which the two numbers differ is worth repeating.
 
+#[path = "operators/attention.rs"]
+mod attention;
 #[path = "operators/bytes.rs"]
 mod bytes;
 #[path = "operators/halves.rs"]

@@ -16,6 +16,8 @@
 //! former runs us in alternation with others, each with one time for an operator: then only `tuned` is
 //! measured, unless `--variants` says otherwise.
 
+#[path = "operators/attention.rs"]
+mod attention;
 #[path = "operators/bytes.rs"]
 mod bytes;
 #[path = "operators/emit.rs"]

@@ -8,6 +8,8 @@
 //! are kept in `DIR`, so that a run that is ended goes on where it was: it may be ended at any time. The end of the output
 //! is the geometric mean of what is there.
 
+#[path = "operators/attention.rs"]
+mod attention;
 #[path = "operators/bytes.rs"]
 mod bytes;
 #[path = "operators/halves.rs"]

@@ -8,6 +8,8 @@
 //! With `--json` it prints a JSON line for each candidate instead, with its features and its scores: `scripts/compare_ranking.py`
 //! trains XGBoost on them and prints both side by side.
 
+#[path = "operators/attention.rs"]
+mod attention;
 #[path = "operators/bytes.rs"]
 mod bytes;
 #[path = "operators/halves.rs"]

@@ -5,6 +5,8 @@
 //! there, and leaves the fastest there. With `--budget 10min` all are tuned together, where it takes most off. With `--until
 //! peers/tvm.json`, times by operator in nanoseconds, it says after how many seconds the best was as fast.
 
+#[path = "operators/attention.rs"]
+mod attention;
 #[path = "operators/bytes.rs"]
 mod bytes;
 #[path = "operators/halves.rs"]

@@ -1,5 +1,7 @@
 //! The operator set of the benchmarks: shapes, counts of operations, and results on small shapes.
 
+#[path = "../benches/operators/attention.rs"]
+mod attention;
 #[path = "../benches/operators/bytes.rs"]
 mod bytes;
 #[path = "../benches/operators/halves.rs"]

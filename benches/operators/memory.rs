@@ -14,6 +14,16 @@ pub fn copy(x: &Tensor<f32, M, N>) -> Tensor<f32, M, N> {
     y
 }
 
+/// The sum of the products of two vectors' elements.
+#[tensor_kernel]
+pub fn dot(a: &Tensor<f32, N>, b: &Tensor<f32, N>) -> Tensor<f32, 1> {
+    let mut y = Tensor::zeros();
+    for i in 0..N {
+        y[[0]] += a[[i]] * b[[i]];
+    }
+    y
+}
+
 /// The transposed matrix.
 #[tensor_kernel]
 pub fn transpose(x: &Tensor<f32, M, N>) -> Tensor<f32, N, M> {

@@ -2,12 +2,12 @@
 //!
 //! An operator is named `FAMILY.INDEX` for a shape of the MetaSchedule paper's set, as in `GMM.3`, or
 //! `FAMILY:PARAMETERS` for any shape of a family, as in `GMM:1x96x200x33`. Operations are two for each
-//! multiply-add of the dense definition (taps on padding counted); of a transposed convolution only the taps that
+//! multiply-add of the dense definition (taps on padding counted, the exponentials of attention not); of a transposed convolution only the taps that
 //! meet an input element count, a norm has two for each element, and a softmax nominally five.
 
 use tilewright::Kernel;
 
-use super::{bytes, halves, kernels, memory, pieces};
+use super::{attention, bytes, halves, kernels, memory, pieces};
 
 /// A family of operators.
 #[derive(Clone, Copy, Debug)]
@@ -139,6 +139,14 @@ const FAMILIES: &[Family] = &[
     Family { name: "ADD", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: add },
     Family { name: "GBE", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: bias_gelu },
     Family { name: "LNM", parameters: &["M", "N"], optional: 0, shapes: &[], resolve: layer_norm },
+    Family { name: "DOT", parameters: &["N"], optional: 0, shapes: &[], resolve: dot },
+    Family {
+        name: "ATT",
+        parameters: &["H", "S", "T", "D"],
+        optional: 0,
+        shapes: &[],
+        resolve: whole_attention,
+    },
     Family { name: "UMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: positive_matmul },
     Family {
         name: "QCV",
@@ -391,6 +399,17 @@ fn bias_gelu(p: &[i64]) -> Option<Resolved> {
 
 fn layer_norm(p: &[i64]) -> Option<Resolved> {
     matrix(memory::layer_norm::kernel, p, 8)
+}
+
+fn dot(p: &[i64]) -> Option<Resolved> {
+    let &[n] = p else { return None };
+    Some((memory::dot::kernel, vec![("N", n)], product(&[2, n])?))
+}
+
+fn whole_attention(p: &[i64]) -> Option<Resolved> {
+    let &[h, s, t, d] = p else { return None };
+    let dims = vec![("H", h), ("S", s), ("T", t), ("D", d)];
+    Some((attention::attention::kernel, dims, product(&[4, h, s, t, d])?))
 }
 
 /// A kernel on a matrix, with a number of operations for each element.
