@@ -1,8 +1,11 @@
 //! Which schedule a call uses: the record of its shape, that of the nearest, or the default.
 
-use tilewright::core::schedule::{Schedule, Trace};
+use tilewright::core::program::Program;
+use tilewright::core::schedule::{Rng, Schedule, Trace};
 use tilewright::prelude::*;
 use tilewright::search::records::{Database, Measurement, Outcome, Provenance, Record, TunedFor};
+use tilewright::search::schedule_by_default;
+use tilewright::search::spec::DeviceFunctions;
 use tilewright::{Kernel, Source, explain};
 
 /// Defines a kernel of a name, because records are known to the whole process.
@@ -90,6 +93,55 @@ fn the_nearest_record_is_fitted() {
     for rows in [1, 7, 8, 11, 64] {
         doubles_as(|x| near(x).unwrap(), 3.0, [rows, 6]);
     }
+}
+
+/// The sums of the squares of rows.
+#[tensor_kernel]
+fn squares(x: &Tensor<f32, M, N>) -> Tensor<f32, M> {
+    let mut y = Tensor::zeros();
+    for i in 0..M {
+        for j in 0..N {
+            y[[i]] += x[[i, j]] * x[[i, j]];
+        }
+    }
+    y
+}
+
+#[test]
+fn a_record_of_another_shape_is_not_predicted_slower_than_the_default() {
+    let (kernel, context) = (squares::kernel(), tilewright::run_context().expect("a good environment"));
+    let device = DeviceFunctions::built_in(context.target.kind()).expect("this machine can be searched");
+    let predicted = |program: &Program| {
+        (device.extract_features)(program, &context).expect("a scheduled program").prior()
+    };
+    let default = |(m, n): (i64, i64)| {
+        let program = kernel.program_for(&[m, n]).expect("the dimensions fit");
+        schedule_by_default(&program, &context)
+    };
+    let mut random = Rng::new(11);
+    let mut other_shapes = 0;
+    for round in 0..6 {
+        let mut below = |most: usize| random.below(most) as i64;
+        let shape = (1 + below(40), 1 + below(1100));
+        tilewright::use_record(record(kernel, shape, default(shape).trace().clone())).unwrap();
+        let neighbour = (shape.0 + below(3), shape.1 + 1 + below(16));
+        let explanation = explain(kernel, &dims(neighbour.0, neighbour.1)).unwrap();
+        other_shapes += u32::from(matches!(explanation.source, Source::Nearest { .. }));
+        let sizes = [neighbour.0 as usize, neighbour.1 as usize];
+        let x = Tensor::from_fn(sizes, |[i, j]| ((i + 3 * j) % 7) as f32).expect("a small tensor");
+        assert_eq!(
+            squares(&x).unwrap().as_slice(),
+            squares::reference(&x).unwrap().as_slice(),
+            "small integers"
+        );
+        let (chosen, usual) = (predicted(&explanation.scheduled), predicted(default(neighbour).program()));
+        assert!(
+            chosen >= 0.95 * usual,
+            "round {round}, {shape:?} for {neighbour:?}: {chosen} and {usual}, {}",
+            explanation.source
+        );
+    }
+    println!("{other_shapes} records of other shapes were used");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use tilewright_core::lower::{LowerError, LowerOptions, LoweredKernel, lower_kern
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
 use tilewright_core::verify::{Level, verify};
+use tilewright_search::records::Shape;
 
 use super::buckets::Buckets;
 use super::select::{
@@ -50,8 +51,15 @@ impl State {
         let program = self.bind(dims, 0)?;
         let (shape, context, records) =
             (self.shape(dims), devices::run_context_of(at.device)?, records::current()?);
-        let selection =
-            Selection { program: &program, hash, shape: &shape, context: &context, records: &records };
+        let program_at = |shape: &Shape| self.program_at(shape);
+        let selection = Selection {
+            program: &program,
+            hash,
+            shape: &shape,
+            context: &context,
+            records: &records,
+            program_at: &program_at,
+        };
         let mut notes = selection.passed_over();
         let buckets = self.buckets();
         if !selection.has_exact_record()
@@ -106,7 +114,9 @@ impl State {
             let (context, records) = (devices::run_context_of(at.device)?, records::current()?);
             let (bound, shape) = (self.bind(&typical, 0)?, self.shape(&typical));
             let (hash, shape, context, records) = (self.hash, &shape, &context, &*records);
-            let selection = Selection { program: &bound, hash, shape, context, records };
+            let program_at = |shape: &Shape| self.program_at(shape);
+            let program_at = &program_at;
+            let selection = Selection { program: &bound, hash, shape, context, records, program_at };
             let Fitted { choice, notes, .. } = symbolic(&selection, &program);
             let what = format!("{} (like {shape})", self.name());
             let version = build(&what, choice, Passed::First(self.symbols), at.device)?;
@@ -125,7 +135,9 @@ impl State {
         let program = self.bind(dims, self.symbols)?;
         let (context, records) = (devices::run_context_of(at.device)?, records::current()?);
         let (hash, shape, context, records) = (self.hash, &self.shape(dims), &context, &*records);
-        if (Selection { program: &program, hash, shape, context, records }).has_any_record() {
+        let program_at = |shape: &Shape| self.program_at(shape);
+        let program_at = &program_at;
+        if (Selection { program: &program, hash, shape, context, records, program_at }).has_any_record() {
             return Ok(None);
         }
         let source = if self.symbols > 0 { Source::Symbolic } else { Source::Default };
@@ -166,7 +178,9 @@ impl State {
             let (bound, shape) = (self.bind(bounds, 0)?, self.shape(bounds));
             let (hash, context, records) =
                 (self.hash, &devices::run_context_of(at.device)?, &*records::current()?);
-            let selection = Selection { program: &bound, hash, shape: &shape, context, records };
+            let program_at = |shape: &Shape| self.program_at(shape);
+            let program_at = &program_at;
+            let selection = Selection { program: &bound, hash, shape: &shape, context, records, program_at };
             let Fitted { choice, from, notes } = symbolic(&selection, &program);
             let is_tuned = matches!(from, Source::Exact { .. });
             let choice = Choice { source: Source::Bucket { shape: shape.clone(), is_tuned }, ..choice };

@@ -8,6 +8,7 @@
 //! | `state` | the program, shared by the kernel and by work in the background |
 //! | `versions` | keeps compiled versions, one for each shape or class of shapes |
 //! | `select` | chooses a schedule: exact record, nearest record, default |
+//! | `nearest` | fits records of other shapes, and says where they are worth it |
 //! | `buckets` | the sizes for which a kernel is tuned where a dimension takes many |
 //! | `compile` | makes a version |
 //! | `fault` | finds where in the definition a call failed |
@@ -19,6 +20,7 @@ mod call;
 mod compile;
 mod explain;
 mod fault;
+mod nearest;
 mod origin;
 mod registry;
 mod select;

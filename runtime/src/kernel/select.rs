@@ -5,11 +5,13 @@ use std::fmt;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Schedule, Trace};
 use tilewright_core::target::RunContext;
-use tilewright_search::candidate::{Generator, Statistics};
+use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::fit::fit as fit_trace;
 use tilewright_search::records::{Database, Shape};
 use tilewright_search::spec::{DeviceFunctions, SearchSpec};
 use tilewright_search::{schedule_by_default, schedule_quickly};
+
+use super::nearest::nearest;
 
 /// Where the schedule of a version comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,6 +88,8 @@ pub(super) struct Selection<'a> {
     pub(super) shape: &'a Shape,
     pub(super) context: &'a RunContext,
     pub(super) records: &'a Database,
+    /// The unscheduled program at another shape; `None` for one that is no shape of the kernel.
+    pub(super) program_at: &'a dyn Fn(&Shape) -> Option<Program>,
 }
 
 /// A way to choose: a choice, `None` when it has none, or why it does not do.
@@ -146,27 +150,6 @@ fn exact(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
     Ok(Some(choice(Source::Exact { median_ns }, schedule)))
 }
 
-/// How many records of other shapes are tried. The fastest schedule of a shape may be one that fits no other.
-const TRIED: usize = 8;
-
-/// The decisions of the record of the nearest shape that can be fitted, repaired where they do not divide, with the
-/// postprocessing that this shape needs.
-fn nearest(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
-    let found = selection.records.nearest_few(selection.hash, selection.shape, selection.context, TRIED);
-    let mut refusal = None;
-    for (record, distance) in found {
-        let source = Source::Nearest { shape: record.shape.clone(), distance };
-        match fit(&record.trace, selection.program, selection.context, source) {
-            Ok(choice) => return Ok(Some(choice)),
-            Err(reason) => {
-                let first = format!("the record of {} cannot be fitted: {reason}", record.shape);
-                refusal.get_or_insert(first);
-            }
-        }
-    }
-    refusal.map_or(Ok(None), Err)
-}
-
 /// A schedule for a program with symbolic dimensions, from that for a typical shape, which `selection` is of.
 pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Fitted {
     let (context, mut notes) = (selection.context, Vec::new());
@@ -180,7 +163,7 @@ pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Fitted {
             }
         };
         let from = typical.source;
-        match fit(&typical.trace, program, context, Source::Symbolic) {
+        match fitted(&typical.trace, program, context) {
             Ok(choice) => return Fitted { choice, from, notes },
             Err(reason) => notes.push(format!("{from} cannot be fitted to symbolic dimensions: {reason}")),
         }
@@ -191,8 +174,7 @@ pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Fitted {
 
 /// A schedule for a program with symbolic dimensions, from that of a shape.
 pub(super) fn fitted_to_symbols(trace: &Trace, program: &Program, context: &RunContext) -> Choice {
-    fit(trace, program, context, Source::Symbolic)
-        .unwrap_or_else(|_| quick(Source::Symbolic, program, context))
+    fitted(trace, program, context).unwrap_or_else(|_| quick(Source::Symbolic, program, context))
 }
 
 /// A schedule that is chosen in little time.
@@ -200,15 +182,19 @@ pub(super) fn quick(source: Source, program: &Program, context: &RunContext) -> 
     choice(source, schedule_quickly(program, context))
 }
 
-/// The decisions of a trace on another program, as far as they suit it, with the postprocessing that this one needs.
-fn fit(trace: &Trace, program: &Program, context: &RunContext, source: Source) -> Result<Choice, String> {
+/// The decisions of a trace on a program with symbolic dimensions.
+fn fitted(trace: &Trace, program: &Program, context: &RunContext) -> Result<Choice, String> {
     let spec = SearchSpec::built_in(context.target.kind()).map_err(|error| error.to_string())?;
-    let generator = Generator::new(program.clone(), context, spec);
+    let candidate = fit(&Generator::new(program.clone(), context, spec), trace)?;
+    Ok(Choice { source: Source::Symbolic, program: candidate.program, trace: candidate.trace })
+}
+
+/// The decisions of a trace on another program, as far as they suit it, with the postprocessing that this one needs; or the reasons
+/// why there is none.
+pub(super) fn fit(generator: &Generator, trace: &Trace) -> Result<Candidate, String> {
     let mut refusals = Statistics::default();
-    match fit_trace(&generator, trace, &mut refusals) {
-        Some(candidate) => Ok(Choice { source, program: candidate.program, trace: candidate.trace }),
-        None => Err(refusals.rejected.into_keys().collect::<Vec<_>>().join(", ")),
-    }
+    fit_trace(generator, trace, &mut refusals)
+        .ok_or_else(|| refusals.rejected.into_keys().collect::<Vec<_>>().join(", "))
 }
 
 /// The schedule that the draft model thinks best.

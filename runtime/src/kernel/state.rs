@@ -71,6 +71,15 @@ impl State {
         Ok(bound)
     }
 
+    /// The program at a shape of a record; `None` when it is no shape of this kernel.
+    pub(super) fn program_at(&self, shape: &Shape) -> Option<Program> {
+        let value = |name: &Symbol| shape.dims.get(&**name).or_else(|| shape.params.get(&**name)).copied();
+        let dims = self.dims.iter().map(value).collect::<Option<Vec<i64>>>()?;
+        self.tensor_shapes(&dims).ok()?;
+        let sizes: Vec<_> = self.program.dims().map(|(var, _)| var).zip(dims).collect();
+        Some(self.program.bind_dims(&sizes))
+    }
+
     /// Dimensions and `usize` arguments as records name them.
     pub(super) fn shape(&self, dims: &[i64]) -> Shape {
         shape(self.dims.iter().map(|name| &**name), self.symbols, dims)
