@@ -1,6 +1,5 @@
 //! Whole models: what they are, running them, where their time goes.
 
-use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -118,7 +117,7 @@ fn profile(options: &ModelProfile) -> Outcome {
         let share = 100.0 * step.time.as_secs_f64() / total.as_secs_f64().max(f64::MIN_POSITIVE);
         let kind = step.kernel.as_deref().unwrap_or("evaluated");
         let rate = step.bytes as f64 / step.time.as_secs_f64().max(f64::MIN_POSITIVE) / 1e9;
-        drop(writeln!(text, "{share:5.1} %  {:>10.1?}  {rate:6.1} GB/s  {kind}  {}", step.time, step.node));
+        text += &format!("{share:5.1} %  {:>10.1?}  {rate:6.1} GB/s  {kind}  {}\n", step.time, step.node);
     }
     if best.steps.is_empty() {
         text += "the graph decides while it runs, and has no steps of its own to be measured\n";

@@ -27,7 +27,7 @@ const BOX: f32 = 0.5;
 const GROWTH: f32 = 1.6;
 
 /// The boxes around the lines of a picture, from top to bottom and left to right.
-pub fn find(session: &mut Session, picture: &Picture) -> Result<Vec<Area>> {
+pub(crate) fn find(session: &mut Session, picture: &Picture) -> Result<Vec<Area>> {
     let scale = (SIDE as f32 / picture.width.min(picture.height) as f32).max(1.0);
     let extent = |size: usize| ((size as f32 * scale / STEP as f32).round() as usize).max(1) * STEP;
     let (width, height) = (extent(picture.width), extent(picture.height));

@@ -7,25 +7,25 @@ use std::path::Path;
 use crate::Result;
 
 /// A picture with red, green and blue from 0 to 255.
-pub struct Picture {
-    pub width: usize,
-    pub height: usize,
+pub(crate) struct Picture {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
     /// Three numbers for each pixel, row by row.
     pixels: Vec<u8>,
 }
 
 /// A part of a picture: from left and top on, to right and bottom, which do not belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Area {
-    pub left: usize,
-    pub top: usize,
-    pub right: usize,
-    pub bottom: usize,
+pub(crate) struct Area {
+    pub(crate) left: usize,
+    pub(crate) top: usize,
+    pub(crate) right: usize,
+    pub(crate) bottom: usize,
 }
 
 impl Picture {
     /// Reads a PNG file.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut decoder = png::Decoder::new(BufReader::new(file));
         decoder.set_transformations(png::Transformations::normalize_to_color8());
@@ -42,7 +42,7 @@ impl Picture {
     }
 
     /// Writes a PNG file.
-    pub fn write(&self, path: &Path) -> Result<()> {
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut encoder = png::Encoder::new(BufWriter::new(file), self.width as u32, self.height as u32);
         encoder.set_color(png::ColorType::Rgb);
@@ -56,7 +56,7 @@ impl Picture {
     }
 
     /// The picture in another size, as planes of blue, green and red: each number between the four that are nearest.
-    pub fn planes(&self, width: usize, height: usize) -> Vec<f32> {
+    pub(crate) fn planes(&self, width: usize, height: usize) -> Vec<f32> {
         let place = |index: usize, from: usize, to: usize| {
             let at = (index as f32 + 0.5) * from as f32 / to as f32 - 0.5;
             let at = at.clamp(0.0, (from - 1) as f32);
@@ -79,7 +79,7 @@ impl Picture {
     }
 
     /// A part of the picture.
-    pub fn crop(&self, area: Area) -> Picture {
+    pub(crate) fn crop(&self, area: Area) -> Picture {
         let rows = (area.top..area.bottom).map(|y| {
             let start = y * self.width * 3;
             &self.pixels[start + area.left * 3..start + area.right * 3]
@@ -89,7 +89,7 @@ impl Picture {
     }
 
     /// Draws the border of a part in red.
-    pub fn draw(&mut self, area: Area) {
+    pub(crate) fn draw(&mut self, area: Area) {
         for y in area.top..area.bottom {
             for x in area.left..area.right {
                 let inside = y > area.top && y + 1 < area.bottom && x > area.left && x + 1 < area.right;

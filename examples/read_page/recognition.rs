@@ -12,7 +12,7 @@ const HEIGHT: usize = 48;
 const STEP: usize = 160;
 
 /// Reads lines.
-pub struct Reader {
+pub(crate) struct Reader {
     session: Session,
     /// The characters of the model's classes. The first class is no character.
     characters: Vec<String>,
@@ -20,7 +20,7 @@ pub struct Reader {
 
 impl Reader {
     /// A reader with a model whose file lists its characters.
-    pub fn new(model: &Model) -> Result<Self> {
+    pub(crate) fn new(model: &Model) -> Result<Self> {
         let list = model.info().metadata.get("character").ok_or("the model's file lists no characters")?;
         let mut characters: Vec<String> = list.lines().map(str::to_owned).collect();
         characters.push(" ".to_owned());
@@ -28,7 +28,7 @@ impl Reader {
     }
 
     /// The text of a picture of one line.
-    pub fn read(&mut self, line: &Picture) -> Result<String> {
+    pub(crate) fn read(&mut self, line: &Picture) -> Result<String> {
         let width = (HEIGHT * line.width).div_ceil(line.height).max(1);
         let padded = width.next_multiple_of(STEP);
         let planes = line.planes(width, HEIGHT);
