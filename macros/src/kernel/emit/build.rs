@@ -230,7 +230,7 @@ impl<'a> Emitter<'a> {
             ExprKind::Call(method, receiver, arguments) => self.call(*method, receiver, arguments),
             ExprKind::Function(path, arguments) => {
                 let arguments = arguments.iter().map(|argument| self.value(argument));
-                quote_hygienic!(#path::__value([#(#arguments),*]))
+                quote_hygienic!(#path::__value(&[#(#arguments),*]))
             }
             ExprKind::Cast(operand, ty, _) => {
                 let (operand, dtype) = (self.value(operand), dtype(*ty));

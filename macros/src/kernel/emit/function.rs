@@ -34,7 +34,7 @@ pub(crate) fn function(function: &Function) -> TokenStream {
 /// The expansion of a `#[tensor_fn]` with errors.
 pub(crate) fn function_skeleton(function: &Function) -> TokenStream {
     let (signature, name) = (function_signature(function), &function.name);
-    let (namespace, count) = (function_namespace(function), function.arguments.len());
+    let namespace = function_namespace(function);
     quote! {
         #[allow(unused_variables)]
         #signature { ::tilewright::__private::definition_has_errors() }
@@ -44,7 +44,7 @@ pub(crate) fn function_skeleton(function: &Function) -> TokenStream {
             pub const __DEPTH: usize = 1;
             #[doc(hidden)]
             pub fn __value(
-                _: [::tilewright::__private::Value; #count],
+                _: &[::tilewright::__private::Value],
             ) -> ::tilewright::__private::Value {
                 ::tilewright::__private::definition_has_errors()
             }
@@ -89,7 +89,7 @@ fn value(function: &Function) -> TokenStream {
         let (name, dtype) = (&argument.name, dtype(argument.ty));
         quote_hygienic!(let #name = #name.of_type(#dtype);)
     });
-    let (count, result) = (names.len(), dtype(function.result));
+    let result = dtype(function.result);
     let body = emitter.block(&function.body);
     quote_hygienic! {
         #[doc(hidden)]
@@ -98,10 +98,10 @@ fn value(function: &Function) -> TokenStream {
             clippy::all, clippy::pedantic, clippy::nursery
         )]
         pub fn __value(
-            arguments: [::tilewright::__private::Value; #count],
+            arguments: &[::tilewright::__private::Value],
         ) -> ::tilewright::__private::Value {
             let _ = Self::__DEPTH;
-            let [#(#names),*] = arguments;
+            let [#(#names),*] = arguments else { ::tilewright::__private::definition_has_errors() };
             #(#arguments)*
             #body.of_type(#result)
         }
