@@ -212,10 +212,13 @@ pub fn is_update(block: &Block) -> bool {
 /// Whether the block is a reduction of at least one iterator with an initial value of the element that it updates. One with
 /// ordered iterators counts as none: it is part of a recurrence.
 pub fn is_reduction(block: &Block) -> bool {
+    !is_ordered(block) && sets_out_to_reduce(block)
+}
+
+/// As [`is_reduction`], also inside of a recurrence.
+pub fn sets_out_to_reduce(block: &Block) -> bool {
     let begins_there = |store: &Store| matches!(&block.init, Some(Stmt::Store(init)) if init.buffer == store.buffer && init.indices == store.indices);
-    !is_ordered(block)
-        && !is_spatial(block)
-        && reduction(block).is_some_and(|found| begins_there(found.store))
+    reduces(block) && reduction(block).is_some_and(|found| begins_there(found.store))
 }
 
 /// Whether the block is a reduction with an initial value and at least one reduction iterator, possibly one of
@@ -223,11 +226,11 @@ pub fn is_reduction(block: &Block) -> bool {
 pub fn is_tiled_reduction(block: &Block) -> bool {
     let stores = stores(&block.body);
     let combines = |store: &&Store| reduction_of(store).is_some();
-    !is_ordered(block)
-        && block.init.is_some()
-        && !is_spatial(block)
-        && !stores.is_empty()
-        && stores.iter().all(combines)
+    block.init.is_some() && reduces(block) && !stores.is_empty() && stores.iter().all(combines)
+}
+
+fn reduces(block: &Block) -> bool {
+    block.iters.iter().any(|iter| iter.kind == IterKind::Reduce)
 }
 
 /// For each index, the iterator it equals and the constant added to it, when every index is

@@ -1,6 +1,6 @@
 //! Decomposes reductions into initialisation and update.
 
-use tilewright_core::analysis::block::is_reduction;
+use tilewright_core::analysis::block::sets_out_to_reduce;
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::schedule::{Schedule, ScheduleError};
 use tilewright_core::stmt::{IterKind, Symbol};
@@ -13,7 +13,7 @@ use crate::cpu::postproc::find;
 pub(super) fn decompose_reductions(schedule: &mut Schedule) -> Result<(), ScheduleError> {
     let names: Vec<Symbol> = blocks(&schedule.program().body)
         .iter()
-        .filter(|block| is_reduction(block))
+        .filter(|block| sets_out_to_reduce(block))
         .map(|block| block.name.clone())
         .collect();
     for name in names {

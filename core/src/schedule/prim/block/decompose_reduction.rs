@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::analysis::block::{is_tiled_reduction, loads, reads, writes};
+use crate::analysis::block::{is_ordered_by, is_tiled_reduction, loads, reads, writes};
 use crate::analysis::scope::{blocks, loops_around};
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
@@ -60,6 +60,7 @@ pub struct DecomposeReduction {
 
 impl Primitive for DecomposeReduction {
     const NAME: &'static str = "decompose_reduction";
+    const KEEPS_ORDER: bool = true;
 
     fn arguments<V: ArgumentVisitor>(&mut self, visitor: &mut V) -> Result<(), V::Error> {
         visitor.visit(Argument::Block(&mut self.block))?;
@@ -76,6 +77,10 @@ impl Primitive for DecomposeReduction {
         let path = loops_around(&context.program.body, id).ok_or(ScheduleError::MissingBlock(id))?;
         let depth = path.iter().position(|node| node.id == target);
         let depth = depth.ok_or(ScheduleError::NotReductionLoop { target, block: id })?;
+        // Each step of a recurrence starts anew.
+        if let Some(ordered) = path[depth..].iter().find(|node| is_ordered_by(&block, node.var)) {
+            return Err(ScheduleError::OrderedLoop { target: ordered.id, block: id });
+        }
         let is_reducing = |var: VarId| {
             block.iters.iter().any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(var))
         };
@@ -180,7 +185,7 @@ fn make_init(
         loops.push(For { kind: node.kind, ..fresh });
     }
     let mut iters = Vec::new();
-    for iter in block.iters.iter().filter(|iter| iter.kind == IterKind::Spatial) {
+    for iter in block.iters.iter().filter(|iter| iter.kind != IterKind::Reduce) {
         let name = program.variable(iter.var).name.clone();
         let var = program.add_variable(name, VariableKind::Iter);
         renamed.push((iter.var, Index::var(var)));
