@@ -317,6 +317,8 @@ impl Loaded {
     ) -> Result<Report, LaunchError> {
         let linked = self.link(kernel)?;
         check(&linked, launch, &self.module.program.target)?;
+        // Who accessed what in earlier launches would be copied with the memory, and takes many times as much of it.
+        memory.forget_accesses();
         let before = (options.seeds.len() > 1).then(|| memory.clone());
         let mut collector = Collector::default();
         let mut report = None;
@@ -327,11 +329,11 @@ impl Loaded {
             };
             let setup = self.setup(launch, *seed, options.limit);
             let mut grid = Grid::new(&linked, start, setup, collector);
-            grid.memory.forget_accesses();
             grid.run(&linked);
             collector = std::mem::take(&mut grid.collector);
             let order_matters = grid.order_matters;
-            let after = std::mem::take(&mut grid.memory);
+            let mut after = std::mem::take(&mut grid.memory);
+            after.forget_accesses();
             if round == 0 {
                 *memory = after;
                 let (totals, remarks) = std::mem::take(&mut grid.traffic).finish();
