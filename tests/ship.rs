@@ -8,7 +8,7 @@ fn shipped_records_are_known_without_any_call_or_file() {
     let stale: Vec<_> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(stale.len(), 1, "{stale:?}");
     assert!(
-        stale[0].starts_with("tests/records/retired.jsonl:1: no kernel `retired`"),
+        stale[0].starts_with("tests/records/:1: no kernel `retired`"),
         "the kernel of the record is gone, and this is reported: {stale:?}"
     );
 }

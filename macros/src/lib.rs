@@ -115,8 +115,9 @@ pub fn schedule_rule(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// Embeds tuning records, so that calls find them without any file at run time.
 ///
 /// The argument is a directory of files whose names end in `.jsonl`, or one such file, relative to the package's
-/// directory: `tilewright::ship!("tuned/");` stands once in the application, as an item. A line that is no record is a
-/// compile error that names file and line. To ship before anything is tuned, put an empty file `.gitkeep` into the
+/// directory: `tilewright::ship!("tuned/");` stands once in the application, as an item. Of the records of one kernel, shape and
+/// machine, the one that calls use is embedded, compressed to some hundred bytes; the other trials stay out of the program. A line
+/// that is no record is a compile error that names file and line. To ship before anything is tuned, put an empty file `.gitkeep` into the
 /// directory.
 #[proc_macro]
 pub fn ship(input: TokenStream) -> TokenStream {

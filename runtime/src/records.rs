@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use miniz_oxide::inflate::decompress_to_vec;
 use tilewright_search::records::{Database, Problem, Record};
 
 use crate::error::Error;
@@ -12,8 +13,10 @@ use crate::settings::{RECORDS_VARIABLE, start_generation};
 /// Records embedded in the program, as `ship!` submits them.
 #[derive(Clone, Copy, Debug)]
 pub struct ShippedRecords {
-    /// Names of files and their content.
-    pub files: &'static [(&'static str, &'static str)],
+    /// The directory or file that they are from.
+    pub name: &'static str,
+    /// Their lines, deflated.
+    pub compressed: &'static [u8],
 }
 
 inventory::collect!(ShippedRecords);
@@ -39,10 +42,11 @@ pub fn current() -> Result<Arc<Database>, Error> {
 fn initial() -> Result<Database, Error> {
     let mut database = Database::in_memory();
     // Linking gives no order; that of the names is the same everywhere.
-    let mut files: Vec<_> = inventory::iter::<ShippedRecords>().flat_map(|shipped| shipped.files).collect();
-    files.sort();
-    for (name, text) in files {
-        database.add_text(name, text.as_bytes());
+    let mut shipped: Vec<_> = inventory::iter::<ShippedRecords>().collect();
+    shipped.sort_by_key(|shipped| (shipped.name, shipped.compressed));
+    for ShippedRecords { name, compressed } in shipped {
+        let text = decompress_to_vec(compressed).expect("`ship!` compresses it");
+        database.add_text(name, &text);
     }
     if let Some(path) = std::env::var_os(RECORDS_VARIABLE).filter(|path| !path.is_empty()) {
         if !Path::new(&path).exists() {

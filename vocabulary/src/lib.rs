@@ -13,10 +13,12 @@
 mod binary;
 mod dtype;
 mod function;
+mod standing;
 mod traits;
 mod unary;
 
 pub use binary::BinaryOp;
 pub use dtype::{DType, Kind, UnknownDType};
+pub use standing::{Standing, Timed, better_first, rank};
 pub use traits::{Cost, ErrorBound, Operands};
 pub use unary::UnaryOp;

@@ -8,20 +8,12 @@ use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
 
+use tilewright_core::schedule::Trace;
+use tilewright_vocabulary::{Timed, better_first, rank};
+
 use super::{Record, Shape, TunedFor};
 
-/// How a record compares with the others of its program, shape and machine, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
-    /// It won the last comparison at the end of a run.
-    Winner,
-    /// No comparison has had a winner yet.
-    Open,
-    /// Another record won the last comparison.
-    Beaten,
-    /// Its schedule was timed again later, for a comparison or afterwards.
-    Superseded,
-}
+pub use tilewright_vocabulary::Standing;
 
 /// A record with a time, and how it compares with the others of its program, shape and machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,36 +36,23 @@ impl Ranked<'_> {
 
     /// The better one first.
     pub fn order(&self, other: &Ranked<'_>) -> Ordering {
-        (self.standing.cmp(&other.standing))
-            .then_with(|| other.is_confirmed.cmp(&self.is_confirmed))
-            .then_with(|| self.median_ns.total_cmp(&other.median_ns))
+        let key = |ranked: &Ranked<'_>| (ranked.standing, ranked.is_confirmed, ranked.median_ns);
+        better_first(key(self), key(other))
     }
 }
 
 /// Records of one program, shape and machine in the order of reading, the best first. Those of trials that failed are left out.
 pub fn ranked<'a>(records: &[&'a Record]) -> Vec<Ranked<'a>> {
-    let mut timed: Vec<&Record> =
-        records.iter().copied().filter(|record| record.median_ns().is_some()).collect();
-    // Files may have been merged in any order.
-    timed.sort_by_key(|record| record.provenance.time);
-    let winner = timed.iter().rposition(|record| is_confirmed(record));
-    let is_timed_later = |position: usize| {
-        let trace = &timed[position].trace;
-        timed[position + 1..].iter().any(|later| later.trace == *trace)
-    };
-    let rank = |(position, record): (usize, &&'a Record)| {
-        let standing = match winner {
-            None => Standing::Open,
-            Some(winner) if winner == position => Standing::Winner,
-            Some(_) if is_timed_later(position) => Standing::Superseded,
-            Some(_) => Standing::Beaten,
-        };
-        let median_ns = record.median_ns().unwrap_or(f64::INFINITY);
-        Ranked { record, standing, is_confirmed: is_confirmed(record), median_ns }
-    };
-    let mut ranked: Vec<Ranked<'a>> = timed.iter().enumerate().map(rank).collect();
-    ranked.sort_by(Ranked::order);
-    ranked
+    let timed = records.iter().filter_map(|record| {
+        let (time, median_ns) = (record.provenance.time, record.median_ns()?);
+        Some((*record, Timed { time, median_ns, is_confirmed: is_confirmed(record), trace: &record.trace }))
+    });
+    let (timed, facts): (Vec<&'a Record>, Vec<Timed<&Trace>>) = timed.unzip();
+    let ranked = rank(&facts).into_iter().map(|(position, standing)| {
+        let Timed { is_confirmed, median_ns, .. } = facts[position];
+        Ranked { record: timed[position], standing, is_confirmed, median_ns }
+    });
+    ranked.collect()
 }
 
 /// The best of records of one program, shape and machine; `None` when no trial has succeeded.
