@@ -141,6 +141,7 @@ fn measure(
             let line = Line {
                 op: operator.name.clone(),
                 variant: variant.name(),
+                cache: "warm",
                 threads: if *variant == Variant::Reference { 1 } else { tilewright::threads()? },
                 ns_median: sampled.median_ns,
                 ns_clean: sampled.clean_ns,

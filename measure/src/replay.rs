@@ -201,6 +201,7 @@ pub fn time(bound: &Program, trace: &Trace, threads: usize, seed: u64) -> Result
         seed,
         cache: None,
         memory: memory_limit(),
+        cold: false,
     };
     let interrupt = Interrupt::new(None, None);
     let mut runner = IsolatedRunner::new(worker::command, setup, Limits::default(), interrupt);

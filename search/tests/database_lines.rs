@@ -7,7 +7,7 @@ use tempfile::tempdir;
 use tilewright_core::program::Program;
 use tilewright_search::forecast::Forecast;
 use tilewright_search::model::Ranking;
-use tilewright_search::records::{Database, Merged, Outcome, Provenance, Record, Run, Shape};
+use tilewright_search::records::{CacheState, Database, Merged, Outcome, Provenance, Record, Run, Shape};
 
 const SCALE: &str = "kernel scale(M, in x: f32[M], out y: f32[M]) {
   for i in 0..M {
@@ -34,6 +34,7 @@ fn record(trial: u64) -> Record {
             trial,
             predicted: Some(-1.5),
             rules: Some(vec!["auto_inline".to_owned(), "a \"quoted\" rule".to_owned()]),
+            cache: CacheState::Cold,
             ..Provenance::default()
         },
     }
@@ -45,6 +46,7 @@ fn run(trials: u64) -> Run {
         program: program().stable_hash(),
         shape: Shape::of_dims([("M", 64)]),
         target: "cpu;threads=1".parse().expect("a target"),
+        cache: CacheState::Warm,
         seed: 7,
         earlier: 3,
         trials,

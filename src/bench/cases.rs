@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tilewright_runtime::devices;
-use tilewright_search::records::{Database, TunedFor};
+use tilewright_search::records::{CacheState, Database, TunedFor};
 
 use super::{Case, Comparison, Effort, Line, Options, Sizes, Variant, stop_on_interrupt, write_report};
 use crate::kernel::Kernel;
@@ -142,11 +142,12 @@ fn tune_cases(
     let is_asked_for = budget.is_some() || options.trials.is_some() || options.time_limit.is_some();
     let mut open = Vec::new();
     for case in cases {
-        if is_asked_for || !is_tuned(case, records)? {
+        if is_asked_for || !is_tuned(case, options.cache, records)? {
             open.push(TuneTask { kernel: case.kernel, dims: &case.dims, weight: 1.0 });
         }
     }
-    let mut tuner = Tuner::new().records(records).progress(true).stop_when(Arc::clone(stop));
+    let mut tuner =
+        Tuner::new().records(records).progress(true).stop_when(Arc::clone(stop)).cache(options.cache);
     if let Some(trials) = options.trials {
         tuner = tuner.trials(trials);
     }
@@ -184,13 +185,15 @@ fn tune_cases(
 }
 
 /// Whether a case was tuned for such a machine and its best records were kept.
-fn is_tuned(case: &Point, records: &Path) -> Result<bool, TuneError> {
+fn is_tuned(case: &Point, cache: CacheState, records: &Path) -> Result<bool, TuneError> {
     let kernel = case.kernel;
     let shape = kernel.shape(&kernel.dims_by_name(&case.dims)?);
     let needed = TunedFor::of(&devices::run_context()?);
     let known = Database::open(records)?;
     let own = known.records_of(kernel.hash()?);
-    let own = own.filter(|record| record.shape == shape && record.target == needed);
+    let own = own.filter(|record| {
+        record.shape == shape && record.target == needed && record.provenance.cache == cache
+    });
     let trials: BTreeSet<u64> = own.map(|record| record.provenance.trial).collect();
     // Records without gaps are those of a run that may have been interrupted; with gaps, somebody has kept the best
     // ones.
@@ -205,6 +208,7 @@ fn compare_case(
     compare: &mut dyn FnMut(&mut Comparison, &[Variant]),
 ) -> Result<(), TuneError> {
     let mut comparison = Comparison::new(case.kernel, &case.dims, None)?;
+    comparison.set_cache(options.cache);
     let variants = variants_of(&mut comparison, options, asked)?;
     if !options.json {
         compare(&mut comparison, &variants);
@@ -215,6 +219,7 @@ fn compare_case(
         let line = Line {
             op: comparison.title(),
             variant: variant.name(),
+            cache: options.cache.name(),
             threads: if *variant == Variant::Reference { 1 } else { settings::threads()? },
             ns_median: sampled.median_ns,
             ns_clean: sampled.clean_ns,

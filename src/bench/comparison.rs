@@ -7,6 +7,7 @@ use tilewright_core::tensor::AnyTensor;
 use tilewright_measure::subject::{Subject, SubjectOptions};
 use tilewright_runtime::code::Compiled;
 use tilewright_runtime::devices;
+use tilewright_search::records::CacheState;
 use tilewright_search::schedule_by_default;
 
 use crate::kernel::{Explanation, Kernel, Source, explain};
@@ -117,6 +118,11 @@ impl Comparison {
         let Ok(executables) = executables.try_into() else { unreachable!("one for each trace") };
         let (flops, tensors) = (count_flops(subject.program()), subject.arguments());
         Ok(Comparison { kernel, dims: values, subject, traces, executables, tensors, source, flops })
+    }
+
+    /// Sets where the operands of measured runs are: in the caches, unless this says otherwise. The reference always runs warm.
+    pub fn set_cache(&mut self, cache: CacheState) {
+        self.subject.set_cache(cache);
     }
 
     /// `matmul[M=64, N=64, K=64]`

@@ -116,6 +116,8 @@ pub struct Line {
     pub op: String,
     /// `reference`, `default` or `tuned`.
     pub variant: &'static str,
+    /// Where the operands were when a run began: `warm` or `cold`.
+    pub cache: &'static str,
     /// Threads that ran.
     pub threads: usize,
     /// The median time of a run, in nanoseconds.

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tilewright_search::records::CacheState;
 use tilewright_search::scheduler::Budget;
 
 use super::Variant;
@@ -23,6 +24,8 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Where records are.
     pub records: Option<PathBuf>,
+    /// Where the operands of measured runs are.
+    pub cache: CacheState,
     /// Only cases whose title contains one of these.
     pub only: Vec<String>,
     /// Only compare, with the records that there are.
@@ -91,7 +94,7 @@ const fn of_operators(
 }
 
 /// Every option.
-static OPTIONS: [OptionRow; 17] = [
+static OPTIONS: [OptionRow; 18] = [
     common(
         "--trials",
         Some(("N", NUMBER)),
@@ -128,6 +131,15 @@ static OPTIONS: [OptionRow; 17] = [
         options.threads = Some(row.parsed::<NonZeroUsize>(value)?.get());
         Ok(())
     }),
+    common(
+        "--cache",
+        Some(("STATE", "cold or warm")),
+        "where operands are when a measured run begins: warm (in the caches) or cold (evicted)",
+        |options, row, value| {
+            options.cache = row.parsed(value)?;
+            Ok(())
+        },
+    ),
     common("--records", Some(("DIR", "a directory")), "where tuning records are", |options, _, value| {
         options.records = Some(PathBuf::from(value));
         Ok(())
@@ -433,6 +445,15 @@ mod tests {
         assert_eq!(quoted.unwrap().budget, ten_minutes);
         let options = parse("--budget 500 minimum").unwrap();
         assert_eq!((options.budget, options.only), (Some(Budget::trials(500)), vec!["minimum".to_owned()]));
+    }
+
+    #[test]
+    fn caches_are_cold_or_warm() {
+        assert_eq!(parse("--ops a").unwrap().cache, CacheState::Warm);
+        assert_eq!(parse("--cache cold").unwrap().cache, CacheState::Cold);
+        assert_eq!(parse("--cache=warm").unwrap().cache, CacheState::Warm);
+        let error = parse("--cache lukewarm").unwrap_err().to_string();
+        assert_eq!(error, "`--cache` needs cold or warm, found `lukewarm`");
     }
 
     #[test]

@@ -153,7 +153,8 @@ impl<'a> Job<'a> {
         if let JobRunner::InProcess(runner @ None) = &mut self.runner {
             let options = SubjectOptions { seed: plan.seed, threads: plan.threads, cache: None };
             self.session.note("computing the reference results");
-            let subject = Subject::new(self.kernel, &plan.dims, Arc::clone(&plan.device), &options)?;
+            let mut subject = Subject::new(self.kernel, &plan.dims, Arc::clone(&plan.device), &options)?;
+            subject.set_cache(plan.cache);
             let anchors = Anchors::of_earlier(&self.earlier);
             *runner = Some(Box::new(InProcessRunner::new(subject, self.interrupt.clone(), anchors)));
         }

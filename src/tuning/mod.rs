@@ -68,6 +68,8 @@ mod tuned;
 #[cfg(test)]
 mod accuracy_tests;
 #[cfg(test)]
+mod cache_tests;
+#[cfg(test)]
 mod replay_tests;
 #[cfg(test)]
 mod tests;
@@ -87,6 +89,7 @@ use tilewright_measure::scratch::Scratch;
 use tilewright_search::model::{BoostedModel, CostModel};
 use tilewright_search::mutate::Mutators;
 use tilewright_search::postproc::Postprocessors;
+pub use tilewright_search::records::CacheState;
 use tilewright_search::records::Database;
 use tilewright_search::rule::RuleSet;
 use tilewright_search::scheduler::Policy;
@@ -149,6 +152,7 @@ pub struct Tuner {
     time_limit: Option<Duration>,
     seed: u64,
     threads: Option<usize>,
+    cache: CacheState,
     records: Option<PathBuf>,
     rules: Option<RuleSet>,
     mutators: Option<Mutators>,
@@ -185,6 +189,7 @@ impl Default for Tuner {
             time_limit: None,
             seed: 1,
             threads: None,
+            cache: CacheState::Warm,
             records: None,
             rules: None,
             mutators: None,
@@ -228,6 +233,13 @@ impl Tuner {
     /// The number of threads that the kernel is tuned for; the default is the number that kernels use.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads.max(1));
+        self
+    }
+
+    /// Sets where the operands of measured runs are: in the caches, unless this says otherwise. A record says when it is of cold
+    /// caches, and times of the two states are never compared; calls use the winner of the last run.
+    pub fn cache(mut self, cache: CacheState) -> Self {
+        self.cache = cache;
         self
     }
 

@@ -15,7 +15,7 @@ use tilewright_measure::roofline::bandwidth_for;
 use tilewright_measure::subject::Oracle;
 use tilewright_runtime::devices::{self, DeviceId};
 use tilewright_search::candidate::Candidate;
-use tilewright_search::records::{Record, Shape, TunedFor};
+use tilewright_search::records::{CacheState, Record, Shape, TunedFor};
 use tilewright_search::rule::RuleSet;
 use tilewright_search::spec::SearchSpec;
 use tilewright_search::tuner::{Runner, Task, TuneResult};
@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(super) spec: SearchSpec,
     pub(super) threads: usize,
     pub(super) seed: u64,
+    /// Where the operands of measured runs are.
+    pub(super) cache: CacheState,
     /// The most measurements, those of earlier runs included.
     pub(super) trials: Option<usize>,
     pub(super) stops_when_converged: bool,
@@ -83,7 +85,10 @@ impl Tuner {
         let is_known = oracle.is_some() || kernel::kernel(&path).is_ok();
         let peak_gflops = peak_of(&program, &*device, RunOptions::with_threads(threads), None);
         Ok(Plan {
-            title: format!("{}[{}]", kernel.name(), kernel.shape(&dims)),
+            title: match self.cache {
+                CacheState::Warm => format!("{}[{}]", kernel.name(), kernel.shape(&dims)),
+                CacheState::Cold => format!("{}[{}], cold caches", kernel.name(), kernel.shape(&dims)),
+            },
             name: kernel.name().to_owned(),
             path,
             definition: kernel.program()?.clone(),
@@ -99,6 +104,7 @@ impl Tuner {
             spec,
             threads,
             seed: self.seed,
+            cache: self.cache,
             trials: self.trials,
             stops_when_converged: false,
             time_limit: self.time_limit,
@@ -130,6 +136,7 @@ impl Plan {
             seed: self.seed,
             cache: Some(cache.to_owned()),
             memory: memory_limit(),
+            cold: self.cache == CacheState::Cold,
         })
     }
 

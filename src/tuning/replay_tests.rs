@@ -57,8 +57,15 @@ fn code_that_crashes_does_not_crash_who_replays_it() {
     let flat = lower(&bad.program, &LowerOptions::default()).expect("it can be lowered");
     for oracle in [Oracle::Interpreter, Oracle::Unscheduled] {
         let of = Source::Program { text: program.to_string(), oracle };
-        let setup =
-            Setup { of, device: "cpu".to_owned(), threads: 1, seed: 1, cache: None, memory: memory_limit() };
+        let setup = Setup {
+            of,
+            device: "cpu".to_owned(),
+            threads: 1,
+            seed: 1,
+            cache: None,
+            memory: memory_limit(),
+            cold: false,
+        };
         let command = kernels::worker_command(format!("crash:{:016x},", flat.stable_hash()));
         let interrupt = Interrupt::new(None, None);
         let mut runner = IsolatedRunner::new(command, setup, Limits::default(), interrupt);

@@ -81,7 +81,11 @@ impl Session {
         let mut earlier: Vec<Earlier> = Vec::new();
         let database = self.database.borrow();
         let records = database.records_of(self.plan.hash);
-        for record in records.filter(|record| record.shape == self.plan.shape && record.target == target) {
+        let plan = &self.plan;
+        let is_own = |record: &&Record| {
+            record.shape == plan.shape && record.target == target && record.provenance.cache == plan.cache
+        };
+        for record in records.filter(is_own) {
             let seconds = record.median_ns().map(|ns| ns * 1e-9);
             match earlier.iter_mut().find(|known| known.trace == record.trace) {
                 Some(known) => known.seconds = seconds,
@@ -239,6 +243,7 @@ impl Session {
                 time: now(),
                 predicted: known.predicted,
                 rules: known.rules.map(<[String]>::to_vec),
+                cache: self.plan.cache,
             },
         }
     }
@@ -323,6 +328,7 @@ impl Session {
             program: plan.hash,
             shape: plan.shape.clone(),
             target: plan.tuned_for(),
+            cache: plan.cache,
             seed: plan.seed,
             earlier: self.earlier as u64,
             trials: self.trials as u64,
@@ -380,7 +386,10 @@ impl Session {
         let database = self.database.borrow();
         let records = database.records_of(self.plan.hash);
         let same = |record: &&Record| {
-            record.shape == self.plan.shape && record.trace == *trace && record.median_ns().is_some()
+            record.shape == self.plan.shape
+                && record.trace == *trace
+                && record.provenance.cache == self.plan.cache
+                && record.median_ns().is_some()
         };
         records.filter(same).last().cloned()
     }

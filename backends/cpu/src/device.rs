@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tilewright_core::device::{
-    CompileError, Device, DeviceBuffer, DeviceError, DeviceSlice, DeviceSliceMut, Executable,
+    BufferArgument, CompileError, Device, DeviceBuffer, DeviceError, DeviceSlice, DeviceSliceMut, Executable,
 };
 use tilewright_core::dtype::DType;
 use tilewright_core::program::Program;
 use tilewright_core::target::{CpuTarget, RunOptions, Target};
 
 use super::compile::Compiler;
+use super::evict::evict;
 use super::machine::{FeatureOverrideError, Machine};
 use super::memory::{self, HostMemory};
 use super::peak::fma_peak;
@@ -93,6 +94,10 @@ impl Device for CpuDevice {
         // which no slice of the host refers to, so that `to` is elsewhere.
         unsafe { ptr::copy_nonoverlapping(start, to.as_mut_ptr(), to.len()) };
         Ok(())
+    }
+
+    fn evict(&self, buffers: &[BufferArgument<'_>]) -> bool {
+        evict(buffers)
     }
 
     fn measure_peak(&self, dtype: DType, options: RunOptions, window: Duration) -> Option<f64> {

@@ -7,6 +7,7 @@
 mod codegen;
 mod compile;
 mod device;
+mod evict;
 mod executable;
 mod flat;
 pub mod intrinsics;

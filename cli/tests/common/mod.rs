@@ -6,7 +6,9 @@ use std::process::{Command, Output};
 use tilewright::core::program::Program;
 use tilewright::search::forecast::Forecast;
 use tilewright::search::model::Ranking;
-use tilewright::search::records::{Database, Measurement, Outcome, Provenance, Record, Run, Shape, TunedFor};
+use tilewright::search::records::{
+    CacheState, Database, Measurement, Outcome, Provenance, Record, Run, Shape, TunedFor,
+};
 use tilewright::tuning::replay;
 
 /// C = max(A·B, 0) as text.
@@ -102,6 +104,7 @@ fn record(program: u64, size: i64, trial: u64, median_ns: Option<f64>, steps: &s
                 let tiling = (trial > 1).then_some("multi_level_tiling");
                 tiling.into_iter().chain(["parallelize_vectorize_unroll"]).map(str::to_owned).collect()
             }),
+            cache: CacheState::Warm,
         },
     }
 }
@@ -119,6 +122,7 @@ fn run(program: u64) -> Run {
         program,
         shape: Shape::of_dims([("M", 24), ("N", 24), ("K", 16)]),
         target: "cpu;threads=1".parse().expect("a target"),
+        cache: CacheState::Warm,
         seed: 1,
         earlier: 0,
         trials: 4,

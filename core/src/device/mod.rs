@@ -57,6 +57,13 @@ pub trait Device: Send + Sync {
     /// [`DeviceError`] when the lengths differ, the memory belongs to another device, or such a run has failed.
     fn download(&self, from: DeviceSlice<'_>, to: &mut [u8]) -> Result<(), DeviceError>;
 
+    /// Evicts the elements of buffers from the device's caches, so that the next run finds them in memory only; false where the
+    /// device cannot do that.
+    fn evict(&self, buffers: &[BufferArgument<'_>]) -> bool {
+        let _ = buffers;
+        false
+    }
+
     /// The operations per second, in 10⁹, that fused multiply-adds of a type reach, measured for about as long as `window`.
     /// `None` when the device has no such instructions, or nobody knows how to measure it.
     fn measure_peak(&self, dtype: DType, options: RunOptions, window: Duration) -> Option<f64>;

@@ -61,6 +61,8 @@ pub struct Setup {
     pub cache: Option<std::path::PathBuf>,
     /// The most memory that the process may use, in bytes.
     pub memory: u64,
+    /// Whether operands are evicted from the caches before each run.
+    pub cold: bool,
 }
 
 /// The program of the candidates.

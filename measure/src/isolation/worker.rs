@@ -14,6 +14,7 @@ use tilewright_core::verify::{Level, verify};
 use tilewright_runtime::Error;
 use tilewright_runtime::devices;
 use tilewright_runtime::kernel::{Kernel, kernel};
+use tilewright_search::records::CacheState;
 
 use super::protocol::{MARK, Reply, Request, Setup, Source};
 use crate::batch::Measuring;
@@ -133,7 +134,7 @@ fn prepare(setup: &Setup, open: &OpenDevice<'_>) -> Result<Subject, String> {
     limit_memory(setup.memory);
     let options = SubjectOptions { seed: setup.seed, threads: setup.threads, cache: setup.cache.clone() };
     let device = open(&setup.device).map_err(|error| error.to_string())?;
-    match &setup.of {
+    let subject = match &setup.of {
         Source::Kernel { kernel, program, dims } => {
             let found = find(kernel, program)?;
             let named: Vec<(&str, i64)> = dims.iter().map(|(name, value)| (name.as_str(), *value)).collect();
@@ -145,7 +146,10 @@ fn prepare(setup: &Setup, open: &OpenDevice<'_>) -> Result<Subject, String> {
             verify(&program, Level::Blocks).map_err(|errors| errors.render(&program))?;
             oracle.subject(program, device, &options).map_err(|error| error.to_string())
         }
-    }
+    };
+    let mut subject = subject?;
+    subject.set_cache(if setup.cold { CacheState::Cold } else { CacheState::Warm });
+    Ok(subject)
 }
 
 fn find(name: &str, program: &str) -> Result<&'static Kernel, String> {

@@ -36,6 +36,7 @@ use tilewright_core::tensor::AnyTensor;
 use tilewright_runtime::Error;
 use tilewright_runtime::code::{self, Compiled};
 use tilewright_runtime::kernel::Kernel;
+use tilewright_search::records::CacheState;
 
 use crate::failure::{Failure, reason};
 use expectation::expectation;
@@ -57,7 +58,11 @@ pub struct Subject {
     accesses: Vec<Access>,
     tolerance: Tolerance,
     reference_time: Duration,
+    cache: CacheState,
 }
+
+/// With cold caches, at most so many runs are made in a row, and more are reckoned from them: evicting takes longer than many a run.
+const COLD_RUNS: u64 = 8;
 
 /// How to prepare a subject.
 #[derive(Clone, Debug)]
@@ -117,6 +122,7 @@ impl Subject {
             accesses,
             tolerance,
             reference_time: start.elapsed(),
+            cache: CacheState::Warm,
         })
     }
 
@@ -209,7 +215,7 @@ impl Subject {
     }
 
     /// Runs compiled code `repetitions` times in a row and gives the duration, without the computation on
-    /// constant tensors, whose results are kept.
+    /// constant tensors, whose results are kept. With [cold caches](Subject::set_cache) operands are evicted before each run.
     pub fn run(
         &self,
         executable: &Compiled,
@@ -218,8 +224,25 @@ impl Subject {
     ) -> Result<Duration, Failure> {
         let mut buffers = buffer_arguments(tensors, &self.accesses);
         let mut arguments = Arguments { dims: &[], scalars: &self.inputs.scalars, buffers: &mut buffers };
-        let failed = |error| Failure::new(reason::CALL, error);
-        executable.time(&mut arguments, RunOptions::with_threads(self.threads), repetitions).map_err(failed)
+        let (failed, options) =
+            (|error| Failure::new(reason::CALL, error), RunOptions::with_threads(self.threads));
+        if self.cache == CacheState::Warm {
+            return executable.time(&mut arguments, options, repetitions).map_err(failed);
+        }
+        let runs = repetitions.clamp(1, COLD_RUNS);
+        let mut duration = Duration::ZERO;
+        for _ in 0..runs {
+            let time = executable.time_cold(&*self.device, &mut arguments, options).map_err(failed)?;
+            duration += time.ok_or_else(|| {
+                Failure::new(reason::CALL, "this device cannot evict operands from its caches: measure warm")
+            })?;
+        }
+        Ok(duration.mul_f64(repetitions as f64 / runs as f64))
+    }
+
+    /// Says where the operands of runs are: in the caches, unless this says otherwise.
+    pub fn set_cache(&mut self, cache: CacheState) {
+        self.cache = cache;
     }
 
     /// Compares the tensors after one run with the expected ones; gives the greatest relative error.

@@ -85,6 +85,27 @@ impl Compiled {
         }
     }
 
+    /// Runs the kernel once, with its operands and the results of constant tensors evicted from the caches of the device before, and
+    /// gives the time by the device's clock; `None` where the device cannot evict.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    pub fn time_cold(
+        &self,
+        device: &dyn Device,
+        arguments: &mut Arguments<'_, '_>,
+        options: RunOptions,
+    ) -> Result<Option<Duration>, CallError> {
+        let run = |arguments: &mut Arguments<'_, '_>| match device.evict(arguments.buffers) {
+            true => self.main.time(arguments, options, 1).map(Some),
+            false => Ok(None),
+        };
+        match &self.prologue {
+            None => run(arguments),
+            Some(prologue) => prologue.with_packed(arguments, options, run),
+        }
+    }
+
     /// The size of the machine code, in bytes.
     pub fn code_bytes(&self) -> usize {
         self.parts().map(Executable::code_bytes).sum()

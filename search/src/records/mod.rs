@@ -14,6 +14,7 @@
 //!
 //! [trace]: tilewright_core::schedule::Trace
 
+mod cache_state;
 mod error;
 mod file;
 mod line;
@@ -35,6 +36,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use tilewright_core::program::Program;
 
+pub use cache_state::{CacheState, UnknownCacheState};
 pub use error::{DatabaseError, Problem};
 pub use line::FORMAT_VERSION;
 pub use lookup::PassedOver;

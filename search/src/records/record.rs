@@ -2,7 +2,7 @@
 
 use tilewright_core::schedule::Trace;
 
-use super::{Shape, TunedFor};
+use super::{CacheState, Shape, TunedFor};
 
 /// One trial: a schedule of a kernel for a shape and a machine, and the outcome.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +65,8 @@ pub struct Provenance {
     pub predicted: Option<f32>,
     /// The names of the schedule rules that made its design space, in the order of their application, where they are known.
     pub rules: Option<Vec<String>>,
+    /// Where the operands were when it was measured.
+    pub cache: CacheState,
 }
 
 impl Record {

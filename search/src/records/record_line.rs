@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::line::{FORMAT_VERSION, Malformed, check_kernel, check_shape, parse_hash, print_hash};
-use super::{Measurement, Outcome, Provenance, Record, Shape};
+use super::{CacheState, Measurement, Outcome, Provenance, Record, Shape};
 
 /// The fields of a line, in their order.
 #[derive(Serialize, Deserialize)]
@@ -37,6 +37,9 @@ struct Fields {
     predicted: Option<f32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rules: Option<Vec<String>>,
+    /// Whether operands were evicted before each run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    cold: bool,
     trace: String,
 }
 
@@ -70,6 +73,7 @@ pub(super) fn print(record: &Record) -> String {
         time: record.provenance.time,
         predicted: record.provenance.predicted.filter(|score| score.is_finite()),
         rules: record.provenance.rules.clone(),
+        cold: record.provenance.cache == CacheState::Cold,
         trace: record.trace.to_string(),
     };
     serde_json::to_string(&fields).expect("numbers, texts and maps with text keys always have a JSON form")
@@ -117,6 +121,7 @@ fn record(fields: Fields) -> Result<Record, String> {
             cpu: fields.cpu,
             time: fields.time,
             predicted: fields.predicted,
+            cache: if fields.cold { CacheState::Cold } else { CacheState::Warm },
             rules: fields.rules,
         },
     })

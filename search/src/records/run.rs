@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::line::{FORMAT_VERSION, Malformed, check_kernel, check_shape, parse_hash, print_hash};
-use super::{Shape, TunedFor};
+use super::{CacheState, Shape, TunedFor};
 use crate::model::Ranking;
 use crate::tune::forecast::Forecast;
 
@@ -23,6 +23,8 @@ pub struct Run {
     pub shape: Shape,
     /// The machine.
     pub target: TunedFor,
+    /// Where the operands of runs were.
+    pub cache: CacheState,
     /// The seed of the search.
     pub seed: u64,
     /// The number of trials that earlier runs had recorded, which is the number of its first trial.
@@ -77,6 +79,8 @@ struct Fields {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     params: BTreeMap<String, i64>,
     target: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    cold: bool,
     seed: u64,
     earlier: u64,
     trials: u64,
@@ -149,6 +153,7 @@ pub(super) fn print(run: &Run) -> String {
         shape: run.shape.dims.clone(),
         params: run.shape.params.clone(),
         target: run.target.to_string(),
+        cold: run.cache == CacheState::Cold,
         seed: run.seed,
         earlier: run.earlier,
         trials: run.trials,
@@ -241,6 +246,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Run, Malformed> {
         program,
         shape: Shape { dims: fields.shape, params: fields.params },
         target,
+        cache: if fields.cold { CacheState::Cold } else { CacheState::Warm },
         seed: fields.seed,
         earlier: fields.earlier,
         trials: fields.trials,

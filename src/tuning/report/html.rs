@@ -196,7 +196,7 @@ pub(super) fn escape(text: &str) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use tilewright_search::records::{Measurement, Outcome, Provenance, Record, Run, Shape};
+    use tilewright_search::records::{CacheState, Measurement, Outcome, Provenance, Record, Run, Shape};
 
     use super::super::Trial;
     use super::*;
@@ -224,6 +224,7 @@ mod tests {
             program: 1,
             shape: Shape::of_dims([("M", 4)]),
             target: "cpu;threads=1".parse().expect("a target"),
+            cache: CacheState::Warm,
             seed: 1,
             earlier: 0,
             trials: 3,
@@ -254,6 +255,7 @@ mod tests {
             program: 1,
             shape: Shape::of_dims([("M", 4)]),
             target: "cpu;threads=1".parse().expect("a target"),
+            cache: CacheState::Warm,
             cpu: "<script>".to_owned(),
             trials: vec![trial(0, Some(2e-6)), trial(1, None), trial(2, Some(1e-6))],
             winner: Some(winner()),

@@ -8,7 +8,7 @@ use tilewright_core::program::Program;
 use tilewright_core::target::RunOptions;
 use tilewright_measure::peak::peak_of;
 use tilewright_measure::roofline::{Roofline, Share, bandwidth_for};
-use tilewright_search::records::{Database, Outcome, Record, Run, Shape, TunedFor, best_of};
+use tilewright_search::records::{CacheState, Database, Outcome, Record, Run, Shape, TunedFor, best_of};
 
 use super::super::{count_bytes, count_flops, replay};
 use crate::kernel::kernels;
@@ -33,6 +33,8 @@ pub struct Series {
     pub shape: Shape,
     /// The machine, in the terms that records state.
     pub target: TunedFor,
+    /// Where the operands of runs were.
+    pub cache: CacheState,
     /// The CPU's name.
     pub cpu: String,
     /// The trials, in the order in which they were made.
@@ -71,17 +73,24 @@ pub struct Trial {
 impl Series {
     /// The trials in a database, by kernel, shape and machine.
     pub fn of_records(database: &Database, peak: Peak<'_>) -> Vec<Series> {
-        let mut groups: BTreeMap<(String, Shape, TunedFor, u64), Vec<&Record>> = BTreeMap::new();
+        let mut groups: BTreeMap<(String, Shape, TunedFor, u64, CacheState), Vec<&Record>> = BTreeMap::new();
         for record in database.records() {
-            let key = (record.kernel.clone(), record.shape.clone(), record.target.clone(), record.program);
-            groups.entry(key).or_default().push(record);
+            let (kernel, shape, target) =
+                (record.kernel.clone(), record.shape.clone(), record.target.clone());
+            groups
+                .entry((kernel, shape, target, record.program, record.provenance.cache))
+                .or_default()
+                .push(record);
         }
         groups.into_values().map(|records| series(database, &records, peak)).collect()
     }
 
-    /// `matmul[M=64, N=64, K=64]`
+    /// `matmul[M=64, N=64, K=64]`, with a remark where the caches were cold.
     pub fn title(&self) -> String {
-        format!("{}[{}]", self.kernel, self.shape)
+        match self.cache {
+            CacheState::Warm => format!("{}[{}]", self.kernel, self.shape),
+            CacheState::Cold => format!("{}[{}], cold caches", self.kernel, self.shape),
+        }
     }
 
     /// The best time, in seconds.
@@ -166,8 +175,10 @@ fn series(database: &Database, records: &[&Record], peak: Peak<'_>) -> Series {
             *failures.entry(reason.to_owned()).or_default() += 1;
         }
     }
-    let is_own =
-        |run: &&Run| (run.program, &run.shape, &run.target) == (first.program, &first.shape, &first.target);
+    let is_own = |run: &&Run| {
+        (run.program, &run.shape, &run.target) == (first.program, &first.shape, &first.target)
+            && run.cache == first.provenance.cache
+    };
     let runs: Vec<Run> = database.runs().iter().filter(is_own).cloned().collect();
     let bound = bound(database, first);
     let of_runs = |value: fn(&Run) -> f64| runs.last().map(value);
@@ -176,6 +187,7 @@ fn series(database: &Database, records: &[&Record], peak: Peak<'_>) -> Series {
         program: first.program,
         shape: first.shape.clone(),
         target: first.target.clone(),
+        cache: first.provenance.cache,
         cpu: first.provenance.cpu.clone(),
         trials: ordered.iter().map(|record| trial(record)).collect(),
         winner,
