@@ -241,7 +241,6 @@ fn report(
             let line = Line {
                 op: &own.operator.name,
                 variant: variant.name(),
-                cache: "warm",
                 threads: tilewright::threads()?,
                 bytes: own.bytes,
                 ns_median: median(&own.seconds[number]) * 1e9,
