@@ -49,12 +49,13 @@ impl<'a> Memory<'a> {
         argument: &'a mut AnyTensor,
     ) -> Result<Self, InterpError> {
         let found = argument.shape().iter().map(|&extent| extent as i64);
-        let fits = found.clone().eq(shape.iter().copied()) || shape == [found.product()];
+        let is_of_shape = found.clone().eq(shape.iter().copied()) || shape == [found.product()];
         // A lowered program takes elements of storage types as bytes.
         let is_bytes = argument.dtype().is_storage_only()
             && storage.dtype == DType::U8
             && shape == [argument.bytes().len() as i64];
-        if !(fits && argument.dtype() == storage.dtype) && !is_bytes {
+        let fits = is_bytes || (is_of_shape && argument.dtype() == storage.dtype);
+        if !fits {
             return Err(InterpError::Argument {
                 name: storage.name.to_string(),
                 expected: format!("{}{shape:?}", storage.dtype),
