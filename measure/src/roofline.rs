@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(machine.share(2e10, 1e9, 0.4), Some(Share::Arithmetic(0.5)));
         assert_eq!(machine.share(0.0, 1e9, 0.2), Some(Share::Bandwidth(0.5)), "a copy computes nothing");
         let no_bandwidth = Roofline { bandwidth: None, ..machine };
-        assert_eq!(no_bandwidth.share(2e9, 1e9, 0.2), Some(Share::Arithmetic(0.1)));
+        assert_eq!(no_bandwidth.share(2e10, 1e9, 0.4), Some(Share::Arithmetic(0.5)));
         let no_peak = Roofline { gflops: None, ..machine };
         assert_eq!(no_peak.share(2e9, 1e9, 0.2), None, "nothing says that memory is the limit");
         assert_eq!(no_peak.share(0.0, 1e9, 0.2), Some(Share::Bandwidth(0.5)));
