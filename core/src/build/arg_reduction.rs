@@ -3,7 +3,7 @@
 //! `if x[[j]] > best { best = x[[j]]; at = j; }` carries `best` from one iteration to the next, but what it leaves behind does
 //! not depend on the order: `best` is the maximum, and `at` is the first place where it stands. So it becomes two reductions
 //! in any order, which have vector code: the maximum, and the least position at which the value equals it. With `>=` it is
-//! the greatest position. What the branch assigns besides `best` is then computed at that position.
+//! the greatest position. The other assignments of the branch are then computed at that position.
 //!
 //! An iteration that never improves on the first `best` leaves all as it was, and a NaN never does. Neither does
 //! anything improve on a `best` that is NaN to begin with.

@@ -102,7 +102,7 @@ fn drop_overwritten(kernel: &Kernel, versioned: &mut Versioned) {
         let all = writers(versioned, version);
         let [first, parts @ ..] = &all[..] else { continue };
         let Some(last) = parts.last() else { continue };
-        // What stands in a recurrence with a part runs again before the part's next iteration.
+        // The statements of a recurrence with a part run again before the part's next iteration.
         let recurs = |at: &usize| recurs_with(versioned, *at, parts);
         if recurs(first) {
             continue;
