@@ -120,6 +120,7 @@ fn measure(
     // Results of the definition are kept between runs, because the largest operators take seconds.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let mut comparison = Comparison::new((operator.kernel)(), &operator.dims, Some(cache))?;
+    comparison.set_cache(options.cache);
     if !matches!(comparison.source(), Source::Exact { .. }) && variants.contains(&Variant::Tuned) {
         eprintln!("{}: not tuned for this shape; `tuned` is {}", operator.name, comparison.source());
     }
@@ -141,7 +142,7 @@ fn measure(
             let line = Line {
                 op: operator.name.clone(),
                 variant: variant.name(),
-                cache: "warm",
+                cache: options.cache.name(),
                 threads: if *variant == Variant::Reference { 1 } else { tilewright::threads()? },
                 ns_median: sampled.median_ns,
                 ns_clean: sampled.clean_ns,

@@ -167,7 +167,7 @@ mod tests {
     fn jobs_run_beside_urgent_ones_first_and_panics_cost_only_themselves() {
         let (start, started) = mpsc::channel::<()>();
         let done = Arc::new(Mutex::new(Vec::new()));
-        submit(Priority::Ordinary, "waits".to_owned(), move || drop(started.recv()));
+        submit(Priority::Ordinary, "waits".to_owned(), move || assert!(started.recv().is_ok()));
         for (priority, number) in [(Priority::Ordinary, 1), (Priority::Urgent, 2), (Priority::Ordinary, 3)] {
             let done = Arc::clone(&done);
             submit(priority, number.to_string(), move || done.lock().unwrap().push(number));
