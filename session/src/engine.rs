@@ -71,7 +71,7 @@ impl Engine for KernelEngine<'_> {
             }
         };
         let Some(entry) = entry else { return Ok(None) };
-        run(&entry.0, &entry.1, &given).map(Some)
+        self.call(&entry.0, &entry.1, &given).map(Some)
     }
 }
 
@@ -80,8 +80,10 @@ impl KernelEngine<'_> {
         let known = |value: ValueId| {
             let tensor = given.get(&value)?;
             let contents = self.graph.constant(value).cloned();
-            let constant = false;
-            Some(Known { element: tensor.element(), shape: tensor.shape().to_vec(), contents, constant })
+            let constant = contents.is_some();
+            let (element, shape) = (tensor.element(), tensor.shape().to_vec());
+            // Sizes inside of bodies may change each time these run: extents are fixed.
+            Some(Known { element, shape, extents: None, contents, constant })
         };
         let prepared = match prepare(body, group, &known) {
             Ok(prepared) => prepared,
@@ -90,37 +92,43 @@ impl KernelEngine<'_> {
                 return None;
             }
         };
-        match self.graph.kernels.get(&prepared.legalised.program) {
+        match self.graph.kernels.get(&prepared.instance) {
             Ok(kernel) => Some(Arc::new((prepared, kernel))),
             Err(error) => {
-                tracing::warn!(kernel = &*prepared.legalised.program.name, %error, "a kernel cannot be compiled; its operators are evaluated");
+                tracing::warn!(kernel = &*prepared.instance.0.name, %error, "a kernel cannot be compiled; its operators are evaluated");
                 None
             }
         }
     }
-}
 
-fn run(
-    prepared: &Prepared,
-    kernel: &Kernel,
-    given: &FxHashMap<ValueId, HostTensor>,
-) -> Result<Vec<Value>, Fault> {
-    let mut results = Vec::with_capacity(prepared.outputs.len());
-    for (element, shape) in &prepared.outputs {
-        let dtype = element
-            .dtype()
-            .ok_or_else(|| Fault(format!("kernels do not give elements of type {element}")))?;
-        results.push(AnyTensor::zeros(dtype, shape).map_err(|error| Fault(error.to_string()))?);
+    fn call(
+        &self,
+        prepared: &Prepared,
+        kernel: &Kernel,
+        given: &FxHashMap<ValueId, HostTensor>,
+    ) -> Result<Vec<Value>, Fault> {
+        let mut results = Vec::with_capacity(prepared.outputs.len());
+        for (element, shape) in &prepared.outputs {
+            let dtype = element
+                .dtype()
+                .ok_or_else(|| Fault(format!("kernels do not give elements of type {element}")))?;
+            results.push(AnyTensor::zeros(dtype, shape).map_err(|error| Fault(error.to_string()))?);
+        }
+        let mut buffers = Vec::new();
+        for value in &prepared.inputs {
+            buffers.push(match self.graph.kernel_constant(*value) {
+                Some(constant) => BufferArgument::Identified(constant.identified_bytes()),
+                None => {
+                    let bytes = given.get(value).and_then(HostTensor::bytes);
+                    BufferArgument::Read(bytes.ok_or_else(|| Fault("an input has no bytes".to_owned()))?)
+                }
+            });
+        }
+        buffers.extend(results.iter_mut().map(BufferArgument::from));
+        kernel.run(&prepared.instance.1, &[], &mut buffers).map_err(|error| Fault(error.to_string()))?;
+        drop(buffers);
+        let host = |tensor: &AnyTensor| HostTensor::from_kernel(tensor).map(Value::from);
+        let values: Option<Vec<Value>> = results.iter().map(host).collect();
+        values.ok_or_else(|| Fault("a kernel gave a truth value that is neither true nor false".to_owned()))
     }
-    let mut buffers = Vec::new();
-    for value in &prepared.legalised.inputs {
-        let bytes = given.get(value).and_then(HostTensor::bytes);
-        buffers.push(BufferArgument::Read(bytes.ok_or_else(|| Fault("an input has no bytes".to_owned()))?));
-    }
-    buffers.extend(results.iter_mut().map(BufferArgument::from));
-    kernel.run(&[], &[], &mut buffers).map_err(|error| Fault(error.to_string()))?;
-    drop(buffers);
-    let host = |tensor: &AnyTensor| HostTensor::from_kernel(tensor).map(Value::from);
-    let values: Option<Vec<Value>> = results.iter().map(host).collect();
-    values.ok_or_else(|| Fault("a kernel gave a truth value that is neither true nor false".to_owned()))
 }

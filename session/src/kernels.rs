@@ -6,8 +6,11 @@ use std::thread::available_parallelism;
 
 use rustc_hash::FxHashMap;
 use tilewright_core::program::Program;
-use tilewright_runtime::Error;
-use tilewright_runtime::kernel::{Kernel, explain};
+use tilewright_runtime::kernel::Kernel;
+use tilewright_runtime::{DeviceId, Error};
+
+/// A program with values for its dimensions.
+pub(crate) type Instance = (Arc<Program>, Vec<i64>);
 
 type Slot = Arc<OnceLock<Result<Arc<Kernel>, Error>>>;
 
@@ -16,28 +19,34 @@ type Slot = Arc<OnceLock<Result<Arc<Kernel>, Error>>>;
 pub(crate) struct Kernels(Mutex<FxHashMap<Arc<Program>, Slot>>);
 
 impl Kernels {
-    fn slot(&self, program: &Arc<Program>) -> Slot {
+    fn with_slots<T>(&self, look: impl FnOnce(&mut FxHashMap<Arc<Program>, Slot>) -> T) -> T {
         // No code that could panic runs while the map is changed.
-        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(slots.entry(Arc::clone(program)).or_default())
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The kernel of a program whose extents are all fixed, compiled now if it was not before.
-    pub(crate) fn get(&self, program: &Arc<Program>) -> Result<Arc<Kernel>, Error> {
-        let slot = self.slot(program);
-        slot.get_or_init(|| make(program)).clone()
+    /// The kernel of a program. One that is new is compiled for these dimensions now; one that served other dimensions
+    /// before runs the version that it has, until a better one is made beside the calls.
+    pub(crate) fn get(&self, instance: &Instance) -> Result<Arc<Kernel>, Error> {
+        let (program, dims) = instance;
+        let slot = self.with_slots(|slots| Arc::clone(slots.entry(Arc::clone(program)).or_default()));
+        let make = || {
+            let kernel = Kernel::from_program(Program::clone(program))?;
+            kernel.prepare_on(DeviceId::DEFAULT, std::slice::from_ref(dims))?;
+            Ok(Arc::new(kernel))
+        };
+        slot.get_or_init(make).clone()
     }
 
-    /// Compiles the kernels of programs on as many threads as the machine runs.
-    pub(crate) fn prepare(&self, programs: &[Arc<Program>]) {
+    /// Compiles kernels on as many threads as the machine runs.
+    pub(crate) fn prepare(&self, instances: &[&Instance]) {
         let next = AtomicUsize::new(0);
         let work = || {
-            while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(instance) = instances.get(next.fetch_add(1, Ordering::Relaxed)) {
                 // Errors are kept, and reported by the step that needs the kernel.
-                let _ = self.get(program);
+                let _ = self.get(instance);
             }
         };
-        let threads = available_parallelism().map_or(1, usize::from).min(programs.len());
+        let threads = available_parallelism().map_or(1, usize::from).min(instances.len());
         std::thread::scope(|scope| {
             (1..threads).for_each(|_| drop(scope.spawn(work)));
             work();
@@ -46,13 +55,6 @@ impl Kernels {
 
     /// How many kernels there are.
     pub(crate) fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.with_slots(|slots| slots.len())
     }
-}
-
-fn make(program: &Program) -> Result<Arc<Kernel>, Error> {
-    let kernel = Kernel::from_program(program.clone())?;
-    // Explaining chooses a schedule and compiles it.
-    explain(&kernel, &[])?;
-    Ok(Arc::new(kernel))
 }

@@ -1,16 +1,23 @@
 //! From a group of calls and the shapes of its inputs to a program.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use tilewright_graph::fuse::Group;
 use tilewright_graph::ir::{Body, Operation, ValueId};
 use tilewright_graph::legalise::{Fusion, Legalised, Signature, Unsupported, legalise};
+use tilewright_graph::symbolic::{SymInt, Symbol};
 use tilewright_graph::tensor::{ElementType, HostTensor};
+
+use crate::kernels::Instance;
 
 /// The properties of a value when a group is prepared.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) element: ElementType,
     pub(crate) shape: Vec<usize>,
+    /// The same extents as the graph knows them; equal expressions are equal in every run.
+    pub(crate) extents: Option<Vec<SymInt>>,
     /// Its elements, when they are the same in each run of this shape.
     pub(crate) contents: Option<HostTensor>,
     /// Whether kernels may keep what they compute from it alone.
@@ -19,7 +26,10 @@ pub(crate) struct Known {
 
 /// A program for a group.
 pub(crate) struct Prepared {
-    pub(crate) legalised: Legalised,
+    /// The program with the dimensions of this run.
+    pub(crate) instance: Instance,
+    /// The inputs that it reads, in order.
+    pub(crate) inputs: Vec<ValueId>,
     /// The results, in order.
     pub(crate) outputs: Vec<(ElementType, Vec<usize>)>,
 }
@@ -39,7 +49,8 @@ pub(crate) fn inputs(body: &Body, group: &Group) -> Vec<ValueId> {
     inputs
 }
 
-/// Makes the program of a group for inputs of fixed shapes.
+/// Makes the program of a group. Extents that the graph knows by name become dimensions of the program, so that it serves
+/// other shapes too; where the group has no such form, they are fixed.
 ///
 /// # Errors
 /// When it has no kernel form: then its calls are tried one by one, or evaluated.
@@ -48,16 +59,41 @@ pub(crate) fn prepare(
     group: &Group,
     known: &dyn Fn(ValueId) -> Option<Known>,
 ) -> Result<Prepared, Unsupported> {
-    let form = |reason: &str| Unsupported::Form(reason.to_owned());
+    match prepare_with(body, group, known, true) {
+        Err(Unsupported::Form(_) | Unsupported::Definition(_)) => prepare_with(body, group, known, false),
+        outcome => outcome,
+    }
+}
+
+fn form(reason: &str) -> Unsupported {
+    Unsupported::Form(reason.to_owned())
+}
+
+fn prepare_with(
+    body: &Body,
+    group: &Group,
+    known: &dyn Fn(ValueId) -> Option<Known>,
+    symbolic: bool,
+) -> Result<Prepared, Unsupported> {
+    let mut dims = Dims::default();
     let mut signatures = FxHashMap::default();
     for value in inputs(body, group) {
-        let Known { element, shape, contents, constant } =
+        let Known { element, shape, extents, contents, constant } =
             known(value).ok_or_else(|| form("an input has no known shape"))?;
         if shape.contains(&0) {
             return Err(form("an input has no elements"));
         }
-        let extents = shape.iter().map(|&extent| extent.into()).collect();
+        let named = extents.filter(|extents| symbolic && contents.is_none() && extents.len() == shape.len());
+        let extents = match named {
+            Some(extents) => {
+                extents.iter().zip(&shape).map(|(extent, &size)| dims.extent(extent, size)).collect()
+            }
+            None => shape.iter().map(|&extent| extent.into()).collect(),
+        };
         signatures.insert(value, Signature { element, extents, contents, constant });
+    }
+    if symbolic && dims.dims.is_empty() {
+        return prepare_with(body, group, known, false);
     }
     let mut calls = Vec::new();
     for &place in &group.bindings {
@@ -67,17 +103,46 @@ pub(crate) fn prepare(
             _ => return Err(form("only calls of operators become kernels")),
         }
     }
-    let fusion = Fusion { calls, inputs: signatures, outputs: group.outputs.clone(), dims: Vec::new() };
-    let legalised = legalise(&fusion)?;
-    let mut outputs = Vec::new();
-    for output in &legalised.outputs {
-        let extent = |extent: &tilewright_graph::symbolic::SymInt| {
-            extent.as_constant().and_then(|extent| usize::try_from(extent).ok())
-        };
-        let shape: Option<Vec<usize>> = output.extents.iter().map(extent).collect();
-        let shape =
-            shape.filter(|shape| !shape.contains(&0)).ok_or_else(|| form("a result has no elements"))?;
-        outputs.push((output.element, shape));
+    let fusion =
+        Fusion { calls, inputs: signatures, outputs: group.outputs.clone(), dims: dims.dims.clone() };
+    let Legalised { program, inputs, outputs } = legalise(&fusion)?;
+    let outputs = outputs
+        .iter()
+        .map(|output| {
+            let shape: Option<Vec<usize>> = output.extents.iter().map(|extent| dims.size(extent)).collect();
+            let shape = shape.filter(|shape| !shape.contains(&0));
+            Ok((output.element, shape.ok_or_else(|| form("a result has no elements"))?))
+        })
+        .collect::<Result<_, Unsupported>>()?;
+    let sizes = dims.dims.iter().map(|(_, size)| *size).collect();
+    Ok(Prepared { instance: (Arc::clone(&program), sizes), inputs, outputs })
+}
+
+/// The dimensions of a program: one for each extent that the graph knows by an expression.
+#[derive(Default)]
+struct Dims {
+    symbols: FxHashMap<SymInt, Symbol>,
+    dims: Vec<(Symbol, i64)>,
+}
+
+impl Dims {
+    fn extent(&mut self, extent: &SymInt, size: usize) -> SymInt {
+        if extent.as_constant().is_some() {
+            return size.into();
+        }
+        let dims = &mut self.dims;
+        let symbol = self.symbols.entry(extent.clone()).or_insert_with(|| {
+            let symbol = Symbol::new(&format!("D{}", dims.len()));
+            dims.push((symbol.clone(), size as i64));
+            symbol
+        });
+        let symbol: SymInt = symbol.clone().into();
+        // Sizes that contradict an expression are taken as they are.
+        if self.size(&symbol) == Some(size) { symbol } else { size.into() }
     }
-    Ok(Prepared { legalised, outputs })
+
+    fn size(&self, extent: &SymInt) -> Option<usize> {
+        let value = |symbol: &Symbol| self.dims.iter().find(|(own, _)| own == symbol).map(|(_, size)| *size);
+        usize::try_from(extent.evaluate(&value)?).ok()
+    }
 }

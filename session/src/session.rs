@@ -120,7 +120,7 @@ impl Session {
             let start = Instant::now();
             plan.run(step, &self.model.graph, &inputs, &mut self.memory)?;
             let kernel = match &step.action {
-                Action::Kernel(kernel) => Some(kernel.name().to_owned()),
+                Action::Kernel(kernel, _) => Some(kernel.name().to_owned()),
                 Action::Evaluate { .. } => None,
             };
             let bytes = step.inputs.iter().chain(&step.outputs).map(|slice| slice.bytes()).sum();

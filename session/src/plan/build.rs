@@ -4,18 +4,17 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tilewright_core::program::Program;
 use tilewright_graph::fuse::Group;
 use tilewright_graph::ir::{Binding, Body, Call, Function, Operation, Shape, Type, ValueId};
-use tilewright_graph::legalise::Legalised;
 use tilewright_graph::operator::{Arguments, Value};
 use tilewright_graph::symbolic::{SymInt, Symbol};
 use tilewright_graph::tensor::{ElementType, HostTensor};
 
+use crate::kernels::Instance;
 use crate::model::Graph;
 use crate::plan::memory::{Lifetime, assign};
 use crate::plan::{Action, Place, Plan, Slice, Step};
-use crate::prepare::{Known, prepare};
+use crate::prepare::{Known, Prepared, prepare};
 
 /// Makes the plan of a graph for inputs of given shapes. `None` when its steps or sizes depend on more than shapes.
 pub(crate) fn build(graph: &Graph, shapes: &[Vec<usize>]) -> Option<Plan> {
@@ -91,7 +90,7 @@ struct Draft {
 }
 
 enum DraftAction {
-    Kernel(Arc<Program>),
+    Kernel(Instance),
     Evaluate { binding: usize, given: SmallVec<[bool; 4]> },
 }
 
@@ -115,7 +114,7 @@ impl Planner<'_> {
         }
         if let Ok(prepared) = prepare(body, group, &|value| self.describe(value)) {
             let name = name(&bindings);
-            return self.kernel(&prepared.legalised, &prepared.outputs, &group.outputs, name);
+            return self.kernel(prepared, &group.outputs, name);
         }
         if let [place] = group.bindings[..] {
             return self.evaluation(&body.bindings[place], place);
@@ -214,21 +213,14 @@ impl Planner<'_> {
         true
     }
 
-    fn kernel(
-        &mut self,
-        legalised: &Legalised,
-        results: &[(ElementType, Vec<usize>)],
-        outputs: &[ValueId],
-        name: Arc<str>,
-    ) -> Option<()> {
-        let inputs = legalised.inputs.iter().map(|&value| self.operand(value)).collect::<Option<_>>()?;
+    fn kernel(&mut self, prepared: Prepared, outputs: &[ValueId], name: Arc<str>) -> Option<()> {
+        let inputs = prepared.inputs.iter().map(|&value| self.operand(value)).collect::<Option<_>>()?;
         let outputs = outputs
             .iter()
-            .zip(results)
-            .map(|(&output, (element, shape))| self.result(output, *element, shape.clone()))
+            .zip(prepared.outputs)
+            .map(|(&output, (element, shape))| self.result(output, element, shape))
             .collect::<Option<_>>()?;
-        let action = DraftAction::Kernel(Arc::clone(&legalised.program));
-        self.drafts.push(Draft { action, inputs, outputs, name });
+        self.drafts.push(Draft { action: DraftAction::Kernel(prepared.instance), inputs, outputs, name });
         Some(())
     }
 
@@ -301,6 +293,7 @@ impl Planner<'_> {
         Some(Known {
             element: state.element,
             shape: state.shape.clone(),
+            extents: self.function.value(value).ty.extents().map(<[SymInt]>::to_vec),
             contents: state.contents.clone(),
             constant: matches!(state.at, Some(At::Constant(_))),
         })
@@ -326,15 +319,15 @@ impl Planner<'_> {
             let state = &self.values[&result];
             results.push((at, state.element, state.shape.clone()));
         }
-        let programs: Vec<Arc<Program>> = self
+        let instances: Vec<&Instance> = self
             .drafts
             .iter()
             .filter_map(|draft| match &draft.action {
-                DraftAction::Kernel(program) => Some(Arc::clone(program)),
+                DraftAction::Kernel(instance) => Some(instance),
                 DraftAction::Evaluate { .. } => None,
             })
             .collect();
-        self.graph.kernels.prepare(&programs);
+        self.graph.kernels.prepare(&instances);
         let arena = assign(&self.buffers);
         let place = |(at, element, shape): (At, ElementType, Vec<usize>)| {
             let place = match at {
@@ -348,8 +341,8 @@ impl Planner<'_> {
         let mut steps = Vec::with_capacity(self.drafts.len());
         for Draft { action, inputs, outputs, name } in self.drafts {
             let action = match action {
-                DraftAction::Kernel(program) => match self.graph.kernels.get(&program) {
-                    Ok(kernel) => Action::Kernel(kernel),
+                DraftAction::Kernel(instance) => match self.graph.kernels.get(&instance) {
+                    Ok(kernel) => Action::Kernel(kernel, instance.1.into()),
                     Err(error) => {
                         tracing::warn!(node = &*name, %error, "a kernel cannot be compiled; the graph is executed without a plan");
                         return None;

@@ -44,8 +44,8 @@ pub(crate) struct Step {
 
 /// How a step computes.
 pub(crate) enum Action {
-    /// By a kernel.
-    Kernel(Arc<Kernel>),
+    /// By a kernel, with values for its dimensions.
+    Kernel(Arc<Kernel>, SmallVec<[i64; 4]>),
     /// By evaluating the call at this place of the function's body. Inputs are as the call has them; those that are left out
     /// are absent here.
     Evaluate {

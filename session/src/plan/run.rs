@@ -49,10 +49,10 @@ impl Plan {
         memory: &mut Memory,
     ) -> Result<(), Error> {
         match &step.action {
-            Action::Kernel(kernel) => {
+            Action::Kernel(kernel, dims) => {
                 let mut buffers = self.arguments(step, graph, inputs, memory)?;
                 kernel
-                    .run(&[], &[], &mut buffers)
+                    .run(dims, &[], &mut buffers)
                     .map_err(|source| Error::Kernel { node: step.name.to_string(), source })
             }
             Action::Evaluate { binding, given } => {

@@ -1,0 +1,142 @@
+//! Sessions of small graphs, compared with the graph's interpreter.
+
+use std::sync::Arc;
+
+// Brings the CPU.
+use tilewright as _;
+use tilewright_graph::build::GraphBuilder;
+use tilewright_graph::interpret::Interpreter;
+use tilewright_graph::ir::{Attribute, Attributes, Function, Module, Shape, Type, ValueId};
+use tilewright_graph::operator::Value;
+use tilewright_graph::symbolic::SymInt;
+use tilewright_graph::tensor::{ElementType, HostTensor};
+use tilewright_session::{Error, Model, Session};
+
+fn numbers(shape: &[usize], seed: usize) -> HostTensor {
+    let number = |place: usize| ((place * 37 + seed * 11) % 61) as f32 / 20.0 - 1.5;
+    HostTensor::new(shape, (0..shape.iter().product()).map(number).collect()).unwrap()
+}
+
+fn call(
+    graph: &mut GraphBuilder,
+    name: &str,
+    inputs: &[ValueId],
+    attributes: &[(&str, Attribute)],
+) -> ValueId {
+    let attributes =
+        attributes.iter().fold(Attributes::none(), |all, (name, value)| all.with(name, value.clone()));
+    graph.call(name, inputs, attributes).unwrap()
+}
+
+/// Rows of 6 numbers; a product with constant weights, fused arithmetic, a running sum that is evaluated, other shapes.
+fn network() -> Function {
+    let mut graph = GraphBuilder::new("main");
+    let rows = Type::tensor(ElementType::F32, Shape::Known(vec![SymInt::symbol("N"), 6.into()]));
+    let x = graph.parameter("x", rows);
+    let weights = graph.constant(numbers(&[6, 8], 1));
+    let bias = graph.constant(numbers(&[8], 2));
+    let product = call(&mut graph, "matmul", &[x, weights], &[]);
+    let sum = call(&mut graph, "add", &[product, bias], &[]);
+    let gate = call(&mut graph, "sigmoid", &[sum], &[]);
+    let gated = call(&mut graph, "mul", &[sum, gate], &[]);
+    let axis = graph.constant(HostTensor::scalar(1i64));
+    let running = call(&mut graph, "cumulative_sum", &[gated, axis], &[]);
+    let shape = graph.constant(HostTensor::vector(vec![-1i64, 2, 4]));
+    let pairs = call(&mut graph, "reshape", &[running, shape], &[]);
+    let turned = call(&mut graph, "transpose", &[pairs], &[("perm", Attribute::Ints(vec![2, 0, 1]))]);
+    let chances = call(&mut graph, "softmax", &[gated], &[]);
+    graph.finish(vec![turned, chances, pairs, x, chances]).unwrap()
+}
+
+fn interpret(function: &Function, input: &HostTensor) -> Vec<HostTensor> {
+    let module = Module { functions: [(Arc::from("main"), function.clone())].into() };
+    let results = Interpreter::new(&module).run("main", vec![Value::Tensor(input.clone())]).unwrap();
+    results.iter().map(|result| result.as_tensor().unwrap().clone()).collect()
+}
+
+fn compare(session: &mut Session, function: &Function, rows: usize) {
+    let input = numbers(&[rows, 6], rows);
+    let outputs = session.run(&[("x", &input)]).unwrap();
+    let expected = interpret(function, &input);
+    assert_eq!(outputs.iter().count(), expected.len());
+    for ((_, found), expected) in outputs.iter().zip(&expected) {
+        assert_eq!(found.shape(), expected.shape());
+        let pairs = found.as_slice::<f32>().unwrap().iter().zip(expected.as_slice::<f32>().unwrap());
+        for (found, expected) in pairs {
+            assert!((found - expected).abs() <= 1e-5 * (1.0 + expected.abs()), "{found} is not {expected}");
+        }
+    }
+}
+
+#[test]
+fn every_shape_gives_what_the_interpreter_gives() {
+    let function = network();
+    let model = Model::from_function(&function).unwrap();
+    let mut session = Session::new(&model);
+    // Also the same shape again, and one without rows.
+    for rows in [3, 1, 3, 17, 0, 1] {
+        compare(&mut session, &function, rows);
+    }
+    let input = numbers(&[3, 6], 0);
+    let (_, profile) = session.profile(&[("x", &input)]).unwrap();
+    let kernels = profile.steps.iter().filter(|step| step.kernel.is_some()).count();
+    assert_eq!((kernels, profile.steps.len()), (3, 4), "{:?}", profile.steps);
+    assert!(profile.arena >= profile.lower_bound && profile.lower_bound > 0);
+}
+
+#[test]
+fn sessions_of_one_model_run_at_the_same_time() {
+    let function = network();
+    let model = Model::from_function(&function).unwrap();
+    std::thread::scope(|scope| {
+        for first in 0..4 {
+            let (model, function) = (&model, &function);
+            scope.spawn(move || {
+                let mut session = Session::new(model);
+                (0..6).for_each(|round| compare(&mut session, function, 1 + (first + round) % 3));
+            });
+        }
+    });
+    assert_eq!(model.kernels(), 3, "one for each group, for all shapes and sessions");
+}
+
+#[test]
+fn wrong_inputs_are_refused_by_name() {
+    let model = Model::from_function(&network()).unwrap();
+    let mut session = Session::new(&model);
+    let good = numbers(&[2, 6], 0);
+    let refusal = |session: &mut Session, inputs: &[(&str, &HostTensor)]| session.run(inputs).unwrap_err();
+    let error = refusal(&mut session, &[("y", &good)]);
+    assert!(matches!(&error, Error::UnknownInput { name, .. } if name == "y"), "{error}");
+    assert!(error.to_string().contains("`x`"), "{error}");
+    assert!(matches!(refusal(&mut session, &[]), Error::MissingInput(name) if name == "x"));
+    for wrong in [numbers(&[2, 7], 0), numbers(&[6], 0), HostTensor::new(&[2, 6], vec![0i32; 12]).unwrap()] {
+        let error = refusal(&mut session, &[("x", &wrong)]);
+        assert!(matches!(&error, Error::Input { name, .. } if name == "x"), "{error}");
+    }
+}
+
+#[test]
+fn a_graph_that_decides_while_it_runs_uses_kernels_too() {
+    let mut graph = GraphBuilder::new("main");
+    let rows = Type::tensor(ElementType::F32, Shape::Known(vec![SymInt::symbol("N"), 6.into()]));
+    let x = graph.parameter("x", rows);
+    let total = call(&mut graph, "reduce_sum", &[x], &[("keepdims", Attribute::Int(0))]);
+    let zero = graph.constant(HostTensor::scalar(0f32));
+    let positive = call(&mut graph, "greater", &[total, zero], &[]);
+    graph.open_body();
+    let halved = call(&mut graph, "softmax", &[x], &[]);
+    let then_body = graph.close_body(vec![halved]).unwrap();
+    graph.open_body();
+    let negated = call(&mut graph, "neg", &[x], &[]);
+    let raised = call(&mut graph, "exp", &[negated], &[]);
+    let else_body = graph.close_body(vec![raised]).unwrap();
+    let results = graph.conditional(positive, then_body, else_body).unwrap();
+    let function = graph.finish(results).unwrap();
+    let model = Model::from_function(&function).unwrap();
+    let mut session = Session::new(&model);
+    for rows in [1, 2, 3, 4, 5] {
+        compare(&mut session, &function, rows);
+    }
+    assert!(model.kernels() > 5, "{} kernels", model.kernels());
+}
