@@ -3,6 +3,5 @@
 mod defaults;
 mod elementwise;
 mod operators;
-mod random;
 mod statements;
 mod support;

@@ -11,7 +11,7 @@ use tilewright_core::stmt::{For, LoopKind, Stmt};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::thread_axis::ThreadAxis;
 
-use crate::support::Call;
+use crate::support::{Call, computed_types};
 
 /// One element, and as many as are accessed at once in different ways.
 const LANES: [u32; 4] = [1, 4, 5, 16];
@@ -152,7 +152,7 @@ macro_rules! for_each_type {
 
             #[test]
             fn casts() {
-                for from in DType::ALL.into_iter().filter(|_| DType::$dtype != DType::Bool) {
+                for from in computed_types().filter(|_| DType::$dtype != DType::Bool) {
                     check_with(&[from], DType::$dtype, |x| Expr::cast(DType::$dtype, x[0].clone()));
                 }
             }
@@ -186,7 +186,7 @@ for_each_type! {
 
 #[test]
 fn multiplications_with_additions() {
-    for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_float()) {
+    for dtype in computed_types().filter(|dtype| dtype.is_float()) {
         check_with(&[dtype, dtype, dtype], dtype, |x| {
             Expr::mul_add(x[0].clone(), x[1].clone(), x[2].clone())
         });
@@ -207,7 +207,7 @@ fn extremes_with_constants_on_either_side() {
 
 #[test]
 fn shifts_by_one_count_for_all_lanes() {
-    for dtype in DType::ALL.into_iter().filter(|dtype| dtype.is_int()) {
+    for dtype in computed_types().filter(|dtype| dtype.is_int()) {
         for op in [BinaryOp::Shl, BinaryOp::Shr] {
             for count in [0, 1, 7, 9] {
                 check_with(&[dtype], dtype, |x| Expr::binary(op, x[0].clone(), Expr::int(dtype, count)));

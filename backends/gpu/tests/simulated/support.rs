@@ -14,6 +14,11 @@ use tilewright_core::tensor::AnyTensor;
 use tilewright_gpu::{FAILURE_RECORD_BYTES, GpuCode, Launch, LaunchArgument, emit};
 use tilewright_ptx_sim::{self as sim, Memory, Module, Options};
 
+/// The types that programs compute with.
+pub(crate) fn computed_types() -> impl Iterator<Item = DType> {
+    DType::ALL.into_iter().filter(|dtype| !dtype.is_storage_only())
+}
+
 /// Parses a program.
 pub(crate) fn parse(text: &str) -> Program {
     text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"))
