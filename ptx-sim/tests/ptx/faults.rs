@@ -2,7 +2,7 @@
 
 use tilewright_ptx_sim::{FaultKind, Report};
 
-use crate::support::{Param, Random, bytes_of, bytes_of_words, faults, launch, module};
+use crate::support::{Param, Random, bytes_of, bytes_of_words, faults, launch, module, module_for};
 
 const SGEMM: &str = include_str!("../kernels/sgemm.ptx");
 
@@ -27,8 +27,10 @@ fn sgemm(text: &str) -> Report {
 
 /// Runs the body of a kernel with a buffer of 256 words, `%rd1`, and an empty one, `%rd2`.
 fn run(body: &str, [grid, block]: [u32; 2]) -> Report {
-    let text = module(&format!(
-        ".visible .entry k(.param .u64 a, .param .u64 b) {{
+    let text = module_for(
+        "sm_90",
+        &format!(
+            ".visible .entry k(.param .u64 a, .param .u64 b) {{
         .reg .pred %p<8>; .reg .b32 %r<32>; .reg .b64 %rd<32>; .reg .f32 %f<8>;
         .shared .align 16 .b8 tile[1024];
         ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b];
@@ -37,7 +39,8 @@ fn run(body: &str, [grid, block]: [u32; 2]) -> Report {
         shl.b32 %r2, %r1, 2; mov.u32 %r3, tile; add.s32 %r4, %r3, %r2;
         {body}
         ret; }}"
-    ));
+        ),
+    );
     let data: Vec<u32> = (0..256).collect();
     let params = [Param::Data(&bytes_of_words(&data)), Param::Empty(1024)];
     launch(&text, "k", [[grid, 1, 1], [block, 1, 1]], 0, &params).0

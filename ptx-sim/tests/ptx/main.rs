@@ -4,4 +4,7 @@ mod faults;
 mod hostile;
 mod instructions;
 mod kernels;
+mod matrices;
+mod refused;
 mod support;
+mod warp;

@@ -1,10 +1,49 @@
 //! Helpers of the tests: kernels as files, launches with buffers, random numbers.
 
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+
 use tilewright_ptx_sim::{FaultKind, Launch, Memory, Module, Options, Report};
 
 /// A module around the text of functions.
 pub(crate) fn module(functions: &str) -> String {
-    format!(".version 8.0\n.target sm_80\n.address_size 64\n{functions}")
+    module_for("sm_80", functions)
+}
+
+/// The same for another target.
+pub(crate) fn module_for(target: &str, functions: &str) -> String {
+    // Products of eight-bit floats came to `sm_89` with PTX 8.4.
+    let version = if target == "sm_89" { "8.4" } else { "8.0" };
+    format!(".version {version}\n.target {target}\n.address_size 64\n{functions}")
+}
+
+/// Has NVIDIA's assembler accept a module, where there is one; `scripts/fetch-ptxas.sh` fetches it. So the texts of these tests are
+/// PTX, and not what the simulator takes for it.
+fn assemble(module: &Module, text: &str) {
+    static KNOWN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/ptxas/13.0.88/ptxas");
+    let assembler = std::env::var_os("PTXAS").map_or_else(|| fetched.into(), PathBuf::from);
+    if !assembler.exists() {
+        assert!(
+            std::env::var_os("REQUIRE_PTXAS").is_none(),
+            "there is no ptxas at {}: run scripts/fetch-ptxas.sh",
+            assembler.display()
+        );
+        return;
+    }
+    let is_new = KNOWN.lock().expect("no test failed here").get_or_insert_default().insert(text.to_owned());
+    if !is_new {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = directory.path().join("module.ptx");
+    std::fs::write(&source, text).expect("a file");
+    let mut command = Command::new(&assembler);
+    command.args(["-arch", module.target(), "-o", "/dev/null"]).arg(&source);
+    let output = command.output().expect("the assembler runs");
+    assert!(output.status.success(), "{}\n{text}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Random numbers: xorshift64* (Vigna, 2016).
@@ -47,6 +86,7 @@ pub(crate) fn launch(
     params: &[Param<'_>],
 ) -> (Report, Vec<Vec<u8>>) {
     let module = Module::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assemble(&module, text);
     let mut memory = Memory::default();
     let mut bytes: Vec<u8> = Vec::new();
     let mut buffers = Vec::new();
