@@ -6,6 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::boxes;
 use crate::analysis::block::loads_in;
 use crate::expr::{Expr, Indices};
 use crate::ids::{BufferId, VarId};
@@ -213,19 +214,13 @@ pub(super) fn conflict(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool 
             Some((own_a.offset(distance), own_b))
         })
         .collect();
-    let boxes_a: Vec<Vec<Interval>> = threads_a
-        .iter()
-        .map(|thread| dimensions.iter().map(|(own, _)| at(axes, a, own, thread)).collect())
-        .collect();
-    let boxes_b: Vec<Vec<Interval>> = threads_b
-        .iter()
-        .map(|thread| dimensions.iter().map(|(_, own)| at(axes, b, own, thread)).collect())
-        .collect();
-    let meet =
-        |a: &[Interval], b: &[Interval]| a.iter().zip(b).all(|(a, b)| a.min <= b.max && b.min <= a.max);
-    threads_a.iter().zip(&boxes_a).any(|(thread, own)| {
-        threads_b.iter().zip(&boxes_b).any(|(other, theirs)| thread != other && meet(own, theirs))
-    })
+    let boxes_of = |access: &SharedAccess, threads: &[Vec<i64>], owns: &[&Index]| -> Vec<Vec<Interval>> {
+        let box_of = |thread: &Vec<i64>| owns.iter().map(|own| at(axes, access, own, thread)).collect();
+        threads.iter().map(box_of).collect()
+    };
+    let (owns_a, owns_b): (Vec<&Index>, Vec<&Index>) = dimensions.iter().map(|(a, b)| (a, b)).unzip();
+    let (boxes_a, boxes_b) = (boxes_of(a, &threads_a, &owns_a), boxes_of(b, &threads_b, &owns_b));
+    boxes::meet(&boxes_a, &boxes_b, |a, b| threads_a[a] != threads_b[b])
 }
 
 /// As [`conflict`], where the second access is made in a loop's next iteration.

@@ -5,6 +5,7 @@
 //! loops over the threads of a block, and inside of these everything else, with barriers where the ends of loops were needed.
 
 pub(in crate::lower) mod bind_threads;
+mod boxes;
 mod conflict;
 pub(in crate::lower) mod insert_barriers;
 #[cfg(test)]
