@@ -49,7 +49,7 @@ pub enum Error {
         /// The node that the kernel computes, with those that are fused into it.
         node: String,
         /// Why.
-        source: tilewright_runtime::Error,
+        source: Box<tilewright_runtime::Error>,
     },
     /// An operator failed while the model ran.
     #[error("node `{node}`: {reason}")]

@@ -1,6 +1,5 @@
 //! Functions of scalars inside kernels, and constants as dimensions.
 
-use tilewright::prelude::bf16;
 use tilewright::{Tensor, tensor_fn, tensor_kernel};
 
 pub(crate) const CHANNELS: usize = 5;

@@ -99,7 +99,7 @@ impl<'a> Operands<'a> {
     /// A word.
     pub(super) fn text(&self, name: &str) -> &'a str {
         match (self.call.attributes.get(name), self.call.operator.attribute(name)) {
-            (Some(Attribute::Text(value)), _) => &**value,
+            (Some(Attribute::Text(value)), _) => value,
             (_, Some(AttributeKind::TextOr(value))) => value,
             _ => "",
         }

@@ -17,11 +17,11 @@ fn refused(body: &str, line: u32, part: &str) {
             ret; }}"
         ),
     );
-    let error = Module::parse(&text).and_then(|module| match module.kernel("k") {
+    let refused: Result<(), _> = Module::parse(&text).and_then(|module| match module.kernel("k") {
         Err(tilewright_ptx_sim::LaunchError::Code(error)) => Err(error),
         other => panic!("{other:?}"),
     });
-    let error = error.map(|()| ()).expect_err("it is not known");
+    let error = refused.expect_err("it is not known");
     assert_eq!(error.line, line, "{error}");
     assert!(error.message.contains(part), "{error}");
 }

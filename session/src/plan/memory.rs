@@ -40,15 +40,17 @@ pub(crate) struct Arena {
     pub(crate) lower_bound: usize,
 }
 
+/// Which buffers are placed first: those of the greatest key.
+type SortKey = fn(&Lifetime) -> (usize, usize);
+
 /// Places buffers: the best of several greedy orders.
 pub(crate) fn assign(buffers: &[Lifetime]) -> Arena {
-    let by_size = |buffer: &Lifetime| (buffer.padded(), buffer.death - buffer.birth);
-    let by_area = |buffer: &Lifetime| (buffer.padded() * (buffer.death - buffer.birth + 1), buffer.padded());
-    let by_time = |buffer: &Lifetime| (buffer.death - buffer.birth, buffer.padded());
-    let orders: [&dyn Fn(&Lifetime) -> (usize, usize); 3] = [&by_size, &by_area, &by_time];
+    let by_size: SortKey = |buffer| (buffer.padded(), buffer.death - buffer.birth);
+    let by_area: SortKey = |buffer| (buffer.padded() * (buffer.death - buffer.birth + 1), buffer.padded());
+    let by_time: SortKey = |buffer| (buffer.death - buffer.birth, buffer.padded());
     let lower_bound = lower_bound(buffers);
     let mut best: Option<Arena> = None;
-    for order in orders {
+    for order in [by_size, by_area, by_time] {
         let (offsets, size) = place(buffers, order);
         if best.as_ref().is_none_or(|best| size < best.size) {
             best = Some(Arena { offsets, size, lower_bound });
@@ -61,7 +63,7 @@ pub(crate) fn assign(buffers: &[Lifetime]) -> Arena {
 }
 
 /// Places the buffers one after the other, those of the greatest key first, each in the smallest gap that it fits.
-fn place(buffers: &[Lifetime], key: &dyn Fn(&Lifetime) -> (usize, usize)) -> (Vec<usize>, usize) {
+fn place(buffers: &[Lifetime], key: SortKey) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..buffers.len()).collect();
     order.sort_by_key(|&buffer| std::cmp::Reverse(key(&buffers[buffer])));
     let mut offsets = vec![0usize; buffers.len()];

@@ -53,7 +53,7 @@ impl Plan {
                 let mut buffers = self.arguments(step, graph, inputs, memory)?;
                 kernel
                     .run(dims, &[], &mut buffers)
-                    .map_err(|source| Error::Kernel { node: step.name.to_string(), source })
+                    .map_err(|source| Error::Kernel { node: step.name.to_string(), source: Box::new(source) })
             }
             Action::Evaluate { binding, given } => {
                 let Operation::Call(call) = &graph.main().body.bindings[*binding].operation else {

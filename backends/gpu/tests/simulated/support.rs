@@ -123,7 +123,7 @@ impl Call {
         let mut results = self.tensors.clone();
         for (result, address) in results.iter_mut().zip(&tensors) {
             let len = result.bytes().len() as u64;
-            result.bytes_mut().copy_from_slice(&memory.read(*address, len).expect("a tensor"));
+            result.bytes_mut().copy_from_slice(memory.read(*address, len).expect("a tensor"));
         }
         let record = memory.read(record, FAILURE_RECORD_BYTES as u64).expect("the record");
         let word = |number: usize| i64::from_le_bytes(record[8 * number..][..8].try_into().expect("a word"));

@@ -38,7 +38,7 @@ impl Generator<'_> {
     pub(in crate::emit) fn unpack_one(&mut self, dtype: DType, loaded: Operand) -> Operand {
         match dtype {
             DType::Bool => self.builder.compute(Op::NotEqual, Type::S32, &[loaded, Operand::Integer(0)]),
-            DType::F16 => self.from_half(dtype, loaded),
+            DType::F16 => self.widen_half(dtype, loaded),
             DType::BF16 => self.bf16_of_low_bits(loaded),
             _ => loaded,
         }
@@ -48,9 +48,9 @@ impl Generator<'_> {
     pub(super) fn pack_one(&mut self, dtype: DType, value: Operand) -> Operand {
         match dtype {
             DType::Bool => self.bool_to_int(value),
-            DType::F16 => self.to_half(dtype, value),
+            DType::F16 => self.narrow_to_half(dtype, value),
             DType::BF16 => {
-                let half = self.to_half(dtype, value);
+                let half = self.narrow_to_half(dtype, value);
                 self.builder.convert(Op::Convert, Type::U32, Type::U16, half)
             }
             _ => value,
@@ -65,7 +65,7 @@ impl Generator<'_> {
         if dtype == DType::F16 {
             let halves = [(), ()].map(|()| Operand::Register(self.builder.register(Type::B16.class())));
             self.builder.push(Op::Unpack, Some(Type::B32), [halves[0], halves[1], word]);
-            return halves.into_iter().map(|half| self.from_half(dtype, half)).collect();
+            return halves.into_iter().map(|half| self.widen_half(dtype, half)).collect();
         }
         if dtype == DType::BF16 {
             let low = self.bf16_of_low_bits(word);
@@ -91,7 +91,7 @@ impl Generator<'_> {
             return self.in_register(class, *element);
         }
         if matches!(dtype, DType::F16 | DType::BF16) {
-            let halves = [elements[0], elements[1]].map(|element| self.to_half(dtype, element));
+            let halves = [elements[0], elements[1]].map(|element| self.narrow_to_half(dtype, element));
             return self.builder.compute(Op::Pack, Type::B32, &halves);
         }
         let bits = dtype.bits() as i64;

@@ -162,8 +162,8 @@ impl Generator<'_> {
             DType::U8 => self.builder.compute(Op::Wrap, Type::U8, &[value]),
             DType::U16 => self.builder.compute(Op::Wrap, Type::U16, &[value]),
             DType::F16 | DType::BF16 => {
-                let half = self.to_half(dtype, value);
-                self.from_half(dtype, half)
+                let half = self.narrow_to_half(dtype, value);
+                self.widen_half(dtype, half)
             }
             _ => value,
         }

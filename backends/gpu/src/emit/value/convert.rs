@@ -84,14 +84,14 @@ impl Generator<'_> {
     }
 
     /// The 16 bits of a narrow float, rounded.
-    pub(in crate::emit) fn to_half(&mut self, dtype: DType, value: Operand) -> Operand {
+    pub(in crate::emit) fn narrow_to_half(&mut self, dtype: DType, value: Operand) -> Operand {
         let ty = if dtype == DType::F16 { Type::F16 } else { Type::Bf16 };
         let value = self.in_register(Class::Float, value);
         self.builder.convert(Op::ConvertRounded, ty, Type::F32, value)
     }
 
     /// The narrow float of 16 bits in a register of as many.
-    pub(in crate::emit) fn from_half(&mut self, dtype: DType, half: Operand) -> Operand {
+    pub(in crate::emit) fn widen_half(&mut self, dtype: DType, half: Operand) -> Operand {
         if dtype == DType::F16 {
             return self.builder.convert(Op::Convert, Type::F32, Type::F16, half);
         }
@@ -123,11 +123,11 @@ impl Generator<'_> {
 
     fn bitcast_half(&mut self, from: DType, to: DType, value: Operand) -> Operand {
         let half = match from.is_float() {
-            true => self.to_half(from, value),
+            true => self.narrow_to_half(from, value),
             false => self.builder.convert(Op::Convert, Type::U16, Type::U32, value),
         };
         if to.is_float() {
-            return self.from_half(to, half);
+            return self.widen_half(to, half);
         }
         let word = self.builder.convert(Op::Convert, Type::U32, Type::U16, half);
         self.normalize(to, word)
