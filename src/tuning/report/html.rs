@@ -312,8 +312,8 @@ mod tests {
         }
         assert!(page.contains("failed: 1 × crash") && page.contains("width:50.0%"), "{page}");
         for row in [
-            "<tr><td>&lt;i&gt;lowering&lt;/i&gt;</td><td>generated</td><td>30</td><td>1</td></tr>",
-            "<tr><td>crash</td><td>compiled, run or checked</td><td>1</td><td>1</td></tr>",
+            "<tr><td>&lt;i&gt;lowering&lt;/i&gt;</td><td>generated</td><td></td><td>30</td><td>1</td></tr>",
+            "<tr><td>crash</td><td>compiled, run or checked</td><td>the process that ran it died</td><td>1</td><td>1</td></tr>",
             "<tr><td>&lt;b&gt;bold&lt;/b&gt;</td><td>1 (100 %)</td><td>–</td></tr>",
             "<span>τ <b>0.25</b></span> <span>rounds: 1</span> <span>pairs: 3</span>",
         ] {
