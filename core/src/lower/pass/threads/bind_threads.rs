@@ -196,15 +196,18 @@ impl Binding<'_> {
 
     /// Checks that no thread needs what another one has stored to a buffer that each has for itself.
     fn check_private(&self, node: &Alloc) -> Result<(), LowerError> {
-        if !self.around.is_empty() {
+        // Threads that differ along an axis around have memory of their own.
+        let inside = self.axes.iter().filter(|axis| !self.around.contains(&axis.axis));
+        let axes = Axes::new(inside.cloned().collect());
+        if axes.iter().all(|axis| axis.extent == 1) {
             return Ok(());
         }
-        let accesses = local_accesses(self.program, &self.axes, &node.body);
+        let accesses = local_accesses(self.program, &axes, &node.body);
         let own: Vec<_> = accesses.into_iter().filter(|access| access.buffer == node.buffer).collect();
         let is_passed_on = own.iter().filter(|access| access.is_store && !access.is_uniform).any(|store| {
             own.iter().any(|other| match other.is_uniform {
                 true => !other.is_store,
-                false => conflict(&self.axes, store, other),
+                false => conflict(&axes, store, other),
             })
         });
         if !is_passed_on {

@@ -245,3 +245,26 @@ fn values_that_threads_pass_to_each_other_cannot_be_local() {
         assert_eq!(run(&grid, None), run(&program(scope, load), None));
     }
 }
+
+#[test]
+fn values_that_pass_along_one_axis_cannot_be_local() {
+    let lowered = |load: &str| {
+        let mut program = parse(&format!(
+            "kernel k(in x: f32[16], out y: f32[16]) {{
+  buffer r: f32[4] local
+  bound thread_x for t in 0..4 {{
+    alloc r {{
+      bound thread_y for u in 0..4 {{ r[u] = x[t*4 + u] }}
+      bound thread_y for v in 0..4 {{ y[t*4 + v] = r[{load}] }}
+    }}
+  }}
+}}"
+        ));
+        let before = program.clone();
+        insert_barriers(&mut program, &options()).unwrap();
+        bind_threads(&mut program, &options()).map(|()| (before, program))
+    };
+    assert!(lowered("3 - v").is_err());
+    let (before, grid) = lowered("v").unwrap();
+    assert_eq!(run(&grid, None), run(&before, None));
+}
