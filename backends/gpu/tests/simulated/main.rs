@@ -3,5 +3,6 @@
 mod defaults;
 mod elementwise;
 mod operators;
+mod random;
 mod statements;
 mod support;

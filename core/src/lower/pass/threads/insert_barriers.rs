@@ -10,12 +10,14 @@
 //! other: this is how intervals are stabbed with the fewest points. The body of a loop is a ring, as the last statements
 //! precede the first ones of the next iteration. All places for one barrier are tried there, from which the others follow.
 //!
-//! The iterations of one loop over threads are independent, so that nothing inside of it needs a barrier.
+//! The iterations of one loop over threads are independent, so that nothing inside of it needs a barrier;
+//! [`check_loops`] refuses the others.
 
 use std::sync::Arc;
 
 use crate::ids::VarId;
 use crate::lower::pass::threads::bind_threads::thread_axes;
+use crate::lower::pass::threads::check_loops::check_loops;
 use crate::lower::pass::threads::conflict::{
     Axes, SharedAccess, conflict, conflict_in_next, shared_accesses,
 };
@@ -41,6 +43,7 @@ fn nests(program: &mut Program, stmt: &Stmt) -> Result<Stmt, LowerError> {
         }
         _ => {
             let axes = thread_axes(program, stmt)?;
+            check_loops(program, &axes, stmt)?;
             Ok(Insertion { program, axes }.inside_blocks(stmt))
         }
     }
@@ -254,7 +257,7 @@ fn assemble(elements: Vec<Element>, places: &[usize]) -> Element {
     Element { stmt: Stmt::seq(stmts), reach }
 }
 
-fn is_over_threads(node: &For) -> bool {
+pub(super) fn is_over_threads(node: &For) -> bool {
     matches!(node.kind, LoopKind::Bound(axis) if axis.is_of_block())
 }
 

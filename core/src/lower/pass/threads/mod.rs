@@ -6,6 +6,7 @@
 
 pub(in crate::lower) mod bind_threads;
 mod boxes;
+mod check_loops;
 mod conflict;
 pub(in crate::lower) mod insert_barriers;
 #[cfg(test)]

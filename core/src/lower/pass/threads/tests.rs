@@ -3,7 +3,7 @@
 use super::bind_threads::bind_threads;
 use super::insert_barriers::insert_barriers;
 use crate::interp::{InterpError, Interpreter, Options};
-use crate::lower::LowerOptions;
+use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::stmt::Stmt;
 use crate::tensor::{AnyTensor, Random};
@@ -267,4 +267,24 @@ fn values_that_pass_along_one_axis_cannot_be_local() {
     assert!(lowered("3 - v").is_err());
     let (before, grid) = lowered("v").unwrap();
     assert_eq!(run(&grid, None), run(&before, None));
+}
+
+#[test]
+fn threads_of_one_loop_cannot_store_the_same_shared_elements() {
+    let lowered = |step: i64| {
+        let mut program = parse(&format!(
+            "kernel k(in x: i32[40], out y: i32[13]) {{
+  buffer s: i32[40] shared
+  alloc s {{
+    bound thread_x for t in 0..13 {{
+      for v in 0..{step} {{ s[t*3 + v] = x[t*3 + v] }}
+      y[t] = s[t*3] + s[t*3 + {step} - 1]
+    }}
+  }}
+}}"
+        ));
+        insert_barriers(&mut program, &options())
+    };
+    assert!(matches!(lowered(4), Err(LowerError::Scope { scope: "shared", .. })));
+    lowered(3).unwrap();
 }
