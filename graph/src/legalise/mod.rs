@@ -1,7 +1,7 @@
 //! From operators to kernels: the definition of a call, or of several calls fused, as a tensor program.
 //!
-//! A row of the table of operators that has a [`Legalise`] function can become a kernel. The function emits loops of any
-//! rank through an [`Emitter`]; what it emits is a definition like one that a person writes with `#[tensor_kernel]`, so that
+//! A row of the table of operators that has a `Legalise` function can become a kernel. The function emits loops of any
+//! rank through an `Emitter`; what it emits is a definition like one that a person writes with `#[tensor_kernel]`, so that
 //! schedule rules find blocks and reductions in it. A call that has no such function, or whose function refuses these
 //! shapes or element types, is computed by the operator's own evaluation.
 //!
