@@ -119,12 +119,14 @@ impl Insertion<'_> {
 
     fn element(&self, stmt: &Stmt) -> Element {
         match stmt {
-            Stmt::For(node) if !is_over_threads(node) && holds_threads(&node.body) => self.for_loop(node),
+            Stmt::For(node) if !is_over_threads(node) && self.needs_barriers(stmt, &node.body) => {
+                self.for_loop(node)
+            }
             Stmt::Alloc(node) => {
                 let inside = self.sequence(self.elements(&node.body));
                 Element { stmt: allocated(node, inside.stmt), reach: inside.reach }
             }
-            Stmt::If(node) if holds_threads(stmt) => {
+            Stmt::If(node) if self.needs_barriers(stmt, stmt) => {
                 // Whether barriers inside are executed is not known.
                 let reach = Reach::without_barrier(self.accesses(stmt));
                 let inside = |stmt: &Stmt| self.sequence(self.elements(stmt)).stmt;
@@ -134,6 +136,15 @@ impl Insertion<'_> {
             Stmt::Seq(_) => self.sequence(self.elements(stmt)),
             _ => Element { stmt: stmt.clone(), reach: Reach::without_barrier(self.accesses(stmt)) },
         }
+    }
+
+    /// Whether barriers may be needed inside of a statement with a body: where the body holds loops over threads, or where the first
+    /// thread stores what all load.
+    fn needs_barriers(&self, stmt: &Stmt, body: &Stmt) -> bool {
+        let conflicts = |accesses: Vec<SharedAccess>| {
+            accesses.iter().any(|a| a.is_store && accesses.iter().any(|b| conflict(&self.axes, a, b)))
+        };
+        holds_threads(body) || conflicts(self.accesses(stmt))
     }
 
     fn accesses(&self, stmt: &Stmt) -> Vec<SharedAccess> {

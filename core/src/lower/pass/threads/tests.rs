@@ -288,3 +288,29 @@ fn threads_of_one_loop_cannot_store_the_same_shared_elements() {
     assert!(matches!(lowered(4), Err(LowerError::Scope { scope: "shared", .. })));
     lowered(3).unwrap();
 }
+
+#[test]
+fn the_first_thread_stores_before_all_load() {
+    let mut program = parse(
+        "kernel k(in x: f32[16], out y: f32[16]) {
+  buffer s: f32[4] shared
+  buffer r: f32[16] local
+  alloc s {
+    alloc r {
+      for c in 0..4 {
+        for v in 0..4 { s[v] = x[c*4 + v] }
+        for v in 0..4 { r[c*4 + v] = s[v] }
+      }
+      bound thread_x for t in 0..4 {
+        for u in 0..4 { y[t*4 + u] = r[15 - t*4 - u] }
+      }
+    }
+  }
+}",
+    );
+    let before = program.clone();
+    insert_barriers(&mut program, &options()).unwrap();
+    assert_eq!(program.to_string().matches("barrier()").count(), 2, "{program}");
+    bind_threads(&mut program, &options()).unwrap();
+    assert_eq!(run(&program, None), run(&before, None));
+}
