@@ -8,45 +8,37 @@
 //!
 //! | step | module |
 //! |---|---|
-//! | the recorded tree of loops, conditions and assignments | `recording`, `value` |
-//! | types of literals and accumulators; which `let`s become buffers | `types`, `bindings` |
-//! | rectangular loops, typed expressions, canonical indices | `loops`, `elaborate` |
-//! | a list of guarded assignments, each with all its loops; accumulations recognised | `flatten`, `accumulation` |
-//! | places of maxima and minima | `arg_reduction` |
-//! | spatial and reduction loops; races | `domain` |
-//! | recurrences: which statements of one body become loops of their own, and which stay together in order | `order`, `dependence` |
-//! | single assignment: versions of tensors, initial values | `version` |
-//! | initial values, constants and copies merged into blocks | `merge` |
-//! | one block in one perfect loop nest per assignment | `emit` |
+//! | the recorded tree of loops, conditions and assignments | `record` |
+//! | types of literals and accumulators; which `let`s become buffers | `elaborate`: `types`, `bindings` |
+//! | rectangular loops, typed expressions, canonical indices | `elaborate`: `loops`, `expressions` |
+//! | a list of guarded assignments, each with all its loops | `elaborate`: `flatten`; `statement` |
+//! | accumulations; places of maxima and minima | `recognise` |
+//! | recurrences: which statements of one body become loops of their own, and which stay together in order | `order`: `recurrence`, `dependence` |
+//! | spatial and reduction loops; races | `order`: `domain` |
+//! | single assignment: versions of tensors, initial values | `emit`: `version` |
+//! | initial values, constants and copies merged into blocks | `emit`: `merge` |
+//! | one block in one perfect loop nest per assignment | `emit`: `blocks` |
 //!
 //! [`bounds`] shows that no access leaves its tensor, once the sizes are known.
 
-mod accumulation;
-mod arg_reduction;
-mod bindings;
 pub mod bounds;
-mod dependence;
-mod domain;
 mod elaborate;
 mod emit;
 mod error;
-mod flatten;
-mod loads;
-mod loops;
-mod merge;
 mod order;
-mod recording;
+mod recognise;
+mod record;
 mod render;
 mod statement;
-mod types;
-mod value;
-mod version;
 
 pub use error::{DefinitionError, DefinitionErrors, SourceLocation};
-pub use value::Value;
+pub use record::value::Value;
 
-use recording::{Binding, Loop, Node, Recording, Role, Tensor, Write};
-use value::ValueKind;
+use elaborate::flatten;
+use emit::{blocks, merge, version};
+use order::{domain, recurrence};
+use record::recording::{Binding, Loop, Node, Recording, Role, Tensor, Write};
+use record::value::ValueKind;
 
 use crate::dtype::DType;
 use crate::ids::VarId;
@@ -304,7 +296,7 @@ impl KernelBuilder {
             |errors: Vec<DefinitionError>| DefinitionErrors { kernel: recording.name.clone(), errors };
         let mut kernel = flatten::flatten(recording);
         if kernel.errors.is_empty() {
-            order::find_recurrences(&mut kernel);
+            recurrence::find_recurrences(&mut kernel);
             domain::check_races(&mut kernel);
         }
         if !kernel.errors.is_empty() {
@@ -315,7 +307,7 @@ impl KernelBuilder {
             return Err(failed(kernel.errors));
         }
         merge::forward(&kernel, &recording.outputs, &mut versioned);
-        let program = emit::emit(recording, &mut kernel, &versioned);
+        let program = blocks::emit(recording, &mut kernel, &versioned);
         kernel.errors.extend(certainly_out_of_bounds(&program));
         if !kernel.errors.is_empty() {
             return Err(failed(kernel.errors));

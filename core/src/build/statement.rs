@@ -1,9 +1,9 @@
 //! The definition as a list of guarded assignments, each with all the loops around it.
 
 use super::error::{DefinitionError, SourceLocation};
-use super::order::Recurrence;
-use super::recording::Role;
-use super::value::Clock;
+use super::order::recurrence::Recurrence;
+use super::record::recording::Role;
+use super::record::value::Clock;
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};

@@ -15,17 +15,17 @@ use std::collections::BTreeMap;
 
 use super::dependence::{Accesses, accesses, distances, distances_from};
 use super::domain::{drop_idle_loops, undetermined};
-use super::statement::{Effect, Kernel, Statement};
+use crate::build::statement::{Effect, Kernel, Statement};
 use crate::ids::VarId;
 use crate::index::Index;
 use crate::visit::for_each_load_in_index;
 
 /// A recurrence: statements that stay together in one loop, whose iterations are executed in order.
-pub(super) type Recurrence = usize;
+pub(in crate::build) type Recurrence = usize;
 
 /// Finds the recurrences and marks the loops of their statements. Loops without effect are dropped first, except where the
 /// statements of a recurrence would then stand in different loops.
-pub(super) fn find_recurrences(kernel: &mut Kernel) {
+pub(in crate::build) fn find_recurrences(kernel: &mut Kernel) {
     let written = kernel.statements.clone();
     drop_idle_loops(kernel);
     mark_recurrences(kernel);
@@ -262,7 +262,7 @@ fn gather(kernel: &mut Kernel, recurrence: Recurrence) {
 
 /// Whether, in one iteration of each of a statement's recurrences, its target's elements are not those of other iterations:
 /// the loops of the recurrences cut the target into parts.
-pub(super) fn is_cut_by_recurrences(kernel: &Kernel, statement: &Statement) -> bool {
+pub(in crate::build) fn is_cut_by_recurrences(kernel: &Kernel, statement: &Statement) -> bool {
     statement.recurrences.iter().enumerate().all(|(level, recurrence)| {
         let Some(recurrence) = recurrence else { return true };
         let var = statement.loops[level];

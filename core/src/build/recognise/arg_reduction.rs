@@ -8,9 +8,9 @@
 //! An iteration that never improves on the first `best` leaves all as it was, and a NaN never does. Neither does
 //! anything improve on a `best` that is NaN to begin with.
 
-use super::recording::Role;
-use super::statement::{Effect, Kernel, LoopForm, Statement, Target};
-use super::value::Clock;
+use crate::build::record::recording::Role;
+use crate::build::record::value::Clock;
+use crate::build::statement::{Effect, Kernel, LoopForm, Statement, Target};
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::ids::{BufferId, VarId};
@@ -18,7 +18,7 @@ use crate::index::Index;
 use crate::visit::{for_each_load, for_each_load_in_index, for_each_var, substitute_expr};
 
 /// Replaces every arg-reduction.
-pub(super) fn recognise_arg_reductions(kernel: &mut Kernel) {
+pub(in crate::build) fn recognise_arg_reductions(kernel: &mut Kernel) {
     let mut at = 0;
     while at < kernel.statements.len() {
         match find(kernel, at) {
@@ -293,7 +293,7 @@ fn read(kernel: &mut Kernel, target: usize, clock: Clock, indices: Vec<Index>) -
 struct Replacement<'a> {
     /// The loops around the loops over candidates.
     outer: &'a [VarId],
-    location: Option<super::SourceLocation>,
+    location: Option<crate::build::SourceLocation>,
     statements: Vec<Statement>,
 }
 

@@ -13,16 +13,16 @@ use crate::ids::VarId;
 
 /// A scalar value inside a definition: an index, an element or something computed from them.
 #[derive(Clone, Debug)]
-pub struct Value(pub(super) Arc<ValueKind>);
+pub struct Value(pub(in crate::build) Arc<ValueKind>);
 
 /// The number of a tensor, accumulator or materialised value within one builder.
-pub(super) type TensorNumber = usize;
+pub(in crate::build) type TensorNumber = usize;
 
 /// How many writes had been recorded when a tensor was read: the read sees exactly those.
-pub(super) type Clock = u32;
+pub(in crate::build) type Clock = u32;
 
 #[derive(Debug)]
-pub(super) enum ValueKind {
+pub(in crate::build) enum ValueKind {
     /// An integer literal that takes the other operand's type.
     Int(i64),
     /// A floating-point literal that takes the other operand's type.
@@ -50,21 +50,21 @@ pub(super) enum ValueKind {
 }
 
 impl Value {
-    pub(super) fn new(kind: ValueKind) -> Self {
+    pub(in crate::build) fn new(kind: ValueKind) -> Self {
         Value(Arc::new(kind))
     }
 
-    pub(super) fn kind(&self) -> &ValueKind {
+    pub(in crate::build) fn kind(&self) -> &ValueKind {
         &self.0
     }
 
     /// The address of the node: a key for values that the recording keeps, and for no others.
-    pub(super) fn address(&self) -> usize {
+    pub(in crate::build) fn address(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }
 
     /// The values that this one is directly computed from, in order; of a load, its indices.
-    pub(super) fn operands(&self) -> Vec<&Value> {
+    pub(in crate::build) fn operands(&self) -> Vec<&Value> {
         match self.kind() {
             ValueKind::Int(_)
             | ValueKind::Float(_)

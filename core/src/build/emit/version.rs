@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use super::elaborate::reads_memory;
-use super::error::{DefinitionError, SourceLocation};
 use super::loads::replace_loads;
-use super::order::{Recurrence, is_cut_by_recurrences};
-use super::recording::Role;
-use super::statement::{Effect, Kernel, Statement};
-use super::value::Clock;
+use crate::build::elaborate::expressions::reads_memory;
+use crate::build::error::{DefinitionError, SourceLocation};
+use crate::build::order::recurrence::{Recurrence, is_cut_by_recurrences};
+use crate::build::record::recording::Role;
+use crate::build::record::value::Clock;
+use crate::build::statement::{Effect, Kernel, Statement};
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
@@ -21,69 +21,69 @@ use crate::visit::{for_each_load, for_each_load_in_index};
 /// One block to be: `if condition { version[indices] = … }` over loops. A buffer in an expression is the
 /// number of a version.
 #[derive(Clone, Debug)]
-pub(super) struct Assignment {
-    pub(super) loops: Vec<VarId>,
+pub(in crate::build) struct Assignment {
+    pub(in crate::build) loops: Vec<VarId>,
     /// For each loop, the recurrence that executes the assignment in order, if there is one.
-    pub(super) recurrences: Vec<Option<Recurrence>>,
-    pub(super) condition: Option<Expr>,
-    pub(super) version: usize,
-    pub(super) indices: Indices,
+    pub(in crate::build) recurrences: Vec<Option<Recurrence>>,
+    pub(in crate::build) condition: Option<Expr>,
+    pub(in crate::build) version: usize,
+    pub(in crate::build) indices: Indices,
     /// The element's value before the first contribution of a reduction.
-    pub(super) init: Option<Expr>,
-    pub(super) effect: Effect,
+    pub(in crate::build) init: Option<Expr>,
+    pub(in crate::build) effect: Effect,
     /// Whether this only gives a tensor its initial value.
-    pub(super) initial: bool,
-    pub(super) location: Option<SourceLocation>,
+    pub(in crate::build) initial: bool,
+    pub(in crate::build) location: Option<SourceLocation>,
 }
 
 /// The contents of a tensor between two assignments that define all of it.
 #[derive(Clone, Debug)]
-pub(super) struct Version {
-    pub(super) target: usize,
+pub(in crate::build) struct Version {
+    pub(in crate::build) target: usize,
     /// Whether the caller defines the contents.
-    pub(super) external: bool,
+    pub(in crate::build) external: bool,
     /// The version whose buffer this one uses: itself, or the first for the last version of a parameter.
-    pub(super) storage: usize,
+    pub(in crate::build) storage: usize,
 }
 
 /// A definition in single-assignment form where possible.
-pub(super) struct Versioned {
-    pub(super) versions: Vec<Version>,
+pub(in crate::build) struct Versioned {
+    pub(in crate::build) versions: Vec<Version>,
     /// In order of execution; `None` where one has been removed.
-    pub(super) assignments: Vec<Option<Assignment>>,
+    pub(in crate::build) assignments: Vec<Option<Assignment>>,
     /// The last version of each tensor that has one.
-    pub(super) last: BTreeMap<usize, usize>,
+    pub(in crate::build) last: BTreeMap<usize, usize>,
 }
 
 impl Assignment {
     /// Whether the loop's iterations contribute to the same element, in any order.
-    pub(super) fn reduces(&self, var: VarId) -> bool {
+    pub(in crate::build) fn reduces(&self, var: VarId) -> bool {
         !self.indices.iter().any(|index| index.mentions(var)) && !self.is_ordered(var)
     }
 
     /// Whether a loop executes the assignment in order.
-    pub(super) fn is_ordered(&self, var: VarId) -> bool {
+    pub(in crate::build) fn is_ordered(&self, var: VarId) -> bool {
         let mut own = self.loops.iter().zip(&self.recurrences);
         own.any(|(other, recurrence)| *other == var && recurrence.is_some())
     }
 
     /// Whether both stand in the same iterations of the same recurrences.
-    pub(super) fn stands_with(&self, other: &Assignment) -> bool {
+    pub(in crate::build) fn stands_with(&self, other: &Assignment) -> bool {
         self.recurrences.iter().flatten().eq(other.recurrences.iter().flatten())
     }
 
     /// Whether some loop neither indexes the element nor combines values: each of its iterations assigns it.
-    pub(super) fn overwrites(&self) -> bool {
+    pub(in crate::build) fn overwrites(&self) -> bool {
         self.loops.iter().any(|&var| !self.indices.iter().any(|index| index.mentions(var)))
     }
 
     /// Every expression.
-    pub(super) fn exprs(&self) -> impl Iterator<Item = &Expr> {
+    pub(in crate::build) fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.effect.exprs().into_iter().chain(&self.init).chain(&self.condition)
     }
 
     /// Rewrites every expression, also those inside indices.
-    pub(super) fn map(&mut self, map: &dyn Fn(&Expr) -> Expr) {
+    pub(in crate::build) fn map(&mut self, map: &dyn Fn(&Expr) -> Expr) {
         for index in &mut self.indices {
             *index = map_index(index, map);
         }
@@ -93,20 +93,20 @@ impl Assignment {
     }
 
     /// Calls `visit` with the version and the indices of each element that is read.
-    pub(super) fn for_each_read<'a>(&'a self, visit: &mut dyn FnMut(usize, &'a Indices)) {
+    pub(in crate::build) fn for_each_read<'a>(&'a self, visit: &mut dyn FnMut(usize, &'a Indices)) {
         let mut visit = |version: BufferId, indices| visit(version.0 as usize, indices);
         self.exprs().for_each(|expr| for_each_load(expr, &mut visit));
         self.indices.iter().for_each(|index| for_each_load_in_index(index, &mut visit));
     }
 
     /// The loop variables that index the dimensions, when each is indexed by one of its own and nothing else.
-    pub(super) fn plain_indices(&self) -> Option<Vec<VarId>> {
+    pub(in crate::build) fn plain_indices(&self) -> Option<Vec<VarId>> {
         plain_indices(&self.indices)
     }
 }
 
 /// An index rewritten as a value, where it reads elements.
-pub(super) fn map_index(index: &Index, map: &dyn Fn(&Expr) -> Expr) -> Index {
+pub(in crate::build) fn map_index(index: &Index, map: &dyn Fn(&Expr) -> Expr) -> Index {
     let mut reads = false;
     for_each_load_in_index(index, &mut |_, _| reads = true);
     if !reads {
@@ -120,14 +120,14 @@ pub(super) fn map_index(index: &Index, map: &dyn Fn(&Expr) -> Expr) -> Index {
 }
 
 /// The variables of indices that are distinct variables and nothing else.
-pub(super) fn plain_indices(indices: &[Index]) -> Option<Vec<VarId>> {
+pub(in crate::build) fn plain_indices(indices: &[Index]) -> Option<Vec<VarId>> {
     let vars: Vec<VarId> = indices.iter().map(Index::as_var).collect::<Option<_>>()?;
     let distinct = vars.iter().enumerate().all(|(at, var)| !vars[..at].contains(var));
     distinct.then_some(vars)
 }
 
 /// Splits tensors into versions.
-pub(super) fn assign_versions(kernel: &mut Kernel) -> Versioned {
+pub(in crate::build) fn assign_versions(kernel: &mut Kernel) -> Versioned {
     let mut versioning = Versioning {
         result: Versioned { versions: Vec::new(), assignments: Vec::new(), last: BTreeMap::new() },
         history: BTreeMap::new(),

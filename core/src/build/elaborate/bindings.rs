@@ -7,9 +7,9 @@
 
 use std::collections::BTreeSet;
 
-use super::error::{DefinitionError, SourceLocation};
-use super::recording::{Node, Recording};
-use super::value::{Clock, Value, ValueKind};
+use crate::build::error::{DefinitionError, SourceLocation};
+use crate::build::record::recording::{Node, Recording};
+use crate::build::record::value::{Clock, Value, ValueKind};
 
 /// A statement with what it uses.
 struct User<'a> {
@@ -38,7 +38,10 @@ struct Survey<'a> {
 
 /// Decides, for each binding, whether it becomes a buffer. Values that are overwritten before they are
 /// used without being bound to a name are reported in `errors`.
-pub(super) fn choose_buffers(recording: &Recording, errors: &mut Vec<DefinitionError>) -> Vec<bool> {
+pub(in crate::build) fn choose_buffers(
+    recording: &Recording,
+    errors: &mut Vec<DefinitionError>,
+) -> Vec<bool> {
     let mut survey = Survey::default();
     survey.collect(recording, &recording.body, &mut Vec::new(), &mut Vec::new());
     let mut weight = vec![0; recording.bindings.len()];

@@ -4,21 +4,21 @@
 use std::cmp::Reverse;
 
 use super::dependence::accesses;
-use super::error::DefinitionError;
-use super::render;
-use super::statement::{Effect, Kernel, Statement};
+use crate::build::error::DefinitionError;
+use crate::build::render;
+use crate::build::statement::{Effect, Kernel, Statement};
 use crate::ids::VarId;
 use crate::index::{Index, Ranges};
 
 /// Removes loops without effect.
-pub(super) fn drop_idle_loops(kernel: &mut Kernel) {
+pub(in crate::build) fn drop_idle_loops(kernel: &mut Kernel) {
     for at in 0..kernel.statements.len() {
         drop_idle_loops_of(kernel, at);
     }
 }
 
 /// Reports assignments of which only that of the last iteration counts.
-pub(super) fn check_races(kernel: &mut Kernel) {
+pub(in crate::build) fn check_races(kernel: &mut Kernel) {
     let errors: Vec<DefinitionError> =
         kernel.statements.iter().filter_map(|statement| check_race(kernel, statement).err()).collect();
     kernel.errors.extend(errors);
@@ -26,18 +26,18 @@ pub(super) fn check_races(kernel: &mut Kernel) {
 
 impl Statement {
     /// Whether a loop's iterations write different elements.
-    pub(super) fn is_spatial(&self, var: VarId) -> bool {
+    pub(in crate::build) fn is_spatial(&self, var: VarId) -> bool {
         self.indices.iter().any(|index| index.mentions(var))
     }
 
     /// Whether a loop executes the statement in order.
-    pub(super) fn is_ordered(&self, var: VarId) -> bool {
+    pub(in crate::build) fn is_ordered(&self, var: VarId) -> bool {
         let mut own = self.loops.iter().zip(&self.recurrences);
         own.any(|(other, recurrence)| *other == var && recurrence.is_some())
     }
 
     /// The loops whose iterations contribute to the same element in any order, outermost first.
-    pub(super) fn reduction(&self) -> impl Iterator<Item = VarId> + '_ {
+    pub(in crate::build) fn reduction(&self) -> impl Iterator<Item = VarId> + '_ {
         self.loops.iter().copied().filter(|&var| !self.is_spatial(var) && !self.is_ordered(var))
     }
 
@@ -100,7 +100,7 @@ fn written(kernel: &Kernel, statement: &Statement) -> String {
 }
 
 /// The variables that the value of the indices does not determine.
-pub(super) fn undetermined(kernel: &Kernel, indices: &[Index], mut open: Vec<VarId>) -> Vec<VarId> {
+pub(in crate::build) fn undetermined(kernel: &Kernel, indices: &[Index], mut open: Vec<VarId>) -> Vec<VarId> {
     loop {
         let before = open.len();
         for index in indices {
@@ -121,7 +121,7 @@ pub(super) fn undetermined(kernel: &Kernel, indices: &[Index], mut open: Vec<Var
 
 /// Whether the value of a sum determines each of its variables: every coefficient is greater than all that
 /// the smaller ones can add up to.
-pub(super) fn is_mixed_radix(kernel: &Kernel, terms: &mut [(VarId, i64)]) -> bool {
+pub(in crate::build) fn is_mixed_radix(kernel: &Kernel, terms: &mut [(VarId, i64)]) -> bool {
     terms.sort_by_key(|(var, coefficient)| (Reverse(coefficient.unsigned_abs()), *var));
     let mut reach: i128 = 0;
     for (position, (var, coefficient)) in terms.iter().enumerate().rev() {

@@ -1,9 +1,9 @@
 //! Loops in the form `0..extent`, with rectangular extents.
 
-use super::elaborate::Elaboration;
-use super::recording::{Loop, Recording};
-use super::statement::LoopForm;
-use super::value::{Value, ValueKind};
+use super::expressions::Elaboration;
+use crate::build::record::recording::{Loop, Recording};
+use crate::build::record::value::{Value, ValueKind};
+use crate::build::statement::LoopForm;
 use crate::expr::{BinaryOp, Expr};
 use crate::ids::VarId;
 use crate::index::{Index, Ranges};
@@ -12,7 +12,7 @@ use crate::index::{Index, Ranges};
 ///
 /// `for i in (start..end).step_by(s)` runs `i' in 0..ceil((end - start) / s)` with `i = start + s·i'`. When a bound
 /// depends on outer loops, the loop runs over the hull of all its ranges, under a condition.
-pub(super) fn normalise_loops(
+pub(in crate::build) fn normalise_loops(
     recording: &Recording,
     buffers: &[Option<usize>],
     elaboration: &mut Elaboration<'_>,

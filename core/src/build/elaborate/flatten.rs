@@ -1,21 +1,21 @@
 //! From the recorded tree to a list of guarded assignments, each with all the loops around it.
 
-use super::accumulation::{recognise, recognise_assignment};
-use super::arg_reduction::recognise_arg_reductions;
 use super::bindings::choose_buffers;
-use super::elaborate::{Elaborated, Elaboration, reads_memory};
+use super::expressions::{Elaborated, Elaboration, reads_memory};
 use super::loops::normalise_loops;
-use super::recording::{Node, Recording, Role, Tensor, Write};
-use super::statement::{Effect, Kernel, LoopForm, Statement, Target};
 use super::types::Types;
-use super::{UpdateOp, Value};
+use crate::build::recognise::accumulation::{recognise, recognise_assignment};
+use crate::build::recognise::arg_reduction::recognise_arg_reductions;
+use crate::build::record::recording::{Node, Recording, Role, Tensor, Write};
+use crate::build::statement::{Effect, Kernel, LoopForm, Statement, Target};
+use crate::build::{UpdateOp, Value};
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, UnaryOp};
 use crate::ids::VarId;
 use crate::index::{Index, Ranges};
 
 /// Lowers a recording, in the user's order.
-pub(super) fn flatten(recording: &Recording) -> Kernel {
+pub(in crate::build) fn flatten(recording: &Recording) -> Kernel {
     let mut errors = Vec::new();
     let types = Types::infer(recording);
     let chosen = choose_buffers(recording, &mut errors);

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
 
-use super::error::{DefinitionError, SourceLocation};
-use super::recording::Recording;
-use super::statement::{LoopForm, Target};
 use super::types::{Types, default_type};
-use super::value::{Clock, Value, ValueKind};
+use crate::build::error::{DefinitionError, SourceLocation};
+use crate::build::record::recording::Recording;
+use crate::build::record::value::{Clock, Value, ValueKind};
+use crate::build::statement::{LoopForm, Target};
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices, UnaryOp};
 use crate::ids::{BufferId, VarId};
@@ -16,33 +16,37 @@ use crate::index::Index;
 use crate::simplify::fold;
 
 /// Elaborates the values of one recording.
-pub(super) struct Elaboration<'a> {
+pub(in crate::build) struct Elaboration<'a> {
     recording: &'a Recording,
     types: &'a Types<'a>,
     /// For each binding, the number of the buffer that holds it, if one does.
     buffers: &'a [Option<usize>],
     /// Loops whose form is settled.
-    pub(super) loops: Vec<LoopForm>,
+    pub(in crate::build) loops: Vec<LoopForm>,
     /// Tensors, accumulators and buffers of bindings whose form is settled.
-    pub(super) targets: Vec<Target>,
+    pub(in crate::build) targets: Vec<Target>,
     reads: RefCell<Vec<(usize, Clock)>>,
     elaborated: RefCell<FxHashMap<(usize, DType), Expr>>,
     errors: RefCell<Vec<DefinitionError>>,
     /// The statement that is being elaborated.
-    pub(super) location: Option<SourceLocation>,
+    pub(in crate::build) location: Option<SourceLocation>,
 }
 
 /// The result of an elaboration.
-pub(super) struct Elaborated {
-    pub(super) loops: Vec<LoopForm>,
-    pub(super) targets: Vec<Target>,
+pub(in crate::build) struct Elaborated {
+    pub(in crate::build) loops: Vec<LoopForm>,
+    pub(in crate::build) targets: Vec<Target>,
     /// The tensor, and the time, that each buffer in an expression stands for.
-    pub(super) reads: Vec<(usize, Clock)>,
-    pub(super) errors: Vec<DefinitionError>,
+    pub(in crate::build) reads: Vec<(usize, Clock)>,
+    pub(in crate::build) errors: Vec<DefinitionError>,
 }
 
 impl<'a> Elaboration<'a> {
-    pub(super) fn new(recording: &'a Recording, types: &'a Types<'a>, buffers: &'a [Option<usize>]) -> Self {
+    pub(in crate::build) fn new(
+        recording: &'a Recording,
+        types: &'a Types<'a>,
+        buffers: &'a [Option<usize>],
+    ) -> Self {
         Elaboration {
             recording,
             types,
@@ -57,12 +61,12 @@ impl<'a> Elaboration<'a> {
     }
 
     /// The variable of the loop with a number.
-    pub(super) fn loop_var(&self, number: usize) -> VarId {
+    pub(in crate::build) fn loop_var(&self, number: usize) -> VarId {
         VarId((self.recording.dims.len() + self.recording.scalars.len() + number) as u32)
     }
 
     /// Ends the elaboration.
-    pub(super) fn finish(self) -> Elaborated {
+    pub(in crate::build) fn finish(self) -> Elaborated {
         Elaborated {
             loops: self.loops,
             targets: self.targets,
@@ -72,12 +76,12 @@ impl<'a> Elaboration<'a> {
     }
 
     /// Records an error at the statement that is being elaborated.
-    pub(super) fn error(&self, message: impl Into<String>, help: impl Into<String>) {
+    pub(in crate::build) fn error(&self, message: impl Into<String>, help: impl Into<String>) {
         self.errors.borrow_mut().push(DefinitionError::new(message, self.location, help));
     }
 
     /// A value; literals without a type get `want`.
-    pub(super) fn expr(&self, value: &Value, want: DType) -> Expr {
+    pub(in crate::build) fn expr(&self, value: &Value, want: DType) -> Expr {
         let key = (value.address(), want);
         if let Some(known) = self.elaborated.borrow().get(&key) {
             return known.clone();
@@ -88,7 +92,7 @@ impl<'a> Elaboration<'a> {
     }
 
     /// A value of exactly this type.
-    pub(super) fn typed(&self, value: &Value, dtype: DType) -> Expr {
+    pub(in crate::build) fn typed(&self, value: &Value, dtype: DType) -> Expr {
         let expr = self.expr(value, dtype);
         if expr.dtype() == dtype {
             return expr;
@@ -99,7 +103,7 @@ impl<'a> Elaboration<'a> {
     }
 
     /// A value as an index. One that depends on data is checked against `extent` when the kernel runs.
-    pub(super) fn index(&self, value: &Value, extent: Option<&Index>) -> Index {
+    pub(in crate::build) fn index(&self, value: &Value, extent: Option<&Index>) -> Index {
         let expr = self.typed(value, DType::I64);
         if let ExprKind::Index(index) = expr.kind() {
             return index.clone();
@@ -113,7 +117,7 @@ impl<'a> Elaboration<'a> {
     }
 
     /// The indices of an element: the loops around the tensor's declaration, then the user's.
-    pub(super) fn indices(&self, tensor: usize, indices: &[Value]) -> Indices {
+    pub(in crate::build) fn indices(&self, tensor: usize, indices: &[Value]) -> Indices {
         let target = &self.targets[tensor];
         let rank = target.shape.len() - target.prefix.len();
         if rank != indices.len() {
@@ -129,7 +133,7 @@ impl<'a> Elaboration<'a> {
     }
 
     /// An element of a tensor at a time.
-    pub(super) fn element(&self, tensor: usize, clock: Clock, indices: Indices) -> Expr {
+    pub(in crate::build) fn element(&self, tensor: usize, clock: Clock, indices: Indices) -> Expr {
         let mut reads = self.reads.borrow_mut();
         let number = reads.iter().position(|read| *read == (tensor, clock)).unwrap_or_else(|| {
             reads.push((tensor, clock));
@@ -282,7 +286,7 @@ fn depends_on_data(expr: &Expr) -> bool {
 }
 
 /// Whether evaluating a value reads an element of a buffer.
-pub(super) fn reads_memory(expr: &Expr) -> bool {
+pub(in crate::build) fn reads_memory(expr: &Expr) -> bool {
     let mut found = false;
     crate::visit::for_each_load(expr, &mut |_, _| found = true);
     found

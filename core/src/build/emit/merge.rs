@@ -10,9 +10,9 @@
 //! Assignments whose results nothing reads are removed.
 
 use super::loads::replace_loads;
-use super::recording::Role;
-use super::statement::{Effect, Kernel};
 use super::version::{Assignment, Versioned, plain_indices};
+use crate::build::record::recording::Role;
+use crate::build::statement::{Effect, Kernel};
 use crate::dtype::DType;
 use crate::expr::{Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
@@ -20,7 +20,7 @@ use crate::index::Index;
 use crate::visit::{for_each_var, substitute_expr};
 
 /// Merges and removes assignments. `outputs` are the tensors that the kernel returns.
-pub(super) fn forward(kernel: &Kernel, outputs: &[usize], versioned: &mut Versioned) {
+pub(in crate::build) fn forward(kernel: &Kernel, outputs: &[usize], versioned: &mut Versioned) {
     forward_constants(kernel, versioned);
     drop_overwritten(kernel, versioned);
     remove_unread(kernel, outputs, versioned);

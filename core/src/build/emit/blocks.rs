@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::error::DefinitionError;
 use super::loads::replace_loads;
-use super::recording::{Recording, Role};
-use super::statement::Kernel;
 use super::version::{Assignment, Versioned, map_index};
 use crate::accuracy::Accuracy;
+use crate::build::error::DefinitionError;
+use crate::build::record::recording::{Recording, Role};
+use crate::build::statement::Kernel;
 use crate::dtype::DType;
 use crate::expr::{Expr, Indices};
 use crate::ids::{BufferId, VarId};
@@ -19,7 +19,7 @@ use crate::stmt::{Annotations, Block, For, Iter, IterKind, LoopKind, Stmt};
 use crate::visit::substitute_expr;
 
 /// Builds the program. Reports outputs that cannot be returned.
-pub(super) fn emit(recording: &Recording, kernel: &mut Kernel, versioned: &Versioned) -> Program {
+pub(in crate::build) fn emit(recording: &Recording, kernel: &mut Kernel, versioned: &Versioned) -> Program {
     let mut program = Program::new(recording.name.as_str());
     program.accuracy = accuracy(recording, kernel);
     for name in &recording.dims {

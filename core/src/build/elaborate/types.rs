@@ -8,13 +8,13 @@ use std::cell::RefCell;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::recording::{Node, Recording};
-use super::value::{Value, ValueKind};
+use crate::build::record::recording::{Node, Recording};
+use crate::build::record::value::{Value, ValueKind};
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, UnaryOp};
 
 /// The types of everything in a recording.
-pub(super) struct Types<'a> {
+pub(in crate::build) struct Types<'a> {
     recording: &'a Recording,
     /// The types of tensors and accumulators.
     tensors: Vec<Option<DType>>,
@@ -24,7 +24,7 @@ pub(super) struct Types<'a> {
 
 impl<'a> Types<'a> {
     /// Infers every type.
-    pub(super) fn infer(recording: &'a Recording) -> Self {
+    pub(in crate::build) fn infer(recording: &'a Recording) -> Self {
         let tensors = recording.tensors.iter().map(|tensor| tensor.dtype).collect();
         let mut types = Types { recording, tensors, settled: RefCell::default() };
         types.propagate();
@@ -44,12 +44,12 @@ impl<'a> Types<'a> {
     }
 
     /// The type of a tensor's elements or of an accumulator.
-    pub(super) fn tensor(&self, number: usize) -> DType {
+    pub(in crate::build) fn tensor(&self, number: usize) -> DType {
         self.tensors[number].unwrap_or(DType::F64)
     }
 
     /// The type of a value; `None` for one made of literals alone.
-    pub(super) fn of(&self, value: &Value) -> Option<DType> {
+    pub(in crate::build) fn of(&self, value: &Value) -> Option<DType> {
         let address = value.address();
         if let Some(known) = self.settled.borrow().get(&address) {
             return *known;
@@ -169,7 +169,7 @@ impl<'a> Types<'a> {
 }
 
 /// The type that Rust gives to an operation of literals alone.
-pub(super) fn default_type(value: &Value) -> DType {
+pub(in crate::build) fn default_type(value: &Value) -> DType {
     match value.kind() {
         ValueKind::Int(_) => DType::I32,
         ValueKind::Float(_) => DType::F64,
@@ -179,7 +179,7 @@ pub(super) fn default_type(value: &Value) -> DType {
 }
 
 /// Calls `visit` with every node, in order, outer first.
-pub(super) fn for_each_node<'n>(nodes: &'n [Node], visit: &mut dyn FnMut(&'n Node)) {
+pub(in crate::build) fn for_each_node<'n>(nodes: &'n [Node], visit: &mut dyn FnMut(&'n Node)) {
     for node in nodes {
         visit(node);
         match node {

@@ -7,10 +7,10 @@ use crate::index::{Base, Index};
 use crate::visit::{for_each_load_in_index, rewrite_expr};
 
 /// The replacement of a load whose indices have been rewritten already.
-pub(super) type Replace<'r> = dyn Fn(DType, BufferId, Indices) -> Expr + 'r;
+pub(in crate::build) type Replace<'r> = dyn Fn(DType, BufferId, Indices) -> Expr + 'r;
 
 /// Replaces every load, innermost first.
-pub(super) fn replace_loads(expr: &Expr, replace: &Replace<'_>) -> Expr {
+pub(in crate::build) fn replace_loads(expr: &Expr, replace: &Replace<'_>) -> Expr {
     let rewritten = rewrite_expr(expr, &mut |node| {
         let kind = match node.kind() {
             ExprKind::Load(buffer, indices) => {
@@ -29,7 +29,7 @@ pub(super) fn replace_loads(expr: &Expr, replace: &Replace<'_>) -> Expr {
 }
 
 /// As [`replace_loads`], inside an index.
-pub(super) fn replace_loads_in_index(index: &Index, replace: &Replace<'_>) -> Index {
+pub(in crate::build) fn replace_loads_in_index(index: &Index, replace: &Replace<'_>) -> Index {
     let mut found = false;
     for_each_load_in_index(index, &mut |_, _| found = true);
     if !found {

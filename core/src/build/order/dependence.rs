@@ -1,24 +1,24 @@
 //! The distance between iterations that touch the same element.
 
 use super::domain::is_mixed_radix;
-use super::statement::{Kernel, Statement};
+use crate::build::statement::{Kernel, Statement};
 use crate::expr::Indices;
 use crate::ids::VarId;
 use crate::index::{Index, Ranges, greatest_common_divisor};
 use crate::visit::{for_each_load, for_each_load_in_index};
 
 /// One use of a tensor by a statement.
-pub(super) struct TensorUse<'a> {
-    pub(super) target: usize,
-    pub(super) indices: &'a Indices,
-    pub(super) writes: bool,
+pub(in crate::build) struct TensorUse<'a> {
+    pub(in crate::build) target: usize,
+    pub(in crate::build) indices: &'a Indices,
+    pub(in crate::build) writes: bool,
 }
 
 /// Every use of a tensor by a statement, the write first.
-pub(super) type Accesses<'a> = Vec<TensorUse<'a>>;
+pub(in crate::build) type Accesses<'a> = Vec<TensorUse<'a>>;
 
 /// The uses of tensors by a statement, the write first.
-pub(super) fn accesses<'a>(kernel: &Kernel, statement: &'a Statement) -> Accesses<'a> {
+pub(in crate::build) fn accesses<'a>(kernel: &Kernel, statement: &'a Statement) -> Accesses<'a> {
     let mut found = vec![TensorUse { target: statement.target, indices: &statement.indices, writes: true }];
     let mut read = |read, indices| {
         found.push(TensorUse { target: kernel.tensor_read(read), indices, writes: false });
@@ -35,7 +35,7 @@ pub(super) fn accesses<'a>(kernel: &Kernel, statement: &'a Statement) -> Accesse
 /// For iterations `q` of one statement and `p` of another that touch the same element, the distance `q - p` in
 /// each shared loop: `Some(d)` where it is always `d`, `None` where it is not known. `None` for all when no such
 /// iterations exist.
-pub(super) fn distances(
+pub(in crate::build) fn distances(
     kernel: &Kernel,
     shared: &[VarId],
     first: &[Index],
@@ -45,7 +45,7 @@ pub(super) fn distances(
 }
 
 /// As [`distances`], where some of them are known already.
-pub(super) fn distances_from(
+pub(in crate::build) fn distances_from(
     kernel: &Kernel,
     shared: &[VarId],
     first: &[Index],

@@ -1,13 +1,13 @@
 //! Recognises `x = x + a` and its variants as accumulations.
 
-use super::statement::Effect;
+use crate::build::statement::Effect;
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
 
 /// The accumulation onto the old value that an assigned value amounts to: `x + a`, `a + x`, `x - a`,
 /// `(x + a) + b`, `x.max(a)`, `a.mul_add(b, x)`, `if c { x + a } else { x }`, `if a > x { a } else { x }`,
 /// `x || a`, …. `is_old` tells the old value, which may occur only once.
-pub(super) fn recognise(value: &Expr, is_old: &dyn Fn(&Expr) -> bool) -> Option<Effect> {
+pub(in crate::build) fn recognise(value: &Expr, is_old: &dyn Fn(&Expr) -> bool) -> Option<Effect> {
     let free = |expr: &Expr| !mentions_old(expr, is_old);
     match value.kind() {
         ExprKind::Binary(op, a, b) if op.is_associative() => {
@@ -50,7 +50,7 @@ pub(super) fn recognise(value: &Expr, is_old: &dyn Fn(&Expr) -> bool) -> Option<
 }
 
 /// The accumulation that `if condition { x = value }` amounts to: `if a > x { x = a }` and the like.
-pub(super) fn recognise_assignment(
+pub(in crate::build) fn recognise_assignment(
     condition: &Expr,
     value: &Expr,
     is_old: &dyn Fn(&Expr) -> bool,
