@@ -3,8 +3,8 @@
 //! This is what a definition means, independent of everything that the builder does to it. All elements are `i32`.
 
 use crate::build::UpdateOp;
-use crate::build::record::recording::{Node, Recording, Role, Write};
 use crate::build::elaborate::types::Types;
+use crate::build::record::recording::{Node, Recording, Role, Write};
 use crate::build::record::value::{Value, ValueKind};
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, UnaryOp};
