@@ -1,4 +1,4 @@
-//! What odd extents cost: the time per operation at a prime or odd extent over that at an aligned neighbour.
+//! The cost of odd extents: the time per operation at a prime or odd extent over that at an aligned neighbour.
 //!
 //! `cargo bench --bench extents -- --variants default [--ops SFM:256x1021/256x1024] [--threads N] [--json]`
 //!

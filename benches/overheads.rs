@@ -1,8 +1,8 @@
 //! The cost of everything around the computation, and the share of the machine's peak that the computation reaches.
 //!
 //! `cargo bench --bench overheads` prints one JSON line for each figure, with its target; `ratio` is above 1 where the target is
-//! met. Words select figures: `cargo bench --bench overheads -- trials call`. The kernels run on one thread. What generating
-//! candidates and the cost model cost is measured in `search/benches/`.
+//! met. Words select figures: `cargo bench --bench overheads -- trials call`. The kernels run on one thread. `search/benches/`
+//! measures the generation of candidates and the cost model.
 
 #[path = "operators/kernels.rs"]
 mod kernels;

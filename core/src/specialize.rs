@@ -123,7 +123,7 @@ fn take_reductions(stmt: &mut Stmt, around: &mut Vec<Arc<For>>, nests: &mut Vec<
     }
 }
 
-/// A block whose reduction has no point never runs, and neither does its `init`. What the definition means is
+/// A block whose reduction has no point never runs, and neither does its `init`. The definition then means
 /// the initial value, which becomes the body of the block over the spatial loops alone.
 fn keep_initial_value(nest: &Stmt) -> Stmt {
     let mut loops: Vec<&Arc<For>> = Vec::new();

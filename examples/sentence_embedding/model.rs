@@ -47,8 +47,8 @@ pub(crate) struct Model {
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 impl Model {
-    /// Reads `config.json`, `tokenizer.json` and `model.safetensors` from a folder. What a sentence has beyond
-    /// `max_tokens` is cut off; the model's authors do so after 256.
+    /// Reads `config.json`, `tokenizer.json` and `model.safetensors` from a folder. Sentences are cut off after
+    /// `max_tokens` tokens; the model's authors do so after 256.
     pub(crate) fn load(folder: &Path, max_tokens: usize) -> Result<Self> {
         let read = |name: &str| {
             std::fs::read(folder.join(name))

@@ -33,7 +33,7 @@ use proc_macro::TokenStream;
 /// call checks that it has the constant's value. The function returns a tensor, a tuple of tensors,
 /// or nothing when it updates an argument in place.
 ///
-/// `#[constant]` is a hint, not a promise. What is computed from constant tensors alone may be computed once and kept:
+/// `#[constant]` is a hint, not a promise. A value computed from constant tensors alone may be computed once and kept:
 /// a weight in another order, an integer weight as floats. It is kept for a `Tensor` (not for views of other memory)
 /// until the tensor is dropped or borrowed mutably; then it is computed anew.
 ///

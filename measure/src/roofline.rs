@@ -44,8 +44,8 @@ pub enum Share {
 }
 
 impl Roofline {
-    /// The share that a run reaches which computes so many operations, moves so many bytes and takes so many seconds: of the limit that
-    /// would take it longer. `None` where that limit is unknown.
+    /// The share of the roofline that a run reaches, by its operations, bytes and seconds. The limit (arithmetic or memory) is the
+    /// one that allows less. `None` where that limit is unknown.
     pub fn share(&self, flops: f64, bytes: f64, seconds: f64) -> Option<Share> {
         let arithmetic = self.gflops.map(|gflops| flops / gflops * 1e-9 / seconds);
         let traffic = self.bandwidth.map(|bandwidth| bytes / bandwidth * 1e-9 / seconds);
@@ -84,10 +84,10 @@ pub fn memory_bandwidth(device: &Arc<dyn Device>, options: RunOptions) -> Option
     *known.entry(key).or_insert_with(|| copy_bandwidth(device, options))
 }
 
-/// A kernel that computes more than so many operations for each byte is bound by arithmetic on every machine that we know.
+/// The arithmetic intensity, in operations per byte, above which a kernel is bound by arithmetic on every known machine.
 const GREATEST_INTENSITY: f64 = 64.0;
 
-/// As [`memory_bandwidth`], for a kernel of so many operations and bytes; `None` without a measurement where memory cannot bound it.
+/// As [`memory_bandwidth`], for a kernel with these operations and bytes; `None`, without a measurement, where memory cannot bound it.
 pub fn bandwidth_for(flops: f64, bytes: f64, device: &Arc<dyn Device>, options: RunOptions) -> Option<f64> {
     if flops > GREATEST_INTENSITY * bytes { None } else { memory_bandwidth(device, options) }
 }

@@ -243,7 +243,7 @@ impl Module {
     /// Executes a kernel; see [`Loaded::run`].
     ///
     /// # Errors
-    /// If the launch has no meaning. What goes wrong while the kernel runs is in the report.
+    /// If the launch has no meaning. The report holds the faults of the running kernel.
     pub fn run(
         &self,
         kernel: &str,
@@ -307,7 +307,7 @@ impl Loaded {
     /// Executes a kernel with one schedule for each seed.
     ///
     /// # Errors
-    /// If the launch has no meaning. What goes wrong while the kernel runs is in the report.
+    /// If the launch has no meaning. The report holds the faults of the running kernel.
     pub fn run(
         &mut self,
         kernel: &str,

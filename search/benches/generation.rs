@@ -119,7 +119,7 @@ fn context() -> RunContext {
 }
 
 /// A search over the design spaces of a program on one thread, and a model that has learned something: it costs what a
-/// model costs. What it has learned does not matter here.
+/// model costs. Its training does not matter here.
 struct Search {
     evolution: Evolution,
     model: BoostedModel,

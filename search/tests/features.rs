@@ -4,7 +4,7 @@ use tilewright_core::program::Program;
 use tilewright_core::target::{CpuTarget, RunContext};
 use tilewright_search::cpu::features::{describe, extract};
 
-/// The loads per multiply-add of a product whose register tile has so many rows of so many vectors of eight.
+/// The loads per multiply-add of a product whose register tile has `rows` rows of `vectors` vectors of eight.
 fn loads_per_operation(rows: i64, vectors: i64, registers: u32) -> f32 {
     let columns = 8 * vectors;
     let text = format!(

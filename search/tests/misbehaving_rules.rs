@@ -64,7 +64,7 @@ fn rule(name: &'static str, apply: RuleFunction) -> RuleEntry {
     }
 }
 
-/// As long as rules may take that do not end. Those that do have the usual limit: on a busy machine, the report of
+/// The time limit of rules that do not end. Rules that end have the usual limit: on a busy machine, the report of
 /// a panic alone takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(1);
 

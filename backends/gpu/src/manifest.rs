@@ -1,4 +1,4 @@
-//! What a host has to know to run the kernels of a program, as JSON: for programs that assemble and launch the text themselves.
+//! The launch plan of a program as JSON, for programs that assemble and launch the text themselves.
 
 use serde_json::{Value, json};
 use tilewright_core::device::CallError;

@@ -227,7 +227,7 @@ impl Distance {
             && *dims.entry(dim).or_insert_with(|| quotient.clone()) == quotient
     }
 
-    /// So many times the distance; `None` when that is not of this form.
+    /// The distance times `extent`; `None` when the product is not of this form.
     fn times(self, extent: &Index) -> Option<Self> {
         match (extent.as_constant(), extent.as_var(), self.dim) {
             (Some(extent), _, _) => Some(Distance { factor: self.factor.checked_mul(extent)?, ..self }),

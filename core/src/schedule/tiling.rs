@@ -20,7 +20,7 @@ pub(in crate::schedule) struct Tiling {
     pub(in crate::schedule) draw: fn(i64, usize, i64, &mut Rng) -> Vec<i64>,
 }
 
-/// Draws or repairs the factors of a loop. Those of a symbolic extent are [open](open).
+/// Draws or repairs the factors of a loop. The factors of a symbolic extent are [open](open).
 pub(in crate::schedule) fn sample_tile(
     context: &mut Context<'_>,
     target: LoopRv,

@@ -1,7 +1,7 @@
 //! The targets that programs are compiled for.
 //!
 //! [`Target`] describes a device in the terms that schedules and legality need, and [`RunContext`] adds the options of a
-//! run on it. What compiles for it and runs it is a [`Device`](crate::device::Device).
+//! run on it. A [`Device`](crate::device::Device) compiles for a target and runs programs.
 
 mod cpu;
 mod gpu;

@@ -10,8 +10,8 @@ pub type Derived = Arc<dyn Any + Send + Sync>;
 /// Identifies the contents of one tensor at one time.
 ///
 /// A tensor gets an identity when it is first asked for it, and loses it when its elements are borrowed mutably: as long as it has the
-/// same one, its contents are the same. No two tensors share one, not even a tensor and its clone. What was computed from
-/// the contents can be kept here, and is dropped together with the identity.
+/// same one, its contents are the same. No two tensors share one, not even a tensor and its clone. Results computed from
+/// the contents can be kept here, and are dropped together with the identity.
 #[derive(Default)]
 pub struct Identity {
     derived: RwLock<Vec<Derived>>,

@@ -390,7 +390,7 @@ pub(crate) fn non_zero(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault
     Ok(vec![Fact::tensor(Some(ElementType::I64), Shape::Known(vec![rank, count]))])
 }
 
-/// So many elements of a dimension, and their places.
+/// Types of `TopK`: the `k` largest or smallest elements of a dimension, and their indices.
 pub(crate) fn top_k(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
     let shape = match deduction.extents(0) {
         None => Shape::Unknown,

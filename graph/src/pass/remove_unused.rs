@@ -1,4 +1,4 @@
-//! Bindings of which nobody uses a value are removed, in bodies too. What a body reads from outside is used.
+//! Bindings of which nobody uses a value are removed, in bodies too. Values from outside that a body reads are used.
 
 use crate::ir::{Body, Function};
 

@@ -18,7 +18,7 @@ use crate::text::cursor::{Cursor, ParseError, Parsed};
 impl FromStr for Function {
     type Err = ParseError;
 
-    /// Reads the text form. What is read is well-formed.
+    /// Reads the text form. The result is well-formed.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let mut parser = Parser { cursor: Cursor::new(text), values: Vec::new(), depth: 0 };
         parser.cursor.expect("function")?;

@@ -1,7 +1,7 @@
 //! A kernel definition as this crate understands it: parsed from Rust, ready to be checked and emitted.
 //!
-//! Not a Rust syntax tree: only the forms of the kernel language are here. What lies outside has been
-//! reported by the parser and is kept as `Invalid` tokens, for editors.
+//! Not a Rust syntax tree: only the forms of the kernel language are here. The parser has reported
+//! all other forms, and keeps them as `Invalid` tokens, for editors.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use tilewright_vocabulary::{BinaryOp, Operands, UnaryOp};

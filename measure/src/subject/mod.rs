@@ -61,7 +61,7 @@ pub struct Subject {
     cache: CacheState,
 }
 
-/// With cold caches, at most so many runs are made in a row, and more are reckoned from them: evicting takes longer than many a run.
+/// The most runs in a row with cold caches. The time of a longer row is extrapolated, because evicting takes longer than a short run.
 const COLD_RUNS: u64 = 8;
 
 /// How to prepare a subject.

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 macro_rules! codes {
     ($($variant:ident = $number:literal, $name:literal, $text:literal;)*) => {
-        /// What a function of the driver gives (`CUresult`); numbers and names are those of `cuda.h`.
+        /// The result code of a function of the driver (`CUresult`); numbers and names are those of `cuda.h`.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u32)]
         pub(crate) enum Code { $($variant = $number),* }

@@ -51,7 +51,7 @@ pub struct DeviceSettings {
     pub memory: u64,
     /// The number of multiprocessors.
     pub multiprocessors: u32,
-    /// After so many launches and copies it is lost.
+    /// The number of launches and copies after which the device is lost.
     pub lose_after: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! Asynchronous copies.
 //!
-//! A copy is as late as it may be: its data are read when it is started, and written when its thread waits for it. What is
-//! read at its target before that is a fault, and has the old value.
+//! A copy is as late as it may be: its data are read when it is started, and written when its thread waits for it. A read
+//! of its target before that is a fault, and gives the old value.
 
 use crate::exec::lanes::WARP;
 use crate::exec::op::{CopyAsync, NONE, Window};

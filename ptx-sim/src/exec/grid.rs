@@ -14,7 +14,7 @@ use crate::program::VariableId;
 use crate::race::{Clocks, Publications};
 use crate::report::{Collector, FaultKind, Spot, Traffic};
 
-/// So many blocks run beside each other; more only where those wait for others.
+/// The number of blocks that run beside each other; more run only where these wait for others.
 const RESIDENT: usize = 4;
 
 /// Steps that a block runs before another one does.

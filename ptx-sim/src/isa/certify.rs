@@ -41,7 +41,7 @@ fn register(ty: Type, number: usize) -> String {
     format!("%{class}{number}")
 }
 
-/// So many instructions are tried for one alternative.
+/// The most instructions that are tried for one alternative.
 const MOST_TRIES: usize = 400;
 
 /// Choices with one alternative of one slot: required slots take all their alternatives, optional ones are left out, except

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::report::{FaultKind, Finding};
 
-/// So many different faults are kept.
+/// The most different faults that are kept.
 const MOST: usize = 200;
 
 /// Where a fault happens.

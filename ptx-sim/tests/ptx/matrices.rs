@@ -107,7 +107,7 @@ struct Registers {
 }
 
 impl Registers {
-    /// Those of the matrix with this name, which takes so many bytes in all lanes.
+    /// The registers of the matrix with this name, which takes `bytes_of_all` bytes in all lanes.
     fn of(matrix: &str, element: Element, bytes_of_all: usize) -> Registers {
         let (ty, bytes) = match element.name {
             "f64" => ("f64", 8),

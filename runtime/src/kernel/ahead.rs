@@ -18,7 +18,7 @@ use crate::devices::DeviceId;
 use crate::error::Error;
 use crate::settings;
 
-/// A good schedule for so many blocks is chosen in the time that a first call may take.
+/// The most blocks for which a good schedule is chosen in the time that a first call may take.
 const FEW_BLOCKS: usize = 2;
 
 impl Kernel {
@@ -87,7 +87,7 @@ impl Kernel {
 }
 
 impl State {
-    /// What a call with these dimensions runs now. They have been checked.
+    /// The version that a call with these dimensions runs now. The dimensions have been checked.
     pub(super) fn version(
         self: &Arc<Self>,
         dims: &[i64],

@@ -58,7 +58,7 @@ impl Kernel {
         Ok(called.map_err(|error| locate(error, state.name(), [&state.program, &version.scheduled], dims))?)
     }
 
-    /// What a call with these dimensions runs, made now if nothing is at hand.
+    /// The version that a call with these dimensions runs, made now if none is at hand.
     #[cold]
     fn version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
         self.origin.check_dims(dims)?;

@@ -37,7 +37,7 @@ pub(super) struct Version {
 /// Which of a call's dimensions code takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Passed {
-    /// So many of the first: none, or all symbolic ones.
+    /// The first buckets, by their number: none, or all symbolic ones.
     First(usize),
     /// The buckets at these positions.
     These(SmallVec<[usize; 4]>),

@@ -31,12 +31,12 @@ pub(super) type Slot = OnceLock<Result<Arc<Version>, Error>>;
 pub(super) struct Entry {
     /// The best that there is without further measurements.
     pub(super) own: Slot,
-    /// What was at hand at the first call, to be run until the own version is made.
+    /// The version at hand at the first call, which runs until the own version is made.
     pub(super) at_hand: OnceLock<Arc<Version>>,
 }
 
 impl Entry {
-    /// What calls run now, if there is anything.
+    /// The version that calls run now, if there is one.
     #[inline]
     fn current(&self) -> Option<&Arc<Version>> {
         match self.own.get() {
@@ -111,7 +111,7 @@ impl Versions {
         Versions { tables: RwLock::new(Tables::new(0)) }
     }
 
-    /// What calls with these dimensions run, if it is made and up to date.
+    /// The version that calls with these dimensions run, if it is made and up to date.
     #[inline]
     pub(super) fn get(&self, dims: &[i64], at: DeviceGeneration) -> Option<Arc<Version>> {
         let tables = self.read();

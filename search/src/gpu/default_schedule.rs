@@ -12,7 +12,7 @@ use crate::space::rules::auto_inline::auto_inline;
 /// Schedules the nest of a block; the answer is whether the way suits the block.
 type Way = fn(&mut Schedule, BlockRv) -> Result<bool, ScheduleError>;
 
-/// The ways, the best one first. What none of them suits is executed by one thread.
+/// The ways, the best one first. One thread executes a block that none of them suits.
 const WAYS: [Way; 3] = [tiles::tile_products, in_block::reduce_in_block, by_element::one_thread_per_element];
 
 /// The schedule of a program on a GPU without any measurement.

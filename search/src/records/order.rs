@@ -41,7 +41,7 @@ impl Ranked<'_> {
     }
 }
 
-/// Records of one program, shape and machine in the order of reading, the best first. Those of trials that failed are left out.
+/// Records of one program, shape and machine in the order of reading, the best first. Records of failed trials are left out.
 pub fn ranked<'a>(records: &[&'a Record]) -> Vec<Ranked<'a>> {
     let timed = records.iter().filter_map(|record| {
         let (time, median_ns) = (record.provenance.time, record.median_ns()?);

@@ -57,7 +57,7 @@ pub(super) fn descriptions() -> Vec<TensorIntrinsic> {
 ///
 /// `vdpbf16ps` of AVX512-BF16 does the same with two products of `bf16`, of which it adds the second first, then the
 /// first, each with a fused multiply-add that takes denormals for zero and makes none, whatever the rounding mode is set to
-/// (same manual). What that means for the result is what it means for [`tile_product`].
+/// (same manual). The consequences for the result are those of [`tile_product`].
 fn dot_product(name: &str, [a, b, c]: [DType; 3], offsets: [i32; 2], lanes: u32) -> String {
     let group = 4 / a.bytes();
     let factor = |element: &str, offset: i32| match offset {

@@ -38,7 +38,7 @@ fn text(product: (&str, DType, DType, DType), [m, n, k]: Shape) -> String {
     )
 }
 
-/// So many rows and columns of tiles of sums at once, which are an intermediate or the output itself.
+/// A product whose tiles of sums (`tiles` rows and columns at once) are an intermediate or the output itself.
 fn scheduled(
     product: (&str, DType, DType, DType),
     shape: Shape,

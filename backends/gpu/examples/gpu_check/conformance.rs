@@ -87,7 +87,7 @@ const PRODUCTS: &[(&str, [usize; 3], Inputs)] = &[
     ("m16n8k64.row.col.s32.u4.s4.s32", [4, 2, 4], Inputs::Integers),
 ];
 
-/// What the words of A and B are.
+/// How the words of the operands A and B are drawn.
 #[derive(Clone, Copy)]
 enum Inputs {
     /// Any bits.

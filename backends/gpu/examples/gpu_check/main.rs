@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use tilewright_core::device::DeviceError;
 use tilewright_gpu::{Gpu, load_driver};
 
-/// What the command line asks for.
+/// The arguments of the command line.
 struct Settings {
     device: usize,
     driver: Option<PathBuf>,

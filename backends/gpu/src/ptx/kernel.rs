@@ -30,7 +30,7 @@ pub(crate) struct Kernel {
 /// The shared memory of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SharedMemory {
-    /// So many bytes, which the module reserves.
+    /// The number of bytes that the module reserves.
     Static(u32),
     /// The number of bytes is an argument of the launch: more than can be reserved.
     Dynamic(u32),

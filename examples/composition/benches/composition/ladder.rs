@@ -6,7 +6,7 @@ use tilewright::core::target::TargetKind;
 use tilewright::search::rule::{RuleEntry, RuleSet, RuleSetError};
 use tilewright_example_rules::strips::products_in_strips;
 
-/// The built-in rules in the order in which they are added. What is added later depends on what is there, or matters to
+/// The built-in rules in the order in which they are added. A later rule depends on earlier ones, or matters to
 /// fewer kernels.
 const ORDER: &[&str] = &[
     "custom_rule",
@@ -51,7 +51,7 @@ pub(crate) fn rungs() -> Result<Vec<Rung>, RuleSetError> {
     Ok(rungs)
 }
 
-/// The lines of code of the file that a rule is written in, without comments, blank lines and tests. What rules share is not
+/// The lines of code of the file that a rule is written in, without comments, blank lines and tests. Code that rules share is not
 /// counted. `None` where the sources are not at hand.
 pub(crate) fn lines_of_code(rule: &RuleEntry) -> Option<usize> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;

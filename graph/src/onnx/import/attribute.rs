@@ -9,8 +9,8 @@ use crate::onnx::tensor::{element_type, element_type_name, read_sparse_tensor};
 use crate::onnx::{OnnxError, import};
 
 impl<'m> Importer<'m> {
-    /// Attributes with those that refer to an attribute of the calling node replaced by it. Those that refer to one that
-    /// is not given are left out.
+    /// Attributes with those that refer to an attribute of the calling node replaced by it. A reference to an attribute that
+    /// the calling node does not give is left out.
     pub(super) fn resolve(&self, attributes: &[AttributeProto]) -> Vec<AttributeProto> {
         let resolve = |attribute: &AttributeProto| {
             if attribute.ref_attr_name.is_empty() {

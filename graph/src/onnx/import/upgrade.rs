@@ -1,7 +1,7 @@
 //! Nodes of any version in the form of the newest.
 //!
-//! Over the years, attributes became inputs, defaults changed and operators were renamed. What a node of an old version
-//! means is written here as calls to the operators of the table.
+//! Over the years, attributes became inputs, defaults changed and operators were renamed. This file expresses a node of an old version
+//! as calls to the operators of the table.
 
 use crate::build::GraphBuilder;
 use crate::ir::{Attribute, Attributes, ValueId};

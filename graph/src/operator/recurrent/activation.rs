@@ -35,7 +35,7 @@ pub(super) fn read(
     Ok(directions)
 }
 
-/// An activation by name. Those with parameters take the next ones of the lists, or their defaults.
+/// An activation by name. An activation with parameters takes the next ones of the lists, or its defaults.
 fn find(
     name: &str,
     alphas: &mut dyn Iterator<Item = f64>,

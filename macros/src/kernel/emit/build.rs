@@ -356,7 +356,7 @@ fn binary(op: BinaryOperator, left: &TokenStream, right: &TokenStream) -> TokenS
     quote_hygienic!((#left).binary(::tilewright::__private::BinaryOp::#op, #right))
 }
 
-/// The builder's update and its value. What the builder has no update for is a `Set` of the old value changed.
+/// The builder's update and its value. An update that the builder lacks becomes a `Set` of the changed old value.
 fn update(op: Assignment, value: TokenStream, old: &TokenStream) -> (Ident, TokenStream) {
     let (name, value) = match op {
         Assignment::Set => ("Set", value),

@@ -1,7 +1,7 @@
 //! The definition as ordinary Rust.
 //!
-//! The user's loops, statements and operators keep their tokens and spans. What Rust computes differently from a
-//! program goes through functions of the crate: transcendental functions, integers (which wrap), narrow floats,
+//! The user's loops, statements and operators keep their tokens and spans. Operations that Rust computes differently from a
+//! program go through functions of the crate: transcendental functions, integers (which wrap), narrow floats,
 //! and subscripts (which end in an `Err` rather than in a panic).
 
 use proc_macro2::{Ident, Span, TokenStream};

@@ -10,7 +10,7 @@ use crate::diagnostics::{Diagnostics, Extent};
 use crate::kernel::ast::{BinaryOperator, BlockExpr, Expr, ExprKind, IfExpr, LetExpr, Load, Method, Name};
 use crate::kernel::types::{ScalarType, TypeVar};
 
-/// Parses a value. What is outside the language is reported and becomes `Invalid`.
+/// Parses a value. An expression outside the language is reported and becomes `Invalid`.
 pub(super) fn expression(expr: &syn::Expr, diagnostics: &Diagnostics) -> Expr {
     refused::attributes(refused::attributes_of(expr), diagnostics);
     let (kind, span) =

@@ -47,12 +47,12 @@ pub(crate) struct Capture {
     /// The stream in which it was begun.
     origin: Handle,
     works: Vec<Work>,
-    /// What lies before the end of each stream that takes part, its own work included.
+    /// The work before the end of each stream that takes part, its own included.
     reaches: FxHashMap<Handle, Reach>,
 }
 
 impl Capture {
-    /// What lies before the end of a stream.
+    /// The work before the end of a stream.
     pub(crate) fn reach_of(&self, stream: Handle) -> Reach {
         self.reaches.get(&stream).cloned().unwrap_or_default()
     }

@@ -9,7 +9,7 @@ use super::stream::Ordering;
 use super::table::Handle;
 use crate::code::{Code, Outcome};
 
-/// What belongs together on a device: streams, events, modules.
+/// The streams, events and modules that belong together on a device.
 pub(crate) struct Context {
     pub(crate) device: usize,
     /// The error that ended it. Nothing but a new context helps then.

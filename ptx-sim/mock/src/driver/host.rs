@@ -25,7 +25,7 @@ impl HostAddress {
     /// Reads bytes.
     ///
     /// # Safety
-    /// So many bytes have to be readable there.
+    /// `bytes` bytes have to be readable there.
     pub(crate) unsafe fn read(self, bytes: usize) -> Vec<u8> {
         // SAFETY: the caller promises it.
         unsafe { std::slice::from_raw_parts(self.0 as *const u8, bytes) }.to_vec()

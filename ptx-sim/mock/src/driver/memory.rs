@@ -125,7 +125,7 @@ impl Driver {
     /// Copies to a device.
     ///
     /// # Safety
-    /// `from` has to have so many bytes: until the call returns, or until the copy is done where it is page-locked memory.
+    /// `from` has to have `bytes` readable bytes until the call returns, or until the copy is done where it is page-locked memory.
     pub(crate) unsafe fn copy_from_host(
         &mut self,
         to: u64,

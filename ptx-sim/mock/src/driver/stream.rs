@@ -66,7 +66,7 @@ impl Driver {
         Ok(handle)
     }
 
-    /// Destroys a stream. What it still has to do is done before, as far as it can be.
+    /// Destroys a stream, after its remaining work, as far as that can run.
     pub(crate) fn destroy_stream(&mut self, handle: Handle) -> Outcome {
         let stream = self.streams.get(handle)?;
         if stream.ordering == Ordering::Legacy {

@@ -71,7 +71,7 @@ export! {
 
     cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize) |driver| {
         check_host(from, bytes)?;
-        // SAFETY: the program promises that so many bytes are readable; the copy is done when the call returns.
+        // SAFETY: the program promises that `bytes` bytes are readable; the copy is done when the call returns.
         unsafe { driver.copy_from_host(to, HostAddress::of(from), bytes, None) }
     }
 
@@ -83,7 +83,7 @@ export! {
 
     cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) |driver| {
         check_host(to, bytes)?;
-        // SAFETY: the program promises that so many bytes are writable; the copy is done when the call returns.
+        // SAFETY: the program promises that `bytes` bytes are writable; the copy is done when the call returns.
         unsafe { driver.copy_to_host(HostAddress::of(to), from, bytes, None) }
     }
 

@@ -1,7 +1,7 @@
 //! The exported functions, one file for each chapter of the driver's manual.
 //!
-//! Their names, arguments and results are those of `cuda.h`. What a program passes as a pointer is used only where the
-//! driver's manual lets it be; handles are looked up and never followed. A null pointer for a result is an error code.
+//! Their names, arguments and results are those of `cuda.h`. A pointer of the program is used only where the
+//! driver's manual allows it; handles are looked up and never followed. A null pointer for a result is an error code.
 
 #![allow(non_snake_case)]
 

@@ -17,7 +17,7 @@ const OPTIONS: c_uint = 40;
 const PARAMS_POINTER: usize = 1;
 const PARAMS_SIZE: usize = 2;
 
-/// What `cuLaunchKernelEx` is told.
+/// The launch configuration of `cuLaunchKernelEx`.
 #[repr(C)]
 struct LaunchConfig {
     grid: [c_uint; 3],
@@ -52,7 +52,7 @@ export! {
         let image = unsafe { ptx(image) }?;
         let mut log = String::new();
         let loaded = driver.load_module(image, &mut log);
-        // SAFETY: the program passes so many options and values.
+        // SAFETY: the program passes `count` options and values.
         unsafe { give_log(count as usize, options, values, &log) }?;
         // SAFETY: as above.
         unsafe { put(module, loaded?.to_pointer()) }
@@ -161,7 +161,7 @@ unsafe fn ptx<'a>(image: *const c_void) -> Outcome<&'a str> {
 /// Writes a log where the options of a load want it, and checks them.
 ///
 /// # Safety
-/// There have to be so many options and values, and a buffer for the log of as many bytes as the options say.
+/// `options` and `values` have to have `count` elements, and the buffer of the log the size that the options state.
 unsafe fn give_log(count: usize, options: *mut c_uint, values: *mut *mut c_void, log: &str) -> Outcome {
     if count == 0 {
         return Ok(());
@@ -185,7 +185,7 @@ unsafe fn give_log(count: usize, options: *mut c_uint, values: *mut *mut c_void,
         return Ok(());
     }
     let bytes = &log.as_bytes()[..log.len().min(room - 1)];
-    // SAFETY: the caller promises that the buffer has room for so many bytes; these and a zero byte are no more.
+    // SAFETY: the caller promises that the buffer has the stated size; the text and its zero byte fit into it.
     unsafe {
         target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         target.add(bytes.len()).write(0);

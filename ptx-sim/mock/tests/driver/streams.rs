@@ -42,7 +42,7 @@ fn the_legacy_stream_is_ordered_with_blocking_streams() {
     // SAFETY: the stream lives until the end of the test.
     let stream = unsafe { context.wrap_borrowed_stream(blocking) };
     let data = legacy.alloc_zeros::<u32>(4).expect("it fits");
-    // SAFETY: the buffer has so many bytes.
+    // SAFETY: the buffer has 16 bytes.
     unsafe { result::memset_d8_async(address(&data, &stream), 1, 16, blocking) }.expect("it fits");
     assert_eq!(legacy.clone_dtoh(&data).expect("it is there"), [0x0101_0101; 4]);
     // SAFETY: nobody uses it any more.

@@ -1,4 +1,4 @@
-//! Arithmetic. What each operation means is in `tilewright_core::math::scalar`.
+//! Instructions of arithmetic. `tilewright_core::math::scalar` defines each operation.
 
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, UnaryOp};

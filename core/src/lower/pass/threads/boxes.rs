@@ -5,8 +5,8 @@ use crate::index::Interval;
 /// Whether a box of the first list and one of the second list have a point in common, where their positions are a pair that `counts`.
 /// All boxes have the same number of dimensions.
 ///
-/// The boxes of the second list are sorted along the dimension that keeps most of them apart. Those that can meet a box there
-/// lie side by side.
+/// The boxes of the second list are sorted along the dimension that keeps most of them apart. The boxes that can meet a given box
+/// are then neighbours in the list.
 pub(super) fn meet(a: &[Vec<Interval>], b: &[Vec<Interval>], counts: impl Fn(usize, usize) -> bool) -> bool {
     let dimension = (0..b.first().map_or(0, Vec::len)).max_by_key(|dimension| spread(b, *dimension));
     let Some(dimension) = dimension else {

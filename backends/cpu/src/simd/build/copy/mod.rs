@@ -249,8 +249,8 @@ impl Builder<'_> {
         Ok(mem.further(byte.rem_euclid(size) as i32))
     }
 
-    /// A vector with a number of bytes, beginning at a quarter, taken from elsewhere. What is behind the first bytes of a
-    /// vector that begins is not specified.
+    /// The vector with `bytes` bytes of `part` inserted from the given quarter on. If the vector is new, its bytes
+    /// behind the inserted ones are not specified.
     fn inserted(
         &mut self,
         into: Option<Reg>,
