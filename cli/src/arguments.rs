@@ -36,6 +36,7 @@ pub(crate) enum ModelCommand {
     Info(ModelInfo),
     Run(ModelRun),
     Profile(ModelProfile),
+    Time(ModelTime),
 }
 
 /// Shows the inputs and outputs of a model
@@ -77,6 +78,25 @@ pub(crate) struct ModelProfile {
     pub(crate) threads: Option<usize>,
     /// How many runs are measured
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub(crate) rounds: u32,
+}
+
+/// The time of a call of a model, beside another program if need be
+#[derive(Args, Debug)]
+pub(crate) struct ModelTime {
+    /// An ONNX file
+    pub(crate) model: PathBuf,
+    /// An input and a NumPy file with its elements; once for each input
+    #[arg(long = "input", value_name = "NAME=FILE.npy")]
+    pub(crate) inputs: Vec<Input>,
+    /// How many threads kernels use
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) threads: Option<usize>,
+    /// Waits for a line of the standard input before each round, so that another program can take turns with it
+    #[arg(long)]
+    pub(crate) paced: bool,
+    /// How many rounds are measured, where nothing paces them
+    #[arg(long, value_name = "COUNT", default_value_t = 5)]
     pub(crate) rounds: u32,
 }
 

@@ -1,11 +1,12 @@
 //! Whole models: what they are, running them, where their time goes.
 
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use tilewright_session::{HostTensor, Model, Session, npy};
 
-use crate::arguments::{Input, ModelCommand, ModelInfo, ModelProfile, ModelRun};
+use crate::arguments::{Input, ModelCommand, ModelInfo, ModelProfile, ModelRun, ModelTime};
 use crate::{Failure, Outcome};
 
 pub(crate) fn run(command: &ModelCommand) -> Outcome {
@@ -13,6 +14,7 @@ pub(crate) fn run(command: &ModelCommand) -> Outcome {
         ModelCommand::Info(options) => info(options),
         ModelCommand::Run(options) => run_once(options),
         ModelCommand::Profile(options) => profile(options),
+        ModelCommand::Time(options) => time(options),
     }
 }
 
@@ -123,4 +125,44 @@ fn profile(options: &ModelProfile) -> Outcome {
         text += "the graph decides while it runs, and has no steps of its own to be measured\n";
     }
     Ok(text)
+}
+
+/// How long a round runs at least.
+const ROUND: Duration = Duration::from_millis(100);
+
+/// How many calls a round has at least.
+const CALLS: usize = 3;
+
+/// Prints the time of the first call, then the median of each round, in milliseconds, a line each, as they are measured.
+fn time(options: &ModelTime) -> Outcome {
+    set_threads(options.threads);
+    let model = load(&options.model)?;
+    let inputs = read(&options.inputs)?;
+    let inputs: Vec<(&str, &HostTensor)> = inputs.iter().map(|(name, tensor)| (&name[..], tensor)).collect();
+    let mut session = Session::new(&model);
+    let start = Instant::now();
+    session.run(&inputs).map_err(Failure::new)?;
+    report(start.elapsed())?;
+    let mut round = 0;
+    while if options.paced { has_line()? } else { round < options.rounds } {
+        let (begin, mut times) = (Instant::now(), Vec::new());
+        while times.len() < CALLS || begin.elapsed() < ROUND {
+            let start = Instant::now();
+            session.run(&inputs).map_err(Failure::new)?;
+            times.push(start.elapsed());
+        }
+        times.sort_unstable();
+        report(times[times.len() / 2])?;
+        round += 1;
+    }
+    Ok(String::new())
+}
+
+fn has_line() -> Result<bool, Failure> {
+    Ok(io::stdin().read_line(&mut String::new()).map_err(Failure::new)? > 0)
+}
+
+fn report(time: Duration) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{:.4}", 1e3 * time.as_secs_f64()).and_then(|()| output.flush()).map_err(Failure::new)
 }

@@ -48,7 +48,9 @@ pub fn groups(function: &Function, body: &Body) -> Vec<Group> {
 
 /// Whether other calls may join the one that gives these outputs.
 fn can_start(operation: &Operation, outputs: &[ValueId]) -> bool {
-    matches!(operation, Operation::Call(call) if legalise::has_form(call)) && outputs.len() == 1
+    // A transposition numbers dimensions anew, and its readers take them in the order in which they lie.
+    matches!(operation, Operation::Call(call) if legalise::has_form(call) && call.operator.name != "transpose")
+        && outputs.len() == 1
 }
 
 /// Who uses each value.

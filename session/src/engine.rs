@@ -8,12 +8,13 @@ use tilewright_core::tensor::AnyTensor;
 use tilewright_graph::fuse::Group;
 use tilewright_graph::interpret::Engine;
 use tilewright_graph::ir::{Body, Function, ValueId};
+use tilewright_graph::legalise::Order;
 use tilewright_graph::operator::{Fault, Value};
 use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_runtime::kernel::Kernel;
 
 use crate::model::Graph;
-use crate::prepare::{Known, Prepared, inputs, prepare};
+use crate::prepare::{Computed, Known, Prepared, inputs, prepare};
 
 /// A group with the element types and shapes of its inputs.
 type Key = (ValueId, Vec<(ElementType, Vec<usize>)>);
@@ -83,9 +84,10 @@ impl KernelEngine<'_> {
             let constant = contents.is_some();
             let (element, shape) = (tensor.element(), tensor.shape().to_vec());
             // Sizes inside of bodies may change each time these run: extents are fixed.
-            Some(Known { element, shape, extents: None, contents, constant })
+            let order = Order::given(shape.len());
+            Some(Known { element, shape, order, extents: None, contents, constant })
         };
-        let prepared = match prepare(body, group, &known) {
+        let prepared = match prepare(body, group, &known, None) {
             Ok(prepared) => prepared,
             Err(reason) => {
                 tracing::debug!(group = ?group.outputs, %reason, "a group has no kernel form");
@@ -108,7 +110,7 @@ impl KernelEngine<'_> {
         given: &FxHashMap<ValueId, HostTensor>,
     ) -> Result<Vec<Value>, Fault> {
         let mut results = Vec::with_capacity(prepared.outputs.len());
-        for (element, shape) in &prepared.outputs {
+        for Computed { element, shape, .. } in &prepared.outputs {
             let dtype = element
                 .dtype()
                 .ok_or_else(|| Fault(format!("kernels do not give elements of type {element}")))?;

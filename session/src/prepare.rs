@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tilewright_graph::fuse::Group;
-use tilewright_graph::ir::{Body, Operation, ValueId};
-use tilewright_graph::legalise::{Fusion, Legalised, Signature, Unsupported, legalise};
+use tilewright_graph::ir::{Body, Call, Operation, ValueId};
+use tilewright_graph::legalise::{Fusion, Legalised, Order, Signature, Unsupported, legalise};
 use tilewright_graph::symbolic::{SymInt, Symbol};
 use tilewright_graph::tensor::{ElementType, HostTensor};
 
@@ -16,6 +16,8 @@ use crate::kernels::Instance;
 pub(crate) struct Known {
     pub(crate) element: ElementType,
     pub(crate) shape: Vec<usize>,
+    /// The order of its dimensions in memory.
+    pub(crate) order: Order,
     /// The same extents as the graph knows them; equal expressions are equal in every run.
     pub(crate) extents: Option<Vec<SymInt>>,
     /// Its elements, when they are the same in each run of this shape.
@@ -31,7 +33,16 @@ pub(crate) struct Prepared {
     /// The inputs that it reads, in order.
     pub(crate) inputs: Vec<ValueId>,
     /// The results, in order.
-    pub(crate) outputs: Vec<(ElementType, Vec<usize>)>,
+    pub(crate) outputs: Vec<Computed>,
+}
+
+/// The properties of a result.
+#[derive(Clone, Debug)]
+pub(crate) struct Computed {
+    pub(crate) element: ElementType,
+    pub(crate) shape: Vec<usize>,
+    /// The order of its dimensions in memory.
+    pub(crate) order: Order,
 }
 
 /// The values that a group reads and does not compute itself, each once, in order.
@@ -50,7 +61,8 @@ pub(crate) fn inputs(body: &Body, group: &Group) -> Vec<ValueId> {
 }
 
 /// Makes the program of a group. Extents that the graph knows by name become dimensions of the program, so that it serves
-/// other shapes too; where the group has no such form, they are fixed.
+/// other shapes too; where the group has no such form, they are fixed. Results with as many dimensions as `order` lie in memory in
+/// that order.
 ///
 /// # Errors
 /// When it has no kernel form: then its calls are tried one by one, or evaluated.
@@ -58,43 +70,8 @@ pub(crate) fn prepare(
     body: &Body,
     group: &Group,
     known: &dyn Fn(ValueId) -> Option<Known>,
+    order: Option<&Order>,
 ) -> Result<Prepared, Unsupported> {
-    match prepare_with(body, group, known, true) {
-        Err(Unsupported::Form(_) | Unsupported::Definition(_)) => prepare_with(body, group, known, false),
-        outcome => outcome,
-    }
-}
-
-fn form(reason: &str) -> Unsupported {
-    Unsupported::Form(reason.to_owned())
-}
-
-fn prepare_with(
-    body: &Body,
-    group: &Group,
-    known: &dyn Fn(ValueId) -> Option<Known>,
-    symbolic: bool,
-) -> Result<Prepared, Unsupported> {
-    let mut dims = Dims::default();
-    let mut signatures = FxHashMap::default();
-    for value in inputs(body, group) {
-        let Known { element, shape, extents, contents, constant } =
-            known(value).ok_or_else(|| form("an input has no known shape"))?;
-        if shape.contains(&0) {
-            return Err(form("an input has no elements"));
-        }
-        let named = extents.filter(|extents| symbolic && contents.is_none() && extents.len() == shape.len());
-        let extents = match named {
-            Some(extents) => {
-                extents.iter().zip(&shape).map(|(extent, &size)| dims.extent(extent, size)).collect()
-            }
-            None => shape.iter().map(|&extent| extent.into()).collect(),
-        };
-        signatures.insert(value, Signature { element, extents, contents, constant });
-    }
-    if symbolic && dims.dims.is_empty() {
-        return prepare_with(body, group, known, false);
-    }
     let mut calls = Vec::new();
     for &place in &group.bindings {
         let binding = &body.bindings[place];
@@ -103,19 +80,91 @@ fn prepare_with(
             _ => return Err(form("only calls of operators become kernels")),
         }
     }
-    let fusion =
-        Fusion { calls, inputs: signatures, outputs: group.outputs.clone(), dims: dims.dims.clone() };
-    let Legalised { program, inputs, outputs } = legalise(&fusion)?;
-    let outputs = outputs
-        .iter()
-        .map(|output| {
-            let shape: Option<Vec<usize>> = output.extents.iter().map(|extent| dims.size(extent)).collect();
-            let shape = shape.filter(|shape| !shape.contains(&0));
-            Ok((output.element, shape.ok_or_else(|| form("a result has no elements"))?))
-        })
-        .collect::<Result<_, Unsupported>>()?;
-    let sizes = dims.dims.iter().map(|(_, size)| *size).collect();
-    Ok(Prepared { instance: (Arc::clone(&program), sizes), inputs, outputs })
+    Preparation { calls, inputs: inputs(body, group), outputs: &group.outputs, order }.prepare(known)
+}
+
+/// Makes a program that copies a value in the graph's order of dimensions.
+///
+/// # Errors
+/// When kernels do not compute with its elements.
+pub(crate) fn prepare_copy(
+    value: ValueId,
+    known: &dyn Fn(ValueId) -> Option<Known>,
+) -> Result<Prepared, Unsupported> {
+    Preparation { calls: Vec::new(), inputs: vec![value], outputs: &[value], order: None }.prepare(known)
+}
+
+fn form(reason: &str) -> Unsupported {
+    Unsupported::Form(reason.to_owned())
+}
+
+/// What becomes a program.
+struct Preparation<'a> {
+    calls: Vec<(&'a Call, &'a [ValueId])>,
+    inputs: Vec<ValueId>,
+    outputs: &'a [ValueId],
+    order: Option<&'a Order>,
+}
+
+impl Preparation<'_> {
+    fn prepare(&self, known: &dyn Fn(ValueId) -> Option<Known>) -> Result<Prepared, Unsupported> {
+        match self.prepare_with(known, true) {
+            Err(Unsupported::Form(_) | Unsupported::Definition(_)) => self.prepare_with(known, false),
+            outcome => outcome,
+        }
+    }
+
+    fn prepare_with(
+        &self,
+        known: &dyn Fn(ValueId) -> Option<Known>,
+        symbolic: bool,
+    ) -> Result<Prepared, Unsupported> {
+        let mut dims = Dims::default();
+        let mut signatures = FxHashMap::default();
+        for &value in &self.inputs {
+            let Known { element, shape, order, extents, contents, constant } =
+                known(value).ok_or_else(|| form("an input has no known shape"))?;
+            if shape.contains(&0) {
+                return Err(form("an input has no elements"));
+            }
+            let named =
+                extents.filter(|extents| symbolic && contents.is_none() && extents.len() == shape.len());
+            let extents = match named {
+                Some(extents) => {
+                    extents.iter().zip(&shape).map(|(extent, &size)| dims.extent(extent, size)).collect()
+                }
+                None => shape.iter().map(|&extent| extent.into()).collect(),
+            };
+            signatures.insert(value, Signature { element, extents, order, contents, constant });
+        }
+        if symbolic && dims.dims.is_empty() {
+            return self.prepare_with(known, false);
+        }
+        let fusion = Fusion {
+            calls: self.calls.clone(),
+            inputs: signatures,
+            outputs: self.outputs.to_vec(),
+            dims: dims.dims.clone(),
+            order: self.order.cloned(),
+        };
+        let Legalised { program, inputs, outputs } = legalise(&fusion)?;
+        let outputs = outputs
+            .iter()
+            .map(|output| {
+                let shape: Option<Vec<usize>> =
+                    output.extents.iter().map(|extent| dims.size(extent)).collect();
+                let shape = shape.filter(|shape| !shape.contains(&0));
+                let shape = shape.ok_or_else(|| form("a result has no elements"))?;
+                Ok(Computed {
+                    element: output.element,
+                    order: output.order.clone().simplified(&shape),
+                    shape,
+                })
+            })
+            .collect::<Result<_, Unsupported>>()?;
+        let sizes = dims.dims.iter().map(|(_, size)| *size).collect();
+        Ok(Prepared { instance: (Arc::clone(&program), sizes), inputs, outputs })
+    }
 }
 
 /// The dimensions of a program: one for each extent that the graph knows by an expression.

@@ -1,14 +1,14 @@
 //! Convolutions.
 
-use tilewright_core::build::{UpdateOp, Value};
+use tilewright_core::build::{KernelBuilder, UpdateOp, Value};
 
-use crate::legalise::emitter::{Emitter, Tensor, here, nest};
+use crate::legalise::emitter::{Bound, Emitter, Tensor, here, nest};
 use crate::legalise::normalisation::per_channel;
 use crate::legalise::operands::Operands;
 use crate::legalise::pointwise::{broadcast, inside, moved, scaled};
 use crate::legalise::scalar::{add, both, computing, multiply, number};
 use crate::legalise::window::Windows;
-use crate::legalise::{Unsupported, unsupported};
+use crate::legalise::{Order, Unsupported, unsupported};
 use crate::symbolic::SymInt;
 
 /// A convolution of any number of spatial dimensions: padded input, sums of products, bias.
@@ -96,10 +96,11 @@ fn multiply_windows(
     let mut inner = vec![SymInt::from(channels)];
     inner.extend(windows.kernel());
     let inner = emitter.bounds(&inner)?;
+    let loops = Loops::of(&emitter.order(result_extents.len()), spatial, outer.len());
     let (dtype, wide) = (x.dtype, computing(x.dtype));
     let initial = (wide == dtype).then(|| number(dtype, 0.0));
-    let (handle, result) = emitter.local(x.element, &result_extents, initial)?;
-    emitter.nest(&outer, &mut |builder, outer| {
+    let result = emitter.local(x.element, &result_extents, initial)?;
+    emitter.nest_in(&loops.outer, &outer, &mut |builder, outer| {
         let (filter, first_channel) = if merged {
             let first = if groups == 1 { None } else { Some(scaled(&outer[1], channels)) };
             (outer[1].clone(), first)
@@ -107,7 +108,7 @@ fn multiply_windows(
             (add(&scaled(&outer[1], filters), &outer[2]), Some(scaled(&outer[1], channels)))
         };
         let target = [&[outer[0].clone(), filter.clone()][..], &outer[spatial..]].concat();
-        let term = |builder: &tilewright_core::build::KernelBuilder, inner: &[Value]| {
+        let term = |builder: &KernelBuilder, inner: &[Value]| {
             let channel = match &first_channel {
                 None => inner[0].clone(),
                 Some(first) if channels == 1 => first.clone(),
@@ -121,16 +122,56 @@ fn multiply_windows(
             multiply(&x.at(builder, &places).cast(wide), &weight.cast(wide))
         };
         if wide == dtype {
-            nest(builder, &inner, &mut Vec::new(), &mut |builder, inner| {
-                builder.store(handle, &target, UpdateOp::Add, term(builder, inner), here!());
+            loops.nest_inner(builder, &inner, &mut |builder, inner| {
+                result.store(builder, &target, UpdateOp::Add, term(builder, inner), here!());
             });
         } else {
             let sum = builder.accumulator("sum", number(wide, 0.0), here!());
-            nest(builder, &inner, &mut Vec::new(), &mut |builder, inner| {
+            loops.nest_inner(builder, &inner, &mut |builder, inner| {
                 builder.update(sum, UpdateOp::Add, term(builder, inner), here!());
             });
-            builder.store(handle, &target, UpdateOp::Set, builder.read(sum).cast(dtype), here!());
+            result.store(builder, &target, UpdateOp::Set, builder.read(sum).cast(dtype), here!());
         }
     })?;
     Ok(result)
+}
+
+/// How the loops of a convolution are nested: as its tensors lie in memory.
+pub(super) struct Loops {
+    /// The loops over results: batch, filters in one or two loops, spatial dimensions; outermost first.
+    pub(super) outer: Vec<usize>,
+    channels_last: bool,
+}
+
+impl Loops {
+    /// For results in an order, with loops over spatial dimensions from the loop `spatial` on.
+    pub(super) fn of(order: &Order, spatial: usize, loops: usize) -> Self {
+        let channels_last = order.innermost() == Some(1);
+        let outer = if channels_last {
+            std::iter::once(0).chain(spatial..loops).chain(1..spatial).collect()
+        } else {
+            (0..loops).collect()
+        };
+        Loops { outer, channels_last }
+    }
+
+    /// Loops over the channels and taps of one window.
+    pub(super) fn nest_inner(
+        &self,
+        builder: &mut KernelBuilder,
+        bounds: &[Bound],
+        body: &mut dyn FnMut(&mut KernelBuilder, &[Value]),
+    ) {
+        let mut bounds = bounds.to_vec();
+        if self.channels_last {
+            bounds.rotate_left(1);
+        }
+        nest(builder, &bounds, &mut Vec::new(), &mut |builder, nested| {
+            let mut indices = nested.to_vec();
+            if self.channels_last {
+                indices.rotate_right(1);
+            }
+            body(builder, &indices);
+        });
+    }
 }

@@ -10,7 +10,7 @@ use tilewright_core::expr::BinaryOp;
 
 use crate::ir::ValueId;
 use crate::legalise::scalar::literal;
-use crate::legalise::{Fusion, Legalised, Output, Signature, Unsupported, unsupported};
+use crate::legalise::{Fusion, Legalised, Order, Output, Signature, Unsupported, unsupported};
 use crate::symbolic::{Arithmetic, SymInt, Symbol};
 use crate::tensor::ElementType;
 
@@ -29,6 +29,7 @@ pub(crate) struct Tensor {
     pub(super) element: ElementType,
     pub(super) dtype: DType,
     pub(super) extents: Vec<SymInt>,
+    pub(super) order: Order,
 }
 
 /// Where the elements of a tensor are.
@@ -48,9 +49,24 @@ impl Tensor {
     /// The element at some indices, one for each dimension.
     pub(super) fn at(&self, builder: &KernelBuilder, indices: &[Value]) -> Value {
         match &self.source {
-            Source::Buffer(handle) => builder.load(*handle, indices),
+            Source::Buffer(handle) => builder.load(*handle, &self.order.in_memory(indices)),
             Source::Literal(value) => value.clone(),
         }
+    }
+
+    /// Changes the element at some indices, one for each dimension, of a tensor that the program computes.
+    pub(super) fn store(
+        &self,
+        builder: &mut KernelBuilder,
+        indices: &[Value],
+        op: UpdateOp,
+        value: Value,
+        location: SourceLocation,
+    ) {
+        let Source::Buffer(handle) = self.source else {
+            unreachable!("a tensor that is computed has a buffer")
+        };
+        builder.store(handle, &self.order.in_memory(indices), op, value, location);
     }
 }
 
@@ -58,6 +74,8 @@ impl Tensor {
 pub(crate) struct Emitter {
     pub(super) builder: KernelBuilder,
     dims: BTreeMap<Symbol, (Value, i64)>,
+    /// The order of new tensors of its rank; others have the graph's order.
+    order: Option<Order>,
     /// Inputs that were not used yet.
     inputs: FxHashMap<ValueId, Signature>,
     tensors: FxHashMap<ValueId, Tensor>,
@@ -78,6 +96,7 @@ impl Emitter {
         Emitter {
             builder,
             dims,
+            order: fusion.order.clone(),
             inputs: fusion.inputs.clone(),
             tensors: FxHashMap::default(),
             parameters: Vec::new(),
@@ -101,7 +120,7 @@ impl Emitter {
         let source = match single.and_then(literal) {
             Some(value) => Source::Literal(value),
             None => {
-                let shape = self.values(&signature.extents)?;
+                let shape = self.values(&signature.order.in_memory(&signature.extents))?;
                 let name = format!("x{}", self.parameters.len());
                 self.parameters.push(value);
                 let handle = if signature.constant {
@@ -113,8 +132,8 @@ impl Emitter {
                 Source::Buffer(handle)
             }
         };
-        let Signature { element, extents, .. } = signature;
-        let tensor = Tensor { source, element, dtype, extents };
+        let Signature { element, extents, order, .. } = signature;
+        let tensor = Tensor { source, element, dtype, extents, order };
         self.tensors.insert(value, tensor.clone());
         Ok(tensor)
     }
@@ -155,26 +174,51 @@ impl Emitter {
         element: ElementType,
         extents: &[SymInt],
         initial: Option<Value>,
-    ) -> Result<(TensorHandle, Tensor), Unsupported> {
+    ) -> Result<Tensor, Unsupported> {
         let Some(dtype) = element.dtype() else {
             unsupported!("kernels do not compute with elements of type {element}")
         };
-        let shape = self.values(extents)?;
+        let order = self.order(extents.len());
+        let shape = self.values(&order.in_memory(extents))?;
         let name = format!("y{}", self.locals);
         self.locals += 1;
         let handle = self.builder.tensor(&name, dtype, &shape, initial, here!());
         let source = Source::Buffer(handle);
-        Ok((handle, Tensor { source, element, dtype, extents: extents.to_vec() }))
+        Ok(Tensor { source, element, dtype, extents: extents.to_vec(), order })
     }
 
-    /// Loops over all places of some extents, outermost first. Dimensions of extent 1 have no loop.
+    /// The order of new tensors with so many dimensions.
+    pub(super) fn order(&self, rank: usize) -> Order {
+        self.order.clone().filter(|order| order.rank() == rank).unwrap_or_else(|| Order::given(rank))
+    }
+
+    /// Loops over all places of some extents, nested as new tensors of this rank lie in memory. Dimensions of extent 1 have no
+    /// loop.
     pub(super) fn nest(
         &mut self,
         extents: &[SymInt],
         body: &mut dyn FnMut(&mut KernelBuilder, &[Value]),
     ) -> Result<(), Unsupported> {
+        let loops: Vec<usize> = self.order(extents.len()).dimensions().collect();
+        self.nest_in(&loops, extents, body)
+    }
+
+    /// As [`Emitter::nest`], with the loops in a given order, outermost first.
+    pub(super) fn nest_in(
+        &mut self,
+        loops: &[usize],
+        extents: &[SymInt],
+        body: &mut dyn FnMut(&mut KernelBuilder, &[Value]),
+    ) -> Result<(), Unsupported> {
         let bounds = self.bounds(extents)?;
-        nest(&mut self.builder, &bounds, &mut Vec::new(), body);
+        let bounds: Vec<Bound> = loops.iter().map(|&dimension| bounds[dimension].clone()).collect();
+        nest(&mut self.builder, &bounds, &mut Vec::new(), &mut |builder, nested| {
+            let mut indices = vec![Value::int(0); nested.len()];
+            for (&dimension, index) in loops.iter().zip(nested) {
+                indices[dimension] = index.clone();
+            }
+            body(builder, &indices);
+        });
         Ok(())
     }
 
@@ -192,10 +236,10 @@ impl Emitter {
         extents: &[SymInt],
         function: &mut dyn FnMut(&mut KernelBuilder, &[Value]) -> Value,
     ) -> Result<Tensor, Unsupported> {
-        let (handle, tensor) = self.local(element, extents, None)?;
+        let tensor = self.local(element, extents, None)?;
         self.nest(extents, &mut |builder, indices| {
             let value = function(builder, indices);
-            builder.store(handle, indices, UpdateOp::Set, value, here!());
+            tensor.store(builder, indices, UpdateOp::Set, value, here!());
         })?;
         Ok(tensor)
     }
@@ -215,7 +259,7 @@ impl Emitter {
             let Source::Buffer(handle) = tensor.source else { unreachable!("a copy is a buffer") };
             self.builder.output(handle);
             returned.push(handle);
-            given.push(Output { element: tensor.element, extents: tensor.extents });
+            given.push(Output { element: tensor.element, extents: tensor.extents, order: tensor.order });
         }
         let program = self.builder.finish().map_err(Unsupported::Definition)?;
         Ok(Legalised { program: Arc::new(program), inputs: self.parameters, outputs: given })

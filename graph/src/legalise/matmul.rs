@@ -157,22 +157,22 @@ pub(super) fn sum_of_products(
     let Some(dtype) = element.dtype() else { unsupported!("elements of type {element} are not summed up") };
     let wide = computing(dtype);
     if wide == dtype {
-        let (handle, result) = emitter.local(element, extents, Some(number(dtype, 0.0)))?;
+        let result = emitter.local(element, extents, Some(number(dtype, 0.0)))?;
         emitter.nest(extents, &mut |builder, indices| {
             nest(builder, depth, &mut Vec::new(), &mut |builder, depth| {
                 let term = product(builder, indices, &depth[0]);
-                builder.store(handle, indices, UpdateOp::Add, term, here!());
+                result.store(builder, indices, UpdateOp::Add, term, here!());
             });
         })?;
         return Ok(result);
     }
-    let (handle, result) = emitter.local(element, extents, None)?;
+    let result = emitter.local(element, extents, None)?;
     emitter.nest(extents, &mut |builder, indices| {
         let sum = builder.accumulator("sum", number(wide, 0.0), here!());
         nest(builder, depth, &mut Vec::new(), &mut |builder, depth| {
             builder.update(sum, UpdateOp::Add, product(builder, indices, &depth[0]), here!());
         });
-        builder.store(handle, indices, UpdateOp::Set, builder.read(sum).cast(dtype), here!());
+        result.store(builder, indices, UpdateOp::Set, builder.read(sum).cast(dtype), here!());
     })?;
     Ok(result)
 }

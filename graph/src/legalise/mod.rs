@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `emitter` | the program under construction, its tensors and loop nests |
 //! | `operands` | the inputs and attributes of one call |
+//! | `order` | orders of dimensions in memory |
 //! | `scalar` | functions of single elements |
 //! | `pointwise` | operators that compute each element from one element of each input |
 //! | `reduction` | sums, extremes, softmax |
@@ -26,6 +27,7 @@ mod emitter;
 pub(crate) mod matmul;
 pub(crate) mod normalisation;
 mod operands;
+mod order;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
 pub(crate) mod rearrange;
@@ -47,6 +49,7 @@ use crate::symbolic::{SymInt, Symbol};
 use crate::tensor::{ElementType, HostTensor};
 pub(crate) use emitter::{Emitter, Tensor};
 pub(crate) use operands::Operands;
+pub use order::Order;
 
 /// Emits a call, and gives its outputs.
 pub(crate) type Legalise = fn(&mut Emitter, &Operands<'_>) -> Result<Vec<Tensor>, Unsupported>;
@@ -86,6 +89,8 @@ pub struct Signature {
     pub element: ElementType,
     /// Its extents, over the dimensions of the program.
     pub extents: Vec<SymInt>,
+    /// The order of its dimensions in memory.
+    pub order: Order,
     /// Its elements, where they are known: attributes that are inputs are read from them, and single elements become
     /// literals of the program.
     pub contents: Option<HostTensor>,
@@ -104,6 +109,8 @@ pub struct Fusion<'a> {
     pub outputs: Vec<ValueId>,
     /// The dimensions of the program, each with the value that it has now.
     pub dims: Vec<(Symbol, i64)>,
+    /// The order in memory of results, and of what is computed on the way, with as many dimensions. Others have the graph's.
+    pub order: Option<Order>,
 }
 
 /// A program, and which values its parameters are.
@@ -124,6 +131,8 @@ pub struct Output {
     pub element: ElementType,
     /// Its extents, over the dimensions of the program.
     pub extents: Vec<SymInt>,
+    /// The order of its dimensions in memory.
+    pub order: Order,
 }
 
 /// Whether an operator has a kernel form for some of its calls.
@@ -131,12 +140,15 @@ pub fn has_form(call: &Call) -> bool {
     call.operator.legalise.is_some()
 }
 
-/// Makes a program of fused calls.
+/// Makes a program of fused calls. Without calls, it copies inputs in another order of their dimensions.
 ///
 /// # Errors
 /// When one of the calls has no kernel form for these inputs.
 pub fn legalise(fusion: &Fusion<'_>) -> Result<Legalised, Unsupported> {
-    let name = fusion.calls.iter().map(|(call, _)| call.operator.name).collect::<Vec<_>>().join("_");
+    let name = match &fusion.calls[..] {
+        [] => "copy".to_owned(),
+        calls => calls.iter().map(|(call, _)| call.operator.name).collect::<Vec<_>>().join("_"),
+    };
     let mut emitter = Emitter::new(&name, fusion);
     for (call, outputs) in &fusion.calls {
         let Some(emit) = call.operator.legalise else {

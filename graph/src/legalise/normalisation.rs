@@ -68,7 +68,7 @@ fn normalise(
     let (outer, inner) = split(&x.extents, &reduced);
     let (wide, bounds) = (computing(x.dtype), emitter.bounds(&inner)?);
     let count = emitter.value(&product(&inner))?.cast(wide);
-    let (handle, result) = emitter.local(x.element, &x.extents, None)?;
+    let result = emitter.local(x.element, &x.extents, None)?;
     emitter.nest(&outer, &mut |builder, outer| {
         let lane = Lane { x, reduced: &reduced, outer, bounds: &bounds, wide };
         let mean = if centred {
@@ -95,7 +95,7 @@ fn normalise(
             if let Some(shift) = &shift {
                 value = add(&value, &broadcast_load(builder, shift, indices).cast(wide));
             }
-            builder.store(handle, indices, UpdateOp::Set, value.cast(x.dtype), here!());
+            result.store(builder, indices, UpdateOp::Set, value.cast(x.dtype), here!());
         });
     })?;
     Ok(result)

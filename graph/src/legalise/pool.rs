@@ -85,7 +85,7 @@ fn pool(
     let (bounds, ends) = (emitter.bounds(&kernel)?, emitter.values(&x.extents[2..])?);
     let (dtype, wide) = (x.dtype, computing(x.dtype));
     let reaches = windows.has_padding();
-    let (handle, result) = emitter.local(x.element, &extents, None)?;
+    let result = emitter.local(x.element, &extents, None)?;
     emitter.nest(&extents, &mut |builder, outer| {
         let total = builder.accumulator("total", number(wide, initial), here!());
         nest(builder, &bounds, &mut Vec::new(), &mut |builder, taps| {
@@ -109,7 +109,7 @@ fn pool(
             }
         });
         let value = finish(&outer[2..], &builder.read(total)).cast(dtype);
-        builder.store(handle, outer, UpdateOp::Set, value, here!());
+        result.store(builder, outer, UpdateOp::Set, value, here!());
     })?;
     Ok(result)
 }

@@ -116,7 +116,7 @@ pub(super) fn over(
     let (wide, inner_bounds) = (computing(x.dtype), emitter.bounds(&inner)?);
     let count = product(&inner);
     let count = emitter.value(&count)?.cast(wide);
-    let (handle, result) = emitter.local(x.element, &shape, None)?;
+    let result = emitter.local(x.element, &shape, None)?;
     emitter.nest(&outer, &mut |builder, outer| {
         let total = builder.accumulator("total", reduction.identity(wide), here!());
         nest(builder, &inner_bounds, &mut Vec::new(), &mut |builder, inner| {
@@ -126,7 +126,7 @@ pub(super) fn over(
         let indices =
             if keep { join(reduced, outer, &vec![Value::int(0); inner.len()]) } else { outer.to_vec() };
         let value = reduction.finish(&builder.read(total), &count).cast(x.dtype);
-        builder.store(handle, &indices, UpdateOp::Set, value, here!());
+        result.store(builder, &indices, UpdateOp::Set, value, here!());
     })?;
     Ok(result)
 }
@@ -170,7 +170,7 @@ pub(crate) fn softmax(emitter: &mut Emitter, operands: &Operands<'_>, logarithm:
     let reduced: Vec<bool> = (0..x.rank()).map(|dimension| dimension == along).collect();
     let (outer, inner) = split(&x.extents, &reduced);
     let (wide, lane) = (computing(x.dtype), emitter.bounds(&inner)?);
-    let (handle, result) = emitter.local(x.element, &x.extents, None)?;
+    let result = emitter.local(x.element, &x.extents, None)?;
     emitter.nest(&outer, &mut |builder, outer| {
         let lane = Lane { x: &x, reduced: &reduced, outer, bounds: &lane, wide };
         let largest = builder.accumulator("largest", number(wide, f64::NEG_INFINITY), here!());
@@ -191,19 +191,19 @@ pub(crate) fn softmax(emitter: &mut Emitter, operands: &Operands<'_>, logarithm:
                 } else {
                     divide(&distance.unary(UnaryOp::Exp), &builder.read(sum))
                 };
-                builder.store(handle, indices, UpdateOp::Set, value.cast(x.dtype), here!());
+                result.store(builder, indices, UpdateOp::Set, value.cast(x.dtype), here!());
             });
         } else {
             lane.each(builder, &mut |builder, indices, value| {
                 let distance = subtract(&value, &builder.read(largest));
                 let power = builder.bind("power", distance.unary(UnaryOp::Exp), here!());
-                builder.store(handle, indices, UpdateOp::Set, power.cast(x.dtype), here!());
+                result.store(builder, indices, UpdateOp::Set, power.cast(x.dtype), here!());
                 builder.update(sum, UpdateOp::Add, power, here!());
             });
             lane.each(builder, &mut |builder, indices, _| {
-                let power = builder.load(handle, indices).cast(wide);
+                let power = result.at(builder, indices).cast(wide);
                 let value = divide(&power, &builder.read(sum)).cast(x.dtype);
-                builder.store(handle, indices, UpdateOp::Set, value, here!());
+                result.store(builder, indices, UpdateOp::Set, value, here!());
             });
         }
     })?;
@@ -255,7 +255,7 @@ pub(crate) fn arg_extreme(emitter: &mut Emitter, operands: &Operands<'_>, larges
     let keep = operands.flag("keepdims");
     let (bounds, length) = (emitter.bounds(&inner)?, emitter.value(&inner[0])?);
     let shape = if keep { shape } else { outer.clone() };
-    let (handle, result) = emitter.local(crate::tensor::ElementType::I64, &shape, None)?;
+    let result = emitter.local(crate::tensor::ElementType::I64, &shape, None)?;
     emitter.nest(&outer, &mut |builder, outer| {
         let zero = [Value::int(0)];
         let found = best.at(builder, &join(&reduced, outer, &zero));
@@ -274,7 +274,7 @@ pub(crate) fn arg_extreme(emitter: &mut Emitter, operands: &Operands<'_>, larges
         let end = subtract(&length, &Value::typed_int(DType::I64, 1));
         let value = builder.read(place).binary(BinaryOp::Min, end);
         let indices = if keep { join(&reduced, outer, &zero) } else { outer.to_vec() };
-        builder.store(handle, &indices, UpdateOp::Set, value, here!());
+        result.store(builder, &indices, UpdateOp::Set, value, here!());
     })?;
     Ok(vec![result])
 }

@@ -43,8 +43,35 @@ fn known(tensor: HostTensor) -> Given {
     Given(tensor, true)
 }
 
-/// Compares one call. `symbolic` makes a dimension of the first extent of the first input, and of all that are equal to it.
+/// Compares one call, with tensors in the graph's order, and with channels last.
 fn check(name: &str, given: &[(&str, Attribute)], inputs: &[Given], outputs: usize, symbolic: bool) {
+    check_in(name, given, inputs, outputs, symbolic, &Order::given);
+    check_in(name, given, inputs, outputs, symbolic, &Order::channels_last);
+}
+
+/// The elements of a tensor, stored in an order.
+fn in_order(tensor: &HostTensor, order: &Order) -> AnyTensor {
+    let perm = Attribute::Ints(order.dimensions().map(|dimension| dimension as i64).collect());
+    let transpose = operator::find("transpose").unwrap();
+    let results = (transpose.evaluate)(&Arguments {
+        operator: transpose,
+        attributes: &Attributes::none().with("perm", perm),
+        inputs: &[Some(tensor.clone().into())],
+        outputs: 1,
+    });
+    results.unwrap()[0].as_tensor().unwrap().to_kernel().unwrap()
+}
+
+/// Compares one call. `symbolic` makes a dimension of the first extent of the first input, and of all that are equal to it.
+/// Tensors have the order that `order` gives for their rank; results that of the largest input.
+fn check_in(
+    name: &str,
+    given: &[(&str, Attribute)],
+    inputs: &[Given],
+    outputs: usize,
+    symbolic: bool,
+    order: &dyn Fn(usize) -> Order,
+) {
     let operator = operator::find(name).unwrap();
     let values: Vec<ValueId> = (0..inputs.len() + outputs).map(|number| ValueId(number as u32)).collect();
     let (arguments, results) = values.split_at(inputs.len());
@@ -63,22 +90,28 @@ fn check(name: &str, given: &[(&str, Attribute)], inputs: &[Given], outputs: usi
         };
         let extents = tensor.shape().iter().map(extent).collect();
         let contents = known.then(|| tensor.clone());
-        signatures
-            .insert(value, Signature { element: tensor.element(), extents, contents, constant: *known });
+        let order = if *known { Order::given(tensor.rank()) } else { order(tensor.rank()) };
+        let element = tensor.element();
+        signatures.insert(value, Signature { element, extents, order, contents, constant: *known });
     }
+    let largest = inputs.iter().map(|input| input.0.rank()).max().unwrap_or(0);
     let fusion = Fusion {
         calls: vec![(&call, results)],
         inputs: signatures,
         outputs: results.to_vec(),
         dims: dims.clone(),
+        order: Some(order(largest)),
     };
     let legalised = legalise(&fusion).unwrap_or_else(|error| panic!("{name}: {error}"));
     let hosts: Vec<Option<Value>> = inputs.iter().map(|input| Some(input.0.clone().into())).collect();
     let evaluated =
         (operator.evaluate)(&Arguments { operator, attributes: &call.attributes, inputs: &hosts, outputs })
             .unwrap();
-    let mut buffers: Vec<AnyTensor> =
-        legalised.inputs.iter().map(|value| inputs[value.index()].0.to_kernel().unwrap()).collect();
+    let mut buffers: Vec<AnyTensor> = legalised
+        .inputs
+        .iter()
+        .map(|value| in_order(&inputs[value.index()].0, &fusion.inputs[value].order))
+        .collect();
     for (output, expected) in legalised.outputs.iter().zip(&evaluated) {
         let size = |extent: &SymInt| {
             let known = |symbol: &Symbol| dims.iter().find(|(name, _)| name == symbol).map(|(_, size)| *size);
@@ -86,13 +119,15 @@ fn check(name: &str, given: &[(&str, Attribute)], inputs: &[Given], outputs: usi
         };
         let shape: Vec<usize> = output.extents.iter().map(size).collect();
         assert_eq!(shape, expected.as_tensor().unwrap().shape(), "{name}: {}", legalised.program);
+        let shape = output.order.in_memory(&shape);
         buffers.push(AnyTensor::zeros(output.element.dtype().unwrap(), &shape).unwrap());
     }
     let sizes: Vec<i64> = dims.iter().map(|(_, size)| *size).collect();
     interp::run(&legalised.program, &sizes, &[], &mut buffers)
         .unwrap_or_else(|error| panic!("{name}: {error}\n{}", legalised.program));
-    for (found, expected) in buffers[legalised.inputs.len()..].iter().zip(&evaluated) {
-        let expected = expected.as_tensor().unwrap().to_kernel().unwrap();
+    let found = buffers[legalised.inputs.len()..].iter();
+    for ((found, output), expected) in found.zip(&legalised.outputs).zip(&evaluated) {
+        let expected = in_order(expected.as_tensor().unwrap(), &output.order);
         for (place, (found, expected)) in
             found.to_f64_vec().into_iter().zip(expected.to_f64_vec()).enumerate()
         {
@@ -377,6 +412,7 @@ fn calls_that_are_fused_become_one_program() {
     let signature = |shape: &[usize]| Signature {
         element: ElementType::F32,
         extents: shape.iter().map(|&extent| extent.into()).collect(),
+        order: Order::given(shape.len()),
         contents: None,
         constant: false,
     };
@@ -391,6 +427,7 @@ fn calls_that_are_fused_become_one_program() {
         .collect(),
         outputs: vec![id(5)],
         dims: Vec::new(),
+        order: None,
     };
     let legalised = legalise(&fusion).unwrap();
     assert_eq!(legalised.inputs, [id(0), id(1), id(2)]);

@@ -6,7 +6,8 @@
 use tilewright_core::build::{UpdateOp, Value};
 use tilewright_core::expr::BinaryOp;
 
-use crate::legalise::emitter::{Emitter, Tensor, here, nest};
+use crate::legalise::convolution::Loops;
+use crate::legalise::emitter::{Emitter, Tensor, here};
 use crate::legalise::normalisation::per_channel;
 use crate::legalise::operands::Operands;
 use crate::legalise::pointwise::{broadcast, inside, moved, scaled};
@@ -39,7 +40,7 @@ pub(crate) fn conv_transpose(
     if geometry.dilations().iter().any(|&dilation| dilation != 1) {
         unsupported!("dilated transposed convolutions have no kernel form");
     }
-    let output = output_extents(emitter, operands, &x.extents[2..], &geometry, &fixed[2..])?;
+    let output = output_extents(emitter, operands, &x.extents[2..], &geometry)?;
     let parts =
         Parts { groups: groups as i64, channels: (channels / groups) as i64, filters: fixed[1] as i64 };
     let sums = gather(emitter, &x, &weights, &geometry, &fixed[2..], &output, &parts)?;
@@ -55,7 +56,6 @@ fn output_extents(
     operands: &Operands<'_>,
     input: &[SymInt],
     geometry: &TransposedGeometry,
-    kernel: &[usize],
 ) -> Result<Vec<SymInt>, Unsupported> {
     let mut extents = Vec::with_capacity(input.len());
     for (dimension, extent) in input.iter().enumerate() {
@@ -69,7 +69,6 @@ fn output_extents(
         }
         let stride = geometry.strides()[dimension] as i64;
         let difference = present - emitter.size(extent)? * stride;
-        let _ = kernel;
         extents.push(&extent.scale(stride) + &difference.into());
     }
     Ok(extents)
@@ -110,8 +109,9 @@ fn gather(
     );
     let inner = emitter.bounds(&inner)?;
     let ends = emitter.values(&x.extents[2..])?;
-    let (handle, result) = emitter.local(x.element, &extents, Some(number(x.dtype, 0.0)))?;
-    emitter.nest(&outer, &mut |builder, outer| {
+    let result = emitter.local(x.element, &extents, Some(number(x.dtype, 0.0)))?;
+    let loops = Loops::of(&result.order, spatial, outer.len());
+    emitter.nest_in(&loops.outer, &outer, &mut |builder, outer| {
         let (group, filter) = match (merged, groups) {
             (true, 1) => (Value::int(0), outer[1].clone()),
             (true, _) => (outer[1].clone(), Value::int(0)),
@@ -119,7 +119,7 @@ fn gather(
         };
         let channel = if merged { outer[1].clone() } else { add(&scaled(&group, filters), &filter) };
         let target = [&[outer[0].clone(), channel][..], &outer[spatial..]].concat();
-        nest(builder, &inner, &mut Vec::new(), &mut |builder, inner| {
+        loops.nest_inner(builder, &inner, &mut |builder, inner| {
             let source =
                 if groups == 1 { inner[0].clone() } else { add(&scaled(&group, channels), &inner[0]) };
             let mut places = vec![outer[0].clone(), source.clone()];
@@ -150,7 +150,7 @@ fn gather(
             }
             let product = multiply(&x.at(builder, &places), &weights.at(builder, &taps));
             let store = |builder: &mut tilewright_core::build::KernelBuilder| {
-                builder.store(handle, &target, UpdateOp::Add, product, here!());
+                result.store(builder, &target, UpdateOp::Add, product, here!());
             };
             match condition {
                 None => store(builder),

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tilewright_graph::fuse::Group;
 use tilewright_graph::ir::{Binding, Body, Call, Function, Operation, Shape, Type, ValueId};
+use tilewright_graph::legalise::Order;
 use tilewright_graph::operator::{Arguments, Value};
 use tilewright_graph::symbolic::{SymInt, Symbol};
 use tilewright_graph::tensor::{ElementType, HostTensor};
@@ -13,8 +14,9 @@ use tilewright_graph::tensor::{ElementType, HostTensor};
 use crate::kernels::Instance;
 use crate::model::Graph;
 use crate::plan::memory::{Lifetime, assign};
+use crate::plan::order::{choose_order, permutation};
 use crate::plan::{Action, Place, Plan, Slice, Step};
-use crate::prepare::{Known, Prepared, prepare};
+use crate::prepare::{Computed, Known, Prepared, prepare, prepare_copy};
 
 /// Makes the plan of a graph for inputs of given shapes. `None` when its steps or sizes depend on more than shapes.
 pub(crate) fn build(graph: &Graph, shapes: &[Vec<usize>]) -> Option<Plan> {
@@ -32,7 +34,7 @@ pub(crate) fn build(graph: &Graph, shapes: &[Vec<usize>]) -> Option<Plan> {
     for (place, (&parameter, shape)) in function.body.parameters.iter().zip(shapes).enumerate() {
         let element = function.value(parameter).ty.element()?;
         element.dtype()?;
-        let state = State { element, shape: shape.clone(), contents: None, at: Some(At::Input(place)) };
+        let state = State::new(element, shape.clone(), None, Some(At::Input(place)));
         planner.values.insert(parameter, state);
     }
     for group in graph.groups(&function.body).unwrap_or_default() {
@@ -66,10 +68,21 @@ fn bind(function: &Function, shapes: &[Vec<usize>]) -> Option<FxHashMap<Symbol, 
 struct State {
     element: ElementType,
     shape: Vec<usize>,
+    /// The order of its dimensions where it is.
+    order: Order,
     /// Its elements, if the shapes decide them.
     contents: Option<HostTensor>,
     /// Where it is; `None` for one that is known and was not needed in memory yet.
     at: Option<At>,
+    /// Where it is in the graph's order, if it has been copied.
+    copy: Option<At>,
+}
+
+impl State {
+    /// A value in the graph's order.
+    fn new(element: ElementType, shape: Vec<usize>, contents: Option<HostTensor>, at: Option<At>) -> Self {
+        State { element, order: Order::given(shape.len()), shape, contents, at, copy: None }
+    }
 }
 
 /// Where a value is while the arena has no offsets yet.
@@ -112,7 +125,10 @@ impl Planner<'_> {
         {
             return Some(());
         }
-        if let Ok(prepared) = prepare(body, group, &|value| self.describe(value)) {
+        let order = choose_order(&bindings, &|value| {
+            self.values.get(&value).map(|state| (&state.shape[..], &state.order))
+        });
+        if let Ok(prepared) = prepare(body, group, &|value| self.describe(value), order.as_ref()) {
             let name = name(&bindings);
             return self.kernel(prepared, &group.outputs, name);
         }
@@ -131,13 +147,12 @@ impl Planner<'_> {
         if let Operation::Constant(tensor) = &binding.operation {
             let value = binding.outputs[0];
             let (element, shape) = (tensor.element(), tensor.shape().to_vec());
-            let state =
-                State { element, shape, contents: Some(tensor.clone()), at: Some(At::Constant(value)) };
+            let state = State::new(element, shape, Some(tensor.clone()), Some(At::Constant(value)));
             self.values.insert(value, state);
             return Some(true);
         }
         let Operation::Call(call) = &binding.operation else { return None };
-        if self.known_outputs(binding) || self.computed(call, binding) {
+        if self.known_outputs(binding) || self.computed(call, binding) || self.transposed(call, binding) {
             return Some(true);
         }
         Some(self.reshaped(call, binding))
@@ -155,7 +170,7 @@ impl Planner<'_> {
                 let elements: Option<Vec<i64>> =
                     info.contents.as_ref()?.iter().map(|number| self.evaluate(number)).collect();
                 let contents = HostTensor::new(&shape, elements?).ok()?.cast(element).ok()?;
-                Some(State { element, shape, contents: Some(contents), at: None })
+                Some(State::new(element, shape, Some(contents), None))
             })
             .collect();
         let Some(states) = states else { return false };
@@ -189,7 +204,7 @@ impl Planner<'_> {
         };
         for (&output, tensor) in binding.outputs.iter().zip(tensors) {
             let (element, shape) = (tensor.element(), tensor.shape().to_vec());
-            self.values.insert(output, State { element, shape, contents: Some(tensor), at: None });
+            self.values.insert(output, State::new(element, shape, Some(tensor), None));
         }
         true
     }
@@ -202,13 +217,35 @@ impl Planner<'_> {
         }
         let Some(source) = call.inputs.first().copied().flatten() else { return false };
         let Some(extents) = self.function.value(binding.outputs[0]).ty.extents() else { return false };
-        let (Some(shape), Some(at)) = (self.sizes(extents), self.locate(source)) else { return false };
-        let state = &self.values[&source];
+        let Some(shape) = self.sizes(extents) else { return false };
+        let Some(state) = self.values.get(&source) else { return false };
         if shape.iter().product::<usize>() != state.shape.iter().product::<usize>() {
             return false;
         }
+        let element = state.element;
         let contents = state.contents.as_ref().and_then(|contents| contents.reshape(&shape).ok());
-        let state = State { element: state.element, shape, contents, at: Some(at) };
+        let (order, at) = match state.order.reshaped(&state.shape, &shape) {
+            Some(order) => (order, self.locate(source)),
+            None => (Order::given(shape.len()), self.copied(source)),
+        };
+        let Some(at) = at else { return false };
+        let state = State { order, ..State::new(element, shape, contents, Some(at)) };
+        self.values.insert(binding.outputs[0], state);
+        true
+    }
+
+    /// A call that numbers the dimensions of its input anew: its result is the same memory.
+    fn transposed(&mut self, call: &Call, binding: &Binding) -> bool {
+        if call.operator.name != "transpose" {
+            return false;
+        }
+        let Some(source) = call.inputs.first().copied().flatten() else { return false };
+        let Some(at) = self.locate(source) else { return false };
+        let state = &self.values[&source];
+        let Some(perm) = permutation(call, state.shape.len()) else { return false };
+        let shape: Vec<usize> = perm.iter().map(|&dimension| state.shape[dimension]).collect();
+        let order = state.order.renumbered(&perm).simplified(&shape);
+        let state = State { order, ..State::new(state.element, shape, None, Some(at)) };
         self.values.insert(binding.outputs[0], state);
         true
     }
@@ -218,7 +255,7 @@ impl Planner<'_> {
         let outputs = outputs
             .iter()
             .zip(prepared.outputs)
-            .map(|(&output, (element, shape))| self.result(output, element, shape))
+            .map(|(&output, computed)| self.result(output, computed))
             .collect::<Option<_>>()?;
         self.drafts.push(Draft { action: DraftAction::Kernel(prepared.instance), inputs, outputs, name });
         Some(())
@@ -230,15 +267,20 @@ impl Planner<'_> {
         let mut results = Vec::new();
         for &output in &binding.outputs {
             let ty = &self.function.value(output).ty;
-            results.push((ty.element()?, self.sizes(ty.extents()?)?));
+            let shape = self.sizes(ty.extents()?)?;
+            results.push(Computed { element: ty.element()?, order: Order::given(shape.len()), shape });
         }
         let given = call.inputs.iter().map(Option::is_some).collect();
-        let inputs = call.inputs.iter().flatten().map(|&value| self.operand(value)).collect::<Option<_>>()?;
+        for &input in call.inputs.iter().flatten() {
+            self.copied(input)?;
+        }
+        let inputs =
+            call.inputs.iter().flatten().map(|&value| self.copied_operand(value)).collect::<Option<_>>()?;
         let outputs = binding
             .outputs
             .iter()
             .zip(results)
-            .map(|(&output, (element, shape))| self.result(output, element, shape))
+            .map(|(&output, computed)| self.result(output, computed))
             .collect::<Option<_>>()?;
         let name = name(&[binding]);
         self.drafts.push(Draft {
@@ -253,11 +295,39 @@ impl Planner<'_> {
     /// A value that the next step reads.
     fn operand(&mut self, value: ValueId) -> Option<(At, ElementType, Vec<usize>)> {
         let at = self.locate(value)?;
+        self.read(value, at)
+    }
+
+    /// A value that the next step reads in the graph's order.
+    fn copied_operand(&mut self, value: ValueId) -> Option<(At, ElementType, Vec<usize>)> {
+        let at = self.copied(value)?;
+        self.read(value, at)
+    }
+
+    fn read(&mut self, value: ValueId, at: At) -> Option<(At, ElementType, Vec<usize>)> {
         if let At::Buffer(buffer) = at {
             self.buffers[buffer].death = self.drafts.len();
         }
         let state = &self.values[&value];
         Some((at, state.element, state.shape.clone()))
+    }
+
+    /// Where a value is in the graph's order; one that is in another order is copied.
+    fn copied(&mut self, value: ValueId) -> Option<At> {
+        let at = self.locate(value)?;
+        let state = &self.values[&value];
+        if state.order.is_given() {
+            return Some(at);
+        }
+        if state.copy.is_some() {
+            return state.copy;
+        }
+        let original = state.clone();
+        let prepared = prepare_copy(value, &|value| self.describe(value)).ok()?;
+        self.kernel(prepared, &[value], "copy".into())?;
+        let copy = self.values.get(&value)?.at;
+        self.values.insert(value, State { copy, ..original });
+        copy
     }
 
     /// Where a value is; one that is known and not in memory yet is put there.
@@ -274,17 +344,13 @@ impl Planner<'_> {
     }
 
     /// A value that the next step writes.
-    fn result(
-        &mut self,
-        value: ValueId,
-        element: ElementType,
-        shape: Vec<usize>,
-    ) -> Option<(At, ElementType, Vec<usize>)> {
+    fn result(&mut self, value: ValueId, computed: Computed) -> Option<(At, ElementType, Vec<usize>)> {
+        let Computed { element, shape, order } = computed;
         let step = self.drafts.len();
         let size = shape.iter().product::<usize>().checked_mul(element.dtype()?.bytes())?;
         let at = At::Buffer(self.buffers.len());
         self.buffers.push(Lifetime { size, birth: step, death: step });
-        self.values.insert(value, State { element, shape: shape.clone(), contents: None, at: Some(at) });
+        self.values.insert(value, State { order, ..State::new(element, shape.clone(), None, Some(at)) });
         Some((at, element, shape))
     }
 
@@ -293,6 +359,7 @@ impl Planner<'_> {
         Some(Known {
             element: state.element,
             shape: state.shape.clone(),
+            order: state.order.clone(),
             extents: self.function.value(value).ty.extents().map(<[SymInt]>::to_vec),
             contents: state.contents.clone(),
             constant: matches!(state.at, Some(At::Constant(_))),
@@ -309,10 +376,13 @@ impl Planner<'_> {
 
     /// Compiles kernels, places buffers.
     fn finish(mut self, shapes: &[Vec<usize>]) -> Option<Plan> {
-        let end = self.drafts.len();
         let mut results = Vec::new();
         for &result in &self.function.body.results {
-            let at = self.locate(result)?;
+            self.copied(result)?;
+        }
+        let end = self.drafts.len();
+        for &result in &self.function.body.results {
+            let at = self.copied(result)?;
             if let At::Buffer(buffer) = at {
                 self.buffers[buffer].death = end;
             }

@@ -6,6 +6,7 @@
 
 mod build;
 pub(crate) mod memory;
+mod order;
 mod run;
 
 use std::sync::Arc;

@@ -1,0 +1,113 @@
+//! Orders of dimensions in memory.
+
+use smallvec::SmallVec;
+
+/// The order in which a tensor's dimensions lie in memory, outermost first. Operators number dimensions as the graph does;
+/// only accesses to memory follow the order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Order(SmallVec<[u8; 6]>);
+
+impl Order {
+    /// The order of the graph: the first dimension outermost.
+    ///
+    /// # Panics
+    /// For more than 256 dimensions.
+    pub fn given(rank: usize) -> Self {
+        Order(
+            (0..rank)
+                .map(|dimension| u8::try_from(dimension).expect("tensors have few dimensions"))
+                .collect(),
+        )
+    }
+
+    /// Batch, spatial dimensions, channels, for tensors that the graph knows as batch, channels, spatial dimensions.
+    pub fn channels_last(rank: usize) -> Self {
+        let Order(mut order) = Self::given(rank);
+        if rank > 2 {
+            order[1..].rotate_left(1);
+        }
+        Order(order)
+    }
+
+    /// The number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it is the order of the graph.
+    pub fn is_given(&self) -> bool {
+        self.dimensions().eq(0..self.rank())
+    }
+
+    /// The dimensions, outermost first.
+    pub fn dimensions(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().map(|&dimension| usize::from(dimension))
+    }
+
+    /// The innermost dimension.
+    pub fn innermost(&self) -> Option<usize> {
+        self.0.last().map(|&dimension| usize::from(dimension))
+    }
+
+    /// One value for each dimension, in the order of memory.
+    pub fn in_memory<T: Clone>(&self, values: &[T]) -> Vec<T> {
+        self.dimensions().map(|dimension| values[dimension].clone()).collect()
+    }
+
+    /// The order of the same memory when dimension `perm[d]` is numbered `d`.
+    pub fn renumbered(&self, perm: &[usize]) -> Self {
+        let number = |dimension: usize| perm.iter().position(|&old| old == dimension).expect("a permutation");
+        Order(self.dimensions().map(|dimension| number(dimension) as u8).collect())
+    }
+
+    /// The order of the same memory in another shape, where only dimensions of extent 1 come or go.
+    pub fn reshaped(&self, from: &[usize], to: &[usize]) -> Option<Self> {
+        if self.is_given() {
+            return Some(Self::given(to.len()));
+        }
+        let long = |shape: &[usize]| -> Vec<usize> {
+            (0..shape.len()).filter(|&dimension| shape[dimension] != 1).collect()
+        };
+        let (old, new) = (long(from), long(to));
+        if !old.iter().map(|&dimension| from[dimension]).eq(new.iter().map(|&dimension| to[dimension])) {
+            return None;
+        }
+        let short = (0..to.len()).filter(|dimension| to[*dimension] == 1);
+        let moved = |dimension| old.iter().position(|&own| own == dimension).map(|place| new[place]);
+        Some(Order(
+            short.chain(self.dimensions().filter_map(moved)).map(|dimension| dimension as u8).collect(),
+        ))
+    }
+
+    /// The order of the graph where the elements lie as in that order, because the dimensions that differ have extent 1.
+    pub fn simplified(self, shape: &[usize]) -> Self {
+        let long: Vec<usize> = self.dimensions().filter(|&dimension| shape[dimension] != 1).collect();
+        if long.is_sorted() { Self::given(self.rank()) } else { self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_of_four_dimensions() {
+        let order = Order::channels_last(4);
+        assert_eq!(order.in_memory(&["n", "c", "h", "w"]), ["n", "h", "w", "c"]);
+        assert_eq!((order.innermost(), order.is_given()), (Some(1), false));
+        // A transposition to channels last makes this memory the graph's order.
+        assert!(order.renumbered(&[0, 2, 3, 1]).is_given());
+        assert_eq!(Order::given(3).renumbered(&[2, 0, 1]).in_memory(&["a", "b", "c"]), ["b", "c", "a"]);
+        assert!(order.clone().simplified(&[2, 3, 1, 1]).is_given());
+        assert!(order.clone().simplified(&[2, 1, 5, 7]).is_given());
+        assert_eq!(order.clone().simplified(&[2, 3, 1, 7]), order);
+        let sequence = order.reshaped(&[2, 3, 1, 7], &[2, 3, 7]).unwrap();
+        assert_eq!(sequence, Order::channels_last(3));
+        assert_eq!(order.reshaped(&[2, 3, 5, 7], &[2, 3, 35]), None);
+        assert_eq!(
+            sequence.reshaped(&[2, 3, 7], &[2, 1, 3, 7]).unwrap().in_memory(&[2, 1, 3, 7]),
+            [1, 2, 7, 3]
+        );
+        assert!(Order::channels_last(2).is_given() && Order::given(0).is_given());
+    }
+}

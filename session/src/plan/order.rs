@@ -1,0 +1,70 @@
+//! The order of dimensions in which a step computes its results.
+//!
+//! Convolutions keep channels innermost: their vectors run along output channels, whose weights are packed once, and any width
+//! of a picture fills them. Other steps follow their largest operand, so that the order spreads and nothing is copied until an
+//! operator or the caller needs the graph's order.
+
+use tilewright_graph::ir::{Binding, Call, Operation, ValueId};
+use tilewright_graph::legalise::Order;
+use tilewright_graph::operator::Arguments;
+
+/// A convolution with fewer output channels keeps the graph's order: its vectors run along a row.
+const LEAST_CHANNELS: usize = 8;
+
+/// The order for the results of bindings that become one kernel; `None` is the graph's. `known` gives the shape and order of a
+/// value.
+pub(super) fn choose_order<'v>(
+    bindings: &[&Binding],
+    known: &dyn Fn(ValueId) -> Option<(&'v [usize], &'v Order)>,
+) -> Option<Order> {
+    let calls: Vec<&Call> = bindings
+        .iter()
+        .filter_map(|binding| match &binding.operation {
+            Operation::Call(call) => Some(call),
+            _ => None,
+        })
+        .collect();
+    let input = |call: &Call, place: usize| known(call.inputs.get(place).copied().flatten()?);
+    let first = *calls.first()?;
+    match first.operator.name {
+        "conv" | "conv_transpose" => {
+            let ((x, _), (weights, _)) = (input(first, 0)?, input(first, 1)?);
+            let filters = match first.operator.name {
+                "conv" => *weights.first()?,
+                _ => weights.get(1)? * group(first),
+            };
+            (x.len() > 2 && filters >= LEAST_CHANNELS).then(|| Order::channels_last(x.len()))
+        }
+        // Products of matrices read any order, and write rows.
+        "matmul" | "gemm" | "fused_matmul" | "einsum" => None,
+        _ => {
+            let operands =
+                calls.iter().flat_map(|call| call.inputs.iter().flatten()).filter_map(|&value| known(value));
+            let largest =
+                operands.max_by_key(|(shape, order)| (shape.iter().product::<usize>(), !order.is_given()))?;
+            Some(largest.1.clone()).filter(|order| !order.is_given())
+        }
+    }
+}
+
+fn group(call: &Call) -> usize {
+    let attributes =
+        Arguments { operator: call.operator, attributes: &call.attributes, inputs: &[], outputs: 1 };
+    usize::try_from(attributes.int_or_default("group")).unwrap_or(1)
+}
+
+/// The dimensions of the input that a transposition's result has, in order; `None` when they are none.
+pub(super) fn permutation(call: &Call, rank: usize) -> Option<Vec<usize>> {
+    let attributes =
+        Arguments { operator: call.operator, attributes: &call.attributes, inputs: &[], outputs: 1 };
+    let Some(perm) = attributes.ints("perm") else { return Some((0..rank).rev().collect()) };
+    let perm: Vec<usize> = perm
+        .iter()
+        .map(|&dimension| {
+            usize::try_from(if dimension < 0 { dimension + rank as i64 } else { dimension }).ok()
+        })
+        .collect::<Option<_>>()?;
+    let mut sorted = perm.clone();
+    sorted.sort_unstable();
+    sorted.into_iter().eq(0..rank).then_some(perm)
+}
