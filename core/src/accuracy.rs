@@ -17,6 +17,11 @@
 //! - Denormals may be taken for zero, in pieces and in sums: below `2^-126` nothing is promised. Each product may then be
 //!   off by `2^-125·(|a| + |b|)`, and each addition by `2^-126`, besides.
 //!
+//! # Padding
+//! A product of a float with a zero that the definition selects in place of an element, `select(inside, x[i], 0.0) * w`, may be left
+//! out of a sum. It is zero unless `w` is infinite or a NaN; then the definition gives a NaN, and a schedule may give the sum of
+//! the other products. [`multiplies_padding`](crate::program::Program::multiplies_padding) has these products formed.
+//!
 //! # Pieces
 //! `bf16` has eight of the 24 digits of an `f32`. Let `x₀` be `x` rounded to `bf16`, `x₁` what is left rounded to `bf16`, and
 //! `x₂` what is left then. All differences are exact, and

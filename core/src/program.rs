@@ -22,6 +22,8 @@ pub struct Program {
     /// How exactly products of `f32` are to be formed; `None` for `f32` as usual. A schedule may make use of it, so that
     /// programs which differ in it are different tasks.
     pub accuracy: Option<Accuracy>,
+    /// Whether products of floats with padding are formed; see [`crate::accuracy`].
+    pub multiplies_padding: bool,
     /// The computation.
     pub body: Stmt,
     variables: Arc<Vec<Variable>>,
@@ -163,6 +165,7 @@ impl Program {
             name: name.into(),
             params: Arc::default(),
             accuracy: None,
+            multiplies_padding: false,
             body: Stmt::nothing(),
             variables: Arc::default(),
             buffers: Arc::default(),

@@ -67,6 +67,11 @@ use proc_macro::TokenStream;
 /// With an accuracy, whatever its number, an infinite operand gives a NaN, operands above `3.39e38` count as infinite, and numbers
 /// below `1.2e-38` may be taken for zero. `tilewright::core::accuracy` has the promise in full.
 ///
+/// # Padding
+/// A product of a float with a zero that stands for an element outside of a tensor, as `padded[[i + k]] * w[[k]]` with `padded` filled by
+/// `if inside { x[[…]] } else { 0.0 }`, may be left out of a sum: it is zero unless `w` is infinite or a NaN. With
+/// `#[tensor_kernel(multiply_padding)]` it is always formed, and such a weight gives a NaN wherever it meets padding.
+///
 /// # What is generated
 /// - `NAME(a, b, …) -> Result<Tensor<…>, Error>`: the call, checked and tuned
 /// - `NAME::reference(…)`: the definition as ordinary Rust, with the same signature

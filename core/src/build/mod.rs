@@ -91,6 +91,7 @@ impl KernelBuilder {
                 body: Vec::new(),
                 outputs: Vec::new(),
                 accuracy: None,
+                multiplies_padding: false,
                 clock: 0,
             },
             open_loops: Vec::new(),
@@ -121,6 +122,12 @@ impl KernelBuilder {
     /// [`crate::accuracy`] for what each number of pieces achieves.
     pub fn accuracy(&mut self, relative: f64) {
         self.recording.accuracy = Some(relative);
+    }
+
+    /// Products of floats with padding are formed, so that an infinite factor gives a NaN there. Without it, they may be left out; see
+    /// [`crate::accuracy`].
+    pub fn multiply_padding(&mut self) {
+        self.recording.multiplies_padding = true;
     }
 
     /// A tensor argument that is only read.

@@ -98,6 +98,8 @@ static GPU: Pipeline = Pipeline {
 const TO_FLAT: &[Pass] = &[
     // While loops are still whole, and before guards are decided: it changes the loops that decide them.
     Pass::new("peel_boundaries", Some(Loops), loops::peel_boundaries::peel_boundaries),
+    // After peeling, which makes the tiles at the boundary constant, and before the passes that decide guards.
+    Pass::new("leave_out_padding", Some(Loops), loops::leave_out_padding::leave_out_padding),
     // Before loops are unrolled: it decides a guard once for all copies of a statement.
     Pass::new("partition_loops", Some(Loops), loops::partition_loops::partition_loops),
     // After partitioning, which gives tiles constant lengths.

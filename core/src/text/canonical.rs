@@ -98,6 +98,7 @@ impl State {
     fn new(old: &Program) -> Self {
         let mut program = Program::new(old.name.clone());
         program.accuracy = old.accuracy;
+        program.multiplies_padding = old.multiplies_padding;
         let new = Renumbered {
             program,
             variables: vec![None; old.variables().len()],

@@ -103,6 +103,7 @@ impl<'a> Generator<'a> {
     fn params(&mut self) {
         let accuracies = [None, Accuracy::new(0.0), Accuracy::new(1e-5), Accuracy::new(0.25)];
         self.program.accuracy = self.pick(&accuracies);
+        self.program.multiplies_padding = self.below(4) == 0;
         for _ in 0..self.below(4) {
             let dim = self.variable();
             self.variables.push(dim);

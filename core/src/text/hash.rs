@@ -51,6 +51,9 @@ impl Program {
         if let Some(accuracy) = self.accuracy {
             hash = combine(combine(hash, const { tag("accuracy") }), accuracy.bits());
         }
+        if self.multiplies_padding {
+            hash = combine(hash, const { tag("multiply_padding") });
+        }
         walk.stmt(&self.body, hash)
     }
 }

@@ -21,7 +21,7 @@
 //!
 //! # Grammar
 //! ```text
-//! program    = "kernel" name "(" [ param { "," param } ] ")" [ "accuracy" NUMBER ] "{" { buffer } { stmt } "}"
+//! program    = "kernel" name "(" [ param { "," param } ] ")" [ "accuracy" NUMBER ] [ "multiply_padding" ] "{" { buffer } { stmt } "}"
 //! param      = NAME                                   a dimension
 //!            | NAME ":" DTYPE                         a run-time scalar
 //!            | ("in" | "constant" | "out" | "inout") shaped [ scope ]

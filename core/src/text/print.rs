@@ -101,8 +101,11 @@ impl Printer<'_> {
         let params = self.program.params.iter().map(|param| self.param(param)).collect();
         let head = Line::showing(Entity::Program, format!("kernel {}", name_text(&self.program.name)));
         let accuracy = self.program.accuracy;
-        let tail = accuracy
+        let mut tail = accuracy
             .map_or_else(|| ")".to_owned(), |accuracy| format!(") accuracy {:?}", accuracy.relative()));
+        if self.program.multiplies_padding {
+            tail += " multiply_padding";
+        }
         let header = self.list(head, params, &tail);
         self.braced(header, |printer| {
             printer.intermediates();

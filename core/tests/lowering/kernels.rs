@@ -31,6 +31,8 @@ pub(crate) const ALL: &[(&str, &str, &[&[i64]])] = &[
     ("stencils", STENCILS, &[&[13, 21], &[7, 5], &[1, 17]]),
     ("stretched", STRETCHED, &[&[3, 4, 2], &[5, 9, 3], &[1, 1, 1], &[4, 3, 0]]),
     ("pooled", POOLED, &[&[7, 19], &[11, 3], &[1, 1]]),
+    ("padded", PADDED, &[&[7, 9, 5], &[1, 16, 3], &[2, 8, 0], &[13, 4, 1]]),
+    ("triangle", TRIANGLE, &[&[9, 5], &[1, 7], &[16, 8], &[0, 3]]),
     ("head", HEAD, &[&[5, 7], &[8, 1], &[0, 3], &[4, 0]]),
 ];
 
@@ -469,6 +471,50 @@ kernel head(M, N, in x: f32[M + 3, N], out y: f32[M, N]) {
     for j in 0..N {
       block y(vi: spatial M = i, vj: spatial N = j) {
         y[vi, vj] = c[vi, vj] * c[vi, vj]
+      }
+    }
+  }
+}
+"#;
+
+/// A dilated convolution over one dimension and the largest element around each, with padding on both sides.
+pub(crate) const PADDED: &str = r#"
+kernel padded(N, O, C, in x: f32[N, C], in w: f32[5, C, O], out y: f32[N, O], out m: f32[N, C]) {
+  for n in 0..N {
+    for o in 0..O {
+      for k in 0..5 {
+        for c in 0..C {
+          block y(vn: spatial N = n, vo: spatial O = o, vk: reduce 5 = k, vc: reduce C = c) {
+            init { y[vn, vo] = 0.0 }
+            y[vn, vo] = y[vn, vo] + select((vn + vk*2 >= 4) & (vn + vk*2 < N + 4), x[vn + vk*2 - 4, vc], 0.0) * w[vk, vc, vo]
+          }
+        }
+      }
+    }
+  }
+  for n in 0..N {
+    for c in 0..C {
+      for k in 0..3 {
+        block m(vn: spatial N = n, vc: spatial C = c, vk: reduce 3 = k) {
+          init { m[vn, vc] = f32::NEG_INFINITY }
+          m[vn, vc] = max(m[vn, vc], select((vn + vk >= 1) & (vn + vk < N + 1), x[vn + vk - 1, vc], f32::NEG_INFINITY))
+        }
+      }
+    }
+  }
+}
+"#;
+
+/// A product with the lower triangle of a matrix.
+pub(crate) const TRIANGLE: &str = r#"
+kernel triangle(N, M, in a: f32[N, N], in b: f32[N, M], out c: f32[N, M]) {
+  for i in 0..N {
+    for j in 0..M {
+      for k in 0..N {
+        block c(vi: spatial N = i, vj: spatial M = j, vk: reduce N = k) {
+          init { c[vi, vj] = 0.0 }
+          c[vi, vj] = c[vi, vj] + select(vk <= vi, a[vi, vk] * b[vk, vj], 0.0)
+        }
       }
     }
   }

@@ -13,6 +13,8 @@ use crate::diagnostics::Extent;
 pub(crate) struct Kernel {
     /// How far a product may be off, where it says so.
     pub(crate) accuracy: Option<f64>,
+    /// Whether products with padding are formed.
+    pub(crate) multiplies_padding: bool,
     pub(crate) attributes: Vec<syn::Attribute>,
     pub(crate) visibility: syn::Visibility,
     pub(crate) name: Ident,

@@ -22,6 +22,7 @@ use crate::visit::substitute_expr;
 pub(in crate::build) fn emit(recording: &Recording, kernel: &mut Kernel, versioned: &Versioned) -> Program {
     let mut program = Program::new(recording.name.as_str());
     program.accuracy = accuracy(recording, kernel);
+    program.multiplies_padding = recording.multiplies_padding;
     for name in &recording.dims {
         let var = program.add_variable(name.as_str(), VariableKind::Dim);
         program.add_param(Param::Dim(var));

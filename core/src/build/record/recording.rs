@@ -20,6 +20,8 @@ pub(in crate::build) struct Recording {
     pub(in crate::build) outputs: Vec<TensorNumber>,
     /// How far a product may be off, as it was given.
     pub(in crate::build) accuracy: Option<f64>,
+    /// Whether products with padding are formed.
+    pub(in crate::build) multiplies_padding: bool,
     /// How many writes were recorded.
     pub(in crate::build) clock: Clock,
 }

@@ -218,6 +218,7 @@ impl<'t> Parser<'t> {
         let params = self.list(")", Self::param)?;
         params.into_iter().for_each(|param| self.program.add_param(param));
         self.program.accuracy = if self.accept_word("accuracy")? { Some(self.accuracy()?) } else { None };
+        self.program.multiplies_padding = self.accept_word("multiply_padding")?;
         self.expect("{")?;
         while self.accept_word("buffer")? {
             let (buffer, name) = self.shaped()?;

@@ -40,6 +40,7 @@ pub(super) fn build(kernel: &Kernel) -> TokenStream {
         _ => None,
     });
     let accuracy = kernel.accuracy.map(|accuracy| quote_hygienic!(builder.accuracy(#accuracy);));
+    let padding = kernel.multiplies_padding.then(|| quote_hygienic!(builder.multiply_padding();));
     let body = cx.statements(&kernel.body);
     let outputs = kernel.results.iter().map(|name| &name.ident);
     quote_hygienic! {
@@ -52,6 +53,7 @@ pub(super) fn build(kernel: &Kernel) -> TokenStream {
             #(#scalars)*
             #(#tensors)*
             #accuracy
+            #padding
             #body
             #(builder.output(#outputs);)*
         }

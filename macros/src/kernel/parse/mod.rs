@@ -20,13 +20,14 @@ use crate::diagnostics::Diagnostics;
 
 /// Parses a definition.
 pub(crate) fn kernel(attribute: &TokenStream, item: &syn::ItemFn, diagnostics: &Diagnostics) -> Kernel {
-    let accuracy = options::accuracy(attribute, diagnostics);
+    let options::Options { accuracy, multiplies_padding } = options::options(attribute, diagnostics);
     let before = diagnostics.count();
     let (parameters, returns) = signature::signature(&item.sig, diagnostics);
     let incomplete = diagnostics.count() > before;
     let (body, results) = statement::body(&item.block, diagnostics);
     Kernel {
         accuracy,
+        multiplies_padding,
         attributes: item.attrs.clone(),
         visibility: item.vis.clone(),
         name: item.sig.ident.clone(),

@@ -6,11 +6,22 @@ use syn::punctuated::Punctuated;
 
 use crate::diagnostics::Diagnostics;
 
+/// The names of all options.
+const OPTIONS: [&str; 2] = ["accuracy", "multiply_padding"];
+
 const ACCURACY: &str = "write how far a product of two `f32` may be off, relative to itself: at least 0 and less than 1, \
                         as in `accuracy = 1e-5`";
 
-/// The accuracy in the options, if there is one; reports what is wrong with the options.
-pub(super) fn accuracy(attribute: &TokenStream, diagnostics: &Diagnostics) -> Option<f64> {
+/// What stands in the brackets.
+#[derive(Default)]
+pub(super) struct Options {
+    pub(super) accuracy: Option<f64>,
+    pub(super) multiplies_padding: bool,
+}
+
+/// The options; reports what is wrong with them.
+pub(super) fn options(attribute: &TokenStream, diagnostics: &Diagnostics) -> Options {
+    let mut found = Options::default();
     let list = match Punctuated::<syn::Meta, syn::Token![,]>::parse_terminated.parse2(attribute.clone()) {
         Ok(list) => list,
         Err(error) => {
@@ -19,21 +30,25 @@ pub(super) fn accuracy(attribute: &TokenStream, diagnostics: &Diagnostics) -> Op
                 error,
                 "write `#[tensor_kernel]` or `#[tensor_kernel(accuracy = 1e-5)]`",
             );
-            return None;
+            return found;
         }
     };
-    let mut found = None;
     for (number, meta) in list.iter().enumerate() {
-        if !meta.path().is_ident("accuracy") {
-            diagnostics.error(
+        let name = OPTIONS.into_iter().find(|name| meta.path().is_ident(name));
+        match name {
+            None => diagnostics.error(
                 meta.path(),
                 "a kernel has no such option",
-                "the only one is `accuracy`; what is specific to a shape or a machine is chosen by tuning",
-            );
-        } else if list.iter().take(number).any(|other| other.path().is_ident("accuracy")) {
-            diagnostics.error(meta.path(), "`accuracy` is given twice", "remove one of them");
-        } else {
-            found = value(meta, diagnostics);
+                "there are `accuracy` and `multiply_padding`; what is specific to a shape or a machine is chosen by tuning",
+            ),
+            Some(name) if list.iter().take(number).any(|other| other.path().is_ident(name)) => {
+                diagnostics.error(meta.path(), format!("`{name}` is given twice"), "remove one of them");
+            }
+            Some("accuracy") => found.accuracy = value(meta, diagnostics),
+            Some(_) => match meta {
+                syn::Meta::Path(_) => found.multiplies_padding = true,
+                _ => diagnostics.error(meta, "`multiply_padding` takes no value", "write the word alone"),
+            },
         }
     }
     found

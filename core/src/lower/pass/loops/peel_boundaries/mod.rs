@@ -277,7 +277,7 @@ fn adds_up(node: &For) -> bool {
 }
 
 /// Whether this is the reduction loop of one tile. A test inside it would force the accumulators out of their registers.
-fn is_sum(node: &For) -> bool {
+pub(in crate::lower) fn is_sum(node: &For) -> bool {
     adds_up(node) && !has_steps(&node.body)
 }
 

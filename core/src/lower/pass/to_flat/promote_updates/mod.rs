@@ -107,11 +107,12 @@ impl Promotion<'_> {
 
     /// Handles one statement of a sequence; gives the position at which it then stands.
     fn member(&mut self, stmts: &mut Vec<Stmt>, position: usize) -> usize {
-        let Stmt::For(node) = &mut stmts[position] else {
-            self.stmt(&mut stmts[position]);
+        let (before, rest) = stmts.split_at_mut(position);
+        let Stmt::For(node) = &mut rest[0] else {
+            self.stmt(&mut rest[0]);
             return position;
         };
-        let registers = self.registers(node);
+        let registers = self.registers(node, before);
         let node = Arc::make_mut(node);
         if !registers.is_empty() {
             let places = Places::of(&registers);
@@ -131,8 +132,8 @@ impl Promotion<'_> {
         if registers.is_empty() { position } else { self.surround(stmts, position, registers) }
     }
 
-    /// The registers for the elements that a loop updates.
-    fn registers(&mut self, node: &For) -> Vec<Register> {
+    /// The registers for the elements that a loop updates, after the statements `before`.
+    fn registers(&mut self, node: &For, before: &[Stmt]) -> Vec<Register> {
         if node.kind != LoopKind::Serial {
             return Vec::new();
         }
@@ -152,7 +153,17 @@ impl Promotion<'_> {
         if survey.has_parallel {
             return Vec::new();
         }
-        let updated = survey.kept(|element| element.first == First::Load && element.stores > 0);
+        let updated = survey.kept(|element| {
+            element.stores > 0
+                && match element.first {
+                    First::Load => true,
+                    // A guard may keep the loop from an element that does not exist, but not from one that was stored.
+                    First::ConditionalLoad => {
+                        stored_before(before, element.buffer, &element.indices).is_some()
+                    }
+                    First::Store => false,
+                }
+        });
         self.places_of(&updated)
     }
 
@@ -203,7 +214,10 @@ impl Promotion<'_> {
         let empty = registers.iter().map(|register| self.empty(register));
         let node = stmts[position].clone();
         let before: Option<Vec<usize>> =
-            registers.iter().map(|register| stored_before(&stmts[..position], register)).collect();
+            registers
+                .iter()
+                .map(|register| stored_before(&stmts[..position], register.buffer, &register.indices))
+                .collect();
         let (first, body) = match before {
             Some(filled) => {
                 for (found, register) in filled.iter().zip(&registers) {
@@ -264,20 +278,20 @@ fn note_stores(stmt: &Stmt, vars: &mut Vec<VarId>, buffers: &mut Vec<(BufferId, 
     stmt.each_child().for_each(|child| note_stores(child, vars, buffers));
 }
 
-/// The last store to the register's element before the loop, when nothing accesses the element in between.
-fn stored_before(stmts: &[Stmt], register: &Register) -> Option<usize> {
+/// The last store to an element before the loop, when nothing accesses the element in between.
+fn stored_before(stmts: &[Stmt], buffer: BufferId, indices: &Indices) -> Option<usize> {
     for (position, stmt) in stmts.iter().enumerate().rev() {
         if let Stmt::Store(store) = stmt
-            && store.buffer == register.buffer
+            && store.buffer == buffer
         {
-            let same = store.indices == register.indices;
-            if same && !reads(store, register.buffer) {
+            let same = store.indices == *indices;
+            if same && !reads(store, buffer) {
                 return Some(position);
             }
-            if same || reads(store, register.buffer) || !are_disjoint(&store.indices, &register.indices) {
+            if same || reads(store, buffer) || !are_disjoint(&store.indices, indices) {
                 return None;
             }
-        } else if accesses(stmt, register.buffer) || holds_barrier(stmt) {
+        } else if accesses(stmt, buffer) || holds_barrier(stmt) {
             return None;
         }
     }

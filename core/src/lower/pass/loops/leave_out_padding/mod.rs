@@ -1,0 +1,210 @@
+//! Leaves out the terms of a reduction that are neutral, such as products with padding.
+//!
+//! ```text
+//! for k in 0..3 { for c { unrolled for n in 0..7 { y[n] = y[n] + select(k + n >= 1 & k + n < 8, x[k + n - 1, c], 0.0) * w[k, c] } } }
+//!
+//! for c { unrolled for n in 0..7 { if n >= 1 { y[n] = y[n] + x[n - 1, c] * w[0, c] } } }
+//! for c { unrolled for n in 0..7 { y[n] = y[n] + x[n, c] * w[1, c] } }
+//! for c { unrolled for n in 0..7 { if n < 6 { y[n] = y[n] + x[n + 1, c] * w[2, c] } } }
+//! ```
+//!
+//! A condition that holds or fails for a whole tile of accumulators becomes a guard around the tile. One that differs between the
+//! iterations of a tile's unrolled loops does so where the loop over taps has been [cut](taps) into its iterations: unrolling then
+//! decides it. What stays undecided keeps its form.
+
+mod neutral;
+mod taps;
+
+use std::sync::Arc;
+
+use crate::analysis::condition::difference;
+use crate::expr::Expr;
+use crate::ids::VarId;
+use crate::index::{Index, Ranges};
+use crate::lower::pass::loops::leave_out_padding::neutral::{Products, conditions_of_term};
+use crate::lower::pass::loops::peel_boundaries::is_sum;
+use crate::lower::util::condition::{is_negative, under_guards};
+use crate::lower::{LowerError, LowerOptions};
+use crate::program::Program;
+use crate::simplify::simplify_expr;
+use crate::stmt::{For, If, LoopKind, Stmt, Store};
+use crate::target::TargetKind;
+use crate::visit::rewrite_expr;
+
+/// Leaves out neutral terms of sums. Threads of a GPU take a branch together, so that one around a tile of accumulators costs
+/// them more than the loads that it spares.
+pub(in crate::lower) fn leave_out_padding(
+    program: &mut Program,
+    options: &LowerOptions,
+) -> Result<(), LowerError> {
+    if options.kind != TargetKind::Cpu {
+        return Ok(());
+    }
+    let products = match program.multiplies_padding {
+        true => Products::OfFloatsAreFormed,
+        false => Products::WithZeroAreZero,
+    };
+    let body = std::mem::replace(&mut program.body, Stmt::nothing());
+    let budget = options.max_partition_statements;
+    let body = Sums { program, products, outer: Ranges::new(), budget }.stmt(&body).unwrap_or(body);
+    program.body = body;
+    Ok(())
+}
+
+struct Sums<'p> {
+    program: &'p mut Program,
+    products: Products,
+    /// The loops around the current statement.
+    outer: Ranges,
+    /// How many more statements may be made.
+    budget: usize,
+}
+
+impl Sums<'_> {
+    /// `None` when the statement stays as it is.
+    fn stmt(&mut self, stmt: &Stmt) -> Option<Stmt> {
+        match stmt {
+            Stmt::Intrinsic(_) | Stmt::Store(_) | Stmt::Barrier => return None,
+            Stmt::For(node) if is_sum(node) => {
+                if let Some(store) = only_store(stmt) {
+                    return self.sum(stmt, store);
+                }
+            }
+            _ => {}
+        }
+        if let Stmt::For(node) = stmt {
+            let body = self.inside(node, |sums| sums.stmt(&node.body))?;
+            return Some(Stmt::For(Arc::new(For { body, ..For::clone(node) })));
+        }
+        let mut edited = None;
+        for (position, child) in stmt.children().into_iter().enumerate() {
+            if let Some(new) = self.stmt(child) {
+                *edited.get_or_insert_with(|| stmt.clone()).children_mut().swap_remove(position) = new;
+            }
+        }
+        edited
+    }
+
+    /// The outermost loop of a reduction that consists of one store.
+    fn sum(&mut self, stmt: &Stmt, store: &Store) -> Option<Stmt> {
+        if conditions_of_term(store, self.products).is_empty() {
+            return None;
+        }
+        let cut = self.cut_taps(stmt, store, true);
+        let (guarded, outside) = Guards { products: self.products, loops: Vec::new() }
+            .place(cut.as_ref().unwrap_or(stmt))
+            .map(|Placed { stmt, pending }| (stmt, pending))
+            .unzip();
+        let stmt = guarded.or(cut)?;
+        Some(under_guards(outside.unwrap_or_default().iter().map(is_negative), stmt))
+    }
+
+    /// Does something as if inside a loop.
+    fn inside<T>(&mut self, node: &For, act: impl FnOnce(&mut Self) -> T) -> T {
+        self.outer.insert_loop(node);
+        let result = act(self);
+        self.outer.remove(node.var);
+        result
+    }
+}
+
+/// The store of a perfect nest of loops and guards.
+fn only_store(mut stmt: &Stmt) -> Option<&Store> {
+    loop {
+        stmt = match stmt {
+            Stmt::For(node) => &node.body,
+            Stmt::If(node) if node.otherwise.is_none() => &node.then,
+            Stmt::Store(store) => return Some(store),
+            _ => return None,
+        }
+    }
+}
+
+/// Moves the conditions of terms from values to guards.
+struct Guards {
+    products: Products,
+    /// The loops of the reduction around the current statement.
+    loops: Vec<(VarId, LoopKind)>,
+}
+
+/// A statement, and the differences of the guards that are to stand around it.
+struct Placed {
+    stmt: Stmt,
+    pending: Vec<Index>,
+}
+
+impl Guards {
+    /// `None` when the statement stays as it is.
+    fn place(&mut self, stmt: &Stmt) -> Option<Placed> {
+        match stmt {
+            Stmt::Store(store) => self.of_store(store),
+            Stmt::For(node) => {
+                self.loops.push((node.var, node.kind));
+                let body = self.place(&node.body);
+                self.loops.pop();
+                let Placed { stmt, pending } = body?;
+                let (here, pending): (Vec<_>, Vec<_>) =
+                    pending.into_iter().partition(|condition| condition.mentions(node.var));
+                let body = under_guards(here.iter().map(is_negative), stmt);
+                Some(Placed { stmt: Stmt::For(Arc::new(For { body, ..For::clone(node) })), pending })
+            }
+            Stmt::If(node) => {
+                let Placed { stmt: then, pending } = self.place(&node.then)?;
+                Some(Placed { stmt: Stmt::If(Arc::new(If { then, ..If::clone(node) })), pending })
+            }
+            Stmt::Seq(stmts) => self.of_sequence(stmts),
+            _ => None,
+        }
+    }
+
+    /// Guards that all statements have stand around the sequence.
+    fn of_sequence(&mut self, stmts: &[Stmt]) -> Option<Placed> {
+        let placed: Vec<Option<Placed>> = stmts.iter().map(|stmt| self.place(stmt)).collect();
+        if placed.iter().all(Option::is_none) {
+            return None;
+        }
+        let pending = |placed: &Option<Placed>| placed.as_ref().map_or(Vec::new(), |placed| placed.pending.clone());
+        let mut common = placed.first().map(pending).unwrap_or_default();
+        common.retain(|condition| placed.iter().all(|placed| pending(placed).contains(condition)));
+        let guarded = placed.into_iter().zip(stmts).map(|(placed, old)| {
+            let Some(Placed { stmt, pending }) = placed else { return old.clone() };
+            let own = pending.iter().filter(|condition| !common.contains(condition));
+            under_guards(own.map(is_negative).collect::<Vec<_>>(), stmt)
+        });
+        Some(Placed { stmt: Stmt::seq(guarded), pending: common })
+    }
+
+    fn of_store(&self, store: &Arc<Store>) -> Option<Placed> {
+        let mut conditions = conditions_of_term(store, self.products);
+        conditions.retain(|condition| self.may_guard(condition));
+        let value = with_holding(&store.value, &conditions)?;
+        let stmt = Stmt::Store(Arc::new(Store { value, ..Store::clone(store) }));
+        Some(Placed { stmt, pending: conditions })
+    }
+
+    /// Whether a guard may stand inside the innermost loop that the condition mentions: no vector is made of different branches, and no
+    /// branch is left in the written out code of a tile.
+    fn may_guard(&self, condition: &Index) -> bool {
+        let Some(innermost) = self.loops.iter().rposition(|(var, _)| condition.mentions(*var)) else {
+            return true;
+        };
+        let around = &self.loops[..=innermost];
+        if around.iter().any(|(_, kind)| *kind == LoopKind::Vectorized) {
+            return false;
+        }
+        around[innermost].1 != LoopKind::Unrolled || {
+            let mut is_decided = true;
+            condition.for_each_var(&mut |var| is_decided &= around.contains(&(var, LoopKind::Unrolled)));
+            is_decided
+        }
+    }
+}
+
+/// A value in which the comparisons hold.
+fn with_holding(value: &Expr, conditions: &[Index]) -> Option<Expr> {
+    let replaced = rewrite_expr(value, &mut |node| {
+        let condition = difference(node)?;
+        conditions.contains(&condition).then(|| Expr::bool(true))
+    })?;
+    Some(simplify_expr(&replaced, &Ranges::new()).unwrap_or(replaced))
+}

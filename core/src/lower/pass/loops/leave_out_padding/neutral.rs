@@ -1,0 +1,131 @@
+//! Conditions without which a term of a reduction is neutral.
+
+use crate::analysis::block::{Reducer, reduction_of};
+use crate::analysis::condition::difference;
+use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
+use crate::index::Index;
+use crate::stmt::Store;
+use crate::visit::for_each_expr;
+
+/// Which terms count as neutral.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Products {
+    /// A product with a constant zero is zero, whatever the other factor is.
+    WithZeroAreZero,
+    /// The other factor may be infinite or not a number.
+    OfFloatsAreFormed,
+}
+
+/// The differences of the comparisons, each once, without which the term that a store adds to a reduction is neutral.
+pub(super) fn conditions_of_term(store: &Store, products: Products) -> Vec<Index> {
+    let mut found = Vec::new();
+    let Some(reduction) = reduction_of(store) else { return found };
+    for_each_expr(reduction.value, &mut |node| {
+        let Some(condition) = difference(node).filter(|condition| !found.contains(condition)) else { return };
+        let without = Without { condition: &condition, products };
+        if without.is_neutral(reduction.value, reduction.reducer) {
+            found.push(condition);
+        }
+    });
+    found
+}
+
+/// What is known where a comparison fails.
+struct Without<'a> {
+    condition: &'a Index,
+    products: Products,
+}
+
+impl Without<'_> {
+    fn is_neutral(&self, value: &Expr, reducer: Reducer) -> bool {
+        match (value.kind(), reducer) {
+            (_, Reducer::Sum) => self.is_zero(value),
+            (ExprKind::Constant(_), _) => *value == reducer.neutral(value.dtype()),
+            (ExprKind::Select(condition, then, otherwise), _) => {
+                self.is_neutral(otherwise, reducer)
+                    && (self.fails(condition) || self.is_neutral(then, reducer))
+            }
+            _ => false,
+        }
+    }
+
+    fn is_zero(&self, value: &Expr) -> bool {
+        match value.kind() {
+            ExprKind::Constant(Constant::Int(value)) => *value == 0,
+            ExprKind::Constant(constant) => constant.as_f64() == 0.0,
+            ExprKind::Select(condition, then, otherwise) => {
+                self.is_zero(otherwise) && (self.fails(condition) || self.is_zero(then))
+            }
+            ExprKind::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) => self.is_zero(a) && self.is_zero(b),
+            ExprKind::Binary(BinaryOp::Mul, a, b) => {
+                let is_decided = !value.dtype().is_float() || self.products == Products::WithZeroAreZero;
+                is_decided && (self.is_zero(a) || self.is_zero(b))
+            }
+            ExprKind::Unary(UnaryOp::Neg, a) | ExprKind::Cast(a) => self.is_zero(a),
+            _ => false,
+        }
+    }
+
+    /// Whether a condition fails with the comparison.
+    fn fails(&self, condition: &Expr) -> bool {
+        match condition.kind() {
+            ExprKind::Binary(BinaryOp::And, a, b) => self.fails(a) || self.fails(b),
+            ExprKind::Binary(BinaryOp::Or, a, b) => self.fails(a) && self.fails(b),
+            _ => difference(condition).as_ref() == Some(self.condition),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Program;
+    use crate::stmt::Stmt;
+
+    fn conditions(value: &str, products: Products) -> usize {
+        let text = format!(
+            "kernel k(in x: f32[8], in w: f32[8], in n: i32[8], inout y: f32[8], inout m: i32[8]) {{
+               for i in 0..8 {{ {value} }}
+             }}"
+        );
+        let program: Program = text.parse().expect("a program");
+        let Stmt::For(node) = &program.body else { panic!("a loop") };
+        let Stmt::Store(store) = &node.body else { panic!("a store") };
+        conditions_of_term(store, products).len()
+    }
+
+    #[test]
+    fn a_product_with_a_selected_zero_is_neutral_unless_it_is_to_be_formed() {
+        let product = "y[0] = y[0] + select((i >= 1) & (i < 7), x[i], 0.0) * w[i]";
+        assert_eq!(conditions(product, Products::WithZeroAreZero), 2);
+        assert_eq!(conditions(product, Products::OfFloatsAreFormed), 0);
+        let of_integers = "m[0] = m[0] + select(i >= 1, n[i], 0i32) * n[i]";
+        assert_eq!(conditions(of_integers, Products::OfFloatsAreFormed), 1, "integers are never infinite");
+    }
+
+    #[test]
+    fn a_selected_neutral_element_is_neutral_whatever_products_mean() {
+        for term in [
+            "y[0] = y[0] + select(i >= 1, x[i] * w[i], 0.0)",
+            "y[0] = max(y[0], select(i >= 1, x[i], f32::NEG_INFINITY))",
+            "y[0] = min(select(i >= 1, x[i], f32::INFINITY), y[0])",
+            "y[0] = y[0] * select(i >= 1, x[i], 1.0)",
+        ] {
+            assert_eq!(conditions(term, Products::OfFloatsAreFormed), 1, "{term}");
+        }
+    }
+
+    #[test]
+    fn other_terms_are_not_neutral() {
+        for term in [
+            "y[0] = y[0] + select(i >= 1, x[i], 1.0) * w[i]",
+            "y[0] = y[0] + (select(i >= 1, x[i], 0.0) + w[i])",
+            "y[0] = y[0] + select(i >= 1, 0.0, x[i]) * w[i]",
+            "y[0] = max(y[0], select(i >= 1, x[i], 0.0))",
+            "y[0] = y[0] + select((i >= 1) | (w[i] > 0.0), x[i], 0.0)",
+            "y[0] = select(i >= 1, x[i], 0.0)",
+        ] {
+            assert_eq!(conditions(term, Products::WithZeroAreZero), 0, "{term}");
+        }
+    }
+}
