@@ -163,7 +163,8 @@ impl Guards {
         if placed.iter().all(Option::is_none) {
             return None;
         }
-        let pending = |placed: &Option<Placed>| placed.as_ref().map_or(Vec::new(), |placed| placed.pending.clone());
+        let pending =
+            |placed: &Option<Placed>| placed.as_ref().map_or(Vec::new(), |placed| placed.pending.clone());
         let mut common = placed.first().map(pending).unwrap_or_default();
         common.retain(|condition| placed.iter().all(|placed| pending(placed).contains(condition)));
         let guarded = placed.into_iter().zip(stmts).map(|(placed, old)| {

@@ -143,7 +143,9 @@ impl LoopsBelow {
     /// Whether a condition has different values in the iterations of unrolled loops, and the same in all lanes.
     fn differs_in_tile(&self, condition: &Index) -> bool {
         let mentioned = |kind: LoopKind| {
-            self.loops.iter().any(|(var, own)| *own == kind && var.as_var().is_some_and(|var| condition.mentions(var)))
+            self.loops
+                .iter()
+                .any(|(var, own)| *own == kind && var.as_var().is_some_and(|var| condition.mentions(var)))
         };
         mentioned(LoopKind::Unrolled) && !mentioned(LoopKind::Vectorized)
     }
@@ -156,7 +158,8 @@ fn pieces(node: &For, length: i64, conditions: &[Index], below: &Ranges) -> Vec<
         let holds: Vec<Holds> = conditions
             .iter()
             .map(|condition| {
-                let there = condition.substitute(&|var| (var == node.var).then(|| Index::constant(iteration)));
+                let there =
+                    condition.substitute(&|var| (var == node.var).then(|| Index::constant(iteration)));
                 let values = there.interval(below);
                 match () {
                     () if values.max < 0 => Holds::Always,

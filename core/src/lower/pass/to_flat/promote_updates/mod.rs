@@ -213,11 +213,10 @@ impl Promotion<'_> {
     fn surround(&self, stmts: &mut Vec<Stmt>, position: usize, registers: Vec<Register>) -> usize {
         let empty = registers.iter().map(|register| self.empty(register));
         let node = stmts[position].clone();
-        let before: Option<Vec<usize>> =
-            registers
-                .iter()
-                .map(|register| stored_before(&stmts[..position], register.buffer, &register.indices))
-                .collect();
+        let before: Option<Vec<usize>> = registers
+            .iter()
+            .map(|register| stored_before(&stmts[..position], register.buffer, &register.indices))
+            .collect();
         let (first, body) = match before {
             Some(filled) => {
                 for (found, register) in filled.iter().zip(&registers) {
