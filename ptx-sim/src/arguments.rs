@@ -47,7 +47,9 @@ pub(crate) struct Run {
     /// Prints nothing but the JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// An argument, for each parameter in order: `in:FILE`, `out:BYTES=FILE`, `inout:FILE=FILE`, `i32:N`, `i64:N`, `f32:X`, `f64:X`, `ptr:0`
+    /// An argument, for each parameter in order: `in:FILE`, `out:BYTES=FILE`, `inout:FILE=FILE`, `i8:N`,
+    /// `i16:N`, `i32:N`, `i64:N`, `f32:X`, `f64:X`, `ptr:0`; `struct:A+B+…` is a structure by value whose fields are such arguments, each aligned to
+    /// its size
     #[arg(long, value_name = "KIND:VALUE", allow_hyphen_values = true)]
     pub(crate) arg: Vec<Argument>,
 }
@@ -79,6 +81,8 @@ pub(crate) enum Argument {
     Out(u64, PathBuf),
     InOut(PathBuf, PathBuf),
     Scalar(Vec<u8>),
+    /// Fields of a structure that is passed by value.
+    Struct(Vec<Argument>),
 }
 
 impl FromStr for Argument {
@@ -102,22 +106,10 @@ impl FromStr for Argument {
                 let (from, to) = pair()?;
                 Argument::InOut(from.into(), to.into())
             }
-            "i32" => {
-                let wide: i64 = value.parse().map_err(|_| number())?;
-                let fits = i32::try_from(wide).is_ok() || u32::try_from(wide).is_ok();
-                if !fits {
-                    return Err(number());
-                }
-                Argument::Scalar((wide as u32).to_le_bytes().to_vec())
-            }
-            "i64" => {
-                let wide: i128 = value.parse().map_err(|_| number())?;
-                let fits = i64::try_from(wide).is_ok() || u64::try_from(wide).is_ok();
-                if !fits {
-                    return Err(number());
-                }
-                Argument::Scalar((wide as u64).to_le_bytes().to_vec())
-            }
+            "i8" => Argument::Scalar(integer(value, 1).ok_or_else(number)?),
+            "i16" => Argument::Scalar(integer(value, 2).ok_or_else(number)?),
+            "i32" => Argument::Scalar(integer(value, 4).ok_or_else(number)?),
+            "i64" => Argument::Scalar(integer(value, 8).ok_or_else(number)?),
             "f32" => {
                 let value: f32 = value.parse().map_err(|_| number())?;
                 Argument::Scalar(value.to_le_bytes().to_vec())
@@ -128,7 +120,39 @@ impl FromStr for Argument {
             }
             "ptr" if value == "0" => Argument::Scalar(0_u64.to_le_bytes().to_vec()),
             "ptr" => return Err("only `ptr:0`, the null pointer, is possible".into()),
+            "struct" => {
+                let fields: Result<Vec<Argument>, String> = value.split('+').map(str::parse).collect();
+                Argument::Struct(fields?)
+            }
             _ => return Err(format!("`{kind}` is no kind of argument: see --help")),
         })
+    }
+}
+
+/// The little-endian bytes of an integer, signed or unsigned, if it fits into this number of bytes.
+fn integer(text: &str, bytes: usize) -> Option<Vec<u8>> {
+    let wide: i128 = text.parse().ok()?;
+    let range = 1_i128 << (8 * bytes);
+    (-range / 2..range).contains(&wide).then(|| wide.to_le_bytes()[..bytes].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_signed_or_unsigned() {
+        assert_eq!(integer("-1", 2), Some(vec![0xff, 0xff]));
+        assert_eq!(integer("65535", 2), Some(vec![0xff, 0xff]));
+        assert_eq!(integer("65536", 2), None);
+        assert_eq!(integer("-32769", 2), None);
+        assert_eq!(integer("18446744073709551615", 8), Some(vec![0xff; 8]));
+    }
+
+    #[test]
+    fn structures_have_fields() {
+        let fields = vec![Argument::Scalar(vec![1, 0, 0, 0]), Argument::Scalar(vec![2, 0])];
+        assert_eq!("struct:i32:1+i16:2".parse(), Ok(Argument::Struct(fields)));
+        assert!("struct:i32:1+x".parse::<Argument>().is_err());
     }
 }

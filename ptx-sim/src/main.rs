@@ -80,24 +80,7 @@ fn bind(
     let mut outputs = Vec::new();
     for (position, (argument, param)) in arguments.iter().zip(&kernel.params).enumerate() {
         let label = format!("argument {position} (`{}`)", param.name);
-        let allocate = |memory: &mut Memory, data: &[u8]| {
-            memory.allocate_with(data, &label).map_err(|error| error.to_string())
-        };
-        let bytes = match argument {
-            Argument::In(file) => allocate(memory, &read(file)?)?.to_le_bytes().to_vec(),
-            Argument::Out(bytes, file) => {
-                let address = memory.allocate(*bytes, &label).map_err(|error| error.to_string())?;
-                outputs.push(Output { address, bytes: *bytes, file: file.clone() });
-                address.to_le_bytes().to_vec()
-            }
-            Argument::InOut(from, to) => {
-                let data = read(from)?;
-                let address = allocate(memory, &data)?;
-                outputs.push(Output { address, bytes: data.len() as u64, file: to.clone() });
-                address.to_le_bytes().to_vec()
-            }
-            Argument::Scalar(bytes) => bytes.clone(),
-        };
+        let bytes = bytes_of(argument, &label, memory, &mut outputs)?;
         if bytes.len() as u64 != param.bytes {
             return Err(format!("{label} has {} bytes, but the kernel takes {}", bytes.len(), param.bytes));
         }
@@ -105,6 +88,47 @@ fn bind(
         params[at..at + bytes.len()].copy_from_slice(&bytes);
     }
     Ok((params, outputs))
+}
+
+/// The bytes of one argument; makes the buffers that it names.
+fn bytes_of(
+    argument: &Argument,
+    label: &str,
+    memory: &mut Memory,
+    outputs: &mut Vec<Output>,
+) -> Result<Vec<u8>, String> {
+    let address = match argument {
+        Argument::Scalar(bytes) => return Ok(bytes.clone()),
+        Argument::Struct(fields) => {
+            let mut bytes: Vec<u8> = Vec::new();
+            let mut alignment = 1;
+            for field in fields {
+                let field = bytes_of(field, label, memory, outputs)?;
+                alignment = alignment.max(field.len());
+                bytes.resize(bytes.len().next_multiple_of(field.len()), 0);
+                bytes.extend(field);
+            }
+            bytes.resize(bytes.len().next_multiple_of(alignment), 0);
+            return Ok(bytes);
+        }
+        Argument::In(file) => memory.allocate_with(&read(file)?, label),
+        Argument::Out(bytes, file) => {
+            let address = memory.allocate(*bytes, label);
+            if let Ok(address) = address {
+                outputs.push(Output { address, bytes: *bytes, file: file.clone() });
+            }
+            address
+        }
+        Argument::InOut(from, to) => {
+            let data = read(from)?;
+            let address = memory.allocate_with(&data, label);
+            if let Ok(address) = address {
+                outputs.push(Output { address, bytes: data.len() as u64, file: to.clone() });
+            }
+            address
+        }
+    };
+    Ok(address.map_err(|error| error.to_string())?.to_le_bytes().to_vec())
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, String> {

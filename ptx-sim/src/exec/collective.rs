@@ -12,7 +12,54 @@ impl Exec<'_> {
     /// Executes such an instruction once all lanes that take part have come.
     pub(crate) fn collective(&mut self, op: &Op, mask: u32) -> Next {
         let Some(members) = members(op) else { return Next::Follow };
-        let Some(present) = self.gather(members, mask) else { return Next::Stop };
+        self.need_defined(members, mask);
+        let first = mask.trailing_zeros() as usize;
+        let same = self.lanes_naming(self.value(members)[first] as u32, members, mask);
+        if same != mask && !self.split_by_members(op, members, mask, same) {
+            return Next::Follow;
+        }
+        let Some(present) = self.gather(members, mask & same) else { return Next::Stop };
+        self.exchange(op, present);
+        Next::Follow
+    }
+
+    /// The lanes of a mask that name these members.
+    fn lanes_naming(&self, wanted: u32, members: Slot, mask: u32) -> u32 {
+        let named = self.value(members);
+        lanes_of(mask).filter(|lane| named[*lane] as u32 == wanted).fold(0, |all, lane| all | 1 << lane)
+    }
+
+    /// Lanes that execute an instruction together may name different members, as tiles of a warp do: each set of members is an
+    /// instruction of its own. Executes it for all sets if each is complete; otherwise the lanes of the first set become the group,
+    /// for which the caller goes on, and the others follow on their own. Gives whether the caller has to go on.
+    fn split_by_members(&mut self, op: &Op, members: Slot, mask: u32, first: u32) -> bool {
+        let mut sets = Vec::new();
+        let mut left = mask;
+        while left != 0 {
+            let wanted = self.value(members)[left.trailing_zeros() as usize] as u32;
+            let set = self.lanes_naming(wanted, members, left);
+            left &= !set;
+            sets.push((wanted, set));
+        }
+        if sets.iter().all(|(wanted, set)| wanted & self.warp.live == *set) {
+            for (_, set) in sets {
+                self.exchange(op, set);
+            }
+            return false;
+        }
+        let mut push = |mask: u32, place: u32| {
+            if mask != 0 {
+                self.warp.groups.push(Group { mask, place, ..self.group.clone() });
+            }
+        };
+        push(mask & !first, self.group.place);
+        push(self.group.mask & !mask, self.group.place + 1);
+        self.group.mask = first;
+        true
+    }
+
+    /// Executes an instruction between the lanes that are present.
+    fn exchange(&mut self, op: &Op, present: u32) {
         match op {
             Op::WarpBarrier { .. } => {
                 self.block.clocks.meet_lanes(self.warp.index as usize, present);
@@ -34,26 +81,16 @@ impl Exec<'_> {
             }
             _ => {}
         }
-        Next::Follow
     }
 
     /// Waits for the lanes that a mask of members names. Gives those that are there once all are; they are the group then.
     fn gather(&mut self, members: Slot, mask: u32) -> Option<u32> {
-        self.need_defined(members, mask);
         let first = mask.trailing_zeros() as usize;
         let wanted = self.value(members)[first] as u32;
         let outside = lanes_of(mask).find(|lane| wanted >> lane & 1 == 0);
         if let Some(lane) = outside {
             self.fault(FaultKind::WarpSync, lane, 0, None, || {
                 format!("lane {lane} executes this, but is not among the members {wanted:#010x}")
-            });
-            return Some(mask);
-        }
-        let differs = lanes_of(mask).find(|lane| self.value(members)[*lane] as u32 != wanted);
-        if let Some(lane) = differs {
-            let other = self.value(members)[lane] as u32;
-            self.fault(FaultKind::WarpSync, lane, 1, None, || {
-                format!("lanes name different members: {wanted:#010x} and {other:#010x}")
             });
             return Some(mask);
         }

@@ -37,9 +37,9 @@ impl Exec<'_> {
         let mut a = [0.0; MOST];
         let mut b = [0.0; MOST];
         let mut c = [0.0; MOST];
-        self.gather_fragment(&p.a, p.a_type, Fragment::A { m, k }, |at, bits| a[at] = number(p.a_type, bits));
-        self.gather_fragment(&p.b, p.b_type, Fragment::B { n, k }, |at, bits| b[at] = number(p.b_type, bits));
-        self.gather_fragment(&p.c, p.c_type, Fragment::C { m, n }, |at, bits| c[at] = number(p.c_type, bits));
+        self.gather_fragment(&p.a, p.a_type, p.fragment_a(), |at, bits| a[at] = number(p.a_type, bits));
+        self.gather_fragment(&p.b, p.b_type, p.fragment_b(), |at, bits| b[at] = number(p.b_type, bits));
+        self.gather_fragment(&p.c, p.c_type, p.fragment_c(), |at, bits| c[at] = number(p.c_type, bits));
         let mut d = [0_u64; MOST];
         for row in 0..m {
             for column in 0..n {
@@ -64,15 +64,9 @@ impl Exec<'_> {
         let mut a = [0_i64; MOST];
         let mut b = [0_i64; MOST];
         let mut c = [0_i64; MOST];
-        self.gather_fragment(&p.a, p.a_type, Fragment::A { m, k }, |at, bits| {
-            a[at] = integer(p.a_type, bits)
-        });
-        self.gather_fragment(&p.b, p.b_type, Fragment::B { n, k }, |at, bits| {
-            b[at] = integer(p.b_type, bits)
-        });
-        self.gather_fragment(&p.c, p.c_type, Fragment::C { m, n }, |at, bits| {
-            c[at] = integer(p.c_type, bits)
-        });
+        self.gather_fragment(&p.a, p.a_type, p.fragment_a(), |at, bits| a[at] = integer(p.a_type, bits));
+        self.gather_fragment(&p.b, p.b_type, p.fragment_b(), |at, bits| b[at] = integer(p.b_type, bits));
+        self.gather_fragment(&p.c, p.c_type, p.fragment_c(), |at, bits| c[at] = integer(p.c_type, bits));
         let mut d = [0_u64; MOST];
         for row in 0..m {
             for column in 0..n {
@@ -104,8 +98,12 @@ impl Exec<'_> {
 
     fn scatter(&mut self, p: &Product, known: u32, d: &[u64; MOST]) {
         let bits = element_bits(p.d_type);
-        let per_register = if bits == 64 { 1 } else { (32 / bits) as usize };
-        let fragment = Fragment::C { m: p.m, n: p.n };
+        let per_register = elements_per_register(p.d_type);
+        let fragment = if p.spread {
+            Fragment::Spread { per_lane: p.d.len() * per_register, total: p.m * p.n }
+        } else {
+            Fragment::C { m: p.m, n: p.n }
+        };
         for (number, slot) in p.d.iter().enumerate() {
             let mut values = [0; WARP];
             for (lane, value) in values.iter_mut().enumerate() {
@@ -121,8 +119,41 @@ impl Exec<'_> {
     }
 }
 
+impl Product {
+    fn fragment(&self, slots: &[Slot], ty: Type, total: usize, otherwise: Fragment) -> Fragment {
+        if self.spread {
+            Fragment::Spread { per_lane: slots.len() * elements_per_register(ty), total }
+        } else {
+            otherwise
+        }
+    }
+
+    fn fragment_a(&self) -> Fragment {
+        let (m, k) = (self.m, self.k);
+        self.fragment(&self.a, self.a_type, m * k, Fragment::A { m, k })
+    }
+
+    fn fragment_b(&self) -> Fragment {
+        let (n, k) = (self.n, self.k);
+        self.fragment(&self.b, self.b_type, n * k, Fragment::B { n, k })
+    }
+
+    fn fragment_c(&self) -> Fragment {
+        let (m, n) = (self.m, self.n);
+        self.fragment(&self.c, self.c_type, m * n, Fragment::C { m, n })
+    }
+}
+
+/// How many elements a register of a fragment holds.
+pub(crate) fn elements_per_register(ty: Type) -> usize {
+    match element_bits(ty) {
+        64 => 1,
+        bits => (32 / bits) as usize,
+    }
+}
+
 /// Bits that an element takes in a register.
-fn element_bits(ty: Type) -> u32 {
+pub(crate) fn element_bits(ty: Type) -> u32 {
     match ty {
         Type::Tf32 => 32,
         _ => ty.bits(),
@@ -138,6 +169,9 @@ pub(crate) enum Fragment {
     B { n: usize, k: usize },
     /// By rows.
     C { m: usize, n: usize },
+    /// As `wmma` has it, whose layout PTX leaves open: here lane after lane, and again from the beginning where registers have room
+    /// for several copies.
+    Spread { per_lane: usize, total: usize },
 }
 
 impl Fragment {
@@ -163,6 +197,7 @@ impl Fragment {
                 debug_assert!(row < k && group < n);
                 group * k + row
             }
+            Fragment::Spread { per_lane, total } => (lane * per_lane + index) % total,
             Fragment::C { m, n } => {
                 let row = group + 8 * (index / 2);
                 let column = inside * 2 + index % 2;

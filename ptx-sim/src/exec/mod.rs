@@ -18,3 +18,4 @@ mod random;
 mod resolve;
 mod run;
 pub(crate) mod state;
+mod wmma;

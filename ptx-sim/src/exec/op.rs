@@ -245,6 +245,26 @@ pub(crate) struct Product {
     pub(crate) d: Vec<Slot>,
     /// Integer sums are clamped.
     pub(crate) saturates: bool,
+    /// Whether elements lie in registers as `wmma` has them, not as `mma` has.
+    pub(crate) spread: bool,
+}
+
+/// A matrix between memory and the registers of a warp, in the order of `wmma`.
+#[derive(Clone, Debug)]
+pub(crate) struct FragmentMove {
+    pub(crate) window: Window,
+    pub(crate) base: Slot,
+    pub(crate) offset: i64,
+    /// Elements from one row (or column) to the next; or [`NONE`], where the matrix is dense.
+    pub(crate) stride: Slot,
+    /// How many elements lie behind each other, and how many such runs there are.
+    pub(crate) inner: usize,
+    pub(crate) outer: usize,
+    /// Whether runs in memory are runs of the fragment, too.
+    pub(crate) same_order: bool,
+    pub(crate) ty: Type,
+    pub(crate) registers: Vec<Slot>,
+    pub(crate) stores: bool,
 }
 
 /// An instruction in executable form.
@@ -328,6 +348,7 @@ pub(crate) enum Op {
     Mbarrier(Box<Mbarrier>),
     MatrixMove(Box<MatrixMove>),
     Product(Box<Product>),
+    FragmentMove(Box<FragmentMove>),
     Barrier(Box<Barrier>),
     WarpBarrier {
         members: Slot,

@@ -1,6 +1,6 @@
 //! Which row of the table an instruction has, and whether its operands agree with it.
 
-use crate::isa::pattern::{OperandSpec, Role, Slot, TypeOf};
+use crate::isa::pattern::{self, OperandSpec, Role, Slot, TypeOf};
 use crate::isa::table::{self, Form};
 use crate::isa::types::{Class, Type};
 use crate::program::{Base, Function, Literal, Operand, RegisterId};
@@ -19,6 +19,8 @@ pub(crate) fn choose(
     let Some(forms) = table::forms(opcode) else {
         return Err(format!("unknown instruction `{written}`"));
     };
+    let ordered = in_order(opcode, modifiers);
+    let modifiers = ordered.as_deref().unwrap_or(modifiers);
     let mut furthest = (0, Vec::new());
     let mut wrong_operand = None;
     for form in forms {
@@ -52,6 +54,19 @@ pub(crate) fn choose(
         }
         None => format!("`{written}`: a modifier is missing, expected one of {expected}"),
     })
+}
+
+/// The modifiers in the order of the table. The assembler takes the semantics, the scope and the space of an atomic operation in any
+/// order, and LLVM writes the space first.
+fn in_order<'m>(opcode: &str, modifiers: &[&'m str]) -> Option<Vec<&'m str>> {
+    if !matches!(opcode, "atom" | "red") {
+        return None;
+    }
+    let rank = |word: &&str| ["SEM", "SCOPE", "WHERE"].iter().position(|name| pattern::is_in_set(word, name));
+    let leading = modifiers.iter().take_while(|word| rank(word).is_some()).count();
+    let mut ordered = modifiers.to_vec();
+    ordered[..leading].sort_by_key(|word| rank(word));
+    Some(ordered)
 }
 
 fn written(opcode: &str, modifiers: &[&str]) -> String {
@@ -196,7 +211,13 @@ fn vector(
         Some("v2") => 2,
         Some("v4") => 4,
         Some("v8") => 8,
-        _ => return check(operand),
+        _ => {
+            // A vector of one is the same as its element.
+            return match operand {
+                Operand::Vector(parts) if parts.len() == 1 => check(&parts[0]),
+                _ => check(operand),
+            };
+        }
     };
     match operand {
         Operand::Vector(parts) if parts.len() == count => parts.iter().try_for_each(check),

@@ -74,6 +74,11 @@ fn set(name: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether a set has this word.
+pub(crate) fn is_in_set(word: &str, name: &str) -> bool {
+    set(name).is_some_and(|list| list.split('|').any(|known| known == word))
+}
+
 /// Reads the slots of a form's modifiers.
 pub(crate) fn slots(spec: &'static str) -> Vec<Slot> {
     spec.split_whitespace().map(slot).collect()

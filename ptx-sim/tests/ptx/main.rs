@@ -1,6 +1,7 @@
 //! The simulator from outside: kernels as text, their results and what is found.
 
 mod faults;
+mod foreign;
 mod hostile;
 mod instructions;
 mod kernels;

@@ -28,17 +28,14 @@ fn refused(body: &str, line: u32, part: &str) {
 
 #[test]
 fn instructions_that_are_not_known() {
-    refused(
-        "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%rd1];",
-        7,
-        "wmma",
-    );
+    refused("tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%rd1];", 7, "tcgen05");
     refused("txq.width.b32 %r1, [%rd1];", 7, "txq");
     refused("\nwgmma.fence.sync.aligned;", 8, "wgmma");
 }
 
 #[test]
 fn modifiers_that_are_not_known() {
+    refused("wmma.load.a.sync.aligned.row.m8n8k32.global.s4 {%r1}, [%rd1];", 7, "m8n8k32");
     refused("add.sat.u32 %r1, %r2, %r3;", 7, "sat");
     refused("ld.global.b128 %rd1, [%rd1];", 7, "b128");
     refused("ld.global.u32.fast %r1, [%rd1];", 7, "fast");

@@ -15,7 +15,7 @@ fn count(u: &Use<'_>) -> usize {
     }
 }
 
-fn checked(registers: Vec<u32>, wanted: usize, name: &str) -> Result<Vec<u32>, String> {
+pub(super) fn checked(registers: Vec<u32>, wanted: usize, name: &str) -> Result<Vec<u32>, String> {
     if registers.len() == wanted {
         return Ok(registers);
     }
@@ -39,7 +39,7 @@ pub(crate) fn store(b: &mut Build<'_>, u: &Use<'_>) -> Built {
 }
 
 /// `m16n8k16` as numbers.
-fn shape(name: &str) -> Option<(usize, usize, usize)> {
+pub(super) fn shape(name: &str) -> Option<(usize, usize, usize)> {
     let (m, rest) = name.strip_prefix('m')?.split_once('n')?;
     let (n, k) = rest.split_once('k')?;
     Some((m.parse().ok()?, n.parse().ok()?, k.parse().ok()?))
@@ -78,5 +78,6 @@ pub(crate) fn product(b: &mut Build<'_>, u: &Use<'_>) -> Built {
         c,
         d,
         saturates: u.has("satfinite"),
+        spread: false,
     })))
 }

@@ -22,6 +22,7 @@ pub(crate) mod link;
 pub(crate) mod matrix;
 pub(crate) mod memory;
 pub(crate) mod warp;
+pub(crate) mod wmma;
 
 /// The content of a register when its frame begins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -19,6 +19,7 @@ mod integer;
 mod matrix;
 mod memory;
 mod warp;
+mod wmma;
 
 /// Builds the operation of an instruction.
 pub(crate) type BuildFn = fn(&mut Build<'_>, &Use<'_>) -> Result<Op, String>;
@@ -58,6 +59,7 @@ static FORMS: LazyLock<FxHashMap<&'static str, Vec<Form>>> = LazyLock::new(|| {
         control::ROWS,
         memory::ROWS,
         copies::ROWS,
+        wmma::ROWS,
         warp::ROWS,
         matrix::ROWS,
     ];
