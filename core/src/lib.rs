@@ -48,6 +48,7 @@ pub mod stmt;
 pub mod target;
 pub mod tensor;
 pub mod text;
+pub mod task_mapping;
 pub mod thread_axis;
 pub mod verify;
 pub mod visit;
