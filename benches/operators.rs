@@ -1,7 +1,7 @@
 //! The operator set, with one line for each operator and variant.
 //!
 //! `cargo bench --bench operators -- --json --ops GMM.0,C2D.0 --threads 1` prints JSON lines, without `--json` a
-//! table. `--ops 'GMM:1x96x200x33'` takes any shape of a family; `QMM`, `SMM`, `UMM` and `XMM` are products of matrices of
+//! table. `--ops ALL` takes one shape of every family at least, `--ops 'GMM:1x96x200x33'` any shape of a family; `QMM`, `SMM`, `UMM` and `XMM` are products of matrices of
 //! bytes (unsigned × signed, signed × signed, unsigned × unsigned, signed × unsigned), as in `QMM:128x768x768`, `QCV` is a
 //! convolution of bytes; `HMM` and `HMR` are products of matrices of `bf16` with results in `f32` and in `bf16`; `QMW`,
 //! `SMW` and `HMW` are `QMM`, `SMM` and `HMM` with a second matrix that stays the same; `GMM3`, `GMM6` and `GMM9` are `GMM`
@@ -66,6 +66,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     let names = match (&options.ops[..], &peer_ops) {
         ([], None) => opset::names(),
         ([], Some(names)) => list(names).collect(),
+        ([all], _) if all == "ALL" => opset::whole_set(),
         (names, _) => names.to_vec(),
     };
     let operators = names.iter().map(|name| opset::operator(name)).collect::<Result<Vec<_>, _>>()?;

@@ -5,7 +5,7 @@ use crate::analysis::block::loads_in;
 use crate::expr::Expr;
 use crate::ids::BufferId;
 use crate::index::{Base, Index};
-use crate::stmt::Stmt;
+use crate::stmt::{LoopKind, Stmt};
 
 /// Whether a load occurs inside an index.
 pub(crate) fn reads_memory(index: &Index) -> bool {
@@ -56,4 +56,12 @@ pub(crate) fn accesses(stmt: &Stmt, buffer: BufferId) -> bool {
 /// Whether threads wait for each other anywhere in a statement.
 pub(crate) fn holds_barrier(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::Barrier) || stmt.each_child().any(holds_barrier)
+}
+
+/// Whether a statement holds threads or makes them wait for each other: another one must neither stand around a copy of it nor decide
+/// between copies of it, because a nest is one grid, and all threads of a block arrive at a barrier.
+pub(crate) fn is_indivisible(stmt: &Stmt) -> bool {
+    matches!(stmt, Stmt::Barrier)
+        || matches!(stmt, Stmt::For(node) if matches!(node.kind, LoopKind::Bound(_)))
+        || stmt.each_child().any(is_indivisible)
 }

@@ -56,10 +56,14 @@ pub struct TaskMapping {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskMappingError {
     /// An extent is below 1, or there is no dimension, or the box has too many tasks.
-    #[error("a task mapping of shape {0:?}: expected one extent or more, each at least 1, with a product below 2^63")]
+    #[error(
+        "a task mapping of shape {0:?}: expected one extent or more, each at least 1, with a product below 2^63"
+    )]
     Shape(Vec<i64>),
     /// The ranks do not order the dimensions.
-    #[error("ranks {ranks:?} of a task mapping with {dimensions} dimensions: expected each number below {dimensions} once")]
+    #[error(
+        "ranks {ranks:?} of a task mapping with {dimensions} dimensions: expected each number below {dimensions} once"
+    )]
     Ranks {
         /// The ranks that were given.
         ranks: Vec<usize>,
@@ -67,7 +71,9 @@ pub enum TaskMappingError {
         dimensions: usize,
     },
     /// Two mappings have different numbers of dimensions.
-    #[error("mappings of {outer} and of {inner} dimensions cannot be composed; give both the same number of extents")]
+    #[error(
+        "mappings of {outer} and of {inner} dimensions cannot be composed; give both the same number of extents"
+    )]
     Dimensions {
         /// Those of the outer mapping.
         outer: usize,
@@ -75,7 +81,9 @@ pub enum TaskMappingError {
         inner: usize,
     },
     /// The workers cannot share the tasks evenly.
-    #[error("{workers} workers cannot share a box of shape {shape:?} evenly; take a divisor of the number of its tasks, or a covering mapping")]
+    #[error(
+        "{workers} workers cannot share a box of shape {shape:?} evenly; take a divisor of the number of its tasks, or a covering mapping"
+    )]
     Uneven {
         /// The extents of the box.
         shape: Vec<i64>,
@@ -97,11 +105,7 @@ impl Elementary {
     ///
     /// # Errors
     /// [`TaskMappingError::Shape`] and [`TaskMappingError::Ranks`].
-    pub fn new(
-        distribution: Distribution,
-        shape: &[i64],
-        ranks: &[usize],
-    ) -> Result<Self, TaskMappingError> {
+    pub fn new(distribution: Distribution, shape: &[i64], ranks: &[usize]) -> Result<Self, TaskMappingError> {
         let tasks = shape.iter().try_fold(1i64, |tasks, extent| tasks.checked_mul(*extent));
         if shape.is_empty() || shape.iter().any(|extent| *extent < 1) || tasks.is_none() {
             return Err(TaskMappingError::Shape(shape.to_vec()));
@@ -143,7 +147,9 @@ impl Elementary {
     fn tasks(&self, worker: i64) -> Vec<Vec<i64>> {
         match self.distribution {
             Distribution::Spatial => vec![self.task(worker)],
-            Distribution::Repeat => (0..self.shape.iter().product()).map(|number| self.task(number)).collect(),
+            Distribution::Repeat => {
+                (0..self.shape.iter().product()).map(|number| self.task(number)).collect()
+            }
         }
     }
 }
@@ -182,9 +188,9 @@ impl TaskMapping {
         let composed = TaskMapping { elementary: [&self.elementary[..], &inner.elementary].concat() };
         let extents = composed.elementary.iter().flat_map(|part| &part.shape);
         let tasks = extents.copied().try_fold(1i64, |tasks, extent| tasks.checked_mul(extent));
-        tasks.map(|_| composed).ok_or_else(|| {
-            TaskMappingError::Shape(self.shape().into_iter().chain(inner.shape()).collect())
-        })
+        tasks
+            .map(|_| composed)
+            .ok_or_else(|| TaskMappingError::Shape(self.shape().into_iter().chain(inner.shape()).collect()))
     }
 
     /// The elementary mappings that it is composed of, the outermost first.

@@ -14,7 +14,7 @@ mod tail;
 
 use std::sync::Arc;
 
-use crate::analysis::access::holds_barrier;
+use crate::analysis::access::is_indivisible;
 use crate::expr::Expr;
 use crate::ids::VarId;
 use crate::index::{Base, Index, Ranges, greatest_common_divisor};
@@ -96,8 +96,8 @@ impl Partition<'_> {
 
     fn split_at(&mut self, stmt: &Stmt, found: &Comparison) -> Stmt {
         let cost = written_out_size(stmt);
-        // Threads that wait for each other must not take different branches.
-        if cost > self.budget || holds_barrier(stmt) {
+        // Grids stay whole, and threads that wait for each other must not take different branches.
+        if cost > self.budget || is_indivisible(stmt) {
             return self.descend(stmt);
         }
         self.budget -= cost;

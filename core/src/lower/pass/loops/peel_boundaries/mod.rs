@@ -15,7 +15,7 @@ mod cut;
 
 use std::sync::Arc;
 
-use crate::analysis::access::holds_barrier;
+use crate::analysis::access::is_indivisible;
 use crate::analysis::block::{reduction_of, stores};
 use crate::expr::{BinaryOp, Expr};
 use crate::index::{Index, Ranges, greatest_common_divisor};
@@ -117,8 +117,8 @@ impl Peeler<'_> {
     /// The reaches to test before a statement, if a test belongs there.
     fn test_before(&mut self, stmt: &Stmt) -> Option<Vec<Index>> {
         match stmt {
-            // Threads that wait for each other must not take different branches.
-            _ if self.is_settled || holds_barrier(stmt) => None,
+            // Grids stay whole, and threads that wait for each other must not take different branches.
+            _ if self.is_settled || is_indivisible(stmt) => None,
             Stmt::For(node) => self
                 .interior_of(node)
                 .filter(|_| is_sum(node) || !self.inside(node, |peeler| peeler.covers(&node.body))),
@@ -150,7 +150,7 @@ impl Peeler<'_> {
     }
 
     fn cut(&mut self, node: &For) -> Option<Stmt> {
-        if holds_barrier(&node.body) {
+        if is_indivisible(&node.body) {
             return None;
         }
         let point = find_cut_point(node)?;
@@ -186,7 +186,7 @@ impl Peeler<'_> {
 
     /// A parallel loop whose last iteration, in which guards fail, is a branch of its own.
     fn branch(&mut self, node: &For) -> Option<Stmt> {
-        let last = last_tile(node).filter(|_| !holds_barrier(&node.body))?;
+        let last = last_tile(node).filter(|_| !is_indivisible(&node.body))?;
         self.pay_for_guard(written_out_size(&node.body))?;
         let own = self.budget;
         let mut full = node.body.clone();
