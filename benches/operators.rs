@@ -32,6 +32,8 @@ mod memory;
 mod opset;
 #[path = "operators/pieces.rs"]
 mod pieces;
+#[path = "operators/whole_set.rs"]
+mod whole_set;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -66,7 +68,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     let names = match (&options.ops[..], &peer_ops) {
         ([], None) => opset::names(),
         ([], Some(names)) => list(names).collect(),
-        ([all], _) if all == "ALL" => opset::whole_set(),
+        ([all], _) if all == "ALL" => whole_set::whole_set(),
         (names, _) => names.to_vec(),
     };
     let operators = names.iter().map(|name| opset::operator(name)).collect::<Result<Vec<_>, _>>()?;

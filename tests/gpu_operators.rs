@@ -11,6 +11,7 @@ mod halves;
 mod kernels;
 #[path = "../benches/operators/memory.rs"]
 mod memory;
+#[expect(dead_code, reason = "counts of operations and the names of the paper's set are for the benches")]
 #[path = "../benches/operators/opset.rs"]
 mod opset;
 #[path = "../benches/operators/pieces.rs"]
