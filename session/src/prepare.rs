@@ -124,7 +124,8 @@ impl Preparation<'_> {
         for &value in &self.inputs {
             let Known { element, shape, order, extents, contents, constant } =
                 known(value).ok_or_else(|| form("an input has no known shape"))?;
-            if shape.contains(&0) {
+            // One whose elements are known may be an argument that stands for none, such as the region of a `Resize`.
+            if shape.contains(&0) && contents.is_none() {
                 return Err(form("an input has no elements"));
             }
             let named =

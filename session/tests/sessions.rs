@@ -10,7 +10,7 @@ use tilewright_graph::ir::{Attribute, Attributes, Function, Module, Shape, Type,
 use tilewright_graph::operator::Value;
 use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::{ElementType, HostTensor};
-use tilewright_session::{Error, Model, Session};
+use tilewright_session::{Error, Model, Outputs, Session};
 
 fn numbers(shape: &[usize], seed: usize) -> HostTensor {
     let number = |place: usize| ((place * 37 + seed * 11) % 61) as f32 / 20.0 - 1.5;
@@ -57,9 +57,12 @@ fn interpret(function: &Function, input: &HostTensor) -> Vec<HostTensor> {
 fn compare(session: &mut Session, function: &Function, rows: usize) {
     let input = numbers(&[rows, 6], rows);
     let outputs = session.run(&[("x", &input)]).unwrap();
-    let expected = interpret(function, &input);
+    agree(&outputs, &interpret(function, &input));
+}
+
+fn agree(outputs: &Outputs, expected: &[HostTensor]) {
     assert_eq!(outputs.iter().count(), expected.len());
-    for ((_, found), expected) in outputs.iter().zip(&expected) {
+    for ((_, found), expected) in outputs.iter().zip(expected) {
         assert_eq!(found.shape(), expected.shape());
         let pairs = found.as_slice::<f32>().unwrap().iter().zip(expected.as_slice::<f32>().unwrap());
         for (found, expected) in pairs {
@@ -82,6 +85,70 @@ fn every_shape_gives_what_the_interpreter_gives() {
     let kernels = profile.steps.iter().filter(|step| step.kernel.is_some()).count();
     assert_eq!((kernels, profile.steps.len()), (3, 4), "{:?}", profile.steps);
     assert!(profile.arena >= profile.lower_bound && profile.lower_bound > 0);
+}
+
+/// Pictures enlarged by scales, added to their sigmoid, and sums along all their elements. The region of the `Resize` is given and
+/// empty, as exporters write it; the extents of its result are known when a plan is made and not before, and later ones follow.
+fn enlarged(scales: &[f32], mode: &str) -> Function {
+    let mut graph = GraphBuilder::new("main");
+    let extents = vec![SymInt::symbol("N"), 2.into(), SymInt::symbol("H"), 3.into()];
+    let x = graph.parameter("x", Type::tensor(ElementType::F32, Shape::Known(extents)));
+    let region = graph.constant(HostTensor::vector::<f32>(Vec::new()));
+    let scales = graph.constant(HostTensor::vector(scales.to_vec()));
+    let text = |text: &str| Attribute::Text(text.into());
+    let attributes = [
+        ("coordinate_transformation_mode", text("asymmetric")),
+        ("mode", text(mode)),
+        ("nearest_mode", text("floor")),
+    ];
+    let larger = call(&mut graph, "resize", &[x, region, scales], &attributes);
+    let gate = call(&mut graph, "sigmoid", &[larger], &[]);
+    let sum = call(&mut graph, "add", &[larger, gate], &[]);
+    let rows = graph.constant(HostTensor::vector(vec![0i64, 0, -1]));
+    let flat = call(&mut graph, "reshape", &[sum, rows], &[]);
+    let axis = graph.constant(HostTensor::scalar(2i64));
+    let running = call(&mut graph, "cumulative_sum", &[flat, axis], &[]);
+    graph.finish(vec![running, larger]).unwrap()
+}
+
+#[test]
+fn pictures_enlarged_by_scales_have_a_plan() {
+    // Repetition has a kernel form; other ways are evaluated as a step, as the running sum is.
+    let cases: [(&[f32], &str, usize); 3] = [
+        (&[1.0, 1.0, 2.0, 3.0], "nearest", 1),
+        (&[1.0, 1.0, 1.5, 0.7], "nearest", 2),
+        (&[1.0, 1.0, 2.0, 2.0], "linear", 2),
+    ];
+    for (scales, mode, evaluated) in cases {
+        let function = enlarged(scales, mode);
+        let mut session = Session::new(&Model::from_function(&function).unwrap());
+        for (batch, height) in [(1, 1), (2, 5), (1, 7)] {
+            let input = numbers(&[batch, 2, height, 3], height);
+            let (outputs, profile) = session.profile(&[("x", &input)]).unwrap();
+            let steps = &profile.steps;
+            assert!(steps.iter().any(|step| step.kernel.is_some()), "{mode} {scales:?}: {steps:?}");
+            let found = steps.iter().filter(|step| step.kernel.is_none()).count();
+            assert_eq!(found, evaluated, "{mode} {scales:?}: {steps:?}");
+            agree(&outputs, &interpret(&function, &input));
+        }
+    }
+}
+
+/// An input without elements that a call computes with is no argument that stands for none.
+#[test]
+fn constants_without_elements_take_part() {
+    let mut graph = GraphBuilder::new("main");
+    let rows = Type::tensor(ElementType::F32, Shape::Known(vec![SymInt::symbol("N"), 6.into()]));
+    let x = graph.parameter("x", rows);
+    let none = graph.constant(numbers(&[0, 6], 0));
+    let joined = call(&mut graph, "concat", &[x, none], &[("axis", Attribute::Int(0))]);
+    let raised = call(&mut graph, "exp", &[joined], &[]);
+    let function = graph.finish(vec![raised]).unwrap();
+    let model = Model::from_function(&function).unwrap();
+    let mut session = Session::new(&model);
+    for rows in [3, 1, 0] {
+        compare(&mut session, &function, rows);
+    }
 }
 
 #[test]

@@ -116,6 +116,9 @@ impl Emitter {
         let Some(dtype) = signature.element.dtype() else {
             unsupported!("kernels do not compute with elements of type {}", signature.element)
         };
+        if self.sizes(&signature.extents)?.contains(&0) {
+            unsupported!("value %{} has no elements", value.index())
+        }
         let single = signature.contents.as_ref().filter(|contents| contents.len() == 1);
         let source = match single.and_then(literal) {
             Some(value) => Source::Literal(value),

@@ -36,6 +36,10 @@ impl fmt::Display for Arity {
 /// Computes the outputs of a call, naively and exactly: this is what the operator means.
 pub type Evaluate = fn(&Arguments<'_>) -> Result<Vec<Value>, Fault>;
 
+/// Computes the extents of the only result from those of the first input and the elements of the others, which `Arguments` has; the
+/// first input is absent there.
+pub type Extents = fn(&Arguments<'_>, &[usize]) -> Result<Vec<usize>, Fault>;
+
 /// An operator.
 pub struct Operator {
     /// The name in the text form.
@@ -54,6 +58,8 @@ pub struct Operator {
     pub evaluate: Evaluate,
     /// The types of the outputs, before anything is computed.
     pub(crate) deduce: Deduce,
+    /// The extents of the result, where deduction before sizes are known cannot follow the inputs that decide them.
+    pub extents: Option<Extents>,
     /// The definition of a kernel that computes it, if it has one. Without it, calls are evaluated.
     pub(crate) legalise: Option<Legalise>,
 }
@@ -70,6 +76,7 @@ impl Operator {
             attributes: &[],
             evaluate,
             deduce: deduce::unknown,
+            extents: None,
             legalise: None,
         }
     }
@@ -77,6 +84,12 @@ impl Operator {
     /// The row with types of outputs.
     pub(crate) const fn deduce(mut self, deduce: Deduce) -> Self {
         self.deduce = deduce;
+        self
+    }
+
+    /// The row with extents from sizes.
+    pub(crate) const fn extents(mut self, extents: Extents) -> Self {
+        self.extents = Some(extents);
         self
     }
 

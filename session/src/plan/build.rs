@@ -5,27 +5,28 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tilewright_graph::fuse::Group;
-use tilewright_graph::ir::{Binding, Body, Call, Function, Operation, Shape, Type, ValueId};
+use tilewright_graph::ir::{Binding, Body, Call, Function, Operation, ValueId};
 use tilewright_graph::legalise::Order;
 use tilewright_graph::operator::{Arguments, Value};
-use tilewright_graph::symbolic::{SymInt, Symbol};
+use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::{ElementType, HostTensor};
 
 use crate::kernels::Instance;
 use crate::model::Graph;
 use crate::plan::memory::{Lifetime, assign};
 use crate::plan::order::{choose_order, permutation};
+use crate::plan::sizes::Sizes;
 use crate::plan::{Action, Place, Plan, Slice, Step};
 use crate::prepare::{Computed, Known, Prepared, prepare, prepare_copy};
 
 /// Makes the plan of a graph for inputs of given shapes. `None` when its steps or sizes depend on more than shapes.
 pub(crate) fn build(graph: &Graph, shapes: &[Vec<usize>]) -> Option<Plan> {
     let function = graph.main();
-    let symbols = bind(function, shapes)?;
+    let sizes = Sizes::of_inputs(function, shapes)?;
     let mut planner = Planner {
         graph,
         function,
-        symbols,
+        sizes,
         values: FxHashMap::default(),
         buffers: Vec::new(),
         drafts: Vec::new(),
@@ -41,26 +42,6 @@ pub(crate) fn build(graph: &Graph, shapes: &[Vec<usize>]) -> Option<Plan> {
         planner.group(&function.body, group)?;
     }
     planner.finish(shapes)
-}
-
-/// The sizes that shapes give to symbols. `None` when they contradict each other.
-fn bind(function: &Function, shapes: &[Vec<usize>]) -> Option<FxHashMap<Symbol, i64>> {
-    let mut symbols = FxHashMap::default();
-    for (&parameter, shape) in function.body.parameters.iter().zip(shapes) {
-        let extents = match &function.value(parameter).ty {
-            Type::Tensor(tensor) => match &tensor.shape {
-                Shape::Known(extents) => extents,
-                Shape::Unknown => continue,
-            },
-            _ => return None,
-        };
-        for (extent, &size) in extents.iter().zip(shape) {
-            if let Some(symbol) = extent.as_symbol() {
-                symbols.insert(symbol.clone(), size as i64);
-            }
-        }
-    }
-    Some(symbols)
 }
 
 /// A value while a plan is made.
@@ -110,7 +91,7 @@ enum DraftAction {
 struct Planner<'g> {
     graph: &'g Graph,
     function: &'g Function,
-    symbols: FxHashMap<Symbol, i64>,
+    sizes: Sizes,
     values: FxHashMap<ValueId, State>,
     buffers: Vec<Lifetime>,
     drafts: Vec<Draft>,
@@ -166,9 +147,9 @@ impl Planner<'_> {
             .map(|&output| {
                 let info = self.function.value(output);
                 let element = info.ty.element()?;
-                let shape = self.sizes(info.ty.extents()?)?;
+                let shape = self.sizes.extents(info.ty.extents()?)?;
                 let elements: Option<Vec<i64>> =
-                    info.contents.as_ref()?.iter().map(|number| self.evaluate(number)).collect();
+                    info.contents.as_ref()?.iter().map(|number| self.sizes.integer(number)).collect();
                 let contents = HostTensor::new(&shape, elements?).ok()?.cast(element).ok()?;
                 Some(State::new(element, shape, Some(contents), None))
             })
@@ -217,7 +198,7 @@ impl Planner<'_> {
         }
         let Some(source) = call.inputs.first().copied().flatten() else { return false };
         let Some(extents) = self.function.value(binding.outputs[0]).ty.extents() else { return false };
-        let Some(shape) = self.sizes(extents) else { return false };
+        let Some(shape) = self.sizes.extents(extents) else { return false };
         let Some(state) = self.values.get(&source) else { return false };
         if shape.iter().product::<usize>() != state.shape.iter().product::<usize>() {
             return false;
@@ -267,7 +248,8 @@ impl Planner<'_> {
         let mut results = Vec::new();
         for &output in &binding.outputs {
             let ty = &self.function.value(output).ty;
-            let shape = self.sizes(ty.extents()?)?;
+            let shape = ty.extents().and_then(|extents| self.sizes.extents(extents));
+            let shape = shape.or_else(|| self.result_extents(call))?;
             results.push(Computed { element: ty.element()?, order: Order::given(shape.len()), shape });
         }
         let given = call.inputs.iter().map(Option::is_some).collect();
@@ -290,6 +272,23 @@ impl Planner<'_> {
             name,
         });
         Some(())
+    }
+
+    /// The extents of the only result of a call, if its operator computes them from sizes and from elements that are known.
+    fn result_extents(&self, call: &Call) -> Option<Vec<usize>> {
+        let extents = call.operator.extents?;
+        let (first, others) = call.inputs.split_first()?;
+        let mut inputs = vec![None];
+        for input in others {
+            let contents = input.map(|value| self.values.get(&value)?.contents.clone());
+            inputs.push(match contents {
+                None => None,
+                Some(contents) => Some(Value::Tensor(contents?)),
+            });
+        }
+        let arguments =
+            Arguments { operator: call.operator, attributes: &call.attributes, inputs: &inputs, outputs: 1 };
+        extents(&arguments, &self.values.get(&(*first)?)?.shape).ok()
     }
 
     /// A value that the next step reads.
@@ -348,6 +347,7 @@ impl Planner<'_> {
         let Computed { element, shape, order } = computed;
         let step = self.drafts.len();
         let size = shape.iter().product::<usize>().checked_mul(element.dtype()?.bytes())?;
+        self.sizes.bind(&self.function.value(value).ty, &shape);
         let at = At::Buffer(self.buffers.len());
         self.buffers.push(Lifetime { size, birth: step, death: step });
         self.values.insert(value, State { order, ..State::new(element, shape.clone(), None, Some(at)) });
@@ -364,14 +364,6 @@ impl Planner<'_> {
             contents: state.contents.clone(),
             constant: matches!(state.at, Some(At::Constant(_))),
         })
-    }
-
-    fn evaluate(&self, integer: &SymInt) -> Option<i64> {
-        integer.evaluate(&|symbol| self.symbols.get(symbol).copied())
-    }
-
-    fn sizes(&self, extents: &[SymInt]) -> Option<Vec<usize>> {
-        extents.iter().map(|extent| usize::try_from(self.evaluate(extent)?).ok()).collect()
     }
 
     /// Compiles kernels, places buffers.

@@ -8,6 +8,7 @@ mod build;
 pub(crate) mod memory;
 mod order;
 mod run;
+mod sizes;
 
 use std::sync::Arc;
 

@@ -12,6 +12,7 @@ use crate::tensor::{HostTensor, Number, count, with_number};
 pub(super) const OPERATORS: &[Operator] = &[Operator::new("resize", "Resize", resize)
     .legalise(select::resize)
     .deduce(deduce::resize)
+    .extents(extents)
     .inputs(1, 4)
     .attributes(&[
         ("antialias", IntOr(0)),
@@ -40,6 +41,11 @@ enum Source {
     Weighted(Vec<(usize, f64)>),
     /// Outside: the extrapolation value.
     Outside,
+}
+
+/// The extents of the result.
+fn extents(arguments: &Arguments<'_>, shape: &[usize]) -> Result<Vec<usize>, Fault> {
+    Ok(changes(arguments, shape)?.iter().map(|change| change.output).collect())
 }
 
 fn resize(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {

@@ -1,0 +1,43 @@
+//! The sizes that a plan is made for.
+
+use rustc_hash::FxHashMap;
+use tilewright_graph::ir::{Function, Type};
+use tilewright_graph::symbolic::{SymInt, Symbol};
+
+/// The values of symbols.
+pub(super) struct Sizes(FxHashMap<Symbol, i64>);
+
+impl Sizes {
+    /// The values that the shapes of inputs give. `None` when an input is no tensor.
+    pub(super) fn of_inputs(function: &Function, shapes: &[Vec<usize>]) -> Option<Self> {
+        let mut sizes = Sizes(FxHashMap::default());
+        for (&parameter, shape) in function.body.parameters.iter().zip(shapes) {
+            let ty = &function.value(parameter).ty;
+            if !matches!(ty, Type::Tensor(_)) {
+                return None;
+            }
+            sizes.bind(ty, shape);
+        }
+        Some(sizes)
+    }
+
+    /// Gives the extents of a value to the symbols that stand for them and have no value yet: names of the model's inputs, and
+    /// symbols that deduction made because it could not follow an extent.
+    pub(super) fn bind(&mut self, ty: &Type, shape: &[usize]) {
+        for (extent, &size) in ty.extents().unwrap_or_default().iter().zip(shape) {
+            if let Some(symbol) = extent.as_symbol() {
+                self.0.entry(symbol.clone()).or_insert(size as i64);
+            }
+        }
+    }
+
+    /// The value of an integer. `None` when one of its symbols has none.
+    pub(super) fn integer(&self, integer: &SymInt) -> Option<i64> {
+        integer.evaluate(&|symbol| self.0.get(symbol).copied())
+    }
+
+    /// The values of extents.
+    pub(super) fn extents(&self, extents: &[SymInt]) -> Option<Vec<usize>> {
+        extents.iter().map(|extent| usize::try_from(self.integer(extent)?).ok()).collect()
+    }
+}
