@@ -29,6 +29,6 @@ pub(crate) use index::slice_places;
 pub(crate) use linear::TransposedGeometry;
 pub(crate) use select::slice_at;
 pub(crate) use shape::{concat, extents};
-pub use spec::{Arity, Evaluate, Operator, attribute};
+pub use spec::{Arity, Evaluate, Extents, Operator, attribute};
 pub use table::{all, find, find_onnx, is_pointwise};
 pub(crate) use window::Window;
