@@ -66,7 +66,9 @@ pub use tilewright_search as search;
 pub use settings::{
     set_packed_limit, set_spare_limit, set_specialized_shapes, set_threads, specialized_shapes, threads,
 };
-pub use tilewright_core::tensor::{AnyTensor, Element, Tensor, TensorView, TensorViewMut};
+pub use tilewright_core::tensor::{
+    AnyTensor, Bits, Element, Float, Integer, Number, Tensor, TensorView, TensorViewMut,
+};
 pub use tilewright_macros::{schedule_rule, ship, tensor_fn, tensor_kernel};
 pub use tilewright_runtime::Error;
 pub use tilewright_runtime::devices::run_context;

@@ -33,6 +33,11 @@ use proc_macro::TokenStream;
 /// call checks that it has the constant's value. The function returns a tensor, a tuple of tensors,
 /// or nothing when it updates an argument in place.
 ///
+/// A tensor without dimensions, `Tensor<f32>`, holds one number: `total[[]]`.
+///
+/// Element types can be parameters: `fn add<T: Element>(a: &Tensor<T, N>, …)`, bound by `Element`, `Number`, `Bits`, `Integer` or
+/// `Float`. `NAME::kernel::<f32>()` is then the kernel for a type, and `NAME::reference` and `NAME::call_into` are generic as the call is.
+///
 /// `#[constant]` is a hint, not a promise. A value computed from constant tensors alone may be computed once and kept:
 /// a weight in another order, an integer weight as floats. It is kept for a `Tensor` (not for views of other memory)
 /// until the tensor is dropped or borrowed mutably; then it is computed anew.

@@ -19,19 +19,21 @@ pub use tilewright_core::device::BufferArgument;
 pub use tilewright_core::dtype::DType;
 pub use tilewright_core::expr::{BinaryOp, Constant, UnaryOp};
 pub use tilewright_core::math::scalar::function::*;
-pub use tilewright_core::tensor::{Tensor, TensorView, TensorViewMut};
+pub use tilewright_core::tensor::{Bits, Element, Float, Integer, Number, Tensor, TensorView, TensorViewMut};
 pub use tilewright_search::rule::RuleEntry;
 
 pub use crate::__location as location;
 pub use crate::Error;
 pub use crate::definition::{DimSpec, KernelDefinition, ParameterKind, ParameterSpec};
-pub use crate::kernel::{Kernel, KernelEntry};
+pub use crate::kernel::{Instances, Kernel, KernelEntry};
 pub use crate::records::ShippedRecords;
 pub use call::{
     Buffers, allocate, constant_bytes, definition, read_bytes, scalar, scalar_constant, write_bytes,
 };
 pub use elements::{Elements, constant_dimension, intermediate, read, size, stepped, write, zero};
-pub use value::{Scalar, cast, single, stepped_index, steps, value};
+pub use value::{
+    Of, Scalar, cast, cast_to_parameter, float_literal, integer_literal, single, stepped_index, steps, value,
+};
 
 /// The place in the user's source of the token that the call is written with.
 #[doc(hidden)]

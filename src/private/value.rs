@@ -5,6 +5,7 @@ use tilewright_core::build::Value;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::BinaryOp;
 use tilewright_core::math::scalar::{self, Wide};
+use tilewright_core::tensor::Element;
 
 /// A scalar of a definition: an element type, `usize` or `isize`.
 #[diagnostic::on_unimplemented(
@@ -56,6 +57,37 @@ positions!(usize isize);
 #[inline]
 pub fn cast<To: scalar::Cast, From: Scalar>(value: From) -> To {
     To::narrow(value.widen())
+}
+
+/// An element of a type that is a parameter of the definition, as a scalar.
+#[derive(Clone, Copy, Debug)]
+pub struct Of<T>(pub T);
+
+impl<T: Element> Scalar for Of<T> {
+    const DTYPE: DType = T::DTYPE;
+
+    #[inline]
+    fn widen(self) -> Wide {
+        self.0.into_wide()
+    }
+}
+
+/// `value as T` for a parameter `T`.
+#[inline]
+pub fn cast_to_parameter<T: Element, From: Scalar>(value: From) -> T {
+    T::of_wide(value.widen())
+}
+
+/// A whole literal as an element.
+#[inline]
+pub fn integer_literal<T: Element>(value: i64) -> T {
+    T::of_wide(Wide::Int(value))
+}
+
+/// A literal with a fraction as an element.
+#[inline]
+pub fn float_literal<T: Element>(value: f64) -> T {
+    T::of_wide(Wide::Double(value))
 }
 
 /// A constant of the user's program, as a literal of its type.

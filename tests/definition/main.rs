@@ -3,6 +3,7 @@
 mod calls;
 mod corners;
 mod functions;
+mod generics;
 mod harness;
 mod kernels;
 mod recurrences;

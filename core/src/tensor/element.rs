@@ -6,6 +6,7 @@ use half::{bf16, f16};
 
 use crate::dtype::DType;
 use crate::expr::Constant;
+use crate::math::scalar::{Cast, Wide};
 use crate::tensor::bytes::{BytesMut, MisfitBytes};
 use crate::tensor::spare::Spares;
 
@@ -65,6 +66,14 @@ pub trait Element:
     /// As [`Element::from_bytes`].
     fn from_bytes_mut(bytes: &mut [u8]) -> Result<&mut [Self], MisfitBytes>;
 
+    /// The element in a type that holds it exactly, for casts.
+    #[doc(hidden)]
+    fn into_wide(self) -> Wide;
+
+    /// The element that a wider value becomes, as by Rust's `as`.
+    #[doc(hidden)]
+    fn of_wide(wide: Wide) -> Self;
+
     /// Memory of dropped results with such elements.
     #[doc(hidden)]
     fn spares() -> &'static Spares<Self>;
@@ -72,6 +81,14 @@ pub trait Element:
 
 macro_rules! own_spares {
     ($type:ty) => {
+        fn into_wide(self) -> Wide {
+            Cast::widen(self)
+        }
+
+        fn of_wide(wide: Wide) -> Self {
+            Cast::narrow(wide)
+        }
+
         fn spares() -> &'static Spares<Self> {
             static SPARES: Spares<$type> = Spares::new();
             &SPARES

@@ -11,6 +11,7 @@
 
 mod any;
 mod bytes;
+mod class;
 mod compare;
 mod dense;
 mod element;
@@ -25,6 +26,7 @@ mod view;
 pub use any::AnyTensor;
 pub(crate) use any::{with_element, with_one_of};
 pub use bytes::{BytesMut, MisfitBytes};
+pub use class::{Bits, Float, Integer, Number};
 pub use compare::ErrorSummary;
 pub use dense::Tensor;
 pub use element::Element;

@@ -6,6 +6,7 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use tilewright_vocabulary::{BinaryOp, Operands, UnaryOp};
 
+use super::class::Generic;
 use super::types::{ScalarType, TypeVar, Types};
 use crate::diagnostics::Extent;
 
@@ -18,6 +19,8 @@ pub(crate) struct Kernel {
     pub(crate) attributes: Vec<syn::Attribute>,
     pub(crate) visibility: syn::Visibility,
     pub(crate) name: Ident,
+    /// The type parameters; the checker narrows them.
+    pub(crate) generics: Vec<Generic>,
     pub(crate) parameters: Vec<Parameter>,
     /// The types of the returned tensors, in order.
     pub(crate) returns: Vec<TensorType>,
@@ -41,6 +44,8 @@ pub(crate) struct Function {
     pub(crate) attributes: Vec<syn::Attribute>,
     pub(crate) visibility: syn::Visibility,
     pub(crate) name: Ident,
+    /// The type parameters; the checker narrows them.
+    pub(crate) generics: Vec<Generic>,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) result: ScalarType,
     pub(crate) result_span: Span,

@@ -2,6 +2,7 @@
 
 mod ast;
 mod check;
+mod class;
 mod emit;
 mod parse;
 mod types;

@@ -12,8 +12,24 @@ use tilewright_vocabulary::DType;
 pub(crate) enum ScalarType {
     /// A type that tensors can hold.
     Element(DType),
+    /// A type parameter of the definition: one of the types that tensors can hold.
+    Parameter(TypeParameter),
     Usize,
     Isize,
+}
+
+/// A type parameter, by its name and its position among the parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TypeParameter {
+    pub(crate) name: &'static str,
+    pub(crate) position: usize,
+}
+
+impl TypeParameter {
+    /// The name is kept for as long as the compiler runs: it is a few bytes for each parameter, and types stay `Copy`.
+    pub(crate) fn new(name: String, position: usize) -> Self {
+        TypeParameter { name: Box::leak(name.into_boxed_str()), position }
+    }
 }
 
 /// The element types, as messages list them: `f16, … i64 or bool`.
@@ -37,27 +53,34 @@ impl ScalarType {
     pub(crate) fn name(self) -> &'static str {
         match self {
             ScalarType::Element(dtype) => dtype.name(),
+            ScalarType::Parameter(parameter) => parameter.name,
             ScalarType::Usize => "usize",
             ScalarType::Isize => "isize",
         }
     }
 
-    /// The type that computes it; `usize` and `isize` are computed as `I64`.
-    pub(crate) fn dtype(self) -> DType {
+    /// The type that computes it, when it is known here; `usize` and `isize` are computed as `I64`.
+    pub(crate) fn dtype(self) -> Option<DType> {
         match self {
-            ScalarType::Element(dtype) => dtype,
-            ScalarType::Usize | ScalarType::Isize => DType::I64,
+            ScalarType::Element(dtype) => Some(dtype),
+            ScalarType::Parameter(_) => None,
+            ScalarType::Usize | ScalarType::Isize => Some(DType::I64),
         }
     }
 
     /// Whether tensors can hold it.
     pub(crate) fn is_element(self) -> bool {
-        matches!(self, ScalarType::Element(_))
+        matches!(self, ScalarType::Element(_) | ScalarType::Parameter(_))
     }
 
-    /// Whether it is a floating-point type.
+    /// Whether it is a type parameter.
+    pub(crate) fn is_parameter(self) -> bool {
+        matches!(self, ScalarType::Parameter(_))
+    }
+
+    /// Whether it is known to be a floating-point type.
     pub(crate) fn is_float(self) -> bool {
-        self.dtype().is_float()
+        self.dtype().is_some_and(DType::is_float)
     }
 
     /// Whether Rust itself computes it exactly as the program does.
@@ -108,6 +131,7 @@ impl Family {
     /// Whether a literal of this family can have that type.
     fn allows(self, ty: ScalarType) -> bool {
         match self {
+            _ if ty.is_parameter() => true,
             Family::Any => true,
             Family::Integer => !ty.is_float() && ty != ScalarType::Element(DType::Bool),
             // Rust has no literals of the narrow types.

@@ -5,6 +5,7 @@
 //! | `ahead` | which version a call runs while better ones are made; versions before they are needed |
 //! | `origin` | where a kernel comes from, and its signature |
 //! | `registry` | finds kernels by name |
+//! | `instances` | kernels of generic definitions, one for each combination of element types |
 //! | `state` | the program, shared by the kernel and by work in the background |
 //! | `versions` | keeps compiled versions, one for each shape or class of shapes |
 //! | `select` | chooses a schedule: exact record, nearest record, default |
@@ -20,6 +21,7 @@ mod call;
 mod compile;
 mod explain;
 mod fault;
+mod instances;
 mod nearest;
 mod origin;
 mod registry;
@@ -36,6 +38,7 @@ use tilewright_core::program::Program;
 use tilewright_search::records::Shape;
 
 pub use explain::{Explanation, explain, explain_on};
+pub use instances::Instances;
 pub use registry::{KernelEntry, check_all, kernel, kernels, record_problems};
 pub use select::Source;
 

@@ -16,9 +16,15 @@ pub struct KernelEntry {
 
 inventory::collect!(KernelEntry);
 
-/// Every kernel that is linked into this program, in the order of modules and names.
+/// Every kernel that is linked into this program, in the order of modules and names. A definition with one type parameter
+/// counts as a kernel for each type that it can have; of one with several, the kernels that the program has used so far count.
 pub fn kernels() -> Vec<&'static Kernel> {
     let mut kernels: Vec<_> = inventory::iter::<KernelEntry>().map(|entry| (entry.kernel)()).collect();
+    for kernel in super::instances::made() {
+        if !kernels.iter().any(|known| std::ptr::eq(*known, kernel)) {
+            kernels.push(kernel);
+        }
+    }
     kernels.sort_by_key(|kernel| kernel.definition().map(|definition| (definition.module, definition.name)));
     kernels
 }

@@ -4,9 +4,11 @@ use proc_macro2::{Ident, Span};
 use tilewright_vocabulary::DType;
 
 use super::{Checker, count};
+use crate::diagnostics::Extent;
 use crate::kernel::ast::{
     BinaryOperator, BindingId, BindingKind, BlockExpr, Expr, ExprKind, IfExpr, Load, Method, Name,
 };
+use crate::kernel::class::Class;
 use crate::kernel::types::{ScalarType, TypeVar, Types};
 
 impl Checker<'_> {
@@ -29,11 +31,23 @@ impl Checker<'_> {
                 if let Some(ty) = ScalarType::from_name(literal.suffix()) {
                     self.refuse_position(ty, literal.span());
                 }
-                (self.literal(literal.suffix(), Types::integer), false)
+                let ty = self.literal(literal.suffix(), Types::integer);
+                self.use_as(ty, Class::Number, expr.extent);
+                (ty, false)
             }
-            ExprKind::Float(literal) => (self.literal(literal.suffix(), Types::float), false),
+            ExprKind::Float(literal) => {
+                let ty = self.literal(literal.suffix(), Types::float);
+                self.use_as(ty, Class::Float, expr.extent);
+                (ty, false)
+            }
             ExprKind::Bool(_) => (self.types.known(ScalarType::Element(DType::Bool)), false),
-            ExprKind::Constant(_, Some(ty)) => (self.types.known(*ty), false),
+            ExprKind::Constant(path, Some(ty)) => {
+                let known = self.types.known(*ty);
+                if ty.is_parameter() {
+                    self.constant_of_parameter(path, known, expr.extent);
+                }
+                (known, false)
+            }
             ExprKind::Constant(_, None) => (self.types.foreign(), false),
             ExprKind::Invalid(_) => {
                 self.incomplete_body = true;
@@ -41,8 +55,9 @@ impl Checker<'_> {
             }
             ExprKind::Name(name) => self.name(name),
             ExprKind::Load(load) => (self.load(load), true),
-            ExprKind::Unary(_, operand) => {
+            ExprKind::Unary(op, operand) => {
                 let data = self.expression(operand);
+                self.use_prefix(*op, operand);
                 (operand.ty, data)
             }
             ExprKind::Binary(op, left, right) => self.binary(*op, left, right),
@@ -54,7 +69,10 @@ impl Checker<'_> {
             ExprKind::Cast(operand, ty, span) => {
                 let data = self.expression(operand);
                 self.refuse_position(*ty, *span);
-                (self.types.known(*ty), data)
+                let known = self.types.known(*ty);
+                // Nothing is cast to `bool`.
+                self.use_as(known, Class::Number, expr.extent);
+                (known, data)
             }
             ExprKind::If(node) => self.if_value(node),
             ExprKind::Block(block) => self.block(block),
@@ -79,8 +97,33 @@ impl Checker<'_> {
         data
     }
 
-    /// Reports `usize` and `isize` in a `#[tensor_fn]`.
+    /// A constant such as `T::MAX`.
+    fn constant_of_parameter(&mut self, path: &syn::Path, ty: TypeVar, extent: Extent) {
+        let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        match Class::of_constant(&name) {
+            Some(_) if self.is_function => self.diagnostics.error_over(
+                extent,
+                "a generic `#[tensor_fn]` has no constants of its type parameter",
+                "take it as an argument",
+            ),
+            Some(class) => self.use_as(ty, class, extent),
+            None => self.diagnostics.error_over(
+                extent,
+                format!("a type parameter has no constant `{name}`"),
+                "there are MIN and MAX, and for floats INFINITY, NEG_INFINITY, NAN, EPSILON and MIN_POSITIVE",
+            ),
+        }
+    }
+
+    /// Reports types that a `#[tensor_fn]` cannot name: `usize` and `isize`, and in a cast its own parameters.
     fn refuse_position(&self, ty: ScalarType, span: Span) {
+        if self.is_function && ty.is_parameter() {
+            self.diagnostics.error_at(
+                span,
+                format!("a generic `#[tensor_fn]` does not convert to `{ty}`"),
+                "convert in the kernel that calls it",
+            );
+        }
         if self.is_function && !ty.is_element() {
             self.diagnostics.error_at(
                 span,
@@ -215,6 +258,7 @@ impl Checker<'_> {
         } else {
             self.expect(right, left.ty);
         }
+        self.use_operator(op, left);
         let ty =
             if op.is_comparison() { self.types.known(ScalarType::Element(DType::Bool)) } else { left.ty };
         (ty, data)
@@ -229,6 +273,7 @@ impl Checker<'_> {
             }
         }
         self.expect_float(method, receiver);
+        self.use_method(method, receiver);
         if let (Method::Powi, [exponent]) = (method, arguments)
             && exponent.as_literal_exponent().is_none()
         {

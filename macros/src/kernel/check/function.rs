@@ -18,6 +18,7 @@ pub(crate) fn check_function(function: &mut Function, diagnostics: &Diagnostics)
         results: Vec::new(),
         result_names: Vec::new(),
         callees: Vec::new(),
+        uses: Vec::new(),
         incomplete: false,
         incomplete_body: false,
         is_function: true,
@@ -28,6 +29,7 @@ pub(crate) fn check_function(function: &mut Function, diagnostics: &Diagnostics)
     }
     checker.block(&mut function.body);
     checker.expect_known(&function.body.value, function.result);
+    checker.narrow(&mut function.generics);
     for path in &checker.callees {
         if path.is_ident(&function.name) {
             diagnostics.error(

@@ -6,6 +6,7 @@
 
 mod expression;
 mod function;
+mod generics;
 mod scope;
 mod signature;
 mod statement;
@@ -32,6 +33,7 @@ pub(crate) fn check(kernel: &mut Kernel, diagnostics: &Diagnostics) {
         results: Vec::new(),
         result_names: kernel.results.iter().map(|name| name.ident.to_string()).collect(),
         callees: Vec::new(),
+        uses: Vec::new(),
         incomplete: kernel.incomplete,
         incomplete_body: false,
         is_function: false,
@@ -42,6 +44,7 @@ pub(crate) fn check(kernel: &mut Kernel, diagnostics: &Diagnostics) {
     checker.statements(&mut kernel.body);
     checker.results(&mut kernel.results, kernel.returns.len(), kernel.end);
     checker.usage();
+    checker.narrow(&mut kernel.generics);
     kernel.bindings = checker.bindings;
     kernel.dims = checker.dims;
     kernel.types = checker.types;
@@ -60,6 +63,8 @@ struct Checker<'a> {
     result_names: Vec<String>,
     /// Every function that is called.
     callees: Vec<syn::Path>,
+    /// What is done with values: the class that their types must belong to.
+    uses: Vec<generics::Use>,
     /// Whether part of the signature is missing: nothing is said of what may have been there.
     incomplete: bool,
     /// Whether part of the body is missing.

@@ -130,6 +130,7 @@ impl Checker<'_> {
         if let Some(element) = tensor.ty.as_ref().map(|ty| ty.element) {
             self.expect_known(&node.value, element);
         }
+        self.use_assignment(node.op, &node.value);
     }
 
     fn update(&mut self, node: &mut Update) {
@@ -144,6 +145,7 @@ impl Checker<'_> {
             BindingKind::Accumulator { ty } => {
                 let ty = *ty;
                 self.expect(&node.value, ty);
+                self.use_assignment(node.op, &node.value);
                 return;
             }
             BindingKind::Tensor(Tensor { role: Role::Invalid, .. }) => return,

@@ -34,6 +34,7 @@ impl Checker<'_> {
         if let Some(ty) = self.types.decided(receiver.ty)
             && method.needs_floats()
             && !ty.is_float()
+            && !ty.is_parameter()
         {
             self.diagnostics.error_over(
                 receiver.extent,

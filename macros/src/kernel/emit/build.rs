@@ -5,6 +5,7 @@ use crate::kernel::ast::{
     Allocate, Assignment, BinaryOperator, Binding, BindingKind, BlockExpr, Dim, Expr, ExprKind, For, Kernel,
     Let, Load, Method, Name, ParameterKind, Statement, Store, Update,
 };
+use crate::kernel::class;
 use crate::kernel::types::{ScalarType, Types};
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use tilewright_vocabulary::{BinaryOp, DType, UnaryOp};
@@ -26,7 +27,7 @@ pub(super) fn build(kernel: &Kernel) -> TokenStream {
     let tensors = kernel.parameters.iter().filter_map(|parameter| match &parameter.kind {
         ParameterKind::Tensor { ty, mutable } => {
             let (name, text, dtype) = (&parameter.name, text(&parameter.name), dtype(ty.element));
-            let shape = ty.dims.iter().map(|dim| cx.dim(dim));
+            let (shape, rank) = (ty.dims.iter().map(|dim| cx.dim(dim)), ty.dims.len());
             let declare = match (mutable, parameter.is_constant) {
                 (true, _) => "inout",
                 (false, true) => "constant",
@@ -34,7 +35,7 @@ pub(super) fn build(kernel: &Kernel) -> TokenStream {
             };
             let declare = Ident::new(declare, Span::call_site());
             Some(quote_hygienic! {
-                let #name = { let shape = [#(#shape),*]; builder.#declare(#text, #dtype, &shape) };
+                let #name = { let shape: [::tilewright::__private::Value; #rank] = [#(#shape),*]; builder.#declare(#text, #dtype, &shape) };
             })
         }
         _ => None,
@@ -43,12 +44,13 @@ pub(super) fn build(kernel: &Kernel) -> TokenStream {
     let padding = kernel.multiplies_padding.then(|| quote_hygienic!(builder.multiply_padding();));
     let body = cx.statements(&kernel.body);
     let outputs = kernel.results.iter().map(|name| &name.ident);
+    let generics = class::declared(&kernel.generics, None);
     quote_hygienic! {
         #[allow(
             non_snake_case, unused_variables, unused_parens, unused_braces,
             clippy::all, clippy::pedantic, clippy::nursery
         )]
-        fn build(builder: &mut ::tilewright::__private::KernelBuilder) {
+        fn build #generics(builder: &mut ::tilewright::__private::KernelBuilder) {
             #(#dims)*
             #(#scalars)*
             #(#tensors)*
@@ -69,11 +71,13 @@ fn dimension(position: usize) -> Ident {
 pub(super) struct Emitter<'a> {
     pub(super) types: &'a Types,
     pub(super) bindings: &'a [Binding],
+    /// Whether the code can name the type parameters. That of a `#[tensor_fn]` cannot: its literals take the types that they meet.
+    pub(super) knows_types: bool,
 }
 
 impl<'a> Emitter<'a> {
     fn new(kernel: &'a Kernel) -> Self {
-        Emitter { types: &kernel.types, bindings: &kernel.bindings }
+        Emitter { types: &kernel.types, bindings: &kernel.bindings, knows_types: true }
     }
 
     fn statements(&self, statements: &[Statement]) -> TokenStream {
@@ -113,11 +117,14 @@ impl<'a> Emitter<'a> {
         };
         let Some(ty) = ty else { unreachable!("tensors of a checked definition have types") };
         let dtype_tokens = dtype(ty.element);
-        let shape = ty.dims.iter().map(|dim| self.dim(dim));
+        let (shape, rank) = (ty.dims.iter().map(|dim| self.dim(dim)), ty.dims.len());
         let fill = match &node.fill {
             Some(value) => self.value(value),
             None if ty.element == ScalarType::Element(DType::Bool) => {
                 quote_hygienic!(::tilewright::__private::Value::bool(false))
+            }
+            None if ty.element.is_parameter() => {
+                quote_hygienic!(::tilewright::__private::Value::int(0).of_type(#dtype_tokens))
             }
             None if ty.element.is_float() => {
                 quote_hygienic!(::tilewright::__private::Value::typed_float(#dtype_tokens, 0.0))
@@ -127,7 +134,8 @@ impl<'a> Emitter<'a> {
         let location = location(node.span);
         quote_hygienic! {
             let #name = {
-                let (shape, fill) = ([#(#shape),*], #fill);
+                let shape: [::tilewright::__private::Value; #rank] = [#(#shape),*];
+                let fill = #fill;
                 builder.tensor(#text, #dtype_tokens, &shape, ::tilewright::__private::Some(fill), #location)
             };
         }
@@ -194,12 +202,12 @@ impl<'a> Emitter<'a> {
 
     fn store(&self, node: &Store) -> TokenStream {
         let tensor = &node.tensor.ident;
-        let indices = node.indices.iter().map(|index| self.value(index));
+        let (indices, rank) = (node.indices.iter().map(|index| self.value(index)), node.indices.len());
         let old = quote_hygienic!(builder.load(#tensor, &indices));
         let (op, value) = update(node.op, self.value(&node.value), &old);
         let location = location(node.op_span);
         quote_hygienic! {{
-            let indices = [#(#indices),*];
+            let indices: [::tilewright::__private::Value; #rank] = [#(#indices),*];
             let value = #value;
             builder.store(#tensor, &indices, ::tilewright::__private::UpdateOp::#op, value, #location);
         }}
@@ -222,6 +230,9 @@ impl<'a> Emitter<'a> {
             ExprKind::Float(literal) => self.float(expr, literal, false),
             ExprKind::Bool(value) => quote_hygienic!(::tilewright::__private::Value::bool(#value)),
             ExprKind::Name(name) => self.name(name),
+            ExprKind::Constant(path, Some(ty)) if ty.is_parameter() => {
+                quote_hygienic!(::tilewright::__private::value(::tilewright::__private::Of(#path)))
+            }
             ExprKind::Constant(path, _) => {
                 let path = constant_path(path);
                 quote_hygienic!(::tilewright::__private::value(#path))
@@ -251,8 +262,12 @@ impl<'a> Emitter<'a> {
 
     fn integer(&self, expr: &Expr, value: i64) -> TokenStream {
         match self.types.resolve(expr.ty) {
-            Some(ty) => integer(ty, value),
-            None => {
+            Some(ty) if ty.is_parameter() && self.knows_types => {
+                let literal = super::integer_literal(ty, value, Span::mixed_site());
+                quote_hygienic!(::tilewright::__private::value(::tilewright::__private::Of(#literal)))
+            }
+            Some(ty) if !ty.is_parameter() => integer(ty, value),
+            _ => {
                 let value = Literal::i64_unsuffixed(value);
                 quote_hygienic!(::tilewright::__private::Value::int(#value))
             }
@@ -270,11 +285,15 @@ impl<'a> Emitter<'a> {
                     ::tilewright::__private::single(#digits as f32),
                 )
             },
-            Some(ty) => {
+            Some(ty) if ty.is_parameter() && self.knows_types => {
+                let literal = super::float_literal(ty, literal, Span::mixed_site());
+                quote_hygienic!(::tilewright::__private::value(::tilewright::__private::Of(#literal)))
+            }
+            Some(ty) if !ty.is_parameter() => {
                 let dtype = dtype(ty);
                 quote_hygienic!(::tilewright::__private::Value::typed_float(#dtype, #digits as f64))
             }
-            None => quote_hygienic!(::tilewright::__private::Value::float(#digits as f64)),
+            _ => quote_hygienic!(::tilewright::__private::Value::float(#digits as f64)),
         }
     }
 
@@ -299,9 +318,11 @@ impl<'a> Emitter<'a> {
     }
 
     fn unary(&self, op: UnaryOp, operand: &Expr) -> TokenStream {
+        // What a literal of a parameter becomes is known when the program is built.
+        let folded = !self.types.resolve(operand.ty).is_some_and(ScalarType::is_parameter);
         match (op, &operand.kind) {
-            (UnaryOp::Neg, ExprKind::Int(_, value)) => self.integer(operand, -value),
-            (UnaryOp::Neg, ExprKind::Float(literal)) => self.float(operand, literal, true),
+            (UnaryOp::Neg, ExprKind::Int(_, value)) if folded => self.integer(operand, -value),
+            (UnaryOp::Neg, ExprKind::Float(literal)) if folded => self.float(operand, literal, true),
             _ => {
                 let operand = self.value(operand);
                 let op = variant(op);

@@ -6,6 +6,7 @@ use tilewright_vocabulary::{BinaryOp, UnaryOp};
 
 use super::{lints, local, numbered, reference, rust_type, text};
 use crate::kernel::ast::{Kernel, ParameterKind, TensorType};
+use crate::kernel::class;
 
 /// `fn NAME`: checks shapes, allocates the results, runs the tuned kernel.
 pub(super) fn tuned(kernel: &Kernel) -> TokenStream {
@@ -73,7 +74,7 @@ pub(super) fn reference(kernel: &Kernel) -> TokenStream {
         let (view, text) = (numbered("view", position), name.text());
         quote!(::tilewright::__private::write(#text, &mut #view)?)
     });
-    let numerics = numerics_of_reference();
+    let (numerics, passed) = (numerics_of_reference(), class::passed(&kernel.generics));
     quote! {
         /// Runs the definition as ordinary Rust, with the loops as they are written. Results of the tuned kernel are
         /// compared with its results.
@@ -87,7 +88,7 @@ pub(super) fn reference(kernel: &Kernel) -> TokenStream {
         pub #signature {
             #prepare
             #allocate
-            Self::__loops(&#dims, #(#arguments,)* #(#outputs,)*)?;
+            Self::__loops #passed(&#dims, #(#arguments,)* #(#outputs,)*)?;
             ::tilewright::__private::Ok(#result)
         }
     }
@@ -133,15 +134,17 @@ pub(super) fn dynamic_reference(kernel: &Kernel) -> TokenStream {
         }
     }
     arguments.extend(kernel.returns.iter().map(|ty| tensor(ty, "write")));
-    let name = &kernel.name;
+    let (name, passed) = (&kernel.name, class::passed(&kernel.generics));
+    let generics = class::declared(&kernel.generics, None);
     quote! {
-        fn dynamic_reference(
+        fn dynamic_reference #generics(
             #dims: &[i64],
             #scalars: &[::tilewright::__private::Constant],
             #buffers: &mut [::tilewright::__private::BufferArgument<'_>],
         ) -> ::tilewright::__private::Result<(), ::tilewright::__private::Error> {
-            let mut #buffers = ::tilewright::__private::Buffers::new(&__DEFINITION, #dims, #buffers)?;
-            #name::__loops(#dims, #(#arguments,)*)
+            let definition = ::tilewright::__private::definition(#name::kernel #passed());
+            let mut #buffers = ::tilewright::__private::Buffers::new(definition, #dims, #buffers)?;
+            #name::__loops #passed(#dims, #(#arguments,)*)
         }
     }
 }
@@ -205,9 +208,10 @@ fn signature(kernel: &Kernel, name: &Ident, outputs: &Outputs) -> TokenStream {
             (passed.collect(), quote!(()))
         }
     };
-    let lifetime = has_tensors(kernel, outputs).then(|| quote!(<'t>));
+    let lifetime = has_tensors(kernel, outputs).then(|| quote!('t));
+    let generics = class::declared(&kernel.generics, lifetime);
     quote! {
-        fn #name #lifetime(#(#arguments,)* #(#passed,)*)
+        fn #name #generics(#(#arguments,)* #(#passed,)*)
             -> ::tilewright::__private::Result<#returned, ::tilewright::__private::Error>
     }
 }
@@ -245,14 +249,14 @@ pub(super) fn argument_types(kernel: &Kernel) -> TokenStream {
         _ => None,
     });
     quote! {
-        #(const _: ::tilewright::__private::Option<#types> = ::tilewright::__private::None;)*
+        #(let _: ::tilewright::__private::Option<#types> = ::tilewright::__private::None;)*
     }
 }
 
 /// Converts the arguments to views and infers the dimensions from their shapes.
 fn prepare(kernel: &Kernel) -> TokenStream {
     let (dims, entry) = (local("dims"), local("kernel"));
-    let name = &kernel.name;
+    let (name, passed) = (&kernel.name, class::passed(&kernel.generics));
     let mut views = Vec::new();
     let mut shapes = Vec::new();
     let mut sizes = Vec::new();
@@ -272,7 +276,7 @@ fn prepare(kernel: &Kernel) -> TokenStream {
     }
     quote! {
         #(#views)*
-        let #entry = #name::kernel();
+        let #entry = #name::kernel #passed();
         let #dims = ::tilewright::__private::definition(#entry).infer(&[#(#shapes),*], &[#(#sizes),*])?;
         #name::__check_constants(&#dims)?;
     }

@@ -5,6 +5,7 @@ use quote::{quote, quote_spanned};
 
 use super::{dtype, local, location, text};
 use crate::kernel::ast::{BindingKind, Dim, Expr, ExprKind, Kernel, Name, ParameterKind, TensorType};
+use crate::kernel::class;
 use crate::kernel::types::ScalarType;
 
 /// The `KernelDefinition`. Functions `build` and `dynamic_reference` are in scope where it stands.
@@ -28,6 +29,7 @@ pub(super) fn definition(kernel: &Kernel) -> TokenStream {
             ParameterKind::Invalid => unreachable!("a definition with errors is not emitted"),
         }
     });
+    let passed = class::passed(&kernel.generics);
     let outputs = kernel.results.iter().zip(&kernel.returns);
     let outputs = outputs.map(|(name, ty)| tensor(kernel, &name.text(), "Output", ty));
     quote! {
@@ -36,9 +38,9 @@ pub(super) fn definition(kernel: &Kernel) -> TokenStream {
             module: ::tilewright::__private::module_path!(),
             location: #location,
             dims: &[#(#dims),*],
-            parameters: &[#(#arguments,)* #(#outputs,)*],
-            build,
-            reference: dynamic_reference,
+            parameters: const { &[#(#arguments,)* #(#outputs,)*] },
+            build: build #passed,
+            reference: dynamic_reference #passed,
         }
     }
 }

@@ -11,6 +11,7 @@ use quote::quote;
 
 use super::{build, dtype, reference, rust_type};
 use crate::kernel::ast::Function;
+use crate::kernel::class;
 
 /// The code for a `#[tensor_fn]` without errors: the function itself, and beside it the enum of its name, with what it
 /// computes of values.
@@ -59,7 +60,8 @@ fn function_signature(function: &Function) -> TokenStream {
         quote!(#name: #ty)
     });
     let result = rust_type(function.result, function.result_span);
-    quote!(#visibility fn #name(#(#arguments),*) -> #result)
+    let generics = class::declared(&function.generics, None);
+    quote!(#visibility fn #name #generics(#(#arguments),*) -> #result)
 }
 
 fn function_namespace(function: &Function) -> TokenStream {
@@ -83,14 +85,23 @@ fn depth(function: &Function) -> TokenStream {
 
 /// `fn __value`: what a `#[tensor_fn]` computes of values.
 fn value(function: &Function) -> TokenStream {
-    let emitter = build::Emitter { types: &function.types, bindings: &function.bindings };
+    let emitter = build::Emitter { types: &function.types, bindings: &function.bindings, knows_types: false };
     let names: Vec<_> = function.arguments.iter().map(|argument| &argument.name).collect();
     let arguments = function.arguments.iter().map(|argument| {
-        let (name, dtype) = (&argument.name, dtype(argument.ty));
+        let name = &argument.name;
+        if argument.ty.is_parameter() {
+            return quote_hygienic!(let #name = #name.clone(););
+        }
+        let dtype = dtype(argument.ty);
         quote_hygienic!(let #name = #name.of_type(#dtype);)
     });
-    let result = dtype(function.result);
     let body = emitter.block(&function.body);
+    let body = if function.result.is_parameter() {
+        body
+    } else {
+        let result = dtype(function.result);
+        quote_hygienic!(#body.of_type(#result))
+    };
     quote_hygienic! {
         #[doc(hidden)]
         #[allow(
@@ -103,7 +114,7 @@ fn value(function: &Function) -> TokenStream {
             let _ = Self::__DEPTH;
             let [#(#names),*] = arguments else { ::tilewright::__private::definition_has_errors() };
             #(#arguments)*
-            #body.of_type(#result)
+            #body
         }
     }
 }

@@ -27,6 +27,7 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 
 use super::ast::{Kernel, Name};
+use super::class;
 use tilewright_vocabulary::DType;
 
 use super::types::ScalarType;
@@ -39,6 +40,7 @@ pub(crate) fn kernel(kernel: &Kernel) -> TokenStream {
     let (reference, call_into) = (call::reference(kernel), call::call_into(kernel));
     let loops = reference::loops(kernel);
     let (entry, check) = (entry(kernel), call::check_constants(kernel));
+    let submissions = submissions(kernel);
     quote! {
         #call
         #namespace
@@ -49,9 +51,7 @@ pub(crate) fn kernel(kernel: &Kernel) -> TokenStream {
             #check
             #loops
         }
-        ::tilewright::__private::inventory::submit! {
-            ::tilewright::__private::KernelEntry { kernel: #name::kernel }
-        }
+        #submissions
     }
 }
 
@@ -66,6 +66,7 @@ pub(crate) fn skeleton(kernel: &Kernel) -> TokenStream {
     let namespace = namespace(kernel);
     let loops = reference::loops(kernel);
     let types = call::argument_types(kernel);
+    let generics = class::declared(&kernel.generics, None);
     quote! {
         #call
         #namespace
@@ -73,7 +74,7 @@ pub(crate) fn skeleton(kernel: &Kernel) -> TokenStream {
             #reference
             #call_into
             /// The kernel, for tuning it.
-            pub fn kernel() -> &'static ::tilewright::__private::Kernel {
+            pub fn kernel #generics() -> &'static ::tilewright::__private::Kernel {
                 #types
                 ::tilewright::__private::definition_has_errors()
             }
@@ -104,6 +105,20 @@ fn entry(kernel: &Kernel) -> TokenStream {
     let build = build::build(kernel);
     let dynamic = call::dynamic_reference(kernel);
     let types = call::argument_types(kernel);
+    if !kernel.generics.is_empty() {
+        let generics = class::declared(&kernel.generics, None);
+        let dtypes = kernel.generics.iter().map(|generic| element_dtype(&generic.name));
+        return quote! {
+            /// The kernel for these element types, for tuning it and for looking at it.
+            pub fn kernel #generics() -> &'static ::tilewright::__private::Kernel {
+                #types
+                #build
+                #dynamic
+                static __INSTANCES: ::tilewright::__private::Instances = ::tilewright::__private::Instances::new();
+                __INSTANCES.get(&[#(#dtypes),*], || #definition)
+            }
+        };
+    }
     quote! {
         /// The kernel, for tuning it and for looking at it.
         pub fn kernel() -> &'static ::tilewright::__private::Kernel {
@@ -114,6 +129,25 @@ fn entry(kernel: &Kernel) -> TokenStream {
             static __KERNEL: ::tilewright::__private::Kernel = ::tilewright::__private::Kernel::new(&__DEFINITION);
             &__KERNEL
         }
+    }
+}
+
+/// The entries by which kernels are found by name. Of several type parameters the combinations are too many to list: they
+/// are found once they are used.
+fn submissions(kernel: &Kernel) -> TokenStream {
+    let name = &kernel.name;
+    let kernels = match kernel.generics.as_slice() {
+        [] => vec![quote!(#name::kernel)],
+        [generic] => {
+            let types = generic.types().map(|dtype| rust_type(ScalarType::Element(dtype), name.span()));
+            types.map(|ty| quote!(#name::kernel::<#ty>)).collect()
+        }
+        _ => Vec::new(),
+    };
+    quote! {
+        #(::tilewright::__private::inventory::submit! {
+            ::tilewright::__private::KernelEntry { kernel: #kernels }
+        })*
     }
 }
 
@@ -147,8 +181,31 @@ fn rust_type(ty: ScalarType, span: Span) -> TokenStream {
 
 /// The `DType` of a scalar.
 fn dtype(ty: ScalarType) -> TokenStream {
-    let variant = build::variant(ty.dtype());
-    quote!(::tilewright::__private::DType::#variant)
+    match ty.dtype() {
+        Some(dtype) => {
+            let variant = build::variant(dtype);
+            quote!(::tilewright::__private::DType::#variant)
+        }
+        None => element_dtype(&Ident::new(ty.name(), Span::call_site())),
+    }
+}
+
+/// The `DType` of a type parameter.
+fn element_dtype(parameter: &Ident) -> TokenStream {
+    quote!(<#parameter as ::tilewright::__private::Element>::DTYPE)
+}
+
+/// A whole literal in the type of a parameter, in code that knows the type.
+fn integer_literal(ty: ScalarType, value: i64, span: Span) -> TokenStream {
+    let (ty, value) = (rust_type(ty, span), proc_macro2::Literal::i64_suffixed(value));
+    quote_spanned!(span=> ::tilewright::__private::integer_literal::<#ty>(#value))
+}
+
+/// A literal with a fraction in the type of a parameter: read as `f64`, then rounded.
+fn float_literal(ty: ScalarType, literal: &syn::LitFloat, span: Span) -> TokenStream {
+    let ty = rust_type(ty, span);
+    let digits: TokenStream = literal.base10_digits().parse().unwrap_or_default();
+    quote_spanned!(span=> ::tilewright::__private::float_literal::<#ty>(#digits as f64))
 }
 
 /// A path to a constant; `f16` and `bf16` need not be imported.

@@ -13,6 +13,7 @@ use crate::kernel::ast::{
     Allocate, Assignment, BinaryOperator, Binding, BindingKind, BlockExpr, Expr, ExprKind, For, Function,
     Kernel, Load, Name, ParameterKind, Statement, Store, Tensor, Update,
 };
+use crate::kernel::class;
 use crate::kernel::types::{ScalarType, Types};
 
 /// `fn __loops`: dimensions, scalars and tensors in, results written in place.
@@ -27,13 +28,14 @@ pub(super) fn loops(kernel: &Kernel) -> TokenStream {
     });
     let sizes = sizes(kernel, &dims);
     let body = cx.statements(&kernel.body);
+    let generics = class::declared(&kernel.generics, None);
     quote! {
         #[doc(hidden)]
         #[allow(
             non_snake_case, unused_parens, unused_braces,
             clippy::all, clippy::pedantic, clippy::nursery
         )]
-        fn __loops(
+        fn __loops #generics(
             #dims: &[i64], #(#arguments,)* #(#outputs,)*
         ) -> ::tilewright::__private::Result<(), ::tilewright::__private::Error> {
             #sizes
@@ -227,8 +229,14 @@ impl<'a> Emitter<'a> {
     fn value(&self, expr: &Expr) -> TokenStream {
         let span = expr.span;
         match &expr.kind {
-            ExprKind::Int(literal, _) => quote!(#literal),
-            ExprKind::Float(literal) => quote!(#literal),
+            ExprKind::Int(literal, value) => match self.parameter(expr) {
+                Some(ty) => super::integer_literal(ty, *value, span),
+                None => quote!(#literal),
+            },
+            ExprKind::Float(literal) => match self.parameter(expr) {
+                Some(ty) => super::float_literal(ty, literal, span),
+                None => quote!(#literal),
+            },
             ExprKind::Bool(value) => quote_spanned!(span=> #value),
             ExprKind::Name(name) => {
                 let ident = &name.ident;
@@ -252,8 +260,14 @@ impl<'a> Emitter<'a> {
                 quote_spanned!(span=> #path(#(#arguments),*))
             }
             ExprKind::Cast(operand, ty, ty_span) => {
-                let (operand, rust_type) = (self.value(operand), rust_type(*ty, *ty_span));
-                if ty.is_element() {
+                let is_parameter = self.parameter(operand).is_some();
+                let (mut operand, rust_type) = (self.value(operand), rust_type(*ty, *ty_span));
+                if is_parameter {
+                    operand = quote_spanned!(span=> ::tilewright::__private::Of(#operand));
+                }
+                if ty.is_parameter() {
+                    quote_spanned!(span=> ::tilewright::__private::cast_to_parameter::<#rust_type, _>(#operand))
+                } else if ty.is_element() {
                     quote_spanned!(span=> ::tilewright::__private::cast::<#rust_type, _>(#operand))
                 } else {
                     quote_spanned!(span=> ::tilewright::__private::index::cast::<#rust_type, _>(#operand)?)
@@ -273,6 +287,11 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// The type parameter that is the type of a value.
+    fn parameter(&self, expr: &Expr) -> Option<ScalarType> {
+        self.types.resolve(expr.ty).filter(|ty| ty.is_parameter())
+    }
+
     fn load(&self, load: &Load) -> TokenStream {
         let tensor = &load.tensor.ident;
         let indices = load.indices.iter().map(|index| self.value(index));
@@ -284,8 +303,9 @@ impl<'a> Emitter<'a> {
         let literal = matches!(operand.kind, ExprKind::Int(..) | ExprKind::Float(_));
         let ty = self.types.resolve(operand.ty);
         let native = ty.is_none_or(ScalarType::is_native_float);
+        let literal = literal && !ty.is_some_and(ScalarType::is_parameter);
         match op {
-            UnaryOp::Not => quote_spanned!(span=> !#value),
+            UnaryOp::Not if !ty.is_some_and(ScalarType::is_parameter) => quote_spanned!(span=> !#value),
             UnaryOp::Neg if literal || native => quote_spanned!(span=> -#value),
             _ => function(op.text(), ty, &[value], span),
         }
@@ -315,7 +335,7 @@ fn binary(
     use BinaryOp::{Add, And, Div, Mul, Or, Rem, Sub, Xor};
     let native = op.is_logic()
         || match op.op() {
-            And | Or | Xor => true,
+            And | Or | Xor => !ty.is_some_and(ScalarType::is_parameter),
             Add | Mul if ty == Some(ScalarType::Usize) => true,
             Add | Sub | Mul | Div | Rem => ty.is_none_or(ScalarType::is_native_float),
             other => other.is_comparison(),

@@ -3,8 +3,8 @@
 use proc_macro2::Span;
 use syn::spanned::Spanned;
 
-use super::expression;
-use crate::diagnostics::{Diagnostics, Extent};
+use super::{Context, expression};
+use crate::diagnostics::Extent;
 use crate::kernel::ast::{Dim, Expr, ExprKind, Name, Parameter, ParameterKind, TensorType};
 use crate::kernel::types::{ScalarType, TypeVar, element_types};
 
@@ -14,71 +14,50 @@ const ARGUMENT_HELP: &str = "an argument is `&Tensor<…>`, `&mut Tensor<…>`, 
                              compiled) or a scalar such as `f32`";
 
 /// The arguments, and the types of the results.
-pub(super) fn signature(
-    signature: &syn::Signature,
-    diagnostics: &Diagnostics,
-) -> (Vec<Parameter>, Vec<TensorType>) {
-    qualifiers(signature, "a kernel", diagnostics);
-    let parameters = signature.inputs.iter().filter_map(|input| parameter(input, diagnostics)).collect();
-    (parameters, returns(&signature.output, diagnostics))
+pub(super) fn signature(signature: &syn::Signature, cx: &Context<'_>) -> (Vec<Parameter>, Vec<TensorType>) {
+    qualifiers(signature, "a kernel", cx);
+    let parameters = signature.inputs.iter().filter_map(|input| parameter(input, cx)).collect();
+    (parameters, returns(&signature.output, cx))
 }
 
 /// Reports what stands around the name of a function and means nothing; `item` is a kernel or a `#[tensor_fn]`.
-pub(super) fn qualifiers(signature: &syn::Signature, item: &str, diagnostics: &Diagnostics) {
+pub(super) fn qualifiers(signature: &syn::Signature, item: &str, cx: &Context<'_>) {
     if let Some(token) = &signature.constness {
-        diagnostics.error(token, format!("{item} cannot be `const`"), "remove `const`");
+        cx.error(token, format!("{item} cannot be `const`"), "remove `const`");
     }
     if let Some(token) = &signature.asyncness {
-        diagnostics.error(
+        cx.error(
             token,
             format!("{item} cannot be `async`"),
             "remove `async`: a call returns when it is done",
         );
     }
     if let Some(token) = &signature.unsafety {
-        diagnostics.error(
-            token,
-            format!("{item} cannot be `unsafe`"),
-            "remove `unsafe`: every call is checked",
-        );
+        cx.error(token, format!("{item} cannot be `unsafe`"), "remove `unsafe`: every call is checked");
     }
     if let Some(abi) = &signature.abi {
-        diagnostics.error(abi, format!("{item} has no ABI of its own"), "remove `extern`");
-    }
-    if !signature.generics.params.is_empty() {
-        diagnostics.error(
-            &signature.generics.params,
-            format!("{item} has no generic parameters"),
-            "dimensions are named where they occur, as in `Tensor<f32, M, K>`, and element types are concrete",
-        );
-    }
-    if let Some(clause) = &signature.generics.where_clause {
-        diagnostics.error(clause, format!("{item} has no `where` clause"), "remove it");
+        cx.error(abi, format!("{item} has no ABI of its own"), "remove `extern`");
     }
     if let Some(variadic) = &signature.variadic {
-        diagnostics.error(variadic, format!("{item} has a fixed number of arguments"), ARGUMENT_HELP);
+        cx.error(variadic, format!("{item} has a fixed number of arguments"), ARGUMENT_HELP);
     }
 }
 
-fn parameter(input: &syn::FnArg, diagnostics: &Diagnostics) -> Option<Parameter> {
+fn parameter(input: &syn::FnArg, cx: &Context<'_>) -> Option<Parameter> {
     let typed = match input {
         syn::FnArg::Typed(typed) => typed,
         syn::FnArg::Receiver(receiver) => {
-            diagnostics.error(
-                receiver,
-                "a kernel is no method",
-                "pass each tensor as an argument of its own",
-            );
+            cx.error(receiver, "a kernel is no method", "pass each tensor as an argument of its own");
             return None;
         }
     };
-    let is_constant = attributes(&typed.attrs, diagnostics);
-    let name = argument_name(&typed.pat, diagnostics)?;
-    let kind = parameter_kind(&typed.ty, diagnostics);
+    let is_constant = attributes(&typed.attrs, cx);
+    let name = argument_name(&typed.pat, cx)?;
+    let kind = parameter_kind(&typed.ty, cx);
     let can_be_constant =
         matches!(kind, ParameterKind::Tensor { mutable: false, .. } | ParameterKind::Invalid);
     if let Some(attribute) = is_constant.filter(|_| !can_be_constant) {
-        diagnostics.error(
+        cx.error(
             attribute,
             format!("`{name}` cannot be `#[constant]`"),
             "only a tensor that is read can: `#[constant] weight: &Tensor<…>`",
@@ -88,29 +67,29 @@ fn parameter(input: &syn::FnArg, diagnostics: &Diagnostics) -> Option<Parameter>
 }
 
 /// The mark `#[constant]`, when there is one; reports every other attribute.
-fn attributes<'a>(attributes: &'a [syn::Attribute], diagnostics: &Diagnostics) -> Option<&'a syn::Attribute> {
+fn attributes<'a>(attributes: &'a [syn::Attribute], cx: &Context<'_>) -> Option<&'a syn::Attribute> {
     let mut constant = None;
     for attribute in attributes {
         if !attribute.path().is_ident("constant") {
-            diagnostics.error(
+            cx.error(
                 attribute,
                 "this is no attribute of a kernel's argument",
                 "remove it; `#[constant]` marks a tensor whose contents stay the same between calls",
             );
         } else if attribute.meta.require_path_only().is_err() {
-            diagnostics.error(attribute, "`constant` takes no options", "write `#[constant]`");
+            cx.error(attribute, "`constant` takes no options", "write `#[constant]`");
         } else if constant.replace(attribute).is_some() {
-            diagnostics.error(attribute, "the argument is `#[constant]` already", "remove one of the two");
+            cx.error(attribute, "the argument is `#[constant]` already", "remove one of the two");
         }
     }
     constant
 }
 
-fn argument_name(pattern: &syn::Pat, diagnostics: &Diagnostics) -> Option<syn::Ident> {
+fn argument_name(pattern: &syn::Pat, cx: &Context<'_>) -> Option<syn::Ident> {
     match pattern {
         syn::Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => {
             if let Some(token) = &ident.mutability {
-                diagnostics.error(
+                cx.error(
                     token,
                     format!("the argument `{}` cannot be `mut`", ident.ident),
                     "take `&mut Tensor<…>` to write a tensor in place, or copy a scalar: `let mut x = …;`",
@@ -119,65 +98,63 @@ fn argument_name(pattern: &syn::Pat, diagnostics: &Diagnostics) -> Option<syn::I
             Some(ident.ident.clone())
         }
         other => {
-            diagnostics.error(other, "an argument of a kernel is a plain name", "write `name: type`");
+            cx.error(other, "an argument of a kernel is a plain name", "write `name: type`");
             None
         }
     }
 }
 
-fn parameter_kind(ty: &syn::Type, diagnostics: &Diagnostics) -> ParameterKind {
+fn parameter_kind(ty: &syn::Type, cx: &Context<'_>) -> ParameterKind {
     match ty {
         syn::Type::Reference(reference) => {
             if let Some(lifetime) = &reference.lifetime {
-                diagnostics.error(lifetime, "tensors need no lifetime here", "write `&Tensor<…>`");
+                cx.error(lifetime, "tensors need no lifetime here", "write `&Tensor<…>`");
             }
-            match tensor_type(&reference.elem, diagnostics) {
+            match tensor_type(&reference.elem, cx) {
                 Some(ty) => ParameterKind::Tensor { ty, mutable: reference.mutability.is_some() },
                 None => ParameterKind::Invalid,
             }
         }
         _ if is_tensor(ty) => {
-            diagnostics.error(
+            cx.error(
                 ty,
                 "a tensor argument is borrowed",
                 "write `&Tensor<…>` to read it or `&mut Tensor<…>` to update it in place",
             );
             ParameterKind::Invalid
         }
-        _ => match plain_name(ty).and_then(|name| ScalarType::from_name(&name)) {
+        _ => match plain_name(ty).and_then(|name| cx.scalar(&name)) {
             Some(ScalarType::Usize) => ParameterKind::Size,
             Some(scalar) if scalar.is_element() => ParameterKind::Scalar(scalar),
             _ => {
-                diagnostics.error(ty, "this is no type of a kernel's argument", ARGUMENT_HELP);
+                cx.error(ty, "this is no type of a kernel's argument", ARGUMENT_HELP);
                 ParameterKind::Invalid
             }
         },
     }
 }
 
-fn returns(output: &syn::ReturnType, diagnostics: &Diagnostics) -> Vec<TensorType> {
+fn returns(output: &syn::ReturnType, cx: &Context<'_>) -> Vec<TensorType> {
     match output {
         syn::ReturnType::Default => Vec::new(),
         syn::ReturnType::Type(_, ty) => match ty.as_ref() {
-            syn::Type::Tuple(tuple) => {
-                tuple.elems.iter().filter_map(|ty| returned(ty, diagnostics)).collect()
-            }
-            ty => returned(ty, diagnostics).into_iter().collect(),
+            syn::Type::Tuple(tuple) => tuple.elems.iter().filter_map(|ty| returned(ty, cx)).collect(),
+            ty => returned(ty, cx).into_iter().collect(),
         },
     }
 }
 
-fn returned(ty: &syn::Type, diagnostics: &Diagnostics) -> Option<TensorType> {
+fn returned(ty: &syn::Type, cx: &Context<'_>) -> Option<TensorType> {
     if is_tensor(ty) {
-        return tensor_type(ty, diagnostics);
+        return tensor_type(ty, cx);
     }
     let help = match plain_name(ty).as_deref() {
         Some("Result" | "Option") => {
             "return the tensor itself; the call that is generated returns a `Result`"
         }
-        _ => "return `Tensor<…>`, a tuple of them, or nothing; one number is a `Tensor<f32, 1>`",
+        _ => "return `Tensor<…>`, a tuple of them, or nothing; one number is a `Tensor<f32>`",
     };
-    diagnostics.error(ty, "a kernel returns tensors", help);
+    cx.error(ty, "a kernel returns tensors", help);
     None
 }
 
@@ -199,10 +176,10 @@ pub(super) fn plain_name(ty: &syn::Type) -> Option<String> {
 }
 
 /// A scalar type by its name; reports what is none.
-pub(super) fn scalar_type(ty: &syn::Type, diagnostics: &Diagnostics) -> Option<ScalarType> {
-    let scalar = plain_name(ty).and_then(|name| ScalarType::from_name(&name));
+pub(super) fn scalar_type(ty: &syn::Type, cx: &Context<'_>) -> Option<ScalarType> {
+    let scalar = plain_name(ty).and_then(|name| cx.scalar(&name));
     if scalar.is_none() {
-        diagnostics.error(
+        cx.error(
             ty,
             "this is no type of a scalar in a kernel",
             format!("use {}, or `usize` for indices", element_types()),
@@ -212,36 +189,28 @@ pub(super) fn scalar_type(ty: &syn::Type, diagnostics: &Diagnostics) -> Option<S
 }
 
 /// `Tensor<T, dims…>`; reports everything that is wrong with it.
-pub(super) fn tensor_type(ty: &syn::Type, diagnostics: &Diagnostics) -> Option<TensorType> {
+pub(super) fn tensor_type(ty: &syn::Type, cx: &Context<'_>) -> Option<TensorType> {
     let syn::Type::Path(path) = ty else {
         let help = match ty {
             syn::Type::Slice(_) => "write `&Tensor<f32, N>`",
             syn::Type::Array(_) => "write `&Tensor<f32, 64>`",
             _ => ARGUMENT_HELP,
         };
-        diagnostics.error(ty, "only tensors are borrowed", help);
+        cx.error(ty, "only tensors are borrowed", help);
         return None;
     };
     if !is_tensor(ty) {
-        diagnostics.error(ty, "only tensors are borrowed", "pass a scalar by value, such as `alpha: f32`");
+        cx.error(ty, "only tensors are borrowed", "pass a scalar by value, such as `alpha: f32`");
         return None;
     }
     let segment = path.path.segments.last()?;
     let syn::PathArguments::AngleBracketed(arguments) = &segment.arguments else {
-        diagnostics.error(ty, "the tensor's element type and dimensions are missing", TENSOR_HELP);
+        cx.error(ty, "the tensor's element type and dimensions are missing", TENSOR_HELP);
         return None;
     };
     let mut arguments = arguments.args.iter();
-    let (element, element_span) = element(ty, arguments.next(), diagnostics)?;
-    let dims: Vec<_> = arguments.map(|argument| dim(argument, diagnostics)).collect();
-    if dims.is_empty() {
-        diagnostics.error(
-            ty,
-            "a tensor has at least one dimension",
-            format!("write `Tensor<{element}, N>`, or `Tensor<{element}, 1>` for a single number"),
-        );
-        return None;
-    }
+    let (element, element_span) = element(ty, arguments.next(), cx)?;
+    let dims: Vec<_> = arguments.map(|argument| dim(argument, cx)).collect();
     let dims = dims.into_iter().collect::<Option<_>>()?;
     let mut path = path.path.clone();
     if let Some(last) = path.segments.last_mut() {
@@ -253,20 +222,20 @@ pub(super) fn tensor_type(ty: &syn::Type, diagnostics: &Diagnostics) -> Option<T
 fn element(
     whole: &syn::Type,
     argument: Option<&syn::GenericArgument>,
-    diagnostics: &Diagnostics,
+    cx: &Context<'_>,
 ) -> Option<(ScalarType, Span)> {
     let Some(argument) = argument else {
-        diagnostics.error(whole, "the tensor's element type and dimensions are missing", TENSOR_HELP);
+        cx.error(whole, "the tensor's element type and dimensions are missing", TENSOR_HELP);
         return None;
     };
     let element = match argument {
-        syn::GenericArgument::Type(ty) => plain_name(ty).and_then(|name| ScalarType::from_name(&name)),
+        syn::GenericArgument::Type(ty) => plain_name(ty).and_then(|name| cx.scalar(&name)),
         _ => None,
     };
     match element {
         Some(element) if element.is_element() => Some((element, argument.span())),
         _ => {
-            diagnostics.error(
+            cx.error(
                 argument,
                 "this is no element type",
                 format!("the first parameter of `Tensor` is {}", element_types()),
@@ -276,7 +245,7 @@ fn element(
     }
 }
 
-fn dim(argument: &syn::GenericArgument, diagnostics: &Diagnostics) -> Option<Dim> {
+fn dim(argument: &syn::GenericArgument, cx: &Context<'_>) -> Option<Dim> {
     match argument {
         syn::GenericArgument::Type(syn::Type::Path(path)) if path.path.get_ident().is_some() => {
             let ident = path.path.get_ident()?.clone();
@@ -291,7 +260,7 @@ fn dim(argument: &syn::GenericArgument, diagnostics: &Diagnostics) -> Option<Dim
             match literal.base10_parse::<i64>() {
                 Ok(extent) if extent > 0 => Some(Dim::Fixed(extent)),
                 _ => {
-                    diagnostics.error(
+                    cx.error(
                         literal,
                         "this is no size of a dimension",
                         "a fixed dimension is at least 1; a dimension that may be empty has a name",
@@ -300,9 +269,9 @@ fn dim(argument: &syn::GenericArgument, diagnostics: &Diagnostics) -> Option<Dim
                 }
             }
         }
-        syn::GenericArgument::Const(syn::Expr::Block(block)) => computed(block, diagnostics),
+        syn::GenericArgument::Const(syn::Expr::Block(block)) => computed(block, cx),
         other => {
-            diagnostics.error(other, "this is no dimension", TENSOR_HELP);
+            cx.error(other, "this is no dimension", TENSOR_HELP);
             None
         }
     }
@@ -315,13 +284,13 @@ fn is_constant_path(path: &syn::TypePath) -> bool {
         && path.path.segments.iter().all(|segment| segment.arguments.is_none())
 }
 
-fn computed(block: &syn::ExprBlock, diagnostics: &Diagnostics) -> Option<Dim> {
+fn computed(block: &syn::ExprBlock, cx: &Context<'_>) -> Option<Dim> {
     match block.block.stmts.as_slice() {
         [syn::Stmt::Expr(expr, None)] if block.label.is_none() => {
-            Some(Dim::Computed(Box::new(expression::expression(expr, diagnostics))))
+            Some(Dim::Computed(Box::new(expression::expression(expr, cx))))
         }
         _ => {
-            diagnostics.error(
+            cx.error(
                 block,
                 "a computed dimension is one expression",
                 "write `{ H - KH + 1 }`, with dimensions, `usize` arguments and whole numbers",

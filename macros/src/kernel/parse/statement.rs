@@ -6,19 +6,18 @@ use syn::spanned::Spanned;
 use tilewright_vocabulary::BinaryOp;
 
 use super::expression::{self, expression};
-use super::{refused, signature};
-use crate::diagnostics::Diagnostics;
+use super::{Context, refused, signature};
 use crate::kernel::ast::{
     Allocate, Assignment, BinaryOperator, Expr, For, IfStatement, Let, Name, Statement, Store, Update,
 };
 
 /// The statements of the body, and the names in its final expression.
-pub(super) fn body(block: &syn::Block, diagnostics: &Diagnostics) -> (Vec<Statement>, Vec<Name>) {
+pub(super) fn body(block: &syn::Block, cx: &Context<'_>) -> (Vec<Statement>, Vec<Name>) {
     match block.stmts.split_last() {
         Some((syn::Stmt::Expr(last, None), rest)) if is_result(last) => {
-            (statements(rest, diagnostics), results(last, diagnostics))
+            (statements(rest, cx), results(last, cx))
         }
-        _ => (statements(&block.stmts, diagnostics), Vec::new()),
+        _ => (statements(&block.stmts, cx), Vec::new()),
     }
 }
 
@@ -27,17 +26,15 @@ fn is_result(expr: &syn::Expr) -> bool {
     matches!(expr, syn::Expr::Path(_) | syn::Expr::Tuple(_) | syn::Expr::Paren(_))
 }
 
-fn results(expr: &syn::Expr, diagnostics: &Diagnostics) -> Vec<Name> {
+fn results(expr: &syn::Expr, cx: &Context<'_>) -> Vec<Name> {
     match expr {
         syn::Expr::Path(path) if path.path.get_ident().is_some() => {
             path.path.get_ident().map(Name::new).into_iter().collect()
         }
-        syn::Expr::Tuple(tuple) => {
-            tuple.elems.iter().flat_map(|element| results(element, diagnostics)).collect()
-        }
-        syn::Expr::Paren(paren) => results(&paren.expr, diagnostics),
+        syn::Expr::Tuple(tuple) => tuple.elems.iter().flat_map(|element| results(element, cx)).collect(),
+        syn::Expr::Paren(paren) => results(&paren.expr, cx),
         other => {
-            diagnostics.error(
+            cx.error(
                 other,
                 "the result of a kernel is a tensor's name, or a tuple of names",
                 "compute in loops and end with the tensor, such as `c` or `(mean, variance)`",
@@ -47,17 +44,17 @@ fn results(expr: &syn::Expr, diagnostics: &Diagnostics) -> Vec<Name> {
     }
 }
 
-fn statements(statements: &[syn::Stmt], diagnostics: &Diagnostics) -> Vec<Statement> {
-    statements.iter().filter_map(|statement| self::statement(statement, diagnostics)).collect()
+fn statements(statements: &[syn::Stmt], cx: &Context<'_>) -> Vec<Statement> {
+    statements.iter().filter_map(|statement| self::statement(statement, cx)).collect()
 }
 
 /// `None` for a stray semicolon.
-fn statement(statement: &syn::Stmt, diagnostics: &Diagnostics) -> Option<Statement> {
+fn statement(statement: &syn::Stmt, cx: &Context<'_>) -> Option<Statement> {
     Some(match statement {
-        syn::Stmt::Local(local) => binding(local, diagnostics)
+        syn::Stmt::Local(local) => binding(local, cx)
             .unwrap_or_else(|| Statement::Invalid(let_name(&local.pat), local.to_token_stream())),
         syn::Stmt::Item(item) => {
-            diagnostics.error(
+            cx.error(
                 item,
                 "a kernel's body holds no items",
                 "move it outside; constants of the surrounding module can be used by their name",
@@ -65,41 +62,41 @@ fn statement(statement: &syn::Stmt, diagnostics: &Diagnostics) -> Option<Stateme
             Statement::Invalid(None, item.to_token_stream())
         }
         syn::Stmt::Macro(call) => {
-            refused::macro_call(&call.mac, diagnostics);
+            refused::macro_call(&call.mac, cx);
             Statement::Invalid(None, call.to_token_stream())
         }
         syn::Stmt::Expr(syn::Expr::Verbatim(tokens), _) if tokens.is_empty() => return None,
-        syn::Stmt::Expr(expr, semicolon) => action(expr, semicolon.is_some(), diagnostics),
+        syn::Stmt::Expr(expr, semicolon) => action(expr, semicolon.is_some(), cx),
     })
 }
 
-fn binding(local: &syn::Local, diagnostics: &Diagnostics) -> Option<Statement> {
-    refused::attributes(&local.attrs, diagnostics);
-    let (ident, annotation) = expression::let_pattern(&local.pat, diagnostics)?;
-    let value = expression::let_value(local, diagnostics)?;
+fn binding(local: &syn::Local, cx: &Context<'_>) -> Option<Statement> {
+    refused::attributes(&local.attrs, cx);
+    let (ident, annotation) = expression::let_pattern(&local.pat, cx)?;
+    let value = expression::let_value(local, cx)?;
     let name = Name::new(&ident.ident);
     if let Some((function, call)) = tensor_call(value) {
         let annotation = match annotation {
-            Some(ty) => Some(signature::tensor_type(ty, diagnostics)?),
+            Some(ty) => Some(signature::tensor_type(ty, cx)?),
             None => None,
         };
-        let fill = fill(&function, call, diagnostics)?;
+        let fill = fill(&function, call, cx)?;
         let (mutable, span) = (ident.mutability, call.func.span());
         return Some(Statement::Allocate(Allocate { name, mutable, annotation, fill, span }));
     }
     let annotation = match annotation {
         Some(ty) if signature::is_tensor(ty) => {
-            diagnostics.error(
+            cx.error(
                 value,
                 "a tensor starts from a constant",
                 "write `Tensor::zeros()` or `Tensor::full(value)`, then store its elements in loops",
             );
             return None;
         }
-        Some(ty) => Some((signature::scalar_type(ty, diagnostics)?, ty.span())),
+        Some(ty) => Some((signature::scalar_type(ty, cx)?, ty.span())),
         None => None,
     };
-    let value = expression(value, diagnostics);
+    let value = expression(value, cx);
     Some(Statement::Let(Let { name, mutable: ident.mutability, annotation, value }))
 }
 
@@ -122,12 +119,12 @@ fn tensor_call(value: &syn::Expr) -> Option<(syn::Ident, &syn::ExprCall)> {
 }
 
 /// The initial value of a tensor: `Some(None)` for zeros.
-fn fill(function: &syn::Ident, call: &syn::ExprCall, diagnostics: &Diagnostics) -> Option<Option<Expr>> {
+fn fill(function: &syn::Ident, call: &syn::ExprCall, cx: &Context<'_>) -> Option<Option<Expr>> {
     match (function.to_string().as_str(), call.args.len()) {
         ("zeros", 0) => Some(None),
-        ("full", 1) => Some(call.args.first().map(|value| expression(value, diagnostics))),
+        ("full", 1) => Some(call.args.first().map(|value| expression(value, cx))),
         (_, arguments) => {
-            diagnostics.error(
+            cx.error(
                 call,
                 format!("`Tensor::{function}` with {arguments} arguments is not part of a kernel"),
                 "write `Tensor::zeros()` or `Tensor::full(value)`; the shape comes from the type",
@@ -138,52 +135,50 @@ fn fill(function: &syn::Ident, call: &syn::ExprCall, diagnostics: &Diagnostics) 
 }
 
 /// An expression in the place of a statement.
-fn action(expr: &syn::Expr, semicolon: bool, diagnostics: &Diagnostics) -> Statement {
-    refused::attributes(refused::attributes_of(expr), diagnostics);
+fn action(expr: &syn::Expr, semicolon: bool, cx: &Context<'_>) -> Statement {
+    refused::attributes(refused::attributes_of(expr), cx);
     let parsed = match expr {
-        syn::Expr::ForLoop(node) => for_loop(node, diagnostics),
-        syn::Expr::If(node) => Some(conditional(node, diagnostics)),
+        syn::Expr::ForLoop(node) => for_loop(node, cx),
+        syn::Expr::If(node) => Some(conditional(node, cx)),
         syn::Expr::Block(node) if node.label.is_none() => {
-            Some(Statement::Block(statements(&node.block.stmts, diagnostics)))
+            Some(Statement::Block(statements(&node.block.stmts, cx)))
         }
         syn::Expr::Assign(node) => {
             let (op, value) = recognise(&node.left, &node.right);
-            assignment(&node.left, op, value, node.eq_token.span, diagnostics)
+            assignment(&node.left, op, value, node.eq_token.span, cx)
         }
         syn::Expr::Binary(node) => match expression::compound(&node.op) {
-            Some(op) => {
-                assignment(&node.left, Assignment::Compound(op), &node.right, node.op.span(), diagnostics)
-            }
-            None => unused(expr, semicolon, diagnostics),
+            Some(op) => assignment(&node.left, Assignment::Compound(op), &node.right, node.op.span(), cx),
+            None => unused(expr, semicolon, cx),
         },
-        other => unused(other, semicolon, diagnostics),
+        other => unused(other, semicolon, cx),
     };
     parsed.unwrap_or_else(|| Statement::Invalid(None, quote!(#expr;)))
 }
 
 /// An expression that is evaluated for nothing, or one that is no part of the language.
-fn unused(expr: &syn::Expr, semicolon: bool, diagnostics: &Diagnostics) -> Option<Statement> {
-    if !refused::statement(expr, diagnostics) {
+fn unused(expr: &syn::Expr, semicolon: bool, cx: &Context<'_>) -> Option<Statement> {
+    if !refused::statement(expr, cx) {
         let help = if semicolon {
             "store it, as in `c[[i, j]] = …;`, or name it with `let`"
         } else {
             "a kernel ends with the names of its results, such as `c` or `(c, d)`"
         };
-        diagnostics.error(expr, "this value is not used", help);
+        cx.error(expr, "this value is not used", help);
     }
     None
 }
 
-fn for_loop(node: &syn::ExprForLoop, diagnostics: &Diagnostics) -> Option<Statement> {
+fn for_loop(node: &syn::ExprForLoop, cx: &Context<'_>) -> Option<Statement> {
     if let Some(label) = &node.label {
-        diagnostics.error(label, "loops of a kernel have no labels", "remove the label");
+        cx.error(label, "loops of a kernel have no labels", "remove the label");
     }
-    let variable = loop_variable(&node.pat, diagnostics);
-    let range = range(&node.expr, diagnostics);
-    let body = statements(&node.body.stmts, diagnostics);
+    let variable = loop_variable(&node.pat, cx);
+    let range = range(&node.expr, cx);
+    let body = statements(&node.body.stmts, cx);
     let (range, step) = range?;
     let (Some(start), Some(end)) = (&range.start, &range.end) else {
-        diagnostics.error(
+        cx.error(
             range,
             "a loop has a first and a last value",
             "write both bounds, such as `0..N` or `1..=K`",
@@ -192,17 +187,17 @@ fn for_loop(node: &syn::ExprForLoop, diagnostics: &Diagnostics) -> Option<Statem
     };
     Some(Statement::For(Box::new(For {
         variable: variable?,
-        start: expression(start, diagnostics),
-        end: expression(end, diagnostics),
+        start: expression(start, cx),
+        end: expression(end, cx),
         inclusive: matches!(range.limits, syn::RangeLimits::Closed(_)),
-        step: step.map(|step| expression(step, diagnostics)),
+        step: step.map(|step| expression(step, cx)),
         body,
         for_span: node.for_token.span,
         range_span: range.limits.span(),
     })))
 }
 
-fn loop_variable(pattern: &syn::Pat, diagnostics: &Diagnostics) -> Option<Name> {
+fn loop_variable(pattern: &syn::Pat, cx: &Context<'_>) -> Option<Name> {
     match pattern {
         syn::Pat::Ident(ident)
             if ident.by_ref.is_none() && ident.mutability.is_none() && ident.subpat.is_none() =>
@@ -211,22 +206,19 @@ fn loop_variable(pattern: &syn::Pat, diagnostics: &Diagnostics) -> Option<Name> 
         }
         syn::Pat::Wild(wild) => Some(Name::new(&syn::Ident::new("_repeat", wild.underscore_token.span))),
         other => {
-            diagnostics.error(other, "a loop variable is a plain name", "write `for i in 0..N`");
+            cx.error(other, "a loop variable is a plain name", "write `for i in 0..N`");
             None
         }
     }
 }
 
 /// `a..b`, `(a..b)` or `(a..b).step_by(n)`
-fn range<'a>(
-    expr: &'a syn::Expr,
-    diagnostics: &Diagnostics,
-) -> Option<(&'a syn::ExprRange, Option<&'a syn::Expr>)> {
+fn range<'a>(expr: &'a syn::Expr, cx: &Context<'_>) -> Option<(&'a syn::ExprRange, Option<&'a syn::Expr>)> {
     let (problem, help) = match expr {
         syn::Expr::Range(range) => return Some((range, None)),
-        syn::Expr::Paren(paren) => return range(&paren.expr, diagnostics),
+        syn::Expr::Paren(paren) => return range(&paren.expr, cx),
         syn::Expr::MethodCall(call) if call.method == "step_by" && call.args.len() == 1 => {
-            let (range, step) = range(&call.receiver, diagnostics)?;
+            let (range, step) = range(&call.receiver, cx)?;
             if step.is_none() {
                 return Some((range, call.args.first()));
             }
@@ -239,19 +231,19 @@ fn range<'a>(
         _ => ("a kernel loops over ranges only", "write `for i in 0..N` and use `i` as an index"),
     };
     match expr {
-        syn::Expr::MethodCall(call) => diagnostics.error(&call.method, problem, help),
-        other => diagnostics.error(other, problem, help),
+        syn::Expr::MethodCall(call) => cx.error(&call.method, problem, help),
+        other => cx.error(other, problem, help),
     }
     None
 }
 
-fn conditional(node: &syn::ExprIf, diagnostics: &Diagnostics) -> Statement {
-    let condition = expression(&node.cond, diagnostics);
-    let then = statements(&node.then_branch.stmts, diagnostics);
+fn conditional(node: &syn::ExprIf, cx: &Context<'_>) -> Statement {
+    let condition = expression(&node.cond, cx);
+    let then = statements(&node.then_branch.stmts, cx);
     let otherwise = match node.else_branch.as_ref().map(|(_, branch)| branch.as_ref()) {
         None => None,
-        Some(syn::Expr::Block(block)) => Some(statements(&block.block.stmts, diagnostics)),
-        Some(other) => Some(vec![action(other, false, diagnostics)]),
+        Some(syn::Expr::Block(block)) => Some(statements(&block.block.stmts, cx)),
+        Some(other) => Some(vec![action(other, false, cx)]),
     };
     Statement::If(Box::new(IfStatement { condition, then, otherwise, span: node.if_token.span }))
 }
@@ -293,12 +285,12 @@ fn assignment(
     op: Assignment,
     value: &syn::Expr,
     op_span: Span,
-    diagnostics: &Diagnostics,
+    cx: &Context<'_>,
 ) -> Option<Statement> {
-    let value = expression(value, diagnostics);
+    let value = expression(value, cx);
     match left {
         syn::Expr::Index(index) => {
-            let load = expression::element(index, diagnostics)?;
+            let load = expression::element(index, cx)?;
             let (tensor, indices, brackets) = (load.tensor, load.indices, load.brackets);
             Some(Statement::Store(Box::new(Store { tensor, indices, brackets, op, value, op_span })))
         }
@@ -307,7 +299,7 @@ fn assignment(
             Some(Statement::Update(Update { scalar, op, value, op_span }))
         }
         other => {
-            diagnostics.error(
+            cx.error(
                 other,
                 "only an element of a tensor or a `let mut` scalar is assigned",
                 "write `c[[i, j]] = …;` or `x = …;`",
