@@ -139,13 +139,17 @@ pub enum Scope {
     Local,
     /// Memory that the threads of one block of a GPU share, on its multiprocessor.
     Shared,
+    /// Registers of a warp: each of its 32 threads holds some of the elements, as the [tensor intrinsic](crate::intrinsic) that
+    /// accesses them says. Loops over threads along `x` do not stand around such an access: the warp makes it as a whole.
+    Fragment,
     /// Ordinary memory of a result that nothing in the kernel reads, to be written around the caches.
     Streamed,
 }
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Scope; 4] = [Scope::Global, Scope::Local, Scope::Shared, Scope::Streamed];
+    pub const ALL: [Scope; 5] =
+        [Scope::Global, Scope::Local, Scope::Shared, Scope::Fragment, Scope::Streamed];
 
     /// The keyword in the text form.
     pub const fn text(self) -> &'static str {
@@ -153,8 +157,14 @@ impl Scope {
             Scope::Global => "global",
             Scope::Local => "local",
             Scope::Shared => "shared",
+            Scope::Fragment => "fragment",
             Scope::Streamed => "streamed",
         }
+    }
+
+    /// Whether each thread, or each warp, has elements of its own, which no other one accesses.
+    pub const fn is_private(self) -> bool {
+        matches!(self, Scope::Local | Scope::Fragment)
     }
 }
 

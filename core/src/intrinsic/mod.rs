@@ -28,12 +28,14 @@
 //! each other. A distance that may be anything is a dimension of the description: in `b: i8[16, S]` the rows may lie
 //! apart, and in `b: i8[16, S, 4]` by any multiple of four.
 
+mod fragment;
 mod mapping;
 mod matching;
 mod set;
 #[cfg(test)]
 mod tests;
 
+pub use fragment::{FragmentLayout, LayoutError, TileBit};
 pub use mapping::{MappedOperand, Mapping};
 pub use matching::{Match, Operand};
 pub use set::{IntrinsicSet, marked_outputs};
@@ -55,7 +57,13 @@ pub struct TensorIntrinsic {
     /// The loops that enumerate the computation, outermost first, by the block's iterators.
     loops: Vec<(VarId, i64)>,
     store: Store,
+    /// For each tensor parameter, which lane of a warp holds which element; empty where one thread executes the intrinsic.
+    fragments: Vec<FragmentLayout>,
 }
+
+/// The name of the mark on statements that the lanes of a warp execute together, each for the elements of a
+/// [fragment](crate::program::Scope::Fragment) that it holds. Lowering sets it; there is no description of this name.
+pub const BY_WARP: &str = "by_warp";
 
 /// Why a program describes no intrinsic.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,7 +109,53 @@ impl TensorIntrinsic {
         if description.params.iter().any(|param| matches!(param, Param::Scalar(..))) {
             return Err(DescriptionError::Form("have no scalars"));
         }
-        Ok(TensorIntrinsic { loops, store: store.clone(), description })
+        Ok(TensorIntrinsic { loops, store: store.clone(), description, fragments: Vec::new() })
+    }
+
+    /// An intrinsic that the threads of a warp execute together, on operands in [fragments](crate::program::Scope::Fragment).
+    /// `layouts` has a layout for each tensor parameter, in terms of its first and its last dimension.
+    ///
+    /// # Errors
+    /// [`DescriptionError::Form`] when a layout is missing, or is not one of as many elements as the loops run through.
+    pub fn of_warp(self, layouts: Vec<FragmentLayout>) -> Result<Self, DescriptionError> {
+        let form = DescriptionError::Form("have a layout of matching size for each tensor");
+        if layouts.len() != self.description.buffer_params().count() {
+            return Err(form);
+        }
+        for ((param, _), layout) in self.description.buffer_params().zip(&layouts) {
+            if self.extents_in(param) != Some([layout.rows(), layout.columns()]) {
+                return Err(form);
+            }
+        }
+        Ok(TensorIntrinsic { fragments: layouts, ..self })
+    }
+
+    /// Which lane of a warp holds which element, for each tensor parameter; nothing where one thread executes the intrinsic.
+    pub fn fragments(&self) -> &[FragmentLayout] {
+        &self.fragments
+    }
+
+    /// The extents of the loops that run through a parameter of two dimensions.
+    fn extents_in(&self, param: BufferId) -> Option<[i64; 2]> {
+        let mut found = None;
+        let mut note = |indices: &Indices| {
+            let extent = |index: &crate::index::Index| {
+                let var = index.as_var()?;
+                self.loops.iter().find(|(own, _)| *own == var).map(|(_, extent)| *extent)
+            };
+            if let [row, column] = &indices[..] {
+                found = extent(row).zip(extent(column)).map(|(row, column)| [row, column]);
+            }
+        };
+        if param == self.store.buffer {
+            note(&self.store.indices);
+        }
+        crate::visit::for_each_load(&self.store.value, &mut |buffer, indices| {
+            if buffer == param {
+                note(indices);
+            }
+        });
+        found
     }
 
     /// An intrinsic of a description's text.

@@ -58,7 +58,10 @@ impl PartialEq for IntrinsicSet {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.known, &other.known)
             || self.known.len() == other.known.len()
-                && self.iter().zip(other.iter()).all(|(a, b)| a.description() == b.description())
+                && self
+                    .iter()
+                    .zip(other.iter())
+                    .all(|(a, b)| a.description() == b.description() && a.fragments() == b.fragments())
     }
 }
 

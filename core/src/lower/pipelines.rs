@@ -84,6 +84,8 @@ static GPU: Pipeline = Pipeline {
         Pass::new("place_buffers", Some(Loops), to_loops::place_buffers::place_buffers),
         Pass::new("compact_buffers", Some(Loops), to_loops::compact_buffers::compact_buffers),
         Pass::new("pipeline_loops", Some(Loops), to_loops::pipeline_loops::pipeline_loops),
+        // Before the accesses of warps are looked at. After pipelines, whose stages are loops around statements.
+        Pass::new("mark_by_warp", Some(Loops), threads::mark_by_warp::mark_by_warp),
         // Needs the ends of loops over threads, which the next pass removes. Elements share memory by now as they will.
         Pass::new("insert_barriers", None, threads::insert_barriers::insert_barriers),
         // After barriers, which replace the ends of loops over threads. One grid of each nest remains.

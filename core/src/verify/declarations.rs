@@ -87,7 +87,7 @@ fn check_buffer_param(report: &mut Report<'_>, buffer: BufferId, access: Access,
         report.error(entity, format!("tensor `{name}` is a parameter twice"));
     }
     match report.program.buffer(buffer).scope {
-        Scope::Local | Scope::Shared => {
+        Scope::Local | Scope::Shared | Scope::Fragment => {
             let name = report.buffer(buffer);
             report.error(entity, format!("tensor `{name}` is a parameter, so its scope must be `global`"));
         }

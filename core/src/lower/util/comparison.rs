@@ -108,6 +108,10 @@ pub(in crate::lower) fn for_each_comparison(
             }
         });
     }
+    if let Stmt::Intrinsic(_) = stmt {
+        // Its loops belong to the instruction: nothing decides its comparisons beforehand.
+        return;
+    }
     if let Stmt::For(node) = stmt {
         below.enter(node);
     }
@@ -153,6 +157,7 @@ fn decide_below(stmt: &mut Stmt, reach: &Index, value_of: ValueOf<'_>, below: &m
                 return decide_below(stmt, reach, value_of, below);
             }
         }
+        Stmt::Intrinsic(_) => return,
         _ => {}
     }
     if let Stmt::For(node) = stmt {

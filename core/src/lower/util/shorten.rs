@@ -33,6 +33,10 @@ fn never_iterates(stmt: &Stmt) -> bool {
 }
 
 fn shorten(stmt: &mut Stmt, lengths: Lengths) {
+    if let Stmt::Intrinsic(_) = stmt {
+        // Its loops belong to the instruction.
+        return;
+    }
     for child in stmt.children_mut() {
         shorten(child, lengths);
     }

@@ -13,10 +13,10 @@ use crate::stmt::Block;
 
 /// The scope of a name in a trace.
 pub(in crate::schedule) fn scope_named(name: &str) -> Result<Scope, ScheduleError> {
-    [Scope::Global, Scope::Local, Scope::Shared]
+    [Scope::Global, Scope::Local, Scope::Shared, Scope::Fragment]
         .into_iter()
         .find(|scope| scope.text() == name)
-        .ok_or(ScheduleError::BadDecision("the scope is `global`, `local` or `shared`"))
+        .ok_or(ScheduleError::BadDecision("the scope is `global`, `local`, `shared` or `fragment`"))
 }
 
 /// Checks that a buffer which a block reads, and does not write, is finished before the block's nest; the answer is the

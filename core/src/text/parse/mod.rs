@@ -222,7 +222,9 @@ impl<'t> Parser<'t> {
         self.expect("{")?;
         while self.accept_word("buffer")? {
             let (buffer, name) = self.shaped()?;
-            let Some(scope) = self.scope()? else { return self.expected("`global` or `local`") };
+            let Some(scope) = self.scope()? else {
+                return self.expected("a scope, such as `global` or `local`");
+            };
             let id = self.declare_buffer(name, Buffer { scope, ..buffer });
             if self.accept_word("fixed")? {
                 self.program.fix_scope(id, scope);

@@ -18,12 +18,16 @@ use crate::analysis::block::stores;
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
 use crate::lower::pass::threads::conflict::{Axes, Axis, conflict, local_accesses};
+use crate::lower::pass::threads::mark_by_warp::{accesses_fragment, fragment_accesses};
 use crate::lower::util::condition::is_negative;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope, VariableKind};
 use crate::stmt::{Alloc, Annotations, For, LoopKind, Stmt};
 use crate::thread_axis::ThreadAxis;
 use crate::visit::{for_each_stmt, substitute_stmt};
+
+/// The threads of a warp.
+pub(super) const WARP: i64 = 32;
 
 /// Makes grids of all nests.
 pub(in crate::lower) fn bind_threads(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
@@ -61,13 +65,27 @@ pub(super) fn thread_axes(program: &mut Program, nest: &Stmt) -> Result<Axes, Lo
         }
     });
     found.sort_by_key(|(axis, _)| *axis);
+    let has_fragments = accesses_fragment(program, nest);
+    let lanes = found.iter().find(|(axis, _)| *axis == ThreadAxis::ThreadX);
+    if let Some((axis, node)) = lanes.filter(|(_, node)| has_fragments && !node.extent.is(WARP)) {
+        let problem = "a nest with fragments has 32 threads along `x`, the lanes of a warp; bind its warps to `thread_y`";
+        return Err(refuse(program, node, *axis, problem));
+    }
+    let missing = has_fragments && lanes.is_none();
+    let lanes = missing.then(|| Axis {
+        axis: ThreadAxis::ThreadX,
+        var: program.add_variable(ThreadAxis::ThreadX.text(), VariableKind::Loop),
+        extent: WARP,
+    });
     let axes = found.into_iter().map(|(axis, node)| {
         let Some(extent) = node.extent.as_constant() else {
             return Err(refuse(program, node, axis, "the number of threads of a block must be constant"));
         };
         Ok(Axis { axis, var: program.add_variable(axis.text(), VariableKind::Loop), extent })
     });
-    axes.collect::<Result<_, _>>().map(Axes::new)
+    let mut axes = axes.collect::<Result<Vec<_>, _>>()?;
+    axes.splice(0..0, lanes);
+    Ok(Axes::new(axes))
 }
 
 fn refuse(program: &Program, node: &For, axis: ThreadAxis, problem: &'static str) -> LowerError {
@@ -151,7 +169,10 @@ impl Binding<'_> {
                 }
                 Ok(stmt)
             }
-            Stmt::Store(_) | Stmt::Intrinsic(_) => Ok(self.by_first_thread(stmt)),
+            Stmt::Store(_) | Stmt::Intrinsic(_) => {
+                self.check_whole_warp(stmt)?;
+                Ok(self.by_first_thread(stmt))
+            }
             Stmt::Block(_) | Stmt::Barrier => Ok(stmt.clone()),
         }
     }
@@ -188,7 +209,7 @@ impl Binding<'_> {
                 self.shared.push(node.buffer);
                 return self.stmt(&node.body);
             }
-            Scope::Local => self.check_private(node)?,
+            Scope::Local | Scope::Fragment => self.check_private(node)?,
             Scope::Global | Scope::Streamed => {}
         }
         Ok(allocated(node.buffer, self.stmt(&node.body)?))
@@ -197,7 +218,13 @@ impl Binding<'_> {
     /// Checks that no thread needs what another one has stored to a buffer that each has for itself.
     fn check_private(&self, node: &Alloc) -> Result<(), LowerError> {
         // Threads that differ along an axis around have memory of their own.
-        let inside = self.axes.iter().filter(|axis| !self.around.contains(&axis.axis));
+        let scope = self.program.buffer(node.buffer).scope;
+        // The lanes of a warp access a fragment together.
+        let is_apart = |axis: &&Axis| {
+            !self.around.contains(&axis.axis)
+                && !(scope == Scope::Fragment && axis.axis == ThreadAxis::ThreadX)
+        };
+        let inside = self.axes.iter().filter(is_apart);
         let axes = Axes::new(inside.cloned().collect());
         if axes.iter().all(|axis| axis.extent == 1) {
             return Ok(());
@@ -221,13 +248,36 @@ impl Binding<'_> {
         })
     }
 
+    /// Checks that no loop over the lanes of a warp is around an access to a fragment.
+    fn check_whole_warp(&self, stmt: &Stmt) -> Result<(), LowerError> {
+        let accessed = fragment_accesses(self.program, stmt);
+        match accessed.first() {
+            Some((fragment, _)) if self.around.contains(&ThreadAxis::ThreadX) => {
+                let buffer = self.program.buffer(*fragment);
+                Err(LowerError::Scope {
+                    buffer: buffer.name.to_string(),
+                    scope: buffer.scope.text(),
+                    problem: "a loop over `thread_x` is around an access; the lanes of a warp access it together",
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A statement outside of some loops over threads, under the condition that the thread is the first one along their axes.
     fn by_first_thread(&self, stmt: &Stmt) -> Stmt {
-        let is_local = |buffer: BufferId| self.program.buffer(buffer).scope == Scope::Local;
-        if stores(stmt).iter().all(|store| is_local(store.buffer)) {
+        let all_are =
+            |scope: Scope| stores(stmt).iter().all(|store| self.program.buffer(store.buffer).scope == scope);
+        if all_are(Scope::Local) {
             return stmt.clone();
         }
-        let missing = self.axes.iter().filter(|axis| axis.extent != 1 && !self.around.contains(&axis.axis));
+        // Each warp stores to fragments of its own.
+        let of_each_warp = all_are(Scope::Fragment);
+        let is_missing = |axis: &&Axis| {
+            let counts = axis.axis == ThreadAxis::ThreadX || !of_each_warp;
+            counts && axis.extent != 1 && !self.around.contains(&axis.axis)
+        };
+        let missing = self.axes.iter().filter(is_missing);
         missing
             .fold(stmt.clone(), |stmt, axis| Stmt::when(is_negative(&Index::var(axis.var).offset(-1)), stmt))
     }

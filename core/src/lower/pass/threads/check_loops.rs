@@ -31,7 +31,7 @@ pub(super) fn check_loops(program: &Program, axes: &Axes, stmt: &Stmt) -> Result
 
 fn check_loop(program: &Program, axes: &Axes, stmt: &Stmt) -> Result<(), LowerError> {
     let mut accesses = shared_accesses(program, axes, stmt);
-    accesses.retain(|access| program.buffer(access.buffer).scope == Scope::Shared);
+    accesses.retain(|access| program.buffer(access.buffer).scope == Scope::Shared || access.is_by_warp());
     let stores = accesses.iter().filter(|access| access.is_store);
     let raced = stores.into_iter().find(|store| accesses.iter().any(|other| conflict(axes, store, other)));
     let Some(store) = raced else { return Ok(()) };

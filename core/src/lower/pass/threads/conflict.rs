@@ -4,9 +4,12 @@
 //! into the indices. Variables that have the same value on both sides cancel out; of all others the bounds count. Where neither
 //! is possible, the answer is that the accesses may meet.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::boxes;
+use super::mark_by_warp::accesses_fragment;
 use crate::analysis::block::loads_in;
 use crate::expr::{Expr, Indices};
 use crate::ids::{BufferId, VarId};
@@ -86,9 +89,26 @@ pub(super) struct SharedAccess {
     axes: Vec<ThreadAxis>,
     /// Whether it stands outside of all loops over threads.
     pub(super) is_uniform: bool,
+    /// The address of the statement that the lanes of a warp execute together, where the access is a part of one: any lane may
+    /// make it.
+    by_warp: Option<usize>,
 }
 
 impl SharedAccess {
+    /// The access, made by any lane of its warp.
+    fn by_any_lane(&self) -> Self {
+        let mut access = self.clone();
+        if access.by_warp.is_some() && !access.axes.contains(&ThreadAxis::ThreadX) {
+            access.axes.push(ThreadAxis::ThreadX);
+        }
+        access
+    }
+
+    /// Whether the lanes of a warp execute the statement that it is a part of together.
+    pub(super) fn is_by_warp(&self) -> bool {
+        self.by_warp.is_some()
+    }
+
     /// The access in any iteration of a loop.
     pub(super) fn in_any_iteration(mut self, node: &For) -> Self {
         self.free.insert_loop(node);
@@ -112,6 +132,7 @@ pub(super) struct Search<'a> {
     values: FxHashMap<VarId, Index>,
     around: Vec<ThreadAxis>,
     free: Ranges,
+    by_warp: Option<usize>,
     found: Vec<SharedAccess>,
 }
 
@@ -127,7 +148,8 @@ pub(super) fn local_accesses(program: &Program, axes: &Axes, stmt: &Stmt) -> Vec
 
 fn accesses(program: &Program, axes: &Axes, stmt: &Stmt, finds_local: bool) -> Vec<SharedAccess> {
     let (values, around, free) = (FxHashMap::default(), Vec::new(), Ranges::new());
-    let mut search = Search { program, axes, finds_local, values, around, free, found: Vec::new() };
+    let mut search =
+        Search { program, axes, finds_local, values, around, free, by_warp: None, found: Vec::new() };
     search.stmt(stmt);
     search.found
 }
@@ -148,7 +170,14 @@ impl Search<'_> {
                 self.loads(&node.condition, &self.all_axes());
                 stmt.each_child().for_each(|child| self.stmt(child));
             }
-            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
+            Stmt::Intrinsic(node) => {
+                if accesses_fragment(self.program, stmt) {
+                    self.by_warp = Some(Arc::as_ptr(node) as usize);
+                }
+                self.stmt(&node.body);
+                self.by_warp = None;
+            }
+            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Barrier => {
                 stmt.each_child().for_each(|child| self.stmt(child));
             }
         }
@@ -186,13 +215,14 @@ impl Search<'_> {
     }
 
     fn access(&mut self, buffer: BufferId, is_store: bool, indices: &Indices, axes: &[ThreadAxis]) {
-        if (self.program.buffer(buffer).scope == Scope::Local) != self.finds_local {
+        if self.program.buffer(buffer).scope.is_private() != self.finds_local {
             return;
         }
         let resolved = |index: &Index| index.substitute(&|var| self.values.get(&var).cloned());
         let indices = indices.iter().map(resolved).collect();
         let (free, axes, is_uniform) = (self.free.clone(), axes.to_vec(), self.around.is_empty());
-        self.found.push(SharedAccess { buffer, is_store, indices, free, axes, is_uniform });
+        let by_warp = self.by_warp;
+        self.found.push(SharedAccess { buffer, is_store, indices, free, axes, is_uniform, by_warp });
     }
 }
 
@@ -202,6 +232,16 @@ pub(super) fn conflict(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool 
     if a.buffer != b.buffer || !(a.is_store || b.is_store) {
         return false;
     }
+    if (a.by_warp.is_some() || b.by_warp.is_some()) && a.by_warp != b.by_warp {
+        // Lanes divide the elements of two statements in different ways.
+        let [a, b] = [a, b].map(SharedAccess::by_any_lane);
+        return meet_in_memory(axes, &a, &b);
+    }
+    meet_in_memory(axes, a, b)
+}
+
+/// Whether two different threads may access one element.
+fn meet_in_memory(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool {
     let (Some(threads_a), Some(threads_b)) = (axes.threads_of(a), axes.threads_of(b)) else { return true };
     let dimensions: Vec<(Index, Index)> = a
         .indices
@@ -233,6 +273,15 @@ pub(super) fn conflict_in_next(axes: &Axes, var: VarId, a: &SharedAccess, b: &Sh
         b.free.insert(var, Index::constant(i64::MAX));
         return conflict(axes, &a, &b);
     };
+    let moves = |access: &SharedAccess| access.indices.iter().any(|index| index.mentions(var));
+    if a.by_warp.is_some() && (moves(a) || moves(b)) {
+        // In another iteration, other lanes may hold the elements.
+        let [a, b] = [a, b].map(|access| SharedAccess { by_warp: None, ..access.by_any_lane() });
+        return (0..period).any(|step| {
+            let iteration = Index::var(var).scale(period).offset(step);
+            conflict(axes, &a.with(var, &iteration), &b.with(var, &iteration.offset(1)))
+        });
+    }
     (0..period).any(|step| {
         let iteration = Index::var(var).scale(period).offset(step);
         conflict(axes, &a.with(var, &iteration), &b.with(var, &iteration.offset(1)))

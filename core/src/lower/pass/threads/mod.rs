@@ -9,5 +9,6 @@ mod boxes;
 mod check_loops;
 mod conflict;
 pub(in crate::lower) mod insert_barriers;
+pub(in crate::lower) mod mark_by_warp;
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,7 @@ fn expand(stmt: &mut Stmt, wanted: &[Symbol]) {
 }
 
 /// Makes the loops of a marked statement serial: they belong to the instruction, and no pass may rewrite them.
-fn make_plain(stmt: &mut Stmt) {
+pub(in crate::lower) fn make_plain(stmt: &mut Stmt) {
     if let Stmt::For(node) = stmt {
         let node = Arc::make_mut(node);
         node.kind = LoopKind::Serial;

@@ -95,7 +95,7 @@ fn depth_for_scope(program: &Program, loops: &[&For], buffer: BufferId) -> Resul
     let depth = match scope {
         Scope::Global | Scope::Streamed => return Ok(0),
         Scope::Shared => private_depth(program, loops, buffer).min(outside_threads),
-        Scope::Local => private_depth(program, loops, buffer),
+        Scope::Local | Scope::Fragment => private_depth(program, loops, buffer),
     };
     if depth < inside_blocks {
         return Err(LowerError::Scope {

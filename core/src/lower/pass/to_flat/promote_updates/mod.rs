@@ -22,6 +22,7 @@ use crate::analysis::block::loads_in;
 use crate::expr::{Expr, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::{Index, Ranges};
+use crate::intrinsic::BY_WARP;
 use crate::lower::pass::to_flat::promote_updates::survey::{
     Element, First, Survey, are_disjoint, buffers_in_registers,
 };
@@ -139,10 +140,13 @@ impl Promotion<'_> {
         }
         let mut wanted = stored_in_place(node);
         wanted.retain(|buffer| !self.in_registers.contains(buffer));
+        wanted.retain(|buffer| self.program.buffer(*buffer).scope != Scope::Fragment);
         if holds_barrier(&node.body) {
             // Other threads see a loop's stores to memory that they share.
             wanted.retain(|buffer| self.program.buffer(*buffer).scope == Scope::Local);
         }
+        // The lanes of a warp hold elements of fragments, and access others as they hold those.
+        wanted.retain(|buffer| !is_accessed_by_warp(&node.body, *buffer));
         if wanted.is_empty() {
             return Vec::new();
         }
@@ -250,6 +254,14 @@ fn allocated(registers: &[Register], body: Stmt) -> Stmt {
     files.sort();
     files.dedup();
     files.into_iter().rev().fold(body, |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer, body })))
+}
+
+/// Whether a statement that the lanes of a warp execute together accesses a buffer.
+fn is_accessed_by_warp(stmt: &Stmt, buffer: BufferId) -> bool {
+    match stmt {
+        Stmt::Intrinsic(node) if &*node.name == BY_WARP => accesses(stmt, buffer),
+        _ => stmt.each_child().any(|child| is_accessed_by_warp(child, buffer)),
+    }
 }
 
 /// The buffers that are only stored to at elements that stay the same while a loop runs.
