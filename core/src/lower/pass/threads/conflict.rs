@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::boxes;
 use super::mark_by_warp::accesses_fragment;
+use super::residues::{moduli, without_multiples};
 use crate::analysis::block::loads_in;
 use crate::expr::{Expr, Indices};
 use crate::ids::{BufferId, VarId};
@@ -240,6 +241,9 @@ pub(super) fn conflict(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool 
     meet_in_memory(axes, a, b)
 }
 
+/// An index whose values count, or whose residues do.
+type Part = (Index, Option<i64>);
+
 /// Whether two different threads may access one element.
 fn meet_in_memory(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool {
     let (Some(threads_a), Some(threads_b)) = (axes.threads_of(a), axes.threads_of(b)) else { return true };
@@ -254,12 +258,25 @@ fn meet_in_memory(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool {
             Some((own_a.offset(distance), own_b))
         })
         .collect();
-    let boxes_of = |access: &SharedAccess, threads: &[Vec<i64>], owns: &[&Index]| -> Vec<Vec<Interval>> {
-        let box_of = |thread: &Vec<i64>| owns.iter().map(|own| at(axes, access, own, thread)).collect();
-        threads.iter().map(box_of).collect()
+    // Each side of a dimension, and each of its residues.
+    let mut parts_a: Vec<Part> = Vec::new();
+    let mut parts_b: Vec<Part> = Vec::new();
+    for (own_a, own_b) in dimensions {
+        for modulus in moduli([(&own_a, &a.free), (&own_b, &b.free)]) {
+            parts_a.push((without_multiples(&own_a, modulus), Some(modulus)));
+            parts_b.push((without_multiples(&own_b, modulus), Some(modulus)));
+        }
+        parts_a.push((own_a, None));
+        parts_b.push((own_b, None));
+    }
+    let boxes_of = |access: &SharedAccess, threads: &[Vec<i64>], parts: &[Part]| -> Vec<Vec<Interval>> {
+        let along = |(index, modulus): &Part, thread: &Vec<i64>| {
+            let values = at(axes, access, index, thread);
+            modulus.map_or(values, |modulus| values.modulo(modulus))
+        };
+        threads.iter().map(|thread| parts.iter().map(|part| along(part, thread)).collect()).collect()
     };
-    let (owns_a, owns_b): (Vec<&Index>, Vec<&Index>) = dimensions.iter().map(|(a, b)| (a, b)).unzip();
-    let (boxes_a, boxes_b) = (boxes_of(a, &threads_a, &owns_a), boxes_of(b, &threads_b, &owns_b));
+    let (boxes_a, boxes_b) = (boxes_of(a, &threads_a, &parts_a), boxes_of(b, &threads_b, &parts_b));
     boxes::meet(&boxes_a, &boxes_b, |a, b| threads_a[a] != threads_b[b])
 }
 

@@ -10,5 +10,6 @@ mod check_loops;
 mod conflict;
 pub(in crate::lower) mod insert_barriers;
 pub(in crate::lower) mod mark_by_warp;
+mod residues;
 #[cfg(test)]
 mod tests;

@@ -314,3 +314,62 @@ fn the_first_thread_stores_before_all_load() {
     bind_threads(&mut program, &options()).unwrap();
     assert_eq!(run(&program, None), run(&before, None));
 }
+
+#[test]
+fn threads_that_copy_rows_at_a_distance_do_not_race() {
+    let lowered = |distance: i64| {
+        let mut program = parse(&format!(
+            "kernel k(in x: f32[256], out y: f32[256]) {{
+  buffer s: f32[16, 16] shared
+  alloc s {{
+    bound thread_z for z in 0..2 {{ bound thread_y for w in 0..2 {{ bound thread_x for t in 0..32 {{
+      for p in 0..2 {{ s[z*4 + w*2 + t/16 + p*{distance}, t%16] = x[z*64 + w*32 + t + p*{distance}*16] }}
+    }} }} }}
+    bound thread_x for u in 0..32 {{ for v in 0..8 {{ y[v*32 + u] = s[v*2 + u/16, u%16] }} }}
+  }}
+}}"
+        ));
+        insert_barriers(&mut program, &options()).map(|()| program)
+    };
+    assert_eq!(executed(&lowered(8).unwrap().body), 1);
+    assert!(matches!(lowered(4), Err(LowerError::Scope { scope: "shared", .. })));
+}
+
+#[test]
+fn no_race_of_random_strides_is_missed() {
+    const LOOPS: [i64; 2] = [3, 2];
+    let mut random = Random::new(11);
+    let [mut races, mut accepted, mut refused_without_race] = [0; 3];
+    for case in 0..600 {
+        let strides: Vec<i64> = (0..3).map(|_| random.below(13) as i64).collect();
+        let first = random.below(5) as i64;
+        let [by_thread, by_v, by_w] = strides[..] else { panic!("three strides") };
+        let mut program = parse(&format!(
+            "kernel k(in x: i32[1], out y: i32[4]) {{
+  buffer s: i32[100] shared
+  alloc s {{
+    bound thread_x for t in 0..{THREADS} {{
+      for v in 0..{} {{ for w in 0..{} {{ s[t*{by_thread} + v*{by_v} + w*{by_w} + {first}] = x[0] }} }}
+      y[t] = 0i32
+    }}
+  }}
+}}",
+            LOOPS[0], LOOPS[1]
+        ));
+        let elements = |thread: i64| -> Vec<i64> {
+            (0..LOOPS[0])
+                .flat_map(|v| (0..LOOPS[1]).map(move |w| thread * by_thread + v * by_v + w * by_w))
+                .collect()
+        };
+        let threads = || 0..THREADS as i64;
+        let is_race = threads()
+            .any(|a| threads().any(|b| a != b && elements(a).iter().any(|one| elements(b).contains(one))));
+        let is_accepted = insert_barriers(&mut program, &options()).is_ok();
+        assert!(!(is_race && is_accepted), "case {case}\n{program}");
+        races += i32::from(is_race);
+        accepted += i32::from(is_accepted);
+        refused_without_race += i32::from(!is_race && !is_accepted);
+    }
+    assert!(races > 50 && accepted > 50, "{races} races, {accepted} accepted");
+    assert!(refused_without_race < accepted, "{refused_without_race} refused, {accepted} accepted");
+}
