@@ -2,6 +2,7 @@
 
 mod defaults;
 mod elementwise;
+mod mutations;
 mod operators;
 mod random;
 mod statements;

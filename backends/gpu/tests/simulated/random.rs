@@ -15,7 +15,7 @@ use crate::support::{Call, parse};
 const CASES: u64 = 150;
 
 /// Kernels whose sizes divide evenly and not.
-const KERNELS: [&str; 4] = [
+pub(crate) const KERNELS: [&str; 4] = [
     "kernel add(in a: f32[6, 35], in b: f32[35], out y: f32[6, 35]) {
   for i in 0..6 { for j in 0..35 {
     block y(vi: spatial 6 = i, vj: spatial 35 = j) { y[vi, vj] = a[vi, vj] + b[vj] }
@@ -99,7 +99,8 @@ fn step(
     Ok(None)
 }
 
-fn random_schedule(program: &Program, random: &mut Random) -> Schedule {
+/// A schedule of random steps, of which those that are refused are left out.
+pub(crate) fn random_schedule(program: &Program, random: &mut Random) -> Schedule {
     let mut schedule = Schedule::new(program.clone(), Target::generic_gpu(), 0);
     let names: Vec<String> = tilewright_core::analysis::scope::blocks(&program.body)
         .iter()

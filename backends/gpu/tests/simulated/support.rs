@@ -12,7 +12,7 @@ use tilewright_core::schedule::Trace;
 use tilewright_core::target::{GpuTarget, Target};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_gpu::{FAILURE_RECORD_BYTES, GpuCode, Launch, LaunchArgument, emit};
-use tilewright_ptx_sim::{self as sim, Memory, Module, Options};
+use tilewright_ptx_sim::{self as sim, Finding, Memory, Module, Options, Remark};
 
 /// The types that programs compute with.
 pub(crate) fn computed_types() -> impl Iterator<Item = DType> {
@@ -58,6 +58,15 @@ pub(crate) struct Outcome {
     pub(crate) failure: [i64; 3],
 }
 
+/// A run in the simulator: its outcome, and the remarks of the simulator.
+pub(crate) struct Execution {
+    pub(crate) outcome: Outcome,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) remarks: Vec<Remark>,
+    /// Instructions that threads executed.
+    pub(crate) instructions: u64,
+}
+
 impl Call {
     /// A call with tensors of random elements.
     pub(crate) fn random(program: &Program, dims: &[i64], seed: u64) -> Call {
@@ -87,6 +96,22 @@ impl Call {
     /// The tensors after the simulator has run the kernels of a program.
     pub(crate) fn simulated(&self, program: &Program, code: &GpuCode) -> Outcome {
         let module = Module::parse(&code.ptx).unwrap_or_else(|error| panic!("{error}\n{}", code.ptx));
+        let execution = self.execute(program, code, &module, &Options::default());
+        let findings: Vec<String> =
+            execution.findings.iter().map(|finding| format!("{finding:?}")).collect();
+        assert!(findings.is_empty(), "{}\n{program}\n{}", findings.join("\n"), code.ptx);
+        execution.outcome
+    }
+
+    /// Runs the kernels of a module, which has the entries of `code`, one after the other until one has a fault.
+    pub(crate) fn execute(
+        &self,
+        program: &Program,
+        code: &GpuCode,
+        module: &Module,
+        options: &Options,
+    ) -> Execution {
+        let (mut findings, mut remarks, mut instructions) = (Vec::new(), Vec::new(), 0);
         let mut memory = Memory::default();
         let upload = |memory: &mut Memory, bytes: &[u8], name: &str| {
             // An allocation of a device is never empty.
@@ -107,18 +132,21 @@ impl Call {
         for launch in &code.launches {
             let scalars: Vec<(DType, Constant)> =
                 program.scalar_params().map(|(_, dtype)| dtype).zip(self.scalars.iter().copied()).collect();
-            let params = self.params(&module, launch, &tensors, &workspaces, record, &scalars);
+            let params = self.params(module, launch, &tensors, &workspaces, record, &scalars);
             let grid = code.grid(launch, &self.dims).expect("a small grid");
             if grid.contains(&0) {
                 continue;
             }
             let shared_bytes = launch.dynamic_shared_bytes.into();
             let launched = sim::Launch { grid, block: launch.threads, shared_bytes, params };
-            let report = module.run(&launch.entry, &launched, &mut memory, &Options::default());
+            let report = module.run(&launch.entry, &launched, &mut memory, options);
             let report = report.unwrap_or_else(|error| panic!("{error}\n{}", code.ptx));
-            let findings: Vec<String> =
-                report.findings.iter().map(|finding| format!("{finding:?}")).collect();
-            assert!(findings.is_empty(), "{}\n{program}\n{}", findings.join("\n"), code.ptx);
+            findings.extend(report.findings);
+            remarks.extend(report.remarks);
+            instructions += report.instructions;
+            if !findings.is_empty() {
+                break;
+            }
         }
         let mut results = self.tensors.clone();
         for (result, address) in results.iter_mut().zip(&tensors) {
@@ -127,7 +155,8 @@ impl Call {
         }
         let record = memory.read(record, FAILURE_RECORD_BYTES as u64).expect("the record");
         let word = |number: usize| i64::from_le_bytes(record[8 * number..][..8].try_into().expect("a word"));
-        Outcome { tensors: results, failure: [word(0), word(1), word(2)] }
+        let outcome = Outcome { tensors: results, failure: [word(0), word(1), word(2)] };
+        Execution { outcome, findings, remarks, instructions }
     }
 
     fn params(
@@ -185,7 +214,7 @@ impl Call {
 }
 
 /// Whether all bits are equal, except for which NaN is where one is.
-fn same(a: &AnyTensor, b: &AnyTensor) -> bool {
+pub(crate) fn same(a: &AnyTensor, b: &AnyTensor) -> bool {
     let is_same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
     match a.dtype().is_float() {
         true => a.to_f64_vec().iter().zip(&b.to_f64_vec()).all(is_same),
