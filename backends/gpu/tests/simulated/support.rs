@@ -97,8 +97,7 @@ impl Call {
     pub(crate) fn simulated(&self, program: &Program, code: &GpuCode) -> Outcome {
         let module = Module::parse(&code.ptx).unwrap_or_else(|error| panic!("{error}\n{}", code.ptx));
         let execution = self.execute(program, code, &module, &Options::default());
-        let findings: Vec<String> =
-            execution.findings.iter().map(|finding| format!("{finding:?}")).collect();
+        let findings: Vec<String> = execution.findings.iter().map(|finding| format!("{finding:?}")).collect();
         assert!(findings.is_empty(), "{}\n{program}\n{}", findings.join("\n"), code.ptx);
         execution.outcome
     }

@@ -58,7 +58,8 @@ impl Tally {
     /// Mutates the code of a flat program, each mutant with each call.
     fn mutate(&mut self, name: &str, flat: &Program, calls: &[Call]) {
         let code = code_of(flat);
-        let originals: Vec<Original<'_>> = calls.iter().map(|call| Original::new(flat, &code, call)).collect();
+        let originals: Vec<Original<'_>> =
+            calls.iter().map(|call| Original::new(flat, &code, call)).collect();
         let mutations = text::find(&code.ptx);
         self.kernels += usize::from(!mutations.is_empty());
         for mutation in mutations {
