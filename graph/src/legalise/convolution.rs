@@ -10,6 +10,7 @@ use crate::legalise::scalar::{add, both, computing, multiply, number};
 use crate::legalise::window::Windows;
 use crate::legalise::{Order, Unsupported, unsupported};
 use crate::symbolic::SymInt;
+use crate::tensor::ElementType;
 
 /// A convolution of any number of spatial dimensions: padded input, sums of products, bias.
 pub(crate) fn conv(emitter: &mut Emitter, operands: &Operands<'_>) -> Result<Vec<Tensor>, Unsupported> {
@@ -21,15 +22,11 @@ pub(crate) fn conv(emitter: &mut Emitter, operands: &Operands<'_>) -> Result<Vec
     if weights.extents.iter().any(|extent| extent.as_constant().is_none()) {
         unsupported!("the extents of weights must not depend on the call");
     }
-    let groups = usize::try_from(operands.attributes().int_or_default("group")).unwrap_or(0);
-    let (filters, channels) = (fixed[0], fixed[1]);
-    if groups == 0 || filters % groups != 0 || !x.extents[1].is((groups * channels) as i64) {
-        unsupported!("{groups} groups do not fit the channels");
-    }
+    let shape = Shape::of(operands, &x, &fixed)?;
     let windows = Windows::of(emitter, operands, &x.extents[2..], &fixed[2..])?;
-    let padded = if windows.has_padding() { pad(emitter, &x, &windows)? } else { x.clone() };
-    let shape = Shape { batch: x.extents[0].clone(), groups, filters: filters / groups, channels };
-    let sums = multiply_windows(emitter, &padded, &weights, &windows, &shape)?;
+    let zero = number(x.dtype, 0.0);
+    let padded = if windows.has_padding() { pad(emitter, &x, &windows, &zero)? } else { x.clone() };
+    let sums = multiply_windows(emitter, [&padded, &weights], &windows, &shape, x.element)?;
     let Some(bias) = operands.optional(emitter, 2)? else { return Ok(vec![sums]) };
     let bias = per_channel(emitter, bias, x.rank())?;
     let (element, dtype, wide) = (x.element, x.dtype, computing(x.dtype));
@@ -38,24 +35,41 @@ pub(crate) fn conv(emitter: &mut Emitter, operands: &Operands<'_>) -> Result<Vec
 }
 
 /// The extents of a convolution, but for its windows.
-struct Shape {
+pub(super) struct Shape {
     batch: SymInt,
-    groups: usize,
+    pub(super) groups: usize,
     /// Output channels of one group.
-    filters: usize,
+    pub(super) filters: usize,
     /// Input channels of one group.
-    channels: usize,
+    pub(super) channels: usize,
 }
 
-/// The input with zeros around it.
-fn pad(emitter: &mut Emitter, x: &Tensor, windows: &Windows) -> Result<Tensor, Unsupported> {
+impl Shape {
+    /// Reads the extents of an input and of weights of fixed extents.
+    pub(super) fn of(operands: &Operands<'_>, x: &Tensor, weights: &[usize]) -> Result<Self, Unsupported> {
+        let groups = usize::try_from(operands.attributes().int_or_default("group")).unwrap_or(0);
+        let (filters, channels) = (weights[0], weights[1]);
+        if groups == 0 || filters % groups != 0 || !x.extents[1].is((groups * channels) as i64) {
+            unsupported!("{groups} groups do not fit the channels");
+        }
+        Ok(Shape { batch: x.extents[0].clone(), groups, filters: filters / groups, channels })
+    }
+}
+
+/// The input with a number around it.
+pub(super) fn pad(
+    emitter: &mut Emitter,
+    x: &Tensor,
+    windows: &Windows,
+    fill: &Value,
+) -> Result<Tensor, Unsupported> {
     let mut extents = x.extents[..2].to_vec();
     for (dimension, extent) in x.extents[2..].iter().enumerate() {
         let around = windows.fixed.before[dimension] + windows.fixed.after[dimension];
         extents.push(extent + &around.into());
     }
     let ends = emitter.values(&x.extents[2..])?;
-    let (dtype, before) = (x.dtype, windows.fixed.before.clone());
+    let before = windows.fixed.before.clone();
     emitter.compute(x.element, &extents, &mut |builder, indices| {
         let mut places = indices[..2].to_vec();
         let mut condition: Option<Value> = None;
@@ -68,18 +82,19 @@ fn pad(emitter: &mut Emitter, x: &Tensor, windows: &Windows) -> Result<Tensor, U
             places.push(place);
         }
         let value = x.at(builder, &places);
-        condition.map_or(value.clone(), |condition| condition.select(value, number(dtype, 0.0)))
+        condition.map_or(value.clone(), |condition| condition.select(value, fill.clone()))
     })
 }
 
-/// The sums of products of all windows with their filters.
-fn multiply_windows(
+/// The sums of products of all windows with their filters, as elements of some type.
+pub(super) fn multiply_windows(
     emitter: &mut Emitter,
-    x: &Tensor,
-    weights: &Tensor,
+    [x, weights]: [&Tensor; 2],
     windows: &Windows,
     shape: &Shape,
+    element: ElementType,
 ) -> Result<Tensor, Unsupported> {
+    let Some(dtype) = element.dtype() else { unsupported!("elements of type {element} are not summed up") };
     let Shape { batch, groups, filters, channels } = shape;
     let (groups, filters, channels) = (*groups as i64, *filters as i64, *channels as i64);
     let result_extents = [&[batch.clone(), (groups * filters).into()][..], &windows.output].concat();
@@ -97,9 +112,9 @@ fn multiply_windows(
     inner.extend(windows.kernel());
     let inner = emitter.bounds(&inner)?;
     let loops = Loops::of(&emitter.order(result_extents.len()), spatial, outer.len());
-    let (dtype, wide) = (x.dtype, computing(x.dtype));
+    let wide = computing(dtype);
     let initial = (wide == dtype).then(|| number(dtype, 0.0));
-    let result = emitter.local(x.element, &result_extents, initial)?;
+    let result = emitter.local(element, &result_extents, initial)?;
     emitter.nest_in(&loops.outer, &outer, &mut |builder, outer| {
         let (filter, first_channel) = if merged {
             let first = if groups == 1 { None } else { Some(scaled(&outer[1], channels)) };

@@ -13,18 +13,18 @@ use crate::tensor::ElementType;
 type Emitted = Result<Vec<Tensor>, Unsupported>;
 
 /// An operand of a product: its dimensions for batch, rows and columns. A vector has no rows or no columns.
-struct Matrix {
-    tensor: Tensor,
+pub(super) struct Matrix {
+    pub(super) tensor: Tensor,
     /// How many of its dimensions are those of the batch.
     batch: usize,
     /// Whether rows and columns are exchanged.
     transposed: bool,
     /// Whether it is a vector: a row on the left, a column on the right.
-    vector: bool,
+    pub(super) vector: bool,
 }
 
 impl Matrix {
-    fn new(tensor: Tensor, transposed: bool) -> Result<Self, Unsupported> {
+    pub(super) fn new(tensor: Tensor, transposed: bool) -> Result<Self, Unsupported> {
         match tensor.rank() {
             0 => unsupported!("scalars have no matrix product"),
             1 => Ok(Matrix { tensor, batch: 0, transposed: false, vector: true }),
@@ -32,12 +32,12 @@ impl Matrix {
         }
     }
 
-    fn batch(&self) -> &[SymInt] {
+    pub(super) fn batch(&self) -> &[SymInt] {
         &self.tensor.extents[..self.batch]
     }
 
     /// The extents of rows and columns; `None` for the dimension that a vector lacks. `left` says on which side it stands.
-    fn extents(&self, left: bool) -> (Option<&SymInt>, Option<&SymInt>) {
+    pub(super) fn extents(&self, left: bool) -> (Option<&SymInt>, Option<&SymInt>) {
         let own = &self.tensor.extents[self.batch..];
         match (own, self.transposed) {
             ([length], _) if left => (None, Some(length)),
@@ -48,7 +48,7 @@ impl Matrix {
     }
 
     /// The indices of an element.
-    fn indices(&self, batch: &[Value], row: Option<&Value>, column: Option<&Value>) -> Vec<Value> {
+    pub(super) fn indices(&self, batch: &[Value], row: Option<&Value>, column: Option<&Value>) -> Vec<Value> {
         let own = &batch[batch.len() - self.batch..];
         let index = |(extent, index): (&SymInt, &Value)| {
             if extent.is(1) { Value::int(0) } else { index.clone() }

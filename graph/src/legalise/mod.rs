@@ -20,6 +20,7 @@
 //! | `normalisation` | layer and batch normalisation |
 //! | `matmul` | products of matrices |
 //! | `convolution`, `transposed`, `pool`, `window` | windows over spatial dimensions |
+//! | `quantise` | integers that stand for numbers |
 //! | `rearrange`, `select` | elements in another order, and parts of tensors |
 
 pub(crate) mod convolution;
@@ -30,6 +31,7 @@ mod operands;
 mod order;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
+pub(crate) mod quantise;
 pub(crate) mod rearrange;
 pub(crate) mod reduction;
 pub(crate) mod scalar;

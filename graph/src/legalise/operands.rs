@@ -62,6 +62,21 @@ impl<'a> Operands<'a> {
         }
     }
 
+    /// Whether an input is left out, or known to have zeros alone.
+    pub(super) fn is_zero(&self, place: usize) -> bool {
+        let Some(value) = self.id(place) else { return true };
+        let contents = self.fusion.inputs.get(&value).and_then(|signature| signature.contents.as_ref());
+        let numbers = contents.and_then(|contents| contents.cast(ElementType::F64).ok());
+        numbers.is_some_and(|numbers| {
+            numbers.as_slice::<f64>().is_some_and(|numbers| numbers.iter().all(|&number| number == 0.0))
+        })
+    }
+
+    /// Whether the operator has an attribute.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.call.operator.attribute(name).is_some()
+    }
+
     /// The elements of an input as integers, if it is given.
     pub(super) fn optional_integers(&self, place: usize) -> Result<Option<Vec<i64>>, Unsupported> {
         let Some(contents) = self.contents(place)? else { return Ok(None) };

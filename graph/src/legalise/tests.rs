@@ -1,6 +1,8 @@
 //! Programs of operators, executed by the interpreter of programs, against the operators' own evaluation: for fixed extents,
 //! and with a dimension of the program in place of one extent.
 
+mod quantised;
+
 use tilewright_core::interp;
 use tilewright_core::tensor::AnyTensor;
 

@@ -46,8 +46,10 @@ pub fn find_onnx(domain: &str, name: &str) -> Option<&'static Operator> {
     BY_ONNX_NAME.get(&(domain, name)).copied()
 }
 
-static POINTWISE: LazyLock<FxHashSet<&str>> =
-    LazyLock::new(|| elementwise::TABLES.iter().copied().flatten().map(|operator| operator.name).collect());
+static POINTWISE: LazyLock<FxHashSet<&str>> = LazyLock::new(|| {
+    let rows = elementwise::TABLES.iter().copied().flatten().chain(quantise::POINTWISE);
+    rows.map(|operator| operator.name).collect()
+});
 
 /// Whether an operator computes each element from one element of each input.
 pub fn is_pointwise(operator: &Operator) -> bool {

@@ -9,6 +9,7 @@ mod fold_constants;
 mod fold_shapes;
 mod inline_branches;
 mod merge_equal;
+mod quantise;
 mod remove_unused;
 mod rewriter;
 mod simplify;
@@ -27,6 +28,11 @@ pub struct Pass {
 
 /// All passes, in order.
 pub const PASSES: &[Pass] = &[
+    // Before constants are folded: weights that are read from integers would become floats.
+    Pass {
+        name: "fold_quantisation",
+        run: |function| Rewriter::apply(function, &mut quantise::FoldQuantisation),
+    },
     Pass {
         name: "fold_constants",
         run: |function| Rewriter::apply(function, &mut fold_constants::FoldConstants),

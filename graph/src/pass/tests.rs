@@ -1,3 +1,5 @@
+mod quantised;
+
 use super::*;
 use crate::build::GraphBuilder;
 use crate::interpret::Interpreter;

@@ -1,14 +1,20 @@
 //! From numbers to integers and back.
 
 use crate::deduce;
+use crate::legalise::quantise as kernels;
 use crate::operator::attribute::{Element, IntOr};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{ElementType, HostTensor, Number, with_number};
 
-pub(super) const OPERATORS: &[Operator] = &[
+/// The domain of operators that ONNX has not.
+pub(super) const OWN_DOMAIN: &str = "tilewright";
+
+/// Conversions of single elements.
+pub(super) const POINTWISE: &[Operator] = &[
     Operator::new("quantize_linear", "QuantizeLinear", quantize)
         .deduce(deduce::quantize)
+        .legalise(kernels::quantize)
         .inputs(2, 3)
         .attributes(&[
             ("axis", IntOr(1)),
@@ -19,12 +25,22 @@ pub(super) const OPERATORS: &[Operator] = &[
         ]),
     Operator::new("dequantize_linear", "DequantizeLinear", dequantize)
         .deduce(deduce::dequantize)
+        .legalise(kernels::dequantize)
         .inputs(2, 3)
         .attributes(&[("axis", IntOr(1)), ("block_size", IntOr(0)), ("output_dtype", Element)]),
-    Operator::new("dynamic_quantize_linear", "DynamicQuantizeLinear", dynamic_quantize)
-        .deduce(deduce::dynamic_quantize)
-        .outputs(3, 3),
+    Operator::new("requantize", "Requantize", requantize)
+        .domain(OWN_DOMAIN)
+        .deduce(deduce::quantize)
+        .legalise(kernels::requantize)
+        .inputs(3, 3)
+        .attributes(&[("axis", IntOr(1))]),
 ];
+
+/// Conversions that look at all elements first.
+pub(super) const OPERATORS: &[Operator] =
+    &[Operator::new("dynamic_quantize_linear", "DynamicQuantizeLinear", dynamic_quantize)
+        .deduce(deduce::dynamic_quantize)
+        .outputs(3, 3)];
 
 /// The number in `numbers` that belongs to each element: one for all, one for each place of a dimension, or one for each
 /// block of places.
@@ -77,10 +93,10 @@ fn quantize(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     if !to.is_integer() {
         refuse!("{to} is no integer type");
     }
-    let single = x.element() == ElementType::F32;
+    let single = x.element() != ElementType::F64;
     with_number!(to, T => {
         let quantise = |((x, scale), zero): ((f64, f64), f64)| {
-            // The quotient is formed in the precision of the input, since it decides to which side a half is rounded.
+            // The quotient is formed in the precision of kernels, since it decides to which side a half is rounded.
             let quotient = if single { f64::from(x as f32 / scale as f32) } else { x / scale };
             T::from_f64(quotient.round_ties_even() + zero)
         };
@@ -97,10 +113,40 @@ fn dequantize(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
         Some(zero) => spread(zero, x.shape(), dimension, block)?,
     };
     let numbers = arguments.optional_numbers(0)?.unwrap_or_default();
-    let values: Vec<f64> =
-        numbers.into_iter().zip(scales).zip(zeros).map(|((x, scale), zero)| (x - zero) * scale).collect();
+    let single = scale.element() != ElementType::F64;
+    let value = |((x, scale), zero): ((f64, f64), f64)| {
+        // A difference is rounded before it is scaled where it has more bits than an `f32`.
+        if single { f64::from((x - zero) as f32 * scale as f32) } else { (x - zero) * scale }
+    };
+    let values: Vec<f64> = numbers.into_iter().zip(scales).zip(zeros).map(value).collect();
     one(HostTensor::new(x.shape(), values)?
         .cast(arguments.element("output_dtype").unwrap_or(scale.element()))?)
+}
+
+/// Sums of products as integers of fewer bits. Inputs: sums, their scale relative to that of the result, zero point of the
+/// result. The product with the scale is formed in `f32`, as ONNX Runtime does (`MlasRequantizeOutput`).
+fn requantize(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    let (x, scale, zero) = (arguments.tensor(0)?, arguments.tensor(1)?, arguments.tensor(2)?);
+    let dimension = arguments.int_or_default("axis");
+    let scales = spread(scale, x.shape(), dimension, 0)?;
+    requantised(&arguments.integers(0)?, &scales, zero, x.shape(), dimension)
+}
+
+/// Sums scaled in `f32`, rounded to even, moved by the zero point of the result, within its type's range.
+pub(super) fn requantised(
+    sums: &[i64],
+    scales: &[f64],
+    zero: &HostTensor,
+    shape: &[usize],
+    dimension: i64,
+) -> Result<Vec<Value>, Fault> {
+    let zeros = spread(zero, shape, dimension, 0)?;
+    with_number!(zero.element(), T => {
+        let element = |((&sum, &scale), zero): ((&i64, &f64), f64)| {
+            T::from_f64(f64::from((sum as f32 * scale as f32).round_ties_even()) + zero)
+        };
+        one(HostTensor::new(shape, sums.iter().zip(scales).zip(zeros).map(element).collect())?)
+    }, else refuse!("the zero point must be a number"))
 }
 
 /// To unsigned bytes, with scale and zero point taken from the range of the data, which always holds zero.

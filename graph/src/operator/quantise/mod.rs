@@ -6,4 +6,7 @@ mod products;
 use crate::operator::Operator;
 
 /// The rows of this folder.
-pub(super) const TABLES: &[&[Operator]] = &[convert::OPERATORS, products::OPERATORS];
+pub(super) const TABLES: &[&[Operator]] = &[POINTWISE, convert::OPERATORS, products::OPERATORS];
+
+/// The rows that compute each element from one element of each input.
+pub(super) const POINTWISE: &[Operator] = convert::POINTWISE;

@@ -1,18 +1,21 @@
 //! Sums of products of integers.
 
 use crate::deduce;
-use crate::operator::evaluate::{one, refuse};
+use crate::legalise::quantise as kernels;
+use crate::operator::evaluate::one;
 use crate::operator::linear::{CONVOLUTION_ATTRIBUTES, Convolution, matmul_wide};
-use crate::operator::quantise::convert::spread;
+use crate::operator::quantise::convert::{requantised, spread};
 use crate::operator::{Arguments, Fault, Operator, Value};
-use crate::tensor::{ElementType, HostTensor, Number, with_number};
+use crate::tensor::HostTensor;
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("matmul_integer", "MatMulInteger", matmul_integer)
         .deduce(deduce::matmul_integer)
+        .legalise(kernels::matmul_integer)
         .inputs(2, 4),
     Operator::new("conv_integer", "ConvInteger", conv_integer)
         .deduce(deduce::conv_integer)
+        .legalise(kernels::conv_integer)
         .inputs(2, 4)
         .attributes(CONVOLUTION_ATTRIBUTES),
     Operator::new("qlinear_matmul", "QLinearMatMul", qlinear_matmul).inputs(8, 8),
@@ -60,21 +63,11 @@ fn conv_integer(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     to_i32(&convolution.shape(), convolution.compute(&x, &weights)?)
 }
 
-/// Sums scaled by `scales`, rounded to even, and moved by the zero point of the result, within its type's range.
-fn requantised(
-    sums: &[i64],
-    scales: &[f64],
-    zero: &HostTensor,
-    shape: &[usize],
-) -> Result<Vec<Value>, Fault> {
-    let zeros = zero.cast(ElementType::F64)?;
-    let &[offset] = zeros.expect::<f64>()? else {
-        refuse!("the zero point of the result must be one number")
-    };
-    with_number!(zero.element(), T => {
-        let element = |(&sum, scale): (&i64, &f64)| T::from_f64((sum as f64 * scale).round_ties_even() + offset);
-        one(HostTensor::new(shape, sums.iter().zip(scales).map(element).collect())?)
-    }, else refuse!("the zero point must be a number"))
+/// The scale of sums of products relative to that of the result, as ONNX Runtime rounds it.
+fn relative(scales: [Vec<f64>; 3]) -> Vec<f64> {
+    let [left, right, result] = scales;
+    let pairs = left.into_iter().zip(right).zip(result);
+    pairs.map(|((a, b), result)| f64::from(a as f32 * b as f32 / result as f32)).collect()
 }
 
 /// Inputs: a, its scale and zero point, b, its scale and zero point, scale and zero point of the result.
@@ -86,13 +79,8 @@ fn qlinear_matmul(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let scale_of_a = spread(arguments.tensor(1)?, &shape, rows(a), 0)?;
     let scale_of_b = spread(arguments.tensor(4)?, &shape, -1, 0)?;
     let scale_of_result = spread(arguments.tensor(6)?, &shape, -1, 0)?;
-    let scales: Vec<f64> = scale_of_a
-        .iter()
-        .zip(scale_of_b)
-        .zip(scale_of_result)
-        .map(|((a, b), result)| a * b / result)
-        .collect();
-    requantised(&sums, &scales, arguments.tensor(7)?, &shape)
+    let scales = relative([scale_of_a, scale_of_b, scale_of_result]);
+    requantised(&sums, &scales, arguments.tensor(7)?, &shape, -1)
 }
 
 /// Inputs: x, its scale and zero point, weights, their scale and zero point, scale and zero point of the result, bias.
@@ -108,11 +96,6 @@ fn qlinear_conv(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let scale_of_x = spread(arguments.tensor(1)?, &shape, 1, 0)?;
     let scale_of_weights = spread(arguments.tensor(4)?, &shape, 1, 0)?;
     let scale_of_result = spread(arguments.tensor(6)?, &shape, 1, 0)?;
-    let scales: Vec<f64> = scale_of_x
-        .iter()
-        .zip(scale_of_weights)
-        .zip(scale_of_result)
-        .map(|((x, w), result)| x * w / result)
-        .collect();
-    requantised(&sums, &scales, arguments.tensor(7)?, &shape)
+    let scales = relative([scale_of_x, scale_of_weights, scale_of_result]);
+    requantised(&sums, &scales, arguments.tensor(7)?, &shape, 1)
 }

@@ -1,0 +1,21 @@
+//! Kernels on integers that stand for numbers: `(integer - zero point) · scale`.
+//!
+//! A product of quantised tensors is formed of the integers as they are, `Σ a·b`, so that instructions for products of bytes
+//! fit; what the zero points contribute is added afterwards, and only where a zero point is not known to be zero:
+//! `Σ(a-p)(b-q) = Σa·b - q·Σa - p·Σb + K·p·q` (Jain et al., "Efficient Execution of Quantized Deep Learning Models", 2020).
+//!
+//! | module | holds |
+//! |---|---|
+//! | `parameter` | scales and zero points: one for all, for each place of a dimension, or for each block |
+//! | `convert` | from numbers to integers and back |
+//! | `product` | products of matrices |
+//! | `windows` | convolutions |
+
+mod convert;
+mod parameter;
+mod product;
+mod windows;
+
+pub(crate) use convert::{dequantize, quantize, requantize};
+pub(crate) use product::matmul_integer;
+pub(crate) use windows::conv_integer;

@@ -1,0 +1,150 @@
+//! Products of matrices of integers.
+
+use tilewright_core::build::{KernelBuilder, UpdateOp, Value};
+use tilewright_core::dtype::DType;
+
+use crate::legalise::emitter::{Bound, Emitter, Tensor, here, nest};
+use crate::legalise::matmul::Matrix;
+use crate::legalise::operands::Operands;
+use crate::legalise::pointwise::broadcast_extents;
+use crate::legalise::quantise::parameter::Parameter;
+use crate::legalise::scalar::{add, multiply, number, subtract};
+use crate::legalise::{Unsupported, unsupported};
+use crate::symbolic::SymInt;
+use crate::tensor::ElementType;
+
+type Emitted = Result<Vec<Tensor>, Unsupported>;
+
+/// An integer as a term of a sum.
+pub(super) fn wide(value: &Value) -> Value {
+    value.cast(DType::I32)
+}
+
+/// Requires bytes with or without sign.
+pub(super) fn require_bytes(tensors: [&Tensor; 2]) -> Result<(), Unsupported> {
+    for tensor in tensors {
+        if !matches!(tensor.dtype, DType::U8 | DType::I8) {
+            unsupported!("only bytes have a kernel form, not elements of type {}", tensor.element);
+        }
+    }
+    Ok(())
+}
+
+/// Sums of products of the integers of two tensors less their zero points.
+pub(crate) fn matmul_integer(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
+    let left = Matrix::new(operands.tensor(emitter, 0)?, false)?;
+    let right = Matrix::new(operands.tensor(emitter, 1)?, false)?;
+    require_bytes([&left.tensor, &right.tensor])?;
+    // The zero points of a left operand belong to its rows, those of a right one to its columns.
+    let mut zero =
+        |place: usize, matrix: &Matrix, dimension: i64| -> Result<Option<Parameter>, Unsupported> {
+            if operands.is_zero(place) {
+                return Ok(None);
+            }
+            let Some(zero) = operands.optional(emitter, place)? else { return Ok(None) };
+            let dimension = if matrix.vector { -1 } else { dimension };
+            Parameter::new(zero, &matrix.tensor.extents, dimension, 0).map(Some)
+        };
+    let (left_zero, right_zero) = (zero(2, &left, -2)?, zero(3, &right, -1)?);
+    let sums = multiply_matrices(emitter, &left, &right)?;
+    if left_zero.is_none() && right_zero.is_none() {
+        return Ok(vec![sums.tensor]);
+    }
+    // `Σa` for each row is needed for the zero points of columns, and the other way around.
+    let of_rows = right_zero.as_ref().map(|_| sum_up(emitter, &left, true)).transpose()?;
+    let of_columns = left_zero.as_ref().map(|_| sum_up(emitter, &right, false)).transpose()?;
+    let depth = emitter.value(&sums.depth)?.cast(DType::I32);
+    let extents = sums.tensor.extents.clone();
+    let result = emitter.compute(ElementType::I32, &extents, &mut |builder, indices| {
+        let (batch, inner) = indices.split_at(sums.batch);
+        let row = (!left.vector).then(|| &inner[0]);
+        let column = (!right.vector).then(|| &inner[inner.len() - 1]);
+        let origin = Value::int(0);
+        let left_zero =
+            left_zero.as_ref().map(|zero| wide(&zero.at(builder, &left.indices(batch, row, Some(&origin)))));
+        let right_zero = right_zero
+            .as_ref()
+            .map(|zero| wide(&zero.at(builder, &right.indices(batch, Some(&origin), column))));
+        let mut sum = sums.tensor.at(builder, indices);
+        if let (Some(zero), Some(sums)) = (&right_zero, &of_rows) {
+            sum = subtract(&sum, &multiply(zero, &sums.at(builder, &kept(&left, batch, row))));
+        }
+        if let (Some(zero), Some(sums)) = (&left_zero, &of_columns) {
+            sum = subtract(&sum, &multiply(zero, &sums.at(builder, &kept(&right, batch, column))));
+        }
+        match (&left_zero, &right_zero) {
+            (Some(left), Some(right)) => add(&sum, &multiply(&depth, &multiply(left, right))),
+            _ => sum,
+        }
+    })?;
+    Ok(vec![result])
+}
+
+/// The sums of products of two stacks of matrices.
+struct Sums {
+    tensor: Tensor,
+    /// How many dimensions are those of the batch.
+    batch: usize,
+    /// The number of products in a sum.
+    depth: SymInt,
+}
+
+fn multiply_matrices(emitter: &mut Emitter, left: &Matrix, right: &Matrix) -> Result<Sums, Unsupported> {
+    let ((rows, depth), (right_depth, columns)) = (left.extents(true), right.extents(false));
+    let (depth, right_depth) =
+        (depth.expect("a row has a length"), right_depth.expect("a column has a length"));
+    if depth != right_depth {
+        unsupported!("whether {depth} columns and {right_depth} rows are as many depends on the call");
+    }
+    let mut extents = broadcast_extents(&[left.batch(), right.batch()])?;
+    let batch = extents.len();
+    extents.extend(rows.into_iter().chain(columns).cloned());
+    let bounds = emitter.bounds(std::slice::from_ref(depth))?;
+    let (has_rows, has_columns) = (!left.vector, !right.vector);
+    let tensor = emitter.local(ElementType::I32, &extents, Some(number(DType::I32, 0.0)))?;
+    emitter.nest(&extents, &mut |builder, indices| {
+        let (batch, inner) = indices.split_at(batch);
+        let row = has_rows.then(|| &inner[0]);
+        let column = has_columns.then(|| &inner[inner.len() - 1]);
+        nest(builder, &bounds, &mut Vec::new(), &mut |builder, depth| {
+            let x = left.tensor.at(builder, &left.indices(batch, row, Some(&depth[0])));
+            let y = right.tensor.at(builder, &right.indices(batch, Some(&depth[0]), column));
+            tensor.store(builder, indices, UpdateOp::Add, multiply(&wide(&x), &wide(&y)), here!());
+        });
+    })?;
+    Ok(Sums { tensor, batch, depth: depth.clone() })
+}
+
+/// The indices of an operand's dimensions but for the one that is summed up over.
+fn kept(matrix: &Matrix, batch: &[Value], other: Option<&Value>) -> Vec<Value> {
+    // The last index is that of the row or of the column.
+    let own = &batch[batch.len() - matrix.batch().len()..];
+    let index = |(extent, index): (&SymInt, &Value)| if extent.is(1) { Value::int(0) } else { index.clone() };
+    matrix.batch().iter().zip(own).map(index).chain(other.cloned()).collect()
+}
+
+/// The sums of an operand's rows (`rows`) or columns.
+fn sum_up(emitter: &mut Emitter, matrix: &Matrix, rows: bool) -> Result<Tensor, Unsupported> {
+    let (first, second) = matrix.extents(rows);
+    let (other, depth) = if rows { (first, second) } else { (second, first) };
+    let depth = depth.expect("an operand has products to sum up");
+    let mut extents = matrix.batch().to_vec();
+    let batch = extents.len();
+    extents.extend(other.cloned());
+    let bounds: Vec<Bound> = emitter.bounds(std::slice::from_ref(depth))?;
+    let tensor = emitter.local(ElementType::I32, &extents, Some(number(DType::I32, 0.0)))?;
+    emitter.nest(&extents, &mut |builder: &mut KernelBuilder, indices| {
+        let (batch, other) = indices.split_at(batch);
+        let other = other.first();
+        nest(builder, &bounds, &mut Vec::new(), &mut |builder, depth| {
+            let places = if rows {
+                matrix.indices(batch, other, Some(&depth[0]))
+            } else {
+                matrix.indices(batch, Some(&depth[0]), other)
+            };
+            let term = wide(&matrix.tensor.at(builder, &places));
+            tensor.store(builder, indices, UpdateOp::Add, term, here!());
+        });
+    })?;
+    Ok(tensor)
+}

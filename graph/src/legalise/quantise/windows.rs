@@ -1,0 +1,136 @@
+//! Convolutions of integers.
+
+use tilewright_core::build::{UpdateOp, Value};
+use tilewright_core::dtype::DType;
+
+use crate::legalise::convolution::{Shape, multiply_windows, pad};
+use crate::legalise::emitter::{Emitter, Tensor, here, nest};
+use crate::legalise::operands::Operands;
+use crate::legalise::pointwise::scaled;
+use crate::legalise::quantise::parameter::Parameter;
+use crate::legalise::quantise::product::{require_bytes, wide};
+use crate::legalise::scalar::{add, divide, multiply, number, subtract};
+use crate::legalise::window::Windows;
+use crate::legalise::{Unsupported, unsupported};
+use crate::symbolic::SymInt;
+use crate::tensor::ElementType;
+
+type Emitted = Result<Vec<Tensor>, Unsupported>;
+
+/// Sums of products of windows of integers with filters of integers, each less its zero point. Around the input lie elements
+/// that are equal to its zero point.
+pub(crate) fn conv_integer(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
+    let (x, weights) = (operands.tensor(emitter, 0)?, operands.tensor(emitter, 1)?);
+    require_bytes([&x, &weights])?;
+    if x.rank() < 2 || x.rank() != weights.rank() {
+        unsupported!("only batch, channels and as many spatial dimensions have a kernel form");
+    }
+    if weights.extents.iter().any(|extent| extent.as_constant().is_none()) {
+        unsupported!("the extents of weights must not depend on the call");
+    }
+    let fixed = emitter.sizes(&weights.extents)?;
+    let shape = Shape::of(operands, &x, &fixed)?;
+    let windows = Windows::of(emitter, operands, &x.extents[2..], &fixed[2..])?;
+    let mut zero = |place: usize, extents: &[SymInt], axis: i64| -> Result<Option<Parameter>, Unsupported> {
+        if operands.is_zero(place) {
+            return Ok(None);
+        }
+        let zero = operands.optional(emitter, place)?;
+        zero.map(|zero| Parameter::new(zero, extents, axis, 0)).transpose()
+    };
+    let (zero_of_x, zero_of_weights) = (zero(2, &x.extents, 1)?, zero(3, &weights.extents, 0)?);
+    if zero_of_x.as_ref().is_some_and(|zero| zero.tensor.extents.iter().any(|extent| !extent.is(1))) {
+        unsupported!("an input has one zero point");
+    }
+    let padded = if windows.has_padding() {
+        let fill = match &zero_of_x {
+            None => number(x.dtype, 0.0),
+            Some(zero) => zero.at(&emitter.builder, &[]),
+        };
+        pad(emitter, &x, &windows, &fill)?
+    } else {
+        x.clone()
+    };
+    let sums = multiply_windows(emitter, [&padded, &weights], &windows, &shape, ElementType::I32)?;
+    if zero_of_x.is_none() && zero_of_weights.is_none() {
+        return Ok(vec![sums]);
+    }
+    let of_filters = zero_of_x.as_ref().map(|_| sum_filters(emitter, &weights)).transpose()?;
+    let of_windows =
+        zero_of_weights.as_ref().map(|_| sum_windows(emitter, &padded, &windows, &shape)).transpose()?;
+    let products = fixed[1..].iter().product::<usize>() as f64;
+    let filters = shape.filters as i64;
+    let extents = sums.extents.clone();
+    let result = emitter.compute(ElementType::I32, &extents, &mut |builder, indices| {
+        let filter = std::slice::from_ref(&indices[1]);
+        let zero_of_x = zero_of_x.as_ref().map(|zero| wide(&zero.at(builder, indices)));
+        let zero_of_weights = zero_of_weights.as_ref().map(|zero| wide(&zero.at(builder, filter)));
+        let mut sum = sums.at(builder, indices);
+        if let (Some(zero), Some(sums)) = (&zero_of_weights, &of_windows) {
+            let group = match shape.groups {
+                1 => Value::int(0),
+                _ => divide(&indices[1], &Value::int(filters)),
+            };
+            let places = [&[indices[0].clone(), group][..], &indices[2..]].concat();
+            sum = subtract(&sum, &multiply(zero, &sums.at(builder, &places)));
+        }
+        if let (Some(zero), Some(sums)) = (&zero_of_x, &of_filters) {
+            sum = subtract(&sum, &multiply(zero, &sums.at(builder, filter)));
+        }
+        match (&zero_of_x, &zero_of_weights) {
+            (Some(x), Some(weights)) => {
+                add(&sum, &multiply(&number(DType::I32, products), &multiply(x, weights)))
+            }
+            _ => sum,
+        }
+    })?;
+    Ok(vec![result])
+}
+
+/// The sum of each filter's weights.
+fn sum_filters(emitter: &mut Emitter, weights: &Tensor) -> Result<Tensor, Unsupported> {
+    let bounds = emitter.bounds(&weights.extents[1..])?;
+    let sums =
+        emitter.local(ElementType::I32, &weights.extents[..1], Some(number(DType::I32, 0.0)))?;
+    emitter.nest(&weights.extents[..1], &mut |builder, filter| {
+        nest(builder, &bounds, &mut Vec::new(), &mut |builder, inner| {
+            let term = wide(&weights.at(builder, &[filter, inner].concat()));
+            sums.store(builder, filter, UpdateOp::Add, term, here!());
+        });
+    })?;
+    Ok(sums)
+}
+
+/// The sum of each window, over all channels of a group: channels first, so that overlapping windows share these sums.
+fn sum_windows(
+    emitter: &mut Emitter,
+    x: &Tensor,
+    windows: &Windows,
+    shape: &Shape,
+) -> Result<Tensor, Unsupported> {
+    let channels = shape.channels as i64;
+    let groups: SymInt = shape.groups.into();
+    let zero = || Some(number(DType::I32, 0.0));
+    let extents = [&[x.extents[0].clone(), groups.clone()][..], &x.extents[2..]].concat();
+    let bounds = emitter.bounds(&[channels.into()])?;
+    let places = emitter.local(ElementType::I32, &extents, zero())?;
+    emitter.nest(&extents, &mut |builder, indices| {
+        nest(builder, &bounds, &mut Vec::new(), &mut |builder, inner| {
+            let channel = add(&scaled(&indices[1], channels), &inner[0]);
+            let own = [&[indices[0].clone(), channel][..], &indices[2..]].concat();
+            places.store(builder, indices, UpdateOp::Add, wide(&x.at(builder, &own)), here!());
+        });
+    })?;
+    let extents = [&[x.extents[0].clone(), groups][..], &windows.output].concat();
+    let bounds = emitter.bounds(&windows.kernel())?;
+    let sums = emitter.local(ElementType::I32, &extents, zero())?;
+    emitter.nest(&extents, &mut |builder, indices| {
+        nest(builder, &bounds, &mut Vec::new(), &mut |builder, taps| {
+            let place = |(dimension, (window, tap))| windows.padded_place(dimension, window, tap);
+            let spatial = indices[2..].iter().zip(taps).enumerate().map(place);
+            let own: Vec<Value> = indices[..2].iter().cloned().chain(spatial).collect();
+            sums.store(builder, indices, UpdateOp::Add, places.at(builder, &own), here!());
+        });
+    })?;
+    Ok(sums)
+}

@@ -1,0 +1,105 @@
+//! Kernels on integers that stand for numbers.
+
+use super::*;
+
+fn bytes(shape: &[usize], seed: usize) -> HostTensor {
+    let length = shape.iter().product::<usize>();
+    HostTensor::new(shape, (0..length).map(|place| ((place * 97 + seed * 31) % 256) as u8).collect()).unwrap()
+}
+
+fn signed(shape: &[usize], seed: usize) -> HostTensor {
+    let length = shape.iter().product::<usize>();
+    let number = |place: usize| ((place * 97 + seed * 31) % 256) as u8 as i8;
+    HostTensor::new(shape, (0..length).map(number).collect()).unwrap()
+}
+
+fn given(tensor: HostTensor) -> Given {
+    Given(tensor, false)
+}
+
+fn scale(value: f32) -> Given {
+    known(HostTensor::scalar(value))
+}
+
+#[test]
+fn quantisation_rounds_to_even_and_saturates() {
+    let halves: Vec<f32> =
+        (-40..41).map(|number| number as f32 * 0.25).chain([1e30, -1e30, f32::INFINITY, f32::NAN]).collect();
+    let x = || given(HostTensor::vector(halves.clone()));
+    for zero in [HostTensor::scalar(0u8), HostTensor::scalar(251u8), HostTensor::scalar(3u8)] {
+        both("quantize_linear", &[], &[x(), scale(0.5), known(zero)]);
+    }
+    for zero in [HostTensor::scalar(-128i8), HostTensor::scalar(127i8), HostTensor::scalar(0i8)] {
+        both("quantize_linear", &[], &[x(), scale(0.1), known(zero.clone())]);
+        both("quantize_linear", &[], &[x(), scale(0.1), given(zero)]);
+    }
+    let wide = HostTensor::new(&[2, 2], vec![1e9f32, -1e9, 4095.5, 0.0]).unwrap();
+    both("quantize_linear", &[], &[given(wide), scale(0.125), known(HostTensor::scalar(7i16))]);
+}
+
+#[test]
+fn scales_belong_to_places_or_blocks() {
+    let scales = || known(HostTensor::vector(vec![0.5f32, 0.25, 2.0]));
+    let zeros = || known(HostTensor::vector(vec![1u8, 2, 3]));
+    let axis = |axis: i64| [("axis", Attribute::Int(axis))];
+    fixed("quantize_linear", &axis(1), &[tensor(&[2, 3, 5]), scales(), zeros()]);
+    fixed("dequantize_linear", &axis(-2), &[given(bytes(&[2, 3, 5], 1)), scales(), zeros()]);
+    let blocks = || known(HostTensor::new(&[2, 2], vec![0.5f32, 0.25, 2.0, 4.0]).unwrap());
+    let blocked = [("axis", Attribute::Int(1)), ("block_size", Attribute::Int(3))];
+    fixed("dequantize_linear", &blocked, &[given(signed(&[2, 5], 1)), blocks()]);
+    fixed("quantize_linear", &blocked, &[tensor(&[2, 5]), blocks()]);
+}
+
+#[test]
+fn sums_are_requantised() {
+    let sums: Vec<i32> = vec![0, 1, -1, 3, -3, 5, 1000, -1000, i32::MAX, i32::MIN, 123_456, 16_777_217];
+    let x = || given(HostTensor::new(&[2, 6], sums.clone()).unwrap());
+    for factor in [0.5f32, 0.0019, 1e-7] {
+        both("requantize", &[], &[x(), scale(factor), known(HostTensor::scalar(128u8))]);
+        both("requantize", &[], &[x(), scale(factor), known(HostTensor::scalar(-7i8))]);
+    }
+    let scales = HostTensor::vector((1..7).map(|number| number as f32 * 0.01).collect());
+    fixed("requantize", &[], &[x(), known(scales), given(HostTensor::scalar(0i8))]);
+    fixed("dequantize_linear", &[], &[x(), scale(0.37), known(HostTensor::scalar(0i32))]);
+    fixed("dequantize_linear", &[], &[x(), scale(0.37), known(HostTensor::scalar(5i32))]);
+}
+
+#[test]
+fn products_of_integers_have_the_terms_of_zero_points() {
+    let zero = |value: u8| known(HostTensor::scalar(value));
+    for (a, b) in [(bytes(&[3, 7], 1), signed(&[7, 5], 2)), (signed(&[3, 7], 3), signed(&[7, 5], 4))] {
+        let of_a =
+            || if a.element() == ElementType::U8 { zero(113) } else { known(HostTensor::scalar(-9i8)) };
+        let none = || known(HostTensor::scalar(0i8));
+        let of_b = || known(HostTensor::scalar(5i8));
+        both("matmul_integer", &[], &[given(a.clone()), given(b.clone())]);
+        both("matmul_integer", &[], &[given(a.clone()), known(b.clone()), of_a(), none()]);
+        both("matmul_integer", &[], &[given(a.clone()), given(b.clone()), of_a(), of_b()]);
+    }
+    let of_rows = || given(HostTensor::vector(vec![1u8, 2, 3]));
+    let of_columns = || given(HostTensor::vector(vec![9u8, 8, 7, 6]));
+    let inputs = [given(bytes(&[3, 6], 5)), given(bytes(&[6, 4], 6)), of_rows(), of_columns()];
+    fixed("matmul_integer", &[], &inputs);
+    let stacks = [given(bytes(&[2, 1, 3, 6], 5)), given(bytes(&[4, 6, 1], 6)), zero(3), zero(4)];
+    fixed("matmul_integer", &[], &stacks);
+    fixed("matmul_integer", &[], &[given(bytes(&[6], 5)), given(bytes(&[2, 6, 3], 6)), zero(3), zero(4)]);
+}
+
+#[test]
+fn convolutions_of_integers_are_padded_by_the_zero_point() {
+    let zero = |value: u8| known(HostTensor::scalar(value));
+    let attributes = |group: i64| {
+        [("group", Attribute::Int(group)), ("pads", ints(&[1, 2, 0, 1])), ("strides", ints(&[2, 1]))]
+    };
+    for group in [1, 2, 4] {
+        let weights = || known(bytes(&[8, 4 / group as usize, 3, 2], 2));
+        let x = || given(bytes(&[2, 4, 6, 5], 1));
+        both("conv_integer", &attributes(group), &[x(), weights()]);
+        fixed("conv_integer", &attributes(group), &[x(), weights(), zero(77)]);
+        let of_filters = given(HostTensor::vector((0..8u8).collect()));
+        let inputs = [x(), weights(), given(HostTensor::scalar(200u8)), of_filters];
+        fixed("conv_integer", &attributes(group), &inputs);
+    }
+    let line = [given(signed(&[1, 3, 9], 1)), known(signed(&[4, 3, 3], 2)), known(HostTensor::scalar(-3i8))];
+    fixed("conv_integer", &[("pads", ints(&[1, 1]))], &line);
+}

@@ -1,0 +1,88 @@
+//! Products of dequantised tensors.
+
+use super::*;
+
+fn bytes(shape: &[usize]) -> HostTensor {
+    let count = shape.iter().product::<usize>();
+    HostTensor::new(shape, (0..count).map(|place| (place * 97 % 256) as u8 as i8).collect()).unwrap()
+}
+
+fn convert(
+    graph: &mut GraphBuilder,
+    name: &str,
+    x: ValueId,
+    scale: HostTensor,
+    zero: HostTensor,
+    axis: i64,
+) -> ValueId {
+    let (scale, zero) = (graph.constant(scale), graph.constant(zero));
+    graph.call(name, &[x, scale, zero], Attributes::none().with("axis", Attribute::Int(axis))).unwrap()
+}
+
+fn whole(scale: f32, zero: u8) -> (HostTensor, HostTensor) {
+    (HostTensor::scalar(scale), HostTensor::scalar(zero))
+}
+
+/// A graph of quantised `x`, quantised weights, and what `product` makes of both, stored as integers and read again.
+fn network(
+    extents: &[usize],
+    weights: &[usize],
+    scales: (HostTensor, i64),
+    product: &str,
+    bias: Option<HostTensor>,
+) -> Function {
+    let mut graph = GraphBuilder::new("quantised");
+    let extents: Vec<SymInt> = extents.iter().map(|&extent| extent.into()).collect();
+    let x = parameter(&mut graph, &extents);
+    let (scale, zero) = whole(0.03, 100);
+    let stored = convert(&mut graph, "quantize_linear", x, scale.clone(), zero.clone(), 1);
+    let read = convert(&mut graph, "dequantize_linear", stored, scale, zero, 1);
+    let integers = graph.constant(bytes(weights));
+    let zeros = HostTensor::vector(vec![0i8; scales.0.len()]);
+    let weights = convert(&mut graph, "dequantize_linear", integers, scales.0.clone(), zeros, scales.1);
+    let mut inputs = vec![read, weights];
+    if let Some(bias) = bias {
+        let bias = graph.constant(bias);
+        let of_bias: Vec<f32> =
+            scales.0.as_slice::<f32>().unwrap().iter().map(|scale| scale * 0.03).collect();
+        let zeros = HostTensor::vector(vec![0i32; of_bias.len()]);
+        inputs.push(convert(&mut graph, "dequantize_linear", bias, HostTensor::vector(of_bias), zeros, 0));
+    }
+    let y = graph.call(product, &inputs, Attributes::none()).unwrap();
+    let (scale, zero) = whole(0.5, 120);
+    let stored = convert(&mut graph, "quantize_linear", y, scale.clone(), zero.clone(), 1);
+    graph.finish(vec![stored]).unwrap()
+}
+
+fn scales(count: usize) -> HostTensor {
+    HostTensor::vector((0..count).map(|place| 0.01 + place as f32 * 0.004).collect())
+}
+
+#[test]
+fn products_between_conversions_are_products_of_integers() {
+    let function = network(&[3, 8], &[8, 5], (scales(5), 1), "matmul", None);
+    let after = optimised(&function, &numbers(&[3, 8]));
+    assert_eq!(names(&after), ["quantize_linear", "matmul_integer", "requantize"]);
+}
+
+#[test]
+fn a_bias_is_added_to_the_sums() {
+    let bias = HostTensor::vector(vec![1000i32, -2000, 3, 40_000]);
+    let function = network(&[1, 3, 6], &[4, 3, 2], (scales(4), 0), "conv", Some(bias));
+    let after = optimised(&function, &numbers(&[1, 3, 6]));
+    assert_eq!(names(&after), ["quantize_linear", "conv_integer", "add", "requantize"]);
+}
+
+#[test]
+fn scales_along_the_depth_of_a_product_keep_it_in_floats() {
+    let function = network(&[3, 8], &[8, 5], (scales(8), 0), "matmul", None);
+    let after = optimised(&function, &numbers(&[3, 8]));
+    assert_eq!(names(&after), ["quantize_linear", "dequantize_linear", "matmul", "quantize_linear"]);
+}
+
+#[test]
+fn sums_that_may_exceed_32_bits_stay_floats() {
+    let function = network(&[1, 200_000], &[200_000, 1], (scales(1), 1), "matmul", None);
+    let after = optimise(&function).unwrap();
+    assert!(names(&after).contains(&"matmul"), "{:?}", names(&after));
+}
