@@ -8,7 +8,7 @@ impl TaskMapping {
     /// # Errors
     /// [`TaskMappingError::Uneven`] where some workers would have nothing to do, [`TaskMappingError::Shape`].
     pub fn even(shape: &[i64], workers: i64) -> Result<Self, TaskMappingError> {
-        let (counts, extents, rest) = divide(shape, workers, |extent, rest| gcd(extent, rest));
+        let (counts, extents, rest) = divide(shape, workers, gcd);
         if rest != 1 {
             return Err(TaskMappingError::Uneven { shape: shape.to_vec(), workers });
         }

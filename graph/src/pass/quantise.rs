@@ -233,7 +233,8 @@ fn requantize(graph: &mut Rewriter<'_>, quantize: &Call) -> Result<Option<Vec<Va
         graph.constant(scale).filter(|scale| scale.len() == 1).and_then(|scale| scale.as_slice::<f32>());
     let Some(&[scale]) = known else { return Ok(None) };
     let bits = graph.builder.ty(zero).element().and_then(ElementType::dtype).map(|dtype| dtype.bits());
-    if !is_sum || !(scale.is_normal() && scale > 0.0) || bits != Some(8) {
+    let is_requantised = is_sum && scale.is_normal() && scale > 0.0 && bits == Some(8);
+    if !is_requantised {
         return Ok(None);
     }
     let factors: Vec<f32> = source.scales.iter().map(|own| own / scale).collect();

@@ -90,8 +90,7 @@ pub(crate) fn conv_integer(emitter: &mut Emitter, operands: &Operands<'_>) -> Em
 /// The sum of each filter's weights.
 fn sum_filters(emitter: &mut Emitter, weights: &Tensor) -> Result<Tensor, Unsupported> {
     let bounds = emitter.bounds(&weights.extents[1..])?;
-    let sums =
-        emitter.local(ElementType::I32, &weights.extents[..1], Some(number(DType::I32, 0.0)))?;
+    let sums = emitter.local(ElementType::I32, &weights.extents[..1], Some(number(DType::I32, 0.0)))?;
     emitter.nest(&weights.extents[..1], &mut |builder, filter| {
         nest(builder, &bounds, &mut Vec::new(), &mut |builder, inner| {
             let term = wide(&weights.at(builder, &[filter, inner].concat()));

@@ -220,11 +220,9 @@ impl Binding<'_> {
         // Threads that differ along an axis around have memory of their own.
         let scope = self.program.buffer(node.buffer).scope;
         // The lanes of a warp access a fragment together.
-        let is_apart = |axis: &&Axis| {
-            !self.around.contains(&axis.axis)
-                && !(scope == Scope::Fragment && axis.axis == ThreadAxis::ThreadX)
-        };
-        let inside = self.axes.iter().filter(is_apart);
+        let share = |axis: &Axis| scope == Scope::Fragment && axis.axis == ThreadAxis::ThreadX;
+        let inside =
+            self.axes.iter().filter(|axis| !self.around.contains(&axis.axis)).filter(|axis| !share(axis));
         let axes = Axes::new(inside.cloned().collect());
         if axes.iter().all(|axis| axis.extent == 1) {
             return Ok(());
