@@ -10,6 +10,7 @@ mod device;
 #[allow(unsafe_code, reason = "the driver's functions are foreign ones")]
 mod driver;
 mod emit;
+pub mod intrinsics;
 mod launch;
 mod manifest;
 mod ptx;

@@ -10,6 +10,7 @@
 //! | [`value`] | values of expressions |
 //! | [`index`] | index arithmetic |
 //! | [`memory`] | where buffers are, and accesses |
+//! | [`warp`] | statements of whole warps, on fragments |
 //! | [`argument`] | arguments of kernels |
 //! | [`builder`] | where instructions go |
 
@@ -20,11 +21,13 @@ mod memory;
 mod nest;
 mod stmt;
 mod value;
+mod warp;
 
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::device::CompileError;
+use tilewright_core::expr::Expr;
 use tilewright_core::flat::value_number::{Number, Numbers};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::{Index, Ranges};
@@ -117,6 +120,8 @@ enum Storage {
     Memory(Place),
     /// One register for each element.
     Registers(Rc<[Register]>),
+    /// Registers of all lanes of a warp.
+    Fragment(Rc<warp::Fragment>),
 }
 
 /// The values that a part of the code has computed, and the facts that hold in it.
@@ -150,6 +155,11 @@ struct Generator<'p> {
     local_base: Option<Register>,
     /// Whether the code is executed for one lane of a vector alone.
     is_single_lane: bool,
+    /// The number of the thread in its warp, in nests with fragments.
+    lane: Option<VarId>,
+    /// The condition that the thread is the first lane, where the program has it and the code does not.
+    first_lane: Option<Expr>,
+    shapes: FxHashMap<BufferId, warp::Shape>,
 }
 
 impl<'p> Generator<'p> {
@@ -177,6 +187,9 @@ impl<'p> Generator<'p> {
             local_bytes: 0,
             local_base: None,
             is_single_lane: false,
+            lane: warp::lane_variable(nest),
+            first_lane: None,
+            shapes: warp::find_shapes(program, nest.body),
         };
         let shared = generator.share(nest, target)?;
         let threads = generator.bind(nest)?;

@@ -1,6 +1,7 @@
 //! Statements: loops, conditionals, stores.
 
 use smallvec::SmallVec;
+use tilewright_core::flat::access::for_each_access;
 use tilewright_core::index::Index;
 use tilewright_core::program::Scope;
 use tilewright_core::stmt::{Alloc, For, If, Stmt, Store};
@@ -9,6 +10,7 @@ use super::builder::{unless, when};
 use super::index::Width;
 use super::memory;
 use super::value::{bits_type, class_of};
+use super::warp::accesses_fragment;
 use super::{Generator, Outcome, Place, Storage, Variable, unsupported};
 use crate::ptx::operand::Operand;
 use crate::ptx::table::{Op, Space};
@@ -20,9 +22,16 @@ impl Generator<'_> {
         match stmt {
             Stmt::Seq(stmts) => stmts.iter().try_for_each(|stmt| self.stmt(stmt)),
             Stmt::For(node) => self.for_loop(node),
-            Stmt::Store(store) => self.store_stmt(store),
-            Stmt::If(node) => self.conditional(node),
+            Stmt::Store(store) => match self.first_lane.take() {
+                Some(condition) => self.by_first_lane(condition, stmt),
+                None => self.store_stmt(store),
+            },
+            Stmt::If(node) => match self.conditional_of_warp(node)? {
+                true => Ok(()),
+                false => self.conditional(node),
+            },
             Stmt::Alloc(node) => self.alloc(node),
+            Stmt::Intrinsic(node) if accesses_fragment(self.program, &node.body) => self.by_warp(node),
             Stmt::Intrinsic(node) => self.stmt(&node.body),
             Stmt::Barrier => {
                 self.builder.push(Op::Barrier, None, []);
@@ -79,6 +88,10 @@ impl Generator<'_> {
         match extent.as_constant() {
             Some(..=0) => return Ok(()),
             Some(1) => return self.iteration(node, Variable::Constant(0)),
+            Some(count) if self.chooses_elements(node) => {
+                let unrolled = |this: &mut Self, value| this.iteration(node, Variable::Constant(value));
+                return (0..count).try_for_each(|value| unrolled(self, value));
+            }
             _ => {}
         }
         let is_word = extent.interval(&self.ranges).max <= i64::from(i32::MAX);
@@ -106,6 +119,16 @@ impl Generator<'_> {
         Ok(())
     }
 
+    /// Whether a loop chooses elements of fragments, which are registers with fixed numbers.
+    fn chooses_elements(&self, node: &For) -> bool {
+        let mut chooses = false;
+        for_each_access(&node.body, &mut |access| {
+            let is_fragment = self.program.buffer(access.buffer).scope == Scope::Fragment;
+            chooses |= is_fragment && access.indices.iter().any(|index| index.mentions(node.var));
+        });
+        chooses
+    }
+
     /// A number of iterations, in 32 bits where it is known to fit.
     fn extent(&mut self, extent: &Index, is_word: bool) -> Outcome<Operand> {
         match (is_word, self.width_of(extent)) {
@@ -130,6 +153,11 @@ impl Generator<'_> {
 
     fn alloc(&mut self, node: &Alloc) -> Outcome<()> {
         let buffer = self.program.buffer(node.buffer);
+        if buffer.scope == Scope::Fragment {
+            let storage = self.fragment(node)?;
+            self.storage.insert(node.buffer, storage);
+            return self.stmt(&node.body);
+        }
         if buffer.scope != Scope::Local {
             return Err(unsupported(format!(
                 "buffer `{}`, which is `{}` and belongs to one thread; make it `local`, or compute it in loops of its own",

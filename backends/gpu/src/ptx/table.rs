@@ -4,7 +4,7 @@
 //! operands by the row's pattern, and a test has NVIDIA's assembler accept an instruction of each form.
 //!
 //! In a text, `{t}` is the type and `{s}` the type of the source. A pattern lists destinations, `=`, and sources: `t` and `s`
-//! are values of these types, `p` is a predicate, `r` and `l` are integers of 32 and 64 bits, `h` has 16 bits, `x` is an
+//! are values of these types, `p` is a predicate, `f` is an `f32`, `r` and `l` are integers of 32 and 64 bits, `h` has 16 bits, `x` is an
 //! operand in special registers or the address of reserved memory, `m` a place in memory, `q` a parameter, `@` a label. `2` and `4`
 //! before `t` stand for as many values in braces.
 
@@ -84,6 +84,8 @@ pub(crate) enum Op {
     Store(Space, u8),
     /// Replaces an integer in global memory where it equals the first operand; gives the old one.
     CompareAndSwap,
+    /// The product of two matrices in fragments, added to a third one.
+    Product,
     /// All threads of the block wait for each other.
     Barrier,
     Branch,
@@ -234,6 +236,8 @@ pub(crate) static TABLE: &[Row] = &[
     row(Op::Store(Space::Local, 2), "st.local.v2.{t}", PAIRS, "=m2t"),
     row(Op::Store(Space::Local, 4), "st.local.v4.{t}", QUADS, "=m4t"),
     row(Op::CompareAndSwap, "atom.global.cas.{t}", &[B32], "t=mtt"),
+    row(Op::Product, "mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32", &[Bf16, F16], "4f=4r2r4f"),
+    row(Op::Product, "mma.sync.aligned.m16n8k32.row.col.s32.{t}.{t}.s32", &[S8, U8], "4r=4r2r4r"),
     row(Op::Barrier, "bar.sync 0", &[], "="),
     row(Op::Branch, "bra", &[], "=@"),
     row(Op::Return, "ret", &[], "="),

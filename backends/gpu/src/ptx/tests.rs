@@ -20,6 +20,7 @@ fn operand(letter: u8, ty: Option<Type>, source: Option<Type>) -> Operand {
         b'@' => return Operand::Label(Label(0)),
         b'p' => Class::Predicate,
         b'h' => Class::Half,
+        b'f' => Class::Float,
         b'r' => Class::Word,
         b'l' => Class::Double,
         b't' => ty.expect("the row has types").class(),
@@ -58,7 +59,7 @@ fn all_forms() -> Kernel {
     let mut lines = Vec::new();
     for class in Class::ALL {
         let ty = super::super::emit::bits_of(class);
-        for number in 0..8 {
+        for number in 0..16 {
             let zero = match class {
                 Class::Half => continue,
                 Class::Float => Operand::Float(0),
@@ -94,7 +95,7 @@ fn all_forms() -> Kernel {
         shared: SharedMemory::Static(16),
         local_bytes: 16,
         lines,
-        registers: [8; Class::ALL.len()],
+        registers: [16; Class::ALL.len()],
     }
 }
 
@@ -139,7 +140,7 @@ fn wrong_operands_are_found() {
     for (operands, problem) in [
         (vec![word(0), one], "3 operands expected"),
         (vec![word(0), word(1), one], "read before it is written"),
-        (vec![word(9), one, one], "not declared"),
+        (vec![word(99), one, one], "not declared"),
         (vec![float, one, one], "stands for Word"),
         (vec![word(0), Operand::Float(0), one], "does not fit"),
     ] {

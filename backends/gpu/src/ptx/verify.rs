@@ -113,6 +113,7 @@ fn class_of(letter: u8, instruction: &Instruction) -> Result<Class, String> {
     Ok(match letter {
         b'p' => Class::Predicate,
         b'h' => Class::Half,
+        b'f' => Class::Float,
         b'r' => Class::Word,
         b'l' => Class::Double,
         b't' => instruction.ty.ok_or("there is no type")?.class(),

@@ -7,3 +7,4 @@ mod operators;
 mod random;
 mod statements;
 mod support;
+mod tensor_cores;

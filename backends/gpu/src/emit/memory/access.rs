@@ -9,6 +9,7 @@ use tilewright_core::index::Index;
 
 use super::pack::{memory_type, word_type};
 use crate::emit::value::{bits_type, class_of};
+use crate::emit::warp::Fragment;
 use crate::emit::{Generator, Outcome, Place, Storage};
 use crate::ptx::operand::{Operand, Register};
 use crate::ptx::table::{Op, Space};
@@ -51,6 +52,7 @@ impl Generator<'_> {
         let (index, dtype) = (self.single_index(indices)?, expr.dtype());
         let place = match self.storage_of(buffer)? {
             Storage::Registers(registers) => return self.element(&registers, &index, lane).map(Into::into),
+            Storage::Fragment(fragment) => return self.load_fragment(&fragment, dtype, &index, lane),
             Storage::Memory(place) => place,
         };
         let number = self.numbers.of(expr);
@@ -97,6 +99,7 @@ impl Generator<'_> {
         let index = self.single_index(indices)?;
         let place = match self.storage_of(buffer)? {
             Storage::Registers(registers) => return self.store_registers(&registers, &index, buffer, values),
+            Storage::Fragment(fragment) => return self.store_fragment(&fragment, buffer, &index, values),
             Storage::Memory(place) => place,
         };
         let dtype = self.program.buffer(buffer).dtype;
@@ -117,6 +120,48 @@ impl Generator<'_> {
                 self.builder.push(Op::Store(space(place), words as u8), Some(word_type(dtype)), operands);
             }
             lane += count as u32;
+        }
+        Ok(())
+    }
+
+    /// The element with a number among those that each lane holds.
+    fn load_fragment(
+        &mut self,
+        fragment: &Fragment,
+        dtype: DType,
+        index: &Index,
+        lane: u32,
+    ) -> Outcome<Operand> {
+        let number =
+            lane_offset(index, lane).ok_or_else(|| self.broken("an element of a fragment is not known"))?;
+        let register = Operand::Register(fragment.registers[(number / fragment.per_register) as usize]);
+        match fragment.per_register {
+            1 => Ok(register),
+            per_register => Ok(self.unpack_word(dtype, register)[(number % per_register) as usize]),
+        }
+    }
+
+    /// Stores elements to whole registers; a single one in place of the one that was there.
+    fn store_fragment(
+        &mut self,
+        fragment: &Fragment,
+        buffer: BufferId,
+        index: &Index,
+        values: &[Operand],
+    ) -> Outcome<()> {
+        let dtype = self.program.buffer(buffer).dtype;
+        let number =
+            lane_offset(index, 0).ok_or_else(|| self.broken("an element of a fragment is not known"))?;
+        let per_register = fragment.per_register as usize;
+        if number % fragment.per_register != 0 || !values.len().is_multiple_of(per_register) {
+            return Err(self.broken("a part of a register of a fragment is stored"));
+        }
+        let first = (number / fragment.per_register) as usize;
+        for (register, group) in fragment.registers[first..].iter().zip(values.chunks(per_register)) {
+            let word = self.pack_word(dtype, group);
+            if word != Operand::Register(*register) {
+                self.builder.assign(*register, word);
+            }
         }
         Ok(())
     }

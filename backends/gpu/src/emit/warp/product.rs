@@ -1,0 +1,51 @@
+//! Products of matrices by tensor cores.
+
+use tilewright_core::intrinsic::Match;
+use tilewright_core::stmt::Intrinsic;
+
+use crate::emit::{Generator, Outcome, Storage, unsupported};
+use crate::intrinsics::{self, Product};
+use crate::ptx::operand::Operand;
+use crate::ptx::table::Op;
+
+impl Generator<'_> {
+    /// The product that a marked statement is, when it is one.
+    pub(super) fn product_of(&self, node: &Intrinsic) -> Option<(&'static Product, Match)> {
+        let found = intrinsics::known().get(&node.name)?.matches(self.program, &node.body)?;
+        Some((intrinsics::product(&node.name)?, found))
+    }
+
+    pub(super) fn product(&mut self, (product, found): (&'static Product, Match)) -> Outcome<()> {
+        let mut operands = Vec::new();
+        for operand in &found.operands {
+            let name = &self.program.buffer(operand.buffer).name;
+            let Some(Storage::Fragment(fragment)) = self.storage.get(&operand.buffer).cloned() else {
+                return Err(unsupported(format!(
+                    "operand `{name}` of a product by a warp, which is no fragment"
+                )));
+            };
+            let first = self.resolve(&operand.first).as_constant();
+            let place = first
+                .map(|first| fragment.shape.place_of(first))
+                .filter(|(lane, element)| *lane == 0 && element % fragment.shape.layout.slots() == 0);
+            let Some((_, element)) = place else {
+                return Err(unsupported(format!(
+                    "tiles of fragment `{name}` that no constants choose; unroll the loops"
+                )));
+            };
+            let count = fragment.shape.layout.slots() / fragment.per_register;
+            let begin = element / fragment.per_register;
+            let registers = &fragment.registers[begin as usize..(begin + count) as usize];
+            operands.push(registers.iter().copied().map(Operand::Register).collect::<Vec<_>>());
+        }
+        let [first, second, sum] = &operands[..] else {
+            return Err(self.broken("a product has three operands"));
+        };
+        self.builder.push(
+            Op::Product,
+            Some(product.ty),
+            [sum, first, second, sum].into_iter().flatten().copied(),
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! The tensor intrinsics of GPUs, as data: products of small matrices by the tensor cores, which the threads of a warp start
+//! together on operands in fragments.
+//!
+//! The fragments are those of section "Matrix multiply-accumulate operation using `mma` instruction" of the PTX ISA, 8.0.
+
+use std::sync::LazyLock;
+
+use tilewright_core::dtype::DType;
+use tilewright_core::intrinsic::{FragmentLayout, IntrinsicSet, TensorIntrinsic};
+use tilewright_core::stmt::Symbol;
+use tilewright_core::target::GpuTarget;
+
+use crate::ptx::types::Type;
+
+/// A product of matrices of 16 × `depth` and `depth` × 8 elements, which is added to one of 16 × 8.
+pub(crate) struct Product {
+    name: &'static str,
+    factor: DType,
+    sum: DType,
+    depth: i64,
+    /// The type by which the instruction is found in the table.
+    pub(crate) ty: Type,
+}
+
+const PRODUCTS: [Product; 4] = [
+    Product { name: "mma_m16n8k16_bf16", factor: DType::BF16, sum: DType::F32, depth: 16, ty: Type::Bf16 },
+    Product { name: "mma_m16n8k16_f16", factor: DType::F16, sum: DType::F32, depth: 16, ty: Type::F16 },
+    Product { name: "mma_m16n8k32_s8", factor: DType::I8, sum: DType::I32, depth: 32, ty: Type::S8 },
+    Product { name: "mma_m16n8k32_u8", factor: DType::U8, sum: DType::I32, depth: 32, ty: Type::U8 },
+];
+
+/// The suffix of the products whose second operand has its columns as rows.
+const TRANSPOSED: &str = "_nt";
+
+static KNOWN: LazyLock<IntrinsicSet> = LazyLock::new(|| {
+    let described = PRODUCTS.iter().flat_map(|product| [product.described(false), product.described(true)]);
+    IntrinsicSet::new(described).expect("distinct names")
+});
+
+/// The descriptions of all instructions that some GPU has. Products whose names end in `_nt` take the second operand with its
+/// columns as rows.
+pub fn known() -> &'static IntrinsicSet {
+    &KNOWN
+}
+
+/// A target whose schedules may name all intrinsics, which the emitter writes as instructions.
+pub fn with_intrinsics(target: GpuTarget) -> GpuTarget {
+    let intrinsics: Vec<Symbol> = known().iter().map(|intrinsic| intrinsic.name().clone()).collect();
+    GpuTarget { intrinsics, descriptions: known().clone(), ..target }
+}
+
+/// The product of a name.
+pub(crate) fn product(name: &str) -> Option<&'static Product> {
+    let name = name.strip_suffix(TRANSPOSED).unwrap_or(name);
+    PRODUCTS.iter().find(|product| product.name == name)
+}
+
+impl Product {
+    fn described(&self, is_transposed: bool) -> TensorIntrinsic {
+        let Product { name, factor, sum, depth, .. } = self;
+        let suffix = if is_transposed { TRANSPOSED } else { "" };
+        let (rows, second) = if is_transposed { (8, "vj, vk") } else { (*depth, "vk, vj") };
+        let text = format!(
+            "kernel {name}{suffix}(A, B, C, in a: {factor}[16, A], in b: {factor}[{rows}, B], inout c: {sum}[16, C]) {{
+               for i in 0..16 {{ for j in 0..8 {{ for k in 0..{depth} {{
+                 block c(vi: spatial 16 = i, vj: spatial 8 = j, vk: reduce {depth} = k) {{
+                   c[vi, vj] = c[vi, vj] + a[vi, vk] as {sum} * b[{second}] as {sum}
+                 }}
+               }} }} }}
+             }}"
+        );
+        let described = TensorIntrinsic::parse(&text).expect("well described");
+        described.of_warp(self.layouts(is_transposed)).expect("layouts of these sizes")
+    }
+
+    /// The layouts of the two factors and of the sum. A register holds neighbours along the depth.
+    fn layouts(&self, is_transposed: bool) -> Vec<FragmentLayout> {
+        let [first, second] = match self.factor.bits() {
+            8 => ["lane c2 c3 r0 r1 r2 slot c0 c1 r3 c4", "lane r2 r3 c0 c1 c2 slot r0 r1 r4"],
+            _ => ["lane c1 c2 r0 r1 r2 slot c0 r3 c3", "lane r1 r2 c0 c1 c2 slot r0 r3"],
+        };
+        let exchanged = |text: &str| {
+            let exchange = |word: &str| match word.split_at(1) {
+                ("r", number) => format!("c{number}"),
+                ("c", number) => format!("r{number}"),
+                _ => word.to_owned(),
+            };
+            text.split(' ').map(exchange).collect::<Vec<_>>().join(" ")
+        };
+        let second = if is_transposed { exchanged(second) } else { second.to_owned() };
+        let sum = "lane c1 c2 r0 r1 r2 slot c0 r3".to_owned();
+        [first.to_owned(), second, sum].iter().map(|text| text.parse().expect("a layout")).collect()
+    }
+}
