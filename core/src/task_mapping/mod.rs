@@ -75,9 +75,9 @@ pub enum TaskMappingError {
         "mappings of {outer} and of {inner} dimensions cannot be composed; give both the same number of extents"
     )]
     Dimensions {
-        /// Those of the outer mapping.
+        /// The number of dimensions of the outer mapping.
         outer: usize,
-        /// Those of the inner mapping.
+        /// The number of dimensions of the inner mapping.
         inner: usize,
     },
     /// The workers cannot share the tasks evenly.
@@ -95,7 +95,7 @@ pub enum TaskMappingError {
     Text {
         /// The part that is wrong.
         text: String,
-        /// What should stand there.
+        /// The expected text.
         expected: &'static str,
     },
 }

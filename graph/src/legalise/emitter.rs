@@ -190,7 +190,7 @@ impl Emitter {
         Ok(Tensor { source, element, dtype, extents: extents.to_vec(), order })
     }
 
-    /// The order of new tensors with so many dimensions.
+    /// The order of new tensors with `rank` dimensions.
     pub(super) fn order(&self, rank: usize) -> Order {
         self.order.clone().filter(|order| order.rank() == rank).unwrap_or_else(|| Order::given(rank))
     }

@@ -47,7 +47,7 @@ struct Quantised {
 }
 
 impl Quantised {
-    /// What a value of bytes is read from.
+    /// The quantised tensor from which a value is dequantised.
     fn of(graph: &Rewriter<'_>, value: Option<ValueId>) -> Option<Self> {
         let call = graph.call(value?).filter(|call| call.operator.name == "dequantize_linear")?;
         let integers = call.inputs[0]?;

@@ -21,7 +21,7 @@ enum Spread {
     All,
     /// The numbers belong to the places of a dimension.
     Axis(usize),
-    /// The numbers belong to blocks of so many places of a dimension.
+    /// Each number belongs to a block of a dimension: the dimension, and the elements of a block along it.
     Blocks(usize, i64),
 }
 

@@ -1,4 +1,4 @@
-//! What a body does with values of a type parameter, and the classes of types that it asks for.
+//! The operations of a body on values of a type parameter, and the classes of types that they need.
 
 use super::Checker;
 use crate::diagnostics::Extent;

@@ -63,7 +63,7 @@ struct Checker<'a> {
     result_names: Vec<String>,
     /// Every function that is called.
     callees: Vec<syn::Path>,
-    /// What is done with values: the class that their types must belong to.
+    /// The operations on values, with the class that the types of these must belong to.
     uses: Vec<generics::Use>,
     /// Whether part of the signature is missing: nothing is said of what may have been there.
     incomplete: bool,

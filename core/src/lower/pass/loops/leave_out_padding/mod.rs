@@ -10,7 +10,7 @@
 //!
 //! A condition that holds or fails for a whole tile of accumulators becomes a guard around the tile. One that differs between the
 //! iterations of a tile's unrolled loops does so where the loop over taps has been [cut](taps) into its iterations: unrolling then
-//! decides it. What stays undecided keeps its form.
+//! decides it. A condition that stays undecided keeps its form.
 
 mod neutral;
 mod taps;

@@ -30,7 +30,7 @@ pub(super) fn conditions_of_term(store: &Store, products: Products) -> Vec<Index
     found
 }
 
-/// What is known where a comparison fails.
+/// The values of expressions where a comparison fails.
 struct Without<'a> {
     condition: &'a Index,
     products: Products,
