@@ -52,9 +52,7 @@ pub(crate) fn quantize(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitte
     if !x.dtype.is_float() {
         unsupported!("elements of type {} are no floats", x.element);
     }
-    let Some(scale) = Parameter::of(emitter, operands, 1, &x.extents)? else {
-        return Err(Unsupported::Fault("the scale is missing".to_owned()));
-    };
+    let scale = Parameter::scale(emitter, operands, &x.extents)?;
     let zero = Parameter::of(emitter, operands, 2, &x.extents)?;
     let (element, to) = target(operands, zero.as_ref())?;
     require_narrow(element, to)?;
@@ -75,9 +73,7 @@ pub(crate) fn dequantize(emitter: &mut Emitter, operands: &Operands<'_>) -> Emit
     if !x.element.is_integer() || x.dtype.bits() > 32 {
         unsupported!("elements of type {} do not stand for numbers", x.element);
     }
-    let Some(scale) = Parameter::of(emitter, operands, 1, &x.extents)? else {
-        return Err(Unsupported::Fault("the scale is missing".to_owned()));
-    };
+    let scale = Parameter::scale(emitter, operands, &x.extents)?;
     let zero = Parameter::of(emitter, operands, 2, &x.extents)?.filter(|_| !operands.is_zero(2));
     let element = operands.attributes().element("output_dtype").unwrap_or(scale.tensor.element);
     let Some(dtype) = element.dtype().filter(|dtype| dtype.is_float()) else {
@@ -103,9 +99,7 @@ pub(crate) fn requantize(emitter: &mut Emitter, operands: &Operands<'_>) -> Emit
     if !x.element.is_integer() || x.dtype.bits() > 32 {
         unsupported!("elements of type {} are no sums of products", x.element);
     }
-    let Some(scale) = Parameter::of(emitter, operands, 1, &x.extents)? else {
-        return Err(Unsupported::Fault("the scale is missing".to_owned()));
-    };
+    let scale = Parameter::scale(emitter, operands, &x.extents)?;
     let zero = Parameter::of(emitter, operands, 2, &x.extents)?;
     let (element, to) = target(operands, zero.as_ref())?;
     require_narrow(element, to)?;

@@ -76,6 +76,16 @@ impl Parameter {
         Self::new(tensor, extents, attributes.int_or_default("axis"), block).map(Some)
     }
 
+    /// The scale of a conversion: its second input, which it has to have.
+    pub(super) fn scale(
+        emitter: &mut Emitter,
+        operands: &Operands<'_>,
+        extents: &[SymInt],
+    ) -> Result<Self, Unsupported> {
+        Self::of(emitter, operands, 1, extents)?
+            .ok_or_else(|| Unsupported::Fault("the scale is missing".to_owned()))
+    }
+
     /// The number that belongs to an element.
     pub(super) fn at(&self, builder: &KernelBuilder, indices: &[Value]) -> Value {
         let zeros = || vec![Value::int(0); self.tensor.rank()];
