@@ -46,11 +46,16 @@ impl LoopOrder {
         let mut digits = Vec::new();
         let mut seen = Vec::new();
         for (dimension, index) in access.indices.iter().enumerate() {
-            let var = index.simplify(&ranges).as_var().filter(|var| !seen.contains(var))?;
+            let size = program.buffer(access.buffer).shape[dimension].as_constant()?;
+            let index = index.simplify(&ranges);
+            // Nothing steps through a dimension of one value, such as the taps of a pointwise convolution.
+            if size == 1 && index.is(0) {
+                continue;
+            }
+            let var = index.as_var().filter(|var| !seen.contains(var))?;
             seen.push(var);
             let own = block.iters.iter().find(|iter| iter.var == var);
             let binding = own.map_or_else(|| Index::var(var), |iter| iter.binding.clone());
-            let size = program.buffer(access.buffer).shape[dimension].as_constant()?;
             digits.extend(digits_of(&binding, &all, first_depth, dimension, size)?);
         }
         digits.sort_by_key(|digit| digit.depth);
@@ -77,8 +82,8 @@ impl LoopOrder {
     pub(super) fn map(&self, sizes: &[Index]) -> Option<IndexMap> {
         let merged = merge(&self.digits);
         let outputs = merged.iter().map(output).collect();
-        let is_in_order = merged.len() == sizes.len()
-            && merged.iter().enumerate().all(|(place, digit)| digit.dimension == place);
+        let stepped = (0..sizes.len()).filter(|&dimension| !sizes[dimension].is(1));
+        let is_in_order = merged.iter().map(|digit| digit.dimension).eq(stepped);
         if is_in_order { None } else { IndexMap::new(sizes.len() as u32, outputs) }
     }
 }
