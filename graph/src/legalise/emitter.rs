@@ -178,16 +178,40 @@ impl Emitter {
         extents: &[SymInt],
         initial: Option<Value>,
     ) -> Result<Tensor, Unsupported> {
+        self.ordered(element, extents, initial, self.order(extents.len()))
+    }
+
+    fn ordered(
+        &mut self,
+        element: ElementType,
+        extents: &[SymInt],
+        initial: Option<Value>,
+        order: Order,
+    ) -> Result<Tensor, Unsupported> {
         let Some(dtype) = element.dtype() else {
             unsupported!("kernels do not compute with elements of type {element}")
         };
-        let order = self.order(extents.len());
         let shape = self.values(&order.in_memory(extents))?;
         let name = format!("y{}", self.locals);
         self.locals += 1;
         let handle = self.builder.tensor(&name, dtype, &shape, initial, here!());
         let source = Source::Buffer(handle);
         Ok(Tensor { source, element, dtype, extents: extents.to_vec(), order })
+    }
+
+    /// A tensor in the graph's order that no other call reads.
+    pub(super) fn scratch(&mut self, element: ElementType, extents: &[SymInt]) -> Result<Tensor, Unsupported> {
+        self.ordered(element, extents, None, Order::given(extents.len()))
+    }
+
+    /// As [`Emitter::scratch`], with a value for all elements at first.
+    pub(super) fn filled(
+        &mut self,
+        element: ElementType,
+        extents: &[SymInt],
+        initial: Value,
+    ) -> Result<Tensor, Unsupported> {
+        self.ordered(element, extents, Some(initial), Order::given(extents.len()))
     }
 
     /// The order of new tensors with `rank` dimensions.

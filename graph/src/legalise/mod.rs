@@ -21,6 +21,7 @@
 //! | `matmul` | products of matrices |
 //! | `convolution`, `transposed`, `pool`, `window` | windows over spatial dimensions |
 //! | `quantise` | integers that stand for numbers |
+//! | `recurrent` | recurrent layers |
 //! | `rearrange`, `select` | elements in another order, and parts of tensors |
 
 pub(crate) mod convolution;
@@ -33,6 +34,7 @@ pub(crate) mod pointwise;
 pub(crate) mod pool;
 pub(crate) mod quantise;
 pub(crate) mod rearrange;
+pub(crate) mod recurrent;
 pub(crate) mod reduction;
 pub(crate) mod scalar;
 pub(crate) mod select;

@@ -2,6 +2,7 @@
 //! and with a dimension of the program in place of one extent.
 
 mod quantised;
+mod recurrent;
 
 use tilewright_core::interp;
 use tilewright_core::tensor::AnyTensor;
@@ -74,18 +75,32 @@ fn check_in(
     symbolic: bool,
     order: &dyn Fn(usize) -> Order,
 ) {
+    let inputs: Vec<Option<&Given>> = inputs.iter().map(Some).collect();
+    check_given(name, given, &inputs, outputs, symbolic, order);
+}
+
+/// As [`check_in`], with inputs that are left out.
+fn check_given(
+    name: &str,
+    given: &[(&str, Attribute)],
+    inputs: &[Option<&Given>],
+    outputs: usize,
+    symbolic: bool,
+    order: &dyn Fn(usize) -> Order,
+) {
     let operator = operator::find(name).unwrap();
     let values: Vec<ValueId> = (0..inputs.len() + outputs).map(|number| ValueId(number as u32)).collect();
     let (arguments, results) = values.split_at(inputs.len());
     let call = Call {
         operator,
-        inputs: arguments.iter().map(|&value| Some(value)).collect(),
+        inputs: arguments.iter().zip(inputs).map(|(&value, input)| input.map(|_| value)).collect(),
         attributes: attributes(given),
     };
-    let first = inputs[0].0.shape().first().copied().filter(|&first| symbolic && first > 1);
+    let first = inputs[0].unwrap().0.shape().first().copied().filter(|&first| symbolic && first > 1);
     let dims: Vec<(Symbol, i64)> = first.iter().map(|&first| (Symbol::new("D"), first as i64)).collect();
     let mut signatures = FxHashMap::default();
-    for (&value, Given(tensor, known)) in arguments.iter().zip(inputs) {
+    for (&value, input) in arguments.iter().zip(inputs) {
+        let Some(Given(tensor, known)) = input else { continue };
         let extent = |&extent: &usize| {
             let is_symbolic = !known && Some(extent) == first;
             if is_symbolic { SymInt::symbol("D") } else { extent.into() }
@@ -96,7 +111,7 @@ fn check_in(
         let element = tensor.element();
         signatures.insert(value, Signature { element, extents, order, contents, constant: *known });
     }
-    let largest = inputs.iter().map(|input| input.0.rank()).max().unwrap_or(0);
+    let largest = inputs.iter().flatten().map(|input| input.0.rank()).max().unwrap_or(0);
     let fusion = Fusion {
         calls: vec![(&call, results)],
         inputs: signatures,
@@ -105,14 +120,14 @@ fn check_in(
         order: Some(order(largest)),
     };
     let legalised = legalise(&fusion).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let hosts: Vec<Option<Value>> = inputs.iter().map(|input| Some(input.0.clone().into())).collect();
+    let hosts: Vec<Option<Value>> = inputs.iter().map(|input| input.map(|input| input.0.clone().into())).collect();
     let evaluated =
         (operator.evaluate)(&Arguments { operator, attributes: &call.attributes, inputs: &hosts, outputs })
             .unwrap();
     let mut buffers: Vec<AnyTensor> = legalised
         .inputs
         .iter()
-        .map(|value| in_order(&inputs[value.index()].0, &fusion.inputs[value].order))
+        .map(|value| in_order(&inputs[value.index()].unwrap().0, &fusion.inputs[value].order))
         .collect();
     for (output, expected) in legalised.outputs.iter().zip(&evaluated) {
         let size = |extent: &SymInt| {

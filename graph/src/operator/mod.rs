@@ -27,6 +27,7 @@ pub use evaluate::{Arguments, Fault, Value};
 pub(crate) use evaluate::{axis, refuse};
 pub(crate) use index::slice_places;
 pub(crate) use linear::TransposedGeometry;
+pub(crate) use recurrent::{Activation, activations};
 pub(crate) use select::slice_at;
 pub(crate) use shape::{concat, extents};
 pub use spec::{Arity, Evaluate, Extents, Operator, attribute};

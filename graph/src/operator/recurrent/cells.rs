@@ -2,9 +2,10 @@
 
 use crate::deduce;
 use crate::ir::AttributeKind;
+use crate::legalise::recurrent;
 use crate::operator::attribute::{Float, Floats, Int, IntOr, TextOr, Texts};
 use crate::operator::evaluate::refuse;
-use crate::operator::recurrent::activation;
+use crate::operator::recurrent::activations;
 use crate::operator::recurrent::layer::{Layer, State, Step, Weights};
 use crate::operator::{Arguments, Fault, Operator, Value};
 
@@ -29,11 +30,27 @@ const GRU: &[(&str, AttributeKind)] = attributes![("linear_before_reset", IntOr(
 const LSTM: &[(&str, AttributeKind)] = attributes![("input_forget", IntOr(0))];
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("rnn", "RNN", rnn).deduce(deduce::recurrent).inputs(3, 6).outputs(0, 2).attributes(RNN),
-    Operator::new("gru", "GRU", gru).deduce(deduce::recurrent).inputs(3, 6).outputs(0, 2).attributes(GRU),
-    Operator::new("lstm", "LSTM", lstm).deduce(deduce::recurrent).inputs(3, 8).outputs(0, 3).attributes(LSTM),
+    Operator::new("rnn", "RNN", rnn)
+        .deduce(deduce::recurrent)
+        .legalise(recurrent::rnn)
+        .inputs(3, 6)
+        .outputs(0, 2)
+        .attributes(RNN),
+    Operator::new("gru", "GRU", gru)
+        .deduce(deduce::recurrent)
+        .legalise(recurrent::gru)
+        .inputs(3, 6)
+        .outputs(0, 2)
+        .attributes(GRU),
+    Operator::new("lstm", "LSTM", lstm)
+        .deduce(deduce::recurrent)
+        .legalise(recurrent::lstm)
+        .inputs(3, 8)
+        .outputs(0, 3)
+        .attributes(LSTM),
     Operator::new("dynamic_quantize_lstm", "DynamicQuantizeLSTM", dynamic_quantize_lstm)
         .deduce(deduce::recurrent)
+        .legalise(recurrent::dynamic_quantize_lstm)
         .inputs(12, 12)
         .outputs(0, 3)
         .attributes(LSTM)
@@ -72,12 +89,12 @@ fn read(arguments: &Arguments<'_>, gates: usize) -> Result<(Layer, Weights), Fau
 
 fn rnn(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let (layer, weights) = read(arguments, 1)?;
-    let activations = activation::read(arguments, layer.directions, &["Tanh"])?;
+    let chosen = activations(arguments, layer.directions, &["Tanh"])?;
     let rows = layer.hidden;
     let mut outputs = layer.run(arguments, &weights, rows, |step, state| {
-        let f = &activations[step.direction][0];
+        let f = chosen[step.direction][0];
         let next = (0..rows)
-            .map(|row| f(step.clip(step.input[row] + step.recur(row, &state.hidden) + step.bias[row])));
+            .map(|row| f.apply(step.clip(step.input[row] + step.recur(row, &state.hidden) + step.bias[row])));
         state.hidden = next.collect();
     })?;
     outputs.truncate(2);
@@ -87,15 +104,15 @@ fn rnn(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
 /// Gates in the order update, reset, hidden.
 fn gru(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let (layer, weights) = read(arguments, 3)?;
-    let activations = activation::read(arguments, layer.directions, &["Sigmoid", "Tanh"])?;
+    let chosen = activations(arguments, layer.directions, &["Sigmoid", "Tanh"])?;
     let n = layer.hidden;
     let linear_before_reset = arguments.flag("linear_before_reset");
     let mut outputs = layer.run(arguments, &weights, 3 * n, |step, state| {
-        let [f, g] = &activations[step.direction][..] else {
+        let [f, g] = chosen[step.direction][..] else {
             unreachable!("there are two activations a direction")
         };
         let gate =
-            |row: usize| f(step.clip(step.input[row] + step.recur(row, &state.hidden) + step.bias[row]));
+            |row: usize| f.apply(step.clip(step.input[row] + step.recur(row, &state.hidden) + step.bias[row]));
         let update: Vec<f64> = (0..n).map(gate).collect();
         let reset: Vec<f64> = (n..2 * n).map(gate).collect();
         let kept: Vec<f64> = state.hidden.iter().zip(&reset).map(|(hidden, reset)| hidden * reset).collect();
@@ -106,7 +123,7 @@ fn gru(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
             } else {
                 step.recur(row, &kept) + step.bias[row]
             };
-            g(step.clip(step.input[row] + recurrent))
+            g.apply(step.clip(step.input[row] + recurrent))
         };
         let next =
             (0..n).map(|unit| (1.0 - update[unit]) * candidate(unit) + update[unit] * state.hidden[unit]);
@@ -123,7 +140,7 @@ fn lstm(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
 
 /// Gates in the order input, output, forget, cell; peepholes in the order input, output, forget.
 fn run_lstm(arguments: &Arguments<'_>, layer: &Layer, weights: &Weights) -> Result<Vec<Value>, Fault> {
-    let activations = activation::read(arguments, layer.directions, &["Sigmoid", "Tanh", "Tanh"])?;
+    let chosen = activations(arguments, layer.directions, &["Sigmoid", "Tanh", "Tanh"])?;
     let n = layer.hidden;
     let peepholes = match arguments.optional_numbers(7)? {
         None => vec![0.0; layer.directions * 3 * n],
@@ -134,7 +151,7 @@ fn run_lstm(arguments: &Arguments<'_>, layer: &Layer, weights: &Weights) -> Resu
     };
     let coupled = arguments.flag("input_forget");
     layer.run(arguments, weights, 4 * n, |step: &Step<'_>, state: &mut State| {
-        let [f, g, h] = &activations[step.direction][..] else {
+        let [f, g, h] = chosen[step.direction][..] else {
             unreachable!("there are three activations a direction")
         };
         let peephole = &peepholes[step.direction * 3 * n..][..3 * n];
@@ -142,15 +159,15 @@ fn run_lstm(arguments: &Arguments<'_>, layer: &Layer, weights: &Weights) -> Resu
         let (mut hidden, mut cell) = (Vec::with_capacity(n), Vec::with_capacity(n));
         for unit in 0..n {
             let old = state.cell[unit];
-            let input = f(step.clip(sum(unit) + peephole[unit] * old));
+            let input = f.apply(step.clip(sum(unit) + peephole[unit] * old));
             let forget = if coupled {
                 1.0 - input
             } else {
-                f(step.clip(sum(2 * n + unit) + peephole[2 * n + unit] * old))
+                f.apply(step.clip(sum(2 * n + unit) + peephole[2 * n + unit] * old))
             };
-            let new = forget * old + input * g(step.clip(sum(3 * n + unit)));
-            let output = f(step.clip(sum(n + unit) + peephole[n + unit] * new));
-            hidden.push(output * h(new));
+            let new = forget * old + input * g.apply(step.clip(sum(3 * n + unit)));
+            let output = f.apply(step.clip(sum(n + unit) + peephole[n + unit] * new));
+            hidden.push(output * h.apply(new));
             cell.push(new);
         }
         *state = State { hidden, cell };
