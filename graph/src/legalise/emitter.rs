@@ -200,7 +200,11 @@ impl Emitter {
     }
 
     /// A tensor in the graph's order that no other call reads.
-    pub(super) fn scratch(&mut self, element: ElementType, extents: &[SymInt]) -> Result<Tensor, Unsupported> {
+    pub(super) fn scratch(
+        &mut self,
+        element: ElementType,
+        extents: &[SymInt],
+    ) -> Result<Tensor, Unsupported> {
         self.ordered(element, extents, None, Order::given(extents.len()))
     }
 

@@ -120,7 +120,8 @@ fn check_given(
         order: Some(order(largest)),
     };
     let legalised = legalise(&fusion).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let hosts: Vec<Option<Value>> = inputs.iter().map(|input| input.map(|input| input.0.clone().into())).collect();
+    let hosts: Vec<Option<Value>> =
+        inputs.iter().map(|input| input.map(|input| input.0.clone().into())).collect();
     let evaluated =
         (operator.evaluate)(&Arguments { operator, attributes: &call.attributes, inputs: &hosts, outputs })
             .unwrap();

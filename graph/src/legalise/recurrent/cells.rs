@@ -2,12 +2,12 @@
 
 use tilewright_core::build::{KernelBuilder, Value};
 
+use crate::legalise::Unsupported;
 use crate::legalise::emitter::{Emitter, Tensor, here};
 use crate::legalise::operands::Operands;
 use crate::legalise::recurrent::layer::{Layer, Sequence, Weights};
 use crate::legalise::recurrent::quantised;
 use crate::legalise::scalar::{add, multiply, number, subtract};
-use crate::legalise::Unsupported;
 
 type Emitted = Result<Vec<Tensor>, Unsupported>;
 

@@ -103,7 +103,8 @@ impl Layer {
         else {
             unsupported!("inputs and weights must have three dimensions")
         };
-        let (Some(directions), Some(rows), Some(hidden)) = (size(directions), size(rows), size(hidden)) else {
+        let (Some(directions), Some(rows), Some(hidden)) = (size(directions), size(rows), size(hidden))
+        else {
             unsupported!("the number of units depends on the call")
         };
         let course = match operands.text("direction") {
@@ -179,7 +180,11 @@ impl Layer {
         ];
         for (tensor, extents) in expected {
             if tensor.as_ref().is_some_and(|tensor| tensor.extents != extents) {
-                unsupported!("an operand does not fit {} units in {} directions", self.hidden, self.directions);
+                unsupported!(
+                    "an operand does not fit {} units in {} directions",
+                    self.hidden,
+                    self.directions
+                );
             }
         }
         if self.lengths.as_ref().is_some_and(|lengths| lengths.dtype.is_float()) {
@@ -199,7 +204,13 @@ impl Layer {
     }
 
     /// The bias of the recurrence, or of the input, of a row.
-    fn bias(&self, builder: &KernelBuilder, direction: &Value, row: &Value, recurrent: bool) -> Option<Value> {
+    fn bias(
+        &self,
+        builder: &KernelBuilder,
+        direction: &Value,
+        row: &Value,
+        recurrent: bool,
+    ) -> Option<Value> {
         let start = if recurrent { self.gates * self.hidden } else { 0 };
         let place = add(row, &Value::int(start as i64));
         let bias = self.bias.as_ref()?;
@@ -221,7 +232,8 @@ impl Layer {
         let hidden = self.start(emitter, &state, 0)?;
         let cells = if self.gates == 4 { self.start(emitter, &state, 1)? } else { hidden.clone() };
         let gates = emitter.scratch(self.wide.0, &[count.clone(), self.batch.clone(), rows])?;
-        let all = emitter.scratch(self.wide.0, &[count.clone(), self.steps.clone(), self.batch.clone(), units])?;
+        let all =
+            emitter.scratch(self.wide.0, &[count.clone(), self.steps.clone(), self.batch.clone(), units])?;
         let last = add(&emitter.value(&self.steps)?, &Value::int(-1));
         let bounds = emitter.bounds(&[count, self.batch.clone(), self.steps.clone()])?;
         nest(&mut emitter.builder, &bounds, &mut Vec::new(), &mut |builder, indices| {
@@ -264,7 +276,13 @@ impl Layer {
                 let x = self.x.at(builder, &self.time_and_batch(time, batch, &depth[0]));
                 let places = [direction.clone(), row.clone(), depth[0].clone()];
                 let weight = self.weights.input.at(builder, &places);
-                sums.store(builder, indices, UpdateOp::Add, multiply(&x.cast(dtype), &weight.cast(dtype)), here!());
+                sums.store(
+                    builder,
+                    indices,
+                    UpdateOp::Add,
+                    multiply(&x.cast(dtype), &weight.cast(dtype)),
+                    here!(),
+                );
             });
         });
         if self.bias.is_none() {
@@ -318,7 +336,12 @@ impl Layer {
     }
 
     /// The states of all times as the operator gives them.
-    fn all_states(&self, emitter: &mut Emitter, all: &Tensor, element: ElementType) -> Result<Tensor, Unsupported> {
+    fn all_states(
+        &self,
+        emitter: &mut Emitter,
+        all: &Tensor,
+        element: ElementType,
+    ) -> Result<Tensor, Unsupported> {
         let (directions, units) = (SymInt::from(self.directions), SymInt::from(self.hidden));
         let extents = if self.batch_first {
             [self.batch.clone(), self.steps.clone(), directions, units]
@@ -340,7 +363,12 @@ impl Layer {
         })
     }
 
-    fn last_states(&self, emitter: &mut Emitter, state: &Tensor, element: ElementType) -> Result<Tensor, Unsupported> {
+    fn last_states(
+        &self,
+        emitter: &mut Emitter,
+        state: &Tensor,
+        element: ElementType,
+    ) -> Result<Tensor, Unsupported> {
         let (directions, units) = (SymInt::from(self.directions), SymInt::from(self.hidden));
         let mut extents = [directions, self.batch.clone(), units];
         if self.batch_first {
@@ -360,7 +388,8 @@ impl Sequence<'_> {
         count: usize,
         body: &mut dyn FnMut(&mut KernelBuilder, &Value),
     ) {
-        let bound = if count == 1 { Bound::One } else { Bound::Many(Value::typed_int(DType::I64, count as i64)) };
+        let bound =
+            if count == 1 { Bound::One } else { Bound::Many(Value::typed_int(DType::I64, count as i64)) };
         nest(builder, &[bound], &mut Vec::new(), &mut |builder, indices| body(builder, &indices[0]));
     }
 
@@ -392,7 +421,11 @@ impl Sequence<'_> {
         let dtype = self.layer.wide.1;
         let sum = builder.accumulator("sum", number(dtype, 0.0), here!());
         self.each(builder, self.layer.hidden, &mut |builder, unit| {
-            let weight = self.layer.weights.recurrent.at(builder, &[self.direction.clone(), row.clone(), unit.clone()]);
+            let weight = self
+                .layer
+                .weights
+                .recurrent
+                .at(builder, &[self.direction.clone(), row.clone(), unit.clone()]);
             let term = multiply(&weight.cast(dtype), &self.at(builder, state, unit));
             builder.update(sum, UpdateOp::Add, term, here!());
         });
@@ -417,11 +450,20 @@ impl Sequence<'_> {
     }
 
     /// Ends a step: a unit's new state, and that of its cell. A sequence that has ended keeps its states.
-    pub(super) fn finish(&self, builder: &mut KernelBuilder, unit: &Value, hidden: Value, cell: Option<Value>) {
+    pub(super) fn finish(
+        &self,
+        builder: &mut KernelBuilder,
+        unit: &Value,
+        hidden: Value,
+        cell: Option<Value>,
+    ) {
         let (mut kept, mut given, mut kept_cell) = (hidden.clone(), hidden, cell);
         if let Some(lengths) = &self.layer.lengths {
             let length = lengths.at(builder, std::slice::from_ref(&self.batch)).cast(DType::I64);
-            let time = self.layer.course.in_step(&self.direction, &self.step, &self.last, &|time| time.cast(DType::I64));
+            let time = self
+                .layer
+                .course
+                .in_step(&self.direction, &self.step, &self.last, &|time| time.cast(DType::I64));
             let runs = builder.bind("runs", less(&time, &length), here!());
             kept = runs.select(kept, self.at(builder, self.hidden, unit));
             given = runs.select(given, number(self.layer.wide.1, 0.0));

@@ -43,7 +43,8 @@ fn scaled(shape: &[usize], seed: usize) -> HostTensor {
 fn compare(case: Case<'_>, options: &[(&str, Attribute)]) {
     let Case { gates, steps, batch, inputs, hidden, .. } = case;
     let directions = if case.direction == "bidirectional" { 2 } else { 1 };
-    let mut attributes = vec![("direction", text(case.direction)), ("hidden_size", Attribute::Int(hidden as i64))];
+    let mut attributes =
+        vec![("direction", text(case.direction)), ("hidden_size", Attribute::Int(hidden as i64))];
     if case.batch_first {
         attributes.push(("layout", Attribute::Int(1)));
     }
@@ -163,7 +164,8 @@ fn weights_of_integers() {
             let scales: &[usize] = if per_row { &[directions, rows] } else { &[directions] };
             let scale = |seed| {
                 let numbers = numbers(scales, seed);
-                let scales_of = numbers.as_slice::<f32>().unwrap().iter().map(|number| 0.002 + 0.001 * number.abs());
+                let scales_of =
+                    numbers.as_slice::<f32>().unwrap().iter().map(|number| 0.002 + 0.001 * number.abs());
                 known(HostTensor::new(scales, scales_of.collect()).unwrap())
             };
             let given = [

@@ -111,8 +111,9 @@ fn gru(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
         let [f, g] = chosen[step.direction][..] else {
             unreachable!("there are two activations a direction")
         };
-        let gate =
-            |row: usize| f.apply(step.clip(step.input[row] + step.recur(row, &state.hidden) + step.bias[row]));
+        let gate = |row: usize| {
+            f.apply(step.clip(step.input[row] + step.recur(row, &state.hidden) + step.bias[row]))
+        };
         let update: Vec<f64> = (0..n).map(gate).collect();
         let reset: Vec<f64> = (n..2 * n).map(gate).collect();
         let kept: Vec<f64> = state.hidden.iter().zip(&reset).map(|(hidden, reset)| hidden * reset).collect();
