@@ -14,7 +14,7 @@ use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_runtime::kernel::Kernel;
 
 use crate::model::Graph;
-use crate::prepare::{Computed, Known, Prepared, inputs, prepare};
+use crate::prepare::{Computed, Input, Known, Prepared, inputs, prepare};
 
 /// A group with the element types and shapes of its inputs.
 type Key = (ValueId, Vec<(ElementType, Vec<usize>)>);
@@ -117,7 +117,14 @@ impl KernelEngine<'_> {
             results.push(AnyTensor::zeros(dtype, shape).map_err(|error| Fault(error.to_string()))?);
         }
         let mut buffers = Vec::new();
-        for value in &prepared.inputs {
+        for input in &prepared.inputs {
+            let value = match input {
+                Input::Value(value) => value,
+                Input::Table(_, table) => {
+                    buffers.push(BufferArgument::Identified(table.identified_bytes()));
+                    continue;
+                }
+            };
             buffers.push(match self.graph.kernel_constant(*value) {
                 Some(constant) => BufferArgument::Identified(constant.identified_bytes()),
                 None => {

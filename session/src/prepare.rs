@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use tilewright_core::tensor::AnyTensor;
 use tilewright_graph::fuse::Group;
 use tilewright_graph::ir::{Body, Call, Operation, ValueId};
-use tilewright_graph::legalise::{Fusion, Legalised, Order, Signature, Unsupported, legalise};
+use tilewright_graph::legalise::{Argument, Fusion, Legalised, Order, Signature, Unsupported, legalise};
 use tilewright_graph::symbolic::{SymInt, Symbol};
 use tilewright_graph::tensor::{ElementType, HostTensor};
 
@@ -31,9 +32,16 @@ pub(crate) struct Prepared {
     /// The program with the dimensions of this run.
     pub(crate) instance: Instance,
     /// The inputs that it reads, in order.
-    pub(crate) inputs: Vec<ValueId>,
+    pub(crate) inputs: Vec<Input>,
     /// The results, in order.
     pub(crate) outputs: Vec<Computed>,
+}
+
+/// An input of a program.
+pub(crate) enum Input {
+    Value(ValueId),
+    /// A table that the definition brings along.
+    Table(ElementType, AnyTensor),
 }
 
 /// The properties of a result.
@@ -149,6 +157,14 @@ impl Preparation<'_> {
             order: self.order.cloned(),
         };
         let Legalised { program, inputs, outputs } = legalise(&fusion)?;
+        let inputs = inputs.into_iter().map(|argument| match argument {
+            Argument::Value(value) => Ok(Input::Value(value)),
+            Argument::Table(table) => {
+                let kernel = table.to_kernel().ok_or_else(|| form("a table has no bytes"))?;
+                Ok(Input::Table(table.element(), kernel))
+            }
+        });
+        let inputs = inputs.collect::<Result<_, Unsupported>>()?;
         let outputs = outputs
             .iter()
             .map(|output| {

@@ -3,7 +3,7 @@
 use crate::deduce::elementwise::broadcast_extents;
 use crate::deduce::{Deduction, Fact};
 use crate::ir::{Attribute, Shape};
-use crate::operator::{Fault, refuse};
+use crate::operator::{Contraction, Fault, Label, refuse};
 use crate::symbolic::SymInt;
 
 /// A product of stacks of matrices.
@@ -177,4 +177,22 @@ pub(crate) fn global_pool(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fa
         _ => Shape::Unknown,
     };
     Ok(vec![Fact::tensor(deduction.element(0), shape)])
+}
+
+/// The extents of the labels that a sum of products keeps.
+pub(crate) fn einsum(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let element = deduction.element(0);
+    let inputs: Option<Vec<&[SymInt]>> =
+        (0..deduction.call.inputs.len()).map(|place| deduction.extents(place)).collect();
+    let Some(inputs) = inputs else { return Ok(vec![Fact::tensor(element, Shape::Unknown)]) };
+    let ranks: Vec<usize> = inputs.iter().map(|extents| extents.len()).collect();
+    let contraction = Contraction::parse(text(deduction, "equation", ""), &ranks)?;
+    let extent = |label: &Label| {
+        let own =
+            contraction.inputs.iter().zip(&inputs).flat_map(|(labels, extents)| labels.iter().zip(*extents));
+        let mut found = own.filter(|(other, _)| *other == label).map(|(_, extent)| extent);
+        let first = found.next().cloned().unwrap_or_else(|| 1.into());
+        found.fold(first, |known, extent| if known.is(1) { extent.clone() } else { known })
+    };
+    Ok(vec![Fact::tensor(element, Shape::Known(contraction.kept.iter().map(extent).collect()))])
 }

@@ -12,19 +12,23 @@ mod quantise;
 mod recurrent;
 mod reduce;
 mod shape;
+mod signal;
 
 use std::sync::Arc;
 
 pub(crate) use control::{branches, repeated, scanned};
 pub(crate) use elementwise::{broadcast, cast, cast_like, choose, compare, same};
-pub(crate) use linear::{conv, conv_transpose, gemm, global_pool, matmul, pool};
+pub(crate) use linear::{conv, conv_transpose, einsum, gemm, global_pool, matmul, pool};
 pub(crate) use quantise::{conv_integer, dequantize, dynamic_quantize, matmul_integer, quantize};
 pub(crate) use recurrent::recurrent;
 pub(crate) use reduce::{arg_reduce, reduce};
 pub(crate) use shape::{
-    concat, constant_of_shape, expand, eye_like, flatten, gather, gather_like_indices, non_zero, one_hot,
-    pad, range, reshape, resize, shape, size, slice, split, squeeze, tile, top_k, transpose, unsqueeze,
+    concat, constant_of_shape, expand, eye_like, flatten, gather, gather_like_indices, gather_nd, non_zero,
+    one_hot, pad, range, reshape, resize, shape, size, slice, split, squeeze, tile, top_k, transpose,
+    unsqueeze,
 };
+
+pub(crate) use signal::{dft, stft};
 
 use crate::ir::{Attribute, AttributeKind, Call, Shape, TensorType, Type, ValueInfo};
 use crate::operator::Fault;

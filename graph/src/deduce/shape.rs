@@ -326,6 +326,21 @@ pub(crate) fn gather(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> 
     one(deduction, Shape::Known(outer.iter().chain(indices).chain(inner).cloned().collect()))
 }
 
+/// The outer dimensions of the indices, and the dimensions that a row of them does not name.
+pub(crate) fn gather_nd(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let batch = usize::try_from(deduction.int("batch_dims").unwrap_or(0)).unwrap_or(usize::MAX);
+    let (Some(input), Some([outer @ .., depth])) = (deduction.extents(0), deduction.extents(1)) else {
+        return one(deduction, Shape::Unknown);
+    };
+    let depth = depth.as_constant().and_then(|depth| usize::try_from(depth).ok());
+    let inner = depth.and_then(|depth| input.get(batch.checked_add(depth)?..));
+    let shape = match inner {
+        Some(inner) => Shape::Known([outer, inner].concat()),
+        None => Shape::Unknown,
+    };
+    one(deduction, shape)
+}
+
 /// The shape of the indices.
 pub(crate) fn gather_like_indices(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
     let shape = shape_of(deduction, 1);

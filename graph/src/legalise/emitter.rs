@@ -10,9 +10,9 @@ use tilewright_core::expr::BinaryOp;
 
 use crate::ir::ValueId;
 use crate::legalise::scalar::literal;
-use crate::legalise::{Fusion, Legalised, Order, Output, Signature, Unsupported, unsupported};
+use crate::legalise::{Argument, Fusion, Legalised, Order, Output, Signature, Unsupported, unsupported};
 use crate::symbolic::{Arithmetic, SymInt, Symbol};
-use crate::tensor::ElementType;
+use crate::tensor::{ElementType, HostTensor};
 
 /// The place in this crate that emits a statement.
 macro_rules! here {
@@ -79,7 +79,7 @@ pub(crate) struct Emitter {
     /// Inputs that were not used yet.
     inputs: FxHashMap<ValueId, Signature>,
     tensors: FxHashMap<ValueId, Tensor>,
-    parameters: Vec<ValueId>,
+    parameters: Vec<Argument>,
     /// The buffers of the parameters.
     arguments: Vec<TensorHandle>,
     locals: usize,
@@ -125,7 +125,7 @@ impl Emitter {
             None => {
                 let shape = self.values(&signature.order.in_memory(&signature.extents))?;
                 let name = format!("x{}", self.parameters.len());
-                self.parameters.push(value);
+                self.parameters.push(Argument::Value(value));
                 let handle = if signature.constant {
                     self.builder.constant(&name, dtype, &shape)
                 } else {
@@ -139,6 +139,25 @@ impl Emitter {
         let tensor = Tensor { source, element, dtype, extents, order };
         self.tensors.insert(value, tensor.clone());
         Ok(tensor)
+    }
+
+    /// A tensor whose elements the definition brings along. They hold for these extents alone, so that it is refused where
+    /// the program has dimensions.
+    pub(super) fn table(&mut self, elements: HostTensor) -> Result<Tensor, Unsupported> {
+        if !self.dims.is_empty() {
+            unsupported!("a table needs fixed extents");
+        }
+        let element = elements.element();
+        let Some(dtype) = element.dtype() else {
+            unsupported!("kernels do not compute with elements of type {element}")
+        };
+        let extents: Vec<SymInt> = elements.shape().iter().map(|&extent| extent.into()).collect();
+        let shape = self.values(&extents)?;
+        let handle = self.builder.constant(&format!("x{}", self.parameters.len()), dtype, &shape);
+        self.parameters.push(Argument::Table(elements));
+        self.arguments.push(handle);
+        let order = Order::given(extents.len());
+        Ok(Tensor { source: Source::Buffer(handle), element, dtype, extents, order })
     }
 
     /// Says what tensor a value is.

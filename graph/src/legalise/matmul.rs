@@ -135,7 +135,8 @@ fn multiply_matrices(emitter: &mut Emitter, left: &Matrix, right: &Matrix) -> Re
     let (dtype, depth) = (left.tensor.dtype, emitter.bounds(std::slice::from_ref(depth))?);
     let wide = computing(dtype);
     let (has_rows, has_columns) = (!left.vector, !right.vector);
-    let product = |builder: &tilewright_core::build::KernelBuilder, indices: &[Value], depth: &Value| {
+    let product = |builder: &tilewright_core::build::KernelBuilder, indices: &[Value], depth: &[Value]| {
+        let depth = &depth[0];
         let (batch, inner) = indices.split_at(batch);
         let row = has_rows.then(|| &inner[0]);
         let column = has_columns.then(|| &inner[inner.len() - 1]);
@@ -152,7 +153,7 @@ pub(super) fn sum_of_products(
     element: ElementType,
     extents: &[SymInt],
     depth: &[Bound],
-    product: &dyn Fn(&tilewright_core::build::KernelBuilder, &[Value], &Value) -> Value,
+    product: &dyn Fn(&tilewright_core::build::KernelBuilder, &[Value], &[Value]) -> Value,
 ) -> Result<Tensor, Unsupported> {
     let Some(dtype) = element.dtype() else { unsupported!("elements of type {element} are not summed up") };
     let wide = computing(dtype);
@@ -160,7 +161,7 @@ pub(super) fn sum_of_products(
         let result = emitter.local(element, extents, Some(number(dtype, 0.0)))?;
         emitter.nest(extents, &mut |builder, indices| {
             nest(builder, depth, &mut Vec::new(), &mut |builder, depth| {
-                let term = product(builder, indices, &depth[0]);
+                let term = product(builder, indices, depth);
                 result.store(builder, indices, UpdateOp::Add, term, here!());
             });
         })?;
@@ -170,7 +171,7 @@ pub(super) fn sum_of_products(
     emitter.nest(extents, &mut |builder, indices| {
         let sum = builder.accumulator("sum", number(wide, 0.0), here!());
         nest(builder, depth, &mut Vec::new(), &mut |builder, depth| {
-            builder.update(sum, UpdateOp::Add, product(builder, indices, &depth[0]), here!());
+            builder.update(sum, UpdateOp::Add, product(builder, indices, depth), here!());
         });
         result.store(builder, indices, UpdateOp::Set, builder.read(sum).cast(dtype), here!());
     })?;

@@ -16,28 +16,39 @@
 //! | `order` | orders of dimensions in memory |
 //! | `scalar` | functions of single elements |
 //! | `pointwise` | operators that compute each element from one element of each input |
-//! | `reduction` | sums, extremes, softmax |
-//! | `normalisation` | layer and batch normalisation |
-//! | `matmul` | products of matrices |
+//! | `reduction`, `running` | sums, extremes, softmax; sums up to each element |
+//! | `normalisation`, `grouped` | normalisation by layers, batches, and groups of channels |
+//! | `matmul`, `einsum` | products of matrices, and of any tensors |
 //! | `convolution`, `transposed`, `pool`, `window` | windows over spatial dimensions |
 //! | `quantise` | integers that stand for numbers |
 //! | `recurrent` | recurrent layers |
 //! | `rearrange`, `select` | elements in another order, and parts of tensors |
+//! | `place` | elements at places that other tensors name, and elements that their places decide |
+//! | `resample` | tensors of other extents |
+//! | `signal` | Fourier transforms |
+//! | `integer` | arithmetic and conversions of integers |
 
 pub(crate) mod convolution;
+pub(crate) mod einsum;
 mod emitter;
+pub(crate) mod grouped;
+pub(crate) mod integer;
 pub(crate) mod matmul;
 pub(crate) mod normalisation;
 mod operands;
 mod order;
+pub(crate) mod place;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
 pub(crate) mod quantise;
 pub(crate) mod rearrange;
 pub(crate) mod recurrent;
 pub(crate) mod reduction;
+pub(crate) mod resample;
+pub(crate) mod running;
 pub(crate) mod scalar;
 pub(crate) mod select;
+pub(crate) mod signal;
 pub(crate) mod transposed;
 mod window;
 
@@ -117,13 +128,22 @@ pub struct Fusion<'a> {
     pub order: Option<Order>,
 }
 
+/// What a program reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Argument {
+    /// A value from outside.
+    Value(ValueId),
+    /// A table that the definition brings along: the same elements in every call.
+    Table(HostTensor),
+}
+
 /// A program, and which values its parameters are.
 #[derive(Clone, Debug)]
 pub struct Legalised {
     /// The program: its dimensions are those of the fusion, its buffers the inputs, then the outputs.
     pub program: Arc<Program>,
     /// The inputs that it reads, in order.
-    pub inputs: Vec<ValueId>,
+    pub inputs: Vec<Argument>,
     /// Its results, in order.
     pub outputs: Vec<Output>,
 }

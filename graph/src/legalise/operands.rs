@@ -3,7 +3,7 @@
 use crate::ir::{Attribute, AttributeKind, Call, ValueId};
 use crate::legalise::emitter::{Emitter, Tensor};
 use crate::legalise::{Fusion, Unsupported, unsupported};
-use crate::operator::{Arguments, axis};
+use crate::operator::{Arguments, Value, axis};
 use crate::tensor::{ElementType, HostTensor};
 
 /// The inputs and attributes of one call. Attributes that are not given have the defaults of the table.
@@ -60,6 +60,11 @@ impl<'a> Operands<'a> {
             Some(contents) => Ok(Some(contents)),
             None => unsupported!("input {place} of {} is not known before it runs", self.name()),
         }
+    }
+
+    /// An input whose elements are known, as an evaluation reads it.
+    pub(super) fn value(&self, place: usize) -> Result<Option<Value>, Unsupported> {
+        Ok(self.contents(place)?.map(|contents| Value::Tensor(contents.clone())))
     }
 
     /// Whether an input is left out, or known to have zeros alone.

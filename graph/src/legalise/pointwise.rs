@@ -9,7 +9,7 @@ use crate::legalise::operands::Operands;
 use crate::legalise::scalar::{
     Scalar, add, both, clamp, computing, elu, larger, less, multiply, number, smaller, subtract,
 };
-use crate::legalise::{Unsupported, scalar, unsupported};
+use crate::legalise::{Unsupported, integer, scalar, unsupported};
 use crate::symbolic::SymInt;
 use crate::tensor::ElementType;
 
@@ -204,19 +204,12 @@ pub(crate) fn binary(emitter: &mut Emitter, operands: &Operands<'_>, op: BinaryO
     Ok(vec![numbers(emitter, &inputs, &|values, _| values[0].binary(op, values[1].clone()))?])
 }
 
-/// A quotient of floats: one of integers is an error where the divisor is zero, which kernels do not report.
+/// A quotient.
 pub(crate) fn divide(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
-    require_float(&operands.tensor(emitter, 0)?)?;
-    binary(emitter, operands, BinaryOp::Div)
-}
-
-/// A remainder with the sign of the dividend, of floats.
-pub(crate) fn modulo(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
-    require_float(&operands.tensor(emitter, 0)?)?;
-    if !operands.flag("fmod") {
-        unsupported!("a remainder of floats with the sign of the divisor has no kernel form");
+    if operands.tensor(emitter, 0)?.dtype.is_float() {
+        return binary(emitter, operands, BinaryOp::Div);
     }
-    binary(emitter, operands, BinaryOp::Rem)
+    integer::divide(emitter, operands)
 }
 
 /// A power of floats. Constant exponents that are frequent become products and roots.
@@ -373,17 +366,15 @@ pub(crate) fn choose(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted 
     Ok(vec![broadcast(emitter, &inputs, element, &choose)?])
 }
 
-/// Elements of another type. A float that becomes an integer is left to the evaluation, which says what happens out of range.
+/// Elements of another type.
 pub(crate) fn convert(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     let Some(to) = operands.attributes().element("to") else { unsupported!("attribute to is missing") };
     let x = operands.tensor(emitter, 0)?;
     let Some(dtype) = to.dtype() else { unsupported!("kernels do not compute with elements of type {to}") };
-    if x.dtype.is_float() && to.is_integer() {
-        unsupported!("a float that becomes an integer may be out of range");
-    }
-    let from = x.dtype;
+    let (from, truncates) = (x.dtype, x.dtype.is_float() && to.is_integer());
     let convert = |x: &[Value]| match dtype {
         DType::Bool if from != DType::Bool => x[0].binary(BinaryOp::Ne, number(from, 0.0)),
+        dtype if truncates => integer::truncate(&x[0], from, to, dtype),
         dtype => cast(&x[0], from, dtype),
     };
     Ok(vec![broadcast(emitter, &[x], to, &convert)?])

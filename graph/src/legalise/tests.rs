@@ -1,6 +1,8 @@
 //! Programs of operators, executed by the interpreter of programs, against the operators' own evaluation: for fixed extents,
 //! and with a dimension of the program in place of one extent.
 
+mod numeric;
+mod placed;
 mod quantised;
 mod recurrent;
 
@@ -128,7 +130,12 @@ fn check_given(
     let mut buffers: Vec<AnyTensor> = legalised
         .inputs
         .iter()
-        .map(|value| in_order(&inputs[value.index()].unwrap().0, &fusion.inputs[value].order))
+        .map(|argument| match argument {
+            Argument::Value(value) => {
+                in_order(&inputs[value.index()].unwrap().0, &fusion.inputs[value].order)
+            }
+            Argument::Table(table) => table.to_kernel().unwrap(),
+        })
         .collect();
     for (output, expected) in legalised.outputs.iter().zip(&evaluated) {
         let size = |extent: &SymInt| {
@@ -448,7 +455,7 @@ fn calls_that_are_fused_become_one_program() {
         order: None,
     };
     let legalised = legalise(&fusion).unwrap();
-    assert_eq!(legalised.inputs, [id(0), id(1), id(2)]);
+    assert_eq!(legalised.inputs, [id(0), id(1), id(2)].map(Argument::Value));
     assert_eq!(&*legalised.program.name, "conv_relu_add");
     assert_eq!(legalised.outputs.len(), 1);
     assert_eq!(legalised.program.buffer_params().count(), 4);

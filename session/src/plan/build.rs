@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use tilewright_core::tensor::AnyTensor;
 use tilewright_graph::fuse::Group;
 use tilewright_graph::ir::{Binding, Body, Call, Function, Operation, ValueId};
 use tilewright_graph::legalise::Order;
@@ -17,7 +18,7 @@ use crate::plan::memory::{Lifetime, assign};
 use crate::plan::order::{choose_order, permutation};
 use crate::plan::sizes::Sizes;
 use crate::plan::{Action, Place, Plan, Slice, Step};
-use crate::prepare::{Computed, Known, Prepared, prepare, prepare_copy};
+use crate::prepare::{Computed, Input, Known, Prepared, prepare, prepare_copy};
 
 /// Makes the plan of a graph for inputs of given shapes. `None` when its steps or sizes depend on more than shapes.
 pub(crate) fn build(graph: &Graph, shapes: &[Vec<usize>]) -> Option<Plan> {
@@ -95,7 +96,7 @@ struct Planner<'g> {
     values: FxHashMap<ValueId, State>,
     buffers: Vec<Lifetime>,
     drafts: Vec<Draft>,
-    known: Vec<HostTensor>,
+    known: Vec<AnyTensor>,
 }
 
 impl Planner<'_> {
@@ -232,7 +233,13 @@ impl Planner<'_> {
     }
 
     fn kernel(&mut self, prepared: Prepared, outputs: &[ValueId], name: Arc<str>) -> Option<()> {
-        let inputs = prepared.inputs.iter().map(|&value| self.operand(value)).collect::<Option<_>>()?;
+        let mut inputs = SmallVec::new();
+        for input in prepared.inputs {
+            inputs.push(match input {
+                Input::Value(value) => self.operand(value)?,
+                Input::Table(element, table) => self.table(element, table),
+            });
+        }
         let outputs = outputs
             .iter()
             .zip(prepared.outputs)
@@ -337,9 +344,16 @@ impl Planner<'_> {
         }
         state.element.dtype()?;
         let at = At::Known(self.known.len());
-        self.known.push(state.contents.clone()?);
+        self.known.push(state.contents.as_ref()?.to_kernel()?);
         state.at = Some(at);
         Some(at)
+    }
+
+    /// A table that the next step reads.
+    fn table(&mut self, element: ElementType, table: AnyTensor) -> (At, ElementType, Vec<usize>) {
+        let described = (At::Known(self.known.len()), element, table.shape().to_vec());
+        self.known.push(table);
+        described
     }
 
     /// A value that the next step writes.
@@ -416,13 +430,12 @@ impl Planner<'_> {
                 (inputs.into_iter().map(&place).collect(), outputs.into_iter().map(&place).collect());
             steps.push(Step { action, inputs, outputs, name });
         }
-        let known: Option<Vec<_>> = self.known.iter().map(HostTensor::to_kernel).collect();
         Some(Plan {
             steps,
             arena: arena.size,
             lower_bound: arena.lower_bound,
             outputs: results.into_iter().map(place).collect(),
-            known: known?,
+            known: self.known,
             shapes: shapes.to_vec(),
         })
     }

@@ -138,7 +138,7 @@ impl Plan {
                         .ok_or_else(|| failed(step, "a constant has no bytes"))?
                         .identified_bytes(),
                 ),
-                Place::Known(place) => BufferArgument::Read(self.known[place].bytes()),
+                Place::Known(place) => BufferArgument::Identified(self.known[place].identified_bytes()),
                 Place::Arena(offset, size) => BufferArgument::Read(find(&mut regions, offset, size).read()),
             });
         }

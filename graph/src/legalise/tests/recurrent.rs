@@ -81,7 +81,7 @@ fn cells_run_in_every_direction() {
         for direction in ["forward", "reverse", "bidirectional"] {
             for rich in [false, true] {
                 compare(Case { name, gates, direction, rich, ..PLAIN }, &[]);
-                let batch_first = Case { name, gates, direction, rich, batch_first: true, batch: 3, ..PLAIN };
+                let batch_first = Case { name, gates, direction, rich, batch_first: true, batch: 6, ..PLAIN };
                 compare(Case { known: false, ..batch_first }, &[]);
                 compare(batch_first, &[]);
             }

@@ -3,7 +3,7 @@
 use tilewright_core::expr::BinaryOp;
 
 use crate::deduce;
-use crate::legalise::{pointwise, scalar};
+use crate::legalise::{integer, pointwise, scalar};
 use crate::operator::attribute::{IntOr, TextOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
@@ -52,7 +52,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .deduce(deduce::broadcast)
         .inputs(2, 2),
     Operator::new("mod", "Mod", modulo)
-        .legalise(pointwise::modulo)
+        .legalise(integer::modulo)
         .deduce(deduce::broadcast)
         .inputs(2, 2)
         .attributes(&[("fmod", IntOr(0))]),
@@ -84,6 +84,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .deduce(deduce::broadcast)
         .inputs(2, 2),
     Operator::new("bit_shift", "BitShift", bit_shift)
+        .legalise(integer::shift)
         .deduce(deduce::broadcast)
         .inputs(2, 2)
         .attributes(&[("direction", TextOr(""))]),

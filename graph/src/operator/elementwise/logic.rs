@@ -51,6 +51,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         let (negative, positive) = (a.flag("detect_negative"), a.flag("detect_positive"));
         classify(a, |x| x.is_infinite() && if x < 0.0 { negative } else { positive })
     })
+    .legalise(crate::legalise::integer::is_infinite)
     .deduce(deduce::compare)
     .attributes(&[("detect_negative", IntOr(1)), ("detect_positive", IntOr(1))]),
 ];

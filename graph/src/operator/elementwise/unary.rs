@@ -21,7 +21,9 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("relu", "Relu", |a| number(a, |x| if x < 0.0 { 0.0 } else { x }, |x| x.max(0)))
         .legalise(|e, o| pointwise::any_number(e, o, scalar::relu))
         .deduce(deduce::same),
-    Operator::new("bitwise_not", "BitwiseNot", |a| number(a, |x| x, |x| !x)).deduce(deduce::same),
+    Operator::new("bitwise_not", "BitwiseNot", |a| number(a, |x| x, |x| !x))
+        .legalise(crate::legalise::integer::complement)
+        .deduce(deduce::same),
     Operator::new("ceil", "Ceil", |a| float(a, f64::ceil))
         .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Ceil))
         .deduce(deduce::same),

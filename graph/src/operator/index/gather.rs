@@ -1,10 +1,10 @@
 //! Reading places that other tensors name.
 
 use crate::deduce;
-use crate::legalise::select;
+use crate::legalise::{place, select};
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{axis, one, refuse};
-use crate::operator::index::place;
+use crate::operator::index::place as position;
 use crate::operator::lanes::Lanes;
 use crate::operator::select::take;
 use crate::operator::{Arguments, Fault, Operator, Value};
@@ -17,11 +17,13 @@ pub(super) const OPERATORS: &[Operator] = &[
         .inputs(2, 2)
         .attributes(&[("axis", IntOr(0))]),
     Operator::new("gather_elements", "GatherElements", gather_elements)
+        .legalise(place::gather_elements)
         .deduce(deduce::gather_like_indices)
         .inputs(2, 2)
         .attributes(&[("axis", IntOr(0))]),
     Operator::new("gather_nd", "GatherND", gather_nd)
-        .deduce(deduce::element_only)
+        .legalise(place::gather_nd)
+        .deduce(deduce::gather_nd)
         .inputs(2, 2)
         .attributes(&[("batch_dims", IntOr(0))]),
 ];
@@ -30,8 +32,10 @@ fn gather(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let (x, indices) = (arguments.tensor(0)?, arguments.tensor(1)?);
     let dimension = axis(arguments.int_or_default("axis"), x.rank())?;
     let numbers = arguments.integers(1)?;
-    let places =
-        numbers.iter().map(|&number| place(number, x.shape()[dimension])).collect::<Result<Vec<_>, _>>()?;
+    let places = numbers
+        .iter()
+        .map(|&number| position(number, x.shape()[dimension]))
+        .collect::<Result<Vec<_>, _>>()?;
     let lanes = Lanes::along(x.shape(), dimension);
     let (outer, inner) = (&x.shape()[..dimension], &x.shape()[dimension + 1..]);
     let shape: Vec<usize> = outer.iter().chain(indices.shape()).chain(inner).copied().collect();
@@ -65,7 +69,7 @@ pub(super) fn element_places(
     let mut strides = row_major_strides(shape);
     let stride = std::mem::replace(&mut strides[dimension], 0);
     let offsets = Places::new(index_shape, strides).zip(numbers);
-    offsets.map(|(offset, &number)| Ok(offset + place(number, shape[dimension])? * stride)).collect()
+    offsets.map(|(offset, &number)| Ok(offset + position(number, shape[dimension])? * stride)).collect()
 }
 
 fn gather_nd(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
@@ -103,7 +107,7 @@ pub(super) fn slice_starts(shape: &[usize], numbers: &[i64], depth: usize) -> Re
     let strides = row_major_strides(shape);
     let start = |row: &[i64]| {
         row.iter().enumerate().try_fold(0, |offset, (dimension, &number)| {
-            Ok::<_, Fault>(offset + place(number, shape[dimension])? * strides[dimension])
+            Ok::<_, Fault>(offset + position(number, shape[dimension])? * strides[dimension])
         })
     };
     numbers.chunks_exact(depth).map(start).collect()

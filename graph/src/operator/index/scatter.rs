@@ -2,6 +2,7 @@
 
 use crate::deduce;
 use crate::ir::AttributeKind;
+use crate::legalise::place;
 use crate::operator::attribute::{IntOr, TextOr};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::index::gather::{element_places, slice_starts};
@@ -12,10 +13,12 @@ const ATTRIBUTES: &[(&str, AttributeKind)] = &[("axis", IntOr(0)), ("reduction",
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("scatter_elements", "ScatterElements", scatter_elements)
+        .legalise(place::scatter_elements)
         .deduce(deduce::same)
         .inputs(3, 3)
         .attributes(ATTRIBUTES),
     Operator::new("scatter_nd", "ScatterND", scatter_nd)
+        .legalise(place::scatter_nd)
         .deduce(deduce::same)
         .inputs(3, 3)
         .attributes(&[("reduction", TextOr("none"))]),

@@ -1,7 +1,7 @@
 //! Slices and other parts of tensors.
 
 use crate::deduce;
-use crate::legalise::select;
+use crate::legalise::{place, select};
 use crate::operator::attribute::{Int, IntOr, Ints};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::select::{choose, everything};
@@ -11,6 +11,7 @@ use crate::tensor::{HostTensor, Places, with_element};
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("slice", "Slice", slice).legalise(select::slice).deduce(deduce::slice).inputs(3, 5),
     Operator::new("trilu", "Trilu", trilu)
+        .legalise(place::triangle)
         .deduce(deduce::same)
         .inputs(1, 2)
         .attributes(&[("upper", IntOr(1))]),
@@ -23,6 +24,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .inputs(2, 2)
         .attributes(&[("axes", Ints)]),
     Operator::new("reverse_sequence", "ReverseSequence", reverse_sequence)
+        .legalise(place::reverse_sequence)
         .deduce(deduce::same)
         .inputs(2, 2)
         .attributes(&[("batch_axis", IntOr(1)), ("time_axis", IntOr(0))]),

@@ -1,6 +1,6 @@
 //! Sums of products in Einstein's notation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::deduce;
 use crate::operator::attribute::TextOr;
@@ -9,13 +9,14 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Number, Places, Wide, count, row_major_strides, with_number};
 
 pub(super) const OPERATORS: &[Operator] = &[Operator::new("einsum", "Einsum", einsum)
-    .deduce(deduce::element_only)
+    .legalise(crate::legalise::einsum::einsum)
+    .deduce(deduce::einsum)
     .inputs(1, usize::MAX)
     .attributes(&[("equation", TextOr(""))])];
 
 /// The label of a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Label {
+pub(crate) enum Label {
     /// A dimension of the ellipsis, counted from the last.
     Ellipsis(usize),
     Letter(char),
@@ -54,36 +55,56 @@ impl Term {
     }
 }
 
-fn einsum(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
-    let equation: String = arguments.text("equation").chars().filter(|c| !c.is_whitespace()).collect();
-    let (left, right) = match equation.split_once("->") {
-        Some((left, right)) => (left, Some(right)),
-        None => (&equation[..], None),
-    };
-    let inputs = arguments.tensors()?;
-    let terms = left.split(',').map(Term::parse).collect::<Result<Vec<_>, _>>()?;
-    if terms.len() != inputs.len() {
-        refuse!("the equation has {} terms for {} inputs", terms.len(), inputs.len());
-    }
-    let labels = terms
-        .iter()
-        .zip(&inputs)
-        .map(|(term, input)| term.labels(input.rank()))
-        .collect::<Result<Vec<_>, _>>()?;
-    let extents = extents(&labels, &inputs)?;
-    let hidden = extents.keys().filter(|label| matches!(label, Label::Ellipsis(_))).count();
-    let kept = match right {
-        Some(right) => {
-            let term = Term::parse(right)?;
-            let shown = if term.ellipsis { hidden } else { 0 };
-            term.labels(term.before.len() + term.after.len() + shown)?
+/// The labels of a sum of products: those of each input's dimensions, and those of the result's.
+pub(crate) struct Contraction {
+    pub(crate) inputs: Vec<Vec<Label>>,
+    pub(crate) kept: Vec<Label>,
+}
+
+impl Contraction {
+    /// Reads an equation for inputs of some ranks.
+    pub(crate) fn parse(equation: &str, ranks: &[usize]) -> Result<Self, Fault> {
+        let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+        let (left, right) = match equation.split_once("->") {
+            Some((left, right)) => (left, Some(right)),
+            None => (&equation[..], None),
+        };
+        let terms = left.split(',').map(Term::parse).collect::<Result<Vec<_>, _>>()?;
+        if terms.len() != ranks.len() {
+            refuse!("the equation has {} terms for {} inputs", terms.len(), ranks.len());
         }
-        None => implicit(&labels, hidden),
-    };
-    if let Some(unknown) = kept.iter().find(|label| !extents.contains_key(label)) {
-        refuse!("the result names {unknown:?}, which no input has");
+        let inputs =
+            terms.iter().zip(ranks).map(|(term, &rank)| term.labels(rank)).collect::<Result<Vec<_>, _>>()?;
+        let used: BTreeSet<Label> = inputs.iter().flatten().copied().collect();
+        let hidden = used.iter().filter(|label| matches!(label, Label::Ellipsis(_))).count();
+        let kept = match right {
+            Some(right) => {
+                let term = Term::parse(right)?;
+                let shown = if term.ellipsis { hidden } else { 0 };
+                term.labels(term.before.len() + term.after.len() + shown)?
+            }
+            None => implicit(&inputs, hidden),
+        };
+        if let Some(unknown) = kept.iter().find(|label| !used.contains(label)) {
+            refuse!("the result names {unknown:?}, which no input has");
+        }
+        Ok(Contraction { inputs, kept })
     }
-    let summed: Vec<Label> = extents.keys().copied().filter(|label| !kept.contains(label)).collect();
+
+    /// The labels that are summed over, in order.
+    pub(crate) fn summed(&self) -> Vec<Label> {
+        let used: BTreeSet<Label> = self.inputs.iter().flatten().copied().collect();
+        used.into_iter().filter(|label| !self.kept.contains(label)).collect()
+    }
+}
+
+fn einsum(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    let inputs = arguments.tensors()?;
+    let ranks: Vec<usize> = inputs.iter().map(|input| input.rank()).collect();
+    let contraction = Contraction::parse(arguments.text("equation"), &ranks)?;
+    let extents = extents(&contraction.inputs, &inputs)?;
+    let summed = contraction.summed();
+    let Contraction { inputs: labels, kept } = contraction;
     with_number!(inputs[0].element(), T => contract::<T>(&inputs, &labels, &extents, &kept, &summed),
         else refuse!("expected numbers, found {}", inputs[0].element()))
 }

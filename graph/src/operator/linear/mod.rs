@@ -10,6 +10,7 @@ mod transposed;
 use crate::operator::Operator;
 
 pub(super) use convolution::{ATTRIBUTES as CONVOLUTION_ATTRIBUTES, Convolution, add_bias};
+pub(crate) use einsum::{Contraction, Label};
 pub(super) use matmul::matmul_wide;
 pub(crate) use transposed::Geometry as TransposedGeometry;
 

@@ -1,7 +1,7 @@
 //! Normalisations with one scale and one bias for each channel.
 
 use crate::deduce;
-use crate::legalise::normalisation;
+use crate::legalise::{self, normalisation};
 use crate::operator::attribute::{FloatOr, IntOr, Ints};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::normalise::moments;
@@ -16,16 +16,19 @@ pub(super) const OPERATORS: &[Operator] = &[
         .outputs(1, 5)
         .attributes(&[("epsilon", FloatOr(1e-5)), ("momentum", FloatOr(0.9)), ("training_mode", IntOr(0))]),
     Operator::new("instance_normalization", "InstanceNormalization", |a| grouped(a, None))
+        .legalise(|emitter, operands| legalise::grouped::channels(emitter, operands, false))
         .deduce(deduce::same)
         .inputs(3, 3)
         .attributes(&[("epsilon", FloatOr(1e-5))]),
     Operator::new("group_normalization", "GroupNormalization", |a| {
         grouped(a, Some(a.int("num_groups").unwrap_or(0)))
     })
+    .legalise(|emitter, operands| legalise::grouped::channels(emitter, operands, true))
     .deduce(deduce::same)
     .inputs(3, 3)
     .attributes(&[("epsilon", FloatOr(1e-5)), ("num_groups", IntOr(0)), ("stash_type", IntOr(1))]),
     Operator::new("mean_variance_normalization", "MeanVarianceNormalization", mean_variance)
+        .legalise(legalise::grouped::mean_and_variance)
         .deduce(deduce::same)
         .attributes(&[("axes", Ints)]),
 ];
@@ -112,7 +115,7 @@ fn grouped(arguments: &Arguments<'_>, groups: Option<i64>) -> Result<Vec<Value>,
 }
 
 /// The number that is added to the standard deviation, as in the operator's function body.
-const EPSILON: f64 = 1e-9;
+pub(crate) const EPSILON: f64 = 1e-9;
 
 fn mean_variance(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let x = arguments.tensor(0)?;

@@ -6,6 +6,8 @@ mod local;
 
 use crate::operator::Operator;
 
+pub(crate) use batch::EPSILON;
+
 /// The rows of this folder.
 pub(super) const TABLES: &[&[Operator]] = &[batch::OPERATORS, layer::OPERATORS, local::OPERATORS];
 

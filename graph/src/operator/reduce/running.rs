@@ -1,7 +1,10 @@
 //! Sums and products of all elements up to each one.
 
+use tilewright_core::build::UpdateOp;
+
 use crate::deduce;
 use crate::ir::AttributeKind;
+use crate::legalise::running;
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::lanes::map_lanes;
@@ -12,10 +15,12 @@ const ATTRIBUTES: &[(&str, AttributeKind)] = &[("exclusive", IntOr(0)), ("revers
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("cumulative_sum", "CumSum", |a| running(a, false))
+        .legalise(|emitter, operands| running::running(emitter, operands, UpdateOp::Add))
         .deduce(deduce::same)
         .inputs(2, 2)
         .attributes(ATTRIBUTES),
     Operator::new("cumulative_product", "CumProd", |a| running(a, true))
+        .legalise(|emitter, operands| running::running(emitter, operands, UpdateOp::Mul))
         .deduce(deduce::same)
         .inputs(2, 2)
         .attributes(ATTRIBUTES),

@@ -1,7 +1,7 @@
 //! Resize: a tensor with other extents.
 
 use crate::deduce;
-use crate::legalise::select;
+use crate::legalise::resample;
 use crate::operator::attribute::{FloatOr, IntOr, Ints, TextOr};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::lanes::Lanes;
@@ -10,7 +10,7 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Number, count, with_number};
 
 pub(super) const OPERATORS: &[Operator] = &[Operator::new("resize", "Resize", resize)
-    .legalise(select::resize)
+    .legalise(resample::resize)
     .deduce(deduce::resize)
     .extents(extents)
     .inputs(1, 4)
@@ -36,11 +36,44 @@ struct Change {
 }
 
 /// Where an element of one dimension comes from.
-enum Source {
+pub(crate) enum Source {
     /// Places with weights.
     Weighted(Vec<(usize, f64)>),
     /// Outside: the extrapolation value.
     Outside,
+}
+
+impl Source {
+    /// How many places take part.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Source::Weighted(taps) => taps.len(),
+            Source::Outside => 0,
+        }
+    }
+}
+
+/// One dimension of the result.
+pub(crate) struct Resized {
+    /// Where its elements come from.
+    pub(crate) sources: Vec<Source>,
+    /// Whether they are those of the input, in order.
+    pub(crate) stays: bool,
+}
+
+/// The dimensions of the result for an input of a shape. `arguments` need not have that input.
+pub(crate) fn resized(arguments: &Arguments<'_>, shape: &[usize]) -> Result<Vec<Resized>, Fault> {
+    let mode = arguments.text("coordinate_transformation_mode");
+    let dimension =
+        |change: &Change| Ok(Resized { sources: table(arguments, change)?, stays: change.stays(mode) });
+    changes(arguments, shape)?.iter().map(dimension).collect()
+}
+
+impl Change {
+    /// Whether the dimension is copied, whatever the mode; a region may still cut it.
+    fn stays(&self, mode: &str) -> bool {
+        self.scale == 1.0 && self.output == self.input && mode != "tf_crop_and_resize"
+    }
 }
 
 /// The extents of the result.
@@ -127,8 +160,7 @@ fn common_scale(
 /// The sources of all elements of one dimension.
 fn table(arguments: &Arguments<'_>, change: &Change) -> Result<Vec<Source>, Fault> {
     let mode = arguments.text("coordinate_transformation_mode");
-    // A dimension that stays is copied, whatever the mode; a region may still cut it.
-    if change.scale == 1.0 && change.output == change.input && mode != "tf_crop_and_resize" {
+    if change.stays(mode) {
         return Ok((0..change.output).map(|place| Source::Weighted(vec![(place, 1.0)])).collect());
     }
     if change.input == 0 && change.output > 0 {

@@ -1,6 +1,7 @@
 //! Shapes as tensors, and tensors made from shapes.
 
 use crate::deduce;
+use crate::legalise::place;
 use crate::operator::attribute::{Element, Int, IntOr, Tensor};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::shape::arrange::extents;
@@ -21,6 +22,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .deduce(deduce::eye_like)
         .attributes(&[("dtype", Element), ("k", IntOr(0))]),
     Operator::new("one_hot", "OneHot", one_hot)
+        .legalise(place::one_hot)
         .deduce(deduce::one_hot)
         .inputs(3, 3)
         .attributes(&[("axis", IntOr(-1))]),

@@ -3,6 +3,7 @@
 use std::f64::consts::TAU;
 
 use crate::deduce;
+use crate::legalise::signal;
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::lanes::Lanes;
@@ -11,11 +12,13 @@ use crate::tensor::{HostTensor, Number, count, with_float};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("dft", "DFT", dft)
-        .deduce(deduce::element_only)
+        .legalise(signal::dft)
+        .deduce(deduce::dft)
         .inputs(1, 3)
         .attributes(&[("inverse", IntOr(0)), ("onesided", IntOr(0))]),
     Operator::new("stft", "STFT", stft)
-        .deduce(deduce::element_only)
+        .legalise(signal::stft)
+        .deduce(deduce::stft)
         .inputs(2, 4)
         .attributes(&[("onesided", IntOr(1))]),
 ];

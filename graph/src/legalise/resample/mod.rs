@@ -1,0 +1,5 @@
+//! Tensors of other extents.
+
+mod resize;
+
+pub(crate) use resize::resize;
