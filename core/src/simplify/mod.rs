@@ -329,8 +329,8 @@ impl StmtSimplifier {
         let outer = self.ranges.insert(node.var, bound.clone());
         let body = self.simplify(&node.body);
         self.restore(node.var, outer);
-        if body.as_ref().is_some_and(Stmt::is_nothing) {
-            return body;
+        if body.as_ref().unwrap_or(&node.body).is_nothing() {
+            return Some(Stmt::nothing());
         }
         if extent.is_none() && body.is_none() {
             return None;
@@ -405,15 +405,33 @@ impl StmtSimplifier {
         }
         let then = self.simplify(&node.then);
         let otherwise = node.otherwise.as_ref().and_then(|stmt| self.simplify(stmt));
-        if condition.is_none() && then.is_none() && otherwise.is_none() {
-            return None;
-        }
-        let otherwise = otherwise.or_else(|| node.otherwise.clone());
-        Some(Stmt::If(Arc::new(If {
+        let is_same = condition.is_none() && then.is_none() && otherwise.is_none();
+        let branches = If {
             condition: condition.unwrap_or_else(|| node.condition.clone()),
             then: then.unwrap_or_else(|| node.then.clone()),
-            otherwise: otherwise.filter(|stmt| !stmt.is_nothing()),
-        })))
+            otherwise: otherwise.or_else(|| node.otherwise.clone()),
+        };
+        simplify_branches(&branches).or_else(|| (!is_same).then(|| Stmt::If(Arc::new(branches))))
+    }
+}
+
+/// Removes a conditional that does nothing or the same either way, and branches that do nothing.
+fn simplify_branches(node: &If) -> Option<Stmt> {
+    let otherwise = node.otherwise.as_ref().filter(|stmt| !stmt.is_nothing());
+    // A check of an index that depends on data must stay.
+    let is_needed = may_fail(&node.condition);
+    match otherwise {
+        None if node.then.is_nothing() && !is_needed => Some(Stmt::nothing()),
+        Some(otherwise) if *otherwise == node.then && !is_needed => Some(node.then.clone()),
+        Some(otherwise) if node.then.is_nothing() => {
+            let not = Expr::unary(UnaryOp::Not, node.condition.clone());
+            let condition = simplify_unary(UnaryOp::Not, &node.condition).unwrap_or(not);
+            Some(Stmt::If(Arc::new(If { condition, then: otherwise.clone(), otherwise: None })))
+        }
+        None if node.otherwise.is_some() => {
+            Some(Stmt::If(Arc::new(If { otherwise: None, ..If::clone(node) })))
+        }
+        _ => None,
     }
 }
 

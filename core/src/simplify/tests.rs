@@ -145,6 +145,26 @@ fn conditions_are_decided_and_empty_loops_dropped() {
 }
 
 #[test]
+fn conditionals_that_make_no_difference_are_dropped() {
+    let condition = || compare(BinaryOp::Lt, var(0), Index::constant(5));
+    let branches = |then: Stmt, otherwise: Stmt| {
+        let otherwise = Some(otherwise);
+        repeat(0, Index::constant(8), Stmt::If(Arc::new(If { condition: condition(), then, otherwise })))
+    };
+    let simple = |mut stmt: Stmt| {
+        simplify_stmt(&mut stmt, &Ranges::new());
+        stmt
+    };
+    let empty = || repeat(1, Index::constant(4), Stmt::nothing());
+    assert!(simple(branches(empty(), empty())).is_nothing());
+    assert_eq!(simple(branches(store(var(0)), store(var(0)))), repeat(0, Index::constant(8), store(var(0))));
+    let not = compare(BinaryOp::Ge, var(0), Index::constant(5));
+    let guarded = |condition: Expr| simple(repeat(0, Index::constant(8), Stmt::when(condition, store(var(0)))));
+    assert_eq!(simple(branches(store(var(0)), empty())), guarded(condition()));
+    assert_eq!(simple(branches(empty(), store(var(0)))), guarded(not));
+}
+
+#[test]
 fn unchanged_statements_stay_shared() {
     let stmt = repeat(0, Index::constant(8), store(var(0)));
     let mut simplified = stmt.clone();

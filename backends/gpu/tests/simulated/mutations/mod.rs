@@ -2,7 +2,7 @@
 //! with the interpreter has to notice it.
 //!
 //! A part is redundant for a call if leaving it out cannot change anything, by proof: a predicate that holds in all threads
-//! that reach it. A barrier that nothing needs is a defect of the lowering; `docs/limits.md` names the one that is known,
+//! that reach it. A barrier that nothing needs is a defect of the lowering; `docs/limits.md` names those that are known,
 //! which random schedules meet and default ones do not.
 
 mod kernels;

@@ -25,6 +25,9 @@ const MAX_THREADS: i64 = 1024;
 /// The longest period of a loop's iterations that are looked at one by one.
 const MAX_PERIOD: i64 = 16;
 
+/// How many iterations lie between two; no program has this variable.
+const DISTANCE: VarId = VarId(u32::MAX);
+
 /// The axes of the threads of a block in one nest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Axes(Vec<Axis>);
@@ -290,19 +293,33 @@ pub(super) fn conflict_in_next(axes: &Axes, var: VarId, a: &SharedAccess, b: &Sh
         b.free.insert(var, Index::constant(i64::MAX));
         return conflict(axes, &a, &b);
     };
-    let moves = |access: &SharedAccess| access.indices.iter().any(|index| index.mentions(var));
-    if a.by_warp.is_some() && (moves(a) || moves(b)) {
-        // In another iteration, other lanes may hold the elements.
-        let [a, b] = [a, b].map(|access| SharedAccess { by_warp: None, ..access.by_any_lane() });
-        return (0..period).any(|step| {
-            let iteration = Index::var(var).scale(period).offset(step);
-            conflict(axes, &a.with(var, &iteration), &b.with(var, &iteration.offset(1)))
-        });
-    }
+    let [a, b] = by_other_lanes(var, a, b);
     (0..period).any(|step| {
         let iteration = Index::var(var).scale(period).offset(step);
         conflict(axes, &a.with(var, &iteration), &b.with(var, &iteration.offset(1)))
     })
+}
+
+/// As [`conflict`], where the second access is made in any later iteration of a loop, which has more than one.
+pub(super) fn conflict_in_later(axes: &Axes, node: &For, a: &SharedAccess, b: &SharedAccess) -> bool {
+    if period(node.var, a.indices.iter().chain(&b.indices)) != Some(1) {
+        let [a, b] = [a, b].map(|access| access.clone().in_any_iteration(node));
+        return conflict(axes, &a, &b);
+    }
+    let [a, mut b] = by_other_lanes(node.var, a, b);
+    b.free.insert_constant(DISTANCE, node.extent.as_constant().map_or(i64::MAX, |extent| extent - 1));
+    let later = &Index::var(node.var).offset(1) + &Index::var(DISTANCE);
+    conflict(axes, &a, &b.with(node.var, &later))
+}
+
+/// Accesses in different iterations of a loop: where these move the elements of a warp's statement, other lanes may hold them.
+fn by_other_lanes(var: VarId, a: &SharedAccess, b: &SharedAccess) -> [SharedAccess; 2] {
+    let moves = |access: &SharedAccess| access.indices.iter().any(|index| index.mentions(var));
+    if a.by_warp.is_some() && (moves(a) || moves(b)) {
+        [a, b].map(|access| SharedAccess { by_warp: None, ..access.by_any_lane() })
+    } else {
+        [a.clone(), b.clone()]
+    }
 }
 
 /// After how many iterations the digits of a loop's variable repeat; `None` when that is too many.

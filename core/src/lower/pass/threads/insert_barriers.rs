@@ -19,7 +19,7 @@ use crate::ids::VarId;
 use crate::lower::pass::threads::bind_threads::thread_axes;
 use crate::lower::pass::threads::check_loops::check_loops;
 use crate::lower::pass::threads::conflict::{
-    Axes, SharedAccess, conflict, conflict_in_next, shared_accesses,
+    Axes, SharedAccess, conflict, conflict_in_later, conflict_in_next, shared_accesses,
 };
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope};
@@ -126,16 +126,25 @@ impl Insertion<'_> {
                 let inside = self.sequence(self.elements(&node.body));
                 Element { stmt: allocated(node, inside.stmt), reach: inside.reach }
             }
-            Stmt::If(node) if self.needs_barriers(stmt, stmt) => {
-                // Whether barriers inside are executed is not known.
-                let reach = Reach::without_barrier(self.accesses(stmt));
-                let inside = |stmt: &Stmt| self.sequence(self.elements(stmt)).stmt;
-                let (then, otherwise) = (inside(&node.then), node.otherwise.as_ref().map(inside));
-                Element { stmt: Stmt::If(Arc::new(If { then, otherwise, ..If::clone(node) })), reach }
-            }
+            Stmt::If(node) if self.needs_barriers(stmt, stmt) => self.conditional(node),
             Stmt::Seq(_) => self.sequence(self.elements(stmt)),
             _ => Element { stmt: stmt.clone(), reach: Reach::without_barrier(self.accesses(stmt)) },
         }
+    }
+
+    /// All threads take the same branch. Which one is not known, so that the barriers of either may not be executed.
+    fn conditional(&self, node: &If) -> Element {
+        let condition = Stmt::If(Arc::new(If { then: Stmt::nothing(), otherwise: None, ..If::clone(node) }));
+        let mut reach = Reach::without_barrier(self.accesses(&condition));
+        let mut branch = |stmt: &Stmt| {
+            let inside = self.sequence(self.elements(stmt));
+            reach.head.extend(inside.reach.head);
+            reach.tail.extend(inside.reach.tail);
+            inside.stmt
+        };
+        let then = branch(&node.then);
+        let otherwise = node.otherwise.as_ref().map(branch);
+        Element { stmt: Stmt::If(Arc::new(If { then, otherwise, ..If::clone(node) })), reach }
     }
 
     /// Whether barriers may be needed inside of a statement with a body: where the body holds loops over threads, or where the first
@@ -181,9 +190,10 @@ impl Insertion<'_> {
 
     /// The fewest places, by the number of the element behind, where a loop's body needs a barrier.
     fn places_in_ring(&self, elements: &[Element], node: &For) -> Vec<usize> {
-        let has_barrier = elements.iter().any(|element| element.reach.separates);
-        if !has_barrier && !self.conflicts_anywhere(elements, node) {
-            return Vec::new();
+        let in_sequence = self.places_from(elements, 0, None, None);
+        let is_repeated = node.extent.as_constant().is_none_or(|extent| extent > 1);
+        if !is_repeated || in_sequence.is_empty() && !self.conflicts_in_ring(elements, node) {
+            return in_sequence;
         }
         let forced = (0..elements.len()).map(|start| (start, None));
         // A statement that executes a barrier itself can be where the ring is cut.
@@ -201,16 +211,15 @@ impl Insertion<'_> {
         choices.min_by_key(Vec::len).unwrap_or_default()
     }
 
-    /// Whether some accesses of a loop's body conflict, in the same or in any other iteration.
-    fn conflicts_anywhere(&self, elements: &[Element], node: &For) -> bool {
-        let in_any = |element: &Element| -> Vec<SharedAccess> {
-            element.reach.head.iter().cloned().map(|access| access.in_any_iteration(node)).collect()
+    /// Whether elements of a loop's body conflict in an iteration and any later one, although no barrier of an element separates
+    /// them.
+    fn conflicts_in_ring(&self, elements: &[Element], node: &For) -> bool {
+        let round = elements.iter().fold(Reach::default(), |round, element| round.then(&element.reach));
+        let conflicts = |a: &SharedAccess, b: &SharedAccess| match round.separates {
+            true => conflict_in_next(&self.axes, node.var, a, b),
+            false => conflict_in_later(&self.axes, node, a, b),
         };
-        let all: Vec<Vec<SharedAccess>> = elements.iter().map(in_any).collect();
-        let conflicts = |a: &[SharedAccess], b: &[SharedAccess]| {
-            a.iter().any(|a| b.iter().any(|b| conflict(&self.axes, a, b)))
-        };
-        all.iter().enumerate().any(|(number, own)| all[number..].iter().any(|other| conflicts(own, other)))
+        round.tail.iter().any(|a| round.head.iter().any(|b| conflicts(a, b)))
     }
 
     /// The places where barriers are needed from an element on, as late as possible. In a ring, whose loop's variable is given, the

@@ -201,6 +201,38 @@ fn two_versions_of_a_buffer_need_one_barrier_in_each_iteration() {
 }
 
 #[test]
+fn conditions_add_no_barriers() {
+    let count = |condition: &str, element: &str, inner: &str| {
+        let program = parse(&format!(
+            "kernel k(in x: f32[16], out y: f32[16]) {{
+  buffer s: f32[4, 4] shared
+  alloc s {{
+    for k in 0..4 {{
+      if {condition} {{
+        {inner} {{
+          bound thread_x for t in 0..4 {{ s[{element}, t] = x[k*4 + t] }}
+          bound thread_x for u in 0..4 {{ y[k*4 + u] = s[{element}, 3 - u] }}
+        }}
+      }}
+    }}
+  }}
+}}"
+        ));
+        let mut synchronised = program.clone();
+        insert_barriers(&mut synchronised, &options()).unwrap();
+        assert_eq!(run(&bound(&synchronised), None), run(&program, None), "{synchronised}");
+        synchronised.to_string().matches("barrier()").count()
+    };
+    // Every iteration has elements of its own.
+    assert_eq!(count("k < 3", "k", "for j in 0..1"), 1);
+    // The next iteration stores what this one loads.
+    assert_eq!(count("k < 3", "0", "for j in 0..1"), 2);
+    // The barriers of the inner loop separate the iterations of the outer one as well.
+    assert_eq!(count("k < 3", "0", "for j in 0..2"), 2);
+    assert_eq!(count("k < 3", "k", "for j in 0..2"), 2);
+}
+
+#[test]
 fn a_statement_outside_of_loops_over_threads_is_made_by_the_first_thread() {
     let program = parse(
         "kernel k(in x: f32[16], out y: f32[16]) {
