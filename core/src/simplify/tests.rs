@@ -159,7 +159,8 @@ fn conditionals_that_make_no_difference_are_dropped() {
     assert!(simple(branches(empty(), empty())).is_nothing());
     assert_eq!(simple(branches(store(var(0)), store(var(0)))), repeat(0, Index::constant(8), store(var(0))));
     let not = compare(BinaryOp::Ge, var(0), Index::constant(5));
-    let guarded = |condition: Expr| simple(repeat(0, Index::constant(8), Stmt::when(condition, store(var(0)))));
+    let guarded =
+        |condition: Expr| simple(repeat(0, Index::constant(8), Stmt::when(condition, store(var(0)))));
     assert_eq!(simple(branches(store(var(0)), empty())), guarded(condition()));
     assert_eq!(simple(branches(empty(), store(var(0)))), guarded(not));
 }
