@@ -7,6 +7,7 @@
 //! | [`scope`] | where blocks stand: loops around them, producers, consumers |
 //! | [`region`] | which part of a buffer is touched below a loop |
 //! | [`coverage`] | whether writes fill such a part |
+//! | [`neutral`] | under which conditions a term changes a sum |
 //! | [`pipeline`] | whether a loop can be executed as a software pipeline |
 
 pub(crate) mod access;
@@ -16,6 +17,7 @@ pub mod constant;
 pub mod coverage;
 pub(crate) mod initial;
 pub(crate) mod loop_carried;
+pub mod neutral;
 pub mod pipeline;
 pub mod region;
 pub mod scope;

@@ -72,7 +72,7 @@ fn ideal_cycles(program: &Program, facts: &BlockFacts<'_>, cpu: &CpuTarget, thre
 fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, threads: f64) -> f64 {
     let lanes = f64::from(cpu.lanes(block.element_bytes));
     let used_lanes = block.lanes().max(1.0) / (block.lanes() / lanes).ceil().max(1.0);
-    let statements = block.points() / used_lanes;
+    let statements = block.points() * block.formed.share / used_lanes;
     let per_statement = match (block.points_of_intrinsic > 1.0, block.tiles) {
         (_, Some(_)) => block.outputs_of_intrinsic * ISSUE / lanes,
         (true, None) => 1.0,
@@ -86,7 +86,8 @@ fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, thread
     };
     let arithmetic = statements * per_statement.max(0.25) / ISSUE / overlap;
     let conditions = if block.copies_runs() { 1.0 } else { used_lanes };
-    let scattered = block.arithmetic.conditional * 4.0 * conditions + block.arithmetic.uniform * UNIFORM;
+    let uniform = if block.formed.are_unconditional { 0.0 } else { block.arithmetic.uniform };
+    let scattered = block.arithmetic.conditional * 4.0 * conditions + uniform * UNIFORM;
     let loads = statements * (block.loads_per_operation(cpu) + scattered) / ISSUE;
     let spill = block.accumulators(cpu) > f64::from(cpu.vector_registers) - 2.0;
     let registers = overlapped(arithmetic, loads) * if spill { 2.0 } else { 1.0 };

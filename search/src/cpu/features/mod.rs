@@ -12,6 +12,7 @@ mod arithmetic;
 mod cache;
 pub mod draft;
 mod nest;
+mod padding;
 mod reuse;
 mod row;
 

@@ -12,6 +12,7 @@ use tilewright_core::target::CpuTarget;
 
 use crate::cpu::features::access::{AccessFact, accesses};
 use crate::cpu::features::arithmetic::Arithmetic;
+use crate::cpu::features::padding::FormedTerms;
 use crate::cpu::postproc::verify::sums_in_tiles;
 
 /// One loop around a block.
@@ -53,6 +54,8 @@ pub(super) struct BlockFacts<'a> {
     pub loops: Vec<LoopFact>,
     /// Operations per point.
     pub arithmetic: Arithmetic,
+    /// The terms of its reduction that are formed.
+    pub formed: FormedTerms,
     /// Its accesses, one per buffer.
     pub accesses: Vec<AccessFact>,
     /// For each depth, the bytes touched by the loops from there inwards.
@@ -111,11 +114,13 @@ impl<'a> BlockFacts<'a> {
             .map(|iter| iter.var)
             .collect();
         let arithmetic = Arithmetic::of(block, &lanes);
+        let formed = FormedTerms::of(program, block, &loops);
         let is_guarded = !block.guards.is_empty();
         BlockFacts {
             block,
             loops,
             arithmetic,
+            formed,
             accesses,
             working_set,
             reduction,

@@ -11,7 +11,7 @@ const BUFFERS: usize = 5;
 /// Values per buffer.
 const BUFFER_WIDTH: usize = 16;
 /// Values of a row that describe the block itself.
-const OWN_WIDTH: usize = 34;
+const OWN_WIDTH: usize = 35;
 
 /// The distance, in bytes, of data that nothing has touched before.
 const FARTHEST: f64 = 1e12;
@@ -87,6 +87,7 @@ pub(super) fn own(block: &BlockFacts<'_>, cpu: &CpuTarget) -> [Value; OWN_WIDTH]
         count("conditional_loads", arithmetic.conditional),
         count("uniform_conditional_loads", arithmetic.uniform),
         Value::size("points", points),
+        Value::plain("formed_terms", block.formed.share),
         Value::plain("vectorized_loops", vectorized.loops),
         Value::size("vectorized_iterations", vectorized.iterations),
         Value::plain("vectorized_place", vectorized.place),

@@ -12,16 +12,15 @@
 //! iterations of a tile's unrolled loops does so where the loop over taps has been [cut](taps) into its iterations: unrolling then
 //! decides it. A condition that stays undecided keeps its form.
 
-mod neutral;
 mod taps;
 
 use std::sync::Arc;
 
 use crate::analysis::condition::difference;
+use crate::analysis::neutral::{Products, conditions_of_term};
 use crate::expr::Expr;
 use crate::ids::VarId;
 use crate::index::{Index, Ranges};
-use crate::lower::pass::loops::leave_out_padding::neutral::{Products, conditions_of_term};
 use crate::lower::pass::loops::peel_boundaries::is_sum;
 use crate::lower::util::condition::{is_negative, under_guards};
 use crate::lower::{LowerError, LowerOptions};
@@ -40,10 +39,7 @@ pub(in crate::lower) fn leave_out_padding(
     if options.kind != TargetKind::Cpu {
         return Ok(());
     }
-    let products = match program.multiplies_padding {
-        true => Products::OfFloatsAreFormed,
-        false => Products::WithZeroAreZero,
-    };
+    let products = Products::of(program);
     let body = std::mem::replace(&mut program.body, Stmt::nothing());
     let budget = options.max_partition_statements;
     let body = Sums { program, products, outer: Ranges::new(), budget }.stmt(&body).unwrap_or(body);

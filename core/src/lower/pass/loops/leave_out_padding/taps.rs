@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::analysis::neutral::conditions_of_term;
 use crate::index::{Index, Ranges};
-use crate::lower::pass::loops::leave_out_padding::neutral::conditions_of_term;
 use crate::lower::pass::loops::leave_out_padding::{Sums, only_store};
 use crate::lower::util::comparison::written_out_size;
 use crate::lower::util::copy::{copy, copy_with};

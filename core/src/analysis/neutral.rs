@@ -1,23 +1,37 @@
 //! Conditions without which a term of a reduction is neutral.
+//!
+//! A product with padding is one: it is zero where the element lies outside of the tensor. Lowering leaves such terms out, and the
+//! features of a schedule count only the others.
 
 use crate::analysis::block::{Reducer, reduction_of};
 use crate::analysis::condition::difference;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
 use crate::index::Index;
+use crate::program::Program;
 use crate::stmt::Store;
 use crate::visit::for_each_expr;
 
 /// Which terms count as neutral.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Products {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Products {
     /// A product with a constant zero is zero, whatever the other factor is.
     WithZeroAreZero,
     /// The other factor may be infinite or not a number.
     OfFloatsAreFormed,
 }
 
+impl Products {
+    /// As the kernel of a program wants it.
+    pub fn of(program: &Program) -> Self {
+        match program.multiplies_padding {
+            true => Products::OfFloatsAreFormed,
+            false => Products::WithZeroAreZero,
+        }
+    }
+}
+
 /// The differences of the comparisons, each once, without which the term that a store adds to a reduction is neutral.
-pub(super) fn conditions_of_term(store: &Store, products: Products) -> Vec<Index> {
+pub fn conditions_of_term(store: &Store, products: Products) -> Vec<Index> {
     let mut found = Vec::new();
     let Some(reduction) = reduction_of(store) else { return found };
     for_each_expr(reduction.value, &mut |node| {
@@ -79,7 +93,6 @@ impl Without<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::Program;
     use crate::stmt::Stmt;
 
     fn conditions(value: &str, products: Products) -> usize {
