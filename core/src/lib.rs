@@ -45,6 +45,7 @@ pub mod schedule;
 pub mod simplify;
 pub mod specialize;
 pub mod stmt;
+mod strides;
 pub mod target;
 pub mod task_mapping;
 pub mod tensor;

@@ -11,6 +11,7 @@ use crate::dtype::DType;
 use crate::ids::{BlockId, BufferId, LoopId, VarId};
 use crate::index::Index;
 use crate::stmt::{Stmt, Symbol};
+use crate::strides::StrideTable;
 
 /// A kernel as a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +30,7 @@ pub struct Program {
     variables: Arc<Vec<Variable>>,
     buffers: Arc<Vec<Buffer>>,
     alignments: Arc<BTreeMap<(BufferId, usize), Alignment>>,
+    pub(crate) stride_table: StrideTable,
     fixed_scopes: Arc<BTreeSet<BufferId>>,
     next_loop: u32,
     next_block: u32,
@@ -117,7 +119,7 @@ impl Alignment {
 }
 
 /// A tensor: a parameter or an intermediate. Row-major in the order of `shape`; dense, unless the program
-/// [aligns](Program::align) a dimension of it.
+/// [aligns](Program::align) a dimension of it or gives it [strides](Program::set_strides).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Buffer {
     /// The preferred name; the printer makes it unique.
@@ -180,6 +182,7 @@ impl Program {
             variables: Arc::default(),
             buffers: Arc::default(),
             alignments: Arc::default(),
+            stride_table: StrideTable::default(),
             fixed_scopes: Arc::default(),
             next_loop: 0,
             next_block: 0,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::dtype::DType;
-use crate::expr::{Expr, ExprKind};
+use crate::expr::{Constant, Expr, ExprKind};
 use crate::ids::VarId;
 use crate::index::{Index, Ranges};
 use crate::program::{Param, Program};
 use crate::simplify::{compare_indices, simplify_expr};
 use crate::stmt::{Block, For, IterKind, Stmt};
-use crate::visit::{rewrite_expr, substitute_stmt};
+use crate::visit::{rewrite_expr, rewrite_stmt, substitute_stmt};
 
 impl Program {
     /// The same program for given sizes: dimensions are replaced by constants and are no longer
@@ -33,10 +33,29 @@ impl Program {
                 bound.buffer_mut(id).shape = shape;
             }
         }
+        for strides in Arc::make_mut(&mut bound.stride_table).values_mut().flatten() {
+            *strides = strides.substitute(&size);
+        }
         substitute_stmt(&mut bound.body, &size);
         clamp_extents(&mut bound.body);
         bound.body = keep_initial_values(&bound.body);
         decide_conditions(&mut bound.body);
+        bound
+    }
+
+    /// The same program for given values of run-time scalars, which are no longer parameters. Scalars inside of indices stay.
+    pub fn bind_scalars(&self, values: &[(VarId, Constant)]) -> Program {
+        let mut bound = self.clone();
+        let value = |var: VarId| values.iter().find(|(scalar, _)| *scalar == var).map(|(_, value)| *value);
+        let kept = |param: &Param| !matches!(param, Param::Scalar(var, _) if value(*var).is_some());
+        bound.params = Arc::new(self.params.iter().copied().filter(kept).collect());
+        let expr = |expr: &Expr| {
+            rewrite_expr(expr, &mut |node| match node.kind() {
+                ExprKind::Scalar(var) => Some(Expr::new(node.dtype(), ExprKind::Constant(value(*var)?))),
+                _ => None,
+            })
+        };
+        rewrite_stmt(&mut bound.body, &|_| None, &expr);
         bound
     }
 }

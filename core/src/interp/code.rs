@@ -162,6 +162,8 @@ pub(super) struct Storage {
     pub(super) dtype: DType,
     /// Computed by the section of shapes.
     pub(super) shape: Box<[Register]>,
+    /// The distances of a parameter that is not dense; computed by the section of shapes.
+    pub(super) strides: Option<Box<[Register]>>,
     /// The position among the tensor arguments, and what the program does with it; `None` for an intermediate.
     pub(super) param: Option<(usize, ParamAccess)>,
     /// Whether each thread of a block has elements of its own.

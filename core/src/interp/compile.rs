@@ -103,6 +103,7 @@ impl<'p> Compiler<'p> {
                 name: buffer.name.clone(),
                 dtype: buffer.dtype,
                 shape: Box::default(),
+                strides: None,
                 param,
                 is_private: false,
             });
@@ -115,7 +116,12 @@ impl<'p> Compiler<'p> {
         self.computed.clear();
         self.code.shapes = self.here();
         for memory in 0..self.code.memories.len() {
-            let buffer = self.program.buffer(self.code.memories[memory].id);
+            let id = self.code.memories[memory].id;
+            if let Some(strides) = self.program.strides(id) {
+                let strides = strides.iter().map(|stride| self.index(stride)).collect::<Result<_, _>>()?;
+                self.code.memories[memory].strides = Some(strides);
+            }
+            let buffer = self.program.buffer(id);
             let shape = buffer.shape.iter().map(|extent| self.index(extent)).collect::<Result<_, _>>()?;
             self.code.memories[memory].shape = shape;
         }

@@ -28,8 +28,8 @@ pub(super) fn execute(
         machine.registers[register as usize] = operators::constant(dtype, value);
     }
     machine.run(code.shapes)?;
-    let shapes = machine.shapes()?;
-    machine.memories = Memory::for_all(code, shapes, buffers)?;
+    let (shapes, strides) = (machine.shapes()?, machine.strides()?);
+    machine.memories = Memory::for_all(code, shapes, strides, buffers)?;
     machine.run(0)?;
     machine.check_outputs()
 }
@@ -89,6 +89,17 @@ impl<'c, 'a> Machine<'c, 'a> {
             Ok(shape)
         };
         self.code.memories.iter().map(shape_of).collect()
+    }
+
+    /// The distances of the elements of each memory that is not dense.
+    fn strides(&self) -> Result<Vec<Option<Vec<i64>>>, InterpError> {
+        let strides_of = |storage: &crate::interp::code::Storage| {
+            let Some(strides) = &storage.strides else { return Ok(None) };
+            let strides: Vec<i64> = strides.iter().map(|&stride| self.int(stride)).collect();
+            strides.iter().try_for_each(|&stride| check_extent(&storage.name, stride))?;
+            Ok(Some(strides))
+        };
+        self.code.memories.iter().map(strides_of).collect()
     }
 
     #[inline]

@@ -13,6 +13,8 @@ pub(super) struct Memory<'a> {
     read: Read,
     write: Write,
     pub(super) shape: Vec<i64>,
+    /// The distance of neighbours along each dimension; `None` when the elements are dense and row-major.
+    strides: Option<Vec<i64>>,
     /// Which elements have been written; `None` when all are defined from the start.
     defined: Option<Vec<bool>>,
 }
@@ -27,15 +29,19 @@ impl<'a> Memory<'a> {
     pub(super) fn for_all(
         code: &Code,
         shapes: Vec<Vec<i64>>,
+        strides: Vec<Option<Vec<i64>>>,
         buffers: &'a mut [AnyTensor],
     ) -> Result<Vec<Memory<'a>>, InterpError> {
         let mut arguments: Vec<Option<&'a mut AnyTensor>> = buffers.iter_mut().map(Some).collect();
-        let with_shapes = code.memories.iter().zip(shapes);
+        let with_shapes = code.memories.iter().zip(shapes.into_iter().zip(strides));
         with_shapes
-            .map(|(storage, shape)| match storage.param {
+            .map(|(storage, (shape, strides))| match storage.param {
                 Some((position, access)) => {
                     let argument = arguments[position].take().expect("each parameter is declared once");
-                    Self::argument(storage, access, shape, argument)
+                    match strides {
+                        Some(strides) => Self::strided(storage, shape, strides, argument),
+                        None => Self::argument(storage, access, shape, argument),
+                    }
                 }
                 None => Self::intermediate(storage, shape),
             })
@@ -65,7 +71,38 @@ impl<'a> Memory<'a> {
         let count = if is_bytes { argument.bytes().len() } else { argument.len() };
         let defined = (access == ParamAccess::Output).then(|| vec![false; count]);
         let (read, write) = operators::access(storage.dtype);
-        Ok(Memory { bytes: Bytes::Argument(argument.bytes_mut()), read, write, shape, defined })
+        Ok(Memory {
+            bytes: Bytes::Argument(argument.bytes_mut()),
+            read,
+            write,
+            shape,
+            strides: None,
+            defined,
+        })
+    }
+
+    /// An argument that is read by its strides. It is as long as the last element of the shape is far.
+    fn strided(
+        storage: &Storage,
+        shape: Vec<i64>,
+        strides: Vec<i64>,
+        argument: &'a mut AnyTensor,
+    ) -> Result<Self, InterpError> {
+        let farthest = shape
+            .iter()
+            .zip(&strides)
+            .try_fold(0i64, |sum, (&extent, &stride)| sum.checked_add((extent - 1).checked_mul(stride)?));
+        let len = if shape.contains(&0) { Some(0) } else { farthest.and_then(|last| last.checked_add(1)) };
+        if argument.dtype() != storage.dtype || len != Some(argument.len() as i64) {
+            return Err(InterpError::Argument {
+                name: storage.name.to_string(),
+                expected: format!("{}{shape:?} with strides {strides:?}", storage.dtype),
+                found: format!("{}{:?}", argument.dtype(), argument.shape()),
+            });
+        }
+        let (read, write) = operators::access(storage.dtype);
+        let (bytes, strides) = (Bytes::Argument(argument.bytes_mut()), Some(strides));
+        Ok(Memory { bytes, read, write, shape, strides, defined: None })
     }
 
     fn intermediate(storage: &Storage, shape: Vec<i64>) -> Result<Self, InterpError> {
@@ -74,7 +111,7 @@ impl<'a> Memory<'a> {
             .map_err(|error| InterpError::Memory { name: storage.name.to_string(), error })?;
         let (read, write) = operators::access(storage.dtype);
         let defined = Some(vec![false; elements.len()]);
-        Ok(Memory { bytes: Bytes::Intermediate(elements), read, write, shape, defined })
+        Ok(Memory { bytes: Bytes::Intermediate(elements), read, write, shape, strides: None, defined })
     }
 
     /// Memory of the same shape whose elements are all undefined.
@@ -87,7 +124,7 @@ impl<'a> Memory<'a> {
         };
         let defined = Some(vec![false; elements.len()]);
         let (read, write, shape) = (self.read, self.write, self.shape.clone());
-        Ok(Memory { bytes: Bytes::Intermediate(elements), read, write, shape, defined })
+        Ok(Memory { bytes: Bytes::Intermediate(elements), read, write, shape, strides: None, defined })
     }
 
     /// The position of the element that an access names, or `None` outside the shape.
@@ -100,6 +137,11 @@ impl<'a> Memory<'a> {
                 return None;
             }
             position = position * extent as u64 + index;
+        }
+        if let Some(strides) = &self.strides {
+            let products = access.indices.iter().zip(strides);
+            position =
+                products.map(|(&register, &stride)| registers[register as usize] * stride as u64).sum();
         }
         Some(position as usize)
     }

@@ -170,7 +170,7 @@ impl Search<'_> {
         if description.buffer(param).dtype != self.program.buffer(buffer).dtype {
             return None;
         }
-        let position = flat(indices, &self.program.buffer(buffer).shape).simplify(&self.ranges);
+        let position = self.program.place(buffer, indices).simplify(&self.ranges);
         let var_of = |iter: &Index| {
             let iter = iter.as_var()?;
             self.pairs.iter().find(|(wanted, _)| *wanted == iter).map(|(_, var)| *var)
@@ -235,14 +235,6 @@ impl Distance {
             _ => None,
         }
     }
-}
-
-/// The position of an element among those of a buffer, row-major.
-fn flat(indices: &Indices, shape: &[Index]) -> Index {
-    indices
-        .iter()
-        .zip(shape)
-        .fold(Index::constant(0), |position, (index, extent)| &position.multiply(extent) + index)
 }
 
 pub(super) fn is_commutative(op: BinaryOp) -> bool {

@@ -10,11 +10,14 @@
 //! an element can have.
 
 mod any;
+mod arrange;
 mod bytes;
 mod class;
 mod compare;
 mod dense;
 mod element;
+#[cfg(feature = "ndarray")]
+mod foreign;
 mod identity;
 pub(crate) mod narrow;
 mod random;
@@ -30,6 +33,8 @@ pub use class::{Bits, Float, Integer, Number};
 pub use compare::ErrorSummary;
 pub use dense::Tensor;
 pub use element::Element;
+#[cfg(feature = "ndarray")]
+pub use foreign::ForeignArrayError;
 pub(crate) use identity::IdentityCell;
 pub use identity::{Derived, IdentifiedBytes, Identity};
 pub use random::Random;

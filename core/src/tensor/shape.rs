@@ -41,15 +41,57 @@ pub enum ShapeError {
         /// The distance of neighbours along each dimension, in elements.
         strides: Vec<usize>,
     },
-    /// A range of indices leaves the first dimension.
-    #[error("the range {start}..{end} leaves the first dimension of a tensor of shape {shape:?}")]
+    /// A range of indices leaves a dimension.
+    #[error("the range {start}..{end} leaves dimension {axis} of a tensor of shape {shape:?}")]
     Range {
         /// The tensor's shape.
         shape: Vec<usize>,
+        /// The dimension, from 0.
+        axis: usize,
         /// The first index.
         start: usize,
         /// One past the last index.
         end: usize,
+    },
+    /// A dimension that a tensor does not have.
+    #[error("there is no dimension {axis} in a tensor of rank {rank}")]
+    Axis {
+        /// The dimension asked for, from 0.
+        axis: usize,
+        /// The tensor's rank.
+        rank: usize,
+    },
+    /// A dimension that is to be repeated has not one index.
+    #[error("dimension {axis} of a tensor of shape {shape:?} cannot be repeated: its extent is not 1")]
+    Repeat {
+        /// The dimension, from 0.
+        axis: usize,
+        /// The tensor's shape.
+        shape: Vec<usize>,
+    },
+    /// A view that is not dense cannot have another shape.
+    #[error(
+        "a view of shape {shape:?} with strides {strides:?} has no other shape; copy it with `TensorView::to_tensor` first"
+    )]
+    Gaps {
+        /// The view's shape.
+        shape: Vec<usize>,
+        /// The distance of neighbours along each dimension, in elements.
+        strides: Vec<usize>,
+    },
+    /// A step of 0 between indices.
+    #[error("a step of 0 along dimension {axis} goes nowhere")]
+    Step {
+        /// The dimension, from 0.
+        axis: usize,
+    },
+    /// An order of dimensions that leaves one out.
+    #[error("{order:?} does not name each of {rank} dimensions once")]
+    Order {
+        /// The order asked for.
+        order: Vec<usize>,
+        /// The tensor's rank.
+        rank: usize,
     },
     /// The rank or element type of a dynamically typed tensor is another.
     #[error("expected a tensor of {expected}, found one of {found}")]

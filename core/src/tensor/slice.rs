@@ -12,7 +12,8 @@ fn part<const RANK: usize>(
 ) -> Result<(usize, [usize; RANK]), ShapeError> {
     let fits = shape.first().is_some_and(|&extent| range.start <= range.end && range.end <= extent);
     if !fits {
-        return Err(ShapeError::Range { shape: shape.to_vec(), start: range.start, end: range.end });
+        let (start, end) = (range.start, range.end);
+        return Err(ShapeError::Range { shape: shape.to_vec(), axis: 0, start, end });
     }
     shape[0] = range.end - range.start;
     Ok((range.start * strides[0], shape))

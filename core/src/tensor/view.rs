@@ -146,6 +146,11 @@ impl<'a, T: Element, const RANK: usize> TensorView<'a, T, RANK> {
         TensorView { elements, shape, strides, identity: None }
     }
 
+    /// [`TensorView::strides`], borrowed.
+    pub(super) fn strides_slice(&self) -> &[usize] {
+        &self.strides
+    }
+
     /// All elements of the slice that the view is of.
     pub(super) fn elements(&self) -> &'a [T] {
         self.elements

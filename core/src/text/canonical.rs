@@ -142,12 +142,18 @@ impl Renumbering<'_> {
             Buffer { name: "unknown".into(), dtype: DType::F32, shape: vec![], scope: Scope::Global };
         let buffer = if slot < self.old.buffers().len() { self.old.buffer(old) } else { &unknown };
         let shape = buffer.shape.iter().map(|extent| self.index(extent)).collect();
+        let strides: Option<Vec<Index>> =
+            self.old.strides(old).map(|strides| strides.iter().map(|stride| self.index(stride)).collect());
+        let strides = strides.filter(|_| self.old.access(old).is_some());
         let state = &mut *self.state.borrow_mut();
         let name: Symbol = state.names.claim(&buffer.name).into();
         let (dtype, scope) = (buffer.dtype, buffer.scope);
         let new = state.new.program.add_buffer(Buffer { name, dtype, shape, scope });
         if let Some(entry) = state.new.buffers.get_mut(slot) {
             *entry = Some(new);
+        }
+        if let Some(strides) = strides {
+            state.new.program.set_strides(new, strides);
         }
         // Parameters keep the caller's order.
         let is_parameter = self.old.access(old).is_some();

@@ -92,6 +92,10 @@ impl<'a> Generator<'a> {
         let dtype = self.pick(&DType::ALL);
         let shape = (0..self.below(3)).map(|_| self.index(0).multiply(&self.index(0)).offset(1)).collect();
         *self.program.buffer_mut(id) = Buffer { name, dtype, shape, scope };
+        if self.below(4) == 0 {
+            let strides = self.program.buffer(id).shape.clone();
+            self.program.set_strides(id, strides);
+        }
         if self.below(3) == 0 {
             let alignment = Alignment { factor: 16, offset: i64::from(self.below(16)) };
             self.program.align(id, self.buffers.len() % 2, alignment);

@@ -120,6 +120,10 @@ impl Walk<'_> {
         hash = combine(hash, self.buffer_count);
         hash = self.indices(&buffer.shape, hash);
         let is_parameter = self.program.access(id).is_some();
+        if let Some(strides) = self.program.strides(id).filter(|_| is_parameter) {
+            hash = combine(hash, const { tag("strides") });
+            hash = self.indices(strides, hash);
+        }
         if self.program.has_fixed_scope(id) && !is_parameter {
             hash = combine(hash, const { tag("fixed") });
         }

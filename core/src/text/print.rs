@@ -6,6 +6,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::ids::BufferId;
 use crate::index::Index;
 use crate::program::{Alignment, Buffer, Param, Program, Scope};
 use crate::render::Entity;
@@ -149,8 +150,16 @@ impl Printer<'_> {
                     Scope::Global => String::new(),
                     other => format!(" {}", other.text()),
                 };
-                Line::showing(Entity::Buffer(id), text + &scope)
+                Line::showing(Entity::Buffer(id), text + &self.strides_text(id) + &scope)
             }
+        }
+    }
+
+    /// ` strides [S, 1]`
+    fn strides_text(&self, id: BufferId) -> String {
+        match self.program.strides(id) {
+            Some(strides) => format!(" strides [{}]", ValuePrinter::indices_text(self.program, strides)),
+            None => String::new(),
         }
     }
 

@@ -73,6 +73,30 @@ impl Walk<'_, '_> {
         self.report.error(entity, message);
     }
 
+    /// Checks the strides of a parameter.
+    fn strides(&mut self, id: BufferId, entity: Entity) {
+        let program = self.report.program;
+        let Some(strides) = program.strides(id) else { return };
+        for stride in strides {
+            self.extent(stride, Visible::Dims, entity, "a stride of a buffer");
+        }
+        let buffer = program.buffer(id);
+        let is_read = program.access(id).is_some_and(|access| !access.is_written());
+        let problem = if !is_read {
+            "only a parameter that is read has strides"
+        } else if strides.len() != buffer.shape.len() {
+            "it has another number of strides than dimensions"
+        } else if buffer.dtype.is_storage_only() {
+            "elements of storage types lie densely"
+        } else if self.level == Level::Flat {
+            "level `flat` has no strides"
+        } else {
+            return;
+        };
+        let name = self.report.buffer(id);
+        self.error(entity, format!("`{name}` cannot have these strides: {problem}"));
+    }
+
     fn shapes(&mut self) {
         for (id, buffer) in self.report.program.buffers() {
             // An unused intermediate is no part of the program.
@@ -91,6 +115,7 @@ impl Walk<'_, '_> {
                 let name = self.report.buffer(id);
                 self.error(entity, format!("`{name}` is an intermediate, which cannot be `streamed`"));
             }
+            self.strides(id, entity);
             for (axis, alignment) in self.report.program.alignments(id) {
                 let is_sound = axis + 1 < buffer.shape.len()
                     && (1..=Alignment::MAX_FACTOR).contains(&alignment.factor)

@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::accuracy::Accuracy;
 use crate::dtype::DType;
 use crate::ids::{BufferId, VarId};
+use crate::index::Index;
 use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind};
 use crate::text::names::is_keyword;
 use crate::text::parse::cost::{Budget, MAX_NESTING, MAX_TEXT};
@@ -262,8 +263,13 @@ impl<'t> Parser<'t> {
         for access in Access::ALL {
             if self.accept_word(access.text())? {
                 let (buffer, name) = self.shaped()?;
+                let strides = self.strides()?;
                 let scope = self.scope()?.unwrap_or(Scope::Global);
-                return Ok(Param::Buffer(self.declare_buffer(name, Buffer { scope, ..buffer }), access));
+                let id = self.declare_buffer(name, Buffer { scope, ..buffer });
+                if let Some(strides) = strides {
+                    self.program.set_strides(id, strides);
+                }
+                return Ok(Param::Buffer(id, access));
             }
         }
         let name = self.new_name("a parameter")?;
@@ -284,6 +290,15 @@ impl<'t> Parser<'t> {
         self.expect("[")?;
         let shape = self.list("]", Self::index)?;
         Ok((Buffer { name: name.into(), dtype, shape, scope: Scope::Global }, name))
+    }
+
+    /// `strides [S, 1]`
+    fn strides(&mut self) -> Parsed<Option<Vec<Index>>> {
+        if !self.accept_word("strides")? {
+            return Ok(None);
+        }
+        self.expect("[")?;
+        Ok(Some(self.list("]", Self::index)?))
     }
 
     fn scope(&mut self) -> Parsed<Option<Scope>> {

@@ -123,7 +123,17 @@ fn describe(
     inside: &Ranges,
     (is_read, is_written): (bool, bool),
 ) -> AccessFact {
-    let strides = loops.iter().map(|node| stride(all.first(), shape, node)).collect();
+    let given: Option<Vec<i64>> =
+        program.strides(buffer).and_then(|strides| strides.iter().map(Index::as_constant).collect());
+    let strides = loops.iter().map(|node| match &given {
+        Some(given) => stride_of_parameter(all.first(), given, node),
+        None => stride(all.first(), shape, node),
+    });
+    let strides = strides.collect();
+    let size_of = |spans: &[f64]| match &given {
+        Some(given) => BoxSize::of_parameter(spans, shape, given),
+        None => BoxSize::of(spans, shape),
+    };
     let mut ranges = inside.clone();
     for node in loops {
         ranges.insert_constant(node.var, 1);
@@ -133,7 +143,7 @@ fn describe(
     let mut pitches = vec![0.0; loops.len() + 1];
     let bytes = program.buffer(buffer).dtype.bytes() as f64;
     let mut spans = spans(all, shape, &ranges);
-    let mut size = BoxSize::of(&spans, shape);
+    let mut size = size_of(&spans);
     for depth in (0..=loops.len()).rev() {
         if let Some(node) = loops.get(depth)
             && node.extent > 1.0
@@ -145,7 +155,7 @@ fn describe(
                     *span = span_of(all, dimension, shape[dimension], &ranges);
                 }
             }
-            size = BoxSize::of(&spans, shape);
+            size = size_of(&spans);
         }
         (elements[depth], runs[depth]) = (size.elements, size.runs);
         pitches[depth] = size.pitch * bytes;
@@ -195,6 +205,35 @@ impl BoxSize {
         }
         BoxSize { elements, runs: elements / run, pitch }
     }
+
+    /// As [`BoxSize::of`], of a parameter with strides.
+    fn of_parameter(spans: &[f64], shape: &[f64], strides: &[i64]) -> Self {
+        let mut dimensions: Vec<usize> = (0..spans.len()).filter(|&d| strides[d] > 0).collect();
+        dimensions.sort_by_key(|&d| strides[d]);
+        let elements = dimensions.iter().map(|&d| spans[d]).product::<f64>();
+        let (mut run, mut pitch) = (1.0, 1.0);
+        for d in dimensions {
+            if strides[d] as f64 != pitch {
+                pitch = strides[d] as f64;
+                break;
+            }
+            run *= spans[d];
+            pitch *= shape[d];
+            if spans[d] < shape[d] {
+                break;
+            }
+        }
+        BoxSize { elements, runs: elements / run, pitch }
+    }
+}
+
+/// The stride along a loop of the first access to a parameter with strides.
+fn stride_of_parameter(indices: Option<&Indices>, strides: &[i64], node: &LoopFact) -> Option<i64> {
+    let place = indices?
+        .iter()
+        .zip(strides)
+        .fold(Index::constant(0), |place, (index, stride)| place.add_scaled(index, *stride));
+    place.linear_coefficient(node.var)
 }
 
 /// The stride of the first access along a loop, in elements.

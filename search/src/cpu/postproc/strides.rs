@@ -56,12 +56,7 @@ fn stride_of(
 ) -> Stride {
     by_dimension(program, buffer, indices, coefficient_of).or_else(|| {
         // A fused loop runs through several dimensions: `a[f/1009, f%1009]` lies at the place `f`.
-        let shape = &program.buffer(buffer).shape;
-        let place = indices
-            .iter()
-            .zip(shape)
-            .fold(Index::constant(0), |place, (index, extent)| &place.multiply(extent) + index);
-        coefficient_of(&place)
+        coefficient_of(&program.place(buffer, indices))
     })
 }
 
@@ -72,15 +67,12 @@ fn by_dimension(
     indices: &Indices,
     coefficient_of: &dyn Fn(&Index) -> Stride,
 ) -> Stride {
-    let shape = &program.buffer(buffer).shape;
     let mut total = 0i64;
-    let mut scale = Some(1i64);
-    for (index, extent) in indices.iter().zip(shape).rev() {
+    for (index, distance) in indices.iter().zip(program.distances(buffer)) {
         let coefficient = coefficient_of(index)?;
         if coefficient != 0 {
-            total = total.checked_add(coefficient.checked_mul(scale?)?)?;
+            total = total.checked_add(coefficient.checked_mul(distance.as_constant()?)?)?;
         }
-        scale = scale.and_then(|scale| scale.checked_mul(extent.as_constant()?));
     }
     Some(total)
 }

@@ -1,4 +1,4 @@
-//! Buffers of one dimension: row-major, with strides that may be symbolic.
+//! Buffers of one dimension: row-major, or by the strides of a parameter; distances may be symbolic.
 
 use rustc_hash::FxHashMap;
 
@@ -8,6 +8,7 @@ use crate::index::Index;
 use crate::lower::util::access::rewrite_accesses;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Alignment, Buffer, Program};
+use crate::strides::reach;
 
 /// Makes every buffer one-dimensional.
 pub(in crate::lower) fn flatten_buffers(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
@@ -15,10 +16,15 @@ pub(in crate::lower) fn flatten_buffers(program: &mut Program, _: &LowerOptions)
         program.buffers().map(|(id, buffer)| (id, buffer.clone())).collect();
     let mut strides: FxHashMap<BufferId, Vec<Index>> = FxHashMap::default();
     for (id, buffer) in shapes {
-        let (len, of_buffer) = row_major(program, id, &buffer.shape);
+        let (len, of_buffer) = match program.strides(id) {
+            Some(strides) => (reach(&buffer.shape, strides), strides.to_vec()),
+            None => row_major(program, id, &buffer.shape),
+        };
+        let is_dense = program.strides(id).is_none();
         program.forget_alignments(id);
+        program.forget_strides(id);
         check_size(&buffer)?;
-        if buffer.shape.len() != 1 {
+        if buffer.shape.len() != 1 || !is_dense {
             program.buffer_mut(id).shape = vec![len];
             strides.insert(id, of_buffer);
         }

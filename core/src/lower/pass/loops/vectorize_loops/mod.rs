@@ -141,9 +141,6 @@ pub(in crate::lower) fn is_contiguous(
     var: VarId,
     program: &Program,
 ) -> bool {
-    let place = indices
-        .iter()
-        .zip(&program.buffer(buffer).shape)
-        .fold(Index::constant(0), |place, (index, extent)| &place.multiply(extent) + index);
+    let place = program.place(buffer, indices);
     place.linear_coefficient(var) == Some(1)
 }

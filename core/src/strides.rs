@@ -1,0 +1,65 @@
+//! Where the elements of a buffer lie in memory.
+//!
+//! A buffer is dense and row-major, with two exceptions. The distances of an intermediate may be [aligned](Program::align): lowering
+//! chooses them. A parameter that is only read may have *strides*, which the caller chooses: the view of a matrix's columns, a transposed
+//! matrix, a row that is repeated. Element `[i, j]` is then element `i·s + j·t` of a memory that ends with the last element of the
+//! view. Whatever has no strides keeps the meaning that it has without this module.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::expr::Indices;
+use crate::ids::BufferId;
+use crate::index::Index;
+use crate::program::Program;
+
+/// The strides of parameters, in elements.
+pub(crate) type StrideTable = Arc<BTreeMap<BufferId, Vec<Index>>>;
+
+impl Program {
+    /// The distance of neighbours along each dimension of a parameter, in elements; `None` for a dense buffer.
+    pub fn strides(&self, id: BufferId) -> Option<&[Index]> {
+        self.stride_table.get(&id).map(Vec::as_slice)
+    }
+
+    /// Says how far neighbours of a parameter that is only read are apart, in elements: a value that dimensions give, and that is at
+    /// least 0, for each dimension.
+    pub fn set_strides(&mut self, id: BufferId, strides: Vec<Index>) {
+        Arc::make_mut(&mut self.stride_table).insert(id, strides);
+    }
+
+    /// Makes a parameter dense.
+    pub(crate) fn forget_strides(&mut self, id: BufferId) {
+        if self.strides(id).is_some() {
+            Arc::make_mut(&mut self.stride_table).remove(&id);
+        }
+    }
+
+    /// The distance of neighbours along each dimension of a buffer, apart from alignments.
+    pub fn distances(&self, id: BufferId) -> Vec<Index> {
+        if let Some(strides) = self.strides(id) {
+            return strides.to_vec();
+        }
+        let shape = &self.buffer(id).shape;
+        let mut distances = vec![Index::constant(1); shape.len()];
+        for axis in (1..shape.len()).rev() {
+            distances[axis - 1] = distances[axis].multiply(&shape[axis]);
+        }
+        distances
+    }
+
+    /// The position of an element in the memory of its buffer, apart from alignments.
+    pub fn place(&self, id: BufferId, indices: &Indices) -> Index {
+        let distances = self.distances(id);
+        indices.iter().zip(&distances).fold(Index::constant(0), |place, (index, distance)| {
+            place.add_scaled(&index.multiply(distance), 1)
+        })
+    }
+}
+
+/// How many elements a memory has that ends with the last element of a shape; there is at least one element.
+pub(crate) fn reach(shape: &[Index], strides: &[Index]) -> Index {
+    shape.iter().zip(strides).fold(Index::constant(1), |len, (extent, stride)| {
+        len.add_scaled(&extent.offset(-1).multiply(stride), 1)
+    })
+}
