@@ -34,6 +34,7 @@
 //! | [`kernel`](mod@kernel) | kernels at run time |
 //! | [`background`] | better versions, made beside calls |
 //! | [`definition`] | what a definition is, as data |
+//! | [`graph`](mod@graph) | functions that call kernels, as data |
 //! | [`records`] | the tuning records that calls look up |
 //! | [`mod@bench`] | benchmark programs that tune and compare |
 //! | [`tuning`] | measuring schedules until a good one is found |
@@ -60,7 +61,7 @@ pub mod backends {
 }
 
 pub use tilewright_core as core;
-pub use tilewright_runtime::{background, definition, devices, kernel, records};
+pub use tilewright_runtime::{background, definition, devices, graph, kernel, records};
 pub use tilewright_search as search;
 
 pub use settings::{
@@ -69,7 +70,7 @@ pub use settings::{
 pub use tilewright_core::tensor::{
     AnyTensor, Bits, Element, Float, Integer, Number, Tensor, TensorView, TensorViewMut,
 };
-pub use tilewright_macros::{schedule_rule, ship, tensor_fn, tensor_kernel};
+pub use tilewright_macros::{schedule_rule, ship, tensor_fn, tensor_graph, tensor_kernel};
 pub use tilewright_runtime::Error;
 pub use tilewright_runtime::devices::run_context;
 pub use tilewright_runtime::kernel::{

@@ -9,7 +9,7 @@ mod kernels;
 mod memory;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tilewright::backends::cpu::CpuDevice;
 use tilewright::kernel::Kernel;
@@ -135,9 +135,17 @@ fn run(program: &Program) -> Result<Vec<AnyTensor>, InterpError> {
     Ok(tensors)
 }
 
+/// The widths of vectors that the machine has: its own, half of it, and the 128 bits of machines without SIMD code.
+static DEVICES: LazyLock<[(&str, CpuDevice); 3]> = LazyLock::new(|| {
+    [
+        ("CPU", CpuDevice::host().expect("this machine has a compiler")),
+        ("CPU without AVX-512", CpuDevice::without_features("-avx512f").expect("known features")),
+        ("CPU without AVX", CpuDevice::without_features("-fma,-avx").expect("known features")),
+    ]
+});
+
 /// As [`run`], in machine code on two threads.
-fn run_compiled(flat: &Program) -> Result<Vec<AnyTensor>, String> {
-    let backend = CpuDevice::host().map_err(|error| error.to_string())?;
+fn run_compiled(backend: &CpuDevice, flat: &Program) -> Result<Vec<AnyTensor>, String> {
     let kernel = backend.compile(&[flat]).remove(0).map_err(|error| error.to_string())?;
     let mut tensors = arguments(flat);
     let accesses = flat.buffer_params().map(|(_, access)| access);
@@ -172,8 +180,8 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// The most candidates of a shape that are lowered and compiled as well; the rest is executed as blocks only.
-const COMPILED: u64 = 1000;
+/// Of so many candidates of a shape all are lowered and compiled as well; of more, every fourth one.
+const ALL_COMPILED: u64 = 1000;
 
 /// The candidate that failed.
 struct Context<'a> {
@@ -221,10 +229,12 @@ fn check_random_candidates(kernel: &Kernel, sizes: &[i64], count: u64) {
         verify(&candidate.program, Level::Blocks).unwrap_or_else(|errors| panic!("{errors}"));
         check("blocks", run(&candidate.program).map_err(|error| error.to_string()), &expected);
         legal += 1;
-        if number % count.div_ceil(COMPILED) == 0 {
+        if count <= ALL_COMPILED || legal % 4 == 1 {
             let flat = lower(&candidate.program, &LowerOptions::default()).expect("it can be lowered");
             check("flat", run(&flat).map_err(|error| error.to_string()), &expected);
-            check("CPU", run_compiled(&flat), &expected);
+            for (name, device) in &*DEVICES {
+                check(name, run_compiled(device, &flat), &expected);
+            }
         }
     }
     println!("{title}: {legal} of {count} candidates are legal: {:?}", statistics.rejected);

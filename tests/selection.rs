@@ -24,7 +24,7 @@ macro_rules! scaled {
     )*};
 }
 
-scaled!(exact 2.0, near 3.0, greater 4.0, hostile 5.0, written 6.0);
+scaled!(exact 2.0, near 3.0, greater 4.0, hostile 5.0, written 6.0, edited 7.0);
 
 fn dims(m: i64, n: i64) -> [(&'static str, i64); 2] {
     [("M", m), ("N", n)]
@@ -174,6 +174,28 @@ fn a_record_that_does_not_fit_the_kernel_falls_back_with_a_note() {
             explanation.notes
         );
         doubles_as(|x| hostile(x).unwrap(), 5.0, [8, 6]);
+    }
+}
+
+#[test]
+fn an_edited_decision_that_does_not_multiply_up_is_told_and_not_repaired() {
+    let kernel = edited::kernel();
+    let good = schedule(kernel, (8, 6)).to_string();
+    let line = good.lines().find(|line| line.contains("sample_perfect_tile")).expect("it has a tile");
+    let (head, _) = line.rsplit_once('[').expect("a decision");
+    for factors in ["[3, 4]", "[8, 2]", "[0, 4]", "[2, 2, 2]"] {
+        let trace: Trace =
+            good.replace(line, &format!("{head}{factors}")).parse().expect("the grammar is right");
+        tilewright::use_record(record(kernel, (8, 6), trace)).unwrap();
+        let explanation = explain(kernel, &dims(8, 6)).unwrap();
+        assert_eq!(explanation.source, Source::Default, "{factors}");
+        let told = explanation.notes.iter().any(|note| {
+            note.contains("does not replay")
+                && note.contains("sample_perfect_tile")
+                && note.contains("decision")
+        });
+        assert!(told, "{factors}: {:?}", explanation.notes);
+        doubles_as(|x| edited(x).unwrap(), 7.0, [8, 6]);
     }
 }
 

@@ -10,6 +10,7 @@ mod model;
 use std::path::Path;
 
 use model::Model;
+use tilewright_session::{HostTensor, Session};
 
 #[test]
 fn embeddings_equal_those_of_an_independent_implementation() {
@@ -40,6 +41,28 @@ fn embeddings_equal_those_of_an_independent_implementation() {
         ] {
             let dot: f64 = found.iter().zip(&wanted).map(|(a, b)| f64::from(*a) * b).sum();
             assert!(dot > 0.9999 && dot < 1.0001, "cosine {dot} for `{sentence}`, {how}");
+        }
+    }
+    a_session_gives_the_same(&model, &sentences);
+}
+
+/// The recorded graph in a session, against the kernels one after the other.
+fn a_session_gives_the_same(model: &Model, sentences: &[&str]) {
+    let graph = model::encode::graph(model).unwrap_or_else(|error| panic!("{error}"));
+    let loaded = tilewright_session::Model::from_kernels(&graph).unwrap_or_else(|error| panic!("{error}"));
+    let mut session = Session::new(&loaded);
+    for batch in [sentences, &sentences[..1]] {
+        let (ids, lengths) = model.tokenize(batch).unwrap_or_else(|error| panic!("{error}"));
+        let host =
+            |shape: &[usize], elements: &[i32]| HostTensor::new(shape, elements.to_vec()).expect("it fits");
+        let ids_of_session = host(&ids.shape(), ids.as_slice());
+        let inputs = [("ids", &ids_of_session), ("lengths", &host(&lengths.shape(), lengths.as_slice()))];
+        let outputs = session.run(&inputs).unwrap_or_else(|error| panic!("{error}"));
+        let found = outputs[0].expect::<f32>().expect("numbers");
+        let expected = model.embed_tokens(&ids, &lengths).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(outputs[0].shape(), expected.shape());
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!((found - expected).abs() <= 1e-4, "{found} {expected}");
         }
     }
 }

@@ -41,6 +41,7 @@ pub(crate) struct Model {
     norm: LayerNorm,
     layers: Vec<Layer>,
     heads: usize,
+    hidden: usize,
     epsilon: f32,
 }
 
@@ -72,6 +73,7 @@ impl Model {
             norm: weights.norm("embeddings.LayerNorm")?,
             layers: (0..layers).map(|layer| weights.layer(layer)).collect::<Result<_>>()?,
             heads: number("num_attention_heads")? as usize,
+            hidden: number("hidden_size")? as usize,
             epsilon: number("layer_norm_eps")? as f32,
         })
     }
@@ -99,44 +101,52 @@ impl Model {
         ids: &Tensor<i32, 2>,
         lengths: &Tensor<i32, 1>,
     ) -> Result<Tensor<f32, 2>> {
-        let x = kernels::embed(ids, &self.words, &self.positions, &self.types)?;
-        let [batch, tokens, hidden] = x.shape();
-        let mut x = kernels::layer_norm(
-            &x.reshape([batch * tokens, hidden])?,
-            &self.norm.scale,
-            &self.norm.shift,
-            self.epsilon,
-        )?;
-        for layer in &self.layers {
-            x = self.run_layer(layer, x, lengths, tokens)?;
-        }
-        Ok(kernels::mean_pool(&x.reshape([batch, tokens, hidden])?, lengths)?)
+        Ok(encode(self, ids, lengths)?)
     }
+}
 
-    fn run_layer(
-        &self,
-        layer: &Layer,
-        x: Tensor<f32, 2>,
-        lengths: &Tensor<i32, 1>,
-        tokens: usize,
-    ) -> Result<Tensor<f32, 2>> {
-        let [rows, hidden] = x.shape();
-        let by_head = [rows / tokens, tokens, self.heads, hidden / self.heads];
-        let project = |linear: &Linear| -> Result<Tensor<f32, 4>> {
-            Ok(kernels::linear(&x, &linear.weight, &linear.bias)?.reshape(by_head)?)
-        };
-        let (query, key, value) = (project(&layer.query)?, project(&layer.key)?, project(&layer.value)?);
-        let scale = 1.0 / (by_head[3] as f32).sqrt();
-        let weights = kernels::attention_weights(&query, &key, lengths, scale)?;
-        let context = kernels::attend(&weights, &value)?.reshape([rows, hidden])?;
-        let attended = kernels::linear(&context, &layer.attention.weight, &layer.attention.bias)?;
-        let norm = &layer.attention_norm;
-        let x = kernels::add_layer_norm(&x, &attended, &norm.scale, &norm.shift, self.epsilon)?;
-        let inner = kernels::linear_gelu(&x, &layer.inner.weight, &layer.inner.bias)?;
-        let outer = kernels::linear(&inner, &layer.outer.weight, &layer.outer.bias)?;
-        let norm = &layer.outer_norm;
-        Ok(kernels::add_layer_norm(&x, &outer, &norm.scale, &norm.shift, self.epsilon)?)
+/// One vector of length 1 for each row of tokens, of which the first `lengths` count.
+#[tensor_graph]
+pub(crate) fn encode(
+    model: &Model,
+    ids: &Tensor<i32, B, S>,
+    lengths: &Tensor<i32, B>,
+) -> Tensor<f32, B, { model.hidden }> {
+    let embedded = kernels::embed(ids, &model.words, &model.positions, &model.types);
+    let rows = embedded.reshape([B * S, model.hidden]);
+    let mut x = kernels::layer_norm(&rows, &model.norm.scale, &model.norm.shift, model.epsilon);
+    for layer in &model.layers {
+        x = encode_layer(model, layer, &x, lengths);
     }
+    kernels::mean_pool(&x.reshape([B, S, model.hidden]), lengths)
+}
+
+/// One layer: every token attends to the others of its sentence, and is then transformed alone.
+#[tensor_graph]
+fn encode_layer(
+    model: &Model,
+    layer: &Layer,
+    x: &Tensor<f32, R, H>,
+    lengths: &Tensor<i32, B>,
+) -> Tensor<f32, R, H> {
+    let width = model.hidden / model.heads;
+    let query = kernels::linear(x, &layer.query.weight, &layer.query.bias);
+    let key = kernels::linear(x, &layer.key.weight, &layer.key.bias);
+    let value = kernels::linear(x, &layer.value.weight, &layer.value.bias);
+    let query = query.reshape([B, R / B, model.heads, width]);
+    let key = key.reshape([B, R / B, model.heads, width]);
+    let value = value.reshape([B, R / B, model.heads, width]);
+
+    let weights = kernels::attention_weights(&query, &key, lengths, 1.0 / (width as f32).sqrt());
+    let context = kernels::attend(&weights, &value).reshape([R, H]);
+    let attended = kernels::linear(&context, &layer.attention.weight, &layer.attention.bias);
+    let norm = &layer.attention_norm;
+    let x = kernels::add_layer_norm(x, &attended, &norm.scale, &norm.shift, model.epsilon);
+
+    let inner = kernels::linear_gelu(&x, &layer.inner.weight, &layer.inner.bias);
+    let outer = kernels::linear(&inner, &layer.outer.weight, &layer.outer.bias);
+    let norm = &layer.outer_norm;
+    kernels::add_layer_norm(&x, &outer, &norm.scale, &norm.shift, model.epsilon)
 }
 
 /// The tensors of a model file, by name.

@@ -3,6 +3,7 @@
 //!
 //! - `#[tensor_kernel]` turns a tensor computation, written as plain Rust, into a kernel that can be tuned.
 //! - `#[tensor_fn]` makes a function of scalars that kernels can call.
+//! - `#[tensor_graph]` makes a function that calls kernels a graph, too.
 //! - `#[schedule_rule]` registers a function that proposes schedules.
 //! - `ship!` embeds tuning records.
 //!
@@ -10,6 +11,7 @@
 //! into `::tilewright::__private` only. Use them through the crate `tilewright`, which documents them.
 
 mod diagnostics;
+mod graph;
 mod kernel;
 mod rule;
 mod ship;
@@ -34,6 +36,9 @@ use proc_macro::TokenStream;
 /// or nothing when it updates an argument in place.
 ///
 /// A tensor without dimensions, `Tensor<f32>`, holds one number: `total[[]]`.
+///
+/// On an `impl`, the attribute makes kernels of the functions inside that have it, too; `NAME::reference` is `NAME_reference` then, and
+/// so are `NAME_into` and `NAME_kernel`.
 ///
 /// Element types can be parameters: `fn add<T: Element>(a: &Tensor<T, N>, …)`, bound by `Element`, `Number`, `Bits`, `Integer` or
 /// `Float`. `NAME::kernel::<f32>()` is then the kernel for a type, and `NAME::reference` and `NAME::call_into` are generic as the call is.
@@ -102,6 +107,44 @@ pub fn tensor_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn tensor_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
     kernel::expand_function(attribute.into(), item.into()).into()
+}
+
+/// Makes a graph of a function that calls kernels.
+///
+/// The function is ordinary Rust: loops over layers, conditions, structures that hold weights. Its arguments are tensors,
+/// `&Tensor<f32, N, K>` with the dimensions of kernels, and anything else. Kernels and other graphs are called by their names or
+/// paths, and their results are tensors; no `?` is written. `x.reshape([a, b])` gives the same elements another shape.
+///
+/// ```ignore
+/// #[tensor_graph]
+/// fn encode(model: &Model, ids: &Tensor<i32, B, S>) -> Tensor<f32, B, H> {
+///     let mut x = embed(ids, &model.words).reshape([B * S, model.width]);
+///     for layer in &model.layers {
+///         x = run_layer(layer, &x);
+///     }
+///     mean(&x.reshape([B, S, model.width]))
+/// }
+/// ```
+///
+/// # What is generated
+/// - `NAME(…) -> Result<Tensor<…>, Error>`: the function, with tuned kernels
+/// - `NAME::reference(…)`: the function, with the references of all kernels
+/// - `NAME::graph(…) -> Result<KernelGraph, Error>`: the function as data, from the arguments that are no tensors. A session of
+///   `tilewright-session` runs it: `Model::from_kernels`.
+///
+/// # Shapes
+/// Element types and ranks are checked when the program is compiled. Extents are checked by each call, and while a graph is recorded
+/// for all sizes at once: numbers that differ are an error then, and extents that cannot be shown to be equal are one when a session
+/// loads the graph. Dimensions of the arguments can be used as numbers; while a graph is recorded they are names, which can be computed
+/// with and passed on, and not compared.
+///
+/// # Limits
+/// A call is a name in lower case with arguments in parentheses, perhaps behind a path. Other functions are called as methods, or before
+/// the graph. Kernels that update a tensor in place, closures that call kernels, methods with `self` and parameters of types are
+/// refused.
+#[proc_macro_attribute]
+pub fn tensor_graph(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    graph::expand(attribute.into(), item.into()).into()
 }
 
 /// Registers a function as a schedule rule.

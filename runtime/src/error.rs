@@ -12,6 +12,7 @@ use tilewright_core::tensor::{NotContiguous, ShapeError};
 use tilewright_search::records::DatabaseError;
 
 use crate::definition::ArgumentError;
+use crate::graph::GraphError;
 
 /// Why a kernel could not be called, explained or tuned.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -55,6 +56,9 @@ pub enum Error {
     /// A reference computed a `usize` that would be negative.
     #[error("{0}; test the order first, as in `if i >= k {{ … i - k … }}`")]
     NegativeIndex(String),
+    /// A function of tensors cannot be recorded as a graph, or its shapes do not fit.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
     /// The call failed while it ran, or was refused by the compiled code.
     #[error(transparent)]
     Call(#[from] CallError),

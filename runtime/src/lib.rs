@@ -13,6 +13,7 @@
 //! | [`kernel`](mod@kernel) | kernels: versions, buckets, the choice of a schedule, calls |
 //! | [`background`] | better versions, made beside calls |
 //! | [`code`] | scheduled programs lowered and compiled; results of constant tensors |
+//! | [`graph`](mod@graph) | functions that call kernels, recorded as data |
 //! | [`records`] | the tuning records that calls look up |
 //! | [`devices`] | the devices of this process |
 //! | [`settings`] | threads and diagnostics, also by environment variables |
@@ -22,6 +23,7 @@ pub mod code;
 pub mod definition;
 pub mod devices;
 mod error;
+pub mod graph;
 pub mod kernel;
 pub mod records;
 pub mod settings;

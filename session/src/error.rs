@@ -15,6 +15,9 @@ pub enum Error {
     /// A pass made a graph that does not fit together.
     #[error("the graph cannot be optimised: {0}")]
     Optimise(#[from] BuildError),
+    /// A graph of kernels does not fit together.
+    #[error("the graph of kernels cannot be loaded: {0}")]
+    Recorded(String),
     /// A name is none of the model's inputs.
     #[error("the model has no input `{name}`; its inputs are {known}")]
     UnknownInput {

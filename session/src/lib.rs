@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `model` | loading: import, passes, groups, constants |
 //! | `session` | runs with named inputs and outputs |
+//! | `recorded` | loading functions with `#[tensor_graph]` |
 //! | `plan` | the steps for given shapes, and where their results lie in memory |
 //! | `prepare` | from a group and the shapes of its inputs to a kernel |
 //! | `kernels` | kernels by their programs: equal programs share one |
@@ -23,6 +24,7 @@ mod model;
 pub mod npy;
 mod plan;
 mod prepare;
+mod recorded;
 mod session;
 
 pub use error::Error;

@@ -5,7 +5,7 @@ use tilewright_core::expr::Constant;
 use tilewright_core::tensor::{BytesMut, Element, Tensor, TensorView, TensorViewMut};
 use tilewright_cpu::pages::prefer_huge_pages;
 
-use super::{Elements, read, write};
+use super::{Elements, write};
 use crate::Error;
 use crate::definition::{KernelDefinition, ParameterSpec};
 use crate::kernel::Kernel;
@@ -41,28 +41,23 @@ fn extents<const RANK: usize>(
     Ok(extents)
 }
 
-/// The bytes of an argument that is read.
-///
-/// # Errors
-/// [`Error::NotContiguous`]
+/// The bytes of an argument that is read, and its strides where it is not dense.
+#[inline]
 pub fn read_bytes<'a, T: Element, const RANK: usize>(
-    name: &'static str,
     view: &'a TensorView<'_, T, RANK>,
-) -> Result<BufferArgument<'a>, Error> {
-    Ok(BufferArgument::from(read(name, view)?.into_elements()))
+) -> (BufferArgument<'a>, Option<&'a [usize]>) {
+    let (elements, strides) = view.memory();
+    (BufferArgument::from(elements), strides)
 }
 
-/// The bytes of an argument that stays the same between calls with the same tensor.
-///
-/// # Errors
-/// [`Error::NotContiguous`]
+/// The bytes of an argument that stays the same between calls with the same tensor, and its strides where it is not dense.
+#[inline]
 pub fn constant_bytes<'a, T: Element, const RANK: usize>(
-    name: &'static str,
     view: &'a TensorView<'_, T, RANK>,
-) -> Result<BufferArgument<'a>, Error> {
+) -> (BufferArgument<'a>, Option<&'a [usize]>) {
     match view.identified_bytes() {
-        Some(identified) => Ok(BufferArgument::Identified(identified)),
-        None => read_bytes(name, view),
+        Some(identified) => (BufferArgument::Identified(identified), None),
+        None => read_bytes(view),
     }
 }
 

@@ -12,13 +12,18 @@ pub struct Elements<S, const RANK: usize> {
     name: &'static str,
     elements: S,
     shape: [usize; RANK],
+    strides: [usize; RANK],
 }
 
 impl<T: Element, S: Deref<Target = [T]>, const RANK: usize> Elements<S, RANK> {
     /// Elements in row-major order; as many as the shape has.
     pub(super) fn new(name: &'static str, elements: S, shape: [usize; RANK]) -> Self {
         debug_assert_eq!(elements.len(), shape.iter().product::<usize>(), "elements of `{name}`");
-        Elements { name, elements, shape }
+        let mut strides = [1; RANK];
+        for axis in (1..RANK).rev() {
+            strides[axis - 1] = strides[axis] * shape[axis];
+        }
+        Elements { name, elements, shape, strides }
     }
 
     /// `tensor[[index]]`
@@ -41,7 +46,7 @@ impl<T: Element, S: Deref<Target = [T]>, const RANK: usize> Elements<S, RANK> {
             if index[axis] >= self.shape[axis] {
                 return None;
             }
-            position = position * self.shape[axis] + index[axis];
+            position += index[axis] * self.strides[axis];
             axis += 1;
         }
         Some(position)
@@ -102,16 +107,15 @@ impl<S, const RANK: usize> Elements<S, RANK> {
     }
 }
 
-/// An argument that is read.
-///
-/// # Errors
-/// [`Error::NotContiguous`]
+/// An argument that is read, by its strides.
 pub fn read<'a, T: Element, const RANK: usize>(
     name: &'static str,
     view: &'a TensorView<'_, T, RANK>,
-) -> Result<Elements<&'a [T], RANK>, Error> {
-    let problem = || Error::NotContiguous { argument: name.to_owned(), problem: view.not_contiguous() };
-    Ok(Elements::new(name, view.as_slice().ok_or_else(problem)?, view.shape()))
+) -> Elements<&'a [T], RANK> {
+    match view.memory() {
+        (elements, None) => Elements::new(name, elements, view.shape()),
+        (elements, Some(_)) => Elements { name, elements, shape: view.shape(), strides: view.strides() },
+    }
 }
 
 /// An argument or a result that is written.

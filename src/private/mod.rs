@@ -12,6 +12,8 @@ pub use core::option::Option::{self, None, Some};
 pub use core::result::Result::{self, Err, Ok};
 pub use core::{file, line, module_path};
 
+pub use std::vec;
+
 pub use half::{bf16, f16};
 pub use inventory;
 pub use tilewright_core::build::{KernelBuilder, SourceLocation, UpdateOp, Value};
@@ -20,6 +22,7 @@ pub use tilewright_core::dtype::DType;
 pub use tilewright_core::expr::{BinaryOp, Constant, UnaryOp};
 pub use tilewright_core::math::scalar::function::*;
 pub use tilewright_core::tensor::{Bits, Element, Float, Integer, Number, Tensor, TensorView, TensorViewMut};
+pub use tilewright_runtime::graph;
 pub use tilewright_search::rule::RuleEntry;
 
 pub use crate::__location as location;

@@ -80,11 +80,7 @@ fn shapes_that_do_not_fit_are_errors() {
 }
 
 #[test]
-fn views_that_are_not_contiguous_are_errors() {
-    let elements = [0.0f32; 12];
-    let view = tilewright::TensorView::with_strides(&elements, [3, 2], [4, 2]).expect("it lies inside");
-    let error = matmul(view, &matrix::<2, 2>()).expect_err("the view has gaps");
-    assert!(matches!(&error, Error::NotContiguous { argument, .. } if argument == "a"), "{error}");
+fn results_that_are_not_contiguous_are_errors() {
     let mut elements = [0.0f32; 12];
     let mut out = TensorViewMut::with_strides(&mut elements, [3, 2], [4, 1]).expect("it lies inside");
     let error = matmul::call_into(&matrix::<3, 2>(), &matrix::<2, 2>(), &mut out).expect_err("it has gaps");

@@ -6,7 +6,9 @@ mod functions;
 mod generics;
 mod harness;
 mod kernels;
+mod methods;
 mod recurrences;
+mod strided;
 mod tensor_fns;
 
 use harness::{Call, agree, float};

@@ -10,4 +10,5 @@
 //! [`RuleSet::after`]: tilewright::search::rule::RuleSet::after
 //! [`RuleSet::instead_of`]: tilewright::search::rule::RuleSet::instead_of
 
+pub mod functions;
 pub mod strips;

@@ -21,6 +21,8 @@
 
 use std::sync::Arc;
 
+use tilewright_core::program::Program;
+
 use crate::deduce::{self, Fact};
 use crate::ir::{
     Attributes, Binding, Body, Call, Function, Loop, Operation, Scan, Shape, Type, ValueId, ValueInfo,
@@ -242,6 +244,25 @@ impl GraphBuilder {
             ..Fact::tensor(element, Shape::Known(extents.clone()))
         };
         Ok(self.bind(Operation::MatchShape { value, extents }, vec![fact])[0])
+    }
+
+    /// A call of a tensor program, whose tensors are the inputs and then the results.
+    ///
+    /// # Errors
+    /// When an input is not bound, or the program has another number of tensors.
+    pub fn call_program(
+        &mut self,
+        program: Arc<Program>,
+        inputs: &[ValueId],
+        results: Vec<Type>,
+    ) -> Result<Vec<ValueId>, BuildError> {
+        let (expected, found) = (program.buffer_params().count(), inputs.len() + results.len());
+        if expected != found {
+            let reason = format!("program `{}` has {expected} tensors, found {found}", program.name);
+            return Err(BuildError::Call { operator: "call_program", reason });
+        }
+        let operation = Operation::CallProgram { program, inputs: inputs.to_vec(), results: results.clone() };
+        self.bind_as(operation, results)
     }
 
     /// An operation whose results have types that cannot be deduced: tuples, and calls of what is no operator.

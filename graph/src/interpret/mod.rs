@@ -4,6 +4,7 @@
 //! deduced type: symbols that no parameter determined are bound when they are first measured.
 
 mod control;
+mod program;
 mod symbols;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use rustc_hash::FxHashMap;
 use crate::fuse::Group;
 use crate::ir::{Binding, Body, Call, Function, Module, Operation, ValueId};
 use crate::operator::{Arguments, Fault, Value};
+pub use program::{dims_of, result_shapes};
 use symbols::Symbols;
 
 /// Why a function gives no result.
@@ -297,8 +299,8 @@ impl<'m> Frame<'_, 'm> {
                     None => return Err(Fault(format!("there is no function `{function}` outside")).into()),
                 }
             }
-            Operation::CallProgram { .. } => {
-                return Err(Fault("tensor programs are run by a session, not here".to_owned()).into());
+            Operation::CallProgram { program, inputs, .. } => {
+                self::program::run(program, &self.get_all(inputs)?)?
             }
         })
     }

@@ -93,6 +93,26 @@ impl ElementType {
         })
     }
 
+    /// The type of elements that kernels have as such; `None` for storage types, which models do not have.
+    pub fn of_dtype(dtype: DType) -> Option<Self> {
+        let all = [
+            ElementType::Bool,
+            ElementType::I8,
+            ElementType::I16,
+            ElementType::I32,
+            ElementType::I64,
+            ElementType::U8,
+            ElementType::U16,
+            ElementType::U32,
+            ElementType::U64,
+            ElementType::F16,
+            ElementType::BF16,
+            ElementType::F32,
+            ElementType::F64,
+        ];
+        all.into_iter().find(|element| element.dtype() == Some(dtype))
+    }
+
     /// Whether this is a floating-point type.
     pub const fn is_float(self) -> bool {
         matches!(self, ElementType::F16 | ElementType::BF16 | ElementType::F32 | ElementType::F64)

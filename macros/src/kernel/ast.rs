@@ -19,6 +19,10 @@ pub(crate) struct Kernel {
     pub(crate) attributes: Vec<syn::Attribute>,
     pub(crate) visibility: syn::Visibility,
     pub(crate) name: Ident,
+    /// The name in records and messages: that of the function, behind that of its type if it belongs to one.
+    pub(crate) title: String,
+    /// The `enum` that holds what belongs to the kernel: it has the function's name, unless that is a function of a type.
+    pub(crate) namespace: Ident,
     /// The type parameters; the checker narrows them.
     pub(crate) generics: Vec<Generic>,
     pub(crate) parameters: Vec<Parameter>,

@@ -4,6 +4,7 @@ mod ast;
 mod check;
 mod class;
 mod emit;
+mod methods;
 mod parse;
 mod types;
 
@@ -18,6 +19,9 @@ use crate::diagnostics::{Diagnostics, parse_function};
 /// Expands the attribute on a function.
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let diagnostics = Diagnostics::new();
+    if let Ok(syn::Item::Impl(item)) = syn::parse2(item.clone()) {
+        return methods::expand(&attribute, item, diagnostics);
+    }
     let Some(function) = parse_function(&item, "tensor_kernel", &diagnostics) else {
         let errors = diagnostics.finish();
         return quote!(#errors #item);

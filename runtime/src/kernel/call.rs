@@ -9,6 +9,7 @@ use tilewright_core::expr::Constant;
 use super::Kernel;
 use super::compile::{Passed, Version};
 use super::fault::locate;
+use super::state::State;
 use super::versions::DeviceGeneration;
 use crate::devices::{DeviceId, run_options};
 use crate::error::Error;
@@ -45,6 +46,27 @@ impl Kernel {
             Some(version) => version,
             None => self.version(dims, at)?,
         };
+        state.run(&version, dims, scalars, buffers)
+    }
+
+    /// The version that a call with these dimensions runs, made now if none is at hand.
+    #[cold]
+    fn version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
+        self.origin.check_dims(dims)?;
+        self.state()?.version(dims, at)
+    }
+}
+
+impl State {
+    /// Runs a version for these dimensions.
+    #[inline]
+    pub(super) fn run(
+        &self,
+        version: &Version,
+        dims: &[i64],
+        scalars: &[Constant],
+        buffers: &mut [BufferArgument<'_>],
+    ) -> Result<(), Error> {
         let picked: SmallVec<[i64; 4]>;
         let passed = match &version.passed {
             Passed::First(count) => &dims[..*count],
@@ -55,13 +77,6 @@ impl Kernel {
         };
         let mut arguments = Arguments { dims: passed, scalars, buffers };
         let called = version.code.run(&mut arguments, run_options()?);
-        Ok(called.map_err(|error| locate(error, state.name(), [&state.program, &version.scheduled], dims))?)
-    }
-
-    /// The version that a call with these dimensions runs, made now if none is at hand.
-    #[cold]
-    fn version(&self, dims: &[i64], at: DeviceGeneration) -> Result<Arc<Version>, Error> {
-        self.origin.check_dims(dims)?;
-        self.state()?.version(dims, at)
+        Ok(called.map_err(|error| locate(error, self.name(), [&self.program, &version.scheduled], dims))?)
     }
 }

@@ -7,6 +7,7 @@
 //! | `registry` | finds kernels by name |
 //! | `instances` | kernels of generic definitions, one for each combination of element types |
 //! | `state` | the program, shared by the kernel and by work in the background |
+//! | `strided` | calls whose tensors are read by strides |
 //! | `versions` | keeps compiled versions, one for each shape or class of shapes |
 //! | `select` | chooses a schedule: exact record, nearest record, default |
 //! | `nearest` | fits records of other shapes, and says where they are worth it |
@@ -27,6 +28,7 @@ mod origin;
 mod registry;
 mod select;
 mod state;
+mod strided;
 mod versions;
 
 use std::fmt;

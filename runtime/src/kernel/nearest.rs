@@ -7,7 +7,7 @@
 use tilewright_core::program::Program;
 use tilewright_search::candidate::{Candidate, Generator};
 use tilewright_search::default_schedule::default_candidate;
-use tilewright_search::records::Record;
+use tilewright_search::records::{Record, TunedFor};
 use tilewright_search::spec::SearchSpec;
 
 use super::select::{Choice, Selection, Source, fit};
@@ -22,7 +22,10 @@ const EQUAL: f32 = 0.95;
 /// repaired where they do not divide, with the postprocessing that this shape needs. Where there is no such record, the default
 /// schedule; `None` where there are no records of other shapes.
 pub(super) fn nearest(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
-    let found = selection.records.nearest_few(selection.hash, selection.shape, selection.context, TRIED);
+    let mut found = selection.records.nearest_few(selection.hash, selection.shape, selection.context, TRIED);
+    // A record of this very case means what it says: it was followed, or refused with a note.
+    let own = TunedFor::of(selection.context);
+    found.retain(|(record, _)| record.shape != *selection.shape || record.target != own);
     if found.is_empty() {
         return Ok(None);
     }

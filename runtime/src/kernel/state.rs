@@ -1,6 +1,6 @@
 //! The results that are made from a kernel's program. Calls share them with work in the background, which may outlive the kernel.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use smallvec::SmallVec;
 use tilewright_core::analysis::scope::blocks;
@@ -12,6 +12,7 @@ use tilewright_core::tensor::checked_len;
 use tilewright_search::records::Shape;
 
 use super::buckets::Buckets;
+use super::strided::StridedStates;
 use super::versions::Versions;
 use crate::error::Error;
 use crate::settings::Dump;
@@ -29,6 +30,10 @@ pub(super) struct State {
     /// How many blocks the program has.
     pub(super) blocks: usize,
     pub(super) versions: Versions,
+    /// The same kernel for tensors that are read by strides.
+    pub(super) strided: StridedStates,
+    /// The kernel for dense tensors, whose records count, if this one is for strided ones.
+    pub(super) dense: Option<Arc<State>>,
     buckets: RwLock<Buckets>,
 }
 
@@ -43,6 +48,8 @@ impl State {
             dims,
             program,
             versions: Versions::new(),
+            strided: StridedStates::default(),
+            dense: None,
             buckets: RwLock::new(Buckets::none()),
         }
     }
@@ -73,6 +80,9 @@ impl State {
 
     /// The program at a shape of a record; `None` when it is no shape of this kernel.
     pub(super) fn program_at(&self, shape: &Shape) -> Option<Program> {
+        if let Some(dense) = &self.dense {
+            return dense.program_at(shape);
+        }
         let value = |name: &Symbol| shape.dims.get(&**name).or_else(|| shape.params.get(&**name)).copied();
         let dims = self.dims.iter().map(value).collect::<Option<Vec<i64>>>()?;
         self.tensor_shapes(&dims).ok()?;
@@ -82,6 +92,9 @@ impl State {
 
     /// Dimensions and `usize` arguments as records name them.
     pub(super) fn shape(&self, dims: &[i64]) -> Shape {
+        if let Some(dense) = &self.dense {
+            return dense.shape(&dims[..dense.dims.len()]);
+        }
         shape(self.dims.iter().map(|name| &**name), self.symbols, dims)
     }
 

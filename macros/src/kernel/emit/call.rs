@@ -1,10 +1,10 @@
 //! The functions that a user calls.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote;
+use quote::{format_ident, quote};
 use tilewright_vocabulary::{BinaryOp, UnaryOp};
 
-use super::{lints, local, numbered, reference, rust_type, text};
+use super::{conditions, lints, local, numbered, reference, rust_type, text};
 use crate::kernel::ast::{Kernel, ParameterKind, TensorType};
 use crate::kernel::class;
 
@@ -61,7 +61,7 @@ pub(super) fn reference(kernel: &Kernel) -> TokenStream {
         let text = text(name);
         match &parameter.kind {
             ParameterKind::Tensor { mutable: false, .. } => {
-                quote!(::tilewright::__private::read(#text, &#name)?)
+                quote!(::tilewright::__private::read(#text, &#name))
             }
             ParameterKind::Tensor { .. } => quote!(::tilewright::__private::write(#text, &mut #name)?),
             _ => quote!(#name),
@@ -111,6 +111,51 @@ fn numerics_of_reference() -> String {
     )
 }
 
+/// `NAME_reference`, `NAME_into` and `NAME_kernel` for a kernel that belongs to a type: the functions of its namespace.
+pub(super) fn forwards(kernel: &Kernel) -> TokenStream {
+    let (namespace, visibility, conditions) = (&kernel.namespace, &kernel.visibility, conditions(kernel));
+    let passed = class::passed(&kernel.generics);
+    let named = |suffix: &str| format_ident!("{}_{suffix}", kernel.name);
+    let arguments: Vec<_> = kernel.parameters.iter().map(|parameter| &parameter.name).collect();
+    let reference = signature(kernel, &named("reference"), &Outputs::Returned);
+    let into = has_outputs(kernel).then(|| {
+        let into = signature(kernel, &named("into"), &Outputs::Passed);
+        let results = kernel.results.iter().enumerate();
+        let results = results.map(|(position, name)| output_name(kernel, position, &name.ident));
+        quote! {
+            /// Runs the tuned kernel and writes the results into tensors of the caller's.
+            ///
+            /// # Errors
+            /// As the call itself; the results' shapes are checked too.
+            #(#conditions)*
+            #[allow(clippy::too_many_arguments)]
+            #visibility #into { #namespace::call_into(#(#arguments,)* #(#results),*) }
+        }
+    });
+    let (kernel_name, generics) = (named("kernel"), class::declared(&kernel.generics, None));
+    quote! {
+        /// Runs the definition as ordinary Rust, with the loops as they are written. Results of the tuned kernel are compared with its
+        /// results.
+        ///
+        /// # Errors
+        /// When a shape does not fit, or an index is out of bounds.
+        #(#conditions)*
+        #[allow(clippy::too_many_arguments)]
+        #visibility #reference { #namespace::reference(#(#arguments),*) }
+        #into
+        /// The kernel, for tuning it and for looking at it.
+        #(#conditions)*
+        #visibility fn #kernel_name #generics() -> &'static ::tilewright::__private::Kernel {
+            #namespace::kernel #passed()
+        }
+    }
+}
+
+/// Whether `call_into` exists.
+fn has_outputs(kernel: &Kernel) -> bool {
+    !kernel.returns.is_empty() && kernel.returns.len() == kernel.results.len()
+}
+
 /// The reference over untyped arguments, for the tuner.
 pub(super) fn dynamic_reference(kernel: &Kernel) -> TokenStream {
     let (dims, scalars, buffers) = (local("dims"), local("scalars"), local("buffers"));
@@ -134,7 +179,7 @@ pub(super) fn dynamic_reference(kernel: &Kernel) -> TokenStream {
         }
     }
     arguments.extend(kernel.returns.iter().map(|ty| tensor(ty, "write")));
-    let (name, passed) = (&kernel.name, class::passed(&kernel.generics));
+    let (name, passed) = (&kernel.namespace, class::passed(&kernel.generics));
     let generics = class::declared(&kernel.generics, None);
     quote! {
         fn dynamic_reference #generics(
@@ -163,7 +208,7 @@ pub(super) fn without_body(kernel: &Kernel, name: &Ident, visibility: &syn::Visi
 
 /// As [`without_body`], for `call_into`.
 pub(super) fn into_without_body(kernel: &Kernel) -> Option<TokenStream> {
-    if kernel.returns.len() != kernel.results.len() || kernel.returns.is_empty() {
+    if !has_outputs(kernel) {
         return None;
     }
     let signature = signature(kernel, &Ident::new("call_into", kernel.name.span()), &Outputs::Passed);
@@ -256,7 +301,7 @@ pub(super) fn argument_types(kernel: &Kernel) -> TokenStream {
 /// Converts the arguments to views and infers the dimensions from their shapes.
 fn prepare(kernel: &Kernel) -> TokenStream {
     let (dims, entry) = (local("dims"), local("kernel"));
-    let (name, passed) = (&kernel.name, class::passed(&kernel.generics));
+    let (name, passed) = (&kernel.namespace, class::passed(&kernel.generics));
     let mut views = Vec::new();
     let mut shapes = Vec::new();
     let mut sizes = Vec::new();
@@ -332,6 +377,8 @@ fn run(kernel: &Kernel) -> TokenStream {
     let (dims, entry) = (local("dims"), local("kernel"));
     let mut scalars = Vec::new();
     let mut buffers = Vec::new();
+    // The strides of each tensor.
+    let mut strides = Vec::new();
     // Kept while the kernel runs: the bytes of `bool`s are copies, which are written back at the end.
     let mut guards = Vec::new();
     let mut write = |text: String, view: &Ident| {
@@ -339,17 +386,23 @@ fn run(kernel: &Kernel) -> TokenStream {
         guards.push(quote!(let mut #guard = ::tilewright::__private::write_bytes(#text, &mut #view)?;));
         quote!(::tilewright::__private::BufferArgument::from(&mut #guard))
     };
+    let mut reads = Vec::new();
+    let written = quote!(::tilewright::__private::None);
     for parameter in &kernel.parameters {
         let name = &parameter.name;
-        let text = text(name);
         match &parameter.kind {
-            ParameterKind::Tensor { mutable: false, .. } if parameter.is_constant => {
-                buffers.push(quote!(::tilewright::__private::constant_bytes(#text, &#name)?));
-            }
             ParameterKind::Tensor { mutable: false, .. } => {
-                buffers.push(quote!(::tilewright::__private::read_bytes(#text, &#name)?));
+                let open = if parameter.is_constant { "constant_bytes" } else { "read_bytes" };
+                let open = Ident::new(open, Span::call_site());
+                let (bytes, own) = (numbered("read", reads.len()), numbered("strides", reads.len()));
+                reads.push(quote!(let (#bytes, #own) = ::tilewright::__private::#open(&#name);));
+                buffers.push(quote!(#bytes));
+                strides.push(quote!(#own));
             }
-            ParameterKind::Tensor { .. } => buffers.push(write(text, name)),
+            ParameterKind::Tensor { .. } => {
+                buffers.push(write(text(name), name));
+                strides.push(written.clone());
+            }
             ParameterKind::Scalar(_) => {
                 scalars.push(quote!(::tilewright::__private::scalar_constant(#name)));
             }
@@ -358,10 +411,12 @@ fn run(kernel: &Kernel) -> TokenStream {
     }
     for (position, name) in kernel.results.iter().enumerate() {
         buffers.push(write(name.text(), &numbered("view", position)));
+        strides.push(written.clone());
     }
     quote! {{
+        #(#reads)*
         #(#guards)*
-        #entry.run(&#dims, &[#(#scalars),*], &mut [#(#buffers),*])?;
+        #entry.run_strided(&#dims, &[#(#strides),*], &[#(#scalars),*], &mut [#(#buffers),*])?;
     }}
 }
 

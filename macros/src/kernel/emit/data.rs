@@ -10,7 +10,7 @@ use crate::kernel::types::ScalarType;
 
 /// The `KernelDefinition`. Functions `build` and `dynamic_reference` are in scope where it stands.
 pub(super) fn definition(kernel: &Kernel) -> TokenStream {
-    let name = text(&kernel.name);
+    let name = &kernel.title;
     let location = location(kernel.name.span());
     let dims = kernel.dims.iter().map(|dim| text(&dim.name));
     let arguments = kernel.parameters.iter().map(|parameter| {

@@ -18,6 +18,7 @@ mod build;
 mod call;
 mod data;
 mod function;
+mod record;
 mod reference;
 
 pub(crate) use function::{function, function_skeleton};
@@ -34,32 +35,63 @@ use super::types::ScalarType;
 
 /// The code for a definition without errors.
 pub(crate) fn kernel(kernel: &Kernel) -> TokenStream {
-    let name = &kernel.name;
-    let call = call::tuned(kernel);
-    let namespace = namespace(kernel);
+    let (call, items) = (call::tuned(kernel), items(kernel));
+    quote! {
+        #call
+        #items
+    }
+}
+
+/// The namespace of a kernel and its entry in the list of kernels.
+fn items(kernel: &Kernel) -> TokenStream {
+    let (namespace, name) = (namespace(kernel), &kernel.namespace);
     let (reference, call_into) = (call::reference(kernel), call::call_into(kernel));
     let loops = reference::loops(kernel);
     let (entry, check) = (entry(kernel), call::check_constants(kernel));
+    let record = record::record(kernel);
     let submissions = submissions(kernel);
+    let conditions = conditions(kernel);
     quote! {
-        #call
         #namespace
+        #(#conditions)*
         impl #name {
             #reference
             #call_into
             #entry
             #check
+            #record
             #loops
         }
         #submissions
     }
 }
 
+/// The functions of a kernel that belongs to a type, for the `impl`, and the items that stand beside the `impl`.
+pub(crate) fn method(kernel: &Kernel) -> (TokenStream, TokenStream) {
+    let (call, forwards, record) = (call::tuned(kernel), call::forwards(kernel), record::forward(kernel));
+    (quote!(#call #forwards #record), items(kernel))
+}
+
+/// As [`method`], for a definition with errors; see [`skeleton`].
+pub(crate) fn method_skeleton(kernel: &Kernel) -> (TokenStream, TokenStream) {
+    let call = call::without_body(kernel, &kernel.name, &kernel.visibility);
+    let (forwards, items) = (call::forwards(kernel), skeleton_items(kernel));
+    (quote!(#call #forwards), items)
+}
+
 /// The expansion of a definition with errors: the same names and types without a body, so that
 /// callers are not reported as well. It contains the body too, for the editor's completion.
 pub(crate) fn skeleton(kernel: &Kernel) -> TokenStream {
-    let name = &kernel.name;
     let call = call::without_body(kernel, &kernel.name, &kernel.visibility);
+    let items = skeleton_items(kernel);
+    quote! {
+        #call
+        #items
+    }
+}
+
+fn skeleton_items(kernel: &Kernel) -> TokenStream {
+    let name = &kernel.namespace;
     let public = syn::parse_quote!(pub);
     let reference = call::without_body(kernel, &Ident::new("reference", kernel.name.span()), &public);
     let call_into = call::into_without_body(kernel);
@@ -68,7 +100,6 @@ pub(crate) fn skeleton(kernel: &Kernel) -> TokenStream {
     let types = call::argument_types(kernel);
     let generics = class::declared(&kernel.generics, None);
     quote! {
-        #call
         #namespace
         impl #name {
             #reference
@@ -88,14 +119,22 @@ pub(crate) fn skeleton(kernel: &Kernel) -> TokenStream {
 }
 
 fn namespace(kernel: &Kernel) -> TokenStream {
-    let (name, visibility) = (&kernel.name, &kernel.visibility);
-    let lints = lints(kernel);
+    let (name, namespace, lints) = (&kernel.name, &kernel.namespace, lints(kernel));
+    if name != namespace {
+        return quote! {
+            #(#lints)*
+            #[allow(non_camel_case_types)]
+            #[doc(hidden)]
+            enum #namespace {}
+        };
+    }
+    let visibility = &kernel.visibility;
     let doc = format!("What belongs to the kernel [`{name}`](fn@{name}) beside its call.");
     quote! {
         #(#lints)*
         #[allow(non_camel_case_types)]
         #[doc = #doc]
-        #visibility enum #name {}
+        #visibility enum #namespace {}
     }
 }
 
@@ -135,7 +174,7 @@ fn entry(kernel: &Kernel) -> TokenStream {
 /// The entries by which kernels are found by name. Of several type parameters the combinations are too many to list: they
 /// are found once they are used.
 fn submissions(kernel: &Kernel) -> TokenStream {
-    let name = &kernel.name;
+    let (name, conditions) = (&kernel.namespace, conditions(kernel));
     let kernels = match kernel.generics.as_slice() {
         [] => vec![quote!(#name::kernel)],
         [generic] => {
@@ -144,11 +183,15 @@ fn submissions(kernel: &Kernel) -> TokenStream {
         }
         _ => Vec::new(),
     };
-    quote! {
-        #(::tilewright::__private::inventory::submit! {
-            ::tilewright::__private::KernelEntry { kernel: #kernels }
-        })*
-    }
+    let submission = kernels.iter().map(|kernel| {
+        quote! {
+            #(#conditions)*
+            ::tilewright::__private::inventory::submit! {
+                ::tilewright::__private::KernelEntry { kernel: #kernel }
+            }
+        }
+    });
+    submission.collect()
 }
 
 /// The definition's lint levels, which hold for all that is generated.
@@ -156,6 +199,11 @@ fn lints(kernel: &Kernel) -> Vec<&syn::Attribute> {
     let levels = ["allow", "expect", "warn", "deny", "forbid", "cfg"];
     let holds = |attribute: &&syn::Attribute| levels.iter().any(|level| attribute.path().is_ident(level));
     kernel.attributes.iter().filter(holds).collect()
+}
+
+/// The conditions under which the definition exists: the attribute on an `impl` sees them unevaluated.
+fn conditions(kernel: &Kernel) -> Vec<&syn::Attribute> {
+    kernel.attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect()
 }
 
 /// A local of generated code, which no name of the user's can meet.

@@ -17,6 +17,8 @@ use proc_macro2::TokenStream;
 
 use std::ops::Deref;
 
+use syn::ext::IdentExt;
+
 use super::ast::Kernel;
 use super::class::Generic;
 use super::types::{ScalarType, TypeParameter, Types};
@@ -65,6 +67,8 @@ pub(crate) fn kernel(attribute: &TokenStream, item: &syn::ItemFn, diagnostics: &
         attributes: item.attrs.clone(),
         visibility: item.vis.clone(),
         name: item.sig.ident.clone(),
+        title: item.sig.ident.unraw().to_string(),
+        namespace: item.sig.ident.clone(),
         generics,
         parameters,
         returns,

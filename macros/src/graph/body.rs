@@ -1,0 +1,212 @@
+//! Calls of kernels in the body of a graph.
+//!
+//! A call is a name in lower case, perhaps behind a path, and its arguments in parentheses. Methods, macros, types and variants are left
+//! alone, but for `reshape`, which can fail. Calls can fail, too: a `?` follows each.
+
+use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+
+use crate::diagnostics::Diagnostics;
+
+/// The way in which calls of a body are made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Tuned code.
+    Tuned,
+    /// Definitions as ordinary Rust.
+    Reference,
+    /// Entries in a graph.
+    Recorded,
+}
+
+impl Mode {
+    /// What is called instead of `NAME`: a function beside it.
+    fn function(self) -> Option<&'static str> {
+        match self {
+            Mode::Tuned => None,
+            Mode::Reference => Some("reference"),
+            Mode::Recorded => Some("__record"),
+        }
+    }
+
+    /// What is called instead of the function `NAME` of a type.
+    fn suffix(self) -> Option<&'static str> {
+        match self {
+            Mode::Tuned => None,
+            Mode::Reference => Some("reference"),
+            Mode::Recorded => Some("record"),
+        }
+    }
+}
+
+/// Words that stand before parentheses without calling anything.
+const KEYWORDS: [&str; 15] = [
+    "as", "break", "dyn", "else", "for", "if", "impl", "in", "let", "loop", "match", "move", "mut", "return",
+    "while",
+];
+
+/// Reports what a body cannot contain.
+pub(super) fn check(block: &syn::Block, diagnostics: &Diagnostics) {
+    for statement in &block.stmts {
+        match statement {
+            syn::Stmt::Item(syn::Item::Use(_) | syn::Item::Const(_)) => {}
+            syn::Stmt::Item(item) => {
+                diagnostics.error(item, "a graph's body holds no items", "move it out of the function");
+            }
+            syn::Stmt::Local(syn::Local { init: Some(init), .. }) => {
+                if let syn::Expr::Closure(closure) = &*init.expr {
+                    diagnostics.error(
+                        &closure.or1_token,
+                        "a graph calls no closures",
+                        "make it a function with `#[tensor_graph]`, which a graph can call",
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The body with its calls made in a way.
+pub(super) fn rewritten(block: &syn::Block, mode: Mode) -> TokenStream {
+    let tokens: TokenStream = block.stmts.iter().map(ToTokens::to_token_stream).collect();
+    let body = rewrite(tokens, mode);
+    quote!({ #body })
+}
+
+fn rewrite(tokens: TokenStream, mode: Mode) -> TokenStream {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut found = TokenStream::new();
+    let mut position = 0;
+    while position < tokens.len() {
+        match (&tokens[position], tokens.get(position + 1)) {
+            (TokenTree::Ident(name), Some(TokenTree::Group(arguments)))
+                if arguments.delimiter() == Delimiter::Parenthesis && !is_keyword(name) =>
+            {
+                found.extend(call(&tokens[..position], name, arguments, mode));
+                position += 2;
+            }
+            (TokenTree::Group(group), _) => {
+                found.extend([TokenTree::Group(inside(group, mode))]);
+                position += 1;
+            }
+            (other, _) => {
+                found.extend([other.clone()]);
+                position += 1;
+            }
+        }
+    }
+    found
+}
+
+fn is_keyword(name: &Ident) -> bool {
+    KEYWORDS.iter().any(|word| name == word)
+}
+
+/// A group with its contents rewritten.
+fn inside(group: &Group, mode: Mode) -> Group {
+    let mut rewritten = Group::new(group.delimiter(), rewrite(group.stream(), mode));
+    rewritten.set_span(group.span());
+    rewritten
+}
+
+/// `name(arguments)` behind other tokens.
+fn call(before: &[TokenTree], name: &Ident, arguments: &Group, mode: Mode) -> TokenStream {
+    let own = inside(arguments, mode);
+    let question = question_mark(name.span());
+    if is_punct(before.last(), '.') {
+        return match (name == "reshape", mode) {
+            (false, _) => quote!(#name #own),
+            (true, Mode::Recorded) => {
+                let shape = Group::new(Delimiter::Parenthesis, shape(&own));
+                quote!(#name #shape #question)
+            }
+            (true, _) => quote!(#name #own #question),
+        };
+    }
+    if !name.to_string().starts_with(|first: char| first.is_lowercase() || first == '_') {
+        return quote!(#name #own);
+    }
+    match owner(before).map(|owner| (is_foreign(owner), owner)) {
+        // `Vec::new()`, `f32::from(…)`
+        Some((true, _)) => quote!(#name #own),
+        Some((false, owner)) if is_type(owner) => match mode.suffix() {
+            None => quote!(#name #own #question),
+            Some(suffix) => {
+                let name = format_ident!("{name}_{suffix}", span = name.span());
+                quote!(#name #own #question)
+            }
+        },
+        _ => match mode.function() {
+            None => quote!(#name #own #question),
+            Some(function) => {
+                let function = Ident::new(function, name.span());
+                quote_spanned!(name.span()=> #name::#function #own #question)
+            }
+        },
+    }
+}
+
+/// The segment in front of the last one of a path: `Layer` of `layers::Layer::forward`.
+fn owner(before: &[TokenTree]) -> Option<&Ident> {
+    let [.., TokenTree::Ident(owner), first, second] = before else { return None };
+    (is_punct(Some(first), ':') && is_punct(Some(second), ':')).then_some(owner)
+}
+
+fn is_type(name: &Ident) -> bool {
+    name.to_string().starts_with(char::is_uppercase)
+}
+
+/// Whether a type certainly has no kernels: one of Rust's own.
+fn is_foreign(name: &Ident) -> bool {
+    const TYPES: [&str; 14] = [
+        "Arc",
+        "Box",
+        "Default",
+        "HashMap",
+        "Iterator",
+        "None",
+        "Option",
+        "Rc",
+        "Result",
+        "Some",
+        "String",
+        "Tensor",
+        "TensorView",
+        "Vec",
+    ];
+    let name = name.to_string();
+    TYPES.contains(&&*name)
+        || name == "usize"
+        || tilewright_vocabulary::DType::ALL.iter().any(|dtype| dtype.name() == name)
+}
+
+fn is_punct(token: Option<&TokenTree>, character: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == character)
+}
+
+fn question_mark(span: Span) -> Punct {
+    let mut question = Punct::new('?', Spacing::Alone);
+    question.set_span(span);
+    question
+}
+
+/// The extents of a shape in brackets, which may be numbers or extents of the graph.
+fn shape(arguments: &Group) -> TokenStream {
+    let mut tokens = arguments.stream().into_iter();
+    let (Some(TokenTree::Group(list)), None) = (tokens.next(), tokens.next()) else {
+        return arguments.stream();
+    };
+    if list.delimiter() != Delimiter::Bracket {
+        return arguments.stream();
+    }
+    let mut extents = vec![TokenStream::new()];
+    for token in list.stream() {
+        match &token {
+            TokenTree::Punct(punct) if punct.as_char() == ',' => extents.push(TokenStream::new()),
+            _ => extents.last_mut().expect("there is one").extend([token]),
+        }
+    }
+    let extents = extents.into_iter().filter(|extent| !extent.is_empty());
+    quote!([#(::tilewright::__private::graph::Dim::from(#extents)),*])
+}

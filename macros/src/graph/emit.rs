@@ -1,0 +1,241 @@
+//! The functions that stand in the place of a graph.
+//!
+//! | item | does |
+//! |---|---|
+//! | `fn NAME` | calls the kernels, tuned |
+//! | `NAME::reference` | calls their references |
+//! | `NAME::graph` | records the graph, for a session |
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+use syn::ext::IdentExt;
+
+use super::body::{Mode, rewritten};
+use super::signature::{Argument, Dim, Graph, Tensor, local};
+
+/// The code for a graph without errors.
+pub(super) fn graph(graph: &Graph) -> TokenStream {
+    let (name, visibility, attributes) = (&graph.name, &graph.visibility, &graph.attributes);
+    let arguments = arguments(graph, &|tensor| tensor_view(tensor));
+    let returned = returned(&graph.results, &|tensor| {
+        let (path, element, rank) = (&tensor.path, &tensor.element, tensor.dims.len());
+        quote!(#path<#element, #rank>)
+    });
+    let lifetime = lifetime(graph);
+    let result = quote!(::tilewright::__private::Result<#returned, ::tilewright::__private::Error>);
+    let views: TokenStream = tensors(graph)
+        .map(|(name, tensor)| {
+            let view = tensor_view(tensor);
+            quote!(let #name: #view = ::tilewright::__private::Into::into(#name);)
+        })
+        .collect();
+    let tuned = body(graph, Mode::Tuned);
+    let reference = body(graph, Mode::Reference);
+    let (recorded, entry) = (record(graph), entry(graph));
+    let doc = format!("What belongs to the graph [`{name}`](fn@{name}) beside its call.");
+    let errors = "\n# Errors\nWhen shapes do not fit, or a kernel fails.";
+    quote! {
+        #(#attributes)*
+        #[doc = #errors]
+        #[allow(non_snake_case, unused_parens, clippy::too_many_arguments)]
+        #visibility fn #name #lifetime(#(#arguments),*) -> #result {
+            #views
+            #tuned
+        }
+        #[allow(non_camel_case_types)]
+        #[doc = #doc]
+        #visibility enum #name {}
+        impl #name {
+            /// The same by the references of all kernels.
+            ///
+            /// # Errors
+            /// When shapes do not fit, or an index is out of bounds.
+            #[allow(non_snake_case, unused_parens, clippy::too_many_arguments)]
+            pub fn reference #lifetime(#(#arguments),*) -> #result {
+                #views
+                #reference
+            }
+            #entry
+            #recorded
+        }
+    }
+}
+
+fn tensors(graph: &Graph) -> impl Iterator<Item = (&Ident, &Tensor)> {
+    graph.arguments.iter().filter_map(|argument| match argument {
+        Argument::Tensor { name, tensor } => Some((name, tensor)),
+        Argument::Other(_) => None,
+    })
+}
+
+fn lifetime(graph: &Graph) -> Option<TokenStream> {
+    tensors(graph).next().map(|_| quote!(<'t>))
+}
+
+fn tensor_view(tensor: &Tensor) -> TokenStream {
+    let (element, rank) = (&tensor.element, tensor.dims.len());
+    quote!(::tilewright::__private::TensorView<'t, #element, #rank>)
+}
+
+fn arguments(graph: &Graph, ty: &dyn Fn(&Tensor) -> TokenStream) -> Vec<TokenStream> {
+    let argument = |argument: &Argument| match argument {
+        Argument::Tensor { name, tensor } => {
+            let ty = ty(tensor);
+            quote!(#name: impl ::tilewright::__private::Into<#ty>)
+        }
+        Argument::Other(typed) => quote!(#typed),
+    };
+    graph.arguments.iter().map(argument).collect()
+}
+
+fn returned(results: &[Tensor], ty: &dyn Fn(&Tensor) -> TokenStream) -> TokenStream {
+    let types: Vec<TokenStream> = results.iter().map(ty).collect();
+    match &types[..] {
+        [one] => one.clone(),
+        types => quote!((#(#types),*)),
+    }
+}
+
+/// The extents of the arguments, the body and the checks of its results.
+fn body(graph: &Graph, mode: Mode) -> TokenStream {
+    let (dims, body) = (dims(graph), rewritten(&graph.block, mode));
+    let outputs: Vec<Ident> =
+        (0..graph.results.len()).map(|position| local(&format!("output_{position}"))).collect();
+    let pattern = match &outputs[..] {
+        [one] => quote!(#one),
+        outputs => quote!((#(#outputs),*)),
+    };
+    let checks = graph.results.iter().zip(&outputs).enumerate().flat_map(|(position, (tensor, output))| {
+        let text =
+            if graph.results.len() == 1 { "the result".to_owned() } else { format!("result {position}") };
+        checks(graph, &text, output, tensor)
+    });
+    quote! {
+        #dims
+        let #pattern = #body;
+        #(#checks)*
+        ::tilewright::__private::Ok(#pattern)
+    }
+}
+
+/// `let M = a.shape()[0];` for each dimension, and checks of all other places.
+fn dims(graph: &Graph) -> TokenStream {
+    let mut lets = TokenStream::new();
+    let mut later = TokenStream::new();
+    let mut known: Vec<&Ident> = Vec::new();
+    for (name, tensor) in tensors(graph) {
+        for (axis, dim) in tensor.dims.iter().enumerate() {
+            if let Dim::Symbol(symbol) = dim
+                && !known.contains(&symbol)
+            {
+                known.push(symbol);
+                lets.extend(quote! {
+                    #[allow(unused_variables)]
+                    let #symbol = #name.shape()[#axis];
+                });
+            }
+        }
+    }
+    for (name, tensor) in tensors(graph) {
+        later.extend(checks(graph, &name.unraw().to_string(), name, tensor));
+    }
+    quote!(#lets #later)
+}
+
+/// Checks of every extent of a tensor.
+fn checks(graph: &Graph, text: &str, name: &Ident, tensor: &Tensor) -> Vec<TokenStream> {
+    let title = graph.name.unraw().to_string();
+    let check = |(axis, dim): (usize, &Dim)| {
+        let dimension = dim.text();
+        let expected = match dim {
+            Dim::Symbol(symbol) => quote!(#symbol),
+            Dim::Value(value) => quote!(#value),
+        };
+        quote! {
+            ::tilewright::__private::graph::check_extent(
+                #title, #text, (#axis, #dimension), #name.shape()[#axis], #expected,
+            )?;
+        }
+    };
+    tensor.dims.iter().enumerate().map(check).collect()
+}
+
+/// `NAME::__record`: the body while a graph is recorded.
+fn record(graph: &Graph) -> TokenStream {
+    let operand = |tensor: &Tensor| {
+        let (element, rank) = (&tensor.element, tensor.dims.len());
+        quote!(::tilewright::__private::graph::Operand<'t, #element, #rank>)
+    };
+    let arguments = arguments(graph, &operand);
+    let traced = returned(&graph.results, &|tensor| {
+        let (element, rank) = (&tensor.element, tensor.dims.len());
+        quote!(::tilewright::__private::graph::Traced<#element, #rank>)
+    });
+    let operands = tensors(graph).map(|(name, tensor)| {
+        let ty = operand(tensor);
+        quote!(let #name = <#ty>::trace(::tilewright::__private::Into::into(#name))?;)
+    });
+    let (body, lifetime) = (body(graph, Mode::Recorded), lifetime(graph));
+    quote! {
+        #[doc(hidden)]
+        #[allow(non_snake_case, unused_parens, clippy::all, clippy::pedantic, clippy::nursery)]
+        pub fn __record #lifetime(#(#arguments),*)
+            -> ::tilewright::__private::Result<#traced, ::tilewright::__private::Error>
+        {
+            #(#operands)*
+            #body
+        }
+    }
+}
+
+/// `NAME::graph`: the graph as data.
+fn entry(graph: &Graph) -> TokenStream {
+    let others = graph.arguments.iter().filter_map(|argument| match argument {
+        Argument::Other(typed) => Some(typed),
+        Argument::Tensor { .. } => None,
+    });
+    let (name, title, dims) = (&graph.name, graph.name.unraw().to_string(), &graph.dims);
+    let texts = dims.iter().map(|dim| dim.unraw().to_string());
+    let inputs = tensors(graph).map(|(name, tensor)| {
+        let (element, rank, text) = (&tensor.element, tensor.dims.len(), name.unraw().to_string());
+        let extents = tensor.dims.iter().map(|dim| match dim {
+            Dim::Symbol(symbol) => quote!(#symbol),
+            Dim::Value(value) => quote!(::tilewright::__private::graph::Dim::from(#value)),
+        });
+        quote! {
+            let #name = ::tilewright::__private::graph::input::<#element, #rank>(#text, [#(#extents),*])?;
+        }
+    });
+    let passed = graph.arguments.iter().map(|argument| match argument {
+        Argument::Tensor { name, .. } => quote!(#name),
+        Argument::Other(typed) => {
+            let pattern = &typed.pat;
+            quote!(#pattern)
+        }
+    });
+    let outputs: Vec<Ident> =
+        (0..graph.results.len()).map(|position| format_ident!("output_{position}")).collect();
+    let pattern = match &outputs[..] {
+        [one] => quote!(#one),
+        outputs => quote!((#(#outputs),*)),
+    };
+    quote! {
+        /// The graph as data, for a session. Dimensions of the arguments are names; other tensors that the function reads are constants.
+        ///
+        /// # Errors
+        /// When the shapes of a call certainly do not fit.
+        #[allow(non_snake_case, unused_variables, clippy::too_many_arguments)]
+        pub fn graph(#(#others),*)
+            -> ::tilewright::__private::Result<
+                ::tilewright::__private::graph::KernelGraph, ::tilewright::__private::Error,
+            >
+        {
+            ::tilewright::__private::graph::record(#title, || {
+                #(let #dims = ::tilewright::__private::graph::Dim::symbol(#texts);)*
+                #(#inputs)*
+                let #pattern = #name::__record(#(#passed),*)?;
+                ::tilewright::__private::Ok(::tilewright::__private::vec![#(#outputs.value()),*])
+            })
+        }
+    }
+}

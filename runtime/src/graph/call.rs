@@ -1,0 +1,162 @@
+//! Calls of kernels that are recorded, with the shapes of their results.
+
+use tilewright_core::expr::Constant;
+use tilewright_core::program::{Buffer, Program};
+use tilewright_core::tensor::Element;
+
+use super::extent::{Dim, Extent};
+use super::recorder::{Recorder, with_recorder};
+use super::traced::{Operand, Traced};
+use super::{GraphError, GraphStep, KernelCall};
+use crate::definition::{DimSpec, KernelDefinition, ParameterKind};
+use crate::error::Error;
+use crate::kernel::Kernel;
+
+/// A call under construction: its arguments, each in the order of the definition.
+#[derive(Debug)]
+pub struct CallRecorder {
+    kernel: &'static Kernel,
+    tensors: Vec<(usize, Vec<Dim>)>,
+    sizes: Vec<Dim>,
+    scalars: Vec<Constant>,
+}
+
+/// The results of a call, as tensors of the graph.
+#[derive(Debug)]
+pub struct CallResults(Vec<(usize, Vec<Dim>)>);
+
+impl CallRecorder {
+    /// A call without arguments.
+    pub fn new(kernel: &'static Kernel) -> Self {
+        CallRecorder { kernel, tensors: Vec::new(), sizes: Vec::new(), scalars: Vec::new() }
+    }
+
+    /// Adds a tensor.
+    ///
+    /// # Errors
+    /// As [`Operand::trace`].
+    pub fn tensor<'t, T: Element, const RANK: usize>(
+        &mut self,
+        operand: impl Into<Operand<'t, T, RANK>>,
+    ) -> Result<(), Error> {
+        let traced = operand.into().trace()?;
+        self.tensors.push((traced.value(), traced.shape().to_vec()));
+        Ok(())
+    }
+
+    /// Adds a `usize`.
+    pub fn size(&mut self, size: impl Into<Dim>) {
+        self.sizes.push(size.into());
+    }
+
+    /// Adds a run-time scalar.
+    pub fn scalar<T: Element>(&mut self, value: T) {
+        self.scalars.push(value.to_constant());
+    }
+
+    /// Checks the shapes and adds the call to the graph.
+    ///
+    /// # Errors
+    /// When a shape does not fit or cannot be followed, or the kernel updates a tensor in place.
+    pub fn finish(self) -> Result<CallResults, Error> {
+        let definition = self.kernel.definition().expect("generated code names kernels that it defines");
+        let program = self.kernel.program()?;
+        if let Some(updated) = definition.tensors().find(|tensor| tensor.kind == ParameterKind::InOut) {
+            let (kernel, argument) = (definition.name.to_owned(), updated.name.to_owned());
+            return Err(GraphError::InPlace { kernel, argument }.into());
+        }
+        with_recorder(|recorder| {
+            let dims = self.dims(definition);
+            self.check(recorder, definition, program, &dims)?;
+            let buffers = program.buffer_params().map(|(id, _)| program.buffer(id));
+            let mut results = Vec::new();
+            for buffer in buffers.skip(self.tensors.len()) {
+                let shape = shape(definition, program, buffer, &dims)?;
+                results.push((recorder.value(buffer.dtype, &shape), shape));
+            }
+            recorder.graph.steps.push(GraphStep::Call(KernelCall {
+                kernel: self.kernel,
+                sizes: self.sizes.iter().map(|size| size.extent().clone()).collect(),
+                scalars: self.scalars.clone(),
+                inputs: self.tensors.iter().map(|(value, _)| *value).collect(),
+                outputs: results.iter().map(|(value, _)| *value).collect(),
+            }));
+            Ok(CallResults(results))
+        })
+    }
+
+    /// The values of the definition's dimensions: the extents where they first occur, then the `usize` arguments.
+    fn dims(&self, definition: &KernelDefinition) -> Vec<Option<Dim>> {
+        let symbols = definition.dims.len() - self.sizes.len();
+        let mut dims = vec![None; symbols];
+        for (parameter, (_, shape)) in definition.tensors().zip(&self.tensors) {
+            for (spec, extent) in parameter.dims.iter().zip(shape) {
+                if let DimSpec::Symbol(symbol) = *spec
+                    && let Some(dim @ None) = dims.get_mut(symbol)
+                {
+                    *dim = Some(*extent);
+                }
+            }
+        }
+        dims.extend(self.sizes.iter().copied().map(Some));
+        dims
+    }
+
+    /// Compares the shapes of all arguments with the signature.
+    fn check(
+        &self,
+        recorder: &mut Recorder,
+        definition: &KernelDefinition,
+        program: &Program,
+        dims: &[Option<Dim>],
+    ) -> Result<(), Error> {
+        let buffers = program.buffer_params().map(|(id, _)| program.buffer(id));
+        for ((parameter, (_, found)), buffer) in definition.tensors().zip(&self.tensors).zip(buffers) {
+            let expected = shape(definition, program, buffer, dims)?;
+            for (axis, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                let place = || {
+                    let (kernel, argument) = (definition.name, parameter.name);
+                    let dimension = match parameter.dims[axis] {
+                        DimSpec::Symbol(symbol) => definition.dims[symbol],
+                        DimSpec::Fixed(_) => "fixed",
+                        DimSpec::Computed(_, text) => text,
+                    };
+                    format!("kernel `{kernel}`, argument `{argument}`: dimension {axis} (`{dimension}`)")
+                };
+                recorder.check(*found, *expected, &place)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The shape that the signature gives a tensor.
+fn shape(
+    definition: &KernelDefinition,
+    program: &Program,
+    buffer: &Buffer,
+    dims: &[Option<Dim>],
+) -> Result<Vec<Dim>, Error> {
+    let extent_of = |var| {
+        let position = program.dims().position(|(dim, _)| dim == var)?;
+        dims.get(position).copied().flatten().map(|dim| dim.extent().clone())
+    };
+    let extents = buffer.shape.iter().enumerate().map(|(axis, index)| {
+        Extent::of_index(index, &extent_of).map(Dim::of).map_err(|reason| {
+            let (kernel, result) = (definition.name.to_owned(), buffer.name.to_string());
+            GraphError::Computed { kernel, result, axis, reason }.into()
+        })
+    });
+    extents.collect()
+}
+
+impl CallResults {
+    /// One of the results.
+    ///
+    /// # Panics
+    /// When the kernel has no such result, or another rank: generated code knows both.
+    pub fn get<T: Element, const RANK: usize>(&self, position: usize) -> Traced<T, RANK> {
+        let (value, shape) = &self.0[position];
+        Traced::new(*value, shape[..].try_into().expect("generated code knows the rank"))
+    }
+}

@@ -1,0 +1,214 @@
+//! Functions with `#[tensor_graph]`: tuned calls, references and sessions give the same, and shapes are checked.
+
+use tilewright::prelude::*;
+use tilewright_session::{HostTensor, Model, Session};
+
+/// x·w + b
+#[tensor_kernel]
+fn linear(x: &Tensor<f32, R, K>, #[constant] w: &Tensor<f32, K, N>, b: &Tensor<f32, N>) -> Tensor<f32, R, N> {
+    let mut y = Tensor::zeros();
+    for r in 0..R {
+        for n in 0..N {
+            let mut sum = 0.0;
+            for k in 0..K {
+                sum += x[[r, k]] * w[[k, n]];
+            }
+            y[[r, n]] = sum + b[[n]];
+        }
+    }
+    y
+}
+
+/// The greater of `x` and `least`, and how much was added.
+#[tensor_kernel]
+fn clip<T: Number>(x: &Tensor<T, N, M>, least: T) -> (Tensor<T, N, M>, Tensor<T, N, M>) {
+    let mut y = Tensor::zeros();
+    let mut added = Tensor::zeros();
+    for i in 0..N {
+        for j in 0..M {
+            y[[i, j]] = x[[i, j]].max(least);
+            added[[i, j]] = x[[i, j]].max(least) - x[[i, j]];
+        }
+    }
+    (y, added)
+}
+
+/// Sums of windows.
+#[tensor_kernel]
+fn windows(x: &Tensor<f32, B, S>, width: usize) -> Tensor<f32, B, { S - width + 1 }> {
+    let mut y = Tensor::zeros();
+    for b in 0..B {
+        for s in 0..S - width + 1 {
+            for k in 0..width {
+                y[[b, s]] += x[[b, s + k]];
+            }
+        }
+    }
+    y
+}
+
+struct Pooling;
+
+#[tensor_kernel]
+impl Pooling {
+    /// The sum over the middle dimension.
+    #[tensor_kernel]
+    fn sum(x: &Tensor<f32, B, S, H>) -> Tensor<f32, B, H> {
+        let mut y = Tensor::zeros();
+        for b in 0..B {
+            for h in 0..H {
+                for s in 0..S {
+                    y[[b, h]] += x[[b, s, h]];
+                }
+            }
+        }
+        y
+    }
+}
+
+/// The features of a token.
+const WIDTH: usize = 4;
+
+struct Layer {
+    weight: Tensor<f32, 2>,
+    bias: Tensor<f32, 1>,
+    least: f32,
+}
+
+struct Network {
+    layers: Vec<Layer>,
+    width: usize,
+}
+
+/// One layer, for rows of any number.
+#[tensor_graph]
+fn run_layer(layer: &Layer, x: &Tensor<f32, R, K>) -> Tensor<f32, R, K> {
+    let (y, _) = clip(&linear(x, &layer.weight, &layer.bias), layer.least);
+    y
+}
+
+/// Every token through all layers, and the sum over tokens.
+#[tensor_graph]
+fn network(
+    model: &Network,
+    x: &Tensor<f32, B, S, { WIDTH }>,
+) -> (Tensor<f32, B, 4>, Tensor<f32, B, { WIDTH - 1 }>) {
+    let [batch, tokens, _] = x.shape();
+    let mut y = linear(x.reshape([B * S, WIDTH]), &model.layers[0].weight, &model.layers[0].bias);
+    for layer in &model.layers {
+        y = run_layer(layer, &y);
+    }
+    let rows = batch * tokens;
+    let y = y.reshape([rows / tokens, S, model.width]);
+    let sums = Pooling::sum(&y);
+    let neighbours = windows(&sums, 2);
+    (sums, neighbours)
+}
+
+fn small(seed: usize) -> f32 {
+    ((seed * 7) % 11) as f32 - 5.0
+}
+
+fn model() -> Network {
+    let layer = |number: usize| Layer {
+        weight: Tensor::from_fn([4, 4], |[k, n]| f32::from(u8::from((k + number) % 4 == n))).unwrap(),
+        bias: Tensor::from_fn([4], |[n]| small(n + number)).unwrap(),
+        least: -2.0,
+    };
+    Network { layers: (0..3).map(layer).collect(), width: 4 }
+}
+
+fn input(batch: usize, tokens: usize) -> Tensor<f32, 3> {
+    Tensor::from_fn([batch, tokens, 4], |[b, s, h]| small(b + 3 * s + 5 * h)).unwrap()
+}
+
+fn host<const RANK: usize>(tensor: &Tensor<f32, RANK>) -> HostTensor {
+    HostTensor::new(&tensor.shape(), tensor.as_slice().to_vec()).unwrap()
+}
+
+#[test]
+fn a_graph_is_ordinary_rust() {
+    let model = model();
+    for (batch, tokens) in [(1, 1), (3, 5), (2, 16)] {
+        let x = input(batch, tokens);
+        let (sums, neighbours) = network(&model, &x).unwrap();
+        let (expected, others) = network::reference(&model, &x).unwrap();
+        assert_eq!((&sums, &neighbours), (&expected, &others));
+        assert_eq!((sums.shape(), neighbours.shape()), ([batch, 4], [batch, 3]));
+    }
+}
+
+#[test]
+fn a_session_runs_the_recorded_graph_for_every_size() {
+    let network_model = model();
+    let graph = network::graph(&network_model).unwrap();
+    let loaded = Model::from_kernels(&graph).unwrap();
+    assert_eq!(loaded.info().inputs[0].name, "x");
+    assert_eq!(loaded.info().inputs[0].ty.to_string(), "f32[B, S, 4]");
+    assert_eq!(loaded.info().outputs[1].ty.to_string(), "f32[B, 3]");
+    let mut session = Session::new(&loaded);
+    for (batch, tokens) in [(1, 1), (3, 5), (2, 16), (3, 5), (5, 3)] {
+        let x = input(batch, tokens);
+        let (expected, others) = network::reference(&network_model, &x).unwrap();
+        let outputs = session.run(&[("x", &host(&x))]).unwrap();
+        assert_eq!(outputs[0].shape(), expected.shape());
+        assert_eq!(outputs[0].expect::<f32>().unwrap(), expected.as_slice(), "{batch} {tokens}");
+        assert_eq!(outputs[1].expect::<f32>().unwrap(), others.as_slice(), "{batch} {tokens}");
+    }
+    assert!(session.arena_bytes() > 0, "it follows a plan");
+}
+
+#[test]
+fn the_interpreter_says_what_a_recorded_graph_means() {
+    let model = model();
+    let graph = run_layer::graph(&model.layers[0]).unwrap();
+    let calls: Vec<&str> = graph
+        .steps
+        .iter()
+        .filter_map(|step| match step {
+            tilewright::graph::GraphStep::Call(call) => Some(call.kernel.name()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(calls, ["linear", "clip_f32"]);
+    assert_eq!(graph.inputs.len(), 1);
+    assert_eq!(graph.outputs.len(), 1);
+}
+
+/// Fixed sizes that do not fit.
+#[tensor_graph]
+fn misfit(x: &Tensor<f32, N, 3>, w: &Tensor<f32, 4, M>, b: &Tensor<f32, M>) -> Tensor<f32, N, M> {
+    linear(x, w, b)
+}
+
+/// Sizes that fit for some calls only.
+#[tensor_graph]
+fn hopeful(x: &Tensor<f32, N, K>, w: &Tensor<f32, L, M>, b: &Tensor<f32, M>) -> Tensor<f32, N, M> {
+    linear(x, w, b)
+}
+
+/// A result of another shape than it says.
+#[tensor_graph]
+fn boastful(x: &Tensor<f32, N, K>, w: &Tensor<f32, K, M>, b: &Tensor<f32, M>) -> Tensor<f32, N, 7> {
+    linear(x, w, b)
+}
+
+#[test]
+fn shapes_are_checked_across_calls() {
+    let zeros = |rows, columns| Tensor::<f32, 2>::zeros([rows, columns]).unwrap();
+    let b = Tensor::<f32, 1>::zeros([5]).unwrap();
+    let error = misfit::graph().unwrap_err().to_string();
+    assert_eq!(error, "kernel `linear`, argument `w`: dimension 0 (`K`) is 4, expected 3");
+    let error = misfit(&zeros(2, 4), &zeros(4, 5), &b).unwrap_err().to_string();
+    assert_eq!(error, "graph `misfit`, `x`: dimension 1 (`3`) is 4, expected 3");
+
+    assert!(hopeful(&zeros(2, 4), &zeros(4, 5), &b).is_ok());
+    let graph = hopeful::graph().unwrap();
+    let error = Model::from_kernels(&graph).err().expect("K and L are two names").to_string();
+    assert!(error.contains("kernel `linear`, argument `w`: dimension 0 (`K`) is L, expected K"), "{error}");
+
+    let error = boastful(&zeros(2, 4), &zeros(4, 5), &b).unwrap_err().to_string();
+    assert_eq!(error, "graph `boastful`, `the result`: dimension 1 (`7`) is 5, expected 7");
+    let error = Model::from_kernels(&boastful::graph().unwrap()).err().expect("M is no 7").to_string();
+    assert!(error.contains("`the result`: dimension 1"), "{error}");
+}
