@@ -1,4 +1,5 @@
-//! Operators as PTX for a GPU, without one: `NAME.ptx`, and `NAME.json` with all that launching needs.
+//! Operators as PTX for a GPU, without one: `NAME.ptx`, `NAME.json` with all that launching needs, `NAME.trace` with the schedule, and
+//! `NAME.report` with the static costs of its kernels.
 
 use std::error::Error;
 use std::fs;
@@ -6,6 +7,7 @@ use std::path::Path;
 
 use tilewright::core::lower::{LowerOptions, lower};
 use tilewright::core::target::{GpuTarget, Target};
+use tilewright::search::gpu::features::report;
 use tilewright::search::schedule_by_default;
 
 use super::opset::Operator;
@@ -29,13 +31,20 @@ pub(crate) fn emit(operators: &[Operator], architecture: &str, folder: &Path) ->
         let manifest = tilewright_gpu::manifest(&flat, &code, &[], &gpu)?;
         let name: String =
             operator.name.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '_' }).collect();
-        for (extension, text) in
-            [("ptx", code.ptx), ("json", format!("{manifest:#}\n")), ("trace", schedule.trace().to_string())]
-        {
+        let reports = report(schedule.program(), &gpu);
+        let described = reports.iter().map(|report| format!("{report}\n")).collect::<Vec<_>>().join("\n");
+        let texts = [
+            ("ptx", code.ptx),
+            ("json", format!("{manifest:#}\n")),
+            ("trace", schedule.trace().to_string()),
+            ("report", described),
+        ];
+        for (extension, text) in texts {
             let file = folder.join(format!("{name}.{extension}"));
             fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
         }
-        println!("{}: {} kernels", operator.name, code.launches.len());
+        let micros = reports.iter().map(|report| report.cost.seconds() * 1e6).sum::<f64>();
+        println!("{}: {} kernels, about {micros:.0} µs", operator.name, code.launches.len());
     }
     Ok(())
 }

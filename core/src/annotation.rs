@@ -177,6 +177,10 @@ macro_rules! keys {
 keys! {
     /// The structure of a block's tiles, such as `SSRSRS`: S for a level of spatial loops, R for one of reduction loops.
     TILING: Symbol = "tiling";
+    /// The number of spatial and of reduction loops of a block that is tiled for blocks of threads, before it was tiled.
+    TILED_LOOPS: Vec<i64> = "tiled_loops";
+    /// How many elements a thread copies at once where the threads of a block copy a tile together.
+    VECTOR_FETCH: i64 = "vector_fetch";
     /// Whether a block reads constant operands from copies that lie in the order of its loops.
     CONSTANT_LAYOUT: bool = "constant_layout";
     /// Whether a copy of an operand lies in panels, in the order in which inner loops read it.

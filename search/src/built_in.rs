@@ -3,6 +3,7 @@
 use tilewright_core::target::TargetKind;
 
 use crate::cpu;
+use crate::gpu;
 use crate::space::mutate::{self, Mutators};
 use crate::space::postproc::Postprocessors;
 use crate::space::rule::{RuleSet, RuleSetError};
@@ -15,7 +16,7 @@ impl RuleSet {
     /// # Errors
     /// As [`RuleSet::registered`].
     pub fn built_in(kind: TargetKind) -> Result<Self, RuleSetError> {
-        Self::of(rules::all().into_iter().chain(cpu::rules::all()), kind)
+        Self::of(rules::all().into_iter().chain(cpu::rules::all()).chain(gpu::rules::all()), kind)
     }
 }
 
@@ -33,43 +34,37 @@ impl Postprocessors {
     pub fn built_in(kind: TargetKind) -> Self {
         match kind {
             TargetKind::Cpu => cpu::postproc::all(),
-            TargetKind::Gpu => Self::new(),
+            TargetKind::Gpu => gpu::postproc::all(),
         }
     }
 }
 
 impl SearchSpec {
     /// Some rules, with the built-in mutators, postprocessors and functions for a kind of target.
-    ///
-    /// # Errors
-    /// When nothing is built in that searches schedules for such a target.
-    pub fn new(kind: TargetKind, rules: RuleSet) -> Result<Self, SpecError> {
-        Ok(SearchSpec {
+    pub fn new(kind: TargetKind, rules: RuleSet) -> Self {
+        SearchSpec {
             rules,
             mutators: Mutators::built_in(kind),
             postprocessors: Postprocessors::built_in(kind),
-            device: DeviceFunctions::built_in(kind)?,
-        })
+            device: DeviceFunctions::built_in(kind),
+        }
     }
 
     /// The built-in search for a kind of target, without the rules of other crates.
     ///
     /// # Errors
-    /// As [`SearchSpec::new`] and [`RuleSet::built_in`].
+    /// As [`RuleSet::built_in`].
     pub fn built_in(kind: TargetKind) -> Result<Self, SpecError> {
-        Self::new(kind, RuleSet::built_in(kind)?)
+        Ok(Self::new(kind, RuleSet::built_in(kind)?))
     }
 }
 
 impl DeviceFunctions {
     /// The functions of a kind of device.
-    ///
-    /// # Errors
-    /// When there are none.
-    pub fn built_in(kind: TargetKind) -> Result<Self, SpecError> {
+    pub fn built_in(kind: TargetKind) -> Self {
         match kind {
-            TargetKind::Cpu => Ok(cpu::FUNCTIONS),
-            TargetKind::Gpu => Err(SpecError::Unsupported(kind)),
+            TargetKind::Cpu => cpu::FUNCTIONS,
+            TargetKind::Gpu => gpu::FUNCTIONS,
         }
     }
 }
@@ -79,14 +74,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_of_every_device_serve_a_gpu_and_others_do_not() {
+    fn each_device_has_the_rules_of_every_device_and_its_own() {
         let names = RuleSet::built_in(TargetKind::Gpu).expect("the rules are in order").names();
-        assert_eq!(names, ["custom_rule", "inline_constant_scalars", "auto_inline", "add_rfactor"]);
+        let expected = [
+            "custom_rule",
+            "inline_constant_scalars",
+            "auto_inline",
+            "add_rfactor",
+            "multi_level_thread_tiling",
+            "inline_into_copies",
+            "cross_thread_reduction",
+            "auto_bind",
+        ];
+        assert_eq!(names, expected);
+        let of_cpu = RuleSet::built_in(TargetKind::Cpu).expect("the rules are in order").names();
+        assert!(!of_cpu.contains(&"auto_bind"), "{of_cpu:?}");
     }
 
     #[test]
-    fn a_device_without_a_search_is_named() {
-        let error = SearchSpec::built_in(TargetKind::Gpu).expect_err("there is no such search").to_string();
-        assert!(error.contains("targets of the kind `gpu`"), "{error}");
+    fn every_device_has_a_search() {
+        for kind in TargetKind::ALL {
+            SearchSpec::built_in(kind).expect("there is a search");
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`space`] | design spaces: [rules](rule), [mutators](mutate), [postprocessors](postproc), and [all of them as one value](spec) |
 //! | [`cpu`] | the rules, postprocessors, features and draft model of a CPU |
+//! | [`gpu`] | the rules, postprocessors, static costs and draft model of a GPU |
 //! | [`explore`] | [candidates](candidate), and the [strategies](strategy) that say which of them to measure next; schedules without a search: the [default](default_schedule), one [fitted](fit) to another shape, one [transferred](transfer) from another kernel |
 //! | [`model`] | the learned cost model |
 //! | [`tune`] | the [loop](tuner) of proposing, measuring and learning; the [scheduler] of many tasks under one budget; the [forecast] of further trials |
@@ -13,7 +14,7 @@
 mod built_in;
 pub mod cpu;
 pub mod explore;
-mod gpu;
+pub mod gpu;
 pub mod model;
 pub mod records;
 pub mod space;

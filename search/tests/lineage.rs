@@ -40,7 +40,7 @@ fn rules() -> RuleSet {
 }
 
 fn spec() -> SearchSpec {
-    SearchSpec::new(TargetKind::Cpu, rules()).expect("a CPU can be searched")
+    SearchSpec::new(TargetKind::Cpu, rules())
 }
 
 /// Finds everything equally fast.

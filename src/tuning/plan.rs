@@ -72,7 +72,7 @@ impl Tuner {
             Some(rules) => rules.clone(),
             None => RuleSet::registered(kind)?,
         };
-        let mut spec = SearchSpec::new(kind, rules)?;
+        let mut spec = SearchSpec::new(kind, rules);
         if let Some(mutators) = &self.mutators {
             spec.mutators = mutators.clone();
         }

@@ -30,7 +30,7 @@ pub use text::TraceParseError;
 pub use trace::{Decision, ReplayError, Step, Trace};
 
 use crate::program::Program;
-use crate::target::{CpuTarget, RunContext, Target};
+use crate::target::{CpuTarget, GpuTarget, RunContext, Target};
 use prim::{Context, Outputs};
 
 /// The most steps of a schedule: far more than any kernel needs. A rule that applies primitives without end stops here.
@@ -71,6 +71,14 @@ impl Schedule {
     /// [`ScheduleError::WrongTargetKind`] when the target is no CPU.
     pub fn cpu(&self) -> Result<&CpuTarget, ScheduleError> {
         self.target().cpu().map_err(ScheduleError::WrongTargetKind)
+    }
+
+    /// The GPU that the program is scheduled for.
+    ///
+    /// # Errors
+    /// [`ScheduleError::WrongTargetKind`] when the target is no GPU.
+    pub fn gpu(&self) -> Result<&GpuTarget, ScheduleError> {
+        self.target().gpu().map_err(ScheduleError::WrongTargetKind)
     }
 
     /// The CPU threads that will run the program; 1 or more.

@@ -144,7 +144,7 @@ fn exact(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
         .replay_exactly(selection.program, selection.context, 0)
         .map_err(|error| format!("the record of {} does not replay: {error}", record.shape))?;
     let kind = schedule.target().kind();
-    let device = DeviceFunctions::built_in(kind).map_err(|error| error.to_string())?;
+    let device = DeviceFunctions::built_in(kind);
     (device.verify_limits)(schedule.program(), schedule.context())
         .map_err(|reason| format!("the record of {} does not suit this machine: {reason}", record.shape))?;
     Ok(Some(choice(Source::Exact { median_ns }, schedule)))

@@ -30,6 +30,10 @@ struct Effort {
 const THOROUGH: Effort =
     Effort { breadth: Breadth::ALL, samples_per_space: 3, samples: 40, rounds: &[(8, 10), (3, 20), (1, 40)] };
 
+/// As much work for a GPU, whose points need not be executable: several remain.
+const THOROUGH_OF_GPU: Effort =
+    Effort { breadth: Breadth::ALL, samples_per_space: 6, samples: 80, rounds: &[(8, 12), (6, 20), (4, 20)] };
+
 /// A small part of that work, for a schedule that is needed at once and replaced soon.
 const QUICK: Effort = Effort { breadth: Breadth::FEW, samples_per_space: 2, samples: 8, rounds: &[(1, 2)] };
 
@@ -51,28 +55,35 @@ pub fn default_with_rules(
     context: impl Into<RunContext>,
     spec: &SearchSpec,
 ) -> Option<(Candidate, Vec<&'static str>)> {
-    choose(program, context.into(), spec, &THOROUGH)
+    choose(program, context.into(), spec, &THOROUGH).into_iter().next()
 }
 
+/// The best points that are found, the best one first, with the rules that made their design spaces.
 fn choose(
     program: &Program,
     context: RunContext,
     spec: &SearchSpec,
     effort: &Effort,
-) -> Option<(Candidate, Vec<&'static str>)> {
+) -> Vec<(Candidate, Vec<&'static str>)> {
     let generator = Generator::new(program.clone(), context, spec.clone());
     let DesignSpaces { spaces, rules, .. } =
         generate_some_design_spaces(program, &generator.context, &spec.rules, effort.breadth);
     let mut climb = Climb { generator, rng: Rng::new(0), seen: FxHashSet::default() };
     let mut found = climb.sample(&spaces, effort);
+    let by_score = |a: &Candidate, b: &Candidate| score(b).total_cmp(&score(a)).then(a.hash.cmp(&b.hash));
     for &(kept, steps) in effort.rounds {
-        found.sort_by(|a, b| score(b).total_cmp(&score(a)).then(a.hash.cmp(&b.hash)));
+        found.sort_by(by_score);
         found.truncate(kept);
         found = found.into_iter().map(|start| climb.ascend(start, steps)).collect();
     }
-    let best = found.into_iter().next()?;
-    let rules = rules[best.space].clone();
-    Some((best, rules))
+    found.sort_by(by_score);
+    found
+        .into_iter()
+        .map(|candidate| {
+            let rules = rules[candidate.space].clone();
+            (candidate, rules)
+        })
+        .collect()
 }
 
 /// The draft model's score of a candidate.
@@ -134,24 +145,44 @@ impl Climb {
 }
 
 /// A schedule for a program without any measurement: that of [`default_candidate`] with the built-in search, or
-/// the program as it is when there is none. For a GPU, each block gets the first way to execute it that suits it.
+/// the program as it is when there is none. For a GPU, the best point that can be lowered, or, where the draft model expects more of it, a
+/// schedule that executes each block in the first way that suits it.
 pub fn schedule_by_default(program: &Program, context: impl Into<RunContext>) -> Schedule {
-    schedule_with(program, context.into(), &THOROUGH)
+    schedule_with(program, context.into(), false)
 }
 
 /// A schedule that is chosen in a small part of the time of [`schedule_by_default`], among a few design spaces, and is less good:
 /// it serves until a better one is made.
 pub fn schedule_quickly(program: &Program, context: impl Into<RunContext>) -> Schedule {
-    schedule_with(program, context.into(), &QUICK)
+    schedule_with(program, context.into(), true)
 }
 
-fn schedule_with(program: &Program, context: RunContext, effort: &Effort) -> Schedule {
-    if context.target.kind() == TargetKind::Gpu {
-        return gpu::default_schedule(program, &context);
-    }
+fn schedule_with(program: &Program, context: RunContext, is_quick: bool) -> Schedule {
+    let kind = context.target.kind();
     let unscheduled = || Schedule::new(program.clone(), &context, 0);
-    let Ok(built_in) = SearchSpec::built_in(context.target.kind()) else { return unscheduled() };
-    choose(program, context.clone(), &built_in, effort)
-        .and_then(|(candidate, _)| candidate.trace.replay(program, &context, 0).ok())
-        .unwrap_or_else(unscheduled)
+    if kind == TargetKind::Gpu && is_quick {
+        return gpu::schedule_by_ways(program, &context);
+    }
+    let Ok(built_in) = SearchSpec::built_in(kind) else { return unscheduled() };
+    let effort = match kind {
+        TargetKind::Gpu => &THOROUGH_OF_GPU,
+        TargetKind::Cpu if is_quick => &QUICK,
+        TargetKind::Cpu => &THOROUGH,
+    };
+    let found = choose(program, context.clone(), &built_in, effort);
+    let mut replayed = found.iter().filter_map(|(candidate, _)| {
+        candidate.trace.replay(program, &context, 0).ok().map(|schedule| (score(candidate), schedule))
+    });
+    match kind {
+        TargetKind::Cpu => replayed.next().map(|(_, schedule)| schedule).unwrap_or_else(unscheduled),
+        TargetKind::Gpu => {
+            let by_ways = gpu::schedule_by_ways(program, &context);
+            let features = (built_in.device.extract_features)(by_ways.program(), &context);
+            let least = features.map_or(f32::MIN, |features| features.prior());
+            replayed
+                .take_while(|(score, _)| *score >= least)
+                .find(|(_, schedule)| gpu::is_executable(schedule))
+                .map_or(by_ways, |(_, schedule)| schedule)
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The schedule of a kernel that has not been tuned: the first of a few ways for each block that the machine can execute.
+//! A schedule without a search: the first of a few ways for each block that the machine can execute.
 
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
@@ -13,10 +13,10 @@ use crate::space::rules::auto_inline::auto_inline;
 type Way = fn(&mut Schedule, BlockRv) -> Result<bool, ScheduleError>;
 
 /// The ways, the best one first. One thread executes a block that none of them suits.
-const WAYS: [Way; 3] = [tiles::tile_products, in_block::reduce_in_block, by_element::one_thread_per_element];
+const WAYS: [Way; 3] = [tiles::tile_products, in_block::reduce_as_usual, by_element::one_thread_per_element];
 
-/// The schedule of a program on a GPU without any measurement.
-pub(crate) fn default_schedule(program: &Program, context: &RunContext) -> Schedule {
+/// A schedule of a program on a GPU that is made at once.
+pub(crate) fn schedule_by_ways(program: &Program, context: &RunContext) -> Schedule {
     let mut schedule = Schedule::new(program.clone(), context, 0);
     for name in names(&schedule) {
         inline(&mut schedule, &name);
@@ -57,6 +57,6 @@ fn inline(schedule: &mut Schedule, name: &str) {
 }
 
 /// Whether a schedule can be lowered.
-fn is_executable(schedule: &Schedule) -> bool {
+pub(crate) fn is_executable(schedule: &Schedule) -> bool {
     lower(schedule.program(), &LowerOptions::of(schedule.target())).is_ok()
 }

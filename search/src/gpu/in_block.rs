@@ -10,8 +10,11 @@ use super::by_element::fuse_all;
 use crate::space::rules::add_rfactor::partition_loops;
 use crate::space::rules::block::{block_of, domain_size, has_own_loops, has_trivial_bindings};
 
-/// The most threads of a block, and the fewest that are worth it.
-const THREADS: std::ops::RangeInclusive<i64> = 32..=256;
+/// The fewest threads that are worth it.
+const LEAST_THREADS: i64 = 32;
+
+/// The most threads of a block without a search.
+const USUAL_THREADS: i64 = 256;
 
 /// The most values that one thread adds up at the end.
 const MAX_LAST: i64 = 16;
@@ -19,11 +22,23 @@ const MAX_LAST: i64 = 16;
 /// With as many results, threads that reduce on their own fill the machine.
 const MANY_RESULTS: i64 = 1 << 15;
 
-/// Reduces in three steps: each thread a part of the values, then a few threads a part of these sums each, then one thread the
-/// rest. The sums are in memory that the threads share.
-pub(super) fn reduce_in_block(schedule: &mut Schedule, block: BlockRv) -> Result<bool, ScheduleError> {
+/// [`reduce_in_block`] with the usual number of threads, where that suits the block.
+pub(super) fn reduce_as_usual(schedule: &mut Schedule, block: BlockRv) -> Result<bool, ScheduleError> {
     let found = block_of(schedule, block)?;
-    let Some(threads) = threads_for(&found) else { return Ok(false) };
+    match threads_for(&found, USUAL_THREADS) {
+        Some(threads) => reduce_in_block(schedule, block, threads),
+        None => Ok(false),
+    }
+}
+
+/// Reduces in three steps: each thread a part of the values, then a few threads a part of these sums each, then one thread the
+/// rest. The sums are in memory that the threads share. The number of threads divides that of the values.
+pub(super) fn reduce_in_block(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    threads: i64,
+) -> Result<bool, ScheduleError> {
+    let found = block_of(schedule, block)?;
     if !has_own_loops(schedule.program(), &found) || !has_trivial_bindings(&found) {
         return Ok(false);
     }
@@ -67,9 +82,9 @@ fn bind_all(schedule: &mut Schedule, target: LoopRv, threads: i64) -> Result<(),
     schedule.bind(parts[1], ThreadAxis::ThreadX)
 }
 
-/// The number of threads that reduce together; `None` when the reduction is short, cannot be divided evenly, or is better done by
-/// one thread.
-fn threads_for(block: &Block) -> Option<i64> {
+/// The number of threads, up to `most`, that reduce together; `None` when the reduction is short, cannot be divided evenly, or is better
+/// done by one thread.
+pub(super) fn threads_for(block: &Block, most: i64) -> Option<i64> {
     let values = domain_size(block, IterKind::Reduce)?;
     let results = domain_size(block, IterKind::Spatial)?;
     let is_along_rows = loads(&block.body).iter().any(|access| {
@@ -77,9 +92,9 @@ fn threads_for(block: &Block) -> Option<i64> {
         let Some(last) = access.indices.last() else { return false };
         block.iters.iter().filter(reduces).any(|iter| last.mentions(iter.var))
     });
-    let is_worth_it = results < MANY_RESULTS && (is_along_rows || results < *THREADS.end());
-    let threads = largest_divisor(values, *THREADS.end());
-    (is_reduction(block) && is_worth_it && THREADS.contains(&threads)).then_some(threads)
+    let is_worth_it = results < MANY_RESULTS && (is_along_rows || results < USUAL_THREADS);
+    let threads = largest_divisor(values, most);
+    (is_reduction(block) && is_worth_it && threads >= LEAST_THREADS).then_some(threads)
 }
 
 /// The largest divisor of a number up to `most`.

@@ -1,8 +1,24 @@
-//! Schedules for a GPU: those of kernels that have not been tuned. There is no search yet.
+//! The search for a GPU: its rules, its postprocessors, the static costs of its kernels with the draft model, and the schedules of
+//! kernels that have not been tuned.
 
 mod by_element;
 mod default_schedule;
+pub mod features;
 mod in_block;
+pub(crate) mod postproc;
+pub mod rules;
+mod seed;
 mod tiles;
 
-pub(crate) use default_schedule::default_schedule;
+use crate::space::spec::DeviceFunctions;
+
+pub(crate) use default_schedule::{is_executable, schedule_by_ways};
+
+/// The functions of a GPU.
+pub(crate) const FUNCTIONS: DeviceFunctions = DeviceFunctions {
+    extract_features: features::extract,
+    align_decision: seed::aligned,
+    verify_limits: postproc::verify::verify_limits,
+    // Blocks are bound to threads by postprocessors where rules have left them; no nest needs annotations.
+    lacks_annotations: |_, _| Ok(false),
+};

@@ -2,7 +2,7 @@
 
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{BlockRv, Decision, Rng, Schedule, ScheduleError, Step};
-use tilewright_core::target::{RunContext, TargetKind, WrongTargetKind};
+use tilewright_core::target::{RunContext, WrongTargetKind};
 
 use crate::model::{FeatureShapeError, ProgramFeatures};
 use crate::space::mutate::Mutators;
@@ -60,15 +60,12 @@ pub struct DeviceFunctions {
     pub lacks_annotations: LacksAnnotations,
 }
 
-/// Why there is no search for a kind of device.
+/// Why a search cannot be put together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// The built-in rules cannot be put in order.
     #[error(transparent)]
     Rules(#[from] RuleSetError),
-    /// Nothing is built in that searches schedules for such devices.
-    #[error("there is no search for targets of the kind `{0}`; schedule the kernel by hand")]
-    Unsupported(TargetKind),
 }
 
 /// Why a program has no features.

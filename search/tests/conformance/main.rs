@@ -3,6 +3,7 @@
 
 mod case;
 mod features;
+mod grids;
 mod nest;
 mod rules;
 

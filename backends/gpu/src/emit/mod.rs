@@ -129,6 +129,8 @@ enum Storage {
 struct Known {
     indices: FxHashMap<(Index, Width), Operand>,
     addresses: FxHashMap<(Register, Index), Register>,
+    /// The elements of each buffer in memory that this part has loaded, by expression and lane, and that are still there.
+    elements: FxHashMap<BufferId, FxHashMap<(Number, u32), Operand>>,
 }
 
 /// Translates one nest.
@@ -252,6 +254,16 @@ impl<'p> Generator<'p> {
     fn open_scope(&mut self) {
         self.scopes.push(Known::default());
         self.memos.push(FxHashMap::default());
+    }
+
+    /// Forgets the elements of a buffer in memory, one of which changes.
+    fn forget_elements(&mut self, buffer: BufferId) {
+        self.scopes.iter_mut().for_each(|known| drop(known.elements.remove(&buffer)));
+    }
+
+    /// Forgets all elements in memory: other threads may have changed them.
+    fn forget_all_elements(&mut self) {
+        self.scopes.iter_mut().for_each(|known| known.elements.clear());
     }
 
     fn close_scope(&mut self) {

@@ -34,6 +34,7 @@ impl Generator<'_> {
             Stmt::Intrinsic(node) if accesses_fragment(self.program, &node.body) => self.by_warp(node),
             Stmt::Intrinsic(node) => self.stmt(&node.body),
             Stmt::Barrier => {
+                self.forget_all_elements();
                 self.builder.push(Op::Barrier, None, []);
                 Ok(())
             }

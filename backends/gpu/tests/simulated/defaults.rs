@@ -135,3 +135,30 @@ fn a_matrix_is_transposed() {
         );
     }
 }
+
+/// The norm of all elements, by which each element is divided: a reduction with a single result, followed by another step.
+fn divided_by_norm(dims: &str, index: &str, spatial: &str, len: i64) -> Program {
+    parse(&format!(
+        "kernel norm(in x: f32[{len}], out y: f32[{len}]) {{
+  buffer s: f32[{dims}] global
+  for i in 0..1 {{ for k in 0..{len} {{
+    block s({spatial}vk: reduce {len} = k) {{
+      init {{ s[{index}] = 0.0 }}
+      s[{index}] = s[{index}] + x[vk] * x[vk]
+    }}
+  }} }}
+  for j in 0..{len} {{
+    block y(vj: spatial {len} = j) {{ y[vj] = x[vj] / sqrt(s[{zero}]) }}
+  }}
+}}",
+        zero = if index.is_empty() { "" } else { "0" }
+    ))
+}
+
+#[test]
+fn a_single_result_that_another_step_uses() {
+    for len in [1, 37, 64, 1147, 4096] {
+        check(&divided_by_norm("1", "vi", "vi: spatial 1 = i, ", len), &[]);
+        check(&divided_by_norm("", "", "", len), &[]);
+    }
+}

@@ -5,6 +5,7 @@ mod elementwise;
 mod mutations;
 mod operators;
 mod random;
+mod searched;
 mod statements;
 mod support;
 mod tensor_cores;

@@ -10,7 +10,7 @@ use tilewright_core::visit::{for_each_root_expr, for_each_var};
 
 /// Operations for one point of a block's domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Arithmetic {
+pub(crate) struct Arithmetic {
     /// Float additions, subtractions and multiplications.
     pub simple: f64,
     /// Float divisions and square roots.
@@ -57,7 +57,7 @@ struct Domain<'a> {
 
 impl Arithmetic {
     /// Counts the operations of a block's body. The block's iterators in `lanes` differ between lanes.
-    pub(super) fn of(block: &Block, lanes: &[VarId]) -> Self {
+    pub(crate) fn of(block: &Block, lanes: &[VarId]) -> Self {
         let mut counts = Arithmetic { stores: stores(&block.body).len() as f64, ..Arithmetic::default() };
         let ranges = block.iters.iter().map(|iter| (iter.var, iter.extent.clone())).collect();
         let domain = Domain { lanes, ranges };

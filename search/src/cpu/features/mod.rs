@@ -8,7 +8,7 @@
 //! The groups follow the per-store features of MetaSchedule and Ansor; sizes enter as `log2(x + 1)`.
 
 mod access;
-mod arithmetic;
+pub(crate) mod arithmetic;
 mod cache;
 pub mod draft;
 mod nest;

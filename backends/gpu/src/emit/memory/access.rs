@@ -4,8 +4,10 @@ use smallvec::SmallVec;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Expr;
 use tilewright_core::flat::lanes::{at_lane, lane_offset};
+use tilewright_core::flat::value_number::Number;
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
+use tilewright_core::visit::for_each_load_in_index;
 
 use super::pack::{memory_type, word_type};
 use crate::emit::value::{bits_type, class_of};
@@ -56,19 +58,48 @@ impl Generator<'_> {
             Storage::Memory(place) => place,
         };
         let number = self.numbers.of(expr);
+        // Statements that follow each other share what they load, such as the operands of a tile of products.
+        let known = self.scopes.last().and_then(|known| known.elements.get(&buffer)?.get(&(number, lane)));
+        if let Some(known) = known {
+            return Ok(*known);
+        }
         let lanes = if self.is_single_lane { 1 } else { index.lanes() };
         let count = group_size(dtype, &index, lane, lanes);
         let first = at_lane(&index, lane);
         if count == 1 {
             let address = self.address(buffer, place, &first)?;
             let loaded = self.builder.compute(Op::Load(place.space, 1), memory_type(dtype), &[address]);
-            return Ok(self.unpack_one(dtype, loaded));
+            let element = self.unpack_one(dtype, loaded);
+            self.remember_elements(buffer, &index, number, lane, &[element]);
+            return Ok(element);
         }
         let elements = self.load_group(buffer, place, &first, count)?;
         if let Some(memo) = self.memos.last_mut() {
             memo.extend((lane..).zip(&elements).map(|(lane, element)| ((number, lane), *element)));
         }
+        self.remember_elements(buffer, &index, number, lane, &elements);
         Ok(elements[0])
+    }
+
+    /// Remembers the elements in memory that an expression has loaded in lanes from one on, unless data has chosen them: other elements may
+    /// be chosen later.
+    fn remember_elements(
+        &mut self,
+        buffer: BufferId,
+        index: &Index,
+        number: Number,
+        lane: u32,
+        elements: &[Operand],
+    ) {
+        let mut is_by_data = false;
+        for_each_load_in_index(index, &mut |_, _| is_by_data = true);
+        if is_by_data {
+            return;
+        }
+        if let Some(known) = self.scopes.last_mut() {
+            let own = known.elements.entry(buffer).or_default();
+            own.extend((lane..).zip(elements).map(|(lane, element)| ((number, lane), *element)));
+        }
     }
 
     fn load_group(
@@ -102,6 +133,7 @@ impl Generator<'_> {
             Storage::Fragment(fragment) => return self.store_fragment(&fragment, buffer, &index, values),
             Storage::Memory(place) => place,
         };
+        self.forget_elements(buffer);
         let dtype = self.program.buffer(buffer).dtype;
         let lanes = values.len() as u32;
         let mut lane = 0;

@@ -87,6 +87,9 @@ pub(super) struct SharedAccess {
     pub(super) is_store: bool,
     /// In terms of the variables of [`Axes`].
     indices: Indices,
+    /// The place in the buffer, row by row, where several digits of one number choose the element: threads that copy a tile of any row
+    /// length together differ in this number, and not always in the bounds of rows and columns.
+    place: Option<Index>,
     /// The loops whose variables may have other values on the other side.
     free: Ranges,
     /// The axes along which all threads make it. Along all others, the first thread does.
@@ -123,7 +126,11 @@ impl SharedAccess {
         let replaced = |index: &Index| {
             index.substitute(&|other| (other == var).then(|| value.clone())).simplify(&self.free)
         };
-        SharedAccess { indices: self.indices.iter().map(replaced).collect(), ..self.clone() }
+        SharedAccess {
+            indices: self.indices.iter().map(replaced).collect(),
+            place: self.place.as_ref().map(replaced),
+            ..self.clone()
+        }
     }
 }
 
@@ -223,10 +230,29 @@ impl Search<'_> {
             return;
         }
         let resolved = |index: &Index| index.substitute(&|var| self.values.get(&var).cloned());
-        let indices = indices.iter().map(resolved).collect();
+        let indices: Indices = indices.iter().map(resolved).collect();
+        let place = self.place_of(buffer, &indices);
         let (free, axes, is_uniform) = (self.free.clone(), axes.to_vec(), self.around.is_empty());
         let by_warp = self.by_warp;
-        self.found.push(SharedAccess { buffer, is_store, indices, free, axes, is_uniform, by_warp });
+        self.found.push(SharedAccess { buffer, is_store, indices, place, free, axes, is_uniform, by_warp });
+    }
+
+    /// The place of an element in its buffer; `None` where the indices themselves tell as much, and where extents are not known.
+    fn place_of(&self, buffer: BufferId, indices: &Indices) -> Option<Index> {
+        let is_digit = |index: &Index| index.terms().iter().any(|term| !term.digit.is_whole());
+        if indices.len() < 2 || !indices.iter().any(is_digit) {
+            return None;
+        }
+        let shape = &self.program.buffer(buffer).shape;
+        let mut place = Index::constant(0);
+        for (index, extent) in indices.iter().zip(shape) {
+            place = &place.scale(extent.as_constant()?) + index;
+        }
+        let mut ranges = self.free.clone();
+        for axis in self.axes.iter() {
+            ranges.insert_constant(axis.var, axis.extent);
+        }
+        Some(place.simplify(&ranges))
     }
 }
 
@@ -250,10 +276,13 @@ type Part = (Index, Option<i64>);
 /// Whether two different threads may access one element.
 fn meet_in_memory(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool {
     let (Some(threads_a), Some(threads_b)) = (axes.threads_of(a), axes.threads_of(b)) else { return true };
+    let places = [a, b].map(|access| access.place.as_ref());
+    let linear = places[0].zip(places[1]);
     let dimensions: Vec<(Index, Index)> = a
         .indices
         .iter()
         .zip(&b.indices)
+        .chain(linear)
         .filter_map(|(index_a, index_b)| {
             let (same_a, own_a) = split(axes, a, index_a)?;
             let (same_b, own_b) = split(axes, b, index_b)?;

@@ -9,7 +9,7 @@
 //! An initial value stays in its place, under the condition that every reduction iterator is 0, when another block inside that
 //! loop accesses its elements, or when one loop chooses both the element and the values to combine. If such a reduction may
 //! have no point, the initial value stands before the loop as well. Loops of a single iteration disappear, and so do statements
-//! that never run.
+//! that never run. An outermost loop over blocks of threads stays, whatever its iterations: it holds the statements of one grid together.
 
 use std::sync::Arc;
 
@@ -95,7 +95,9 @@ impl BlockLowering<'_> {
         }
         if node.extent.is(1) {
             self.values.insert(node.var, Index::constant(0));
-            return self.stmt(&node.body);
+            let body = self.stmt(&node.body)?;
+            let is_grid = over_blocks(node) && self.path.iter().all(|outer| over_blocks(&outer.node));
+            return Ok(if is_grid { Stmt::For(Arc::new(For { body, ..For::clone(node) })) } else { body });
         }
         let plan =
             Plan::of_statements(node).map_err(|fault| pipeline_loops::refuse(self.program, node, fault))?;
@@ -237,6 +239,11 @@ impl BlockLowering<'_> {
         substitute_stmt(&mut nest, &|var| values.get(&var).cloned());
         loops.into_iter().rev().fold(nest, |body, node| Stmt::For(Arc::new(For { body, ..node })))
     }
+}
+
+/// Whether a loop is bound to an axis of the blocks of a grid.
+fn over_blocks(node: &For) -> bool {
+    matches!(node.kind, LoopKind::Bound(axis) if axis.is_of_blocks())
 }
 
 /// Where a block's initial value goes.

@@ -1,0 +1,135 @@
+//! The facts about one block of a kernel.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tilewright_core::analysis::block::{reads, writes};
+use tilewright_core::analysis::region::{AccessKind, bound_accesses};
+use tilewright_core::program::Program;
+use tilewright_core::stmt::{Block, For, IterKind, LoopKind};
+
+use super::access::{AccessFact, Axes, RawAccess, describe};
+use super::extents::SYMBOLIC_EXTENT;
+use crate::cpu::features::arithmetic::Arithmetic;
+
+/// A block, the loops around it, and its accesses.
+pub(super) struct Located<'p> {
+    pub(super) block: &'p Arc<Block>,
+    pub(super) path: Vec<&'p Arc<For>>,
+    pub(super) accesses: Vec<RawAccess>,
+}
+
+/// The facts about one block of a kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockFacts {
+    /// Points that one thread computes.
+    pub(crate) points: f64,
+    /// Threads of a block of threads that compute points.
+    pub(crate) threads: f64,
+    /// Iterations of loops that are not unrolled, in one thread.
+    pub(crate) iterations: f64,
+    /// Iterations of loops outside of the loops over threads, between which threads wait for each other.
+    pub(crate) rounds: f64,
+    /// Copies of the body in the code.
+    pub(crate) copies: f64,
+    /// Points of the block's whole domain.
+    pub(crate) domain: f64,
+    /// Whether the block combines values.
+    pub(crate) is_reduction: bool,
+    /// Whether the condition of a guard is tested at each point.
+    pub(crate) is_guarded: bool,
+    /// Operations at a point.
+    pub(crate) arithmetic: Arithmetic,
+    /// Bytes of an element of the results.
+    pub(crate) element_bytes: i64,
+    /// Whether the results are floats.
+    pub(crate) is_float: bool,
+    /// Digits of indices that divisions make.
+    pub(crate) divisions: f64,
+    pub(crate) accesses: Vec<AccessFact>,
+}
+
+impl<'p> Located<'p> {
+    pub(super) fn new(program: &Program, block: &'p Arc<Block>, path: Vec<&'p Arc<For>>) -> Self {
+        let mut accesses = Vec::new();
+        let mut add = |buffer, kind, is_store| {
+            let declared = program.buffer(buffer);
+            for indices in bound_accesses(block, buffer, kind) {
+                let bytes = declared.dtype.bytes() as i64;
+                accesses.push(RawAccess { buffer, scope: declared.scope, is_store, bytes, indices });
+            }
+        };
+        reads(block).into_iter().for_each(|buffer| add(buffer, AccessKind::Read, false));
+        writes(block).into_iter().for_each(|buffer| add(buffer, AccessKind::Write, true));
+        Located { block, path, accesses }
+    }
+
+    /// The iterations of a loop; a guess where they are symbolic.
+    pub(super) fn extent(&self, node: &For) -> f64 {
+        node.extent.as_constant().unwrap_or(SYMBOLIC_EXTENT).max(0) as f64
+    }
+
+    /// The loops over threads around the block, `x` first.
+    pub(super) fn axes(&self) -> Axes {
+        let mut axes: Axes = SmallVec::new();
+        for node in &self.path {
+            if let LoopKind::Bound(axis) = node.kind
+                && axis.is_of_block()
+            {
+                axes.push((axis.number(), node.var, node.extent.as_constant().unwrap_or(1).max(1)));
+            }
+        }
+        axes.sort_unstable();
+        axes
+    }
+
+    /// The facts, where `extents` gives those of a buffer in memory.
+    pub(super) fn facts(
+        &self,
+        program: &Program,
+        extents: &dyn Fn(tilewright_core::ids::BufferId) -> Vec<i64>,
+    ) -> BlockFacts {
+        let axes = self.axes();
+        let (mut points, mut iterations, mut rounds, mut copies) = (1.0, 0.0, 1.0, 1.0);
+        let mut is_outside = !axes.is_empty();
+        for node in &self.path {
+            let extent = self.extent(node);
+            match node.kind {
+                LoopKind::Bound(axis) if axis.is_of_blocks() => continue,
+                LoopKind::Bound(axis) if axis.is_of_block() => {
+                    is_outside = false;
+                    continue;
+                }
+                LoopKind::Serial | LoopKind::Parallel => iterations += points * extent / copies,
+                _ => copies *= extent,
+            }
+            points *= extent;
+            rounds *= if is_outside { extent } else { 1.0 };
+        }
+        let written = writes(self.block).first().map(|buffer| program.buffer(*buffer).dtype);
+        let domain = self.block.iters.iter().map(|iter| iter.extent.as_constant().unwrap_or(SYMBOLIC_EXTENT));
+        let divided = |access: &RawAccess| {
+            let terms = access.indices.iter().flat_map(|index| index.terms().iter());
+            terms.filter(|term| !term.digit.is_whole()).count() as f64
+        };
+        BlockFacts {
+            points,
+            threads: axes.iter().map(|(_, _, extent)| *extent as f64).product(),
+            iterations,
+            rounds,
+            copies,
+            domain: domain.map(|extent| extent as f64).product(),
+            is_reduction: self.block.iters.iter().any(|iter| iter.kind == IterKind::Reduce),
+            is_guarded: !self.block.guards.is_empty(),
+            arithmetic: Arithmetic::of(self.block, &[]),
+            element_bytes: written.map_or(4, |dtype| dtype.bytes() as i64),
+            is_float: written.is_none_or(|dtype| dtype.is_float()),
+            divisions: self.accesses.iter().map(divided).sum(),
+            accesses: self
+                .accesses
+                .iter()
+                .map(|access| describe(self, access, &extents(access.buffer), &axes))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The draft model: the time of a kernel, estimated from its structure alone.
+//!
+//! A multiprocessor executes its blocks of threads in waves. The time of a wave is the longest of what its instructions, its arithmetic
+//! units, its shared memory and its first-level cache take, and of the chain of latencies of one block. Beside the multiprocessors, the
+//! device memory and the second-level cache bound the time. Constants are those of published microbenchmarks of Ampere and Hopper
+//! (Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", arXiv 2402.13499), rounded;
+//! nothing was fitted to a measurement of ours.
+
+use tilewright_core::program::{Program, Scope};
+use tilewright_core::target::GpuTarget;
+
+use super::access::{AccessFact, WARP};
+use super::block::BlockFacts;
+use super::kernel::KernelFacts;
+
+/// Warp instructions that a multiprocessor starts in a cycle: one for each of its schedulers.
+const SCHEDULERS: f64 = 4.0;
+/// Bytes of a sector.
+const SECTOR: f64 = 32.0;
+/// Bytes per cycle that a multiprocessor takes from its first-level cache.
+const L1_BYTES: f64 = 64.0;
+/// The bandwidth of the second-level cache, in those of the device memory.
+const L2_OVER_MEMORY: f64 = 2.5;
+/// Cycles from a load of device memory to its value.
+const MEMORY_LATENCY: f64 = 500.0;
+/// Cycles from a load of shared memory to its value.
+const SHARED_LATENCY: f64 = 30.0;
+/// Cycles of a barrier.
+const BARRIER: f64 = 30.0;
+/// Cycles from an arithmetic instruction to the next one that needs its result.
+const ARITHMETIC_LATENCY: f64 = 4.0;
+/// Instructions of a loop's step, of a digit of an index, and of a guard.
+const LOOP_STEP: f64 = 3.0;
+const DIVISION: f64 = 4.0;
+const GUARD: f64 = 2.0;
+/// Instructions of a division of floats and of a transcendental function.
+const FLOAT_DIVISION: f64 = 10.0;
+const TRANSCENDENTAL: f64 = 20.0;
+/// Threads' loads that are in flight at once, where they are independent.
+const LOADS_IN_FLIGHT: f64 = 8.0;
+/// Seconds to launch a kernel behind another one.
+const LAUNCH: f64 = 2.5e-6;
+/// The share of repeated accesses to a tensor beyond the second-level cache that reach the device memory.
+const L2_MISSES: f64 = 0.3;
+/// A multiplication and an addition are one instruction.
+const FUSED: f64 = 0.5;
+/// How much slower a kernel becomes for each register beyond those that a thread can have, as spilled ones are loaded again.
+const SPILL: f64 = 0.02;
+
+/// The parts of a kernel's estimated time, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Of the multiprocessors, all waves together.
+    pub multiprocessors: f64,
+    /// Of the device memory.
+    pub memory: f64,
+    /// Of the second-level cache.
+    pub cache: f64,
+    /// The bytes that the device memory transfers.
+    pub memory_bytes: f64,
+    /// Waves of blocks; the last one may be partial.
+    pub waves: f64,
+}
+
+impl Cost {
+    /// The time, in seconds. Parts that are about equally long delay each other.
+    pub fn seconds(&self) -> f64 {
+        let parts = [self.multiprocessors, self.memory, self.cache];
+        LAUNCH + norm(&parts)
+    }
+}
+
+/// The 4-norm: a little more than the greatest.
+fn norm(parts: &[f64]) -> f64 {
+    parts.iter().map(|part| part.powi(4)).sum::<f64>().powf(0.25)
+}
+
+/// The estimated share of what the machine could do at best.
+pub(super) fn score(program: &Program, kernels: &[KernelFacts], gpu: &GpuTarget) -> f32 {
+    let seconds: f64 = kernels.iter().map(|kernel| cost(program, kernel, gpu).seconds()).sum();
+    (ideal(program, kernels, gpu) / seconds.max(1e-9)) as f32
+}
+
+/// The seconds of the program's own operations at the peak, or of its tensors at the bandwidth of the memory.
+fn ideal(program: &Program, kernels: &[KernelFacts], gpu: &GpuTarget) -> f64 {
+    let reductions = kernels.iter().flat_map(|kernel| &kernel.blocks).filter(|block| block.is_reduction);
+    let operations: f64 = reductions.map(|block| block.domain * instructions(block).max(0.5)).sum();
+    let per_second = f64::from(gpu.multiprocessors)
+        * f64::from(gpu.f32_multiply_adds_per_cycle)
+        * f64::from(gpu.clock_khz)
+        * 1e3;
+    let bytes: f64 = program
+        .buffer_params()
+        .filter_map(|(id, _)| program.buffer(id).constant_bytes())
+        .map(|bytes| bytes as f64)
+        .sum();
+    LAUNCH + (operations / per_second).max(bytes / gpu.memory_bytes_per_second as f64)
+}
+
+/// The arithmetic instructions of a point.
+fn instructions(block: &BlockFacts) -> f64 {
+    let own = &block.arithmetic;
+    let floats = own.simple * FUSED
+        + own.division * FLOAT_DIVISION
+        + own.transcendental * TRANSCENDENTAL
+        + own.comparison
+        + own.conversion;
+    if block.is_float { floats } else { floats + own.integer * FUSED }
+}
+
+/// The estimated time of a kernel.
+pub(crate) fn cost(program: &Program, kernel: &KernelFacts, gpu: &GpuTarget) -> Cost {
+    let clock = f64::from(gpu.clock_khz) * 1e3;
+    let processors = f64::from(gpu.multiprocessors);
+    let resident = f64::from(kernel.resident.max(1));
+    let of_block = block_cycles(kernel, gpu);
+    let latency = latency_cycles(kernel);
+    let per_processor = (kernel.grid / processors).ceil().max(1.0);
+    let at_once = resident.min(per_processor);
+    // Too few warps leave the schedulers idle between dependent instructions.
+    let ready = kernel.warps() * at_once * parallelism(kernel) / (SCHEDULERS * ARITHMETIC_LATENCY);
+    let of_block = of_block / ready.clamp(0.05, 1.0);
+    let waves = (per_processor / at_once).floor();
+    let rest = per_processor - waves * at_once;
+    let wave = |blocks: f64| if blocks > 0.0 { (blocks * of_block).max(latency) } else { 0.0 };
+    let mut cycles = waves * wave(at_once) + wave(rest);
+    let missing = kernel.registers - f64::from(gpu.max_registers_per_thread);
+    cycles *= 1.0 + SPILL * missing.max(0.0);
+    if kernel.resident == 0 {
+        cycles *= 100.0;
+    }
+    let memory_bytes = memory_bytes(program, kernel, gpu);
+    let bandwidth = gpu.memory_bytes_per_second as f64;
+    Cost {
+        multiprocessors: cycles / clock,
+        memory: memory_bytes / bandwidth,
+        cache: traffic(kernel) / (bandwidth * L2_OVER_MEMORY),
+        memory_bytes,
+        waves: kernel.grid / (processors * resident),
+    }
+}
+
+/// Cycles of a multiprocessor for one block of threads, if nothing waits.
+fn block_cycles(kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
+    let (mut issued, mut arithmetic, mut shared, mut cached) = (0.0, 0.0, 0.0, 0.0);
+    for block in &kernel.blocks {
+        let warps = (block.threads / WARP as f64).ceil().max(1.0);
+        let requests: f64 = block.accesses.iter().filter(|access| !access.scope.is_private()).map(|access| access.requests).sum();
+        let operations = instructions(block) * block.points * if block.element_bytes > 4 { 2.0 } else { 1.0 };
+        let guards = if block.is_guarded { GUARD * block.points } else { 0.0 };
+        let control = block.iterations * LOOP_STEP + block.divisions * DIVISION * requests + guards;
+        issued += warps * (operations + requests + control);
+        arithmetic += warps * operations;
+        for access in &block.accesses {
+            match access.scope {
+                Scope::Shared => shared += warps * access.requests * access.units,
+                Scope::Global | Scope::Streamed => cached += warps * access.requests * access.units * SECTOR,
+                Scope::Local | Scope::Fragment => {}
+            }
+        }
+    }
+    let per_cycle = f64::from(gpu.f32_multiply_adds_per_cycle.max(1)) / WARP as f64;
+    norm(&[issued / SCHEDULERS, arithmetic / per_cycle, shared, cached / L1_BYTES])
+}
+
+/// Cycles of the longest chain of one block: loads that wait for each other, and barriers.
+fn latency_cycles(kernel: &KernelFacts) -> f64 {
+    let mut cycles = 0.0;
+    for block in &kernel.blocks {
+        let of = |access: &AccessFact| match access.scope {
+            Scope::Global | Scope::Streamed if !access.is_store => MEMORY_LATENCY,
+            Scope::Shared if !access.is_store => SHARED_LATENCY,
+            _ => 0.0,
+        };
+        // Loads of unrolled copies overlap.
+        let overlapping = block.copies.clamp(1.0, LOADS_IN_FLIGHT);
+        let longest = block
+            .accesses
+            .iter()
+            .map(|access| of(access) * (access.requests / overlapping).max(block.rounds.min(access.requests)))
+            .fold(0.0, f64::max);
+        cycles += longest + if block.threads > 1.0 { BARRIER * block.rounds } else { 0.0 };
+    }
+    cycles
+}
+
+/// Independent instructions of a thread: those of different sums.
+fn parallelism(kernel: &KernelFacts) -> f64 {
+    let most = kernel.blocks.iter().filter(|block| block.is_reduction).map(|block| block.copies);
+    most.fold(1.0, f64::max).clamp(1.0, 4.0)
+}
+
+/// Bytes of the sectors that all warps access in device memory.
+fn traffic(kernel: &KernelFacts) -> f64 {
+    let bytes = |(block, access): (&BlockFacts, &AccessFact)| {
+        (block.threads / WARP as f64).ceil() * access.requests * access.units * SECTOR
+    };
+    kernel.grid * kernel.accesses(Scope::Global).map(bytes).sum::<f64>()
+}
+
+/// Bytes that the device memory transfers: each tensor once, and those again that the second-level cache cannot keep.
+fn memory_bytes(program: &Program, kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
+    let mut buffers: Vec<_> = kernel.accesses(Scope::Global).map(|(_, access)| access.buffer).collect();
+    buffers.sort_unstable();
+    buffers.dedup();
+    let sizes = buffers.iter().filter_map(|buffer| program.buffer(*buffer).constant_bytes());
+    let traffic = traffic(kernel);
+    let unique = sizes.map(|bytes| bytes as f64).sum::<f64>();
+    let kept = (gpu.l2_bytes as f64 / unique.max(1.0)).min(1.0);
+    // A part of a tensor may be all that is accessed.
+    unique.min(traffic) + (traffic - unique).max(0.0) * (1.0 - kept) * L2_MISSES
+}
