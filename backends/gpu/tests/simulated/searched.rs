@@ -23,12 +23,13 @@ fn cases() -> usize {
 
 /// The product of matrices, or of several.
 fn matmul(dtype: &str, [b, m, n, k]: [i64; 4]) -> Program {
+    let cast = if dtype == "f32" { "" } else { " as f32" };
     parse(&format!(
         "kernel matmul(in x: {dtype}[{b}, {m}, {k}], in y: {dtype}[{b}, {k}, {n}], out z: f32[{b}, {m}, {n}]) {{
   for b in 0..{b} {{ for i in 0..{m} {{ for j in 0..{n} {{ for k in 0..{k} {{
     block z(vb: spatial {b} = b, vi: spatial {m} = i, vj: spatial {n} = j, vk: reduce {k} = k) {{
       init {{ z[vb, vi, vj] = 0.0 }}
-      z[vb, vi, vj] = z[vb, vi, vj] + x[vb, vi, vk] as f32 * y[vb, vk, vj] as f32
+      z[vb, vi, vj] = z[vb, vi, vj] + x[vb, vi, vk]{cast} * y[vb, vk, vj]{cast}
     }}
   }} }} }} }}
 }}"

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tilewright_core::analysis::block::{reads, writes};
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
+use tilewright_core::index::{Index, Term};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::{Block, For, IterKind, LoopKind};
 
@@ -44,7 +45,7 @@ pub(crate) struct BlockFacts {
     pub(crate) element_bytes: i64,
     /// Whether the results are floats.
     pub(crate) is_float: bool,
-    /// Digits of indices that divisions make.
+    /// Digits of indices that divisions make, and that change in serial loops.
     pub(crate) divisions: f64,
     pub(crate) accesses: Vec<AccessFact>,
 }
@@ -108,9 +109,18 @@ impl<'p> Located<'p> {
         }
         let written = writes(self.block).first().map(|buffer| program.buffer(*buffer).dtype);
         let domain = self.block.iters.iter().map(|iter| iter.extent.as_constant().unwrap_or(SYMBOLIC_EXTENT));
+        // Digits that no serial loop changes are computed once.
+        let is_changing = |term: &&Term| {
+            let mut is_changing = false;
+            Index::digit(term.digit.clone()).for_each_var(&mut |var| {
+                let own = self.path.iter().find(|node| node.var == var);
+                is_changing |= own.is_some_and(|node| node.kind == LoopKind::Serial);
+            });
+            !term.digit.is_whole() && is_changing
+        };
         let divided = |access: &RawAccess| {
             let terms = access.indices.iter().flat_map(|index| index.terms().iter());
-            terms.filter(|term| !term.digit.is_whole()).count() as f64
+            terms.filter(is_changing).count() as f64
         };
         BlockFacts {
             points,

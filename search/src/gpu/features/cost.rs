@@ -36,14 +36,18 @@ const GUARD: f64 = 2.0;
 /// Instructions of a division of floats and of a transcendental function.
 const FLOAT_DIVISION: f64 = 10.0;
 const TRANSCENDENTAL: f64 = 20.0;
-/// Threads' loads that are in flight at once, where they are independent.
-const LOADS_IN_FLIGHT: f64 = 8.0;
+/// Iterations of a serial loop that the assembler writes out, so that their loads overlap.
+const OVERLAPPING: f64 = 4.0;
+/// Conversions at a point of a reduction: elements are converted once where they are loaded, and then used several times.
+const CONVERSION: f64 = 0.25;
 /// Seconds to launch a kernel behind another one.
 const LAUNCH: f64 = 2.5e-6;
 /// The share of repeated accesses to a tensor beyond the second-level cache that reach the device memory.
 const L2_MISSES: f64 = 0.3;
 /// A multiplication and an addition are one instruction.
 const FUSED: f64 = 0.5;
+/// How much slower a kernel becomes where it uses no byte of the sectors that it accesses: sectors take slots in queues, too.
+const SCATTERED: f64 = 0.25;
 /// How much slower a kernel becomes for each register beyond those that a thread can have, as spilled ones are loaded again.
 const SPILL: f64 = 0.02;
 
@@ -104,7 +108,7 @@ fn instructions(block: &BlockFacts) -> f64 {
         + own.division * FLOAT_DIVISION
         + own.transcendental * TRANSCENDENTAL
         + own.comparison
-        + own.conversion;
+        + own.conversion * CONVERSION;
     if block.is_float { floats } else { floats + own.integer * FUSED }
 }
 
@@ -119,13 +123,16 @@ pub(crate) fn cost(program: &Program, kernel: &KernelFacts, gpu: &GpuTarget) -> 
     let at_once = resident.min(per_processor);
     // Too few warps leave the schedulers idle between dependent instructions.
     let ready = kernel.warps() * at_once * parallelism(kernel) / (SCHEDULERS * ARITHMETIC_LATENCY);
-    let of_block = of_block / ready.clamp(0.05, 1.0);
+    // A scheduler has whole warps: with five warps, one of the four has two.
+    let of_each = kernel.warps() * at_once / SCHEDULERS;
+    let of_block = of_block / ready.clamp(0.05, 1.0) * (of_each.ceil() / of_each);
     let waves = (per_processor / at_once).floor();
     let rest = per_processor - waves * at_once;
-    let wave = |blocks: f64| if blocks > 0.0 { (blocks * of_block).max(latency) } else { 0.0 };
+    // One block computes when its own chain is done, while others are still at work.
+    let wave = |blocks: f64| if blocks > 0.0 { (blocks * of_block).max(of_block + latency) } else { 0.0 };
     let mut cycles = waves * wave(at_once) + wave(rest);
     let missing = kernel.registers - f64::from(gpu.max_registers_per_thread);
-    cycles *= 1.0 + SPILL * missing.max(0.0);
+    cycles *= (1.0 + SPILL * missing.max(0.0)) * (1.0 + SCATTERED * (1.0 - kernel.coalescing()));
     if kernel.resident == 0 {
         cycles *= 100.0;
     }
@@ -163,25 +170,25 @@ fn block_cycles(kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
     norm(&[issued / SCHEDULERS, arithmetic / per_cycle, shared, cached / L1_BYTES])
 }
 
-/// Cycles of the longest chain of one block: loads that wait for each other, and barriers.
+/// Cycles of the longest chain of one block of threads: rounds of loads that wait for each other, and barriers. The loads of one round
+/// overlap, also those of different copies.
 fn latency_cycles(kernel: &KernelFacts) -> f64 {
-    let mut cycles = 0.0;
+    let (mut memory, mut others) = (0.0_f64, 0.0);
     for block in &kernel.blocks {
-        let of = |access: &AccessFact| match access.scope {
-            Scope::Global | Scope::Streamed if !access.is_store => MEMORY_LATENCY,
-            Scope::Shared if !access.is_store => SHARED_LATENCY,
-            _ => 0.0,
+        let in_round = block.points / block.copies.max(1.0) / block.rounds.max(1.0);
+        let steps = block.rounds * (in_round / OVERLAPPING).max(1.0);
+        let loads = |scope: fn(Scope) -> bool| {
+            block.accesses.iter().any(|access| !access.is_store && scope(access.scope))
         };
-        // Loads of unrolled copies overlap.
-        let overlapping = block.copies.clamp(1.0, LOADS_IN_FLIGHT);
-        let longest = block
-            .accesses
-            .iter()
-            .map(|access| of(access) * (access.requests / overlapping).max(block.rounds.min(access.requests)))
-            .fold(0.0, f64::max);
-        cycles += longest + if block.threads > 1.0 { BARRIER * block.rounds } else { 0.0 };
+        if loads(|scope| matches!(scope, Scope::Global | Scope::Streamed)) {
+            memory = memory.max(MEMORY_LATENCY * steps);
+        }
+        if loads(|scope| scope == Scope::Shared) {
+            others += SHARED_LATENCY * steps;
+        }
+        others += if block.threads > 1.0 { BARRIER * block.rounds } else { 0.0 };
     }
-    cycles
+    memory + others
 }
 
 /// Independent instructions of a thread: those of different sums.

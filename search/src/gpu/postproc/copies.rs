@@ -4,7 +4,7 @@ use tilewright_core::annotation::VECTOR_FETCH;
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_core::thread_axis::ThreadAxis;
 
-use super::{extent, fused};
+use super::{extent, fused, unroll_one};
 use crate::space::rules::block::block_of;
 
 /// The most rounds of a copy that are written out one after the other, so that their loads overlap.
@@ -31,7 +31,7 @@ pub(super) fn bind_copy(
     schedule.reorder(&[rounds[1], rounds[0]])?;
     schedule.bind(rounds[1], ThreadAxis::ThreadX)?;
     if extent(schedule, rounds[0])? <= MAX_ROUNDS {
-        schedule.unroll(rounds[0])?;
+        unroll_one(schedule, rounds[0])?;
     }
     if width > 1 {
         schedule.vectorize(vectors[1])?;

@@ -44,6 +44,15 @@ fn extent(schedule: &Schedule, target: LoopRv) -> Result<i64, ScheduleError> {
     node.extent.as_constant().ok_or(ScheduleError::SymbolicExtent(id))
 }
 
+/// Unrolls a loop of several iterations; lowering drops the others. The answer is the number of iterations.
+fn unroll_one(schedule: &mut Schedule, target: LoopRv) -> Result<i64, ScheduleError> {
+    let iterations = extent(schedule, target)?;
+    if iterations > 1 {
+        schedule.unroll(target)?;
+    }
+    Ok(iterations)
+}
+
 /// One loop in place of some that follow each other; `None` for no loops.
 fn fused(schedule: &mut Schedule, loops: &[LoopRv]) -> Result<Option<LoopRv>, ScheduleError> {
     match loops {

@@ -8,7 +8,7 @@ use tilewright_core::stmt::{Block, Symbol};
 use tilewright_core::thread_axis::ThreadAxis;
 use tilewright_core::visit::find_loop;
 
-use super::{copies, extent, fused, nest_names, writers};
+use super::{copies, extent, fused, nest_names, unroll_one, writers};
 use crate::gpu::rules::multi_level_thread_tiling::LEVELS;
 use crate::space::rules::block::block_of;
 
@@ -174,18 +174,14 @@ fn unroll(
     for target in levels.elements.iter().rev() {
         match lanes {
             Some(lanes) if lanes == *target => schedule.vectorize(*target)?,
-            _ => {
-                copies = copies.saturating_mul(extent(schedule, *target)?);
-                schedule.unroll(*target)?;
-            }
+            _ => copies = copies.saturating_mul(unroll_one(schedule, *target)?),
         }
     }
     for target in levels.inner_reduction.iter().rev() {
-        copies = copies.saturating_mul(extent(schedule, *target)?);
-        if copies > limit {
+        if copies.saturating_mul(extent(schedule, *target)?) > limit {
             break;
         }
-        schedule.unroll(*target)?;
+        copies = copies.saturating_mul(unroll_one(schedule, *target)?);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use tilewright_core::thread_axis::ThreadAxis;
 use tilewright_core::visit::find_loop;
 
 use super::tiles::TiledLoop;
-use super::{extent, fused};
+use super::{extent, fused, unroll_one};
 use crate::space::rules::block::block_of;
 
 /// The parts of one loop of the block: virtual threads, threads, and two levels of elements of a thread.
@@ -58,7 +58,7 @@ pub(super) fn bind_writer(
     for target in [level(0), level(2), level(3)].concat() {
         match lanes {
             Some(lanes) if lanes == target => schedule.vectorize(target)?,
-            _ => schedule.unroll(target)?,
+            _ => drop(unroll_one(schedule, target)?),
         }
     }
     Ok(())

@@ -5,7 +5,8 @@ use tilewright_core::analysis::scope::{consumers, writes_parameter};
 use tilewright_core::annotation::{TILED_LOOPS, TILING, UNROLL, VECTOR_FETCH};
 use tilewright_core::program::Scope;
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
-use tilewright_core::stmt::Block;
+use tilewright_core::index::Index;
+use tilewright_core::stmt::{Block, IterKind};
 use tilewright_core::visit::find_loop;
 use tilewright_macros::schedule_rule;
 
@@ -216,12 +217,17 @@ fn reduction_factors(
     Ok(vec![None, Some(outer), Some(inner)])
 }
 
-/// The numbers of the operands that are used again.
+/// The numbers of the operands that are used again: by several results, or by neighbours whose windows overlap.
 pub(crate) fn operands(block: &Block) -> Vec<i64> {
     let accesses = loads(&block.body);
+    let mentions = |index: &Index, kind: IterKind| {
+        block.iters.iter().any(|iter| iter.kind == kind && !iter.extent.is(1) && index.mentions(iter.var))
+    };
+    let slides =
+        |index: &Index| mentions(index, IterKind::Spatial) && mentions(index, IterKind::Reduce);
     let is_copied = |buffer| {
         let mut own = accesses.iter().filter(|access| access.buffer == buffer);
-        own.all(|access| is_used_again(block, access.indices))
+        own.all(|access| is_used_again(block, access.indices) || access.indices.iter().any(slides))
     };
     let written = writes(block);
     (0..)

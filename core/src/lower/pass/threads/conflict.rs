@@ -14,6 +14,7 @@ use super::residues::{moduli, without_multiples};
 use crate::analysis::block::loads_in;
 use crate::expr::{Expr, Indices};
 use crate::ids::{BufferId, VarId};
+use crate::index::iter_map::{MapLevel, detect};
 use crate::index::{Base, Index, Interval, NO_MODULUS, Ranges, Term};
 use crate::program::{Program, Scope};
 use crate::stmt::{For, LoopKind, Stmt};
@@ -267,7 +268,38 @@ pub(super) fn conflict(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool 
         let [a, b] = [a, b].map(SharedAccess::by_any_lane);
         return meet_in_memory(axes, &a, &b);
     }
-    meet_in_memory(axes, a, b)
+    meet_in_memory(axes, a, b) && !are_apart(axes, a, b)
+}
+
+/// Whether two sides of one access are to different elements, in whatever iteration: the map from threads and iterations to elements is
+/// injective, as that of threads is that copy a tile of any row length together.
+fn are_apart(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool {
+    if a.indices != b.indices || a.axes != b.axes || a.by_warp.is_some() || b.by_warp.is_some() {
+        return false;
+    }
+    let mut iterators: Vec<(VarId, Index)> = axes
+        .iter()
+        .filter(|axis| a.axes.contains(&axis.axis) && axis.extent > 1)
+        .map(|axis| (axis.var, Index::constant(axis.extent)))
+        .collect();
+    for var in a.indices.iter().flat_map(variables_of) {
+        if axes.holds(var) || iterators.iter().any(|(other, _)| *other == var) {
+            continue;
+        }
+        // A variable of a loop around has the same value on both sides.
+        match (a.free.constant_extent(var), b.free.constant_extent(var)) {
+            (Some(extent), Some(other)) if extent == other => iterators.push((var, Index::constant(extent))),
+            (None, None) if !a.free.contains(var) && !b.free.contains(var) => {}
+            _ => return false,
+        }
+    }
+    detect(&a.indices, &iterators, &[], MapLevel::Injective).is_ok()
+}
+
+fn variables_of(index: &Index) -> Vec<VarId> {
+    let mut found = Vec::new();
+    index.for_each_var(&mut |var| found.push(var));
+    found
 }
 
 /// An index whose values count, or whose residues do.

@@ -1,0 +1,96 @@
+//! The whole operator set as PTX, by default schedules at the set's own shapes: every kernel can be launched, and NVIDIA's assembler accepts
+//! it, where it is there.
+
+#[path = "../benches/operators/attention.rs"]
+mod attention;
+#[path = "../benches/operators/bytes.rs"]
+mod bytes;
+#[path = "../benches/operators/emit.rs"]
+mod emit;
+#[path = "../benches/operators/halves.rs"]
+mod halves;
+#[path = "../benches/operators/kernels.rs"]
+mod kernels;
+#[path = "../benches/operators/memory.rs"]
+mod memory;
+#[expect(dead_code, reason = "counts of operations are for the benches")]
+#[path = "../benches/operators/opset.rs"]
+mod opset;
+#[path = "../benches/operators/pieces.rs"]
+mod pieces;
+#[path = "../benches/operators/whole_set.rs"]
+mod whole_set;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The assembler, if there is one; `scripts/fetch-ptxas.sh` fetches it.
+fn assembler() -> Option<PathBuf> {
+    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/target/ptxas/13.0.88/ptxas");
+    let path = std::env::var_os("PTXAS").map_or_else(|| fetched.into(), PathBuf::from);
+    let is_required = std::env::var_os("REQUIRE_PTXAS").is_some();
+    assert!(path.exists() || !is_required, "there is no ptxas at {}: run scripts/fetch-ptxas.sh", path.display());
+    path.exists().then_some(path)
+}
+
+/// What is wrong with the launches of a manifest.
+fn faults_of(manifest: &Value) -> Vec<String> {
+    let launches = manifest["launches"].as_array().map_or(&[][..], |launches| launches);
+    let mut faults = Vec::new();
+    if launches.is_empty() {
+        faults.push("there is no launch".to_owned());
+    }
+    for launch in launches {
+        let resident = launch["report"]["resident_blocks_at_most"].as_u64().unwrap_or(0);
+        let blocks = launch["report"]["blocks"].as_u64().unwrap_or(0);
+        if resident == 0 || blocks == 0 {
+            faults.push(format!("{} cannot be launched: {}", launch["entry"], launch["report"]));
+        }
+    }
+    faults
+}
+
+/// What the assembler says against a module.
+fn complaints(assembler: &Path, architecture: &str, ptx: &Path) -> Option<String> {
+    let output = Command::new(assembler)
+        .args(["-v", "--warn-on-spills", "-arch", architecture, "-o", "/dev/null"])
+        .arg(ptx)
+        .output()
+        .expect("the assembler runs");
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+    let spills = messages
+        .lines()
+        .any(|line| line.contains("spill") && !line.contains("0 bytes spill stores, 0 bytes spill loads"));
+    (!output.status.success() || spills).then_some(messages)
+}
+
+/// Emits the kernels of one operator, and checks them.
+fn check(name: &str, architecture: &str, folder: &Path) -> Vec<String> {
+    let operator = opset::operator(name).unwrap_or_else(|problem| panic!("{problem}"));
+    let folder = folder.join(architecture);
+    if let Err(error) = emit::emit(&[operator], architecture, &folder) {
+        return vec![format!("{name}: {error}")];
+    }
+    let stem: String = name.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '_' }).collect();
+    let manifest = std::fs::read_to_string(folder.join(format!("{stem}.json"))).expect("it was written");
+    let manifest: Value = serde_json::from_str(&manifest).expect("it is JSON");
+    let mut faults = faults_of(&manifest);
+    if let Some(assembler) = assembler() {
+        faults.extend(complaints(&assembler, architecture, &folder.join(format!("{stem}.ptx"))));
+    }
+    faults.into_iter().map(|fault| format!("{name} for {architecture}: {fault}")).collect()
+}
+
+#[test]
+fn every_operator_of_the_set_is_emitted_for_every_architecture() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut faults = Vec::new();
+    for name in whole_set::whole_set() {
+        for architecture in ["sm_80", "sm_90"] {
+            faults.extend(check(&name, architecture, folder.path()));
+        }
+    }
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
