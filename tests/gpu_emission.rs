@@ -31,7 +31,11 @@ fn assembler() -> Option<PathBuf> {
     let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/target/ptxas/13.0.88/ptxas");
     let path = std::env::var_os("PTXAS").map_or_else(|| fetched.into(), PathBuf::from);
     let is_required = std::env::var_os("REQUIRE_PTXAS").is_some();
-    assert!(path.exists() || !is_required, "there is no ptxas at {}: run scripts/fetch-ptxas.sh", path.display());
+    assert!(
+        path.exists() || !is_required,
+        "there is no ptxas at {}: run scripts/fetch-ptxas.sh",
+        path.display()
+    );
     path.exists().then_some(path)
 }
 
@@ -73,7 +77,8 @@ fn check(name: &str, architecture: &str, folder: &Path) -> Vec<String> {
     if let Err(error) = emit::emit(&[operator], architecture, &folder) {
         return vec![format!("{name}: {error}")];
     }
-    let stem: String = name.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '_' }).collect();
+    let stem: String =
+        name.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '_' }).collect();
     let manifest = std::fs::read_to_string(folder.join(format!("{stem}.json"))).expect("it was written");
     let manifest: Value = serde_json::from_str(&manifest).expect("it is JSON");
     let mut faults = faults_of(&manifest);

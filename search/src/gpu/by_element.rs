@@ -82,10 +82,7 @@ pub(super) fn bind_elements(
 }
 
 /// One of some numbers by their probabilities; the number of threads of a warp where there are none.
-fn draw(
-    schedule: &mut Schedule,
-    choices: impl Iterator<Item = (i64, f64)>,
-) -> Result<IntRv, ScheduleError> {
+fn draw(schedule: &mut Schedule, choices: impl Iterator<Item = (i64, f64)>) -> Result<IntRv, ScheduleError> {
     let (mut numbers, mut weights): (Vec<i64>, Vec<f64>) = choices.unzip();
     if numbers.is_empty() {
         (numbers, weights) = (vec![WARP], vec![1.0]);

@@ -60,7 +60,8 @@ mod tests {
                 let mut known = vec![1; parts as usize];
                 known[0] = extent;
                 let decision = Some(Decision::Tile(known));
-                let step = Step { instruction: sample.into(), first_output: 1, outputs: parts as u32, decision };
+                let step =
+                    Step { instruction: sample.into(), first_output: 1, outputs: parts as u32, decision };
                 let drawn = aligned(&step, &Target::generic_gpu().into(), &mut rng);
                 let Some(Decision::Tile(factors)) = drawn else { panic!("a tile") };
                 assert_eq!(factors.iter().product::<i64>(), extent, "{factors:?}");

@@ -39,7 +39,8 @@ enum Grid {
 
 impl Grid {
     fn read(text: &str) -> Grid {
-        let numbers = |line: &str| -> Vec<i64> { line.split(' ').filter_map(|word| word.parse().ok()).collect() };
+        let numbers =
+            |line: &str| -> Vec<i64> { line.split(' ').filter_map(|word| word.parse().ok()).collect() };
         let of = |word: &str| -> Vec<Vec<i64>> {
             text.lines().filter_map(|line| line.strip_prefix(word)).map(numbers).collect()
         };
@@ -64,7 +65,8 @@ fn tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
 /// MetaSchedule's rules for CUDA, in our order.
 fn rule_set() -> RuleSet {
     let built_in = rules::multi_level_thread_tiling::multi_level_thread_tiling::ENTRY;
-    let tiling = RuleEntry { apply: tiling, module: module_path!(), file: file!(), line: line!(), ..built_in };
+    let tiling =
+        RuleEntry { apply: tiling, module: module_path!(), file: file!(), line: line!(), ..built_in };
     let own = [
         neutral::inline_constant_scalars::inline_constant_scalars::ENTRY,
         neutral::auto_inline::auto_inline::ENTRY,
@@ -79,7 +81,8 @@ fn rule_set() -> RuleSet {
 /// A workload's program and its published sketches.
 fn case(name: &str) -> (Program, Grid) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
-    let text = |part: &str| fs::read_to_string(folder.join(part).join(format!("{name}.txt"))).expect("it is there");
+    let text =
+        |part: &str| fs::read_to_string(folder.join(part).join(format!("{name}.txt"))).expect("it is there");
     (read(&text("sketches")).program, Grid::read(&text("grids")))
 }
 
@@ -94,8 +97,11 @@ fn levels(program: &Program) -> ([i64; 5], Vec<i64>, Vec<i64>) {
     assert_eq!(TILING.get(&tiled.annotations).as_deref(), Some("SSSRRSRS"));
     let counts = TILED_LOOPS.get(&tiled.annotations).expect("the number of loops");
     let (spatial, reduce) = (counts[0] as usize, counts[1] as usize);
-    let path: Vec<i64> =
-        loops_around(&program.body, tiled.id).expect("it is there").into_iter().map(|node| extent(node)).collect();
+    let path: Vec<i64> = loops_around(&program.body, tiled.id)
+        .expect("it is there")
+        .into_iter()
+        .map(|node| extent(node))
+        .collect();
     assert_eq!(path.len(), 5 * spatial + 3 * reduce);
     let (inside, virtual_threads) = (spatial + reduce, 2 * spatial + 2 * reduce);
     let product = |start: usize| path[start..start + spatial].iter().product();
@@ -141,7 +147,8 @@ fn check_tiled(name: &str, program: &Program, grid: &Grid) {
     assert!(kept.eq(tiles.iter().cloned()), "{name}: tiles are repaired");
     // One choice for each copy, and one for unrolling.
     let choices = schedule.trace().steps().iter();
-    let choices = choices.filter(|step| matches!(step.instruction, Instruction::SampleCategorical(_))).count();
+    let choices =
+        choices.filter(|step| matches!(step.instruction, Instruction::SampleCategorical(_))).count();
     assert_eq!(choices, copies.len() + 1, "{name}");
     let (spatial, found_copies, found_written) = levels(schedule.program());
     assert_eq!([spatial[0], spatial[1], spatial[2]], *extents, "{name}: blocks, virtual threads, threads");
@@ -162,7 +169,8 @@ fn check_reductions(name: &str, program: &Program, count: usize) {
             let program = schedule.program();
             let by_threads = blocks(&program.body).into_iter().filter(|block| {
                 let path = loops_around(&program.body, block.id).unwrap_or_default();
-                let is_bound = path.iter().any(|node| matches!(node.kind, LoopKind::Bound(axis) if axis.is_of_block()));
+                let is_bound =
+                    path.iter().any(|node| matches!(node.kind, LoopKind::Bound(axis) if axis.is_of_block()));
                 let is_partial = block.name.ends_with("_partial");
                 is_bound && is_partial && !block.name.contains("_partial_partial")
             });

@@ -109,7 +109,12 @@ fn norms(m: i64, n: i64) -> Program {
 }
 
 /// A drawn point, where it is legal.
-fn draw(generator: &Generator, spaces: &[tilewright_core::schedule::Trace], rng: &mut Rng, statistics: &mut Statistics) -> Option<Candidate> {
+fn draw(
+    generator: &Generator,
+    spaces: &[tilewright_core::schedule::Trace],
+    rng: &mut Rng,
+    statistics: &mut Statistics,
+) -> Option<Candidate> {
     let space = rng.below(spaces.len());
     let (is_aligned, seed) = (rng.below(4) > 0, rng.next_u64());
     let mut own = Rng::new(seed);
@@ -150,7 +155,12 @@ fn check(program: &Program) {
         call.compare(&flat);
         let found = call.interpreted(&flat);
         for (found, expected) in found.iter().zip(&expected) {
-            assert!(found.all_close(expected, 1e-3, 1e-3), "{}\n{}\n{flat}", candidate.trace, candidate.program);
+            assert!(
+                found.all_close(expected, 1e-3, 1e-3),
+                "{}\n{}\n{flat}",
+                candidate.trace,
+                candidate.program
+            );
         }
     }
     let all = refused.values().sum::<usize>();

@@ -53,7 +53,8 @@ pub(super) type Axes = SmallVec<[(usize, VarId, i64); 3]>;
 pub(super) fn describe(block: &Located<'_>, access: &RawAccess, extents: &[i64], axes: &Axes) -> AccessFact {
     let mentions = |var: VarId| access.indices.iter().any(|index| index.mentions(var));
     let stride_of = |var: VarId| {
-        let at = |value| address(&access.indices, extents, &|other| Some(if other == var { value } else { 0 }));
+        let at =
+            |value| address(&access.indices, extents, &|other| Some(if other == var { value } else { 0 }));
         at(1).zip(at(0)).map(|(one, zero)| one - zero)
     };
     // The vector loop's elements beside each other come at once.
@@ -63,7 +64,8 @@ pub(super) fn describe(block: &Located<'_>, access: &RawAccess, extents: &[i64],
         && stride_of(node.var) == Some(1)
     {
         let lanes = node.extent.as_constant().unwrap_or(1);
-        width = (1..=lanes).rev().find(|width| lanes % width == 0 && width * access.bytes <= WIDEST).unwrap_or(1);
+        width =
+            (1..=lanes).rev().find(|width| lanes % width == 0 && width * access.bytes <= WIDEST).unwrap_or(1);
     }
     let is_serial = |kind: LoopKind| matches!(kind, LoopKind::Serial | LoopKind::Parallel);
     let innermost = block.path.iter().rposition(|node| is_serial(node.kind) && mentions(node.var));

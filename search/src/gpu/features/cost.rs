@@ -152,7 +152,12 @@ fn block_cycles(kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
     let (mut issued, mut arithmetic, mut shared, mut cached) = (0.0, 0.0, 0.0, 0.0);
     for block in &kernel.blocks {
         let warps = (block.threads / WARP as f64).ceil().max(1.0);
-        let requests: f64 = block.accesses.iter().filter(|access| !access.scope.is_private()).map(|access| access.requests).sum();
+        let requests: f64 = block
+            .accesses
+            .iter()
+            .filter(|access| !access.scope.is_private())
+            .map(|access| access.requests)
+            .sum();
         let operations = instructions(block) * block.points * if block.element_bytes > 4 { 2.0 } else { 1.0 };
         let guards = if block.is_guarded { GUARD * block.points } else { 0.0 };
         let control = block.iterations * LOOP_STEP + block.divisions * DIVISION * requests + guards;

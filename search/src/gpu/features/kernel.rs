@@ -73,7 +73,9 @@ impl KernelFacts {
             let elements = shape.iter().fold(1_i64, |product, extent| product.saturating_mul(*extent));
             let bytes = (elements.max(0) as u64).saturating_mul(declared.dtype.bytes() as u64);
             match declared.scope {
-                Scope::Shared => shared_bytes = shared_bytes.saturating_add(bytes.next_multiple_of(ALIGNMENT)),
+                Scope::Shared => {
+                    shared_bytes = shared_bytes.saturating_add(bytes.next_multiple_of(ALIGNMENT))
+                }
                 Scope::Local => local_bytes += bytes.max(4 * elements.max(0) as u64) as f64,
                 // The lanes of a warp hold a fragment together.
                 Scope::Fragment => local_bytes += bytes as f64 / WARP as f64,
@@ -93,7 +95,8 @@ impl KernelFacts {
         let registers = USUAL_REGISTERS + 2.0 * tensors + local_bytes / 4.0 + most;
         let threads = axes_extents(located, false).product::<f64>().min(f64::from(u32::MAX)) as u32;
         let fitting = registers.min(f64::from(gpu.max_registers_per_thread)) as u32;
-        let resident = u32::try_from(shared_bytes).map_or(0, |shared| gpu.resident_blocks(threads, fitting, shared));
+        let resident =
+            u32::try_from(shared_bytes).map_or(0, |shared| gpu.resident_blocks(threads, fitting, shared));
         KernelFacts {
             grid: axes_extents(located, true).product(),
             threads,
@@ -138,7 +141,8 @@ impl KernelFacts {
         scope: Scope,
     ) -> impl Iterator<Item = (&BlockFacts, &super::access::AccessFact)> {
         let is_meant = move |of: Scope| of == scope || (scope == Scope::Global && of == Scope::Streamed);
-        let all = self.blocks.iter().flat_map(|block| block.accesses.iter().map(move |access| (block, access)));
+        let all =
+            self.blocks.iter().flat_map(|block| block.accesses.iter().map(move |access| (block, access)));
         all.filter(move |(_, access)| is_meant(access.scope))
     }
 }

@@ -45,7 +45,8 @@ impl KernelReport {
             shared_bytes: kernel.shared_bytes,
             registers: kernel.registers,
             resident_blocks: kernel.resident,
-            occupancy: f64::from(kernel.resident) * kernel.warps() / f64::from(gpu.max_warps_per_multiprocessor()),
+            occupancy: f64::from(kernel.resident) * kernel.warps()
+                / f64::from(gpu.max_warps_per_multiprocessor()),
             coalescing: kernel.coalescing(),
             bank_conflicts: kernel.bank_conflicts(),
             operations: operations.sum::<f64>() * kernel.grid,

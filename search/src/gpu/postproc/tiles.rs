@@ -98,12 +98,17 @@ fn tiled_loops(
     let store = single_store(block).ok_or(ScheduleError::NotReduction(block.id))?;
     let elements = levels.elements;
     let of_loop = |number: usize| {
-        let parts =
-            [elements[number], levels.threads[number], elements[spatial + number], elements[2 * spatial + reduce + number]];
+        let parts = [
+            elements[number],
+            levels.threads[number],
+            elements[spatial + number],
+            elements[2 * spatial + reduce + number],
+        ];
         let all = parts.into_iter().chain([levels.blocks[number]]);
         let vars = all.map(|part| variable(schedule, part)).collect::<Result<Vec<_>, _>>()?;
         let own = block.iters.iter().find(|iter| vars.iter().any(|var| iter.binding.mentions(*var)));
-        let dimension = own.and_then(|iter| store.indices.iter().position(|index| index.as_var() == Some(iter.var)));
+        let dimension =
+            own.and_then(|iter| store.indices.iter().position(|index| index.as_var() == Some(iter.var)));
         let [virtual_threads, threads, outer, inner] = parts;
         let mut extents = [0; 4];
         for (extent_of, part) in extents.iter_mut().zip([virtual_threads, threads, outer, inner]) {
@@ -153,8 +158,7 @@ fn vector_loop(
     let store = single_store(block).ok_or(ScheduleError::NotReduction(block.id))?;
     let var = variable(schedule, *last)?;
     let along = store.indices.last().and_then(|index| index.as_var());
-    let is_along =
-        block.iters.iter().any(|iter| Some(iter.var) == along && iter.binding.mentions(var));
+    let is_along = block.iters.iter().any(|iter| Some(iter.var) == along && iter.binding.mentions(var));
     let is_guarded = block.guards.iter().any(|guard| guard.index.mentions(var));
     let iterations = extent(schedule, *last)?;
     let bytes = iterations * schedule.program().buffer(store.buffer).dtype.bytes() as i64;

@@ -73,8 +73,10 @@ fn loop_along(
     dimension: usize,
 ) -> Result<Option<LoopRv>, ScheduleError> {
     let accesses = loads(&block.body);
-    let mut indices =
-        accesses.iter().filter(|access| access.buffer == buffer).map(|access| access.indices[dimension].as_var());
+    let mut indices = accesses
+        .iter()
+        .filter(|access| access.buffer == buffer)
+        .map(|access| access.indices[dimension].as_var());
     let refusal = ScheduleError::NotInvertible(block.id);
     let first = indices.next().flatten().ok_or(refusal.clone())?;
     if indices.any(|other| other != Some(first)) {
@@ -101,8 +103,7 @@ fn vector_loop(
     let id = schedule.values().target_loop(innermost)?;
     let node = find_loop(&schedule.program().body, id).ok_or(ScheduleError::MissingLoop(id))?;
     let along = single_store(&block).and_then(|store| store.indices.last()?.as_var());
-    let is_along =
-        block.iters.iter().any(|iter| Some(iter.var) == along && iter.binding.mentions(node.var));
+    let is_along = block.iters.iter().any(|iter| Some(iter.var) == along && iter.binding.mentions(node.var));
     let is_guarded = block.guards.iter().any(|guard| guard.index.mentions(node.var));
     let suits = is_along && !is_guarded && extent(schedule, innermost)? > 1;
     Ok(suits.then_some(innermost))

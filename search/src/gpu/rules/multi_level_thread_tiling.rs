@@ -3,9 +3,9 @@
 use tilewright_core::analysis::block::{is_spatial, loads, reads, writes};
 use tilewright_core::analysis::scope::{consumers, writes_parameter};
 use tilewright_core::annotation::{TILED_LOOPS, TILING, UNROLL, VECTOR_FETCH};
+use tilewright_core::index::Index;
 use tilewright_core::program::Scope;
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
-use tilewright_core::index::Index;
 use tilewright_core::stmt::{Block, IterKind};
 use tilewright_core::visit::find_loop;
 use tilewright_macros::schedule_rule;
@@ -201,10 +201,7 @@ fn spatial_factors(
 }
 
 /// Factors of a reduction by the device.
-fn reduction_factors(
-    schedule: &mut Schedule,
-    target: LoopRv,
-) -> Result<Vec<Option<IntRv>>, ScheduleError> {
+fn reduction_factors(schedule: &mut Schedule, target: LoopRv) -> Result<Vec<Option<IntRv>>, ScheduleError> {
     let extent = extent(schedule, target)?.unwrap_or(i64::MAX);
     // Short loops, such as those over the taps of a filter, run as a whole or one by one.
     if extent < 8 {
@@ -223,8 +220,7 @@ pub(crate) fn operands(block: &Block) -> Vec<i64> {
     let mentions = |index: &Index, kind: IterKind| {
         block.iters.iter().any(|iter| iter.kind == kind && !iter.extent.is(1) && index.mentions(iter.var))
     };
-    let slides =
-        |index: &Index| mentions(index, IterKind::Spatial) && mentions(index, IterKind::Reduce);
+    let slides = |index: &Index| mentions(index, IterKind::Spatial) && mentions(index, IterKind::Reduce);
     let is_copied = |buffer| {
         let mut own = accesses.iter().filter(|access| access.buffer == buffer);
         own.all(|access| is_used_again(block, access.indices) || access.indices.iter().any(slides))
