@@ -1,4 +1,7 @@
 //! The program under construction: its dimensions, tensors and loop nests.
+//!
+//! The buffers of a program have no dimensions of extent 1. No loop steps through them, and without them a block that computes
+//! each element shows it: no elements have to be set before, and weights of one tap are those of a product.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +52,7 @@ impl Tensor {
     /// The element at some indices, one for each dimension.
     pub(super) fn at(&self, builder: &KernelBuilder, indices: &[Value]) -> Value {
         match &self.source {
-            Source::Buffer(handle) => builder.load(*handle, &self.order.in_memory(indices)),
+            Source::Buffer(handle) => builder.load(*handle, &in_buffer(&self.order, &self.extents, indices)),
             Source::Literal(value) => value.clone(),
         }
     }
@@ -66,8 +69,17 @@ impl Tensor {
         let Source::Buffer(handle) = self.source else {
             unreachable!("a tensor that is computed has a buffer")
         };
-        builder.store(handle, &self.order.in_memory(indices), op, value, location);
+        builder.store(handle, &in_buffer(&self.order, &self.extents, indices), op, value, location);
     }
+}
+
+/// Those of some values, one for each dimension of a tensor, that its buffer has: in the order of memory, without extents of 1.
+fn in_buffer<T: Clone>(order: &Order, extents: &[SymInt], values: &[T]) -> Vec<T> {
+    order
+        .dimensions()
+        .filter(|&dimension| !extents[dimension].is(1))
+        .map(|dimension| values[dimension].clone())
+        .collect()
 }
 
 /// A program under construction.
@@ -123,7 +135,8 @@ impl Emitter {
         let source = match single.and_then(literal) {
             Some(value) => Source::Literal(value),
             None => {
-                let shape = self.values(&signature.order.in_memory(&signature.extents))?;
+                let extents = in_buffer(&signature.order, &signature.extents, &signature.extents);
+                let shape = self.values(&extents)?;
                 let name = format!("x{}", self.parameters.len());
                 self.parameters.push(Argument::Value(value));
                 let handle = if signature.constant {
@@ -152,11 +165,11 @@ impl Emitter {
             unsupported!("kernels do not compute with elements of type {element}")
         };
         let extents: Vec<SymInt> = elements.shape().iter().map(|&extent| extent.into()).collect();
-        let shape = self.values(&extents)?;
+        let order = Order::given(extents.len());
+        let shape = self.values(&in_buffer(&order, &extents, &extents))?;
         let handle = self.builder.constant(&format!("x{}", self.parameters.len()), dtype, &shape);
         self.parameters.push(Argument::Table(elements));
         self.arguments.push(handle);
-        let order = Order::given(extents.len());
         Ok(Tensor { source: Source::Buffer(handle), element, dtype, extents, order })
     }
 
@@ -210,7 +223,7 @@ impl Emitter {
         let Some(dtype) = element.dtype() else {
             unsupported!("kernels do not compute with elements of type {element}")
         };
-        let shape = self.values(&order.in_memory(extents))?;
+        let shape = self.values(&in_buffer(&order, extents, extents))?;
         let name = format!("y{}", self.locals);
         self.locals += 1;
         let handle = self.builder.tensor(&name, dtype, &shape, initial, here!());

@@ -49,11 +49,6 @@ impl Order {
         self.0.last().map(|&dimension| usize::from(dimension))
     }
 
-    /// One value for each dimension, in the order of memory.
-    pub fn in_memory<T: Clone>(&self, values: &[T]) -> Vec<T> {
-        self.dimensions().map(|dimension| values[dimension].clone()).collect()
-    }
-
     /// The order of the same memory when dimension `perm[d]` is numbered `d`.
     pub fn renumbered(&self, perm: &[usize]) -> Self {
         let number = |dimension: usize| perm.iter().position(|&old| old == dimension).expect("a permutation");
@@ -90,14 +85,19 @@ impl Order {
 mod tests {
     use super::*;
 
+    /// One value for each dimension, in the order of memory.
+    fn in_memory<T: Clone>(order: &Order, values: &[T]) -> Vec<T> {
+        order.dimensions().map(|dimension| values[dimension].clone()).collect()
+    }
+
     #[test]
     fn orders_of_four_dimensions() {
         let order = Order::channels_last(4);
-        assert_eq!(order.in_memory(&["n", "c", "h", "w"]), ["n", "h", "w", "c"]);
+        assert_eq!(in_memory(&order, &["n", "c", "h", "w"]), ["n", "h", "w", "c"]);
         assert_eq!((order.innermost(), order.is_given()), (Some(1), false));
         // A transposition to channels last makes this memory the graph's order.
         assert!(order.renumbered(&[0, 2, 3, 1]).is_given());
-        assert_eq!(Order::given(3).renumbered(&[2, 0, 1]).in_memory(&["a", "b", "c"]), ["b", "c", "a"]);
+        assert_eq!(in_memory(&Order::given(3).renumbered(&[2, 0, 1]), &["a", "b", "c"]), ["b", "c", "a"]);
         assert!(order.clone().simplified(&[2, 3, 1, 1]).is_given());
         assert!(order.clone().simplified(&[2, 1, 5, 7]).is_given());
         assert_eq!(order.clone().simplified(&[2, 3, 1, 7]), order);
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(sequence, Order::channels_last(3));
         assert_eq!(order.reshaped(&[2, 3, 5, 7], &[2, 3, 35]), None);
         assert_eq!(
-            sequence.reshaped(&[2, 3, 7], &[2, 1, 3, 7]).unwrap().in_memory(&[2, 1, 3, 7]),
+            in_memory(&sequence.reshaped(&[2, 3, 7], &[2, 1, 3, 7]).unwrap(), &[2, 1, 3, 7]),
             [1, 2, 7, 3]
         );
         assert!(Order::channels_last(2).is_given() && Order::given(0).is_given());
