@@ -12,6 +12,7 @@
 //!
 //! | [`kernel`](mod@kernel) | kernels: versions, buckets, the choice of a schedule, calls |
 //! | [`background`] | better versions, made beside calls |
+//! | [`choices`] | default schedules, kept between processes |
 //! | [`code`] | scheduled programs lowered and compiled; results of constant tensors |
 //! | [`graph`](mod@graph) | functions that call kernels, recorded as data |
 //! | [`records`] | the tuning records that calls look up |
@@ -19,6 +20,7 @@
 //! | [`settings`] | threads and diagnostics, also by environment variables |
 
 pub mod background;
+pub mod choices;
 pub mod code;
 pub mod definition;
 pub mod devices;

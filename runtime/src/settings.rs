@@ -7,6 +7,7 @@
 //! | `TILEWRIGHT_DUMP` | stages to print to the standard error stream: `definition`, `bound`, `trace`, `scheduled`, a pass of lowering, `flat`, `assembly`, or `all`; several with commas |
 //! | `TILEWRIGHT_VERIFY` | `1` checks programs after every pass, as debug builds always do |
 //! | `TILEWRIGHT_RECORDS` | a directory or file of tuning records to use besides those that are shipped |
+//! | `TILEWRIGHT_CACHE` | the folder for default schedules that are kept between processes, or `off`; see [`crate::choices`] |
 //! | `TILEWRIGHT_CPU_FEATURES` | CPU features to leave unused, such as `-avx512f` |
 
 use std::collections::BTreeSet;

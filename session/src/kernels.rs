@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::available_parallelism;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::program::Program;
 use tilewright_runtime::kernel::Kernel;
 use tilewright_runtime::{DeviceId, Error};
@@ -37,16 +37,30 @@ impl Kernels {
         slot.get_or_init(make).clone()
     }
 
-    /// Compiles kernels on as many threads as the machine runs.
+    /// Makes the kernels that do not exist yet on as many threads as the machine runs: one for each program, each with code for all of
+    /// its dimensions here.
     pub(crate) fn prepare(&self, instances: &[&Instance]) {
+        let mut new: Vec<&Instance> = Vec::new();
+        self.with_slots(|slots| {
+            new.extend(instances.iter().filter(|instance| !slots.contains_key(&instance.0)));
+        });
+        let mut seen = FxHashSet::default();
+        new.retain(|&instance| seen.insert(instance));
+        // Threads that need the same kernel would wait for each other.
+        let mut programs = FxHashSet::default();
+        let (first, others): (Vec<&Instance>, Vec<&Instance>) =
+            new.into_iter().partition(|&instance| programs.insert(&instance.0));
+        let new: Vec<&Instance> = first.into_iter().chain(others).collect();
         let next = AtomicUsize::new(0);
         let work = || {
-            while let Some(instance) = instances.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(instance) = new.get(next.fetch_add(1, Ordering::Relaxed)) {
                 // Errors are kept, and reported by the step that needs the kernel.
-                let _ = self.get(instance);
+                if let Ok(kernel) = self.get(instance) {
+                    let _ = kernel.prepare_on(DeviceId::DEFAULT, std::slice::from_ref(&instance.1));
+                }
             }
         };
-        let threads = available_parallelism().map_or(1, usize::from).min(instances.len());
+        let threads = available_parallelism().map_or(1, usize::from).min(new.len());
         std::thread::scope(|scope| {
             (1..threads).for_each(|_| drop(scope.spawn(work)));
             work();

@@ -9,9 +9,10 @@ use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::fit::fit as fit_trace;
 use tilewright_search::records::{Database, Shape};
 use tilewright_search::spec::{DeviceFunctions, SearchSpec};
-use tilewright_search::{schedule_by_default, schedule_quickly};
+use tilewright_search::schedule_quickly;
 
 use super::nearest::nearest;
+use crate::choices::default_schedule;
 
 /// Where the schedule of a version comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -168,7 +169,7 @@ pub(super) fn symbolic(selection: &Selection<'_>, program: &Program) -> Fitted {
             Err(reason) => notes.push(format!("{from} cannot be fitted to symbolic dimensions: {reason}")),
         }
     }
-    let choice = choice(Source::Symbolic, schedule_by_default(program, context));
+    let choice = choice(Source::Symbolic, default_schedule(program, context));
     Fitted { choice, from: Source::Default, notes }
 }
 
@@ -199,7 +200,7 @@ pub(super) fn fit(generator: &Generator, trace: &Trace) -> Result<Candidate, Str
 
 /// The schedule that the draft model thinks best.
 fn default(selection: &Selection<'_>) -> Result<Option<Choice>, String> {
-    Ok(Some(choice(Source::Default, schedule_by_default(selection.program, selection.context))))
+    Ok(Some(choice(Source::Default, default_schedule(selection.program, selection.context))))
 }
 
 /// The program as it is.
