@@ -107,11 +107,8 @@ struct Entry {
 impl Entry {
     fn of(folder: &Path, program: &Program, context: &RunContext) -> Self {
         let (version, executable) = (env!("CARGO_PKG_VERSION"), executable());
-        let key = format!(
-            "{version} {executable}\nthreads {}\n{:?}\n{program}",
-            context.threads(),
-            context.target
-        );
+        let key =
+            format!("{version} {executable}\nthreads {}\n{:?}\n{program}", context.threads(), context.target);
         let mut hasher = FxHasher::default();
         hasher.write(key.as_bytes());
         Entry { path: folder.join(format!("{:016x}.{EXTENSION}", hasher.finish())), key }

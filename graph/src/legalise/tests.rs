@@ -140,7 +140,7 @@ fn check_given(
             Argument::Value(value) => {
                 in_order(&inputs[value.index()].unwrap().0, &fusion.inputs[value].order)
             }
-            Argument::Table(table) => table.to_kernel().unwrap(),
+            Argument::Table(table) => table.reshape(&long(table.shape())).unwrap().to_kernel().unwrap(),
         })
         .collect();
     for (output, expected) in legalised.outputs.iter().zip(&evaluated) {

@@ -8,8 +8,8 @@ use tilewright_core::target::RunContext;
 use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::fit::fit as fit_trace;
 use tilewright_search::records::{Database, Shape};
-use tilewright_search::spec::{DeviceFunctions, SearchSpec};
 use tilewright_search::schedule_quickly;
+use tilewright_search::spec::{DeviceFunctions, SearchSpec};
 
 use super::nearest::nearest;
 use crate::choices::default_schedule;
