@@ -133,7 +133,8 @@ pub fn tensor_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///   `tilewright-session` runs it: `Model::from_kernels`.
 ///
 /// # Shapes
-/// Element types and ranks are checked when the program is compiled. Extents are checked by each call, and while a graph is recorded
+/// Element types and ranks are checked when the program is compiled, and so are extents that are numbers, where an argument goes
+/// straight into a call. Other extents are checked by each call, and while a graph is recorded
 /// for all sizes at once: numbers that differ are an error then, and extents that cannot be shown to be equal are one when a session
 /// loads the graph. Dimensions of the arguments can be used as numbers; while a graph is recorded they are names, which can be computed
 /// with and passed on, and not compared.

@@ -20,7 +20,7 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    /// What is called instead of `NAME`: a function beside it.
+    /// The function beside `NAME` that is called instead of it.
     fn function(self) -> Option<&'static str> {
         match self {
             Mode::Tuned => None,
@@ -29,7 +29,7 @@ impl Mode {
         }
     }
 
-    /// What is called instead of the function `NAME` of a type.
+    /// The ending of the function that is called instead of a function of a type.
     fn suffix(self) -> Option<&'static str> {
         match self {
             Mode::Tuned => None,
@@ -124,13 +124,11 @@ fn call(before: &[TokenTree], name: &Ident, arguments: &Group, mode: Mode) -> To
             (true, _) => quote!(#name #own #question),
         };
     }
-    if !name.to_string().starts_with(|first: char| first.is_lowercase() || first == '_') {
+    if !calls_by_name(before, name) {
         return quote!(#name #own);
     }
-    match owner(before).map(|owner| (is_foreign(owner), owner)) {
-        // `Vec::new()`, `f32::from(…)`
-        Some((true, _)) => quote!(#name #own),
-        Some((false, owner)) if is_type(owner) => match mode.suffix() {
+    match owner(before) {
+        Some(owner) if is_type(owner) => match mode.suffix() {
             None => quote!(#name #own #question),
             Some(suffix) => {
                 let name = format_ident!("{name}_{suffix}", span = name.span());
@@ -147,13 +145,22 @@ fn call(before: &[TokenTree], name: &Ident, arguments: &Group, mode: Mode) -> To
     }
 }
 
+/// Whether a name before parentheses is that of a kernel or graph: no method, type or variant, and no function of a type of Rust's own, such
+/// as `Vec::new()` or `f32::from(…)`.
+pub(super) fn calls_by_name(before: &[TokenTree], name: &Ident) -> bool {
+    !is_keyword(name)
+        && !is_punct(before.last(), '.')
+        && name.to_string().starts_with(|first: char| first.is_lowercase() || first == '_')
+        && !owner(before).is_some_and(is_foreign)
+}
+
 /// The segment in front of the last one of a path: `Layer` of `layers::Layer::forward`.
-fn owner(before: &[TokenTree]) -> Option<&Ident> {
+pub(super) fn owner(before: &[TokenTree]) -> Option<&Ident> {
     let [.., TokenTree::Ident(owner), first, second] = before else { return None };
     (is_punct(Some(first), ':') && is_punct(Some(second), ':')).then_some(owner)
 }
 
-fn is_type(name: &Ident) -> bool {
+pub(super) fn is_type(name: &Ident) -> bool {
     name.to_string().starts_with(char::is_uppercase)
 }
 
@@ -181,7 +188,7 @@ fn is_foreign(name: &Ident) -> bool {
         || tilewright_vocabulary::DType::ALL.iter().any(|dtype| dtype.name() == name)
 }
 
-fn is_punct(token: Option<&TokenTree>, character: char) -> bool {
+pub(super) fn is_punct(token: Option<&TokenTree>, character: char) -> bool {
     matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == character)
 }
 

@@ -11,6 +11,7 @@ use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 
 use super::body::{Mode, rewritten};
+use super::shapes;
 use super::signature::{Argument, Dim, Graph, Tensor, local};
 
 /// The code for a graph without errors.
@@ -29,7 +30,8 @@ pub(super) fn graph(graph: &Graph) -> TokenStream {
             quote!(let #name: #view = ::tilewright::__private::Into::into(#name);)
         })
         .collect();
-    let tuned = body(graph, Mode::Tuned);
+    let (checks, tuned) = (shapes::checks(graph), body(graph, Mode::Tuned));
+    let own_shapes = shapes::constant(&shapes::of_graph(graph));
     let reference = body(graph, Mode::Reference);
     let (recorded, entry) = (record(graph), entry(graph));
     let doc = format!("What belongs to the graph [`{name}`](fn@{name}) beside its call.");
@@ -39,6 +41,7 @@ pub(super) fn graph(graph: &Graph) -> TokenStream {
         #[doc = #errors]
         #[allow(non_snake_case, unused_parens, clippy::too_many_arguments)]
         #visibility fn #name #lifetime(#(#arguments),*) -> #result {
+            #checks
             #views
             #tuned
         }
@@ -57,6 +60,7 @@ pub(super) fn graph(graph: &Graph) -> TokenStream {
             }
             #entry
             #recorded
+            #own_shapes
         }
     }
 }
@@ -137,7 +141,7 @@ fn dims(graph: &Graph) -> TokenStream {
         }
     }
     for (name, tensor) in tensors(graph) {
-        later.extend(checks(graph, &name.unraw().to_string(), name, tensor));
+        later.extend(checks(graph, &format!("argument `{}`", name.unraw()), name, tensor));
     }
     quote!(#lets #later)
 }

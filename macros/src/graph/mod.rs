@@ -7,10 +7,12 @@
 //! |---|---|
 //! | `signature` | arguments and results, with the names of dimensions |
 //! | `body` | finds calls of kernels in the body |
+//! | `shapes` | checks of fixed extents when the program is compiled |
 //! | `emit` | the functions that are generated |
 
 mod body;
 mod emit;
+pub(crate) mod shapes;
 mod signature;
 
 #[cfg(test)]

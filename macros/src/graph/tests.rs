@@ -44,6 +44,6 @@ fn calls_of_kernels_are_found_and_nothing_else() {
 fn every_extent_is_checked() {
     let text = expansion();
     assert!(text.contains("letN=x.shape()[0usize];"), "{text}");
-    assert!(text.contains("\"x\",(1usize,\"64\"),x.shape()[1usize],64usize,"), "{text}");
+    assert!(text.contains("\"argument`x`\",(1usize,\"64\"),x.shape()[1usize],64usize,"), "{text}");
     assert!(text.contains("\"theresult\",(1usize,\"W+1\")"), "{text}");
 }

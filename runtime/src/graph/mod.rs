@@ -9,11 +9,13 @@
 //! | `extent` | extents: numbers, names of dimensions, and arithmetic on them |
 //! | `recorder` | the graph under construction, of which there is one at a time in a thread |
 //! | `traced` | the stand-ins for tensors in a function that is recorded |
+//! | `signature` | comparing fixed extents when a program is compiled |
 //! | `call` | calls of kernels, with the shapes of their results |
 
 mod call;
 mod extent;
 mod recorder;
+mod signature;
 mod traced;
 
 use tilewright_core::dtype::DType;
@@ -23,6 +25,7 @@ use tilewright_core::tensor::AnyTensor;
 pub use call::{CallRecorder, CallResults};
 pub use extent::{Dim, Extent, ExtentOp, GraphDim};
 pub use recorder::{check_extent, input, record};
+pub use signature::check_call;
 pub use traced::{Operand, Traced};
 
 use crate::kernel::Kernel;

@@ -151,7 +151,7 @@ pub fn check_extent<D: GraphDim>(
     expected: impl Into<D>,
 ) -> Result<(), Error> {
     let expected: D = expected.into();
-    let place = || format!("graph `{graph}`, `{tensor}`: dimension {axis} (`{dimension}`)");
+    let place = || format!("graph `{graph}`, {tensor}: dimension {axis} (`{dimension}`)");
     if found.differs(expected) {
         return Err(mismatch(place(), found, expected));
     }

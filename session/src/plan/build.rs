@@ -1,13 +1,13 @@
 //! Making a plan.
 
+mod program;
+
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tilewright_core::program::Program;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_graph::fuse::Group;
-use tilewright_graph::interpret::{dims_of, result_shapes};
 use tilewright_graph::ir::{Binding, Body, Call, Function, Operation, ValueId};
 use tilewright_graph::legalise::Order;
 use tilewright_graph::operator::{Arguments, Value};
@@ -251,26 +251,6 @@ impl Planner<'_> {
             .map(|(&output, computed)| self.result(output, computed))
             .collect::<Option<_>>()?;
         self.drafts.push(Draft { action: DraftAction::Kernel(prepared.instance), inputs, outputs, name });
-        Some(())
-    }
-
-    /// A call of a tensor program, which takes its tensors in the graph's order.
-    fn program(&mut self, program: &Arc<Program>, inputs: &[ValueId], binding: &Binding) -> Option<()> {
-        for &input in inputs {
-            self.copied(input)?;
-        }
-        let inputs: SmallVec<[_; 4]> =
-            inputs.iter().map(|&value| self.copied_operand(value)).collect::<Option<_>>()?;
-        let shapes: Vec<&[usize]> = inputs.iter().map(|(_, _, shape)| &shape[..]).collect();
-        let dims = dims_of(program, &shapes)?;
-        let results = result_shapes(program, &dims, inputs.len())?;
-        let mut outputs = SmallVec::new();
-        for (&output, shape) in binding.outputs.iter().zip(results) {
-            let element = self.function.value(output).ty.element()?;
-            outputs.push(self.result(output, Computed { element, order: Order::given(shape.len()), shape })?);
-        }
-        let (action, name) = (DraftAction::Kernel((Arc::clone(program), dims)), name(&[binding]));
-        self.drafts.push(Draft { action, inputs, outputs, name });
         Some(())
     }
 

@@ -4,7 +4,8 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use super::{conditions, local, rust_type};
-use crate::kernel::ast::{Kernel, ParameterKind, TensorType};
+use crate::graph::shapes;
+use crate::kernel::ast::{BindingKind, Dim, Kernel, Parameter, ParameterKind, TensorType};
 use crate::kernel::class;
 
 /// `NAME::__record`: adds a call to the graph that is recorded.
@@ -23,6 +24,7 @@ pub(super) fn record(kernel: &Kernel) -> TokenStream {
             ParameterKind::Scalar(_) | ParameterKind::Invalid => quote!(#call.scalar(#name);),
         }
     });
+    let shapes = shapes::constant(&shapes_of(kernel));
     let results = (0..kernel.returns.len()).map(|position| quote!(results.get(#position)));
     let results: Vec<TokenStream> = results.collect();
     let results = match &results[..] {
@@ -38,7 +40,25 @@ pub(super) fn record(kernel: &Kernel) -> TokenStream {
             let results = #call.finish()?;
             ::tilewright::__private::Ok(#results)
         }
+        #shapes
     }
+}
+
+/// The signature in numbers.
+fn shapes_of(kernel: &Kernel) -> Vec<Vec<i64>> {
+    let extent = |dim: &Dim| match dim {
+        Dim::Symbol(name) => match name.binding.map(|id| &kernel.bindings[id.0].kind) {
+            Some(BindingKind::Dim(position)) => -1 - *position as i64,
+            _ => shapes::UNKNOWN,
+        },
+        Dim::Fixed(extent) => *extent,
+        Dim::Computed(_) => shapes::UNKNOWN,
+    };
+    let shape = |parameter: &Parameter| match &parameter.kind {
+        ParameterKind::Tensor { ty, .. } => ty.dims.iter().map(extent).collect(),
+        _ => Vec::new(),
+    };
+    kernel.parameters.iter().map(shape).collect()
 }
 
 /// `NAME_record` for a kernel that belongs to a type.
