@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use tilewright_session::{HostTensor, Model, Session, npy};
+use tilewright_session::{HostTensor, Model, Session, StaysFloat, npy};
 
 use crate::arguments::{Input, ModelCommand, ModelInfo, ModelProfile, ModelRun, ModelTime};
 use crate::{Failure, Outcome};
@@ -31,6 +31,13 @@ fn info(options: &ModelInfo) -> Outcome {
         ports.iter().for_each(|port| text += &format!("  {}: {}\n", port.name, port.ty));
     }
     text += &format!("{} calls as imported, {} after all passes\n", info.imported_bindings, info.bindings);
+    if info.integer_products > 0 || !info.stays_float.is_empty() {
+        let floats = info.stays_float.len();
+        text += &format!("products of quantised tensors: {} on integers, {floats} in floats\n", info.integer_products);
+        for StaysFloat { node, operator, reason } in &info.stays_float {
+            text += &format!("  {node} ({operator}) stays in floats: {reason}\n");
+        }
+    }
     for (key, value) in &info.metadata {
         let short: String = value.chars().take(60).collect();
         text += &format!("  {key}: {}\n", short.replace('\n', " "));

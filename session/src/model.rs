@@ -9,7 +9,7 @@ use tilewright_core::tensor::AnyTensor;
 use tilewright_graph::fuse::{Group, groups};
 use tilewright_graph::ir::{Body, Function, Module, Operation, Type, ValueId};
 use tilewright_graph::onnx;
-use tilewright_graph::pass::optimise;
+use tilewright_graph::pass::{StaysFloat, optimise, stays_float};
 use tilewright_graph::tensor::HostTensor;
 
 use crate::engine::Engines;
@@ -57,6 +57,10 @@ pub struct Info {
     pub imported_bindings: usize,
     /// How many it has after all passes.
     pub bindings: usize,
+    /// How many products are computed on integers that stand for numbers.
+    pub integer_products: usize,
+    /// The products of dequantised tensors that are computed in floats, and why.
+    pub stays_float: Vec<StaysFloat>,
 }
 
 /// An input or output.
@@ -118,6 +122,8 @@ impl Model {
             warnings: Vec::new(),
             imported_bindings: tilewright_graph::pass::count(function),
             bindings: tilewright_graph::pass::count(&optimised),
+            integer_products: integer_products(&optimised.body),
+            stays_float: stays_float(&optimised)?,
         };
         let mut graph = Graph {
             groups: FxHashMap::default(),
@@ -178,6 +184,16 @@ impl Graph {
         let constant = self.constants.get(&value)?;
         constant.kernel.get_or_init(|| constant.host.to_kernel()).as_ref()
     }
+}
+
+/// How many calls of a body, and of those inside, are products of integers.
+fn integer_products(body: &Body) -> usize {
+    const PRODUCTS: [&str; 4] = ["matmul_integer", "conv_integer", "qlinear_matmul", "qlinear_conv"];
+    let own = |operation: &Operation| match operation {
+        Operation::Call(call) => usize::from(PRODUCTS.contains(&call.operator.name)),
+        other => other.bodies().into_iter().map(integer_products).sum(),
+    };
+    body.bindings.iter().map(|binding| own(&binding.operation)).sum()
 }
 
 /// The first value that a body binds: values are numbered through a whole function.

@@ -45,6 +45,14 @@ pub enum BuildError {
         /// The mismatch.
         reason: String,
     },
+    /// A scale of quantised numbers is not above zero.
+    #[error("tensor `{tensor}`: the scale {scale} of quantised numbers is not a finite number above zero; correct the model")]
+    Scale {
+        /// The tensor of scales.
+        tensor: String,
+        /// The number.
+        scale: f64,
+    },
     /// A value is not bound where it is used.
     #[error("value %{0} is not bound here")]
     Unbound(u32),
@@ -79,6 +87,11 @@ impl GraphBuilder {
     /// Says where the calls that follow come from, for messages and profiles.
     pub fn set_origin(&mut self, origin: Option<Arc<str>>) {
         self.origin = origin;
+    }
+
+    /// The origin of the bindings that follow.
+    pub(crate) fn origin(&self) -> Option<Arc<str>> {
+        self.origin.clone()
     }
 
     /// The properties of a value.

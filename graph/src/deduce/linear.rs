@@ -8,8 +8,13 @@ use crate::symbolic::SymInt;
 
 /// A product of stacks of matrices.
 pub(crate) fn matmul(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
-    let element = deduction.element(0);
-    let (Some(left), Some(right)) = (deduction.extents(0), deduction.extents(1)) else {
+    matmul_of(deduction, [0, 1])
+}
+
+/// A product of the stacks of matrices that two inputs give.
+pub(crate) fn matmul_of(deduction: &mut Deduction<'_>, [left, right]: [usize; 2]) -> Result<Vec<Fact>, Fault> {
+    let element = deduction.element(left);
+    let (Some(left), Some(right)) = (deduction.extents(left), deduction.extents(right)) else {
         return Ok(vec![Fact::tensor(element, Shape::Unknown)]);
     };
     if left.is_empty() || right.is_empty() {
@@ -115,9 +120,14 @@ fn windows(deduction: &mut Deduction<'_>, input: &[SymInt], kernel: &[SymInt]) -
 
 /// A convolution.
 pub(crate) fn conv(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
-    let element = deduction.element(0);
+    conv_of(deduction, [0, 1])
+}
+
+/// A convolution of an input and weights that two inputs give.
+pub(crate) fn conv_of(deduction: &mut Deduction<'_>, [x, weights]: [usize; 2]) -> Result<Vec<Fact>, Fault> {
+    let element = deduction.element(x);
     let (Some([batch, _, input @ ..]), Some([filters, _, kernel @ ..])) =
-        (deduction.extents(0), deduction.extents(1))
+        (deduction.extents(x), deduction.extents(weights))
     else {
         return Ok(vec![Fact::tensor(element, Shape::Unknown)]);
     };

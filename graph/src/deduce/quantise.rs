@@ -46,7 +46,24 @@ pub(crate) fn conv_integer(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, F
     to_i32(linear::conv(deduction)?)
 }
 
+/// A product of integers that is stored as integers of its zero point's type.
+pub(crate) fn qlinear_matmul(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let facts = linear::matmul_of(deduction, [0, 3])?;
+    Ok(to_element(&facts, deduction.element(7)))
+}
+
+/// A convolution of integers that is stored as integers of its zero point's type.
+pub(crate) fn qlinear_conv(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let facts = linear::conv_of(deduction, [0, 3])?;
+    Ok(to_element(&facts, deduction.element(7)))
+}
+
 fn to_i32(facts: Vec<Fact>) -> Result<Vec<Fact>, Fault> {
+    Ok(to_element(&facts, Some(ElementType::I32)))
+}
+
+/// The same shapes with elements of another type.
+fn to_element(facts: &[Fact], element: Option<ElementType>) -> Vec<Fact> {
     let shape = |fact: &Fact| fact.ty.as_tensor().map_or(Shape::Unknown, |tensor| tensor.shape.clone());
-    Ok(facts.iter().map(|fact| Fact::tensor(Some(ElementType::I32), shape(fact))).collect())
+    facts.iter().map(|fact| Fact::tensor(element, shape(fact))).collect()
 }

@@ -77,6 +77,12 @@ impl<'a> Operands<'a> {
         })
     }
 
+    /// Whether all elements of an input are known to be integers of at most some size.
+    pub(super) fn is_at_most(&self, place: usize, most: i64) -> bool {
+        let known = self.optional_integers(place).ok().flatten();
+        known.is_some_and(|numbers| numbers.iter().all(|number| number.saturating_abs() <= most))
+    }
+
     /// Whether the operator has an attribute.
     pub(super) fn has(&self, name: &str) -> bool {
         self.call.operator.attribute(name).is_some()

@@ -14,6 +14,7 @@ mod remove_unused;
 mod rewriter;
 mod simplify;
 
+pub use quantise::{StaysFloat, stays_float};
 pub(crate) use rewriter::{Rewriter, Rule};
 
 use crate::build::BuildError;
@@ -31,7 +32,7 @@ pub const PASSES: &[Pass] = &[
     // Before constants are folded: weights that are read from integers would become floats.
     Pass {
         name: "fold_quantisation",
-        run: |function| Rewriter::apply(function, &mut quantise::FoldQuantisation),
+        run: |function| Rewriter::apply(function, &mut quantise::FoldQuantisation::default()),
     },
     Pass {
         name: "fold_constants",
@@ -60,8 +61,9 @@ const ROUNDS: usize = 8;
 /// The function after all passes.
 ///
 /// # Errors
-/// When a pass makes a call that does not fit its operator.
+/// When a pass makes a call that does not fit its operator, or a scale of quantised numbers is not above zero.
 pub fn optimise(function: &Function) -> Result<Function, BuildError> {
+    quantise::check_scales(function)?;
     let mut current = function.clone();
     for _ in 0..ROUNDS {
         let before = count(&current);

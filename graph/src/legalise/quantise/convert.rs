@@ -25,7 +25,7 @@ fn target(operands: &Operands<'_>, zero: Option<&Parameter>) -> Result<(ElementT
 
 /// The nearest integer, ties to even, moved by a zero point and brought into the range of a type. A conversion saturates, so
 /// that the order of the two does not matter: beyond 2²⁴, where the sum is not exact, all types of fewer bits end.
-fn rounded(number: &Value, zero: Option<Value>, compute: DType, to: DType) -> Value {
+pub(super) fn rounded(number: &Value, zero: Option<Value>, compute: DType, to: DType) -> Value {
     let nearest = number.unary(UnaryOp::RoundTiesEven);
     match zero {
         None => nearest.cast(to),
@@ -111,4 +111,65 @@ pub(crate) fn requantize(emitter: &mut Emitter, operands: &Operands<'_>) -> Emit
         rounded(&scaled, zero, DType::F32, to)
     })?;
     Ok(vec![result])
+}
+
+/// How sums become integers of fewer bits.
+pub(super) struct Rescale {
+    /// The inputs that are the scales of both factors and of the result, each with the dimension that its numbers belong to.
+    pub(super) scales: [(usize, i64); 3],
+    /// The input that is the zero point of the result.
+    pub(super) zero: usize,
+    /// The input that is added to the sums, by output channel.
+    pub(super) bias: Option<usize>,
+}
+
+/// The most products of two bytes, less their zero points, whose sum fits 32 bits whatever they are, with as much room for a bias.
+const MOST_PRODUCTS: i64 = (1 << 30) / (255 * 255);
+
+/// Requires sums that 32 bits hold.
+pub(super) fn require_narrow_sums(products: Option<i64>) -> Result<(), Unsupported> {
+    match products {
+        Some(products) if products <= MOST_PRODUCTS => Ok(()),
+        Some(products) => unsupported!("sums of {products} products may not fit 32 bits"),
+        None => unsupported!("whether sums of products fit 32 bits depends on the call"),
+    }
+}
+
+/// Sums of products, scaled by the factors' scales relative to that of the result. The relative scale is formed in `f32`, as ONNX Runtime does.
+pub(super) fn rescale(emitter: &mut Emitter, operands: &Operands<'_>, sums: &Tensor, how: Rescale) -> Emitted {
+    let extents = sums.extents.clone();
+    let bias = match how.bias {
+        None => None,
+        Some(place) => operands.optional(emitter, place)?.map(|bias| (place, bias)),
+    };
+    // A bias beyond the room that is left for it is added in 64 bits.
+    let sum_type = match &bias {
+        Some((place, _)) if !operands.is_at_most(*place, 1 << 30) => DType::I64,
+        _ => DType::I32,
+    };
+    let bias = bias.map(|(_, bias)| Parameter::new(bias, &extents, 1, 0)).transpose()?;
+    let mut parameter = |place: usize, dimension: i64| -> Result<Parameter, Unsupported> {
+        Parameter::new(operands.tensor(emitter, place)?, &extents, dimension, 0)
+    };
+    let [left, right, result] = how.scales;
+    let scales = [parameter(left.0, left.1)?, parameter(right.0, right.1)?, parameter(result.0, result.1)?];
+    let zero = parameter(how.zero, result.1)?;
+    if scales.iter().any(|scale| scale.tensor.dtype == DType::F64) {
+        unsupported!("scales of 64 bits are evaluated");
+    }
+    let (element, to) = target(operands, Some(&zero))?;
+    require_narrow(element, to)?;
+    let has_zero = !operands.is_zero(how.zero);
+    let rescaled = emitter.compute(element, &extents, &mut |builder, indices| {
+        let mut sum = sums.at(builder, indices);
+        if let Some(bias) = &bias {
+            sum = add(&sum.cast(sum_type), &bias.at(builder, indices).cast(sum_type));
+        }
+        let [left, right, result] =
+            [0, 1, 2].map(|place: usize| scales[place].at(builder, indices).cast(DType::F32));
+        let scale = divide(&multiply(&left, &right), &result);
+        let zero = has_zero.then(|| zero.at(builder, indices));
+        rounded(&multiply(&sum.cast(DType::F32), &scale), zero, DType::F32, to)
+    })?;
+    Ok(vec![rescaled])
 }

@@ -8,14 +8,17 @@
 //! |---|---|
 //! | `parameter` | scales and zero points: one for all, for each place of a dimension, or for each block |
 //! | `convert` | from numbers to integers and back |
+//! | `dynamic` | to integers whose scale and zero point follow from the data |
 //! | `product` | products of matrices |
 //! | `windows` | convolutions |
 
 mod convert;
+mod dynamic;
 mod parameter;
 mod product;
 mod windows;
 
 pub(crate) use convert::{dequantize, quantize, requantize};
-pub(crate) use product::matmul_integer;
-pub(crate) use windows::conv_integer;
+pub(crate) use dynamic::dynamic_quantize;
+pub(crate) use product::{matmul_integer, qlinear_matmul};
+pub(crate) use windows::{conv_integer, qlinear_conv};

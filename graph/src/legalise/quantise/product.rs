@@ -7,6 +7,7 @@ use crate::legalise::emitter::{Bound, Emitter, Tensor, here, nest};
 use crate::legalise::matmul::Matrix;
 use crate::legalise::operands::Operands;
 use crate::legalise::pointwise::broadcast_extents;
+use crate::legalise::quantise::convert::{Rescale, require_narrow_sums, rescale};
 use crate::legalise::quantise::parameter::Parameter;
 use crate::legalise::scalar::{add, multiply, number, subtract};
 use crate::legalise::{Unsupported, unsupported};
@@ -34,6 +35,28 @@ pub(super) fn require_bytes(tensors: [&Tensor; 2]) -> Result<(), Unsupported> {
 pub(crate) fn matmul_integer(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     let left = Matrix::new(operands.tensor(emitter, 0)?, false)?;
     let right = Matrix::new(operands.tensor(emitter, 1)?, false)?;
+    Ok(vec![centred_product(emitter, operands, [&left, &right], [2, 3])?])
+}
+
+/// Inputs: a, its scale and zero point, b, its scale and zero point, scale and zero point of the result.
+pub(crate) fn qlinear_matmul(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
+    let left = Matrix::new(operands.tensor(emitter, 0)?, false)?;
+    let right = Matrix::new(operands.tensor(emitter, 3)?, false)?;
+    let depth = left.extents(true).1.and_then(SymInt::as_constant);
+    require_narrow_sums(depth)?;
+    let sums = centred_product(emitter, operands, [&left, &right], [2, 5])?;
+    // The scales of a left operand belong to its rows.
+    let rows = if left.vector || right.vector { -1 } else { -2 };
+    rescale(emitter, operands, &sums, Rescale { scales: [(1, rows), (4, -1), (6, -1)], zero: 7, bias: None })
+}
+
+/// Sums of products of the integers of two tensors less their zero points, which are inputs at two places.
+fn centred_product(
+    emitter: &mut Emitter,
+    operands: &Operands<'_>,
+    [left, right]: [&Matrix; 2],
+    zeros: [usize; 2],
+) -> Result<Tensor, Unsupported> {
     require_bytes([&left.tensor, &right.tensor])?;
     // The zero points of a left operand belong to its rows, those of a right one to its columns.
     let mut zero =
@@ -45,17 +68,17 @@ pub(crate) fn matmul_integer(emitter: &mut Emitter, operands: &Operands<'_>) -> 
             let dimension = if matrix.vector { -1 } else { dimension };
             Parameter::new(zero, &matrix.tensor.extents, dimension, 0).map(Some)
         };
-    let (left_zero, right_zero) = (zero(2, &left, -2)?, zero(3, &right, -1)?);
-    let sums = multiply_matrices(emitter, &left, &right)?;
+    let (left_zero, right_zero) = (zero(zeros[0], left, -2)?, zero(zeros[1], right, -1)?);
+    let sums = multiply_matrices(emitter, left, right)?;
     if left_zero.is_none() && right_zero.is_none() {
-        return Ok(vec![sums.tensor]);
+        return Ok(sums.tensor);
     }
     // `Σa` for each row is needed for the zero points of columns, and the other way around.
-    let of_rows = right_zero.as_ref().map(|_| sum_up(emitter, &left, true)).transpose()?;
-    let of_columns = left_zero.as_ref().map(|_| sum_up(emitter, &right, false)).transpose()?;
+    let of_rows = right_zero.as_ref().map(|_| sum_up(emitter, left, true)).transpose()?;
+    let of_columns = left_zero.as_ref().map(|_| sum_up(emitter, right, false)).transpose()?;
     let depth = emitter.value(&sums.depth)?.cast(DType::I32);
     let extents = sums.tensor.extents.clone();
-    let result = emitter.compute(ElementType::I32, &extents, &mut |builder, indices| {
+    emitter.compute(ElementType::I32, &extents, &mut |builder, indices| {
         let (batch, inner) = indices.split_at(sums.batch);
         let row = (!left.vector).then(|| &inner[0]);
         let column = (!right.vector).then(|| &inner[inner.len() - 1]);
@@ -67,17 +90,16 @@ pub(crate) fn matmul_integer(emitter: &mut Emitter, operands: &Operands<'_>) -> 
             .map(|zero| wide(&zero.at(builder, &right.indices(batch, Some(&origin), column))));
         let mut sum = sums.tensor.at(builder, indices);
         if let (Some(zero), Some(sums)) = (&right_zero, &of_rows) {
-            sum = subtract(&sum, &multiply(zero, &sums.at(builder, &kept(&left, batch, row))));
+            sum = subtract(&sum, &multiply(zero, &sums.at(builder, &kept(left, batch, row))));
         }
         if let (Some(zero), Some(sums)) = (&left_zero, &of_columns) {
-            sum = subtract(&sum, &multiply(zero, &sums.at(builder, &kept(&right, batch, column))));
+            sum = subtract(&sum, &multiply(zero, &sums.at(builder, &kept(right, batch, column))));
         }
         match (&left_zero, &right_zero) {
             (Some(left), Some(right)) => add(&sum, &multiply(&depth, &multiply(left, right))),
             _ => sum,
         }
-    })?;
-    Ok(vec![result])
+    })
 }
 
 /// The sums of products of two stacks of matrices.

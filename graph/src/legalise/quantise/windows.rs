@@ -7,6 +7,7 @@ use crate::legalise::convolution::{Shape, multiply_windows, pad};
 use crate::legalise::emitter::{Emitter, Tensor, here, nest};
 use crate::legalise::operands::Operands;
 use crate::legalise::pointwise::scaled;
+use crate::legalise::quantise::convert::{Rescale, require_narrow_sums, rescale};
 use crate::legalise::quantise::parameter::Parameter;
 use crate::legalise::quantise::product::{require_bytes, wide};
 use crate::legalise::scalar::{add, divide, multiply, number, subtract};
@@ -21,6 +22,25 @@ type Emitted = Result<Vec<Tensor>, Unsupported>;
 /// that are equal to its zero point.
 pub(crate) fn conv_integer(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     let (x, weights) = (operands.tensor(emitter, 0)?, operands.tensor(emitter, 1)?);
+    Ok(vec![centred_windows(emitter, operands, [x, weights], [2, 3])?])
+}
+
+/// Inputs: x, its scale and zero point, weights, their scale and zero point, scale and zero point of the result, bias.
+pub(crate) fn qlinear_conv(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
+    let (x, weights) = (operands.tensor(emitter, 0)?, operands.tensor(emitter, 3)?);
+    let products = emitter.sizes(&weights.extents)?.iter().skip(1).product::<usize>();
+    require_narrow_sums(i64::try_from(products).ok())?;
+    let sums = centred_windows(emitter, operands, [x, weights], [2, 5])?;
+    rescale(emitter, operands, &sums, Rescale { scales: [(1, 1), (4, 1), (6, 1)], zero: 7, bias: Some(8) })
+}
+
+/// Sums over windows, each factor less its zero point, which are inputs at two places.
+fn centred_windows(
+    emitter: &mut Emitter,
+    operands: &Operands<'_>,
+    [x, weights]: [Tensor; 2],
+    zeros: [usize; 2],
+) -> Result<Tensor, Unsupported> {
     require_bytes([&x, &weights])?;
     if x.rank() < 2 || x.rank() != weights.rank() {
         unsupported!("only batch, channels and as many spatial dimensions have a kernel form");
@@ -38,7 +58,7 @@ pub(crate) fn conv_integer(emitter: &mut Emitter, operands: &Operands<'_>) -> Em
         let zero = operands.optional(emitter, place)?;
         zero.map(|zero| Parameter::new(zero, extents, axis, 0)).transpose()
     };
-    let (zero_of_x, zero_of_weights) = (zero(2, &x.extents, 1)?, zero(3, &weights.extents, 0)?);
+    let (zero_of_x, zero_of_weights) = (zero(zeros[0], &x.extents, 1)?, zero(zeros[1], &weights.extents, 0)?);
     if zero_of_x.as_ref().is_some_and(|zero| zero.tensor.extents.iter().any(|extent| !extent.is(1))) {
         unsupported!("an input has one zero point");
     }
@@ -53,7 +73,7 @@ pub(crate) fn conv_integer(emitter: &mut Emitter, operands: &Operands<'_>) -> Em
     };
     let sums = multiply_windows(emitter, [&padded, &weights], &windows, &shape, ElementType::I32)?;
     if zero_of_x.is_none() && zero_of_weights.is_none() {
-        return Ok(vec![sums]);
+        return Ok(sums);
     }
     let of_filters = zero_of_x.as_ref().map(|_| sum_filters(emitter, &weights)).transpose()?;
     let of_windows =
@@ -61,7 +81,7 @@ pub(crate) fn conv_integer(emitter: &mut Emitter, operands: &Operands<'_>) -> Em
     let products = fixed[1..].iter().product::<usize>() as f64;
     let filters = shape.filters as i64;
     let extents = sums.extents.clone();
-    let result = emitter.compute(ElementType::I32, &extents, &mut |builder, indices| {
+    emitter.compute(ElementType::I32, &extents, &mut |builder, indices| {
         let filter = std::slice::from_ref(&indices[1]);
         let zero_of_x = zero_of_x.as_ref().map(|zero| wide(&zero.at(builder, indices)));
         let zero_of_weights = zero_of_weights.as_ref().map(|zero| wide(&zero.at(builder, filter)));
@@ -83,8 +103,7 @@ pub(crate) fn conv_integer(emitter: &mut Emitter, operands: &Operands<'_>) -> Em
             }
             _ => sum,
         }
-    })?;
-    Ok(vec![result])
+    })
 }
 
 /// The sum of each filter's weights.

@@ -103,3 +103,63 @@ fn convolutions_of_integers_are_padded_by_the_zero_point() {
     let line = [given(signed(&[1, 3, 9], 1)), known(signed(&[4, 3, 3], 2)), known(HostTensor::scalar(-3i8))];
     fixed("conv_integer", &[("pads", ints(&[1, 1]))], &line);
 }
+
+#[test]
+fn products_are_stored_with_the_scale_of_the_result() {
+    let wide = |values: &[f32]| known(HostTensor::vector(values.to_vec()));
+    let byte = |value: u8| given(HostTensor::scalar(value));
+    for (a, b) in [(bytes(&[3, 7], 1), bytes(&[7, 5], 2)), (bytes(&[2, 3, 9], 3), bytes(&[9, 4], 4))] {
+        let inputs = [
+            given(a.clone()),
+            scale(0.02),
+            byte(113),
+            given(b.clone()),
+            scale(0.013),
+            byte(7),
+            scale(0.31),
+            byte(120),
+        ];
+        fixed("qlinear_matmul", &[], &inputs);
+    }
+    let per_column = [
+        given(bytes(&[4, 6], 5)),
+        scale(0.02),
+        byte(113),
+        known(signed(&[6, 3], 6)),
+        wide(&[0.01, 0.02, 0.003]),
+        known(HostTensor::vector(vec![0i8; 3])),
+        scale(0.1),
+        given(HostTensor::scalar(-3i8)),
+    ];
+    fixed("qlinear_matmul", &[], &per_column);
+}
+
+#[test]
+fn convolutions_are_stored_with_the_scale_of_the_result() {
+    let attributes = [("pads", ints(&[1, 0, 1, 1])), ("strides", ints(&[1, 2]))];
+    let inputs = || {
+        vec![
+            given(bytes(&[2, 3, 5, 6], 1)),
+            scale(0.02),
+            given(HostTensor::scalar(200u8)),
+            known(signed(&[4, 3, 3, 2], 2)),
+            known(HostTensor::vector(vec![0.01f32, 0.02, 0.03, 0.004])),
+            known(HostTensor::vector(vec![0i8; 4])),
+            scale(0.31),
+            given(HostTensor::scalar(120u8)),
+        ]
+    };
+    fixed("qlinear_conv", &attributes, &inputs());
+    let mut with_bias = inputs();
+    with_bias.push(known(HostTensor::vector(vec![100i32, -2000, 3, 0])));
+    fixed("qlinear_conv", &attributes, &with_bias);
+}
+
+#[test]
+fn scale_and_zero_point_follow_from_the_data() {
+    for values in [vec![1.0f32, -2.0, 0.5, 3.25, 100.0, -0.125], vec![3.0; 6], vec![-3.0; 6], vec![0.0; 6]] {
+        let x = || given(HostTensor::new(&[2, 3], values.clone()).unwrap());
+        check("dynamic_quantize_linear", &[], &[x()], 3, false);
+        check("dynamic_quantize_linear", &[], &[x()], 3, true);
+    }
+}

@@ -40,6 +40,7 @@ pub(super) const POINTWISE: &[Operator] = &[
 pub(super) const OPERATORS: &[Operator] =
     &[Operator::new("dynamic_quantize_linear", "DynamicQuantizeLinear", dynamic_quantize)
         .deduce(deduce::dynamic_quantize)
+        .legalise(kernels::dynamic_quantize)
         .outputs(3, 3)];
 
 /// The number in `numbers` that belongs to each element: one for all, one for each place of a dimension, or one for each

@@ -18,8 +18,13 @@ pub(super) const OPERATORS: &[Operator] = &[
         .legalise(kernels::conv_integer)
         .inputs(2, 4)
         .attributes(CONVOLUTION_ATTRIBUTES),
-    Operator::new("qlinear_matmul", "QLinearMatMul", qlinear_matmul).inputs(8, 8),
+    Operator::new("qlinear_matmul", "QLinearMatMul", qlinear_matmul)
+        .deduce(deduce::qlinear_matmul)
+        .legalise(kernels::qlinear_matmul)
+        .inputs(8, 8),
     Operator::new("qlinear_conv", "QLinearConv", qlinear_conv)
+        .deduce(deduce::qlinear_conv)
+        .legalise(kernels::qlinear_conv)
         .inputs(8, 9)
         .attributes(CONVOLUTION_ATTRIBUTES),
 ];

@@ -28,7 +28,7 @@ fn network(
     extents: &[usize],
     weights: &[usize],
     scales: (HostTensor, i64),
-    product: &str,
+    product: (&str, Attributes),
     bias: Option<HostTensor>,
 ) -> Function {
     let mut graph = GraphBuilder::new("quantised");
@@ -48,7 +48,7 @@ fn network(
         let zeros = HostTensor::vector(vec![0i32; of_bias.len()]);
         inputs.push(convert(&mut graph, "dequantize_linear", bias, HostTensor::vector(of_bias), zeros, 0));
     }
-    let y = graph.call(product, &inputs, Attributes::none()).unwrap();
+    let y = graph.call(product.0, &inputs, product.1).unwrap();
     let (scale, zero) = whole(0.5, 120);
     let stored = convert(&mut graph, "quantize_linear", y, scale.clone(), zero.clone(), 1);
     graph.finish(vec![stored]).unwrap()
@@ -60,7 +60,7 @@ fn scales(count: usize) -> HostTensor {
 
 #[test]
 fn products_between_conversions_are_products_of_integers() {
-    let function = network(&[3, 8], &[8, 5], (scales(5), 1), "matmul", None);
+    let function = network(&[3, 8], &[8, 5], (scales(5), 1), ("matmul", Attributes::none()), None);
     let after = optimised(&function, &numbers(&[3, 8]));
     assert_eq!(names(&after), ["quantize_linear", "matmul_integer", "requantize"]);
 }
@@ -68,21 +68,68 @@ fn products_between_conversions_are_products_of_integers() {
 #[test]
 fn a_bias_is_added_to_the_sums() {
     let bias = HostTensor::vector(vec![1000i32, -2000, 3, 40_000]);
-    let function = network(&[1, 3, 6], &[4, 3, 2], (scales(4), 0), "conv", Some(bias));
+    let function = network(&[1, 3, 6], &[4, 3, 2], (scales(4), 0), ("conv", Attributes::none()), Some(bias));
     let after = optimised(&function, &numbers(&[1, 3, 6]));
     assert_eq!(names(&after), ["quantize_linear", "conv_integer", "add", "requantize"]);
 }
 
 #[test]
 fn scales_along_the_depth_of_a_product_keep_it_in_floats() {
-    let function = network(&[3, 8], &[8, 5], (scales(8), 0), "matmul", None);
+    let function = network(&[3, 8], &[8, 5], (scales(8), 0), ("matmul", Attributes::none()), None);
     let after = optimised(&function, &numbers(&[3, 8]));
-    assert_eq!(names(&after), ["quantize_linear", "dequantize_linear", "matmul", "quantize_linear"]);
+    assert_eq!(names(&after), ["quantize_linear", "dequantize_linear", ("matmul", Attributes::none()), "quantize_linear"]);
 }
 
 #[test]
 fn sums_that_may_exceed_32_bits_stay_floats() {
-    let function = network(&[1, 200_000], &[200_000, 1], (scales(1), 1), "matmul", None);
+    let function = network(&[1, 200_000], &[200_000, 1], (scales(1), 1), ("matmul", Attributes::none()), None);
     let after = optimise(&function).unwrap();
     assert!(names(&after).contains(&"matmul"), "{:?}", names(&after));
+}
+
+#[test]
+fn general_products_are_products_of_integers_with_their_bias() {
+    let transposed = || Attributes::none().with("transB", Attribute::Int(1));
+    let bias = || Some(HostTensor::vector(vec![900i32, -7, 0, 12_345, 6]));
+    let expected = ["quantize_linear", "matmul_integer", "add", "requantize"];
+    let function = network(&[3, 8], &[5, 8], (scales(5), 0), ("gemm", transposed()), bias());
+    assert_eq!(names(&optimised(&function, &numbers(&[3, 8]))), expected);
+    let function = network(&[3, 8], &[8, 5], (scales(5), 1), ("gemm", Attributes::none()), bias());
+    assert_eq!(names(&optimised(&function, &numbers(&[3, 8]))), expected);
+}
+
+#[test]
+fn general_products_with_factors_or_scales_along_their_depth_stay_floats() {
+    let stays = |scales: (HostTensor, i64), attributes: Attributes| {
+        let function = network(&[3, 8], &[8, 8], scales, ("gemm", attributes), None);
+        let after = optimised(&function, &numbers(&[3, 8]));
+        assert!(names(&after).contains(&"gemm"), "{:?}", names(&after));
+    };
+    stays((scales(8), 1), Attributes::none().with("alpha", Attribute::Float(0.5)));
+    stays((scales(8), 0), Attributes::none());
+    stays((scales(8), 1), Attributes::none().with("transB", Attribute::Int(1)));
+}
+
+#[test]
+fn products_that_stay_floats_are_reported_with_their_reason() {
+    let function = network(&[3, 8], &[8, 5], (scales(8), 0), ("matmul", Attributes::none()), None);
+    let reasons = stays_float(&optimise(&function).unwrap()).unwrap();
+    assert_eq!((reasons.len(), reasons[0].operator), (1, "matmul"));
+    assert!(reasons[0].reason.contains("summed up over"), "{}", reasons[0].reason);
+    let function = network(&[3, 8], &[8, 5], (scales(5), 1), ("matmul", Attributes::none()), None);
+    assert_eq!(stays_float(&optimise(&function).unwrap()).unwrap(), []);
+}
+
+#[test]
+fn scales_that_are_not_above_zero_are_errors_that_name_the_tensor() {
+    for scale in [0.0f32, -1.0, f32::NAN, f32::INFINITY] {
+        let mut graph = GraphBuilder::new("quantised");
+        let x = parameter(&mut graph, &[4.into()]);
+        let scale = graph.constant(HostTensor::scalar(scale));
+        graph.set_name(scale, "the_scale");
+        let y = graph.call("quantize_linear", &[x, scale], Attributes::none()).unwrap();
+        let function = graph.finish(vec![y]).unwrap();
+        let message = optimise(&function).unwrap_err().to_string();
+        assert!(message.contains("the_scale"), "{message}");
+    }
 }

@@ -1,0 +1,241 @@
+//! Products of dequantised tensors become products of integers.
+//!
+//! A model that was quantised ahead says so by pairs of calls: `quantize_linear` stores a tensor as integers, `dequantize_linear`
+//! reads it as numbers again. A product between them is computed on the integers: `matmul(dequantize(a), dequantize(b))`
+//! becomes `dequantize(matmul_integer(a, b))`, and a `quantize_linear` that follows makes one `requantize` of the two
+//! conversions. A product stays in floats where its sums might not fit 32 bits, or where its scales are not constant;
+//! [`stays_float`] says which products do, and why.
+
+mod operand;
+mod scales;
+mod stop;
+
+use std::sync::Arc;
+
+pub(super) use scales::check_scales;
+
+use crate::build::BuildError;
+use crate::ir::{Attribute, Attributes, Call, Function, Operation, ValueId};
+use crate::operator;
+use crate::pass::{Rewriter, Rule};
+use crate::symbolic::SymInt;
+use crate::tensor::{ElementType, HostTensor};
+use operand::{Quantised, conversion, extents, integer_bias, require_bytes};
+use stop::{Stop, stays};
+
+/// A product of dequantised tensors that is computed in floats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaysFloat {
+    /// The node that it comes from.
+    pub node: String,
+    /// The operator.
+    pub operator: &'static str,
+    /// Why it has no form on integers.
+    pub reason: String,
+}
+
+/// The products of dequantised tensors that a function computes in floats.
+///
+/// # Errors
+/// When the function does not fit together.
+pub fn stays_float(function: &Function) -> Result<Vec<StaysFloat>, BuildError> {
+    let mut rule = FoldQuantisation::default();
+    Rewriter::apply(function, &mut rule)?;
+    Ok(rule.stays)
+}
+
+/// Replaces products of dequantised tensors.
+#[derive(Default)]
+pub(super) struct FoldQuantisation {
+    stays: Vec<StaysFloat>,
+}
+
+type Attempt = Result<Vec<ValueId>, Stop>;
+
+impl Rule for FoldQuantisation {
+    fn rewrite(
+        &mut self,
+        graph: &mut Rewriter<'_>,
+        operation: &Operation,
+        outputs: usize,
+    ) -> Result<Option<Vec<ValueId>>, BuildError> {
+        let Operation::Call(call) = operation else { return Ok(None) };
+        if outputs != 1 {
+            return Ok(None);
+        }
+        let attempt = match call.operator.name {
+            "matmul" => matmul(graph, call),
+            "gemm" => gemm(graph, call),
+            "conv" => conv(graph, call),
+            "conv_transpose" | "einsum" => no_form(),
+            "quantize_linear" => return requantize(graph, call),
+            _ => return Ok(None),
+        };
+        match attempt {
+            Ok(values) => Ok(Some(values)),
+            Err(Stop::Build(error)) => Err(error),
+            Err(Stop::Stays(reason)) => {
+                if call.inputs.iter().any(|&input| conversion(graph, input).is_some()) {
+                    let node = graph.builder.origin().unwrap_or_else(|| Arc::from(call.operator.name));
+                    let operator = call.operator.name;
+                    self.stays.push(StaysFloat { node: node.to_string(), operator, reason });
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn no_form() -> Attempt {
+    stays!("the operator has no kernel on integers")
+}
+
+/// The scales of products, and where they lie.
+fn product_scale(graph: &mut Rewriter<'_>, left: &Quantised, right: &Quantised) -> ValueId {
+    let scales: Vec<f32> = right.scales.iter().map(|scale| left.scales[0] * scale).collect();
+    let tensor = if scales.len() == 1 { HostTensor::scalar(scales[0]) } else { HostTensor::vector(scales) };
+    graph.add_constant(tensor)
+}
+
+fn call(name: &str, inputs: Vec<Option<ValueId>>, attributes: Attributes) -> Result<Call, BuildError> {
+    let operator = operator::find(name).ok_or_else(|| BuildError::UnknownOperator(name.to_owned()))?;
+    Ok(Call { operator, inputs, attributes })
+}
+
+/// Sums as numbers.
+fn dequantize(
+    graph: &mut Rewriter<'_>,
+    sums: ValueId,
+    scale: ValueId,
+    axis: i64,
+) -> Attempt {
+    let attributes = Attributes::none().with("axis", Attribute::Int(axis));
+    let call = call("dequantize_linear", vec![Some(sums), Some(scale)], attributes)?;
+    Ok(graph.add_call(call, 1)?)
+}
+
+fn integer_inputs(left: &Quantised, right: &Quantised) -> Vec<Option<ValueId>> {
+    vec![Some(left.integers), Some(right.integers), left.zero, right.zero]
+}
+
+fn matmul(graph: &mut Rewriter<'_>, matmul: &Call) -> Attempt {
+    let left = Quantised::of(graph, matmul.inputs[0], "the left factor")?;
+    let right = Quantised::of(graph, matmul.inputs[1], "the right factor")?;
+    let extents = extents(graph, right.integers)?;
+    let rank = extents.len();
+    let depth = rank.checked_sub(2).and_then(|place| extents[place].as_constant());
+    require_bytes([&left, &right], (rank.saturating_sub(1), rank), depth, &[])?;
+    product(graph, [&left, &right], None)
+}
+
+/// `alpha · a · b + beta · c` of matrices that may be transposed. `c` has to be a vector of integers with the scales of the products,
+/// which is how quantisers store a bias.
+fn gemm(graph: &mut Rewriter<'_>, gemm: &Call) -> Attempt {
+    let float = |name: &str| match gemm.attributes.get(name) {
+        Some(Attribute::Float(value)) => *value,
+        _ => 1.0,
+    };
+    let is_set = |name: &str| matches!(gemm.attributes.get(name), Some(Attribute::Int(value)) if *value != 0);
+    let bias = gemm.inputs.get(2).copied().flatten();
+    if float("alpha") != 1.0 || (bias.is_some() && float("beta") != 1.0) {
+        stays!("the products or the bias have a factor");
+    }
+    let mut left = Quantised::of(graph, gemm.inputs[0], "the left factor")?;
+    let mut right = Quantised::of(graph, gemm.inputs[1], "the right factor")?;
+    let bias = integer_bias(graph, bias, [&left, &right])?;
+    let transposed = usize::from(is_set("transB"));
+    let extents = extents(graph, right.integers)?;
+    let [rows, columns] = &extents[..] else { stays!("the right factor is no matrix") };
+    let (depth, count) = if transposed == 1 { (columns, rows) } else { (rows, columns) };
+    // A single number may belong to all columns; others are one for each.
+    let fits = |bias: &Vec<i32>| bias.len() == 1 || count.as_constant() == Some(bias.len() as i64);
+    if bias.as_ref().is_some_and(|bias| !fits(bias)) {
+        stays!("the bias has no number for each column");
+    }
+    require_bytes([&left, &right], (1 - transposed, 2), depth.as_constant(), bias.as_deref().unwrap_or_default())?;
+    for (operand, name) in [(&mut left, "transA"), (&mut right, "transB")] {
+        if is_set(name) {
+            let attributes = Attributes::none().with("perm", Attribute::Ints(vec![1, 0]));
+            let transpose = call("transpose", vec![Some(operand.integers)], attributes)?;
+            operand.integers = graph.add_call(transpose, 1)?[0];
+        }
+    }
+    product(graph, [&left, &right], bias.map(HostTensor::vector))
+}
+
+/// A product of two tensors as a product of their integers.
+fn product(
+    graph: &mut Rewriter<'_>,
+    [left, right]: [&Quantised; 2],
+    bias: Option<HostTensor>,
+) -> Attempt {
+    let scale = product_scale(graph, left, right);
+    let integer = call("matmul_integer", integer_inputs(left, right), Attributes::none())?;
+    let mut sums = graph.add_call(integer, 1)?[0];
+    if let Some(bias) = bias {
+        sums = add(graph, sums, bias)?;
+    }
+    dequantize(graph, sums, scale, -1)
+}
+
+fn conv(graph: &mut Rewriter<'_>, conv: &Call) -> Attempt {
+    let x = Quantised::of(graph, conv.inputs[0], "the input")?;
+    let weights = Quantised::of(graph, conv.inputs[1], "the weights")?;
+    let extents = extents(graph, weights.integers)?;
+    let rank = extents.len();
+    if rank < 2 {
+        stays!("the weights have no dimension for channels");
+    }
+    let depth = extents[1..].iter().map(SymInt::as_constant).try_fold(1i64, |count, extent| {
+        count.checked_mul(extent?)
+    });
+    let bias = integer_bias(graph, conv.inputs.get(2).copied().flatten(), [&x, &weights])?;
+    require_bytes([&x, &weights], (0, rank), depth, bias.as_deref().unwrap_or_default())?;
+    let scale = product_scale(graph, &x, &weights);
+    let integer = call("conv_integer", integer_inputs(&x, &weights), conv.attributes.clone())?;
+    let mut sums = graph.add_call(integer, 1)?[0];
+    if let Some(numbers) = bias {
+        let shape: Vec<usize> =
+            std::iter::once(numbers.len()).chain(std::iter::repeat_n(1, rank - 2)).collect();
+        let Ok(bias) = HostTensor::new(&shape, numbers) else { stays!("the bias is no vector") };
+        sums = add(graph, sums, bias)?;
+    }
+    dequantize(graph, sums, scale, 1)
+}
+
+/// Adds a constant to sums.
+fn add(graph: &mut Rewriter<'_>, sums: ValueId, bias: HostTensor) -> Result<ValueId, BuildError> {
+    let bias = graph.add_constant(bias);
+    Ok(graph.add_call(call("add", vec![Some(sums), Some(bias)], Attributes::none())?, 1)?[0])
+}
+
+/// Numbers that are read from integers and stored as integers of another scale.
+fn requantize(graph: &mut Rewriter<'_>, quantize: &Call) -> Result<Option<Vec<ValueId>>, BuildError> {
+    let named = ["block_size", "precision", "output_dtype"]
+        .iter()
+        .any(|name| quantize.attributes.get(name).is_some());
+    let Ok(source) = Quantised::of(graph, quantize.inputs[0], "the sum") else { return Ok(None) };
+    if named {
+        return Ok(None);
+    }
+    let (Some(scale), Some(zero)) = (quantize.inputs[1], quantize.inputs.get(2).copied().flatten()) else {
+        return Ok(None);
+    };
+    let is_sum = source.element == ElementType::I32 && source.zeros.iter().all(|&zero| zero == 0);
+    let known =
+        graph.constant(scale).filter(|scale| scale.len() == 1).and_then(|scale| scale.as_slice::<f32>());
+    let Some(&[scale]) = known else { return Ok(None) };
+    let bits = graph.builder.ty(zero).element().and_then(ElementType::dtype).map(|dtype| dtype.bits());
+    let is_requantised = is_sum && scale.is_normal() && scale > 0.0 && bits == Some(8);
+    if !is_requantised {
+        return Ok(None);
+    }
+    let factors: Vec<f32> = source.scales.iter().map(|own| own / scale).collect();
+    let factors =
+        if factors.len() == 1 { HostTensor::scalar(factors[0]) } else { HostTensor::vector(factors) };
+    let factors = graph.add_constant(factors);
+    let attributes = Attributes::none().with("axis", Attribute::Int(source.axis));
+    graph
+        .add_call(call("requantize", vec![Some(source.integers), Some(factors), Some(zero)], attributes)?, 1)
+        .map(Some)
+}

@@ -1,0 +1,114 @@
+//! The kernels of a decoder besides products with its matrices.
+//!
+//! `R` tokens are computed at once. A cache has room for `C` tokens, of which a token sees those up to its own position.
+
+use tilewright::prelude::*;
+
+/// Rows divided by the root of their mean square, times weights.
+#[tensor_kernel]
+pub(crate) fn rms_norm(
+    x: &Tensor<f32, R, N>,
+    weights: &Tensor<f32, N>,
+    epsilon: f32,
+) -> Tensor<f32, R, N> {
+    let mut y = Tensor::zeros();
+    for r in 0..R {
+        let mut squares = 0.0;
+        for n in 0..N {
+            squares += x[[r, n]] * x[[r, n]];
+        }
+        let factor = 1.0 / (squares / N as f32 + epsilon).sqrt();
+        for n in 0..N {
+            y[[r, n]] = x[[r, n]] * factor * weights[[n]];
+        }
+    }
+    y
+}
+
+/// The sum of two tensors, into the first.
+#[tensor_kernel]
+pub(crate) fn accumulate(x: &mut Tensor<f32, R, N>, y: &Tensor<f32, R, N>) {
+    for r in 0..R {
+        for n in 0..N {
+            x[[r, n]] = x[[r, n]] + y[[r, n]];
+        }
+    }
+}
+
+/// `g · σ(g) · u`
+#[tensor_kernel]
+pub(crate) fn gate(both: &Tensor<f32, R, 2, N>) -> Tensor<f32, R, N> {
+    let mut y = Tensor::zeros();
+    for r in 0..R {
+        for n in 0..N {
+            y[[r, n]] = both[[r, 0, n]] / (1.0 + (-both[[r, 0, n]]).exp()) * both[[r, 1, n]];
+        }
+    }
+    y
+}
+
+/// How much each token attends to each token of the cache: softmax of products of `E` queries with the keys of their group.
+#[tensor_kernel]
+pub(crate) fn attention_weights(
+    queries: &Tensor<f32, R, G, E, D>,
+    keys: &Tensor<f32, G, D, C>,
+    positions: &Tensor<i32, R>,
+) -> Tensor<f32, R, G, E, C> {
+    let mut scores: Tensor<f32, R, G, E, C> = Tensor::zeros();
+    for r in 0..R {
+        for g in 0..G {
+            for e in 0..E {
+                for c in 0..C {
+                    for d in 0..D {
+                        scores[[r, g, e, c]] += queries[[r, g, e, d]] * keys[[g, d, c]];
+                    }
+                }
+            }
+        }
+    }
+    let mut weights = Tensor::zeros();
+    for r in 0..R {
+        for g in 0..G {
+            for e in 0..E {
+                let mut largest = f32::NEG_INFINITY;
+                for c in 0..C {
+                    largest = largest.max(if c as i32 <= positions[[r]] {
+                        scores[[r, g, e, c]]
+                    } else {
+                        f32::NEG_INFINITY
+                    });
+                }
+                let mut sum = 0.0;
+                for c in 0..C {
+                    sum += if c as i32 <= positions[[r]] { (scores[[r, g, e, c]] - largest).exp() } else { 0.0 };
+                }
+                for c in 0..C {
+                    weights[[r, g, e, c]] =
+                        if c as i32 <= positions[[r]] { (scores[[r, g, e, c]] - largest).exp() / sum } else { 0.0 };
+                }
+            }
+        }
+    }
+    weights
+}
+
+/// The sum of the cache's values, weighted.
+#[tensor_kernel]
+pub(crate) fn attend(
+    weights: &Tensor<f32, R, G, E, C>,
+    values: &Tensor<f32, G, C, D>,
+) -> Tensor<f32, R, G, E, D> {
+    let mut context = Tensor::zeros();
+    for r in 0..R {
+        for g in 0..G {
+            for e in 0..E {
+                for d in 0..D {
+                    for c in 0..C {
+                        context[[r, g, e, d]] += weights[[r, g, e, c]] * values[[g, c, d]];
+                    }
+                }
+            }
+        }
+    }
+    context
+}
