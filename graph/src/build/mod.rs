@@ -50,8 +50,8 @@ pub enum BuildError {
     Scale {
         /// The tensor of scales.
         tensor: String,
-        /// The number.
-        scale: f64,
+        /// The number, as text.
+        scale: String,
     },
     /// A value is not bound where it is used.
     #[error("value %{0} is not bound here")]

@@ -7,7 +7,7 @@ use tilewright::prelude::*;
 
 /// A byte as a number.
 #[tensor_fn]
-fn number(bits: u8) -> f32 {
+pub(crate) fn number(bits: u8) -> f32 {
     bits as i32 as f32
 }
 

@@ -3,8 +3,7 @@
 use half::f16;
 use tilewright::Tensor;
 
-use crate::block::BlockType;
-use crate::block::kernels;
+use crate::block::{BlockType, kernels, numbers};
 use crate::block::pack::{Blocks, LANES};
 use crate::error::Error;
 use crate::gguf::StoredTensor;
@@ -15,6 +14,9 @@ pub struct Matrix {
     rows: usize,
     columns: usize,
 }
+
+/// From this many rows on, a product first turns the whole matrix into numbers.
+const MANY_ROWS: usize = 4;
 
 /// The fields of blocks; see [`crate::block::kernels`].
 enum Planes {
@@ -113,6 +115,12 @@ impl Matrix {
     /// # Errors
     /// When the shapes do not fit.
     pub fn multiply(&self, x: &Tensor<f32, 2>, y: &mut Tensor<f32, 3>) -> Result<(), Error> {
+        if x.dim(0) >= MANY_ROWS
+            && let Some(numbers) = self.numbers()?
+        {
+            kernels::product_f32::call_into(x, &numbers, y)?;
+            return Ok(());
+        }
         match &self.planes {
             Planes::Single(numbers) => kernels::product_f32::call_into(x, numbers, y)?,
             Planes::Half(numbers) => kernels::product_f16::call_into(x, numbers, y)?,
@@ -130,5 +138,27 @@ impl Matrix {
             }
         }
         Ok(())
+    }
+
+    /// The panels as numbers, which memory holds for as long as one product takes. `None` for a matrix that is stored so.
+    fn numbers(&self) -> Result<Option<Tensor<f32, 3>>, Error> {
+        let shape = [self.width() / LANES, self.columns, LANES];
+        let numbers = match &self.planes {
+            Planes::Single(_) => return Ok(None),
+            Planes::Half(halves) => numbers::numbers_f16(halves)?.reshape(shape),
+            Planes::Q4_0 { quants, scales } => numbers::numbers_q4_0(quants, scales)?.reshape(shape),
+            Planes::Q4_1 { quants, scales, minima } => {
+                numbers::numbers_q4_1(quants, scales, minima)?.reshape(shape)
+            }
+            Planes::Q8_0 { quants, scales } => numbers::numbers_q8_0(quants, scales)?.reshape(shape),
+            Planes::Q4K(planes) => {
+                let Q4K { quants, factors, least, scales, minima } = &**planes;
+                numbers::numbers_q4_k(quants, factors, least, scales, minima)?.reshape(shape)
+            }
+            Planes::Q6K { quants, factors, scales } => {
+                numbers::numbers_q6_k(quants, factors, scales)?.reshape(shape)
+            }
+        };
+        numbers.map(Some).map_err(|error| Error::Memory(error.to_string()))
     }
 }

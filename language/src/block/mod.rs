@@ -6,6 +6,7 @@
 mod decode;
 mod kernels;
 mod matrix;
+mod numbers;
 mod pack;
 #[cfg(test)]
 mod tests;

@@ -33,10 +33,6 @@ impl<'b> Blocks<'b> {
         self.rows.div_ceil(LANES)
     }
 
-    pub(super) fn blocks(&self) -> usize {
-        self.blocks
-    }
-
     /// A plane: the `count` fields of each block that `fields` writes, by panel, block and field, with the lanes innermost. Lanes beyond the last
     /// row hold zeros.
     pub(super) fn plane<T: Copy + Default>(

@@ -7,6 +7,7 @@
 mod attribute;
 mod control;
 mod known;
+mod quantised;
 mod types;
 mod upgrade;
 

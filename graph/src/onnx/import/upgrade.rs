@@ -5,6 +5,7 @@
 
 use crate::build::GraphBuilder;
 use crate::ir::{Attribute, Attributes, ValueId};
+use crate::onnx::import::quantised;
 use crate::operator;
 use crate::tensor::{ElementType, HostTensor};
 
@@ -79,6 +80,9 @@ impl Node<'_> {
                 "TopK" if self.version < 11 => self.set_default("largest", Attribute::Int(1)),
                 _ => {}
             }
+        }
+        if quantised::is_known(self.domain, self.operator) {
+            return quantised::translate(self, builder);
         }
         self.call(builder)
     }

@@ -1,0 +1,233 @@
+//! Quantised operators of ONNX Runtime (`com.microsoft`), expressed by conversions around operators of the table.
+//!
+//! The conversions become parts of the operators' kernels, or products of integers, as those of files do that write them out.
+
+use crate::build::GraphBuilder;
+use crate::ir::{Attribute, Attributes, ValueId};
+use crate::onnx::import::upgrade::{Node, Refusal};
+use crate::tensor::HostTensor;
+
+type Translated = Result<Vec<ValueId>, Refusal>;
+
+/// How an operator is translated: by the operator that it applies to numbers, or by a function.
+enum Means {
+    /// To all quantised inputs, three places each, before the scale and zero point of the result.
+    Operator(&'static str),
+    Function(fn(&mut Quantised<'_, '_>) -> Translated),
+}
+
+const MEANINGS: &[(&str, Means)] = &[
+    ("QLinearAdd", Means::Operator("add")),
+    ("QLinearMul", Means::Operator("mul")),
+    ("QLinearSigmoid", Means::Operator("sigmoid")),
+    ("QLinearLeakyRelu", Means::Operator("leaky_relu")),
+    ("QLinearSoftmax", Means::Operator("softmax")),
+    ("QLinearAveragePool", Means::Operator("average_pool")),
+    ("QLinearGlobalAveragePool", Means::Operator("global_average_pool")),
+    ("QLinearConcat", Means::Function(concat)),
+    ("QGemm", Means::Function(gemm)),
+    ("QuantizeLinear", Means::Function(|node| node.rename("quantize_linear"))),
+    ("DequantizeLinear", Means::Function(|node| node.rename("dequantize_linear"))),
+    ("MatMulNBits", Means::Function(block_product)),
+];
+
+/// Whether an operator is translated here.
+pub(super) fn is_known(domain: &str, operator: &str) -> bool {
+    domain == "com.microsoft" && MEANINGS.iter().any(|(name, _)| *name == operator)
+}
+
+/// Adds the calls that a node means.
+pub(super) fn translate(node: Node<'_>, builder: &mut GraphBuilder) -> Translated {
+    let Some((_, means)) = MEANINGS.iter().find(|(name, _)| *name == node.operator) else {
+        return Err(Refusal(format!("the operator {} is not known", node.operator)));
+    };
+    let mut quantised = Quantised { node, builder };
+    match means {
+        Means::Operator(operator) => quantised.apply(operator),
+        Means::Function(function) => function(&mut quantised),
+    }
+}
+
+/// A node with quantised inputs.
+struct Quantised<'n, 'b> {
+    node: Node<'n>,
+    builder: &'b mut GraphBuilder,
+}
+
+impl Quantised<'_, '_> {
+    fn optional(&self, place: usize) -> Option<ValueId> {
+        self.node.inputs.get(place).copied().flatten()
+    }
+
+    fn input(&self, place: usize) -> Result<ValueId, Refusal> {
+        self.optional(place).ok_or_else(|| Refusal(format!("input {place} is missing")))
+    }
+
+    fn int(&mut self, name: &str, default: i64) -> Result<i64, Refusal> {
+        match self.node.attributes.take(name) {
+            None => Ok(default),
+            Some(Attribute::Int(value)) => Ok(value),
+            Some(_) => Err(Refusal(format!("attribute {name} must be an integer"))),
+        }
+    }
+
+    fn call(&mut self, operator: &str, inputs: &[ValueId], attributes: Attributes) -> Result<ValueId, Refusal> {
+        Ok(self.builder.call(operator, inputs, attributes)?)
+    }
+
+    fn call_optional(
+        &mut self,
+        operator: &str,
+        inputs: Vec<Option<ValueId>>,
+        attributes: Attributes,
+    ) -> Result<ValueId, Refusal> {
+        let results = self.builder.call_operator(operator, inputs, attributes, 1)?;
+        Ok(results[0])
+    }
+
+    /// The numbers of a quantised input, which is followed by its scale and zero point.
+    fn numbers(&mut self, place: usize) -> Result<ValueId, Refusal> {
+        let inputs = vec![Some(self.input(place)?), Some(self.input(place + 1)?), self.optional(place + 2)];
+        self.call_optional("dequantize_linear", inputs, Attributes::none())
+    }
+
+    /// Numbers stored with the scale and zero point at two places. Without a zero point they are stored as the first quantised input is.
+    fn store(&mut self, numbers: ValueId, place: usize, like: usize) -> Result<ValueId, Refusal> {
+        let mut attributes = Attributes::none();
+        if self.optional(place + 1).is_none()
+            && let Some(element) = self.builder.ty(self.input(like)?).element()
+        {
+            attributes.set("output_dtype", Attribute::Element(element));
+        }
+        let inputs = vec![Some(numbers), Some(self.input(place)?), self.optional(place + 1)];
+        self.call_optional("quantize_linear", inputs, attributes)
+    }
+
+    /// Applies an operator to the numbers of all quantised inputs.
+    fn apply(&mut self, operator: &str) -> Translated {
+        if self.int("channels_last", 0)? != 0 {
+            return Err(Refusal("attribute channels_last must be 0".to_owned()));
+        }
+        self.node.attributes.take("opset");
+        let operands = if matches!(operator, "add" | "mul") { 2 } else { 1 };
+        let numbers = (0..operands).map(|operand| self.numbers(3 * operand)).collect::<Result<Vec<_>, _>>()?;
+        let attributes = std::mem::replace(&mut self.node.attributes, Attributes::none());
+        let result = self.call(operator, &numbers, attributes)?;
+        Ok(vec![self.store(result, 3 * operands, 0)?])
+    }
+
+    /// The same operator of ONNX.
+    fn rename(&mut self, operator: &str) -> Translated {
+        let attributes = std::mem::replace(&mut self.node.attributes, Attributes::none());
+        Ok(vec![self.call_optional(operator, self.node.inputs.clone(), attributes)?])
+    }
+}
+
+/// Inputs: scale and zero point of the result, then tensors with theirs.
+fn concat(node: &mut Quantised<'_, '_>) -> Translated {
+    let count = node.node.inputs.len().saturating_sub(2) / 3;
+    let numbers =
+        (0..count).map(|operand| node.numbers(2 + 3 * operand)).collect::<Result<Vec<_>, _>>()?;
+    let attributes = std::mem::replace(&mut node.node.attributes, Attributes::none());
+    let joined = node.call("concat", &numbers, attributes)?;
+    Ok(vec![node.store(joined, 0, 2)?])
+}
+
+/// Inputs: a, its scale and zero point, b, its scale and zero point, a bias in units of both scales, scale and zero point of the
+/// result. Without these, the result are numbers.
+fn gemm(node: &mut Quantised<'_, '_>) -> Translated {
+    match node.node.attributes.take("alpha") {
+        None | Some(Attribute::Float(1.0)) => {}
+        Some(_) => return Err(Refusal("attribute alpha must be 1".to_owned())),
+    }
+    let mut operands = [node.input(0)?, node.input(3)?];
+    for (operand, name) in operands.iter_mut().zip(["transA", "transB"]) {
+        if node.int(name, 0)? != 0 {
+            let transposed = Attributes::none().with("perm", Attribute::Ints(vec![1, 0]));
+            *operand = node.call("transpose", &[*operand], transposed)?;
+        }
+    }
+    let inputs = vec![Some(operands[0]), Some(operands[1]), node.optional(2), node.optional(5)];
+    let mut sums = node.call_optional("matmul_integer", inputs, Attributes::none())?;
+    if let Some(bias) = node.optional(6) {
+        sums = node.call("add", &[sums, bias], Attributes::none())?;
+    }
+    let scales = [node.input(1)?, node.input(4)?];
+    let scale = node.call("mul", &scales, Attributes::none())?;
+    let columns = || Attributes::none().with("axis", Attribute::Int(-1));
+    let Some(of_result) = node.optional(7) else {
+        return Ok(vec![node.call("dequantize_linear", &[sums, scale], columns())?]);
+    };
+    let scale = node.call("div", &[scale, of_result], Attributes::none())?;
+    let zero = node.input(8)?;
+    Ok(vec![node.call("requantize", &[sums, scale, zero], columns())?])
+}
+
+/// A product with the transpose of a matrix of blocks of 4-bit integers. Inputs: a, bytes `[N, blocks, half a block]`, a scale for each block, and a
+/// zero point for each block, of 4 bits too; 8 where they are left out.
+fn block_product(node: &mut Quantised<'_, '_>) -> Translated {
+    let (bits, block) = (node.int("bits", 4)?, node.int("block_size", 32)?);
+    let (depth, columns) = (node.int("K", 0)?, node.int("N", 0)?);
+    node.node.attributes.take("accuracy_level");
+    let sizes = 1..1 << 24;
+    if bits != 4 || !(16..1 << 16).contains(&block) || !sizes.contains(&depth) || !sizes.contains(&columns) {
+        return Err(Refusal(format!(
+            "{bits} bits in blocks of {block}, K = {depth}, N = {columns}: 4 bits in blocks of 16 or more are expected"
+        )));
+    }
+    for place in 4..node.node.inputs.len() {
+        if place != 5 && node.optional(place).is_some() {
+            return Err(Refusal(format!("input {place} is not supported")));
+        }
+    }
+    let blocks = (depth + block - 1) / block;
+    let bytes = node.input(1)?;
+    let integers = nibbles(node, bytes, &[columns, blocks, block])?;
+    let packed = node.optional(3);
+    let zeros = match packed {
+        None => node.builder.constant(HostTensor::scalar(8.0f32)),
+        Some(zeros) => {
+            // A row of zero points fills whole bytes.
+            let even = blocks + blocks % 2;
+            let all = nibbles(node, zeros, &[columns, even])?;
+            let range = [0, blocks, 1].map(|bound| node.builder.constant(HostTensor::vector(vec![bound])));
+            let own = node.call("slice", &[all, range[0], range[1], range[2]], Attributes::none())?;
+            reshape(node, own, &[columns, blocks, 1])?
+        }
+    };
+    let scales = node.input(2)?;
+    let scales = reshape(node, scales, &[columns, blocks, 1])?;
+    let centred = node.call("sub", &[integers, zeros], Attributes::none())?;
+    let numbers = node.call("mul", &[centred, scales], Attributes::none())?;
+    let rows = reshape(node, numbers, &[columns, blocks * block])?;
+    let range = [0, depth, 1].map(|bound| node.builder.constant(HostTensor::vector(vec![bound])));
+    let rows = node.call("slice", &[rows, range[0], range[1], range[2]], Attributes::none())?;
+    let transposed = Attributes::none().with("perm", Attribute::Ints(vec![1, 0]));
+    let weights = node.call("transpose", &[rows], transposed)?;
+    let a = node.input(0)?;
+    let mut product = node.call("matmul", &[a, weights], Attributes::none())?;
+    if let Some(bias) = node.optional(5) {
+        product = node.call("add", &[product, bias], Attributes::none())?;
+    }
+    Ok(vec![product])
+}
+
+fn reshape(node: &mut Quantised<'_, '_>, value: ValueId, shape: &[i64]) -> Result<ValueId, Refusal> {
+    let shape = node.builder.constant(HostTensor::vector(shape.to_vec()));
+    node.call("reshape", &[value, shape], Attributes::none())
+}
+
+/// The halves of bytes as numbers of some shape, the low one of each byte first.
+fn nibbles(node: &mut Quantised<'_, '_>, bytes: ValueId, shape: &[i64]) -> Result<ValueId, Refusal> {
+    let count: i64 = shape.iter().product();
+    let bytes = reshape(node, bytes, &[count / 2, 1])?;
+    let (mask, shift) =
+        (node.builder.constant(HostTensor::scalar(15u8)), node.builder.constant(HostTensor::scalar(4u8)));
+    let low = node.call("bitwise_and", &[bytes, mask], Attributes::none())?;
+    let right = Attributes::none().with("direction", Attribute::Text("RIGHT".into()));
+    let high = node.call("bit_shift", &[bytes, shift], right)?;
+    let pairs = node.call("concat", &[low, high], Attributes::none().with("axis", Attribute::Int(1)))?;
+    let to = Attributes::none().with("to", Attribute::Element(crate::tensor::ElementType::F32));
+    let numbers = node.call("cast", &[pairs], to)?;
+    reshape(node, numbers, shape)
+}

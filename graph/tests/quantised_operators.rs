@@ -1,0 +1,186 @@
+//! Quantised operators of `com.microsoft` against their definitions.
+
+use prost::Message;
+use tilewright_graph::interpret::Interpreter;
+use tilewright_graph::ir::Module;
+use tilewright_graph::onnx::Model;
+use tilewright_graph::onnx::schema::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+    attribute_type, data_type,
+};
+use tilewright_graph::operator::Value;
+use tilewright_graph::tensor::HostTensor;
+
+fn int(name: &str, value: i64) -> AttributeProto {
+    AttributeProto { name: name.to_owned(), i: value, r#type: attribute_type::INT, ..Default::default() }
+}
+
+fn tensor(name: &str, dims: &[i64], kind: i32, raw: Vec<u8>) -> TensorProto {
+    TensorProto {
+        dims: dims.to_vec(),
+        data_type: kind,
+        name: name.to_owned(),
+        raw_data: raw.into(),
+        ..TensorProto::default()
+    }
+}
+
+fn floats(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
+    tensor(name, dims, data_type::FLOAT, values.iter().flat_map(|value| value.to_le_bytes()).collect())
+}
+
+fn bytes(name: &str, dims: &[i64], values: &[u8]) -> TensorProto {
+    tensor(name, dims, data_type::UINT8, values.to_vec())
+}
+
+fn signed(name: &str, dims: &[i64], values: &[i8]) -> TensorProto {
+    tensor(name, dims, data_type::INT8, values.iter().map(|&value| value as u8).collect())
+}
+
+fn integers(name: &str, dims: &[i64], values: &[i32]) -> TensorProto {
+    tensor(name, dims, data_type::INT32, values.iter().flat_map(|value| value.to_le_bytes()).collect())
+}
+
+/// The result of one operator whose inputs are constants.
+fn run(operator: &str, attribute: Vec<AttributeProto>, inputs: Vec<TensorProto>) -> Result<HostTensor, String> {
+    let names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
+    let node = NodeProto {
+        input: names,
+        output: vec!["y".to_owned()],
+        op_type: operator.to_owned(),
+        domain: "com.microsoft".to_owned(),
+        attribute,
+        ..NodeProto::default()
+    };
+    let graph = GraphProto {
+        node: vec![node],
+        name: "main".to_owned(),
+        initializer: inputs.into_iter().filter(|input| !input.name.is_empty()).collect(),
+        output: vec![ValueInfoProto { name: "y".to_owned(), r#type: None }],
+        ..GraphProto::default()
+    };
+    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 21 }];
+    let model =
+        ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() }.encode_to_vec();
+    let model = Model::from_bytes(model.into()).map_err(|error| error.to_string())?;
+    let function = model.import().map_err(|error| error.to_string())?.function;
+    let module = Module { functions: [(function.name.clone(), function.clone())].into() };
+    let results = Interpreter::new(&module).run(&function.name, Vec::<Value>::new());
+    let results = results.map_err(|error| error.to_string())?;
+    Ok(results[0].as_tensor().unwrap().clone())
+}
+
+fn byte_of(number: f32, scale: f32, zero: u8) -> u8 {
+    ((number / scale).round_ties_even() + f32::from(zero)) as u8
+}
+
+#[test]
+fn sums_and_products_of_quantised_numbers() {
+    let (a, b) = ([0u8, 3, 128, 200, 255, 77], [9u8, 250, 1, 100, 130, 5]);
+    let inputs = || {
+        vec![
+            bytes("a", &[2, 3], &a),
+            floats("sa", &[], &[0.1]),
+            bytes("za", &[], &[128]),
+            bytes("b", &[2, 3], &b),
+            floats("sb", &[], &[0.03]),
+            bytes("zb", &[], &[7]),
+            floats("sy", &[], &[0.2]),
+            bytes("zy", &[], &[120]),
+        ]
+    };
+    let numbers: Vec<(f32, f32)> =
+        a.iter().zip(b).map(|(&a, b)| ((f32::from(a) - 128.0) * 0.1, (f32::from(b) - 7.0) * 0.03)).collect();
+    let sums: Vec<u8> = numbers.iter().map(|(a, b)| byte_of(a + b, 0.2, 120)).collect();
+    assert_eq!(run("QLinearAdd", vec![], inputs()).unwrap().as_slice::<u8>().unwrap(), sums);
+    let products: Vec<u8> = numbers.iter().map(|(a, b)| byte_of(a * b, 0.2, 120)).collect();
+    assert_eq!(run("QLinearMul", vec![], inputs()).unwrap().as_slice::<u8>().unwrap(), products);
+    let sigmoids: Vec<u8> =
+        numbers.iter().map(|(a, _)| byte_of(1.0 / (1.0 + (-a).exp()), 1.0 / 256.0, 0)).collect();
+    let mut unary = inputs()[..3].to_vec();
+    unary.extend([floats("sy", &[], &[1.0 / 256.0]), bytes("zy", &[], &[0])]);
+    assert_eq!(run("QLinearSigmoid", vec![], unary).unwrap().as_slice::<u8>().unwrap(), sigmoids);
+}
+
+#[test]
+fn tensors_are_joined_in_the_scale_of_the_result() {
+    let inputs = vec![
+        floats("sy", &[], &[0.5]),
+        bytes("zy", &[], &[10]),
+        bytes("a", &[1, 2], &[4, 8]),
+        floats("sa", &[], &[0.25]),
+        bytes("za", &[], &[0]),
+        bytes("b", &[1, 1], &[200]),
+        floats("sb", &[], &[1.0]),
+        bytes("zb", &[], &[100]),
+    ];
+    let joined = run("QLinearConcat", vec![int("axis", 1)], inputs).unwrap();
+    assert_eq!((joined.shape(), joined.as_slice::<u8>().unwrap()), (&[1, 3][..], &[12, 14, 210][..]));
+}
+
+#[test]
+fn general_products_of_integers() {
+    let (a, b): ([u8; 6], [i8; 6]) = ([1, 250, 30, 4, 128, 99], [5, -7, 100, -128, 127, 0]);
+    let bias = [1000, -300];
+    // `a` is 2 × 3; `b` is stored transposed, 2 × 3 for two columns.
+    let sum = |row: usize, column: usize| -> i32 {
+        let product = |k: usize| (i32::from(a[row * 3 + k]) - 20) * i32::from(b[column * 3 + k]);
+        (0..3).map(product).sum::<i32>() + bias[column]
+    };
+    let mut inputs = vec![
+        bytes("a", &[2, 3], &a),
+        floats("sa", &[], &[0.02]),
+        bytes("za", &[], &[20]),
+        signed("b", &[2, 3], &b),
+        floats("sb", &[2], &[0.01, 0.03]),
+        signed("zb", &[2], &[0, 0]),
+        integers("c", &[2], &bias),
+    ];
+    let scales = [0.02f32 * 0.01, 0.02 * 0.03];
+    let numbers = run("QGemm", vec![int("transB", 1)], inputs.clone()).unwrap();
+    let expected: Vec<f32> = (0..4).map(|place| sum(place / 2, place % 2) as f32 * scales[place % 2]).collect();
+    assert_eq!(numbers.as_slice::<f32>().unwrap(), expected);
+    inputs.extend([floats("sy", &[], &[0.5]), bytes("zy", &[], &[100])]);
+    let stored = run("QGemm", vec![int("transB", 1)], inputs).unwrap();
+    let expected: Vec<u8> = (0..4)
+        .map(|place| {
+            let scaled = sum(place / 2, place % 2) as f32 * (scales[place % 2] / 0.5);
+            (scaled.round_ties_even() + 100.0) as u8
+        })
+        .collect();
+    assert_eq!(stored.as_slice::<u8>().unwrap(), expected);
+}
+
+#[test]
+fn products_with_blocks_of_four_bits() {
+    // Two columns of 20 numbers in blocks of 16: the second block is filled up.
+    let (depth, columns, blocks) = (20usize, 2usize, 2usize);
+    let packed: Vec<u8> = (0..columns * blocks * 8).map(|place| (place * 37 + 11) as u8).collect();
+    let scales = [0.5f32, 0.25, 2.0, 1.0];
+    let zeros = [0x93u8, 0x0f];
+    let a: Vec<f32> = (0..depth).map(|k| k as f32 / 4.0 - 2.0).collect();
+    let expected = |with_zeros: bool| -> Vec<f32> {
+        let number = |column: usize, k: usize| {
+            let block = column * blocks + k / 16;
+            let byte = packed[block * 8 + k % 16 / 2];
+            let integer = if k.is_multiple_of(2) { byte & 15 } else { byte >> 4 };
+            let zero = zeros[column];
+            let zero = if k / 16 == 0 { zero & 15 } else { zero >> 4 };
+            (f32::from(integer) - if with_zeros { f32::from(zero) } else { 8.0 }) * scales[block]
+        };
+        (0..columns).map(|column| (0..depth).map(|k| a[k] * number(column, k)).sum()).collect()
+    };
+    let attributes = || vec![int("K", 20), int("N", 2), int("bits", 4), int("block_size", 16)];
+    let mut inputs = vec![
+        floats("a", &[1, 20], &a),
+        bytes("b", &[2, 2, 8], &packed),
+        floats("s", &[4], &scales),
+    ];
+    let product = run("MatMulNBits", attributes(), inputs.clone()).unwrap();
+    assert_eq!(product.as_slice::<f32>().unwrap(), expected(false));
+    inputs.push(bytes("z", &[2], &zeros));
+    let product = run("MatMulNBits", attributes(), inputs.clone()).unwrap();
+    assert_eq!(product.as_slice::<f32>().unwrap(), expected(true));
+    let wrong = vec![int("K", 20), int("N", 2), int("bits", 3), int("block_size", 16)];
+    assert!(run("MatMulNBits", wrong, inputs).unwrap_err().contains("4 bits"));
+}
