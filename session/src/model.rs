@@ -123,7 +123,7 @@ impl Model {
             imported_bindings: tilewright_graph::pass::count(function),
             bindings: tilewright_graph::pass::count(&optimised),
             integer_products: integer_products(&optimised.body),
-            stays_float: stays_float(&optimised)?,
+            stays_float: stays_float(function, &optimised)?,
         };
         let mut graph = Graph {
             groups: FxHashMap::default(),

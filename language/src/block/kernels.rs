@@ -1,6 +1,6 @@
 //! Products of rows of numbers with matrices of quantised blocks, one kernel for each block type.
 //!
-//! A kernel reads its matrix as [`super::Packed`] holds it: in panels of `L` rows, and inside of a panel block by block, so that one pass over
+//! A kernel reads its matrix as `pack` holds it: in panels of `L` rows, and inside of a panel block by block, so that one pass over
 //! a panel reads its memory in order. Elements become numbers inside of the product and are never stored.
 
 use tilewright::prelude::*;

@@ -14,8 +14,10 @@ use std::sync::Arc;
 
 pub(super) use scales::check_scales;
 
+use rustc_hash::FxHashSet;
+
 use crate::build::BuildError;
-use crate::ir::{Attribute, Attributes, Call, Function, Operation, ValueId};
+use crate::ir::{Attribute, Attributes, Body, Call, Function, Operation, ValueId};
 use crate::operator;
 use crate::pass::{Rewriter, Rule};
 use crate::symbolic::SymInt;
@@ -34,14 +36,28 @@ pub struct StaysFloat {
     pub reason: String,
 }
 
-/// The products of dequantised tensors that a function computes in floats.
+/// The products of dequantised tensors that an optimised function computes in floats, with the reasons that the function before shows.
 ///
 /// # Errors
 /// When the function does not fit together.
-pub fn stays_float(function: &Function) -> Result<Vec<StaysFloat>, BuildError> {
+pub fn stays_float(before: &Function, optimised: &Function) -> Result<Vec<StaysFloat>, BuildError> {
     let mut rule = FoldQuantisation::default();
-    Rewriter::apply(function, &mut rule)?;
+    Rewriter::apply(before, &mut rule)?;
+    let mut calls = FxHashSet::default();
+    collect(&optimised.body, &mut calls);
+    rule.stays.retain(|product| calls.contains(&(product.node.clone(), product.operator)));
     Ok(rule.stays)
+}
+
+/// The nodes of calls, with their operators.
+fn collect(body: &Body, calls: &mut FxHashSet<(String, &'static str)>) {
+    for binding in &body.bindings {
+        if let Operation::Call(call) = &binding.operation {
+            let node = binding.origin.as_deref().unwrap_or(call.operator.name);
+            calls.insert((node.to_owned(), call.operator.name));
+        }
+        binding.operation.bodies().into_iter().for_each(|inner| collect(inner, calls));
+    }
 }
 
 /// Replaces products of dequantised tensors.

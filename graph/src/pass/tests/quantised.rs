@@ -113,11 +113,11 @@ fn general_products_with_factors_or_scales_along_their_depth_stay_floats() {
 #[test]
 fn products_that_stay_floats_are_reported_with_their_reason() {
     let function = network(&[3, 8], &[8, 5], (scales(8), 0), ("matmul", Attributes::none()), None);
-    let reasons = stays_float(&optimise(&function).unwrap()).unwrap();
+    let reasons = stays_float(&function, &optimise(&function).unwrap()).unwrap();
     assert_eq!((reasons.len(), reasons[0].operator), (1, "matmul"));
     assert!(reasons[0].reason.contains("summed up over"), "{}", reasons[0].reason);
     let function = network(&[3, 8], &[8, 5], (scales(5), 1), ("matmul", Attributes::none()), None);
-    assert_eq!(stays_float(&optimise(&function).unwrap()).unwrap(), []);
+    assert_eq!(stays_float(&function, &optimise(&function).unwrap()).unwrap(), []);
 }
 
 #[test]
