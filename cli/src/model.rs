@@ -33,7 +33,10 @@ fn info(options: &ModelInfo) -> Outcome {
     text += &format!("{} calls as imported, {} after all passes\n", info.imported_bindings, info.bindings);
     if info.integer_products > 0 || !info.stays_float.is_empty() {
         let floats = info.stays_float.len();
-        text += &format!("products of quantised tensors: {} on integers, {floats} in floats\n", info.integer_products);
+        text += &format!(
+            "products of quantised tensors: {} on integers, {floats} in floats\n",
+            info.integer_products
+        );
         for StaysFloat { node, operator, reason } in &info.stays_float {
             text += &format!("  {node} ({operator}) stays in floats: {reason}\n");
         }

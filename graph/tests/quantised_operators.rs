@@ -42,7 +42,11 @@ fn integers(name: &str, dims: &[i64], values: &[i32]) -> TensorProto {
 }
 
 /// The result of one operator whose inputs are constants.
-fn run(operator: &str, attribute: Vec<AttributeProto>, inputs: Vec<TensorProto>) -> Result<HostTensor, String> {
+fn run(
+    operator: &str,
+    attribute: Vec<AttributeProto>,
+    inputs: Vec<TensorProto>,
+) -> Result<HostTensor, String> {
     let names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
     let node = NodeProto {
         input: names,
@@ -60,8 +64,8 @@ fn run(operator: &str, attribute: Vec<AttributeProto>, inputs: Vec<TensorProto>)
         ..GraphProto::default()
     };
     let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 21 }];
-    let model =
-        ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() }.encode_to_vec();
+    let model = ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() }
+        .encode_to_vec();
     let model = Model::from_bytes(model.into()).map_err(|error| error.to_string())?;
     let function = model.import().map_err(|error| error.to_string())?.function;
     let module = Module { functions: [(function.name.clone(), function.clone())].into() };
@@ -138,7 +142,8 @@ fn general_products_of_integers() {
     ];
     let scales = [0.02f32 * 0.01, 0.02 * 0.03];
     let numbers = run("QGemm", vec![int("transB", 1)], inputs.clone()).unwrap();
-    let expected: Vec<f32> = (0..4).map(|place| sum(place / 2, place % 2) as f32 * scales[place % 2]).collect();
+    let expected: Vec<f32> =
+        (0..4).map(|place| sum(place / 2, place % 2) as f32 * scales[place % 2]).collect();
     assert_eq!(numbers.as_slice::<f32>().unwrap(), expected);
     inputs.extend([floats("sy", &[], &[0.5]), bytes("zy", &[], &[100])]);
     let stored = run("QGemm", vec![int("transB", 1)], inputs).unwrap();
@@ -171,11 +176,8 @@ fn products_with_blocks_of_four_bits() {
         (0..columns).map(|column| (0..depth).map(|k| a[k] * number(column, k)).sum()).collect()
     };
     let attributes = || vec![int("K", 20), int("N", 2), int("bits", 4), int("block_size", 16)];
-    let mut inputs = vec![
-        floats("a", &[1, 20], &a),
-        bytes("b", &[2, 2, 8], &packed),
-        floats("s", &[4], &scales),
-    ];
+    let mut inputs =
+        vec![floats("a", &[1, 20], &a), bytes("b", &[2, 2, 8], &packed), floats("s", &[4], &scales)];
     let product = run("MatMulNBits", attributes(), inputs.clone()).unwrap();
     assert_eq!(product.as_slice::<f32>().unwrap(), expected(false));
     inputs.push(bytes("z", &[2], &zeros));

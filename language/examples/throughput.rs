@@ -14,7 +14,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut number = |default: usize| arguments.next().map_or(Ok(default), |text| text.parse());
     let (prompt, tokens) = (number(128)?, number(64)?);
     let file = Arc::new(gguf::File::open(&model)?);
-    let bytes: usize = file.names().map(|name| file.tensor(name).map_or(0, |tensor| tensor.bytes.len())).sum();
+    let bytes: usize =
+        file.names().map(|name| file.tensor(name).map_or(0, |tensor| tensor.bytes.len())).sum();
     let decoder = Decoder::of(&file)?;
     let text: Vec<u32> = (0..prompt).map(|place| (place * 37 % decoder.vocabulary()) as u32).collect();
     let (mut read, mut step) = (f64::MAX, f64::MAX);

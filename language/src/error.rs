@@ -42,7 +42,9 @@ pub enum Error {
         count: usize,
     },
     /// More tokens than the model's context holds.
-    #[error("{wanted} tokens do not fit into the context of {context}; start a new sequence or shorten the text")]
+    #[error(
+        "{wanted} tokens do not fit into the context of {context}; start a new sequence or shorten the text"
+    )]
     Context {
         /// How many tokens there would be.
         wanted: usize,

@@ -31,7 +31,9 @@ impl Sampler {
     pub fn new(sampling: Sampling, seed: u64) -> Result<Self, Error> {
         if let Sampling::TopP { top_p, temperature } = sampling {
             if !(top_p > 0.0 && top_p <= 1.0) {
-                return Err(Error::Sampling(format!("top-p is {top_p}; a number above 0 up to 1 is expected")));
+                return Err(Error::Sampling(format!(
+                    "top-p is {top_p}; a number above 0 up to 1 is expected"
+                )));
             }
             if !(temperature > 0.0 && temperature.is_finite()) {
                 return Err(Error::Sampling(format!(
@@ -50,7 +52,8 @@ impl Sampler {
         if let Some(place) = logits.iter().position(|logit| logit.is_nan()) {
             return Err(Error::Sampling(format!("the logit of token {place} is not a number")));
         }
-        let best = (0..logits.len()).reduce(|best, next| if logits[next] > logits[best] { next } else { best });
+        let best =
+            (0..logits.len()).reduce(|best, next| if logits[next] > logits[best] { next } else { best });
         let best = best.ok_or_else(|| Error::Sampling("there are no logits".to_owned()))?;
         match self.sampling {
             Sampling::Greedy => Ok(best as u32),
@@ -117,7 +120,9 @@ mod tests {
 
     #[test]
     fn settings_out_of_range_are_errors() {
-        for (top_p, temperature) in [(0.0, 1.0), (1.5, 1.0), (f32::NAN, 1.0), (0.9, 0.0), (0.9, f32::INFINITY)] {
+        for (top_p, temperature) in
+            [(0.0, 1.0), (1.5, 1.0), (f32::NAN, 1.0), (0.9, 0.0), (0.9, f32::INFINITY)]
+        {
             assert!(Sampler::new(Sampling::TopP { top_p, temperature }, 0).is_err());
         }
     }

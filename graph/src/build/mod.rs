@@ -46,7 +46,9 @@ pub enum BuildError {
         reason: String,
     },
     /// A scale of quantised numbers is not above zero.
-    #[error("tensor `{tensor}`: the scale {scale} of quantised numbers is not a finite number above zero; correct the model")]
+    #[error(
+        "tensor `{tensor}`: the scale {scale} of quantised numbers is not a finite number above zero; correct the model"
+    )]
     Scale {
         /// The tensor of scales.
         tensor: String,

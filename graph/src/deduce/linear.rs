@@ -12,7 +12,10 @@ pub(crate) fn matmul(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> 
 }
 
 /// A product of the stacks of matrices that two inputs give.
-pub(crate) fn matmul_of(deduction: &mut Deduction<'_>, [left, right]: [usize; 2]) -> Result<Vec<Fact>, Fault> {
+pub(crate) fn matmul_of(
+    deduction: &mut Deduction<'_>,
+    [left, right]: [usize; 2],
+) -> Result<Vec<Fact>, Fault> {
     let element = deduction.element(left);
     let (Some(left), Some(right)) = (deduction.extents(left), deduction.extents(right)) else {
         return Ok(vec![Fact::tensor(element, Shape::Unknown)]);

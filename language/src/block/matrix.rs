@@ -3,8 +3,8 @@
 use half::f16;
 use tilewright::Tensor;
 
-use crate::block::{BlockType, kernels, numbers};
 use crate::block::pack::{Blocks, LANES};
+use crate::block::{BlockType, kernels, numbers};
 use crate::error::Error;
 use crate::gguf::StoredTensor;
 
@@ -44,7 +44,10 @@ impl Matrix {
     /// When the tensor is no matrix.
     pub fn pack(name: &str, stored: &StoredTensor<'_>) -> Result<Self, Error> {
         let &[rows, columns] = stored.shape else {
-            return Err(Error::tensor(name, format!("has shape {:?}, and a matrix is expected", stored.shape)));
+            return Err(Error::tensor(
+                name,
+                format!("has shape {:?}, and a matrix is expected", stored.shape),
+            ));
         };
         Self::from_blocks(stored.kind, stored.bytes, rows, columns)
     }

@@ -46,7 +46,8 @@ pub(crate) fn numbers_q4_1(
             for h in 0..2 {
                 for j in 0..16 {
                     for l in 0..L {
-                        y[[p, b, h, j, l]] = scales[[p, b, l]] as f32 * half_of(quants[[p, b, j, l]], h as i64)
+                        y[[p, b, h, j, l]] = scales[[p, b, l]] as f32
+                            * half_of(quants[[p, b, j, l]], h as i64)
                             + minima[[p, b, l]] as f32;
                     }
                 }

@@ -35,11 +35,7 @@ impl<'b> Blocks<'b> {
 
     /// A plane: the `count` fields of each block that `fields` writes, by panel, block and field, with the lanes innermost. Lanes beyond the last
     /// row hold zeros.
-    pub(super) fn plane<T: Copy + Default>(
-        &self,
-        count: usize,
-        fields: impl Fn(&[u8], &mut [T]),
-    ) -> Vec<T> {
+    pub(super) fn plane<T: Copy + Default>(&self, count: usize, fields: impl Fn(&[u8], &mut [T])) -> Vec<T> {
         let mut plane = vec![T::default(); self.panels() * self.blocks * count * LANES];
         let mut own = vec![T::default(); count];
         for row in 0..self.rows {

@@ -43,8 +43,7 @@ impl Config {
             ));
         }
         let size = |key: &str| file.entry(&format!("llama.{key}"), "a size above zero", size_of);
-        let optional =
-            |key: &str| file.optional_entry(&format!("llama.{key}"), "a size above zero", size_of);
+        let optional = |key: &str| file.optional_entry(&format!("llama.{key}"), "a size above zero", size_of);
         let float = |key: &str| file.optional_entry(&format!("llama.{key}"), "a number", Value::as_f64);
         let scaling = file.optional_entry("llama.rope.scaling.type", "a text", |value| {
             value.as_text().map(str::to_owned)

@@ -6,11 +6,7 @@ use tilewright::prelude::*;
 
 /// Rows divided by the root of their mean square, times weights.
 #[tensor_kernel]
-pub(crate) fn rms_norm(
-    x: &Tensor<f32, R, N>,
-    weights: &Tensor<f32, N>,
-    epsilon: f32,
-) -> Tensor<f32, R, N> {
+pub(crate) fn rms_norm(x: &Tensor<f32, R, N>, weights: &Tensor<f32, N>, epsilon: f32) -> Tensor<f32, R, N> {
     let mut y = Tensor::zeros();
     for r in 0..R {
         let mut squares = 0.0;
@@ -80,11 +76,15 @@ pub(crate) fn attention_weights(
                 }
                 let mut sum = 0.0;
                 for c in 0..C {
-                    sum += if c as i32 <= positions[[r]] { (scores[[r, g, e, c]] - largest).exp() } else { 0.0 };
+                    sum +=
+                        if c as i32 <= positions[[r]] { (scores[[r, g, e, c]] - largest).exp() } else { 0.0 };
                 }
                 for c in 0..C {
-                    weights[[r, g, e, c]] =
-                        if c as i32 <= positions[[r]] { (scores[[r, g, e, c]] - largest).exp() / sum } else { 0.0 };
+                    weights[[r, g, e, c]] = if c as i32 <= positions[[r]] {
+                        (scores[[r, g, e, c]] - largest).exp() / sum
+                    } else {
+                        0.0
+                    };
                 }
             }
         }

@@ -67,20 +67,19 @@ impl Decoder {
         let config = Config::of(file)?;
         let embedding = file.tensor(EMBEDDING)?;
         if embedding.shape.len() != 2 || embedding.shape[1] != config.hidden {
-            let reason =
-                format!("has shape {:?}; rows of {} are expected", embedding.shape, config.hidden);
+            let reason = format!("has shape {:?}; rows of {} are expected", embedding.shape, config.hidden);
             return Err(Error::tensor(EMBEDDING, reason));
         }
         let tokens = embedding.shape[0];
         let name = if file.find("output.weight").is_some() { "output.weight" } else { EMBEDDING };
         let output = file.tensor(name)?;
         if output.shape != [tokens, config.hidden] {
-            let reason =
-                format!("has shape {:?}; {tokens} × {} is expected", output.shape, config.hidden);
+            let reason = format!("has shape {:?}; {tokens} × {} is expected", output.shape, config.hidden);
             return Err(Error::tensor(name, reason));
         }
         let output = Matrix::pack(name, &output)?;
-        let layers = (0..config.layers).map(|layer| Layer::read(file, &config, layer)).collect::<Result<_, _>>()?;
+        let layers =
+            (0..config.layers).map(|layer| Layer::read(file, &config, layer)).collect::<Result<_, _>>()?;
         let rotation = Rotation::of(&config, file)?;
         let norm = layer::vector(file, "output_norm.weight", config.hidden)?;
         Ok(Decoder { config, file: Arc::clone(file), layers, norm, output, rotation })

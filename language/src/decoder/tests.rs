@@ -117,11 +117,8 @@ fn reference(weights: &Weights, tokens: &[u32]) -> Vec<f64> {
         let halves: Vec<f32> =
             get("attn_v").iter().map(|&value| half::f16::from_f32(value).to_f32()).collect();
         let normals: Vec<_> = rows.iter().map(|x| normal(x, get("attn_norm"))).collect();
-        let keys: Vec<_> = normals
-            .iter()
-            .enumerate()
-            .map(|(place, x)| turned(&multiply(get("attn_k"), x), place))
-            .collect();
+        let keys: Vec<_> =
+            normals.iter().enumerate().map(|(place, x)| turned(&multiply(get("attn_k"), x), place)).collect();
         let values: Vec<_> = normals.iter().map(|x| multiply(&halves, x)).collect();
         for (place, x) in rows.iter_mut().enumerate() {
             let queries = turned(&multiply(get("attn_q"), &normals[place]), place);
@@ -135,15 +132,19 @@ fn reference(weights: &Weights, tokens: &[u32]) -> Vec<f64> {
                 let scores: Vec<f64> = keys[..=place].iter().map(score).collect();
                 let sum: f64 = scores.iter().sum();
                 for number in 0..HEAD {
-                    let terms = scores.iter().zip(&values).map(|(score, value)| score * value[group + number]);
+                    let terms =
+                        scores.iter().zip(&values).map(|(score, value)| score * value[group + number]);
                     context.push(terms.sum::<f64>() / sum);
                 }
             }
             x.iter_mut().zip(multiply(get("attn_output"), &context)).for_each(|(x, more)| *x += more);
             let inner = normal(x, get("ffn_norm"));
             let gate = multiply(get("ffn_gate"), &inner);
-            let passed: Vec<f64> =
-                gate.iter().zip(multiply(get("ffn_up"), &inner)).map(|(g, u)| g / (1.0 + (-g).exp()) * u).collect();
+            let passed: Vec<f64> = gate
+                .iter()
+                .zip(multiply(get("ffn_up"), &inner))
+                .map(|(g, u)| g / (1.0 + (-g).exp()) * u)
+                .collect();
             x.iter_mut().zip(multiply(get("ffn_down"), &passed)).for_each(|(x, more)| *x += more);
         }
     }

@@ -116,14 +116,12 @@ impl File {
         let metadata = read_metadata(&mut cursor, entries)?;
         let alignment = match metadata.get("general.alignment") {
             None => DEFAULT_ALIGNMENT,
-            Some(value) => {
-                value.as_u64().filter(|value| value.is_power_of_two() && *value <= 1 << 20).ok_or_else(
-                    || Error::metadata("general.alignment", "is no power of two up to a mebibyte"),
-                )?
-            }
+            Some(value) => value
+                .as_u64()
+                .filter(|value| value.is_power_of_two() && *value <= 1 << 20)
+                .ok_or_else(|| Error::metadata("general.alignment", "is no power of two up to a mebibyte"))?,
         };
-        let infos: Vec<_> =
-            (0..tensors).map(|_| read_info(&mut cursor)).collect::<Result<_, Error>>()?;
+        let infos: Vec<_> = (0..tensors).map(|_| read_info(&mut cursor)).collect::<Result<_, Error>>()?;
         let data = cursor.place().next_multiple_of(alignment as usize);
         let mut named = BTreeMap::new();
         for (name, kind, shape, offset) in infos {
@@ -195,7 +193,10 @@ fn read_info(cursor: &mut Cursor<'_>) -> Result<(String, BlockType, Vec<usize>, 
     let name = cursor.text()?;
     let rank = cursor.u32()?;
     if rank == 0 || rank > MOST_DIMENSIONS {
-        return Err(Error::tensor(&name, format!("has {rank} dimensions; 1 to {MOST_DIMENSIONS} are possible")));
+        return Err(Error::tensor(
+            &name,
+            format!("has {rank} dimensions; 1 to {MOST_DIMENSIONS} are possible"),
+        ));
     }
     let mut shape = Vec::new();
     for _ in 0..rank {
@@ -210,7 +211,10 @@ fn read_info(cursor: &mut Cursor<'_>) -> Result<(String, BlockType, Vec<usize>, 
     let id = cursor.u32()?;
     let kind = BlockType::of_id(id).ok_or_else(|| {
         let known: Vec<_> = BlockType::ALL.iter().map(|kind| kind.name()).collect();
-        Error::tensor(&name, format!("has elements of type {id}; those that are read are {}", known.join(", ")))
+        Error::tensor(
+            &name,
+            format!("has elements of type {id}; those that are read are {}", known.join(", ")),
+        )
     })?;
     Ok((name, kind, shape, cursor.u64()?))
 }
@@ -238,9 +242,8 @@ fn place(
         return Err(Error::tensor(name, format!("its offset {offset} is no multiple of {alignment}")));
     }
     let start = usize::try_from(offset).ok().and_then(|offset| data.checked_add(offset));
-    let inside = start.zip(length).filter(|&(start, length)| {
-        start.checked_add(length).is_some_and(|end| end <= size)
-    });
+    let inside =
+        start.zip(length).filter(|&(start, length)| start.checked_add(length).is_some_and(|end| end <= size));
     let (start, length) = inside.ok_or_else(|| {
         Error::tensor(name, format!("its {shape:?} {} elements do not lie inside of the file", kind.name()))
     })?;

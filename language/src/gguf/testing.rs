@@ -46,7 +46,12 @@ impl Builder {
     }
 
     pub(crate) fn integers(self, key: &str, values: &[i32]) -> Self {
-        self.array(key, 5, values.len(), &values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>())
+        self.array(
+            key,
+            5,
+            values.len(),
+            &values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>(),
+        )
     }
 
     /// A tensor; its extents with the outermost first.

@@ -97,9 +97,7 @@ fn boolean(cursor: &mut Cursor<'_>) -> Result<bool, Error> {
     match cursor.array::<1>()? {
         [0] => Ok(false),
         [1] => Ok(true),
-        [other] => {
-            Err(Error::Format(format!("{other} at byte {} is no truth value", cursor.place() - 1)))
-        }
+        [other] => Err(Error::Format(format!("{other} at byte {} is no truth value", cursor.place() - 1))),
     }
 }
 

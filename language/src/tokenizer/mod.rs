@@ -41,7 +41,10 @@ impl Tokenizer {
         let text = |value: &Value| value.as_text().map(str::to_owned);
         let model = file.entry("tokenizer.ggml.model", "a text", text)?;
         if model != "gpt2" {
-            return Err(Error::metadata("tokenizer.ggml.model", format!("is `{model}`; only `gpt2` is read")));
+            return Err(Error::metadata(
+                "tokenizer.ggml.model",
+                format!("is `{model}`; only `gpt2` is read"),
+            ));
         }
         let pre = file.optional_entry("tokenizer.ggml.pre", "a text", text)?;
         let splitter = Splitter::of(pre.as_deref().unwrap_or("default")).ok_or_else(|| {
@@ -66,8 +69,7 @@ impl Tokenizer {
             file.optional_entry(key, "a token of the vocabulary", known)
         };
         let wanted = file.optional_entry("tokenizer.ggml.add_bos_token", "a truth value", Value::as_bool)?;
-        let first =
-            if wanted == Some(true) { id("tokenizer.ggml.bos_token_id")? } else { None };
+        let first = if wanted == Some(true) { id("tokenizer.ggml.bos_token_id")? } else { None };
         let mut ends: Vec<u32> = [id("tokenizer.ggml.eos_token_id")?, id("tokenizer.ggml.eot_token_id")?]
             .into_iter()
             .flatten()
@@ -100,9 +102,10 @@ impl Tokenizer {
         let mut tokens: Vec<u32> = self.first.into_iter().collect();
         let mut rest = text;
         while specials && !rest.is_empty() {
-            let found = self.specials.iter().filter_map(|&token| {
-                rest.find(&self.tokens[token as usize]).map(|place| (place, token))
-            });
+            let found = self
+                .specials
+                .iter()
+                .filter_map(|&token| rest.find(&self.tokens[token as usize]).map(|place| (place, token)));
             // Of tokens at one place the longest counts, and these come first.
             let Some((place, token)) = found.min_by_key(|&(place, _)| place) else { break };
             self.encode_plain(&rest[..place], &mut tokens)?;
@@ -145,10 +148,7 @@ impl Tokenizer {
     /// # Errors
     /// When there is no such token.
     pub fn decode(&self, token: u32) -> Result<Vec<u8>, Error> {
-        let text = self
-            .tokens
-            .get(token as usize)
-            .ok_or(Error::Token { token, count: self.tokens.len() })?;
+        let text = self.tokens.get(token as usize).ok_or(Error::Token { token, count: self.tokens.len() })?;
         if self.is_special[token as usize] {
             return Ok(Vec::new());
         }
@@ -164,9 +164,8 @@ impl Tokenizer {
 }
 
 fn texts(file: &File, key: &str) -> Result<Vec<String>, Error> {
-    let read = |value: &Value| {
-        value.as_array()?.iter().map(|value| value.as_text().map(str::to_owned)).collect()
-    };
+    let read =
+        |value: &Value| value.as_array()?.iter().map(|value| value.as_text().map(str::to_owned)).collect();
     file.entry(key, "an array of texts", read)
 }
 
@@ -177,8 +176,12 @@ fn merges(
 ) -> Result<FxHashMap<(u32, u32), (u32, u32)>, Error> {
     let mut merges = FxHashMap::default();
     for (rank, line) in lines.iter().enumerate() {
-        let wrong =
-            || Error::metadata("tokenizer.ggml.merges", format!("entry {rank}, `{line}`, does not name two tokens that make one"));
+        let wrong = || {
+            Error::metadata(
+                "tokenizer.ggml.merges",
+                format!("entry {rank}, `{line}`, does not name two tokens that make one"),
+            )
+        };
         let (left, right) = line.split_once(' ').ok_or_else(wrong)?;
         let number = |token: &str| numbers.get(token).copied().ok_or_else(wrong);
         let merged = number(&format!("{left}{right}"))?;

@@ -79,9 +79,8 @@ fn length(text: &str) -> usize {
     if let Some(contraction) = CONTRACTIONS.iter().find(|contraction| text.starts_with(**contraction)) {
         return contraction.len();
     }
-    let run = |text: &str, wanted: Class| {
-        text.find(|character| class(character) != wanted).unwrap_or(text.len())
-    };
+    let run =
+        |text: &str, wanted: Class| text.find(|character| class(character) != wanted).unwrap_or(text.len());
     let inner = text.strip_prefix(' ').unwrap_or(text);
     let blank = text.len() - inner.len();
     if let Some(first) = inner.chars().next().map(class).filter(|&first| first != Class::Space) {

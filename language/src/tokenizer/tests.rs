@@ -7,7 +7,10 @@ use crate::gguf::testing::Builder;
 #[test]
 fn words_keep_one_blank_before_them() {
     let words = |text| split(Splitter::Gpt2, text);
-    assert_eq!(words("It's  a  \n test, 42 times"), ["It", "'s", " ", " a", "  \n", " test", ",", " 42", " times"]);
+    assert_eq!(
+        words("It's  a  \n test, 42 times"),
+        ["It", "'s", " ", " a", "  \n", " test", ",", " 42", " times"]
+    );
     assert_eq!(words("end  "), ["end", "  "]);
     assert_eq!(words(" we'll"), [" we", "'ll"]);
     assert_eq!(words("x\ty"), ["x", "\t", "y"], "a tab is no blank");
@@ -34,7 +37,8 @@ fn tokenizer() -> Tokenizer {
     let merges = ["h e", "l l", "he ll", "Ġ w", "hell o"];
     tokens.extend(merges.iter().map(|pair| pair.replace(' ', "")));
     tokens.push("<|end|>".to_owned());
-    let types: Vec<i32> = (0..tokens.len()).map(|token| if token + 1 == tokens.len() { 3 } else { 1 }).collect();
+    let types: Vec<i32> =
+        (0..tokens.len()).map(|token| if token + 1 == tokens.len() { 3 } else { 1 }).collect();
     let file = Builder::new()
         .text("tokenizer.ggml.model", "gpt2")
         .text("tokenizer.ggml.pre", "gpt-2")

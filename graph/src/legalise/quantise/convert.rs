@@ -136,7 +136,12 @@ pub(super) fn require_narrow_sums(products: Option<i64>) -> Result<(), Unsupport
 }
 
 /// Sums of products, scaled by the factors' scales relative to that of the result. The relative scale is formed in `f32`, as ONNX Runtime does.
-pub(super) fn rescale(emitter: &mut Emitter, operands: &Operands<'_>, sums: &Tensor, how: Rescale) -> Emitted {
+pub(super) fn rescale(
+    emitter: &mut Emitter,
+    operands: &Operands<'_>,
+    sums: &Tensor,
+    how: Rescale,
+) -> Emitted {
     let extents = sums.extents.clone();
     let bias = match how.bias {
         None => None,

@@ -71,7 +71,12 @@ impl Quantised<'_, '_> {
         }
     }
 
-    fn call(&mut self, operator: &str, inputs: &[ValueId], attributes: Attributes) -> Result<ValueId, Refusal> {
+    fn call(
+        &mut self,
+        operator: &str,
+        inputs: &[ValueId],
+        attributes: Attributes,
+    ) -> Result<ValueId, Refusal> {
         Ok(self.builder.call(operator, inputs, attributes)?)
     }
 
@@ -110,7 +115,8 @@ impl Quantised<'_, '_> {
         }
         self.node.attributes.take("opset");
         let operands = if matches!(operator, "add" | "mul") { 2 } else { 1 };
-        let numbers = (0..operands).map(|operand| self.numbers(3 * operand)).collect::<Result<Vec<_>, _>>()?;
+        let numbers =
+            (0..operands).map(|operand| self.numbers(3 * operand)).collect::<Result<Vec<_>, _>>()?;
         let attributes = std::mem::replace(&mut self.node.attributes, Attributes::none());
         let result = self.call(operator, &numbers, attributes)?;
         Ok(vec![self.store(result, 3 * operands, 0)?])
@@ -126,8 +132,7 @@ impl Quantised<'_, '_> {
 /// Inputs: scale and zero point of the result, then tensors with theirs.
 fn concat(node: &mut Quantised<'_, '_>) -> Translated {
     let count = node.node.inputs.len().saturating_sub(2) / 3;
-    let numbers =
-        (0..count).map(|operand| node.numbers(2 + 3 * operand)).collect::<Result<Vec<_>, _>>()?;
+    let numbers = (0..count).map(|operand| node.numbers(2 + 3 * operand)).collect::<Result<Vec<_>, _>>()?;
     let attributes = std::mem::replace(&mut node.node.attributes, Attributes::none());
     let joined = node.call("concat", &numbers, attributes)?;
     Ok(vec![node.store(joined, 0, 2)?])

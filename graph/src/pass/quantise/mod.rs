@@ -119,12 +119,7 @@ fn call(name: &str, inputs: Vec<Option<ValueId>>, attributes: Attributes) -> Res
 }
 
 /// Sums as numbers.
-fn dequantize(
-    graph: &mut Rewriter<'_>,
-    sums: ValueId,
-    scale: ValueId,
-    axis: i64,
-) -> Attempt {
+fn dequantize(graph: &mut Rewriter<'_>, sums: ValueId, scale: ValueId, axis: i64) -> Attempt {
     let attributes = Attributes::none().with("axis", Attribute::Int(axis));
     let call = call("dequantize_linear", vec![Some(sums), Some(scale)], attributes)?;
     Ok(graph.add_call(call, 1)?)
@@ -168,7 +163,12 @@ fn gemm(graph: &mut Rewriter<'_>, gemm: &Call) -> Attempt {
     if bias.as_ref().is_some_and(|bias| !fits(bias)) {
         stays!("the bias has no number for each column");
     }
-    require_bytes([&left, &right], (1 - transposed, 2), depth.as_constant(), bias.as_deref().unwrap_or_default())?;
+    require_bytes(
+        [&left, &right],
+        (1 - transposed, 2),
+        depth.as_constant(),
+        bias.as_deref().unwrap_or_default(),
+    )?;
     for (operand, name) in [(&mut left, "transA"), (&mut right, "transB")] {
         if is_set(name) {
             let attributes = Attributes::none().with("perm", Attribute::Ints(vec![1, 0]));
@@ -180,11 +180,7 @@ fn gemm(graph: &mut Rewriter<'_>, gemm: &Call) -> Attempt {
 }
 
 /// A product of two tensors as a product of their integers.
-fn product(
-    graph: &mut Rewriter<'_>,
-    [left, right]: [&Quantised; 2],
-    bias: Option<HostTensor>,
-) -> Attempt {
+fn product(graph: &mut Rewriter<'_>, [left, right]: [&Quantised; 2], bias: Option<HostTensor>) -> Attempt {
     let scale = product_scale(graph, left, right);
     let integer = call("matmul_integer", integer_inputs(left, right), Attributes::none())?;
     let mut sums = graph.add_call(integer, 1)?[0];
@@ -202,9 +198,10 @@ fn conv(graph: &mut Rewriter<'_>, conv: &Call) -> Attempt {
     if rank < 2 {
         stays!("the weights have no dimension for channels");
     }
-    let depth = extents[1..].iter().map(SymInt::as_constant).try_fold(1i64, |count, extent| {
-        count.checked_mul(extent?)
-    });
+    let depth = extents[1..]
+        .iter()
+        .map(SymInt::as_constant)
+        .try_fold(1i64, |count, extent| count.checked_mul(extent?));
     let bias = integer_bias(graph, conv.inputs.get(2).copied().flatten(), [&x, &weights])?;
     require_bytes([&x, &weights], (0, rank), depth, bias.as_deref().unwrap_or_default())?;
     let scale = product_scale(graph, &x, &weights);

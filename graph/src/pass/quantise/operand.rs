@@ -132,7 +132,8 @@ pub(super) fn integer_bias(
         let (own, product) = (at(&bias.scales, place)?, x.scales[0] * at(&weights.scales, place)?);
         Some((own - product).abs() <= 1e-5 * product)
     };
-    if !(0..numbers.len()).all(|place| equal(place) == Some(true)) || bias.zeros.iter().any(|&zero| zero != 0) {
+    if !(0..numbers.len()).all(|place| equal(place) == Some(true)) || bias.zeros.iter().any(|&zero| zero != 0)
+    {
         stays!("the scale of the bias is not that of the products");
     }
     Ok(Some(numbers.to_vec()))

@@ -38,7 +38,10 @@ fn check<'f>(
                 for &place in row.map(|(_, places)| *places).unwrap_or_default() {
                     let Some(value) = call.inputs.get(place).copied().flatten() else { continue };
                     if let Some(wrong) = constants.get(&value).and_then(|tensor| wrong(tensor)) {
-                        return Err(BuildError::Scale { tensor: function.describe(value), scale: wrong.to_string() });
+                        return Err(BuildError::Scale {
+                            tensor: function.describe(value),
+                            scale: wrong.to_string(),
+                        });
                     }
                 }
             }

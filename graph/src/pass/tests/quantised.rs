@@ -82,7 +82,8 @@ fn scales_along_the_depth_of_a_product_keep_it_in_floats() {
 
 #[test]
 fn sums_that_may_exceed_32_bits_stay_floats() {
-    let function = network(&[1, 200_000], &[200_000, 1], (scales(1), 1), ("matmul", Attributes::none()), None);
+    let function =
+        network(&[1, 200_000], &[200_000, 1], (scales(1), 1), ("matmul", Attributes::none()), None);
     let after = optimise(&function).unwrap();
     assert!(names(&after).contains(&"matmul"), "{:?}", names(&after));
 }
