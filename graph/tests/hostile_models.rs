@@ -6,6 +6,7 @@ use tilewright_graph::onnx::schema::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
     attribute_type, data_type,
 };
+use tilewright_graph::pass::optimise;
 
 fn node(operator: &str, inputs: &[&str], outputs: &[&str], attribute: Vec<AttributeProto>) -> NodeProto {
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
@@ -108,9 +109,13 @@ fn model() -> Vec<u8> {
     ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() }.encode_to_vec()
 }
 
-/// Decodes and translates; whatever comes of it, it comes without a panic.
+/// Decodes, translates, and runs the passes; whatever comes of it, it comes without a panic.
 fn import(bytes: Vec<u8>) -> bool {
-    Model::from_bytes(bytes.into()).is_ok_and(|model| model.import().is_ok())
+    let imported = Model::from_bytes(bytes.into()).and_then(|model| model.import());
+    imported.is_ok_and(|imported| {
+        drop(optimise(&imported.function));
+        true
+    })
 }
 
 #[test]
@@ -132,6 +137,48 @@ fn files_with_any_byte_changed_are_refused_or_read() {
             import(changed);
         }
     }
+}
+
+/// Results that would fill the memory are not computed while a file is read.
+#[test]
+fn short_files_with_huge_results_are_read() {
+    let huge = TensorProto {
+        dims: vec![3],
+        data_type: data_type::INT64,
+        name: "huge".to_owned(),
+        int64_data: vec![1 << 20; 3],
+        ..TensorProto::default()
+    };
+    let small = TensorProto {
+        dims: vec![1, 1, 1],
+        data_type: data_type::FLOAT,
+        name: "small".to_owned(),
+        float_data: vec![1.0],
+        ..TensorProto::default()
+    };
+    let length = TensorProto {
+        dims: vec![],
+        data_type: data_type::INT64,
+        name: "length".to_owned(),
+        int64_data: vec![1 << 28],
+        ..TensorProto::default()
+    };
+    let graph = GraphProto {
+        node: vec![
+            node("ConstantOfShape", &["huge"], &["a"], vec![]),
+            node("Tile", &["small", "huge"], &["b"], vec![]),
+            node("Expand", &["small", "huge"], &["c"], vec![]),
+            node("HannWindow", &["length"], &["d"], vec![]),
+            node("Range", &["length", "huge", "length"], &["e"], vec![]),
+        ],
+        name: "main".to_owned(),
+        initializer: vec![huge, small, length],
+        output: ["a", "b", "c", "d"].map(value).to_vec(),
+        ..GraphProto::default()
+    };
+    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 17 }];
+    let model = ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..ModelProto::default() };
+    assert!(import(model.encode_to_vec()));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 use tilewright_core::device::BufferArgument;
 use tilewright_core::tensor::AnyTensor;
-use tilewright_graph::fuse::Group;
+use tilewright_graph::fuse::{Group, Part, Parts};
 use tilewright_graph::interpret::Engine;
 use tilewright_graph::ir::{Body, Function, ValueId};
 use tilewright_graph::legalise::Order;
@@ -14,6 +14,8 @@ use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_runtime::kernel::Kernel;
 
 use crate::model::Graph;
+use crate::plan::{Memory, build_part};
+use crate::plans::Plans;
 use crate::prepare::{Computed, Input, Known, Prepared, inputs, prepare};
 
 /// A group with the element types and shapes of its inputs.
@@ -26,6 +28,10 @@ type Entry = Option<Arc<(Prepared, Arc<Kernel>)>>;
 #[derive(Default)]
 pub(crate) struct Engines {
     entries: Mutex<FxHashMap<Key, Entry>>,
+    /// The plans of parts, by the first value that they give and by how many groups they have.
+    plans: Mutex<FxHashMap<(ValueId, usize), Plans>>,
+    /// Arenas that no run uses.
+    memories: Mutex<Vec<Memory>>,
 }
 
 /// How many groups with shapes are kept. A graph whose shapes never repeat would fill the memory.
@@ -40,6 +46,40 @@ pub(crate) struct KernelEngine<'m> {
 impl Engine for KernelEngine<'_> {
     fn groups(&self, body: &Body) -> Option<&[Group]> {
         self.graph.groups(body)
+    }
+
+    fn parts(&self, body: &Body) -> Option<&Parts> {
+        self.graph.parts(body)
+    }
+
+    fn run_part(
+        &self,
+        _: &Function,
+        body: &Body,
+        part: &Part,
+        get: &dyn Fn(ValueId) -> Option<Value>,
+    ) -> Result<Option<Vec<Value>>, Fault> {
+        let Some(&first) = part.outputs.first() else { return Ok(Some(Vec::new())) };
+        let (mut values, mut tensors) = (Vec::new(), Vec::new());
+        for &value in part.inputs.iter().filter(|&&value| self.graph.constant(value).is_none()) {
+            let Some(Value::Tensor(tensor)) = get(value) else { return Ok(None) };
+            values.push((value, tensor.element()));
+            tensors.push(tensor);
+        }
+        let inputs: Vec<&HostTensor> = tensors.iter().collect();
+        let plan = {
+            let mut plans = self.engines.plans.lock().unwrap_or_else(PoisonError::into_inner);
+            plans.entry((first, part.groups.len())).or_default().find(&inputs, |shapes, contents| {
+                build_part(self.graph, body, part, &values, shapes, contents)
+            })
+        };
+        let Some(plan) = plan else { return Ok(None) };
+        let memory = self.engines.memories.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut memory = memory.unwrap_or_default();
+        let results = plan.results(self.graph, &inputs, &mut memory);
+        self.engines.memories.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+        let results = results.map_err(|error| Fault(error.to_string()))?;
+        Ok(Some(results.into_iter().map(Value::Tensor).collect()))
     }
 
     fn run(

@@ -23,6 +23,7 @@ mod kernels;
 mod model;
 pub mod npy;
 mod plan;
+mod plans;
 mod prepare;
 mod recorded;
 mod session;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 use tilewright_core::tensor::AnyTensor;
-use tilewright_graph::fuse::{Group, groups};
+use tilewright_graph::fuse::{Group, Parts, groups};
 use tilewright_graph::ir::{Body, Function, Module, Operation, Type, ValueId};
 use tilewright_graph::onnx;
 use tilewright_graph::pass::{StaysFloat, optimise, stays_float};
@@ -29,7 +29,7 @@ pub struct Model {
 pub(crate) struct Graph {
     pub(crate) module: Module,
     /// The groups of each body, by the first value that it binds.
-    groups: FxHashMap<ValueId, Vec<Group>>,
+    groups: FxHashMap<ValueId, (Vec<Group>, Parts)>,
     constants: FxHashMap<ValueId, Constant>,
     pub(crate) kernels: Kernels,
     pub(crate) engines: Engines,
@@ -153,7 +153,9 @@ impl Graph {
     /// Finds groups and constants of a body and of those inside.
     fn survey(&mut self, function: &Function, body: &Body) {
         if let Some(first) = key(body) {
-            self.groups.insert(first, groups(function, body));
+            let groups = groups(function, body);
+            let parts = Parts::of(body, &groups);
+            self.groups.insert(first, (groups, parts));
         }
         for binding in &body.bindings {
             if let Operation::Constant(host) = &binding.operation {
@@ -171,7 +173,12 @@ impl Graph {
 
     /// The groups of a body in order.
     pub(crate) fn groups(&self, body: &Body) -> Option<&[Group]> {
-        self.groups.get(&key(body)?).map(|groups| &groups[..])
+        self.groups.get(&key(body)?).map(|(groups, _)| &groups[..])
+    }
+
+    /// What lies between the operations of a body that decide while they run.
+    pub(crate) fn parts(&self, body: &Body) -> Option<&Parts> {
+        self.groups.get(&key(body)?).map(|(_, parts)| parts)
     }
 
     /// The elements of a value that is the same in each run.

@@ -1,6 +1,5 @@
 //! Runs with named inputs and outputs.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +13,7 @@ use crate::engine::KernelEngine;
 use crate::error::Error;
 use crate::model::{MAIN, Model};
 use crate::plan::{Action, Memory, Plan, build};
+use crate::plans::Plans;
 
 /// The results of a run: tensors with their names, in the model's order.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,18 +67,14 @@ pub struct StepTime {
 /// Runs a model. One session runs one call at a time; several sessions of one model run at the same time.
 pub struct Session {
     model: Model,
-    /// The plans that were used last, the oldest first.
-    plans: VecDeque<Arc<Plan>>,
+    plans: Plans,
     memory: Memory,
 }
-
-/// How many plans a session keeps.
-const MOST_PLANS: usize = 64;
 
 impl Session {
     /// A session of a model.
     pub fn new(model: &Model) -> Self {
-        Session { model: model.clone(), plans: VecDeque::new(), memory: Memory::default() }
+        Session { model: model.clone(), plans: Plans::default(), memory: Memory::default() }
     }
 
     /// The model.
@@ -159,20 +155,10 @@ impl Session {
         Ok(tensors)
     }
 
-    /// The plan for the shapes of inputs.
+    /// The plan for inputs, if there is one.
     fn plan(&mut self, inputs: &[&HostTensor]) -> Option<Arc<Plan>> {
-        let fits =
-            |plan: &&Arc<Plan>| plan.shapes.iter().zip(inputs).all(|(shape, input)| shape == input.shape());
-        if let Some(plan) = self.plans.iter().find(fits) {
-            return Some(Arc::clone(plan));
-        }
-        let shapes: Vec<Vec<usize>> = inputs.iter().map(|input| input.shape().to_vec()).collect();
-        let plan = Arc::new(build(&self.model.graph, &shapes)?);
-        if self.plans.len() >= MOST_PLANS {
-            self.plans.pop_front();
-        }
-        self.plans.push_back(Arc::clone(&plan));
-        Some(plan)
+        let graph = &self.model.graph;
+        self.plans.find(inputs, |shapes, contents| build(graph, shapes, contents))
     }
 
     fn outputs(&self, plan: &Plan, inputs: &[&HostTensor]) -> Result<Outputs, Error> {

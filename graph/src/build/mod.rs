@@ -160,6 +160,13 @@ impl GraphBuilder {
         Ok(self.bind(Operation::Call(call), facts))
     }
 
+    /// The types that a call would give; `None` when it does not fit its operator.
+    pub(crate) fn deduce(&self, call: &Call, outputs: usize) -> Option<Vec<Type>> {
+        let mut fresh = self.fresh;
+        let facts = deduce::call(call, outputs, &self.values, &mut fresh).ok()?;
+        Some(facts.into_iter().map(|fact| fact.ty).collect())
+    }
+
     /// Opens a body of control flow: what is added until it is closed belongs to it.
     pub fn open_body(&mut self) {
         self.bodies.push(Body::default());

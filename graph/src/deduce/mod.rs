@@ -30,7 +30,7 @@ pub(crate) use shape::{
     unsqueeze,
 };
 
-pub(crate) use signal::{dft, stft};
+pub(crate) use signal::{dft, stft, window};
 
 use crate::ir::{Attribute, AttributeKind, Call, Shape, TensorType, Type, ValueInfo};
 use crate::operator::Fault;

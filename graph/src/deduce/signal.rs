@@ -1,9 +1,21 @@
 //! Types of Fourier transforms.
 
 use crate::deduce::{Deduction, Fact};
-use crate::ir::Shape;
+use crate::ir::{Attribute, Shape};
 use crate::operator::{Fault, axis};
 use crate::symbolic::SymInt;
+use crate::tensor::ElementType;
+
+/// A window, whose length is an input.
+pub(crate) fn window(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let element = match deduction.call.attributes.get("output_datatype") {
+        Some(Attribute::Element(element)) => *element,
+        _ => ElementType::F32,
+    };
+    let length = deduction.contents(0).and_then(<[SymInt]>::first).cloned();
+    let length = length.unwrap_or_else(|| deduction.fresh());
+    Ok(vec![Fact::tensor(Some(element), Shape::Known(vec![length]))])
+}
 
 /// The number of coefficients of which the others are conjugates.
 fn half(length: &SymInt) -> SymInt {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::fuse::Group;
+use crate::fuse::{Group, Part, Parts};
 use crate::ir::{Binding, Body, Call, Function, Module, Operation, ValueId};
 use crate::operator::{Arguments, Fault, Value};
 pub use program::{dims_of, result_shapes};
@@ -72,6 +72,25 @@ pub type Observer<'m> = Box<dyn Fn(&Function, ValueId, &Value) + 'm>;
 pub trait Engine {
     /// The groups of a body; `None` to execute binding after binding.
     fn groups(&self, body: &Body) -> Option<&[Group]>;
+
+    /// The parts of a body; `None` to execute group after group.
+    fn parts(&self, _body: &Body) -> Option<&Parts> {
+        None
+    }
+
+    /// Computes the outputs of a part: `get` gives values from outside of it. `None` to execute its groups one after the other.
+    ///
+    /// # Errors
+    /// When the computation fails as the evaluation would.
+    fn run_part(
+        &self,
+        _function: &Function,
+        _body: &Body,
+        _part: &Part,
+        _get: &dyn Fn(ValueId) -> Option<Value>,
+    ) -> Result<Option<Vec<Value>>, Fault> {
+        Ok(None)
+    }
 
     /// Computes a group: `get` gives values from outside of it. `None` to execute its bindings one after the other.
     ///
@@ -196,9 +215,41 @@ impl<'m> Frame<'_, 'm> {
     fn run_body(&mut self, body: &'m Body) -> Result<Vec<Value>, RunError> {
         match self.interpreter.engine.and_then(|engine| engine.groups(body)) {
             None => body.bindings.iter().try_for_each(|binding| self.run_binding(binding))?,
-            Some(groups) => groups.iter().try_for_each(|group| self.run_group(body, group))?,
+            Some(groups) => self.run_groups(body, groups)?,
         }
         body.results.iter().map(|&result| self.get(result).map_err(|fault| self.unbound(fault))).collect()
+    }
+
+    /// Executes groups: the whole body at once, part by part, or one after the other, whichever the engine can do.
+    fn run_groups(&mut self, body: &'m Body, groups: &'m [Group]) -> Result<(), RunError> {
+        let parts = self.interpreter.engine.and_then(|engine| engine.parts(body));
+        let Some(parts) = parts else {
+            return groups.iter().try_for_each(|group| self.run_group(body, group));
+        };
+        if self.run_part(body, groups, &parts.whole)? {
+            return Ok(());
+        }
+        for part in &parts.several {
+            let is_whole = part.groups == parts.whole.groups;
+            if part.decides || is_whole || !self.run_part(body, groups, part)? {
+                groups[part.groups.clone()].iter().try_for_each(|group| self.run_group(body, group))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Executes a part at once; whether the engine can do so.
+    fn run_part(&mut self, body: &'m Body, groups: &'m [Group], part: &'m Part) -> Result<bool, RunError> {
+        let Some(engine) = self.interpreter.engine else { return Ok(false) };
+        let last = groups[part.groups.clone()].last().and_then(|group| group.bindings.last());
+        let Some(&last) = last else { return Ok(true) };
+        let last = &body.bindings[last];
+        let get = |value: ValueId| self.values.get(value.index()).and_then(Option::clone);
+        let computed = engine.run_part(self.function, body, part, &get);
+        match computed.map_err(|Fault(reason)| RunError::Operation { place: self.place(last), reason })? {
+            Some(results) => self.bind(last, &part.outputs, results).map(|()| true),
+            None => Ok(false),
+        }
     }
 
     fn run_group(&mut self, body: &'m Body, group: &'m Group) -> Result<(), RunError> {

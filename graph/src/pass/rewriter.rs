@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::build::{BuildError, GraphBuilder};
-use crate::ir::{Binding, Body, Call, Function, Loop, Operation, Scan, ValueId};
+use crate::ir::{Binding, Body, Call, Function, Loop, Operation, Scan, Type, ValueId};
 use crate::tensor::HostTensor;
 
 /// The rule of a pass for one binding.
@@ -69,6 +69,19 @@ impl<'f> Rewriter<'f> {
     /// Whether a value of the new function is used once only.
     pub(crate) fn used_once(&self, value: ValueId) -> bool {
         self.new_uses.get(&value) == Some(&1)
+    }
+
+    /// Whether the results of a call are known to have at most `most` bytes.
+    pub(crate) fn is_small(&self, call: &Call, outputs: usize, most: usize) -> bool {
+        let Some(types) = self.builder.deduce(call, outputs) else { return false };
+        let bytes = |ty: &Type| {
+            let element = ty.element()?.dtype()?.bytes();
+            ty.extents()?.iter().try_fold(element, |product, extent| {
+                product.checked_mul(usize::try_from(extent.as_constant()?).ok()?)
+            })
+        };
+        let total = types.iter().try_fold(0usize, |total, ty| total.checked_add(bytes(ty)?));
+        total.is_some_and(|total| total <= most)
     }
 
     /// Adds a constant.

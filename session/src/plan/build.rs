@@ -1,14 +1,15 @@
 //! Making a plan.
 
 mod program;
+mod simple;
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tilewright_core::tensor::AnyTensor;
-use tilewright_graph::fuse::Group;
-use tilewright_graph::ir::{Binding, Body, Call, Function, Operation, ValueId};
+use tilewright_graph::fuse::{Group, Part};
+use tilewright_graph::ir::{Binding, Body, Call, Function, Operation, Type, ValueId};
 use tilewright_graph::legalise::Order;
 use tilewright_graph::operator::{Arguments, Value};
 use tilewright_graph::symbolic::SymInt;
@@ -17,34 +18,48 @@ use tilewright_graph::tensor::{ElementType, HostTensor};
 use crate::kernels::Instance;
 use crate::model::Graph;
 use crate::plan::memory::{Lifetime, assign};
-use crate::plan::order::{choose_order, permutation};
+use crate::plan::order::choose_order;
 use crate::plan::sizes::Sizes;
 use crate::plan::{Action, Place, Plan, Slice, Step};
 use crate::prepare::{Computed, Input, Known, Prepared, prepare, prepare_copy};
 
-/// Makes the plan of a graph for inputs of given shapes. `None` when its steps or sizes depend on more than shapes.
-pub(crate) fn build(graph: &Graph, shapes: &[Vec<usize>]) -> Option<Plan> {
+/// Makes the plan of a graph for inputs of given shapes, of which some have given elements. `None` when its steps or sizes depend
+/// on more.
+pub(crate) fn build(graph: &Graph, shapes: &[Vec<usize>], contents: &[Option<HostTensor>]) -> Option<Plan> {
     let function = graph.main();
-    let sizes = Sizes::of_inputs(function, shapes)?;
-    let mut planner = Planner {
-        graph,
-        function,
-        sizes,
-        values: FxHashMap::default(),
-        buffers: Vec::new(),
-        drafts: Vec::new(),
-        known: Vec::new(),
-    };
-    for (place, (&parameter, shape)) in function.body.parameters.iter().zip(shapes).enumerate() {
+    let mut planner = Planner::new(graph, function);
+    let inputs = function.body.parameters.iter().zip(shapes).zip(contents);
+    for (place, ((&parameter, shape), contents)) in inputs.enumerate() {
         let element = function.value(parameter).ty.element()?;
-        element.dtype()?;
-        let state = State::new(element, shape.clone(), None, Some(At::Input(place)));
-        planner.values.insert(parameter, state);
+        planner.input(place, parameter, element, shape, contents.clone())?;
     }
-    for group in graph.groups(&function.body).unwrap_or_default() {
-        planner.group(&function.body, group)?;
+    planner.body(&function.body)?;
+    planner.finish(&function.body.results)
+}
+
+/// Makes the plan of a part of a body. `inputs` are the values from outside that are not the same in each run, with their types.
+/// `None` as for [`build`].
+pub(crate) fn build_part(
+    graph: &Graph,
+    body: &Body,
+    part: &Part,
+    inputs: &[(ValueId, ElementType)],
+    shapes: &[Vec<usize>],
+    contents: &[Option<HostTensor>],
+) -> Option<Plan> {
+    let mut planner = Planner::new(graph, graph.main());
+    for &value in &part.inputs {
+        if let Some(tensor) = graph.constant(value) {
+            planner.constant(value, tensor);
+        }
     }
-    planner.finish(shapes)
+    for (place, ((&(value, element), shape), contents)) in inputs.iter().zip(shapes).zip(contents).enumerate()
+    {
+        planner.input(place, value, element, shape, contents.clone())?;
+    }
+    let groups = graph.groups(body)?;
+    groups[part.groups.clone()].iter().try_for_each(|group| planner.group(body, group))?;
+    planner.finish(&part.outputs)
 }
 
 /// A value while a plan is made.
@@ -88,7 +103,7 @@ struct Draft {
 
 enum DraftAction {
     Kernel(Instance),
-    Evaluate { binding: usize, given: SmallVec<[bool; 4]> },
+    Evaluate { call: Box<Call>, given: SmallVec<[bool; 4]> },
 }
 
 struct Planner<'g> {
@@ -101,7 +116,50 @@ struct Planner<'g> {
     known: Vec<AnyTensor>,
 }
 
-impl Planner<'_> {
+impl<'g> Planner<'g> {
+    fn new(graph: &'g Graph, function: &'g Function) -> Self {
+        Planner {
+            graph,
+            function,
+            sizes: Sizes::default(),
+            values: FxHashMap::default(),
+            buffers: Vec::new(),
+            drafts: Vec::new(),
+            known: Vec::new(),
+        }
+    }
+
+    /// A value that the caller passes.
+    fn input(
+        &mut self,
+        place: usize,
+        value: ValueId,
+        element: ElementType,
+        shape: &[usize],
+        contents: Option<HostTensor>,
+    ) -> Option<()> {
+        element.dtype()?;
+        let ty = &self.function.value(value).ty;
+        if !matches!(ty, Type::Tensor(_) | Type::Unknown) {
+            return None;
+        }
+        self.sizes.bind(ty, shape);
+        let state = State::new(element, shape.to_vec(), contents, Some(At::Input(place)));
+        self.values.insert(value, state);
+        Some(())
+    }
+
+    /// A value that is the same in each run.
+    fn constant(&mut self, value: ValueId, tensor: &HostTensor) {
+        let (element, shape) = (tensor.element(), tensor.shape().to_vec());
+        let state = State::new(element, shape, Some(tensor.clone()), Some(At::Constant(value)));
+        self.values.insert(value, state);
+    }
+
+    fn body(&mut self, body: &Body) -> Option<()> {
+        self.graph.groups(body).unwrap_or_default().iter().try_for_each(|group| self.group(body, group))
+    }
+
     fn group(&mut self, body: &Body, group: &Group) -> Option<()> {
         let bindings: Vec<&Binding> = group.bindings.iter().map(|&place| &body.bindings[place]).collect();
         if let [binding] = bindings[..] {
@@ -120,121 +178,13 @@ impl Planner<'_> {
             return self.kernel(prepared, &group.outputs, name);
         }
         if let [place] = group.bindings[..] {
-            return self.evaluation(&body.bindings[place], place);
+            return self.evaluation(&body.bindings[place]);
         }
         for &place in &group.bindings {
             let outputs = body.bindings[place].outputs.clone();
             self.group(body, &Group { bindings: vec![place], outputs })?;
         }
         Some(())
-    }
-
-    /// Handles bindings that need no step: constants, known values, other shapes of the same elements.
-    fn simple(&mut self, binding: &Binding) -> Option<bool> {
-        if let Operation::Constant(tensor) = &binding.operation {
-            let value = binding.outputs[0];
-            let (element, shape) = (tensor.element(), tensor.shape().to_vec());
-            let state = State::new(element, shape, Some(tensor.clone()), Some(At::Constant(value)));
-            self.values.insert(value, state);
-            return Some(true);
-        }
-        let Operation::Call(call) = &binding.operation else { return None };
-        if self.known_outputs(binding) || self.computed(call, binding) || self.transposed(call, binding) {
-            return Some(true);
-        }
-        Some(self.reshaped(call, binding))
-    }
-
-    /// Values whose elements the graph follows as symbolic integers.
-    fn known_outputs(&mut self, binding: &Binding) -> bool {
-        let states: Option<Vec<State>> = binding
-            .outputs
-            .iter()
-            .map(|&output| {
-                let info = self.function.value(output);
-                let element = info.ty.element()?;
-                let shape = self.sizes.extents(info.ty.extents()?)?;
-                let elements: Option<Vec<i64>> =
-                    info.contents.as_ref()?.iter().map(|number| self.sizes.integer(number)).collect();
-                let contents = HostTensor::new(&shape, elements?).ok()?.cast(element).ok()?;
-                Some(State::new(element, shape, Some(contents), None))
-            })
-            .collect();
-        let Some(states) = states else { return false };
-        self.values.extend(binding.outputs.iter().copied().zip(states));
-        true
-    }
-
-    /// A call whose inputs the shapes decide is evaluated now, unless its result is large.
-    fn computed(&mut self, call: &Call, binding: &Binding) -> bool {
-        let mut inputs = Vec::with_capacity(call.inputs.len());
-        for input in &call.inputs {
-            inputs.push(match input {
-                None => None,
-                Some(value) => match self.values.get(value).and_then(|state| state.contents.clone()) {
-                    Some(contents) if contents.len() <= MOST_KNOWN => Some(Value::Tensor(contents)),
-                    _ => return false,
-                },
-            });
-        }
-        let arguments = Arguments {
-            operator: call.operator,
-            attributes: &call.attributes,
-            inputs: &inputs,
-            outputs: binding.outputs.len(),
-        };
-        let Ok(results) = (call.operator.evaluate)(&arguments) else { return false };
-        let tensors: Option<Vec<HostTensor>> =
-            results.iter().map(|result| result.as_tensor().cloned()).collect();
-        let Some(tensors) = tensors.filter(|tensors| tensors.len() >= binding.outputs.len()) else {
-            return false;
-        };
-        for (&output, tensor) in binding.outputs.iter().zip(tensors) {
-            let (element, shape) = (tensor.element(), tensor.shape().to_vec());
-            self.values.insert(output, State::new(element, shape, Some(tensor), None));
-        }
-        true
-    }
-
-    /// A call that gives the elements of its first input in another shape.
-    fn reshaped(&mut self, call: &Call, binding: &Binding) -> bool {
-        const VIEWS: [&str; 5] = ["reshape", "flatten", "squeeze", "unsqueeze", "identity"];
-        if !VIEWS.contains(&call.operator.name) {
-            return false;
-        }
-        let Some(source) = call.inputs.first().copied().flatten() else { return false };
-        let Some(extents) = self.function.value(binding.outputs[0]).ty.extents() else { return false };
-        let Some(shape) = self.sizes.extents(extents) else { return false };
-        let Some(state) = self.values.get(&source) else { return false };
-        if shape.iter().product::<usize>() != state.shape.iter().product::<usize>() {
-            return false;
-        }
-        let element = state.element;
-        let contents = state.contents.as_ref().and_then(|contents| contents.reshape(&shape).ok());
-        let (order, at) = match state.order.reshaped(&state.shape, &shape) {
-            Some(order) => (order, self.locate(source)),
-            None => (Order::given(shape.len()), self.copied(source)),
-        };
-        let Some(at) = at else { return false };
-        let state = State { order, ..State::new(element, shape, contents, Some(at)) };
-        self.values.insert(binding.outputs[0], state);
-        true
-    }
-
-    /// A call that numbers the dimensions of its input anew: its result is the same memory.
-    fn transposed(&mut self, call: &Call, binding: &Binding) -> bool {
-        if call.operator.name != "transpose" {
-            return false;
-        }
-        let Some(source) = call.inputs.first().copied().flatten() else { return false };
-        let Some(at) = self.locate(source) else { return false };
-        let state = &self.values[&source];
-        let Some(perm) = permutation(call, state.shape.len()) else { return false };
-        let shape: Vec<usize> = perm.iter().map(|&dimension| state.shape[dimension]).collect();
-        let order = state.order.renumbered(&perm).simplified(&shape);
-        let state = State { order, ..State::new(state.element, shape, None, Some(at)) };
-        self.values.insert(binding.outputs[0], state);
-        true
     }
 
     fn kernel(&mut self, prepared: Prepared, outputs: &[ValueId], name: Arc<str>) -> Option<()> {
@@ -255,7 +205,7 @@ impl Planner<'_> {
     }
 
     /// A call without kernel form.
-    fn evaluation(&mut self, binding: &Binding, place: usize) -> Option<()> {
+    fn evaluation(&mut self, binding: &Binding) -> Option<()> {
         let Operation::Call(call) = &binding.operation else { return None };
         let mut results = Vec::new();
         for &output in &binding.outputs {
@@ -278,7 +228,7 @@ impl Planner<'_> {
             .collect::<Option<_>>()?;
         let name = name(&[binding]);
         self.drafts.push(Draft {
-            action: DraftAction::Evaluate { binding: place, given },
+            action: DraftAction::Evaluate { call: Box::new(call.clone()), given },
             inputs,
             outputs,
             name,
@@ -386,13 +336,13 @@ impl Planner<'_> {
     }
 
     /// Compiles kernels, places buffers.
-    fn finish(mut self, shapes: &[Vec<usize>]) -> Option<Plan> {
+    fn finish(mut self, outputs: &[ValueId]) -> Option<Plan> {
         let mut results = Vec::new();
-        for &result in &self.function.body.results {
+        for &result in outputs {
             self.copied(result)?;
         }
         let end = self.drafts.len();
-        for &result in &self.function.body.results {
+        for &result in outputs {
             let at = self.copied(result)?;
             if let At::Buffer(buffer) = at {
                 self.buffers[buffer].death = end;
@@ -429,7 +379,7 @@ impl Planner<'_> {
                         return None;
                     }
                 },
-                DraftAction::Evaluate { binding, given } => Action::Evaluate { binding, given },
+                DraftAction::Evaluate { call, given } => Action::Evaluate { call, given },
             };
             let (inputs, outputs) =
                 (inputs.into_iter().map(&place).collect(), outputs.into_iter().map(&place).collect());
@@ -441,13 +391,9 @@ impl Planner<'_> {
             lower_bound: arena.lower_bound,
             outputs: results.into_iter().map(place).collect(),
             known: self.known,
-            shapes: shapes.to_vec(),
         })
     }
 }
-
-/// How many elements a tensor may have that is computed while a plan is made.
-const MOST_KNOWN: usize = 1 << 12;
 
 /// The nodes that bindings come from, in order.
 fn name(bindings: &[&Binding]) -> Arc<str> {

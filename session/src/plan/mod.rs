@@ -1,6 +1,7 @@
 //! The steps of a graph for given shapes.
 //!
-//! A plan exists for graphs of calls alone whose sizes follow from the shapes of the inputs. Everything that is the same in
+//! A plan exists for graphs of calls whose sizes, and the branches that are taken, follow from the shapes of the inputs and
+//! from the elements of small integer inputs. Everything that is the same in
 //! each run of these shapes (constants, the shape arithmetic of models) is computed when the plan is made. Results of steps
 //! lie in one arena; values that only look at others' elements in another shape have no memory of their own.
 
@@ -14,11 +15,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tilewright_core::tensor::AnyTensor;
-use tilewright_graph::ir::ValueId;
+use tilewright_graph::ir::{Call, ValueId};
 use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_runtime::kernel::Kernel;
 
-pub(crate) use build::build;
+pub(crate) use build::{build, build_part};
 pub(crate) use run::Memory;
 
 /// The steps of a graph for given shapes.
@@ -31,8 +32,6 @@ pub(crate) struct Plan {
     pub(crate) outputs: Vec<Slice>,
     /// Tensors that the shapes decide.
     pub(crate) known: Vec<AnyTensor>,
-    /// The shapes of the inputs.
-    pub(crate) shapes: Vec<Vec<usize>>,
 }
 
 /// One step.
@@ -48,11 +47,10 @@ pub(crate) struct Step {
 pub(crate) enum Action {
     /// By a kernel, with values for its dimensions.
     Kernel(Arc<Kernel>, SmallVec<[i64; 4]>),
-    /// By evaluating the call at this place of the function's body. Inputs are as the call has them; those that are left out
-    /// are absent here.
+    /// By evaluating a call. Inputs are as the call has them; those that are left out are absent here.
     Evaluate {
-        /// The place of the binding.
-        binding: usize,
+        /// The call.
+        call: Box<Call>,
         /// Which inputs are given.
         given: SmallVec<[bool; 4]>,
     },

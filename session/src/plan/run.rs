@@ -3,7 +3,6 @@
 use aligned_vec::{AVec, ConstAlign};
 use smallvec::SmallVec;
 use tilewright_core::device::BufferArgument;
-use tilewright_graph::ir::Operation;
 use tilewright_graph::operator::{Arguments, Value};
 use tilewright_graph::tensor::HostTensor;
 
@@ -40,6 +39,20 @@ impl Memory {
 }
 
 impl Plan {
+    /// Runs all steps, and gives the results.
+    pub(crate) fn results(
+        &self,
+        graph: &Graph,
+        inputs: &[&HostTensor],
+        memory: &mut Memory,
+    ) -> Result<Vec<HostTensor>, Error> {
+        memory.reserve(self.arena)?;
+        for step in &self.steps {
+            self.run(step, graph, inputs, memory)?;
+        }
+        self.outputs.iter().map(|slice| self.host(slice, graph, inputs, memory)).collect()
+    }
+
     /// Runs one step.
     pub(crate) fn run(
         &self,
@@ -55,10 +68,7 @@ impl Plan {
                     .run(dims, &[], &mut buffers)
                     .map_err(|source| Error::Kernel { node: step.name.to_string(), source: Box::new(source) })
             }
-            Action::Evaluate { binding, given } => {
-                let Operation::Call(call) = &graph.main().body.bindings[*binding].operation else {
-                    unreachable!("only calls are evaluated")
-                };
+            Action::Evaluate { call, given } => {
                 let mut slices = step.inputs.iter();
                 let mut arguments = Vec::with_capacity(given.len());
                 for is_given in given {

@@ -1,26 +1,14 @@
 //! The sizes that a plan is made for.
 
 use rustc_hash::FxHashMap;
-use tilewright_graph::ir::{Function, Type};
+use tilewright_graph::ir::Type;
 use tilewright_graph::symbolic::{SymInt, Symbol};
 
 /// The values of symbols.
+#[derive(Default)]
 pub(super) struct Sizes(FxHashMap<Symbol, i64>);
 
 impl Sizes {
-    /// The values that the shapes of inputs give. `None` when an input is no tensor.
-    pub(super) fn of_inputs(function: &Function, shapes: &[Vec<usize>]) -> Option<Self> {
-        let mut sizes = Sizes(FxHashMap::default());
-        for (&parameter, shape) in function.body.parameters.iter().zip(shapes) {
-            let ty = &function.value(parameter).ty;
-            if !matches!(ty, Type::Tensor(_)) {
-                return None;
-            }
-            sizes.bind(ty, shape);
-        }
-        Some(sizes)
-    }
-
     /// Gives the extents of a value to the symbols that stand for them and have no value yet: names of the model's inputs, and
     /// symbols that deduction made because it could not follow an extent.
     pub(super) fn bind(&mut self, ty: &Type, shape: &[usize]) {

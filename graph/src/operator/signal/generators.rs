@@ -2,6 +2,7 @@
 
 use std::f64::consts::TAU;
 
+use crate::deduce;
 use crate::ir::AttributeKind;
 use crate::operator::attribute::{Element, IntOr};
 use crate::operator::evaluate::{one, refuse};
@@ -11,10 +12,15 @@ use crate::tensor::{ElementType, HostTensor};
 const WINDOW: &[(&str, AttributeKind)] = &[("output_datatype", Element), ("periodic", IntOr(1))];
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("hann_window", "HannWindow", |a| window(a, &[0.5, 0.5])).attributes(WINDOW),
-    Operator::new("hamming_window", "HammingWindow", |a| window(a, &[25.0 / 46.0, 1.0 - 25.0 / 46.0]))
+    Operator::new("hann_window", "HannWindow", |a| window(a, &[0.5, 0.5]))
+        .deduce(deduce::window)
         .attributes(WINDOW),
-    Operator::new("blackman_window", "BlackmanWindow", |a| window(a, &[0.42, 0.5, 0.08])).attributes(WINDOW),
+    Operator::new("hamming_window", "HammingWindow", |a| window(a, &[25.0 / 46.0, 1.0 - 25.0 / 46.0]))
+        .deduce(deduce::window)
+        .attributes(WINDOW),
+    Operator::new("blackman_window", "BlackmanWindow", |a| window(a, &[0.42, 0.5, 0.08]))
+        .deduce(deduce::window)
+        .attributes(WINDOW),
     Operator::new("mel_weight_matrix", "MelWeightMatrix", mel_weight_matrix)
         .inputs(5, 5)
         .attributes(&[("output_datatype", Element)]),
