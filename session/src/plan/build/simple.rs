@@ -5,7 +5,7 @@ use tilewright_graph::legalise::Order;
 use tilewright_graph::operator::{Arguments, Value};
 use tilewright_graph::tensor::HostTensor;
 
-use super::{At, Planner, State};
+use super::{Planner, State};
 use crate::plan::order::permutation;
 
 /// How many elements a tensor may have that is computed while a plan is made.
