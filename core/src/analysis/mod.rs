@@ -6,6 +6,7 @@
 //! | [`constant`] | what depends on constant parameters alone |
 //! | [`scope`] | where blocks stand: loops around them, producers, consumers |
 //! | [`region`] | which part of a buffer is touched below a loop |
+//! | [`zeros`] | which elements of an intermediate are zero |
 //! | [`coverage`] | whether writes fill such a part |
 //! | [`neutral`] | under which conditions a term changes a sum |
 //! | [`pipeline`] | whether a loop can be executed as a software pipeline |
@@ -21,3 +22,4 @@ pub mod neutral;
 pub mod pipeline;
 pub mod region;
 pub mod scope;
+pub mod zeros;

@@ -5,7 +5,8 @@
 
 use crate::analysis::block::{Reducer, reduction_of};
 use crate::analysis::condition::difference;
-use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
+use crate::analysis::zeros::{ZeroElements, is_zero};
+use crate::expr::{BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::index::Index;
 use crate::program::Program;
 use crate::stmt::Store;
@@ -30,17 +31,22 @@ impl Products {
     }
 }
 
-/// The differences of the comparisons, each once, without which the term that a store adds to a reduction is neutral.
-pub fn conditions_of_term(store: &Store, products: Products) -> Vec<Index> {
+/// The differences of the comparisons, each once, without which the term that a store adds to a reduction is neutral: those in the term
+/// itself, and those that hold for each element of an intermediate that differs from zero.
+pub fn conditions_of_term(store: &Store, products: Products, zeros: &ZeroElements) -> Vec<Index> {
     let mut found = Vec::new();
     let Some(reduction) = reduction_of(store) else { return found };
-    for_each_expr(reduction.value, &mut |node| {
-        let Some(condition) = difference(node).filter(|condition| !found.contains(condition)) else { return };
-        let without = Without { condition: &condition, products };
-        if without.is_neutral(reduction.value, reduction.reducer) {
+    let mut candidates: Vec<Index> = Vec::new();
+    for_each_expr(reduction.value, &mut |node| match node.kind() {
+        ExprKind::Load(buffer, indices) => candidates.extend(zeros.conditions(*buffer, indices)),
+        _ => candidates.extend(difference(node)),
+    });
+    for condition in candidates {
+        let without = Without { condition: &condition, products, zeros };
+        if !found.contains(&condition) && without.is_neutral(reduction.value, reduction.reducer) {
             found.push(condition);
         }
-    });
+    }
     found
 }
 
@@ -48,6 +54,7 @@ pub fn conditions_of_term(store: &Store, products: Products) -> Vec<Index> {
 struct Without<'a> {
     condition: &'a Index,
     products: Products,
+    zeros: &'a ZeroElements,
 }
 
 impl Without<'_> {
@@ -65,8 +72,10 @@ impl Without<'_> {
 
     fn is_zero(&self, value: &Expr) -> bool {
         match value.kind() {
-            ExprKind::Constant(Constant::Int(value)) => *value == 0,
-            ExprKind::Constant(constant) => constant.as_f64() == 0.0,
+            ExprKind::Constant(_) => is_zero(value),
+            ExprKind::Load(buffer, indices) => {
+                self.zeros.conditions(*buffer, indices).any(|condition| condition == *self.condition)
+            }
             ExprKind::Select(condition, then, otherwise) => {
                 self.is_zero(otherwise) && (self.fails(condition) || self.is_zero(then))
             }
@@ -104,7 +113,7 @@ mod tests {
         let program: Program = text.parse().expect("a program");
         let Stmt::For(node) = &program.body else { panic!("a loop") };
         let Stmt::Store(store) = &node.body else { panic!("a store") };
-        conditions_of_term(store, products).len()
+        conditions_of_term(store, products, &ZeroElements::default()).len()
     }
 
     #[test]

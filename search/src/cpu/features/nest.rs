@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use tilewright_core::analysis::zeros::ZeroElements;
 use tilewright_core::annotation::{PREFETCH, UNROLL_FACTOR};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::intrinsic::marked_outputs;
@@ -83,6 +84,7 @@ impl<'a> BlockFacts<'a> {
         block: &'a Block,
         path: &[&Arc<For>],
         scopes: &[(BufferId, usize)],
+        zeros: &ZeroElements,
     ) -> Self {
         let loops: Vec<LoopFact> = path
             .iter()
@@ -114,7 +116,7 @@ impl<'a> BlockFacts<'a> {
             .map(|iter| iter.var)
             .collect();
         let arithmetic = Arithmetic::of(block, &lanes);
-        let formed = FormedTerms::of(program, block, &loops);
+        let formed = FormedTerms::of(program, block, &loops, zeros);
         let is_guarded = !block.guards.is_empty();
         BlockFacts {
             block,

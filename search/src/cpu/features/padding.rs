@@ -2,6 +2,7 @@
 
 use tilewright_core::analysis::block::single_store;
 use tilewright_core::analysis::neutral::{Products, conditions_of_term};
+use tilewright_core::analysis::zeros::ZeroElements;
 use tilewright_core::ids::VarId;
 use tilewright_core::index::{Index, Ranges};
 use tilewright_core::program::Program;
@@ -11,6 +12,9 @@ use crate::cpu::features::nest::LoopFact;
 
 /// The longest loop over taps that is cut into its iterations; as in lowering.
 const MOST_TAPS: f64 = 64.0;
+
+/// The most loops that say together at which place a tile is; as in lowering.
+const MOST_LOOPS_OF_PLACE: usize = 1;
 
 /// The most points that are counted one by one.
 const MOST_POINTS: i64 = 4096;
@@ -29,9 +33,9 @@ impl FormedTerms {
     const ALL: FormedTerms = FormedTerms { share: 1.0, are_unconditional: false };
 
     /// The terms of a block inside of loops, outermost first.
-    pub(super) fn of(program: &Program, block: &Block, loops: &[LoopFact]) -> Self {
+    pub(super) fn of(program: &Program, block: &Block, loops: &[LoopFact], zeros: &ZeroElements) -> Self {
         let Some(store) = single_store(block) else { return Self::ALL };
-        let conditions = conditions_of_term(store, Products::of(program));
+        let conditions = conditions_of_term(store, Products::of(program), zeros);
         if conditions.is_empty() {
             return Self::ALL;
         }
@@ -44,7 +48,7 @@ impl FormedTerms {
 }
 
 /// Whether lowering leaves out the terms for which a condition fails: a branch stands around a tile of accumulators, or the condition
-/// is known for each element of the tile once the loop over taps is written out.
+/// is known for each element of the tile once the loop over taps is written out, and the place of the tile is told apart.
 fn is_left_out(condition: &Index, block: &Block, loops: &[LoopFact]) -> bool {
     let of_loops = condition
         .substitute(&|var| block.iters.iter().find(|iter| iter.var == var).map(|iter| iter.binding.clone()));
@@ -61,7 +65,7 @@ fn is_left_out(condition: &Index, block: &Block, loops: &[LoopFact]) -> bool {
         |node: &LoopFact| node.kind == LoopKind::Serial && node.is_reduction && node.extent <= MOST_TAPS;
     let around = mentioned.iter().take_while(|node| node.kind != LoopKind::Unrolled).count();
     let are_inside = mentioned[around..].iter().all(|node| node.kind == LoopKind::Unrolled);
-    are_inside && mentioned[..around].iter().all(|node| is_tap(node))
+    are_inside && mentioned[..around].iter().filter(|node| !is_tap(node)).count() <= MOST_LOOPS_OF_PLACE
 }
 
 /// The share of the points of a domain for which all conditions, given as differences that are negative where they hold, hold.

@@ -10,14 +10,20 @@
 //!
 //! A condition that holds or fails for a whole tile of accumulators becomes a guard around the tile. One that differs between the
 //! iterations of a tile's unrolled loops does so where the loop over taps has been [cut](taps) into its iterations: unrolling then
-//! decides it. A condition that stays undecided keeps its form.
+//! decides it. Where the place of a tile is known only when the kernel runs, a [branch](place) tells the places at the border apart. A
+//! condition that stays undecided keeps its form.
+//!
+//! A tensor that is stored with its padding has [elements that are known to be zero](crate::analysis::zeros), whose products are left
+//! out in the same way.
 
+mod place;
 mod taps;
 
 use std::sync::Arc;
 
 use crate::analysis::condition::difference;
 use crate::analysis::neutral::{Products, conditions_of_term};
+use crate::analysis::zeros::ZeroElements;
 use crate::expr::Expr;
 use crate::ids::VarId;
 use crate::index::{Index, Ranges};
@@ -26,7 +32,7 @@ use crate::lower::util::condition::{is_negative, under_guards};
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
 use crate::simplify::simplify_expr;
-use crate::stmt::{For, If, LoopKind, Stmt, Store};
+use crate::stmt::{Alloc, For, If, LoopKind, Stmt, Store};
 use crate::target::TargetKind;
 use crate::visit::rewrite_expr;
 
@@ -39,17 +45,55 @@ pub(in crate::lower) fn leave_out_padding(
     if options.kind != TargetKind::Cpu {
         return Ok(());
     }
-    let products = Products::of(program);
+    let terms =
+        Terms { products: Products::of(program), zeros: ZeroElements::default(), holding: Vec::new() };
     let body = std::mem::replace(&mut program.body, Stmt::nothing());
     let budget = options.max_partition_statements;
-    let body = Sums { program, products, outer: Ranges::new(), budget }.stmt(&body).unwrap_or(body);
+    let body = Sums { program, terms, outer: Ranges::new(), budget }.stmt(&body).unwrap_or(body);
     program.body = body;
     Ok(())
 }
 
+/// The terms of sums, and what is known about them.
+struct Terms {
+    products: Products,
+    /// Of the intermediates that live around the current statement.
+    zeros: ZeroElements,
+    /// The differences of conditions that hold for the current statement.
+    holding: Vec<Index>,
+}
+
+impl Terms {
+    /// The differences without which the term of a store is neutral.
+    fn conditions(&self, store: &Store) -> Vec<Index> {
+        let mut conditions = conditions_of_term(store, self.products, &self.zeros);
+        conditions.retain(|condition| !self.holding.contains(condition));
+        conditions
+    }
+
+    /// A nest of loops in which the comparisons that hold are gone; `None` when there are none.
+    fn without_holding(&self, stmt: &Stmt) -> Option<Stmt> {
+        match stmt {
+            Stmt::Store(store) => {
+                let value = with_holding(&store.value, &self.holding)?;
+                Some(Stmt::Store(Arc::new(Store { value, ..Store::clone(store) })))
+            }
+            Stmt::For(node) => {
+                let body = self.without_holding(&node.body)?;
+                Some(Stmt::For(Arc::new(For { body, ..For::clone(node) })))
+            }
+            Stmt::If(node) => {
+                let then = self.without_holding(&node.then)?;
+                Some(Stmt::If(Arc::new(If { then, ..If::clone(node) })))
+            }
+            _ => None,
+        }
+    }
+}
+
 struct Sums<'p> {
     program: &'p mut Program,
-    products: Products,
+    terms: Terms,
     /// The loops around the current statement.
     outer: Ranges,
     /// How many more statements may be made.
@@ -61,6 +105,8 @@ impl Sums<'_> {
     fn stmt(&mut self, stmt: &Stmt) -> Option<Stmt> {
         match stmt {
             Stmt::Intrinsic(_) | Stmt::Store(_) | Stmt::Barrier => return None,
+            // Its iterations are lanes, which take no branches of their own.
+            Stmt::For(node) if node.kind == LoopKind::Vectorized => return None,
             Stmt::For(node) if is_sum(node) => {
                 if let Some(store) = only_store(stmt) {
                     return self.sum(stmt, store);
@@ -71,6 +117,12 @@ impl Sums<'_> {
         if let Stmt::For(node) = stmt {
             let body = self.inside(node, |sums| sums.stmt(&node.body))?;
             return Some(Stmt::For(Arc::new(For { body, ..For::clone(node) })));
+        }
+        if let Stmt::Alloc(node) = stmt {
+            self.terms.zeros.learn(self.program, node.buffer, &node.body);
+            let body = self.stmt(&node.body);
+            self.terms.zeros.forget(node.buffer);
+            return Some(Stmt::Alloc(Arc::new(Alloc { body: body?, ..Alloc::clone(node) })));
         }
         let mut edited = None;
         for (position, child) in stmt.children().into_iter().enumerate() {
@@ -83,11 +135,14 @@ impl Sums<'_> {
 
     /// The outermost loop of a reduction that consists of one store.
     fn sum(&mut self, stmt: &Stmt, store: &Store) -> Option<Stmt> {
-        if conditions_of_term(store, self.products).is_empty() {
+        if self.terms.conditions(store).is_empty() {
             return None;
         }
+        if let Some(by_place) = self.by_place(stmt, store) {
+            return Some(by_place);
+        }
         let cut = self.cut_taps(stmt, store, true);
-        let (guarded, outside) = Guards { products: self.products, loops: Vec::new() }
+        let (guarded, outside) = Guards { terms: &self.terms, loops: Vec::new() }
             .place(cut.as_ref().unwrap_or(stmt))
             .map(|Placed { stmt, pending }| (stmt, pending))
             .unzip();
@@ -117,8 +172,8 @@ fn only_store(mut stmt: &Stmt) -> Option<&Store> {
 }
 
 /// Moves the conditions of terms from values to guards.
-struct Guards {
-    products: Products,
+struct Guards<'s> {
+    terms: &'s Terms,
     /// The loops of the reduction around the current statement.
     loops: Vec<(VarId, LoopKind)>,
 }
@@ -129,7 +184,7 @@ struct Placed {
     pending: Vec<Index>,
 }
 
-impl Guards {
+impl Guards<'_> {
     /// `None` when the statement stays as it is.
     fn place(&mut self, stmt: &Stmt) -> Option<Placed> {
         match stmt {
@@ -172,9 +227,12 @@ impl Guards {
     }
 
     fn of_store(&self, store: &Arc<Store>) -> Option<Placed> {
-        let mut conditions = conditions_of_term(store, self.products);
+        let mut conditions = self.terms.conditions(store);
         conditions.retain(|condition| self.may_guard(condition));
-        let value = with_holding(&store.value, &conditions)?;
+        if conditions.is_empty() {
+            return None;
+        }
+        let value = with_holding(&store.value, &conditions).unwrap_or_else(|| store.value.clone());
         let stmt = Stmt::Store(Arc::new(Store { value, ..Store::clone(store) }));
         Some(Placed { stmt, pending: conditions })
     }

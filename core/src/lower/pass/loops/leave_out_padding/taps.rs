@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::analysis::neutral::conditions_of_term;
 use crate::index::{Index, Ranges};
 use crate::lower::pass::loops::leave_out_padding::{Sums, only_store};
 use crate::lower::util::comparison::written_out_size;
@@ -21,7 +20,7 @@ const LEAST_ITERATIONS: i64 = 8;
 
 /// The values of a condition in an iteration of a loop, while the loops inside run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Holds {
+pub(super) enum Holds {
     Always,
     Never,
     Differs,
@@ -75,7 +74,7 @@ impl Sums<'_> {
         if is_outermost && below.iterations < LEAST_ITERATIONS {
             return None;
         }
-        let mut conditions = conditions_of_term(store, self.products);
+        let mut conditions = self.terms.conditions(store);
         conditions.retain(|condition| {
             let mut is_known = condition.mentions(node.var) && below.differs_in_tile(condition);
             condition.for_each_var(&mut |var| is_known &= var == node.var || below.ranges.contains(var));
@@ -85,6 +84,9 @@ impl Sums<'_> {
             return None;
         }
         let pieces = pieces(node, length, &conditions, &below.ranges);
+        if pieces.iter().all(|piece| piece.holds.iter().all(|holds| *holds == Holds::Always)) {
+            return None;
+        }
         let copies = pieces.iter().filter(|piece| !piece.holds.contains(&Holds::Never)).count();
         let cost = written_out_size(&node.body).checked_mul(copies)?;
         self.budget = self.budget.checked_sub(cost)?;
@@ -113,15 +115,15 @@ impl Sums<'_> {
 }
 
 /// The loops inside a loop of a reduction.
-struct LoopsBelow {
+pub(super) struct LoopsBelow {
     loops: Vec<(Index, LoopKind)>,
-    ranges: Ranges,
+    pub(super) ranges: Ranges,
     /// The iterations of the reduction, as far as they are known.
     iterations: i64,
 }
 
 impl LoopsBelow {
-    fn of(mut stmt: &Stmt, store: &Store) -> Self {
+    pub(super) fn of(mut stmt: &Stmt, store: &Store) -> Self {
         let mut below = LoopsBelow { loops: Vec::new(), ranges: Ranges::new(), iterations: 1 };
         loop {
             stmt = match stmt {
@@ -141,7 +143,7 @@ impl LoopsBelow {
     }
 
     /// Whether a condition has different values in the iterations of unrolled loops, and the same in all lanes.
-    fn differs_in_tile(&self, condition: &Index) -> bool {
+    pub(super) fn differs_in_tile(&self, condition: &Index) -> bool {
         let mentioned = |kind: LoopKind| {
             self.loops
                 .iter()
@@ -160,12 +162,7 @@ fn pieces(node: &For, length: i64, conditions: &[Index], below: &Ranges) -> Vec<
             .map(|condition| {
                 let there =
                     condition.substitute(&|var| (var == node.var).then(|| Index::constant(iteration)));
-                let values = there.interval(below);
-                match () {
-                    () if values.max < 0 => Holds::Always,
-                    () if values.min >= 0 => Holds::Never,
-                    () => Holds::Differs,
-                }
+                holds(&there, below)
             })
             .collect();
         match pieces.last_mut() {
@@ -174,4 +171,14 @@ fn pieces(node: &For, length: i64, conditions: &[Index], below: &Ranges) -> Vec<
         }
     }
     pieces
+}
+
+/// The values of a condition while the loops inside run.
+pub(super) fn holds(condition: &Index, below: &Ranges) -> Holds {
+    let values = condition.interval(below);
+    match () {
+        () if values.max < 0 => Holds::Always,
+        () if values.min >= 0 => Holds::Never,
+        () => Holds::Differs,
+    }
 }
