@@ -96,7 +96,8 @@ macro_rules! random_candidates {
 random_candidates! {
     random_candidates_of_c1d of kernels: (conv1d, [1, 13, 3, 3, 10, 2, 1]);
     random_candidates_of_c2d of kernels: (conv2d, [1, 7, 9, 3, 3, 3, 8, 2, 1, 1, 1]), (conv2d, [1, 75, 39, 1, 3, 3, 3, 2, 1, 1, 1]),
-        (conv2d, [1, 7, 7, 17, 3, 3, 33, 1, 1, 1, 1]), (conv2d, [1, 5, 11, 9, 5, 5, 16, 1, 2, 1, 1]);
+        (conv2d, [1, 7, 7, 17, 3, 3, 33, 1, 1, 1, 1]), (conv2d, [1, 5, 11, 9, 5, 5, 16, 1, 2, 1, 1]),
+        (conv2d, [1, 9, 7, 37, 3, 3, 3, 1, 1, 1, 1]), (conv2d, [1, 14, 14, 16, 3, 3, 16, 1, 1, 1, 1]);
     random_candidates_of_c3d of kernels: (conv3d, [1, 4, 5, 4, 2, 3, 3, 3, 4, 1, 1]);
     random_candidates_of_dep of kernels: (depthwise_conv2d, [2, 6, 5, 7, 3, 3, 1, 1]);
     random_candidates_of_dil of kernels: (conv2d, [1, 9, 9, 2, 3, 3, 6, 1, 2, 2, 1]), (conv2d, [1, 7, 7, 16, 3, 3, 32, 1, 2, 2, 1]);

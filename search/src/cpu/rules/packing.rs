@@ -56,7 +56,7 @@ pub(super) fn packings(program: &Program, block: &Block) -> Vec<Vec<Operand>> {
 
 /// The permutation that moves the dimension indexed by `vector` last. `Some(None)` when it is last already; `None` when no dimension
 /// is indexed by it, or other dimensions depend on it too.
-fn order_along(indices: &Indices, vector: VarId) -> Option<Option<IndexMap>> {
+pub(super) fn order_along(indices: &Indices, vector: VarId) -> Option<Option<IndexMap>> {
     let place = indices.iter().position(|index| index.as_var() == Some(vector))?;
     if indices.iter().filter(|index| index.mentions(vector)).count() != 1 {
         return None;
