@@ -188,11 +188,21 @@ impl Tiles {
                 .collect();
             let id = schedule.values().target_loop(target)?;
             let useful = match kind {
-                'R' => UsefulTiles { least: LEAST_REDUCTION, most: innermost.reduction, multiple: 1 },
-                _ if in_lanes == Some(id) => {
-                    UsefulTiles { least: lanes_of_vector, most: innermost.lanes, multiple: lanes_of_vector }
+                'R' => {
+                    let most = innermost.reduction;
+                    UsefulTiles { least: LEAST_REDUCTION, most, most_dividing: most, multiple: 1 }
                 }
-                _ => UsefulTiles { least: LEAST_ROWS, most: innermost.rows, multiple: 1 },
+                _ if in_lanes == Some(id) => UsefulTiles {
+                    least: lanes_of_vector,
+                    most: innermost.lanes,
+                    most_dividing: innermost.lanes,
+                    multiple: lanes_of_vector,
+                },
+                // With two vectors beside each other, half as many rows fill the registers.
+                _ => {
+                    let most = innermost.rows;
+                    UsefulTiles { least: LEAST_ROWS, most, most_dividing: most / 2, multiple: 1 }
+                }
             };
             let factors = match *covers {
                 true => sample_tile(schedule, target, places.len(), useful)?,

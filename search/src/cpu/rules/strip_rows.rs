@@ -35,7 +35,7 @@ pub fn strip_rows(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     }
     let loops = schedule.get_loops(block)?;
     let [.., rows, _] = loops[..] else { return schedule.unchanged() };
-    let useful = UsefulTiles { least: LEAST_ROWS, most: MAX_ROWS, multiple: 1 };
+    let useful = UsefulTiles { least: LEAST_ROWS, most: MAX_ROWS, most_dividing: MAX_ROWS, multiple: 1 };
     let factors = sample_tile(schedule, rows, 2, useful)?;
     schedule.split(rows, &[Some(factors[0]), Some(factors[1])])?;
     schedule.changed()

@@ -31,7 +31,7 @@ pub fn tile_transposed(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let Some((reading, writing)) = transposed_loops(&found, &vars) else { return schedule.unchanged() };
     let loops = schedule.get_loops(block)?;
     let lanes = i64::from(schedule.cpu()?.lanes(4));
-    let useful = UsefulTiles { least: lanes, most: MAX_SIDE, multiple: lanes };
+    let useful = UsefulTiles { least: lanes, most: MAX_SIDE, most_dividing: MAX_SIDE, multiple: lanes };
     let mut halves: Vec<[LoopRv; 2]> = Vec::new();
     for target in [loops[reading], loops[writing]] {
         let factors = sample_tile(schedule, target, 2, useful)?;

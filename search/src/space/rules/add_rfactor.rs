@@ -49,7 +49,12 @@ fn factor_part(
     schedule.reorder(&[spatial.as_slice(), reduce.as_slice()].concat())?;
     let fused = if reduce.len() > 1 { schedule.fuse(&reduce)? } else { reduce[0] };
     let lanes = schedule.context().target.cpu().map_or(1, |cpu| i64::from(cpu.lanes(4)));
-    let useful = UsefulTiles { least: LEAST_INNERMOST, most: MAX_INNERMOST, multiple: lanes };
+    let useful = UsefulTiles {
+        least: LEAST_INNERMOST,
+        most: MAX_INNERMOST,
+        most_dividing: MAX_INNERMOST,
+        multiple: lanes,
+    };
     let factors = sample_tile(schedule, fused, 2, useful)?;
     let parts = schedule.split(fused, &[Some(factors[0]), Some(factors[1])])?;
     let (partial, _) = schedule.rfactor(block, parts[part], -1)?;

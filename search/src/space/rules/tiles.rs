@@ -10,6 +10,9 @@ pub(crate) struct UsefulTiles {
     pub(crate) least: i64,
     /// The most iterations.
     pub(crate) most: i64,
+    /// The most iterations of a divisor that makes tiles which do not divide needless: a prime tile that fills all registers leaves
+    /// none for a second vector.
+    pub(crate) most_dividing: i64,
     /// The number of iterations is a multiple of this: the lanes of a vector, or 1.
     pub(crate) multiple: i64,
 }
@@ -17,9 +20,9 @@ pub(crate) struct UsefulTiles {
 impl UsefulTiles {
     /// Whether a loop has such a tile that divides it, or is itself no longer than the shortest one.
     fn divide(self, extent: i64) -> bool {
-        let Self { least, most, multiple } = self;
+        let Self { least, most_dividing, multiple, .. } = self;
         let first = multiple * ((least.max(1) - 1) / multiple + 1);
-        extent <= first || (first..=most).step_by(multiple as usize).any(|tile| extent % tile == 0)
+        extent <= first || (first..=most_dividing).step_by(multiple as usize).any(|tile| extent % tile == 0)
     }
 }
 
@@ -45,7 +48,7 @@ mod tests {
 
     #[test]
     fn whole_vectors_must_divide_a_long_loop() {
-        let lanes = UsefulTiles { least: 16, most: 64, multiple: 16 };
+        let lanes = UsefulTiles { least: 16, most: 64, most_dividing: 64, multiple: 16 };
         for (extent, divides) in [
             (1, true),
             (16, true),
@@ -62,10 +65,17 @@ mod tests {
 
     #[test]
     fn any_tile_in_reach_divides_other_loops() {
-        let rows = UsefulTiles { least: 4, most: 32, multiple: 1 };
-        for (extent, divides) in
-            [(3, true), (7, true), (37, false), (49, true), (62, true), (74, false), (1009, false)]
-        {
+        let rows = UsefulTiles { least: 4, most: 32, most_dividing: 16, multiple: 1 };
+        for (extent, divides) in [
+            (3, true),
+            (7, true),
+            (29, false),
+            (37, false),
+            (49, true),
+            (62, false),
+            (74, false),
+            (1009, false),
+        ] {
             assert_eq!(rows.divide(extent), divides, "{extent}");
         }
     }
