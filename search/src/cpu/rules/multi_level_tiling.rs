@@ -14,7 +14,9 @@ use crate::cpu::rules::packing::{Operand, pack, packings};
 use crate::cpu::seed::{lane_limit, row_limit};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::add_rfactor::partition_loops;
-use crate::space::rules::block::{block_of, constant_operands, needs_multi_level_tiling};
+use crate::space::rules::block::{
+    block_of, constant_operands, needs_multi_level_tiling, reduces_across_rows,
+};
 use crate::space::rules::tiles::{UsefulTiles, sample_tile};
 
 /// The order of the levels: spatial tiles for cores, L2 and L1, registers; reduction tiles between.
@@ -29,7 +31,8 @@ const LEAST_ROWS: i64 = 4;
 /// The shortest useful innermost part of a reduction loop.
 const LEAST_REDUCTION: i64 = 16;
 
-/// Tiles a block with data reuse into `SSRSRS`: four parts of each spatial loop, two of each reduction.
+/// Tiles a block with data reuse into `SSRSRS`: four parts of each spatial loop, two of each reduction. So are reductions whose
+/// vectors run along their results, because the innermost tile holds these vectors.
 ///
 /// Offers, as variants: where a finished tile of the output is written back (not cached, below the first, or below
 /// the second spatial level), and which operands are copied into dense tiles at the outer
@@ -94,7 +97,9 @@ impl MultiLevelTiling {
     /// When a loop of the block cannot be split.
     pub fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> RuleResult {
         let found = block_of(schedule, block)?;
-        if TILING.is_in(&found.annotations) || !needs_multi_level_tiling(schedule.program(), &found) {
+        let is_useful =
+            needs_multi_level_tiling(schedule.program(), &found) || reduces_across_rows(&found);
+        if TILING.is_in(&found.annotations) || !is_useful {
             return schedule.unchanged();
         }
         let layouts =

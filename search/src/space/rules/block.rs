@@ -6,6 +6,7 @@ use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::{BufferId, VarId};
+use tilewright_core::index::Index;
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, IterKind};
@@ -84,6 +85,33 @@ pub(crate) fn needs_multi_level_tiling(program: &Program, block: &Block) -> bool
     let operands: Vec<_> = loads(&block.body).into_iter().filter(|access| access.buffer != output).collect();
     !program.buffer(output).shape.is_empty()
         && operands.iter().any(|access| is_used_again(block, access.indices))
+}
+
+/// Whether vectors of a reduction run along its output: the last index of each operand that depends on the last index of the
+/// output, and of one at least. So it is for sums of columns, and for windows of channels that lie innermost. The loops as
+/// written have the reduction inside.
+pub(crate) fn reduces_across_rows(block: &Block) -> bool {
+    use tilewright_core::analysis::block::{is_ordered, loads, reduction, writes};
+    let Some(found) = reduction(block).filter(|_| !is_ordered(block)) else { return false };
+    if writes(block).len() != 1 || block.init.is_none() || !has_trivial_bindings(block) {
+        return false;
+    }
+    let Some(lane) = found.store.indices.last().and_then(Index::as_var) else { return false };
+    let own = block.iters.iter().find(|iter| iter.var == lane);
+    if own.is_none_or(|iter| iter.extent.is(1)) {
+        return false;
+    }
+    let mut dependent = loads(&block.body)
+        .into_iter()
+        .filter(|access| access.buffer != found.store.buffer)
+        .filter(|access| access.indices.iter().any(|index| index.mentions(lane)))
+        .peekable();
+    dependent.peek().is_some()
+        && dependent.all(|access| {
+            access.indices.split_last().is_some_and(|(last, rest)| {
+                last.as_var() == Some(lane) && !rest.iter().any(|index| index.mentions(lane))
+            })
+        })
 }
 
 /// Whether splitting the reduction itself can help: the spatial loops have too few iterations for all workers, or the block
