@@ -61,7 +61,7 @@ pub mod backends {
 }
 
 pub use tilewright_core as core;
-pub use tilewright_runtime::{background, definition, devices, graph, kernel, records};
+pub use tilewright_runtime::{background, choices, definition, devices, graph, kernel, records};
 pub use tilewright_search as search;
 
 pub use settings::{

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use tilewright::tuning::Budget;
 
 use crate::address::{Address, Dims};
 
@@ -37,6 +38,7 @@ pub(crate) enum ModelCommand {
     Run(ModelRun),
     Profile(ModelProfile),
     Time(ModelTime),
+    Tune(ModelTune),
 }
 
 /// Shows the inputs and outputs of a model
@@ -46,36 +48,40 @@ pub(crate) struct ModelInfo {
     pub(crate) model: PathBuf,
 }
 
-/// Runs a model once
+/// A model with its inputs, and how it is run
 #[derive(Args, Debug)]
-pub(crate) struct ModelRun {
+pub(crate) struct ModelCall {
     /// An ONNX file
     pub(crate) model: PathBuf,
     /// An input and a NumPy file with its elements; once for each input
     #[arg(long = "input", value_name = "NAME=FILE.npy")]
     pub(crate) inputs: Vec<Input>,
+    /// How many threads kernels use
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) threads: Option<usize>,
+    /// A file or directory of tuning records to use
+    #[arg(long, value_name = "PATH")]
+    pub(crate) records: Option<PathBuf>,
+}
+
+/// Runs a model once
+#[derive(Args, Debug)]
+pub(crate) struct ModelRun {
+    #[command(flatten)]
+    pub(crate) call: ModelCall,
     /// The directory into which outputs are written as NumPy files
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) output: PathBuf,
     /// Ends with a line of JSON that names the files
     #[arg(long)]
     pub(crate) json: bool,
-    /// How many threads kernels use
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) threads: Option<usize>,
 }
 
 /// Where the time of a model goes, step by step
 #[derive(Args, Debug)]
 pub(crate) struct ModelProfile {
-    /// An ONNX file
-    pub(crate) model: PathBuf,
-    /// An input and a NumPy file with its elements; once for each input
-    #[arg(long = "input", value_name = "NAME=FILE.npy")]
-    pub(crate) inputs: Vec<Input>,
-    /// How many threads kernels use
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) call: ModelCall,
     /// How many runs are measured
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub(crate) rounds: u32,
@@ -84,20 +90,42 @@ pub(crate) struct ModelProfile {
 /// The time of a call of a model, beside another program if need be
 #[derive(Args, Debug)]
 pub(crate) struct ModelTime {
-    /// An ONNX file
-    pub(crate) model: PathBuf,
-    /// An input and a NumPy file with its elements; once for each input
-    #[arg(long = "input", value_name = "NAME=FILE.npy")]
-    pub(crate) inputs: Vec<Input>,
-    /// How many threads kernels use
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) call: ModelCall,
     /// Waits for a line of the standard input before each round, so that another program can take turns with it
     #[arg(long)]
     pub(crate) paced: bool,
     /// How many rounds are measured, where nothing paces them
     #[arg(long, value_name = "COUNT", default_value_t = 5)]
     pub(crate) rounds: u32,
+}
+
+/// Tunes the kernels of a model at the shapes of its inputs
+///
+/// All kernels share one budget, which goes where it saves most. Records are added to a directory, which is created; `--records`
+/// of the other commands uses it, and so does the environment variable `TILEWRIGHT_RECORDS`.
+#[derive(Args, Debug)]
+pub(crate) struct ModelTune {
+    /// An ONNX file
+    pub(crate) model: PathBuf,
+    /// An input and a NumPy file with its elements; once for each input
+    #[arg(long = "input", value_name = "NAME=FILE.npy")]
+    pub(crate) inputs: Vec<Input>,
+    /// Measurements or time: `500`, `90s`, `10min`; 64 measurements for each kernel without it
+    #[arg(long, value_name = "BUDGET")]
+    pub(crate) budget: Option<Budget>,
+    /// The directory of the records
+    #[arg(long, value_name = "DIR", default_value = "tuned")]
+    pub(crate) records: PathBuf,
+    /// How many threads kernels use
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) threads: Option<usize>,
+    /// The seed of the search
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Shows the progress on the standard error stream
+    #[arg(long)]
+    pub(crate) progress: bool,
 }
 
 /// An input of a model, and the file with its elements.

@@ -34,6 +34,24 @@ pub(crate) struct Engines {
     memories: Mutex<Vec<Memory>>,
 }
 
+impl Engines {
+    /// The kernels with their dimensions, once for each group and shape of its inputs.
+    pub(crate) fn kernels(&self) -> Vec<(Arc<Kernel>, Vec<i64>)> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries: Vec<(&Key, &Entry)> = entries.iter().collect();
+        entries.sort_by(|(a, _), (b, _)| (a.0.index(), shapes(a)).cmp(&(b.0.index(), shapes(b))));
+        entries
+            .into_iter()
+            .filter_map(|(_, entry)| entry.as_ref())
+            .map(|entry| (Arc::clone(&entry.1), entry.0.instance.1.clone()))
+            .collect()
+    }
+}
+
+fn shapes((_, inputs): &Key) -> Vec<&[usize]> {
+    inputs.iter().map(|(_, shape)| &shape[..]).collect()
+}
+
 /// How many groups with shapes are kept. A graph whose shapes never repeat would fill the memory.
 const MOST_ENTRIES: usize = 1 << 14;
 

@@ -30,6 +30,6 @@ mod session;
 
 pub use error::Error;
 pub use model::{Info, Model, Port};
-pub use session::{Outputs, Profile, Session, StepTime};
+pub use session::{KernelUse, Outputs, Profile, Session, StepTime};
 pub use tilewright_graph::pass::StaysFloat;
 pub use tilewright_graph::tensor::{ElementType, HostTensor};

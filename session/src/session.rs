@@ -8,6 +8,7 @@ use tilewright_graph::ir::Type;
 use tilewright_graph::operator::Value;
 use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::HostTensor;
+use tilewright_runtime::kernel::Kernel;
 
 use crate::engine::KernelEngine;
 use crate::error::Error;
@@ -62,6 +63,17 @@ pub struct StepTime {
     pub time: Duration,
     /// How many bytes its inputs and outputs have.
     pub bytes: usize,
+}
+
+/// A kernel of a model at the sizes of a call.
+#[derive(Clone)]
+pub struct KernelUse {
+    /// The kernel.
+    pub kernel: Arc<Kernel>,
+    /// The values of its dimensions, in the order of [`Kernel::dims`].
+    pub dims: Vec<i64>,
+    /// How many steps of the call run it.
+    pub steps: usize,
 }
 
 /// Runs a model. One session runs one call at a time; several sessions of one model run at the same time.
@@ -124,6 +136,36 @@ impl Session {
         }
         let outputs = self.outputs(&plan, &inputs)?;
         Ok((outputs, Profile { steps, arena: plan.arena, lower_bound: plan.lower_bound }))
+    }
+
+    /// The kernels that a call with these inputs runs, for tuning them. The call is made. Of a graph that decides while it runs, these
+    /// are the kernels of all calls so far, each counted once for each group of its graph.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn kernels(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Vec<KernelUse>, Error> {
+        self.run(inputs)?;
+        let inputs = self.arrange(inputs)?;
+        let used: Vec<(Arc<Kernel>, Vec<i64>)> = match self.plan(&inputs) {
+            Some(plan) => plan
+                .steps
+                .iter()
+                .filter_map(|step| match &step.action {
+                    Action::Kernel(kernel, dims) => Some((Arc::clone(kernel), dims.to_vec())),
+                    Action::Evaluate { .. } => None,
+                })
+                .collect(),
+            None => self.model.graph.engines.kernels(),
+        };
+        let mut uses: Vec<KernelUse> = Vec::new();
+        for (kernel, dims) in used {
+            let known = |known: &&mut KernelUse| Arc::ptr_eq(&known.kernel, &kernel) && known.dims == dims;
+            match uses.iter_mut().find(known) {
+                Some(known) => known.steps += 1,
+                None => uses.push(KernelUse { kernel, dims, steps: 1 }),
+            }
+        }
+        Ok(uses)
     }
 
     /// The size of the arena, in bytes.

@@ -97,8 +97,7 @@ impl MultiLevelTiling {
     /// When a loop of the block cannot be split.
     pub fn apply(&self, schedule: &mut Schedule, block: BlockRv) -> RuleResult {
         let found = block_of(schedule, block)?;
-        let is_useful =
-            needs_multi_level_tiling(schedule.program(), &found) || reduces_across_rows(&found);
+        let is_useful = needs_multi_level_tiling(schedule.program(), &found) || reduces_across_rows(&found);
         if TILING.is_in(&found.annotations) || !is_useful {
             return schedule.unchanged();
         }

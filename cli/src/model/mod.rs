@@ -1,4 +1,6 @@
-//! Whole models: what they are, running them, where their time goes.
+//! Whole models: what they are, running them, where their time goes, tuning them.
+
+mod tune;
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -6,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use tilewright_session::{HostTensor, Model, Session, StaysFloat, npy};
 
-use crate::arguments::{Input, ModelCommand, ModelInfo, ModelProfile, ModelRun, ModelTime};
+use crate::arguments::{Input, ModelCall, ModelCommand, ModelInfo, ModelProfile, ModelRun, ModelTime};
 use crate::{Failure, Outcome};
 
 pub(crate) fn run(command: &ModelCommand) -> Outcome {
@@ -15,6 +17,7 @@ pub(crate) fn run(command: &ModelCommand) -> Outcome {
         ModelCommand::Run(options) => run_once(options),
         ModelCommand::Profile(options) => profile(options),
         ModelCommand::Time(options) => time(options),
+        ModelCommand::Tune(options) => tune::run(options),
     }
 }
 
@@ -60,6 +63,35 @@ fn read(inputs: &[Input]) -> Result<Vec<(String, HostTensor)>, Failure> {
     inputs.iter().map(read).collect()
 }
 
+/// A model with its inputs, as the arguments name them.
+struct Opened {
+    model: Model,
+    inputs: Vec<(String, HostTensor)>,
+}
+
+impl Opened {
+    fn of(call: &ModelCall) -> Result<Self, Failure> {
+        set_threads(call.threads);
+        if let Some(path) = &call.records {
+            if !path.exists() {
+                return Err(Failure::new(format!("there are no records at {}", path.display())));
+            }
+            for problem in tilewright::use_records(path).map_err(Failure::new)? {
+                drop(writeln!(io::stderr(), "warning: a record is skipped: {problem}"));
+            }
+        }
+        Ok(Opened { model: load(&call.model)?, inputs: read(&call.inputs)? })
+    }
+
+    fn inputs(&self) -> Vec<(&str, &HostTensor)> {
+        named(&self.inputs)
+    }
+}
+
+fn named(inputs: &[(String, HostTensor)]) -> Vec<(&str, &HostTensor)> {
+    inputs.iter().map(|(name, tensor)| (&name[..], tensor)).collect()
+}
+
 fn set_threads(threads: Option<usize>) {
     if let Some(threads) = threads {
         tilewright::set_threads(threads);
@@ -67,11 +99,9 @@ fn set_threads(threads: Option<usize>) {
 }
 
 fn run_once(options: &ModelRun) -> Outcome {
-    set_threads(options.threads);
-    let model = load(&options.model)?;
-    let inputs = read(&options.inputs)?;
-    let inputs: Vec<(&str, &HostTensor)> = inputs.iter().map(|(name, tensor)| (&name[..], tensor)).collect();
-    let outputs = Session::new(&model).run(&inputs).map_err(Failure::new)?;
+    let opened = Opened::of(&options.call)?;
+    let (model, inputs) = (&opened.model, opened.inputs());
+    let outputs = Session::new(model).run(&inputs).map_err(Failure::new)?;
     std::fs::create_dir_all(&options.output)
         .map_err(|error| Failure::new(format!("{}: {error}", options.output.display())))?;
     let mut text = String::new();
@@ -97,11 +127,9 @@ fn run_once(options: &ModelRun) -> Outcome {
 const LISTED: usize = 30;
 
 fn profile(options: &ModelProfile) -> Outcome {
-    set_threads(options.threads);
-    let model = load(&options.model)?;
-    let inputs = read(&options.inputs)?;
-    let inputs: Vec<(&str, &HostTensor)> = inputs.iter().map(|(name, tensor)| (&name[..], tensor)).collect();
-    let mut session = Session::new(&model);
+    let opened = Opened::of(&options.call)?;
+    let (model, inputs) = (&opened.model, opened.inputs());
+    let mut session = Session::new(model);
     let start = Instant::now();
     session.run(&inputs).map_err(Failure::new)?;
     let first = start.elapsed();
@@ -145,11 +173,9 @@ const CALLS: usize = 3;
 
 /// Prints the time of the first call, then the median of each round, in milliseconds, a line each, as they are measured.
 fn time(options: &ModelTime) -> Outcome {
-    set_threads(options.threads);
-    let model = load(&options.model)?;
-    let inputs = read(&options.inputs)?;
-    let inputs: Vec<(&str, &HostTensor)> = inputs.iter().map(|(name, tensor)| (&name[..], tensor)).collect();
-    let mut session = Session::new(&model);
+    let opened = Opened::of(&options.call)?;
+    let (model, inputs) = (&opened.model, opened.inputs());
+    let mut session = Session::new(model);
     let start = Instant::now();
     session.run(&inputs).map_err(Failure::new)?;
     report(start.elapsed())?;

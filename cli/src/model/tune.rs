@@ -1,0 +1,57 @@
+//! Tuning the kernels of a model under one budget.
+
+use std::fmt::Write;
+
+use tilewright::kernel::Kernel;
+use tilewright::tuning::{TuneTask, Tuner};
+use tilewright_session::{KernelUse, Session};
+
+use crate::arguments::ModelTune;
+use crate::model::{load, named, read, set_threads};
+use crate::{Failure, Outcome};
+
+pub(super) fn run(options: &ModelTune) -> Outcome {
+    set_threads(options.threads);
+    let (model, inputs) = (load(&options.model)?, read(&options.inputs)?);
+    let uses = Session::new(&model).kernels(&named(&inputs)).map_err(Failure::new)?;
+    if uses.is_empty() {
+        return Err(Failure::new("no step of this model runs a kernel: there is nothing to tune"));
+    }
+    std::fs::create_dir_all(&options.records)
+        .map_err(|error| Failure::new(format!("{}: {error}", options.records.display())))?;
+    let dims: Vec<Vec<(&str, i64)>> =
+        uses.iter().map(|KernelUse { kernel, dims, .. }| named_dims(kernel, dims)).collect();
+    let tasks: Vec<TuneTask<'_>> = uses
+        .iter()
+        .zip(&dims)
+        .map(|(one, dims)| TuneTask { kernel: &one.kernel, dims, weight: one.steps as f64 })
+        .collect();
+    let mut tuner = Tuner::new().seed(options.seed).records(&options.records).progress(options.progress);
+    if let Some(threads) = options.threads {
+        tuner = tuner.threads(threads);
+    }
+    let coverage = tuner.tune_all(&tasks, options.budget.unwrap_or_default()).map_err(Failure::new)?;
+    let mut text = coverage.to_string();
+    let (mut by_default, mut tuned) = (0.0, 0.0);
+    for (task, one) in coverage.tasks.iter().zip(&uses) {
+        let Ok(result) = &task.result else { continue };
+        if let (Some(default), Some(best)) = (result.default_seconds, result.best_seconds) {
+            by_default += one.steps as f64 * default;
+            tuned += one.steps as f64 * best.min(default);
+        }
+    }
+    if tuned > 0.0 {
+        let _ = writeln!(
+            text,
+            "all compared kernels of a call: {:.3} ms by default, {:.3} ms tuned",
+            1e3 * by_default,
+            1e3 * tuned
+        );
+    }
+    Ok(text)
+}
+
+/// The dimensions of a kernel by name.
+fn named_dims<'k>(kernel: &'k Kernel, dims: &[i64]) -> Vec<(&'k str, i64)> {
+    kernel.dims().into_iter().zip(dims.iter().copied()).collect()
+}
