@@ -179,6 +179,8 @@ keys! {
     TILING: Symbol = "tiling";
     /// The number of spatial and of reduction loops of a block that is tiled for blocks of threads, before it was tiled.
     TILED_LOOPS: Vec<i64> = "tiled_loops";
+    /// The tensor intrinsic that is to compute the innermost tiles of a block.
+    TENSORIZE: Symbol = "auto_tensorize";
     /// How many elements a thread copies at once where the threads of a block copy a tile together.
     VECTOR_FETCH: i64 = "vector_fetch";
     /// Whether a block reads constant operands from copies that lie in the order of its loops.

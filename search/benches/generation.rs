@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHasher;
 use tilewright_core::program::Program;
-use tilewright_core::target::{CpuTarget, RunContext};
+use tilewright_core::target::{CpuTarget, GpuTarget, RunContext, Target};
 use tilewright_search::candidate::{Candidate, Generator};
 use tilewright_search::model::{BoostedModel, CostModel, Sample};
 use tilewright_search::space::design_spaces;
@@ -126,9 +126,8 @@ struct Search {
 }
 
 impl Search {
-    fn new(program: &Program) -> Self {
-        let context = context();
-        let spec = SearchSpec::built_in(context.target.kind()).expect("a CPU can be searched");
+    fn new(program: &Program, context: RunContext) -> Self {
+        let spec = SearchSpec::built_in(context.target.kind()).expect("each device can be searched");
         let spaces = design_spaces(program, &context, &spec.rules, 1);
         let generator = Generator::new(program.clone(), context, spec);
         let space = SearchSpace { threads: 1, ..SearchSpace::new(generator, spaces, 1) };
@@ -151,11 +150,21 @@ impl Search {
     }
 }
 
-/// The programs, and how many candidates of them a second should see.
-const PROGRAMS: [(&str, &str, Option<f64>); 3] = [
-    ("matmul", MATMUL, Some(5000.0)),
-    ("conv2d", CONVOLUTION, Some(1000.0)),
-    ("normalise", NORMALISATION, None),
+/// A GPU of a data centre.
+fn gpu() -> RunContext {
+    RunContext::from(Target::from(GpuTarget::a100()))
+}
+
+/// A name, a program, the machine that it is scheduled for, and how many candidates of it a second should see.
+type Case = (&'static str, &'static str, fn() -> RunContext, Option<f64>);
+
+const CASES: [Case; 6] = [
+    ("matmul", MATMUL, context, Some(5000.0)),
+    ("conv2d", CONVOLUTION, context, Some(1000.0)),
+    ("normalise", NORMALISATION, context, None),
+    ("matmul on a GPU", MATMUL, gpu, Some(2000.0)),
+    ("conv2d on a GPU", CONVOLUTION, gpu, Some(2000.0)),
+    ("normalise on a GPU", NORMALISATION, gpu, Some(2000.0)),
 ];
 
 fn main() {
@@ -163,10 +172,10 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    for (name, text, target) in PROGRAMS {
+    for (name, text, context, target) in CASES {
         let program: Program = text.trim().parse().unwrap_or_else(|error| panic!("{error}"));
         let start = Instant::now();
-        let mut search = Search::new(&program);
+        let mut search = Search::new(&program, context());
         let spanning = start.elapsed();
         let mut fingerprint = FxHasher::default();
         for _ in 0..5 {

@@ -81,6 +81,7 @@ mod tests {
             "inline_constant_scalars",
             "auto_inline",
             "add_rfactor",
+            "tensor_core_tiling",
             "multi_level_thread_tiling",
             "inline_into_copies",
             "cross_thread_reduction",

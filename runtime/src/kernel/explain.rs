@@ -4,11 +4,12 @@ use std::fmt;
 
 use tilewright_core::program::Program;
 use tilewright_core::schedule::Trace;
+use tilewright_search::gpu::features::{KernelReport, report};
 use tilewright_search::records::Shape;
 
 use super::versions::DeviceGeneration;
 use super::{Kernel, Source};
-use crate::devices::DeviceId;
+use crate::devices::{self, DeviceId};
 use crate::error::Error;
 
 /// The code that calls of a kernel run once its own version is made. Prints as a report.
@@ -27,6 +28,8 @@ pub struct Explanation {
     pub trace: Trace,
     /// The scheduled program, at the `Blocks` level.
     pub scheduled: Program,
+    /// The static costs of the kernels, where the device is a GPU.
+    pub reports: Vec<KernelReport>,
     /// The program that was compiled, at the `Flat` level. When there is a prologue, without what that computes.
     pub flat: Program,
     /// The computation on constant tensors alone, run once for each, at the `Flat` level.
@@ -60,6 +63,10 @@ pub fn explain_on(kernel: &Kernel, device: DeviceId, dims: &[(&str, i64)]) -> Re
         notes: version.notes.clone(),
         trace: version.trace.clone(),
         scheduled: version.scheduled.clone(),
+        reports: match devices::run_context_of(device)?.target.gpu() {
+            Ok(gpu) => report(&version.scheduled, gpu),
+            Err(_) => Vec::new(),
+        },
         flat: version.lowered.main.clone(),
         prologue: version.lowered.prologue.as_ref().map(|prologue| prologue.program.clone()),
         code_bytes: version.code.code_bytes(),
@@ -99,6 +106,9 @@ impl fmt::Display for Explanation {
         self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))?;
         writeln!(f, "\n{}", self.trace)?;
         writeln!(f, "scheduled program:\n{}", self.scheduled)?;
+        for (number, report) in self.reports.iter().enumerate() {
+            writeln!(f, "kernel {number}, before any run: {report}\n")?;
+        }
         if let Some(prologue) = &self.prologue {
             writeln!(f, "computed once for each constant tensor:\n{prologue}")?;
         }

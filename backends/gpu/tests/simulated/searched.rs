@@ -125,11 +125,15 @@ fn draw(
 /// Draws points of a program's spaces and compares their kernels in the simulator with the interpreter bit by bit, and with the
 /// definition.
 fn check(program: &Program) {
-    let context = RunContext::from(Target::generic_gpu());
+    check_on(program, &GpuTarget::generic(), &Call::random(program, &[], 5), |_| true);
+}
+
+/// As [`check`] for a target and the arguments of a call, for the points that are `wanted`.
+fn check_on(program: &Program, gpu: &GpuTarget, call: &Call, wanted: fn(&Candidate) -> bool) {
+    let context = RunContext::from(Target::from(gpu.clone()));
     let spec = SearchSpec::built_in(TargetKind::Gpu).expect("a GPU can be searched");
     let spaces = design_spaces(program, &context, &spec.rules, 1);
-    let generator = Generator::new(program.clone(), context, spec);
-    let call = Call::random(program, &[], 5);
+    let generator = Generator::new(program.clone(), context.clone(), spec);
     let expected: Vec<AnyTensor> = call.interpreted(program);
     let mut rng = Rng::new(7);
     let mut statistics = Statistics::default();
@@ -139,8 +143,9 @@ fn check(program: &Program) {
         if executed >= cases {
             break;
         }
-        let Some(candidate) = draw(&generator, &spaces, &mut rng, &mut statistics) else { continue };
-        let flat = match lower(&candidate.program, &LowerOptions::of(&Target::generic_gpu())) {
+        let drawn = draw(&generator, &spaces, &mut rng, &mut statistics);
+        let Some(candidate) = drawn.filter(wanted) else { continue };
+        let flat = match lower(&candidate.program, &LowerOptions::of(&context.target)) {
             Ok(flat) => flat,
             Err(error) => {
                 *refused.entry(error.to_string()).or_default() += 1;
@@ -175,6 +180,25 @@ fn points_of_products() {
         check(&matmul("f32", sizes));
     }
     check(&matmul("f16", [2, 33, 48, 24]));
+}
+
+/// Whether tensor cores compute a part of a program.
+fn is_tensorized(candidate: &Candidate) -> bool {
+    candidate.trace.to_string().contains("tensorize")
+}
+
+#[test]
+fn points_of_products_on_tensor_cores() {
+    let gpu = tilewright_gpu::intrinsics::with_intrinsics(GpuTarget::generic());
+    for (dtype, sizes) in [
+        ("f16", [1, 64, 32, 48]),
+        ("bf16", [2, 32, 48, 32]),
+        ("f16", [1, 23, 40, 33]),
+        ("bf16", [1, 48, 24, 64]),
+    ] {
+        let program = matmul(dtype, sizes);
+        check_on(&program, &gpu, &crate::tensor_cores::call(&program), is_tensorized);
+    }
 }
 
 #[test]

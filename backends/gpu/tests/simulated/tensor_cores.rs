@@ -168,7 +168,7 @@ fn on_tensor_cores(program: &Program, kind: Kind, tiles: Tiles) -> Schedule {
 }
 
 /// Small integers, whose products and sums are exact in every order.
-fn call(program: &Program) -> Call {
+pub(crate) fn call(program: &Program) -> Call {
     let tensors = program.buffer_params().zip(1..).map(|((id, _), seed)| {
         let buffer = program.buffer(id);
         let shape: Vec<usize> =

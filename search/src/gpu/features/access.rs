@@ -90,8 +90,15 @@ pub(super) fn describe(block: &Located<'_>, access: &RawAccess, extents: &[i64],
             }
         }
     }
+    // The lanes of a warp divide the elements of a tile that they access together, one by one.
+    let moved: f64 =
+        block.inside.iter().filter(|(var, _)| mentions(*var)).map(|(_, extent)| *extent as f64).product();
+    requests *= if block.is_by_warp() { (moved / WARP as f64).max(1.0) } else { moved };
     let addresses = warp_addresses(access, extents, axes);
     let (units, efficiency) = match access.scope {
+        // The layout of fragments spreads lanes over rows and columns.
+        Scope::Shared if block.is_by_warp() => (2.0, 0.5),
+        Scope::Global | Scope::Streamed if block.is_by_warp() => (8.0, 1.0),
         Scope::Shared => passes(&addresses, width * access.bytes),
         Scope::Local | Scope::Fragment => (0.0, 1.0),
         Scope::Global | Scope::Streamed => sectors(&addresses, width * access.bytes),

@@ -6,10 +6,12 @@ use smallvec::SmallVec;
 use tilewright_core::analysis::block::{reads, writes};
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
 use tilewright_core::index::{Index, Term};
-use tilewright_core::program::Program;
-use tilewright_core::stmt::{Block, For, IterKind, LoopKind};
+use tilewright_core::ids::VarId;
+use tilewright_core::program::{Program, Scope};
+use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
+use tilewright_core::visit::for_each_stmt;
 
-use super::access::{AccessFact, Axes, RawAccess, describe};
+use super::access::{AccessFact, Axes, RawAccess, WARP, describe};
 use super::extents::SYMBOLIC_EXTENT;
 use crate::cpu::features::arithmetic::Arithmetic;
 
@@ -17,6 +19,8 @@ use crate::cpu::features::arithmetic::Arithmetic;
 pub(super) struct Located<'p> {
     pub(super) block: &'p Arc<Block>,
     pub(super) path: Vec<&'p Arc<For>>,
+    /// The loops in the body of a block that computes a tile at each of its points.
+    pub(super) inside: Vec<(VarId, i64)>,
     pub(super) accesses: Vec<RawAccess>,
 }
 
@@ -35,6 +39,8 @@ pub(crate) struct BlockFacts {
     pub(crate) copies: f64,
     /// Points of the block's whole domain.
     pub(crate) domain: f64,
+    /// Whether tensor cores compute it.
+    pub(crate) is_product: bool,
     /// Whether the block combines values.
     pub(crate) is_reduction: bool,
     /// Whether the condition of a guard is tested at each point.
@@ -62,7 +68,24 @@ impl<'p> Located<'p> {
         };
         reads(block).into_iter().for_each(|buffer| add(buffer, AccessKind::Read, false));
         writes(block).into_iter().for_each(|buffer| add(buffer, AccessKind::Write, true));
-        Located { block, path, accesses }
+        let mut inside = Vec::new();
+        for_each_stmt(&block.body, &mut |stmt| {
+            if let Stmt::For(node) = stmt {
+                inside.push((node.var, node.extent.as_constant().unwrap_or(SYMBOLIC_EXTENT).max(0)));
+            }
+        });
+        Located { block, path, inside, accesses }
+    }
+
+    /// Whether the lanes of a warp execute the block together: it accesses a fragment.
+    pub(super) fn is_by_warp(&self) -> bool {
+        self.accesses.iter().any(|access| access.scope == Scope::Fragment)
+    }
+
+    /// The points that each thread computes at one point of the block: less than one where the lanes of a warp divide one.
+    pub(super) fn share(&self) -> f64 {
+        let tile: f64 = self.inside.iter().map(|(_, extent)| *extent as f64).product();
+        if self.is_by_warp() { tile / WARP as f64 } else { tile }
     }
 
     /// The iterations of a loop; a guess where they are symbolic.
@@ -107,6 +130,8 @@ impl<'p> Located<'p> {
             points *= extent;
             rounds *= if is_outside { extent } else { 1.0 };
         }
+        let lanes = if self.is_by_warp() { WARP as f64 } else { 1.0 };
+        let tile: f64 = self.inside.iter().map(|(_, extent)| *extent as f64).product();
         let written = writes(self.block).first().map(|buffer| program.buffer(*buffer).dtype);
         let domain = self.block.iters.iter().map(|iter| iter.extent.as_constant().unwrap_or(SYMBOLIC_EXTENT));
         // Digits that no serial loop changes are computed once.
@@ -123,13 +148,15 @@ impl<'p> Located<'p> {
             terms.filter(is_changing).count() as f64
         };
         BlockFacts {
-            points,
-            threads: axes.iter().map(|(_, _, extent)| *extent as f64).product(),
+            points: points * self.share(),
+            threads: lanes * axes.iter().map(|(_, _, extent)| *extent as f64).product::<f64>(),
             iterations,
             rounds,
             copies,
-            domain: domain.map(|extent| extent as f64).product(),
-            is_reduction: self.block.iters.iter().any(|iter| iter.kind == IterKind::Reduce),
+            domain: tile * domain.map(|extent| extent as f64).product::<f64>(),
+            is_product: self.is_by_warp() && matches!(self.block.body, Stmt::Intrinsic(_)),
+            is_reduction: self.block.iters.iter().any(|iter| iter.kind == IterKind::Reduce)
+                || matches!(self.block.body, Stmt::Intrinsic(_)),
             is_guarded: !self.block.guards.is_empty(),
             arithmetic: Arithmetic::of(self.block, &[]),
             element_bytes: written.map_or(4, |dtype| dtype.bytes() as i64),

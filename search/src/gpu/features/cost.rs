@@ -29,6 +29,8 @@ const SHARED_LATENCY: f64 = 30.0;
 const BARRIER: f64 = 30.0;
 /// Cycles from an arithmetic instruction to the next one that needs its result.
 const ARITHMETIC_LATENCY: f64 = 4.0;
+/// Multiply-adds of one instruction of the tensor cores (m16n8k16).
+const PRODUCT: f64 = 2048.0;
 /// Instructions of a loop's step, of a digit of an index, and of a guard.
 const LOOP_STEP: f64 = 3.0;
 const DIVISION: f64 = 4.0;
@@ -149,7 +151,7 @@ pub(crate) fn cost(program: &Program, kernel: &KernelFacts, gpu: &GpuTarget) -> 
 
 /// Cycles of a multiprocessor for one block of threads, if nothing waits.
 fn block_cycles(kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
-    let (mut issued, mut arithmetic, mut shared, mut cached) = (0.0, 0.0, 0.0, 0.0);
+    let (mut issued, mut arithmetic, mut tensor, mut shared, mut cached) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for block in &kernel.blocks {
         let warps = (block.threads / WARP as f64).ceil().max(1.0);
         let requests: f64 = block
@@ -158,11 +160,17 @@ fn block_cycles(kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
             .filter(|access| !access.scope.is_private())
             .map(|access| access.requests)
             .sum();
-        let operations = instructions(block) * block.points * if block.element_bytes > 4 { 2.0 } else { 1.0 };
+        let operations = match block.is_product {
+            true => block.points * WARP as f64 / PRODUCT,
+            false => instructions(block) * block.points * if block.element_bytes > 4 { 2.0 } else { 1.0 },
+        };
         let guards = if block.is_guarded { GUARD * block.points } else { 0.0 };
         let control = block.iterations * LOOP_STEP + block.divisions * DIVISION * requests + guards;
         issued += warps * (operations + requests + control);
-        arithmetic += warps * operations;
+        match block.is_product {
+            true => tensor += warps * block.points * WARP as f64,
+            false => arithmetic += warps * operations,
+        }
         for access in &block.accesses {
             match access.scope {
                 Scope::Shared => shared += warps * access.requests * access.units,
@@ -172,7 +180,8 @@ fn block_cycles(kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
         }
     }
     let per_cycle = f64::from(gpu.f32_multiply_adds_per_cycle.max(1)) / WARP as f64;
-    norm(&[issued / SCHEDULERS, arithmetic / per_cycle, shared, cached / L1_BYTES])
+    let tensor_per_cycle = f64::from(gpu.tensor_multiply_adds_per_cycle.max(1));
+    norm(&[issued / SCHEDULERS, arithmetic / per_cycle, tensor / tensor_per_cycle, shared, cached / L1_BYTES])
 }
 
 /// Cycles of the longest chain of one block of threads: rounds of loads that wait for each other, and barriers. The loads of one round

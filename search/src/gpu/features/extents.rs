@@ -30,6 +30,7 @@ pub(super) fn extents(program: &Program, buffer: BufferId, located: &[Located<'_
             let extent = if stays { 1 } else { node.extent.as_constant().unwrap_or(SYMBOLIC_EXTENT) };
             ranges.insert_constant(node.var, extent);
         }
+        user.inside.iter().for_each(|(var, extent)| ranges.insert_constant(*var, *extent));
         for access in user.accesses.iter().filter(|access| access.buffer == buffer) {
             for (span, index) in spans.iter_mut().zip(&access.indices) {
                 let found = index.interval(&ranges);
@@ -51,7 +52,7 @@ pub(super) fn extents(program: &Program, buffer: BufferId, located: &[Located<'_
 fn is_fixed(node: &For, scope: Scope) -> bool {
     match node.kind {
         LoopKind::Bound(axis) if axis.is_of_blocks() => true,
-        LoopKind::Bound(axis) if axis.is_of_block() => scope == Scope::Local,
+        LoopKind::Bound(axis) if axis.is_of_block() => scope.is_private(),
         _ => false,
     }
 }

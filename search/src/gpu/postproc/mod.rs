@@ -7,10 +7,11 @@ mod copies;
 mod tiles;
 mod unbound;
 pub(crate) mod verify;
+mod warps;
 mod writers;
 
 use tilewright_core::analysis::scope::{blocks, loops_around};
-use tilewright_core::ids::BlockId;
+use tilewright_core::ids::{BlockId, VarId};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::Symbol;
@@ -22,6 +23,7 @@ use crate::space::postproc::{Postprocessor, Postprocessors};
 pub(crate) fn all() -> Postprocessors {
     let all = [
         Postprocessor::built_in("bind_tiles", |schedule| Ok(tiles::bind_tiles(schedule)?)),
+        Postprocessor::built_in("bind_warps", |schedule| Ok(warps::bind_warps(schedule)?)),
         Postprocessor::built_in("bind_unbound", |schedule| Ok(unbound::bind_unbound(schedule)?)),
         Postprocessor::built_in("verify_limits", |schedule| {
             verify::verify_limits(schedule.program(), schedule.context())
@@ -42,6 +44,12 @@ fn extent(schedule: &Schedule, target: LoopRv) -> Result<i64, ScheduleError> {
     let id = schedule.values().target_loop(target)?;
     let node = find_loop(&schedule.program().body, id).ok_or(ScheduleError::MissingLoop(id))?;
     node.extent.as_constant().ok_or(ScheduleError::SymbolicExtent(id))
+}
+
+/// The variable of a loop.
+fn variable(schedule: &Schedule, target: LoopRv) -> Result<VarId, ScheduleError> {
+    let id = schedule.values().target_loop(target)?;
+    find_loop(&schedule.program().body, id).map(|node| node.var).ok_or(ScheduleError::MissingLoop(id))
 }
 
 /// Unrolls a loop of several iterations; lowering drops the others. The answer is the number of iterations.

@@ -1,14 +1,12 @@
 //! Binds the loops of tiled blocks.
 
 use tilewright_core::analysis::block::{reads, single_store};
-use tilewright_core::annotation::{TILED_LOOPS, UNROLL};
-use tilewright_core::ids::VarId;
+use tilewright_core::annotation::{TENSORIZE, TILED_LOOPS, UNROLL};
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, Symbol};
 use tilewright_core::thread_axis::ThreadAxis;
-use tilewright_core::visit::find_loop;
 
-use super::{copies, extent, fused, nest_names, unroll_one, writers};
+use super::{copies, extent, fused, nest_names, unroll_one, variable, writers};
 use crate::gpu::rules::multi_level_thread_tiling::LEVELS;
 use crate::space::rules::block::block_of;
 
@@ -29,7 +27,7 @@ pub(super) struct TiledLoop {
 pub(super) fn bind_tiles(schedule: &mut Schedule) -> Result<(), ScheduleError> {
     let names: Vec<Symbol> = tilewright_core::analysis::scope::blocks(&schedule.program().body)
         .into_iter()
-        .filter(|block| TILED_LOOPS.is_in(&block.annotations))
+        .filter(|block| TILED_LOOPS.is_in(&block.annotations) && !TENSORIZE.is_in(&block.annotations))
         .map(|block| block.name.clone())
         .collect();
     for name in names {
@@ -121,11 +119,6 @@ fn tiled_loops(
         }
     };
     (0..spatial).map(of_loop).collect()
-}
-
-fn variable(schedule: &Schedule, target: LoopRv) -> Result<VarId, ScheduleError> {
-    let id = schedule.values().target_loop(target)?;
-    find_loop(&schedule.program().body, id).map(|node| node.var).ok_or(ScheduleError::MissingLoop(id))
 }
 
 /// Binds the loops over blocks: all of them to one axis, or each to its own where an inner extent is symbolic. The answer is the number of

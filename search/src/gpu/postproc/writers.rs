@@ -65,7 +65,7 @@ pub(super) fn bind_writer(
 }
 
 /// The loop that runs along a dimension of a buffer that the block reads.
-fn loop_along(
+pub(super) fn loop_along(
     schedule: &Schedule,
     block: &Block,
     own: &[LoopRv],

@@ -8,12 +8,14 @@ pub mod auto_bind;
 pub mod cross_thread_reduction;
 pub mod inline_into_copies;
 pub mod multi_level_thread_tiling;
+pub mod tensor_core_tiling;
 
 use crate::space::rule::RuleEntry;
 
 /// Every built-in rule of a GPU alone.
 pub(crate) fn all() -> Vec<RuleEntry> {
     vec![
+        tensor_core_tiling::tensor_core_tiling::ENTRY,
         multi_level_thread_tiling::multi_level_thread_tiling::ENTRY,
         inline_into_copies::inline_into_copies::ENTRY,
         cross_thread_reduction::cross_thread_reduction::ENTRY,

@@ -45,7 +45,7 @@ enum Sizes {
 ///
 /// Offers, as variants, tiles that divide the loops and tiles that depend on the device alone. A single element-wise consumer becomes
 /// the epilogue of the tile. Postprocessors bind the loops and unroll those of a thread.
-#[schedule_rule(target = "gpu", after = "auto_inline", before = "inline_into_copies")]
+#[schedule_rule(target = "gpu", after = "tensor_core_tiling", before = "inline_into_copies")]
 pub fn multi_level_thread_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     MultiLevelThreadTiling { max_innermost: MAX_INNERMOST, of_device: true }.apply(schedule, block)
 }
@@ -115,17 +115,22 @@ fn tile(schedule: &mut Schedule, block: BlockRv, sizes: Sizes) -> Result<(), Sch
     let (choices, weights): (Vec<i64>, Vec<f64>) = UNROLL_CHOICES.into_iter().unzip();
     let unroll = schedule.sample_categorical(&choices, &weights)?;
     schedule.annotate(block, UNROLL, unroll)?;
-    write_back(schedule, block, levels.spatial_level(0)?)?;
+    write_back(schedule, block, levels.spatial_level(0)?, Scope::Local)?;
     let outer_reduction = levels.reduction_level(0)?;
     for operand in copied.iter().rev() {
         let bytes = bytes_of(schedule, &found, *operand);
         let copy = schedule.read_at(outer_reduction, block, *operand, Scope::Shared)?;
-        let mut widths: Vec<i64> = vec![1];
-        widths.extend([2, 4, 8, 16].into_iter().filter(|width| width * bytes <= MAX_BYTES));
-        let width = schedule.sample_categorical(&widths, &vec![1.0; widths.len()])?;
-        schedule.annotate(copy, VECTOR_FETCH, width)?;
+        draw_fetch(schedule, copy, bytes)?;
     }
     Ok(())
+}
+
+/// Draws how many elements, of some bytes each, a thread copies at once.
+pub(super) fn draw_fetch(schedule: &mut Schedule, copy: BlockRv, bytes: i64) -> Result<(), ScheduleError> {
+    let mut widths: Vec<i64> = vec![1];
+    widths.extend([2, 4, 8, 16].into_iter().filter(|width| width * bytes <= MAX_BYTES));
+    let width = schedule.sample_categorical(&widths, &vec![1.0; widths.len()])?;
+    schedule.annotate(copy, VECTOR_FETCH, width)
 }
 
 /// The parts of each loop, outermost first.
@@ -234,13 +239,18 @@ pub(crate) fn operands(block: &Block) -> Vec<i64> {
 }
 
 /// The size of an element of an operand.
-fn bytes_of(schedule: &Schedule, block: &Block, operand: i64) -> i64 {
+pub(super) fn bytes_of(schedule: &Schedule, block: &Block, operand: i64) -> i64 {
     let buffer = usize::try_from(operand).ok().and_then(|number| reads(block).get(number).copied());
     buffer.map_or(MAX_BYTES, |buffer| schedule.program().buffer(buffer).dtype.bytes() as i64)
 }
 
 /// Sums in registers, which a copy or a single element-wise consumer writes when they are finished.
-fn write_back(schedule: &mut Schedule, block: BlockRv, target: LoopRv) -> Result<(), ScheduleError> {
+pub(super) fn write_back(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    target: LoopRv,
+    scope: Scope,
+) -> Result<(), ScheduleError> {
     let found = block_of(schedule, block)?;
     let epilogue = consumers(schedule.program(), &found);
     let is_fusable = match &epilogue[..] {
@@ -251,10 +261,10 @@ fn write_back(schedule: &mut Schedule, block: BlockRv, target: LoopRv) -> Result
         let mut attempt = schedule.clone();
         let consumer = attempt.get_consumers(block)?[0];
         let moved = attempt.reverse_compute_at(consumer, target);
-        if moved.and_then(|()| attempt.set_scope(block, 0, Scope::Local)).is_ok() {
+        if moved.and_then(|()| attempt.set_scope(block, 0, scope)).is_ok() {
             *schedule = attempt;
             return Ok(());
         }
     }
-    schedule.write_at(target, block, Scope::Local).map(drop)
+    schedule.write_at(target, block, scope).map(drop)
 }
