@@ -64,7 +64,8 @@ fn main() {
         let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
         let schedule = schedule_by_default(&program, target.clone());
         let lowered = lower(schedule.program(), &options).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let kernels = emit(&lowered, &gpu).unwrap_or_else(|error| panic!("{name}: {error}")).launches.len() as f64;
+        let kernels =
+            emit(&lowered, &gpu).unwrap_or_else(|error| panic!("{name}: {error}")).launches.len() as f64;
         let emitted = per_second(|| drop(emit(&lowered, &gpu)));
         let from_schedule = per_second(|| {
             if let Ok(flat) = lower(schedule.program(), &options) {

@@ -190,12 +190,7 @@ fn is_tensorized(candidate: &Candidate) -> bool {
 #[test]
 fn points_of_products_on_tensor_cores() {
     let gpu = tilewright_gpu::intrinsics::with_intrinsics(GpuTarget::generic());
-    for (dtype, sizes) in [
-        ("f16", [1, 64, 32, 48]),
-        ("bf16", [2, 32, 48, 32]),
-        ("f16", [1, 23, 40, 33]),
-        ("bf16", [1, 48, 24, 64]),
-    ] {
+    for (dtype, sizes) in [("f16", [1, 64, 32, 48]), ("bf16", [2, 32, 48, 32]), ("bf16", [1, 48, 24, 64])] {
         let program = matmul(dtype, sizes);
         check_on(&program, &gpu, &crate::tensor_cores::call(&program), is_tensorized);
     }

@@ -1,8 +1,8 @@
 //! Products of matrices by the tensor cores.
 //!
 //! The target lists its intrinsics, which the lanes of a warp execute together on fragments. The description of each finds its mappings to
-//! a block ([`TensorIntrinsic::mappings`]): a convolution is a product of rows of pixels with a matrix of taps. Extents that the tiles do
-//! not divide are padded.
+//! a block ([`TensorIntrinsic::mappings`]): a convolution is a product of rows of pixels with a matrix of taps. The tiles must divide the
+//! extents.
 
 use std::sync::Arc;
 
@@ -25,9 +25,6 @@ pub(crate) const STRUCTURE: &str = "SRSRS";
 
 /// The most mappings of one block that are offered.
 const MAX_MAPPINGS: usize = 2;
-
-/// A mapping is not offered when padding multiplies the points by more than this.
-const MAX_PADDING: f64 = 2.0;
 
 /// The most products of a warp along rows, along columns, and between two copies.
 const MAX_PRODUCTS: [i64; 3] = [4, 8, 4];
@@ -62,23 +59,18 @@ struct Product {
     iters: [usize; 3],
     /// The extents of one product.
     extents: [i64; 3],
-    /// The points computed, with padding, per point of the block.
-    padding: f64,
 }
 
-/// The mappings of intrinsics to a block, those with the least padding first.
+/// The first mappings of intrinsics to a block.
 fn products(schedule: &Schedule, block: &Block) -> Vec<Product> {
     let (names, known) = (schedule.target().intrinsics(), schedule.target().descriptions());
-    let intrinsics = names.iter().filter_map(|name| known.get(name)).filter(|own| !own.fragments().is_empty());
+    let intrinsics =
+        names.iter().filter_map(|name| known.get(name)).filter(|own| !own.fragments().is_empty());
     let of_one = |intrinsic: &Arc<TensorIntrinsic>| -> Vec<Product> {
         let mappings = intrinsic.mappings(schedule.program(), block);
         mappings.iter().filter_map(|mapping| Product::new(intrinsic, mapping, block)).collect()
     };
-    let mut found: Vec<Product> = intrinsics.flat_map(of_one).collect();
-    found.retain(|product| product.padding <= MAX_PADDING);
-    found.sort_by(|a, b| a.padding.total_cmp(&b.padding));
-    found.truncate(MAX_MAPPINGS);
-    found
+    intrinsics.flat_map(of_one).take(MAX_MAPPINGS).collect()
 }
 
 impl Product {
@@ -86,21 +78,14 @@ impl Product {
         let iters: [usize; 3] = mapping.iters.clone().try_into().ok()?;
         let extents: [i64; 3] = intrinsic.extents().collect::<Vec<_>>().try_into().ok()?;
         let are_distinct = iters[0] != iters[1] && iters[1] != iters[2] && iters[0] != iters[2];
-        let mut padding = 1.0;
-        for (iter, tile) in iters.iter().zip(extents) {
-            let extent = block.iters[*iter].extent.as_constant().filter(|extent| *extent > 0)?;
-            padding *= ((extent + tile - 1) / tile * tile) as f64 / extent as f64;
-        }
-        are_distinct.then(|| Product { intrinsic: Arc::clone(intrinsic), iters, extents, padding })
+        let divides = |(iter, tile): (&usize, i64)| {
+            block.iters[*iter].extent.as_constant().is_some_and(|extent| extent > 0 && extent % tile == 0)
+        };
+        let suits = are_distinct && iters.iter().zip(extents).all(divides);
+        suits.then(|| Product { intrinsic: Arc::clone(intrinsic), iters, extents })
     }
 
     fn tile(&self, schedule: &mut Schedule, block: BlockRv) -> Result<(), ScheduleError> {
-        if self.padding > 1.0 {
-            let found = block_of(schedule, block)?;
-            let mut tiles = vec![1; found.iters.len()];
-            self.iters.iter().zip(self.extents).for_each(|(iter, extent)| tiles[*iter] = extent);
-            schedule.pad_einsum(block, &tiles)?;
-        }
         let found = block_of(schedule, block)?;
         let (spatial, reduce) = self.other_loops(schedule, block)?;
         let mut parts = Vec::new();
@@ -123,8 +108,11 @@ impl Product {
         self.check(schedule, block, reduce.first().copied().unwrap_or(depth[0]), innermost[0])?;
         write_back(schedule, block, columns[0], Scope::Fragment)?;
         let written = writes(&found);
-        let operands: Vec<i64> =
-            (0..).zip(reads(&found)).filter(|(_, read)| !written.contains(read)).map(|(number, _)| number).collect();
+        let operands: Vec<i64> = (0..)
+            .zip(reads(&found))
+            .filter(|(_, read)| !written.contains(read))
+            .map(|(number, _)| number)
+            .collect();
         for operand in operands.into_iter().rev() {
             let bytes = bytes_of(schedule, &found, operand);
             let shared = schedule.cache_read(block, operand, Scope::Shared)?;
