@@ -1,7 +1,8 @@
-//! Products of rows of numbers with matrices of quantised blocks, one kernel for each block type.
+//! Products of a few rows of numbers with matrices of quantised blocks, one kernel for each block type.
 //!
 //! A kernel reads its matrix as `pack` holds it: in panels of `L` rows, and inside of a panel block by block, so that one pass over
-//! a panel reads its memory in order. Elements become numbers inside of the product and are never stored.
+//! a panel reads its memory in order. The integers of a block are multiplied as they are; the scale is applied to the sum of each block, and a
+//! minimum to the sum of the numbers that it belongs to. Elements become numbers inside of the product and are never stored.
 
 use tilewright::prelude::*;
 
@@ -18,17 +19,25 @@ pub(crate) fn product_q4_0(
     quants: &Tensor<u8, P, B, 16, L>,
     scales: &Tensor<f16, P, B, L>,
 ) -> Tensor<f32, R, P, L> {
+    let mut sums: Tensor<f32, R, P, B, L> = Tensor::zeros();
+    for r in 0..R {
+        for p in 0..P {
+            for b in 0..B {
+                for l in 0..L {
+                    for j in 0..16 {
+                        sums[[r, p, b, l]] += x[[r, b * 32 + j]] * (number(quants[[p, b, j, l]] & 15) - 8.0)
+                            + x[[r, b * 32 + j + 16]] * (number(quants[[p, b, j, l]] >> 4) - 8.0);
+                    }
+                }
+            }
+        }
+    }
     let mut y = Tensor::zeros();
     for r in 0..R {
         for p in 0..P {
             for l in 0..L {
                 for b in 0..B {
-                    for j in 0..16 {
-                        y[[r, p, l]] += x[[r, b * 32 + j]]
-                            * (scales[[p, b, l]] as f32 * (number(quants[[p, b, j, l]] & 15) - 8.0))
-                            + x[[r, b * 32 + j + 16]]
-                                * (scales[[p, b, l]] as f32 * (number(quants[[p, b, j, l]] >> 4) - 8.0));
-                    }
+                    y[[r, p, l]] += scales[[p, b, l]] as f32 * sums[[r, p, b, l]];
                 }
             }
         }
@@ -44,19 +53,34 @@ pub(crate) fn product_q4_1(
     scales: &Tensor<f16, P, B, L>,
     minima: &Tensor<f16, P, B, L>,
 ) -> Tensor<f32, R, P, L> {
+    let mut totals: Tensor<f32, R, B> = Tensor::zeros();
+    for r in 0..R {
+        for b in 0..B {
+            for j in 0..32 {
+                totals[[r, b]] += x[[r, b * 32 + j]];
+            }
+        }
+    }
+    let mut sums: Tensor<f32, R, P, B, L> = Tensor::zeros();
+    for r in 0..R {
+        for p in 0..P {
+            for b in 0..B {
+                for l in 0..L {
+                    for j in 0..16 {
+                        sums[[r, p, b, l]] += x[[r, b * 32 + j]] * number(quants[[p, b, j, l]] & 15)
+                            + x[[r, b * 32 + j + 16]] * number(quants[[p, b, j, l]] >> 4);
+                    }
+                }
+            }
+        }
+    }
     let mut y = Tensor::zeros();
     for r in 0..R {
         for p in 0..P {
             for l in 0..L {
                 for b in 0..B {
-                    for j in 0..16 {
-                        y[[r, p, l]] += x[[r, b * 32 + j]]
-                            * (scales[[p, b, l]] as f32 * number(quants[[p, b, j, l]] & 15)
-                                + minima[[p, b, l]] as f32)
-                            + x[[r, b * 32 + j + 16]]
-                                * (scales[[p, b, l]] as f32 * number(quants[[p, b, j, l]] >> 4)
-                                    + minima[[p, b, l]] as f32);
-                    }
+                    y[[r, p, l]] += scales[[p, b, l]] as f32 * sums[[r, p, b, l]]
+                        + minima[[p, b, l]] as f32 * totals[[r, b]];
                 }
             }
         }
@@ -71,15 +95,24 @@ pub(crate) fn product_q8_0(
     quants: &Tensor<i8, P, B, 32, L>,
     scales: &Tensor<f16, P, B, L>,
 ) -> Tensor<f32, R, P, L> {
+    let mut sums: Tensor<f32, R, P, B, L> = Tensor::zeros();
+    for r in 0..R {
+        for p in 0..P {
+            for b in 0..B {
+                for l in 0..L {
+                    for j in 0..32 {
+                        sums[[r, p, b, l]] += x[[r, b * 32 + j]] * quants[[p, b, j, l]] as f32;
+                    }
+                }
+            }
+        }
+    }
     let mut y = Tensor::zeros();
     for r in 0..R {
         for p in 0..P {
             for l in 0..L {
                 for b in 0..B {
-                    for j in 0..32 {
-                        y[[r, p, l]] +=
-                            x[[r, b * 32 + j]] * (scales[[p, b, l]] as f32 * quants[[p, b, j, l]] as f32);
-                    }
+                    y[[r, p, l]] += scales[[p, b, l]] as f32 * sums[[r, p, b, l]];
                 }
             }
         }
@@ -98,24 +131,48 @@ pub(crate) fn product_q4_k(
     scales: &Tensor<f16, P, B, L>,
     minima: &Tensor<f16, P, B, L>,
 ) -> Tensor<f32, R, P, L> {
+    let mut totals: Tensor<f32, R, B, 8> = Tensor::zeros();
+    for r in 0..R {
+        for b in 0..B {
+            for c in 0..8 {
+                for j in 0..32 {
+                    totals[[r, b, c]] += x[[r, b * 256 + c * 32 + j]];
+                }
+            }
+        }
+    }
+    let mut low: Tensor<f32, R, P, B, 4, L> = Tensor::zeros();
+    let mut high: Tensor<f32, R, P, B, 4, L> = Tensor::zeros();
+    for r in 0..R {
+        for p in 0..P {
+            for b in 0..B {
+                for c in 0..4 {
+                    for l in 0..L {
+                        for j in 0..32 {
+                            low[[r, p, b, c, l]] +=
+                                x[[r, b * 256 + c * 64 + j]] * number(quants[[p, b, c * 32 + j, l]] & 15);
+                        }
+                        for j in 0..32 {
+                            high[[r, p, b, c, l]] += x[[r, b * 256 + c * 64 + j + 32]]
+                                * number(quants[[p, b, c * 32 + j, l]] >> 4);
+                        }
+                    }
+                }
+            }
+        }
+    }
     let mut y = Tensor::zeros();
     for r in 0..R {
         for p in 0..P {
             for l in 0..L {
                 for b in 0..B {
                     for c in 0..4 {
-                        for j in 0..32 {
-                            y[[r, p, l]] += x[[r, b * 256 + c * 64 + j]]
-                                * (scales[[p, b, l]] as f32
-                                    * number(factors[[p, b, c * 2, l]])
-                                    * number(quants[[p, b, c * 32 + j, l]] & 15)
-                                    - minima[[p, b, l]] as f32 * number(least[[p, b, c * 2, l]]))
-                                + x[[r, b * 256 + c * 64 + j + 32]]
-                                    * (scales[[p, b, l]] as f32
-                                        * number(factors[[p, b, c * 2 + 1, l]])
-                                        * number(quants[[p, b, c * 32 + j, l]] >> 4)
-                                        - minima[[p, b, l]] as f32 * number(least[[p, b, c * 2 + 1, l]]));
-                        }
+                        y[[r, p, l]] += scales[[p, b, l]] as f32
+                            * (number(factors[[p, b, c * 2, l]]) * low[[r, p, b, c, l]]
+                                + number(factors[[p, b, c * 2 + 1, l]]) * high[[r, p, b, c, l]])
+                            - minima[[p, b, l]] as f32
+                                * (number(least[[p, b, c * 2, l]]) * totals[[r, b, c * 2]]
+                                    + number(least[[p, b, c * 2 + 1, l]]) * totals[[r, b, c * 2 + 1]]);
                     }
                 }
             }
@@ -132,18 +189,29 @@ pub(crate) fn product_q6_k(
     factors: &Tensor<i8, P, B, 16, L>,
     scales: &Tensor<f16, P, B, L>,
 ) -> Tensor<f32, R, P, L> {
+    let mut sums: Tensor<f32, R, P, B, 16, L> = Tensor::zeros();
+    for r in 0..R {
+        for p in 0..P {
+            for b in 0..B {
+                for c in 0..16 {
+                    for l in 0..L {
+                        for j in 0..16 {
+                            sums[[r, p, b, c, l]] +=
+                                x[[r, b * 256 + c * 16 + j]] * quants[[p, b, c * 16 + j, l]] as f32;
+                        }
+                    }
+                }
+            }
+        }
+    }
     let mut y = Tensor::zeros();
     for r in 0..R {
         for p in 0..P {
             for l in 0..L {
                 for b in 0..B {
                     for c in 0..16 {
-                        for j in 0..16 {
-                            y[[r, p, l]] += x[[r, b * 256 + c * 16 + j]]
-                                * (scales[[p, b, l]] as f32
-                                    * factors[[p, b, c, l]] as f32
-                                    * quants[[p, b, c * 16 + j, l]] as f32);
-                        }
+                        y[[r, p, l]] +=
+                            scales[[p, b, l]] as f32 * (factors[[p, b, c, l]] as f32 * sums[[r, p, b, c, l]]);
                     }
                 }
             }
