@@ -122,7 +122,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::{Array1, Array2, ArrayView2, arr0, s};
+    use ndarray::{Array1, Array2, ArrayView2, Axis, Slice, arr0};
 
     fn matrix() -> Array2<f32> {
         Array2::from_shape_fn((3, 4), |(i, j)| (10 * i + j) as f32)
@@ -134,7 +134,8 @@ mod tests {
         let tensor = Tensor::try_from(&array).unwrap();
         assert_eq!(tensor[[2, 1]], 21.0);
         assert_eq!(Array2::from(tensor), array);
-        let reversed = array.slice(s![..;-1, 1..;2]);
+        let backwards = array.slice_axis(Axis(0), Slice::new(0, None, -1));
+        let reversed = backwards.slice_axis(Axis(1), Slice::new(1, None, 2));
         let tensor = Tensor::try_from(&reversed).unwrap();
         assert_eq!(tensor.as_slice(), [21.0, 23.0, 11.0, 13.0, 1.0, 3.0]);
         let scalar = Tensor::try_from(&arr0(7u8)).unwrap();
@@ -152,14 +153,14 @@ mod tests {
         let view = TensorView::try_from(&turned).unwrap();
         assert_eq!((view.shape(), view[[3, 2]]), ([4, 3], 23.0));
         assert!(std::ptr::eq(view.memory().0.as_ptr(), array.as_ptr()));
-        let part = array.slice(s![.., 1..3]);
+        let part = array.slice_axis(Axis(1), Slice::from(1..3));
         let error = TensorView::try_from(&part).unwrap_err().to_string();
         assert!(
             error.contains("shape [3, 2] with strides [4, 1]") && error.contains("Tensor::try_from"),
             "{error}"
         );
         let line = Array1::from_vec(vec![1i32, 2, 3]);
-        let reversed = line.slice(s![..;-1]);
+        let reversed = line.slice_axis(Axis(0), Slice::new(0, None, -1));
         assert!(matches!(TensorView::try_from(&reversed), Err(ForeignArrayError::Layout { .. })));
     }
 
@@ -170,7 +171,7 @@ mod tests {
         let turned = view.permute([1, 0]).unwrap();
         let columns = turned.slice(1..3).unwrap();
         let array = ArrayView2::try_from(&columns).unwrap();
-        assert_eq!(array, matrix().t().slice(s![1..3, ..]));
+        assert_eq!(array, matrix().t().slice_axis(Axis(0), Slice::from(1..3)));
         assert_eq!(array[[1, 2]], 22.0);
     }
 }
