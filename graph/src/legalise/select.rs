@@ -78,14 +78,11 @@ pub(crate) fn pad(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     }
     let ends = emitter.values(&x.extents)?;
     let mode = operands.text("mode");
-    let place: fn(&Value, &Value) -> Value = match mode {
-        "constant" => |place, _| place.clone(),
-        "edge" => |place, end| {
-            let last = add(end, &Value::int(-1));
-            place.binary(BinaryOp::Max, Value::int(0)).binary(BinaryOp::Min, last)
-        },
-        other => unsupported!("mode {other} has no kernel form"),
-    };
+    let sources = (0..x.rank()).map(|dimension| match around[dimension] {
+        (0, 0) => Ok(Padded::Inside),
+        (before, _) => Padded::of(mode, &x.extents[dimension], before),
+    });
+    let sources = sources.collect::<Result<Vec<_>, _>>()?;
     let result = emitter.compute(x.element, &extents, &mut |builder, indices| {
         let mut condition: Option<Value> = None;
         let mut places = Vec::with_capacity(indices.len());
@@ -100,12 +97,61 @@ pub(crate) fn pad(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
                 let inside = inside(&source, &ends[dimension]);
                 condition = Some(condition.map_or(inside.clone(), |condition| both(&condition, &inside)));
             }
-            places.push(place(&source, &ends[dimension]));
+            places.push(sources[dimension].place(&source, &ends[dimension]));
         }
         let value = x.at(builder, &places);
         condition.map_or(value.clone(), |condition| condition.select(value, fill.clone()))
     })?;
     Ok(vec![result])
+}
+
+/// Where the elements of a padded dimension come from.
+#[derive(Clone, Copy)]
+enum Padded {
+    /// From the same place, if it is inside.
+    Inside,
+    /// From the nearest place.
+    Edge,
+    /// From this period of places, after a shift that leaves no place negative; in the second half of the period places run backwards
+    /// if it is mirrored.
+    Periodic { period: i64, shift: i64, mirrored: bool },
+}
+
+impl Padded {
+    fn of(mode: &str, extent: &SymInt, before: i64) -> Result<Self, Unsupported> {
+        let mirrored = match mode {
+            "constant" => return Ok(Padded::Inside),
+            "edge" => return Ok(Padded::Edge),
+            "reflect" => true,
+            "wrap" => false,
+            other => unsupported!("mode {other} has no kernel form"),
+        };
+        let Some(extent) = extent.as_constant() else { unsupported!("the extent depends on the call") };
+        if extent == 1 {
+            return Ok(Padded::Edge);
+        }
+        let period = if mirrored { 2 * (extent - 1) } else { extent };
+        let shift = (before.max(0) + period - 1) / period * period;
+        Ok(Padded::Periodic { period, shift, mirrored })
+    }
+
+    fn place(self, place: &Value, end: &Value) -> Value {
+        match self {
+            Padded::Inside => place.clone(),
+            Padded::Edge => {
+                let last = add(end, &Value::int(-1));
+                place.binary(BinaryOp::Max, Value::int(0)).binary(BinaryOp::Min, last)
+            }
+            Padded::Periodic { period, shift, mirrored } => {
+                let within = moved(place, -shift).binary(BinaryOp::Rem, Value::int(period));
+                if !mirrored {
+                    return within;
+                }
+                let backwards = Value::int(period).binary(BinaryOp::Sub, within.clone());
+                within.binary(BinaryOp::Min, backwards)
+            }
+        }
+    }
 }
 
 /// The places along a dimension that an integer tensor names. Negative ones count from the end; others outside are an error.

@@ -176,3 +176,15 @@ fn tensors_of_other_extents() {
     let region = known(HostTensor::vector(vec![0f32, 0.4, 1.2, 0.6]));
     fixed("resize", &crop, &[tensor(&[4, 5]), region, empty(), known(integers(&[5, 4]))]);
 }
+
+#[test]
+fn places_around_a_tensor_are_mirrored_or_repeated() {
+    for mode in ["reflect", "wrap", "edge"] {
+        let attributes = [("mode", text(mode))];
+        for pads in [[0, 2, 0, 3], [1, 0, 4, 1], [7, 9, 8, 13], [-1, 2, 1, -2]] {
+            fixed("pad", &attributes, &[tensor(&[3, 5]), known(integers(&pads))]);
+        }
+        fixed("pad", &attributes, &[tensor(&[1, 2]), known(integers(&[3, 1, 2, 1]))]);
+        both("pad", &attributes, &[tensor(&[6, 5]), known(integers(&[0, 2, 0, 3]))]);
+    }
+}
