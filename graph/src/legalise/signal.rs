@@ -4,10 +4,11 @@
 //! angles that are reduced first, and rounded once.
 
 use tilewright_core::build::{KernelBuilder, UpdateOp, Value};
+use tilewright_core::expr::BinaryOp;
 
 use crate::legalise::emitter::{Emitter, Tensor, here, nest};
 use crate::legalise::operands::Operands;
-use crate::legalise::scalar::{add, computing, multiply, number};
+use crate::legalise::scalar::{add, computing, multiply, number, subtract};
 use crate::legalise::{Unsupported, unsupported};
 use crate::operator::axis;
 use crate::symbolic::SymInt;
@@ -188,14 +189,12 @@ pub(crate) fn stft(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     if !x.dtype.is_float() || !(1..=2).contains(&parts) || window.len() > length || window.is_empty() {
         unsupported!("expected real or complex floats, and a window that is no longer than a frame");
     }
-    let transform_of = Transform {
-        length,
-        samples: window.len(),
-        parts,
-        kept: if operands.flag("onesided") { length / 2 + 1 } else { length },
-        kept_parts: 2,
-        inverse: false,
-    };
+    let kept = if operands.flag("onesided") { length / 2 + 1 } else { length };
+    if parts == 1 && window.len() == length && length > 2 {
+        return real_frames(emitter, &x, &Frames { length, hop, kept, samples }, &window);
+    }
+    let transform_of =
+        Transform { length, samples: window.len(), parts, kept, kept_parts: 2, inverse: false };
     let table = emitter.table(transform_of.table(wide_element(&x), &|sample| window[sample])?)?;
     let frames = SymInt::from((samples - length) / hop + 1);
     let is_flat = x.rank() == 2;
@@ -215,4 +214,105 @@ pub(crate) fn stft(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
         sums.at(builder, &[indices[0].clone(), indices[1].clone(), column]).cast(dtype)
     })?;
     Ok(vec![result])
+}
+
+/// Frames of a signal.
+struct Frames {
+    length: usize,
+    /// How far one begins behind the one before.
+    hop: usize,
+    /// How many coefficients of each are wanted.
+    kept: usize,
+    /// How many samples the signal has.
+    samples: usize,
+}
+
+/// Transforms of frames of a real signal. Samples at equal distances from the middle of a frame share their cosine, and their sines but
+/// for the sign: real parts are sums over the sums of such pairs, imaginary parts over their differences, half as many terms.
+fn real_frames(emitter: &mut Emitter, x: &Tensor, frames: &Frames, window: &[f64]) -> Emitted {
+    let &Frames { length, hop, kept, samples } = frames;
+    let (pairs, wide) = ((length - 1) / 2, computing(x.dtype));
+    let element = wide_element(x);
+    let tables = pair_tables(element, length, pairs, kept)?;
+    let [cosines, sines, signs] = tables.map(|table| emitter.table(table));
+    let (cosines, sines, signs) = (cosines?, sines?, signs?);
+    let window = converted(HostTensor::vector(window.to_vec()), element)?;
+    let window = emitter.table(window)?;
+    let outer = [x.extents[0].clone(), ((samples - length) / hop + 1).into()];
+    let is_flat = x.rank() == 2;
+    let sample = |builder: &KernelBuilder, outer: &[Value], place: &Value| {
+        let mut indices = vec![outer[0].clone(), index(&outer[1], hop, place)];
+        if !is_flat {
+            indices.push(Value::int(0));
+        }
+        let weight = window.at(builder, std::slice::from_ref(place));
+        multiply(&x.at(builder, &indices).cast(wide), &weight)
+    };
+    let folded = [&outer[..], &[pairs.into()]].concat();
+    let (sums, differences) = (emitter.scratch(element, &folded)?, emitter.scratch(element, &folded)?);
+    let bounds = emitter.bounds(&folded)?;
+    nest(&mut emitter.builder, &bounds, &mut Vec::new(), &mut |builder, indices| {
+        let before = add(&indices[2], &Value::int(1));
+        let after = Value::int(length as i64 - 1).binary(BinaryOp::Sub, indices[2].clone());
+        let before = builder.bind("before", sample(builder, indices, &before), here!());
+        let after = builder.bind("after", sample(builder, indices, &after), here!());
+        sums.store(builder, indices, UpdateOp::Set, add(&before, &after), here!());
+        differences.store(builder, indices, UpdateOp::Set, subtract(&before, &after), here!());
+    });
+    let real = product(emitter, &sums, &cosines)?;
+    let imaginary = product(emitter, &differences, &sines)?;
+    let extents = [&outer[..], &[kept.into(), 2.into()]].concat();
+    let result = emitter.compute(x.element, &extents, &mut |builder, indices| {
+        let mut total = add(&real.at(builder, &indices[..3]), &sample(builder, indices, &Value::int(0)));
+        if length % 2 == 0 {
+            let middle = sample(builder, indices, &Value::int(length as i64 / 2));
+            total = add(&total, &multiply(&middle, &signs.at(builder, &indices[2..3])));
+        }
+        let is_real = indices[3].binary(BinaryOp::Eq, Value::int(0));
+        is_real.select(total, imaginary.at(builder, &indices[..3])).cast(x.dtype)
+    })?;
+    Ok(vec![result])
+}
+
+fn converted(table: HostTensor, element: ElementType) -> Result<HostTensor, Unsupported> {
+    table.cast(element).map_err(|error| Unsupported::Fault(error.to_string()))
+}
+
+/// Cosines and negated sines `[pair, coefficient]`, and the sign of the middle sample for each coefficient.
+fn pair_tables(
+    element: ElementType,
+    length: usize,
+    pairs: usize,
+    kept: usize,
+) -> Result<[HostTensor; 3], Unsupported> {
+    if pairs.checked_mul(kept).is_none_or(|size| size > LARGEST_TABLE) {
+        unsupported!("a transform of length {length} needs too large a table");
+    }
+    let turn = |step: usize| (std::f64::consts::TAU * step as f64 / length as f64).sin_cos();
+    let turns: Vec<(f64, f64)> = (0..length).map(turn).collect();
+    let of_pairs = |factor: fn((f64, f64)) -> f64| {
+        let factors = (1..=pairs)
+            .flat_map(|pair| (0..kept).map(move |coefficient| pair * coefficient % length))
+            .map(|step| factor(turns[step]));
+        let table = HostTensor::new(&[pairs, kept], factors.collect::<Vec<f64>>());
+        converted(table.map_err(|error| Unsupported::Fault(error.to_string()))?, element)
+    };
+    let signs = (0..kept).map(|coefficient| if coefficient % 2 == 0 { 1.0 } else { -1.0 });
+    let signs = converted(HostTensor::vector(signs.collect::<Vec<f64>>()), element)?;
+    Ok([of_pairs(|(_, cos)| cos)?, of_pairs(|(sin, _)| -sin)?, signs])
+}
+
+/// Products of the rows of a tensor with a table.
+fn product(emitter: &mut Emitter, rows: &Tensor, table: &Tensor) -> Result<Tensor, Unsupported> {
+    let extents = [&rows.extents[..2], &table.extents[1..]].concat();
+    let sums = emitter.filled(rows.element, &extents, number(rows.dtype, 0.0))?;
+    let (bounds, depth) = (emitter.bounds(&extents)?, emitter.bounds(&table.extents[..1])?);
+    nest(&mut emitter.builder, &bounds, &mut Vec::new(), &mut |builder, indices| {
+        nest(builder, &depth, &mut Vec::new(), &mut |builder, inner| {
+            let left = rows.at(builder, &[indices[0].clone(), indices[1].clone(), inner[0].clone()]);
+            let right = table.at(builder, &[inner[0].clone(), indices[2].clone()]);
+            sums.store(builder, indices, UpdateOp::Add, multiply(&left, &right), here!());
+        });
+    });
+    Ok(sums)
 }

@@ -128,11 +128,15 @@ fn transforms_of_signals() {
         fixed("dft", &attributes, &inputs);
     }
     for onesided in [0, 1] {
-        for (samples, hop) in [(16, 4), (19, 3), (8, 1)] {
-            let window = HostTensor::vector((0..8).map(|place| 0.1 * place as f32).collect());
-            let hop = known(HostTensor::scalar(hop));
-            let inputs = [tensor(&[2, samples]), hop, known(window)];
-            fixed("stft", &[("onesided", int(onesided))], &inputs);
+        for (samples, hop, length) in [(16, 4, 8), (19, 3, 7), (8, 1, 8), (9, 2, 3), (5, 3, 2), (4, 1, 1)] {
+            let window = || {
+                let weights = (0..length).map(|place| 0.1 * place as f32 + 0.05);
+                known(HostTensor::vector(weights.collect()))
+            };
+            let hop = || known(HostTensor::scalar(hop));
+            let attributes = [("onesided", int(onesided))];
+            fixed("stft", &attributes, &[tensor(&[2, samples]), hop(), window()]);
+            fixed("stft", &attributes, &[tensor(&[2, samples, 1]), hop(), window()]);
         }
     }
     let inputs =
