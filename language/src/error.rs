@@ -22,7 +22,7 @@ pub enum Error {
     Metadata {
         /// The key.
         key: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// A tensor is missing, or does not fit the model.
@@ -30,7 +30,7 @@ pub enum Error {
     Tensor {
         /// The tensor.
         name: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// A token that the vocabulary does not have.

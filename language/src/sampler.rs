@@ -11,7 +11,7 @@ pub enum Sampling {
     TopP {
         /// The least probability of the tokens that are chosen from, above 0 and at most 1.
         top_p: f32,
-        /// What logits are divided by: below 1 favours likely tokens. Above 0.
+        /// The divisor of logits, above 0. One below 1 favours likely tokens.
         temperature: f32,
     },
 }

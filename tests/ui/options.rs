@@ -56,4 +56,13 @@ fn no_option(a: &Tensor<f32, N>) -> Tensor<f32, N> {
     c
 }
 
+#[tensor_kernel(multiply_padding = true)]
+fn word_with_value(a: &Tensor<f32, N>) -> Tensor<f32, N> {
+    let mut c = Tensor::zeros();
+    for i in 0..N {
+        c[[i]] = a[[i]];
+    }
+    c
+}
+
 fn main() {}

@@ -18,7 +18,7 @@ pub struct Config {
     pub head: usize,
     /// How many numbers the inner layer has.
     pub inner: usize,
-    /// What is added to a mean square before its root is taken.
+    /// The number that is added to a mean square before its root is taken.
     pub epsilon: f32,
     /// The base of the angles by which positions turn queries and keys.
     pub rope_base: f64,

@@ -85,7 +85,7 @@ impl Layer {
     }
 }
 
-/// What each token finds in the tokens so far. `projected` has queries, keys and values.
+/// The attention of each token to the tokens so far. `projected` has queries, keys and values.
 fn attend(
     config: &Config,
     projected: &Tensor<f32, 2>,
