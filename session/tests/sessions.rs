@@ -241,3 +241,21 @@ fn a_graph_that_decides_while_it_runs_uses_kernels_too() {
     }
     assert_eq!(model.kernels(), 3, "one for each group, for all shapes");
 }
+
+#[test]
+fn equal_steps_are_one_kernel_to_tune() {
+    let mut graph = GraphBuilder::new("main");
+    let rows = Type::tensor(ElementType::F32, Shape::Known(vec![SymInt::symbol("N"), 6.into()]));
+    let mut value = graph.parameter("x", rows);
+    for seed in 1..4 {
+        let weights = graph.constant(numbers(&[6, 6], seed));
+        let product = call(&mut graph, "matmul", &[value, weights], &[]);
+        value = call(&mut graph, "relu", &[product], &[]);
+    }
+    let function = graph.finish(vec![value]).unwrap();
+    let model = Model::from_function(&function).unwrap();
+    let input = numbers(&[5, 6], 1);
+    let uses = Session::new(&model).kernels(&[("x", &input)]).unwrap();
+    let [only] = &uses[..] else { panic!("{} kernels instead of one", uses.len()) };
+    assert_eq!((only.steps, &only.dims[..], only.kernel.dims().len()), (3, &[5][..], 1));
+}
