@@ -28,6 +28,8 @@ impl Pass {
 pub(super) struct Pipeline {
     /// From the `Blocks` level to the `Loops` level. Every loop of the schedule is still there afterwards, with its kind.
     pub(super) to_loops: &'static [Pass],
+    /// At the `Loops` level: the interior of a padded domain apart from its boundary.
+    pub(super) boundaries: &'static [Pass],
     /// From the `Loops` level to the `Flat` level.
     pub(super) to_flat: &'static [Pass],
 }
@@ -43,7 +45,7 @@ impl Pipeline {
 
     /// All passes, in order.
     pub(super) fn passes(&self) -> impl Iterator<Item = &'static Pass> + use<> {
-        self.to_loops.iter().chain(self.to_flat)
+        self.to_loops.iter().chain(self.boundaries).chain(self.to_flat)
     }
 }
 
@@ -71,6 +73,12 @@ static CPU: Pipeline = Pipeline {
         // Only a buffer's place shows whether it belongs to one iteration, and its size how much each copy takes.
         Pass::new("pipeline_loops", Some(Loops), to_loops::pipeline_loops::pipeline_loops),
     ],
+    boundaries: &[
+        // While loops are still whole, and before guards are decided: it changes the loops that decide them.
+        Pass::new("peel_boundaries", Some(Loops), loops::peel_boundaries::peel_boundaries),
+        // After peeling, which makes the tiles at the boundary constant, and before the passes that decide guards.
+        Pass::new("leave_out_padding", Some(Loops), loops::leave_out_padding::leave_out_padding),
+    ],
     to_flat: TO_FLAT,
 };
 
@@ -93,15 +101,13 @@ static GPU: Pipeline = Pipeline {
         // Again: buffers of one thread are inside of the loops over threads only now.
         Pass::new("compact_thread_buffers", Some(Loops), to_loops::compact_buffers::compact_buffers),
     ],
+    // A predicate costs a thread less than a second version of the code costs its warp.
+    boundaries: &[],
     to_flat: TO_FLAT,
 };
 
 /// From the `Loops` level to the `Flat` level, for all targets.
 const TO_FLAT: &[Pass] = &[
-    // While loops are still whole, and before guards are decided: it changes the loops that decide them.
-    Pass::new("peel_boundaries", Some(Loops), loops::peel_boundaries::peel_boundaries),
-    // After peeling, which makes the tiles at the boundary constant, and before the passes that decide guards.
-    Pass::new("leave_out_padding", Some(Loops), loops::leave_out_padding::leave_out_padding),
     // Before loops are unrolled: it decides a guard once for all copies of a statement.
     Pass::new("partition_loops", Some(Loops), loops::partition_loops::partition_loops),
     // After partitioning, which gives tiles constant lengths.

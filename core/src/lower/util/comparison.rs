@@ -26,6 +26,8 @@ pub(in crate::lower) struct Comparison {
     pub(in crate::lower) below: Ranges,
     /// Whether the outermost loop that decides it is unrolled or vectorized.
     pub(in crate::lower) is_hot: bool,
+    /// Whether it differs between the lanes of a vector.
+    pub(in crate::lower) has_lanes: bool,
     /// How often it is evaluated below the statement, at least.
     pub(in crate::lower) evaluations: i64,
 }
@@ -63,6 +65,9 @@ impl Below {
         let difference = difference(expr)?;
         let kind = self.loops.iter().find(|(var, _)| difference.mentions(*var)).map(|(_, kind)| *kind);
         let is_hot = matches!(kind, Some(LoopKind::Unrolled | LoopKind::Vectorized));
+        let is_lane =
+            |(var, kind): &(VarId, LoopKind)| *kind == LoopKind::Vectorized && difference.mentions(*var);
+        let has_lanes = self.loops.iter().any(is_lane);
         let reach = difference.upper_bound(&self.ranges)?;
         let inner = difference
             .terms()
@@ -70,7 +75,8 @@ impl Below {
             .filter(|term| mentions_any(&Index::digit(term.digit.clone()), &self.ranges));
         let inner = Index::from_terms(inner.cloned(), 0);
         let evaluations = self.evaluations(&difference);
-        Some(Comparison { difference, inner, reach, below: self.ranges.clone(), is_hot, evaluations })
+        let below = self.ranges.clone();
+        Some(Comparison { difference, inner, reach, below, is_hot, has_lanes, evaluations })
     }
 }
 

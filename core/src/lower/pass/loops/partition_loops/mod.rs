@@ -30,6 +30,7 @@ use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope};
 use crate::simplify::simplify_stmt;
 use crate::stmt::{Alloc, If, LoopKind, Stmt};
+use crate::target::TargetKind;
 use crate::visit::{for_each_stmt, substitute_stmt};
 
 /// Separates full tiles from partial ones.
@@ -39,7 +40,9 @@ pub(in crate::lower) fn partition_loops(
 ) -> Result<(), LowerError> {
     let body = std::mem::replace(&mut program.body, Stmt::nothing());
     let budget = options.max_partition_statements;
-    let body = Partition { program, outer: Ranges::new(), settled: Vec::new(), budget }.split(&body);
+    let is_for_lanes_alone = options.kind == TargetKind::Gpu;
+    let (outer, settled) = (Ranges::new(), Vec::new());
+    let body = Partition { program, outer, settled, budget, is_for_lanes_alone }.split(&body);
     program.body = body;
     remove_unreached(program);
     Ok(())
@@ -53,6 +56,9 @@ struct Partition<'p> {
     settled: Vec<Index>,
     /// How many more statements may be made.
     budget: usize,
+    /// Whether guards of unrolled loops stay: each is a predicate on a GPU, which costs a thread less than a second version of the
+    /// code costs its warp.
+    is_for_lanes_alone: bool,
 }
 
 impl Partition<'_> {
@@ -130,7 +136,8 @@ impl Partition<'_> {
     fn first_comparison(&self, stmt: &Stmt) -> Option<Comparison> {
         let mut first = None;
         for_each_comparison(stmt, ComparisonSite::Guard, &mut Below::default(), &mut |found| {
-            if first.is_none() && found.is_hot && self.is_worthwhile(&found) {
+            let is_hot = found.is_hot && (found.has_lanes || !self.is_for_lanes_alone);
+            if first.is_none() && is_hot && self.is_worthwhile(&found) {
                 first = Some(found);
             }
         });
