@@ -104,10 +104,10 @@ fn every_argument_that_is_read_can_be_strided() {
     let columns = TensorView::from(&table).slice_along(1, 4..11).unwrap();
     let every_other = TensorView::from(&ids).step_along(0, 2).unwrap();
     let expected = pick::reference(&copy(&columns), &copy(&every_other)).unwrap();
-    assert_eq!(pick(&columns, &every_other).unwrap(), expected);
-    assert_eq!(pick::reference(&columns, &every_other).unwrap(), expected);
+    assert_eq!(pick(columns, every_other).unwrap(), expected);
+    assert_eq!(pick::reference(columns, every_other).unwrap(), expected);
     let outside = Tensor::from_slice(&[0, 9, 1, 1], [4]).unwrap();
-    let error = pick(&columns, TensorView::from(&outside).step_along(0, 1).unwrap()).unwrap_err();
+    let error = pick(columns, TensorView::from(&outside).step_along(0, 1).unwrap()).unwrap_err();
     assert!(error.to_string().contains("`table`"), "{error}");
 
     let mask = Tensor::from_fn([6, 8], |[i, j]| (i + j) % 3 == 0).unwrap();
@@ -117,21 +117,21 @@ fn every_argument_that_is_read_can_be_strided() {
     let mut expected = Tensor::full([6, 8], 3).unwrap();
     add_masked::reference(&mut expected, &copy(&turned), &copy(&row)).unwrap();
     let mut y = Tensor::full([6, 8], 3).unwrap();
-    add_masked(&mut y, &turned, &row).unwrap();
+    add_masked(&mut y, turned, row).unwrap();
     assert_eq!(y, expected);
 
     let [x, w, b] = [[10, 7], [7, 18], [10, 18]].map(|shape| views(&storage, shape)[2]);
     for _ in 0..3 {
         let expected = layer::reference(&copy(&x), &copy(&w), &copy(&b)).unwrap();
-        assert_eq!(layer(&x, &w, &b).unwrap(), expected);
+        assert_eq!(layer(x, w, b).unwrap(), expected);
         let mut into = Tensor::zeros([10, 18]).unwrap();
-        layer::call_into(&x, &w, &b, &mut into).unwrap();
+        layer::call_into(x, w, b, &mut into).unwrap();
         assert_eq!(into, expected);
     }
     for shape in [[3, 16], [5, 131], [1, 1]] {
         let storage = matrix(shape[1], shape[0] + 3);
         let turned = TensorView::from(&storage).permute([1, 0]).unwrap().slice(1..1 + shape[0]).unwrap();
-        let (found, expected) = (softmax(&turned).unwrap(), softmax::reference(&copy(&turned)).unwrap());
+        let (found, expected) = (softmax(turned).unwrap(), softmax::reference(&copy(&turned)).unwrap());
         for (found, expected) in found.iter().zip(&expected) {
             assert!((found - expected).abs() <= 1e-6, "{found} {expected}");
         }
@@ -146,11 +146,11 @@ fn lengths_of_strided_views_can_change() {
             TensorView::from(&storage).slice_along(1, 2..2 + length).unwrap().slice(0..length).unwrap();
         let turned = part.permute([1, 0]).unwrap();
         let expected = matmul::reference(&copy(&part), &copy(&turned)).unwrap();
-        assert_eq!(matmul(&part, &turned).unwrap(), expected, "{length}");
+        assert_eq!(matmul(part, turned).unwrap(), expected, "{length}");
     }
     let nothing = TensorView::from(&storage).slice_along(1, 7..7).unwrap();
     let expected = Tensor::zeros([50, 50]).unwrap();
-    assert_eq!(matmul(&nothing, nothing.permute([1, 0]).unwrap()).unwrap(), expected);
+    assert_eq!(matmul(nothing, nothing.permute([1, 0]).unwrap()).unwrap(), expected);
 }
 
 /// The program of a kernel whose first tensor has strides, at a size.

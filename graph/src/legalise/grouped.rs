@@ -13,12 +13,15 @@ use crate::symbolic::SymInt;
 
 type Emitted = Result<Vec<Tensor>, Unsupported>;
 
+/// The indices of an element, from those of two nests of loops.
+type Place<'a> = &'a dyn Fn(&[Value], &[Value]) -> Vec<Value>;
+
 /// Elements that are normalised together: loops over the sets, and loops inside of each set.
 struct Sets<'a> {
     outer: Vec<SymInt>,
     inner: Vec<SymInt>,
     /// The indices of an element, from those of both loops.
-    place: &'a dyn Fn(&[Value], &[Value]) -> Vec<Value>,
+    place: Place<'a>,
 }
 
 /// The factor with which distances to the mean are multiplied, from the variance.

@@ -147,13 +147,16 @@ fn multiply_matrices(emitter: &mut Emitter, left: &Matrix, right: &Matrix) -> Re
     sum_of_products(emitter, element, &extents, &depth, &product)
 }
 
+/// A product, from the indices of its sum and of the loops that it is summed over.
+type Product<'a> = &'a dyn Fn(&tilewright_core::build::KernelBuilder, &[Value], &[Value]) -> Value;
+
 /// A tensor of sums over some loops.
 pub(super) fn sum_of_products(
     emitter: &mut Emitter,
     element: ElementType,
     extents: &[SymInt],
     depth: &[Bound],
-    product: &dyn Fn(&tilewright_core::build::KernelBuilder, &[Value], &[Value]) -> Value,
+    product: Product<'_>,
 ) -> Result<Tensor, Unsupported> {
     let Some(dtype) = element.dtype() else { unsupported!("elements of type {element} are not summed up") };
     let wide = computing(dtype);

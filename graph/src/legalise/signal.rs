@@ -78,14 +78,16 @@ fn wide_element(x: &Tensor) -> ElementType {
     if computing(x.dtype) == x.dtype { x.element } else { ElementType::F32 }
 }
 
-/// Products of samples with a table: `[outer …, result · part]`. `sample` gives a sample from the indices outside and its place and
-/// part.
+/// A sample, from the indices outside and its place and part.
+type Sample<'a> = &'a dyn Fn(&KernelBuilder, &[Value], &Value, &Value) -> Value;
+
+/// Products of samples with a table: `[outer …, result · part]`.
 fn transform(
     emitter: &mut Emitter,
     x: &Tensor,
     outer: &[SymInt],
     table: &Tensor,
-    sample: &dyn Fn(&KernelBuilder, &[Value], &Value, &Value) -> Value,
+    sample: Sample<'_>,
 ) -> Result<Tensor, Unsupported> {
     let wide = computing(x.dtype);
     let extents = [outer, &table.extents[2..]].concat();

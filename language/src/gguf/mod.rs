@@ -238,7 +238,7 @@ fn place(
     }
     let elements = shape.iter().try_fold(1usize, |count, &extent| count.checked_mul(extent));
     let length = elements.and_then(|count| (count / kind.length()).checked_mul(kind.bytes()));
-    if offset % alignment != 0 {
+    if !offset.is_multiple_of(alignment) {
         return Err(Error::tensor(name, format!("its offset {offset} is no multiple of {alignment}")));
     }
     let start = usize::try_from(offset).ok().and_then(|offset| data.checked_add(offset));

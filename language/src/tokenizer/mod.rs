@@ -16,7 +16,7 @@ pub struct Tokenizer {
     tokens: Vec<String>,
     numbers: FxHashMap<String, u32>,
     /// The rank of each pair of tokens that is merged, and the token that they become.
-    merges: FxHashMap<(u32, u32), (u32, u32)>,
+    merges: Merges,
     /// The tokens that stand for themselves in a text, longest first.
     specials: Vec<u32>,
     /// Whether a token is one of `specials`.
@@ -169,11 +169,11 @@ fn texts(file: &File, key: &str) -> Result<Vec<String>, Error> {
     file.entry(key, "an array of texts", read)
 }
 
+/// The rank and the token that two tokens make, by the two.
+type Merges = FxHashMap<(u32, u32), (u32, u32)>;
+
 /// The merges of pairs, each with its rank. A pair is two tokens with a blank between them.
-fn merges(
-    lines: &[String],
-    numbers: &FxHashMap<String, u32>,
-) -> Result<FxHashMap<(u32, u32), (u32, u32)>, Error> {
+fn merges(lines: &[String], numbers: &FxHashMap<String, u32>) -> Result<Merges, Error> {
     let mut merges = FxHashMap::default();
     for (rank, line) in lines.iter().enumerate() {
         let wrong = || {

@@ -56,7 +56,7 @@ pub(super) fn check(block: &syn::Block, diagnostics: &Diagnostics) {
             syn::Stmt::Local(syn::Local { init: Some(init), .. }) => {
                 if let syn::Expr::Closure(closure) = &*init.expr {
                     diagnostics.error(
-                        &closure.or1_token,
+                        closure.or1_token,
                         "a graph calls no closures",
                         "make it a function with `#[tensor_graph]`, which a graph can call",
                     );

@@ -67,7 +67,7 @@ pub(super) fn graph(graph: &Graph) -> TokenStream {
 
 fn tensors(graph: &Graph) -> impl Iterator<Item = (&Ident, &Tensor)> {
     graph.arguments.iter().filter_map(|argument| match argument {
-        Argument::Tensor { name, tensor } => Some((name, tensor)),
+        Argument::Tensor { name, tensor } => Some((name, &**tensor)),
         Argument::Other(_) => None,
     })
 }

@@ -73,7 +73,7 @@ pub(super) fn checks(graph: &Graph) -> TokenStream {
 
 fn tensor<'g>(graph: &'g Graph, name: &Ident) -> Option<&'g Tensor> {
     graph.arguments.iter().find_map(|argument| match argument {
-        Argument::Tensor { name: own, tensor } if own == name => Some(tensor),
+        Argument::Tensor { name: own, tensor } if own == name => Some(&**tensor),
         _ => None,
     })
 }
@@ -87,8 +87,11 @@ fn plain_name(argument: &[TokenTree]) -> Option<&Ident> {
     }
 }
 
-/// Calls `visit` with the path and the arguments of each call of a kernel or graph by its own name.
-fn calls(tokens: TokenStream, visit: &mut dyn FnMut(&[TokenTree], &[Vec<TokenTree>])) {
+/// A visitor of calls, which gets the path and the arguments of each.
+type CallVisitor<'a> = &'a mut dyn FnMut(&[TokenTree], &[Vec<TokenTree>]);
+
+/// Visits each call of a kernel or graph by its own name.
+fn calls(tokens: TokenStream, visit: CallVisitor<'_>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     for (position, token) in tokens.iter().enumerate() {
         if let TokenTree::Group(group) = token {

@@ -21,9 +21,9 @@ pub(super) struct Graph {
 /// An argument.
 pub(super) enum Argument {
     /// `name: &Tensor<f32, M, K>`: a tensor that a run is given.
-    Tensor { name: Ident, tensor: Tensor },
+    Tensor { name: Ident, tensor: Box<Tensor> },
     /// Everything else: numbers, and what holds the weights.
-    Other(syn::PatType),
+    Other(Box<syn::PatType>),
 }
 
 /// `Tensor<f32, M, K>`
@@ -144,10 +144,10 @@ fn argument(input: &syn::FnArg, diagnostics: &Diagnostics) -> Option<Argument> {
             diagnostics.error(&typed.ty, "a tensor argument is borrowed", "write `&Tensor<…>`");
             return None;
         }
-        return Some(Argument::Other(typed.clone()));
+        return Some(Argument::Other(Box::new(typed.clone())));
     };
     if !is_tensor(&reference.elem) {
-        return Some(Argument::Other(typed.clone()));
+        return Some(Argument::Other(Box::new(typed.clone())));
     }
     if let Some(token) = &reference.mutability {
         diagnostics.error(token, "a graph updates no tensor in place", "return the result instead");
@@ -158,7 +158,7 @@ fn argument(input: &syn::FnArg, diagnostics: &Diagnostics) -> Option<Argument> {
             if let Some(token) = &pattern.mutability {
                 diagnostics.error(token, "a tensor argument cannot be `mut`", "remove `mut`");
             }
-            Some(Argument::Tensor { name: pattern.ident.clone(), tensor })
+            Some(Argument::Tensor { name: pattern.ident.clone(), tensor: Box::new(tensor) })
         }
         other => {
             diagnostics.error(

@@ -93,7 +93,7 @@ fn bind_writer(
     let refusal = ScheduleError::NotInvertible(found.id);
     let mut targets = Vec::new();
     for dimension in dimensions {
-        targets.push(loop_along(schedule, &found, &own, sums, dimension)?.ok_or(refusal.clone())?);
+        targets.push(loop_along(schedule, &found, &own, sums, dimension)?.ok_or(refusal)?);
     }
     let rows = schedule.split(targets[0], &[Some(warps[0]), None])?;
     let columns = schedule.split(targets[1], &[Some(warps[1]), None])?;

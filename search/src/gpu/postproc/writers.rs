@@ -78,7 +78,7 @@ pub(super) fn loop_along(
         .filter(|access| access.buffer == buffer)
         .map(|access| access.indices[dimension].as_var());
     let refusal = ScheduleError::NotInvertible(block.id);
-    let first = indices.next().flatten().ok_or(refusal.clone())?;
+    let first = indices.next().flatten().ok_or(refusal)?;
     if indices.any(|other| other != Some(first)) {
         return Err(refusal);
     }
