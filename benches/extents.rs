@@ -19,15 +19,15 @@ mod memory;
 #[expect(dead_code, reason = "the names of the set of operators are for the other benches")]
 #[path = "operators/opset.rs"]
 mod opset;
+#[path = "operators/pair.rs"]
+mod pair;
 #[path = "operators/pieces.rs"]
 mod pieces;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use serde::Serialize;
-use tilewright::bench::{Comparison, Effort, Options, Variant, run_when_asked};
-use tilewright::tuning::Tuner;
+use tilewright::bench::{Comparison, Options, Variant, run_when_asked};
 use tilewright::tuning::report::{Table, duration};
 
 use opset::Operator;
@@ -52,13 +52,6 @@ const PAIRS: [&str; 16] = [
     "ATT:3x67x509x61/4x64x512x64",
 ];
 
-/// How often the two shapes of a pair alternate.
-const ROUNDS: usize = 5;
-
-/// The time of one shape in one round.
-const EFFORT: Effort =
-    Effort { samples: 9, sample: Duration::from_millis(2), budget: Duration::from_millis(200) };
-
 /// The result for a pair.
 #[derive(Debug, Serialize)]
 struct Line {
@@ -78,27 +71,21 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Failure> {
-    options.refuse_budget()?;
-    tilewright::set_threads(options.threads.unwrap_or(0));
-    if let Some(records) = &options.records {
-        std::fs::create_dir_all(records)?;
-        tilewright::use_records(records)?;
-    }
+    let variants = pair::prepare(options)?;
     let names = if options.ops.is_empty() { PAIRS.map(str::to_owned).to_vec() } else { options.ops.clone() };
-    let given = options.variants()?;
-    let variants = if given.is_empty() { vec![Variant::Default] } else { given };
     let mut lines = Vec::new();
     for name in &names {
-        let pair = operators(name)?;
-        if let Some(trials) = options.trials {
-            pair.iter().try_for_each(|operator| tune(operator, trials, options))?;
+        let operators = operators(name)?;
+        for operator in &operators {
+            pair::tune(&operator.name, (operator.kernel)(), &operator.dims, options)?;
         }
-        let mut shapes = Vec::new();
-        for operator in &pair {
-            shapes.push(Comparison::new((operator.kernel)(), &operator.dims, None)?);
-        }
+        let [odd, aligned] = &operators;
+        let mut shapes = [
+            Comparison::new((odd.kernel)(), &odd.dims, None)?,
+            Comparison::new((aligned.kernel)(), &aligned.dims, None)?,
+        ];
         for variant in &variants {
-            let line = measure(name, &pair, &mut shapes, *variant)?;
+            let line = measure(name, &operators, &mut shapes, *variant)?;
             if options.json {
                 println!("{}", serde_json::to_string(&line)?);
             }
@@ -122,34 +109,15 @@ fn operators(pair: &str) -> Result<[Operator; 2], String> {
     Ok([opset::operator(odd)?, opset::operator(&format!("{family}:{aligned}"))?])
 }
 
-fn tune(operator: &Operator, trials: usize, options: &Options) -> Result<(), Failure> {
-    let records = options.records.as_deref().ok_or("`--trials N` needs `--records DIR` to keep them")?;
-    eprintln!("{}: {trials} trials", operator.name);
-    let mut tuner = Tuner::new().trials(trials).seed(options.seed.unwrap_or(1)).records(records);
-    tuner.tune((operator.kernel)(), &operator.dims)?;
-    tilewright::use_records(records)?;
-    Ok(())
-}
-
 /// Measures a variant at both shapes alternately.
 fn measure(
     name: &str,
-    pair: &[Operator; 2],
-    shapes: &mut [Comparison],
+    operators: &[Operator; 2],
+    shapes: &mut [Comparison; 2],
     variant: Variant,
 ) -> Result<Line, Failure> {
-    let mut fastest = [f64::INFINITY; 2];
-    for shape in &mut *shapes {
-        shape.check(variant)?;
-    }
-    for _ in 0..ROUNDS {
-        for (shape, fastest) in shapes.iter_mut().zip(&mut fastest) {
-            // The minimum, because other programs only ever add time.
-            *fastest = fastest.min(shape.measure(&[variant], &EFFORT)?.remove(0).min_ns);
-        }
-    }
-    let [odd_ns, aligned_ns] = fastest;
-    let ratio = (odd_ns / pair[0].flops) / (aligned_ns / pair[1].flops);
+    let [odd_ns, aligned_ns] = pair::fastest(shapes, variant)?;
+    let ratio = (odd_ns / operators[0].flops) / (aligned_ns / operators[1].flops);
     let threads = tilewright::threads()?;
     Ok(Line { pair: name.to_owned(), variant: variant.name(), threads, odd_ns, aligned_ns, ratio })
 }
@@ -173,7 +141,7 @@ fn summarise(lines: &[Line], variants: &[Variant]) {
     for variant in variants {
         let ratios: Vec<f64> =
             lines.iter().filter(|line| line.variant == variant.name()).map(|line| line.ratio).collect();
-        let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len().max(1) as f64).exp();
+        let mean = pair::geometric_mean(&ratios);
         let worst = ratios.iter().copied().fold(0.0, f64::max);
         eprintln!("{}: {mean:.2} × in geometric mean, {worst:.2} × at most", variant.name());
     }

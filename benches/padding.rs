@@ -19,19 +19,17 @@ mod memory;
 #[expect(dead_code, reason = "the names of the set of operators are for the other benches")]
 #[path = "operators/opset.rs"]
 mod opset;
+#[path = "operators/pair.rs"]
+mod pair;
 #[path = "operators/pieces.rs"]
 mod pieces;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use serde::Serialize;
 use tilewright::Kernel;
-use tilewright::bench::{Comparison, Effort, Options, Variant, run_when_asked};
-use tilewright::tuning::Tuner;
+use tilewright::bench::{Comparison, Options, Variant, run_when_asked};
 use tilewright::tuning::report::{Table, duration};
-
-use opset::Operator;
 
 /// Convolutions with more and less padding, along few and many channels, in one to three dimensions.
 const OPERATORS: [&str; 12] = [
@@ -48,13 +46,6 @@ const OPERATORS: [&str; 12] = [
     "DEP:1x14x14x384x5x1x2",
     "DIL.0",
 ];
-
-/// How often the two ways alternate.
-const ROUNDS: usize = 5;
-
-/// The time of one way in one round.
-const EFFORT: Effort =
-    Effort { samples: 9, sample: Duration::from_millis(2), budget: Duration::from_millis(200) };
 
 /// The result for an operator.
 #[derive(Debug, Serialize)]
@@ -75,22 +66,15 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Failure> {
-    options.refuse_budget()?;
-    tilewright::set_threads(options.threads.unwrap_or(0));
-    if let Some(records) = &options.records {
-        std::fs::create_dir_all(records)?;
-        tilewright::use_records(records)?;
-    }
+    let variants = pair::prepare(options)?;
     let names =
         if options.ops.is_empty() { OPERATORS.map(str::to_owned).to_vec() } else { options.ops.clone() };
-    let given = options.variants()?;
-    let variants = if given.is_empty() { vec![Variant::Default] } else { given };
     let mut lines = Vec::new();
     for name in &names {
         let operator = opset::operator(name)?;
         let ways = [(operator.kernel)(), with_all_products((operator.kernel)())?];
-        if let Some(trials) = options.trials {
-            ways.iter().try_for_each(|kernel| tune(kernel, &operator, trials, options))?;
+        for kernel in ways {
+            pair::tune(&operator.name, kernel, &operator.dims, options)?;
         }
         let mut ways = [
             Comparison::new(ways[0], &operator.dims, None)?,
@@ -118,33 +102,9 @@ fn with_all_products(kernel: &Kernel) -> Result<&'static Kernel, Failure> {
     Ok(Box::leak(Box::new(Kernel::from_program(program)?)))
 }
 
-fn tune(
-    kernel: &'static Kernel,
-    operator: &Operator,
-    trials: usize,
-    options: &Options,
-) -> Result<(), Failure> {
-    let records = options.records.as_deref().ok_or("`--trials N` needs `--records DIR` to keep them")?;
-    eprintln!("{}: {trials} trials", operator.name);
-    let mut tuner = Tuner::new().trials(trials).seed(options.seed.unwrap_or(1)).records(records);
-    tuner.tune(kernel, &operator.dims)?;
-    tilewright::use_records(records)?;
-    Ok(())
-}
-
 /// Measures a variant of both ways alternately.
 fn measure(name: &str, ways: &mut [Comparison; 2], variant: Variant) -> Result<Line, Failure> {
-    let mut fastest = [f64::INFINITY; 2];
-    for way in &mut *ways {
-        way.check(variant)?;
-    }
-    for _ in 0..ROUNDS {
-        for (way, fastest) in ways.iter_mut().zip(&mut fastest) {
-            // The minimum, because other programs only ever add time.
-            *fastest = fastest.min(way.measure(&[variant], &EFFORT)?.remove(0).min_ns);
-        }
-    }
-    let [left_out_ns, formed_ns] = fastest;
+    let [left_out_ns, formed_ns] = pair::fastest(ways, variant)?;
     let (variant, threads, gain) = (variant.name(), tilewright::threads()?, formed_ns / left_out_ns);
     Ok(Line { operator: name.to_owned(), variant, threads, left_out_ns, formed_ns, gain })
 }
@@ -168,7 +128,7 @@ fn summarise(lines: &[Line], variants: &[Variant]) {
     for variant in variants {
         let gains: Vec<f64> =
             lines.iter().filter(|line| line.variant == variant.name()).map(|line| line.gain).collect();
-        let mean = (gains.iter().map(|gain| gain.ln()).sum::<f64>() / gains.len().max(1) as f64).exp();
+        let mean = pair::geometric_mean(&gains);
         let least = gains.iter().copied().fold(f64::INFINITY, f64::min);
         eprintln!("{}: {mean:.2} × in geometric mean, {least:.2} × at least", variant.name());
     }

@@ -18,7 +18,7 @@ const USAGE: &str = "chat [--model FILE] [--tokens N] [--chat] [--top-p P [--tem
 
 Continues TEXT. With --chat, TEXT is a message that the model answers. Without --top-p, the most likely token is taken each time.";
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options {
     model: String,
     tokens: usize,

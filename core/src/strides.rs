@@ -3,7 +3,7 @@
 //! A buffer is dense and row-major, with two exceptions. The distances of an intermediate may be [aligned](Program::align): lowering
 //! chooses them. A parameter that is only read may have *strides*, which the caller chooses: the view of a matrix's columns, a transposed
 //! matrix, a row that is repeated. Element `[i, j]` is then element `i·s + j·t` of a memory that ends with the last element of the
-//! view. Whatever has no strides keeps the meaning that it has without this module.
+//! view. Parameters without strides are dense.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,8 @@
 //! The axes of a GPU's grid that loops can be bound to.
 
+/// The threads of a warp, which are its lanes.
+pub const WARP: i64 = 32;
+
 /// An axis of a grid of threads.
 ///
 /// A nest of loops, from its outermost one, is one grid: an axis has one extent in it, and a loop bound to an axis is not inside

@@ -18,7 +18,7 @@ struct Inside {
     rest: Index,
 }
 
-/// What is known of the zeros of some intermediates.
+/// Conditions outside of which the elements of some intermediates are zero.
 #[derive(Clone, Debug, Default)]
 pub struct ZeroElements {
     known: Vec<(BufferId, Vec<Inside>)>,
@@ -69,7 +69,7 @@ struct Writes<'p> {
     inner: Ranges,
     /// The differences of the guards around it.
     guards: Vec<Index>,
-    /// What all stores so far have in common; `None` before the first one.
+    /// The conditions that hold for all stores so far; `None` before the first one.
     common: Option<Vec<Inside>>,
 }
 

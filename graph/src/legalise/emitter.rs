@@ -73,7 +73,8 @@ impl Tensor {
     }
 }
 
-/// Those of some values, one for each dimension of a tensor, that its buffer has: in the order of memory, without extents of 1.
+/// Takes one value for each dimension of a tensor, and gives those of the dimensions of its buffer, which has them in the order of
+/// memory and without extents of 1.
 fn in_buffer<T: Clone>(order: &Order, extents: &[SymInt], values: &[T]) -> Vec<T> {
     order
         .dimensions()

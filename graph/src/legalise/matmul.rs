@@ -1,6 +1,6 @@
 //! Products of matrices.
 
-use tilewright_core::build::{UpdateOp, Value};
+use tilewright_core::build::{KernelBuilder, UpdateOp, Value};
 
 use crate::legalise::emitter::{Bound, Emitter, Tensor, here, nest};
 use crate::legalise::operands::Operands;
@@ -123,32 +123,67 @@ fn multiply_matrices(emitter: &mut Emitter, left: &Matrix, right: &Matrix) -> Re
     if element != right.tensor.element || element == ElementType::Bool {
         unsupported!("elements of types {element} and {} are multiplied", right.tensor.element);
     }
-    let ((rows, depth), (right_depth, columns)) = (left.extents(true), right.extents(false));
-    let (depth, right_depth) =
-        (depth.expect("a row has a length"), right_depth.expect("a column has a length"));
-    if depth != right_depth {
-        unsupported!("whether {depth} columns and {right_depth} rows are as many depends on the call");
+    let wide = computing(left.tensor.dtype);
+    MatrixProduct::new(left, right)?.sums(emitter, element, &|value| value.cast(wide))
+}
+
+/// The product of two stacks of matrices that broadcast.
+pub(super) struct MatrixProduct<'m> {
+    left: &'m Matrix,
+    right: &'m Matrix,
+    pub(super) extents: Vec<SymInt>,
+    /// How many dimensions are those of the batch.
+    batch: usize,
+    /// The number of products in a sum.
+    pub(super) depth: SymInt,
+}
+
+/// An element of a product: the indices of its batch, its row and its column, where it has these.
+pub(super) type Place<'v> = (&'v [Value], Option<&'v Value>, Option<&'v Value>);
+
+impl<'m> MatrixProduct<'m> {
+    pub(super) fn new(left: &'m Matrix, right: &'m Matrix) -> Result<Self, Unsupported> {
+        let ((rows, depth), (right_depth, columns)) = (left.extents(true), right.extents(false));
+        let (depth, right_depth) =
+            (depth.expect("a row has a length"), right_depth.expect("a column has a length"));
+        if depth != right_depth {
+            unsupported!("whether {depth} columns and {right_depth} rows are as many depends on the call");
+        }
+        let mut extents = broadcast_extents(&[left.batch(), right.batch()])?;
+        let batch = extents.len();
+        extents.extend(rows.into_iter().chain(columns).cloned());
+        Ok(MatrixProduct { left, right, extents, batch, depth: depth.clone() })
     }
-    let mut extents = broadcast_extents(&[left.batch(), right.batch()])?;
-    let batch = extents.len();
-    extents.extend(rows.into_iter().chain(columns).cloned());
-    let (dtype, depth) = (left.tensor.dtype, emitter.bounds(std::slice::from_ref(depth))?);
-    let wide = computing(dtype);
-    let (has_rows, has_columns) = (!left.vector, !right.vector);
-    let product = |builder: &tilewright_core::build::KernelBuilder, indices: &[Value], depth: &[Value]| {
-        let depth = &depth[0];
-        let (batch, inner) = indices.split_at(batch);
-        let row = has_rows.then(|| &inner[0]);
-        let column = has_columns.then(|| &inner[inner.len() - 1]);
-        let x = left.tensor.at(builder, &left.indices(batch, row, Some(depth)));
-        let y = right.tensor.at(builder, &right.indices(batch, Some(depth), column));
-        multiply(&x.cast(wide), &y.cast(wide))
-    };
-    sum_of_products(emitter, element, &extents, &depth, &product)
+
+    /// The place of an element, from its indices.
+    pub(super) fn place<'v>(&self, indices: &'v [Value]) -> Place<'v> {
+        let (batch, inner) = indices.split_at(self.batch);
+        let row = (!self.left.vector).then(|| &inner[0]);
+        let column = (!self.right.vector).then(|| &inner[inner.len() - 1]);
+        (batch, row, column)
+    }
+
+    /// The tensor of sums, whose factors `widen` converts.
+    pub(super) fn sums(
+        &self,
+        emitter: &mut Emitter,
+        element: ElementType,
+        widen: &dyn Fn(&Value) -> Value,
+    ) -> Result<Tensor, Unsupported> {
+        let depth = emitter.bounds(std::slice::from_ref(&self.depth))?;
+        let product = |builder: &KernelBuilder, indices: &[Value], depth: &[Value]| {
+            let (batch, row, column) = self.place(indices);
+            let (left, right) = (self.left, self.right);
+            let x = left.tensor.at(builder, &left.indices(batch, row, Some(&depth[0])));
+            let y = right.tensor.at(builder, &right.indices(batch, Some(&depth[0]), column));
+            multiply(&widen(&x), &widen(&y))
+        };
+        sum_of_products(emitter, element, &self.extents, &depth, &product)
+    }
 }
 
 /// A product, from the indices of its sum and of the loops that it is summed over.
-type Product<'a> = &'a dyn Fn(&tilewright_core::build::KernelBuilder, &[Value], &[Value]) -> Value;
+type Product<'a> = &'a dyn Fn(&KernelBuilder, &[Value], &[Value]) -> Value;
 
 /// A tensor of sums over some loops.
 pub(super) fn sum_of_products(

@@ -128,7 +128,7 @@ pub struct Fusion<'a> {
     pub order: Option<Order>,
 }
 
-/// What a program reads.
+/// A tensor that a program reads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Argument {
     /// A value from outside.

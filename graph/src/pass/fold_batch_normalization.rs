@@ -4,22 +4,20 @@
 //! `k = scale / √(variance + ε)` for each channel. New weights are computed in `f64` and rounded once.
 
 use crate::build::BuildError;
-use crate::ir::{Attribute, Call, Operation, ValueId};
-use crate::pass::{Rewriter, Rule};
+use crate::ir::{Attribute, Call, ValueId};
+use crate::pass::{CallRule, Rewriter};
 use crate::tensor::{ElementType, HostTensor};
 
 /// Changes weights so that normalisations are not needed.
 pub(super) struct FoldBatchNormalization;
 
-impl Rule for FoldBatchNormalization {
-    fn rewrite(
+impl CallRule for FoldBatchNormalization {
+    fn rewrite_call(
         &mut self,
         graph: &mut Rewriter<'_>,
-        operation: &Operation,
-        outputs: usize,
+        call: &Call,
     ) -> Result<Option<Vec<ValueId>>, BuildError> {
-        let Operation::Call(call) = operation else { return Ok(None) };
-        if call.operator.name != "batch_normalization" || outputs != 1 {
+        if call.operator.name != "batch_normalization" {
             return Ok(None);
         }
         let Some((convolution, weights, bias)) = folded(graph, call) else { return Ok(None) };

@@ -2,26 +2,21 @@
 //! computed from it.
 
 use crate::build::BuildError;
-use crate::ir::{Operation, ValueId};
-use crate::pass::{Rewriter, Rule};
+use crate::ir::{Call, ValueId};
+use crate::pass::{CallRule, Rewriter};
 use crate::symbolic::SymInt;
 use crate::tensor::HostTensor;
 
 /// Replaces calls by their known elements.
 pub(super) struct FoldShapes;
 
-impl Rule for FoldShapes {
-    fn rewrite(
+impl CallRule for FoldShapes {
+    fn rewrite_call(
         &mut self,
         graph: &mut Rewriter<'_>,
-        operation: &Operation,
-        outputs: usize,
+        call: &Call,
     ) -> Result<Option<Vec<ValueId>>, BuildError> {
-        let Operation::Call(call) = operation else { return Ok(None) };
-        if outputs != 1 {
-            return Ok(None);
-        }
-        let values = graph.add_call(call.clone(), outputs)?;
+        let values = graph.add_call(call.clone(), 1)?;
         Ok(Some(match known(graph, values[0]) {
             Some(tensor) => vec![graph.add_constant(tensor)],
             None => values,

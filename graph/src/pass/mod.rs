@@ -15,7 +15,7 @@ mod rewriter;
 mod simplify;
 
 pub use quantise::{StaysFloat, stays_float};
-pub(crate) use rewriter::{Rewriter, Rule};
+pub(crate) use rewriter::{CallRule, Rewriter, Rule};
 
 use crate::build::BuildError;
 use crate::ir::Function;

@@ -24,6 +24,31 @@ pub(crate) trait Rule {
     fn nested(&mut self, _entered: bool) {}
 }
 
+/// The rule of a pass for one call with a single result.
+pub(crate) trait CallRule {
+    /// The value that takes the place of the result, in a list, or `None` to keep the call. Its inputs are values of the new function
+    /// already.
+    fn rewrite_call(
+        &mut self,
+        graph: &mut Rewriter<'_>,
+        call: &Call,
+    ) -> Result<Option<Vec<ValueId>>, BuildError>;
+}
+
+impl<R: CallRule> Rule for R {
+    fn rewrite(
+        &mut self,
+        graph: &mut Rewriter<'_>,
+        operation: &Operation,
+        outputs: usize,
+    ) -> Result<Option<Vec<ValueId>>, BuildError> {
+        match operation {
+            Operation::Call(call) if outputs == 1 => self.rewrite_call(graph, call),
+            _ => Ok(None),
+        }
+    }
+}
+
 /// A function that is being built anew.
 pub(crate) struct Rewriter<'f> {
     source: &'f Function,

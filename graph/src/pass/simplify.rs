@@ -1,24 +1,19 @@
 //! Calls that change nothing, and pairs that undo one another.
 
 use crate::build::BuildError;
-use crate::ir::{Attribute, Attributes, Call, Operation, ValueId};
-use crate::pass::{Rewriter, Rule};
+use crate::ir::{Attribute, Attributes, Call, ValueId};
+use crate::pass::{CallRule, Rewriter};
 use crate::tensor::{ElementType, HostTensor};
 
 /// Algebraic simplification of single calls.
 pub(super) struct Simplify;
 
-impl Rule for Simplify {
-    fn rewrite(
+impl CallRule for Simplify {
+    fn rewrite_call(
         &mut self,
         graph: &mut Rewriter<'_>,
-        operation: &Operation,
-        outputs: usize,
+        call: &Call,
     ) -> Result<Option<Vec<ValueId>>, BuildError> {
-        let Operation::Call(call) = operation else { return Ok(None) };
-        if outputs != 1 {
-            return Ok(None);
-        }
         let same = match call.operator.name {
             "identity" | "dropout" => call.inputs[0],
             "add" => neutral(graph, call, 0.0, true),

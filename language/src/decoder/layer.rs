@@ -98,16 +98,16 @@ fn attend(
     // The products of queries and keys are scaled once, in the queries.
     let scale = 1.0 / (config.head as f32).sqrt();
     let mut queries = vec![0.0; rows * own];
-    for (row, turns) in turns.iter().enumerate() {
+    for (row, angles) in turns.iter().enumerate() {
         let numbers = &projected.as_slice()[row * width..][..own + 2 * shared];
         let (query, rest) = numbers.split_at(own);
         let (keys, values) = rest.split_at(shared);
         let target = &mut queries[row * own..][..own];
         target.copy_from_slice(query);
-        target.chunks_exact_mut(config.head).for_each(|head| rotate(head, turns));
+        target.chunks_exact_mut(config.head).for_each(|head| rotate(head, angles));
         target.iter_mut().for_each(|number| *number *= scale);
         let mut keys = keys.to_vec();
-        keys.chunks_exact_mut(config.head).for_each(|head| rotate(head, turns));
+        keys.chunks_exact_mut(config.head).for_each(|head| rotate(head, angles));
         cache.store(start + row, &keys, values);
     }
     let last = turns.len().saturating_sub(1);

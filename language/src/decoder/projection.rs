@@ -7,7 +7,7 @@ use crate::decoder::tensors;
 use crate::error::Error;
 use crate::gguf::File;
 
-/// Matrices of equally long rows. Those of one block type are one matrix, and one call.
+/// Matrices of equally long rows. Matrices of one block type are stacked to one, which one call multiplies.
 pub(super) struct Projection {
     matrices: Vec<Matrix>,
 }

@@ -1,6 +1,6 @@
 //! Type parameters: classes of element types, and which types a definition can be used with.
 //!
-//! A parameter is bound by one class at least, `T: Element`. What the body does with values of the type narrows it further:
+//! A parameter is bound by one class at least, `T: Element`. Operations of the body on values of the type narrow it further:
 //! `a + b` needs numbers, `x.exp()` floats.
 
 use proc_macro2::{Ident, TokenStream};
@@ -68,7 +68,7 @@ pub(crate) struct Generic {
     pub(crate) name: Ident,
     /// The bounds as the user wrote them.
     pub(crate) bounds: Vec<syn::Path>,
-    /// What the type must be: the bounds, and what the checker adds.
+    /// The classes that the type must belong to: the bounds, and those that the checker adds.
     pub(crate) classes: Vec<Class>,
 }
 

@@ -3,16 +3,13 @@
 use tilewright_core::analysis::block::{is_spatial, single_store};
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::IterKind;
-use tilewright_core::thread_axis::ThreadAxis;
+use tilewright_core::thread_axis::{ThreadAxis, WARP};
 
 use crate::space::rules::add_rfactor::partition_loops;
 use crate::space::rules::block::{block_of, domain_size, has_own_loops};
 
 /// The threads of a block: eight warps, of which several blocks fit a multiprocessor at once.
 const THREADS: i64 = 256;
-
-/// The threads of a warp.
-const WARP: i64 = 32;
 
 /// The most bytes that one instruction accesses.
 const MAX_BYTES: i64 = 16;

@@ -9,3 +9,4 @@ mod searched;
 mod statements;
 mod support;
 mod tensor_cores;
+mod texts;

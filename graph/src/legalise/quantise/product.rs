@@ -1,15 +1,14 @@
 //! Products of matrices of integers.
 
-use tilewright_core::build::{KernelBuilder, UpdateOp, Value};
+use tilewright_core::build::Value;
 use tilewright_core::dtype::DType;
 
-use crate::legalise::emitter::{Bound, Emitter, Tensor, here, nest};
-use crate::legalise::matmul::Matrix;
+use crate::legalise::emitter::{Emitter, Tensor};
+use crate::legalise::matmul::{Matrix, MatrixProduct, sum_of_products};
 use crate::legalise::operands::Operands;
-use crate::legalise::pointwise::broadcast_extents;
 use crate::legalise::quantise::convert::{Rescale, require_narrow_sums, rescale};
 use crate::legalise::quantise::parameter::Parameter;
-use crate::legalise::scalar::{add, multiply, number, subtract};
+use crate::legalise::scalar::{add, multiply, subtract};
 use crate::legalise::{Unsupported, unsupported};
 use crate::symbolic::SymInt;
 use crate::tensor::ElementType;
@@ -69,26 +68,24 @@ fn centred_product(
             Parameter::new(zero, &matrix.tensor.extents, dimension, 0).map(Some)
         };
     let (left_zero, right_zero) = (zero(zeros[0], left, -2)?, zero(zeros[1], right, -1)?);
-    let sums = multiply_matrices(emitter, left, right)?;
+    let product = MatrixProduct::new(left, right)?;
+    let products = product.sums(emitter, ElementType::I32, &wide)?;
     if left_zero.is_none() && right_zero.is_none() {
-        return Ok(sums.tensor);
+        return Ok(products);
     }
     // `Σa` for each row is needed for the zero points of columns, and the other way around.
     let of_rows = right_zero.as_ref().map(|_| sum_up(emitter, left, true)).transpose()?;
     let of_columns = left_zero.as_ref().map(|_| sum_up(emitter, right, false)).transpose()?;
-    let depth = emitter.value(&sums.depth)?.cast(DType::I32);
-    let extents = sums.tensor.extents.clone();
-    emitter.compute(ElementType::I32, &extents, &mut |builder, indices| {
-        let (batch, inner) = indices.split_at(sums.batch);
-        let row = (!left.vector).then(|| &inner[0]);
-        let column = (!right.vector).then(|| &inner[inner.len() - 1]);
+    let depth = emitter.value(&product.depth)?.cast(DType::I32);
+    emitter.compute(ElementType::I32, &product.extents, &mut |builder, indices| {
+        let (batch, row, column) = product.place(indices);
         let origin = Value::int(0);
         let left_zero =
             left_zero.as_ref().map(|zero| wide(&zero.at(builder, &left.indices(batch, row, Some(&origin)))));
         let right_zero = right_zero
             .as_ref()
             .map(|zero| wide(&zero.at(builder, &right.indices(batch, Some(&origin), column))));
-        let mut sum = sums.tensor.at(builder, indices);
+        let mut sum = products.at(builder, indices);
         if let (Some(zero), Some(sums)) = (&right_zero, &of_rows) {
             sum = subtract(&sum, &multiply(zero, &sums.at(builder, &kept(left, batch, row))));
         }
@@ -100,41 +97,6 @@ fn centred_product(
             _ => sum,
         }
     })
-}
-
-/// The sums of products of two stacks of matrices.
-struct Sums {
-    tensor: Tensor,
-    /// How many dimensions are those of the batch.
-    batch: usize,
-    /// The number of products in a sum.
-    depth: SymInt,
-}
-
-fn multiply_matrices(emitter: &mut Emitter, left: &Matrix, right: &Matrix) -> Result<Sums, Unsupported> {
-    let ((rows, depth), (right_depth, columns)) = (left.extents(true), right.extents(false));
-    let (depth, right_depth) =
-        (depth.expect("a row has a length"), right_depth.expect("a column has a length"));
-    if depth != right_depth {
-        unsupported!("whether {depth} columns and {right_depth} rows are as many depends on the call");
-    }
-    let mut extents = broadcast_extents(&[left.batch(), right.batch()])?;
-    let batch = extents.len();
-    extents.extend(rows.into_iter().chain(columns).cloned());
-    let bounds = emitter.bounds(std::slice::from_ref(depth))?;
-    let (has_rows, has_columns) = (!left.vector, !right.vector);
-    let tensor = emitter.local(ElementType::I32, &extents, Some(number(DType::I32, 0.0)))?;
-    emitter.nest(&extents, &mut |builder, indices| {
-        let (batch, inner) = indices.split_at(batch);
-        let row = has_rows.then(|| &inner[0]);
-        let column = has_columns.then(|| &inner[inner.len() - 1]);
-        nest(builder, &bounds, &mut Vec::new(), &mut |builder, depth| {
-            let x = left.tensor.at(builder, &left.indices(batch, row, Some(&depth[0])));
-            let y = right.tensor.at(builder, &right.indices(batch, Some(&depth[0]), column));
-            tensor.store(builder, indices, UpdateOp::Add, multiply(&wide(&x), &wide(&y)), here!());
-        });
-    })?;
-    Ok(Sums { tensor, batch, depth: depth.clone() })
 }
 
 /// The indices of an operand's dimensions but for the one that is summed up over.
@@ -153,20 +115,11 @@ fn sum_up(emitter: &mut Emitter, matrix: &Matrix, rows: bool) -> Result<Tensor, 
     let mut extents = matrix.batch().to_vec();
     let batch = extents.len();
     extents.extend(other.cloned());
-    let bounds: Vec<Bound> = emitter.bounds(std::slice::from_ref(depth))?;
-    let tensor = emitter.local(ElementType::I32, &extents, Some(number(DType::I32, 0.0)))?;
-    emitter.nest(&extents, &mut |builder: &mut KernelBuilder, indices| {
+    let bounds = emitter.bounds(std::slice::from_ref(depth))?;
+    sum_of_products(emitter, ElementType::I32, &extents, &bounds, &|builder, indices, depth| {
         let (batch, other) = indices.split_at(batch);
-        let other = other.first();
-        nest(builder, &bounds, &mut Vec::new(), &mut |builder, depth| {
-            let places = if rows {
-                matrix.indices(batch, other, Some(&depth[0]))
-            } else {
-                matrix.indices(batch, Some(&depth[0]), other)
-            };
-            let term = wide(&matrix.tensor.at(builder, &places));
-            tensor.store(builder, indices, UpdateOp::Add, term, here!());
-        });
-    })?;
-    Ok(tensor)
+        let (other, depth) = (other.first(), Some(&depth[0]));
+        let (row, column) = if rows { (other, depth) } else { (depth, other) };
+        wide(&matrix.tensor.at(builder, &matrix.indices(batch, row, column)))
+    })
 }

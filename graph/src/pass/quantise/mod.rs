@@ -19,7 +19,7 @@ use rustc_hash::FxHashSet;
 use crate::build::BuildError;
 use crate::ir::{Attribute, Attributes, Body, Call, Function, Operation, ValueId};
 use crate::operator;
-use crate::pass::{Rewriter, Rule};
+use crate::pass::{CallRule, Rewriter};
 use crate::symbolic::SymInt;
 use crate::tensor::{ElementType, HostTensor};
 use operand::{Quantised, conversion, extents, integer_bias, require_bytes};
@@ -68,17 +68,12 @@ pub(super) struct FoldQuantisation {
 
 type Attempt = Result<Vec<ValueId>, Stop>;
 
-impl Rule for FoldQuantisation {
-    fn rewrite(
+impl CallRule for FoldQuantisation {
+    fn rewrite_call(
         &mut self,
         graph: &mut Rewriter<'_>,
-        operation: &Operation,
-        outputs: usize,
+        call: &Call,
     ) -> Result<Option<Vec<ValueId>>, BuildError> {
-        let Operation::Call(call) = operation else { return Ok(None) };
-        if outputs != 1 {
-            return Ok(None);
-        }
         let attempt = match call.operator.name {
             "matmul" => matmul(graph, call),
             "gemm" => gemm(graph, call),

@@ -318,7 +318,7 @@ impl<'a> Emitter<'a> {
     }
 
     fn unary(&self, op: UnaryOp, operand: &Expr) -> TokenStream {
-        // What a literal of a parameter becomes is known when the program is built.
+        // The element type of a type parameter, and so the value of its literals, is known when the program is built.
         let folded = !self.types.resolve(operand.ty).is_some_and(ScalarType::is_parameter);
         match (op, &operand.kind) {
             (UnaryOp::Neg, ExprKind::Int(_, value)) if folded => self.integer(operand, -value),

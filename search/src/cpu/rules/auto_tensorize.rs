@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use tilewright_core::analysis::block::{is_ordered, reads, reduction, single_store};
 use tilewright_core::analysis::constant::constant_blocks;
-use tilewright_core::analysis::scope::loops_around;
 use tilewright_core::annotation::{PANELS, TILING};
 use tilewright_core::ids::VarId;
 use tilewright_core::index::Index;
@@ -23,7 +22,7 @@ use tilewright_macros::schedule_rule;
 
 use crate::cpu::rules::multi_level_tiling::{Tiles, write_back};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
-use crate::space::rules::block::{block_of, constant_operands, has_trivial_bindings};
+use crate::space::rules::block::{block_of, constant_operands, has_trivial_bindings, loop_of};
 
 /// Most mappings of one block that are offered.
 const MAX_MAPPINGS: usize = 3;
@@ -284,7 +283,8 @@ fn prepared(
     }
     let mut lanes = vec![None; mapped.mapping.iters.len()];
     for (iter, tile) in mapped.tiles.iter().enumerate().filter(|(_, tile)| **tile > 1) {
-        let target = loop_of(&mut schedule, block, iter)?;
+        let target =
+            loop_of(&mut schedule, block, iter)?.ok_or(ScheduleError::IntrinsicMismatch(found.id))?;
         let parts = mapped.parts(iter);
         debug_assert_eq!(parts.iter().map(|(_, extent)| extent).product::<i64>(), *tile);
         let factors: Vec<Option<i64>> =
@@ -296,18 +296,6 @@ fn prepared(
     }
     let lanes = lanes.into_iter().collect::<Option<_>>();
     Ok((schedule, lanes.ok_or(ScheduleError::IntrinsicMismatch(found.id))?))
-}
-
-/// The loop that an iterator of a block is bound to.
-fn loop_of(schedule: &mut Schedule, block: BlockRv, iter: usize) -> Result<LoopRv, ScheduleError> {
-    let found = block_of(schedule, block)?;
-    let path = loops_around(&schedule.program().body, found.id).unwrap_or_default();
-    let binding = found.iters[iter].binding.as_var();
-    let position = path.iter().position(|node| Some(node.var) == binding);
-    let loops = schedule.get_loops(block)?;
-    position
-        .and_then(|position| loops.get(position).copied())
-        .ok_or(ScheduleError::IntrinsicMismatch(found.id))
 }
 
 /// The fewest operands whose layout must change for the intrinsic to match.

@@ -5,15 +5,14 @@ use tilewright_core::annotation::TILING;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
 use tilewright_core::program::{Program, Scope};
-use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
+use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, IterKind, Store};
 use tilewright_macros::schedule_rule;
 
 use crate::cpu::rules::multi_level_tiling::Tiles;
 use crate::cpu::rules::packing::order_along;
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
-use crate::space::rules::add_rfactor::partition_loops;
-use crate::space::rules::block::{block_of, needs_multi_level_tiling};
+use crate::space::rules::block::{block_of, loop_of, needs_multi_level_tiling};
 
 /// Most vector registers for the partial sums of one result.
 const MAX_REGISTERS: i64 = 4;
@@ -156,7 +155,8 @@ fn distribute_over_lanes(
 ) -> Result<(), ScheduleError> {
     let found = block_of(schedule, block)?;
     let refusal = ScheduleError::NotReduction(found.id);
-    let target = loop_of(schedule, block, iter)?.ok_or(refusal)?;
+    let position = found.iters.iter().position(|other| other.var == iter).ok_or(refusal)?;
+    let target = loop_of(schedule, block, position)?.ok_or(refusal)?;
     let width = i64::from(schedule.cpu()?.lanes(4));
     let mut widths: Vec<i64> = std::iter::successors(Some(width), |width| Some(width * 2))
         .take_while(|lanes| *lanes <= width * MAX_REGISTERS && *lanes < extent)
@@ -174,20 +174,4 @@ fn distribute_over_lanes(
     let (partial, total) = schedule.rfactor(block, parts[1], -1)?;
     let tiles = Tiles::cut(schedule, partial, &[parts[1]])?;
     schedule.reverse_compute_at(total, tiles.spatial(1).ok_or(refusal)?)
-}
-
-/// The loop that an iterator of a block is bound to.
-fn loop_of(schedule: &mut Schedule, block: BlockRv, iter: VarId) -> Result<Option<LoopRv>, ScheduleError> {
-    let found = block_of(schedule, block)?;
-    let loops = schedule.get_loops(block)?;
-    let (_, reduce) = partition_loops(schedule, block, &loops)?;
-    let binding = found.iters.iter().find(|other| other.var == iter).and_then(|iter| iter.binding.as_var());
-    for target in reduce {
-        let id = schedule.values().target_loop(target)?;
-        let node = tilewright_core::visit::find_loop(&schedule.program().body, id);
-        if node.is_some_and(|node| Some(node.var) == binding) {
-            return Ok(Some(target));
-        }
-    }
-    Ok(None)
 }

@@ -1,15 +1,15 @@
-//! What one warp's accesses to a buffer cost: the sectors of memory that they touch, and the passes over the banks of shared memory.
+//! The cost of one warp's accesses to a buffer: the sectors of memory that they touch, and the passes over the banks of shared
+//! memory.
 
 use smallvec::SmallVec;
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::program::Scope;
 use tilewright_core::stmt::LoopKind;
+use tilewright_core::thread_axis::WARP;
 
 use super::block::Located;
 
-/// The threads of a warp.
-pub(super) const WARP: i64 = 32;
 /// A sector of memory, in bytes: the unit of transfers (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory").
 const SECTOR: i64 = 32;
 /// Bytes of a bank of shared memory, and the number of banks (CUDA C++ Programming Guide, "Shared Memory").

@@ -9,9 +9,10 @@ use tilewright_core::ids::VarId;
 use tilewright_core::index::{Index, Term};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
+use tilewright_core::thread_axis::WARP;
 use tilewright_core::visit::for_each_stmt;
 
-use super::access::{AccessFact, Axes, RawAccess, WARP, describe};
+use super::access::{AccessFact, Axes, RawAccess, describe};
 use super::extents::SYMBOLIC_EXTENT;
 use crate::cpu::features::arithmetic::Arithmetic;
 

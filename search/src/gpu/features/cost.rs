@@ -8,8 +8,9 @@
 
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::target::GpuTarget;
+use tilewright_core::thread_axis::WARP;
 
-use super::access::{AccessFact, WARP};
+use super::access::AccessFact;
 use super::block::BlockFacts;
 use super::kernel::KernelFacts;
 

@@ -9,8 +9,8 @@ use tilewright_core::ids::BufferId;
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::stmt::{For, LoopKind, Stmt};
 use tilewright_core::target::GpuTarget;
+use tilewright_core::thread_axis::WARP;
 
-use super::access::WARP;
 use super::block::{BlockFacts, Located};
 use super::extents::{SYMBOLIC_EXTENT, extents};
 

@@ -11,12 +11,12 @@ use crate::space::rules::block::block_of;
 const MAX_ROUNDS: i64 = 16;
 
 /// Has all threads of a block copy a tile: neighbours copy elements beside each other, each as many as one access takes. `around` loops
-/// are shared with the blocks that read the copy.
+/// are shared with the blocks that read the copy. `threads` has the axes of the threads with their numbers, the slowest first.
 pub(super) fn bind_copy(
     schedule: &mut Schedule,
     copy: BlockRv,
     around: usize,
-    threads: i64,
+    threads: &[(ThreadAxis, i64)],
 ) -> Result<(), ScheduleError> {
     let own = schedule.get_loops(copy)?.split_off(around);
     let Some(innermost) = own.last() else { return Ok(()) };
@@ -27,11 +27,17 @@ pub(super) fn bind_copy(
     let Some(elements) = fused(schedule, &own)? else { return Ok(()) };
     // The parts of a copy are guarded as wholes, so that a vector needs no condition inside.
     let vectors = schedule.split(elements, &[None, Some(width)])?;
-    let rounds = schedule.split(vectors[0], &[None, Some(threads)])?;
-    schedule.reorder(&[rounds[1], rounds[0]])?;
-    schedule.bind(rounds[1], ThreadAxis::ThreadX)?;
-    if extent(schedule, rounds[0])? <= MAX_ROUNDS {
-        unroll_one(schedule, rounds[0])?;
+    let factors: Vec<Option<i64>> =
+        std::iter::once(None).chain(threads.iter().map(|(_, count)| Some(*count))).collect();
+    let mut parts = schedule.split(vectors[0], &factors)?;
+    parts.rotate_left(1);
+    schedule.reorder(&parts)?;
+    for (part, (axis, _)) in parts.iter().zip(threads) {
+        schedule.bind(*part, *axis)?;
+    }
+    let rounds = parts[threads.len()];
+    if extent(schedule, rounds)? <= MAX_ROUNDS {
+        unroll_one(schedule, rounds)?;
     }
     if width > 1 {
         schedule.vectorize(vectors[1])?;

@@ -76,7 +76,7 @@ fn bind_tile(schedule: &mut Schedule, block: BlockRv, counts: [usize; 2]) -> Res
         let other = schedule.get_block(&name)?;
         match reads(&*block_of(schedule, other)?).contains(&store.buffer) {
             true => writers::bind_writer(schedule, other, grid, store.buffer, &tile)?,
-            false => copies::bind_copy(schedule, other, grid + counts[1], threads)?,
+            false => copies::bind_copy(schedule, other, grid + counts[1], &[(ThreadAxis::ThreadX, threads)])?,
         }
     }
     let lanes = vector_loop(schedule, &found, &levels, counts[0])?;

@@ -1,21 +1,16 @@
 //! Binds the loops of blocks that tensor cores compute.
 
 use tilewright_core::analysis::block::{reads, single_store, writes};
-use tilewright_core::annotation::{TENSORIZE, TILED_LOOPS, VECTOR_FETCH};
+use tilewright_core::annotation::{TENSORIZE, TILED_LOOPS};
 use tilewright_core::program::Scope;
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::Symbol;
-use tilewright_core::thread_axis::ThreadAxis;
+use tilewright_core::thread_axis::{ThreadAxis, WARP};
 
+use super::copies::bind_copy;
 use super::writers::loop_along;
-use super::{extent, fused, nest_names, unroll_one, variable};
+use super::{extent, fused, nest_names, variable};
 use crate::space::rules::block::block_of;
-
-/// The threads of a warp.
-const WARP: i64 = 32;
-
-/// The most rounds of a copy that are written out one after the other, so that their loads overlap.
-const MAX_ROUNDS: i64 = 16;
 
 /// Binds the tiles of each block that is to be tensorized: those of blocks to the grid and those of warps to threads, together with the
 /// loops of copies and of the block that writes the results. Then marks the innermost tiles as the intrinsic.
@@ -67,7 +62,10 @@ fn bind(
         if reads(&own).contains(&store.buffer) {
             bind_writer(schedule, other, store.buffer, dimensions, warps)?;
         } else if copies_to(Scope::Shared) {
-            bind_copy(schedule, other, reduce + 2, warps)?;
+            let axes = [ThreadAxis::ThreadZ, ThreadAxis::ThreadY, ThreadAxis::ThreadX];
+            let counts = [warps[0], warps[1], WARP];
+            let threads: Vec<(ThreadAxis, i64)> = axes.into_iter().zip(counts).collect();
+            bind_copy(schedule, other, reduce + 2, &threads)?;
         }
     }
     bind_pair(schedule, rows, columns)?;
@@ -99,32 +97,4 @@ fn bind_writer(
     let columns = schedule.split(targets[1], &[Some(warps[1]), None])?;
     schedule.reorder(&[rows[0], columns[0], rows[1], columns[1]])?;
     bind_pair(schedule, rows[0], columns[0])
-}
-
-/// Has all threads of a block copy a tile.
-fn bind_copy(
-    schedule: &mut Schedule,
-    copy: BlockRv,
-    around: usize,
-    warps: [i64; 2],
-) -> Result<(), ScheduleError> {
-    let own = schedule.get_loops(copy)?.split_off(around);
-    let Some(innermost) = own.last() else { return Ok(()) };
-    let found = block_of(schedule, copy)?;
-    let wanted = VECTOR_FETCH.get(&found.annotations).unwrap_or(1).max(1);
-    let fits = found.guards.is_empty() && extent(schedule, *innermost)? % wanted == 0;
-    let width = if fits { wanted } else { 1 };
-    let Some(elements) = fused(schedule, &own)? else { return Ok(()) };
-    let vectors = schedule.split(elements, &[None, Some(width)])?;
-    let parts = schedule.split(vectors[0], &[None, Some(warps[0]), Some(warps[1]), Some(WARP)])?;
-    schedule.reorder(&[parts[1], parts[2], parts[3], parts[0]])?;
-    bind_pair(schedule, parts[1], parts[2])?;
-    schedule.bind(parts[3], ThreadAxis::ThreadX)?;
-    if extent(schedule, parts[0])? <= MAX_ROUNDS {
-        unroll_one(schedule, parts[0])?;
-    }
-    if width > 1 {
-        schedule.vectorize(vectors[1])?;
-    }
-    Ok(())
 }

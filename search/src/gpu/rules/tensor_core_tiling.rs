@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use tilewright_core::analysis::block::{is_ordered, reads, reduction, writes};
-use tilewright_core::analysis::scope::loops_around;
 use tilewright_core::annotation::{TENSORIZE, TILED_LOOPS, TILING};
 use tilewright_core::intrinsic::{Mapping, TensorIntrinsic};
 use tilewright_core::program::Scope;
@@ -17,7 +16,7 @@ use tilewright_macros::schedule_rule;
 
 use super::multi_level_thread_tiling::{bytes_of, draw_fetch, write_back};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
-use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings};
+use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings, loop_of};
 
 /// The levels of tiles: of blocks, reductions between copies into shared memory, of warps, reductions between loads of fragments, and
 /// the products of one warp.
@@ -91,7 +90,8 @@ impl Product {
         let mut parts = Vec::new();
         let mut innermost = Vec::new();
         for (number, levels) in [3, 3, 2].into_iter().enumerate() {
-            let target = loop_of(schedule, block, self.iters[number])?;
+            let target = loop_of(schedule, block, self.iters[number])?
+                .ok_or(ScheduleError::IntrinsicMismatch(found.id))?;
             let products = schedule.split(target, &[None, Some(self.extents[number])])?;
             innermost.push(products[1]);
             let factors = schedule.sample_perfect_tile(products[0], levels, MAX_PRODUCTS[number])?;
@@ -136,7 +136,8 @@ impl Product {
             if self.iters.contains(&number) || iter.binding.as_var().is_none() {
                 continue;
             }
-            let target = loop_of(schedule, block, number)?;
+            let target =
+                loop_of(schedule, block, number)?.ok_or(ScheduleError::IntrinsicMismatch(found.id))?;
             if iter.kind == IterKind::Reduce { reduce.push(target) } else { spatial.push(target) }
         }
         Ok((spatial, reduce))
@@ -154,16 +155,4 @@ impl Product {
         attempt.decompose_reduction(block, outer_reduction)?;
         attempt.tensorize(innermost, self.intrinsic.name())
     }
-}
-
-/// The loop that an iterator of a block is bound to.
-fn loop_of(schedule: &mut Schedule, block: BlockRv, iter: usize) -> Result<LoopRv, ScheduleError> {
-    let found = block_of(schedule, block)?;
-    let path = loops_around(&schedule.program().body, found.id).unwrap_or_default();
-    let binding = found.iters[iter].binding.as_var();
-    let position = path.iter().position(|node| Some(node.var) == binding);
-    let loops = schedule.get_loops(block)?;
-    position
-        .and_then(|position| loops.get(position).copied())
-        .ok_or(ScheduleError::IntrinsicMismatch(found.id))
 }

@@ -8,7 +8,7 @@ use tilewright_core::expr::Indices;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
 use tilewright_core::program::{Access, Program};
-use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
+use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, IterKind};
 use tilewright_core::visit::find_block;
 
@@ -16,6 +16,20 @@ use tilewright_core::visit::find_block;
 pub(crate) fn block_of(schedule: &Schedule, block: BlockRv) -> Result<Arc<Block>, ScheduleError> {
     let id = schedule.values().block(block)?;
     find_block(&schedule.program().body, id).cloned().ok_or(ScheduleError::MissingBlock(id))
+}
+
+/// The loop that an iterator of a block is bound to, by its position; `None` when its binding is no loop alone.
+pub(crate) fn loop_of(
+    schedule: &mut Schedule,
+    block: BlockRv,
+    iter: usize,
+) -> Result<Option<LoopRv>, ScheduleError> {
+    let found = block_of(schedule, block)?;
+    let path = loops_around(&schedule.program().body, found.id).unwrap_or_default();
+    let binding = found.iters[iter].binding.as_var();
+    let position = path.iter().position(|node| Some(node.var) == binding);
+    let loops = schedule.get_loops(block)?;
+    Ok(position.and_then(|position| loops.get(position).copied()))
 }
 
 /// The operands of a block that are constant parameters, or are computed from constant parameters alone.

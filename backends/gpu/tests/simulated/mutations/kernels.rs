@@ -1,5 +1,7 @@
 //! Kernels of many kinds, in sizes that divide evenly and not.
 
+use crate::texts;
+
 /// A kernel, and the dimensions that it is called with.
 pub(super) struct Kernel {
     pub(super) name: String,
@@ -54,26 +56,12 @@ fn add(m: i64, n: i64) -> Kernel {
 }
 
 fn symbolic() -> Kernel {
-    let text = "kernel add(M, N, in a: f32[M, N], in b: f32[N], out y: f32[M, N]) {
-  for i in 0..M { for j in 0..N {
-    block y(vi: spatial M = i, vj: spatial N = j) { y[vi, vj] = a[vi, vj] + b[vj] }
-  } }
-}";
     let dims = [[0, 5], [1, 1], [7, 13], [30, 40]].map(Vec::from).into();
-    Kernel { name: "add of symbolic sizes".into(), text: text.into(), dims }
+    Kernel { name: "add of symbolic sizes".into(), text: texts::SYMBOLIC_ADD.into(), dims }
 }
 
 fn transpose(m: i64, n: i64) -> Kernel {
-    fixed(
-        format!("transpose {m}×{n}"),
-        format!(
-            "kernel transpose(in x: f32[{m}, {n}], out y: f32[{n}, {m}]) {{
-  for i in 0..{n} {{ for j in 0..{m} {{
-    block y(vi: spatial {n} = i, vj: spatial {m} = j) {{ y[vi, vj] = x[vj, vi] }}
-  }} }}
-}}"
-        ),
-    )
+    fixed(format!("transpose {m}×{n}"), texts::transpose(m, n))
 }
 
 fn pad(n: i64) -> Kernel {
@@ -92,19 +80,7 @@ fn pad(n: i64) -> Kernel {
 }
 
 fn matmul(m: i64, n: i64, k: i64) -> Kernel {
-    fixed(
-        format!("matmul {m}×{n}×{k}"),
-        format!(
-            "kernel matmul(in a: f32[{m}, {k}], in b: f32[{k}, {n}], out c: f32[{m}, {n}]) {{
-  for i in 0..{m} {{ for j in 0..{n} {{ for k in 0..{k} {{
-    block c(vi: spatial {m} = i, vj: spatial {n} = j, vk: reduce {k} = k) {{
-      init {{ c[vi, vj] = 0.0 }}
-      c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
-    }}
-  }} }} }}
-}}"
-        ),
-    )
+    fixed(format!("matmul {m}×{n}×{k}"), texts::matmul(m, n, k))
 }
 
 fn batched(b: i64, n: i64, k: i64) -> Kernel {
@@ -142,30 +118,7 @@ fn convolution(size: i64, c: i64, f: i64) -> Kernel {
 }
 
 fn softmax(m: i64, n: i64) -> Kernel {
-    fixed(
-        format!("softmax {m}×{n}"),
-        format!(
-            "kernel softmax(in x: f32[{m}, {n}], out y: f32[{m}, {n}]) {{
-  buffer most: f32[{m}] global
-  buffer sum: f32[{m}] global
-  for i in 0..{m} {{ for k in 0..{n} {{
-    block most(vi: spatial {m} = i, vk: reduce {n} = k) {{
-      init {{ most[vi] = -3.0e38 }}
-      most[vi] = max(most[vi], x[vi, vk])
-    }}
-  }} }}
-  for i in 0..{m} {{ for k in 0..{n} {{
-    block sum(vi: spatial {m} = i, vk: reduce {n} = k) {{
-      init {{ sum[vi] = 0.0 }}
-      sum[vi] = sum[vi] + exp(x[vi, vk] - most[vi])
-    }}
-  }} }}
-  for i in 0..{m} {{ for j in 0..{n} {{
-    block y(vi: spatial {m} = i, vj: spatial {n} = j) {{ y[vi, vj] = exp(x[vi, vj] - most[vi]) / sum[vi] }}
-  }} }}
-}}"
-        ),
-    )
+    fixed(format!("softmax {m}×{n}"), texts::softmax(m, n))
 }
 
 fn layer_norm(m: i64, n: i64) -> Kernel {
@@ -199,33 +152,9 @@ fn layer_norm(m: i64, n: i64) -> Kernel {
 }
 
 fn sum(n: i64) -> Kernel {
-    fixed(
-        format!("sum of {n}"),
-        format!(
-            "kernel sum(in x: f32[{n}], out s: f32[1]) {{
-  for k in 0..{n} {{
-    block s(vk: reduce {n} = k) {{
-      init {{ s[0] = 0.0 }}
-      s[0] = s[0] + x[vk]
-    }}
-  }}
-}}"
-        ),
-    )
+    fixed(format!("sum of {n}"), texts::sum(n))
 }
 
 fn columns(n: i64) -> Kernel {
-    fixed(
-        format!("sums of columns of {n}"),
-        format!(
-            "kernel columns(in x: f32[{n}, 8], out s: f32[8]) {{
-  for j in 0..8 {{ for k in 0..{n} {{
-    block s(vj: spatial 8 = j, vk: reduce {n} = k) {{
-      init {{ s[vj] = 0.0 }}
-      s[vj] = s[vj] + x[vk, vj]
-    }}
-  }} }}
-}}"
-        ),
-    )
+    fixed(format!("sums of columns of {n}"), texts::columns(n))
 }

@@ -23,11 +23,8 @@ use crate::lower::util::condition::is_negative;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope, VariableKind};
 use crate::stmt::{Alloc, Annotations, For, LoopKind, Stmt};
-use crate::thread_axis::ThreadAxis;
+use crate::thread_axis::{ThreadAxis, WARP};
 use crate::visit::{for_each_stmt, substitute_stmt};
-
-/// The threads of a warp.
-pub(super) const WARP: i64 = 32;
 
 /// Makes grids of all nests.
 pub(in crate::lower) fn bind_threads(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
