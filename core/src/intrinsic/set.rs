@@ -1,5 +1,6 @@
 //! Sets of descriptions.
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -11,9 +12,16 @@ use crate::stmt::{Intrinsic, Stmt};
 /// A target holds one, in which schedules, rules and traces look up names. It contains descriptions beyond those whose
 /// instructions a particular machine has, so that traces of other machines replay: a machine without the instruction
 /// executes the marked statement.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct IntrinsicSet {
     known: Arc<[Arc<TensorIntrinsic>]>,
+}
+
+/// The names alone: descriptions are whole programs.
+impl fmt::Debug for IntrinsicSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.known.iter().map(|intrinsic| intrinsic.name())).finish()
+    }
 }
 
 impl IntrinsicSet {
@@ -110,6 +118,12 @@ mod tests {
         let taken = Err(DescriptionError::Taken("doubled".into()));
         assert_eq!(set.with([described("doubled", "-")]), taken);
         assert_eq!(IntrinsicSet::new([described("doubled", "+"), described("doubled", "+")]), taken);
+    }
+
+    #[test]
+    fn sets_are_shown_by_their_names() {
+        let set = IntrinsicSet::new([described("doubled", "+"), described("squared", "*")]).unwrap();
+        assert_eq!(format!("{set:?}"), r#"{"doubled", "squared"}"#);
     }
 
     #[test]
