@@ -17,8 +17,8 @@ struct Family {
     parameters: &'static [&'static str],
     /// How many of the last parameters may be left out; they are then 1.
     optional: usize,
-    /// The shapes of the paper's set by their index there.
-    shapes: &'static [(usize, &'static [i64])],
+    /// The shapes of the paper's set, in its order.
+    shapes: &'static [&'static [i64]],
     resolve: fn(&[i64]) -> Option<Resolved>,
 }
 
@@ -47,84 +47,124 @@ const FAMILIES: &[Family] = &[
         name: "C1D",
         parameters: &["N", "L", "CI", "CO", "k", "stride", "pad"],
         optional: 0,
-        shapes: &[(0, &[1, 256, 64, 128, 3, 2, 1])],
+        shapes: &[
+            &[1, 256, 64, 128, 3, 2, 1],
+            &[1, 128, 128, 256, 1, 2, 0],
+            &[1, 64, 256, 256, 5, 1, 2],
+            &[1, 32, 512, 512, 3, 1, 1],
+        ],
         resolve: convolution1d,
     },
     Family {
         name: "C2D",
         parameters: CONVOLUTION,
         optional: 2,
-        shapes: &[(0, &[1, 224, 224, 3, 64, 7, 2, 3])],
+        shapes: &[
+            &[1, 224, 224, 3, 64, 7, 2, 3],
+            &[1, 56, 56, 64, 64, 1, 1, 0],
+            &[1, 14, 14, 256, 256, 3, 1, 1],
+            &[1, 7, 7, 512, 512, 3, 1, 1],
+        ],
         resolve: convolution2d,
     },
     Family {
         name: "C3D",
         parameters: &["N", "D", "H", "W", "CI", "CO", "k", "stride", "pad"],
         optional: 0,
-        shapes: &[(0, &[1, 16, 224, 224, 3, 64, 7, 2, 3])],
+        shapes: &[
+            &[1, 16, 224, 224, 3, 64, 7, 2, 3],
+            &[1, 16, 56, 56, 64, 64, 1, 1, 0],
+            &[1, 16, 14, 14, 256, 256, 3, 1, 1],
+            &[1, 16, 7, 7, 512, 512, 3, 1, 1],
+        ],
         resolve: convolution3d,
     },
     Family {
         name: "DEP",
         parameters: &["N", "H", "W", "C", "k", "stride", "pad"],
         optional: 0,
-        shapes: &[(0, &[1, 112, 112, 32, 3, 1, 1])],
+        shapes: &[
+            &[1, 112, 112, 32, 3, 1, 1],
+            &[1, 112, 112, 64, 3, 2, 1],
+            &[1, 14, 14, 512, 3, 2, 1],
+            &[1, 7, 7, 1024, 3, 1, 1],
+        ],
         resolve: depthwise,
     },
     Family {
         name: "DIL",
         parameters: CONVOLUTION,
         optional: 2,
-        shapes: &[(0, &[1, 224, 224, 3, 64, 7, 2, 3, 2])],
+        shapes: &[
+            &[1, 224, 224, 3, 64, 7, 2, 3, 2],
+            &[1, 56, 56, 64, 64, 1, 1, 0, 2],
+            &[1, 14, 14, 256, 256, 3, 1, 1, 2],
+            &[1, 7, 7, 512, 512, 3, 1, 1, 2],
+        ],
         resolve: convolution2d,
     },
     Family {
         name: "GMM",
         parameters: PRODUCT,
         optional: 0,
-        shapes: &[(0, &[1, 128, 128, 128]), (3, &[1, 1024, 1024, 1024])],
+        shapes: &[&[1, 128, 128, 128], &[1, 512, 32, 512], &[1, 512, 512, 512], &[1, 1024, 1024, 1024]],
         resolve: batch_matmul,
     },
     Family {
         name: "GRP",
         parameters: CONVOLUTION,
         optional: 2,
-        shapes: &[(0, &[1, 56, 56, 64, 128, 3, 2, 1, 1, 4])],
+        shapes: &[
+            &[1, 56, 56, 64, 128, 3, 2, 1, 1, 4],
+            &[1, 56, 56, 64, 64, 1, 1, 0, 1, 4],
+            &[1, 14, 14, 256, 256, 3, 1, 1, 1, 4],
+            &[1, 7, 7, 512, 512, 3, 1, 1, 1, 4],
+        ],
         resolve: convolution2d,
     },
     Family {
         name: "T2D",
         parameters: &["N", "H", "W", "CI", "CO", "k", "stride", "pad"],
         optional: 0,
-        shapes: &[(0, &[1, 4, 4, 512, 256, 4, 2, 1])],
+        shapes: &[
+            &[1, 4, 4, 512, 256, 4, 2, 1],
+            &[1, 8, 8, 256, 128, 4, 2, 1],
+            &[1, 16, 16, 128, 64, 4, 2, 1],
+            &[1, 32, 32, 64, 3, 4, 2, 1],
+        ],
         resolve: transposed,
     },
     Family {
         name: "CBR",
         parameters: &["N", "H", "W", "CI", "CO", "k", "stride", "pad"],
         optional: 0,
-        shapes: &[(0, &[1, 224, 224, 3, 64, 7, 2, 3])],
+        shapes: &[
+            &[1, 224, 224, 3, 64, 7, 2, 3],
+            &[1, 56, 56, 64, 128, 3, 2, 1],
+            &[1, 28, 28, 128, 256, 1, 2, 0],
+            &[1, 7, 7, 512, 512, 3, 1, 1],
+        ],
         resolve: bias_norm_relu,
     },
     Family {
         name: "TBG",
         parameters: &["B", "S", "H", "D"],
         optional: 0,
-        shapes: &[(0, &[1, 128, 12, 64])],
+        shapes: &[&[1, 128, 12, 64], &[1, 128, 16, 64], &[1, 64, 12, 128], &[1, 128, 12, 128]],
         resolve: attention_scores,
     },
     Family {
         name: "NRM",
         parameters: &["B", "M", "N"],
         optional: 0,
-        shapes: &[(0, &[1, 256, 256])],
+        shapes: &[&[1, 256, 256], &[1, 512, 512], &[1, 1024, 1024], &[1, 4096, 1024]],
         resolve: norm,
     },
     Family {
         name: "SFM",
         parameters: &["M", "N"],
         optional: 0,
-        shapes: &[(0, &[256, 256])],
+        shapes: &[&[256, 256], &[512, 512], &[1024, 1024], &[2048, 2048]],
         resolve: softmax,
     },
     // Not in the paper's set, so that only a shape names them: `GMM` from pieces, and products of narrow elements.
@@ -169,13 +209,13 @@ const FAMILIES: &[Family] = &[
     Family { name: "HMR", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: rounded_matmul },
 ];
 
-/// The names of the paper's set.
+/// The shapes of each family that are measured when none is named.
+const MEASURED: [usize; 2] = [0, 2];
+
+/// The names of the operators that are measured when none is named.
 pub(crate) fn names() -> Vec<String> {
-    let of = |family: &Family| {
-        let name = family.name;
-        family.shapes.iter().map(move |(index, _)| format!("{name}.{index}")).collect::<Vec<_>>()
-    };
-    FAMILIES.iter().flat_map(of).collect()
+    let paper = FAMILIES.iter().filter(|family| !family.shapes.is_empty());
+    paper.flat_map(|family| MEASURED.map(|index| format!("{}.{index}", family.name))).collect()
 }
 
 /// The operator of a name.
@@ -197,8 +237,8 @@ pub(crate) fn operator(name: &str) -> Result<Operator, String> {
 
 /// The shape of the paper's set with an index, with the optional parameters added.
 fn look_up(family: &Family, index: &str) -> Result<Vec<i64>, String> {
-    let found = family.shapes.iter().find(|(known, _)| index.parse() == Ok(*known));
-    let (_, shape) = found.ok_or_else(|| format!("`{}` has no shape {index}", family.name))?;
+    let found = index.parse::<usize>().ok().and_then(|index| family.shapes.get(index));
+    let shape = found.ok_or_else(|| format!("`{}` has no shape {index}", family.name))?;
     complete(family, shape.to_vec())
 }
 
