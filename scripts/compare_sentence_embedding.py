@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Lets PyTorch and ONNX Runtime run the sentence encoder in turns with `cargo bench --bench sentence_embedding`.
+"""Lets PyTorch, ONNX Runtime and OpenVINO run the sentence encoder in turns with `cargo bench --bench sentence_embedding`.
 
     scripts/fetch-minilm.sh
-    pip install torch transformers onnx onnxscript onnxruntime
+    pip install torch transformers onnx onnxscript onnxruntime openvino
     scripts/compare_sentence_embedding.py [--threads 2] [--rounds 3] [--records examples/sentence_embedding/tuned]
 
 All run the same 128 tokens of one sentence, and of 32, on as many threads, without the tokenizer. Each round runs every
@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SENTENCE = "The quick brown fox jumps over the lazy dog while the compiler searches for a faster loop nest. "
 BATCHES = (1, 32)
 SECONDS = 3.0
-SYSTEMS = ("tilewright", "torch", "torch.compile", "onnxruntime")
+SYSTEMS = ("tilewright", "torch", "torch.compile", "onnxruntime", "openvino")
 
 
 def arguments():
@@ -81,8 +81,8 @@ def of_torch(options, compiled):
     return lambda ids, mask: lambda: network(ids, mask).numpy()
 
 
-def of_onnxruntime(options):
-    import onnxruntime
+def exported(options):
+    """The path of the encoder as ONNX."""
     import torch
 
     path = os.path.join(ROOT, "target", "minilm.onnx")
@@ -93,10 +93,39 @@ def of_onnxruntime(options):
             network, inputs(options.model, 2), path, input_names=["ids", "mask"], output_names=["embeddings"],
             dynamic_axes=axes, dynamo=False, opset_version=17,
         )
+    return path
+
+
+def of_onnxruntime(options):
+    import onnxruntime
+
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = options.threads
-    session = onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(exported(options), settings, providers=["CPUExecutionProvider"])
     return lambda ids, mask: lambda: session.run(None, {"ids": ids.numpy(), "mask": mask.numpy()})[0]
+
+
+def of_openvino(options):
+    import openvino
+
+    # Without a hint, OpenVINO may compute in fewer bits than the others.
+    settings = {"INFERENCE_NUM_THREADS": options.threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+    network = openvino.Core().read_model(exported(options))
+
+    def prepare(ids, mask):
+        network.reshape({"ids": ids.shape, "mask": mask.shape})
+        request = openvino.compile_model(network, "CPU", settings).create_infer_request()
+        return lambda: request.infer({"ids": ids.numpy(), "mask": mask.numpy()})[0]
+
+    return prepare
+
+
+def of(options):
+    """A function from inputs to a call of the system that `options` name."""
+    systems = {"onnxruntime": of_onnxruntime, "openvino": of_openvino}
+    if options.run in systems:
+        return systems[options.run](options)
+    return of_torch(options, compiled=options.run != "torch")
 
 
 def measure(options):
@@ -104,7 +133,7 @@ def measure(options):
 
     torch.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
-    prepare = of_onnxruntime(options) if options.run == "onnxruntime" else of_torch(options, options.run != "torch")
+    prepare = of(options)
     for batch in BATCHES:
         call = prepare(*inputs(options.model, batch))
         call(), call()
