@@ -6,21 +6,33 @@
 //! for every schedule of it, and a value that is written out at each of its uses counts each time.
 
 use tilewright_core::analysis::scope::blocks;
+use tilewright_core::analysis::terms::share_of_needed_terms;
+use tilewright_core::analysis::zeros::ZeroElements;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{Expr, ExprKind, UnaryOp};
 use tilewright_core::ids::BufferId;
 use tilewright_core::program::{Access, Program};
-use tilewright_core::stmt::Stmt;
+use tilewright_core::stmt::{Block, Stmt};
 
 /// The operations of one run of an unscheduled program whose dimensions are bound.
 pub fn count_flops(program: &Program) -> f64 {
-    blocks(&program.body)
-        .into_iter()
-        .map(|block| {
-            let points: f64 = block.iters.iter().map(|iter| extent(iter.extent.as_constant())).product();
-            points * of_stmt(&block.body)
-        })
-        .sum()
+    blocks(&program.body).into_iter().map(|block| points(block) * of_stmt(&block.body, f64::max)).sum()
+}
+
+fn points(block: &Block) -> f64 {
+    block.iters.iter().map(|iter| extent(iter.extent.as_constant())).product()
+}
+
+/// The operations that no schedule of an unscheduled program leaves out: no terms of a reduction that cannot change its result, such
+/// as products with padding, and of two branches the shorter. `None` where their number is not known.
+pub fn count_needed_flops(program: &Program) -> Option<f64> {
+    let blocks = blocks(&program.body);
+    let zeros = ZeroElements::of_blocks(program, blocks.iter().map(|block| &***block));
+    let needed = blocks.iter().map(|block| {
+        let share = share_of_needed_terms(program, block, &zeros)?;
+        Some(share * points(block) * of_stmt(&block.body, f64::min))
+    });
+    needed.sum()
 }
 
 /// The bytes that one run of an unscheduled program whose dimensions are bound must move: each tensor that it reads once, each
@@ -38,23 +50,27 @@ fn extent(constant: Option<i64>) -> f64 {
     constant.unwrap_or(1).max(0) as f64
 }
 
-fn of_stmt(stmt: &Stmt) -> f64 {
+/// Takes one of the counts of two branches.
+type Choose = fn(f64, f64) -> f64;
+
+fn of_stmt(stmt: &Stmt, choose: Choose) -> f64 {
     match stmt {
-        Stmt::Store(node) => of_expr(&node.value),
-        Stmt::For(node) => extent(node.extent.as_constant()) * of_stmt(&node.body),
+        Stmt::Store(node) => of_expr(&node.value, choose),
+        Stmt::For(node) => extent(node.extent.as_constant()) * of_stmt(&node.body, choose),
         Stmt::If(node) => {
-            let otherwise = node.otherwise.as_ref().map_or(0.0, of_stmt);
-            of_expr(&node.condition) + of_stmt(&node.then).max(otherwise)
+            let otherwise = node.otherwise.as_ref().map_or(0.0, |otherwise| of_stmt(otherwise, choose));
+            of_expr(&node.condition, choose) + choose(of_stmt(&node.then, choose), otherwise)
         }
         Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
-            stmt.children().into_iter().map(of_stmt).sum()
+            stmt.children().into_iter().map(|child| of_stmt(child, choose)).sum()
         }
     }
 }
 
-fn of_expr(expr: &Expr) -> f64 {
+fn of_expr(expr: &Expr, choose: Choose) -> f64 {
+    let of = |expr: &Expr| of_expr(expr, choose);
     if let ExprKind::Select(condition, then, otherwise) = expr.kind() {
-        return of_expr(condition) + of_expr(then).max(of_expr(otherwise));
+        return of(condition) + choose(of(then), of(otherwise));
     }
     let own = match expr.kind() {
         _ if expr.dtype() == DType::Bool => 0.0,
@@ -63,7 +79,7 @@ fn of_expr(expr: &Expr) -> f64 {
         ExprKind::MulAdd(..) => 2.0,
         _ => 0.0,
     };
-    own + expr.operands().into_iter().map(of_expr).sum::<f64>()
+    own + expr.operands().into_iter().map(of).sum::<f64>()
 }
 
 #[cfg(test)]
@@ -113,5 +129,25 @@ mod tests {
     fn of_branches_the_longer_counts_and_comparisons_nothing() {
         let text = "y[vi] = y[vi] + select(vk < 3, exp(x[vi, vk]) * 2.0, 0.0)";
         assert_eq!(count(text), 4.0 * 8.0 * 3.0);
+    }
+
+    #[test]
+    fn products_with_padding_are_counted_and_not_needed() {
+        let text = "kernel k(in x: f32[4], in w: f32[3], out y: f32[4]) {
+  for i in 0..4 {
+    for j in 0..3 {
+      block y(vi: spatial 4 = i, vj: reduce 3 = j) {
+        init {
+          y[vi] = 0.0
+        }
+        y[vi] = y[vi] + select((index(vi + vj) >= 1) & (index(vi + vj) < 5), x[vi + vj - 1], 0.0) * w[vj]
+      }
+    }
+  }
+}
+";
+        let program = text.parse().expect("the text is a program");
+        assert_eq!(count_flops(&program), 4.0 * 3.0 * 2.0);
+        assert_eq!(count_needed_flops(&program), Some(10.0 * 2.0));
     }
 }

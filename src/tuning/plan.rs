@@ -7,7 +7,7 @@ use std::time::Duration;
 use tilewright_core::device::Device;
 use tilewright_core::program::Program;
 use tilewright_core::target::RunOptions;
-use tilewright_measure::count::{count_bytes, count_flops};
+use tilewright_measure::count::{count_bytes, count_flops, count_needed_flops};
 use tilewright_measure::isolation::protocol::{Setup, Source};
 use tilewright_measure::isolation::{memory_limit, worker};
 use tilewright_measure::peak::peak_of;
@@ -48,6 +48,8 @@ pub(crate) struct Plan {
     pub(super) time_limit: Option<Duration>,
     /// The arithmetic operations of one run.
     pub(super) flops: f64,
+    /// The operations that no schedule leaves out, as far as they are known.
+    pub(super) needed_flops: Option<f64>,
     /// The bytes that one run must move.
     pub(super) bytes: f64,
     pub(super) peak_gflops: Option<f64>,
@@ -95,6 +97,7 @@ impl Tuner {
             hash: kernel.hash()?,
             shape: kernel.shape(&dims),
             flops: count_flops(&program),
+            needed_flops: count_needed_flops(&program),
             bytes: count_bytes(&program),
             peak_gflops,
             oracle,
@@ -162,8 +165,9 @@ impl Plan {
     /// The least time of any schedule, in seconds, as far as it is known now: where the machine was slow when the
     /// plan was made, its measured peak is higher later.
     pub(super) fn roofline_seconds(&self) -> Option<f64> {
+        let needed = self.needed_flops?;
         let peak = self.peak(None)?;
-        Some(self.flops / (peak * 1e9))
+        Some(needed / (peak * 1e9))
     }
 }
 

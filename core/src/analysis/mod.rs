@@ -9,6 +9,8 @@
 //! | [`zeros`] | which elements of an intermediate are zero |
 //! | [`coverage`] | whether writes fill such a part |
 //! | [`neutral`] | under which conditions a term changes a sum |
+//! | [`share`] | for how many points of a domain conditions hold |
+//! | [`terms`] | which terms of a reduction every schedule has to evaluate |
 //! | [`pipeline`] | whether a loop can be executed as a software pipeline |
 
 pub(crate) mod access;
@@ -22,4 +24,6 @@ pub mod neutral;
 pub mod pipeline;
 pub mod region;
 pub mod scope;
+pub mod share;
+pub mod terms;
 pub mod zeros;

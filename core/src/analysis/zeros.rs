@@ -3,6 +3,7 @@
 //! Every store that may write something else than zero gives conditions on the element's index; those that all such stores have hold for
 //! each element that differs from zero, whenever it was stored. They mention nothing that changes while the intermediate lives.
 
+use crate::analysis::block::{complete_store, writes};
 use crate::analysis::condition::difference;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind};
 use crate::ids::BufferId;
@@ -25,6 +26,19 @@ pub struct ZeroElements {
 }
 
 impl ZeroElements {
+    /// The zeros of intermediates that one of some blocks stores alone.
+    pub fn of_blocks<'a>(program: &Program, blocks: impl Iterator<Item = &'a Block> + Clone) -> Self {
+        let mut zeros = ZeroElements::default();
+        for block in blocks.clone() {
+            let [buffer] = writes(block)[..] else { continue };
+            let is_only = blocks.clone().filter(|other| writes(other).contains(&buffer)).count() == 1;
+            if is_only && program.access(buffer).is_none() && complete_store(block).is_some() {
+                zeros.learn_from_block(program, buffer, block);
+            }
+        }
+        zeros
+    }
+
     /// Learns about an intermediate from the statement that it lives in.
     pub fn learn(&mut self, program: &Program, buffer: BufferId, lifetime: &Stmt) {
         let mut writes = Writes { program, buffer, inner: Ranges::new(), guards: Vec::new(), common: None };

@@ -18,7 +18,7 @@ mod row;
 
 use std::sync::Arc;
 
-use tilewright_core::analysis::block::{complete_store, reads, writes};
+use tilewright_core::analysis::block::{reads, writes};
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::analysis::zeros::ZeroElements;
@@ -83,24 +83,12 @@ fn facts(program: &Program) -> Vec<BlockFacts<'_>> {
         .filter(|block| !ahead.contains(&block.id))
         .map(|block| (&**block, loops_around(&program.body, block.id).unwrap_or_default()))
         .collect();
-    let (scopes, zeros) = (scopes(program, &located), zeros(program, &located));
+    let scopes = scopes(program, &located);
+    let zeros = ZeroElements::of_blocks(program, located.iter().map(|(block, _)| *block));
     let mut facts: Vec<BlockFacts<'_>> =
         located.iter().map(|(block, path)| BlockFacts::new(program, block, path, &scopes, &zeros)).collect();
     reuse::measure(program, &mut facts);
     facts
-}
-
-/// The zeros of intermediates that one block stores.
-fn zeros(program: &Program, located: &[(&Block, Vec<&Arc<For>>)]) -> ZeroElements {
-    let mut zeros = ZeroElements::default();
-    for (block, _) in located {
-        let [buffer] = writes(block)[..] else { continue };
-        let is_only = located.iter().filter(|(other, _)| writes(other).contains(&buffer)).count() == 1;
-        if is_only && program.access(buffer).is_none() && complete_store(block).is_some() {
-            zeros.learn_from_block(program, buffer, block);
-        }
-    }
-    zeros
 }
 
 /// The number of loops around all uses of each intermediate.
