@@ -5,11 +5,8 @@
 //! that several pointwise calls use (as in `x · sigmoid(x)`) is followed until all of its uses have met in one call.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
-use rustc_hash::FxHashSet;
-
-use crate::ir::{Binding, Body, Function, Operation, ValueId};
+use crate::ir::{Body, Function, Operation, ValueId};
 use crate::legalise;
 use crate::operator::is_pointwise;
 
@@ -20,101 +17,6 @@ pub struct Group {
     pub bindings: Vec<usize>,
     /// The values that are used outside.
     pub outputs: Vec<ValueId>,
-}
-
-/// Groups of one body, one after the other: all that lie between operations which decide while they run, or one of these.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// Their places among the groups of the body.
-    pub groups: Range<usize>,
-    /// The values from outside that they read, in inner bodies too.
-    pub inputs: Vec<ValueId>,
-    /// The values that they bind and others read.
-    pub outputs: Vec<ValueId>,
-    /// Whether this is an operation that decides while it runs.
-    pub decides: bool,
-}
-
-/// A body as one part, and as several.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Parts {
-    /// All groups.
-    pub whole: Part,
-    /// Operations that decide while they run, and what lies between them.
-    pub several: Vec<Part>,
-}
-
-impl Parts {
-    /// The parts of a body whose groups these are.
-    pub fn of(body: &Body, groups: &[Group]) -> Self {
-        let decides = |group: &Group| {
-            let operations = group.bindings.iter().map(|&place| &body.bindings[place].operation);
-            operations.into_iter().any(|operation| {
-                let is_straight = matches!(
-                    operation,
-                    Operation::Call(_) | Operation::Constant(_) | Operation::CallProgram { .. }
-                );
-                !is_straight
-            })
-        };
-        let mut several: Vec<Part> = Vec::new();
-        let mut first = 0;
-        for (place, group) in groups.iter().enumerate() {
-            if decides(group) {
-                if first < place {
-                    several.push(part(body, groups, first..place, false));
-                }
-                several.push(part(body, groups, place..place + 1, true));
-                first = place + 1;
-            }
-        }
-        if first < groups.len() {
-            several.push(part(body, groups, first..groups.len(), false));
-        }
-        let any = several.iter().any(|part| part.decides);
-        Parts { whole: part(body, groups, 0..groups.len(), any), several }
-    }
-}
-
-fn part(body: &Body, groups: &[Group], range: Range<usize>, decides: bool) -> Part {
-    let own: FxHashSet<usize> =
-        groups[range.clone()].iter().flat_map(|group| group.bindings.iter().copied()).collect();
-    let (mut used, mut bound) = (Vec::new(), FxHashSet::default());
-    let mut read_elsewhere: FxHashSet<ValueId> = body.results.iter().copied().collect();
-    for (place, binding) in body.bindings.iter().enumerate() {
-        let mut visit = |value: ValueId| {
-            if own.contains(&place) {
-                used.push(value);
-            } else {
-                read_elsewhere.insert(value);
-            }
-        };
-        binding.operation.for_each_input(&mut visit);
-        binding.operation.bodies().into_iter().for_each(|inner| inner.for_each_use(&mut visit));
-        if own.contains(&place) {
-            bind(binding, &mut bound);
-        }
-    }
-    let mut inputs = Vec::new();
-    used.retain(|value| !bound.contains(value));
-    for value in used {
-        if !inputs.contains(&value) {
-            inputs.push(value);
-        }
-    }
-    let outputs = groups[range.clone()].iter().flat_map(|group| &group.bindings);
-    let outputs = outputs.flat_map(|&place| body.bindings[place].outputs.iter().copied());
-    let outputs = outputs.filter(|output| read_elsewhere.contains(output)).collect();
-    Part { groups: range, inputs, outputs, decides }
-}
-
-/// Adds all values that a binding binds, in inner bodies too.
-fn bind(binding: &Binding, bound: &mut FxHashSet<ValueId>) {
-    bound.extend(binding.outputs.iter().copied());
-    for inner in binding.operation.bodies() {
-        bound.extend(inner.parameters.iter().copied());
-        inner.bindings.iter().for_each(|binding| bind(binding, bound));
-    }
 }
 
 /// How many pointwise calls may lie between a value and the call in which its uses meet.

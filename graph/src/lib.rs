@@ -13,6 +13,7 @@
 //! | [`ir`] | the representation: functions of dataflow |
 //! | [`legalise`](mod@legalise) | kernels that compute operators, alone and fused |
 //! | [`operator`] | the table of operators |
+//! | [`part`] | groups that are executed together |
 //! | [`pass`] | functions that mean the same and do less |
 //! | [`text`] | the text form of graphs |
 //! | [`onnx`] | ONNX files |
@@ -25,6 +26,7 @@ pub mod ir;
 pub mod legalise;
 pub mod onnx;
 pub mod operator;
+pub mod part;
 pub mod pass;
 pub mod symbolic;
 pub mod tensor;

@@ -1,22 +1,25 @@
 //! Kernels below the graph's interpreter: for graphs that decide while they run.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use tilewright_core::device::BufferArgument;
 use tilewright_core::tensor::AnyTensor;
-use tilewright_graph::fuse::{Group, Part, Parts};
-use tilewright_graph::interpret::Engine;
-use tilewright_graph::ir::{Body, Function, ValueId};
+use tilewright_graph::fuse::Group;
+use tilewright_graph::interpret::{Engine, Outcome};
+use tilewright_graph::ir::{Binding, Body, Function, Type, ValueId};
 use tilewright_graph::legalise::Order;
 use tilewright_graph::operator::{Fault, Value};
+use tilewright_graph::part::Part;
 use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_runtime::kernel::Kernel;
 
 use crate::model::Graph;
-use crate::plan::{Memory, build_part};
+use crate::plan::{Memory, Plan, build_part, name};
 use crate::plans::Plans;
 use crate::prepare::{Computed, Input, Known, Prepared, inputs, prepare};
+use crate::profile::Clock;
 
 /// A group with the element types and shapes of its inputs.
 type Key = (ValueId, Vec<(ElementType, Vec<usize>)>);
@@ -24,12 +27,21 @@ type Key = (ValueId, Vec<(ElementType, Vec<usize>)>);
 /// A kernel with its program.
 type Entry = Option<Arc<(Prepared, Arc<Kernel>)>>;
 
+/// How a part is executed.
+#[derive(Clone)]
+enum Planned {
+    /// By a plan.
+    Plan(Arc<Plan>),
+    /// As several parts.
+    Parts(Arc<[Part]>),
+}
+
 /// Runs groups by kernels, which it keeps by the shapes of their inputs.
 #[derive(Default)]
 pub(crate) struct Engines {
     entries: Mutex<FxHashMap<Key, Entry>>,
-    /// The plans of parts, by the first value that they give and by how many groups they have.
-    plans: Mutex<FxHashMap<(ValueId, usize), Plans>>,
+    /// How parts are executed, by their numbers.
+    parts: Mutex<FxHashMap<u64, Plans<Planned>>>,
     /// Arenas that no run uses.
     memories: Mutex<Vec<Memory>>,
 }
@@ -55,10 +67,15 @@ fn shapes((_, inputs): &Key) -> Vec<&[usize]> {
 /// How many groups with shapes are kept. A graph whose shapes never repeat would fill the memory.
 const MOST_ENTRIES: usize = 1 << 14;
 
+/// A group outside of plans whose inputs have so few elements is evaluated: a kernel for each of its shapes costs more.
+const FEW_ELEMENTS: usize = 64;
+
 /// The engine of one model.
 pub(crate) struct KernelEngine<'m> {
     pub(crate) graph: &'m Graph,
     pub(crate) engines: &'m Engines,
+    /// Measures steps.
+    pub(crate) clock: Option<&'m Clock>,
 }
 
 impl Engine for KernelEngine<'_> {
@@ -66,8 +83,8 @@ impl Engine for KernelEngine<'_> {
         self.graph.groups(body)
     }
 
-    fn parts(&self, body: &Body) -> Option<&Parts> {
-        self.graph.parts(body)
+    fn whole(&self, body: &Body) -> Option<&Part> {
+        self.graph.whole(body)
     }
 
     fn run_part(
@@ -76,28 +93,43 @@ impl Engine for KernelEngine<'_> {
         body: &Body,
         part: &Part,
         get: &dyn Fn(ValueId) -> Option<Value>,
-    ) -> Result<Option<Vec<Value>>, Fault> {
-        let Some(&first) = part.outputs.first() else { return Ok(Some(Vec::new())) };
+    ) -> Result<Outcome, Fault> {
+        if part.outputs.is_empty() {
+            return Ok(Outcome::Values(Vec::new()));
+        }
         let (mut values, mut tensors) = (Vec::new(), Vec::new());
         for &value in part.inputs.iter().filter(|&&value| self.graph.constant(value).is_none()) {
-            let Some(Value::Tensor(tensor)) = get(value) else { return Ok(None) };
-            values.push((value, tensor.element()));
-            tensors.push(tensor);
+            match get(value) {
+                Some(Value::Tensor(tensor)) => {
+                    values.push((value, tensor.element()));
+                    tensors.push(tensor);
+                }
+                // A sequence stays one: the groups that read it find no tensor.
+                Some(_) if !matches!(self.graph.main().value(value).ty, Type::Tensor(_) | Type::Unknown) => {}
+                _ => return Ok(Outcome::Groups),
+            }
         }
         let inputs: Vec<&HostTensor> = tensors.iter().collect();
-        let plan = {
-            let mut plans = self.engines.plans.lock().unwrap_or_else(PoisonError::into_inner);
-            plans.entry((first, part.groups.len())).or_default().find(&inputs, |shapes, contents| {
-                build_part(self.graph, body, part, &values, shapes, contents)
+        let planned = {
+            let mut parts = self.engines.parts.lock().unwrap_or_else(PoisonError::into_inner);
+            parts.entry(part.number).or_default().find(&inputs, |shapes, _| {
+                Some(match build_part(self.graph, body, part, &values, shapes) {
+                    Ok(plan) => Planned::Plan(Arc::new(plan)),
+                    Err(alone) => Planned::Parts(self.split(body, part, &alone)),
+                })
             })
         };
-        let Some(plan) = plan else { return Ok(None) };
+        let plan = match planned {
+            Some(Planned::Plan(plan)) => plan,
+            Some(Planned::Parts(parts)) => return Ok(Outcome::Parts(parts)),
+            None => return Ok(Outcome::Groups),
+        };
         let memory = self.engines.memories.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut memory = memory.unwrap_or_default();
-        let results = plan.results(self.graph, &inputs, &mut memory);
+        let results = plan.results(self.graph, &inputs, &mut memory, self.clock);
         self.engines.memories.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
         let results = results.map_err(|error| Fault(error.to_string()))?;
-        Ok(Some(results.into_iter().map(Value::Tensor).collect()))
+        Ok(Outcome::Values(results.into_iter().map(Value::Tensor).collect()))
     }
 
     fn run(
@@ -114,7 +146,8 @@ impl Engine for KernelEngine<'_> {
             shapes.push((tensor.element(), tensor.shape().to_vec()));
             given.insert(value, tensor);
         }
-        let Some(first) = group.outputs.first() else { return Ok(None) };
+        let elements: usize = given.values().map(HostTensor::len).sum();
+        let Some(first) = group.outputs.first().filter(|_| elements > FEW_ELEMENTS) else { return Ok(None) };
         let key = (*first, shapes);
         let found = self.engines.entries.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let entry = match found {
@@ -130,11 +163,34 @@ impl Engine for KernelEngine<'_> {
             }
         };
         let Some(entry) = entry else { return Ok(None) };
-        self.call(&entry.0, &entry.1, &given).map(Some)
+        let start = self.clock.map(|_| Instant::now());
+        let results = self.call(&entry.0, &entry.1, &given)?;
+        if let (Some(clock), Some(start)) = (self.clock, start) {
+            let bytes = given.values().chain(results.iter().filter_map(Value::as_tensor));
+            let bytes = bytes.map(HostTensor::byte_count).sum();
+            clock.count(
+                &name(group.bindings.iter().map(|&place| &body.bindings[place])),
+                Some(entry.1.name()),
+                start.elapsed(),
+                bytes,
+            );
+        }
+        Ok(Some(results))
+    }
+
+    fn evaluate(&self, binding: &Binding, evaluate: &mut dyn FnMut()) {
+        let Some(clock) = self.clock else { return evaluate() };
+        let start = Instant::now();
+        evaluate();
+        clock.count(&name([binding]), None, start.elapsed(), 0);
     }
 }
 
 impl KernelEngine<'_> {
+    fn split(&self, body: &Body, part: &Part, alone: &[usize]) -> Arc<[Part]> {
+        part.split(body, self.graph.groups(body).unwrap_or_default(), alone).into()
+    }
+
     fn prepare(&self, body: &Body, group: &Group, given: &FxHashMap<ValueId, HostTensor>) -> Entry {
         let known = |value: ValueId| {
             let tensor = given.get(&value)?;

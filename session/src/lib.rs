@@ -14,6 +14,7 @@
 //! | `plan` | the steps for given shapes, and where their results lie in memory |
 //! | `prepare` | from a group and the shapes of its inputs to a kernel |
 //! | `kernels` | kernels by their programs: equal programs share one |
+//! | `profile` | where the time of a run goes |
 //! | `engine` | kernels below the graph's interpreter |
 //! | [`npy`] | NumPy's files of one tensor |
 
@@ -25,11 +26,13 @@ pub mod npy;
 mod plan;
 mod plans;
 mod prepare;
+mod profile;
 mod recorded;
 mod session;
 
 pub use error::Error;
 pub use model::{Info, Model, Port};
-pub use session::{KernelUse, Outputs, Profile, Session, StepTime};
+pub use profile::{Profile, StepTime};
+pub use session::{KernelUse, Outputs, Session};
 pub use tilewright_graph::pass::StaysFloat;
 pub use tilewright_graph::tensor::{ElementType, HostTensor};

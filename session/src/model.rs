@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 use tilewright_core::tensor::AnyTensor;
-use tilewright_graph::fuse::{Group, Parts, groups};
+use tilewright_graph::fuse::{Group, groups};
 use tilewright_graph::ir::{Body, Function, Module, Operation, Type, ValueId};
 use tilewright_graph::onnx;
+use tilewright_graph::part::Part;
 use tilewright_graph::pass::{StaysFloat, optimise, stays_float};
 use tilewright_graph::tensor::HostTensor;
 
@@ -29,7 +30,7 @@ pub struct Model {
 pub(crate) struct Graph {
     pub(crate) module: Module,
     /// The groups of each body, by the first value that it binds.
-    groups: FxHashMap<ValueId, (Vec<Group>, Parts)>,
+    groups: FxHashMap<ValueId, (Vec<Group>, Part)>,
     constants: FxHashMap<ValueId, Constant>,
     pub(crate) kernels: Kernels,
     pub(crate) engines: Engines,
@@ -154,8 +155,8 @@ impl Graph {
     fn survey(&mut self, function: &Function, body: &Body) {
         if let Some(first) = key(body) {
             let groups = groups(function, body);
-            let parts = Parts::of(body, &groups);
-            self.groups.insert(first, (groups, parts));
+            let whole = Part::whole(body, &groups);
+            self.groups.insert(first, (groups, whole));
         }
         for binding in &body.bindings {
             if let Operation::Constant(host) = &binding.operation {
@@ -176,9 +177,9 @@ impl Graph {
         self.groups.get(&key(body)?).map(|(groups, _)| &groups[..])
     }
 
-    /// What lies between the operations of a body that decide while they run.
-    pub(crate) fn parts(&self, body: &Body) -> Option<&Parts> {
-        self.groups.get(&key(body)?).map(|(_, parts)| parts)
+    /// A body as one part.
+    pub(crate) fn whole(&self, body: &Body) -> Option<&Part> {
+        self.groups.get(&key(body)?).map(|(_, whole)| whole)
     }
 
     /// The elements of a value that is the same in each run.

@@ -1,11 +1,8 @@
 //! The plans that are kept for inputs seen before.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use tilewright_graph::tensor::{ElementType, HostTensor};
-
-use crate::plan::Plan;
 
 /// How many plans are kept.
 const MOST_PLANS: usize = 64;
@@ -16,23 +13,28 @@ const MOST_ALIKE: usize = 8;
 /// How many elements an input may have whose elements a plan is made for.
 const MOST_CHOICES: usize = 4;
 
-/// The plans that were made last, the oldest first.
-#[derive(Default)]
-pub(crate) struct Plans(VecDeque<Planned>);
+/// The plans that were made last, the oldest first. `T` is a plan, or what else was decided for inputs.
+pub(crate) struct Plans<T>(VecDeque<Planned<T>>);
+
+impl<T> Default for Plans<T> {
+    fn default() -> Self {
+        Plans(VecDeque::new())
+    }
+}
 
 /// The outcome for inputs of some shapes.
-struct Planned {
+struct Planned<T> {
     shapes: Vec<Vec<usize>>,
     /// The elements of inputs for which alone it holds.
     contents: Contents,
     /// The plan; `None` where the graph decides while it runs.
-    plan: Option<Arc<Plan>>,
+    plan: Option<T>,
 }
 
 /// The elements of inputs, where a plan is made for them.
 pub(crate) type Contents = Vec<Option<HostTensor>>;
 
-impl Planned {
+impl<T> Planned<T> {
     fn fits(&self, inputs: &[&HostTensor]) -> bool {
         let contents = || self.contents.iter().zip(inputs);
         self.shapes.iter().zip(inputs).all(|(shape, input)| shape == input.shape())
@@ -46,14 +48,14 @@ fn is_choice(input: &HostTensor) -> bool {
     is_whole && input.len() <= MOST_CHOICES
 }
 
-impl Plans {
+impl<T: Clone> Plans<T> {
     /// The plan for inputs, if there is one. `build` makes it. Where shapes do not decide everything, the elements of small integer
     /// inputs may.
     pub(crate) fn find(
         &mut self,
         inputs: &[&HostTensor],
-        build: impl Fn(&[Vec<usize>], &Contents) -> Option<Plan>,
-    ) -> Option<Arc<Plan>> {
+        build: impl Fn(&[Vec<usize>], &Contents) -> Option<T>,
+    ) -> Option<T> {
         if let Some(known) = self.0.iter().find(|known| known.fits(inputs)) {
             return known.plan.clone();
         }
@@ -74,7 +76,6 @@ impl Plans {
         if self.0.len() >= MOST_PLANS {
             self.0.pop_front();
         }
-        let plan = plan.map(Arc::new);
         self.0.push_back(Planned { shapes, contents, plan: plan.clone() });
         plan
     }

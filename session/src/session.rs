@@ -1,7 +1,7 @@
 //! Runs with named inputs and outputs.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tilewright_graph::interpret::Interpreter;
 use tilewright_graph::ir::Type;
@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::model::{MAIN, Model};
 use crate::plan::{Action, Memory, Plan, build};
 use crate::plans::Plans;
+use crate::profile::{Clock, Profile};
 
 /// The results of a run: tensors with their names, in the model's order.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,30 +42,6 @@ impl std::ops::Index<usize> for Outputs {
     }
 }
 
-/// Where the time of a run went.
-#[derive(Clone, Debug)]
-pub struct Profile {
-    /// The steps in order.
-    pub steps: Vec<StepTime>,
-    /// The size of the arena for intermediates, in bytes.
-    pub arena: usize,
-    /// No arena can be smaller, in bytes.
-    pub lower_bound: usize,
-}
-
-/// The time of one step.
-#[derive(Clone, Debug)]
-pub struct StepTime {
-    /// The nodes that it computes.
-    pub node: Arc<str>,
-    /// The kernel; `None` for an operator that is evaluated.
-    pub kernel: Option<String>,
-    /// How long it took.
-    pub time: Duration,
-    /// How many bytes its inputs and outputs have.
-    pub bytes: usize,
-}
-
 /// A kernel of a model at the sizes of a call.
 #[derive(Clone)]
 pub struct KernelUse {
@@ -79,7 +56,7 @@ pub struct KernelUse {
 /// Runs a model. One session runs one call at a time; several sessions of one model run at the same time.
 pub struct Session {
     model: Model,
-    plans: Plans,
+    plans: Plans<Arc<Plan>>,
     memory: Memory,
 }
 
@@ -102,40 +79,30 @@ impl Session {
         let inputs = self.arrange(inputs)?;
         match self.plan(&inputs) {
             Some(plan) => {
-                self.memory.reserve(plan.arena)?;
-                for step in &plan.steps {
-                    plan.run(step, &self.model.graph, &inputs, &mut self.memory)?;
-                }
+                plan.follow(&self.model.graph, &inputs, &mut self.memory, None)?;
                 self.outputs(&plan, &inputs)
             }
-            None => self.interpret(&inputs),
+            None => self.interpret(&inputs, None),
         }
     }
 
-    /// As [`Session::run`], and measures each step. A graph that decides while it runs has no steps.
+    /// As [`Session::run`], and measures each step. Steps of a graph that decides while it runs are those of all its parts; one that
+    /// runs again, as in a loop, is listed once with the sum of its times.
     ///
     /// # Errors
     /// As [`Session::run`].
     pub fn profile(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<(Outputs, Profile), Error> {
         let inputs = self.arrange(inputs)?;
-        let Some(plan) = self.plan(&inputs) else {
-            let outputs = self.interpret(&inputs)?;
-            return Ok((outputs, Profile { steps: Vec::new(), arena: 0, lower_bound: 0 }));
+        let clock = Clock::default();
+        let start = Instant::now();
+        let outputs = match self.plan(&inputs) {
+            Some(plan) => {
+                plan.follow(&self.model.graph, &inputs, &mut self.memory, Some(&clock))?;
+                self.outputs(&plan, &inputs)?
+            }
+            None => self.interpret(&inputs, Some(&clock))?,
         };
-        self.memory.reserve(plan.arena)?;
-        let mut steps = Vec::with_capacity(plan.steps.len());
-        for step in &plan.steps {
-            let start = Instant::now();
-            plan.run(step, &self.model.graph, &inputs, &mut self.memory)?;
-            let kernel = match &step.action {
-                Action::Kernel(kernel, _) => Some(kernel.name().to_owned()),
-                Action::Evaluate { .. } => None,
-            };
-            let bytes = step.inputs.iter().chain(&step.outputs).map(|slice| slice.bytes()).sum();
-            steps.push(StepTime { node: Arc::clone(&step.name), kernel, time: start.elapsed(), bytes });
-        }
-        let outputs = self.outputs(&plan, &inputs)?;
-        Ok((outputs, Profile { steps, arena: plan.arena, lower_bound: plan.lower_bound }))
+        Ok((outputs, clock.profile(start.elapsed())))
     }
 
     /// The kernels that a call with these inputs runs, for tuning them. The call is made. Of a graph that decides while it runs, these
@@ -200,7 +167,7 @@ impl Session {
     /// The plan for inputs, if there is one.
     fn plan(&mut self, inputs: &[&HostTensor]) -> Option<Arc<Plan>> {
         let graph = &self.model.graph;
-        self.plans.find(inputs, |shapes, contents| build(graph, shapes, contents))
+        self.plans.find(inputs, |shapes, contents| build(graph, shapes, contents).map(Arc::new))
     }
 
     fn outputs(&self, plan: &Plan, inputs: &[&HostTensor]) -> Result<Outputs, Error> {
@@ -212,9 +179,9 @@ impl Session {
     }
 
     /// Runs a graph that decides while it runs.
-    fn interpret(&self, inputs: &[&HostTensor]) -> Result<Outputs, Error> {
+    fn interpret(&self, inputs: &[&HostTensor], clock: Option<&Clock>) -> Result<Outputs, Error> {
         let graph = &self.model.graph;
-        let engine = KernelEngine { graph, engines: &graph.engines };
+        let engine = KernelEngine { graph, engines: &graph.engines, clock };
         let arguments = inputs.iter().map(|&input| Value::Tensor(input.clone())).collect();
         let results = Interpreter::new(&graph.module).engine(&engine).run(MAIN, arguments)?;
         let mut tensors = Vec::with_capacity(results.len());

@@ -141,6 +141,7 @@ fn profile(options: &ModelProfile) -> Outcome {
         session.run(&inputs).map_err(Failure::new)?;
         whole = whole.min(start.elapsed());
         let (_, profile) = session.profile(&inputs).map_err(Failure::new)?;
+        best.whole = best.whole.min(profile.whole);
         for (best, step) in best.steps.iter_mut().zip(profile.steps) {
             best.time = best.time.min(step.time);
         }
@@ -151,16 +152,19 @@ fn profile(options: &ModelProfile) -> Outcome {
         best.arena,
         best.lower_bound
     );
-    let total: Duration = best.steps.iter().map(|step| step.time).sum();
+    let inside: Duration = best.steps.iter().map(|step| step.time).sum();
+    let total = best.whole.max(inside);
+    let between = total - inside;
+    let percent = |time: Duration| 100.0 * time.as_secs_f64() / total.as_secs_f64().max(f64::MIN_POSITIVE);
+    text += &format!("{:5.1} %  {between:>10.1?}  between the steps\n", percent(between));
     best.steps.sort_by_key(|step| std::cmp::Reverse(step.time));
     for step in best.steps.iter().take(LISTED) {
-        let share = 100.0 * step.time.as_secs_f64() / total.as_secs_f64().max(f64::MIN_POSITIVE);
+        let share = percent(step.time);
         let kind = step.kernel.as_deref().unwrap_or("evaluated");
         let rate = step.bytes as f64 / step.time.as_secs_f64().max(f64::MIN_POSITIVE) / 1e9;
-        text += &format!("{share:5.1} %  {:>10.1?}  {rate:6.1} GB/s  {kind}  {}\n", step.time, step.node);
-    }
-    if best.steps.is_empty() {
-        text += "the graph decides while it runs, and has no steps of its own to be measured\n";
+        let runs = if step.runs > 1 { format!("{} runs of ", step.runs) } else { String::new() };
+        text +=
+            &format!("{share:5.1} %  {:>10.1?}  {rate:6.1} GB/s  {runs}{kind}  {}\n", step.time, step.node);
     }
     Ok(text)
 }

@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::fuse::{Group, Part, Parts};
+use crate::fuse::Group;
 use crate::ir::{Binding, Body, Call, Function, Module, Operation, ValueId};
 use crate::operator::{Arguments, Fault, Value};
+use crate::part::Part;
 pub use program::{dims_of, result_shapes};
 use symbols::Symbols;
 
@@ -68,17 +69,27 @@ pub type External = Box<dyn Fn(&[Value]) -> Result<Vec<Value>, Fault>>;
 /// Called with each value that is bound at the outermost level.
 pub type Observer<'m> = Box<dyn Fn(&Function, ValueId, &Value) + 'm>;
 
+/// How an engine takes a part.
+pub enum Outcome {
+    /// It has computed the outputs.
+    Values(Vec<Value>),
+    /// It takes these parts instead, in this order.
+    Parts(Arc<[Part]>),
+    /// It does not take it: its groups are executed one after the other.
+    Groups,
+}
+
 /// Computes groups of calls in another way than by evaluating operators, for instance by kernels.
 pub trait Engine {
     /// The groups of a body; `None` to execute binding after binding.
     fn groups(&self, body: &Body) -> Option<&[Group]>;
 
-    /// The parts of a body; `None` to execute group after group.
-    fn parts(&self, _body: &Body) -> Option<&Parts> {
+    /// A body as one part; `None` to execute group after group.
+    fn whole(&self, _body: &Body) -> Option<&Part> {
         None
     }
 
-    /// Computes the outputs of a part: `get` gives values from outside of it. `None` to execute its groups one after the other.
+    /// Computes the outputs of a part: `get` gives values from outside of it.
     ///
     /// # Errors
     /// When the computation fails as the evaluation would.
@@ -88,8 +99,13 @@ pub trait Engine {
         _body: &Body,
         _part: &Part,
         _get: &dyn Fn(ValueId) -> Option<Value>,
-    ) -> Result<Option<Vec<Value>>, Fault> {
-        Ok(None)
+    ) -> Result<Outcome, Fault> {
+        Ok(Outcome::Groups)
+    }
+
+    /// Runs the evaluation of a call that the engine left to the interpreter; an engine that measures takes its time.
+    fn evaluate(&self, _binding: &Binding, evaluate: &mut dyn FnMut()) {
+        evaluate();
     }
 
     /// Computes a group: `get` gives values from outside of it. `None` to execute its bindings one after the other.
@@ -220,35 +236,29 @@ impl<'m> Frame<'_, 'm> {
         body.results.iter().map(|&result| self.get(result).map_err(|fault| self.unbound(fault))).collect()
     }
 
-    /// Executes groups: the whole body at once, part by part, or one after the other, whichever the engine can do.
+    /// Executes groups.
     fn run_groups(&mut self, body: &'m Body, groups: &'m [Group]) -> Result<(), RunError> {
-        let parts = self.interpreter.engine.and_then(|engine| engine.parts(body));
-        let Some(parts) = parts else {
-            return groups.iter().try_for_each(|group| self.run_group(body, group));
-        };
-        if self.run_part(body, groups, &parts.whole)? {
-            return Ok(());
+        match self.interpreter.engine.and_then(|engine| engine.whole(body)) {
+            Some(whole) => self.run_part(body, groups, whole),
+            None => groups.iter().try_for_each(|group| self.run_group(body, group)),
         }
-        for part in &parts.several {
-            let is_whole = part.groups == parts.whole.groups;
-            if part.decides || is_whole || !self.run_part(body, groups, part)? {
-                groups[part.groups.clone()].iter().try_for_each(|group| self.run_group(body, group))?;
-            }
-        }
-        Ok(())
     }
 
-    /// Executes a part at once; whether the engine can do so.
-    fn run_part(&mut self, body: &'m Body, groups: &'m [Group], part: &'m Part) -> Result<bool, RunError> {
-        let Some(engine) = self.interpreter.engine else { return Ok(false) };
-        let last = groups[part.groups.clone()].last().and_then(|group| group.bindings.last());
-        let Some(&last) = last else { return Ok(true) };
+    /// Executes a part: at once, as several parts, or group after group, whichever the engine can do.
+    fn run_part(&mut self, body: &'m Body, groups: &'m [Group], part: &Part) -> Result<(), RunError> {
+        let last = part.groups.last().and_then(|&place| groups[place].bindings.last());
+        let (Some(engine), Some(&last)) = (self.interpreter.engine, last) else { return Ok(()) };
         let last = &body.bindings[last];
         let get = |value: ValueId| self.values.get(value.index()).and_then(Option::clone);
-        let computed = engine.run_part(self.function, body, part, &get);
-        match computed.map_err(|Fault(reason)| RunError::Operation { place: self.place(last), reason })? {
-            Some(results) => self.bind(last, &part.outputs, results).map(|()| true),
-            None => Ok(false),
+        let outcome = if part.is_alone {
+            Ok(Outcome::Groups)
+        } else {
+            engine.run_part(self.function, body, part, &get)
+        };
+        match outcome.map_err(|Fault(reason)| RunError::Operation { place: self.place(last), reason })? {
+            Outcome::Values(results) => self.bind(last, &part.outputs, results),
+            Outcome::Parts(parts) => parts.iter().try_for_each(|part| self.run_part(body, groups, part)),
+            Outcome::Groups => part.groups.iter().try_for_each(|&place| self.run_group(body, &groups[place])),
         }
     }
 
@@ -268,7 +278,15 @@ impl<'m> Frame<'_, 'm> {
     }
 
     fn run_binding(&mut self, binding: &'m Binding) -> Result<(), RunError> {
-        match self.execute(&binding.operation, binding.outputs.len()) {
+        let outcome = match (&binding.operation, self.interpreter.engine) {
+            (Operation::Call(call), Some(engine)) => {
+                let mut outcome = Ok(Vec::new());
+                engine.evaluate(binding, &mut || outcome = self.call(call, binding.outputs.len()));
+                outcome.map_err(Failure::Own)
+            }
+            (operation, _) => self.execute(operation, binding.outputs.len()),
+        };
+        match outcome {
             Ok(results) => self.bind(binding, &binding.outputs, results),
             Err(Failure::Inner(error)) => Err(error),
             Err(Failure::Own(Fault(reason))) => {

@@ -7,6 +7,7 @@
 mod fold_batch_normalization;
 mod fold_constants;
 mod fold_shapes;
+mod hoist_from_loops;
 mod inline_branches;
 mod merge_equal;
 mod quantise;
@@ -34,6 +35,7 @@ pub const PASSES: &[Pass] = &[
         name: "fold_quantisation",
         run: |function| Rewriter::apply(function, &mut quantise::FoldQuantisation::default()),
     },
+    Pass { name: "hoist_from_loops", run: |function| Ok(hoist_from_loops::hoist_from_loops(function)) },
     Pass {
         name: "fold_constants",
         run: |function| Rewriter::apply(function, &mut fold_constants::FoldConstants),

@@ -3,7 +3,7 @@ mod quantised;
 use super::*;
 use crate::build::GraphBuilder;
 use crate::interpret::Interpreter;
-use crate::ir::{Attribute, Attributes, Module, Shape, Type, ValueId};
+use crate::ir::{Attribute, Attributes, Module, Operation, Shape, Type, ValueId};
 use crate::operator::Value;
 use crate::symbolic::SymInt;
 use crate::tensor::{ElementType, HostTensor};
@@ -131,4 +131,39 @@ fn known_branches_are_taken_and_captured_values_stay() {
     let y = graph.conditional(condition, then_body, else_body).unwrap()[0];
     let function = graph.finish(vec![y]).unwrap();
     assert_eq!(names(&optimised(&function, &numbers(&[2]))), ["exp", "neg"]);
+}
+
+/// A loop carries weights that it never changes; a product of them, and of a constant inside, is the same in each iteration.
+#[test]
+fn a_loop_keeps_what_changes() {
+    let mut graph = GraphBuilder::new("loop");
+    let x = parameter(&mut graph, &[3.into(), 3.into()]);
+    let count = graph.constant(HostTensor::scalar(4i64));
+    let weights = graph.constant(numbers(&[3, 3]));
+    graph.open_body();
+    graph.parameter("i", Type::fixed(ElementType::I64, &[]));
+    let condition = graph.parameter("c", Type::fixed(ElementType::Bool, &[]));
+    let ty = Type::fixed(ElementType::F32, &[3, 3]);
+    let (state, carried) = (graph.parameter("state", ty.clone()), graph.parameter("weights", ty));
+    let call = |graph: &mut GraphBuilder, name: &str, inputs: &[ValueId]| {
+        graph.call(name, inputs, Attributes::none()).unwrap()
+    };
+    let turned = call(&mut graph, "transpose", &[carried]);
+    let same = call(&mut graph, "matmul", &[x, turned]);
+    let mixed = call(&mut graph, "add", &[state, same]);
+    let next = call(&mut graph, "tanh", &[mixed]);
+    let body = graph.close_body(vec![condition, next, carried]).unwrap();
+    let repeated =
+        crate::ir::Loop { trip_count: Some(count), condition: None, carried: vec![x, weights], body };
+    let results = graph.repeat(repeated).unwrap();
+    let function = graph.finish(results).unwrap();
+    function.verify().unwrap();
+    let after = optimised(&function, &numbers(&[3, 3]));
+    after.verify().unwrap();
+    assert_eq!(names(&after), ["matmul", "loop"]);
+    let Some(Operation::Loop(inner)) = after.body.bindings.iter().map(|binding| &binding.operation).last()
+    else {
+        panic!("the loop is the last operation")
+    };
+    assert_eq!((inner.carried.len(), inner.body.bindings.len()), (1, 2));
 }

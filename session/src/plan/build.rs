@@ -5,13 +5,14 @@ mod simple;
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use tilewright_core::tensor::AnyTensor;
-use tilewright_graph::fuse::{Group, Part};
+use tilewright_graph::fuse::Group;
 use tilewright_graph::ir::{Binding, Body, Call, Function, Operation, Type, ValueId};
 use tilewright_graph::legalise::Order;
 use tilewright_graph::operator::{Arguments, Value};
+use tilewright_graph::part::Part;
 use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::{ElementType, HostTensor};
 
@@ -38,28 +39,54 @@ pub(crate) fn build(graph: &Graph, shapes: &[Vec<usize>], contents: &[Option<Hos
 }
 
 /// Makes the plan of a part of a body. `inputs` are the values from outside that are not the same in each run, with their types.
-/// `None` as for [`build`].
+///
+/// # Errors
+/// The groups for which no step can be planned: they decide while they run, or the sizes of their results depend on more than
+/// shapes. Groups that read what they give are not among them.
 pub(crate) fn build_part(
     graph: &Graph,
     body: &Body,
     part: &Part,
     inputs: &[(ValueId, ElementType)],
     shapes: &[Vec<usize>],
-    contents: &[Option<HostTensor>],
-) -> Option<Plan> {
+) -> Result<Plan, Vec<usize>> {
     let mut planner = Planner::new(graph, graph.main());
     for &value in &part.inputs {
         if let Some(tensor) = graph.constant(value) {
             planner.constant(value, tensor);
         }
     }
-    for (place, ((&(value, element), shape), contents)) in inputs.iter().zip(shapes).zip(contents).enumerate()
-    {
-        planner.input(place, value, element, shape, contents.clone())?;
+    for (place, (&(value, element), shape)) in inputs.iter().zip(shapes).enumerate() {
+        // A value that has no place in a plan leaves the groups that read it without one.
+        let _ = planner.input(place, value, element, shape, None);
     }
-    let groups = graph.groups(body)?;
-    groups[part.groups.clone()].iter().try_for_each(|group| planner.group(body, group))?;
-    planner.finish(&part.outputs)
+    let groups = graph.groups(body).unwrap_or_default();
+    let mut missing: FxHashSet<ValueId> = FxHashSet::default();
+    let mut refused = Vec::new();
+    for &place in &part.groups {
+        let group = &groups[place];
+        let bindings = || group.bindings.iter().map(|&place| &body.bindings[place]);
+        let waits = bindings().any(|binding| reads(binding, &missing));
+        if !waits && planner.group(body, group).is_none() {
+            refused.push(place);
+        }
+        if waits || refused.last() == Some(&place) {
+            missing.extend(bindings().flat_map(|binding| binding.outputs.iter().copied()));
+        }
+    }
+    if !refused.is_empty() {
+        return Err(refused);
+    }
+    planner.finish(&part.outputs).ok_or_else(|| part.groups.clone())
+}
+
+/// Whether a binding or its bodies read one of these values.
+fn reads(binding: &Binding, values: &FxHashSet<ValueId>) -> bool {
+    let mut found = false;
+    binding.operation.for_each_input(&mut |value| found |= values.contains(&value));
+    let mut visit = |value: ValueId| found |= values.contains(&value);
+    binding.operation.bodies().into_iter().for_each(|inner| inner.for_each_use(&mut visit));
+    found
 }
 
 /// A value while a plan is made.
@@ -174,7 +201,7 @@ impl<'g> Planner<'g> {
             self.values.get(&value).map(|state| (&state.shape[..], &state.order))
         });
         if let Ok(prepared) = prepare(body, group, &|value| self.describe(value), order.as_ref()) {
-            let name = name(&bindings);
+            let name = name(bindings.iter().copied());
             return self.kernel(prepared, &group.outputs, name);
         }
         if let [place] = group.bindings[..] {
@@ -226,7 +253,7 @@ impl<'g> Planner<'g> {
             .zip(results)
             .map(|(&output, computed)| self.result(output, computed))
             .collect::<Option<_>>()?;
-        let name = name(&[binding]);
+        let name = name([binding]);
         self.drafts.push(Draft {
             action: DraftAction::Evaluate { call: Box::new(call.clone()), given },
             inputs,
@@ -396,9 +423,9 @@ impl<'g> Planner<'g> {
 }
 
 /// The nodes that bindings come from, in order.
-fn name(bindings: &[&Binding]) -> Arc<str> {
-    let name = |binding: &&Binding| {
+pub(crate) fn name<'b>(bindings: impl IntoIterator<Item = &'b Binding>) -> Arc<str> {
+    let name = |binding: &Binding| {
         binding.origin.as_deref().map_or_else(|| binding.operation.name().to_owned(), str::to_owned)
     };
-    bindings.iter().map(name).collect::<Vec<_>>().join(" + ").into()
+    bindings.into_iter().map(name).collect::<Vec<_>>().join(" + ").into()
 }

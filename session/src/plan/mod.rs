@@ -19,7 +19,7 @@ use tilewright_graph::ir::{Call, ValueId};
 use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_runtime::kernel::Kernel;
 
-pub(crate) use build::{build, build_part};
+pub(crate) use build::{build, build_part, name};
 pub(crate) use run::Memory;
 
 /// The steps of a graph for given shapes.

@@ -1,5 +1,7 @@
 //! Following a plan.
 
+use std::time::Instant;
+
 use aligned_vec::{AVec, ConstAlign};
 use smallvec::SmallVec;
 use tilewright_core::device::BufferArgument;
@@ -10,6 +12,7 @@ use crate::error::Error;
 use crate::model::Graph;
 use crate::plan::memory::ALIGNMENT;
 use crate::plan::{Action, Place, Plan, Slice, Step, host};
+use crate::profile::Clock;
 
 /// The arena of a session.
 #[derive(Debug)]
@@ -45,16 +48,41 @@ impl Plan {
         graph: &Graph,
         inputs: &[&HostTensor],
         memory: &mut Memory,
+        clock: Option<&Clock>,
     ) -> Result<Vec<HostTensor>, Error> {
-        memory.reserve(self.arena)?;
-        for step in &self.steps {
-            self.run(step, graph, inputs, memory)?;
-        }
+        self.follow(graph, inputs, memory, clock)?;
         self.outputs.iter().map(|slice| self.host(slice, graph, inputs, memory)).collect()
     }
 
+    /// Runs all steps. A clock measures each of them.
+    pub(crate) fn follow(
+        &self,
+        graph: &Graph,
+        inputs: &[&HostTensor],
+        memory: &mut Memory,
+        clock: Option<&Clock>,
+    ) -> Result<(), Error> {
+        memory.reserve(self.arena)?;
+        let Some(clock) = clock else {
+            return self.steps.iter().try_for_each(|step| self.run(step, graph, inputs, memory));
+        };
+        clock.note_arena(self.arena, self.lower_bound);
+        for step in &self.steps {
+            let start = Instant::now();
+            self.run(step, graph, inputs, memory)?;
+            let time = start.elapsed();
+            let kernel = match &step.action {
+                Action::Kernel(kernel, _) => Some(kernel.name()),
+                Action::Evaluate { .. } => None,
+            };
+            let bytes = step.inputs.iter().chain(&step.outputs).map(Slice::bytes).sum();
+            clock.count(&step.name, kernel, time, bytes);
+        }
+        Ok(())
+    }
+
     /// Runs one step.
-    pub(crate) fn run(
+    fn run(
         &self,
         step: &Step,
         graph: &Graph,

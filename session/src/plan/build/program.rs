@@ -32,7 +32,7 @@ impl Planner<'_> {
             let element = self.function.value(output).ty.element()?;
             outputs.push(self.result(output, Computed { element, order: Order::given(shape.len()), shape })?);
         }
-        let (action, name) = (DraftAction::Kernel((Arc::clone(program), dims)), name(&[binding]));
+        let (action, name) = (DraftAction::Kernel((Arc::clone(program), dims)), name([binding]));
         self.drafts.push(Draft { action, inputs, outputs, name });
         Some(())
     }
