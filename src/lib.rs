@@ -36,10 +36,17 @@
 //! | [`definition`] | what a definition is, as data |
 //! | [`graph`](mod@graph) | functions that call kernels, as data |
 //! | [`records`] | the tuning records that calls look up |
-//! | [`mod@bench`] | benchmark programs that tune and compare |
-//! | [`tuning`] | measuring schedules until a good one is found |
+//! | `bench` | benchmark programs that tune and compare |
+//! | `tuning` | measuring schedules until a good one is found |
 //! | [`settings`] | threads and diagnostics, also by environment variables |
 //! | [`core`], [`search`], [`backends`] | the parts, for those who extend them |
+//!
+//! | feature | default | brings |
+//! |---|---|---|
+//! | `jit` | yes | the CPU as the default device; without it, kernels run on devices that the program adds |
+//! | `tune` | yes | `tuning`, `bench` and `init`: an application that ships records needs none of them |
+//! | `report` | yes | the report of a tuning run as a page |
+//! | `ndarray` | no | conversions of tensors from and to arrays of the crate `ndarray` |
 
 // Generated code names `::tilewright`, in this crate too.
 extern crate self as tilewright;
@@ -47,16 +54,20 @@ extern crate self as tilewright;
 #[doc(hidden)]
 #[path = "private/mod.rs"]
 pub mod __private;
+#[cfg(feature = "tune")]
 pub mod bench;
+#[cfg(feature = "jit")]
 mod cpu;
 #[cfg(doctest)]
 mod doc_tests;
 pub mod prelude;
 pub mod settings;
+#[cfg(feature = "tune")]
 pub mod tuning;
 
 /// The backends, one crate for each kind of device.
 pub mod backends {
+    #[cfg(feature = "jit")]
     pub use tilewright_cpu as cpu;
 }
 
@@ -77,4 +88,5 @@ pub use tilewright_runtime::kernel::{
     Explanation, Kernel, Source, check_all, explain, kernel, kernels, record_problems,
 };
 pub use tilewright_runtime::records::{use_record, use_records};
+#[cfg(feature = "tune")]
 pub use tuning::init;

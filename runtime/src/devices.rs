@@ -66,7 +66,7 @@ pub fn default_device() -> Result<Arc<dyn Device>, Error> {
 fn default_entry() -> Result<&'static DefaultDevice, Error> {
     // Linking gives no order; the order of the names is the same everywhere.
     let first = inventory::iter::<DefaultDevice>().min_by_key(|entry| entry.name);
-    first.ok_or_else(|| Error::UnknownDevice { name: "default".to_owned(), known: "none".to_owned() })
+    first.ok_or(Error::NoDefaultDevice)
 }
 
 /// Adds a device under a name, such as `gpu:0`.

@@ -114,6 +114,11 @@ pub enum Error {
         /// The names of all devices.
         known: String,
     },
+    /// Nothing registered a device for calls that name none.
+    #[error(
+        "the program has no default device: build `tilewright` with its feature `jit`, or run the kernel on a device that was added"
+    )]
+    NoDefaultDevice,
     /// Records could not be read or written.
     #[error(transparent)]
     Records(#[from] Arc<DatabaseError>),

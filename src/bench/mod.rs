@@ -207,17 +207,32 @@ pub fn stop_on_interrupt() -> Arc<AtomicBool> {
     stop
 }
 
-/// Writes the report of all records: a page beside them, and a table on the terminal.
+/// Writes the report of all records: a page beside them (with the feature `report`), and a table on the terminal.
 pub fn write_report(records: &Path, is_quiet: bool) -> Result<(), TuneError> {
     let series = Series::of_records(&Database::open(records)?, Peak::Measured(&devices::default_device()?));
     if series.is_empty() {
         return Ok(());
     }
-    let is_file = records.extension().is_some_and(|extension| extension == "jsonl");
-    let path: PathBuf = if is_file { records.with_extension("html") } else { records.join("report.html") };
-    report::write_html(&path, &series)?;
+    let page = write_page(records, &series)?;
     if !is_quiet {
-        println!("\n{}\nreport: {}\n", report::table(&series), path.display());
+        println!("\n{}", report::table(&series));
+        if let Some(page) = page {
+            println!("report: {}\n", page.display());
+        }
     }
     Ok(())
+}
+
+/// Writes the page beside the records, and gives its place.
+#[cfg(feature = "report")]
+fn write_page(records: &Path, series: &[Series]) -> Result<Option<PathBuf>, TuneError> {
+    let is_file = records.extension().is_some_and(|extension| extension == "jsonl");
+    let page = if is_file { records.with_extension("html") } else { records.join("report.html") };
+    report::write_html(&page, series)?;
+    Ok(Some(page))
+}
+
+#[cfg(not(feature = "report"))]
+fn write_page(_: &Path, _: &[Series]) -> Result<Option<PathBuf>, TuneError> {
+    Ok(None)
 }

@@ -3,12 +3,17 @@
 use tilewright_core::device::{BufferArgument, CallError};
 use tilewright_core::expr::Constant;
 use tilewright_core::tensor::{BytesMut, Element, Tensor, TensorView, TensorViewMut};
+#[cfg(feature = "jit")]
 use tilewright_cpu::pages::prefer_huge_pages;
 
 use super::{Elements, write};
 use crate::Error;
 use crate::definition::{KernelDefinition, ParameterSpec};
 use crate::kernel::Kernel;
+
+/// Memory stays as the system gives it where no kernel is compiled for the CPU.
+#[cfg(not(feature = "jit"))]
+fn prefer_huge_pages(_: *const u8, _: usize) {}
 
 /// The definition of a kernel that generated code defines.
 #[inline]

@@ -27,31 +27,13 @@
 //!
 //! | module | does |
 //! |---|---|
-//!
-//! `plan`
-//! the decisions before the first measurement
-//!
-//!
-//! `rounds`
-//! which of many jobs gets the next round
-//!
+//! | `plan` | the decisions before the first measurement |
+//! | `rounds` | which of many jobs gets the next round |
 //! | `job` | one kernel at one shape, a round at a time |
-//!
-//! `session`
-//! records, counts and reports the measurements
-//!
-//!
-//! `coverage`
-//! the result of each of many tasks
-//!
-//!
-//! `transfer`
-//! traces and samples from records of other kernels and shapes
-//!
-//!
-//! [`report`], `progress`
-//! output for people
-//!
+//! | `session` | records, counts and reports the measurements |
+//! | `coverage` | the result of each of many tasks |
+//! | `transfer` | traces and samples from records of other kernels and shapes |
+//! | [`report`], `progress` | output for people |
 
 mod coverage;
 mod error;

@@ -3,20 +3,26 @@
 //! Everything comes from the records alone, so that a report can be made at any time, of kernels that were
 //! tuned in different runs.
 
+#[cfg(feature = "report")]
 mod html;
 mod reasons;
+#[cfg(feature = "report")]
 mod refusals;
+#[cfg(feature = "report")]
 mod rules;
 mod series;
+#[cfg(feature = "report")]
 mod svg;
 mod table;
 
 use std::collections::BTreeMap;
+#[cfg(feature = "report")]
 use std::path::Path;
 
 pub use series::{Peak, Series, Trial};
 pub use table::Table;
 
+#[cfg(feature = "report")]
 use super::TuneError;
 
 /// One row for each series: times of the default and of the best schedule, and how good the best one is.
@@ -47,6 +53,7 @@ pub fn table(series: &[Series]) -> Table {
 ///
 /// # Errors
 /// [`TuneError::Report`] when the file cannot be written.
+#[cfg(feature = "report")]
 pub fn write_html(path: &Path, series: &[Series]) -> Result<(), TuneError> {
     let failed = |source| TuneError::Report { path: path.to_owned(), source };
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
