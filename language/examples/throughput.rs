@@ -1,22 +1,28 @@
 //! Measures how fast a model reads a prompt and continues it, once all kernels have been made.
 //!
-//! `cargo run --release -p tilewright-language --example throughput -- [MODEL [PROMPT_TOKENS [TOKENS]]]`
+//! `cargo run --release -p tilewright-language --example throughput -- [MODEL [PROMPT_TOKENS [TOKENS [THREADS]]]]`
+//!
+//! `PRODUCTS=floats` multiplies with rows as they are.
 
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tilewright_language::block::Products;
 use tilewright_language::{Decoder, gguf};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let model = arguments.next().unwrap_or_else(|| "target/smollm2/model.gguf".to_owned());
     let mut number = |default: usize| arguments.next().map_or(Ok(default), |text| text.parse());
-    let (prompt, tokens) = (number(128)?, number(64)?);
+    let (prompt, tokens, threads) = (number(128)?, number(64)?, number(1)?);
+    tilewright::set_threads(threads);
+    let is_exact = std::env::var("PRODUCTS").is_ok_and(|kind| kind == "floats");
+    let products = if is_exact { Products::Floats } else { Products::Integers };
     let file = Arc::new(gguf::File::open(&model)?);
     let bytes: usize =
         file.names().map(|name| file.tensor(name).map_or(0, |tensor| tensor.bytes.len())).sum();
-    let decoder = Decoder::of(&file)?;
+    let decoder = Decoder::with_products(&file, products)?;
     let text: Vec<u32> = (0..prompt).map(|place| (place * 37 % decoder.vocabulary()) as u32).collect();
     let (mut read, mut step) = (f64::MAX, f64::MAX);
     for _ in 0..3 {

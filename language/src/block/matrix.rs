@@ -4,7 +4,7 @@ use half::f16;
 use tilewright::Tensor;
 
 use crate::block::pack::{Blocks, LANES};
-use crate::block::{BlockType, kernels, numbers};
+use crate::block::{BlockType, integer, kernels, numbers};
 use crate::error::Error;
 use crate::gguf::StoredTensor;
 
@@ -16,10 +16,22 @@ pub struct Matrix {
 }
 
 /// From this many rows on, a product first turns the whole matrix into numbers.
-const MANY_ROWS: usize = 4;
+pub(super) const MANY_ROWS: usize = 4;
+
+/// How products with matrices of quantised blocks are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Products {
+    /// With rows as they are: a product differs from the exact one only by the rounding of floats.
+    #[default]
+    Floats,
+    /// With rows that are quantised to 8 bits first, in blocks of 32 with a step each, and integer sums of each block. An element of a row
+    /// changes by up to half a step, which is a 254th of the largest one of its block.
+    Integers,
+}
 
 /// The fields of blocks; see [`crate::block::kernels`].
 enum Planes {
+    Integers(integer::Planes),
     Single(Tensor<f32, 3>),
     Half(Tensor<f16, 3>),
     Q4_0 { quants: Tensor<u8, 4>, scales: Tensor<f16, 3> },
@@ -38,23 +50,32 @@ struct Q4K {
 }
 
 impl Matrix {
-    /// Packs a stored matrix. `name` is for messages.
+    /// Packs a stored matrix for products of a kind; matrices of floats have products of floats alone. `name` is for messages.
     ///
     /// # Errors
     /// When the tensor is no matrix.
-    pub fn pack(name: &str, stored: &StoredTensor<'_>) -> Result<Self, Error> {
+    pub fn pack(name: &str, stored: &StoredTensor<'_>, products: Products) -> Result<Self, Error> {
         let &[rows, columns] = stored.shape else {
             return Err(Error::tensor(
                 name,
                 format!("has shape {:?}, and a matrix is expected", stored.shape),
             ));
         };
-        Self::from_blocks(stored.kind, stored.bytes, rows, columns)
+        Self::from_blocks((stored.kind, stored.bytes), [rows, columns], products)
     }
 
     /// Packs rows of blocks.
-    fn from_blocks(kind: BlockType, bytes: &[u8], rows: usize, columns: usize) -> Result<Self, Error> {
+    fn from_blocks(
+        (kind, bytes): (BlockType, &[u8]),
+        [rows, columns]: [usize; 2],
+        products: Products,
+    ) -> Result<Self, Error> {
         let blocks = Blocks::new(bytes, kind, rows, columns);
+        if products == Products::Integers
+            && let Some(planes) = integer::Planes::pack(kind, &blocks)?
+        {
+            return Ok(Matrix { planes: Planes::Integers(planes), rows, columns });
+        }
         let planes = match kind {
             BlockType::F32 => Planes::Single(blocks.floats()?),
             BlockType::F16 => Planes::Half(blocks.halves(0)?),
@@ -82,7 +103,7 @@ impl Matrix {
     }
 
     /// Packs matrices of equally long rows one below the other; `None` when their blocks have different types.
-    pub(crate) fn stack(parts: &[StoredTensor<'_>]) -> Result<Option<Self>, Error> {
+    pub(crate) fn stack(parts: &[StoredTensor<'_>], products: Products) -> Result<Option<Self>, Error> {
         let Some(first) = parts.first() else { return Ok(None) };
         let columns = first.shape.last().copied().unwrap_or_default();
         if parts.iter().any(|part| part.kind != first.kind || part.shape.last() != Some(&columns)) {
@@ -90,7 +111,7 @@ impl Matrix {
         }
         let bytes: Vec<u8> = parts.iter().flat_map(|part| part.bytes.iter().copied()).collect();
         let rows = parts.iter().map(|part| part.shape[0]).sum();
-        Self::from_blocks(first.kind, &bytes, rows, columns).map(Some)
+        Self::from_blocks((first.kind, &bytes), [rows, columns], products).map(Some)
     }
 
     /// How many rows it has.
@@ -125,6 +146,7 @@ impl Matrix {
             return Ok(());
         }
         match &self.planes {
+            Planes::Integers(planes) => planes.multiply(x, y)?,
             Planes::Single(numbers) => kernels::product_f32::call_into(x, numbers, y)?,
             Planes::Half(numbers) => kernels::product_f16::call_into(x, numbers, y)?,
             Planes::Q4_0 { quants, scales } => kernels::product_q4_0::call_into(x, quants, scales, y)?,
@@ -143,11 +165,12 @@ impl Matrix {
         Ok(())
     }
 
-    /// The panels as numbers, which memory holds for as long as one product takes. `None` for a matrix that is stored so.
+    /// The panels as numbers, which memory holds for as long as one product takes. `None` for a matrix that is stored so, and for one whose
+    /// products are of integers.
     fn numbers(&self) -> Result<Option<Tensor<f32, 3>>, Error> {
         let shape = [self.width() / LANES, self.columns, LANES];
         let numbers = match &self.planes {
-            Planes::Single(_) => return Ok(None),
+            Planes::Single(_) | Planes::Integers(_) => return Ok(None),
             Planes::Half(halves) => numbers::numbers_f16(halves)?.reshape(shape),
             Planes::Q4_0 { quants, scales } => numbers::numbers_q4_0(quants, scales)?.reshape(shape),
             Planes::Q4_1 { quants, scales, minima } => {

@@ -4,6 +4,7 @@
 //! those of GGUF files (`ggml-common.h` of the ggml project).
 
 mod decode;
+mod integer;
 mod kernels;
 mod matrix;
 mod numbers;
@@ -12,7 +13,7 @@ mod pack;
 mod tests;
 
 pub use decode::dequantise;
-pub use matrix::Matrix;
+pub use matrix::{Matrix, Products};
 
 /// The element type of a stored tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

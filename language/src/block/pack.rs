@@ -21,7 +21,7 @@ pub(super) struct Blocks<'b> {
     kind: BlockType,
     rows: usize,
     /// Blocks in a row.
-    blocks: usize,
+    pub(super) blocks: usize,
 }
 
 impl<'b> Blocks<'b> {
@@ -36,6 +36,16 @@ impl<'b> Blocks<'b> {
     /// A plane: the `count` fields of each block that `fields` writes, by panel, block and field, with the lanes innermost. Lanes beyond the last
     /// row hold zeros.
     pub(super) fn plane<T: Copy + Default>(&self, count: usize, fields: impl Fn(&[u8], &mut [T])) -> Vec<T> {
+        self.grouped(count, 1, fields)
+    }
+
+    /// A plane whose fields stand in groups: those of a group are neighbours, and so are the groups of all lanes.
+    pub(super) fn grouped<T: Copy + Default>(
+        &self,
+        count: usize,
+        group: usize,
+        fields: impl Fn(&[u8], &mut [T]),
+    ) -> Vec<T> {
         let mut plane = vec![T::default(); self.panels() * self.blocks * count * LANES];
         let mut own = vec![T::default(); count];
         for row in 0..self.rows {
@@ -43,9 +53,9 @@ impl<'b> Blocks<'b> {
             for block in 0..self.blocks {
                 let start = (row * self.blocks + block) * self.kind.bytes();
                 fields(&self.bytes[start..start + self.kind.bytes()], &mut own);
-                let first = (panel * self.blocks + block) * count * LANES + lane;
-                for (place, &field) in own.iter().enumerate() {
-                    plane[first + place * LANES] = field;
+                let first = (panel * self.blocks + block) * count * LANES + lane * group;
+                for (number, fields) in own.chunks_exact(group).enumerate() {
+                    plane[first + number * LANES * group..][..group].copy_from_slice(fields);
                 }
             }
         }
@@ -80,7 +90,7 @@ impl<'b> Blocks<'b> {
     }
 
     /// The scales (`0`) or minima (`1`) of the parts of blocks of 4 bits, as a plane of `[panels, blocks, 8, lanes]`.
-    pub(super) fn factors(&self, which: usize) -> Result<Tensor<u8, 4>, Error> {
+    pub(in crate::block) fn factors(&self, which: usize) -> Result<Tensor<u8, 4>, Error> {
         let plane = self.plane(8, |block, own: &mut [u8]| {
             for (part, own) in own.iter_mut().enumerate() {
                 let (scale, minimum) = q4_k_factors(&block[4..16], part);
@@ -99,7 +109,7 @@ impl<'b> Blocks<'b> {
     }
 }
 
-fn tensor<T: tilewright::Element, const RANK: usize>(
+pub(super) fn tensor<T: tilewright::Element, const RANK: usize>(
     elements: Vec<T>,
     shape: [usize; RANK],
 ) -> Result<Tensor<T, RANK>, Error> {

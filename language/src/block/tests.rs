@@ -31,21 +31,37 @@ fn blocks(kind: BlockType, count: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
+/// A row as it is after quantisation to 8 bits, in blocks of 32.
+fn quantised(row: &[f32]) -> Vec<f64> {
+    let of_block = |block: &[f32]| {
+        let largest = block.iter().fold(0.0f32, |largest, number| largest.max(number.abs()));
+        let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
+        let step = f64::from(largest / 127.0);
+        block.iter().map(|number| step * f64::from((number * inverse).round_ties_even())).collect::<Vec<_>>()
+    };
+    row.chunks(32).flat_map(of_block).collect()
+}
+
 /// Compares products with those of decoded numbers, for rows beyond a whole panel.
-fn check(kind: BlockType, tokens: usize, rows: usize, columns: usize) {
+fn check(kind: BlockType, products: Products, [tokens, rows, columns]: [usize; 3]) {
     let stored = blocks(kind, rows * columns / kind.length(), (rows + columns) as u64);
     let numbers = dequantise(kind, &stored);
     let shape = [rows, columns];
-    let matrix = Matrix::pack("w", &StoredTensor { kind, shape: &shape, bytes: &stored }).unwrap();
+    let matrix = Matrix::pack("w", &StoredTensor { kind, shape: &shape, bytes: &stored }, products).unwrap();
     let x = Tensor::from_fn([tokens, columns], |[t, k]| ((t * 31 + k * 17) % 23) as f32 / 8.0 - 1.3).unwrap();
+    let is_quantised = products == Products::Integers && kind.length() > 1;
+    let own: Vec<f64> = match is_quantised {
+        true => x.as_slice().chunks(columns).flat_map(quantised).collect(),
+        false => x.as_slice().iter().copied().map(f64::from).collect(),
+    };
     let mut y = Tensor::zeros(matrix.product_shape(tokens)).unwrap();
     matrix.multiply(&x, &mut y).unwrap();
     assert_eq!(matrix.width() % 32, 0);
     for token in 0..tokens {
         for row in 0..matrix.width() {
             let terms = |row: usize| {
-                let x = &x.as_slice()[token * columns..][..columns];
-                x.iter().zip(&numbers[row * columns..][..columns]).map(|(&x, &w)| f64::from(x) * f64::from(w))
+                let x = &own[token * columns..][..columns];
+                x.iter().zip(&numbers[row * columns..][..columns]).map(|(x, &w)| x * f64::from(w))
             };
             let (expected, size) = if row < rows {
                 (terms(row).sum::<f64>(), terms(row).map(f64::abs).sum::<f64>())
@@ -65,7 +81,9 @@ fn products_are_those_of_the_decoded_numbers() {
     for kind in BlockType::ALL {
         let columns = 2 * kind.length().max(8);
         for (tokens, rows) in [(1, 32), (1, 5), (3, 96), (8, 33)] {
-            check(kind, tokens, rows, columns);
+            for products in [Products::Floats, Products::Integers] {
+                check(kind, products, [tokens, rows, columns]);
+            }
         }
     }
 }
@@ -103,5 +121,5 @@ fn known_blocks_have_known_numbers() {
 #[test]
 fn a_vector_is_no_matrix() {
     let stored = StoredTensor { kind: BlockType::F32, shape: &[4], bytes: &[0; 16] };
-    assert!(Matrix::pack("w", &stored).err().unwrap().to_string().contains("`w`"));
+    assert!(Matrix::pack("w", &stored, Products::Floats).err().unwrap().to_string().contains("`w`"));
 }

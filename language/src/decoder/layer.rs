@@ -2,7 +2,7 @@
 
 use tilewright::Tensor;
 
-use crate::block::dequantise;
+use crate::block::{Products, dequantise};
 use crate::decoder::cache::Cache;
 use crate::decoder::config::Config;
 use crate::decoder::projection::Projection;
@@ -46,12 +46,17 @@ pub(super) fn vector(file: &File, name: &str, length: usize) -> Result<Tensor<f3
 }
 
 impl Layer {
-    pub(super) fn read(file: &File, config: &Config, layer: usize) -> Result<Self, Error> {
+    pub(super) fn read(
+        file: &File,
+        config: &Config,
+        layer: usize,
+        products: Products,
+    ) -> Result<Self, Error> {
         let name = |part: &str| format!("blk.{layer}.{part}.weight");
         let (own, shared) = (config.heads * config.head, config.groups * config.head);
         let read = |parts: &[(&str, usize)], columns: usize| {
             let names: Vec<_> = parts.iter().map(|&(part, rows)| (name(part), rows)).collect();
-            Projection::read(file, &names, columns)
+            Projection::read(file, &names, columns, products)
         };
         Ok(Layer {
             attention_norm: vector(file, &name("attn_norm"), config.hidden)?,

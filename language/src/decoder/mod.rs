@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub use config::Config;
 
-use crate::block::{Matrix, dequantise};
+use crate::block::{Matrix, Products, dequantise};
 use crate::error::Error;
 use crate::gguf::File;
 use cache::Cache;
@@ -59,11 +59,19 @@ const FIRST_ROOM: usize = 256;
 const EMBEDDING: &str = "token_embd.weight";
 
 impl Decoder {
-    /// Reads the weights of a file.
+    /// Reads the weights of a file, for products of floats.
     ///
     /// # Errors
     /// When the architecture is another one, or a tensor is missing or has another shape.
     pub fn of(file: &Arc<File>) -> Result<Self, Error> {
+        Self::with_products(file, Products::default())
+    }
+
+    /// Reads the weights of a file, for products of a kind.
+    ///
+    /// # Errors
+    /// As [`Decoder::of`].
+    pub fn with_products(file: &Arc<File>, products: Products) -> Result<Self, Error> {
         let config = Config::of(file)?;
         let embedding = file.tensor(EMBEDDING)?;
         if embedding.shape.len() != 2 || embedding.shape[1] != config.hidden {
@@ -77,9 +85,10 @@ impl Decoder {
             let reason = format!("has shape {:?}; {tokens} × {} is expected", output.shape, config.hidden);
             return Err(Error::tensor(name, reason));
         }
-        let output = Matrix::pack(name, &output)?;
-        let layers =
-            (0..config.layers).map(|layer| Layer::read(file, &config, layer)).collect::<Result<_, _>>()?;
+        let output = Matrix::pack(name, &output, products)?;
+        let layers = (0..config.layers)
+            .map(|layer| Layer::read(file, &config, layer, products))
+            .collect::<Result<_, _>>()?;
         let rotation = Rotation::of(&config, file)?;
         let norm = layer::vector(file, "output_norm.weight", config.hidden)?;
         Ok(Decoder { config, file: Arc::clone(file), layers, norm, output, rotation })

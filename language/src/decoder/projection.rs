@@ -2,7 +2,7 @@
 
 use tilewright::Tensor;
 
-use crate::block::Matrix;
+use crate::block::{Matrix, Products};
 use crate::decoder::tensors;
 use crate::error::Error;
 use crate::gguf::File;
@@ -14,7 +14,12 @@ pub(super) struct Projection {
 
 impl Projection {
     /// Reads matrices of given numbers of rows.
-    pub(super) fn read(file: &File, names: &[(String, usize)], columns: usize) -> Result<Self, Error> {
+    pub(super) fn read(
+        file: &File,
+        names: &[(String, usize)],
+        columns: usize,
+        products: Products,
+    ) -> Result<Self, Error> {
         let mut parts = Vec::new();
         for (name, rows) in names {
             let stored = file.tensor(name)?;
@@ -26,12 +31,12 @@ impl Projection {
             }
             parts.push(stored);
         }
-        let matrices = match Matrix::stack(&parts)? {
+        let matrices = match Matrix::stack(&parts, products)? {
             Some(matrix) => vec![matrix],
             None => names
                 .iter()
                 .zip(&parts)
-                .map(|((name, _), stored)| Matrix::pack(name, stored))
+                .map(|((name, _), stored)| Matrix::pack(name, stored, products))
                 .collect::<Result<_, _>>()?,
         };
         Ok(Projection { matrices })

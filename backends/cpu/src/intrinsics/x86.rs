@@ -41,10 +41,11 @@ pub(super) fn descriptions() -> Vec<TensorIntrinsic> {
     });
     let half_dots = DOT_LANES
         .map(|lanes| dot_product("vdpbf16ps", [DType::BF16, DType::BF16, DType::F32], [0; 2], lanes));
+    let nibbles = DOT_LANES.map(nibble_product);
     let bytes = BYTE_TILES.iter().map(|(name, a, b)| tile_product(name, *a, *b, DType::I32));
     let halves = [tile_product("tdpbf16ps", DType::BF16, DType::BF16, DType::F32)];
     let describe = |text: String| TensorIntrinsic::parse(&text).expect("well described");
-    dots.chain(offsets).chain(half_dots).chain(bytes).chain(halves).map(describe).collect()
+    dots.chain(offsets).chain(nibbles).chain(half_dots).chain(bytes).chain(halves).map(describe).collect()
 }
 
 /// `vpdpbusd` of AVX-512 VNNI and AVX-VNNI, with the unsigned operand broadcast: in each 32-bit lane, the sum of four
@@ -71,6 +72,22 @@ fn dot_product(name: &str, [a, b, c]: [DType; 3], offsets: [i32; 2], lanes: u32)
              for k in 0..{group} {{
                block dot(vi: spatial {lanes} = i, vk: reduce {group} = k) {{
                  c[vi] = c[vi] + {first} * {second}
+               }}
+             }}
+           }}
+         }}"
+    )
+}
+
+/// Two of [`dot_product`]'s, whose unsigned bytes are the low and the high halves of the same bytes: how models with weights of 4 bits
+/// store them.
+fn nibble_product(lanes: u32) -> String {
+    format!(
+        "kernel vpdpbsud_nibbles_{lanes}(in x: i8[4], in y: i8[4], in b: u8[{lanes}, 4], inout c: i32[{lanes}]) {{
+           for i in 0..{lanes} {{
+             for k in 0..4 {{
+               block dot(vi: spatial {lanes} = i, vk: reduce 4 = k) {{
+                 c[vi] = c[vi] + (x[vk] as i32 * (b[vi, vk] & 15u8) as i32 + y[vk] as i32 * (b[vi, vk] >> 4u8) as i32)
                }}
              }}
            }}

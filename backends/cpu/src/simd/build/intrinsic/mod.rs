@@ -8,6 +8,7 @@
 
 mod bf16_product;
 mod dot_product;
+mod nibble_product;
 mod offset_product;
 mod operand;
 mod tile_product;
@@ -45,8 +46,13 @@ pub(super) enum Sums {
 }
 
 /// The rules of all intrinsics, in descending order of the work of one instruction.
-const RULES: &[&[Rule]] =
-    &[tile_product::RULES, dot_product::RULES, offset_product::RULES, bf16_product::RULES];
+const RULES: &[&[Rule]] = &[
+    tile_product::RULES,
+    nibble_product::RULES,
+    dot_product::RULES,
+    offset_product::RULES,
+    bf16_product::RULES,
+];
 
 fn rules() -> impl Iterator<Item = &'static Rule> {
     RULES.iter().copied().flatten()

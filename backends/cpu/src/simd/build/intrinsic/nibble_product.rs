@@ -1,0 +1,63 @@
+//! Dot products with bytes that hold two unsigned integers of 4 bits: the low halves are multiplied with four signed bytes, the
+//! high halves with four others.
+//!
+//! The halves become bytes in registers: a mask leaves the low ones, a shift and the same mask the high ones.
+
+use tilewright_core::intrinsic::{Match, Operand};
+
+use super::dot_product::is_available;
+use super::{Rule, Sums};
+use crate::simd::Refusal;
+use crate::simd::build::scope::LoadKey;
+use crate::simd::build::{Builder, Outcome};
+use crate::simd::ir::{Op, Reg, Width};
+use crate::simd::x86::VectorOp;
+
+/// The products on vectors of every width.
+pub(super) const RULES: &[Rule] =
+    &[rule::<16>("vpdpbsud_nibbles_16"), rule::<8>("vpdpbsud_nibbles_8"), rule::<4>("vpdpbsud_nibbles_4")];
+
+/// The low half of each byte.
+const LOW_HALVES: u64 = 0x0f0f_0f0f;
+
+const fn rule<const LANES: u32>(name: &'static str) -> Rule {
+    let sums = Sums::Vector { operand: 3, elements: LANES };
+    Rule { name, is_available: is_available::<LANES>, sums, emit: emit::<LANES> }
+}
+
+fn emit<const LANES: u32>(builder: &mut Builder<'_>, found: &Match) -> Outcome<()> {
+    let [first, second, bytes, sums] = &found.operands[..] else { return Err(Refusal::Mark) };
+    let width = Width::of_bytes(4 * LANES);
+    let [low, high] = builder.halves(bytes, width)?;
+    for (halves, broadcast) in [(low, first), (high, second)] {
+        let broadcast = builder.operand_broadcast(broadcast, width)?;
+        builder.accumulate(VectorOp::DotU8I8, width, sums, [halves, broadcast])?;
+    }
+    Ok(())
+}
+
+impl Builder<'_> {
+    /// The low and the high halves of a vector of bytes, each as a byte.
+    fn halves(&mut self, operand: &Operand, width: Width) -> Outcome<[Reg; 2]> {
+        let lanes = width.bytes() / 4;
+        let mem = self.operand_place(operand, width.bytes())?;
+        let keys = [VectorOp::And32, VectorOp::ShiftRight32].map(|op| LoadKey {
+            op: Op::Vector(op),
+            width,
+            mem,
+            lanes,
+        });
+        if let [Some(low), Some(high)] = keys.map(|key| self.known_load(key)) {
+            return Ok([low, high]);
+        }
+        let bytes = self.operand_vector(operand, width)?;
+        let mask = self.same(LOW_HALVES, 4);
+        let low = self.vector(VectorOp::And32, width, [mask, bytes])?;
+        let shifted = self.with_immediate(VectorOp::ShiftRight32, width, bytes, 4);
+        let high = self.vector(VectorOp::And32, width, [mask, shifted])?;
+        for (key, reg) in keys.into_iter().zip([low, high]) {
+            self.remember_load(key, reg);
+        }
+        Ok([low, high])
+    }
+}

@@ -1,0 +1,139 @@
+//! Matrices of quantised blocks for products of integers: rows are quantised to 8 bits, by blocks of 32, before they are multiplied.
+
+mod kernels;
+mod many;
+mod pack;
+
+use half::f16;
+use tilewright::{Tensor, TensorView};
+
+use crate::block::matrix::MANY_ROWS;
+use crate::error::Error;
+
+/// The fields of blocks; see `kernels`.
+pub(super) enum Planes {
+    Q4_0 { quants: Tensor<u8, 5>, scales: Tensor<f16, 3> },
+    Q4_1 { quants: Tensor<u8, 5>, scales: Tensor<f16, 3>, minima: Tensor<f16, 3> },
+    Q8_0 { quants: Tensor<u8, 5>, scales: Tensor<f16, 3> },
+    Q4K(Box<Q4K>),
+    Q6K { quants: Tensor<u8, 6>, factors: Tensor<i8, 4>, scales: Tensor<f16, 3> },
+}
+
+pub(super) struct Q4K {
+    quants: Tensor<u8, 6>,
+    factors: Tensor<u8, 4>,
+    least: Tensor<u8, 4>,
+    scales: Tensor<f16, 3>,
+    minima: Tensor<f16, 3>,
+}
+
+/// Rows that are quantised by blocks.
+struct Rows {
+    integers: Tensor<i8, 2>,
+    steps: Tensor<f32, 2>,
+    sums: Tensor<i32, 3>,
+}
+
+/// The numbers by which the sums of integers of many rows are scaled.
+type Scales = (Tensor<f32, 3>, Tensor<f32, 3>);
+
+impl Planes {
+    /// Computes `x · Wᵀ` for rows that are quantised first.
+    pub(super) fn multiply(&self, x: &Tensor<f32, 2>, y: &mut Tensor<f32, 3>) -> Result<(), Error> {
+        let [count, columns] = x.shape();
+        let (integers, steps, sums) = kernels::quantise_rows(viewed(x, [count, columns / 32, 32])?)?;
+        let rows = Rows { integers: reshaped(integers, [count, columns])?, steps, sums };
+        if x.dim(0) >= MANY_ROWS { self.multiply_many(&rows, y) } else { self.multiply_few(&rows, y) }
+    }
+
+    fn multiply_few(&self, rows: &Rows, y: &mut Tensor<f32, 3>) -> Result<(), Error> {
+        let Rows { integers: x, steps, sums } = rows;
+        match self {
+            Planes::Q4_0 { quants, scales } => {
+                kernels::product_q4_0::call_into(x, steps, sums, quants, scales, y)?;
+            }
+            Planes::Q4_1 { quants, scales, minima } => {
+                kernels::product_q4_1::call_into(x, steps, sums, quants, scales, minima, y)?;
+            }
+            Planes::Q8_0 { quants, scales } => {
+                kernels::product_q8_0::call_into(x, steps, sums, quants, scales, y)?;
+            }
+            Planes::Q4K(planes) => {
+                let Q4K { quants, factors, least, scales, minima } = &**planes;
+                kernels::product_q4_k::call_into(x, steps, sums, quants, factors, least, scales, minima, y)?;
+            }
+            Planes::Q6K { quants, factors, scales } => {
+                kernels::product_q6_k::call_into(x, steps, sums, quants, factors, scales, y)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn multiply_many(&self, rows: &Rows, y: &mut Tensor<f32, 3>) -> Result<(), Error> {
+        match self {
+            Planes::Q4_0 { quants, scales } => rows.multiply(
+                (&bytes_of(many::halves(quants)?)?).into(),
+                &many::offset_scales(scales, 8.0)?,
+                y,
+            ),
+            Planes::Q4_1 { quants, scales, minima } => rows.multiply(
+                (&bytes_of(many::halves(quants)?)?).into(),
+                &many::plain_scales(scales, minima)?,
+                y,
+            ),
+            Planes::Q8_0 { quants, scales } => {
+                rows.multiply(quants.into(), &many::offset_scales(scales, 128.0)?, y)
+            }
+            Planes::Q4K(planes) => {
+                let Q4K { quants, factors, least, scales, minima } = &**planes;
+                let [panels, blocks, parts, groups, lanes, group] = quants.shape();
+                let quants = viewed(quants, [panels, blocks * parts, groups, lanes, group])?;
+                let (own, lowest) = many::part_scales(factors, least, scales, minima)?;
+                let shape = [panels, blocks * parts, lanes];
+                let scales = (reshaped(own, shape)?, reshaped(lowest, shape)?);
+                rows.multiply((&bytes_of(many::halves(quants)?)?).into(), &scales, y)
+            }
+            Planes::Q6K { quants, factors, scales } => {
+                let [panels, blocks, parts, groups, lanes, group] = quants.shape();
+                let bytes = viewed(quants, [panels, blocks * parts / 2, 2, groups, lanes, group])?;
+                let (own, lowest) = many::offset_part_scales(factors, scales, 32.0)?;
+                let shape = [panels, blocks * parts / 2, 2, lanes];
+                let (own, lowest) = (reshaped(own, shape)?, reshaped(lowest, shape)?);
+                let Rows { integers: x, steps, sums } = rows;
+                Ok(many::product_half_blocks::call_into(x, steps, sums, bytes, &own, &lowest, y)?)
+            }
+        }
+    }
+}
+
+impl Rows {
+    fn multiply(
+        &self,
+        bytes: TensorView<'_, u8, 5>,
+        (scales, minima): &Scales,
+        y: &mut Tensor<f32, 3>,
+    ) -> Result<(), Error> {
+        let Rows { integers: x, steps, sums } = self;
+        Ok(many::product_bytes::call_into(x, steps, sums, bytes, scales, minima, y)?)
+    }
+}
+
+/// The halves of bytes as the bytes of whole blocks.
+fn bytes_of(halves: Tensor<u8, 6>) -> Result<Tensor<u8, 5>, Error> {
+    let [panels, blocks, both, groups, lanes, group] = halves.shape();
+    reshaped(halves, [panels, blocks, both * groups, lanes, group])
+}
+
+fn reshaped<T: tilewright::Element, const FROM: usize, const TO: usize>(
+    tensor: Tensor<T, FROM>,
+    shape: [usize; TO],
+) -> Result<Tensor<T, TO>, Error> {
+    tensor.reshape(shape).map_err(|error| Error::Memory(error.to_string()))
+}
+
+fn viewed<T: tilewright::Element, const FROM: usize, const TO: usize>(
+    tensor: &Tensor<T, FROM>,
+    shape: [usize; TO],
+) -> Result<TensorView<'_, T, TO>, Error> {
+    TensorView::from(tensor).reshape(shape).map_err(|error| Error::Memory(error.to_string()))
+}
