@@ -7,6 +7,7 @@ use half::{bf16, f16};
 use crate::onnx::error::OnnxError;
 use crate::onnx::external::ExternalData;
 use crate::onnx::schema::{SparseTensorProto, TensorProto, data_type};
+use crate::tensor::small::{F4E2M1, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, I2, I4, Small, U2, U4};
 use crate::tensor::{Element, ElementType, HostTensor, TensorError, count, with_element};
 
 /// The element type that a number of [`data_type`] stands for.
@@ -26,6 +27,16 @@ pub(crate) fn element_type(number: i32) -> Option<ElementType> {
         data_type::UINT32 => ElementType::U32,
         data_type::UINT64 => ElementType::U64,
         data_type::BFLOAT16 => ElementType::BF16,
+        data_type::FLOAT8E4M3FN => ElementType::F8E4M3FN,
+        data_type::FLOAT8E4M3FNUZ => ElementType::F8E4M3FNUZ,
+        data_type::FLOAT8E5M2 => ElementType::F8E5M2,
+        data_type::FLOAT8E5M2FNUZ => ElementType::F8E5M2FNUZ,
+        data_type::UINT4 => ElementType::U4,
+        data_type::INT4 => ElementType::I4,
+        data_type::FLOAT4E2M1 => ElementType::F4E2M1,
+        data_type::FLOAT8E8M0 => ElementType::F8E8M0,
+        data_type::UINT2 => ElementType::U2,
+        data_type::INT2 => ElementType::I2,
         _ => return None,
     })
 }
@@ -58,7 +69,7 @@ pub(crate) fn read_tensor(proto: &TensorProto, external: &ExternalData) -> Resul
     };
     let tensor = with_element!(element, T => {
         let elements = if raw.is_empty() && proto.data_location == 0 {
-            <T as Stored>::from_fields(proto)
+            <T as Stored>::from_fields(proto, length)
         } else {
             <T as Stored>::from_raw(&raw, length).ok_or_else(|| {
                 refuse(format!("shape {shape:?} of {element} needs {length} elements, the data have {} bytes", raw.len()))
@@ -145,8 +156,8 @@ trait Stored: Element {
     /// Elements of little-endian bytes; `None` when the bytes are not as many as `length` elements have.
     fn from_raw(raw: &[u8], length: usize) -> Option<Vec<Self>>;
 
-    /// Elements of the field that ONNX prescribes for the type.
-    fn from_fields(proto: &TensorProto) -> Vec<Self>;
+    /// Elements of the field that ONNX prescribes for the type; of elements that share bytes, at most `length`.
+    fn from_fields(proto: &TensorProto, length: usize) -> Vec<Self>;
 }
 
 macro_rules! stored {
@@ -158,7 +169,7 @@ macro_rules! stored {
                 fits.then(|| chunks.iter().map(|chunk| <$type>::from_le_bytes(*chunk)).collect())
             }
 
-            fn from_fields(proto: &TensorProto) -> Vec<Self> {
+            fn from_fields(proto: &TensorProto, _: usize) -> Vec<Self> {
                 proto.$field.iter().map(|&$value| $convert).collect()
             }
         }
@@ -180,12 +191,37 @@ stored! {
     f64: double_data, value => value;
 }
 
+/// Elements that share bytes, the first one in the lowest bits; a byte of which not all are needed comes last.
+fn unpack<T: Small>(bytes: impl Iterator<Item = u8>, length: usize) -> Vec<T> {
+    let each = (8 / T::BITS) as usize;
+    let elements =
+        bytes.flat_map(|byte| (0..each).map(move |place| T::from_bits(byte >> (place as u32 * T::BITS))));
+    elements.take(length).collect()
+}
+
+macro_rules! stored_small {
+    ($($type:ty),*) => {$(
+        impl Stored for $type {
+            fn from_raw(raw: &[u8], length: usize) -> Option<Vec<Self>> {
+                let each = (8 / <$type as Small>::BITS) as usize;
+                (raw.len() == length.div_ceil(each)).then(|| unpack(raw.iter().copied(), length))
+            }
+
+            fn from_fields(proto: &TensorProto, length: usize) -> Vec<Self> {
+                unpack(proto.int32_data.iter().map(|&value| value as u8), length)
+            }
+        }
+    )*};
+}
+
+stored_small!(I2, U2, I4, U4, F4E2M1, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0);
+
 impl Stored for bool {
     fn from_raw(raw: &[u8], length: usize) -> Option<Vec<Self>> {
         (raw.len() == length).then(|| raw.iter().map(|&byte| byte != 0).collect())
     }
 
-    fn from_fields(proto: &TensorProto) -> Vec<Self> {
+    fn from_fields(proto: &TensorProto, _: usize) -> Vec<Self> {
         proto.int32_data.iter().map(|&value| value != 0).collect()
     }
 }
@@ -195,7 +231,7 @@ impl Stored for Arc<str> {
         None
     }
 
-    fn from_fields(proto: &TensorProto) -> Vec<Self> {
+    fn from_fields(proto: &TensorProto, _: usize) -> Vec<Self> {
         proto.string_data.iter().map(|bytes| Arc::from(String::from_utf8_lossy(bytes))).collect()
     }
 }

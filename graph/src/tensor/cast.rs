@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::tensor::{Element, ElementType, Elements, HostTensor, Number, with_number};
+use crate::tensor::small::Small;
+use crate::tensor::{Element, ElementType, Elements, HostTensor, Number, with_number, with_small};
 
 impl HostTensor {
     /// The elements converted to another type.
@@ -16,15 +17,39 @@ impl HostTensor {
     /// # Errors
     /// When a string is no number.
     pub fn cast(&self, to: ElementType) -> Result<HostTensor, CastError> {
+        self.cast_with(to, true)
+    }
+
+    /// As [`HostTensor::cast`]; `saturate` says whether numbers beyond the range of a float of a few bits become its largest one, and
+    /// infinities or NaN otherwise. Integers of a few bits take the lowest bits of the integer.
+    ///
+    /// # Errors
+    /// As [`HostTensor::cast`].
+    pub fn cast_with(&self, to: ElementType, saturate: bool) -> Result<HostTensor, CastError> {
         if self.element() == to {
             return Ok(self.clone());
         }
         let elements = match (&self.elements, to) {
             (Elements::String(values), to) => parse_all(values, to)?,
             (_, ElementType::String) => Elements::String(Arc::new(self.format_all())),
+            (_, to) if to.small_bits().is_some() => self.shrink(to, saturate),
             (_, to) => convert_all(&self.elements, self.element(), self.len(), to),
         };
         Ok(HostTensor { shape: self.shape.clone(), elements })
+    }
+
+    /// Numbers and truth values as elements of a few bits.
+    fn shrink(&self, to: ElementType, saturate: bool) -> Elements {
+        let (from, all) = (self.element(), 0..self.len());
+        with_small!(to, T => if to.is_float() {
+            let mut numbers = Vec::with_capacity(self.len());
+            read_reals(&self.elements, from, all, &mut numbers);
+            wrap_all(numbers.into_iter().map(|number| <T as Small>::from_f64(number, saturate)))
+        } else {
+            let mut integers = Vec::with_capacity(self.len());
+            read_integers(&self.elements, from, all, to, &mut integers);
+            wrap_all(integers.into_iter().map(<T as Small>::from_integer))
+        }, else unreachable!("the type has few bits"))
     }
 
     /// Each element as text.
@@ -68,10 +93,18 @@ fn parse_all(values: &[Arc<str>], to: ElementType) -> Result<Elements, CastError
     }
     if to.is_integer() {
         let whole = parse::<i128>(values, to)?;
-        return Ok(with_number!(to, T => wrap_all(whole.iter().map(|&value| T::from_integer(value as i64))),
-            else unreachable!("an integer type is a number")));
+        let whole = whole.iter().map(|&value| value as i64);
+        return Ok(with_small!(to, T => wrap_all(whole.map(<T as Small>::from_integer)), else
+            with_number!(to, T => wrap_all(whole.map(T::from_integer)),
+                else unreachable!("an integer type is a number"))));
     }
     let numbers = parse::<f64>(values, to)?;
+    if to.small_bits().is_some() {
+        return Ok(
+            with_small!(to, T => wrap_all(numbers.iter().map(|&value| <T as Small>::from_f64(value, true))),
+            else unreachable!("the type has few bits")),
+        );
+    }
     Ok(with_number!(to, T => wrap_all(numbers.iter().map(|&value| T::from_f64(value))),
         else wrap_all(numbers.iter().map(|&value| value != 0.0))))
 }
@@ -110,8 +143,9 @@ fn read_reals(elements: &Elements, from: ElementType, range: Range<usize>, into:
     if let Elements::Bool(flags) = elements {
         return into.extend(flags[range].iter().map(|&flag| f64::from(u8::from(flag))));
     }
-    with_number!(from, S => into.extend(typed::<S>(elements)[range].iter().map(|value| value.to_f64())),
-        else unreachable!("strings are parsed elsewhere"));
+    with_small!(from, S => into.extend(typed::<S>(elements)[range].iter().map(|value| Small::to_f64(*value))), else
+        with_number!(from, S => into.extend(typed::<S>(elements)[range].iter().map(|value| value.to_f64())),
+            else unreachable!("strings are parsed elsewhere")));
 }
 
 /// Integers as they are, and floats truncated for the type `to`.
@@ -125,7 +159,7 @@ fn read_integers(
     if let Elements::Bool(flags) = elements {
         return into.extend(flags[range].iter().map(|&flag| i64::from(flag)));
     }
-    if from.is_float() {
+    if from.is_float() || from.small_bits().is_some() {
         let mut reals = Vec::with_capacity(range.len());
         read_reals(elements, from, range, &mut reals);
         return into.extend(reals.into_iter().map(|value| truncate(value, to)));

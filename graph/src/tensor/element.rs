@@ -10,6 +10,8 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use tilewright_core::dtype::DType;
 
+use crate::tensor::small::{F4E2M1, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, I2, I4, Small, U2, U4};
+
 macro_rules! element_types {
     ($count:literal: $($variant:ident $name:literal $type:ty,)*) => {
         /// The type of one element of a [`HostTensor`](crate::tensor::HostTensor).
@@ -55,7 +57,7 @@ macro_rules! element_types {
     };
 }
 
-element_types! { 14:
+element_types! { 24:
     Bool "bool" bool,
     I8 "i8" i8,
     I16 "i16" i16,
@@ -70,10 +72,35 @@ element_types! { 14:
     F32 "f32" f32,
     F64 "f64" f64,
     String "string" Arc<str>,
+    I2 "i2" I2,
+    U2 "u2" U2,
+    I4 "i4" I4,
+    U4 "u4" U4,
+    F4E2M1 "f4e2m1" F4E2M1,
+    F8E4M3FN "f8e4m3fn" F8E4M3FN,
+    F8E4M3FNUZ "f8e4m3fnuz" F8E4M3FNUZ,
+    F8E5M2 "f8e5m2" F8E5M2,
+    F8E5M2FNUZ "f8e5m2fnuz" F8E5M2FNUZ,
+    F8E8M0 "f8e8m0" F8E8M0,
 }
 
+/// Runs one expression with `$T` bound to the Rust type of an [`ElementType`] of a few bits; `$otherwise` for others.
+macro_rules! with_small {
+    ($element:expr, $T:ident => $body:expr, else $otherwise:expr) => {
+        $crate::tensor::with_listed!($element, $T => $body, [
+            I2: $crate::tensor::small::I2, U2: $crate::tensor::small::U2,
+            I4: $crate::tensor::small::I4, U4: $crate::tensor::small::U4,
+            F4E2M1: $crate::tensor::small::F4E2M1,
+            F8E4M3FN: $crate::tensor::small::F8E4M3FN, F8E4M3FNUZ: $crate::tensor::small::F8E4M3FNUZ,
+            F8E5M2: $crate::tensor::small::F8E5M2, F8E5M2FNUZ: $crate::tensor::small::F8E5M2FNUZ,
+            F8E8M0: $crate::tensor::small::F8E8M0,
+        ] else $otherwise)
+    };
+}
+pub(crate) use with_small;
+
 impl ElementType {
-    /// The type of such elements in kernels; `None` for strings.
+    /// The type of such elements in kernels; `None` for strings and for elements of a few bits.
     pub const fn dtype(self) -> Option<DType> {
         Some(match self {
             ElementType::Bool => DType::Bool,
@@ -89,7 +116,7 @@ impl ElementType {
             ElementType::BF16 => DType::BF16,
             ElementType::F32 => DType::F32,
             ElementType::F64 => DType::F64,
-            ElementType::String => return None,
+            _ => return None,
         })
     }
 
@@ -115,7 +142,8 @@ impl ElementType {
 
     /// Whether this is a floating-point type.
     pub const fn is_float(self) -> bool {
-        matches!(self, ElementType::F16 | ElementType::BF16 | ElementType::F32 | ElementType::F64)
+        let is_small = with_small!(self, T => <T as Small>::IS_FLOAT, else false);
+        is_small || matches!(self, ElementType::F16 | ElementType::BF16 | ElementType::F32 | ElementType::F64)
     }
 
     /// Whether this is an integer type; truth values are none.
@@ -125,7 +153,13 @@ impl ElementType {
 
     /// Whether this is an integer type without negative values.
     pub const fn is_unsigned(self) -> bool {
-        matches!(self, ElementType::U8 | ElementType::U16 | ElementType::U32 | ElementType::U64)
+        use ElementType as E;
+        matches!(self, E::U2 | E::U4 | E::U8 | E::U16 | E::U32 | E::U64)
+    }
+
+    /// The bits of an element of fewer than 8 bits, or of a float of 8 bits; `None` for others.
+    pub const fn small_bits(self) -> Option<u32> {
+        with_small!(self, T => Some(<T as Small>::BITS), else None)
     }
 }
 
@@ -179,6 +213,16 @@ macro_rules! with_elements {
             $crate::tensor::Elements::F32($values) => $body,
             $crate::tensor::Elements::F64($values) => $body,
             $crate::tensor::Elements::String($values) => $body,
+            $crate::tensor::Elements::I2($values) => $body,
+            $crate::tensor::Elements::U2($values) => $body,
+            $crate::tensor::Elements::I4($values) => $body,
+            $crate::tensor::Elements::U4($values) => $body,
+            $crate::tensor::Elements::F4E2M1($values) => $body,
+            $crate::tensor::Elements::F8E4M3FN($values) => $body,
+            $crate::tensor::Elements::F8E4M3FNUZ($values) => $body,
+            $crate::tensor::Elements::F8E5M2($values) => $body,
+            $crate::tensor::Elements::F8E5M2FNUZ($values) => $body,
+            $crate::tensor::Elements::F8E8M0($values) => $body,
         }
     };
 }
@@ -225,7 +269,8 @@ macro_rules! with_element {
         match $element {
             $crate::tensor::ElementType::Bool => { type $T = bool; $body }
             $crate::tensor::ElementType::String => { type $T = std::sync::Arc<str>; $body }
-            number => $crate::tensor::with_number!(number, $T => $body, else unreachable!("bool and string are above")),
+            other => $crate::tensor::with_small!(other, $T => $body, else
+                $crate::tensor::with_number!(other, $T => $body, else unreachable!("all others are above"))),
         }
     }};
 }

@@ -5,7 +5,7 @@ use tilewright_core::tensor::AnyTensor;
 
 use crate::tensor::{ElementType, Elements, HostTensor, TensorError};
 
-/// Runs one expression with the elements that kernels can take bound to a name; `$otherwise` for strings.
+/// Runs one expression with the elements that kernels can take bound to a name; `$otherwise` for others.
 macro_rules! with_kernel_elements {
     ($elements:expr, $values:ident => $body:expr, else $otherwise:expr) => {
         match $elements {
@@ -22,18 +22,18 @@ macro_rules! with_kernel_elements {
             Elements::BF16($values) => $body,
             Elements::F32($values) => $body,
             Elements::F64($values) => $body,
-            Elements::String(_) => $otherwise,
+            _ => $otherwise,
         }
     };
 }
 
 impl HostTensor {
-    /// A copy in memory that is aligned as kernels like it. `None` for strings, with which kernels do not compute.
+    /// A copy in memory that is aligned as kernels like it. `None` for strings and elements of a few bits, with which kernels do not compute.
     pub fn to_kernel(&self) -> Option<AnyTensor> {
         with_kernel_elements!(&self.elements, values => AnyTensor::from_slice(&values[..], &self.shape).ok(), else None)
     }
 
-    /// The elements as bytes in the machine's order; `None` for strings.
+    /// The elements as bytes in the machine's order; `None` for strings and elements of a few bits.
     pub fn bytes(&self) -> Option<&[u8]> {
         fn bytes<T: tilewright_core::tensor::Element>(values: &[T]) -> &[u8] {
             T::as_bytes(values)

@@ -5,13 +5,14 @@ mod element;
 mod kernel;
 mod number;
 mod shape;
+pub mod small;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use cast::CastError;
 pub use element::{Element, ElementType, Elements, UnknownElementType};
-pub(crate) use element::{with_element, with_elements, with_float, with_listed, with_number};
+pub(crate) use element::{with_element, with_elements, with_float, with_listed, with_number, with_small};
 pub use number::{Float, Number, Wide};
 pub use shape::{Places, TensorError, broadcast_shapes, count, row_major_strides};
 

@@ -12,6 +12,7 @@ use crate::ir::{
 };
 use crate::operator;
 use crate::symbolic::SymInt;
+use crate::tensor::small::{F4E2M1, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, I2, I4, Small, U2, U4};
 use crate::tensor::{Element, ElementType, HostTensor, with_element};
 use crate::text::cursor::{Cursor, ParseError, Parsed};
 
@@ -315,6 +316,18 @@ macro_rules! read_numbers {
 }
 
 read_numbers!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
+
+macro_rules! read_small {
+    ($($type:ty),*) => {$(
+        impl ReadElement for $type {
+            fn read(cursor: &mut Cursor<'_>) -> Parsed<Self> {
+                Ok(<$type as Small>::from_f64(cursor.number()?, false))
+            }
+        }
+    )*};
+}
+
+read_small!(I2, U2, I4, U4, F4E2M1, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0);
 
 impl ReadElement for f16 {
     fn read(cursor: &mut Cursor<'_>) -> Parsed<Self> {

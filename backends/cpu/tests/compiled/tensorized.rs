@@ -163,3 +163,44 @@ fn the_instruction_is_emitted_where_the_machine_has_it_and_refused_visibly_elsew
         }
     }
 }
+
+const NIBBLES: &str = "
+kernel nibbles(M, N, K, in a: i8[M, 2, K, 4], in b: u8[N, K, LANES, 4], inout c: i32[M, LANES*N]) {
+  for i in 0..M {
+    for j in 0..N {
+      for k in 0..K {
+        for l in 0..LANES {
+          for r in 0..4 {
+            block c(vi: spatial M = i, vj: spatial LANES*N = LANES*j + l, vk: reduce 4*K = 4*k + r) {
+              c[vi, vj] = c[vi, vj] + (a[vi, 0, vk/4, vk%4] as i32 * (b[vj/LANES, vk/4, vj%LANES, vk%4] & 15u8) as i32
+                + a[vi, 1, vk/4, vk%4] as i32 * (b[vj/LANES, vk/4, vj%LANES, vk%4] >> 4u8) as i32)
+            }
+          }
+        }
+      }
+    }
+  }
+}";
+
+#[test]
+fn halves_of_bytes_are_multiplied_exactly() {
+    for lanes in [16, 8, 4] {
+        let program: Program = NIBBLES.replace("LANES", &lanes.to_string()).parse().expect("a program");
+        let mut schedule = Schedule::new(program, any_machine(), 0);
+        let block = schedule.get_block("c").unwrap();
+        let [i, _, _, l, _] = schedule.get_loops(block).unwrap()[..] else { panic!("five loops") };
+        schedule.parallel(i).unwrap();
+        let name = format!("vpdpbsud_nibbles_{lanes}");
+        schedule.tensorize(l, &name).unwrap();
+        let options = LowerOptions { intrinsics: vec![name.as_str().into()], ..LowerOptions::default() };
+        let flat = lower(schedule.program(), &options).unwrap();
+        for [m, n, k] in [[1, 1, 1], [3, 2, 5], [2, 3, 8], [0, 1, 1], [1, 1, 0]] {
+            let tensors = vec![
+                exact_elements(DType::I8, m * 8 * k, 1),
+                exact_elements(DType::U8, n * k * 4 * lanes, 2),
+                exact_elements(DType::I32, m * lanes * n, 3),
+            ];
+            Call { dims: [m, n, k].map(|dim| dim as i64).to_vec(), tensors, ..Call::default() }.check(&flat);
+        }
+    }
+}

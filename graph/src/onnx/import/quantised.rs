@@ -26,6 +26,10 @@ const MEANINGS: &[(&str, Means)] = &[
     ("QLinearGlobalAveragePool", Means::Operator("global_average_pool")),
     ("QLinearConcat", Means::Function(concat)),
     ("QGemm", Means::Function(gemm)),
+    ("QLinearWhere", Means::Function(choose)),
+    ("QLinearReduceMean", Means::Function(mean)),
+    ("MatMulIntegerToFloat", Means::Function(product_to_numbers)),
+    ("DynamicQuantizeMatMul", Means::Function(dynamic_product)),
     ("QuantizeLinear", Means::Function(|node| node.rename("quantize_linear"))),
     ("DequantizeLinear", Means::Function(|node| node.rename("dequantize_linear"))),
     ("MatMulNBits", Means::Function(block_product)),
@@ -136,6 +140,64 @@ fn concat(node: &mut Quantised<'_, '_>) -> Translated {
     let attributes = std::mem::replace(&mut node.node.attributes, Attributes::none());
     let joined = node.call("concat", &numbers, attributes)?;
     Ok(vec![node.store(joined, 0, 2)?])
+}
+
+/// Inputs: a condition, a tensor with its scale and zero point, another one with its own, scale and zero point of the result.
+fn choose(node: &mut Quantised<'_, '_>) -> Translated {
+    let condition = node.input(0)?;
+    let (yes, no) = (node.numbers(1)?, node.numbers(4)?);
+    let chosen = node.call("where", &[condition, yes, no], Attributes::none())?;
+    Ok(vec![node.store(chosen, 7, 1)?])
+}
+
+/// Inputs: a tensor with its scale and zero point, scale and zero point of the result.
+fn mean(node: &mut Quantised<'_, '_>) -> Translated {
+    let numbers = node.numbers(0)?;
+    let mut inputs = vec![numbers];
+    match node.node.attributes.take("axes") {
+        None => {}
+        Some(Attribute::Ints(axes)) => inputs.push(node.builder.constant(HostTensor::vector(axes))),
+        Some(_) => return Err(Refusal("attribute axes must be integers".to_owned())),
+    }
+    let attributes = std::mem::replace(&mut node.node.attributes, Attributes::none());
+    let mean = node.call("reduce_mean", &inputs, attributes)?;
+    Ok(vec![node.store(mean, 3, 0)?])
+}
+
+/// The product of integers as numbers: `integers` are both factors, `scales` theirs, `zeros` their zero points.
+fn scaled_product(
+    node: &mut Quantised<'_, '_>,
+    integers: [ValueId; 2],
+    scales: [ValueId; 2],
+    zeros: [Option<ValueId>; 2],
+    bias: Option<ValueId>,
+) -> Translated {
+    let inputs = integers.into_iter().map(Some).chain(zeros).collect();
+    let sums = node.call_optional("matmul_integer", inputs, Attributes::none())?;
+    let scale = node.call("mul", &scales, Attributes::none())?;
+    let to = Attributes::none().with("to", Attribute::Element(crate::tensor::ElementType::F32));
+    let numbers = node.call("cast", &[sums], to)?;
+    let mut product = node.call("mul", &[numbers, scale], Attributes::none())?;
+    if let Some(bias) = bias {
+        product = node.call("add", &[product, bias], Attributes::none())?;
+    }
+    Ok(vec![product])
+}
+
+/// Inputs: a, b, the scales of both, the zero points of both, a bias of numbers.
+fn product_to_numbers(node: &mut Quantised<'_, '_>) -> Translated {
+    let (integers, scales) = ([node.input(0)?, node.input(1)?], [node.input(2)?, node.input(3)?]);
+    let (zeros, bias) = ([node.optional(4), node.optional(5)], node.optional(6));
+    scaled_product(node, integers, scales, zeros, bias)
+}
+
+/// Inputs: numbers, which are quantised to bytes by their range, b with its scale and zero point, a bias of numbers.
+fn dynamic_product(node: &mut Quantised<'_, '_>) -> Translated {
+    let numbers = vec![Some(node.input(0)?)];
+    let quantised = node.builder.call_operator("dynamic_quantize_linear", numbers, Attributes::none(), 3)?;
+    let (integers, scales) = ([quantised[0], node.input(1)?], [quantised[1], node.input(2)?]);
+    let (zeros, bias) = ([Some(quantised[2]), node.optional(3)], node.optional(4));
+    scaled_product(node, integers, scales, zeros, bias)
 }
 
 /// Inputs: a, its scale and zero point, b, its scale and zero point, a bias in units of both scales, scale and zero point of the

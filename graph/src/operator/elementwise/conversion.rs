@@ -2,16 +2,17 @@
 
 use crate::deduce;
 use crate::legalise::pointwise;
-use crate::operator::attribute::{Element, FloatOr, IntOr};
+use crate::operator::attribute::{Element, FloatOr, IntOr, TextOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
-use crate::tensor::HostTensor;
+use crate::tensor::{ElementType, HostTensor};
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("cast", "Cast", cast)
-        .legalise(pointwise::convert)
-        .deduce(deduce::cast)
-        .attributes(&[("to", Element), ("saturate", IntOr(1))]),
+    Operator::new("cast", "Cast", cast).legalise(pointwise::convert).deduce(deduce::cast).attributes(&[
+        ("to", Element),
+        ("saturate", IntOr(1)),
+        ("round_mode", TextOr("up")),
+    ]),
     Operator::new("cast_like", "CastLike", cast_like)
         .deduce(deduce::cast_like)
         .inputs(2, 2)
@@ -26,11 +27,16 @@ pub(super) const OPERATORS: &[Operator] = &[
 
 fn cast(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let Some(to) = arguments.element("to") else { refuse!("attribute to is missing") };
-    one(arguments.tensor(0)?.cast(to)?)
+    let round = arguments.text("round_mode");
+    if to == ElementType::F8E8M0 && round != "up" {
+        refuse!("numbers become powers of two by rounding up, and not by rounding `{round}`");
+    }
+    one(arguments.tensor(0)?.cast_with(to, arguments.int_or_default("saturate") != 0)?)
 }
 
 fn cast_like(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
-    one(arguments.tensor(0)?.cast(arguments.tensor(1)?.element())?)
+    let saturate = arguments.int_or_default("saturate") != 0;
+    one(arguments.tensor(0)?.cast_with(arguments.tensor(1)?.element(), saturate)?)
 }
 
 fn identity(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {

@@ -5,7 +5,8 @@ use crate::legalise::quantise as kernels;
 use crate::operator::attribute::{Element, IntOr};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
-use crate::tensor::{ElementType, HostTensor, Number, with_number};
+use crate::tensor::small::Small;
+use crate::tensor::{ElementType, HostTensor, Number, with_number, with_small};
 
 /// The domain of operators that ONNX has not.
 pub(super) const OWN_DOMAIN: &str = "tilewright";
@@ -91,10 +92,25 @@ fn quantize(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let zeros =
         zero.map_or_else(|| Ok(vec![0.0; x.len()]), |zero| spread(zero, x.shape(), dimension, block))?;
     let numbers = arguments.optional_numbers(0)?.unwrap_or_default();
+    let saturate = arguments.int_or_default("saturate") != 0;
+    let single = x.element() != ElementType::F64;
+    if to.small_bits().is_some() {
+        let quotients = numbers
+            .into_iter()
+            .zip(scales)
+            .map(|(x, scale)| if single { f64::from(x as f32 / scale as f32) } else { x / scale });
+        return with_small!(to, T => {
+            // Floats are rounded once, after the zero point is added; integers before.
+            let quantise = |(quotient, zero): (f64, f64)| {
+                let nearest = if to.is_float() { quotient } else { quotient.round_ties_even() };
+                <T as Small>::from_f64(nearest + zero, saturate)
+            };
+            one(HostTensor::new(x.shape(), quotients.zip(zeros).map(quantise).collect())?)
+        }, else unreachable!("the type has few bits"));
+    }
     if !to.is_integer() {
         refuse!("{to} is no integer type");
     }
-    let single = x.element() != ElementType::F64;
     with_number!(to, T => {
         let quantise = |((x, scale), zero): ((f64, f64), f64)| {
             // The quotient is formed in the precision of kernels, since it decides to which side a half is rounded.

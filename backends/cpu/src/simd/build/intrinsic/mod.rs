@@ -11,6 +11,7 @@ mod dot_product;
 mod nibble_product;
 mod offset_product;
 mod operand;
+mod pair_product;
 mod tile_product;
 pub(in crate::simd::build) mod tile_sums;
 

@@ -5,13 +5,14 @@
 
 use tilewright_core::intrinsic::{Match, Operand};
 
-use super::dot_product::is_available;
+use super::dot_product::{fits, has_dots};
 use super::{Rule, Sums};
-use crate::simd::Refusal;
+use crate::machine::FeatureSet;
 use crate::simd::build::scope::LoadKey;
 use crate::simd::build::{Builder, Outcome};
 use crate::simd::ir::{Op, Reg, Width};
 use crate::simd::x86::VectorOp;
+use crate::simd::{Refusal, VectorExtension};
 
 /// The products on vectors of every width.
 pub(super) const RULES: &[Rule] =
@@ -22,14 +23,25 @@ const LOW_HALVES: u64 = 0x0f0f_0f0f;
 
 const fn rule<const LANES: u32>(name: &'static str) -> Rule {
     let sums = Sums::Vector { operand: 3, elements: LANES };
-    Rule { name, is_available: is_available::<LANES>, sums, emit: emit::<LANES> }
+    Rule { name, is_available: is_possible::<LANES>, sums, emit: emit::<LANES> }
+}
+
+fn is_possible<const LANES: u32>(extension: VectorExtension, _: FeatureSet) -> bool {
+    fits(extension, LANES)
 }
 
 fn emit<const LANES: u32>(builder: &mut Builder<'_>, found: &Match) -> Outcome<()> {
     let [first, second, bytes, sums] = &found.operands[..] else { return Err(Refusal::Mark) };
     let width = Width::of_bytes(4 * LANES);
     let [low, high] = builder.halves(bytes, width)?;
+    let has_dots = has_dots(builder.extension, builder.around.features);
     for (halves, broadcast) in [(low, first), (high, second)] {
+        if !has_dots {
+            let broadcast = builder.broadcast_words(broadcast, width, true)?;
+            let halves = builder.words(halves, width, false)?;
+            builder.accumulate_pairs(width, sums, [broadcast, halves])?;
+            continue;
+        }
         let broadcast = builder.operand_broadcast(broadcast, width)?;
         builder.accumulate(VectorOp::DotU8I8, width, sums, [halves, broadcast])?;
     }
@@ -41,7 +53,8 @@ impl Builder<'_> {
     fn halves(&mut self, operand: &Operand, width: Width) -> Outcome<[Reg; 2]> {
         let lanes = width.bytes() / 4;
         let mem = self.operand_place(operand, width.bytes())?;
-        let keys = [VectorOp::And32, VectorOp::ShiftRight32].map(|op| LoadKey {
+        // No other value that is made of loaded bytes has these operations as its key.
+        let keys = [VectorOp::Or32, VectorOp::ShiftRight32].map(|op| LoadKey {
             op: Op::Vector(op),
             width,
             mem,
