@@ -181,6 +181,9 @@ keys! {
     TILED_LOOPS: Vec<i64> = "tiled_loops";
     /// The tensor intrinsic that is to compute the innermost tiles of a block.
     TENSORIZE: Symbol = "auto_tensorize";
+    /// How many tiles of its operands a block that is tiled for blocks of threads has in shared memory at once, all but one of them
+    /// under way.
+    COPY_STAGES: i64 = "copy_stages";
     /// How many elements a thread copies at once where the threads of a block copy a tile together.
     VECTOR_FETCH: i64 = "vector_fetch";
     /// Whether a block reads constant operands from copies that lie in the order of its loops.
@@ -218,6 +221,8 @@ keys! {
     PIPELINE_STAGE: Vec<i64> = "software_pipeline_stage";
     /// The place of each statement of a pipelined loop among those that are executed together.
     PIPELINE_ORDER: Vec<i64> = "software_pipeline_order";
+    /// The stages of a pipelined loop whose statements copy asynchronously into memory that threads share.
+    PIPELINE_ASYNC: Vec<i64> = "software_pipeline_async_stages";
     /// The number of a statement of a pipelined loop: lowering marks statements by it until it carries the pipeline out.
     PIPELINE_STATEMENT: i64 = "software_pipeline_statement";
 }

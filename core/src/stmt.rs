@@ -6,7 +6,7 @@
 //! | level | forms |
 //! |---|---|
 //! | `Blocks` | loops around blocks; a block's body is stores under `if`s, loops of a local reduction or of a tile, and intrinsics |
-//! | `Loops` | no blocks: guards are `if`s, allocations are placed, threads of a GPU wait for each other at barriers |
+//! | `Loops` | no blocks: guards are `if`s, allocations are placed, threads of a GPU wait for each other at barriers and for copies |
 //! | `Flat` | as `Loops`, with one-dimensional buffers, explicit lanes, and no `Vectorized` or `Unrolled` loop |
 
 use std::collections::BTreeMap;
@@ -43,6 +43,23 @@ pub enum Stmt {
     /// The threads of a block wait here until all of them have arrived. Elements that one of them stored before, in memory
     /// that they share, are visible to all of them afterwards.
     Barrier,
+    /// A step in the life of a thread's asynchronous copies.
+    Copies(Copies),
+}
+
+/// What a thread does about the [asynchronous stores](Store::is_async) that it has started. They arrive in groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Copies {
+    /// The asynchronous stores since the last group form a group, which may be empty.
+    Commit,
+    /// The thread waits until all its groups but so many of the last ones have arrived. Other threads see these elements after a
+    /// [barrier](Stmt::Barrier) behind.
+    Wait(u32),
+}
+
+impl Copies {
+    /// More groups than a thread may leave under way.
+    pub const TOO_MANY_GROUPS: u32 = 64;
 }
 
 /// `for var in 0..extent { body }`
@@ -180,6 +197,9 @@ pub struct Store {
     pub indices: Indices,
     /// The value, of the buffer's type.
     pub value: Expr,
+    /// Whether the thread goes on before the element is there. No thread accesses the element until this one has waited for its
+    /// [group](Copies); the memory that the value is loaded from stays as it is until then. To store it at once is always right.
+    pub is_async: bool,
 }
 
 /// `if condition { then } else { otherwise }`
@@ -266,7 +286,12 @@ impl Stmt {
 
     /// A write.
     pub fn store(buffer: BufferId, indices: impl IntoIterator<Item = Index>, value: Expr) -> Self {
-        Stmt::Store(Arc::new(Store { buffer, indices: indices.into_iter().collect(), value }))
+        Stmt::Store(Arc::new(Store {
+            buffer,
+            indices: indices.into_iter().collect(),
+            value,
+            is_async: false,
+        }))
     }
 
     /// A conditional without `else`.
@@ -291,7 +316,7 @@ impl Stmt {
             Stmt::Seq(stmts) => (stmts, &[]),
             Stmt::For(node) => (std::slice::from_ref(&node.body), &[]),
             Stmt::Block(node) => (node.init.as_slice(), std::slice::from_ref(&node.body)),
-            Stmt::Store(_) | Stmt::Barrier => (&[], &[]),
+            Stmt::Store(_) | Stmt::Barrier | Stmt::Copies(_) => (&[], &[]),
             Stmt::If(node) => (std::slice::from_ref(&node.then), node.otherwise.as_slice()),
             Stmt::Alloc(node) => (std::slice::from_ref(&node.body), &[]),
             Stmt::Intrinsic(node) => (std::slice::from_ref(&node.body), &[]),
@@ -308,7 +333,7 @@ impl Stmt {
                 let node = Arc::make_mut(node);
                 node.init.iter_mut().chain([&mut node.body]).collect()
             }
-            Stmt::Store(_) | Stmt::Barrier => SmallVec::new(),
+            Stmt::Store(_) | Stmt::Barrier | Stmt::Copies(_) => SmallVec::new(),
             Stmt::If(node) => {
                 let node = Arc::make_mut(node);
                 [&mut node.then].into_iter().chain(&mut node.otherwise).collect()

@@ -149,7 +149,7 @@ pub fn for_each_stmt<'a, F: FnMut(&'a Stmt) + ?Sized>(stmt: &'a Stmt, visit: &mu
             node.init.iter().for_each(|init| for_each_stmt(init, visit));
             for_each_stmt(&node.body, visit);
         }
-        Stmt::Store(_) | Stmt::Barrier => {}
+        Stmt::Store(_) | Stmt::Barrier | Stmt::Copies(_) => {}
         Stmt::If(node) => {
             for_each_stmt(&node.then, visit);
             node.otherwise.iter().for_each(|otherwise| for_each_stmt(otherwise, visit));
@@ -206,7 +206,7 @@ pub fn rewrite_stmt(
                 Arc::make_mut(node).condition = new;
             }
         }
-        Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {}
+        Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) | Stmt::Barrier | Stmt::Copies(_) => {}
     }
     for child in stmt.children_mut() {
         rewrite_stmt(child, index, expr);

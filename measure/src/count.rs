@@ -61,9 +61,12 @@ fn of_stmt(stmt: &Stmt, choose: Choose) -> f64 {
             let otherwise = node.otherwise.as_ref().map_or(0.0, |otherwise| of_stmt(otherwise, choose));
             of_expr(&node.condition, choose) + choose(of_stmt(&node.then, choose), otherwise)
         }
-        Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
-            stmt.children().into_iter().map(|child| of_stmt(child, choose)).sum()
-        }
+        Stmt::Seq(_)
+        | Stmt::Block(_)
+        | Stmt::Alloc(_)
+        | Stmt::Intrinsic(_)
+        | Stmt::Barrier
+        | Stmt::Copies(_) => stmt.children().into_iter().map(|child| of_stmt(child, choose)).sum(),
     }
 }
 

@@ -100,9 +100,12 @@ impl<'a> Check<'a> {
                 self.all.remove(node.var);
                 Some(())
             }
-            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
-                stmt.children().into_iter().try_for_each(|child| self.stmt(child))
-            }
+            Stmt::Seq(_)
+            | Stmt::Alloc(_)
+            | Stmt::Block(_)
+            | Stmt::Intrinsic(_)
+            | Stmt::Barrier
+            | Stmt::Copies(_) => stmt.children().into_iter().try_for_each(|child| self.stmt(child)),
         }
     }
 

@@ -64,7 +64,12 @@ impl<'v, 'a> Search<'v, 'a> {
             }
             Stmt::If(node) => self.root(&node.condition),
             Stmt::For(node) => self.index(&node.extent),
-            Stmt::Seq(_) | Stmt::Block(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {}
+            Stmt::Seq(_)
+            | Stmt::Block(_)
+            | Stmt::Alloc(_)
+            | Stmt::Intrinsic(_)
+            | Stmt::Barrier
+            | Stmt::Copies(_) => {}
         }
         let outer = self.in_parallel;
         self.in_parallel |= matches!(stmt, Stmt::For(node) if node.kind == LoopKind::Parallel);

@@ -5,7 +5,9 @@
 //! | [`access`] | every access to memory in a part of a program |
 //! | [`value_number`] | numbers for expressions: equal expressions have equal numbers |
 //! | [`lanes`] | the index that one lane of a vector has |
+//! | [`moved`] | values that only move an element |
 
 pub mod access;
 pub mod lanes;
+pub mod moved;
 pub mod value_number;

@@ -63,9 +63,15 @@ pub(super) enum Instruction {
         access: u32,
         value: Register,
     },
+    /// As [`Instruction::Store`], of an element that is under way then.
+    StoreAsync {
+        access: u32,
+        value: Register,
+    },
     /// Makes all remembered stores, which are of one access.
     Commit {
         access: u32,
+        is_async: bool,
     },
     Jump {
         target: Position,
@@ -111,6 +117,12 @@ pub(super) enum Instruction {
     EndThread,
     /// Lets one of these threads wait for the others.
     Barrier,
+    /// Makes a group of a thread's asynchronous stores.
+    CommitCopies,
+    /// Lets a thread wait until at most so many of its groups are under way.
+    WaitForCopies {
+        left: u32,
+    },
     /// Makes a buffer's contents undefined.
     Forget {
         memory: u32,

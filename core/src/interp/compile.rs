@@ -17,7 +17,7 @@ use crate::interp::code::{
 };
 use crate::interp::value::lanes_of_store;
 use crate::program::{Buffer, Param, Program};
-use crate::stmt::{Block, For, IterKind, LoopKind, Stmt, Store, Symbol};
+use crate::stmt::{Block, Copies, For, IterKind, LoopKind, Stmt, Store, Symbol};
 use crate::visit::{for_each_stmt, substitute_stmt};
 
 /// Compiles a whole program.
@@ -234,6 +234,14 @@ impl<'p> Compiler<'p> {
                 self.emit(Instruction::Barrier);
                 Ok(())
             }
+            Stmt::Copies(Copies::Commit) => {
+                self.emit(Instruction::CommitCopies);
+                Ok(())
+            }
+            Stmt::Copies(Copies::Wait(left)) => {
+                self.emit(Instruction::WaitForCopies { left: *left });
+                Ok(())
+            }
             Stmt::Barrier => Err(InterpError::Malformed(
                 "a barrier stands outside of the loops over the threads of a block".to_owned(),
             )),
@@ -384,7 +392,10 @@ impl<'p> Compiler<'p> {
         if lanes == 1 {
             let value = self.value(&node.value)?;
             let access = self.access(node.buffer, &node.indices, node.value.dtype())?;
-            self.emit(Instruction::Store { access, value });
+            self.emit(match node.is_async {
+                true => Instruction::StoreAsync { access, value },
+                false => Instruction::Store { access, value },
+            });
             return Ok(());
         }
         let lane = self.register();
@@ -396,7 +407,7 @@ impl<'p> Compiler<'p> {
         self.emit(Instruction::Pend { access, value });
         self.lane = None;
         self.end_loop(number);
-        self.emit(Instruction::Commit { access });
+        self.emit(Instruction::Commit { access, is_async: node.is_async });
         Ok(())
     }
 }

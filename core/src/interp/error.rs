@@ -73,7 +73,7 @@ pub enum InterpError {
         "{action} of `{buffer}`{indices:?} by thread {thread}, which thread {other} accesses as well: a barrier is missing"
     )]
     Race {
-        /// `load` or `store`.
+        /// `load`, `store`, or `arrival` of an asynchronous store.
         action: &'static str,
         /// The tensor.
         buffer: String,
@@ -83,6 +83,18 @@ pub enum InterpError {
         thread: u32,
         /// The number of the other one.
         other: u32,
+    },
+    /// An access to an element that is stored asynchronously, before its thread has waited for it.
+    #[error(
+        "{action} of `{buffer}`{indices:?} while an asynchronous store to it is under way: a wait is missing"
+    )]
+    UnderWay {
+        /// `load` or `store`.
+        action: &'static str,
+        /// The tensor.
+        buffer: String,
+        /// The index of each dimension.
+        indices: Vec<i64>,
     },
     /// Some threads of a block wait at a barrier that others do not reach.
     #[error(

@@ -2,6 +2,7 @@
 
 use crate::expr::Constant;
 use crate::interp::code::{Code, Instruction, Loop, Position, Register};
+use crate::interp::copies::CopiesUnderWay;
 use crate::interp::memory::Memory;
 use crate::interp::threads::{Action, Sharing};
 use crate::interp::{InterpError, Options, operators};
@@ -58,6 +59,8 @@ pub(super) struct Machine<'c, 'a> {
     pub(super) registers: Vec<u64>,
     pub(super) memories: Vec<Memory<'a>>,
     pub(super) sharing: Sharing,
+    /// Elements that are stored asynchronously and have not arrived.
+    pub(super) copies: CopiesUnderWay,
     /// Stores of the current statement that wait for their commit.
     pending: Vec<(usize, u64)>,
     /// The order of iterations of each running loop that does not run from 0.
@@ -72,6 +75,7 @@ impl<'c, 'a> Machine<'c, 'a> {
             registers: code.registers.clone(),
             memories: Vec::new(),
             sharing: Sharing::default(),
+            copies: CopiesUnderWay::default(),
             pending: Vec::new(),
             orders: vec![Vec::new(); code.loops.len()],
             random: options.parallel_order_seed.map(Random::new),
@@ -148,7 +152,13 @@ impl<'c, 'a> Machine<'c, 'a> {
                     let position = self.position(access, "store")?;
                     self.pending.push((position, self.get(value)));
                 }
-                Instruction::Commit { access } => self.commit(access)?,
+                Instruction::StoreAsync { access, value } => {
+                    let position = self.position(access, "store")?;
+                    self.store_at(access, position, self.get(value), true)?;
+                }
+                Instruction::Commit { access, is_async } => self.commit(access, is_async)?,
+                Instruction::CommitCopies => self.copies.commit(self.sharing.thread),
+                Instruction::WaitForCopies { left } => self.wait_for_copies(left)?,
                 Instruction::Jump { target } => next = target as usize,
                 Instruction::JumpUnless { condition, target } if self.get(condition) == 0 => {
                     next = target as usize;
@@ -164,7 +174,10 @@ impl<'c, 'a> Machine<'c, 'a> {
                 Instruction::CheckIndex { value, extent, block } => self.check_index(value, extent, block)?,
                 Instruction::Enter { number } => next = self.enter(number),
                 Instruction::Next { number } => next = self.repeat(number, next),
-                Instruction::Forget { memory } => self.memories[memory as usize].forget(),
+                Instruction::Forget { memory } => {
+                    self.copies.forget(memory);
+                    self.memories[memory as usize].forget();
+                }
                 Instruction::Threads { number } => next = self.threads(number)?,
                 Instruction::EndThread => return Ok(Stop::EndThread),
                 Instruction::Barrier => return Ok(Stop::Barrier(next as Position)),
@@ -202,24 +215,43 @@ impl<'c, 'a> Machine<'c, 'a> {
     #[inline]
     fn store(&mut self, access: u32, value: u64) -> Result<(), InterpError> {
         let position = self.position(access, "store")?;
-        let memory = self.code.accesses[access as usize].memory as usize;
+        self.store_at(access, position, value, false)
+    }
+
+    #[inline]
+    fn store_at(
+        &mut self,
+        access: u32,
+        position: usize,
+        value: u64,
+        is_async: bool,
+    ) -> Result<(), InterpError> {
+        let memory = self.code.accesses[access as usize].memory;
         self.note(access, position, Action::Store)?;
-        self.memories[memory].store(position, value);
+        self.memories[memory as usize].store(position, value);
+        if is_async {
+            self.copies.start(self.sharing.thread, memory, position);
+        }
         Ok(())
     }
 
-    fn commit(&mut self, access: u32) -> Result<(), InterpError> {
-        for number in 0..self.pending.len() {
-            self.note(access, self.pending[number].0, Action::Store)?;
+    fn commit(&mut self, access: u32, is_async: bool) -> Result<(), InterpError> {
+        let pending = std::mem::take(&mut self.pending);
+        for (position, value) in &pending {
+            self.store_at(access, *position, *value, is_async)?;
         }
-        let memory = &mut self.memories[self.code.accesses[access as usize].memory as usize];
-        self.pending.drain(..).for_each(|(position, value)| memory.store(position, value));
+        // Keeps the memory of the list.
+        self.pending = pending;
+        self.pending.clear();
         Ok(())
     }
 
     /// Notes an access of a thread to memory that it may share.
     #[inline]
     fn note(&mut self, access: u32, position: usize, action: Action) -> Result<(), InterpError> {
+        if !self.copies.is_empty() {
+            self.check_arrived(self.code.accesses[access as usize].memory, position, action)?;
+        }
         if self.sharing.thread.is_none() {
             return Ok(());
         }

@@ -181,11 +181,17 @@ impl<'a> Memory<'a> {
 
     /// The index of the first element that nothing wrote.
     pub(super) fn first_undefined(&self) -> Option<Vec<i64>> {
-        let mut position = self.defined.as_ref()?.iter().position(|defined| !defined)? as i64;
-        let mut index = vec![0; self.shape.len()];
-        for (index, extent) in index.iter_mut().zip(&self.shape).rev() {
+        let position = self.defined.as_ref()?.iter().position(|defined| !defined)?;
+        Some(Self::indices_of(&self.shape, position))
+    }
+
+    /// The index of the element at a position of dense elements.
+    pub(super) fn indices_of(shape: &[i64], position: usize) -> Vec<i64> {
+        let mut position = position as i64;
+        let mut index = vec![0; shape.len()];
+        for (index, extent) in index.iter_mut().zip(shape).rev() {
             (*index, position) = (position % extent, position / extent);
         }
-        Some(index)
+        index
     }
 }

@@ -9,6 +9,8 @@
 //! - The threads of a block, to which loops are bound, run at the same time where there are [barriers](crate::stmt::Stmt::Barrier): each
 //!   runs to its next barrier before any continues. Two threads that access one element in between, unless both load it,
 //!   are a fault.
+//! - An asynchronous store is under way until its thread has waited for its [group](crate::stmt::Copies): an access to the element
+//!   before is a fault.
 //! - A statement with lanes computes its value for every lane before it stores any.
 //! - An `alloc` makes the contents of its buffer undefined. So are, at first, intermediates and `out` tensors.
 //!
@@ -20,6 +22,7 @@
 
 mod code;
 mod compile;
+mod copies;
 mod error;
 mod machine;
 mod memory;

@@ -308,7 +308,7 @@ impl StmtSimplifier {
                 Arc::make_mut(&mut node).body = body;
                 Some(Stmt::Intrinsic(node))
             }
-            Stmt::Barrier => None,
+            Stmt::Barrier | Stmt::Copies(_) => None,
         }
     }
 
@@ -391,6 +391,7 @@ impl StmtSimplifier {
             buffer: node.buffer,
             indices: indices.unwrap_or_else(|| node.indices.clone()),
             value: value.unwrap_or_else(|| node.value.clone()),
+            is_async: node.is_async,
         })))
     }
 

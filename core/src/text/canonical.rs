@@ -201,6 +201,7 @@ impl Renumbering<'_> {
                 buffer: self.buffer(node.buffer),
                 indices: self.indices(&node.indices),
                 value: self.expr(&node.value),
+                is_async: node.is_async,
             })),
             Stmt::If(node) => Stmt::If(Arc::new(If {
                 condition: self.expr(&node.condition),
@@ -215,7 +216,7 @@ impl Renumbering<'_> {
                 let body = self.stmt(&node.body);
                 Stmt::Intrinsic(Arc::new(Intrinsic { name: node.name.clone(), body }))
             }
-            Stmt::Barrier => Stmt::Barrier,
+            Stmt::Barrier | Stmt::Copies(_) => stmt.clone(),
         }
     }
 

@@ -13,8 +13,8 @@ use crate::ids::{BufferId, VarId};
 use crate::index::Index;
 use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind};
 use crate::stmt::{
-    Alloc, Annotation, Annotations, Block, For, Guard, If, Intrinsic, Iter, IterKind, Location, LoopKind,
-    Stmt,
+    Alloc, Annotation, Annotations, Block, Copies, For, Guard, If, Intrinsic, Iter, IterKind, Location,
+    LoopKind, Stmt, Store,
 };
 use crate::thread_axis::ThreadAxis;
 
@@ -153,7 +153,11 @@ impl<'a> Generator<'a> {
                 let otherwise = (self.below(2) == 1).then(|| self.stmts(1, depth + 1));
                 Stmt::If(Arc::new(If { condition, then, otherwise }))
             }
-            8 => Stmt::Barrier,
+            8 => match self.below(3) {
+                0 => Stmt::Barrier,
+                1 => Stmt::Copies(Copies::Commit),
+                _ => Stmt::Copies(Copies::Wait(self.below(4) as u32)),
+            },
             7 => {
                 let (name, body) = (self.pick(&["dot", "two words"]).into(), self.stmts(1, depth + 1));
                 Stmt::Intrinsic(Arc::new(Intrinsic { name, body }))
@@ -170,7 +174,9 @@ impl<'a> Generator<'a> {
         let buffers = self.buffers.clone();
         let buffer = self.pick(&buffers);
         let indices: Vec<Index> = (0..self.below(3)).map(|_| self.index(2)).collect();
-        Stmt::store(buffer, indices, self.expr(3))
+        let indices = indices.into_iter().collect();
+        let (value, is_async) = (self.expr(3), self.below(4) == 1);
+        Stmt::Store(Arc::new(Store { buffer, indices, value, is_async }))
     }
 
     fn annotations(&mut self) -> Annotations {

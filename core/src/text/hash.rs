@@ -8,7 +8,7 @@ use crate::expr::{BinaryOp, Constant, Expr, ExprKind};
 use crate::ids::{BufferId, VarId};
 use crate::index::{Base, Digit, Index};
 use crate::program::{Param, Program};
-use crate::stmt::{Annotation, Annotations, Block, For, Guard, Iter, IterKind, Stmt};
+use crate::stmt::{Annotation, Annotations, Block, Copies, For, Guard, Iter, IterKind, Stmt};
 use crate::text::canonical::canonical_constant;
 
 impl Program {
@@ -142,6 +142,7 @@ impl Walk<'_> {
             Stmt::For(node) => self.for_loop(node, hash),
             Stmt::Block(node) => self.block(node, hash),
             Stmt::Store(node) => {
+                let hash = if node.is_async { combine(hash, const { tag("async") }) } else { hash };
                 let hash = combine(combine(hash, const { tag("store") }), self.buffer(node.buffer));
                 let hash = self.indices(&node.indices, hash);
                 combine(hash, self.expr(&node.value))
@@ -160,6 +161,10 @@ impl Walk<'_> {
                 self.braced(&node.body, hash)
             }
             Stmt::Barrier => combine(hash, const { tag("barrier()") }),
+            Stmt::Copies(Copies::Commit) => combine(hash, const { tag("commit_copies()") }),
+            Stmt::Copies(Copies::Wait(left)) => {
+                combine(combine(hash, const { tag("wait_copies()") }), u64::from(*left))
+            }
         }
     }
 

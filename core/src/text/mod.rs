@@ -33,6 +33,7 @@
 //!            | "if" value "{" { stmt } "}" [ "else" "{" { stmt } "}" ]
 //!            | "alloc" NAME "{" { stmt } "}"
 //!            | "intrinsic" name "{" { stmt } "}"
+//!            | "barrier" "(" ")" | "commit_copies" "(" ")" | "wait_copies" "(" INTEGER ")"
 //! for        = [ "parallel" | "vectorized" | "unrolled" | "bound" NAME ] "for" NAME "in" "0" ".." index "{" { stmt } "}"
 //! block      = "block" name "(" [ iter { "," iter } ] ")" [ "where" guard { "," guard } ] [ "at" STRING ]
 //!              "{" [ "init" "{" { stmt } "}" ] { stmt } "}"

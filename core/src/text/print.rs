@@ -10,7 +10,7 @@ use crate::ids::BufferId;
 use crate::index::Index;
 use crate::program::{Alignment, Buffer, Param, Program, Scope};
 use crate::render::Entity;
-use crate::stmt::{Annotation, Annotations, Block, For, Guard, If, Iter, LoopKind, Stmt, Store};
+use crate::stmt::{Annotation, Annotations, Block, Copies, For, Guard, If, Iter, LoopKind, Stmt, Store};
 use crate::text::canonical::renumber;
 use crate::text::names::is_name;
 use crate::text::print_value::ValuePrinter;
@@ -204,6 +204,8 @@ impl Printer<'_> {
                 self.braced(header, |printer| printer.stmt(&node.body));
             }
             Stmt::Barrier => self.line(Line::plain("barrier()")),
+            Stmt::Copies(Copies::Commit) => self.line(Line::plain("commit_copies()")),
+            Stmt::Copies(Copies::Wait(left)) => self.line(Line::plain(format!("wait_copies({left})"))),
         }
     }
 
@@ -275,7 +277,8 @@ impl Printer<'_> {
         let target = &self.program.buffer(node.buffer).name;
         let indices = ValuePrinter::indices_text(self.program, &node.indices);
         let value = ValuePrinter::expr_text(self.program, &node.value);
-        self.line(Line::showing(entity, format!("{target}[{indices}] = {value}")));
+        let keyword = if node.is_async { "async " } else { "" };
+        self.line(Line::showing(entity, format!("{keyword}{target}[{indices}] = {value}")));
     }
 
     fn conditional(&mut self, node: &If) {

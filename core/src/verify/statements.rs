@@ -7,7 +7,7 @@ use crate::ids::{BufferId, VarId};
 use crate::index::Index;
 use crate::program::{Access, Alignment, Param, Scope};
 use crate::render::Entity;
-use crate::stmt::{Alloc, Annotations, Block, For, If, Iter, IterKind, LoopKind, Stmt, Store};
+use crate::stmt::{Alloc, Annotations, Block, Copies, For, If, Iter, IterKind, LoopKind, Stmt, Store};
 use crate::verify::values::{Use, Visible};
 use crate::verify::{Level, Report};
 
@@ -167,6 +167,7 @@ impl Walk<'_, '_> {
             Stmt::If(node) => self.conditional(node),
             Stmt::Alloc(node) => self.alloc(node),
             Stmt::Intrinsic(node) => self.stmt(&node.body),
+            Stmt::Copies(copies) => self.copies(*copies),
             // Its position depends on threads, which are checked as a whole.
             Stmt::Barrier => {}
         }
@@ -310,10 +311,36 @@ impl Walk<'_, '_> {
             let name = self.report.variable(var);
             self.error(entity, format!("reduction iterator `{name}` indexes a store of its own block"));
         }
+        self.check_async(node, entity);
         self.stored.insert(node.buffer);
         if let Some(access) = self.report.program.access(node.buffer).filter(|access| !access.is_written()) {
             let (name, access) = (self.report.buffer(node.buffer), access.text());
             self.error(entity, format!("`{name}` is an `{access}` parameter and cannot be stored to"));
+        }
+    }
+
+    /// Asynchronous stores go to memory that the threads of a block share, below the level of blocks.
+    fn check_async(&mut self, node: &Store, entity: Entity) {
+        if node.is_async && self.level == Level::Blocks {
+            self.error(
+                entity,
+                "an asynchronous store at level `blocks`; only lowering makes them".to_owned(),
+            );
+        }
+        if node.is_async && self.report.program.buffer(node.buffer).scope != Scope::Shared {
+            let name = self.report.buffer(node.buffer);
+            self.error(entity, format!("`{name}` is stored to asynchronously, and is not `shared`"));
+        }
+    }
+
+    fn copies(&mut self, copies: Copies) {
+        if self.level == Level::Blocks {
+            let problem = "groups of asynchronous stores at level `blocks`; only lowering makes them";
+            self.error(Entity::Program, problem.to_owned());
+        }
+        if let Copies::Wait(left @ Copies::TOO_MANY_GROUPS..) = copies {
+            let most = Copies::TOO_MANY_GROUPS - 1;
+            self.error(Entity::Program, format!("{left} groups of stores cannot be under way, only {most}"));
         }
     }
 

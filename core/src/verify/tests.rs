@@ -41,7 +41,7 @@ fn with_value(value: Expr) -> Program {
     let mut program: Program =
         "kernel f(n: i64, in x: f32[4], out y: f32[4]) { y[0] = x[0] }".parse().expect("well-formed");
     let indices = [Index::constant(0)].into_iter().collect();
-    program.body = Stmt::Store(Arc::new(Store { buffer: BufferId(1), indices, value }));
+    program.body = Stmt::Store(Arc::new(Store { buffer: BufferId(1), indices, value, is_async: false }));
     program
 }
 

@@ -3,6 +3,7 @@
 //! Kernels compute in integers, where the order of a reduction does not matter, so that results are
 //! compared exactly. `TILEWRIGHT_CASES` sets the number of traces for each kernel.
 
+mod async_copies;
 #[path = "../support/dot_products.rs"]
 mod dot_products;
 mod kernels;

@@ -41,6 +41,8 @@ impl Generator<'_> {
             Stmt::Intrinsic(node) => self.stmt(&node.body),
             Stmt::Block(node) => Err(self.unsupported(format!("the block `{}`", node.name))),
             Stmt::Barrier => Err(self.unsupported("a barrier of a GPU's threads")),
+            // Copies arrive at once.
+            Stmt::Copies(_) => Ok(()),
         }
     }
 
@@ -188,6 +190,7 @@ impl Generator<'_> {
                 buffer: node.buffer,
                 indices: node.indices.clone(),
                 value: value.clone(),
+                is_async: node.is_async,
             };
             let (then, otherwise) = (store(then), store(otherwise));
             let test = self.value(condition, Group::SCALAR)?.low;

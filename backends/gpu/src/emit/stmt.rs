@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 use tilewright_core::flat::access::for_each_access;
 use tilewright_core::index::Index;
 use tilewright_core::program::Scope;
-use tilewright_core::stmt::{Alloc, For, If, Stmt, Store};
+use tilewright_core::stmt::{Alloc, Copies, For, If, Stmt, Store};
 
 use super::builder::{unless, when};
 use super::index::Width;
@@ -24,6 +24,10 @@ impl Generator<'_> {
             Stmt::For(node) => self.for_loop(node),
             Stmt::Store(store) => match self.first_lane.take() {
                 Some(condition) => self.by_first_lane(condition, stmt),
+                None if store.is_async => match self.statement_values(|this| this.copy_async(store))? {
+                    true => Ok(()),
+                    false => self.store_stmt(store),
+                },
                 None => self.store_stmt(store),
             },
             Stmt::If(node) => match self.conditional_of_warp(node)? {
@@ -38,8 +42,25 @@ impl Generator<'_> {
                 self.builder.push(Op::Barrier, None, []);
                 Ok(())
             }
+            Stmt::Copies(Copies::Commit) => {
+                self.builder.push(Op::CommitCopies, None, []);
+                Ok(())
+            }
+            Stmt::Copies(Copies::Wait(left)) => {
+                self.forget_all_elements();
+                self.builder.push(Op::WaitForCopies, None, [Operand::Integer(i64::from(*left))]);
+                Ok(())
+            }
             Stmt::Block(_) => Err(self.broken("a block is left in the flat program")),
         }
+    }
+
+    /// Computes values that are shared in one statement.
+    fn statement_values<T>(&mut self, write: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+        self.memos.push(Default::default());
+        let outcome = write(self);
+        self.memos.pop();
+        outcome
     }
 
     fn store_stmt(&mut self, store: &Store) -> Outcome<()> {

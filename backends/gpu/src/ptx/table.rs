@@ -5,8 +5,8 @@
 //!
 //! In a text, `{t}` is the type and `{s}` the type of the source. A pattern lists destinations, `=`, and sources: `t` and `s`
 //! are values of these types, `p` is a predicate, `f` is an `f32`, `r` and `l` are integers of 32 and 64 bits, `h` has 16 bits, `x` is an
-//! operand in special registers or the address of reserved memory, `m` a place in memory, `q` a parameter, `@` a label. `2` and `4`
-//! before `t` stand for as many values in braces.
+//! operand in special registers or the address of reserved memory, `m` a place in memory, `q` a parameter, `@` a label, `i` a number that
+//! the instruction holds. `2` and `4` before `t` stand for as many values in braces.
 
 use super::types::Type;
 
@@ -86,6 +86,14 @@ pub(crate) enum Op {
     CompareAndSwap,
     /// The product of two matrices in fragments, added to a third one.
     Product,
+    /// Begins to copy so many bytes from global to shared memory.
+    CopyAsync(u8),
+    /// Begins to copy the first so many bytes, of which the last operand says how many are read. All others are zero.
+    CopyAsyncPart(u8),
+    /// Makes a group of the thread's copies.
+    CommitCopies,
+    /// Waits until at most so many groups of copies are under way.
+    WaitForCopies,
     /// All threads of the block wait for each other.
     Barrier,
     Branch,
@@ -238,6 +246,14 @@ pub(crate) static TABLE: &[Row] = &[
     row(Op::CompareAndSwap, "atom.global.cas.{t}", &[B32], "t=mtt"),
     row(Op::Product, "mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32", &[Bf16, F16], "4f=4r2r4f"),
     row(Op::Product, "mma.sync.aligned.m16n8k32.row.col.s32.{t}.{t}.s32", &[S8, U8], "4r=4r2r4r"),
+    row(Op::CopyAsync(4), "cp.async.ca.shared.global", &[], "=mmi"),
+    row(Op::CopyAsync(8), "cp.async.ca.shared.global", &[], "=mmi"),
+    row(Op::CopyAsync(16), "cp.async.cg.shared.global", &[], "=mmi"),
+    row(Op::CopyAsyncPart(4), "cp.async.ca.shared.global", &[], "=mmir"),
+    row(Op::CopyAsyncPart(8), "cp.async.ca.shared.global", &[], "=mmir"),
+    row(Op::CopyAsyncPart(16), "cp.async.cg.shared.global", &[], "=mmir"),
+    row(Op::CommitCopies, "cp.async.commit_group", &[], "="),
+    row(Op::WaitForCopies, "cp.async.wait_group", &[], "=i"),
     row(Op::Barrier, "bar.sync 0", &[], "="),
     row(Op::Branch, "bra", &[], "=@"),
     row(Op::Return, "ret", &[], "="),

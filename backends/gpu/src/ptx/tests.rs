@@ -6,15 +6,21 @@ use std::process::Command;
 use super::instruction::{Instruction, Line};
 use super::kernel::{Kernel, Module, SharedMemory};
 use super::operand::{Label, Operand, Register, Special, Symbol};
-use super::table::{Row, TABLE};
+use super::table::{Op, Row, TABLE};
 use super::types::{Class, Type};
 use super::verify::verify;
 
 /// An operand for a letter of a pattern.
-fn operand(letter: u8, ty: Option<Type>, source: Option<Type>) -> Operand {
+fn operand(op: Op, letter: u8, ty: Option<Type>, source: Option<Type>) -> Operand {
     let class = match letter {
         b'm' => return Operand::Address(Register { class: Class::Double, number: 0 }, 16),
         b'q' => return Operand::Parameter(0),
+        b'i' => {
+            return Operand::Integer(match op {
+                Op::CopyAsync(bytes) | Op::CopyAsyncPart(bytes) => i64::from(bytes),
+                _ => 1,
+            });
+        }
         b'x' if ty == Some(Type::U64) => return Operand::Symbol(Symbol::Local),
         b'x' => return Operand::Special(Special::Thread(0)),
         b'@' => return Operand::Label(Label(0)),
@@ -37,7 +43,8 @@ fn instruction(row: &'static Row, ty: Option<Type>, source: Option<Type>) -> Ins
     for letter in row.operands.bytes().filter(|letter| *letter != b'=') {
         match letter {
             b'2' | b'4' => count = usize::from(letter - b'0'),
-            _ => operands.extend((0..std::mem::replace(&mut count, 1)).map(|_| operand(letter, ty, source))),
+            _ => operands
+                .extend((0..std::mem::replace(&mut count, 1)).map(|_| operand(row.op, letter, ty, source))),
         }
     }
     // Vectors are loaded into different registers.
@@ -67,7 +74,7 @@ fn all_forms() -> Kernel {
                 _ => Operand::Integer(0),
             };
             let register = Operand::Register(Register { class, number });
-            let row = Instruction::new(super::table::Op::Move, Some(ty), None, [register, zero]);
+            let row = Instruction::new(Op::Move, Some(ty), None, [register, zero]);
             lines.push(Line::Instruction(row));
         }
     }
@@ -76,8 +83,7 @@ fn all_forms() -> Kernel {
             for source in optional(row.sources) {
                 let has_other_form =
                     Row::find(row.op, ty, source).is_some_and(|found| !std::ptr::eq(found, row));
-                let is_move_within =
-                    row.op == super::table::Op::Move && ty.map(Type::class) == source.map(Type::class);
+                let is_move_within = row.op == Op::Move && ty.map(Type::class) == source.map(Type::class);
                 if !has_other_form && !is_move_within {
                     lines.push(Line::Instruction(instruction(row, ty, source)));
                 }
@@ -131,8 +137,7 @@ fn every_form_is_one_of_the_language() {
 fn wrong_operands_are_found() {
     let kernel =
         |instruction: Instruction| Kernel { lines: vec![Line::Instruction(instruction)], ..all_forms() };
-    let of =
-        |operands: Vec<Operand>| Instruction::new(super::table::Op::Add, Some(Type::S32), None, operands);
+    let of = |operands: Vec<Operand>| Instruction::new(Op::Add, Some(Type::S32), None, operands);
     let word = |number| Operand::Register(Register { class: Class::Word, number });
     let float = Operand::Register(Register { class: Class::Float, number: 0 });
     let one = Operand::Integer(1);

@@ -79,7 +79,8 @@ impl Check<'_> {
             (b'q', Operand::Parameter(number)) if (number as usize) < self.kernel.params.len() => Ok(()),
             (b'x', Operand::Special(_) | Operand::Symbol(_)) => Ok(()),
             (b'@', Operand::Label(label)) if self.labels.contains(&label) => Ok(()),
-            (b'm' | b'q' | b'x' | b'@', _) => Err(format!("operand `{operand}` does not fit")),
+            (b'i', Operand::Integer(0..)) => Ok(()),
+            (b'm' | b'q' | b'x' | b'@' | b'i', _) => Err(format!("operand `{operand}` does not fit")),
             (_, Operand::Register(register)) => self.read(register, class_of(letter, instruction)?),
             (_, Operand::Integer(_)) => match class_of(letter, instruction)? {
                 Class::Word | Class::Double | Class::Predicate => Ok(()),

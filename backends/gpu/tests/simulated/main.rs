@@ -4,6 +4,7 @@ mod defaults;
 mod elementwise;
 mod mutations;
 mod operators;
+mod pipelines;
 mod random;
 mod searched;
 mod statements;

@@ -109,7 +109,7 @@ fn matmul(kind: Kind, [m, n, k]: [i64; 3]) -> Program {
 }
 
 /// The number by which a block reads a buffer whose name begins so.
-fn number_of(schedule: &Schedule, block: &str, buffer: &str) -> i64 {
+pub(crate) fn number_of(schedule: &Schedule, block: &str, buffer: &str) -> i64 {
     let program = schedule.program();
     let found = blocks(&program.body);
     let block = found.iter().find(|found| &*found.name == block).expect("the block is there");

@@ -102,9 +102,12 @@ impl Expansion {
                 Stmt::For(Arc::new(For { body, ..For::clone(node) }))
             }
             Stmt::Block(block) => self.block(block),
-            Stmt::Store(_) | Stmt::If(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
-                stmt.clone()
-            }
+            Stmt::Store(_)
+            | Stmt::If(_)
+            | Stmt::Alloc(_)
+            | Stmt::Intrinsic(_)
+            | Stmt::Barrier
+            | Stmt::Copies(_) => stmt.clone(),
         }
     }
 

@@ -47,6 +47,11 @@ pub(crate) fn check_dependences(
             let is_done = is_done_before_next(plan, first, second);
             for (a, b) in of_both {
                 let is_own = parts.own.contains(&a.buffer);
+                let is_async = plan.is_async(first.number) && is_own && a.is_store;
+                if is_async && plan.stages[first.number] == plan.stages[second.number] {
+                    let (copy, user) = (first.number, second.number);
+                    return Err(PipelineFault::AsyncStage { copy, user, buffer: a.buffer });
+                }
                 if !is_kept || !(is_own || is_done || iterations.are_apart(a, b)) {
                     let (first, second) = (first.number, second.number);
                     return Err(PipelineFault::Dependence { first, second, buffer: a.buffer });
@@ -123,7 +128,7 @@ impl Search {
                 self.inner.insert_loop(node);
             }
             Stmt::Alloc(node) => self.own.push(node.buffer),
-            Stmt::Seq(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {}
+            Stmt::Seq(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier | Stmt::Copies(_) => {}
         }
         stmt.children().into_iter().for_each(|child| self.stmt(child));
         if let Stmt::For(node) = stmt {

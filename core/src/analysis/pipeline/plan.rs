@@ -1,6 +1,6 @@
 //! The pipeline that the annotations of a loop describe, and why a loop cannot be pipelined.
 
-use crate::annotation::{Key, PIPELINE_ORDER, PIPELINE_STAGE};
+use crate::annotation::{Key, PIPELINE_ASYNC, PIPELINE_ORDER, PIPELINE_STAGE};
 use crate::ids::BufferId;
 use crate::stmt::{For, LoopKind, Stmt};
 
@@ -27,6 +27,15 @@ pub enum PipelineFault {
     NotSerial,
     /// The loop stands in the body of a block, which is executed as a whole.
     InsideBlock,
+    /// Statements of an asynchronous stage and of the same stage access a buffer.
+    AsyncStage {
+        /// The number of the asynchronous statement, from 0.
+        copy: usize,
+        /// The number of the other one.
+        user: usize,
+        /// The buffer that both access.
+        buffer: BufferId,
+    },
     /// A statement would be executed before one that it depends on, in the same iteration or in an earlier one.
     Dependence {
         /// The number of the statement that comes first without a pipeline, from 0.
@@ -58,6 +67,11 @@ impl PipelineFault {
             PipelineFault::InsideBlock => {
                 "it stands in the body of a block; pipeline before blockize".to_owned()
             }
+            PipelineFault::AsyncStage { copy, user, buffer } => format!(
+                "its statement {copy}, counted from 0, stores to `{}` asynchronously, which statement {user} needs in the same \
+                 stage; give the latter a larger stage",
+                name(buffer)
+            ),
             PipelineFault::Dependence { first, second, buffer } => format!(
                 "its statements {first} and {second}, counted from 0, both access `{}` and would not be \
                  executed in the order in which they have to; give the former a smaller stage or place",
@@ -72,6 +86,8 @@ impl PipelineFault {
 pub(crate) struct Plan {
     pub(crate) stages: Vec<i64>,
     pub(crate) order: Vec<i64>,
+    /// The stages whose statements copy asynchronously.
+    pub(crate) asynchronous: Vec<i64>,
 }
 
 impl Plan {
@@ -82,8 +98,10 @@ impl Plan {
             numbers => Ok(numbers),
         };
         let (stages, order) = (numbers(PIPELINE_STAGE)?, numbers(PIPELINE_ORDER)?);
+        let asynchronous = numbers(PIPELINE_ASYNC)?;
         let Some(stages) = stages else {
-            return if order.is_none() { Ok(None) } else { Err(PipelineFault::NotNumbers) };
+            let is_plain = order.is_none() && asynchronous.is_none();
+            return if is_plain { Ok(None) } else { Err(PipelineFault::NotNumbers) };
         };
         if node.kind != LoopKind::Serial {
             return Err(PipelineFault::NotSerial);
@@ -100,7 +118,7 @@ impl Plan {
         if !places.iter().copied().eq(0..order.len() as i64) {
             return Err(PipelineFault::BadOrder);
         }
-        Ok(Some(Plan { stages, order }))
+        Ok(Some(Plan { stages, order, asynchronous: asynchronous.unwrap_or_default() }))
     }
 
     /// As [`Plan::of`]; the statements are those of the loop's body.
@@ -111,6 +129,11 @@ impl Plan {
             numbers if numbers == statements => Ok(Some(plan)),
             numbers => Err(PipelineFault::Count { statements, numbers }),
         }
+    }
+
+    /// Whether a statement copies asynchronously.
+    pub(crate) fn is_async(&self, statement: usize) -> bool {
+        self.asynchronous.contains(&self.stages[statement])
     }
 
     /// When a statement is executed: how many iterations later, and at which place then.
@@ -131,4 +154,5 @@ pub(crate) fn statements(body: &Stmt) -> &[Stmt] {
 pub(crate) fn without_plan(node: &mut For) {
     PIPELINE_STAGE.remove(&mut node.annotations);
     PIPELINE_ORDER.remove(&mut node.annotations);
+    PIPELINE_ASYNC.remove(&mut node.annotations);
 }

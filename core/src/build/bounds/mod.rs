@@ -221,7 +221,7 @@ impl Check<'_> {
                         Finding::Outside(case) => self.report(node.buffer, dimension, true, case, point),
                     }
                 }
-                Stmt::Store(Arc::new(Store { buffer: node.buffer, indices, value }))
+                Stmt::Store(Arc::new(Store { buffer: node.buffer, indices, value, is_async: node.is_async }))
             }
             Stmt::Alloc(node) => {
                 let mut node = node.clone();
@@ -235,7 +235,7 @@ impl Check<'_> {
                 Arc::make_mut(&mut node).body = body;
                 Stmt::Intrinsic(node)
             }
-            Stmt::Block(_) | Stmt::Barrier => stmt.clone(),
+            Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) => stmt.clone(),
         }
     }
 

@@ -83,3 +83,42 @@ fn a_barrier_that_not_all_threads_come_to_is_an_error() {
     assert_eq!(run(other), Err(InterpError::DivergentBarrier));
     assert!(matches!(run("for t in 0..4 { y[t] = x[t] barrier() }"), Err(InterpError::Malformed(_))));
 }
+
+#[test]
+fn asynchronous_stores_arrive_where_their_thread_waits() {
+    let body = "bound thread_x for t in 0..4 {
+        async s[t] = x[t] commit_copies() wait_copies(0) barrier() y[t] = s[3 - t] }";
+    assert_eq!(run(body), Ok(vec![4.0, 3.0, 2.0, 1.0]));
+    for (missing, present) in
+        [("wait_copies(0)", ""), ("commit_copies()", ""), ("wait_copies(0)", "wait_copies(1)")]
+    {
+        let without = body.replace(missing, present);
+        assert!(matches!(run(&without), Err(InterpError::UnderWay { .. })), "{without}: {:?}", run(&without));
+    }
+    let before_the_wait = body.replace("wait_copies(0) barrier()", "barrier() wait_copies(0)");
+    assert!(matches!(
+        run(&before_the_wait),
+        Err(InterpError::UnderWay { .. } | InterpError::Race { action: "load" | "arrival", .. })
+    ));
+    // Its own elements a thread sees without a barrier.
+    let own = "bound thread_x for t in 0..4 { async s[t] = x[t] commit_copies() wait_copies(0) y[t] = s[t] barrier() }";
+    assert_eq!(run(own), Ok(vec![1.0, 2.0, 3.0, 4.0]));
+    let overwritten = "bound thread_x for t in 0..4 {
+        async s[t] = x[t] commit_copies() s[t] = 0.0 wait_copies(0) barrier() y[t] = s[3 - t] }";
+    assert!(matches!(run(overwritten), Err(InterpError::UnderWay { action: "store", .. })));
+}
+
+#[test]
+fn a_wait_leaves_the_last_groups_under_way() {
+    let body = |left: u32| {
+        format!(
+            "bound thread_x for t in 0..2 {{
+        async s[t] = x[t] commit_copies() async s[t + 2] = x[t + 2] commit_copies()
+        wait_copies({left}) barrier()
+        y[t] = s[1 - t] wait_copies(0) barrier() y[t + 2] = s[3 - t] }}"
+        )
+    };
+    assert_eq!(run(&body(1)), Ok(vec![2.0, 1.0, 4.0, 3.0]));
+    assert_eq!(run(&body(0)), Ok(vec![2.0, 1.0, 4.0, 3.0]));
+    assert!(matches!(run(&body(2)), Err(InterpError::UnderWay { .. })));
+}

@@ -40,7 +40,8 @@ pub(in crate::lower) fn rewrite_accesses(stmt: &mut Stmt, rewrite: Rewrite<'_>) 
         | Stmt::Block(_)
         | Stmt::Alloc(_)
         | Stmt::Intrinsic(_)
-        | Stmt::Barrier => {}
+        | Stmt::Barrier
+        | Stmt::Copies(_) => {}
     }
     for child in stmt.children_mut() {
         rewrite_accesses(child, rewrite);

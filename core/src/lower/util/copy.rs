@@ -68,7 +68,12 @@ impl Renaming {
                 node.buffer = fresh;
             }
             Stmt::Store(_) => return,
-            Stmt::Seq(_) | Stmt::If(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {}
+            Stmt::Seq(_)
+            | Stmt::If(_)
+            | Stmt::Block(_)
+            | Stmt::Intrinsic(_)
+            | Stmt::Barrier
+            | Stmt::Copies(_) => {}
         }
         for child in stmt.children_mut() {
             self.declare(program, child);

@@ -7,8 +7,8 @@ use crate::ids::BufferId;
 use crate::index::Index;
 use crate::program::VariableKind;
 use crate::stmt::{
-    Alloc, Annotation, Annotations, Block, For, Guard, If, Intrinsic, Iter, IterKind, Location, LoopKind,
-    Stmt, Store,
+    Alloc, Annotation, Annotations, Block, Copies, For, Guard, If, Intrinsic, Iter, IterKind, Location,
+    LoopKind, Stmt, Store,
 };
 use crate::text::names::is_keyword;
 use crate::text::parse::lexer::{Number, Token, shorten};
@@ -48,7 +48,15 @@ impl<'t> Parser<'t> {
                 let name = self.name("the intrinsic's name")?.into();
                 Ok(Stmt::Intrinsic(Arc::new(Intrinsic { name, body: self.braced()? })))
             }
-            "barrier" => self.barrier(),
+            "barrier" => self.called(word, |_| Ok(Stmt::Barrier)),
+            "commit_copies" => self.called(word, |_| Ok(Stmt::Copies(Copies::Commit))),
+            "wait_copies" => self.called(word, |parser| {
+                let left = parser.signed_integer()?;
+                u32::try_from(left)
+                    .map(|left| Stmt::Copies(Copies::Wait(left)))
+                    .or_else(|_| parser.expected("a number of groups"))
+            }),
+            "async" => self.async_store(),
             _ if is_keyword(word) => self.expected("a statement or `}`"),
             _ => self.store(),
         }
@@ -65,31 +73,45 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `barrier()`, or a store to a buffer of that name.
-    fn barrier(&mut self) -> Parsed<Stmt> {
-        let named = self.lookup("barrier");
+    /// A word with an argument in parentheses, or a store to a buffer of that name.
+    fn called(&mut self, word: &'t str, argument: impl FnOnce(&mut Self) -> Parsed<Stmt>) -> Parsed<Stmt> {
+        let named = self.lookup(word);
         self.advance()?;
         if self.accept("(")? {
+            let stmt = argument(self)?;
             self.expect(")")?;
-            return Ok(Stmt::Barrier);
+            return Ok(stmt);
         }
         match named? {
-            Named::Buffer(buffer, _) => self.store_to(buffer),
-            _ => self.expected("`()` behind `barrier`"),
+            Named::Buffer(buffer, _) => self.store_to(buffer, false),
+            _ => self.expected("`(` behind the statement's name"),
+        }
+    }
+
+    /// `async` and a store, or a store to a buffer of that name.
+    fn async_store(&mut self) -> Parsed<Stmt> {
+        let named = self.lookup("async");
+        self.advance()?;
+        match (&self.token, named) {
+            (Token::Symbol("["), Ok(Named::Buffer(buffer, _))) => self.store_to(buffer, false),
+            _ => {
+                let (buffer, _) = self.buffer_name("a buffer to store to")?;
+                self.store_to(buffer, true)
+            }
         }
     }
 
     fn store(&mut self) -> Parsed<Stmt> {
         let (buffer, _) = self.buffer_name("a buffer to store to")?;
-        self.store_to(buffer)
+        self.store_to(buffer, false)
     }
 
-    fn store_to(&mut self, buffer: BufferId) -> Parsed<Stmt> {
+    fn store_to(&mut self, buffer: BufferId, is_async: bool) -> Parsed<Stmt> {
         self.expect("[")?;
         let indices = self.list("]", Self::index)?;
         self.expect("=")?;
         let value = self.value()?.expr;
-        Ok(Stmt::Store(Arc::new(Store { buffer, indices, value })))
+        Ok(Stmt::Store(Arc::new(Store { buffer, indices, value, is_async })))
     }
 
     fn conditional(&mut self) -> Parsed<Stmt> {

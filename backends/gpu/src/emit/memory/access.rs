@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 16;
 
 impl Generator<'_> {
     /// The only index of an access, resolved.
-    fn single_index(&self, indices: &[Index]) -> Outcome<Index> {
+    pub(super) fn single_index(&self, indices: &[Index]) -> Outcome<Index> {
         match indices {
             [] => Ok(Index::constant(0)),
             [index] => Ok(self.resolve(index)),
@@ -29,7 +29,7 @@ impl Generator<'_> {
         }
     }
 
-    fn storage_of(&mut self, buffer: BufferId) -> Outcome<Storage> {
+    pub(super) fn storage_of(&mut self, buffer: BufferId) -> Outcome<Storage> {
         match self.storage.get(&buffer) {
             Some(storage) => Ok(storage.clone()),
             None => self.tensor(buffer),
@@ -242,24 +242,21 @@ fn group_size(dtype: DType, index: &Index, lane: u32, lanes: u32) -> usize {
     let bytes = dtype.bytes();
     let most = MAX_BYTES / bytes;
     let least = 2.max(4 / bytes);
-    let first = at_lane(index, lane);
-    let is_beside = |count: usize| {
-        (1..count as u32).all(|next| {
-            let distance = &at_lane(index, lane + next) - &first;
-            distance.is(i64::from(next))
-        })
-    };
-    let is_aligned = |count: usize| {
-        let multiple = count as i64;
-        first.constant_part() % multiple == 0
-            && first.terms().iter().all(|term| term.coefficient % multiple == 0)
-    };
     let mut count = most;
     while count >= least {
-        if lane as usize + count <= lanes as usize && is_aligned(count) && is_beside(count) {
+        if lane as usize + count <= lanes as usize && is_group(index, lane, count) {
             return count;
         }
         count /= 2;
     }
     1
+}
+
+/// Whether the elements of some lanes from one on lie beside each other and begin at a multiple of their number.
+pub(super) fn is_group(index: &Index, lane: u32, count: usize) -> bool {
+    let (first, multiple) = (at_lane(index, lane), count as i64);
+    let is_beside = |next: u32| (&at_lane(index, lane + next) - &first).is(i64::from(next));
+    first.constant_part() % multiple == 0
+        && first.terms().iter().all(|term| term.coefficient % multiple == 0)
+        && (1..count as u32).all(is_beside)
 }

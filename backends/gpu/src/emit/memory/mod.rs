@@ -2,6 +2,7 @@
 
 mod access;
 mod address;
+mod copy;
 mod pack;
 mod place;
 

@@ -170,7 +170,7 @@ impl Binding<'_> {
                 self.check_whole_warp(stmt)?;
                 Ok(self.by_first_thread(stmt))
             }
-            Stmt::Block(_) | Stmt::Barrier => Ok(stmt.clone()),
+            Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) => Ok(stmt.clone()),
         }
     }
 

@@ -100,9 +100,26 @@ pub(super) struct SharedAccess {
     /// The address of the statement that the lanes of a warp execute together, where the access is a part of one: any lane may
     /// make it.
     by_warp: Option<usize>,
+    /// Whether it is the arrival of any element that the thread has stored asynchronously. The store itself is another access.
+    is_arrival: bool,
 }
 
 impl SharedAccess {
+    /// The arrival of elements of a buffer, for which all threads wait.
+    pub(super) fn arrival(axes: &Axes, buffer: BufferId) -> Self {
+        SharedAccess {
+            buffer,
+            is_store: true,
+            indices: Indices::new(),
+            place: None,
+            free: Ranges::new(),
+            axes: axes.iter().map(|axis| axis.axis).collect(),
+            is_uniform: true,
+            by_warp: None,
+            is_arrival: true,
+        }
+    }
+
     /// The access, made by any lane of its warp.
     fn by_any_lane(&self) -> Self {
         let mut access = self.clone();
@@ -189,7 +206,7 @@ impl Search<'_> {
                 self.stmt(&node.body);
                 self.by_warp = None;
             }
-            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Barrier => {
+            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) => {
                 stmt.each_child().for_each(|child| self.stmt(child));
             }
         }
@@ -235,7 +252,18 @@ impl Search<'_> {
         let place = self.place_of(buffer, &indices);
         let (free, axes, is_uniform) = (self.free.clone(), axes.to_vec(), self.around.is_empty());
         let by_warp = self.by_warp;
-        self.found.push(SharedAccess { buffer, is_store, indices, place, free, axes, is_uniform, by_warp });
+        let is_arrival = false;
+        self.found.push(SharedAccess {
+            buffer,
+            is_store,
+            indices,
+            place,
+            free,
+            axes,
+            is_uniform,
+            by_warp,
+            is_arrival,
+        });
     }
 
     /// The place of an element in its buffer; `None` where the indices themselves tell as much, and where extents are not known.
@@ -263,6 +291,43 @@ pub(super) fn conflict(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool 
     if a.buffer != b.buffer || !(a.is_store || b.is_store) {
         return false;
     }
+    if a.is_arrival || b.is_arrival {
+        // What comes before an arrival is ordered by the store.
+        let is_awaited = a.is_arrival && !b.is_store;
+        return is_awaited && axes.iter().any(|axis| axis.extent > 1);
+    }
+    match rotation(axes, a, b) {
+        Some((var, period)) => (0..period).any(|step| {
+            let iteration = Index::var(var).scale(period).offset(step);
+            conflict_of_places(axes, &a.with(var, &iteration), &b.with(var, &iteration))
+        }),
+        None => conflict_of_places(axes, a, b),
+    }
+}
+
+/// A loop around both accesses whose iterations use versions of a buffer in turn, and after how many they do so again.
+fn rotation(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> Option<(VarId, i64)> {
+    let differing = a.indices.iter().zip(&b.indices).filter(|(a, b)| a != b);
+    let mut digits = differing.flat_map(|(a, b)| [a, b]).flat_map(|index| index.terms());
+    let var = digits.find_map(|term| match &term.digit.base {
+        _ if term.digit.is_whole() => None,
+        Base::Var(var) => Some(*var),
+        Base::Sum(sum) => match sum.terms() {
+            [Term { digit, .. }] => match digit.base {
+                Base::Var(var) if digit.is_whole() => Some(var),
+                _ => None,
+            },
+            _ => None,
+        },
+        Base::Lane(_) | Base::Value(_) => None,
+    })?;
+    let is_same = !axes.holds(var) && !a.free.contains(var) && !b.free.contains(var);
+    let period = period(var, a.indices.iter().chain(&b.indices)).filter(|period| is_same && *period > 1)?;
+    Some((var, period))
+}
+
+/// As [`conflict`], where one iteration of the loops around is known as far as versions of buffers depend on it.
+fn conflict_of_places(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool {
     if (a.by_warp.is_some() || b.by_warp.is_some()) && a.by_warp != b.by_warp {
         // Lanes divide the elements of two statements in different ways.
         let [a, b] = [a, b].map(SharedAccess::by_any_lane);
@@ -389,7 +454,13 @@ fn period<'i>(var: VarId, indices: impl Iterator<Item = &'i Index>) -> Option<i6
     for index in indices {
         for term in index.terms() {
             let digit = &term.digit;
-            if digit.base != Base::Var(var) || digit.is_whole() {
+            let coefficient = match &digit.base {
+                _ if digit.is_whole() => 0,
+                Base::Var(own) => i64::from(*own == var),
+                Base::Sum(sum) => sum.linear_coefficient(var)?,
+                Base::Lane(_) | Base::Value(_) => 0,
+            };
+            if coefficient == 0 {
                 continue;
             }
             let own = if digit.modulus == NO_MODULUS {
@@ -397,6 +468,7 @@ fn period<'i>(var: VarId, indices: impl Iterator<Item = &'i Index>) -> Option<i6
             } else {
                 digit.divisor.checked_mul(digit.modulus)?
             };
+            let own = own / crate::index::greatest_common_divisor(coefficient, own);
             let common = crate::index::greatest_common_divisor(period, own);
             period = (period / common).checked_mul(own)?;
             if period > MAX_PERIOD {

@@ -10,12 +10,15 @@
 //! other: this is how intervals are stabbed with the fewest points. The body of a loop is a ring, as the last statements
 //! precede the first ones of the next iteration. All places for one barrier are tried there, from which the others follow.
 //!
+//! An asynchronous store conflicts where it is started, and its elements are there where the thread waits for them: other threads
+//! need a barrier between the wait and their loads.
+//!
 //! The iterations of one loop over threads are independent, so that nothing inside of it needs a barrier;
 //! [`check_loops`] refuses the others.
 
 use std::sync::Arc;
 
-use crate::ids::VarId;
+use crate::ids::{BufferId, VarId};
 use crate::lower::pass::threads::bind_threads::thread_axes;
 use crate::lower::pass::threads::check_loops::check_loops;
 use crate::lower::pass::threads::conflict::{
@@ -23,7 +26,8 @@ use crate::lower::pass::threads::conflict::{
 };
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope};
-use crate::stmt::{Alloc, For, If, LoopKind, Stmt};
+use crate::stmt::{Alloc, Copies, For, If, LoopKind, Stmt};
+use crate::visit::for_each_stmt;
 
 /// Puts barriers between the loops over threads of each nest.
 pub(in crate::lower) fn insert_barriers(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
@@ -44,7 +48,8 @@ fn nests(program: &mut Program, stmt: &Stmt) -> Result<Stmt, LowerError> {
         _ => {
             let axes = thread_axes(program, stmt)?;
             check_loops(program, &axes, stmt)?;
-            Ok(Insertion { program, axes }.inside_blocks(stmt))
+            let copied = async_targets(stmt);
+            Ok(Insertion { program, axes, copied }.inside_blocks(stmt))
         }
     }
 }
@@ -56,6 +61,22 @@ fn allocated(node: &Alloc, body: Stmt) -> Stmt {
 struct Insertion<'p> {
     program: &'p Program,
     axes: Axes,
+    /// The buffers that are stored to asynchronously.
+    copied: Vec<BufferId>,
+}
+
+/// The buffers that are stored to asynchronously in a statement.
+fn async_targets(stmt: &Stmt) -> Vec<BufferId> {
+    let mut found = Vec::new();
+    for_each_stmt(stmt, &mut |stmt| {
+        if let Stmt::Store(store) = stmt
+            && store.is_async
+            && !found.contains(&store.buffer)
+        {
+            found.push(store.buffer);
+        }
+    });
+    found
 }
 
 /// A statement of a sequence, and the accesses that may conflict with those of others.
@@ -128,6 +149,10 @@ impl Insertion<'_> {
             }
             Stmt::If(node) if self.needs_barriers(stmt, stmt) => self.conditional(node),
             Stmt::Seq(_) => self.sequence(self.elements(stmt)),
+            Stmt::Copies(Copies::Wait(_)) => {
+                let arrivals = self.copied.iter().map(|buffer| SharedAccess::arrival(&self.axes, *buffer));
+                Element { stmt: stmt.clone(), reach: Reach::without_barrier(arrivals.collect()) }
+            }
             _ => Element { stmt: stmt.clone(), reach: Reach::without_barrier(self.accesses(stmt)) },
         }
     }

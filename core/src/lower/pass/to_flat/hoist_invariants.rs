@@ -117,7 +117,12 @@ impl Invariants {
             Stmt::Store(store) => self.expr(&store.value),
             Stmt::Seq(_) | Stmt::Alloc(_) => stmt.children().into_iter().for_each(|child| self.stmt(child)),
             // An inner loop has given up all it could; the remaining values depend on it.
-            Stmt::For(_) | Stmt::If(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {}
+            Stmt::For(_)
+            | Stmt::If(_)
+            | Stmt::Block(_)
+            | Stmt::Intrinsic(_)
+            | Stmt::Barrier
+            | Stmt::Copies(_) => {}
         }
     }
 

@@ -189,7 +189,12 @@ impl Hull<'_> {
                 self.stmt(&node.then);
                 node.otherwise.iter().for_each(|stmt| self.stmt(stmt));
             }
-            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
+            Stmt::Seq(_)
+            | Stmt::Alloc(_)
+            | Stmt::Block(_)
+            | Stmt::Intrinsic(_)
+            | Stmt::Barrier
+            | Stmt::Copies(_) => {
                 stmt.children().into_iter().for_each(|child| self.stmt(child));
             }
         }

@@ -82,9 +82,12 @@ impl BlockLowering<'_> {
             }
             Stmt::For(node) => self.for_loop(node),
             Stmt::Block(node) => self.block(node),
-            Stmt::Store(_) | Stmt::If(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
-                Ok(stmt.clone())
-            }
+            Stmt::Store(_)
+            | Stmt::If(_)
+            | Stmt::Alloc(_)
+            | Stmt::Intrinsic(_)
+            | Stmt::Barrier
+            | Stmt::Copies(_) => Ok(stmt.clone()),
         }
     }
 

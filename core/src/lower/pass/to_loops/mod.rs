@@ -1,5 +1,6 @@
 //! From the `Blocks` level to the `Loops` level: blocks become statements, and intermediates get their places and sizes.
 
+mod async_copies;
 pub(in crate::lower) mod compact_buffers;
 pub(in crate::lower) mod expand_intrinsics;
 pub(in crate::lower) mod hoist_guards;

@@ -17,10 +17,13 @@
 //! statement is guarded by the condition that its iteration exists. A buffer that belongs to one iteration is kept in as many
 //! versions as iterations are in flight between its first and its last stage.
 //!
+//! Stages that the annotations name as asynchronous copy in the background ([`async_copies`](super::async_copies)).
+//!
 //! Blocks identify the statements of a loop ([`mark`]); the places of buffers show which of them belong to one iteration.
 
 use std::sync::Arc;
 
+use super::async_copies::AsyncCopies;
 use crate::analysis::access::accesses;
 use crate::analysis::initial::under_guards as under;
 use crate::analysis::pipeline::{Parts, PipelineFault, Plan, Statement, check_dependences, without_plan};
@@ -100,8 +103,9 @@ impl Pipelines<'_> {
         check_dependences(self.program, node, plan, &parts, &self.around)
             .map_err(|fault| refusal(self.program, fault))?;
         let shared = self.keep_versions(node, plan, &mut parts);
+        let copies = AsyncCopies::find(self.program, plan, &mut parts.statements);
         parts.statements.sort_by_key(|statement| plan.order[statement.number]);
-        let body = self.executed(node, plan, &parts.statements);
+        let body = self.executed(node, plan, &parts.statements, &copies);
         Ok(shared.into_iter().rev().fold(body, |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer, body }))))
     }
 
@@ -135,7 +139,7 @@ impl Pipelines<'_> {
     }
 
     /// The statements, in their order, of all iterations.
-    fn executed(&mut self, node: &For, plan: &Plan, statements: &[Statement]) -> Stmt {
+    fn executed(&mut self, node: &For, plan: &Plan, statements: &[Statement], copies: &AsyncCopies) -> Stmt {
         let stages = || statements.iter().map(|statement| plan.stages[statement.number]);
         let first = stages().min().unwrap_or(0);
         let depth = stages().max().unwrap_or(0) - first;
@@ -148,15 +152,18 @@ impl Pipelines<'_> {
             affordable
         });
         let Some(iterations) = iterations else {
-            return self.guarded(node, depth, statements, later);
+            return self.guarded(node, depth, statements, later, copies);
         };
         let mut all = Vec::new();
         let stages_at = |program: &mut Program, time: i64, all: &mut Vec<Stmt>| {
+            all.extend(copies.wait_in_step(time + first, iterations));
             for statement in statements {
                 let iteration = time - later(statement);
                 if (0..iterations).contains(&iteration) {
                     all.push(copy_with(program, &statement.body, node.var, Index::constant(iteration)));
                 }
+                let is_last = copies.commit_behind(statement.number).is_some();
+                all.extend(is_last.then(|| copies.commit_in_step(time + first, iterations)).flatten());
             }
         };
         if iterations <= depth {
@@ -166,10 +173,13 @@ impl Pipelines<'_> {
         (0..depth).for_each(|time| stages_at(self.program, time, &mut all));
         let mut steady = For { extent: Index::constant(iterations - depth), ..node.clone() };
         without_plan(&mut steady);
-        steady.body = Stmt::seq(statements.iter().map(|statement| {
+        let executed = statements.iter().flat_map(|statement| {
             let iteration = Index::var(node.var).offset(depth - later(statement));
-            copy_with(self.program, &statement.body, node.var, iteration)
-        }));
+            let body = copy_with(self.program, &statement.body, node.var, iteration);
+            [Some(body), copies.commit_behind(statement.number)].into_iter().flatten()
+        });
+        let executed: Vec<Stmt> = executed.collect();
+        steady.body = Stmt::seq(copies.wait_in_steady_step().into_iter().chain(executed));
         all.push(Stmt::For(Arc::new(steady)));
         (iterations..iterations.saturating_add(depth))
             .for_each(|time| stages_at(self.program, time, &mut all));
@@ -183,10 +193,11 @@ impl Pipelines<'_> {
         depth: i64,
         statements: &[Statement],
         later: impl Fn(&Statement) -> i64,
+        copies: &AsyncCopies,
     ) -> Stmt {
         let mut whole = For { extent: node.extent.offset(depth), ..node.clone() };
         without_plan(&mut whole);
-        whole.body = Stmt::seq(statements.iter().map(|statement| {
+        let executed = statements.iter().flat_map(|statement| {
             let iteration = Index::var(node.var).offset(-later(statement));
             let mut guards = Vec::new();
             if later(statement) > 0 {
@@ -195,8 +206,11 @@ impl Pipelines<'_> {
             if later(statement) < depth {
                 guards.push(Guard { index: iteration.clone(), bound: node.extent.clone() });
             }
-            under(&guards, copy_with(self.program, &statement.body, node.var, iteration))
-        }));
+            let body = under(&guards, copy_with(self.program, &statement.body, node.var, iteration));
+            [Some(body), copies.commit_behind(statement.number)].into_iter().flatten()
+        });
+        let executed: Vec<Stmt> = executed.collect();
+        whole.body = Stmt::seq(copies.wait_in_steady_step().into_iter().chain(executed));
         Stmt::For(Arc::new(whole))
     }
 }
@@ -223,9 +237,12 @@ fn collect(stmt: &Stmt, conditions: &mut Vec<Expr>, parts: &mut Parts) -> Result
             parts.statements.push(Statement { number: number as usize, body });
             Ok(())
         }
-        Stmt::If(_) | Stmt::Store(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
-            Err(PipelineFault::InsideBlock)
-        }
+        Stmt::If(_)
+        | Stmt::Store(_)
+        | Stmt::Block(_)
+        | Stmt::Intrinsic(_)
+        | Stmt::Barrier
+        | Stmt::Copies(_) => Err(PipelineFault::InsideBlock),
     }
 }
 

@@ -62,7 +62,8 @@ fn loops_around(body: &Stmt, buffer: BufferId) -> Vec<&For> {
             | Stmt::Store(_)
             | Stmt::Block(_)
             | Stmt::Intrinsic(_)
-            | Stmt::Barrier => None,
+            | Stmt::Barrier
+            | Stmt::Copies(_) => None,
         };
     }
     loops
@@ -136,7 +137,13 @@ fn place(stmt: &mut Stmt, buffer: BufferId, depth: usize) {
             }
         }
         Stmt::Alloc(node) => place(&mut Arc::make_mut(node).body, buffer, depth),
-        Stmt::For(_) | Stmt::If(_) | Stmt::Store(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier => {
+        Stmt::For(_)
+        | Stmt::If(_)
+        | Stmt::Store(_)
+        | Stmt::Block(_)
+        | Stmt::Intrinsic(_)
+        | Stmt::Barrier
+        | Stmt::Copies(_) => {
             let body = std::mem::replace(stmt, Stmt::nothing());
             *stmt = allocate(buffer, body);
         }

@@ -103,7 +103,7 @@ impl Tree {
 
 fn keep(partial: BufferId, start: i64, count: i64, value: Expr) -> Stmt {
     let indices: Indices = vec![places(start, count)];
-    Stmt::Store(Arc::new(Store { buffer: partial, indices, value }))
+    Stmt::Store(Arc::new(Store { buffer: partial, indices, value, is_async: false }))
 }
 
 fn places(start: i64, count: i64) -> Index {

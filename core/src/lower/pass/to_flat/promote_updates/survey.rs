@@ -114,7 +114,7 @@ impl Survey {
                 stmt.children().into_iter().for_each(|child| self.stmt(child, certain));
             }
             Stmt::Intrinsic(node) => self.stmt(&in_lanes(node), certain),
-            Stmt::Barrier => {}
+            Stmt::Barrier | Stmt::Copies(_) => {}
         }
     }
 
