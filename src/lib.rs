@@ -39,6 +39,7 @@
 //! | `bench` | benchmark programs that tune and compare |
 //! | `tuning` | measuring schedules until a good one is found |
 //! | [`settings`] | threads and diagnostics, also by environment variables |
+//! | [`devices`], [`gpu`] | devices, tensors in their memory; NVIDIA GPUs (feature `gpu`, on by default) |
 //! | [`core`], [`search`], [`backends`] | the parts, for those who extend them |
 //!
 //! | feature | default | brings |
@@ -60,6 +61,8 @@ pub mod bench;
 mod cpu;
 #[cfg(doctest)]
 mod doc_tests;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 pub mod prelude;
 pub mod settings;
 #[cfg(feature = "tune")]
@@ -69,6 +72,8 @@ pub mod tuning;
 pub mod backends {
     #[cfg(feature = "jit")]
     pub use tilewright_cpu as cpu;
+    #[cfg(feature = "gpu")]
+    pub use tilewright_gpu as gpu;
 }
 
 pub use tilewright_core as core;
@@ -83,7 +88,9 @@ pub use tilewright_core::tensor::{
 };
 pub use tilewright_macros::{schedule_rule, ship, tensor_fn, tensor_graph, tensor_kernel};
 pub use tilewright_runtime::Error;
-pub use tilewright_runtime::devices::run_context;
+pub use tilewright_runtime::devices::{
+    DeviceHandle, DeviceRead, DeviceTensor, DeviceView, DeviceViewMut, DeviceWrite, run_context,
+};
 pub use tilewright_runtime::kernel::{
     Explanation, Kernel, Source, check_all, explain, kernel, kernels, record_problems,
 };

@@ -9,6 +9,7 @@ use tilewright_cpu::pages::prefer_huge_pages;
 use super::{Elements, write};
 use crate::Error;
 use crate::definition::{KernelDefinition, ParameterSpec};
+use crate::devices::{DeviceHandle, DeviceTensor};
 use crate::kernel::Kernel;
 
 /// Memory stays as the system gives it where no kernel is compiled for the CPU.
@@ -32,6 +33,20 @@ pub fn allocate<T: Element, const RANK: usize>(
 ) -> Result<Tensor<T, RANK>, Error> {
     let parameter = definition.outputs().nth(position).expect("generated code counts its results");
     Ok(Tensor::for_result(extents(definition, parameter, dims)?, prefer_huge_pages)?)
+}
+
+/// A result in the memory of a device, to be written.
+///
+/// # Errors
+/// As [`allocate`], and when the memory of the device is used up.
+pub fn allocate_on<T: Element, const RANK: usize>(
+    device: &DeviceHandle,
+    definition: &KernelDefinition,
+    position: usize,
+    dims: &[i64],
+) -> Result<DeviceTensor<T, RANK>, Error> {
+    let parameter = definition.outputs().nth(position).expect("generated code counts its results");
+    device.for_result(extents(definition, parameter, dims)?)
 }
 
 fn extents<const RANK: usize>(

@@ -28,10 +28,11 @@ pub use tilewright_search::rule::RuleEntry;
 pub use crate::__location as location;
 pub use crate::Error;
 pub use crate::definition::{DimSpec, KernelDefinition, ParameterKind, ParameterSpec};
+pub use crate::devices::{DeviceHandle, DeviceRead, DeviceTensor, DeviceWrite};
 pub use crate::kernel::{Instances, Kernel, KernelEntry};
 pub use crate::records::ShippedRecords;
 pub use call::{
-    Buffers, allocate, constant_bytes, definition, read_bytes, scalar, scalar_constant, write_bytes,
+    Buffers, allocate, allocate_on, constant_bytes, definition, read_bytes, scalar, scalar_constant, write_bytes,
 };
 pub use elements::{Elements, constant_dimension, intermediate, read, size, stepped, write, zero};
 pub use value::{

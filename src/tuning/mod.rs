@@ -68,6 +68,7 @@ use tilewright_measure::isolation::protocol::Setup;
 use tilewright_measure::isolation::{IsolatedRunner, Limits, worker};
 use tilewright_measure::runner::Interrupt;
 use tilewright_measure::scratch::Scratch;
+use tilewright_runtime::DeviceId;
 use tilewright_search::model::{BoostedModel, CostModel};
 use tilewright_search::mutate::Mutators;
 use tilewright_search::postproc::Postprocessors;
@@ -134,6 +135,7 @@ pub struct Tuner {
     time_limit: Option<Duration>,
     seed: u64,
     threads: Option<usize>,
+    device: DeviceId,
     cache: CacheState,
     records: Option<PathBuf>,
     rules: Option<RuleSet>,
@@ -171,6 +173,7 @@ impl Default for Tuner {
             time_limit: None,
             seed: 1,
             threads: None,
+            device: DeviceId::DEFAULT,
             cache: CacheState::Warm,
             records: None,
             rules: None,
@@ -215,6 +218,13 @@ impl Tuner {
     /// The number of threads that the kernel is tuned for; the default is the number that kernels use.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads.max(1));
+        self
+    }
+
+    /// The device to tune on; the default is the one on which calls run that name no device. Records are of this device, and calls on
+    /// it use them.
+    pub fn device(mut self, device: DeviceId) -> Self {
+        self.device = device;
         self
     }
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use tilewright_core::device::Device;
 use tilewright_core::program::Program;
-use tilewright_core::target::RunOptions;
+use tilewright_core::target::{RunOptions, TargetKind};
 use tilewright_measure::count::{count_bytes, count_flops, count_needed_flops};
 use tilewright_measure::isolation::protocol::{Setup, Source};
 use tilewright_measure::isolation::{memory_limit, worker};
 use tilewright_measure::peak::peak_of;
 use tilewright_measure::roofline::bandwidth_for;
 use tilewright_measure::subject::Oracle;
-use tilewright_runtime::devices::{self, DeviceId};
+use tilewright_runtime::devices;
 use tilewright_search::candidate::Candidate;
 use tilewright_search::records::{CacheState, Record, Shape, TunedFor};
 use tilewright_search::rule::RuleSet;
@@ -36,6 +36,8 @@ pub(crate) struct Plan {
     pub(super) task: Task,
     /// The device that it is tuned on.
     pub(super) device: Arc<dyn Device>,
+    /// Its name, by which a measuring process finds it.
+    pub(super) device_name: String,
     pub(super) dims: Vec<i64>,
     pub(super) spec: SearchSpec,
     pub(super) threads: usize,
@@ -67,8 +69,8 @@ impl Tuner {
             Some(threads) => threads,
             None => settings::threads()?,
         };
-        let device = devices::default_device()?;
-        let context = devices::run_context_with_threads(threads)?;
+        let device = devices::device(self.device)?;
+        let context = devices::run_context_of(self.device)?.with_threads(threads);
         let kind = context.target.kind();
         let rules = match &self.rules {
             Some(rules) => rules.clone(),
@@ -102,6 +104,7 @@ impl Tuner {
             peak_gflops,
             oracle,
             device,
+            device_name: devices::name(self.device)?,
             task: Task { id: program.stable_hash(), program, context },
             dims,
             spec,
@@ -134,11 +137,15 @@ impl Plan {
         };
         Ok(Setup {
             of,
-            device: devices::name(DeviceId::DEFAULT)?,
+            device: self.device_name.clone(),
             threads: self.threads,
             seed: self.seed,
             cache: Some(cache.to_owned()),
-            memory: memory_limit(),
+            memory: match self.device.target().kind() {
+                TargetKind::Cpu => memory_limit(),
+                // A GPU's driver maps many times the memory of the machine, which the limit would count.
+                TargetKind::Gpu => u64::MAX,
+            },
             cold: self.cache == CacheState::Cold,
         })
     }

@@ -22,6 +22,11 @@ pub trait DeviceMemory: Any + Send + Sync {
         self.len() == 0
     }
 
+    /// Whether more than the owner's runs write it, such as recorded ones: its contents then have no identity.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Where it is, for people: `host memory`, `GPU 0`.
     fn place(&self) -> String;
 }
@@ -109,7 +114,7 @@ impl<'data> DeviceSlice<'data> {
     /// The identity of the contents, for a whole buffer that nobody can write.
     pub fn identity(&self) -> Option<&'data Arc<Identity>> {
         let is_whole = self.start == 0 && self.len == self.buffer.len;
-        (is_whole && self.is_shared).then(|| self.buffer.identity.get())
+        (is_whole && self.is_shared && !self.buffer.memory.is_shared()).then(|| self.buffer.identity.get())
     }
 }
 

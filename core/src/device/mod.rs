@@ -57,6 +57,19 @@ pub trait Device: Send + Sync {
     /// [`DeviceError`] when the lengths differ, the memory belongs to another device, or such a run has failed.
     fn download(&self, from: DeviceSlice<'_>, to: &mut [u8]) -> Result<(), DeviceError>;
 
+    /// Waits until all runs and copies that were submitted before are done.
+    ///
+    /// # Errors
+    /// [`DeviceError::Failed`] when one of them has failed.
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Whether runs of this thread are recorded at present, and not executed.
+    fn is_recording(&self) -> bool {
+        false
+    }
+
     /// Evicts the elements of buffers from the device's caches, so that the next run finds them in memory only; false where the
     /// device cannot do that.
     fn evict(&self, buffers: &[BufferArgument<'_>]) -> bool {

@@ -15,6 +15,16 @@ const WARP_UNIT: u32 = 4;
 /// Shared memory is allocated to a block in units of this many bytes.
 const SHARED_UNIT: u32 = 128;
 
+/// What names of products and of drivers begin with among [`GpuTarget::features`].
+const PRODUCT: &str = "product-";
+const DRIVER: &str = "driver-";
+
+/// A name with `_` for what is neither letter nor digit, `.` nor `-`.
+fn plain(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || ".-".contains(letter);
+    name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect()
+}
+
 /// The version of an NVIDIA GPU's instruction set: 9.0 is `sm_90`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ComputeCapability {
@@ -52,6 +62,10 @@ impl fmt::Display for ComputeCapability {
 /// allow: [`GpuTarget::resident_blocks`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GpuTarget {
+    /// The name of the product, as its driver tells it; `None` for any GPU with these properties.
+    pub product: Option<Symbol>,
+    /// The CUDA version of the driver: 1000 times the major number and 10 times the minor one; `None` where it is not known.
+    pub driver: Option<u32>,
     /// The version of the instruction set.
     pub compute_capability: ComputeCapability,
     /// Whether code generation may use instructions that only this compute capability has: it then compiles for `sm_90a`
@@ -101,6 +115,8 @@ impl GpuTarget {
     /// is legal on all of them.
     pub fn generic() -> Self {
         GpuTarget {
+            product: None,
+            driver: None,
             compute_capability: ComputeCapability::new(8, 0),
             architecture_specific: false,
             multiprocessors: 16,
@@ -217,6 +233,24 @@ impl GpuTarget {
         format!("{}{suffix}", self.compute_capability)
     }
 
+    /// The names by which records tell which GPU they were measured on: its architecture, and its product and the version of its driver
+    /// where they are known, as in `sm_90`, `product-NVIDIA_H200` and `driver-13.0`.
+    pub fn features(&self) -> Vec<String> {
+        let product = self.product.as_ref().map(|product| format!("{PRODUCT}{}", plain(product)));
+        let driver = self.driver.map(|version| format!("{DRIVER}{}.{}", version / 1000, version % 1000 / 10));
+        [Some(self.architecture()), product, driver].into_iter().flatten().collect()
+    }
+
+    /// Whether code and measurements that are known by a [feature](GpuTarget::features) serve this GPU: an architecture that it runs code
+    /// for, its own product, or a driver of any version, whose measurements say enough about another one's. A GPU of no known product takes
+    /// those of each.
+    pub fn has_feature(&self, feature: &str) -> bool {
+        if let Some(product) = feature.strip_prefix(PRODUCT) {
+            return self.product.as_ref().is_none_or(|own| plain(own) == product);
+        }
+        feature.starts_with(DRIVER) || self.runs_code_for(feature)
+    }
+
     /// Whether the GPU runs code that was compiled for an architecture: `sm_80` runs on each later one, `sm_90a` on 9.0 alone.
     pub fn runs_code_for(&self, architecture: &str) -> bool {
         match architecture.strip_suffix('a') {
@@ -309,6 +343,22 @@ mod tests {
         for wrong in ["", "sm_", "sm_+80", "avx2", "sm_80b", "80"] {
             assert!(!GpuTarget::h100().runs_code_for(wrong), "{wrong}");
         }
+    }
+
+    #[test]
+    fn features_are_of_the_product_and_any_driver() {
+        let of = |product: &str, driver| GpuTarget {
+            product: Some(product.into()),
+            driver: Some(driver),
+            ..GpuTarget::a100()
+        };
+        let gpu = of("NVIDIA A100-SXM4 40GB", 12_040);
+        assert_eq!(gpu.features(), ["sm_80", "product-NVIDIA_A100-SXM4_40GB", "driver-12.4"]);
+        let serves = |other: &GpuTarget| other.features().iter().all(|feature| gpu.has_feature(feature));
+        assert!(serves(&gpu) && serves(&of("NVIDIA A100-SXM4 40GB", 13_000)));
+        assert!(serves(&GpuTarget::a100()), "known by its architecture alone");
+        assert!(!serves(&of("NVIDIA A30", 12_040)));
+        assert!(GpuTarget::generic().has_feature("product-NVIDIA_A30"), "any product");
     }
 
     #[test]

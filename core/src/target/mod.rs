@@ -127,7 +127,7 @@ impl Target {
     pub fn has_feature(&self, name: &str) -> bool {
         match self {
             Target::Cpu(cpu) => cpu.features.contains(name),
-            Target::Gpu(gpu) => gpu.runs_code_for(name),
+            Target::Gpu(gpu) => gpu.has_feature(name),
         }
     }
 }

@@ -32,14 +32,15 @@ impl TunedFor {
     /// The machine that code for a target needs, with the threads of its runs.
     ///
     /// For a CPU these are the features that its vector width can use: a machine with AVX-512 whose code generator uses
-    /// 128-bit vectors needs no AVX-512, and its records serve lesser machines. For a GPU it is the architecture that
-    /// code is generated for.
+    /// 128-bit vectors needs no AVX-512, and its records serve lesser machines. For a GPU these are the architecture
+    /// that code is generated for, the product and the version of its driver; threads of the host play no part.
     pub fn of(context: &RunContext) -> Self {
         let features = match &*context.target {
             Target::Cpu(cpu) => usable_features(cpu),
-            Target::Gpu(gpu) => BTreeSet::from([gpu.architecture()]),
+            Target::Gpu(gpu) => gpu.features().into_iter().collect(),
         };
-        TunedFor { kind: context.target.kind(), features, threads: context.threads() }
+        let threads = if context.target.gpu().is_ok() { 1 } else { context.threads() };
+        TunedFor { kind: context.target.kind(), features, threads }
     }
 
     /// The features that the code needs and a machine lacks; empty when it may be used there.
@@ -55,8 +56,9 @@ impl TunedFor {
     /// The misfit of a record to a machine that it serves, less is better: first the number of features of the machine
     /// that the code leaves unused, then the distance between the numbers of threads.
     pub(super) fn misfit(&self, context: &RunContext) -> (usize, f64) {
-        let unused = TunedFor::of(context).features.difference(&self.features).count();
-        let threads = (f64::from(self.threads) / f64::from(context.threads())).ln().abs();
+        let machine = TunedFor::of(context);
+        let unused = machine.features.difference(&self.features).count();
+        let threads = (f64::from(self.threads) / f64::from(machine.threads)).ln().abs();
         (unused, threads)
     }
 }
@@ -96,7 +98,7 @@ impl FromStr for TunedFor {
             .filter(|&threads| threads >= 1)
             .ok_or_else(|| wrong("`threads=` and a number at the end"))?;
         let features = fields.map(|name| is_feature(name).then(|| name.to_owned()));
-        let features = features.collect::<Option<_>>().ok_or_else(|| wrong("names of CPU features"))?;
+        let features = features.collect::<Option<_>>().ok_or_else(|| wrong("names of features"))?;
         Ok(TunedFor { kind, features, threads })
     }
 }
@@ -128,7 +130,11 @@ mod tests {
 
     #[test]
     fn texts_read_back() {
-        for text in ["cpu;threads=1", "cpu;amx-tile;avx512f;sse4.1;threads=96", "gpu;sm_90a;threads=1"] {
+        for text in [
+            "cpu;threads=1",
+            "cpu;amx-tile;avx512f;sse4.1;threads=96", "gpu;sm_90a;threads=1",
+            "gpu;driver-13.0;product-NVIDIA_H200;sm_90;threads=1",
+        ] {
             assert_eq!(text.parse::<TunedFor>().unwrap().to_string(), text);
         }
         for text in [
@@ -162,6 +168,23 @@ mod tests {
         assert!(greater.missing(&lesser).contains("avx512f"));
         assert!("cpu;avx2;threads=2".parse::<TunedFor>().unwrap().serves(&lesser));
         assert!(!"gpu;threads=2".parse::<TunedFor>().unwrap().serves(&lesser));
+    }
+
+    #[test]
+    fn measurements_of_a_gpu_serve_its_product_and_rather_its_driver() {
+        let gpu = |product: &str, driver| {
+            let product = Some(product.into());
+            RunContext::from(GpuTarget { product, driver: Some(driver), ..GpuTarget::a100() })
+        };
+        let own = gpu("NVIDIA A100", 13_000);
+        let tuned = TunedFor::of(&own.with_threads(8));
+        assert_eq!(tuned.to_string(), "gpu;driver-13.0;product-NVIDIA_A100;sm_80;threads=1");
+        let older = TunedFor::of(&gpu("NVIDIA A100", 12_040));
+        assert!(tuned.serves(&own.target) && older.serves(&own.target));
+        assert!(tuned.misfit(&own) < older.misfit(&own));
+        let other = TunedFor::of(&gpu("NVIDIA A30", 13_000));
+        assert!(!other.serves(&own.target));
+        assert_eq!(other.missing(&own.target).into_iter().collect::<Vec<_>>(), ["product-NVIDIA_A30"]);
     }
 
     #[test]

@@ -48,6 +48,10 @@ impl Device for Gpu {
         self.copy_to_host(from, to)
     }
 
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.wait("kernels ran or copies were made")
+    }
+
     /// Nobody has measured it yet.
     fn measure_peak(&self, _: DType, _: RunOptions, _: Duration) -> Option<f64> {
         None

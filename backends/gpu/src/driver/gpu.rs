@@ -164,7 +164,7 @@ impl Gpu {
     }
 
     /// Waits until all work that was submitted is done.
-    pub(super) fn wait(&self, doing: &str) -> Result<(), DeviceError> {
+    pub(crate) fn wait(&self, doing: &str) -> Result<(), DeviceError> {
         self.stream().synchronize().map_err(|error| self.failed(error, doing))
     }
 

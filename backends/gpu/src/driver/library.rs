@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::path::Path;
 use std::sync::Mutex;
 
-use cudarc::driver::{result, sys};
+use cudarc::driver::{DriverError, result, sys};
 use tilewright_core::device::DeviceError;
 
 use super::failure::{text, unavailable};
@@ -92,6 +92,18 @@ pub(super) fn initialise() -> Result<(), DeviceError> {
     Ok(())
 }
 
+/// The CUDA version that the driver reports, once it is [ready](initialise): 1000 times the major number and 10 times the minor one.
+pub(super) fn version() -> Option<u32> {
+    asked_version().ok().and_then(|version| u32::try_from(version).ok())
+}
+
+fn asked_version() -> Result<i32, DriverError> {
+    let mut version = 0;
+    // SAFETY: the library is there and has the function, and the place for the result is writable.
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result()?;
+    Ok(version)
+}
+
 fn check() -> Result<(), DeviceError> {
     let problem = |problem: String| Err(unavailable("the CUDA driver", problem));
     // SAFETY: the driver's initialisers run, as with any program that uses it.
@@ -109,11 +121,10 @@ fn check() -> Result<(), DeviceError> {
             return problem(format!("it has no function `{name}` and is too old: {NEEDED_RELEASE}"));
         }
     }
-    let mut version = 0;
-    // SAFETY: the function exists, and the place for the result is writable.
-    unsafe { sys::cuDriverGetVersion(&raw mut version) }
-        .result()
-        .or_else(|error| problem(format!("it does not tell its version: {}", text(error))))?;
+    let version = match asked_version() {
+        Ok(version) => version,
+        Err(error) => return problem(format!("it does not tell its version: {}", text(error))),
+    };
     if version < NEEDED {
         let (major, minor) = (version / 1000, version % 1000 / 10);
         return problem(format!("it knows CUDA {major}.{minor}, and 12.0 is needed: {NEEDED_RELEASE}"));

@@ -6,6 +6,7 @@ use tilewright_core::device::DeviceError;
 use tilewright_core::target::{ComputeCapability, GpuTarget};
 
 use super::failure::{failed, unavailable};
+use super::library;
 
 /// The oldest compute capability that is supported.
 const OLDEST: ComputeCapability = ComputeCapability::new(8, 0);
@@ -15,13 +16,9 @@ const OLDEST: ComputeCapability = ComputeCapability::new(8, 0);
 /// # Errors
 /// [`DeviceError::Unavailable`] when the GPU is too old.
 pub(super) fn target(context: &CudaContext, name: &str) -> Result<GpuTarget, DeviceError> {
-    let asked = |result: Result<i32, DriverError>| {
-        result.map_err(|error| failed(name, error, "asking for its properties", 0))
-    };
     let number =
-        |attribute| asked(context.attribute(attribute)).map(|value| u32::try_from(value).unwrap_or(0));
-    let (major, minor) =
-        context.compute_capability().map_err(|error| failed(name, error, "asking for its properties", 0))?;
+        |attribute| asked(context.attribute(attribute), name).map(|value| u32::try_from(value).unwrap_or(0));
+    let (major, minor) = asked(context.compute_capability(), name)?;
     let capability = ComputeCapability::new(major as u8, minor as u8);
     if capability < OLDEST {
         return Err(unavailable(
@@ -36,6 +33,8 @@ pub(super) fn target(context: &CudaContext, name: &str) -> Result<GpuTarget, Dev
     let bandwidth = 2000 * memory_clock * bus_bits / 8;
     let clock = number(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
     Ok(GpuTarget {
+        product: Some(asked(context.name(), name)?.into()),
+        driver: library::version(),
         compute_capability: capability,
         // No instruction of one architecture alone is emitted, so that a module runs on later GPUs, too.
         architecture_specific: false,
@@ -65,6 +64,10 @@ pub(super) fn target(context: &CudaContext, name: &str) -> Result<GpuTarget, Dev
         clock_khz: if clock > 0 { clock } else { known.clock_khz },
         ..known
     })
+}
+
+fn asked<T>(answer: Result<T, DriverError>, name: &str) -> Result<T, DeviceError> {
+    answer.map_err(|error| failed(name, error, "asking for its properties", 0))
 }
 
 /// A GPU of the generation of a compute capability, or of the newest known one before it.

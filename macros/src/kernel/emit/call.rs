@@ -152,7 +152,7 @@ pub(super) fn forwards(kernel: &Kernel) -> TokenStream {
 }
 
 /// Whether `call_into` exists.
-fn has_outputs(kernel: &Kernel) -> bool {
+pub(super) fn has_outputs(kernel: &Kernel) -> bool {
     !kernel.returns.is_empty() && kernel.returns.len() == kernel.results.len()
 }
 
@@ -262,7 +262,7 @@ fn signature(kernel: &Kernel, name: &Ident, outputs: &Outputs) -> TokenStream {
 }
 
 /// The result's own name as an argument, unless the definition has an argument of that name.
-fn output_name(kernel: &Kernel, position: usize, result: &Ident) -> Ident {
+pub(super) fn output_name(kernel: &Kernel, position: usize, result: &Ident) -> Ident {
     let taken = kernel.parameters.iter().any(|parameter| parameter.name == *result)
         || kernel.results[..position].iter().any(|earlier| earlier.ident == *result);
     if taken { Ident::new(&format!("output_{position}"), result.span()) } else { result.clone() }

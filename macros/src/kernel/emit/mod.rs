@@ -3,7 +3,7 @@
 //! | item | for |
 //! |---|---|
 //! | `fn NAME` | the tuned call |
-//! | `enum NAME` | a namespace in which `NAME::reference`, `NAME::call_into` and `NAME::kernel` live |
+//! | `enum NAME` | a namespace in which `NAME::reference`, `NAME::call_into`, `NAME::on` and `NAME::kernel` live |
 //! | `inventory::submit!` | finding the kernel by its name |
 //!
 //! A function and an enum of one name can stand wherever the definition stood: in a module, in a function, in
@@ -17,6 +17,7 @@ macro_rules! quote_hygienic {
 mod build;
 mod call;
 mod data;
+mod device;
 mod function;
 mod record;
 mod reference;
@@ -46,7 +47,7 @@ pub(crate) fn kernel(kernel: &Kernel) -> TokenStream {
 fn items(kernel: &Kernel) -> TokenStream {
     let (namespace, name) = (namespace(kernel), &kernel.namespace);
     let (reference, call_into) = (call::reference(kernel), call::call_into(kernel));
-    let loops = reference::loops(kernel);
+    let (loops, on) = (reference::loops(kernel), device::calls(kernel));
     let (entry, check) = (entry(kernel), call::check_constants(kernel));
     let record = record::record(kernel);
     let submissions = submissions(kernel);
@@ -57,6 +58,7 @@ fn items(kernel: &Kernel) -> TokenStream {
         impl #name {
             #reference
             #call_into
+            #on
             #entry
             #check
             #record
@@ -69,14 +71,15 @@ fn items(kernel: &Kernel) -> TokenStream {
 /// The functions of a kernel that belongs to a type, for the `impl`, and the items that stand beside the `impl`.
 pub(crate) fn method(kernel: &Kernel) -> (TokenStream, TokenStream) {
     let (call, forwards, record) = (call::tuned(kernel), call::forwards(kernel), record::forward(kernel));
-    (quote!(#call #forwards #record), items(kernel))
+    let on = device::forwards(kernel);
+    (quote!(#call #forwards #on #record), items(kernel))
 }
 
 /// As [`method`], for a definition with errors; see [`skeleton`].
 pub(crate) fn method_skeleton(kernel: &Kernel) -> (TokenStream, TokenStream) {
     let call = call::without_body(kernel, &kernel.name, &kernel.visibility);
-    let (forwards, items) = (call::forwards(kernel), skeleton_items(kernel));
-    (quote!(#call #forwards), items)
+    let (forwards, on) = (call::forwards(kernel), device::forwards(kernel));
+    (quote!(#call #forwards #on), skeleton_items(kernel))
 }
 
 /// The expansion of a definition with errors: the same names and types without a body, so that
@@ -95,6 +98,7 @@ fn skeleton_items(kernel: &Kernel) -> TokenStream {
     let public = syn::parse_quote!(pub);
     let reference = call::without_body(kernel, &Ident::new("reference", kernel.name.span()), &public);
     let call_into = call::into_without_body(kernel);
+    let on = device::calls_without_body(kernel);
     let namespace = namespace(kernel);
     let loops = reference::loops(kernel);
     let types = call::argument_types(kernel);
@@ -104,6 +108,7 @@ fn skeleton_items(kernel: &Kernel) -> TokenStream {
         impl #name {
             #reference
             #call_into
+            #on
             /// The kernel, for tuning it.
             pub fn kernel #generics() -> &'static ::tilewright::__private::Kernel {
                 #types

@@ -2,10 +2,22 @@
 //!
 //! A [`DeviceId`] identifies a device; it never changes and is never used again: versions of kernels are kept under it.
 //! The first device is the default, on which calls run that name no device. It is opened on first use; the program
-//! that links this crate [registers](DefaultDevice) it. Further devices are [added](add).
+//! that links this crate [registers](DefaultDevice) it. Further devices are [added](add), or opened when they are first asked for
+//! by name: crates register [kinds](DeviceKind) of them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `handle` | a device to work with: tensors in its memory, copies, waits |
+//! | `tensor` | tensors in the memory of a device, and views of them |
+
+mod handle;
+mod tensor;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+pub use handle::{DeviceHandle, open};
+pub use tensor::{DeviceRead, DeviceTensor, DeviceView, DeviceViewMut, DeviceWrite};
 
 use tilewright_core::device::Device;
 use tilewright_core::target::{RunContext, RunOptions};
@@ -23,6 +35,18 @@ pub struct DefaultDevice {
 }
 
 inventory::collect!(DefaultDevice);
+
+/// Devices that are opened when they are first asked for by name, such as `gpu:0`: their kind, a colon, and which of them. The crate
+/// that knows them submits this entry through `inventory`.
+#[derive(Clone, Copy)]
+pub struct DeviceKind {
+    /// The word before the colon.
+    pub name: &'static str,
+    /// Opens the device that the text behind the colon stands for.
+    pub open: fn(&str) -> Result<Arc<dyn Device>, Error>,
+}
+
+inventory::collect!(DeviceKind);
 
 /// A device of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,25 +100,48 @@ pub fn add(name: &str, device: Arc<dyn Device>) -> DeviceId {
     DeviceId(u32::try_from(added.len()).expect("a process has few devices"))
 }
 
-/// The device with a name.
+/// The device with a name, which is opened now where it is one of a [kind](DeviceKind) and was not opened before.
 ///
 /// # Errors
-/// [`Error::UnknownDevice`] when there is none.
+/// [`Error::UnknownDevice`] when there is none, or why it cannot be opened.
 pub fn find(name: &str) -> Result<DeviceId, Error> {
-    let default = default_entry().map(|entry| entry.name);
-    if default.as_ref().is_ok_and(|default| *default == name) {
-        return Ok(DeviceId::DEFAULT);
+    static OPENING: Mutex<()> = Mutex::new(());
+    let known = |name: &str| match default_entry() {
+        Ok(default) if default.name == name => Some(DeviceId::DEFAULT),
+        _ => find_added(name),
+    };
+    if let Some(id) = known(name) {
+        return Ok(id);
     }
+    let Some((kind, which)) = kind_of(name) else { return Err(unknown_name(name)) };
+    // Of several threads that ask for it, one opens it.
+    let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    match known(name) {
+        Some(id) => Ok(id),
+        None => Ok(add(name, (kind.open)(which)?)),
+    }
+}
+
+/// The device that was added last under a name: a device that failed is opened anew under its old one.
+fn find_added(name: &str) -> Option<DeviceId> {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-    // The device that was added last: a device that failed is opened anew under its old name.
-    match added.iter().rposition(|known| known.name == name) {
-        Some(position) => Ok(DeviceId(position as u32 + 1)),
-        None => {
-            let names = added.iter().map(|known| known.name.as_str());
-            let known: Vec<&str> = default.into_iter().chain(names).collect();
-            Err(Error::UnknownDevice { name: name.to_owned(), known: known.join(", ") })
-        }
-    }
+    let position = added.iter().rposition(|known| known.name == name)?;
+    Some(DeviceId(position as u32 + 1))
+}
+
+/// The kind that a name belongs to, and the text behind the colon.
+fn kind_of(name: &str) -> Option<(&'static DeviceKind, &str)> {
+    let (kind, which) = name.split_once(':')?;
+    inventory::iter::<DeviceKind>().find(|known| known.name == kind).map(|known| (known, which))
+}
+
+#[cold]
+fn unknown_name(name: &str) -> Error {
+    let mut known: Vec<String> = default_entry().map(|entry| entry.name.to_owned()).into_iter().collect();
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    known.extend(added.iter().map(|known| known.name.clone()));
+    known.extend(inventory::iter::<DeviceKind>().map(|kind| format!("{}:NUMBER", kind.name)));
+    Error::UnknownDevice { name: name.to_owned(), known: known.join(", ") }
 }
 
 /// The name of a device, by which [`find`] finds it, in another process of this program as well.
@@ -158,6 +205,12 @@ pub fn run_context_with_threads(threads: usize) -> Result<RunContext, Error> {
 impl fmt::Display for DeviceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "device {}", self.0)
+    }
+}
+
+impl fmt::Debug for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceKind").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
