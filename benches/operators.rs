@@ -8,8 +8,12 @@
 //! with an accuracy that allows the given number of products of `bf16` pieces for each of `f32`. The variant `tuned` is what a call would
 //! run with the records of `benches/tuned/` (or `--records`): it says on the standard error where there is none for the shape.
 //!
+//! `--device gpu:0` measures on a GPU, `--device gpu:mock` on a simulated one, whose times are those of a simple model. There, `tuned` tunes
+//! an operator of which the device has no record, with `--trials` measurements, and leaves records in `--records`; `--no-tune`
+//! takes what there is.
+//!
 //! `--target sm_80 --emit DIR` measures nothing and needs no GPU: it writes the kernels of each operator by their default
-//! schedules as `NAME.ptx`, with `NAME.json`, which says how they are launched (see `tilewright_gpu::manifest`), and
+//! schedules, or by those of the records in `--records`, as `NAME.ptx`, with `NAME.json`, which says how they are launched (see `tilewright_gpu::manifest`), and
 //! `NAME.trace`. In names, `_` stands for what is no letter or digit.
 //!
 //! The environment variables `PEER_OPS` and `PEER_THREADS` stand for `--ops` and `--threads`. A program that sets the
@@ -42,6 +46,9 @@ use tilewright::Source;
 use tilewright::bench::{
     Checked, Comparison, Effort, Line, Options, OptionsError, Sampled, Variant, list, run_when,
 };
+use tilewright::devices::{self, DeviceId};
+use tilewright::kernel::explain_on;
+use tilewright::tuning::Tuner;
 use tilewright::tuning::report::{Table, duration};
 
 use opset::Operator;
@@ -72,10 +79,27 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         (names, _) => names.to_vec(),
     };
     let operators = names.iter().map(|name| opset::operator(name)).collect::<Result<Vec<_>, _>>()?;
-    match (&options.target, &options.emit) {
-        (Some(target), Some(folder)) => return emit::emit(&operators, target, folder),
-        (None, None) => {}
-        _ => return Err("`--target` and `--emit` are given together".into()),
+    if options.list {
+        operators.iter().for_each(|operator| println!("{}", operator.name));
+        return Ok(());
+    }
+    let device = match &options.device {
+        Some(name) => devices::find(name)?,
+        None => DeviceId::DEFAULT,
+    };
+    let records = options.records.as_deref();
+    match (&options.target, &options.device, &options.emit) {
+        (Some(target), None, Some(folder)) => {
+            return emit::emit(&operators, emit::architecture(target)?, folder, records);
+        }
+        (None, Some(_), Some(folder)) => {
+            let target = devices::device(device)?.target().gpu().cloned();
+            let target = target.map_err(|_| "`--emit` writes kernels for GPUs: name one, such as gpu:0")?;
+            return emit::emit(&operators, target, folder, records);
+        }
+        (Some(_), Some(_), _) => return Err("`--target` and `--device` exclude each other".into()),
+        (None, _, None) => {}
+        _ => return Err("`--target` or `--device`, and `--emit` are given together".into()),
     }
     let threads = match (options.threads, std::env::var("PEER_THREADS")) {
         (Some(threads), _) => threads,
@@ -86,11 +110,16 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     };
     tilewright::set_threads(threads);
     let variants = variants(options, peer_ops.is_some() && options.ops.is_empty())?;
-    let records = options.records.clone().unwrap_or_else(default_records);
-    tilewright::use_records(&records)?;
+    let records = options.records.clone().unwrap_or_else(|| default_records(options.device.as_deref()));
+    if options.device.is_none() || records.exists() {
+        tilewright::use_records(&records)?;
+    }
     let mut table = Table::new(&["operator", "variant", "median", "fastest", "GFLOP/s", "error"]);
     for operator in &operators {
-        measure(operator, &variants, options, &mut table)?;
+        if options.device.is_some() && variants.contains(&Variant::Tuned) && !options.no_tune {
+            tune(operator, device, &records, options)?;
+        }
+        measure(operator, device, &variants, options, &mut table)?;
     }
     if !options.json {
         print!("{table}");
@@ -109,23 +138,59 @@ fn variants(options: &Options, is_peer: bool) -> Result<Vec<Variant>, OptionsErr
     }
 }
 
-fn default_records() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/tuned")
+/// The records of the CPU are kept with the benches, those of other devices with what is built.
+fn default_records(device: Option<&str>) -> PathBuf {
+    match device {
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/tuned"),
+        Some(name) => {
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tuned-{}", name.replace(':', "-")))
+        }
+    }
+}
+
+/// The most measurements of an operator on a device that has no record of it, where `--trials` gives no other number.
+const TRIALS: usize = 16;
+
+/// Tunes an operator on a device that has no record of it yet.
+fn tune(
+    operator: &Operator,
+    device: DeviceId,
+    records: &Path,
+    options: &Options,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let kernel = (operator.kernel)();
+    if matches!(explain_on(kernel, device, &operator.dims)?.source, Source::Exact { .. }) {
+        return Ok(());
+    }
+    let mut tuner = Tuner::new()
+        .device(device)
+        .records(records)
+        .trials(options.trials.unwrap_or(TRIALS))
+        .seed(options.seed.unwrap_or(1))
+        .cache(options.cache);
+    if let Some(limit) = options.time_limit {
+        tuner = tuner.time_limit(limit);
+    }
+    let tuned = tuner.tune(kernel, &operator.dims)?;
+    eprintln!("{}: {} schedules measured, records in {}", operator.name, tuned.trials, records.display());
+    Ok(())
 }
 
 /// Measures the variants of an operator and prints a line, or adds a row, for each.
 fn measure(
     operator: &Operator,
+    device: DeviceId,
     variants: &[Variant],
     options: &Options,
     table: &mut Table,
 ) -> Result<(), Box<dyn std::error::Error>> {
     // Results of the definition are kept between runs, because the largest operators take seconds.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let mut comparison = Comparison::new((operator.kernel)(), &operator.dims, Some(cache))?;
+    let mut comparison = Comparison::on(device, (operator.kernel)(), &operator.dims, Some(cache))?;
     comparison.set_cache(options.cache);
     if !matches!(comparison.source(), Source::Exact { .. }) && variants.contains(&Variant::Tuned) {
         eprintln!("{}: not tuned for this shape; `tuned` is {}", operator.name, comparison.source());
+        comparison.notes().iter().for_each(|note| eprintln!("{}: {note}", operator.name));
     }
     let estimate = operator.flops / REFERENCE_RATE;
     for variant in variants {
@@ -146,6 +211,7 @@ fn measure(
                 op: operator.name.clone(),
                 variant: variant.name(),
                 cache: options.cache.name(),
+                device: options.device.clone(),
                 threads: if *variant == Variant::Reference { 1 } else { tilewright::threads()? },
                 ns_median: sampled.median_ns,
                 ns_clean: sampled.clean_ns,

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench tuning -- --json --ops GMM.0 --trials 64 --seed 1 [--seconds S] [--threads N]` tunes each operator in a
 //! scratch directory and prints one JSON line for it; without `--json` a table. With `--records DIR` it goes on from the records
-//! there, and leaves the fastest there. With `--budget 10min` all are tuned together, where it takes most off. With `--until
+//! there, and leaves the fastest there. With `--device gpu:0` it tunes on a GPU. With `--budget 10min` all are tuned together, where it takes most off. With `--until
 //! peers/tvm.json`, times by operator in nanoseconds, it says after how many seconds the best was as fast.
 
 #[path = "operators/attention.rs"]
@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tilewright::bench::{Options, run_when_asked, stop_on_interrupt};
+use tilewright::devices;
 use tilewright::search::records::Database;
 use tilewright::tuning::report::{Table, duration};
 use tilewright::tuning::{TuneTask, Tuned, Tuner};
@@ -76,7 +77,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
             .iter()
             .map(|own| TuneTask { kernel: (own.kernel)(), dims: &own.dims, weight: 1.0 })
             .collect();
-        let coverage = tuner(options, scratch.path(), &stop).tune_all(&tasks, budget)?;
+        let coverage = tuner(options, scratch.path(), &stop)?.tune_all(&tasks, budget)?;
         for (operator, covered) in operators.iter().zip(&coverage.tasks) {
             match &covered.result {
                 Ok(tuned) => show(operator, tuned)?,
@@ -86,7 +87,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     } else {
         for operator in &operators {
             let scratch = tempfile::tempdir()?;
-            let mut tuner = tuner(options, scratch.path(), &stop);
+            let mut tuner = tuner(options, scratch.path(), &stop)?;
             let tuned = tuner.tune((operator.kernel)(), &operator.dims)?;
             show(operator, &tuned)?;
             if stop.load(Ordering::Relaxed) {
@@ -144,19 +145,22 @@ fn tell_reached(reached: &[(String, Option<f64>)]) -> String {
 }
 
 /// A tuner as the options want it, whose records are in a scratch directory unless they say otherwise.
-fn tuner(options: &Options, scratch: &Path, stop: &Arc<AtomicBool>) -> Tuner {
+fn tuner(options: &Options, scratch: &Path, stop: &Arc<AtomicBool>) -> Result<Tuner, tilewright::Error> {
     let mut tuner = Tuner::new()
         .records(options.records.as_deref().unwrap_or(scratch))
         .seed(options.seed.unwrap_or(1))
         .progress(!options.json)
         .stop_when(Arc::clone(stop));
+    if let Some(device) = &options.device {
+        tuner = tuner.device(devices::find(device)?);
+    }
     if let Some(trials) = options.trials {
         tuner = tuner.trials(trials);
     }
     if let Some(limit) = options.time_limit {
         tuner = tuner.time_limit(limit);
     }
-    tuner
+    Ok(tuner)
 }
 
 fn rates(tuned: &Tuned) -> (f64, f64) {

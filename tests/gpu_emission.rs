@@ -74,7 +74,9 @@ fn complaints(assembler: &Path, architecture: &str, ptx: &Path) -> Option<String
 fn check(name: &str, architecture: &str, folder: &Path) -> Vec<String> {
     let operator = opset::operator(name).unwrap_or_else(|problem| panic!("{problem}"));
     let folder = folder.join(architecture);
-    if let Err(error) = emit::emit(&[operator], architecture, &folder) {
+    if let Err(error) =
+        emit::emit(&[operator], emit::architecture(architecture).expect("it is known"), &folder, None)
+    {
         return vec![format!("{name}: {error}")];
     }
     let stem: String =

@@ -5,28 +5,52 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
+use tilewright::Kernel;
 use tilewright::core::lower::{LowerOptions, lower};
-use tilewright::core::target::{GpuTarget, Target};
+use tilewright::core::program::Program;
+use tilewright::core::schedule::Schedule;
+use tilewright::core::target::{GpuTarget, RunContext, Target};
 use tilewright::search::gpu::features::report;
+use tilewright::search::records::{Database, Shape};
 use tilewright::search::schedule_by_default;
+use tilewright::search::spec::DeviceFunctions;
 
 use super::opset::Operator;
 
-/// Writes the files of each operator into a folder.
-pub(crate) fn emit(operators: &[Operator], architecture: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
-    let gpu = GpuTarget::for_architecture(architecture).ok_or_else(|| {
-        format!(
-            "`--target` needs an architecture from sm_80 on, such as sm_80 or sm_90, found `{architecture}`"
-        )
-    })?;
-    let target = Target::from(gpu.clone());
+/// A GPU of an architecture, by its name.
+pub(crate) fn architecture(name: &str) -> Result<GpuTarget, String> {
+    GpuTarget::for_architecture(name).ok_or_else(|| {
+        format!("`--target` needs an architecture from sm_80 on, such as sm_80 or sm_90, found `{name}`")
+    })
+}
+
+/// Writes the files of each operator into a folder, by the schedules of records where there are any of its shape that serve the GPU.
+pub(crate) fn emit(
+    operators: &[Operator],
+    gpu: GpuTarget,
+    folder: &Path,
+    records: Option<&Path>,
+) -> Result<(), Box<dyn Error>> {
+    let context = RunContext::from(Target::from(gpu.clone()));
+    let records = records.map(open).transpose()?;
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for operator in operators {
         let kernel = (operator.kernel)();
         let dims = kernel.dims_by_name(&operator.dims)?;
         let program = kernel.program_for(&dims)?;
-        let schedule = schedule_by_default(&program, target.clone());
-        let flat = lower(schedule.program(), &LowerOptions::of(&target))?;
+        let recorded = match &records {
+            Some(records) => match recorded(kernel, &kernel.shape(&dims), &program, records, &context) {
+                Ok(schedule) => Some(schedule),
+                Err(reason) => {
+                    eprintln!("{}: by its default schedule: {reason}", operator.name);
+                    None
+                }
+            },
+            None => None,
+        };
+        let origin = if recorded.is_some() { "recorded" } else { "default" };
+        let schedule = recorded.unwrap_or_else(|| schedule_by_default(&program, context.clone()));
+        let flat = lower(schedule.program(), &LowerOptions::of(&context.target))?;
         let code = tilewright_gpu::emit(&flat, &gpu)?;
         let manifest = tilewright_gpu::manifest(&flat, &code, &[], &gpu)?;
         let name: String =
@@ -44,7 +68,56 @@ pub(crate) fn emit(operators: &[Operator], architecture: &str, folder: &Path) ->
             fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
         }
         let micros = reports.iter().map(|report| report.cost.seconds() * 1e6).sum::<f64>();
-        println!("{}: {} kernels, about {micros:.0} µs", operator.name, code.launches.len());
+        println!(
+            "{}: {} kernels by the {origin} schedule, about {micros:.0} µs",
+            operator.name,
+            code.launches.len()
+        );
     }
     Ok(())
+}
+
+/// The records at a path, which has to be there.
+fn open(path: &Path) -> Result<Database, Box<dyn Error>> {
+    if !path.exists() {
+        return Err(format!("`--records {}`: there is no such directory or file", path.display()).into());
+    }
+    let records = Database::open(path)?;
+    for problem in records.problems() {
+        eprintln!("a line of the records is skipped: {problem}");
+    }
+    Ok(records)
+}
+
+/// The schedule of the best record of a kernel at this shape, or why there is none.
+fn recorded(
+    kernel: &Kernel,
+    shape: &Shape,
+    program: &Program,
+    records: &Database,
+    context: &RunContext,
+) -> Result<Schedule, String> {
+    let hash = kernel.hash().map_err(|error| error.to_string())?;
+    let Some(record) = records.best(hash, shape, context) else {
+        let other = records.passed_over(hash, &context.target);
+        let of_shape = other.iter().find(|passed| passed.record.shape == *shape);
+        return Err(match of_shape {
+            Some(passed) => {
+                let missing: Vec<&str> = passed.missing.iter().map(String::as_str).collect();
+                format!("the record of {shape} is of another GPU, with {}", missing.join(", "))
+            }
+            None => format!("there is no record of {shape} for a GPU"),
+        });
+    };
+    if record.median_ns().is_none() {
+        return Err(format!("no schedule of {shape} was measured successfully"));
+    }
+    let schedule = record
+        .trace
+        .replay_exactly(program, context, 0)
+        .map_err(|error| format!("the record of {shape} does not replay: {error}"))?;
+    let device = DeviceFunctions::built_in(context.target.kind());
+    (device.verify_limits)(schedule.program(), schedule.context())
+        .map_err(|reason| format!("the record of {shape} does not suit this GPU: {reason}"))?;
+    Ok(schedule)
 }

@@ -219,6 +219,7 @@ fn compare_case(
         let line = Line {
             op: comparison.title(),
             variant: variant.name(),
+            device: None,
             cache: options.cache.name(),
             threads: if *variant == Variant::Reference { 1 } else { settings::threads()? },
             ns_median: sampled.median_ns,

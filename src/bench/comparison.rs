@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_measure::subject::{Subject, SubjectOptions};
 use tilewright_runtime::code::Compiled;
-use tilewright_runtime::devices;
+use tilewright_runtime::devices::{self, DeviceId};
 use tilewright_search::records::CacheState;
 use tilewright_search::schedule_by_default;
 
-use crate::kernel::{Explanation, Kernel, Source, explain};
+use crate::kernel::{Explanation, Kernel, Source, explain_on};
 use crate::settings;
 use crate::tuning::{TuneError, count_flops};
 
@@ -87,6 +87,7 @@ pub struct Comparison {
     executables: [Compiled; 2],
     tensors: Vec<AnyTensor>,
     source: Source,
+    notes: Vec<String>,
     flops: f64,
 }
 
@@ -101,13 +102,26 @@ impl Comparison {
         dims: &[(&str, i64)],
         cache: Option<&Path>,
     ) -> Result<Self, TuneError> {
-        let Explanation { trace, source, .. } = explain(kernel, dims)?;
+        Self::on(DeviceId::DEFAULT, kernel, dims, cache)
+    }
+
+    /// As [`Comparison::new`], on any device.
+    ///
+    /// # Errors
+    /// As [`Comparison::new`], and when the device cannot be opened.
+    pub fn on(
+        device: DeviceId,
+        kernel: &'static Kernel,
+        dims: &[(&str, i64)],
+        cache: Option<&Path>,
+    ) -> Result<Self, TuneError> {
+        let Explanation { trace, source, notes, .. } = explain_on(kernel, device, dims)?;
         let threads = settings::threads()?;
-        let device = devices::default_device()?;
+        let context = devices::run_context_of(device)?;
+        let device = devices::device(device)?;
         let values = kernel.dims_by_name(dims)?;
         let options = SubjectOptions { seed: 1, threads, cache: cache.map(Path::to_owned) };
         let subject = Subject::new(kernel, &values, device, &options)?;
-        let context = devices::run_context_with_threads(threads)?;
         let default = schedule_by_default(subject.program(), context).trace().to_string();
         let traces = [default, trace.to_string()];
         let executables: Result<Vec<_>, _> = subject.compile(&traces).into_iter().collect();
@@ -117,7 +131,7 @@ impl Comparison {
         })?;
         let Ok(executables) = executables.try_into() else { unreachable!("one for each trace") };
         let (flops, tensors) = (count_flops(subject.program()), subject.arguments());
-        Ok(Comparison { kernel, dims: values, subject, traces, executables, tensors, source, flops })
+        Ok(Comparison { kernel, dims: values, subject, traces, executables, tensors, source, notes, flops })
     }
 
     /// Sets where the operands of measured runs are: in the caches, unless this says otherwise. The reference always runs warm.
@@ -133,6 +147,11 @@ impl Comparison {
     /// Where the schedule of [`Variant::Tuned`] comes from.
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// Why better schedules were not used: records of another GPU, for example.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// The arithmetic operations of one run.

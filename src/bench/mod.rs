@@ -118,6 +118,9 @@ pub struct Line {
     pub variant: &'static str,
     /// Where the operands were when a run began: `warm` or `cold`.
     pub cache: &'static str,
+    /// The device, where it is not the default one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Threads that ran.
     pub threads: usize,
     /// The median time of a run, in nanoseconds.

@@ -44,8 +44,12 @@ pub struct Options {
     pub variants: Vec<String>,
     /// Measure the reference however long it takes.
     pub reference: bool,
+    /// The device to measure on, such as `gpu:0`, where it is not the CPU.
+    pub device: Option<String>,
     /// The architecture to compile for instead of measuring, such as `sm_80`.
     pub target: Option<String>,
+    /// Print the names of operators only.
+    pub list: bool,
     /// Where compiled kernels are written.
     pub emit: Option<PathBuf>,
     /// Whether there were any arguments; `cargo bench` gives some, `cargo test` starts benchmark programs without.
@@ -94,7 +98,7 @@ const fn of_operators(
 }
 
 /// Every option.
-static OPTIONS: [OptionRow; 18] = [
+static OPTIONS: [OptionRow; 20] = [
     common(
         "--trials",
         Some(("N", NUMBER)),
@@ -213,11 +217,29 @@ static OPTIONS: [OptionRow; 18] = [
         },
     ),
     of_operators(
+        "--device",
+        Some(("NAME", "the name of a device such as gpu:0")),
+        "measure on a device: gpu:0, or gpu:mock for a simulated one; with --emit, compile for it",
+        |options, _, value| {
+            options.device = Some(value.to_owned());
+            Ok(())
+        },
+    ),
+    of_operators(
         "--target",
         Some(("ARCH", "an architecture such as sm_80")),
         "compile for a GPU such as sm_80 instead of measuring, for the benchmark `operators`",
         |options, _, value| {
             options.target = Some(value.to_owned());
+            Ok(())
+        },
+    ),
+    of_operators(
+        "--list",
+        None,
+        "print the names of the operators that --ops stands for, for the benchmark `operators`",
+        |options, _, _| {
+            options.list = true;
             Ok(())
         },
     ),
@@ -474,6 +496,7 @@ mod tests {
         assert!(options.json && !options.no_tune && options.is_given);
         let emission = parse("--target sm_80 --emit=kernels").unwrap();
         assert_eq!((emission.target.as_deref(), emission.emit), (Some("sm_80"), Some("kernels".into())));
+        assert_eq!(parse("--device gpu:0").unwrap().device.as_deref(), Some("gpu:0"));
         let own = parse("--seeds 1,2 --quality=64,1000 --until tvm.json").unwrap();
         assert_eq!((own.seeds, own.quality), (vec![1, 2], vec![64, 1000]));
         assert_eq!(own.until, Some(PathBuf::from("tvm.json")));

@@ -32,7 +32,8 @@ pub use crate::devices::{DeviceHandle, DeviceRead, DeviceTensor, DeviceWrite};
 pub use crate::kernel::{Instances, Kernel, KernelEntry};
 pub use crate::records::ShippedRecords;
 pub use call::{
-    Buffers, allocate, allocate_on, constant_bytes, definition, read_bytes, scalar, scalar_constant, write_bytes,
+    Buffers, allocate, allocate_on, constant_bytes, definition, read_bytes, scalar, scalar_constant,
+    write_bytes,
 };
 pub use elements::{Elements, constant_dimension, intermediate, read, size, stepped, write, zero};
 pub use value::{

@@ -15,7 +15,7 @@ mod launch;
 mod manifest;
 mod ptx;
 
-pub use driver::{Gpu, VARIABLE as DRIVER_VARIABLE, load as load_driver};
+pub use driver::{Event, Gpu, Graph, PinnedBuffer, Stream, VARIABLE as DRIVER_VARIABLE, load as load_driver};
 pub use emit::emit;
 pub use launch::{FAILURE_RECORD_BYTES, GpuCode, Launch, LaunchArgument, TENSOR_ALIGNMENT, Workspace};
 pub use manifest::manifest;

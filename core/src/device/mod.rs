@@ -17,6 +17,7 @@ mod error;
 mod executable;
 mod memory;
 
+use std::any::Any;
 use std::time::Duration;
 
 pub use argument::{Arguments, BufferArgument};
@@ -56,6 +57,11 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// [`DeviceError`] when the lengths differ, the memory belongs to another device, or such a run has failed.
     fn download(&self, from: DeviceSlice<'_>, to: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// The device as its own type, for work that only its kind can do.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
 
     /// Waits until all runs and copies that were submitted before are done.
     ///

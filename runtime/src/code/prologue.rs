@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
-use tilewright_core::device::{Arguments, BufferArgument, CallError, Device, DeviceBuffer, Executable};
+use tilewright_core::device::{
+    Arguments, BufferArgument, CallError, Device, DeviceBuffer, DeviceError, Executable,
+};
 use tilewright_core::dtype::DType;
 use tilewright_core::lower::LoweredPrologue;
 use tilewright_core::target::RunOptions;
@@ -75,14 +77,25 @@ impl Prologue {
             if let Some(packed) = self.owner.find(identities) {
                 return Ok(ForCall::Kept(packed));
             }
+            self.refuse_recording()?;
             let pack = || self.compute(self.allocate()?, arguments, options);
             if let Some(packed) = self.owner.find_or_pack(identities, self.bytes(), pack)? {
                 return Ok(ForCall::Kept(packed));
             }
         }
+        self.refuse_recording()?;
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
         let memory = spare.map_or_else(|| self.allocate(), Ok)?;
         Ok(ForCall::Once(self.compute(memory, arguments, options)?, self))
+    }
+
+    /// Refuses to compute while runs are recorded: the results would be there after the first launch alone.
+    fn refuse_recording(&self) -> Result<(), DeviceError> {
+        if !self.device.is_recording() {
+            return Ok(());
+        }
+        let problem = "the results of constant tensors are not there yet: call the kernel with them before it is recorded";
+        Err(DeviceError::Failed { device: self.device.label().to_owned(), problem: problem.to_owned() })
     }
 
     fn bytes(&self) -> usize {

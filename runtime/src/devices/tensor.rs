@@ -146,7 +146,7 @@ impl<'t, T: Element, const RANK: usize> DeviceView<'t, T, RANK> {
     }
 
     /// The bytes.
-    pub(super) fn slice(&self) -> DeviceSlice<'t> {
+    pub fn slice(&self) -> DeviceSlice<'t> {
         self.slice
     }
 
@@ -160,6 +160,11 @@ impl<T: Element, const RANK: usize> DeviceViewMut<'_, T, RANK> {
     /// The extents, outermost first.
     pub fn shape(&self) -> [usize; RANK] {
         self.shape
+    }
+
+    /// The bytes, to be written.
+    pub fn slice_mut(&mut self) -> DeviceSliceMut<'_> {
+        self.slice.reborrow()
     }
 
     /// The tensor as an argument of a call.

@@ -132,7 +132,8 @@ mod tests {
     fn texts_read_back() {
         for text in [
             "cpu;threads=1",
-            "cpu;amx-tile;avx512f;sse4.1;threads=96", "gpu;sm_90a;threads=1",
+            "cpu;amx-tile;avx512f;sse4.1;threads=96",
+            "gpu;sm_90a;threads=1",
             "gpu;driver-13.0;product-NVIDIA_H200;sm_90;threads=1",
         ] {
             assert_eq!(text.parse::<TunedFor>().unwrap().to_string(), text);

@@ -4,6 +4,7 @@ use cudarc::driver::CudaContext;
 use tilewright_gpu::Gpu;
 
 use crate::Tally;
+use crate::golden::Goldens;
 use crate::kernel::{Case, LANES};
 
 /// Instructions of three words (`%i0`, `%i1`, `%i2`) that make one (`%o0`).
@@ -150,8 +151,8 @@ impl Random {
     }
 }
 
-/// Compares all instructions on a GPU.
-pub(crate) fn check(gpu: &Gpu, device: usize, tally: &mut Tally) {
+/// Compares all instructions on a GPU, and writes what the GPU makes.
+pub(crate) fn check(gpu: &Gpu, device: usize, mut goldens: Option<Goldens>, tally: &mut Tally) {
     let capability = gpu.facts().compute_capability;
     let architecture = 10 * u32::from(capability.major) + u32::from(capability.minor);
     let context = match CudaContext::new(device) {
@@ -168,12 +169,12 @@ pub(crate) fn check(gpu: &Gpu, device: usize, tally: &mut Tally) {
                 word => word,
             };
             let inputs: Vec<u32> = (0..3 * LANES).map(|_| word()).collect();
-            tally.note(&case.name, compare(&case, &context, &inputs));
+            tally.note(&case.name, compare(&case, &context, &inputs, &mut goldens));
         }
     }
     for case in others().into_iter().filter(|case| case.architecture <= architecture) {
         let inputs: Vec<u32> = (0..case.inputs * LANES).map(|_| random.word()).collect();
-        tally.note(&case.name, compare(&case, &context, &inputs));
+        tally.note(&case.name, compare(&case, &context, &inputs, &mut goldens));
     }
     for (name, counts, kind) in PRODUCTS {
         let case = product(name, *counts);
@@ -184,7 +185,7 @@ pub(crate) fn check(gpu: &Gpu, device: usize, tally: &mut Tally) {
             let sums = if matches!(kind, Inputs::Integers) { Inputs::Integers } else { Inputs::Floats };
             inputs.extend((0..c).map(|_| sums.word(random.word())));
         }
-        tally.note(&case.name, compare(&case, &context, &inputs));
+        tally.note(&case.name, compare(&case, &context, &inputs, &mut goldens));
     }
 }
 
@@ -244,9 +245,17 @@ fn others() -> Vec<Case> {
 }
 
 /// The same outputs on both.
-fn compare(case: &Case, context: &CudaContext, inputs: &[u32]) -> Result<(), String> {
-    let expected = case.simulate(inputs)?;
+fn compare(
+    case: &Case,
+    context: &CudaContext,
+    inputs: &[u32],
+    goldens: &mut Option<Goldens>,
+) -> Result<(), String> {
     let found = case.run(context, inputs)?;
+    if let Some(goldens) = goldens {
+        goldens.add(case, inputs, &found)?;
+    }
+    let expected = case.simulate(inputs)?;
     let Some(at) = (0..found.len()).find(|at| found[*at] != expected[*at]) else { return Ok(()) };
     let (lane, number) = (at / case.outputs, at % case.outputs);
     let given = &inputs[lane * case.inputs..][..case.inputs];

@@ -5,6 +5,7 @@
 //! is 1 if any did.
 
 mod conformance;
+mod golden;
 mod kernel;
 mod programs;
 mod speed;
@@ -15,10 +16,16 @@ use std::process::ExitCode;
 use tilewright_core::device::DeviceError;
 use tilewright_gpu::{Gpu, load_driver};
 
+use golden::Goldens;
+
 /// The arguments of the command line.
 struct Settings {
     device: usize,
     driver: Option<PathBuf>,
+    /// Where the outputs of single instructions are written.
+    golden: Option<PathBuf>,
+    /// A file of such outputs to compare the simulator with, which needs no GPU.
+    replay: Option<PathBuf>,
 }
 
 /// The checks so far.
@@ -45,7 +52,9 @@ fn main() -> ExitCode {
     let settings = match settings(std::env::args().skip(1)) {
         Ok(settings) => settings,
         Err(problem) => {
-            eprintln!("{problem}\nusage: gpu_check [--device N] [--driver FILE | --mock]");
+            eprintln!(
+                "{problem}\nusage: gpu_check [--device N] [--driver FILE | --mock] [--golden FILE]\n       gpu_check --replay FILE"
+            );
             return ExitCode::from(2);
         }
     };
@@ -62,7 +71,7 @@ fn main() -> ExitCode {
 }
 
 fn settings(mut arguments: impl Iterator<Item = String>) -> Result<Settings, String> {
-    let mut settings = Settings { device: 0, driver: None };
+    let mut settings = Settings { device: 0, driver: None, golden: None, replay: None };
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("`{argument}` needs a value"));
         match argument.as_str() {
@@ -72,6 +81,8 @@ fn settings(mut arguments: impl Iterator<Item = String>) -> Result<Settings, Str
                     number.parse().map_err(|_| format!("`{number}` is no number of a device"))?;
             }
             "--driver" => settings.driver = Some(value()?.into()),
+            "--golden" => settings.golden = Some(value()?.into()),
+            "--replay" => settings.replay = Some(value()?.into()),
             "--mock" => {
                 let file = tilewright_mock_cuda::library();
                 settings.driver = Some(file.ok_or("the mock driver is not beside this program")?);
@@ -82,11 +93,17 @@ fn settings(mut arguments: impl Iterator<Item = String>) -> Result<Settings, Str
     Ok(settings)
 }
 
-fn check(settings: &Settings) -> Result<Tally, DeviceError> {
-    if let Some(file) = &settings.driver {
-        load_driver(file)?;
+fn check(settings: &Settings) -> Result<Tally, String> {
+    let mut tally = Tally::default();
+    if let Some(file) = &settings.replay {
+        golden::replay(file, &mut tally)?;
+        return Ok(tally);
     }
-    let gpu = Gpu::open(settings.device)?;
+    let text = |error: DeviceError| error.to_string();
+    if let Some(file) = &settings.driver {
+        load_driver(file).map_err(text)?;
+    }
+    let gpu = Gpu::open(settings.device).map_err(text)?;
     let facts = gpu.facts();
     println!(
         "{}: {}, {}, {} multiprocessors, {} KiB of shared memory for a block",
@@ -96,8 +113,9 @@ fn check(settings: &Settings) -> Result<Tally, DeviceError> {
         facts.multiprocessors,
         facts.shared_bytes_per_block_opt_in >> 10
     );
-    let mut tally = Tally::default();
-    conformance::check(&gpu, settings.device, &mut tally);
+    let create = |file: &PathBuf| Goldens::create(file, gpu.product(), &facts.architecture());
+    let goldens = settings.golden.as_ref().map(create).transpose()?;
+    conformance::check(&gpu, settings.device, goldens, &mut tally);
     programs::check(&gpu, &mut tally);
     speed::report(&gpu, &mut tally);
     Ok(tally)

@@ -9,7 +9,7 @@ use tilewright_core::program::Program;
 use tilewright_core::target::RunOptions;
 
 use super::call::{Parameter, Signature};
-use crate::driver::{Extents, Gpu, GpuMemory, Kernel, LoadError, Module, Stream};
+use crate::driver::{CudaStream, Current, Extents, Gpu, GpuMemory, Kernel, LoadError, Module, Use};
 use crate::emit::emit;
 use crate::launch::{FAILURE_RECORD_BYTES, GpuCode, LaunchArgument, TENSOR_ALIGNMENT};
 
@@ -35,9 +35,11 @@ struct Resources {
 struct Places {
     tensors: Vec<u64>,
     workspaces: Vec<u64>,
-    failure_record: u64,
+    failure_record: Option<(Use, u64)>,
     /// Copies of tensors that are in the memory of the host, by the number of the tensor.
     copies: Vec<Option<GpuMemory>>,
+    /// All of this memory.
+    uses: Vec<Use>,
 }
 
 impl GpuExecutable {
@@ -70,42 +72,53 @@ impl GpuExecutable {
         arguments: &mut Arguments<'_, '_>,
         resources: &mut Resources,
     ) -> Result<Places, CallError> {
-        let mut copies = Vec::new();
-        let mut tensors = Vec::new();
+        let (mut copies, mut tensors, mut uses) = (Vec::new(), Vec::new(), Vec::new());
         for (number, argument) in arguments.buffers.iter().enumerate() {
-            let (address, copy) = self.place_tensor(number, argument)?;
+            let (used, address, copy) = self.place_tensor(number, argument)?;
             tensors.push(address);
             copies.push(copy);
+            uses.push(used);
         }
         let mut workspaces = Vec::new();
         resources.workspaces.resize_with(self.code.workspaces.len(), || None);
         for (workspace, memory) in self.code.workspaces.iter().zip(&mut resources.workspaces) {
             let bytes = self.code.workspace_bytes(workspace, arguments.dims)?;
-            workspaces.push(self.grown(memory, bytes)?);
+            let memory = self.grown(memory, bytes)?;
+            workspaces.push(memory.address());
+            uses.push(memory.used(true));
         }
         let failure_record = match self.code.can_fail() {
-            true => self.grown(&mut resources.failure_record, FAILURE_RECORD_BYTES)?,
-            false => 0,
+            true => {
+                let memory = self.grown(&mut resources.failure_record, FAILURE_RECORD_BYTES)?;
+                uses.push(memory.used(true));
+                Some((memory.used(false), memory.address()))
+            }
+            false => None,
         };
-        Ok(Places { tensors, workspaces, failure_record, copies })
+        Ok(Places { tensors, workspaces, failure_record, copies, uses })
     }
 
     fn place_tensor(
         &self,
         number: usize,
         argument: &BufferArgument<'_>,
-    ) -> Result<(u64, Option<GpuMemory>), CallError> {
+    ) -> Result<(Use, u64, Option<GpuMemory>), CallError> {
+        let is_written = self.signature.is_written(number);
         if let Some(bytes) = argument.host_bytes() {
+            if self.gpu.current().recording().is_some() {
+                let problem = "is in the memory of the host: upload it before a graph is recorded";
+                return Err(self.signature.problem(number, problem));
+            }
             let copy = self.gpu.take(bytes.len())?;
-            self.gpu.write(copy.address(), bytes)?;
-            return Ok((copy.address(), Some(copy)));
+            self.gpu.write(copy.used(true), copy.address(), bytes)?;
+            return Ok((copy.used(is_written), copy.address(), Some(copy)));
         }
         let memory = match argument {
             BufferArgument::DeviceRead(slice) => slice.memory(),
             BufferArgument::DeviceWrite(slice) => slice.memory(),
             _ => unreachable!("an argument is in the memory of the host or of a device"),
         };
-        let address = self.gpu.address(memory).map_err(|error| match error {
+        let (used, address) = self.gpu.place(memory, is_written).map_err(|error| match error {
             DeviceError::OtherDevice { place, .. } => {
                 let name = self.gpu.name();
                 self.signature
@@ -117,19 +130,21 @@ impl GpuExecutable {
             let problem = format!("begins at an address that is no multiple of {TENSOR_ALIGNMENT} bytes");
             return Err(self.signature.problem(number, &problem));
         }
-        Ok((address, None))
+        Ok((used, address, None))
     }
 
-    /// The address of memory of at least `bytes` bytes, which is kept for later runs.
-    fn grown(&self, memory: &mut Option<GpuMemory>, bytes: usize) -> Result<u64, DeviceError> {
-        match memory {
-            Some(known) if known.size() >= bytes => Ok(known.address()),
-            _ => {
-                // The old memory is given back behind the runs that use it.
-                *memory = None;
-                Ok(memory.insert(self.gpu.take(bytes)?).address())
-            }
+    /// Memory of at least `bytes` bytes, which is kept for later runs.
+    fn grown<'m>(
+        &self,
+        memory: &'m mut Option<GpuMemory>,
+        bytes: usize,
+    ) -> Result<&'m GpuMemory, DeviceError> {
+        if memory.as_ref().is_none_or(|known| known.size() < bytes) {
+            // The old memory is given back behind the runs that use it.
+            *memory = None;
+            *memory = Some(self.gpu.take(bytes)?);
         }
+        Ok(memory.as_ref().expect("it was made now, or was there"))
     }
 
     /// Submits the launches of a run.
@@ -138,10 +153,11 @@ impl GpuExecutable {
         dims: &[i64],
         scalars: &[Constant],
         places: &Places,
-        stream: &Stream,
+        stream: &CudaStream,
     ) -> Result<(), CallError> {
-        if self.code.can_fail() {
-            self.gpu.clear(places.failure_record, FAILURE_RECORD_BYTES, stream)?;
+        let failure_record = places.failure_record.as_ref().map_or(0, |(_, address)| *address);
+        if failure_record != 0 {
+            self.gpu.clear(failure_record, FAILURE_RECORD_BYTES, stream)?;
         }
         for (launch, kernel) in self.code.launches.iter().zip(&self.kernels) {
             let grid = self.code.grid(launch, dims)?;
@@ -152,7 +168,7 @@ impl GpuExecutable {
                 match argument {
                     LaunchArgument::Tensor(number) => address(places.tensors[*number]),
                     LaunchArgument::Workspace(number) => address(places.workspaces[*number]),
-                    LaunchArgument::FailureRecord => address(places.failure_record),
+                    LaunchArgument::FailureRecord => address(failure_record),
                     LaunchArgument::Dimension(number) => Parameter::from_slice(&dims[*number].to_le_bytes()),
                     LaunchArgument::Scalar(number) => self.signature.scalar(*number, scalars[*number]),
                 }
@@ -171,7 +187,7 @@ impl GpuExecutable {
         kernel: &Kernel,
         extents: Extents,
         parameters: &[Parameter],
-        stream: &Stream,
+        stream: &CudaStream,
     ) -> Result<(), DeviceError> {
         // SAFETY: the kernel was emitted with these parameters, and each access that it makes is proven or checked to lie inside of
         // its tensor or workspace. All of them were checked to have the size that their shapes take, and are on this GPU: tensors
@@ -179,11 +195,18 @@ impl GpuExecutable {
         unsafe { kernel.launch(extents, parameters, stream) }
     }
 
+    /// Keeps the kernels of a run that was recorded.
+    fn finish_recording(&self, current: &Current) {
+        if let (Some(recording), Some(kernel)) = (current.recording(), self.kernels.first()) {
+            recording.keep(kernel.module());
+        }
+    }
+
     /// Copies results back to the host, and looks whether an index was out of bounds.
     fn finish(&self, arguments: &mut Arguments<'_, '_>, places: &Places) -> Result<(), CallError> {
-        if self.code.can_fail() {
+        if let Some((used, address)) = &places.failure_record {
             let mut record = [0; FAILURE_RECORD_BYTES];
-            self.gpu.read(places.failure_record, &mut record)?;
+            self.gpu.read(used.clone(), *address, &mut record)?;
             let (words, _) = record.as_chunks::<8>();
             if let [failed, value, extent] =
                 words.iter().map(|word| i64::from_le_bytes(*word)).collect::<Vec<_>>()[..]
@@ -204,7 +227,7 @@ impl GpuExecutable {
         let mut contents = Vec::new();
         for (bytes, copy) in &results {
             let mut content = vec![0; bytes.len()];
-            self.gpu.read(copy.address(), &mut content)?;
+            self.gpu.read(copy.used(false), copy.address(), &mut content)?;
             contents.push(content);
         }
         for ((bytes, _), content) in results.iter_mut().zip(contents) {
@@ -223,8 +246,17 @@ impl Executable for GpuExecutable {
     fn run(&self, arguments: &mut Arguments<'_, '_>, _: RunOptions) -> Result<(), CallError> {
         self.signature.check(arguments)?;
         let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.gpu.current();
+        if current.recording().is_some() && self.code.can_fail() {
+            self.gpu.refuse_recording("a kernel that reports indices out of bounds")?;
+        }
         let places = self.place(arguments, &mut resources)?;
-        self.submit(arguments.dims, arguments.scalars, &places, self.gpu.stream())?;
+        self.gpu.before(&places.uses, &current)?;
+        let submitted = self.submit(arguments.dims, arguments.scalars, &places, current.stream());
+        // Of several launches, some may have been submitted.
+        self.gpu.after(&places.uses, &current)?;
+        submitted?;
+        self.finish_recording(&current);
         self.finish(arguments, &places)
     }
 
@@ -238,7 +270,8 @@ impl Executable for GpuExecutable {
         let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
         let places = self.place(arguments, &mut resources)?;
         let (dims, scalars) = (arguments.dims, arguments.scalars);
-        let time = self.gpu.time(repetitions, |stream| self.submit(dims, scalars, &places, stream))?;
+        let submit = |stream: &CudaStream| self.submit(dims, scalars, &places, stream);
+        let time = self.gpu.time(repetitions, &places.uses, submit)?;
         self.finish(arguments, &places)?;
         Ok(time)
     }

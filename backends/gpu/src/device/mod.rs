@@ -8,6 +8,7 @@
 mod call;
 mod executable;
 
+use std::any::Any;
 use std::time::Duration;
 
 use tilewright_core::device::{
@@ -46,6 +47,14 @@ impl Device for Gpu {
 
     fn download(&self, from: DeviceSlice<'_>, to: &mut [u8]) -> Result<(), DeviceError> {
         self.copy_to_host(from, to)
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn is_recording(&self) -> bool {
+        self.current().recording().is_some()
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {

@@ -2,13 +2,15 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 use tilewright_core::device::{DeviceError, DeviceMemory, DeviceSlice, DeviceSliceMut};
 use tilewright_core::target::{GpuTarget, Target};
 
 use super::failure::{failed, text, unavailable};
-use super::memory::GpuMemory;
+use super::memory::{GpuMemory, Use};
+use super::stream::Lane;
 use super::{library, properties};
 
 /// An NVIDIA GPU. Cheap to clone: clones stand for the same GPU, and threads may share it.
@@ -26,8 +28,12 @@ struct Opened {
     label: String,
     target: Target,
     facts: GpuTarget,
-    /// The stream of all work but measurements. It goes before its context.
-    stream: Arc<CudaStream>,
+    /// The stream of work for which nothing else is said. It goes before its context.
+    first_lane: Lane,
+    /// How many streams there have been.
+    streams: AtomicU64,
+    /// Whether memory remembers what uses it: from the second stream on.
+    tracks_uses: AtomicBool,
     context: Arc<CudaContext>,
 }
 
@@ -67,7 +73,16 @@ impl Gpu {
         let label = context.name().map_err(problem)?;
         let stream = context.new_stream().map_err(problem)?;
         Ok(Gpu {
-            opened: Arc::new(Opened { name, label, target: facts.clone().into(), facts, stream, context }),
+            opened: Arc::new(Opened {
+                name,
+                label,
+                target: facts.clone().into(),
+                facts,
+                first_lane: Lane::new(stream, 0),
+                streams: AtomicU64::new(1),
+                tracks_uses: AtomicBool::new(false),
+                context,
+            }),
         })
     }
 
@@ -104,8 +119,8 @@ impl Gpu {
     /// [`DeviceError`] when the lengths differ, the memory belongs to another device, or the GPU fails.
     pub(crate) fn copy_from_host(&self, from: &[u8], to: DeviceSliceMut<'_>) -> Result<(), DeviceError> {
         check_sizes(from.len(), to.len())?;
-        let address = self.address(to.memory())?;
-        self.write(address, from)
+        let (used, address) = self.place(to.memory(), true)?;
+        self.write(used, address, from)
     }
 
     /// Copies to the host, after all work that was submitted before.
@@ -114,43 +129,54 @@ impl Gpu {
     /// As [`Gpu::copy_from_host`]. The destination may hold anything then.
     pub(crate) fn copy_to_host(&self, from: DeviceSlice<'_>, to: &mut [u8]) -> Result<(), DeviceError> {
         check_sizes(from.len(), to.len())?;
-        let address = self.address(from.memory())?;
-        self.read(address, to)
+        let (used, address) = self.place(from.memory(), false)?;
+        self.read(used, address, to)
     }
 
     /// Copies to an address of memory that is large enough.
-    pub(crate) fn write(&self, to: u64, from: &[u8]) -> Result<(), DeviceError> {
+    pub(crate) fn write(&self, used: Use, to: u64, from: &[u8]) -> Result<(), DeviceError> {
+        self.refuse_recording("a copy to the GPU")?;
         if from.is_empty() {
             return Ok(());
         }
         self.bind("copying to it")?;
+        let current = self.current();
+        self.before(&[used], &current)?;
         // SAFETY: the memory is ours and large enough. The driver takes the bytes of ordinary memory before the call returns,
         // or the wait sees to it that it has: page-locked memory of the caller would be read later.
-        unsafe { result::memcpy_htod_async(to, from, self.stream().cu_stream()) }
+        unsafe { result::memcpy_htod_async(to, from, current.stream().cu_stream()) }
             .map_err(|error| self.failed(error, "copying to it"))?;
-        self.wait("copying to it")
+        current.stream().synchronize().map_err(|error| self.failed(error, "copying to it"))
     }
 
     /// Copies from an address, when all work that was submitted before is done.
-    pub(crate) fn read(&self, from: u64, to: &mut [u8]) -> Result<(), DeviceError> {
-        if to.is_empty() {
-            return self.wait("waiting for it");
-        }
+    pub(crate) fn read(&self, used: Use, from: u64, to: &mut [u8]) -> Result<(), DeviceError> {
+        self.refuse_recording("a copy from the GPU")?;
         self.bind("copying from it")?;
+        let current = self.current();
+        self.before(&[used], &current)?;
+        let done = || current.stream().synchronize();
+        if to.is_empty() {
+            return done().map_err(|error| self.failed(error, "waiting for it"));
+        }
         // SAFETY: the memory is ours and large enough; the wait sees to it that the copy is done while `to` is borrowed. If
         // waiting fails, the context has failed, and the driver copies nothing more.
-        unsafe { result::memcpy_dtoh_async(to, from, self.stream().cu_stream()) }
+        unsafe { result::memcpy_dtoh_async(to, from, current.stream().cu_stream()) }
             .map_err(|error| self.failed(error, "copying from it"))?;
-        self.wait("kernels ran or copies were made")
+        done().map_err(|error| self.failed(error, "kernels ran or copies were made"))
     }
 
-    /// The address of a part of memory, which has to be of this GPU.
+    /// A part of memory, which has to be of this GPU, as something that work uses; and its address.
     ///
     /// # Errors
     /// [`DeviceError::OtherDevice`].
-    pub(crate) fn address(&self, (memory, start): (&dyn DeviceMemory, usize)) -> Result<u64, DeviceError> {
+    pub(crate) fn place(
+        &self,
+        (memory, start): (&dyn DeviceMemory, usize),
+        is_written: bool,
+    ) -> Result<(Use, u64), DeviceError> {
         match GpuMemory::of(memory, self) {
-            Some(own) => Ok(own.address() + start as u64),
+            Some(own) => Ok((own.used(is_written), own.address() + start as u64)),
             None => Err(DeviceError::OtherDevice { device: self.name().to_owned(), place: memory.place() }),
         }
     }
@@ -163,9 +189,14 @@ impl Gpu {
             .map_err(|error| self.failed(error, "clearing memory"))
     }
 
-    /// Waits until all work that was submitted is done.
+    /// Waits until all work that was submitted is done, on every stream.
     pub(crate) fn wait(&self, doing: &str) -> Result<(), DeviceError> {
-        self.stream().synchronize().map_err(|error| self.failed(error, doing))
+        self.refuse_recording("waiting")?;
+        let waited = match self.has_streams() {
+            true => self.context().synchronize(),
+            false => self.first_lane().stream().synchronize(),
+        };
+        waited.map_err(|error| self.failed(error, doing))
     }
 
     /// Makes the GPU the one that calls of this thread mean.
@@ -177,8 +208,24 @@ impl Gpu {
         failed(self.name(), error, doing, 0)
     }
 
-    pub(crate) fn stream(&self) -> &Arc<CudaStream> {
-        &self.opened.stream
+    /// The stream of work for which nothing else is said.
+    pub(super) fn first_lane(&self) -> Lane {
+        self.opened.first_lane.clone()
+    }
+
+    /// The number of the next stream.
+    pub(super) fn count_stream(&self) -> u64 {
+        self.opened.streams.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// From now on, memory remembers what uses it.
+    pub(super) fn track_uses(&self) {
+        self.opened.tracks_uses.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether memory remembers what uses it, because there are several streams.
+    pub(super) fn has_streams(&self) -> bool {
+        self.opened.tracks_uses.load(Ordering::SeqCst)
     }
 
     pub(super) fn context(&self) -> &Arc<CudaContext> {
@@ -191,7 +238,7 @@ impl Gpu {
     }
 }
 
-fn check_sizes(from: usize, to: usize) -> Result<(), DeviceError> {
+pub(super) fn check_sizes(from: usize, to: usize) -> Result<(), DeviceError> {
     if from == to { Ok(()) } else { Err(DeviceError::Size { from, to }) }
 }
 

@@ -2,8 +2,8 @@
 
 use std::env;
 use std::ffi::CString;
-use std::path::Path;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::{DriverError, result, sys};
 use tilewright_core::device::DeviceError;
@@ -18,9 +18,10 @@ const NEEDED: i32 = 12_000;
 const NEEDED_RELEASE: &str = "install NVIDIA's driver of version 525 or later";
 
 /// The functions that are called. A driver that lacks one is found out before the call.
-const FUNCTIONS: [&str; 38] = [
+const FUNCTIONS: [&str; 42] = [
     "cuCtxGetCurrent",
     "cuCtxSetCurrent",
+    "cuCtxSynchronize",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
     "cuDeviceGetCount",
@@ -46,6 +47,8 @@ const FUNCTIONS: [&str; 38] = [
     "cuLaunchKernel",
     "cuMemAllocAsync",
     "cuMemFreeAsync",
+    "cuMemFreeHost",
+    "cuMemHostAlloc",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyHtoDAsync_v2",
     "cuMemsetD8Async",
@@ -57,13 +60,39 @@ const FUNCTIONS: [&str; 38] = [
     "cuStreamDestroy_v2",
     "cuStreamEndCapture",
     "cuStreamSynchronize",
+    "cuStreamWaitEvent",
 ];
 
 /// Loads the driver library from a file instead of where the system finds it. It has to happen before a GPU is opened.
 ///
 /// # Errors
-/// [`DeviceError::Unavailable`] when the file is no library.
+/// [`DeviceError::Unavailable`] when the file is no library, or another one is in use already.
 pub fn load(file: &Path) -> Result<(), DeviceError> {
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    load_once(&mut state, file)
+}
+
+/// The driver of this process.
+struct State {
+    /// The file that it was loaded from, where it is not the one that the system finds.
+    file: Option<PathBuf>,
+    /// Whether it is known to be new enough, and initialised.
+    is_ready: bool,
+}
+
+static STATE: Mutex<State> = Mutex::new(State { file: None, is_ready: false });
+
+fn load_once(state: &mut State, file: &Path) -> Result<(), DeviceError> {
+    if state.file.as_deref() == Some(file) {
+        return Ok(());
+    }
+    if state.is_ready || state.file.is_some() {
+        let own =
+            state.file.as_ref().map_or("the one of the system".to_owned(), |own| own.display().to_string());
+        let problem =
+            format!("{} cannot be loaded: this process uses another one already, {own}", file.display());
+        return Err(unavailable("the CUDA driver", problem));
+    }
     // SAFETY: loading a library runs its initialisers. The user names a driver library, as the linker's configuration does
     // otherwise.
     let library = unsafe { libloading::Library::new(file) };
@@ -72,6 +101,7 @@ pub fn load(file: &Path) -> Result<(), DeviceError> {
     })?;
     // It stays for as long as the program, and is then what its name means.
     std::mem::forget(library);
+    state.file = Some(file.to_owned());
     Ok(())
 }
 
@@ -80,14 +110,15 @@ pub fn load(file: &Path) -> Result<(), DeviceError> {
 /// # Errors
 /// [`DeviceError::Unavailable`], with what to do.
 pub(super) fn initialise() -> Result<(), DeviceError> {
-    static READY: Mutex<bool> = Mutex::new(false);
-    let mut ready = READY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if !*ready {
-        if let Some(file) = env::var_os(VARIABLE) {
-            load(Path::new(&file))?;
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !state.is_ready {
+        if state.file.is_none()
+            && let Some(file) = env::var_os(VARIABLE)
+        {
+            load_once(&mut state, Path::new(&file))?;
         }
         check()?;
-        *ready = true;
+        state.is_ready = true;
     }
     Ok(())
 }

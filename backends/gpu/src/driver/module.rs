@@ -134,7 +134,19 @@ impl Module {
     }
 }
 
+impl Module {
+    /// Whether both stand for the same module.
+    pub(super) fn is(&self, other: &Module) -> bool {
+        Arc::ptr_eq(&self.loaded, &other.loaded)
+    }
+}
+
 impl Kernel {
+    /// The module that it is of.
+    pub(crate) fn module(&self) -> &Module {
+        &self.module
+    }
+
     /// The 32-bit registers of a thread, where the driver knows them.
     pub(crate) fn registers(&self) -> Option<u32> {
         let gpu = &self.module.loaded.gpu;

@@ -75,11 +75,11 @@ fn download(gpu: &Gpu, buffer: &DeviceBuffer) -> Result<Vec<u32>, DeviceError> {
 fn scale(gpu: &Gpu, buffer: &DeviceBuffer, blocks: u32, factor: u32) -> Result<(), DeviceError> {
     let module = Module::load(gpu, SCALE).expect("the text is right");
     let kernel = module.kernel("scale", 0)?;
-    let address = gpu.address(buffer.as_slice().memory())?;
+    let address = gpu.place(buffer.as_slice().memory(), true)?.1;
     let params = [address.to_le_bytes().to_vec(), factor.to_le_bytes().to_vec()];
     let extents = Extents { grid: [blocks, 1, 1], block: [32, 1, 1], dynamic_shared_bytes: 0 };
     // SAFETY: the kernel takes an address and a number; the mock driver notices accesses outside of the buffer.
-    unsafe { kernel.launch(extents, &params, gpu.stream()) }
+    unsafe { kernel.launch(extents, &params, gpu.current().stream()) }
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn launches_beyond_limits_name_the_kernel() {
     let extents = Extents { grid: [1; 3], block: [2048, 1, 1], dynamic_shared_bytes: 0 };
     let params = [vec![0; 8], vec![0; 4]];
     // SAFETY: the launch is refused.
-    let error = unsafe { kernel.launch(extents, &params, gpu.stream()) };
+    let error = unsafe { kernel.launch(extents, &params, gpu.current().stream()) };
     let Err(DeviceError::Failed { problem, .. }) = error else { panic!("{error:?}") };
     assert!(problem.contains("launching kernel `scale`"), "{problem}");
     assert!(module.kernel("scale", 200 << 10).is_err(), "a block cannot have as much shared memory");
@@ -182,12 +182,12 @@ fn work_is_timed_by_the_gpu() {
     let buffer = upload(&gpu, &[1; 32]).expect("it fits");
     let module = Module::load(&gpu, SCALE).expect("it is right");
     let kernel = module.kernel("scale", 0).expect("it is there");
-    let address = gpu.address(buffer.as_slice().memory()).expect("it is of this GPU");
+    let address = gpu.place(buffer.as_slice().memory(), true).expect("it is of this GPU").1;
     let params = [address.to_le_bytes().to_vec(), 2_u32.to_le_bytes().to_vec()];
     let extents = Extents { grid: [1; 3], block: [32, 1, 1], dynamic_shared_bytes: 0 };
     let time = |repetitions| {
         // SAFETY: the kernel takes an address and a number.
-        gpu.time::<DeviceError>(repetitions, |stream| unsafe { kernel.launch(extents, &params, stream) })
+        gpu.time::<DeviceError>(repetitions, &[], |stream| unsafe { kernel.launch(extents, &params, stream) })
     };
     let (one, four) = (time(1).expect("it is right"), time(4).expect("it is right"));
     assert!(one > Duration::ZERO);
@@ -195,7 +195,7 @@ fn work_is_timed_by_the_gpu() {
     // Recording executes nothing.
     assert_eq!(download(&gpu, &buffer), Ok(vec![1 << 5; 32]));
     // An error of what is recorded ends the recording, too.
-    let refused = gpu.time::<DeviceError>(1, |_| Err(DeviceError::Size { from: 1, to: 2 }));
+    let refused = gpu.time::<DeviceError>(1, &[], |_| Err(DeviceError::Size { from: 1, to: 2 }));
     assert_eq!(refused, Err(DeviceError::Size { from: 1, to: 2 }));
     time(1).expect("it is right");
 }

@@ -1,28 +1,51 @@
 //! How long work takes, by the GPU's own clock.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{CUevent_flags, CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{CudaGraph, CudaStream, DriverError};
 use tilewright_core::device::DeviceError;
 
 use super::Gpu;
+use super::memory::{Block, Use};
+use super::stream::Lane;
+
+/// The longest time that the repetitions of a measurement may take by the clock of the host, beyond the first one. Those of a real GPU take
+/// about as long as they do on the GPU; one that is simulated takes much longer.
+const LONGEST_ROW: Duration = Duration::from_millis(100);
+
+/// Launches a graph several times in a row, and gives the time of all launches.
+fn row(stream: &Arc<CudaStream>, graph: &CudaGraph, repetitions: u64) -> Result<Duration, DriverError> {
+    let mark = || stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
+    let start = mark()?;
+    for _ in 0..repetitions {
+        graph.launch()?;
+    }
+    let milliseconds = start.elapsed_ms(&mark()?)?;
+    Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
+}
 
 impl Gpu {
     /// Records what `submit` submits to the stream that it is given, repeats that, and gives the time of all repetitions. Launching
-    /// a recorded graph costs the host less than submitting the work again.
+    /// a recorded graph costs the host less than submitting the work again. Where the host takes long for a repetition, the
+    /// time of a part of them is extrapolated.
+    ///
+    /// `uses` is the memory that the work uses.
     ///
     /// # Errors
     /// The errors of `submit`, and [`DeviceError::Failed`].
     pub(crate) fn time<E: From<DeviceError>>(
         &self,
         repetitions: u64,
+        uses: &[Use],
         submit: impl FnOnce(&CudaStream) -> Result<(), E>,
     ) -> Result<Duration, E> {
         let failed = |error| self.failed(error, "measuring a kernel");
+        self.refuse_recording("a measurement")?;
         let stream = self.context().new_stream().map_err(failed)?;
-        stream.join(self.stream()).map_err(failed)?;
+        stream.join(self.current().stream()).map_err(failed)?;
+        Block::before(self, uses, &Lane::new(Arc::clone(&stream), self.count_stream()))?;
         stream.synchronize().map_err(failed)?;
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         stream.begin_capture(mode).map_err(failed)?;
@@ -31,15 +54,17 @@ impl Gpu {
         let graph = stream.end_capture(CUgraphInstantiate_flags(0));
         submitted?;
         let Some(graph) = graph.map_err(failed)? else { return Ok(Duration::ZERO) };
-        let mark = |stream: &Arc<CudaStream>| stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-        let start = mark(&stream).map_err(failed)?;
-        for _ in 0..repetitions {
-            graph.launch().map_err(failed)?;
+        let row = |repetitions| row(&stream, &graph, repetitions).map_err(failed);
+        let on_host = Instant::now();
+        let mut time = row(repetitions.min(1))?;
+        let more = repetitions.saturating_sub(1);
+        if more > 0 {
+            let affordable = LONGEST_ROW.as_secs_f64() / on_host.elapsed().as_secs_f64().max(1e-9);
+            let runs = more.min(affordable as u64).max(1);
+            time += row(runs)?.mul_f64(more as f64 / runs as f64);
         }
-        let end = mark(&stream).map_err(failed)?;
-        let milliseconds = start.elapsed_ms(&end).map_err(failed)?;
         // Work that is submitted later comes behind.
-        self.stream().join(&stream).map_err(failed)?;
-        Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
+        self.current().stream().join(&stream).map_err(failed)?;
+        Ok(time)
     }
 }

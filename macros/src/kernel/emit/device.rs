@@ -18,7 +18,8 @@ enum Form {
 }
 
 const ON_DOC: &str = "Runs the tuned kernel on a device, with tensors in its memory, where the results stay.";
-const INTO_DOC: &str = "Runs the tuned kernel on a device and writes the results into tensors of the caller's in its memory.";
+const INTO_DOC: &str =
+    "Runs the tuned kernel on a device and writes the results into tensors of the caller's in its memory.";
 
 /// `NAME::on` and `NAME::on_into`.
 pub(super) fn calls(kernel: &Kernel) -> TokenStream {
@@ -162,7 +163,9 @@ fn prepare(kernel: &Kernel) -> TokenStream {
             ParameterKind::Tensor { mutable, .. } => {
                 views.push(match mutable {
                     false => quote!(let #name = ::tilewright::__private::DeviceRead::into_view(#name);),
-                    true => quote!(let mut #name = ::tilewright::__private::DeviceWrite::into_view_mut(#name);),
+                    true => {
+                        quote!(let mut #name = ::tilewright::__private::DeviceWrite::into_view_mut(#name);)
+                    }
                 });
                 shapes.push(quote!(&#name.shape()));
             }
