@@ -45,6 +45,8 @@ pub enum Stmt {
     Barrier,
     /// A step in the life of a thread's asynchronous copies.
     Copies(Copies),
+    /// Lanes of a warp exchange values.
+    Shuffle(Arc<Shuffle>),
 }
 
 /// What a thread does about the [asynchronous stores](Store::is_async) that it has started. They arrive in groups.
@@ -222,6 +224,16 @@ pub struct Alloc {
     pub body: Stmt,
 }
 
+/// An exchange between the lanes of a warp: each thread stores the value that its partner computes, the thread whose number in the block
+/// differs in the bits of `mask`. No thread stores before both have computed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shuffle {
+    /// The bits in which the numbers of partners differ, from 1 to 31. The first axis of threads counts fastest.
+    pub mask: u32,
+    /// One store to the memory of one thread; its value is exchanged, its indices are of the thread that stores.
+    pub body: Stmt,
+}
+
 /// A place in the user's source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
@@ -320,6 +332,7 @@ impl Stmt {
             Stmt::If(node) => (std::slice::from_ref(&node.then), node.otherwise.as_slice()),
             Stmt::Alloc(node) => (std::slice::from_ref(&node.body), &[]),
             Stmt::Intrinsic(node) => (std::slice::from_ref(&node.body), &[]),
+            Stmt::Shuffle(node) => (std::slice::from_ref(&node.body), &[]),
         };
         first.iter().chain(rest)
     }
@@ -340,6 +353,7 @@ impl Stmt {
             }
             Stmt::Alloc(node) => [&mut Arc::make_mut(node).body].into_iter().collect(),
             Stmt::Intrinsic(node) => [&mut Arc::make_mut(node).body].into_iter().collect(),
+            Stmt::Shuffle(node) => [&mut Arc::make_mut(node).body].into_iter().collect(),
         }
     }
 }

@@ -156,6 +156,7 @@ pub fn for_each_stmt<'a, F: FnMut(&'a Stmt) + ?Sized>(stmt: &'a Stmt, visit: &mu
         }
         Stmt::Alloc(node) => for_each_stmt(&node.body, visit),
         Stmt::Intrinsic(node) => for_each_stmt(&node.body, visit),
+        Stmt::Shuffle(node) => for_each_stmt(&node.body, visit),
     }
 }
 
@@ -206,7 +207,7 @@ pub fn rewrite_stmt(
                 Arc::make_mut(node).condition = new;
             }
         }
-        Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) | Stmt::Barrier | Stmt::Copies(_) => {}
+        Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => {}
     }
     for child in stmt.children_mut() {
         rewrite_stmt(child, index, expr);

@@ -95,7 +95,8 @@ fn tiles_must_be_whole_and_alone() {
 #[test]
 fn threads_have_each_axis_once() {
     check("bind %4, \"warp\"", "unknown_axis");
-    check("bind %6, \"thread_x\"", "reduction_loop");
+    check("bind %6, \"thread_y\"", "reduction_loop");
+    check("bind %6, \"thread_x\"", "not_combined");
     check("parallel %4\nbind %4, \"thread_x\"", "not_serial");
     check("bind %4, \"thread_x\"\nbind %5, \"thread_x\"", "axis_taken");
     check("bind %5, \"thread_x\"\nbind %4, \"thread_x\"", "axis_taken");

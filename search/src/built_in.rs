@@ -84,6 +84,7 @@ mod tests {
             "tensor_core_tiling",
             "multi_level_thread_tiling",
             "inline_into_copies",
+            "rows_in_block",
             "cross_thread_reduction",
             "auto_bind",
         ];

@@ -45,7 +45,7 @@ pub(crate) fn accesses_directly(stmt: &Stmt, buffer: BufferId) -> bool {
         | Stmt::Alloc(_)
         | Stmt::Intrinsic(_)
         | Stmt::Barrier
-        | Stmt::Copies(_) => false,
+        | Stmt::Copies(_) | Stmt::Shuffle(_) => false,
     }
 }
 
@@ -56,13 +56,13 @@ pub(crate) fn accesses(stmt: &Stmt, buffer: BufferId) -> bool {
 
 /// Whether threads wait anywhere in a statement: for each other, or for their copies.
 pub(crate) fn holds_barrier(stmt: &Stmt) -> bool {
-    matches!(stmt, Stmt::Barrier | Stmt::Copies(_)) || stmt.each_child().any(holds_barrier)
+    matches!(stmt, Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_)) || stmt.each_child().any(holds_barrier)
 }
 
 /// Whether a statement holds threads or makes them wait for each other: another one must neither stand around a copy of it nor decide
 /// between copies of it, because a nest is one grid, and all threads of a block arrive at a barrier.
 pub(crate) fn is_indivisible(stmt: &Stmt) -> bool {
-    matches!(stmt, Stmt::Barrier | Stmt::Copies(_))
+    matches!(stmt, Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_))
         || matches!(stmt, Stmt::For(node) if matches!(node.kind, LoopKind::Bound(_)))
         || stmt.each_child().any(is_indivisible)
 }

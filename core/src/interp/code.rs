@@ -123,6 +123,12 @@ pub(super) enum Instruction {
     WaitForCopies {
         left: u32,
     },
+    /// Lets one of these threads wait for the others, and then gives it the value of its partner.
+    Shuffle {
+        value: Register,
+        to: Register,
+        mask: u32,
+    },
     /// Makes a buffer's contents undefined.
     Forget {
         memory: u32,

@@ -17,7 +17,7 @@ use crate::interp::code::{
 };
 use crate::interp::value::lanes_of_store;
 use crate::program::{Buffer, Param, Program};
-use crate::stmt::{Block, Copies, For, IterKind, LoopKind, Stmt, Store, Symbol};
+use crate::stmt::{Block, Copies, For, IterKind, LoopKind, Shuffle, Stmt, Store, Symbol};
 use crate::visit::{for_each_stmt, substitute_stmt};
 
 /// Compiles a whole program.
@@ -242,10 +242,25 @@ impl<'p> Compiler<'p> {
                 self.emit(Instruction::WaitForCopies { left: *left });
                 Ok(())
             }
-            Stmt::Barrier => Err(InterpError::Malformed(
-                "a barrier stands outside of the loops over the threads of a block".to_owned(),
+            Stmt::Shuffle(node) if self.in_threads => self.shuffle(node),
+            Stmt::Barrier | Stmt::Shuffle(_) => Err(InterpError::Malformed(
+                "threads wait for each other outside of the loops over the threads of a block".to_owned(),
             )),
         }
+    }
+
+    fn shuffle(&mut self, node: &Shuffle) -> Result<(), InterpError> {
+        let Stmt::Store(store) = &node.body else {
+            return Err(InterpError::Malformed("an exchange between threads is no store".to_owned()));
+        };
+        self.computed.clear();
+        let value = self.value(&store.value)?;
+        let to = self.register();
+        self.emit(Instruction::Shuffle { value, to, mask: node.mask });
+        self.computed.clear();
+        let access = self.access(store.buffer, &store.indices, store.value.dtype())?;
+        self.emit(Instruction::Store { access, value: to });
+        Ok(())
     }
 
     fn jump_unless(&mut self, condition: &Expr) -> Result<Position, InterpError> {
@@ -298,7 +313,10 @@ impl<'p> Compiler<'p> {
         self.computed.clear();
         let extent = self.index(&node.extent)?;
         let var = self.bind(node.var);
-        let number = self.begin_loop(var, extent, node.kind.is_unordered());
+        // The threads of a reduction combine their values: its initial value comes first.
+        let reduces = || blocks(&node.body).iter().any(|block| Roles::of(block).reduces(node.var));
+        let is_unordered = node.kind.is_unordered() && !(is_over_threads(node) && reduces());
+        let number = self.begin_loop(var, extent, is_unordered);
         self.stmt(&node.body)?;
         self.end_loop(number);
         self.unbind(node.var);

@@ -50,6 +50,8 @@ pub(super) enum Stop {
     Halt,
     /// A thread waits at a barrier; the position behind it.
     Barrier(Position),
+    /// A thread waits for the value of its partner; the position behind.
+    Shuffle { next: Position, value: Register, to: Register, mask: u32 },
     /// A thread is at its end.
     EndThread,
 }
@@ -181,6 +183,9 @@ impl<'c, 'a> Machine<'c, 'a> {
                 Instruction::Threads { number } => next = self.threads(number)?,
                 Instruction::EndThread => return Ok(Stop::EndThread),
                 Instruction::Barrier => return Ok(Stop::Barrier(next as Position)),
+                Instruction::Shuffle { value, to, mask } => {
+                    return Ok(Stop::Shuffle { next: next as Position, value, to, mask });
+                }
                 Instruction::Halt => return Ok(Stop::Halt),
             }
             at = next;

@@ -1,12 +1,13 @@
 //! The threads of a block, which run at the same time and wait for each other at barriers.
 //!
 //! A nest of loops over threads with a barrier inside is executed phase by phase: every thread runs until its next
-//! barrier, one thread after the other, before any of them continues. Two threads that access the same element in one phase,
+//! barrier, one thread after the other, before any of them continues. Threads that exchange values wait for each other, too, and no
+//! memory that they share becomes visible by that. Two threads that access the same element in one phase,
 //! unless both load it, are a fault: no barrier orders them. A program without that fault has the same
 //! results whatever the order of the threads.
 
 use crate::interp::InterpError;
-use crate::interp::code::{Position, ThreadNest};
+use crate::interp::code::{Position, Register, ThreadNest};
 use crate::interp::machine::{Machine, Stop};
 use crate::interp::memory::Memory;
 
@@ -27,12 +28,20 @@ impl<'a> Machine<'_, 'a> {
         let code = self.code;
         let nest = &code.thread_nests[number as usize];
         let mut threads = self.start(nest)?;
+        self.sharing.begin_phase();
         loop {
-            self.sharing.begin_phase();
-            match self.phase(nest, &mut threads)? {
-                Some(next) => threads.iter_mut().for_each(|thread| thread.position = next),
-                None => return Ok(nest.end as usize),
-            }
+            let next = match self.phase(nest, &mut threads)? {
+                Stop::Barrier(next) => {
+                    self.sharing.begin_phase();
+                    next
+                }
+                Stop::Shuffle { next, value, to, mask } => {
+                    exchange_values(&mut threads, value, to, mask)?;
+                    next
+                }
+                Stop::Halt | Stop::EndThread => return Ok(nest.end as usize),
+            };
+            threads.iter_mut().for_each(|thread| thread.position = next);
         }
     }
 
@@ -52,12 +61,8 @@ impl<'a> Machine<'_, 'a> {
         (0..extents.iter().product()).map(thread).collect()
     }
 
-    /// Runs every thread to its next barrier, and gives the position behind it; `None` when all have ended.
-    fn phase(
-        &mut self,
-        nest: &ThreadNest,
-        threads: &mut [Thread<'a>],
-    ) -> Result<Option<Position>, InterpError> {
+    /// Runs every thread to where it waits for others, which is the same place for all, or to its end.
+    fn phase(&mut self, nest: &ThreadNest, threads: &mut [Thread<'a>]) -> Result<Stop, InterpError> {
         let mut stops = Vec::with_capacity(threads.len());
         for number in self.order_of(threads.len()) {
             let thread = &mut threads[number];
@@ -70,8 +75,7 @@ impl<'a> Machine<'_, 'a> {
         }
         match stops.first() {
             Some(first) if stops.iter().any(|stop| stop != first) => Err(InterpError::DivergentBarrier),
-            Some(Stop::Barrier(next)) => Ok(Some(*next)),
-            _ => Ok(None),
+            first => Ok(first.copied().unwrap_or(Stop::EndThread)),
         }
     }
 
@@ -83,6 +87,17 @@ impl<'a> Machine<'_, 'a> {
             std::mem::swap(&mut self.memories[*memory as usize], own);
         }
     }
+}
+
+/// Gives each thread the value of its partner.
+fn exchange_values(threads: &mut [Thread<'_>], value: Register, to: Register, mask: u32) -> Result<(), InterpError> {
+    let values: Vec<u64> = threads.iter().map(|thread| thread.registers[value as usize]).collect();
+    for (number, thread) in threads.iter_mut().enumerate() {
+        let partner = values.get(number ^ mask as usize).copied();
+        let missing = || InterpError::Malformed(format!("thread {number} has no partner {} to exchange values with", number ^ mask as usize));
+        thread.registers[to as usize] = partner.ok_or_else(missing)?;
+    }
+    Ok(())
 }
 
 /// Which threads have accessed which elements of the memory that they share.

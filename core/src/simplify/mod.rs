@@ -308,6 +308,15 @@ impl StmtSimplifier {
                 Arc::make_mut(&mut node).body = body;
                 Some(Stmt::Intrinsic(node))
             }
+            Stmt::Shuffle(node) => {
+                let body = self.simplify(&node.body)?;
+                if body.is_nothing() {
+                    return Some(body);
+                }
+                let mut node = node.clone();
+                Arc::make_mut(&mut node).body = body;
+                Some(Stmt::Shuffle(node))
+            }
             Stmt::Barrier | Stmt::Copies(_) => None,
         }
     }

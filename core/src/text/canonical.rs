@@ -13,7 +13,7 @@ use crate::expr::{Constant, Expr, ExprKind, Indices};
 use crate::ids::{BlockId, BufferId, LoopId, VarId};
 use crate::index::{Base, Digit, Index};
 use crate::program::{Buffer, Param, Program, Scope, VariableKind};
-use crate::stmt::{Alloc, Block, For, Guard, If, Intrinsic, Iter, Stmt, Store, Symbol};
+use crate::stmt::{Alloc, Block, For, Guard, If, Intrinsic, Iter, Shuffle, Stmt, Store, Symbol};
 use crate::text::names::UniqueNames;
 
 impl Program {
@@ -217,6 +217,9 @@ impl Renumbering<'_> {
                 Stmt::Intrinsic(Arc::new(Intrinsic { name: node.name.clone(), body }))
             }
             Stmt::Barrier | Stmt::Copies(_) => stmt.clone(),
+            Stmt::Shuffle(node) => {
+                Stmt::Shuffle(Arc::new(Shuffle { mask: node.mask, body: self.stmt(&node.body) }))
+            }
         }
     }
 

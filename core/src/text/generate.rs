@@ -14,7 +14,7 @@ use crate::index::Index;
 use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind};
 use crate::stmt::{
     Alloc, Annotation, Annotations, Block, Copies, For, Guard, If, Intrinsic, Iter, IterKind, Location,
-    LoopKind, Stmt, Store,
+    LoopKind, Shuffle, Stmt, Store,
 };
 use crate::thread_axis::ThreadAxis;
 
@@ -153,10 +153,11 @@ impl<'a> Generator<'a> {
                 let otherwise = (self.below(2) == 1).then(|| self.stmts(1, depth + 1));
                 Stmt::If(Arc::new(If { condition, then, otherwise }))
             }
-            8 => match self.below(3) {
+            8 => match self.below(4) {
                 0 => Stmt::Barrier,
                 1 => Stmt::Copies(Copies::Commit),
-                _ => Stmt::Copies(Copies::Wait(self.below(4) as u32)),
+                2 => Stmt::Copies(Copies::Wait(self.below(4) as u32)),
+                _ => Stmt::Shuffle(Arc::new(Shuffle { mask: 1 + self.below(31) as u32, body: self.store() })),
             },
             7 => {
                 let (name, body) = (self.pick(&["dot", "two words"]).into(), self.stmts(1, depth + 1));

@@ -165,6 +165,10 @@ impl Walk<'_> {
             Stmt::Copies(Copies::Wait(left)) => {
                 combine(combine(hash, const { tag("wait_copies()") }), u64::from(*left))
             }
+            Stmt::Shuffle(node) => {
+                let hash = combine(combine(hash, const { tag("shuffle") }), u64::from(node.mask));
+                self.braced(&node.body, hash)
+            }
         }
     }
 

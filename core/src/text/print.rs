@@ -206,6 +206,10 @@ impl Printer<'_> {
             Stmt::Barrier => self.line(Line::plain("barrier()")),
             Stmt::Copies(Copies::Commit) => self.line(Line::plain("commit_copies()")),
             Stmt::Copies(Copies::Wait(left)) => self.line(Line::plain(format!("wait_copies({left})"))),
+            Stmt::Shuffle(node) => {
+                let header = Line::plain(format!("shuffle {}", node.mask));
+                self.braced(header, |printer| printer.stmt(&node.body));
+            }
         }
     }
 

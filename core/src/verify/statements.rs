@@ -168,6 +168,7 @@ impl Walk<'_, '_> {
             Stmt::Alloc(node) => self.alloc(node),
             Stmt::Intrinsic(node) => self.stmt(&node.body),
             Stmt::Copies(copies) => self.copies(*copies),
+            Stmt::Shuffle(node) => self.stmt(&node.body),
             // Its position depends on threads, which are checked as a whole.
             Stmt::Barrier => {}
         }

@@ -5,6 +5,9 @@ use tilewright_core::program::Program;
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_core::target::RunContext;
 
+use super::features::extract;
+use super::postproc::verify::verify_limits;
+use super::rows::{rows_in_registers, rows_in_shared_memory};
 use super::{by_element, in_block, tiles};
 use crate::space::rule::RuleOutcome;
 use crate::space::rules::auto_inline::auto_inline;
@@ -15,23 +18,53 @@ type Way = fn(&mut Schedule, BlockRv) -> Result<bool, ScheduleError>;
 /// The ways, the best one first. One thread executes a block that none of them suits.
 const WAYS: [Way; 3] = [tiles::tile_products, in_block::reduce_as_usual, by_element::one_thread_per_element];
 
-/// A schedule of a program on a GPU that is made at once.
+/// A schedule of a program on a GPU that is made at once: with whole rows in one kernel where the draft model expects more of that.
 pub(crate) fn schedule_by_ways(program: &Program, context: &RunContext) -> Schedule {
-    let mut schedule = Schedule::new(program.clone(), context, 0);
-    for name in names(&schedule) {
-        inline(&mut schedule, &name);
+    let mut inlined = Schedule::new(program.clone(), context, 0);
+    for name in names(&inlined) {
+        inline(&mut inlined, &name);
     }
+    let mut by_rows = inlined.clone();
+    // The last step takes those before it along.
+    for name in names(&inlined).iter().rev() {
+        let _ = attempt(&mut by_rows, name, rows_in_registers)
+            || attempt(&mut by_rows, name, rows_in_shared_memory);
+    }
+    let has_rows = by_rows.trace().steps().len() > inlined.trace().steps().len();
+    let apart = complete(inlined);
+    if !has_rows {
+        return apart;
+    }
+    let together = complete(by_rows);
+    if score(&together) >= score(&apart) { together } else { apart }
+}
+
+/// Schedules each block that is left in the first way that suits it.
+fn complete(mut schedule: Schedule) -> Schedule {
     for name in names(&schedule) {
         for way in WAYS {
-            let mut attempt = schedule.clone();
-            let outcome = attempt.get_block(&name).and_then(|block| way(&mut attempt, block));
-            if outcome.is_ok_and(|suits| suits) && is_executable(&attempt) {
-                schedule = attempt;
+            if attempt(&mut schedule, &name, way) {
                 break;
             }
         }
     }
     schedule
+}
+
+/// Schedules the nest of a block in a way, where that suits the block and gives what the machine can execute.
+fn attempt(schedule: &mut Schedule, name: &str, way: Way) -> bool {
+    let mut attempt = schedule.clone();
+    let outcome = attempt.get_block(name).and_then(|block| way(&mut attempt, block));
+    let suits = outcome.is_ok_and(|suits| suits) && is_executable(&attempt);
+    if suits {
+        *schedule = attempt;
+    }
+    suits
+}
+
+/// The draft model's expectation.
+fn score(schedule: &Schedule) -> f32 {
+    extract(schedule.program(), schedule.context()).map_or(f32::MIN, |features| features.prior())
 }
 
 fn names(schedule: &Schedule) -> Vec<String> {
@@ -56,7 +89,11 @@ fn inline(schedule: &mut Schedule, name: &str) {
     }
 }
 
-/// Whether a schedule can be lowered.
+/// Whether a schedule can be lowered, and its blocks of threads fit the machine.
 pub(crate) fn is_executable(schedule: &Schedule) -> bool {
-    lower(schedule.program(), &LowerOptions::of(schedule.target())).is_ok()
+    fits(schedule) && lower(schedule.program(), &LowerOptions::of(schedule.target())).is_ok()
+}
+
+fn fits(schedule: &Schedule) -> bool {
+    verify_limits(schedule.program(), schedule.context()).is_ok()
 }

@@ -7,6 +7,7 @@ pub mod features;
 mod in_block;
 pub(crate) mod postproc;
 pub mod rules;
+mod rows;
 mod seed;
 mod tiles;
 

@@ -43,6 +43,7 @@ impl Generator<'_> {
             Stmt::Barrier => Err(self.unsupported("a barrier of a GPU's threads")),
             // Copies arrive at once.
             Stmt::Copies(_) => Ok(()),
+            Stmt::Shuffle(_) => Err(self.unsupported("an exchange between a GPU's threads")),
         }
     }
 

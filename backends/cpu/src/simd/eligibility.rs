@@ -62,6 +62,7 @@ fn address(stmt: &Stmt) -> usize {
         Stmt::If(node) => Arc::as_ptr(node).addr(),
         Stmt::Alloc(node) => Arc::as_ptr(node).addr(),
         Stmt::Intrinsic(node) => Arc::as_ptr(node).addr(),
+        Stmt::Shuffle(node) => Arc::as_ptr(node).addr(),
         // All barriers are alike.
         Stmt::Barrier | Stmt::Copies(_) => 0,
     }
@@ -77,7 +78,7 @@ fn own_refusal(stmt: &Stmt) -> Option<Refusal> {
         Stmt::For(node) if matches!(node.kind, LoopKind::Bound(_)) => search.found = Some(Refusal::Statement),
         Stmt::For(node) => search.index(&node.extent),
         Stmt::If(node) => search.expr(&node.condition),
-        Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) => search.found = Some(Refusal::Statement),
+        Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => search.found = Some(Refusal::Statement),
         Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => {}
     }
     search.found

@@ -10,6 +10,7 @@
 //! | [`value`] | values of expressions |
 //! | [`index`] | index arithmetic |
 //! | [`memory`] | where buffers are, and accesses |
+//! | [`shuffle`] | exchanges between the lanes of a warp |
 //! | [`warp`] | statements of whole warps, on fragments |
 //! | [`argument`] | arguments of kernels |
 //! | [`builder`] | where instructions go |
@@ -19,6 +20,7 @@ mod builder;
 mod index;
 mod memory;
 mod nest;
+mod shuffle;
 mod stmt;
 mod value;
 mod warp;
@@ -32,6 +34,7 @@ use tilewright_core::flat::value_number::{Number, Numbers};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::{Index, Ranges};
 use tilewright_core::program::Program;
+use tilewright_core::stmt::Stmt;
 use tilewright_core::target::GpuTarget;
 use tilewright_core::verify::{Level, verify};
 
@@ -162,6 +165,8 @@ struct Generator<'p> {
     /// The condition that the thread is the first lane, where the program has it and the code does not.
     first_lane: Option<Expr>,
     shapes: FxHashMap<BufferId, warp::Shape>,
+    /// The statements in front of which threads wait for each other, because buffers share bytes.
+    added_barriers: FxHashSet<*const Stmt>,
 }
 
 impl<'p> Generator<'p> {
@@ -192,6 +197,7 @@ impl<'p> Generator<'p> {
             lane: warp::lane_variable(nest),
             first_lane: None,
             shapes: warp::find_shapes(program, nest.body),
+            added_barriers: FxHashSet::default(),
         };
         let shared = generator.share(nest, target)?;
         let threads = generator.bind(nest)?;
@@ -216,15 +222,16 @@ impl<'p> Generator<'p> {
 
     /// Gives the buffers that threads share their places.
     fn share(&mut self, nest: &Nest<'_>, target: &GpuTarget) -> Outcome<SharedMemory> {
-        let (offsets, memory) = memory::place_shared(self.program, nest, target)?;
+        let (plan, memory) = memory::place_shared(self.program, nest, target)?;
+        self.added_barriers = plan.barriers;
         if nest.shared.is_empty() {
             return Ok(memory);
         }
         let symbol = Operand::Symbol(Symbol::Shared);
         let base = self.builder.compute_at_entry(Op::MoveSpecial, Type::U32, &[symbol]);
         let base = self.register_of(base)?;
-        for (buffer, offset) in nest.shared.iter().zip(offsets) {
-            let place = Place { base, offset, space: Space::Shared, is_streamed: false };
+        for (buffer, offset) in nest.shared.iter().zip(plan.offsets) {
+            let place = Place { base, offset: offset as u32, space: Space::Shared, is_streamed: false };
             self.storage.insert(*buffer, Storage::Memory(place));
         }
         Ok(memory)

@@ -19,6 +19,9 @@ use crate::ptx::types::{Class, Type};
 impl Generator<'_> {
     /// Writes the code of a statement.
     pub(super) fn stmt(&mut self, stmt: &Stmt) -> Outcome<()> {
+        if self.added_barriers.contains(&std::ptr::from_ref(stmt)) {
+            self.barrier();
+        }
         match stmt {
             Stmt::Seq(stmts) => stmts.iter().try_for_each(|stmt| self.stmt(stmt)),
             Stmt::For(node) => self.for_loop(node),
@@ -38,8 +41,7 @@ impl Generator<'_> {
             Stmt::Intrinsic(node) if accesses_fragment(self.program, &node.body) => self.by_warp(node),
             Stmt::Intrinsic(node) => self.stmt(&node.body),
             Stmt::Barrier => {
-                self.forget_all_elements();
-                self.builder.push(Op::Barrier, None, []);
+                self.barrier();
                 Ok(())
             }
             Stmt::Copies(Copies::Commit) => {
@@ -51,6 +53,7 @@ impl Generator<'_> {
                 self.builder.push(Op::WaitForCopies, None, [Operand::Integer(i64::from(*left))]);
                 Ok(())
             }
+            Stmt::Shuffle(node) => self.shuffle(node),
             Stmt::Block(_) => Err(self.broken("a block is left in the flat program")),
         }
     }
@@ -61,6 +64,12 @@ impl Generator<'_> {
         let outcome = write(self);
         self.memos.pop();
         outcome
+    }
+
+    /// Lets the threads of a block wait for each other.
+    fn barrier(&mut self) {
+        self.forget_all_elements();
+        self.builder.push(Op::Barrier, None, []);
     }
 
     fn store_stmt(&mut self, store: &Store) -> Outcome<()> {

@@ -96,6 +96,8 @@ pub(crate) enum Op {
     WaitForCopies,
     /// All threads of the block wait for each other.
     Barrier,
+    /// The value of the lane whose number differs in some bits. The last lane of a group and the lanes that take part follow.
+    Shuffle,
     Branch,
     Return,
 }
@@ -255,6 +257,7 @@ pub(crate) static TABLE: &[Row] = &[
     row(Op::CommitCopies, "cp.async.commit_group", &[], "="),
     row(Op::WaitForCopies, "cp.async.wait_group", &[], "=i"),
     row(Op::Barrier, "bar.sync 0", &[], "="),
+    row(Op::Shuffle, "shfl.sync.bfly.b32", &[B32, F32], "t=trrr"),
     row(Op::Branch, "bra", &[], "=@"),
     row(Op::Return, "ret", &[], "="),
 ];

@@ -235,7 +235,7 @@ impl Check<'_> {
                 Arc::make_mut(&mut node).body = body;
                 Stmt::Intrinsic(node)
             }
-            Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) => stmt.clone(),
+            Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => stmt.clone(),
         }
     }
 

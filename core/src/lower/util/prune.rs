@@ -45,6 +45,7 @@ pub(in crate::lower) fn remove_empty(stmt: &mut Stmt) {
         Stmt::For(node) => node.body.is_nothing(),
         Stmt::Alloc(node) => node.body.is_nothing(),
         Stmt::Intrinsic(node) => node.body.is_nothing(),
+        Stmt::Shuffle(node) => node.body.is_nothing(),
         Stmt::Store(_) | Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) => false,
     };
     if does_nothing {

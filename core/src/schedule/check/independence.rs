@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::analysis::block::writes;
+use crate::analysis::block::{is_reduction, reduction, writes};
 use crate::analysis::scope::{blocks, is_private_to};
 use crate::ids::LoopId;
 use crate::program::Program;
@@ -39,6 +39,31 @@ pub(in crate::schedule) fn check_independent(program: &Program, id: LoopId) -> R
         }
     }
     Ok(())
+}
+
+/// Checks that the threads of a loop can combine their values ("cross-thread reduction"): it is serial, the loop of a reduction alone, around
+/// its block and nothing else, and has as many iterations as lanes exchange values, a power of two.
+pub(in crate::schedule) fn check_combined(program: &Program, id: LoopId) -> Result<(), ScheduleError> {
+    let target = require_loop(program, id)?;
+    if target.kind != LoopKind::Serial {
+        return Err(ScheduleError::NotSerial(id));
+    }
+    let Stmt::Block(block) = &target.body else { return check_independent(program, id) };
+    let reduces =
+        block.iters.iter().any(|iter| iter.kind == IterKind::Reduce && iter.binding.mentions(target.var));
+    if !reduces {
+        return check_independent(program, id);
+    }
+    let refusal = ScheduleError::NotCombined { target: id, block: block.id };
+    let is_power = target.extent.as_constant().is_some_and(|extent| extent > 0 && extent & (extent - 1) == 0);
+    let chooses_elsewhere = block
+        .iters
+        .iter()
+        .any(|iter| iter.kind != IterKind::Reduce && iter.binding.mentions(target.var));
+    let is_guarded =
+        block.guards.iter().any(|guard| guard.index.mentions(target.var) || guard.bound.mentions(target.var));
+    let is_plain = is_reduction(block) && matches!(block.body, Stmt::Store(_)) && reduction(block).is_some();
+    if is_power && !chooses_elsewhere && !is_guarded && is_plain { Ok(()) } else { Err(refusal) }
 }
 
 /// Checks that nests can become one: no axis has two extents in them.

@@ -53,6 +53,11 @@ impl ScheduleError {
                 names.target(target),
                 names.block(block)
             ),
+            ScheduleError::NotCombined { target, block } => format!(
+                "threads cannot combine the values of {} over {}: the loop must be the innermost one, have a power of two of iterations, and take part in no guard; use rfactor to make one",
+                names.block(block),
+                names.target(target)
+            ),
             ScheduleError::OrderedLoop { target, block } => format!(
                 "{} executes points of {} that follow each other in order",
                 names.target(target),

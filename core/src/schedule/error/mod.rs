@@ -65,6 +65,13 @@ pub enum ScheduleError {
         /// The block that reduces over it.
         block: BlockId,
     },
+    /// The loop enumerates a reduction of the block whose values threads cannot combine.
+    NotCombined {
+        /// The loop.
+        target: LoopId,
+        /// The block that reduces over it.
+        block: BlockId,
+    },
     /// The loop executes points of the block that follow each other in order.
     OrderedLoop {
         /// The loop.

@@ -34,6 +34,7 @@ reasons! {
     ScheduleError::BadFactors(_) => "bad_factors", "the factors of a split do not cover the loop";
     ScheduleError::SymbolicExtent(_) => "symbolic_extent", "the primitive needs a loop whose extent is known";
     ScheduleError::ReductionLoop { .. } => "reduction_loop", "iterations of a reduction depend on each other and cannot run at the same time";
+    ScheduleError::NotCombined { .. } => "not_combined", "threads cannot combine the values of the reduction";
     ScheduleError::OrderedLoop { .. } => "ordered_loop", "the iterations of the loop have to run in their order";
     ScheduleError::OrderedBlock(_) => "ordered_block", "the block carries values from one iteration to the next";
     ScheduleError::SharedWrite { .. } => "shared_write", "every iteration would write the same elements";

@@ -8,7 +8,7 @@ use crate::index::Index;
 use crate::program::VariableKind;
 use crate::stmt::{
     Alloc, Annotation, Annotations, Block, Copies, For, Guard, If, Intrinsic, Iter, IterKind, Location,
-    LoopKind, Stmt, Store,
+    LoopKind, Shuffle, Stmt, Store,
 };
 use crate::text::names::is_keyword;
 use crate::text::parse::lexer::{Number, Token, shorten};
@@ -57,6 +57,7 @@ impl<'t> Parser<'t> {
                     .or_else(|_| parser.expected("a number of groups"))
             }),
             "async" => self.async_store(),
+            "shuffle" => self.shuffle(),
             _ if is_keyword(word) => self.expected("a statement or `}`"),
             _ => self.store(),
         }
@@ -98,6 +99,20 @@ impl<'t> Parser<'t> {
                 let (buffer, _) = self.buffer_name("a buffer to store to")?;
                 self.store_to(buffer, true)
             }
+        }
+    }
+
+    /// `shuffle 16 { … }`, or a store to a buffer of that name.
+    fn shuffle(&mut self) -> Parsed<Stmt> {
+        let named = self.lookup("shuffle");
+        self.advance()?;
+        if let Token::Number(_) = self.token {
+            let mask = self.bounded_integer(u64::from(u32::MAX))? as u32;
+            return Ok(Stmt::Shuffle(Arc::new(Shuffle { mask, body: self.braced()? })));
+        }
+        match named? {
+            Named::Buffer(buffer, _) => self.store_to(buffer, false),
+            _ => self.expected("a number behind `shuffle`"),
         }
     }
 

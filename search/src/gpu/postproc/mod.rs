@@ -40,14 +40,14 @@ fn nest_names(program: &Program, block: BlockId) -> Vec<Symbol> {
 }
 
 /// The iterations of a loop, which must be known.
-fn extent(schedule: &Schedule, target: LoopRv) -> Result<i64, ScheduleError> {
+pub(super) fn extent(schedule: &Schedule, target: LoopRv) -> Result<i64, ScheduleError> {
     let id = schedule.values().target_loop(target)?;
     let node = find_loop(&schedule.program().body, id).ok_or(ScheduleError::MissingLoop(id))?;
     node.extent.as_constant().ok_or(ScheduleError::SymbolicExtent(id))
 }
 
 /// The variable of a loop.
-fn variable(schedule: &Schedule, target: LoopRv) -> Result<VarId, ScheduleError> {
+pub(super) fn variable(schedule: &Schedule, target: LoopRv) -> Result<VarId, ScheduleError> {
     let id = schedule.values().target_loop(target)?;
     find_loop(&schedule.program().body, id).map(|node| node.var).ok_or(ScheduleError::MissingLoop(id))
 }

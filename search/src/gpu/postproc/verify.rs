@@ -30,7 +30,7 @@ pub(crate) fn verify_limits(program: &Program, context: &RunContext) -> Result<(
         if kernel.grid > MAX_GRID {
             return Err(Rejection("grid_too_large"));
         }
-        if kernel.shared_bytes > u64::from(gpu.shared_bytes_per_block) {
+        if kernel.shared_bytes > u64::from(gpu.shared_bytes_per_block_opt_in) {
             return Err(Rejection("too_much_shared_memory"));
         }
         if kernel.registers > MAX_REGISTERS * f64::from(gpu.max_registers_per_thread) {

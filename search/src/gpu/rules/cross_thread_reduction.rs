@@ -13,7 +13,7 @@ const THREADS: [i64; 4] = [32, 128, 256, 512];
 
 /// Has the threads of a block reduce together, as a variant for each number of threads besides the plain reduction. Blocks that are
 /// tiled are left alone.
-#[schedule_rule(target = "gpu", after = "inline_into_copies", before = "auto_bind")]
+#[schedule_rule(target = "gpu", after = "rows_in_block", before = "auto_bind")]
 pub fn cross_thread_reduction(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
     if TILING.is_in(&found.annotations) || needs_multi_level_tiling(schedule.program(), &found) {

@@ -5,6 +5,7 @@ mod address;
 mod copy;
 mod pack;
 mod place;
+mod plan;
 
 pub(super) use pack::memory_type;
 pub(super) use place::{ALIGNMENT, constant_bytes, find_registers, place_shared};

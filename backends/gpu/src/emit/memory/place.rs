@@ -11,6 +11,7 @@ use tilewright_core::stmt::Stmt;
 use tilewright_core::target::GpuTarget;
 use tilewright_core::visit::for_each_stmt;
 
+use super::plan::{Plan, plan};
 use crate::emit::nest::Nest;
 use crate::emit::unsupported;
 use crate::ptx::kernel::SharedMemory;
@@ -47,27 +48,24 @@ pub(in crate::emit) fn place_shared(
     program: &Program,
     nest: &Nest<'_>,
     target: &GpuTarget,
-) -> Result<(Vec<u32>, SharedMemory), CompileError> {
-    let mut end = 0_u64;
-    let mut places = Vec::new();
-    for id in &nest.shared {
-        let bytes = constant_bytes(program.buffer(*id))?;
-        places.push(end);
-        end = (end.saturating_add(bytes)).next_multiple_of(ALIGNMENT);
-    }
+) -> Result<(Plan, SharedMemory), CompileError> {
+    let sizes = nest.shared.iter().map(|id| Ok((*id, constant_bytes(program.buffer(*id))?)));
+    let sizes = sizes.collect::<Result<Vec<_>, CompileError>>()?;
     let limit = target.shared_bytes_per_block_opt_in;
-    if end > u64::from(limit) {
+    let plan = plan(nest.body, &sizes, u64::from(limit));
+    if plan.bytes > u64::from(limit) {
         let what = format!(
-            "`{}`, whose blocks share {end} bytes of memory; {limit} are possible on {}",
+            "`{}`, whose blocks share {} bytes of memory; {limit} are possible on {}: make its tiles smaller",
             program.name,
+            plan.bytes,
             target.architecture()
         );
         return Err(unsupported(what));
     }
-    let bytes = end as u32;
+    let bytes = plan.bytes as u32;
     let is_static = bytes <= target.shared_bytes_per_block;
     let memory = if is_static { SharedMemory::Static(bytes) } else { SharedMemory::Dynamic(bytes) };
-    Ok((places.into_iter().map(|place| place as u32).collect(), memory))
+    Ok((plan, memory))
 }
 
 /// The size of a buffer in bytes, which must be known.

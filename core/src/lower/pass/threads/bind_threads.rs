@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::analysis::access::accesses;
 use crate::analysis::block::stores;
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
@@ -170,7 +171,7 @@ impl Binding<'_> {
                 self.check_whole_warp(stmt)?;
                 Ok(self.by_first_thread(stmt))
             }
-            Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) => Ok(stmt.clone()),
+            Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => Ok(stmt.clone()),
         }
     }
 
@@ -221,7 +222,8 @@ impl Binding<'_> {
         let inside =
             self.axes.iter().filter(|axis| !self.around.contains(&axis.axis)).filter(|axis| !share(axis));
         let axes = Axes::new(inside.cloned().collect());
-        if axes.iter().all(|axis| axis.extent == 1) {
+        // Lanes exchange values of each thread.
+        if axes.iter().all(|axis| axis.extent == 1) || is_exchanged(&node.body, node.buffer) {
             return Ok(());
         }
         let accesses = local_accesses(self.program, &axes, &node.body);
@@ -275,6 +277,14 @@ impl Binding<'_> {
         let missing = self.axes.iter().filter(is_missing);
         missing
             .fold(stmt.clone(), |stmt, axis| Stmt::when(is_negative(&Index::var(axis.var).offset(-1)), stmt))
+    }
+}
+
+/// Whether an exchange between lanes accesses a buffer.
+fn is_exchanged(stmt: &Stmt, buffer: BufferId) -> bool {
+    match stmt {
+        Stmt::Shuffle(node) => accesses(&node.body, buffer),
+        _ => stmt.each_child().any(|child| is_exchanged(child, buffer)),
     }
 }
 

@@ -11,7 +11,9 @@ use rustc_hash::FxHashMap;
 use super::boxes;
 use super::mark_by_warp::accesses_fragment;
 use super::residues::{moduli, without_multiples};
+use crate::analysis::access::reads_memory;
 use crate::analysis::block::loads_in;
+use crate::analysis::condition::difference;
 use crate::expr::{Expr, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::iter_map::{MapLevel, detect};
@@ -69,7 +71,7 @@ impl Axes {
         if count > MAX_THREADS {
             return None;
         }
-        let numbers = |mut thread: i64| {
+        let numbers = |mut thread: i64| -> Vec<i64> {
             let number = |extent: &i64| {
                 let number = thread % extent;
                 thread /= extent;
@@ -77,7 +79,19 @@ impl Axes {
             };
             extents.iter().map(number).collect()
         };
-        Some((0..count).map(numbers).collect())
+        Some((0..count).map(numbers).filter(|thread| self.may_make(access, thread)).collect())
+    }
+}
+
+impl Axes {
+    /// Whether the conditions around an access may hold for a thread.
+    fn may_make(&self, access: &SharedAccess, thread: &[i64]) -> bool {
+        let number = |var: VarId| {
+            let position = self.0.iter().position(|axis| axis.var == var)?;
+            Some(Index::constant(thread[position]))
+        };
+        let differences = access.differences.iter().map(|difference| difference.substitute(&number));
+        differences.into_iter().all(|difference| difference.as_constant().is_none_or(|value| value < 0))
     }
 }
 
@@ -95,6 +109,8 @@ pub(super) struct SharedAccess {
     free: Ranges,
     /// The axes along which all threads make it. Along all others, the first thread does.
     axes: Vec<ThreadAxis>,
+    /// Differences that are negative for all threads that make it.
+    differences: Vec<Index>,
     /// Whether it stands outside of all loops over threads.
     pub(super) is_uniform: bool,
     /// The address of the statement that the lanes of a warp execute together, where the access is a part of one: any lane may
@@ -161,6 +177,7 @@ pub(super) struct Search<'a> {
     values: FxHashMap<VarId, Index>,
     around: Vec<ThreadAxis>,
     free: Ranges,
+    differences: Vec<Index>,
     by_warp: Option<usize>,
     found: Vec<SharedAccess>,
 }
@@ -177,8 +194,17 @@ pub(super) fn local_accesses(program: &Program, axes: &Axes, stmt: &Stmt) -> Vec
 
 fn accesses(program: &Program, axes: &Axes, stmt: &Stmt, finds_local: bool) -> Vec<SharedAccess> {
     let (values, around, free) = (FxHashMap::default(), Vec::new(), Ranges::new());
-    let mut search =
-        Search { program, axes, finds_local, values, around, free, by_warp: None, found: Vec::new() };
+    let mut search = Search {
+        program,
+        axes,
+        finds_local,
+        values,
+        around,
+        free,
+        differences: Vec::new(),
+        by_warp: None,
+        found: Vec::new(),
+    };
     search.stmt(stmt);
     search.found
 }
@@ -197,7 +223,11 @@ impl Search<'_> {
             }
             Stmt::If(node) => {
                 self.loads(&node.condition, &self.all_axes());
-                stmt.each_child().for_each(|child| self.stmt(child));
+                let known = self.differences.len();
+                self.differences.extend(self.of_threads(&node.condition));
+                self.stmt(&node.then);
+                self.differences.truncate(known);
+                node.otherwise.iter().for_each(|stmt| self.stmt(stmt));
             }
             Stmt::Intrinsic(node) => {
                 if accesses_fragment(self.program, stmt) {
@@ -206,7 +236,7 @@ impl Search<'_> {
                 self.stmt(&node.body);
                 self.by_warp = None;
             }
-            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) => {
+            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => {
                 stmt.each_child().for_each(|child| self.stmt(child));
             }
         }
@@ -233,6 +263,14 @@ impl Search<'_> {
         }
     }
 
+    /// A condition on the number of a thread alone, as a difference that is negative where it holds.
+    fn of_threads(&self, condition: &Expr) -> Option<Index> {
+        let found = difference(condition)?.substitute(&|var| self.values.get(&var).cloned());
+        let mut is_of_threads = true;
+        found.for_each_var(&mut |var| is_of_threads &= self.axes.holds(var));
+        (is_of_threads && !reads_memory(&found)).then_some(found)
+    }
+
     fn all_axes(&self) -> Vec<ThreadAxis> {
         self.axes.iter().map(|axis| axis.axis).collect()
     }
@@ -251,7 +289,7 @@ impl Search<'_> {
         let indices: Indices = indices.iter().map(resolved).collect();
         let place = self.place_of(buffer, &indices);
         let (free, axes, is_uniform) = (self.free.clone(), axes.to_vec(), self.around.is_empty());
-        let by_warp = self.by_warp;
+        let (by_warp, differences) = (self.by_warp, self.differences.clone());
         let is_arrival = false;
         self.found.push(SharedAccess {
             buffer,
@@ -260,6 +298,7 @@ impl Search<'_> {
             place,
             free,
             axes,
+            differences,
             is_uniform,
             by_warp,
             is_arrival,

@@ -8,7 +8,8 @@
 //! Two accesses of different threads that conflict need a barrier somewhere between them. In a sequence, a barrier as late as
 //! possible, before the first statement that conflicts with one since the last barrier, is on the way of as many pairs as any
 //! other: this is how intervals are stabbed with the fewest points. The body of a loop is a ring, as the last statements
-//! precede the first ones of the next iteration. All places for one barrier are tried there, from which the others follow.
+//! precede the first ones of the next iteration. All places for one barrier are tried there, from which the others follow. Where a loop is
+//! written out, its first copy has no barrier that only earlier iterations need.
 //!
 //! An asynchronous store conflicts where it is started, and its elements are there where the thread waits for them: other threads
 //! need a barrier between the wait and their loads.
@@ -19,11 +20,13 @@
 use std::sync::Arc;
 
 use crate::ids::{BufferId, VarId};
+use crate::index::Index;
 use crate::lower::pass::threads::bind_threads::thread_axes;
 use crate::lower::pass::threads::check_loops::check_loops;
 use crate::lower::pass::threads::conflict::{
     Axes, SharedAccess, conflict, conflict_in_later, conflict_in_next, shared_accesses,
 };
+use crate::lower::util::condition::is_negative;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope};
 use crate::stmt::{Alloc, Copies, For, If, LoopKind, Stmt};
@@ -188,7 +191,20 @@ impl Insertion<'_> {
     /// The elements one after the other, with barriers where they are needed.
     fn sequence(&self, elements: Vec<Element>) -> Element {
         let places = self.places_from(&elements, 0, None, None);
-        assemble(elements, &places)
+        assemble(elements, &places, None)
+    }
+
+    /// The first barrier of an iteration, where only earlier iterations need it: nothing before it conflicts with what stands between it
+    /// and the next one.
+    fn needless_at_first(&self, elements: &[Element], places: &[usize]) -> Option<usize> {
+        let first = *places.first()?;
+        let reach = |elements: &[Element]| {
+            elements.iter().fold(Reach::default(), |reach, element| reach.then(&element.reach))
+        };
+        let next = places.get(1).copied().unwrap_or(elements.len());
+        let (before, behind) = (reach(&elements[..first]), reach(&elements[first..next]));
+        let conflicts = |a: &SharedAccess| behind.head.iter().any(|b| conflict(&self.axes, a, b));
+        (!before.tail.iter().any(conflicts)).then_some(first)
     }
 
     fn for_loop(&self, node: &Arc<For>) -> Element {
@@ -200,7 +216,8 @@ impl Insertion<'_> {
         }
         let elements = self.elements(body);
         let places = self.places_in_ring(&elements, node);
-        let inside = assemble(elements, &places);
+        let late = if is_written_out(node) { self.needless_at_first(&elements, &places) } else { None };
+        let inside = assemble(elements, &places, late.map(|place| (place, node.var)));
         let body = buffers.iter().rev().fold(inside.stmt, |body, node| allocated(node, body));
         let in_any = |accesses: Vec<SharedAccess>| -> Vec<SharedAccess> {
             accesses.into_iter().map(|access| access.in_any_iteration(node)).collect()
@@ -288,18 +305,39 @@ impl Insertion<'_> {
     }
 }
 
-/// The elements with barriers before those at some places.
-fn assemble(elements: Vec<Element>, places: &[usize]) -> Element {
+/// The elements with barriers before those at some places. At one of them, the first iteration of a loop needs none, and the reach is that
+/// of an iteration without it.
+fn assemble(elements: Vec<Element>, places: &[usize], late: Option<(usize, VarId)>) -> Element {
     let (mut stmts, mut reach) = (Vec::new(), Reach::default());
+    let mut last = Reach::default();
     for (position, element) in elements.into_iter().enumerate() {
-        if places.contains(&position) {
+        let is_late = late.filter(|(place, _)| *place == position);
+        if let Some((_, var)) = is_late {
+            // Threads agree on the number of the iteration.
+            stmts.push(Stmt::when(is_negative(&(&Index::constant(0) - &Index::var(var))), Stmt::Barrier));
+            last = last.then(&Reach::barrier());
+        } else if places.contains(&position) {
             stmts.push(Stmt::Barrier);
             reach = reach.then(&Reach::barrier());
+            last = last.then(&Reach::barrier());
         }
         reach = reach.then(&element.reach);
+        last = last.then(&element.reach);
         stmts.push(element.stmt);
     }
+    // The accesses before the first barrier are those of the first iteration, the accesses after the last one those of the last.
+    let reach = Reach { head: reach.head, tail: last.tail, separates: last.separates };
     Element { stmt: Stmt::seq(stmts), reach }
+}
+
+/// Whether the iterations of a loop with several of them become copies of its body.
+fn is_written_out(node: &For) -> bool {
+    let is_kind = match node.kind {
+        LoopKind::Unrolled => true,
+        LoopKind::Bound(axis) => !axis.is_of_grid(),
+        _ => false,
+    };
+    is_kind && node.extent.as_constant().is_some_and(|extent| extent > 1)
 }
 
 pub(super) fn is_over_threads(node: &For) -> bool {

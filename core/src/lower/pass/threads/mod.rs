@@ -7,6 +7,7 @@
 pub(in crate::lower) mod bind_threads;
 mod boxes;
 mod check_loops;
+pub(in crate::lower) mod combine_across_threads;
 mod conflict;
 pub(in crate::lower) mod insert_barriers;
 pub(in crate::lower) mod mark_by_warp;

@@ -2,12 +2,15 @@
 
 use super::bind_threads::bind_threads;
 use super::insert_barriers::insert_barriers;
+use crate::analysis::condition::difference;
+use crate::index::Index;
 use crate::interp::{InterpError, Interpreter, Options};
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::Program;
-use crate::stmt::Stmt;
+use crate::stmt::{LoopKind, Stmt};
 use crate::tensor::{AnyTensor, Random};
 use crate::verify::{Level, verify};
+use crate::visit::substitute_stmt;
 
 /// The number of threads.
 const THREADS: usize = 4;
@@ -69,6 +72,7 @@ fn random_kernel(random: &mut Random) -> Program {
     let count = 1 + random.below(4);
     let inside = sequence(count, random, &mut stage);
     let iterations = 1 + random.below(3);
+    let kind = if random.below(2) == 0 { "" } else { "unrolled " };
     let behind = sequence(random.below(3), random, &mut stage);
     let fill: String = (0..3)
         .map(|s| format!("bound thread_x for f{s} in 0..{THREADS} {{ s{s}[f{s}] = x[f{s} + {s}] }}\n"))
@@ -86,7 +90,7 @@ fn random_kernel(random: &mut Random) -> Program {
   bound block_x for b in 0..2 {{
     alloc s0 {{ alloc s1 {{ alloc s2 {{
       {fill} {before}
-      for k in 0..{iterations} {{ {inside} }}
+      {kind}for k in 0..{iterations} {{ {inside} }}
       {behind} {result}
       bound thread_x for z in 0..{THREADS} {{ y[z + {rest}] = 0.0 }}
     }} }} }}
@@ -99,13 +103,21 @@ fn random_kernel(random: &mut Random) -> Program {
 
 /// How often a statement executes a barrier.
 fn executed(stmt: &Stmt) -> i64 {
-    let inside: i64 = stmt.each_child().map(executed).sum();
     match stmt {
         Stmt::Barrier => 1,
-        Stmt::For(node) if node.kind == crate::stmt::LoopKind::Serial => {
-            inside * node.extent.as_constant().expect("a constant extent")
+        Stmt::For(node) if matches!(node.kind, LoopKind::Serial | LoopKind::Unrolled) => {
+            let iteration = |value: i64| {
+                let mut body = node.body.clone();
+                substitute_stmt(&mut body, &|var| (var == node.var).then(|| Index::constant(value)));
+                executed(&body)
+            };
+            (0..node.extent.as_constant().expect("a constant extent")).map(iteration).sum()
         }
-        _ => inside,
+        Stmt::If(node) => match difference(&node.condition).and_then(|difference| difference.as_constant()) {
+            Some(0..) => 0,
+            _ => executed(&node.then),
+        },
+        _ => stmt.each_child().map(executed).sum(),
     }
 }
 
@@ -198,6 +210,35 @@ fn two_versions_of_a_buffer_need_one_barrier_in_each_iteration() {
     insert_barriers(&mut synchronised, &options()).unwrap();
     assert_eq!(executed(&synchronised.body), 4, "{synchronised}");
     assert_eq!(run(&bound(&synchronised), None), run(&program, None));
+}
+
+#[test]
+fn the_first_copy_of_a_loop_waits_for_nothing() {
+    let program = |kind: &str, before: &str| {
+        parse(&format!(
+            "kernel k(in x: f32[16], out y: f32[16]) {{
+  buffer s: f32[4] shared
+  alloc s {{
+    {before}
+    {kind} k in 0..4 {{
+      bound thread_x for t in 0..4 {{ s[t] = x[k*4 + t] }}
+      bound thread_x for u in 0..4 {{ y[k*4 + u] = s[3 - u] }}
+    }}
+  }}
+}}"
+        ))
+    };
+    let uses = "bound thread_x for v in 0..4 { s[v] = x[v] } bound thread_x for w in 0..4 { y[w] = s[3 - w] }";
+    for (kind, before, barriers) in
+        [("for", "", 8), ("unrolled for", "", 7), ("bound virtual_x for", "", 7), ("unrolled for", uses, 9)]
+    {
+        let program = program(kind, before);
+        let mut synchronised = program.clone();
+        insert_barriers(&mut synchronised, &options()).unwrap();
+        let grid = bound(&synchronised);
+        assert_eq!(executed(&grid.body), barriers, "{synchronised}");
+        assert_eq!(run(&grid, None), run(&program, None));
+    }
 }
 
 #[test]

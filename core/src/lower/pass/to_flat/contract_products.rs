@@ -27,7 +27,7 @@ pub(in crate::lower) fn contract_products(
 
 fn contract_stmt(stmt: &mut Stmt) {
     match stmt {
-        Stmt::Intrinsic(_) | Stmt::Barrier | Stmt::Copies(_) => return,
+        Stmt::Intrinsic(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => return,
         Stmt::Store(node) => {
             if let Some(value) = contract(&node.value) {
                 Arc::make_mut(node).value = value;

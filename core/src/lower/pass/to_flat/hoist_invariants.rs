@@ -122,7 +122,7 @@ impl Invariants {
             | Stmt::Block(_)
             | Stmt::Intrinsic(_)
             | Stmt::Barrier
-            | Stmt::Copies(_) => {}
+            | Stmt::Copies(_) | Stmt::Shuffle(_) => {}
         }
     }
 

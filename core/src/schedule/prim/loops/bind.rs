@@ -4,7 +4,7 @@ use crate::analysis::scope::loops_around_loop;
 use crate::ids::LoopId;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::check::independence::{bound_loops, check_independent};
+use crate::schedule::check::independence::{bound_loops, check_combined, check_independent};
 use crate::schedule::edit::set_kind;
 use crate::schedule::find::require_loop;
 use crate::schedule::prim::{Context, Outputs, Primitive};
@@ -15,8 +15,9 @@ use crate::thread_axis::ThreadAxis;
 /// Binds a loop to an axis of a GPU's threads: each iteration is one of them. The iterations must be independent, and a nest,
 /// which is one grid, gives an axis one extent.
 ///
-/// A reduction across threads is made of independent parts by [`rfactor`](crate::schedule::prim::RFactor). A machine without
-/// such threads refuses the loop when it is lowered.
+/// A reduction across threads is made of independent parts by [`rfactor`](crate::schedule::prim::RFactor). The innermost loop of a
+/// reduction, around its block alone, can be bound to `thread_x`: the threads combine their values, in an order of their own, and all of
+/// them have the result. A machine without such threads refuses the loop when it is lowered.
 ///
 /// ```text
 /// before
@@ -77,7 +78,10 @@ impl Primitive for Bind {
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
         let id = context.values.target_loop(self.target)?;
         let axis = ThreadAxis::named(&self.axis).ok_or(ScheduleError::UnknownAxis)?;
-        check_independent(context.program, id)?;
+        match axis {
+            ThreadAxis::ThreadX => check_combined(context.program, id)?,
+            _ => check_independent(context.program, id)?,
+        }
         check_free(context.program, id, axis)?;
         set_kind(context.program, id, LoopKind::Bound(axis));
         Ok(Outputs::new())

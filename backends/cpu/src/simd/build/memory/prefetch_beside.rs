@@ -109,7 +109,7 @@ impl Survey<'_, '_> {
                     self.add(run);
                 }
             }),
-            Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) => {}
+            Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => {}
         }
     }
 

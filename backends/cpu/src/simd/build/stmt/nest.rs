@@ -35,7 +35,7 @@ impl Builder<'_> {
             Stmt::Store(node) => self.store_stmt(node),
             Stmt::If(node) => self.conditional(node),
             Stmt::Alloc(node) => self.alloc(node),
-            Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) => Err(Refusal::Statement),
+            Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => Err(Refusal::Statement),
             Stmt::Intrinsic(_) => self.intrinsic(stmt),
         }
     }

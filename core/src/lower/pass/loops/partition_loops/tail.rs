@@ -168,7 +168,7 @@ impl Search<'_> {
                 Some(())
             }
             // The accesses of an intrinsic are not spelled out in indices.
-            Stmt::Intrinsic(_) | Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) => None,
+            Stmt::Intrinsic(_) | Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => None,
         }
     }
 

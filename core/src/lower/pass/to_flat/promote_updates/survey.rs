@@ -114,6 +114,7 @@ impl Survey {
                 stmt.children().into_iter().for_each(|child| self.stmt(child, certain));
             }
             Stmt::Intrinsic(node) => self.stmt(&in_lanes(node), certain),
+            Stmt::Shuffle(node) => self.stmt(&node.body, certain),
             Stmt::Barrier | Stmt::Copies(_) => {}
         }
     }
