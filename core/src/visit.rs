@@ -207,7 +207,12 @@ pub fn rewrite_stmt(
                 Arc::make_mut(node).condition = new;
             }
         }
-        Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => {}
+        Stmt::Seq(_)
+        | Stmt::Alloc(_)
+        | Stmt::Intrinsic(_)
+        | Stmt::Barrier
+        | Stmt::Copies(_)
+        | Stmt::Shuffle(_) => {}
     }
     for child in stmt.children_mut() {
         rewrite_stmt(child, index, expr);

@@ -66,7 +66,8 @@ fn of_stmt(stmt: &Stmt, choose: Choose) -> f64 {
         | Stmt::Alloc(_)
         | Stmt::Intrinsic(_)
         | Stmt::Barrier
-        | Stmt::Copies(_) | Stmt::Shuffle(_) => stmt.children().into_iter().map(|child| of_stmt(child, choose)).sum(),
+        | Stmt::Copies(_)
+        | Stmt::Shuffle(_) => stmt.children().into_iter().map(|child| of_stmt(child, choose)).sum(),
     }
 }
 

@@ -45,7 +45,8 @@ pub(crate) fn accesses_directly(stmt: &Stmt, buffer: BufferId) -> bool {
         | Stmt::Alloc(_)
         | Stmt::Intrinsic(_)
         | Stmt::Barrier
-        | Stmt::Copies(_) | Stmt::Shuffle(_) => false,
+        | Stmt::Copies(_)
+        | Stmt::Shuffle(_) => false,
     }
 }
 

@@ -105,7 +105,8 @@ impl<'a> Check<'a> {
             | Stmt::Block(_)
             | Stmt::Intrinsic(_)
             | Stmt::Barrier
-            | Stmt::Copies(_) | Stmt::Shuffle(_) => stmt.children().into_iter().try_for_each(|child| self.stmt(child)),
+            | Stmt::Copies(_)
+            | Stmt::Shuffle(_) => stmt.children().into_iter().try_for_each(|child| self.stmt(child)),
         }
     }
 

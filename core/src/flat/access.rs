@@ -69,7 +69,8 @@ impl<'v, 'a> Search<'v, 'a> {
             | Stmt::Alloc(_)
             | Stmt::Intrinsic(_)
             | Stmt::Barrier
-            | Stmt::Copies(_) | Stmt::Shuffle(_) => {}
+            | Stmt::Copies(_)
+            | Stmt::Shuffle(_) => {}
         }
         let outer = self.in_parallel;
         self.in_parallel |= matches!(stmt, Stmt::For(node) if node.kind == LoopKind::Parallel);

@@ -90,11 +90,21 @@ impl<'a> Machine<'_, 'a> {
 }
 
 /// Gives each thread the value of its partner.
-fn exchange_values(threads: &mut [Thread<'_>], value: Register, to: Register, mask: u32) -> Result<(), InterpError> {
+fn exchange_values(
+    threads: &mut [Thread<'_>],
+    value: Register,
+    to: Register,
+    mask: u32,
+) -> Result<(), InterpError> {
     let values: Vec<u64> = threads.iter().map(|thread| thread.registers[value as usize]).collect();
     for (number, thread) in threads.iter_mut().enumerate() {
         let partner = values.get(number ^ mask as usize).copied();
-        let missing = || InterpError::Malformed(format!("thread {number} has no partner {} to exchange values with", number ^ mask as usize));
+        let missing = || {
+            InterpError::Malformed(format!(
+                "thread {number} has no partner {} to exchange values with",
+                number ^ mask as usize
+            ))
+        };
         thread.registers[to as usize] = partner.ok_or_else(missing)?;
     }
     Ok(())

@@ -95,11 +95,7 @@ static GPU: Pipeline = Pipeline {
         // Before the accesses of warps are looked at. After pipelines, whose stages are loops around statements.
         Pass::new("mark_by_warp", Some(Loops), threads::mark_by_warp::mark_by_warp),
         // Before barriers are placed, which it may need. A loop over threads updates no element that is not its own afterwards.
-        Pass::new(
-            "combine_across_threads",
-            None,
-            threads::combine_across_threads::combine_across_threads,
-        ),
+        Pass::new("combine_across_threads", None, threads::combine_across_threads::combine_across_threads),
         // Needs the ends of loops over threads, which the next pass removes. Elements share memory by now as they will.
         Pass::new("insert_barriers", None, threads::insert_barriers::insert_barriers),
         // After barriers, which replace the ends of loops over threads. One grid of each nest remains.

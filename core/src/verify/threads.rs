@@ -7,8 +7,8 @@ use crate::analysis::condition::mentions;
 use crate::expr::Expr;
 use crate::ids::VarId;
 use crate::index::Index;
-use crate::render::Entity;
 use crate::program::Scope;
+use crate::render::Entity;
 use crate::stmt::{For, If, LoopKind, Shuffle, Stmt, Store};
 use crate::thread_axis::{ThreadAxis, WARP};
 use crate::verify::Report;
@@ -158,7 +158,9 @@ impl Barriers<'_, '_> {
         let program = self.report.program;
         let is_private = |store: &Store| {
             let is_one = store.indices.iter().all(|index| index.lanes() == 1);
-            self.report.knows_buffer(store.buffer) && is_one && program.buffer(store.buffer).scope == Scope::Local
+            self.report.knows_buffer(store.buffer)
+                && is_one
+                && program.buffer(store.buffer).scope == Scope::Local
         };
         let problem = if self.threads.is_empty() {
             "threads exchange values outside of the loops over the threads of a block"

@@ -6,8 +6,8 @@ mod default_schedule;
 pub mod features;
 mod in_block;
 pub(crate) mod postproc;
-pub mod rules;
 mod rows;
+pub mod rules;
 mod seed;
 mod tiles;
 

@@ -78,7 +78,9 @@ fn own_refusal(stmt: &Stmt) -> Option<Refusal> {
         Stmt::For(node) if matches!(node.kind, LoopKind::Bound(_)) => search.found = Some(Refusal::Statement),
         Stmt::For(node) => search.index(&node.extent),
         Stmt::If(node) => search.expr(&node.condition),
-        Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => search.found = Some(Refusal::Statement),
+        Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => {
+            search.found = Some(Refusal::Statement)
+        }
         Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Intrinsic(_) => {}
     }
     search.found

@@ -39,7 +39,11 @@ impl Generator<'_> {
             Class::Word => self.exchanged(Type::B32, value, mask),
             Class::Float => self.exchanged(Type::F32, value, mask),
             Class::Predicate => {
-                let word = self.builder.compute(Op::Select, Type::B32, &[Operand::Integer(1), Operand::Integer(0), value]);
+                let word = self.builder.compute(
+                    Op::Select,
+                    Type::B32,
+                    &[Operand::Integer(1), Operand::Integer(0), value],
+                );
                 let word = self.exchanged(Type::B32, word, mask);
                 self.builder.compute(Op::NotEqual, Type::S32, &[word, Operand::Integer(0)])
             }
@@ -58,7 +62,8 @@ impl Generator<'_> {
     }
 
     fn exchanged(&mut self, ty: Type, value: Operand, mask: i64) -> Operand {
-        let sources = [value, Operand::Integer(mask), Operand::Integer(LAST_LANE), Operand::Integer(ALL_LANES)];
+        let sources =
+            [value, Operand::Integer(mask), Operand::Integer(LAST_LANE), Operand::Integer(ALL_LANES)];
         self.builder.compute(Op::Shuffle, ty, &sources)
     }
 

@@ -41,7 +41,9 @@ fn apart(buffers: usize, elements: usize) -> Program {
     }
     text += "  bound block_x for b in 0..1 {\n";
     for step in 0..buffers {
-        for (to, from, number) in [(format!("s{step}"), "x".to_owned(), 0), (format!("y{step}"), format!("s{step}"), 1)] {
+        for (to, from, number) in
+            [(format!("s{step}"), "x".to_owned(), 0), (format!("y{step}"), format!("s{step}"), 1)]
+        {
             text += &format!(
                 "    bound thread_x for t{step}_{number} in 0..{threads} {{ for k{step}_{number} in 0..{each} {{
       block {to}(v: spatial {elements} = k{step}_{number}*{threads} + t{step}_{number}) {{ {to}[v] = {from}[v] + {step}.0 }}

@@ -107,7 +107,8 @@ impl Expansion {
             | Stmt::Alloc(_)
             | Stmt::Intrinsic(_)
             | Stmt::Barrier
-            | Stmt::Copies(_) | Stmt::Shuffle(_) => stmt.clone(),
+            | Stmt::Copies(_)
+            | Stmt::Shuffle(_) => stmt.clone(),
         }
     }
 

@@ -128,7 +128,12 @@ impl Search {
                 self.inner.insert_loop(node);
             }
             Stmt::Alloc(node) => self.own.push(node.buffer),
-            Stmt::Seq(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => {}
+            Stmt::Seq(_)
+            | Stmt::Block(_)
+            | Stmt::Intrinsic(_)
+            | Stmt::Barrier
+            | Stmt::Copies(_)
+            | Stmt::Shuffle(_) => {}
         }
         stmt.children().into_iter().for_each(|child| self.stmt(child));
         if let Stmt::For(node) = stmt {

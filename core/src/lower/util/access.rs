@@ -41,7 +41,8 @@ pub(in crate::lower) fn rewrite_accesses(stmt: &mut Stmt, rewrite: Rewrite<'_>) 
         | Stmt::Alloc(_)
         | Stmt::Intrinsic(_)
         | Stmt::Barrier
-        | Stmt::Copies(_) | Stmt::Shuffle(_) => {}
+        | Stmt::Copies(_)
+        | Stmt::Shuffle(_) => {}
     }
     for child in stmt.children_mut() {
         rewrite_accesses(child, rewrite);

@@ -73,7 +73,8 @@ impl Renaming {
             | Stmt::Block(_)
             | Stmt::Intrinsic(_)
             | Stmt::Barrier
-            | Stmt::Copies(_) | Stmt::Shuffle(_) => {}
+            | Stmt::Copies(_)
+            | Stmt::Shuffle(_) => {}
         }
         for child in stmt.children_mut() {
             self.declare(program, child);

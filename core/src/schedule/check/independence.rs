@@ -56,10 +56,8 @@ pub(in crate::schedule) fn check_combined(program: &Program, id: LoopId) -> Resu
     }
     let refusal = ScheduleError::NotCombined { target: id, block: block.id };
     let is_power = target.extent.as_constant().is_some_and(|extent| extent > 0 && extent & (extent - 1) == 0);
-    let chooses_elsewhere = block
-        .iters
-        .iter()
-        .any(|iter| iter.kind != IterKind::Reduce && iter.binding.mentions(target.var));
+    let chooses_elsewhere =
+        block.iters.iter().any(|iter| iter.kind != IterKind::Reduce && iter.binding.mentions(target.var));
     let is_guarded =
         block.guards.iter().any(|guard| guard.index.mentions(target.var) || guard.bound.mentions(target.var));
     let is_plain = is_reduction(block) && matches!(block.body, Stmt::Store(_)) && reduction(block).is_some();

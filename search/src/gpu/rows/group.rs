@@ -13,7 +13,9 @@ use tilewright_core::index::Index;
 use tilewright_core::program::Program;
 use tilewright_core::stmt::{Block, IterKind, Symbol};
 
-use crate::space::rules::block::{domain_size, has_own_loops, has_trivial_bindings, needs_multi_level_tiling};
+use crate::space::rules::block::{
+    domain_size, has_own_loops, has_trivial_bindings, needs_multi_level_tiling,
+};
 
 /// The steps before the last one, and the iterators that choose a row.
 pub(super) struct Group {

@@ -68,9 +68,8 @@ fn usual_threads(values: i64) -> i64 {
 pub(super) fn longest_row(schedule: &Schedule, block: BlockRv) -> Result<Option<i64>, ScheduleError> {
     let last = block_of(schedule, block)?;
     let group = group_of(schedule.program(), &last);
-    Ok(group.and_then(|group| {
-        group.steps.iter().filter(|step| step.is_reduction).map(|step| step.values).max()
-    }))
+    Ok(group
+        .and_then(|group| group.steps.iter().filter(|step| step.is_reduction).map(|step| step.values).max()))
 }
 
 /// Computes the rows of a block, with all steps that serve it alone, in blocks of some threads. The answer is whether the block is the
@@ -87,7 +86,8 @@ pub(super) fn rows_in_block(
     let stages = factored(schedule, &group, threads)?;
     let rows = bind_last(schedule, block, &group, threads)?;
     let is_alone = threads <= WARP && values == Values::Registers;
-    let parts = schedule.split(rows, &[None, Some(if is_alone { warps(extent(schedule, rows)?) } else { 1 })])?;
+    let parts =
+        schedule.split(rows, &[None, Some(if is_alone { warps(extent(schedule, rows)?) } else { 1 })])?;
     for stage in stages.iter().rev() {
         schedule.compute_at(stage.block, parts[1])?;
         let loops = schedule.get_loops(stage.block)?;
@@ -181,7 +181,8 @@ fn bind_last(
     let (mut rows, mut columns) = (Vec::new(), Vec::new());
     for target in loops {
         let variable = super::postproc::variable(schedule, target)?;
-        let chooses_row = found.iters.iter().any(|iter| group.rows.contains(&iter.var) && iter.binding.mentions(variable));
+        let chooses_row =
+            found.iters.iter().any(|iter| group.rows.contains(&iter.var) && iter.binding.mentions(variable));
         if chooses_row { rows.push(target) } else { columns.push(target) }
     }
     schedule.reorder(&[rows.as_slice(), columns.as_slice()].concat())?;

@@ -4,8 +4,8 @@ use tilewright_core::annotation::TILING;
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_macros::schedule_rule;
 
-use crate::gpu::rows::{self, Values};
 use crate::gpu::is_executable;
+use crate::gpu::rows::{self, Values};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::block::block_of;
 
@@ -26,14 +26,15 @@ pub fn rows_in_block(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let Some(values) = rows::longest_row(schedule, block)? else { return schedule.unchanged() };
     let mut variants = Vec::new();
     for threads in suitable(values) {
-        let variant = |values: Values| {
+        // Values that threads would have to pass on cannot be in registers.
+        for values in [Values::Registers, Values::Shared] {
             let mut variant = schedule.fork();
             let suits = rows::rows_in_block(&mut variant, block, threads, values).is_ok_and(|suits| suits);
-            suits.then_some(variant)
-        };
-        // Values that threads would have to pass on cannot be in registers.
-        let in_registers = variant(Values::Registers).filter(is_executable);
-        variants.extend(in_registers.or_else(|| variant(Values::Shared)));
+            if suits && is_executable(&variant) {
+                variants.push(variant);
+                break;
+            }
+        }
     }
     if variants.is_empty() {
         return schedule.unchanged();

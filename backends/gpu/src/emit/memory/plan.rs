@@ -32,7 +32,8 @@ struct Tenant {
 pub(in crate::emit) fn plan(body: &Stmt, buffers: &[(BufferId, u64)], limit: u64) -> Plan {
     let mut stmts = Vec::new();
     in_order(body, &mut stmts);
-    let tenants: Vec<Tenant> = buffers.iter().map(|(buffer, bytes)| tenant(&stmts, *buffer, *bytes)).collect();
+    let tenants: Vec<Tenant> =
+        buffers.iter().map(|(buffer, bytes)| tenant(&stmts, *buffer, *bytes)).collect();
     let barriers: Vec<usize> =
         (0..stmts.len()).filter(|number| matches!(stmts[*number], Stmt::Barrier)).collect();
     let separated = |[_, last]: [usize; 2], [first, _]: [usize; 2]| {
@@ -45,7 +46,11 @@ pub(in crate::emit) fn plan(body: &Stmt, buffers: &[(BufferId, u64)], limit: u64
     let follows = |[_, last]: [usize; 2], [first, _]: [usize; 2]| last < first;
     let (offsets, bytes) = place(&tenants, &follows);
     let barriers = missing(&tenants, &offsets, &separated);
-    Plan { offsets, bytes, barriers: barriers.into_iter().map(|number| std::ptr::from_ref(stmts[number])).collect() }
+    Plan {
+        offsets,
+        bytes,
+        barriers: barriers.into_iter().map(|number| std::ptr::from_ref(stmts[number])).collect(),
+    }
 }
 
 /// The statements that every thread executes, one after the other.
@@ -123,7 +128,8 @@ fn missing(
     let mut firsts: Vec<[usize; 2]> = Vec::new();
     for (a, b) in pairs(tenants.len()) {
         let (Some(of_a), Some(of_b)) = (tenants[a].lifetime, tenants[b].lifetime) else { continue };
-        let overlap = offsets[a] < offsets[b] + tenants[b].bytes && offsets[b] < offsets[a] + tenants[a].bytes;
+        let overlap =
+            offsets[a] < offsets[b] + tenants[b].bytes && offsets[b] < offsets[a] + tenants[a].bytes;
         if overlap && of_a[1] < of_b[0] && !separated(of_a, of_b) {
             firsts.push([of_a[1], of_b[0]]);
         }
@@ -148,7 +154,9 @@ mod tests {
     use super::*;
 
     fn tenants(of: &[(u64, usize, usize)]) -> Vec<Tenant> {
-        of.iter().map(|(bytes, first, last)| Tenant { bytes: *bytes, lifetime: Some([*first, *last]) }).collect()
+        of.iter()
+            .map(|(bytes, first, last)| Tenant { bytes: *bytes, lifetime: Some([*first, *last]) })
+            .collect()
     }
 
     fn follows([_, last]: [usize; 2], [first, _]: [usize; 2]) -> bool {

@@ -104,7 +104,9 @@ fn combine(
     let Some(found) = reduction_of(store) else { return Ok(Stmt::For(Arc::new(node.clone()))) };
     let threads = node.extent.as_constant().unwrap_or(0);
     let problem = if axis != ThreadAxis::ThreadX {
-        Some("the iterations update one element, for which threads along `thread_x` alone can exchange values")
+        Some(
+            "the iterations update one element, for which threads along `thread_x` alone can exchange values",
+        )
     } else if threads < 1 || threads & (threads - 1) != 0 || threads > WARP * WARP {
         Some("the iterations update one element: their number must be a power of two up to 1024")
     } else if threads > WARP && !around.is_empty() {
@@ -189,11 +191,8 @@ impl<'p> Combination<'p> {
         let warps = threads / WARP;
         let part = self.first(self.part);
         stmts.push(self.by_threads(threads, |thread| {
-            let is_first = Expr::binary(
-                BinaryOp::Lt,
-                Expr::index(thread.modulo(WARP)),
-                Expr::index(Index::constant(1)),
-            );
+            let is_first =
+                Expr::binary(BinaryOp::Lt, Expr::index(thread.modulo(WARP)), Expr::index(Index::constant(1)));
             Stmt::when(is_first, Stmt::store(of_warps, [thread.floor_div(WARP)], part))
         }));
         let (dtype, part) = (self.dtype, self.part);

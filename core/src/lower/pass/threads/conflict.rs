@@ -130,6 +130,7 @@ impl SharedAccess {
             place: None,
             free: Ranges::new(),
             axes: axes.iter().map(|axis| axis.axis).collect(),
+            differences: Vec::new(),
             is_uniform: true,
             by_warp: None,
             is_arrival: true,
@@ -236,7 +237,12 @@ impl Search<'_> {
                 self.stmt(&node.body);
                 self.by_warp = None;
             }
-            Stmt::Seq(_) | Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => {
+            Stmt::Seq(_)
+            | Stmt::Alloc(_)
+            | Stmt::Block(_)
+            | Stmt::Barrier
+            | Stmt::Copies(_)
+            | Stmt::Shuffle(_) => {
                 stmt.each_child().for_each(|child| self.stmt(child));
             }
         }

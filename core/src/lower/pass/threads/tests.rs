@@ -228,7 +228,8 @@ fn the_first_copy_of_a_loop_waits_for_nothing() {
 }}"
         ))
     };
-    let uses = "bound thread_x for v in 0..4 { s[v] = x[v] } bound thread_x for w in 0..4 { y[w] = s[3 - w] }";
+    let uses =
+        "bound thread_x for v in 0..4 { s[v] = x[v] } bound thread_x for w in 0..4 { y[w] = s[3 - w] }";
     for (kind, before, barriers) in
         [("for", "", 8), ("unrolled for", "", 7), ("bound virtual_x for", "", 7), ("unrolled for", uses, 9)]
     {

@@ -122,7 +122,8 @@ impl Invariants {
             | Stmt::Block(_)
             | Stmt::Intrinsic(_)
             | Stmt::Barrier
-            | Stmt::Copies(_) | Stmt::Shuffle(_) => {}
+            | Stmt::Copies(_)
+            | Stmt::Shuffle(_) => {}
         }
     }
 

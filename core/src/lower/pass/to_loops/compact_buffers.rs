@@ -194,7 +194,8 @@ impl Hull<'_> {
             | Stmt::Block(_)
             | Stmt::Intrinsic(_)
             | Stmt::Barrier
-            | Stmt::Copies(_) | Stmt::Shuffle(_) => {
+            | Stmt::Copies(_)
+            | Stmt::Shuffle(_) => {
                 stmt.children().into_iter().for_each(|child| self.stmt(child));
             }
         }

@@ -87,7 +87,8 @@ impl BlockLowering<'_> {
             | Stmt::Alloc(_)
             | Stmt::Intrinsic(_)
             | Stmt::Barrier
-            | Stmt::Copies(_) | Stmt::Shuffle(_) => Ok(stmt.clone()),
+            | Stmt::Copies(_)
+            | Stmt::Shuffle(_) => Ok(stmt.clone()),
         }
     }
 

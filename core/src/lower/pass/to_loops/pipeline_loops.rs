@@ -242,7 +242,8 @@ fn collect(stmt: &Stmt, conditions: &mut Vec<Expr>, parts: &mut Parts) -> Result
         | Stmt::Block(_)
         | Stmt::Intrinsic(_)
         | Stmt::Barrier
-        | Stmt::Copies(_) | Stmt::Shuffle(_) => Err(PipelineFault::InsideBlock),
+        | Stmt::Copies(_)
+        | Stmt::Shuffle(_) => Err(PipelineFault::InsideBlock),
     }
 }
 

@@ -63,7 +63,8 @@ fn loops_around(body: &Stmt, buffer: BufferId) -> Vec<&For> {
             | Stmt::Block(_)
             | Stmt::Intrinsic(_)
             | Stmt::Barrier
-            | Stmt::Copies(_) | Stmt::Shuffle(_) => None,
+            | Stmt::Copies(_)
+            | Stmt::Shuffle(_) => None,
         };
     }
     loops
@@ -143,7 +144,8 @@ fn place(stmt: &mut Stmt, buffer: BufferId, depth: usize) {
         | Stmt::Block(_)
         | Stmt::Intrinsic(_)
         | Stmt::Barrier
-        | Stmt::Copies(_) | Stmt::Shuffle(_) => {
+        | Stmt::Copies(_)
+        | Stmt::Shuffle(_) => {
             let body = std::mem::replace(stmt, Stmt::nothing());
             *stmt = allocate(buffer, body);
         }

@@ -104,7 +104,9 @@ impl Sums<'_> {
     /// `None` when the statement stays as it is.
     fn stmt(&mut self, stmt: &Stmt) -> Option<Stmt> {
         match stmt {
-            Stmt::Intrinsic(_) | Stmt::Store(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => return None,
+            Stmt::Intrinsic(_) | Stmt::Store(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => {
+                return None;
+            }
             // Its iterations are lanes, which take no branches of their own.
             Stmt::For(node) if node.kind == LoopKind::Vectorized => return None,
             Stmt::For(node) if is_sum(node) => {

@@ -81,7 +81,12 @@ fn has_vector_form(stmt: &Stmt, var: VarId) -> bool {
                 && node.otherwise.iter().all(|stmt| has_vector_form(stmt, var))
         }
         // A private buffer would have to exist once for each lane.
-        Stmt::Alloc(_) | Stmt::Block(_) | Stmt::Intrinsic(_) | Stmt::Barrier | Stmt::Copies(_) | Stmt::Shuffle(_) => false,
+        Stmt::Alloc(_)
+        | Stmt::Block(_)
+        | Stmt::Intrinsic(_)
+        | Stmt::Barrier
+        | Stmt::Copies(_)
+        | Stmt::Shuffle(_) => false,
     }
 }
 
