@@ -11,6 +11,7 @@ mod linear;
 mod quantise;
 mod recurrent;
 mod reduce;
+mod sample;
 mod shape;
 mod signal;
 
@@ -24,6 +25,7 @@ pub(crate) use quantise::{
 };
 pub(crate) use recurrent::recurrent;
 pub(crate) use reduce::{arg_reduce, reduce};
+pub(crate) use sample::{grid_sample, roi_align};
 pub(crate) use shape::{
     concat, constant_of_shape, expand, eye_like, flatten, gather, gather_like_indices, gather_nd, non_zero,
     one_hot, pad, range, reshape, resize, shape, size, slice, split, squeeze, tile, top_k, transpose,
@@ -34,7 +36,7 @@ pub(crate) use signal::{dft, stft, window};
 
 use crate::ir::{Attribute, AttributeKind, Call, Shape, TensorType, Type, ValueInfo};
 use crate::operator::Fault;
-use crate::symbolic::SymInt;
+use crate::symbolic::{SymInt, Symbol};
 use crate::tensor::{ElementType, HostTensor};
 
 /// The type of a value, and the parts of the value that are known.
@@ -127,10 +129,18 @@ pub(crate) fn element_only(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, F
     Ok(vec![Fact::tensor(deduction.element(0), Shape::Unknown)])
 }
 
+/// How the names of symbols begin that stand for extents nothing is known of.
+const FRESH: &str = "dyn_";
+
 /// A symbol that stands for nothing yet.
 pub(crate) fn fresh(counter: &mut u32) -> SymInt {
     *counter += 1;
-    SymInt::symbol(&format!("dyn_{counter}"))
+    SymInt::symbol(&format!("{FRESH}{counter}"))
+}
+
+/// Whether a symbol stands for an extent nothing is known of.
+pub(crate) fn is_fresh(symbol: &Symbol) -> bool {
+    symbol.name().starts_with(FRESH)
 }
 
 impl<'a> Deduction<'a> {

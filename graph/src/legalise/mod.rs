@@ -17,7 +17,7 @@
 //! | `scalar` | functions of single elements |
 //! | `pointwise` | operators that compute each element from one element of each input |
 //! | `reduction`, `running` | sums, extremes, softmax; sums up to each element |
-//! | `normalisation`, `grouped` | normalisation by layers, batches, and groups of channels |
+//! | `normalisation`, `grouped`, `local` | normalisation by layers, batches, groups of channels, and neighbouring channels |
 //! | `matmul`, `einsum` | products of matrices, and of any tensors |
 //! | `convolution`, `transposed`, `pool`, `window` | windows over spatial dimensions |
 //! | `quantise` | integers that stand for numbers |
@@ -33,6 +33,7 @@ pub(crate) mod einsum;
 mod emitter;
 pub(crate) mod grouped;
 pub(crate) mod integer;
+pub(crate) mod local;
 pub(crate) mod matmul;
 pub(crate) mod normalisation;
 mod operands;

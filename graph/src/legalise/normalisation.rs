@@ -1,7 +1,7 @@
 //! Layer and batch normalisation.
 
 use tilewright_core::build::{UpdateOp, Value};
-use tilewright_core::expr::UnaryOp;
+use tilewright_core::expr::{BinaryOp, UnaryOp};
 
 use crate::legalise::emitter::{Emitter, Tensor, here};
 use crate::legalise::operands::Operands;
@@ -99,6 +99,37 @@ fn normalise(
         });
     })?;
     Ok(result)
+}
+
+/// Elements along a dimension divided by the sum of their magnitudes or by their Euclidean length; zeros stay zeros.
+pub(crate) fn by_length(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
+    let x = operands.tensor(emitter, 0)?;
+    if !x.dtype.is_float() {
+        unsupported!("elements of type {} are no floats", x.element);
+    }
+    let along = operands.axis("axis", x.rank())?;
+    let magnitudes = operands.attributes().int_or_default("p") == 1;
+    let reduced: Vec<bool> = (0..x.rank()).map(|dimension| dimension == along).collect();
+    let (outer, inner) = split(&x.extents, &reduced);
+    let (wide, bounds) = (computing(x.dtype), emitter.bounds(&inner)?);
+    let result = emitter.local(x.element, &x.extents, None)?;
+    emitter.nest(&outer, &mut |builder, outer| {
+        let lane = Lane { x: &x, reduced: &reduced, outer, bounds: &bounds, wide };
+        let total = builder.accumulator("total", number(wide, 0.0), here!());
+        lane.each(builder, &mut |builder, _, value| {
+            let term = if magnitudes { value.unary(UnaryOp::Abs) } else { multiply(&value, &value) };
+            builder.update(total, UpdateOp::Add, term, here!());
+        });
+        let total = builder.read(total);
+        let norm = if magnitudes { total } else { total.unary(UnaryOp::Sqrt) };
+        let norm = builder.bind("norm", norm, here!());
+        let is_zero = norm.binary(BinaryOp::Eq, number(wide, 0.0));
+        lane.each(builder, &mut |builder, indices, value| {
+            let value = is_zero.select(number(wide, 0.0), divide(&value, &norm));
+            result.store(builder, indices, UpdateOp::Set, value.cast(x.dtype), here!());
+        });
+    })?;
+    Ok(vec![result])
 }
 
 /// Normalisation with given moments for each channel.

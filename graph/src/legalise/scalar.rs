@@ -109,6 +109,35 @@ pub(crate) fn softsign(x: &Value, dtype: DType) -> Value {
     divide(x, &add(&number(dtype, 1.0), &x.unary(UnaryOp::Abs)))
 }
 
+/// The inverse of the hyperbolic sine. Squares of large numbers would overflow: there it is `ln(2·|x|)`.
+pub(crate) fn asinh(x: &Value, dtype: DType) -> Value {
+    let (one, size) = (number(dtype, 1.0), x.unary(UnaryOp::Abs));
+    let square = multiply(&size, &size);
+    let root = add(&square, &one).unary(UnaryOp::Sqrt);
+    let near = add(&size, &divide(&square, &add(&root, &one))).unary(UnaryOp::Ln1p);
+    let far = add(&size.unary(UnaryOp::Ln), &number(dtype, std::f64::consts::LN_2));
+    let magnitude = less(&number(dtype, LARGE), &size).select(far, near);
+    less(x, &number(dtype, 0.0)).select(magnitude.unary(UnaryOp::Neg), magnitude)
+}
+
+/// The inverse of the hyperbolic cosine; NaN below 1.
+pub(crate) fn acosh(x: &Value, dtype: DType) -> Value {
+    let above = subtract(x, &number(dtype, 1.0));
+    let square = add(&multiply(&above, &above), &multiply(&above, &number(dtype, 2.0)));
+    let near = add(&above, &square.unary(UnaryOp::Sqrt)).unary(UnaryOp::Ln1p);
+    let far = add(&x.unary(UnaryOp::Ln), &number(dtype, std::f64::consts::LN_2));
+    less(&number(dtype, LARGE), x).select(far, near)
+}
+
+/// The inverse of the hyperbolic tangent.
+pub(crate) fn atanh(x: &Value, dtype: DType) -> Value {
+    let ratio = divide(&multiply(x, &number(dtype, 2.0)), &subtract(&number(dtype, 1.0), x));
+    multiply(&ratio.unary(UnaryOp::Ln1p), &number(dtype, 0.5))
+}
+
+/// Beyond this number, `x² + 1` is `x²` in `f64`, and its square is finite in `f32`.
+const LARGE: f64 = 1e9;
+
 pub(crate) fn mish(x: &Value, dtype: DType) -> Value {
     multiply(x, &softplus(x, dtype).unary(UnaryOp::Tanh))
 }

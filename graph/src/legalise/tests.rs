@@ -5,6 +5,7 @@ mod numeric;
 mod placed;
 mod quantised;
 mod recurrent;
+mod sampled;
 
 use tilewright_core::interp;
 use tilewright_core::tensor::AnyTensor;

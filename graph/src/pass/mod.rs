@@ -11,6 +11,7 @@ mod hoist_from_loops;
 mod inline_branches;
 mod merge_equal;
 mod quantise;
+mod refine_loops;
 mod remove_unused;
 mod rewriter;
 mod simplify;
@@ -35,6 +36,7 @@ pub const PASSES: &[Pass] = &[
         name: "fold_quantisation",
         run: |function| Rewriter::apply(function, &mut quantise::FoldQuantisation::default()),
     },
+    Pass { name: "refine_loops", run: |function| Ok(refine_loops::refine_loops(function)) },
     Pass { name: "hoist_from_loops", run: |function| Ok(hoist_from_loops::hoist_from_loops(function)) },
     Pass {
         name: "fold_constants",

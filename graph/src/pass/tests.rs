@@ -167,3 +167,30 @@ fn a_loop_keeps_what_changes() {
     };
     assert_eq!((inner.carried.len(), inner.body.bindings.len()), (1, 2));
 }
+
+/// A loop whose parameters have no declared types: one value keeps its shape, one grows in each iteration.
+#[test]
+fn a_carried_value_keeps_the_type_that_all_iterations_give_it() {
+    let mut graph = GraphBuilder::new("loop");
+    let x = parameter(&mut graph, &[SymInt::symbol("N"), 3.into()]);
+    let count = graph.constant(HostTensor::scalar(3i64));
+    graph.open_body();
+    graph.parameter("i", Type::fixed(ElementType::I64, &[]));
+    let condition = graph.parameter("c", Type::fixed(ElementType::Bool, &[]));
+    let (state, rows) = (graph.parameter("state", Type::Unknown), graph.parameter("rows", Type::Unknown));
+    let gate = graph.call("sigmoid", &[state], Attributes::none()).unwrap();
+    let next = graph.call("mul", &[state, gate], Attributes::none()).unwrap();
+    let along = Attributes::none().with("axis", Attribute::Int(0));
+    let more = graph.call("concat", &[rows, next], along).unwrap();
+    let body = graph.close_body(vec![condition, next, more]).unwrap();
+    let repeated = crate::ir::Loop { trip_count: Some(count), condition: None, carried: vec![x, x], body };
+    let results = graph.repeat(repeated).unwrap();
+    let function = graph.finish(results).unwrap();
+    let after = optimised(&function, &numbers(&[2, 3]));
+    let Some(Operation::Loop(inner)) = after.body.bindings.iter().map(|binding| &binding.operation).last() else {
+        panic!("the loop is the last operation")
+    };
+    let ty = |place: usize| after.value(inner.body.parameters[place]).ty.to_string();
+    assert_eq!((ty(2), ty(3)), ("f32[N, 3]".to_owned(), "unknown".to_owned()));
+    assert_eq!(after.value(after.body.results[0]).ty.to_string(), "f32[N, 3]");
+}

@@ -72,9 +72,15 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("tanh", "Tanh", |a| float(a, f64::tanh))
         .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Tanh))
         .deduce(deduce::same),
-    Operator::new("asinh", "Asinh", |a| float(a, f64::asinh)).deduce(deduce::same),
-    Operator::new("acosh", "Acosh", |a| float(a, f64::acosh)).deduce(deduce::same),
-    Operator::new("atanh", "Atanh", |a| float(a, f64::atanh)).deduce(deduce::same),
+    Operator::new("asinh", "Asinh", |a| float(a, f64::asinh))
+        .legalise(|e, o| pointwise::float(e, o, scalar::asinh))
+        .deduce(deduce::same),
+    Operator::new("acosh", "Acosh", |a| float(a, f64::acosh))
+        .legalise(|e, o| pointwise::float(e, o, scalar::acosh))
+        .deduce(deduce::same),
+    Operator::new("atanh", "Atanh", |a| float(a, f64::atanh))
+        .legalise(|e, o| pointwise::float(e, o, scalar::atanh))
+        .deduce(deduce::same),
     Operator::new("erf", "Erf", |a| float(a, libm::erf))
         .legalise(|e, o| pointwise::unary(e, o, UnaryOp::Erf))
         .deduce(deduce::same),

@@ -1,6 +1,7 @@
 //! Normalisation by neighbouring channels.
 
 use crate::deduce;
+use crate::legalise::local;
 use crate::operator::attribute::{FloatOr, IntOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::lanes::map_lanes;
@@ -8,9 +9,15 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{Number, with_float};
 
 pub(super) const OPERATORS: &[Operator] =
-    &[Operator::new("local_response_normalization", "LRN", local_response).deduce(deduce::same).attributes(
-        &[("alpha", FloatOr(1e-4)), ("beta", FloatOr(0.75)), ("bias", FloatOr(1.0)), ("size", IntOr(1))],
-    )];
+    &[Operator::new("local_response_normalization", "LRN", local_response)
+        .legalise(local::local_response)
+        .deduce(deduce::same)
+        .attributes(&[
+            ("alpha", FloatOr(1e-4)),
+            ("beta", FloatOr(0.75)),
+            ("bias", FloatOr(1.0)),
+            ("size", IntOr(1)),
+        ])];
 
 fn local_response(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let x = arguments.tensor(0)?;

@@ -2,7 +2,7 @@
 
 use crate::deduce;
 use crate::ir::AttributeKind;
-use crate::legalise::reduction;
+use crate::legalise::{normalisation, reduction};
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::lanes::map_lanes;
@@ -25,6 +25,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         let order = a.int_or_default("p");
         along(a, |lane| lp_normalization(lane, order))
     })
+    .legalise(normalisation::by_length)
     .deduce(deduce::same)
     .attributes(&[("axis", IntOr(-1)), ("p", IntOr(2))]),
 ];

@@ -1,6 +1,7 @@
 //! Reading tensors at coordinates that another tensor gives.
 
 use crate::deduce;
+use crate::legalise::resample;
 use crate::operator::attribute::{IntOr, TextOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::resample::kernel::{cubic, linear};
@@ -9,7 +10,8 @@ use crate::tensor::{HostTensor, Number, count, with_float};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("grid_sample", "GridSample", grid_sample)
-        .deduce(deduce::element_only)
+        .legalise(resample::grid_sample)
+        .deduce(deduce::grid_sample)
         .inputs(2, 2)
         .attributes(&[
             ("align_corners", IntOr(0)),

@@ -8,7 +8,7 @@ use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{HostTensor, Number, count, with_float};
 
 pub(super) const OPERATORS: &[Operator] = &[Operator::new("roi_align", "RoiAlign", roi_align)
-    .deduce(deduce::element_only)
+    .deduce(deduce::roi_align)
     .inputs(3, 3)
     .attributes(&[
         ("coordinate_transformation_mode", TextOr("half_pixel")),
