@@ -12,6 +12,14 @@ pub enum Error {
     /// The file is no model that can be imported.
     #[error(transparent)]
     Import(#[from] OnnxError),
+    /// A folder is no packed model, or cannot become one.
+    #[error("folder `{}`: {reason}", path.display())]
+    Folder {
+        /// The folder, or the file in it.
+        path: std::path::PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// A pass made a graph that does not fit together.
     #[error("the graph cannot be optimised: {0}")]
     Optimise(#[from] BuildError),
@@ -46,6 +54,9 @@ pub enum Error {
     /// A node failed while the model ran.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// The run was asked to end; see [`Interruption`](crate::Interruption).
+    #[error("the run was interrupted")]
+    Interrupted,
     /// A kernel failed while the model ran.
     #[error("node `{node}`: {source}")]
     Kernel {

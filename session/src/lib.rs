@@ -9,6 +9,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `model` | loading: import, passes, groups, constants |
+//! | `folder` | models in folders, with their records |
+//! | `interruption` | ending a run from outside |
 //! | `session` | runs with named inputs and outputs |
 //! | `recorded` | loading functions with `#[tensor_graph]` |
 //! | `plan` | the steps for given shapes, and where their results lie in memory |
@@ -20,6 +22,8 @@
 
 mod engine;
 mod error;
+mod folder;
+mod interruption;
 mod kernels;
 mod model;
 pub mod npy;
@@ -31,8 +35,12 @@ mod recorded;
 mod session;
 
 pub use error::Error;
+pub use folder::pack;
+pub use interruption::Interruption;
 pub use model::{Info, Model, Port};
 pub use profile::{Profile, StepTime};
 pub use session::{KernelUse, Outputs, Session};
+pub use tilewright_graph::ir::{Shape, Type};
 pub use tilewright_graph::pass::StaysFloat;
+pub use tilewright_graph::symbolic::SymInt;
 pub use tilewright_graph::tensor::{ElementType, HostTensor};

@@ -15,6 +15,7 @@ use tilewright_graph::tensor::HostTensor;
 
 use crate::engine::Engines;
 use crate::error::Error;
+use crate::folder;
 use crate::kernels::Kernels;
 
 /// The name of the function that runs.
@@ -74,12 +75,18 @@ pub struct Port {
 }
 
 impl Model {
-    /// Loads an ONNX file.
+    /// Loads an ONNX file, or a folder that [`pack`](crate::pack) made, whose records are used from now on.
     ///
     /// # Errors
     /// When it cannot be read or imported: all operators that are missing are named at once.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::from_onnx(&onnx::Model::read(path.as_ref())?)
+        let path = path.as_ref();
+        if path.is_dir() { folder::load(path) } else { Self::load_file(path) }
+    }
+
+    /// Loads an ONNX file.
+    pub(crate) fn load_file(path: &Path) -> Result<Self, Error> {
+        Self::from_onnx(&onnx::Model::read(path)?)
     }
 
     /// Makes a decoded ONNX file ready to run.

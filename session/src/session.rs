@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use tilewright_graph::interpret::Interpreter;
+use smallvec::SmallVec;
+use tilewright_graph::interpret::{Interpreter, MOST_ITERATIONS};
 use tilewright_graph::ir::Type;
 use tilewright_graph::operator::Value;
 use tilewright_graph::symbolic::SymInt;
@@ -12,6 +13,7 @@ use tilewright_runtime::kernel::Kernel;
 
 use crate::engine::KernelEngine;
 use crate::error::Error;
+use crate::interruption::Interruption;
 use crate::model::{MAIN, Model};
 use crate::plan::{Action, Memory, Plan, build};
 use crate::plans::Plans;
@@ -58,12 +60,30 @@ pub struct Session {
     model: Model,
     plans: Plans<Arc<Plan>>,
     memory: Memory,
+    iterations: u64,
+    interruption: Interruption,
 }
 
 impl Session {
     /// A session of a model.
     pub fn new(model: &Model) -> Self {
-        Session { model: model.clone(), plans: Plans::default(), memory: Memory::default() }
+        Session {
+            model: model.clone(),
+            plans: Plans::default(),
+            memory: Memory::default(),
+            iterations: MOST_ITERATIONS,
+            interruption: Interruption::default(),
+        }
+    }
+
+    /// Sets how many iterations one loop of the model may have; 2²⁴ at first. A run whose loop has more fails.
+    pub fn set_iterations(&mut self, most: u64) {
+        self.iterations = most;
+    }
+
+    /// What ends runs of this session from another thread.
+    pub fn interruption(&self) -> Interruption {
+        self.interruption.clone()
     }
 
     /// The model.
@@ -84,6 +104,32 @@ impl Session {
             }
             None => self.interpret(&inputs, None),
         }
+    }
+
+    /// As [`Session::run`], into the results of an earlier run, whose memory is used again. For shapes that came before, nothing is
+    /// allocated as long as every step has a kernel and nobody else holds the earlier results. After an error, the results may have been
+    /// written in part.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn run_into(&mut self, inputs: &[(&str, &HostTensor)], outputs: &mut Outputs) -> Result<(), Error> {
+        let inputs = self.arrange(inputs)?;
+        let Some(plan) = self.plan(&inputs) else {
+            *outputs = self.interpret(&inputs, None)?;
+            return Ok(());
+        };
+        plan.follow(&self.model.graph, &inputs, &mut self.memory, None)?;
+        let ports = &self.model.info().outputs;
+        let fits = outputs.0.len() == ports.len()
+            && outputs.0.iter().zip(ports).all(|((name, _), port)| *name == port.name);
+        if !fits {
+            *outputs = self.outputs(&plan, &inputs)?;
+            return Ok(());
+        }
+        for ((_, tensor), slice) in outputs.0.iter_mut().zip(&plan.outputs) {
+            plan.update(slice, &self.model.graph, &inputs, &self.memory, tensor)?;
+        }
+        Ok(())
     }
 
     /// As [`Session::run`], and measures each step. Steps of a graph that decides while it runs are those of all its parts; one that
@@ -141,14 +187,14 @@ impl Session {
     }
 
     /// The inputs in the model's order, checked.
-    fn arrange<'i>(&self, given: &[(&str, &'i HostTensor)]) -> Result<Vec<&'i HostTensor>, Error> {
+    fn arrange<'i>(&self, given: &[(&str, &'i HostTensor)]) -> Result<SmallVec<[&'i HostTensor; 8]>, Error> {
         let ports = &self.model.info().inputs;
         if let Some((name, _)) = given.iter().find(|(name, _)| ports.iter().all(|port| port.name != *name)) {
             let known = ports.iter().map(|port| format!("`{}`", port.name)).collect::<Vec<_>>().join(", ");
             return Err(Error::UnknownInput { name: (*name).to_owned(), known });
         }
-        let mut tensors = Vec::with_capacity(ports.len());
-        let mut sizes: Vec<(&SymInt, usize)> = Vec::new();
+        let mut tensors = SmallVec::new();
+        let mut sizes: Sizes<'_> = SmallVec::new();
         for port in ports {
             let found = given.iter().find(|(name, _)| port.name == *name);
             let (_, tensor) = found.ok_or_else(|| Error::MissingInput(port.name.clone()))?;
@@ -183,7 +229,14 @@ impl Session {
         let graph = &self.model.graph;
         let engine = KernelEngine { graph, engines: &graph.engines, clock };
         let arguments = inputs.iter().map(|&input| Value::Tensor(input.clone())).collect();
-        let results = Interpreter::new(&graph.module).engine(&engine).run(MAIN, arguments)?;
+        let interpreter = Interpreter::new(&graph.module)
+            .engine(&engine)
+            .iterations(self.iterations)
+            .interruption(self.interruption.flag());
+        let results = match interpreter.run(MAIN, arguments) {
+            Err(_) if self.interruption.take() => return Err(Error::Interrupted),
+            outcome => outcome?,
+        };
         let mut tensors = Vec::with_capacity(results.len());
         for (port, result) in graph.info.outputs.iter().zip(results) {
             match result {
@@ -198,8 +251,11 @@ impl Session {
     }
 }
 
-/// Compares a tensor with its type; `sizes` are those that earlier inputs gave to symbols.
-fn check<'t>(ty: &'t Type, tensor: &HostTensor, sizes: &mut Vec<(&'t SymInt, usize)>) -> Result<(), String> {
+/// The sizes that inputs gave to symbols.
+type Sizes<'t> = SmallVec<[(&'t SymInt, usize); 16]>;
+
+/// Compares a tensor with its type.
+fn check<'t>(ty: &'t Type, tensor: &HostTensor, sizes: &mut Sizes<'t>) -> Result<(), String> {
     if ty.element().is_some_and(|element| element != tensor.element()) {
         return Err(String::new());
     }

@@ -39,7 +39,7 @@ fn network() -> Function {
     let sum = call(&mut graph, "add", &[product, bias], &[]);
     let gate = call(&mut graph, "sigmoid", &[sum], &[]);
     let gated = call(&mut graph, "mul", &[sum, gate], &[]);
-    let scaled = call(&mut graph, "lp_normalization", &[gated], &[]);
+    let scaled = call(&mut graph, "hardmax", &[gated], &[]);
     let shape = graph.constant(HostTensor::vector(vec![-1i64, 2, 4]));
     let pairs = call(&mut graph, "reshape", &[scaled, shape], &[]);
     let turned = call(&mut graph, "transpose", &[pairs], &[("perm", Attribute::Ints(vec![2, 0, 1]))]);
@@ -90,7 +90,7 @@ fn every_shape_gives_what_the_interpreter_gives() {
     assert!(profile.arena >= profile.lower_bound && profile.lower_bound > 0);
 }
 
-/// Pictures enlarged by scales, added to their sigmoid, and all their elements normalised. The region of the `Resize` is given and
+/// Pictures enlarged by scales, added to their sigmoid, and the largest of all elements marked. The region of the `Resize` is given and
 /// empty, as exporters write it; the extents of its result are known when a plan is made and not before, and later ones follow.
 fn enlarged(scales: &[f32], mode: &str) -> Function {
     let mut graph = GraphBuilder::new("main");
@@ -109,13 +109,13 @@ fn enlarged(scales: &[f32], mode: &str) -> Function {
     let sum = call(&mut graph, "add", &[larger, gate], &[]);
     let rows = graph.constant(HostTensor::vector(vec![0i64, 0, -1]));
     let flat = call(&mut graph, "reshape", &[sum, rows], &[]);
-    let scaled = call(&mut graph, "lp_normalization", &[flat], &[]);
+    let scaled = call(&mut graph, "hardmax", &[flat], &[]);
     graph.finish(vec![scaled, larger]).unwrap()
 }
 
 #[test]
 fn pictures_enlarged_by_scales_have_a_plan() {
-    // The normalisation alone is evaluated.
+    // The mark alone is evaluated.
     let cases: [(&[f32], &str); 4] = [
         (&[1.0, 1.0, 2.0, 3.0], "nearest"),
         (&[1.0, 1.0, 1.5, 0.7], "nearest"),

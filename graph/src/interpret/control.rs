@@ -64,8 +64,10 @@ impl<'m> Frame<'_, 'm> {
         let mut iteration = 0;
         while condition && iteration < trip_count {
             if iteration >= self.interpreter.iterations {
-                return Err(Fault(format!("the loop has not ended after {iteration} iterations")).into());
+                let reason = format!("the loop has not ended after {iteration} iterations, the most that are allowed");
+                return Err(Fault(reason).into());
             }
+            self.interpreter.check_interruption()?;
             let number = HostTensor::scalar(iteration as i64).into();
             let arguments = [number, HostTensor::scalar(condition).into()].into_iter().chain(carried);
             for (&parameter, argument) in operation.body.parameters.iter().zip(arguments) {
@@ -115,6 +117,7 @@ impl<'m> Frame<'_, 'm> {
         }
         let mut slices: Vec<Vec<HostTensor>> = vec![Vec::new(); operation.outputs.len()];
         for step in 0..steps {
+            self.interpreter.check_interruption()?;
             let cut = operation.inputs.iter().zip(&inputs).map(|(input, tensor)| {
                 let place = if input.order.reverse { steps - 1 - step } else { step };
                 Ok::<_, Fault>(

@@ -9,6 +9,7 @@ mod symbols;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustc_hash::FxHashMap;
 
@@ -126,9 +127,13 @@ pub struct Interpreter<'m> {
     module: &'m Module,
     externals: FxHashMap<String, External>,
     iterations: u64,
+    interruption: Option<&'m AtomicBool>,
     observer: Option<Observer<'m>>,
     engine: Option<&'m dyn Engine>,
 }
+
+/// How many iterations one loop may have, unless the caller says otherwise.
+pub const MOST_ITERATIONS: u64 = 1 << 24;
 
 /// How deep calls to functions may be nested.
 const CALL_DEPTH: usize = 64;
@@ -139,7 +144,8 @@ impl<'m> Interpreter<'m> {
         Interpreter {
             module,
             externals: FxHashMap::default(),
-            iterations: 1 << 24,
+            iterations: MOST_ITERATIONS,
+            interruption: None,
             observer: None,
             engine: None,
         }
@@ -150,6 +156,22 @@ impl<'m> Interpreter<'m> {
     pub fn iterations(mut self, most: u64) -> Self {
         self.iterations = most;
         self
+    }
+
+    /// Sets what ends loops before their next iteration, with an error, as soon as it is true.
+    #[must_use]
+    pub fn interruption(mut self, interruption: &'m AtomicBool) -> Self {
+        self.interruption = Some(interruption);
+        self
+    }
+
+    fn check_interruption(&self) -> Result<(), Fault> {
+        match self.interruption {
+            Some(interruption) if interruption.load(Ordering::Relaxed) => {
+                Err(Fault("the run was interrupted".to_owned()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Provides a function outside.

@@ -62,7 +62,7 @@ impl ExternalData {
     }
 
     /// The file that a location names, inside the folder.
-    fn resolve(&self, location: &str) -> Result<PathBuf, String> {
+    pub(super) fn resolve(&self, location: &str) -> Result<PathBuf, String> {
         let folder = self
             .folder
             .as_ref()

@@ -5,6 +5,7 @@
 
 mod error;
 mod external;
+mod files;
 mod import;
 pub mod schema;
 mod tensor;

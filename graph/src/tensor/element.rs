@@ -40,6 +40,16 @@ macro_rules! element_types {
             $($variant(Arc<Vec<$type>>),)*
         }
 
+        impl Elements {
+            /// Whether these are the very same elements as others.
+            pub(super) fn is_same(&self, other: &Self) -> bool {
+                match (self, other) {
+                    $((Elements::$variant(own), Elements::$variant(other)) => Arc::ptr_eq(own, other),)*
+                    _ => false,
+                }
+            }
+        }
+
         $(impl Element for $type {
             const TYPE: ElementType = ElementType::$variant;
 

@@ -1,5 +1,7 @@
 //! Host tensors as kernels take them, and back.
 
+use std::sync::Arc;
+
 use tilewright_core::dtype::DType;
 use tilewright_core::tensor::AnyTensor;
 
@@ -46,6 +48,9 @@ impl HostTensor {
     /// # Errors
     /// When there are not as many as the shape has, or they are strings.
     pub fn from_bytes(element: ElementType, shape: &[usize], bytes: &[u8]) -> Result<Self, TensorError> {
+        if let Some(tensor) = aligned(element, shape, bytes) {
+            return Ok(tensor);
+        }
         let found = bytes.len() / element.dtype().map_or(1, DType::bytes);
         let misfit =
             || TensorError::Length { shape: shape.to_vec(), expected: shape.iter().product(), found };
@@ -57,6 +62,21 @@ impl HostTensor {
         }
         tensor.bytes_mut().copy_from_slice(bytes);
         HostTensor::from_kernel(&tensor).ok_or_else(misfit)
+    }
+
+    /// Replaces all elements by others of their type, which lie in memory as bytes in the machine's order. Whether it did: it does
+    /// not when other tensors share the elements, and when the bytes are not as many or no such elements.
+    pub fn overwrite(&mut self, bytes: &[u8]) -> bool {
+        fn copy<T: tilewright_core::tensor::Element>(values: &mut Arc<Vec<T>>, bytes: &[u8]) -> bool {
+            match (Arc::get_mut(values), T::from_bytes(bytes)) {
+                (Some(values), Ok(elements)) if values.len() == elements.len() => {
+                    values.copy_from_slice(elements);
+                    true
+                }
+                _ => false,
+            }
+        }
+        with_kernel_elements!(&mut self.elements, values => copy(values, bytes), else false)
     }
 
     /// A copy of a tensor that a kernel takes or gives. `None` when a byte of a truth value is neither 0 nor 1, and for types that no
@@ -83,5 +103,31 @@ impl HostTensor {
             DType::F64 => copy::<f64>(tensor),
             DType::Float8E4M3FN | DType::Float8E5M2 | DType::Int4 | DType::UInt4 => None,
         }
+    }
+}
+
+/// A copy of elements from bytes that are aligned to them. `None` when they are not, and when they are no such elements.
+fn aligned(element: ElementType, shape: &[usize], bytes: &[u8]) -> Option<HostTensor> {
+    fn copy<T: crate::tensor::Element + tilewright_core::tensor::Element>(
+        shape: &[usize],
+        bytes: &[u8],
+    ) -> Option<HostTensor> {
+        HostTensor::new(shape, T::from_bytes(bytes).ok()?.to_vec()).ok()
+    }
+    match element {
+        ElementType::Bool => copy::<bool>(shape, bytes),
+        ElementType::I8 => copy::<i8>(shape, bytes),
+        ElementType::I16 => copy::<i16>(shape, bytes),
+        ElementType::I32 => copy::<i32>(shape, bytes),
+        ElementType::I64 => copy::<i64>(shape, bytes),
+        ElementType::U8 => copy::<u8>(shape, bytes),
+        ElementType::U16 => copy::<u16>(shape, bytes),
+        ElementType::U32 => copy::<u32>(shape, bytes),
+        ElementType::U64 => copy::<u64>(shape, bytes),
+        ElementType::F16 => copy::<half::f16>(shape, bytes),
+        ElementType::BF16 => copy::<half::bf16>(shape, bytes),
+        ElementType::F32 => copy::<f32>(shape, bytes),
+        ElementType::F64 => copy::<f64>(shape, bytes),
+        _ => None,
     }
 }

@@ -78,6 +78,11 @@ impl HostTensor {
         Ok(HostTensor { shape: shape.to_vec(), elements: self.elements.clone() })
     }
 
+    /// Whether another tensor has the very same elements, not merely equal ones, in the same shape.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.shape == other.shape && self.elements.is_same(&other.elements)
+    }
+
     /// The type of the elements.
     pub fn element(&self) -> ElementType {
         fn of<T: Element>(_: &Arc<Vec<T>>) -> ElementType {

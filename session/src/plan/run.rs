@@ -139,6 +139,29 @@ impl Plan {
         }
     }
 
+    /// Makes a tensor what [`Plan::host`] gives, in its own memory where that fits.
+    pub(crate) fn update(
+        &self,
+        slice: &Slice,
+        graph: &Graph,
+        inputs: &[&HostTensor],
+        memory: &Memory,
+        tensor: &mut HostTensor,
+    ) -> Result<(), Error> {
+        let fits = tensor.element() == slice.element && tensor.shape() == slice.shape;
+        let is_done = fits
+            && match slice.place {
+                Place::Input(place) => tensor.is_same(inputs[place]),
+                Place::Constant(value) => graph.constant(value).is_some_and(|own| tensor.is_same(own)),
+                Place::Known(place) => tensor.overwrite(self.known[place].bytes()),
+                Place::Arena(offset, size) => tensor.overwrite(&memory.0[offset..offset + size]),
+            };
+        if !is_done {
+            *tensor = self.host(slice, graph, inputs, memory)?;
+        }
+        Ok(())
+    }
+
     /// The arguments of a kernel.
     fn arguments<'a>(
         &'a self,

@@ -1,0 +1,124 @@
+//! A model in a folder: its file, the records of its kernels, and a manifest that names both.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `manifest.json` | the version of this form, and the names of the other two |
+//! | `model.onnx` | the model, with the files that its tensors lie in beside it |
+//! | `records` | tuning records; those of other programs or machines do not count |
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tilewright_graph::onnx;
+
+use crate::error::Error;
+use crate::model::Model;
+
+const MANIFEST: &str = "manifest.json";
+
+const MODEL: &str = "model.onnx";
+
+const RECORDS: &str = "records";
+
+/// The version of the manifest that this crate writes, and the latest that it reads.
+const VERSION: u32 = 1;
+
+/// Which files make up a model.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    version: u32,
+    /// The name of the model's file.
+    model: String,
+    /// The name of the directory or file of records, if there is one.
+    records: Option<String>,
+}
+
+/// Copies a model and the files that its tensors lie in to a folder, and writes a manifest. Gives the directory in the folder that
+/// records belong into, which does not exist yet.
+///
+/// # Errors
+/// When the model cannot be read, one of its files is missing or lies outside of its folder, or the folder holds anything but a
+/// model that was packed before.
+pub fn pack(model: &Path, folder: &Path) -> Result<PathBuf, Error> {
+    let fail = |path: &Path, reason: String| Error::Folder { path: path.to_owned(), reason };
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |error: std::io::Error| fail(&path, error.to_string())
+    };
+    let files = onnx::Model::read(model)?.files()?;
+    clear(folder)?;
+    fs::create_dir_all(folder).map_err(io(folder))?;
+    for (relative, path) in files {
+        let target = folder.join(&relative);
+        if relative == Path::new(MANIFEST) || relative == Path::new(MODEL) || relative.starts_with(RECORDS) {
+            let reason = format!("the model names `{}` for its tensors; rename it", relative.display());
+            return Err(fail(model, reason));
+        }
+        if let Some(parent) = target.parent() {
+            fs::create_dir_all(parent).map_err(io(parent))?;
+        }
+        fs::copy(&path, &target).map_err(io(&target))?;
+    }
+    fs::copy(model, folder.join(MODEL)).map_err(io(&folder.join(MODEL)))?;
+    let manifest =
+        Manifest { version: VERSION, model: MODEL.to_owned(), records: Some(RECORDS.to_owned()) };
+    let text = serde_json::to_string_pretty(&manifest).expect("a manifest has no keys that are no text");
+    fs::write(folder.join(MANIFEST), text + "\n").map_err(io(&folder.join(MANIFEST)))?;
+    Ok(folder.join(RECORDS))
+}
+
+/// Removes the manifest and the records of a model that was packed into a folder before.
+fn clear(folder: &Path) -> Result<(), Error> {
+    let Ok(mut entries) = fs::read_dir(folder) else { return Ok(()) };
+    if entries.next().is_none() {
+        return Ok(());
+    }
+    let fail = |reason: &str| Error::Folder { path: folder.to_owned(), reason: reason.to_owned() };
+    read(folder).map_err(|_| fail("it holds other files than a packed model; name a folder of its own"))?;
+    let remove = |path: &Path| if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    for name in [MANIFEST, RECORDS] {
+        let path = folder.join(name);
+        if path.exists() {
+            remove(&path).map_err(|error| fail(&error.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+fn read(folder: &Path) -> Result<Manifest, Error> {
+    let fail = |reason: String| Error::Folder { path: folder.to_owned(), reason };
+    let text = fs::read_to_string(folder.join(MANIFEST));
+    let text = text.map_err(|error| {
+        fail(format!("its {MANIFEST} cannot be read: {error}; `tilewright model pack` makes such folders"))
+    })?;
+    let manifest: Manifest =
+        serde_json::from_str(&text).map_err(|error| fail(format!("its {MANIFEST} is malformed: {error}")))?;
+    if manifest.version > VERSION {
+        let version = manifest.version;
+        return Err(fail(format!("its {MANIFEST} has version {version}, this program reads {VERSION}")));
+    }
+    for name in [Some(&manifest.model), manifest.records.as_ref()].into_iter().flatten() {
+        let mut parts = Path::new(name).components();
+        if !matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
+            return Err(fail(format!("its {MANIFEST} names `{name}`, which is not the name of a file in it")));
+        }
+    }
+    Ok(manifest)
+}
+
+/// Loads the model of a folder, and uses its records from now on. Records that cannot be read are left out with a warning.
+pub(crate) fn load(folder: &Path) -> Result<Model, Error> {
+    let manifest = read(folder)?;
+    let model = Model::load_file(&folder.join(&manifest.model))?;
+    let records = manifest.records.map(|records| folder.join(records));
+    if let Some(records) = records.filter(|records| records.exists()) {
+        match tilewright_runtime::records::use_records(&records) {
+            Ok(problems) => problems.iter().for_each(|problem| {
+                tracing::warn!(%problem, "a record of the model is skipped");
+            }),
+            Err(error) => tracing::warn!(%error, "the records of the model are not used"),
+        }
+    }
+    Ok(model)
+}
