@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use tilewright::tuning::Budget;
 
 use crate::address::{Address, Dims};
+use crate::model::Shapes;
 
 /// Inspects, replays, compares and keeps tuning records.
 ///
@@ -39,19 +40,36 @@ pub(crate) enum ModelCommand {
     Profile(ModelProfile),
     Time(ModelTime),
     Tune(ModelTune),
+    Pack(ModelPack),
 }
 
 /// Shows the inputs and outputs of a model
 #[derive(Args, Debug)]
 pub(crate) struct ModelInfo {
+    /// An ONNX file, or a folder that `pack` made
+    pub(crate) model: PathBuf,
+    /// As a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Puts a model and the best records of its kernels into a folder, which other commands and applications load
+#[derive(Args, Debug)]
+pub(crate) struct ModelPack {
     /// An ONNX file
     pub(crate) model: PathBuf,
+    /// Files or directories of records
+    #[arg(long, value_name = "PATH")]
+    pub(crate) records: Vec<PathBuf>,
+    /// The folder, which is created, or holds a packed model that is replaced
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) output: PathBuf,
 }
 
 /// A model with its inputs, and how it is run
 #[derive(Args, Debug)]
 pub(crate) struct ModelCall {
-    /// An ONNX file
+    /// An ONNX file, or a folder that `pack` made
     pub(crate) model: PathBuf,
     /// An input and a NumPy file with its elements; once for each input
     #[arg(long = "input", value_name = "NAME=FILE.npy")]
@@ -82,6 +100,9 @@ pub(crate) struct ModelRun {
 pub(crate) struct ModelProfile {
     #[command(flatten)]
     pub(crate) call: ModelCall,
+    /// As a JSON object, with all steps
+    #[arg(long)]
+    pub(crate) json: bool,
     /// How many runs are measured
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub(crate) rounds: u32,
@@ -102,15 +123,19 @@ pub(crate) struct ModelTime {
 
 /// Tunes the kernels of a model at the shapes of its inputs
 ///
+/// Shapes are those of files, or given with `--shape`, which makes up the elements; then all combinations of the sizes in ranges are tuned.
 /// All kernels share one budget, which goes where it saves most. Records are added to a directory, which is created; `--records`
 /// of the other commands uses it, and so does the environment variable `TILEWRIGHT_RECORDS`.
 #[derive(Args, Debug)]
 pub(crate) struct ModelTune {
-    /// An ONNX file
+    /// An ONNX file, or a folder that `pack` made
     pub(crate) model: PathBuf,
     /// An input and a NumPy file with its elements; once for each input
     #[arg(long = "input", value_name = "NAME=FILE.npy")]
     pub(crate) inputs: Vec<Input>,
+    /// An input and its shape: `x=8x128`, or ranges, `x=1..32x128`, of which the ends and all powers of two are tuned
+    #[arg(long = "shape", value_name = "NAME=SHAPE")]
+    pub(crate) shapes: Vec<Shapes>,
     /// Measurements or time: `500`, `90s`, `10min`; 64 measurements for each kernel without it
     #[arg(long, value_name = "BUDGET")]
     pub(crate) budget: Option<Budget>,

@@ -49,6 +49,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             kernel.run(dims, &[], &mut buffers).expect("it ran before");
         }
     });
-    println!("a node: {whole:.0} ns in a session, {direct:.0} ns called directly, {:.0} ns between", whole - direct);
+    println!(
+        "a node: {whole:.0} ns in a session, {direct:.0} ns called directly, {:.0} ns between",
+        whole - direct
+    );
     Ok(())
 }

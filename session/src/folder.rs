@@ -61,8 +61,7 @@ pub fn pack(model: &Path, folder: &Path) -> Result<PathBuf, Error> {
         fs::copy(&path, &target).map_err(io(&target))?;
     }
     fs::copy(model, folder.join(MODEL)).map_err(io(&folder.join(MODEL)))?;
-    let manifest =
-        Manifest { version: VERSION, model: MODEL.to_owned(), records: Some(RECORDS.to_owned()) };
+    let manifest = Manifest { version: VERSION, model: MODEL.to_owned(), records: Some(RECORDS.to_owned()) };
     let text = serde_json::to_string_pretty(&manifest).expect("a manifest has no keys that are no text");
     fs::write(folder.join(MANIFEST), text + "\n").map_err(io(&folder.join(MANIFEST)))?;
     Ok(folder.join(RECORDS))
@@ -101,7 +100,9 @@ fn read(folder: &Path) -> Result<Manifest, Error> {
     for name in [Some(&manifest.model), manifest.records.as_ref()].into_iter().flatten() {
         let mut parts = Path::new(name).components();
         if !matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
-            return Err(fail(format!("its {MANIFEST} names `{name}`, which is not the name of a file in it")));
+            return Err(fail(format!(
+                "its {MANIFEST} names `{name}`, which is not the name of a file in it"
+            )));
         }
     }
     Ok(manifest)

@@ -7,8 +7,8 @@ use prost::Message;
 // Brings the CPU.
 use tilewright as _;
 use tilewright_graph::onnx::schema::{
-    DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto,
-    TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto, dimension_proto, type_proto,
+    DimensionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto,
+    TensorProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto, dimension_proto, type_proto,
 };
 use tilewright_session::{Error, HostTensor, Model, Session, pack};
 
@@ -23,7 +23,8 @@ fn port(name: &str) -> ValueInfoProto {
 
 /// A model that adds three numbers, which lie in another file.
 fn write_model(folder: &Path) {
-    let entry = |key: &str, value: &str| StringStringEntryProto { key: key.to_owned(), value: value.to_owned() };
+    let entry =
+        |key: &str, value: &str| StringStringEntryProto { key: key.to_owned(), value: value.to_owned() };
     let weights = TensorProto {
         name: "w".to_owned(),
         dims: vec![3],

@@ -34,7 +34,8 @@ fn recurrence() -> Function {
     let carried = graph.parameter("weights", Type::fixed(ElementType::F32, &[6, 6]));
     let product = call(&mut graph, "matmul", &[inner, carried]);
     let next = call(&mut graph, "tanh", &[product]);
-    let (zero, one) = (graph.constant(HostTensor::vector(vec![0i64])), graph.constant(HostTensor::vector(vec![1i64])));
+    let (zero, one) =
+        (graph.constant(HostTensor::vector(vec![0i64])), graph.constant(HostTensor::vector(vec![1i64])));
     let end = call(&mut graph, "reshape", &[number, one]);
     let rows = call(&mut graph, "slice", &[table, zero, end]);
     let sum = call(&mut graph, "reduce_sum", &[rows, zero]);
@@ -72,7 +73,10 @@ fn parts_around_what_the_data_decide_have_plans() {
             pairs.for_each(|(x, y)| assert!((x - y).abs() <= 1e-5 * (1.0 + y.abs()), "{x} is not {y}"));
         }
         let runs = |name: &str| {
-            let of_name = profile.steps.iter().filter(|step| step.kernel.as_deref().is_some_and(|kernel| kernel.starts_with(name)));
+            let of_name = profile
+                .steps
+                .iter()
+                .filter(|step| step.kernel.as_deref().is_some_and(|kernel| kernel.starts_with(name)));
             of_name.map(|step| step.runs).sum::<usize>()
         };
         // The weights never change, and the product with its function is one kernel of a plan.

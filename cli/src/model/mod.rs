@@ -1,55 +1,34 @@
 //! Whole models: what they are, running them, where their time goes, tuning them.
 
+mod info;
+mod pack;
+mod profile;
+mod shapes;
 mod tune;
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use tilewright_session::{HostTensor, Model, Session, StaysFloat, npy};
+use tilewright_session::{HostTensor, Model, Session, npy};
 
-use crate::arguments::{Input, ModelCall, ModelCommand, ModelInfo, ModelProfile, ModelRun, ModelTime};
+use crate::arguments::{Input, ModelCall, ModelCommand, ModelRun, ModelTime};
 use crate::{Failure, Outcome};
+pub(crate) use shapes::Shapes;
 
 pub(crate) fn run(command: &ModelCommand) -> Outcome {
     match command {
-        ModelCommand::Info(options) => info(options),
+        ModelCommand::Info(options) => info::run(options),
         ModelCommand::Run(options) => run_once(options),
-        ModelCommand::Profile(options) => profile(options),
+        ModelCommand::Profile(options) => profile::run(options),
         ModelCommand::Time(options) => time(options),
         ModelCommand::Tune(options) => tune::run(options),
+        ModelCommand::Pack(options) => pack::run(options),
     }
 }
 
 fn load(path: &std::path::Path) -> Result<Model, Failure> {
     Model::load(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
-}
-
-fn info(options: &ModelInfo) -> Outcome {
-    let model = load(&options.model)?;
-    let info = model.info();
-    let mut text = String::new();
-    for (title, ports) in [("inputs", &info.inputs), ("outputs", &info.outputs)] {
-        text += &format!("{title}:\n");
-        ports.iter().for_each(|port| text += &format!("  {}: {}\n", port.name, port.ty));
-    }
-    text += &format!("{} calls as imported, {} after all passes\n", info.imported_bindings, info.bindings);
-    if info.integer_products > 0 || !info.stays_float.is_empty() {
-        let floats = info.stays_float.len();
-        text += &format!(
-            "products of quantised tensors: {} on integers, {floats} in floats\n",
-            info.integer_products
-        );
-        for StaysFloat { node, operator, reason } in &info.stays_float {
-            text += &format!("  {node} ({operator}) stays in floats: {reason}\n");
-        }
-    }
-    for (key, value) in &info.metadata {
-        let short: String = value.chars().take(60).collect();
-        text += &format!("  {key}: {}\n", short.replace('\n', " "));
-    }
-    info.warnings.iter().for_each(|warning| text += &format!("warning: {warning}\n"));
-    Ok(text)
 }
 
 /// Reads the inputs of a call.
@@ -119,52 +98,6 @@ fn run_once(options: &ModelRun) -> Outcome {
     }
     if options.json {
         text += &format!("{}\n", json!({ "outputs": paths }));
-    }
-    Ok(text)
-}
-
-/// How many steps a profile lists.
-const LISTED: usize = 30;
-
-fn profile(options: &ModelProfile) -> Outcome {
-    let opened = Opened::of(&options.call)?;
-    let (model, inputs) = (&opened.model, opened.inputs());
-    let mut session = Session::new(model);
-    let start = Instant::now();
-    session.run(&inputs).map_err(Failure::new)?;
-    let first = start.elapsed();
-    // Each step's shortest time of several runs.
-    let (_, mut best) = session.profile(&inputs).map_err(Failure::new)?;
-    let mut whole = Duration::MAX;
-    for _ in 0..options.rounds {
-        let start = Instant::now();
-        session.run(&inputs).map_err(Failure::new)?;
-        whole = whole.min(start.elapsed());
-        let (_, profile) = session.profile(&inputs).map_err(Failure::new)?;
-        best.whole = best.whole.min(profile.whole);
-        for (best, step) in best.steps.iter_mut().zip(profile.steps) {
-            best.time = best.time.min(step.time);
-        }
-    }
-    let mut text = format!(
-        "first call, with {} kernels made: {first:.1?}; then {whole:.1?} at best\narena: {} bytes, {} needed at least\n",
-        model.kernels(),
-        best.arena,
-        best.lower_bound
-    );
-    let inside: Duration = best.steps.iter().map(|step| step.time).sum();
-    let total = best.whole.max(inside);
-    let between = total - inside;
-    let percent = |time: Duration| 100.0 * time.as_secs_f64() / total.as_secs_f64().max(f64::MIN_POSITIVE);
-    text += &format!("{:5.1} %  {between:>10.1?}  between the steps\n", percent(between));
-    best.steps.sort_by_key(|step| std::cmp::Reverse(step.time));
-    for step in best.steps.iter().take(LISTED) {
-        let share = percent(step.time);
-        let kind = step.kernel.as_deref().unwrap_or("evaluated");
-        let rate = step.bytes as f64 / step.time.as_secs_f64().max(f64::MIN_POSITIVE) / 1e9;
-        let runs = if step.runs > 1 { format!("{} runs of ", step.runs) } else { String::new() };
-        text +=
-            &format!("{share:5.1} %  {:>10.1?}  {rate:6.1} GB/s  {runs}{kind}  {}\n", step.time, step.node);
     }
     Ok(text)
 }

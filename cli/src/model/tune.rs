@@ -1,19 +1,26 @@
 //! Tuning the kernels of a model under one budget.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use tilewright::kernel::Kernel;
 use tilewright::tuning::{TuneTask, Tuner};
-use tilewright_session::{KernelUse, Session};
+use tilewright_session::{HostTensor, KernelUse, Model, Session};
 
 use crate::arguments::ModelTune;
+use crate::model::shapes::combinations;
 use crate::model::{load, named, read, set_threads};
 use crate::{Failure, Outcome};
 
 pub(super) fn run(options: &ModelTune) -> Outcome {
     set_threads(options.threads);
     let (model, inputs) = (load(&options.model)?, read(&options.inputs)?);
-    let uses = Session::new(&model).kernels(&named(&inputs)).map_err(Failure::new)?;
+    let uses = if options.shapes.is_empty() {
+        Session::new(&model).kernels(&named(&inputs)).map_err(Failure::new)?
+    } else {
+        let calls = combinations(&model.info().inputs, &options.shapes, &inputs)?;
+        all_kernels(&model, &calls)?
+    };
     if uses.is_empty() {
         return Err(Failure::new("no step of this model runs a kernel: there is nothing to tune"));
     }
@@ -49,6 +56,23 @@ pub(super) fn run(options: &ModelTune) -> Outcome {
         );
     }
     Ok(text)
+}
+
+/// The kernels of several calls, each once for each of its shapes.
+fn all_kernels(model: &Model, calls: &[Vec<(String, HostTensor)>]) -> Result<Vec<KernelUse>, Failure> {
+    let mut uses: Vec<KernelUse> = Vec::new();
+    let mut session = Session::new(model);
+    for inputs in calls {
+        for one in session.kernels(&named(inputs)).map_err(Failure::new)? {
+            let same =
+                |known: &&mut KernelUse| Arc::ptr_eq(&known.kernel, &one.kernel) && known.dims == one.dims;
+            match uses.iter_mut().find(same) {
+                Some(known) => known.steps += one.steps,
+                None => uses.push(one),
+            }
+        }
+    }
+    Ok(uses)
 }
 
 /// The dimensions of a kernel by name.

@@ -64,7 +64,8 @@ impl<'m> Frame<'_, 'm> {
         let mut iteration = 0;
         while condition && iteration < trip_count {
             if iteration >= self.interpreter.iterations {
-                let reason = format!("the loop has not ended after {iteration} iterations, the most that are allowed");
+                let reason =
+                    format!("the loop has not ended after {iteration} iterations, the most that are allowed");
                 return Err(Fault(reason).into());
             }
             self.interpreter.check_interruption()?;

@@ -43,8 +43,8 @@ fn carried(operation: &Operation) -> Option<(Vec<Carried>, &Body)> {
         _ => return None,
     };
     let carried = first.iter().enumerate();
-    let carried =
-        carried.map(|(place, &first)| (first, body.parameters[parameters + place], body.results[results + place]));
+    let carried = carried
+        .map(|(place, &first)| (first, body.parameters[parameters + place], body.results[results + place]));
     Some((carried.collect(), body))
 }
 

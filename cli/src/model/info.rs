@@ -1,0 +1,58 @@
+//! The inputs and outputs of a model, and what its passes made of it.
+
+use serde_json::{Value, json};
+use tilewright_session::{Info, Port, StaysFloat};
+
+use crate::Outcome;
+use crate::arguments::ModelInfo;
+use crate::model::load;
+
+pub(super) fn run(options: &ModelInfo) -> Outcome {
+    let model = load(&options.model)?;
+    let info = model.info();
+    if options.json { Ok(format!("{:#}\n", object(info))) } else { Ok(text(info)) }
+}
+
+fn object(info: &Info) -> Value {
+    let ports = |ports: &[Port]| -> Vec<Value> {
+        ports.iter().map(|port| json!({ "name": port.name, "type": port.ty.to_string() })).collect()
+    };
+    let floats = info.stays_float.iter().map(|StaysFloat { node, operator, reason }| {
+        json!({ "node": node.to_string(), "operator": operator.to_string(), "reason": reason.to_string() })
+    });
+    json!({
+        "inputs": ports(&info.inputs),
+        "outputs": ports(&info.outputs),
+        "metadata": info.metadata,
+        "warnings": info.warnings,
+        "imported_calls": info.imported_bindings,
+        "calls": info.bindings,
+        "integer_products": info.integer_products,
+        "float_products": floats.collect::<Vec<Value>>(),
+    })
+}
+
+fn text(info: &Info) -> String {
+    let mut text = String::new();
+    for (title, ports) in [("inputs", &info.inputs), ("outputs", &info.outputs)] {
+        text += &format!("{title}:\n");
+        ports.iter().for_each(|port| text += &format!("  {}: {}\n", port.name, port.ty));
+    }
+    text += &format!("{} calls as imported, {} after all passes\n", info.imported_bindings, info.bindings);
+    if info.integer_products > 0 || !info.stays_float.is_empty() {
+        let floats = info.stays_float.len();
+        text += &format!(
+            "products of quantised tensors: {} on integers, {floats} in floats\n",
+            info.integer_products
+        );
+        for StaysFloat { node, operator, reason } in &info.stays_float {
+            text += &format!("  {node} ({operator}) stays in floats: {reason}\n");
+        }
+    }
+    for (key, value) in &info.metadata {
+        let short: String = value.chars().take(60).collect();
+        text += &format!("  {key}: {}\n", short.replace('\n', " "));
+    }
+    info.warnings.iter().for_each(|warning| text += &format!("warning: {warning}\n"));
+    text
+}
