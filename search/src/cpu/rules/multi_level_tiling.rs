@@ -1,6 +1,6 @@
 //! Tiling on several levels, for caches and registers.
 
-use tilewright_core::analysis::block::{is_spatial, reduction};
+use tilewright_core::analysis::block::{BufferAccess, is_spatial, loads_in, reduction};
 use tilewright_core::analysis::scope::{consumers, loops_around, writes_parameter};
 use tilewright_core::annotation::{CONSTANT_LAYOUT, TILING};
 use tilewright_core::ids::LoopId;
@@ -180,6 +180,8 @@ impl Tiles {
         let (spatial, reduce) = partition_loops(schedule, block, &loops)?;
         let lanes_of_vector = i64::from(schedule.cpu()?.lanes(4));
         let in_lanes = if lanes.is_empty() { output_loop(schedule, block)? } else { None };
+        let found = block_of(schedule, block)?;
+        let vectors = vectors_beside_each_other(&found);
         let mut levels = vec![Vec::new(); STRUCTURE.len()];
         for target in loops {
             let kind = if spatial.contains(&target) { 'S' } else { 'R' };
@@ -202,10 +204,9 @@ impl Tiles {
                     most_dividing: innermost.lanes,
                     multiple: lanes_of_vector,
                 },
-                // With two vectors beside each other, half as many rows fill the registers.
                 _ => {
                     let most = innermost.rows;
-                    UsefulTiles { least: LEAST_ROWS, most, most_dividing: most / 2, multiple: 1 }
+                    UsefulTiles { least: LEAST_ROWS, most, most_dividing: most / vectors, multiple: 1 }
                 }
             };
             let factors = match *covers {
@@ -253,6 +254,17 @@ fn output_loop(schedule: &Schedule, block: BlockRv) -> Result<Option<LoopId>, Sc
         found.iters.iter().find(|iter| Some(iter.var) == last).and_then(|iter| iter.binding.as_var());
     let path = loops_around(&schedule.program().body, found.id).unwrap_or_default();
     Ok(path.into_iter().find(|node| Some(node.var) == binding).map(|node| node.id))
+}
+
+/// The number of vectors beside each other that a tile of rows leaves registers for: two where they share an operand, such as a product
+/// of matrices, of which half as many rows then fill the registers. Channels of a depthwise convolution share none.
+fn vectors_beside_each_other(block: &Block) -> i64 {
+    let Some(reduction) = reduction(block) else { return 1 };
+    let Some(last) = reduction.store.indices.last().and_then(|index| index.as_var()) else { return 2 };
+    let mut loads = Vec::new();
+    loads_in(reduction.value, &mut loads);
+    let is_shared = |load: &BufferAccess<'_>| !load.indices.iter().any(|index| index.mentions(last));
+    if loads.iter().any(is_shared) { 2 } else { 1 }
 }
 
 /// Accumulates the output in a local tile and writes it back when it is finished. A single element-wise consumer becomes the
