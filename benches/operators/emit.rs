@@ -52,7 +52,8 @@ pub(crate) fn emit(
         let schedule = recorded.unwrap_or_else(|| schedule_by_default(&program, context.clone()));
         let flat = lower(schedule.program(), &LowerOptions::of(&context.target))?;
         let code = tilewright_gpu::emit(&flat, &gpu)?;
-        let manifest = tilewright_gpu::manifest(&flat, &code, &[], &gpu)?;
+        // The lowered program has tensors of one dimension.
+        let manifest = tilewright_gpu::manifest(&program, &code, &[], &gpu)?;
         let name: String =
             operator.name.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '_' }).collect();
         let reports = report(schedule.program(), &gpu);

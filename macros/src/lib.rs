@@ -86,6 +86,7 @@ use proc_macro::TokenStream;
 /// - `NAME(a, b, …) -> Result<Tensor<…>, Error>`: the call, checked and tuned
 /// - `NAME::reference(…)`: the definition as ordinary Rust, with the same signature
 /// - `NAME::call_into(…, &mut c)`: the call with results that the caller owns
+/// - `NAME::on(&device, …)` and `NAME::on_into(&device, …, &mut c)`: the same on a device, with tensors in its memory
 /// - `NAME::kernel()`: the kernel itself, for tuning it
 ///
 /// # Meaning

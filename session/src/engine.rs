@@ -13,6 +13,7 @@ use tilewright_graph::legalise::Order;
 use tilewright_graph::operator::{Fault, Value};
 use tilewright_graph::part::Part;
 use tilewright_graph::tensor::{ElementType, HostTensor};
+use tilewright_runtime::DeviceId;
 use tilewright_runtime::kernel::Kernel;
 
 use crate::model::Graph;
@@ -208,7 +209,7 @@ impl KernelEngine<'_> {
                 return None;
             }
         };
-        match self.graph.kernels.get(&prepared.instance) {
+        match self.graph.kernels.get(&prepared.instance, DeviceId::DEFAULT) {
             Ok(kernel) => Some(Arc::new((prepared, kernel))),
             Err(error) => {
                 tracing::warn!(kernel = &*prepared.instance.0.name, %error, "a kernel cannot be compiled; its operators are evaluated");

@@ -1,5 +1,6 @@
 //! Why a model cannot be loaded or run.
 
+use tilewright_core::device::DeviceError;
 use tilewright_graph::build::BuildError;
 use tilewright_graph::interpret::RunError;
 use tilewright_graph::onnx::OnnxError;
@@ -64,6 +65,15 @@ pub enum Error {
         node: String,
         /// Why.
         source: Box<tilewright_runtime::Error>,
+    },
+    /// A device has no memory left, or fails.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A graph that decides while it runs has no steps that a device could follow.
+    #[error("the graph decides while it runs, which {device} cannot do: run it in a session of the CPU")]
+    Decides {
+        /// The device.
+        device: String,
     },
     /// An operator failed while the model ran.
     #[error("node `{node}`: {reason}")]

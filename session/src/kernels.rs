@@ -24,22 +24,22 @@ impl Kernels {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The kernel of a program. One that is new is compiled for these dimensions now; one that served other dimensions
+    /// The kernel of a program. One that is new is compiled for these dimensions on a device now; one that served other dimensions
     /// before runs the version that it has, until a better one is made beside the calls.
-    pub(crate) fn get(&self, instance: &Instance) -> Result<Arc<Kernel>, Error> {
+    pub(crate) fn get(&self, instance: &Instance, device: DeviceId) -> Result<Arc<Kernel>, Error> {
         let (program, dims) = instance;
         let slot = self.with_slots(|slots| Arc::clone(slots.entry(Arc::clone(program)).or_default()));
         let make = || {
             let kernel = Kernel::from_program(Program::clone(program))?;
-            kernel.prepare_on(DeviceId::DEFAULT, std::slice::from_ref(dims))?;
+            kernel.prepare_on(device, std::slice::from_ref(dims))?;
             Ok(Arc::new(kernel))
         };
         slot.get_or_init(make).clone()
     }
 
-    /// Makes the kernels that do not exist yet on as many threads as the machine runs: one for each program, each with code for all of
+    /// Makes the kernels that do not exist yet, for a device, on as many threads as the machine runs: one for each program, each with code for all of
     /// its dimensions here.
-    pub(crate) fn prepare(&self, instances: &[&Instance]) {
+    pub(crate) fn prepare(&self, instances: &[&Instance], device: DeviceId) {
         let mut new: Vec<&Instance> = Vec::new();
         self.with_slots(|slots| {
             new.extend(instances.iter().filter(|instance| !slots.contains_key(&instance.0)));
@@ -55,8 +55,8 @@ impl Kernels {
         let work = || {
             while let Some(instance) = new.get(next.fetch_add(1, Ordering::Relaxed)) {
                 // Errors are kept, and reported by the step that needs the kernel.
-                if let Ok(kernel) = self.get(instance) {
-                    let _ = kernel.prepare_on(DeviceId::DEFAULT, std::slice::from_ref(&instance.1));
+                if let Ok(kernel) = self.get(instance, device) {
+                    let _ = kernel.prepare_on(device, std::slice::from_ref(&instance.1));
                 }
             }
         };

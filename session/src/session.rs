@@ -9,13 +9,15 @@ use tilewright_graph::ir::Type;
 use tilewright_graph::operator::Value;
 use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::HostTensor;
+use tilewright_runtime::DeviceId;
+use tilewright_runtime::devices::DeviceHandle;
 use tilewright_runtime::kernel::Kernel;
 
 use crate::engine::KernelEngine;
 use crate::error::Error;
 use crate::interruption::Interruption;
 use crate::model::{MAIN, Model};
-use crate::plan::{Action, Memory, Plan, build};
+use crate::plan::{Action, Memory, OnDevice, Plan, build};
 use crate::plans::Plans;
 use crate::profile::{Clock, Profile};
 
@@ -62,6 +64,8 @@ pub struct Session {
     memory: Memory,
     iterations: u64,
     interruption: Interruption,
+    /// Where it runs, unless that is the host.
+    device: Option<OnDevice>,
 }
 
 impl Session {
@@ -73,7 +77,15 @@ impl Session {
             memory: Memory::default(),
             iterations: MOST_ITERATIONS,
             interruption: Interruption::default(),
+            device: None,
         }
+    }
+
+    /// A session of a model on a device. Constants are copied to its memory once, inputs in each run, and values stay there from one step to
+    /// the next; operators without a kernel form are evaluated on the host. A graph that decides while it runs is refused when
+    /// it is run.
+    pub fn on(model: &Model, device: &DeviceHandle) -> Self {
+        Session { device: Some(OnDevice::new(device.clone())), ..Session::new(model) }
     }
 
     /// Sets how many iterations one loop of the model may have; 2²⁴ at first. A run whose loop has more fails.
@@ -97,13 +109,7 @@ impl Session {
     /// When a name is unknown or missing, a type or shape does not fit, or a node fails.
     pub fn run(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Outputs, Error> {
         let inputs = self.arrange(inputs)?;
-        match self.plan(&inputs) {
-            Some(plan) => {
-                plan.follow(&self.model.graph, &inputs, &mut self.memory, None)?;
-                self.outputs(&plan, &inputs)
-            }
-            None => self.interpret(&inputs, None),
-        }
+        self.follow(&inputs, None)
     }
 
     /// As [`Session::run`], into the results of an earlier run, whose memory is used again. For shapes that came before, nothing is
@@ -114,6 +120,10 @@ impl Session {
     /// As [`Session::run`].
     pub fn run_into(&mut self, inputs: &[(&str, &HostTensor)], outputs: &mut Outputs) -> Result<(), Error> {
         let inputs = self.arrange(inputs)?;
+        if self.device.is_some() {
+            *outputs = self.follow(&inputs, None)?;
+            return Ok(());
+        }
         let Some(plan) = self.plan(&inputs) else {
             *outputs = self.interpret(&inputs, None)?;
             return Ok(());
@@ -141,13 +151,7 @@ impl Session {
         let inputs = self.arrange(inputs)?;
         let clock = Clock::default();
         let start = Instant::now();
-        let outputs = match self.plan(&inputs) {
-            Some(plan) => {
-                plan.follow(&self.model.graph, &inputs, &mut self.memory, Some(&clock))?;
-                self.outputs(&plan, &inputs)?
-            }
-            None => self.interpret(&inputs, Some(&clock))?,
-        };
+        let outputs = self.follow(&inputs, Some(&clock))?;
         Ok((outputs, clock.profile(start.elapsed())))
     }
 
@@ -183,7 +187,25 @@ impl Session {
 
     /// The size of the arena, in bytes.
     pub fn arena_bytes(&self) -> usize {
-        self.memory.len()
+        self.device.as_ref().map_or(self.memory.len(), OnDevice::len)
+    }
+
+    /// Runs the model where the session is. A clock measures each step.
+    fn follow(&mut self, inputs: &[&HostTensor], clock: Option<&Clock>) -> Result<Outputs, Error> {
+        let (plan, graph) = (self.plan(inputs), &self.model.graph);
+        match (plan, &mut self.device) {
+            (Some(plan), None) => {
+                plan.follow(graph, inputs, &mut self.memory, clock)?;
+                self.outputs(&plan, inputs)
+            }
+            (None, None) => self.interpret(inputs, clock),
+            (Some(plan), Some(device)) => {
+                let results = device.run(&plan, graph, inputs, clock)?;
+                let names = self.model.info().outputs.iter().map(|port| port.name.clone());
+                Ok(Outputs(names.zip(results).collect()))
+            }
+            (None, Some(device)) => Err(Error::Decides { device: device.device().name().to_owned() }),
+        }
     }
 
     /// The inputs in the model's order, checked.
@@ -213,7 +235,8 @@ impl Session {
     /// The plan for inputs, if there is one.
     fn plan(&mut self, inputs: &[&HostTensor]) -> Option<Arc<Plan>> {
         let graph = &self.model.graph;
-        self.plans.find(inputs, |shapes, contents| build(graph, shapes, contents).map(Arc::new))
+        let device = self.device.as_ref().map_or(DeviceId::DEFAULT, |device| device.device().id());
+        self.plans.find(inputs, |shapes, contents| build(graph, device, shapes, contents).map(Arc::new))
     }
 
     fn outputs(&self, plan: &Plan, inputs: &[&HostTensor]) -> Result<Outputs, Error> {

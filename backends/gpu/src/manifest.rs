@@ -9,7 +9,9 @@ use tilewright_core::target::GpuTarget;
 
 use crate::launch::{FAILURE_RECORD_BYTES, GpuCode, Launch, LaunchArgument};
 
-/// The launches of a program for given dimensions, in the order in which they run, with their arguments in order.
+/// The launches of a program for given dimensions, in the order in which they run, with their arguments in order. The shapes of tensors
+/// are those of `program`: the one that was lowered to what `code` was emitted from, or that one itself, whose tensors have one
+/// dimension.
 ///
 /// | field | holds |
 /// |---|---|

@@ -15,6 +15,7 @@ use tilewright_graph::operator::{Arguments, Value};
 use tilewright_graph::part::Part;
 use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::{ElementType, HostTensor};
+use tilewright_runtime::DeviceId;
 
 use crate::kernels::Instance;
 use crate::model::Graph;
@@ -24,11 +25,16 @@ use crate::plan::sizes::Sizes;
 use crate::plan::{Action, Place, Plan, Slice, Step};
 use crate::prepare::{Computed, Input, Known, Prepared, prepare, prepare_copy};
 
-/// Makes the plan of a graph for inputs of given shapes, of which some have given elements. `None` when its steps or sizes depend
+/// Makes the plan of a graph on a device for inputs of given shapes, of which some have given elements. `None` when its steps or sizes depend
 /// on more.
-pub(crate) fn build(graph: &Graph, shapes: &[Vec<usize>], contents: &[Option<HostTensor>]) -> Option<Plan> {
+pub(crate) fn build(
+    graph: &Graph,
+    device: DeviceId,
+    shapes: &[Vec<usize>],
+    contents: &[Option<HostTensor>],
+) -> Option<Plan> {
     let function = graph.main();
-    let mut planner = Planner::new(graph, function);
+    let mut planner = Planner::new(graph, function, device);
     let inputs = function.body.parameters.iter().zip(shapes).zip(contents);
     for (place, ((&parameter, shape), contents)) in inputs.enumerate() {
         let element = function.value(parameter).ty.element()?;
@@ -50,7 +56,7 @@ pub(crate) fn build_part(
     inputs: &[(ValueId, ElementType)],
     shapes: &[Vec<usize>],
 ) -> Result<Plan, Vec<usize>> {
-    let mut planner = Planner::new(graph, graph.main());
+    let mut planner = Planner::new(graph, graph.main(), DeviceId::DEFAULT);
     for &value in &part.inputs {
         if let Some(tensor) = graph.constant(value) {
             planner.constant(value, tensor);
@@ -136,6 +142,8 @@ enum DraftAction {
 struct Planner<'g> {
     graph: &'g Graph,
     function: &'g Function,
+    /// Where the kernels run.
+    device: DeviceId,
     sizes: Sizes,
     values: FxHashMap<ValueId, State>,
     buffers: Vec<Lifetime>,
@@ -144,10 +152,11 @@ struct Planner<'g> {
 }
 
 impl<'g> Planner<'g> {
-    fn new(graph: &'g Graph, function: &'g Function) -> Self {
+    fn new(graph: &'g Graph, function: &'g Function, device: DeviceId) -> Self {
         Planner {
             graph,
             function,
+            device,
             sizes: Sizes::default(),
             values: FxHashMap::default(),
             buffers: Vec::new(),
@@ -385,7 +394,7 @@ impl<'g> Planner<'g> {
                 DraftAction::Evaluate { .. } => None,
             })
             .collect();
-        self.graph.kernels.prepare(&instances);
+        self.graph.kernels.prepare(&instances, self.device);
         let arena = assign(&self.buffers);
         let place = |(at, element, shape): (At, ElementType, Vec<usize>)| {
             let place = match at {
@@ -399,7 +408,7 @@ impl<'g> Planner<'g> {
         let mut steps = Vec::with_capacity(self.drafts.len());
         for Draft { action, inputs, outputs, name } in self.drafts {
             let action = match action {
-                DraftAction::Kernel(instance) => match self.graph.kernels.get(&instance) {
+                DraftAction::Kernel(instance) => match self.graph.kernels.get(&instance, self.device) {
                     Ok(kernel) => Action::Kernel(kernel, instance.1.into()),
                     Err(error) => {
                         tracing::warn!(node = &*name, %error, "a kernel cannot be compiled; the graph is executed without a plan");

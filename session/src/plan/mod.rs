@@ -6,6 +6,7 @@
 //! lie in one arena; values that only look at others' elements in another shape have no memory of their own.
 
 mod build;
+mod device;
 pub(crate) mod memory;
 mod order;
 mod run;
@@ -20,6 +21,7 @@ use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_runtime::kernel::Kernel;
 
 pub(crate) use build::{build, build_part, name};
+pub(crate) use device::OnDevice;
 pub(crate) use run::Memory;
 
 /// The steps of a graph for given shapes.

@@ -1,6 +1,6 @@
 //! Following a plan.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aligned_vec::{AVec, ConstAlign};
 use smallvec::SmallVec;
@@ -71,12 +71,7 @@ impl Plan {
             let start = Instant::now();
             self.run(step, graph, inputs, memory)?;
             let time = start.elapsed();
-            let kernel = match &step.action {
-                Action::Kernel(kernel, _) => Some(kernel.name()),
-                Action::Evaluate { .. } => None,
-            };
-            let bytes = step.inputs.iter().chain(&step.outputs).map(Slice::bytes).sum();
-            clock.count(&step.name, kernel, time, bytes);
+            step.count(clock, time);
         }
         Ok(())
     }
@@ -211,6 +206,18 @@ impl Plan {
     }
 }
 
+impl Step {
+    /// Tells a clock how long the step took.
+    pub(super) fn count(&self, clock: &Clock, time: Duration) {
+        let kernel = match &self.action {
+            Action::Kernel(kernel, _) => Some(kernel.name()),
+            Action::Evaluate { .. } => None,
+        };
+        let bytes = self.inputs.iter().chain(&self.outputs).map(Slice::bytes).sum();
+        clock.count(&self.name, kernel, time, bytes);
+    }
+}
+
 /// A part of the arena that a step uses.
 struct Region<'a> {
     offset: usize,
@@ -247,12 +254,24 @@ fn find<'r, 'a>(regions: &'r mut [Region<'a>], offset: usize, size: usize) -> &'
     found.expect("every part of the arena that a step uses is a region")
 }
 
-fn failed(step: &Step, reason: impl Into<String>) -> Error {
+pub(super) fn failed(step: &Step, reason: impl Into<String>) -> Error {
     Error::Operator { node: step.name.to_string(), reason: reason.into() }
 }
 
 /// Puts the result of an evaluation where the plan wants it.
 fn store(step: &Step, slice: &Slice, result: Option<&HostTensor>, memory: &mut Memory) -> Result<(), Error> {
+    let bytes = check_result(step, slice, result)?;
+    let Place::Arena(offset, size) = slice.place else { unreachable!("results lie in the arena") };
+    memory.0[offset..offset + size].copy_from_slice(bytes);
+    Ok(())
+}
+
+/// The bytes of the result of an evaluation, which has to be as the plan expects it.
+pub(super) fn check_result<'r>(
+    step: &Step,
+    slice: &Slice,
+    result: Option<&'r HostTensor>,
+) -> Result<&'r [u8], Error> {
     let Some(result) = result else { return Err(failed(step, "a result is missing")) };
     if (result.element(), result.shape()) != (slice.element, &slice.shape[..]) {
         let reason = format!(
@@ -264,8 +283,5 @@ fn store(step: &Step, slice: &Slice, result: Option<&HostTensor>, memory: &mut M
         );
         return Err(failed(step, reason));
     }
-    let Place::Arena(offset, size) = slice.place else { unreachable!("results lie in the arena") };
-    let bytes = result.bytes().ok_or_else(|| failed(step, "a result has no bytes"))?;
-    memory.0[offset..offset + size].copy_from_slice(bytes);
-    Ok(())
+    result.bytes().ok_or_else(|| failed(step, "a result has no bytes"))
 }

@@ -1,0 +1,299 @@
+//! Following a plan on a device: values stay in its memory between steps.
+
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use tilewright_core::device::{BufferArgument, DeviceBuffer, DeviceError, DeviceSlice, DeviceSliceMut};
+use tilewright_graph::ir::ValueId;
+use tilewright_graph::operator::{Arguments, Value};
+use tilewright_graph::tensor::HostTensor;
+use tilewright_runtime::devices::DeviceHandle;
+
+use crate::error::Error;
+use crate::model::Graph;
+use crate::plan::run::{check_result, failed};
+use crate::plan::{Action, Place, Plan, Slice, Step, host};
+use crate::profile::Clock;
+
+/// The memory of a session on a device.
+pub(crate) struct OnDevice {
+    device: DeviceHandle,
+    arena: Option<DeviceBuffer>,
+    /// The constants of the graph that steps have used so far. They are copied once.
+    constants: FxHashMap<ValueId, DeviceBuffer>,
+    /// The tensors that shapes decide, for each plan that is still kept.
+    known: Vec<(Weak<Plan>, Vec<DeviceBuffer>)>,
+}
+
+/// The memory that a run reads, besides the arena.
+struct Sources<'r> {
+    inputs: &'r [Option<DeviceBuffer>],
+    constants: &'r FxHashMap<ValueId, DeviceBuffer>,
+    known: &'r [DeviceBuffer],
+}
+
+impl OnDevice {
+    pub(crate) fn new(device: DeviceHandle) -> Self {
+        OnDevice { device, arena: None, constants: FxHashMap::default(), known: Vec::new() }
+    }
+
+    pub(crate) fn device(&self) -> &DeviceHandle {
+        &self.device
+    }
+
+    /// How many bytes the arena has.
+    pub(crate) fn len(&self) -> usize {
+        self.arena.as_ref().map_or(0, DeviceBuffer::len)
+    }
+
+    /// Runs all steps of a plan, and gives the results. A clock measures each step, which it waits for.
+    pub(crate) fn run(
+        &mut self,
+        plan: &Arc<Plan>,
+        graph: &Graph,
+        inputs: &[&HostTensor],
+        clock: Option<&Clock>,
+    ) -> Result<Vec<HostTensor>, Error> {
+        if let Some(clock) = clock {
+            clock.note_arena(plan.arena, plan.lower_bound);
+        }
+        self.reserve(plan.arena)?;
+        let uploaded = self.upload_inputs(plan, inputs)?;
+        self.upload_constants(plan, graph)?;
+        let known = self.known_of(plan)?;
+        let mut arena = self.arena.take().expect("it was reserved");
+        let sources = Sources { inputs: &uploaded, constants: &self.constants, known: &self.known[known].1 };
+        let done = plan.steps.iter().try_for_each(|step| {
+            let start = Instant::now();
+            run_step(&self.device, step, &sources, &mut arena)?;
+            if let Some(clock) = clock {
+                self.device.device().synchronize().map_err(device_failed)?;
+                step.count(clock, start.elapsed());
+            }
+            Ok(())
+        });
+        let results = done.and_then(|()| {
+            plan.outputs.iter().map(|slice| self.download(slice, &sources, &arena, "a result")).collect()
+        });
+        self.arena = Some(arena);
+        results
+    }
+
+    fn reserve(&mut self, bytes: usize) -> Result<(), Error> {
+        if self.arena.as_ref().is_none_or(|arena| arena.len() < bytes) {
+            // The old arena is given back first.
+            self.arena = None;
+            self.arena = Some(self.allocate(bytes)?);
+        }
+        Ok(())
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<DeviceBuffer, Error> {
+        self.device.device().allocate(bytes).map_err(device_failed)
+    }
+
+    fn copy(&self, bytes: &[u8]) -> Result<DeviceBuffer, Error> {
+        let mut buffer = self.allocate(bytes.len())?;
+        self.device.device().upload(bytes, buffer.as_mut_slice()).map_err(device_failed)?;
+        Ok(buffer)
+    }
+
+    /// The inputs that steps or results name, on the device.
+    fn upload_inputs(&self, plan: &Plan, inputs: &[&HostTensor]) -> Result<Vec<Option<DeviceBuffer>>, Error> {
+        let mut uploaded: Vec<Option<DeviceBuffer>> = inputs.iter().map(|_| None).collect();
+        for (step, slice) in
+            plan.steps.iter().flat_map(|step| step.inputs.iter().map(move |slice| (step, slice)))
+        {
+            if let Place::Input(place) = slice.place
+                && uploaded[place].is_none()
+            {
+                let bytes = inputs[place].bytes().ok_or_else(|| failed(step, "an input has no bytes"))?;
+                uploaded[place] = Some(self.copy(bytes)?);
+            }
+        }
+        for slice in &plan.outputs {
+            if let Place::Input(place) = slice.place
+                && uploaded[place].is_none()
+                && let Some(bytes) = inputs[place].bytes()
+            {
+                uploaded[place] = Some(self.copy(bytes)?);
+            }
+        }
+        Ok(uploaded)
+    }
+
+    fn upload_constants(&mut self, plan: &Plan, graph: &Graph) -> Result<(), Error> {
+        let slices = plan.steps.iter().flat_map(|step| &step.inputs).chain(&plan.outputs);
+        for slice in slices {
+            let Place::Constant(value) = slice.place else { continue };
+            if self.constants.contains_key(&value) {
+                continue;
+            }
+            let constant = graph.kernel_constant(value).ok_or_else(|| Error::Operator {
+                node: "a constant".to_owned(),
+                reason: "it has no bytes".to_owned(),
+            })?;
+            let buffer = self.copy(constant.bytes())?;
+            self.constants.insert(value, buffer);
+        }
+        Ok(())
+    }
+
+    /// The place of the tensors that a plan knows among those of all plans.
+    fn known_of(&mut self, plan: &Arc<Plan>) -> Result<usize, Error> {
+        self.known.retain(|(own, _)| own.strong_count() > 0);
+        let position = self.known.iter().position(|(own, _)| own.as_ptr() == Arc::as_ptr(plan));
+        if let Some(position) = position {
+            return Ok(position);
+        }
+        let buffers = plan.known.iter().map(|tensor| self.copy(tensor.bytes())).collect::<Result<_, _>>()?;
+        self.known.push((Arc::downgrade(plan), buffers));
+        Ok(self.known.len() - 1)
+    }
+
+    fn download(
+        &self,
+        slice: &Slice,
+        sources: &Sources<'_>,
+        arena: &DeviceBuffer,
+        what: &str,
+    ) -> Result<HostTensor, Error> {
+        let from = sources.find(slice, arena).ok_or_else(|| Error::Operator {
+            node: what.to_owned(),
+            reason: "its elements are not in the memory of the device".to_owned(),
+        })?;
+        let mut bytes = vec![0; from.len()];
+        self.device.device().download(from, &mut bytes).map_err(device_failed)?;
+        Ok(host(slice, &bytes)?)
+    }
+}
+
+impl Sources<'_> {
+    /// The memory of a tensor.
+    fn find<'s>(&'s self, slice: &Slice, arena: &'s DeviceBuffer) -> Option<DeviceSlice<'s>> {
+        match slice.place {
+            Place::Arena(offset, size) => arena.as_slice().part(offset..offset + size),
+            _ => self.outside(slice),
+        }
+    }
+
+    /// The memory of a tensor outside of the arena.
+    fn outside(&self, slice: &Slice) -> Option<DeviceSlice<'_>> {
+        Some(match slice.place {
+            Place::Input(place) => self.inputs[place].as_ref()?.as_slice(),
+            Place::Constant(value) => self.constants.get(&value)?.as_slice(),
+            Place::Known(place) => self.known[place].as_slice(),
+            Place::Arena(..) => return None,
+        })
+    }
+}
+
+fn run_step(
+    device: &DeviceHandle,
+    step: &Step,
+    sources: &Sources<'_>,
+    arena: &mut DeviceBuffer,
+) -> Result<(), Error> {
+    match &step.action {
+        Action::Kernel(kernel, dims) => with_arguments(step, sources, arena, |buffers| {
+            kernel
+                .run_on(device.id(), dims, &[], buffers)
+                .map_err(|source| Error::Kernel { node: step.name.to_string(), source: Box::new(source) })
+        }),
+        // The host evaluates what has no kernel form.
+        Action::Evaluate { call, given } => {
+            let mut slices = step.inputs.iter();
+            let mut arguments = Vec::with_capacity(given.len());
+            for is_given in given {
+                let slice = if *is_given { slices.next() } else { None };
+                let tensor = slice.map(|slice| {
+                    let from =
+                        sources.find(slice, arena).ok_or_else(|| failed(step, "an input is missing"))?;
+                    let mut bytes = vec![0; from.len()];
+                    device.device().download(from, &mut bytes).map_err(device_failed)?;
+                    Ok::<HostTensor, Error>(host(slice, &bytes)?)
+                });
+                arguments.push(tensor.transpose()?.map(Value::Tensor));
+            }
+            let results = (call.operator.evaluate)(&Arguments {
+                operator: call.operator,
+                attributes: &call.attributes,
+                inputs: &arguments,
+                outputs: step.outputs.len(),
+            })
+            .map_err(|fault| failed(step, fault.0))?;
+            for (place, slice) in step.outputs.iter().enumerate() {
+                let bytes = check_result(step, slice, results.get(place).and_then(Value::as_tensor))?;
+                let Place::Arena(offset, size) = slice.place else {
+                    unreachable!("results lie in the arena")
+                };
+                let to = part(arena.as_mut_slice(), offset, size);
+                device.device().upload(bytes, to).map_err(device_failed)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A part of the arena, which has it.
+fn part(arena: DeviceSliceMut<'_>, offset: usize, size: usize) -> DeviceSliceMut<'_> {
+    let (_, from) = arena.split_at(offset).expect("the arena has all parts of the plan");
+    from.split_at(size).expect("the arena has all parts of the plan").0
+}
+
+/// A part of the arena that a step writes.
+struct Region<'a> {
+    offset: usize,
+    size: usize,
+    bytes: Option<DeviceSliceMut<'a>>,
+}
+
+/// Calls a function with the arguments of a kernel.
+fn with_arguments(
+    step: &Step,
+    sources: &Sources<'_>,
+    arena: &mut DeviceBuffer,
+    call: impl FnOnce(&mut [BufferArgument<'_>]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut written: SmallVec<[Region<'_>; 2]> = SmallVec::new();
+    for slice in &step.outputs {
+        let Place::Arena(offset, size) = slice.place else { unreachable!("results lie in the arena") };
+        written.push(Region { offset, size, bytes: None });
+    }
+    let mut order: SmallVec<[usize; 2]> = (0..written.len()).collect();
+    order.sort_unstable_by_key(|&place| written[place].offset);
+    // What is read lies between what is written: the plan keeps parts apart that live at the same time.
+    let mut rest: SmallVec<[(usize, DeviceSliceMut<'_>); 4]> = SmallVec::new();
+    let (mut behind, mut passed) = (arena.as_mut_slice(), 0);
+    for place in order {
+        let Region { offset, size, bytes } = &mut written[place];
+        let (before, from) = behind.split_at(*offset - passed).expect("parts do not overlap");
+        let (own, next) = from.split_at(*size).expect("the arena has all parts of the plan");
+        *bytes = Some(own);
+        rest.push((passed, before));
+        (behind, passed) = (next, *offset + *size);
+    }
+    rest.push((passed, behind));
+    let mut arguments: SmallVec<[BufferArgument<'_>; 8]> = SmallVec::new();
+    for slice in &step.inputs {
+        let bytes = match slice.place {
+            Place::Arena(offset, size) => rest.iter().find_map(|(start, bytes)| {
+                let offset = offset.checked_sub(*start)?;
+                bytes.as_slice().part(offset..offset + size)
+            }),
+            _ => sources.outside(slice),
+        };
+        let bytes = bytes.ok_or_else(|| failed(step, "an input is not in the memory of the device"))?;
+        arguments.push(BufferArgument::DeviceRead(bytes));
+    }
+    for region in written {
+        arguments.push(BufferArgument::DeviceWrite(region.bytes.expect("each part was taken")));
+    }
+    call(&mut arguments)
+}
+
+fn device_failed(error: DeviceError) -> Error {
+    Error::Device(error)
+}

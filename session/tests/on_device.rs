@@ -1,0 +1,116 @@
+//! Sessions on a GPU: the mock driver executes the kernels of a model; values stay in its memory between steps.
+
+use std::sync::Arc;
+
+use tilewright::DeviceHandle;
+use tilewright_graph::build::GraphBuilder;
+use tilewright_graph::interpret::Interpreter;
+use tilewright_graph::ir::{Attribute, Attributes, Function, Module, Shape, Type, ValueId};
+use tilewright_graph::symbolic::SymInt;
+use tilewright_graph::tensor::{ElementType, HostTensor};
+use tilewright_session::{Error, Model, Session};
+
+fn gpu() -> DeviceHandle {
+    tilewright::devices::open("gpu:mock").expect("the mock driver is built with the tests")
+}
+
+fn numbers(shape: &[usize], seed: usize) -> HostTensor {
+    let number = |place: usize| ((place * 37 + seed * 11) % 61) as f32 / 20.0 - 1.5;
+    HostTensor::new(shape, (0..shape.iter().product()).map(number).collect()).unwrap()
+}
+
+fn call(
+    graph: &mut GraphBuilder,
+    name: &str,
+    inputs: &[ValueId],
+    attributes: &[(&str, Attribute)],
+) -> ValueId {
+    let attributes =
+        attributes.iter().fold(Attributes::none(), |all, (name, value)| all.with(name, value.clone()));
+    graph.call(name, inputs, attributes).unwrap()
+}
+
+/// Two layers with a rectifier between, an evaluated normalisation, and chances.
+fn perceptron() -> Function {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph
+        .parameter("x", Type::tensor(ElementType::F32, Shape::Known(vec![SymInt::symbol("N"), 6.into()])));
+    let first = graph.constant(numbers(&[6, 9], 1));
+    let bias = graph.constant(numbers(&[9], 2));
+    let second = graph.constant(numbers(&[9, 5], 3));
+    let product = call(&mut graph, "matmul", &[x, first], &[]);
+    let sum = call(&mut graph, "add", &[product, bias], &[]);
+    let hidden = call(&mut graph, "relu", &[sum], &[]);
+    let scaled = call(&mut graph, "lp_normalization", &[hidden], &[]);
+    let out = call(&mut graph, "matmul", &[scaled, second], &[]);
+    let chances = call(&mut graph, "softmax", &[out], &[]);
+    graph.finish(vec![chances, hidden, x]).unwrap()
+}
+
+/// A convolution, a rectifier, a pool and a product.
+fn convolutions() -> Function {
+    let mut graph = GraphBuilder::new("main");
+    let extents = vec![SymInt::symbol("N"), 3.into(), 8.into(), 8.into()];
+    let x = graph.parameter("x", Type::tensor(ElementType::F32, Shape::Known(extents)));
+    let filters = graph.constant(numbers(&[4, 3, 3, 3], 1));
+    let pads = [("pads", Attribute::Ints(vec![1, 1, 1, 1]))];
+    let convolved = call(&mut graph, "conv", &[x, filters], &pads);
+    let rectified = call(&mut graph, "relu", &[convolved], &[]);
+    let window = [("kernel_shape", Attribute::Ints(vec![2, 2])), ("strides", Attribute::Ints(vec![2, 2]))];
+    let pooled = call(&mut graph, "max_pool", &[rectified], &window);
+    let rows = graph.constant(HostTensor::vector(vec![0i64, -1]));
+    let flat = call(&mut graph, "reshape", &[pooled, rows], &[]);
+    let weights = graph.constant(numbers(&[64, 7], 5));
+    let out = call(&mut graph, "matmul", &[flat, weights], &[]);
+    graph.finish(vec![out]).unwrap()
+}
+
+fn compare(session: &mut Session, function: &Function, input: &HostTensor) {
+    let outputs = session.run(&[("x", input)]).unwrap();
+    let module = Module { functions: [(Arc::from("main"), function.clone())].into() };
+    let expected = Interpreter::new(&module).run("main", vec![input.clone().into()]).unwrap();
+    for ((name, found), expected) in outputs.iter().zip(&expected) {
+        let expected = expected.as_tensor().unwrap();
+        assert_eq!(found.shape(), expected.shape());
+        let pairs = found.as_slice::<f32>().unwrap().iter().zip(expected.as_slice::<f32>().unwrap());
+        for (found, expected) in pairs {
+            assert!(
+                (found - expected).abs() <= 1e-5 * (1.0 + expected.abs()),
+                "{name}: {found} is not {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_perceptron_runs_on_a_gpu() {
+    let function = perceptron();
+    let model = Model::from_function(&function).unwrap();
+    let mut session = Session::on(&model, &gpu());
+    for rows in [3, 1, 3, 7] {
+        compare(&mut session, &function, &numbers(&[rows, 6], rows));
+    }
+    let (_, profile) = session.profile(&[("x", &numbers(&[3, 6], 0))]).unwrap();
+    assert!(profile.steps.iter().any(|step| step.kernel.is_some()), "{:?}", profile.steps);
+    assert!(session.arena_bytes() >= profile.arena);
+    // The same model runs on the CPU beside it.
+    compare(&mut Session::new(&model), &function, &numbers(&[3, 6], 3));
+}
+
+#[test]
+fn convolutions_run_on_a_gpu() {
+    let function = convolutions();
+    let model = Model::from_function(&function).unwrap();
+    let mut session = Session::on(&model, &gpu());
+    for images in [1, 2] {
+        compare(&mut session, &function, &numbers(&[images, 3, 8, 8], images));
+    }
+}
+
+#[test]
+fn an_input_that_does_not_fit_is_refused_as_on_the_cpu() {
+    let model = Model::from_function(&perceptron()).unwrap();
+    let mut session = Session::on(&model, &gpu());
+    let error = session.run(&[("x", &numbers(&[3, 5], 0))]).unwrap_err();
+    assert!(matches!(&error, Error::Input { name, .. } if name == "x"), "{error}");
+}
