@@ -328,3 +328,29 @@ fn expanded_functions_of_numbers_from_everywhere() {
         }
     }
 }
+
+/// A branch leaves out the reduction of large angles where no lane has one: groups with none, with one in each lane, and with all.
+#[test]
+fn large_angles_in_any_lane() {
+    for dtype in [DType::F32, DType::F64] {
+        let (lanes, repeats) = (64, 70);
+        let len = lanes as usize * repeats;
+        let angle = |position: usize| match (position / 64, position % 64) {
+            (group, lane) if group == lane => 3e20 + 7e17 * lane as f64,
+            (group, lane) if group == lane + 1 => -f64::INFINITY,
+            (66.., lane) => 1e12 * (lane as f64 + 0.5),
+            (_, lane) => lane as f64 * 0.11 - 3.0,
+        };
+        let numbers: Vec<f64> = (0..len).map(angle).collect();
+        let numbers = AnyTensor::from_f64s(dtype, &numbers, &[len]).expect("a small tensor");
+        let output = AnyTensor::zeros(dtype, &[len]).expect("a small tensor");
+        for op in [UnaryOp::Sin, UnaryOp::Cos, UnaryOp::Tan] {
+            let program = elementwise(&[dtype], dtype, lanes, repeats, |x| {
+                let of = |x: Expr| math::expand(&Expr::unary(op, x)).expect("a function");
+                // Two angles, each with a branch of its own, and one inside of the other.
+                Expr::binary(BinaryOp::Add, of(x[0].clone()), of(Expr::unary(UnaryOp::Neg, of(x[0].clone()))))
+            });
+            Call { tensors: vec![numbers.clone(), output.clone()], ..Call::default() }.check(&program);
+        }
+    }
+}

@@ -17,6 +17,7 @@ mod stmt;
 mod value;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use tilewright_core::expr::Expr;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::{Facts, Ranges};
 use tilewright_core::program::Program;
@@ -70,6 +71,8 @@ struct Builder<'a> {
     sums: Vec<Sum>,
     /// Expressions computed in the current statement.
     memos: Vec<FxHashMap<(Number, Group), Reg>>,
+    /// The value that the current statement stores, where it stores one.
+    statement: Option<Expr>,
     /// The active lanes, whose loads may be made; all lanes when absent.
     guard: Option<Reg>,
     /// Facts from the conditions of the branches around the code that is being built.
@@ -111,6 +114,7 @@ pub(super) fn build(
         allocated: FxHashMap::default(),
         sums: Vec::new(),
         memos: vec![FxHashMap::default()],
+        statement: None,
         guard: None,
         facts: Facts::default(),
         wanted: Facts::default(),
@@ -126,6 +130,7 @@ impl Builder<'_> {
     /// Forgets what was computed in the statement before.
     fn new_statement(&mut self) {
         self.memos.iter_mut().for_each(FxHashMap::clear);
+        self.statement = None;
     }
 
     /// The place of a word that the leaf is called with.

@@ -282,7 +282,7 @@ impl Builder<'_> {
     }
 
     /// The mask of a group as bits of a general register.
-    fn bits_of_mask(&mut self, mask: Reg, group: Group) -> Outcome<Reg> {
+    pub(in crate::simd::build) fn bits_of_mask(&mut self, mask: Reg, group: Group) -> Outcome<Reg> {
         let op = if self.extension == VectorExtension::Avx512 {
             MaskOp::ToGeneral
         } else {

@@ -204,6 +204,7 @@ impl Builder<'_> {
         if self.copy_stmt(node)? {
             return Ok(());
         }
+        self.statement = Some(node.value.clone());
         let groups = self.groups_of_store(node);
         let dtype = self.program.buffer(node.buffer).dtype;
         if groups.len() > 1 && reads_elsewhere(&node.value, node) {

@@ -91,7 +91,10 @@ impl Builder<'_> {
                 let c = self.value(c, group)?;
                 self.mul_add(dtype, group, [a, b, c])
             }
-            ExprKind::Select(condition, then, otherwise) => self.select(condition, then, otherwise, group),
+            ExprKind::Select(condition, then, otherwise) => match self.select_rarely(expr, group)? {
+                Some(chosen) => Ok(chosen),
+                None => self.select(condition, then, otherwise, group),
+            },
             ExprKind::Cast(a) => {
                 let value = self.value(a, group)?;
                 self.cast(a.dtype(), dtype, group, value)
@@ -248,7 +251,7 @@ impl Builder<'_> {
     }
 
     /// Whether an expression can be computed although its value may not be wanted.
-    fn is_total(&self, expr: &Expr) -> bool {
+    pub(super) fn is_total(&self, expr: &Expr) -> bool {
         let mut total = !can_report(expr);
         for_each_load(expr, &mut |access| {
             total &= access.indices.iter().all(|index| self.is_inside(access.buffer, index));
