@@ -3,7 +3,7 @@
 //! `cargo bench --bench functions -- [--only sin] [--threads N] [--json]`
 //!
 //! Each function is applied to 65,536 numbers in the caches, by the default schedule: to numbers of at most one, and, where the
-//! magnitude matters to the method, to numbers of at most 10⁷, of which few are small, and to numbers of at most one with one in
+//! magnitude matters to the method, to numbers of at most 10¹², of which few are small, and to numbers of at most one with one in
 //! 4,096 that is large.
 
 use std::process::ExitCode;
@@ -23,11 +23,8 @@ const SAMPLES: usize = 9;
 const SAMPLE: Duration = Duration::from_millis(5);
 
 /// The arguments of a function, as an expression of a number `x[v]` between -1 and 1.
-const ARGUMENTS: [(&str, &str); 3] = [
-    ("small", "x[v]"),
-    ("large", "x[v] * 1e7"),
-    ("few large", "select(v%4096 == 77, x[v] * 1e7, x[v])"),
-];
+const ARGUMENTS: [(&str, &str); 3] =
+    [("small", "x[v]"), ("large", "x[v] * LARGE"), ("few large", "select(v%4096 == 77, x[v] * LARGE, x[v])")];
 
 /// The result for a function.
 #[derive(Debug, Serialize)]
@@ -74,7 +71,7 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
 
 /// The time of a function per element, in picoseconds.
 fn measure(function: &str, dtype: &str, argument: &str) -> Result<f64, Box<dyn std::error::Error>> {
-    let argument = argument.replace("1e7", &format!("10000000.0{dtype}"));
+    let argument = argument.replace("LARGE", &format!("1000000000000.0{dtype}"));
     let text = format!(
         "kernel {function}(in x: {dtype}[{ELEMENTS}], out y: {dtype}[{ELEMENTS}]) {{
   for i in 0..{ELEMENTS} {{

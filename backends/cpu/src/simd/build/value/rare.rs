@@ -39,7 +39,8 @@ impl Builder<'_> {
     /// The value of a selection whose first side is long, with a branch around that side; `None` for any other selection, and where
     /// no branch can be.
     pub(super) fn select_rarely(&mut self, whole: &Expr, group: Group) -> Outcome<Option<Reg>> {
-        let Some(rare) = Rare::of(whole).filter(|rare| self.hoisted_to.is_none() && self.is_rare(rare)) else {
+        let Some(rare) = Rare::of(whole).filter(|rare| self.hoisted_to.is_none() && self.is_rare(rare))
+        else {
             return Ok(None);
         };
         let statement = self.statement.clone();
@@ -90,7 +91,9 @@ impl Builder<'_> {
         for candidate in candidates {
             let ExprKind::Select(own, then, otherwise) = candidate.kind() else { continue };
             let number = self.numbers.of(candidate);
-            if self.numbers.of(own) != condition || known.contains(&number) || self.numbers.lanes(number) != lanes
+            if self.numbers.of(own) != condition
+                || known.contains(&number)
+                || self.numbers.lanes(number) != lanes
             {
                 continue;
             }
