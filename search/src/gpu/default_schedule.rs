@@ -6,6 +6,7 @@ use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_core::target::RunContext;
 
 use super::features::extract;
+use super::over_blocks::divide_among_blocks;
 use super::postproc::verify::verify_limits;
 use super::rows::{rows_in_registers, rows_in_shared_memory};
 use super::{by_element, in_block, tiles};
@@ -18,25 +19,45 @@ type Way = fn(&mut Schedule, BlockRv) -> Result<bool, ScheduleError>;
 /// The ways, the best one first. One thread executes a block that none of them suits.
 const WAYS: [Way; 3] = [tiles::tile_products, in_block::reduce_as_usual, by_element::one_thread_per_element];
 
-/// A schedule of a program on a GPU that is made at once: with whole rows in one kernel where the draft model expects more of that.
+/// A schedule of a program on a GPU that is made at once: with whole rows in one kernel, and reductions divided among blocks of threads,
+/// where the draft model expects more of that.
 pub(crate) fn schedule_by_ways(program: &Program, context: &RunContext) -> Schedule {
     let mut inlined = Schedule::new(program.clone(), context, 0);
     for name in names(&inlined) {
         inline(&mut inlined, &name);
     }
-    let mut by_rows = inlined.clone();
+    let mut best = complete(inlined.clone());
+    let mut best_score = score(&best);
+    let mut divided = inlined.clone();
+    for name in names(&inlined) {
+        attempt(&mut divided, &name, divide_among_blocks);
+    }
+    let steps = |schedule: &Schedule| schedule.trace().steps().len();
+    let is_divided = steps(&divided) > steps(&inlined);
+    let starts = [Some(&inlined), is_divided.then_some(&divided)];
+    for start in starts.into_iter().flatten() {
+        let joined = joined(start);
+        if steps(&joined) == steps(&inlined) {
+            continue;
+        }
+        let other = complete(joined);
+        let expected = score(&other);
+        if expected > best_score {
+            (best, best_score) = (other, expected);
+        }
+    }
+    best
+}
+
+/// The schedule with the steps of rows in one kernel, where they can be.
+fn joined(schedule: &Schedule) -> Schedule {
+    let mut joined = schedule.clone();
     // The last step takes those before it along.
-    for name in names(&inlined).iter().rev() {
-        let _ = attempt(&mut by_rows, name, rows_in_registers)
-            || attempt(&mut by_rows, name, rows_in_shared_memory);
+    for name in names(schedule).iter().rev() {
+        let _ = attempt(&mut joined, name, rows_in_registers)
+            || attempt(&mut joined, name, rows_in_shared_memory);
     }
-    let has_rows = by_rows.trace().steps().len() > inlined.trace().steps().len();
-    let apart = complete(inlined);
-    if !has_rows {
-        return apart;
-    }
-    let together = complete(by_rows);
-    if score(&together) >= score(&apart) { together } else { apart }
+    joined
 }
 
 /// Schedules each block that is left in the first way that suits it.

@@ -5,6 +5,7 @@ mod by_element;
 mod default_schedule;
 pub mod features;
 mod in_block;
+mod over_blocks;
 pub(crate) mod postproc;
 mod rows;
 pub mod rules;

@@ -3,9 +3,10 @@
 use tilewright_core::program::Program;
 use tilewright_core::target::Target;
 use tilewright_core::tensor::AnyTensor;
+use tilewright_gpu::Launch;
 use tilewright_search::schedule_by_default;
 
-use crate::support::{Call, assemble, lowered, parse};
+use crate::support::{Call, assemble, code_of, lowered, parse};
 use crate::texts;
 
 /// Runs a kernel by its default schedule: its results are close to those of the definition, and equal to those of the
@@ -50,6 +51,19 @@ fn sums_of_all_elements_and_of_columns() {
     for len in [1, 32, 97, 4096] {
         check(&parse(&texts::sum(len)), &[]);
         check(&parse(&texts::columns(len)), &[]);
+    }
+}
+
+#[test]
+fn long_reductions_with_few_results_are_divided_among_blocks() {
+    check(&parse(&texts::matmul(16, 24, 3000)), &[]);
+    for program in [texts::sum(100_003), texts::sum(1 << 18)].map(|text| parse(&text)) {
+        check(&program, &[]);
+        let schedule = schedule_by_default(&program, Target::generic_gpu());
+        let code = code_of(&lowered(schedule.program()));
+        let blocks = |launch: &Launch| code.grid(launch, &[]).expect("a small grid").iter().product::<u32>();
+        let most = code.launches.iter().map(blocks).max();
+        assert!(most >= Some(8), "{}\n{:?}", schedule.program(), code.launches);
     }
 }
 

@@ -5,6 +5,7 @@ mod elementwise;
 mod mutations;
 mod operators;
 mod pipelines;
+mod points;
 mod random;
 mod rows;
 mod searched;

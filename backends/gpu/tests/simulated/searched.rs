@@ -124,7 +124,7 @@ fn draw(
 
 /// Draws points of a program's spaces and compares their kernels in the simulator with the interpreter bit by bit, and with the
 /// definition.
-fn check(program: &Program) {
+pub(crate) fn check(program: &Program) {
     check_on(program, &GpuTarget::generic(), &Call::random(program, &[], 5), |_| true);
 }
 

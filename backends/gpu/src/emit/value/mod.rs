@@ -73,16 +73,23 @@ impl Generator<'_> {
         if let ExprKind::Constant(constant) = expr.kind() {
             return Ok(constant_operand(expr.dtype(), *constant));
         }
-        let number = self.numbers.of(expr);
-        let lane = if self.numbers.lanes(number) == 1 { 0 } else { lane };
-        if let Some(known) = self.memos.iter().rev().find_map(|memo| memo.get(&(number, lane))) {
-            return Ok(*known);
+        if let Some(known) = self.known_value(expr, lane) {
+            return Ok(known);
         }
         let value = self.compute(expr, lane)?;
+        let number = self.numbers.of(expr);
+        let lane = if self.numbers.lanes(number) == 1 { 0 } else { lane };
         if let Some(memo) = self.memos.last_mut() {
             memo.insert((number, lane), value);
         }
         Ok(value)
+    }
+
+    /// The value of an expression that the current statement has computed already, on all ways to this place.
+    fn known_value(&mut self, expr: &Expr, lane: u32) -> Option<Operand> {
+        let number = self.numbers.of(expr);
+        let lane = if self.numbers.lanes(number) == 1 { 0 } else { lane };
+        self.memos.iter().rev().find_map(|memo| memo.get(&(number, lane))).copied()
     }
 
     fn compute(&mut self, expr: &Expr, lane: u32) -> Outcome<Operand> {

@@ -24,7 +24,8 @@ impl Generator<'_> {
         if let Some(constant) = decided.integer() {
             return self.value(if constant != 0 { then } else { otherwise }, lane);
         }
-        if self.is_safe(then) && self.is_safe(otherwise) {
+        let (can_then, can_otherwise) = (self.is_at_hand(then, lane), self.is_at_hand(otherwise, lane));
+        if can_then && can_otherwise {
             let [then, otherwise] = [self.value(then, lane)?, self.value(otherwise, lane)?];
             return self.pick(class, decided, then, otherwise);
         }
@@ -33,8 +34,8 @@ impl Generator<'_> {
         let is_uniform = self.numbers.lanes(single) == 1;
         let result = self.builder.register(bits_type(class).class());
         let end = self.builder.label();
-        if self.is_safe(otherwise) || self.is_safe(then) {
-            let (first, second, guard) = match self.is_safe(otherwise) {
+        if can_otherwise || can_then {
+            let (first, second, guard) = match can_otherwise {
                 true => (otherwise, then, unless(predicate)),
                 false => (then, otherwise, when(predicate)),
             };
@@ -85,6 +86,11 @@ impl Generator<'_> {
         let not = of(Op::Not, &[condition]);
         let second = of(Op::And, &[not, otherwise]);
         Ok(of(Op::Or, &[first, second]))
+    }
+
+    /// Whether a value is there already, as one that the condition compares, or can be computed where it is not asked for.
+    fn is_at_hand(&mut self, expr: &Expr, lane: u32) -> bool {
+        self.known_value(expr, lane).is_some() || self.is_safe(expr)
     }
 
     /// Whether a value can be computed where it is not asked for: it loads from registers only, and checks nothing.
