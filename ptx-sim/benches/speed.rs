@@ -31,8 +31,12 @@ fn main() {
             let mut params: Vec<u8> = tensors.iter().flat_map(|address| address.to_le_bytes()).collect();
             params.extend((size as u32).to_le_bytes());
             let tiles = (size / TILE) as u32;
-            let launch =
-                Launch { grid: [tiles, tiles, 1], block: [TILE as u32, TILE as u32, 1], shared_bytes: 0, params };
+            let launch = Launch {
+                grid: [tiles, tiles, 1],
+                block: [TILE as u32, TILE as u32, 1],
+                shared_bytes: 0,
+                params,
+            };
             let start = Instant::now();
             let report = module.run("sgemm", &launch, &mut memory, &options).expect("it can be run");
             let rate = report.instructions as f64 / start.elapsed().as_secs_f64();
@@ -42,6 +46,9 @@ fn main() {
             }
         }
         let (rate, instructions) = best;
-        println!("{size}³, {name}: {instructions} instructions of threads, {:.1} million a second", rate / 1e6);
+        println!(
+            "{size}³, {name}: {instructions} instructions of threads, {:.1} million a second",
+            rate / 1e6
+        );
     }
 }

@@ -144,3 +144,41 @@ fn barriers_stand_where_all_threads_of_a_block_come_to() {
         assert_one(&program(body), Level::Loops, whole, part);
     }
 }
+
+#[test]
+fn lanes_of_whole_warps_exchange_single_values() {
+    let program = |body: &str| -> Program {
+        let text = format!(
+            "kernel f(in x: f32[64], out y: f32[64]) {{
+  buffer a: f32[2] local
+  buffer s: f32[64] shared
+  {body}
+}}"
+        );
+        text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"))
+    };
+    let by_threads = |loops: &str, mask: u32, store: &str| {
+        program(&format!(
+            "alloc s {{ {loops} alloc a {{ shuffle {mask} {{ {store} }} y[0] = a[0] }} {} }}",
+            "}".repeat(loops.matches('{').count())
+        ))
+    };
+    for loops in
+        ["bound thread_x for t in 0..32 {", "bound thread_y for u in 0..4 { bound thread_x for t in 0..8 {"]
+    {
+        assert_eq!(errors(&by_threads(loops, 16, "a[0] = x[t]"), Level::Loops), [], "{loops}");
+    }
+    let lanes = "bound thread_x for t in 0..32 {";
+    for (loops, mask, store, part) in [
+        (lanes, 32, "a[0] = x[t]", "not from 1 to 31"),
+        (lanes, 0, "a[0] = x[t]", "not from 1 to 31"),
+        (lanes, 1, "s[t] = x[t]", "not one store"),
+        (lanes, 1, "a[0] = x[t] a[1] = x[t]", "not one store"),
+        ("bound thread_x for t in 0..33 {", 1, "a[0] = x[t]", "no whole warps"),
+        ("bound thread_x for u in 0..8 { bound thread_y for t in 0..4 {", 1, "a[0] = x[t]", "no whole warps"),
+        ("bound thread_x for t in 0..32 { if t < 4 {", 1, "a[0] = x[t]", "not all threads"),
+        ("for t in 0..32 {", 1, "a[0] = x[t]", "outside of the loops over the threads"),
+    ] {
+        assert_one(&by_threads(loops, mask, store), Level::Loops, Entity::Program, part);
+    }
+}
