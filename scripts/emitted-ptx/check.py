@@ -21,7 +21,7 @@ def arguments():
     parser.add_argument("--target", default="sm_80")
     parser.add_argument("--records")
     parser.add_argument("operators", nargs="*")
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 def random(dtype, shape, generator):
