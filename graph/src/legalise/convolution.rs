@@ -1,6 +1,7 @@
 //! Convolutions.
 
 use tilewright_core::build::{KernelBuilder, UpdateOp, Value};
+use tilewright_core::expr::BinaryOp;
 
 use crate::legalise::emitter::{Bound, Emitter, Tensor, here, nest};
 use crate::legalise::normalisation::per_channel;
@@ -45,6 +46,11 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// A convolution of `groups` groups, each from `channels` to `filters` channels.
+    pub(super) fn new(batch: SymInt, groups: usize, filters: usize, channels: usize) -> Self {
+        Shape { batch, groups, filters, channels }
+    }
+
     /// Reads the extents of an input and of weights of fixed extents.
     pub(super) fn of(operands: &Operands<'_>, x: &Tensor, weights: &[usize]) -> Result<Self, Unsupported> {
         let groups = usize::try_from(operands.attributes().int_or_default("group")).unwrap_or(0);
@@ -98,8 +104,8 @@ pub(super) fn multiply_windows(
     let Shape { batch, groups, filters, channels } = shape;
     let (groups, filters, channels) = (*groups as i64, *filters as i64, *channels as i64);
     let result_extents = [&[batch.clone(), (groups * filters).into()][..], &windows.output].concat();
-    // One loop goes over groups and filters where one of them is alone.
-    let merged = groups == 1 || filters == 1;
+    // One loop goes over groups and filters where one of them is alone, and where vectors of filters stay in their group.
+    let merged = groups == 1 || filters == 1 || filters % LANES == 0;
     let mut outer = vec![batch.clone()];
     if merged {
         outer.push((groups * filters).into());
@@ -114,15 +120,22 @@ pub(super) fn multiply_windows(
     let loops = Loops::of(&emitter.order(result_extents.len()), spatial, outer.len());
     let wide = computing(dtype);
     let initial = (wide == dtype).then(|| number(dtype, 0.0));
-    let result = emitter.local(element, &result_extents, initial)?;
+    // A block whose indices are iterators is a reduction that rules tile; sums of iterators are left to the copies around it.
+    let result = if merged {
+        emitter.local(element, &result_extents, initial)?
+    } else {
+        emitter.ordered(element, &outer, initial, Order::of(&loops.outer))?
+    };
+    let split = if merged { None } else { Some(split_filters(emitter, weights, groups, filters)?) };
+    let weights = split.as_ref().unwrap_or(weights);
     emitter.nest_in(&loops.outer, &outer, &mut |builder, outer| {
-        let (filter, first_channel) = if merged {
-            let first = if groups == 1 { None } else { Some(scaled(&outer[1], channels)) };
-            (outer[1].clone(), first)
-        } else {
-            (add(&scaled(&outer[1], filters), &outer[2]), Some(scaled(&outer[1], channels)))
+        let group = match (merged, filters) {
+            (true, 1) | (false, _) => outer[1].clone(),
+            (true, _) => outer[1].binary(BinaryOp::Div, Value::int(filters)),
         };
-        let target = [&[outer[0].clone(), filter.clone()][..], &outer[spatial..]].concat();
+        let first_channel = (groups > 1).then(|| scaled(&group, channels));
+        let filter = &outer[1..spatial];
+        let target = outer.to_vec();
         let term = |builder: &KernelBuilder, inner: &[Value]| {
             let channel = match &first_channel {
                 None => inner[0].clone(),
@@ -133,7 +146,7 @@ pub(super) fn multiply_windows(
             for (dimension, (window, tap)) in outer[spatial..].iter().zip(&inner[1..]).enumerate() {
                 places.push(windows.padded_place(dimension, window, tap));
             }
-            let weight = weights.at(builder, &[std::slice::from_ref(&filter), inner].concat());
+            let weight = weights.at(builder, &[filter, inner].concat());
             multiply(&x.at(builder, &places).cast(wide), &weight.cast(wide))
         };
         if wide == dtype {
@@ -148,7 +161,35 @@ pub(super) fn multiply_windows(
             result.store(builder, &target, UpdateOp::Set, builder.read(sum).cast(dtype), here!());
         }
     })?;
-    Ok(result)
+    if merged {
+        return Ok(result);
+    }
+    emitter.compute(element, &result_extents, &mut |builder, own| {
+        let filter = Value::int(filters);
+        let split = [BinaryOp::Div, BinaryOp::Rem].map(|op| own[1].binary(op, filter.clone()));
+        result.at(builder, &[&own[..1], &split, &own[2..]].concat())
+    })
+}
+
+/// The most elements of four bytes in a vector.
+const LANES: i64 = 16;
+
+/// Weights with a dimension for groups and one for the filters of each.
+fn split_filters(
+    emitter: &mut Emitter,
+    weights: &Tensor,
+    groups: i64,
+    filters: i64,
+) -> Result<Tensor, Unsupported> {
+    let extents = [&[groups.into(), filters.into()][..], &weights.extents[1..]].concat();
+    let split = emitter.scratch(weights.element, &extents)?;
+    let loops: Vec<usize> = (0..extents.len()).collect();
+    emitter.nest_in(&loops, &extents, &mut |builder, own| {
+        let filter = add(&scaled(&own[0], filters), &own[1]);
+        let weight = weights.at(builder, &[&[filter][..], &own[2..]].concat());
+        split.store(builder, own, UpdateOp::Set, weight, here!());
+    })?;
+    Ok(split)
 }
 
 /// How the loops of a convolution are nested: as its tensors lie in memory.

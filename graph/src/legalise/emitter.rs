@@ -214,7 +214,8 @@ impl Emitter {
         self.ordered(element, extents, initial, self.order(extents.len()))
     }
 
-    fn ordered(
+    /// As [`Emitter::local`], in an order of its own.
+    pub(super) fn ordered(
         &mut self,
         element: ElementType,
         extents: &[SymInt],

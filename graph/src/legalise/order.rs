@@ -29,6 +29,11 @@ impl Order {
         Order(order)
     }
 
+    /// These dimensions, outermost first: each once.
+    pub(crate) fn of(dimensions: &[usize]) -> Self {
+        Order(dimensions.iter().map(|&dimension| dimension as u8).collect())
+    }
+
     /// The number of dimensions.
     pub fn rank(&self) -> usize {
         self.0.len()

@@ -1,7 +1,6 @@
 //! Pooling over windows.
 
-use tilewright_core::build::{UpdateOp, Value};
-use tilewright_core::dtype::DType;
+use tilewright_core::build::{KernelBuilder, UpdateOp, Value};
 use tilewright_core::expr::BinaryOp;
 
 use crate::legalise::emitter::{Emitter, Tensor, here, nest};
@@ -11,6 +10,7 @@ use crate::legalise::scalar::{add, both, computing, divide, multiply, number, su
 use crate::legalise::window::Windows;
 use crate::legalise::{Unsupported, unsupported};
 use crate::symbolic::SymInt;
+use crate::tensor::ElementType;
 
 type Emitted = Result<Vec<Tensor>, Unsupported>;
 
@@ -30,7 +30,7 @@ pub(crate) fn max(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     }
     let x = operands.tensor(emitter, 0)?;
     let windows = windows(emitter, operands, &x)?;
-    let pooled = pool(emitter, &x, &windows, (UpdateOp::Max, f64::NEG_INFINITY), &|_, value| value.clone())?;
+    let pooled = pool(emitter, &x, &windows, (UpdateOp::Max, f64::NEG_INFINITY), &|_, _, value| value.clone())?;
     Ok(vec![pooled])
 }
 
@@ -45,20 +45,39 @@ pub(crate) fn average(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted
     if counted && fixed.dilations.iter().any(|&dilation| dilation != 1) {
         unsupported!("the number of places of a dilated window in the padding has no kernel form");
     }
-    let ends = emitter.values(&x.extents[2..])?;
     let size: usize = fixed.kernel.iter().product();
-    let mean = |window: &[Value], sum: &Value| {
-        if !counted {
-            return divide(sum, &number(wide, size as f64));
-        }
-        let mut count: Option<Value> = None;
-        for (dimension, window) in window.iter().enumerate() {
-            let places = places(&windows, dimension, window, &ends[dimension], with_padding);
-            count = Some(count.map_or(places.clone(), |count| multiply(&count, &places)));
-        }
-        divide(sum, &count.unwrap_or_else(|| Value::typed_int(DType::I64, 1)).cast(wide))
+    let counts = if counted { counts(emitter, &windows, &x, with_padding)? } else { Vec::new() };
+    let mean = |builder: &KernelBuilder, window: &[Value], sum: &Value| {
+        let along = counts.iter().enumerate().map(|(dimension, counts)| {
+            counts.at(builder, &window[dimension..=dimension])
+        });
+        let count = along.reduce(|count, along| multiply(&count, &along));
+        divide(sum, &count.unwrap_or_else(|| number(wide, size as f64)))
     };
     Ok(vec![pool(emitter, &x, &windows, (UpdateOp::Add, 0.0), &mean)?])
+}
+
+/// For each dimension how many places of each window are counted along it, as numbers that are computed with: windows have them in
+/// common, and vectors divide by them as they lie.
+fn counts(
+    emitter: &mut Emitter,
+    windows: &Windows,
+    x: &Tensor,
+    with_padding: bool,
+) -> Result<Vec<Tensor>, Unsupported> {
+    let element = if computing(x.dtype) == x.dtype { x.element } else { ElementType::F32 };
+    let ends = emitter.values(&x.extents[2..])?;
+    let mut all = Vec::with_capacity(ends.len());
+    for (dimension, end) in ends.iter().enumerate() {
+        let extents = &windows.output[dimension..=dimension];
+        let counts = emitter.scratch(element, extents)?;
+        emitter.nest_in(&[0], extents, &mut |builder, own| {
+            let count = places(windows, dimension, &own[0], end, with_padding).cast(counts.dtype);
+            counts.store(builder, own, UpdateOp::Set, count, here!());
+        })?;
+        all.push(counts);
+    }
+    Ok(all)
 }
 
 /// How many places of a window are counted along one dimension.
@@ -78,7 +97,7 @@ fn pool(
     x: &Tensor,
     windows: &Windows,
     (op, initial): (UpdateOp, f64),
-    finish: &dyn Fn(&[Value], &Value) -> Value,
+    finish: &dyn Fn(&KernelBuilder, &[Value], &Value) -> Value,
 ) -> Result<Tensor, Unsupported> {
     let extents = [&x.extents[..2], &windows.output].concat();
     let kernel: Vec<SymInt> = windows.kernel();
@@ -108,7 +127,7 @@ fn pool(
                 None => builder.update(total, op, value, here!()),
             }
         });
-        let value = finish(&outer[2..], &builder.read(total)).cast(dtype);
+        let value = finish(builder, &outer[2..], &builder.read(total)).cast(dtype);
         result.store(builder, outer, UpdateOp::Set, value, here!());
     })?;
     Ok(result)

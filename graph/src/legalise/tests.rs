@@ -321,6 +321,12 @@ fn convolutions() {
         &[tensor(&[2, 4, 5]), weights(&[4, 1, 3])],
     );
     both("conv", &[("group", Attribute::Int(2))], &[tensor(&[2, 4, 5]), weights(&[2, 2, 3])]);
+    // Groups of whole vectors, and groups of fewer filters.
+    for filters in [16, 32, 3, 7] {
+        let attributes = [("group", Attribute::Int(3)), ("pads", ints(&[0, 1, 1, 0]))];
+        let shape = [3 * filters, 2, 2, 1];
+        both("conv", &attributes, &[tensor(&[2, 6, 3, 4]), weights(&shape), tensor(&[3 * filters])]);
+    }
     both("conv", &[("auto_pad", text("SAME_UPPER"))], &[tensor(&[1, 2, 5, 4]), weights(&[3, 2, 2, 3])]);
     both("conv", &[], &[tensor(&[1, 2, 3, 4, 3]), weights(&[2, 2, 2, 3, 1])]);
 }
@@ -349,6 +355,21 @@ fn transposed_convolutions() {
         &[("group", Attribute::Int(4)), ("strides", ints(&[2]))],
         &[tensor(&[2, 4, 5]), weights(&[4, 1, 3])],
     );
+    // Windows that overlap, and phases with different numbers of taps.
+    for (kernel, strides, pads) in [
+        ([4, 4], [2, 2], [1, 1, 1, 1]),
+        ([3, 5], [2, 3], [1, 0, 0, 2]),
+        ([1, 2], [3, 5], [0, 0, 0, 0]),
+        ([5, 3], [2, 1], [2, 2, 2, 0]),
+        ([2, 3], [2, 2], [-1, -3, 0, 1]),
+    ] {
+        let attributes = [("strides", ints(&strides)), ("pads", ints(&pads))];
+        let shape = [2, 3, kernel[0], kernel[1]];
+        both("conv_transpose", &attributes, &[tensor(&[3, 2, 4, 3]), weights(&shape), tensor(&[3])]);
+        let grouped = [&attributes[..], &[("group", Attribute::Int(2))]].concat();
+        let shape = [4, 2, kernel[0], kernel[1]];
+        both("conv_transpose", &grouped, &[tensor(&[1, 4, 3, 2]), weights(&shape), tensor(&[4])]);
+    }
 }
 
 #[test]

@@ -1,33 +1,30 @@
-//! Transposed convolutions, by the elements of the result: each gathers the products that reach it.
+//! Transposed convolutions, as convolutions whose result is interleaved.
 //!
-//! Along a dimension with stride `s`, an element at place `p` of the uncut result gets products of the taps `p mod s + s · t`
-//! with the elements at places `p div s − t`: no product that a loop forms falls between two elements.
+//! Along a dimension with stride `s`, the element at place `p` of the uncut result gets products of the taps `p mod s + s · t` with the
+//! elements at places `p div s − t`. So the elements of one phase `p mod s` are those of a convolution with every `s`-th tap. All phases
+//! together are one convolution with as many filters for each filter as there are phases; it forms no product that falls between
+//! two elements, and rules tile it as any other. Taps beyond the kernel are zeros.
 
-use tilewright_core::build::{UpdateOp, Value};
+use tilewright_core::build::Value;
 use tilewright_core::expr::BinaryOp;
 
-use crate::legalise::convolution::Loops;
-use crate::legalise::emitter::{Emitter, Tensor, here};
-use crate::legalise::normalisation::per_channel;
+use crate::legalise::convolution::{Shape, multiply_windows, pad};
+use crate::legalise::emitter::{Emitter, Tensor};
 use crate::legalise::operands::Operands;
-use crate::legalise::pointwise::{broadcast, inside, moved, scaled};
-use crate::legalise::scalar::{add, both, less, multiply, number, subtract};
+use crate::legalise::pointwise::{inside, moved, scaled};
+use crate::legalise::scalar::{add, both, computing, less, number};
+use crate::legalise::window::Windows;
 use crate::legalise::{Unsupported, unsupported};
-use crate::operator::TransposedGeometry;
+use crate::operator::{TransposedGeometry, Window};
 use crate::symbolic::SymInt;
-use crate::tensor::ElementType;
 
 pub(crate) fn conv_transpose(
     emitter: &mut Emitter,
     operands: &Operands<'_>,
 ) -> Result<Vec<Tensor>, Unsupported> {
     let (x, weights) = (operands.tensor(emitter, 0)?, operands.tensor(emitter, 1)?);
-    if x.rank() < 2
-        || x.rank() != weights.rank()
-        || x.element != ElementType::F32
-        || x.element != weights.element
-    {
-        unsupported!("only 32-bit floats with batch and channels have a kernel form");
+    if x.rank() < 3 || x.rank() != weights.rank() || !x.dtype.is_float() || x.element != weights.element {
+        unsupported!("only floats with batch, channels and as many spatial dimensions have a kernel form");
     }
     let fixed = emitter.sizes(&weights.extents)?;
     let groups = usize::try_from(operands.attributes().int_or_default("group")).unwrap_or(0);
@@ -41,13 +38,16 @@ pub(crate) fn conv_transpose(
         unsupported!("dilated transposed convolutions have no kernel form");
     }
     let output = output_extents(emitter, operands, &x.extents[2..], &geometry)?;
-    let parts =
-        Parts { groups: groups as i64, channels: (channels / groups) as i64, filters: fixed[1] as i64 };
-    let sums = gather(emitter, &x, &weights, &geometry, &fixed[2..], &output, &parts)?;
-    let Some(bias) = operands.optional(emitter, 2)? else { return Ok(vec![sums]) };
-    let bias = per_channel(emitter, bias, x.rank())?;
-    let element = x.element;
-    Ok(vec![broadcast(emitter, &[sums, bias], element, &|values| add(&values[0], &values[1]))?])
+    let phases = Phases::of(&geometry, &fixed[2..], groups, fixed[1]);
+    let windows = phases.windows(&input, &x.extents[2..]);
+    let zero = number(x.dtype, 0.0);
+    let padded = if windows.has_padding() { pad(emitter, &x, &windows, &zero)? } else { x.clone() };
+    let arranged = phases.arrange(emitter, &weights, channels / groups)?;
+    let shape =
+        Shape::new(x.extents[0].clone(), groups, phases.count() * phases.filters, channels / groups);
+    let sums = multiply_windows(emitter, [&padded, &arranged], &windows, &shape, x.element)?;
+    let bias = operands.optional(emitter, 2)?;
+    Ok(vec![phases.interleave(emitter, &sums, &output, &geometry, bias.as_ref())?])
 }
 
 /// The spatial extents of the result.
@@ -74,89 +74,157 @@ fn output_extents(
     Ok(extents)
 }
 
-struct Parts {
-    groups: i64,
-    /// Input channels of one group.
-    channels: i64,
+/// How the taps of a kernel fall into phases.
+struct Phases {
+    strides: Vec<usize>,
+    kernel: Vec<usize>,
+    /// The most taps of one phase, along each dimension.
+    taps: Vec<usize>,
+    groups: usize,
     /// Output channels of one group.
-    filters: i64,
+    filters: usize,
 }
 
-fn gather(
-    emitter: &mut Emitter,
-    x: &Tensor,
-    weights: &Tensor,
-    geometry: &TransposedGeometry,
-    kernel: &[usize],
-    output: &[SymInt],
-    parts: &Parts,
-) -> Result<Tensor, Unsupported> {
-    let Parts { groups, channels, filters } = *parts;
-    let merged = groups == 1 || filters == 1;
-    let extents = [&[x.extents[0].clone(), (groups * filters).into()][..], output].concat();
-    let mut outer = vec![x.extents[0].clone()];
-    if merged {
-        outer.push((groups * filters).into());
-    } else {
-        outer.extend([groups.into(), filters.into()]);
+impl Phases {
+    fn of(geometry: &TransposedGeometry, kernel: &[usize], groups: usize, filters: usize) -> Self {
+        let strides = geometry.strides().to_vec();
+        let taps = kernel.iter().zip(&strides).map(|(kernel, &stride)| kernel.div_ceil(stride)).collect();
+        Phases { strides, kernel: kernel.to_vec(), taps, groups, filters }
     }
-    let spatial = outer.len();
-    outer.extend(output.iter().cloned());
-    let strides: Vec<i64> = geometry.strides().iter().map(|&stride| stride as i64).collect();
-    let mut inner = vec![SymInt::from(channels)];
-    inner.extend(
-        kernel.iter().zip(&strides).map(|(&taps, &stride)| SymInt::from((taps as i64 + stride - 1) / stride)),
-    );
-    let inner = emitter.bounds(&inner)?;
-    let ends = emitter.values(&x.extents[2..])?;
-    let result = emitter.local(x.element, &extents, Some(number(x.dtype, 0.0)))?;
-    let loops = Loops::of(&result.order, spatial, outer.len());
-    emitter.nest_in(&loops.outer, &outer, &mut |builder, outer| {
-        let (group, filter) = match (merged, groups) {
-            (true, 1) => (Value::int(0), outer[1].clone()),
-            (true, _) => (outer[1].clone(), Value::int(0)),
-            (false, _) => (outer[1].clone(), outer[2].clone()),
+
+    /// How many phases there are, of all dimensions together.
+    fn count(&self) -> usize {
+        self.strides.iter().product()
+    }
+
+    /// The windows over the input: all that reach an element of it.
+    fn windows(&self, input: &[usize], extents: &[SymInt]) -> Windows {
+        let rank = input.len();
+        let around: Vec<i64> = self.taps.iter().map(|&taps| taps as i64 - 1).collect();
+        let fixed = Window {
+            input: input.to_vec(),
+            kernel: self.taps.clone(),
+            strides: vec![1; rank],
+            dilations: vec![1; rank],
+            before: around.clone(),
+            after: around.clone(),
+            output: input.iter().zip(&self.taps).map(|(input, taps)| input + taps - 1).collect(),
         };
-        let channel = if merged { outer[1].clone() } else { add(&scaled(&group, filters), &filter) };
-        let target = [&[outer[0].clone(), channel][..], &outer[spatial..]].concat();
-        loops.nest_inner(builder, &inner, &mut |builder, inner| {
-            let source =
-                if groups == 1 { inner[0].clone() } else { add(&scaled(&group, channels), &inner[0]) };
-            let mut places = vec![outer[0].clone(), source.clone()];
-            let mut taps = vec![source, filter.clone()];
+        let output = extents.iter().zip(&around).map(|(extent, &more)| extent + &more.into()).collect();
+        Windows { fixed, output }
+    }
+
+    /// The weights as `[group · phase · filter, channel, tap, …]`, the last tap first.
+    fn arrange(&self, emitter: &mut Emitter, weights: &Tensor, channels: usize) -> Result<Tensor, Unsupported> {
+        let (filters, run) = (self.filters as i64, (self.count() * self.filters) as i64);
+        let mut extents: Vec<SymInt> = vec![(self.groups as i64 * run).into(), channels.into()];
+        extents.extend(self.taps.iter().map(|&taps| SymInt::from(taps)));
+        let zero = number(weights.dtype, 0.0);
+        emitter.compute(weights.element, &extents, &mut |builder, own| {
+            let (group, in_group) = divided(&own[0], run);
+            let (phase, filter) = divided(&in_group, filters);
+            let channel = add(&scaled(&group, channels as i64), &own[1]);
+            let mut places = vec![channel, filter];
             let mut condition: Option<Value> = None;
-            for (dimension, (place, step)) in outer[spatial..].iter().zip(&inner[1..]).enumerate() {
-                let (stride, extent) = (strides[dimension], kernel[dimension] as i64);
-                let uncut = moved(place, -geometry.before()[dimension]);
-                let (first, phase) = if stride == 1 {
-                    (uncut, Value::int(0))
-                } else {
-                    (
-                        uncut.binary(BinaryOp::Div, Value::int(stride)),
-                        uncut.binary(BinaryOp::Rem, Value::int(stride)),
-                    )
-                };
-                let tap = add(&phase, &scaled(step, stride));
-                let source = subtract(&first, step);
-                let mut conditions = vec![inside(&source, &ends[dimension])];
-                if extent % stride != 0 {
-                    conditions.push(less(&tap, &Value::int(extent)));
+            for (dimension, phase) in self.phases(&phase).into_iter().enumerate() {
+                let (stride, kernel) = (self.strides[dimension] as i64, self.kernel[dimension] as i64);
+                let last = Value::int(self.taps[dimension] as i64 - 1);
+                let turned = last.binary(BinaryOp::Sub, own[2 + dimension].clone());
+                let tap = add(&phase, &scaled(&turned, stride));
+                if kernel % stride != 0 {
+                    let inside = less(&tap, &Value::int(kernel));
+                    condition = Some(condition.map_or(inside.clone(), |condition| both(&condition, &inside)));
                 }
-                for next in conditions {
-                    condition = Some(condition.map_or(next.clone(), |condition| both(&condition, &next)));
+                places.push(tap);
+            }
+            let weight = weights.at(builder, &places);
+            condition.map_or(weight.clone(), |condition| condition.select(weight, zero.clone()))
+        })
+    }
+
+    /// The phases along each dimension, of which one number is made.
+    fn phases(&self, number: &Value) -> Vec<Value> {
+        let mut phases = Vec::with_capacity(self.strides.len());
+        let mut rest = number.clone();
+        for &stride in self.strides.iter().rev() {
+            let (more, phase) = divided(&rest, stride as i64);
+            phases.push(phase);
+            rest = more;
+        }
+        phases.reverse();
+        phases
+    }
+
+    /// The result: the sums of all phases in their places, with the bias of each filter.
+    fn interleave(
+        &self,
+        emitter: &mut Emitter,
+        sums: &Tensor,
+        output: &[SymInt],
+        geometry: &TransposedGeometry,
+        bias: Option<&Tensor>,
+    ) -> Result<Tensor, Unsupported> {
+        let channels = (self.groups * self.filters) as i64;
+        let extents = [&[sums.extents[0].clone(), channels.into()][..], output].concat();
+        let ends = emitter.values(&sums.extents[2..])?;
+        let beyond: Vec<bool> = (0..output.len())
+            .map(|dimension| self.reaches_beyond(emitter, dimension, output, &sums.extents, geometry))
+            .collect::<Result<_, _>>()?;
+        let (dtype, wide) = (sums.dtype, computing(sums.dtype));
+        emitter.compute(sums.element, &extents, &mut |builder, own| {
+            let mut places = vec![own[0].clone()];
+            let (mut phase, mut condition) = (Value::int(0), None::<Value>);
+            for (dimension, &stride) in self.strides.iter().enumerate() {
+                let (stride, before) = (stride as i64, geometry.before()[dimension]);
+                // Strides before the first window: no remainder of a negative number is formed.
+                let ahead = ((-before).max(0) + stride - 1) / stride;
+                let uncut = moved(&own[2 + dimension], -(before + ahead * stride));
+                let (window, own_phase) = divided(&uncut, stride);
+                let window = moved(&window, ahead);
+                if beyond[dimension] {
+                    let inside = inside(&window, &ends[dimension]);
+                    condition = Some(condition.map_or(inside.clone(), |condition| both(&condition, &inside)));
                 }
-                places.push(source);
-                taps.push(tap);
+                phase = add(&scaled(&phase, stride), &own_phase);
+                places.push(window);
             }
-            let product = multiply(&x.at(builder, &places), &weights.at(builder, &taps));
-            let store = |builder: &mut tilewright_core::build::KernelBuilder| {
-                result.store(builder, &target, UpdateOp::Add, product, here!());
-            };
-            match condition {
-                None => store(builder),
-                Some(condition) => builder.if_else(condition, here!(), store, |_| {}),
+            let (group, filter) = divided(&own[1], self.filters as i64);
+            let row = add(&scaled(&group, self.count() as i64), &phase);
+            places.insert(1, add(&scaled(&row, self.filters as i64), &filter));
+            let sum = sums.at(builder, &places);
+            let sum = condition
+                .map_or(sum.clone(), |condition| condition.select(sum, number(dtype, 0.0)));
+            match bias {
+                None => sum,
+                Some(bias) => {
+                    let bias = bias.at(builder, &own[1..2]).cast(wide);
+                    add(&sum.cast(wide), &bias).cast(dtype)
+                }
             }
-        });
-    })?;
-    Ok(result)
+        })
+    }
+
+    /// Whether some place of the result lies outside of all windows.
+    fn reaches_beyond(
+        &self,
+        emitter: &Emitter,
+        dimension: usize,
+        output: &[SymInt],
+        windows: &[SymInt],
+        geometry: &TransposedGeometry,
+    ) -> Result<bool, Unsupported> {
+        let before = geometry.before()[dimension];
+        let end = emitter.size(&output[dimension])? + before;
+        let room = emitter.size(&windows[2 + dimension])? * self.strides[dimension] as i64;
+        Ok(before < 0 || end > room)
+    }
+}
+
+/// Quotient and remainder by a constant, without the operations where it is 1.
+fn divided(number: &Value, divisor: i64) -> (Value, Value) {
+    if divisor == 1 {
+        return (number.clone(), Value::int(0));
+    }
+    let divisor = Value::int(divisor);
+    (number.binary(BinaryOp::Div, divisor.clone()), number.binary(BinaryOp::Rem, divisor))
 }
