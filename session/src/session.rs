@@ -22,7 +22,7 @@ use crate::plans::Plans;
 use crate::profile::{Clock, Profile};
 
 /// The results of a run: tensors with their names, in the model's order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outputs(Vec<(String, HostTensor)>);
 
 impl Outputs {
@@ -62,6 +62,8 @@ pub struct Session {
     model: Model,
     plans: Plans<Arc<Plan>>,
     memory: Memory,
+    /// The results of the last run.
+    last: Outputs,
     iterations: u64,
     interruption: Interruption,
     /// Where it runs, unless that is the host.
@@ -75,6 +77,7 @@ impl Session {
             model: model.clone(),
             plans: Plans::default(),
             memory: Memory::default(),
+            last: Outputs::default(),
             iterations: MOST_ITERATIONS,
             interruption: Interruption::default(),
             device: None,
@@ -103,13 +106,17 @@ impl Session {
         &self.model
     }
 
-    /// Runs the model. Inputs are named as in the model, in any order.
+    /// Runs the model. Inputs are named as in the model, in any order. The session keeps the results, whose elements it shares, until the
+    /// next run.
     ///
     /// # Errors
     /// When a name is unknown or missing, a type or shape does not fit, or a node fails.
     pub fn run(&mut self, inputs: &[(&str, &HostTensor)]) -> Result<Outputs, Error> {
-        let inputs = self.arrange(inputs)?;
-        self.follow(&inputs, None)
+        // New memory is slow at its first use. That of the last results serves again when the caller has dropped them.
+        let mut outputs = std::mem::take(&mut self.last);
+        self.run_into(inputs, &mut outputs)?;
+        self.last = outputs.clone();
+        Ok(outputs)
     }
 
     /// As [`Session::run`], into the results of an earlier run, whose memory is used again. For shapes that came before, nothing is

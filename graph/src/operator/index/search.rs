@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::deduce;
 use crate::operator::attribute::{Int, IntOr};
 use crate::operator::evaluate::{axis, one, refuse};
-use crate::operator::lanes::map_lanes;
+use crate::operator::lanes::{Lanes, map_lanes};
 use crate::operator::select::transpose;
 use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::{Element, HostTensor, with_element, with_number};
@@ -48,20 +48,38 @@ fn top_k(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
         _ => refuse!("k must be one number from 0 to the dimension's extent, {}", x.shape()[dimension]),
     };
     with_number!(x.element(), T => {
-        let order = |lane: &[T]| {
-            let mut places: Vec<usize> = (0..lane.len()).collect();
-            places.sort_by(|&a, &b| {
-                let order = lane[a].partial_cmp(&lane[b]).unwrap_or(Ordering::Equal);
-                if largest { order.reverse() } else { order }
-            });
-            places.truncate(k);
-            places
-        };
-        let values = map_lanes::<T, T>(x, dimension, k, |lane| Ok(order(lane).into_iter().map(|at| lane[at]).collect()))?;
-        let places =
-            map_lanes::<T, i64>(x, dimension, k, |lane| Ok(order(lane).into_iter().map(|at| at as i64).collect()))?;
-        Ok(vec![values.into(), places.into()])
+        let places = map_lanes::<T, i64>(x, dimension, k, |lane| Ok(first_places(lane, k, largest)))?;
+        let (from, to) = (Lanes::along(x.shape(), dimension), Lanes::along(places.shape(), dimension));
+        let (elements, chosen) = (x.expect::<T>()?, places.expect::<i64>()?);
+        let mut values = vec![T::default(); chosen.len()];
+        for (start, result) in from.starts().zip(to.starts()) {
+            for place in to.places(result) {
+                values[place] = elements[start + chosen[place] as usize * from.inner];
+            }
+        }
+        Ok(vec![HostTensor::new(places.shape(), values)?.into(), places.into()])
     }, else refuse!("expected numbers, found {}", x.element()))
+}
+
+/// The places of the `k` largest or smallest elements, in their order.
+fn first_places<T: PartialOrd>(lane: &[T], k: usize, largest: bool) -> Vec<i64> {
+    let compare = |&a: &usize, &b: &usize| {
+        let order = total_order(&lane[a], &lane[b]);
+        (if largest { order.reverse() } else { order }).then(a.cmp(&b))
+    };
+    let mut places: Vec<usize> = (0..lane.len()).collect();
+    if 0 < k && k < places.len() {
+        places.select_nth_unstable_by(k - 1, compare);
+    }
+    places.truncate(k);
+    places.sort_unstable_by(compare);
+    places.into_iter().map(|place| place as i64).collect()
+}
+
+/// An order of all elements: what is no number comes last.
+fn total_order<T: PartialOrd>(a: &T, b: &T) -> Ordering {
+    let is_no_number = |x: &T| x.partial_cmp(x).is_none();
+    a.partial_cmp(b).unwrap_or_else(|| is_no_number(a).cmp(&is_no_number(b)))
 }
 
 /// Different elements, or different slices along a dimension; where each occurs first, which of them each place holds,
@@ -111,7 +129,10 @@ struct Unique {
 fn find_unique<T: Element>(elements: &[T], count: usize, run: usize, sorted: bool) -> Unique {
     let row = |row: usize| &elements[row * run..(row + 1) * run];
     let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by(|&a, &b| row(a).partial_cmp(row(b)).unwrap_or(Ordering::Equal));
+    order.sort_by(|&a, &b| {
+        let orders = row(a).iter().zip(row(b)).map(|(a, b)| total_order(a, b));
+        orders.fold(Ordering::Equal, Ordering::then)
+    });
     let mut kinds: Vec<Vec<usize>> = Vec::new();
     for place in order {
         match kinds.last_mut() {
