@@ -30,7 +30,8 @@ pub(crate) fn max(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     }
     let x = operands.tensor(emitter, 0)?;
     let windows = windows(emitter, operands, &x)?;
-    let pooled = pool(emitter, &x, &windows, (UpdateOp::Max, f64::NEG_INFINITY), &|_, _, value| value.clone())?;
+    let pooled =
+        pool(emitter, &x, &windows, (UpdateOp::Max, f64::NEG_INFINITY), &|_, _, value| value.clone())?;
     Ok(vec![pooled])
 }
 
@@ -48,9 +49,10 @@ pub(crate) fn average(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted
     let size: usize = fixed.kernel.iter().product();
     let counts = if counted { counts(emitter, &windows, &x, with_padding)? } else { Vec::new() };
     let mean = |builder: &KernelBuilder, window: &[Value], sum: &Value| {
-        let along = counts.iter().enumerate().map(|(dimension, counts)| {
-            counts.at(builder, &window[dimension..=dimension])
-        });
+        let along = counts
+            .iter()
+            .enumerate()
+            .map(|(dimension, counts)| counts.at(builder, &window[dimension..=dimension]));
         let count = along.reduce(|count, along| multiply(&count, &along));
         divide(sum, &count.unwrap_or_else(|| number(wide, size as f64)))
     };

@@ -43,8 +43,7 @@ pub(crate) fn conv_transpose(
     let zero = number(x.dtype, 0.0);
     let padded = if windows.has_padding() { pad(emitter, &x, &windows, &zero)? } else { x.clone() };
     let arranged = phases.arrange(emitter, &weights, channels / groups)?;
-    let shape =
-        Shape::new(x.extents[0].clone(), groups, phases.count() * phases.filters, channels / groups);
+    let shape = Shape::new(x.extents[0].clone(), groups, phases.count() * phases.filters, channels / groups);
     let sums = multiply_windows(emitter, [&padded, &arranged], &windows, &shape, x.element)?;
     let bias = operands.optional(emitter, 2)?;
     Ok(vec![phases.interleave(emitter, &sums, &output, &geometry, bias.as_ref())?])
@@ -115,7 +114,12 @@ impl Phases {
     }
 
     /// The weights as `[group · phase · filter, channel, tap, …]`, the last tap first.
-    fn arrange(&self, emitter: &mut Emitter, weights: &Tensor, channels: usize) -> Result<Tensor, Unsupported> {
+    fn arrange(
+        &self,
+        emitter: &mut Emitter,
+        weights: &Tensor,
+        channels: usize,
+    ) -> Result<Tensor, Unsupported> {
         let (filters, run) = (self.filters as i64, (self.count() * self.filters) as i64);
         let mut extents: Vec<SymInt> = vec![(self.groups as i64 * run).into(), channels.into()];
         extents.extend(self.taps.iter().map(|&taps| SymInt::from(taps)));
@@ -192,8 +196,7 @@ impl Phases {
             let row = add(&scaled(&group, self.count() as i64), &phase);
             places.insert(1, add(&scaled(&row, self.filters as i64), &filter));
             let sum = sums.at(builder, &places);
-            let sum = condition
-                .map_or(sum.clone(), |condition| condition.select(sum, number(dtype, 0.0)));
+            let sum = condition.map_or(sum.clone(), |condition| condition.select(sum, number(dtype, 0.0)));
             match bias {
                 None => sum,
                 Some(bias) => {
