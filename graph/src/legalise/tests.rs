@@ -5,6 +5,7 @@ mod numeric;
 mod placed;
 mod quantised;
 mod recurrent;
+mod requantise;
 mod sampled;
 
 use tilewright_core::interp;

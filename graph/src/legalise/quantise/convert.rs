@@ -2,13 +2,14 @@
 
 use tilewright_core::build::Value;
 use tilewright_core::dtype::DType;
-use tilewright_core::expr::UnaryOp;
+use tilewright_core::expr::{BinaryOp, UnaryOp};
 
 use crate::legalise::emitter::{Emitter, Tensor};
 use crate::legalise::operands::Operands;
 use crate::legalise::quantise::parameter::Parameter;
-use crate::legalise::scalar::{add, divide, multiply, subtract};
+use crate::legalise::scalar::{add, clamp, divide, larger, less, multiply, number, smaller, subtract};
 use crate::legalise::{Unsupported, unsupported};
+use crate::operator::Rounding;
 use crate::tensor::ElementType;
 
 type Emitted = Result<Vec<Tensor>, Unsupported>;
@@ -99,6 +100,9 @@ pub(crate) fn requantize(emitter: &mut Emitter, operands: &Operands<'_>) -> Emit
     if !x.element.is_integer() || x.dtype.bits() > 32 {
         unsupported!("elements of type {} are no sums of products", x.element);
     }
+    if let Some(rounding) = Rounding::of(operands.text("rounding"))? {
+        return requantize_exactly(emitter, operands, &x, rounding);
+    }
     let scale = Parameter::scale(emitter, operands, &x.extents)?;
     let zero = Parameter::of(emitter, operands, 2, &x.extents)?;
     let (element, to) = target(operands, zero.as_ref())?;
@@ -111,6 +115,77 @@ pub(crate) fn requantize(emitter: &mut Emitter, operands: &Operands<'_>) -> Emit
         rounded(&scaled, zero, DType::F32, to)
     })?;
     Ok(vec![result])
+}
+
+/// Sums scaled by integers alone: each scale is an integer of 24 bits over a power of two, so that a product has 55 bits.
+fn requantize_exactly(
+    emitter: &mut Emitter,
+    operands: &Operands<'_>,
+    x: &Tensor,
+    rounding: Rounding,
+) -> Emitted {
+    let scale = operands.tensor(emitter, 1)?;
+    if scale.dtype != DType::F32 {
+        unsupported!("scales of elements {} are evaluated", scale.element);
+    }
+    let zero = Parameter::of(emitter, operands, 2, &x.extents)?;
+    let (element, to) = target(operands, zero.as_ref())?;
+    require_narrow(element, to)?;
+    let axis = operands.attributes().int_or_default("axis");
+    let [multiplier, power] = [0, 1].map(|part: usize| {
+        let parts = emitter.compute(ElementType::I64, &scale.extents, &mut |builder, indices| {
+            let (multiplier, power) = parts_of_scale(&scale.at(builder, indices));
+            if part == 0 { multiplier } else { power }
+        })?;
+        Parameter::new(parts, &x.extents, axis, 0)
+    });
+    let (multiplier, power) = (multiplier?, power?);
+    let bits = to.bits() - usize::from(!element.is_unsigned());
+    let highest = f64::from((1u32 << bits) - 1);
+    let lowest = if element.is_unsigned() { 0.0 } else { -highest - 1.0 };
+    let result = emitter.compute(element, &x.extents, &mut |builder, indices| {
+        let power = power.at(builder, indices);
+        let product = multiply(&x.at(builder, indices).cast(DType::I64), &multiplier.at(builder, indices));
+        let mut scaled = shifted(&product, &power, rounding);
+        if let Some(zero) = &zero {
+            scaled = add(&scaled, &zero.at(builder, indices).cast(DType::I64));
+        }
+        clamp(&scaled, lowest, highest, DType::I64).cast(to)
+    })?;
+    Ok(vec![result])
+}
+
+/// A scale as an integer of 24 bits and the power of two that it is divided by, which is 1 at least. Scales beyond 2²³ bring every sum but zero out of
+/// the range of 16 bits, as 2²³ does; from a power of 62 on, all products vanish.
+fn parts_of_scale(scale: &Value) -> (Value, Value) {
+    let whole = |value: i64| Value::typed_int(DType::I64, value);
+    let mut number = smaller(&scale.cast(DType::F64), &number(DType::F64, 8_388_608.0), DType::F64);
+    let mut power = whole(0);
+    // Multiplications by powers of two are exact.
+    for step in [128, 64, 32, 16, 8, 4, 2, 1] {
+        let is_small = less(&number, &Value::typed_float(DType::F64, 2f64.powi(24 - step)));
+        let raised = multiply(&number, &Value::typed_float(DType::F64, 2f64.powi(step)));
+        power = is_small.select(add(&power, &whole(i64::from(step))), power);
+        number = is_small.select(raised, number);
+    }
+    let power = smaller(&larger(&power, &whole(1), DType::I64), &whole(62), DType::I64);
+    (number.cast(DType::I64), power)
+}
+
+/// A product divided by a power of two, rounded.
+fn shifted(product: &Value, power: &Value, rounding: Rounding) -> Value {
+    let whole = |value: i64| Value::typed_int(DType::I64, value);
+    let half = whole(1).binary(BinaryOp::Shl, subtract(power, &whole(1)));
+    let moved = add(product, &half);
+    let moved = match rounding {
+        Rounding::Upward => moved,
+        Rounding::Away => subtract(&moved, &less(product, &whole(0)).select(whole(1), whole(0))),
+        Rounding::Even => {
+            let last = product.binary(BinaryOp::Shr, power.clone()).binary(BinaryOp::And, whole(1));
+            add(&subtract(&moved, &whole(1)), &last)
+        }
+    };
+    moved.binary(BinaryOp::Shr, power.clone())
 }
 
 /// How sums become integers of fewer bits.

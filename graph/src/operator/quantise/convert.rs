@@ -2,7 +2,7 @@
 
 use crate::deduce;
 use crate::legalise::quantise as kernels;
-use crate::operator::attribute::{Element, IntOr};
+use crate::operator::attribute::{Element, IntOr, TextOr};
 use crate::operator::evaluate::{axis, one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
 use crate::tensor::small::Small;
@@ -34,7 +34,7 @@ pub(super) const POINTWISE: &[Operator] = &[
         .deduce(deduce::quantize)
         .legalise(kernels::requantize)
         .inputs(3, 3)
-        .attributes(&[("axis", IntOr(1))]),
+        .attributes(&[("axis", IntOr(1)), ("rounding", TextOr("float"))]),
 ];
 
 /// Conversions that look at all elements first.
@@ -141,12 +141,87 @@ fn dequantize(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
 }
 
 /// Sums of products as integers of fewer bits. Inputs: sums, their scale relative to that of the result, zero point of the
-/// result. The product with the scale is formed in `f32`, as ONNX Runtime does (`MlasRequantizeOutput`).
+/// result. Without `rounding`, the product with the scale is formed in `f32`, as ONNX Runtime does (`MlasRequantizeOutput`); with one of
+/// [`Rounding`]'s names it is exact, and rounded once.
 fn requantize(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let (x, scale, zero) = (arguments.tensor(0)?, arguments.tensor(1)?, arguments.tensor(2)?);
     let dimension = arguments.int_or_default("axis");
     let scales = spread(scale, x.shape(), dimension, 0)?;
+    if let Some(rounding) = Rounding::of(arguments.text("rounding"))? {
+        return requantised_exactly(&arguments.integers(0)?, &scales, rounding, zero, x.shape(), dimension);
+    }
     requantised(&arguments.integers(0)?, &scales, zero, x.shape(), dimension)
+}
+
+/// How the exact product of an integer and a scale becomes an integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rounding {
+    /// To nearest, halves to even.
+    Even,
+    /// To nearest, halves away from zero.
+    Away,
+    /// To nearest, halves upward.
+    Upward,
+}
+
+impl Rounding {
+    /// The rounding of a name; `None` for `float`, which is none of these.
+    pub(crate) fn of(name: &str) -> Result<Option<Self>, Fault> {
+        match name {
+            "float" => Ok(None),
+            "even" => Ok(Some(Rounding::Even)),
+            "away" => Ok(Some(Rounding::Away)),
+            "upward" => Ok(Some(Rounding::Upward)),
+            _ => refuse!("rounding `{name}` is none of float, even, away, upward"),
+        }
+    }
+
+    /// A numerator over a power of two as an integer.
+    fn quotient(self, numerator: i128, bits: u32) -> i128 {
+        let (floor, rest) = (numerator >> bits, numerator & ((1i128 << bits) - 1));
+        let twice = (2 * rest).cmp(&(1i128 << bits));
+        let is_up = match self {
+            Rounding::Even => twice.is_gt() || (twice.is_eq() && floor & 1 == 1),
+            Rounding::Away => twice.is_gt() || (twice.is_eq() && numerator >= 0),
+            Rounding::Upward => twice.is_ge(),
+        };
+        floor + i128::from(is_up)
+    }
+}
+
+/// Sums scaled exactly: a scale of 32 bits is an integer of 24 bits times a power of two, so that no multiplier of 31 bits is more exact.
+fn requantised_exactly(
+    sums: &[i64],
+    scales: &[f64],
+    rounding: Rounding,
+    zero: &HostTensor,
+    shape: &[usize],
+    dimension: i64,
+) -> Result<Vec<Value>, Fault> {
+    let zeros = spread(zero, shape, dimension, 0)?;
+    let scaled = |sum: i64, scale: f64| {
+        let bits = (scale as f32).to_bits();
+        let exponent = (bits >> 23) as i32 & 255;
+        let multiplier = i128::from(bits & 0x007f_ffff | if exponent > 0 { 1 << 23 } else { 0 });
+        // The scale is the multiplier over two to this power.
+        let power = 150 - exponent.max(1);
+        let product = i128::from(sum) * multiplier;
+        // A product of 56 bits is nothing from here on.
+        if power > 60 {
+            rounding.quotient(product, 60)
+        } else if power > 0 {
+            rounding.quotient(product, power as u32)
+        } else {
+            product << (-power).min(40)
+        }
+    };
+    with_number!(zero.element(), T => {
+        let element = |((&sum, &scale), zero): ((&i64, &f64), f64)| {
+            let (low, high) = (T::lowest().to_f64(), T::highest().to_f64());
+            T::from_f64((scaled(sum, scale) as f64 + zero).clamp(low, high))
+        };
+        one(HostTensor::new(shape, sums.iter().zip(scales).zip(zeros).map(element).collect())?)
+    }, else refuse!("the zero point must be a number"))
 }
 
 /// Sums scaled in `f32`, rounded to even, moved by the zero point of the result, within its type's range.

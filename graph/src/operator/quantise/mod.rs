@@ -3,6 +3,8 @@
 mod convert;
 mod products;
 
+pub(crate) use convert::Rounding;
+
 use crate::operator::Operator;
 
 /// The rows of this folder.
