@@ -123,3 +123,19 @@ fn a_vector_is_no_matrix() {
     let stored = StoredTensor { kind: BlockType::F32, shape: &[4], bytes: &[0; 16] };
     assert!(Matrix::pack("w", &stored, Products::Floats).err().unwrap().to_string().contains("`w`"));
 }
+
+#[test]
+fn sums_of_blocks_are_those_of_one_panel_at_a_time() {
+    let names = tilewright::run_context().unwrap().target.intrinsics().to_vec();
+    if !names.iter().any(|name| name.starts_with("vpdpbsud_nibbles")) {
+        eprintln!("SKIPPED: this machine has no dot products of bytes");
+        return;
+    }
+    let (panels, blocks, lanes) = (8, 18, 32);
+    let dims = [("R", 1), ("P", panels), ("B", blocks), ("L", lanes)];
+    let program = integer::explained_q4_1(&dims);
+    assert!(program.contains("intrinsic vpdpbsud_nibbles"), "{program}");
+    let sums = program.lines().find_map(|line| line.trim().strip_prefix("buffer dots: i32["));
+    let elements: i64 = sums.and_then(|rest| rest.split(']').next()).unwrap().parse().unwrap();
+    assert!(elements <= blocks * lanes, "the sums of all panels are kept:\n{program}");
+}

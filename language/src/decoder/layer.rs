@@ -11,12 +11,18 @@ use crate::decoder::{kernels, tensors};
 use crate::error::Error;
 use crate::gguf::File;
 
-/// The most tokens that are computed at once.
-const MOST_ROWS: usize = 64;
+/// How many tokens are computed at once, while there are as many: integers of matrices are turned into bytes or numbers once for all of them.
+const ROWS: [usize; 4] = [512, 256, 128, 64];
 
 /// Parts of tokens that are computed at once.
 pub(super) fn chunks(tokens: &[u32]) -> impl Iterator<Item = &[u32]> {
-    tokens.chunks(MOST_ROWS)
+    let mut rest = tokens;
+    std::iter::from_fn(move || {
+        let size = ROWS.into_iter().find(|&rows| rows <= rest.len()).unwrap_or(rest.len());
+        let (chunk, others) = rest.split_at(size);
+        rest = others;
+        (!chunk.is_empty()).then_some(chunk)
+    })
 }
 
 /// How many rows are computed for a number of tokens: few numbers occur, so that kernels for them are made once.

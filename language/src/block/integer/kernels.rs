@@ -245,14 +245,12 @@ pub(crate) fn product_q6_k(
         for p in 0..P {
             for l in 0..L {
                 for b in 0..B {
-                    for c in 0..8 {
-                        for h in 0..2 {
-                            y[[r, p, l]] += steps[[r, b * 8 + c]]
-                                * scales[[p, b, l]] as f32
-                                * (factors[[p, b, c * 2 + h, l]] as i32
-                                    * (dots[[r, p, b, c * 2 + h, l]] - 32 * sums[[r, b * 8 + c, h]]))
-                                    as f32;
-                        }
+                    for c in 0..16 {
+                        y[[r, p, l]] += steps[[r, b * 8 + c / 2]]
+                            * scales[[p, b, l]] as f32
+                            * (factors[[p, b, c, l]] as i32
+                                * (dots[[r, p, b, c, l]] - 32 * sums[[r, b * 8 + c / 2, c % 2]]))
+                                as f32;
                     }
                 }
             }

@@ -137,3 +137,9 @@ fn viewed<T: tilewright::Element, const FROM: usize, const TO: usize>(
 ) -> Result<TensorView<'_, T, TO>, Error> {
     TensorView::from(tensor).reshape(shape).map_err(|error| Error::Memory(error.to_string()))
 }
+
+/// The program that a product with blocks of 4 bits runs.
+#[cfg(test)]
+pub(super) fn explained_q4_1(dims: &[(&str, i64)]) -> String {
+    tilewright::explain(kernels::product_q4_1::kernel(), dims).unwrap().flat.to_string()
+}

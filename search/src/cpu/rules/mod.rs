@@ -1,14 +1,15 @@
 //! The built-in schedule rules of a CPU: one file each.
 //!
 //! With the [rules of every device](crate::space::rules) they form MetaSchedule's default set for CPUs, with the addition of operand
-//! packing in [`multi_level_tiling`], of reductions distributed over vector lanes in [`reduce_in_lanes`], of strips of rows in
-//! [`strip_rows`], and of iterators for remainders in [`separate_residues`].
+//! packing in [`multi_level_tiling`], of sums of scaled sums in [`partial_sums`], of reductions distributed over vector lanes in [`reduce_in_lanes`], of strips of rows in
+//! [`strip_rows`], of iterators for remainders in [`separate_residues`], and of sums of scaled sums in [`partial_sums`].
 //! The tensor intrinsics of the machine are used by [`auto_tensorize`], and for inexact products by [`split_products`].
 
 pub mod auto_tensorize;
 pub mod multi_level_tiling;
 pub(crate) mod packing;
 pub mod parallelize_vectorize_unroll;
+pub mod partial_sums;
 pub mod prefetch_inputs;
 pub mod random_compute_location;
 pub mod reduce_in_lanes;
@@ -25,6 +26,7 @@ use crate::space::rule::RuleEntry;
 /// Every built-in rule of a CPU alone.
 pub(crate) fn all() -> Vec<RuleEntry> {
     vec![
+        partial_sums::partial_sums::ENTRY,
         reduce_in_lanes::reduce_in_lanes::ENTRY,
         separate_residues::separate_residues::ENTRY,
         split_products::split_products::ENTRY,
