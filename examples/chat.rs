@@ -12,17 +12,20 @@ use std::io::{Write, stdout};
 use std::sync::Arc;
 use std::time::Instant;
 
+use tilewright_language::block::Products;
 use tilewright_language::{Decoder, Sampler, Sampling, Tokenizer, gguf};
 
-const USAGE: &str = "chat [--model FILE] [--tokens N] [--chat] [--top-p P [--temperature T] [--seed N]] TEXT
+const USAGE: &str = "chat [--model FILE] [--tokens N] [--chat] [--exact] [--top-p P [--temperature T] [--seed N]] TEXT
 
-Continues TEXT. With --chat, TEXT is a message that the model answers. Without --top-p, the most likely token is taken each time.";
+Continues TEXT. With --chat, TEXT is a message that the model answers. Without --top-p, the most likely token is taken each time.
+Activations are quantised to 8 bits before each product; with --exact they are not.";
 
 /// The options of the command line.
 struct Options {
     model: String,
     tokens: usize,
     chat: bool,
+    products: Products,
     top_p: Option<f32>,
     temperature: f32,
     seed: u64,
@@ -34,6 +37,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
         model: "target/smollm2/model.gguf".to_owned(),
         tokens: 64,
         chat: false,
+        products: Products::Integers,
         top_p: None,
         temperature: 0.8,
         seed: 0,
@@ -46,6 +50,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--model" => options.model = value()?,
             "--tokens" => options.tokens = value()?.parse()?,
             "--chat" => options.chat = true,
+            "--exact" => options.products = Products::Floats,
             "--top-p" => options.top_p = Some(value()?.parse()?),
             "--temperature" => options.temperature = value()?.parse()?,
             "--seed" => options.seed = value()?.parse()?,
@@ -82,7 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let file = Arc::new(gguf::File::open(&options.model).map_err(|error| {
         format!("{error}\nscripts/fetch-smollm2.sh fetches a model, and --model FILE names another one")
     })?);
-    let (tokenizer, decoder) = (Tokenizer::of(&file)?, Decoder::of(&file)?);
+    let (tokenizer, decoder) = (Tokenizer::of(&file)?, Decoder::with_products(&file, options.products)?);
     let sampling = match options.top_p {
         None => Sampling::Greedy,
         Some(top_p) => Sampling::TopP { top_p, temperature: options.temperature },
