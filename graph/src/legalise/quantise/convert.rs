@@ -117,7 +117,7 @@ pub(crate) fn requantize(emitter: &mut Emitter, operands: &Operands<'_>) -> Emit
     Ok(vec![result])
 }
 
-/// Sums scaled by integers alone: each scale is an integer of 24 bits over a power of two, so that a product has 55 bits.
+/// Sums scaled by integers alone: each scale is an integer over a power of two, so that a product has 58 bits at most.
 fn requantize_exactly(
     emitter: &mut Emitter,
     operands: &Operands<'_>,
@@ -155,21 +155,17 @@ fn requantize_exactly(
     Ok(vec![result])
 }
 
-/// A scale as an integer of 24 bits and the power of two that it is divided by, which is 1 at least. Scales beyond 2²³ bring every sum but zero out of
-/// the range of 16 bits, as 2²³ does; from a power of 62 on, all products vanish.
+/// A scale as an integer of up to 26 bits and the power of two that it is divided by. The logarithm may be a unit too large where it is near the
+/// next integer, so that the power leaves room for one more bit; a scale of 24 bits times it is an integer either way. Scales beyond 2²² bring every
+/// sum but zero out of the range of 16 bits, as 2²² does; with a power of 62, products vanish.
 fn parts_of_scale(scale: &Value) -> (Value, Value) {
     let whole = |value: i64| Value::typed_int(DType::I64, value);
-    let mut number = smaller(&scale.cast(DType::F64), &number(DType::F64, 8_388_608.0), DType::F64);
-    let mut power = whole(0);
-    // Multiplications by powers of two are exact.
-    for step in [128, 64, 32, 16, 8, 4, 2, 1] {
-        let is_small = less(&number, &Value::typed_float(DType::F64, 2f64.powi(24 - step)));
-        let raised = multiply(&number, &Value::typed_float(DType::F64, 2f64.powi(step)));
-        power = is_small.select(add(&power, &whole(i64::from(step))), power);
-        number = is_small.select(raised, number);
-    }
+    let scale = smaller(&scale.cast(DType::F64), &number(DType::F64, 4_194_304.0), DType::F64);
+    let exponent = scale.unary(UnaryOp::Log2).unary(UnaryOp::Floor).cast(DType::I64);
+    let power = subtract(&whole(24), &exponent);
     let power = smaller(&larger(&power, &whole(1), DType::I64), &whole(62), DType::I64);
-    (number.cast(DType::I64), power)
+    let factor = whole(1).binary(BinaryOp::Shl, power.clone()).cast(DType::F64);
+    (multiply(&scale, &factor).cast(DType::I64), power)
 }
 
 /// A product divided by a power of two, rounded.
