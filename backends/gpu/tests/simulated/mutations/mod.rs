@@ -26,6 +26,9 @@ use text::{Kind, Mutation};
 /// How many random schedules are mutated; `TILEWRIGHT_CASES` asks for more.
 const CASES: u64 = 40;
 
+/// Calls with different elements: a maximum depends on one element of its row, and the others may be left out unnoticed.
+const DATA: u64 = 4;
+
 /// A mutant may execute as many times the instructions of its original; loops without an end have to be stopped.
 const PATIENCE: u64 = 4;
 
@@ -161,8 +164,8 @@ fn check_defaults(kernels: &[kernels::Kernel]) {
         let program = parse(&kernel.text);
         let schedule = schedule_by_default(&program, Target::generic_gpu());
         let flat = lowered(schedule.program());
-        let calls: Vec<Call> =
-            kernel.dims.iter().zip(0..).map(|(dims, seed)| Call::random(&program, dims, seed)).collect();
+        let of_dims = |dims: &Vec<i64>| (0..DATA).map(|seed| Call::random(&program, dims, 10 * seed)).collect();
+        let calls: Vec<Call> = kernel.dims.iter().flat_map::<Vec<Call>, _>(of_dims).collect();
         tally.mutate(&kernel.name, &flat, &calls);
     }
     // Sizes that divide evenly need no predicates.
