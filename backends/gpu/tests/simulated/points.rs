@@ -91,10 +91,3 @@ fn points_of_transpositions_and_sums() {
         check(&parse(&texts::columns(len)));
     }
 }
-
-#[test]
-fn points_without_elements() {
-    check(&product("f32", "f32", "0.0", [4, 5, 0]));
-    check(&parse(&texts::softmax(0, 5)));
-    check(&parse(&texts::columns(0)));
-}
