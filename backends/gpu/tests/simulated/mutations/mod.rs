@@ -164,7 +164,8 @@ fn check_defaults(kernels: &[kernels::Kernel]) {
         let program = parse(&kernel.text);
         let schedule = schedule_by_default(&program, Target::generic_gpu());
         let flat = lowered(schedule.program());
-        let of_dims = |dims: &Vec<i64>| (0..DATA).map(|seed| Call::random(&program, dims, 10 * seed)).collect();
+        let of_dims =
+            |dims: &Vec<i64>| (0..DATA).map(|seed| Call::random(&program, dims, 10 * seed)).collect();
         let calls: Vec<Call> = kernel.dims.iter().flat_map::<Vec<Call>, _>(of_dims).collect();
         tally.mutate(&kernel.name, &flat, &calls);
     }
