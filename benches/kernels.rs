@@ -1,4 +1,4 @@
-//! Matrix products as they come up in a transformer's layers, tuned and compared.
+//! Matrix products as they come up in a transformer's layers, the normalisation of rows, and a histogram, tuned and compared.
 //!
 //! `cargo bench --bench kernels` tunes what has no record in `tuned/`, and then compares definition, default schedule and
 //! tuned schedule. `-- --help` lists the options.
@@ -41,10 +41,21 @@ fn normalize_rows(x: &Tensor<f32, M, N>, epsilon: f32) -> Tensor<f32, M, N> {
     y
 }
 
+/// How often each number occurs.
+#[tensor_kernel]
+fn histogram(ids: &Tensor<i32, N>, bins: usize) -> Tensor<i32, bins> {
+    let mut counts = Tensor::zeros();
+    for i in 0..N {
+        counts[[ids[[i]] as usize]] += 1;
+    }
+    counts
+}
+
 tilewright::bench_main! {
     matmul[M = 1024, N = 1024, K = 1024],
     matmul[M = 128, N = 768, K = 768],
     matmul[M = 128, N = 3072, K = 768],
     matmul[M = 128, N = 768, K = 3072],
     normalize_rows[M = 128, N = 768],
+    histogram[N = 1_000_000, bins = 256],
 }

@@ -117,7 +117,11 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         11 => schedule.reverse_compute_inline(block),
         12 => schedule.cache_read(block, random.below(2) as i64, scope).map(drop),
         13 => schedule.cache_write(block, scope).map(drop),
-        14 => schedule.rfactor(block, one, random.below(2) as i64).map(drop),
+        14 => {
+            let axis = random.below(2) as i64;
+            // One of the two takes reductions, the other one updates in order.
+            schedule.rfactor(block, one, axis).map(drop).or_else(|_| schedule.privatize(block, one).map(drop))
+        }
         15 => schedule.blockize(one).map(drop),
         16 => {
             let access = pick(random, &["read", "write"]);

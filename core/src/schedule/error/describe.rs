@@ -69,6 +69,15 @@ impl ScheduleError {
                     names.block(block)
                 )
             }
+            ScheduleError::OrderMatters(block) => format!(
+                "{} does more than to update integers by a sum, product, minimum or maximum",
+                names.block(block)
+            ),
+            ScheduleError::NotOrderedLoop { target, block } => format!(
+                "{} must belong to ordered iterators of {} alone",
+                names.target(target),
+                names.block(block)
+            ),
             ScheduleError::SharedWrite { target, block, buffer } => format!(
                 "iterations of {} write the same elements of `{}` in {}",
                 names.target(target),

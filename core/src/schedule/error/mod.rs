@@ -81,6 +81,15 @@ pub enum ScheduleError {
     },
     /// Points of the block follow each other in order, and the primitive is not made for that.
     OrderedBlock(BlockId),
+    /// The block does more than to update elements in a way that gives the same result in any order.
+    OrderMatters(BlockId),
+    /// The loop does not belong to ordered iterators of the block alone.
+    NotOrderedLoop {
+        /// The loop.
+        target: LoopId,
+        /// The block.
+        block: BlockId,
+    },
     /// Every iteration of the loop writes the same elements of a buffer that is used outside of it.
     SharedWrite {
         /// The loop.

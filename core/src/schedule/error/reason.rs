@@ -37,6 +37,8 @@ reasons! {
     ScheduleError::NotCombined { .. } => "not_combined", "threads cannot combine the values of the reduction";
     ScheduleError::OrderedLoop { .. } => "ordered_loop", "the iterations of the loop have to run in their order";
     ScheduleError::OrderedBlock(_) => "ordered_block", "the block carries values from one iteration to the next";
+    ScheduleError::OrderMatters(_) => "order_matters", "the updates of the block give another result in another order";
+    ScheduleError::NotOrderedLoop { .. } => "not_ordered_loop", "the loop does not belong to ordered iterators of the block alone";
     ScheduleError::SharedWrite { .. } => "shared_write", "every iteration would write the same elements";
     ScheduleError::NotComplete(_) => "not_complete", "the block does more than to compute each element once";
     ScheduleError::NotReduction(_) => "not_reduction", "the block is not a reduction with an initial value and a commutative update";

@@ -182,6 +182,7 @@ primitives! {
         blockize::Blockize,
         tensorize::Tensorize,
         rfactor::RFactor,
+        privatize::Privatize,
         decompose_reduction::DecomposeReduction,
         decompose_padding::DecomposePadding,
         fuse_reduction_epilogue::FuseReductionEpilogue,

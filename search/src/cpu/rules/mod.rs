@@ -1,8 +1,9 @@
 //! The built-in schedule rules of a CPU: one file each.
 //!
 //! With the [rules of every device](crate::space::rules) they form MetaSchedule's default set for CPUs, with the addition of operand
-//! packing in [`multi_level_tiling`], of sums of scaled sums in [`partial_sums`], of reductions distributed over vector lanes in [`reduce_in_lanes`], of strips of rows in
-//! [`strip_rows`], of iterators for remainders in [`separate_residues`], and of sums of scaled sums in [`partial_sums`].
+//! packing in [`multi_level_tiling`], of sums of scaled sums in [`partial_sums`], of reductions distributed over vector lanes in
+//! [`reduce_in_lanes`], of strips of rows in [`strip_rows`], of iterators for remainders in [`separate_residues`], and of private copies for
+//! updates of integers in [`privatize_updates`].
 //! The tensor intrinsics of the machine are used by [`auto_tensorize`], and for inexact products by [`split_products`].
 
 pub mod auto_tensorize;
@@ -11,6 +12,7 @@ pub(crate) mod packing;
 pub mod parallelize_vectorize_unroll;
 pub mod partial_sums;
 pub mod prefetch_inputs;
+pub mod privatize_updates;
 pub mod random_compute_location;
 pub mod reduce_in_lanes;
 pub mod separate_residues;
@@ -32,6 +34,7 @@ pub(crate) fn all() -> Vec<RuleEntry> {
         split_products::split_products::ENTRY,
         auto_tensorize::auto_tensorize::ENTRY,
         multi_level_tiling::multi_level_tiling::ENTRY,
+        privatize_updates::privatize_updates::ENTRY,
         strip_rows::strip_rows::ENTRY,
         tile_transposed::tile_transposed::ENTRY,
         stream_results::stream_results::ENTRY,
