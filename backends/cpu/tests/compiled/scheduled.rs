@@ -44,3 +44,48 @@ fn symbolic_kernels_compute_what_the_definition_says_for_every_size() {
         }
     }
 }
+
+/// Private copies of a histogram, updated by several threads at once; a place that does not exist is still an error.
+#[test]
+fn threads_update_private_copies() {
+    use tilewright_core::device::CallError;
+    use tilewright_core::schedule::Schedule;
+    use tilewright_core::target::Target;
+    use tilewright_core::tensor::AnyTensor;
+
+    let unscheduled = parse(
+        "kernel histogram(in x: i32[1003], inout h: i32[7]) {
+           for i in 0..1003 {
+             block h(vi: ordered 1003 = i) {
+               h[bounded(x[vi] as i64, 0..7)] = h[bounded(x[vi] as i64, 0..7)] + 1i32
+             }
+           }
+         }",
+    );
+    let mut schedule = Schedule::new(unscheduled.clone(), std::sync::Arc::new(Target::generic_cpu()), 0);
+    let block = schedule.get_block("h").expect("it is there");
+    let whole = schedule.get_loops(block).expect("it is there")[0];
+    let parts = schedule.split(whole, &[Some(4), None]).expect("any loop");
+    schedule.privatize(block, parts[0]).expect("they are integers");
+    schedule.parallel(parts[0]).expect("each has a copy of its own");
+    let flat = lower(schedule.program(), &LowerOptions::default()).expect("it is legal");
+    let kernel = compile(host(), &flat);
+    let mut places: Vec<i32> = (0..1003).map(|i| i * i % 7).collect();
+    let call = |places: &[i32]| Call {
+        tensors: vec![
+            AnyTensor::from_slice(places, &[1003]).expect("it fits"),
+            AnyTensor::from_slice(&[5, 0, 0, 0, 0, 0, -9], &[7]).expect("it fits"),
+        ],
+        ..Call::default()
+    };
+    call(&places).check(&flat);
+    let mut expected = call(&places).tensors;
+    tilewright_core::interp::run(&unscheduled, &[], &[], &mut expected).expect("all places exist");
+    for threads in [1, 2, 4] {
+        let found = call(&places).run(&flat, &*kernel, threads, true).expect("all places exist");
+        assert_eq!(found[1], expected[1], "{threads} threads");
+    }
+    places[1002] = 7;
+    let error = call(&places).run(&flat, &*kernel, 2, true).expect_err("there is no place 7");
+    assert!(matches!(error, CallError::IndexOutOfBounds { value: 7, extent: 7, .. }), "{error}");
+}
