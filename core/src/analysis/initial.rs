@@ -114,6 +114,11 @@ pub(crate) fn may_be_empty(extent: &Index) -> bool {
     !extent.offset(-1).is_provably_nonnegative(&Ranges::new())
 }
 
+/// Whether an extent is a constant that leaves no iteration.
+fn is_never_positive(extent: &Index) -> bool {
+    extent.as_constant().is_some_and(|extent| extent < 1)
+}
+
 /// A reduction that may have no point, in loops that enumerate elements and points together, for sizes at
 /// which it cannot be said which elements those would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +159,9 @@ pub(crate) fn initial_values<'a>(
     }
     let nest = under_guards(&kept, at_zero(&first_points, init));
     let chosen = loops.filter(|node| roles.chooses_elements(node.var));
-    if !chosen.clone().all(|node| sizes.cover(&node.extent)) {
+    // A constant extent says nothing about how many of its iterations were to choose elements.
+    let is_lost = |node: &Arc<For>| roles.reduces(node.var) && is_never_positive(&node.extent);
+    if chosen.clone().any(is_lost) || !chosen.clone().all(|node| sizes.cover(&node.extent)) {
         return Err(UnknownElements);
     }
     let nest = chosen.rev().fold(nest, |body, node| {
@@ -179,11 +186,11 @@ struct Size {
 }
 
 impl Sizes {
-    /// `None` when no such values are found.
+    /// `None` when no such values are found. Extents that are constants have no part that could take another value.
     fn with_a_point(block: &Block) -> Option<Sizes> {
         let mut sizes = Sizes { values: FxHashMap::default() };
-        let extents =
-            || block.iters.iter().filter(|iter| iter.kind == IterKind::Reduce).map(|iter| &iter.extent);
+        let reduce = || block.iters.iter().filter(|iter| iter.kind == IterKind::Reduce);
+        let extents = || reduce().map(|iter| &iter.extent).filter(|extent| !is_never_positive(extent));
         for extent in extents() {
             let extent = sizes.apply(extent);
             if may_be_empty(&extent) {

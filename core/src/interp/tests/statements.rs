@@ -238,3 +238,35 @@ fn every_element_type_is_loaded_and_stored() {
         assert_eq!(buffers[1].to_f64_vec(), reversed, "{dtype}");
     }
 }
+
+#[test]
+fn a_reduction_over_no_constant_number_of_points_leaves_its_initial_value() {
+    let nested = "kernel sums(in x: f32[3, 0], out y: f32[3]) {
+  for i in 0..3 {
+    for k in 0..0 {
+      block y(vi: spatial 3 = i, vk: reduce 0 = k) {
+        init {
+          y[vi] = 7.0
+        }
+        y[vi] = y[vi] + x[vi, vk]
+      }
+    }
+  }
+}
+";
+    let outside = nested.replace("i in 0..3", "k in 0..0").replacen(
+        "for k in 0..0 {\n      block",
+        "for i in 0..3 {\n      block",
+        1,
+    );
+    for text in [nested, &outside] {
+        let program = parse(text);
+        let flat =
+            crate::lower::lower(&program, &crate::lower::LowerOptions::default()).expect("it can be lowered");
+        for program in [program, flat] {
+            let mut buffers = [zeros(DType::F32, &[3, 0]), zeros(DType::F32, &[3])];
+            crate::interp::run(&program, &[], &[], &mut buffers).unwrap();
+            assert_eq!(buffers[1].to_f64_vec(), [7.0; 3], "{program}");
+        }
+    }
+}
