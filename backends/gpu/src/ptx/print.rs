@@ -64,6 +64,7 @@ impl fmt::Display for Instruction {
             f.write_str(separator)?;
             separator = ", ";
             let count = match letter {
+                b'1' => 1,
                 b'2' => 2,
                 b'4' => 4,
                 _ => {

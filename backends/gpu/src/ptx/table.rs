@@ -6,7 +6,7 @@
 //! In a text, `{t}` is the type and `{s}` the type of the source. A pattern lists destinations, `=`, and sources: `t` and `s`
 //! are values of these types, `p` is a predicate, `f` is an `f32`, `r` and `l` are integers of 32 and 64 bits, `h` has 16 bits, `x` is an
 //! operand in special registers or the address of reserved memory, `m` a place in memory, `q` a parameter, `@` a label, `i` a number that
-//! the instruction holds. `2` and `4` before `t` stand for as many values in braces.
+//! the instruction holds. `1`, `2` and `4` before `t` stand for as many values in braces.
 
 use super::types::Type;
 
@@ -84,6 +84,13 @@ pub(crate) enum Op {
     Store(Space, u8),
     /// Replaces an integer in global memory where it equals the first operand; gives the old one.
     CompareAndSwap,
+    /// Loads matrices of eight rows of 16 bytes from shared memory into fragments.
+    LoadMatrices {
+        /// 1, 2 or 4 matrices.
+        count: u8,
+        /// Whether elements of two bytes are exchanged across the diagonal.
+        is_transposed: bool,
+    },
     /// The product of two matrices in fragments, added to a third one.
     Product,
     /// Begins to copy so many bytes from global to shared memory.
@@ -133,6 +140,10 @@ const fn row(op: Op, text: &'static str, types: &'static [Type], operands: &'sta
 
 const fn conversion(op: Op, text: &'static str, types: &'static [Type], sources: &'static [Type]) -> Row {
     Row { op, text, types, sources, operands: "t=s" }
+}
+
+const fn matrices(count: u8, is_transposed: bool) -> Op {
+    Op::LoadMatrices { count, is_transposed }
 }
 
 use Type::{B16, B32, B64, Bf16, F16, F32, F64, Pred, S8, S16, S32, S64, U8, U16, U32, U64};
@@ -246,6 +257,12 @@ pub(crate) static TABLE: &[Row] = &[
     row(Op::Store(Space::Local, 2), "st.local.v2.{t}", PAIRS, "=m2t"),
     row(Op::Store(Space::Local, 4), "st.local.v4.{t}", QUADS, "=m4t"),
     row(Op::CompareAndSwap, "atom.global.cas.{t}", &[B32], "t=mtt"),
+    row(matrices(1, false), "ldmatrix.sync.aligned.m8n8.x1.shared.b16", &[], "1r=m"),
+    row(matrices(2, false), "ldmatrix.sync.aligned.m8n8.x2.shared.b16", &[], "2r=m"),
+    row(matrices(4, false), "ldmatrix.sync.aligned.m8n8.x4.shared.b16", &[], "4r=m"),
+    row(matrices(1, true), "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16", &[], "1r=m"),
+    row(matrices(2, true), "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16", &[], "2r=m"),
+    row(matrices(4, true), "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", &[], "4r=m"),
     row(Op::Product, "mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32", &[Bf16, F16], "4f=4r2r4f"),
     row(Op::Product, "mma.sync.aligned.m16n8k32.row.col.s32.{t}.{t}.s32", &[S8, U8], "4r=4r2r4r"),
     row(Op::CopyAsync(4), "cp.async.ca.shared.global", &[], "=mmi"),

@@ -42,7 +42,7 @@ fn instruction(row: &'static Row, ty: Option<Type>, source: Option<Type>) -> Ins
     let mut count = 1;
     for letter in row.operands.bytes().filter(|letter| *letter != b'=') {
         match letter {
-            b'2' | b'4' => count = usize::from(letter - b'0'),
+            b'1' | b'2' | b'4' => count = usize::from(letter - b'0'),
             _ => operands
                 .extend((0..std::mem::replace(&mut count, 1)).map(|_| operand(row.op, letter, ty, source))),
         }

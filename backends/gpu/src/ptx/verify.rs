@@ -43,7 +43,7 @@ fn letters(pattern: &str) -> (Vec<u8>, usize) {
     for letter in pattern.bytes() {
         match letter {
             b'=' => destinations = letters.len(),
-            b'2' | b'4' => count = usize::from(letter - b'0'),
+            b'1' | b'2' | b'4' => count = usize::from(letter - b'0'),
             _ => letters.extend(std::iter::repeat_n(letter, std::mem::replace(&mut count, 1))),
         }
     }

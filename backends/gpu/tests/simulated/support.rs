@@ -257,3 +257,32 @@ pub(crate) fn assemble(ptx: &str) {
         }
     }
 }
+
+/// What the assembler gives a kernel.
+#[derive(Debug)]
+pub(crate) struct Resources {
+    /// The registers of a thread.
+    pub(crate) registers: u32,
+    /// The bytes of registers that are kept in memory.
+    pub(crate) spilled_bytes: u32,
+}
+
+/// The registers that NVIDIA's assembler gives the first kernel of a module; `None` without an assembler.
+pub(crate) fn resources(ptx: &str, architecture: &str) -> Option<Resources> {
+    let assembler = assembler()?;
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = directory.path().join("module.ptx");
+    std::fs::write(&source, ptx).expect("a file");
+    let output = Command::new(assembler)
+        .args(["-v", "-arch", architecture, "-o", "/dev/null"])
+        .arg(&source)
+        .output()
+        .expect("the assembler runs");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    let number_before = |text: &str| -> u32 {
+        let before = messages.split_once(text).unwrap_or_else(|| panic!("no `{text}`: {messages}")).0;
+        before.rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a number")
+    };
+    let [stored, loaded] = [" bytes spill stores", " bytes spill loads"].map(number_before);
+    Some(Resources { registers: number_before(" registers"), spilled_bytes: stored + loaded })
+}

@@ -2,6 +2,7 @@
 
 use tilewright_core::analysis::block::reads;
 use tilewright_core::analysis::scope::blocks;
+use tilewright_core::annotation::PIPELINE_ASYNC;
 use tilewright_core::dtype::DType;
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::{Program, Scope};
@@ -9,9 +10,11 @@ use tilewright_core::schedule::{BlockRv, LoopRv, Schedule};
 use tilewright_core::target::{GpuTarget, Target};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::thread_axis::ThreadAxis;
+use tilewright_gpu::GpuCode;
 use tilewright_gpu::intrinsics::with_intrinsics;
+use tilewright_ptx_sim::{Module, Options, Remark, RemarkKind};
 
-use crate::support::{Call, parse};
+use crate::support::{Call, Execution, parse, resources};
 
 /// A kind of product.
 #[derive(Clone, Copy)]
@@ -89,6 +92,16 @@ struct Tiles {
     warps: [i64; 2],
     products: [i64; 2],
     steps: i64,
+    /// The elements that a thread copies at once.
+    width: i64,
+    /// The tiles of an operand that are in shared memory or on the way there.
+    stages: i64,
+}
+
+impl Tiles {
+    const fn new(warps: [i64; 2], products: [i64; 2], steps: i64) -> Self {
+        Tiles { warps, products, steps, width: 1, stages: 1 }
+    }
 }
 
 fn matmul(kind: Kind, [m, n, k]: [i64; 3]) -> Program {
@@ -123,13 +136,17 @@ fn bind_warps(schedule: &mut Schedule, rows: LoopRv, columns: LoopRv) {
 }
 
 /// All threads of a block copy a tile together.
-fn fetch(schedule: &mut Schedule, copy: BlockRv, around: usize, warps: [i64; 2]) {
+fn fetch(schedule: &mut Schedule, copy: BlockRv, around: usize, Tiles { warps, width, .. }: Tiles) {
     let loops = schedule.get_loops(copy).unwrap();
     let elements = schedule.fuse(&loops[around..]).unwrap();
-    let parts = schedule.split(elements, &[None, Some(warps[0]), Some(warps[1]), Some(32)]).unwrap();
-    schedule.reorder(&[parts[1], parts[2], parts[3], parts[0]]).unwrap();
+    let parts =
+        schedule.split(elements, &[None, Some(warps[0]), Some(warps[1]), Some(32), Some(width)]).unwrap();
+    schedule.reorder(&[parts[1], parts[2], parts[3], parts[0], parts[4]]).unwrap();
     bind_warps(schedule, parts[1], parts[2]);
     schedule.bind(parts[3], ThreadAxis::ThreadX).unwrap();
+    if width > 1 {
+        schedule.vectorize(parts[4]).unwrap();
+    }
 }
 
 /// Blocks of warps compute tiles of the result from tiles of the factors in shared memory.
@@ -155,7 +172,9 @@ fn on_tensor_cores(program: &Program, kind: Kind, tiles: Tiles) -> Schedule {
         let fragment = s.cache_read(block, number_of(s, "c", name), Scope::Fragment).unwrap();
         s.compute_at(fragment, k[1]).unwrap();
         s.compute_at(shared, k[0]).unwrap();
-        fetch(s, shared, 3, tiles.warps);
+        let in_row = 16 / kind.factor.bytes() as i64;
+        s.storage_align(shared, 0, 0, 2 * in_row, in_row).unwrap();
+        fetch(s, shared, 3, tiles);
     }
     let initial = s.decompose_reduction(block, k[0]).unwrap();
     let own = s.get_loops(initial).unwrap();
@@ -164,6 +183,10 @@ fn on_tensor_cores(program: &Program, kind: Kind, tiles: Tiles) -> Schedule {
     s.bind(i[0], ThreadAxis::BlockY).unwrap();
     s.bind(j[0], ThreadAxis::BlockX).unwrap();
     s.tensorize(i[3], kind.intrinsic).unwrap();
+    if tiles.stages > 1 {
+        s.software_pipeline(k[0], &[0, 0, tiles.stages - 1], &[0, 1, 2]).unwrap();
+        s.annotate(k[0], PIPELINE_ASYNC, vec![0]).unwrap();
+    }
     schedule
 }
 
@@ -182,7 +205,7 @@ pub(crate) fn call(program: &Program) -> Call {
     Call { tensors: tensors.collect(), ..Call::default() }
 }
 
-fn check(kind: Kind, sizes: [i64; 3], tiles: Tiles) {
+fn check(kind: Kind, sizes: [i64; 3], tiles: Tiles) -> GpuCode {
     let program = matmul(kind, sizes);
     let schedule = on_tensor_cores(&program, kind, tiles);
     let options = LowerOptions::of(schedule.target());
@@ -198,26 +221,77 @@ fn check(kind: Kind, sizes: [i64; 3], tiles: Tiles) {
     for (found, expected) in call.interpreted(&flat).iter().zip(call.interpreted(&program)) {
         assert_eq!(found.bytes(), expected.bytes(), "{flat}");
     }
+    assert_matrices(kind, &call.execute(&flat, &code, &parse_ptx(&code.ptx), &Options::default()), &code);
+    code
+}
+
+fn parse_ptx(ptx: &str) -> Module {
+    Module::parse(ptx).unwrap_or_else(|error| panic!("{error}\n{ptx}"))
+}
+
+/// Checks that fragments are loaded as matrices without bank conflicts. Elements of one byte cannot be exchanged across the diagonal, so
+/// that second factors in the order of their rows are loaded one by one.
+fn assert_matrices(kind: Kind, execution: &Execution, code: &GpuCode) {
+    let is_each = kind.factor.bytes() == 2 || kind.is_transposed;
+    assert!(code.ptx.contains("ldmatrix"), "{}", code.ptx);
+    assert_eq!(!is_each, code.ptx.contains("ld.shared"), "{}", code.ptx);
+    assert_eq!(code.ptx.contains(".trans"), kind.factor.bytes() == 2 && !kind.is_transposed);
+    let line = |remark: &Remark| code.ptx.lines().nth(remark.line as usize - 1).unwrap_or_default();
+    let conflicts = execution.remarks.iter().filter(|remark| remark.kind == RemarkKind::BankConflict);
+    for conflict in conflicts {
+        assert!(!line(conflict).contains("ldmatrix"), "{conflict:?}\n{}", code.ptx);
+    }
 }
 
 #[test]
 fn every_product_of_every_type() {
     for kind in KINDS {
-        check(kind, [64, 32, 2 * kind.depth], Tiles { warps: [2, 2], products: [1, 2], steps: 1 });
-        check(kind, [16, 8, kind.depth], Tiles { warps: [1, 1], products: [1, 1], steps: 1 });
+        check(kind, [64, 32, 2 * kind.depth], Tiles::new([2, 2], [1, 2], 1));
+        check(kind, [16, 8, kind.depth], Tiles::new([1, 1], [1, 1], 1));
     }
 }
 
 #[test]
 fn tiles_of_several_shapes() {
-    check(KINDS[0], [192, 96, 96], Tiles { warps: [3, 2], products: [2, 3], steps: 2 });
-    check(KINDS[1], [64, 128, 64], Tiles { warps: [2, 2], products: [1, 4], steps: 2 });
-    check(KINDS[5], [128, 128, 128], Tiles { warps: [2, 2], products: [2, 4], steps: 2 });
+    check(KINDS[0], [192, 96, 96], Tiles::new([3, 2], [2, 3], 2));
+    check(KINDS[1], [64, 128, 64], Tiles::new([2, 2], [1, 4], 2));
+    check(KINDS[5], [128, 128, 128], Tiles::new([2, 2], [2, 4], 2));
 }
 
 #[test]
 fn a_larger_product() {
-    check(KINDS[0], [256, 256, 256], Tiles { warps: [2, 2], products: [2, 4], steps: 2 });
+    check(KINDS[0], [256, 256, 256], Tiles::new([2, 2], [2, 4], 2));
+}
+
+/// A tile of 128 × 128 results from tiles of 128 × 32 and 32 × 128 elements, as libraries use it on this hardware.
+const LARGE: Tiles = Tiles { warps: [2, 4], products: [4, 4], steps: 2, width: 8, stages: 3 };
+
+#[test]
+fn pipelines_of_large_tiles_leave_room_for_two_blocks() {
+    let target = GpuTarget::generic();
+    for kind in [KINDS[0], KINDS[1], KINDS[2], KINDS[3]] {
+        let code = check(kind, [128, 256, 160], LARGE);
+        let launch = &code.launches[0];
+        let threads = launch.threads.iter().product();
+        assert!(
+            code.ptx.contains("cp.async.cg.shared.global") && code.ptx.contains("cp.async.wait_group 1;")
+        );
+        assert!(!code.ptx.contains("st.shared"), "{}", code.ptx);
+        let Some(found) = resources(&code.ptx, "sm_80") else { continue };
+        let resident = target.resident_blocks(threads, found.registers, launch.shared_bytes);
+        println!("{}: {found:?}, {} bytes shared, {resident} blocks", kind.intrinsic, launch.shared_bytes);
+        assert_eq!(found.spilled_bytes, 0);
+        assert!(resident >= 2, "{resident} blocks with {} registers", found.registers);
+    }
+}
+
+#[test]
+fn pipelines_of_integers_on_tensor_cores() {
+    for kind in [KINDS[5], KINDS[7]] {
+        for stages in 2..=4 {
+            check(kind, [64, 64, 256], Tiles { width: 16, stages, ..Tiles::new([2, 2], [2, 4], 1) });
+        }
+    }
 }
 
 #[test]

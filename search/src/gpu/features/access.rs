@@ -95,7 +95,15 @@ pub(super) fn describe(block: &Located<'_>, access: &RawAccess, extents: &[i64],
         block.inside.iter().filter(|(var, _)| mentions(*var)).map(|(_, extent)| *extent as f64).product();
     requests *= if block.is_by_warp() { (moved / WARP as f64).max(1.0) } else { moved };
     let addresses = warp_addresses(access, extents, axes);
+    // Lanes load 16 bytes of matrices at once from rows in different banks.
+    let is_matrix =
+        block.is_by_warp() && access.scope == Scope::Shared && !access.is_store && access.bytes <= 2;
+    if is_matrix {
+        width = WIDEST / access.bytes;
+        requests /= width as f64;
+    }
     let (units, efficiency) = match access.scope {
+        Scope::Shared if is_matrix => (WIDEST as f64 / BANK as f64, 1.0),
         // The layout of fragments spreads lanes over rows and columns.
         Scope::Shared if block.is_by_warp() => (2.0, 0.5),
         Scope::Global | Scope::Streamed if block.is_by_warp() => (8.0, 1.0),

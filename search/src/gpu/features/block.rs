@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tilewright_core::analysis::block::{reads, writes};
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
+use tilewright_core::annotation::PIPELINE_STAGE;
 use tilewright_core::ids::VarId;
 use tilewright_core::index::{Index, Term};
 use tilewright_core::program::{Program, Scope};
@@ -36,6 +37,8 @@ pub(crate) struct BlockFacts {
     pub(crate) iterations: f64,
     /// Iterations of loops outside of the loops over threads, between which threads wait for each other.
     pub(crate) rounds: f64,
+    /// How many iterations of the innermost pipelined loop around it are under way at once: their loads overlap.
+    pub(crate) stages: f64,
     /// Copies of the body in the code.
     pub(crate) copies: f64,
     /// Points of the block's whole domain.
@@ -92,6 +95,12 @@ impl<'p> Located<'p> {
     /// The iterations of a loop; a guess where they are symbolic.
     pub(super) fn extent(&self, node: &For) -> f64 {
         node.extent.as_constant().unwrap_or(SYMBOLIC_EXTENT).max(0) as f64
+    }
+
+    /// The stages of the innermost pipelined loop around the block; 1 where there is none.
+    pub(super) fn stages(&self) -> i64 {
+        let stages = self.path.iter().rev().find_map(|node| PIPELINE_STAGE.get(&node.annotations));
+        stages.and_then(|stages| stages.into_iter().max()).map_or(1, |last| last.max(0) + 1)
     }
 
     /// The loops over threads around the block, `x` first.
@@ -153,6 +162,7 @@ impl<'p> Located<'p> {
             threads: lanes * axes.iter().map(|(_, _, extent)| *extent as f64).product::<f64>(),
             iterations,
             rounds,
+            stages: self.stages() as f64,
             copies,
             domain: tile * domain.map(|extent| extent as f64).product::<f64>(),
             is_product: self.is_by_warp() && matches!(self.block.body, Stmt::Intrinsic(_)),

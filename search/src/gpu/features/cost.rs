@@ -43,6 +43,8 @@ const TRANSCENDENTAL: f64 = 20.0;
 const OVERLAPPING: f64 = 4.0;
 /// Conversions at a point of a reduction: elements are converted once where they are loaded, and then used several times.
 const CONVERSION: f64 = 0.25;
+/// Bytes of the smallest asynchronous copy.
+const SMALLEST_COPY: i64 = 4;
 /// Seconds to launch a kernel behind another one.
 const LAUNCH: f64 = 2.5e-6;
 /// The share of repeated accesses to a tensor beyond the second-level cache that reach the device memory.
@@ -196,7 +198,7 @@ fn latency_cycles(kernel: &KernelFacts) -> f64 {
             block.accesses.iter().any(|access| !access.is_store && scope(access.scope))
         };
         if loads(|scope| matches!(scope, Scope::Global | Scope::Streamed)) {
-            memory = memory.max(MEMORY_LATENCY * steps);
+            memory = memory.max(MEMORY_LATENCY * steps / overlapping_rounds(block));
         }
         if loads(|scope| scope == Scope::Shared) {
             others += SHARED_LATENCY * steps;
@@ -204,6 +206,15 @@ fn latency_cycles(kernel: &KernelFacts) -> f64 {
         others += if block.threads > 1.0 { BARRIER * block.rounds } else { 0.0 };
     }
     memory + others
+}
+
+/// The rounds of a pipeline whose loads from device memory are under way at once: asynchronous copies, which move four bytes or more.
+fn overlapping_rounds(block: &BlockFacts) -> f64 {
+    let stored = block.accesses.iter().filter(|access| access.is_store);
+    let is_async = stored
+        .into_iter()
+        .all(|access| access.scope == Scope::Shared && access.width * block.element_bytes >= SMALLEST_COPY);
+    if is_async { block.stages } else { 1.0 }
 }
 
 /// Independent instructions of a thread: those of different sums.

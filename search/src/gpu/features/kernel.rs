@@ -74,6 +74,12 @@ impl KernelFacts {
             let bytes = (elements.max(0) as u64).saturating_mul(declared.dtype.bytes() as u64);
             match declared.scope {
                 Scope::Shared => {
+                    // A pipeline has a version for each iteration under way.
+                    let stores = |block: &&Located<'_>| {
+                        block.accesses.iter().any(|access| access.is_store && access.buffer == *buffer)
+                    };
+                    let versions = located.iter().filter(stores).map(Located::stages).max().unwrap_or(1);
+                    let bytes = bytes.saturating_mul(versions as u64);
                     shared_bytes = shared_bytes.saturating_add(bytes.next_multiple_of(ALIGNMENT))
                 }
                 Scope::Local => local_bytes += bytes.max(4 * elements.max(0) as u64) as f64,

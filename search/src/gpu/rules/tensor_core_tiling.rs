@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use tilewright_core::analysis::block::{is_ordered, reads, reduction, writes};
+use tilewright_core::analysis::block::{is_ordered, reads, reduction, single_store, writes};
 use tilewright_core::annotation::{TENSORIZE, TILED_LOOPS, TILING};
 use tilewright_core::intrinsic::{Mapping, TensorIntrinsic};
 use tilewright_core::program::Scope;
@@ -24,6 +24,9 @@ pub(crate) const STRUCTURE: &str = "SRSRS";
 
 /// The most mappings of one block that are offered.
 const MAX_MAPPINGS: usize = 2;
+
+/// The bytes of a matrix row that a lane loads from.
+const ROW_BYTES: i64 = 16;
 
 /// The most products of a warp along rows, along columns, and between two copies.
 const MAX_PRODUCTS: [i64; 3] = [4, 8, 4];
@@ -49,6 +52,17 @@ pub fn tensor_core_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult
         }
     }
     if variants.len() == 1 { schedule.unchanged() } else { Ok(RuleOutcome::Variants(variants)) }
+}
+
+/// Puts rows of a copy an odd multiple of 16 bytes apart. Eight rows, of which 16 bytes are loaded at once, then lie in different banks.
+fn spread_rows(schedule: &mut Schedule, copy: BlockRv, bytes: i64) -> Result<(), ScheduleError> {
+    let found = block_of(schedule, copy)?;
+    let store = single_store(&found).ok_or(ScheduleError::NotInvertible(found.id))?;
+    let rank = store.indices.len() as i64;
+    if rank < 2 || ROW_BYTES % bytes != 0 {
+        return Ok(());
+    }
+    schedule.storage_align(copy, 0, rank - 2, 2 * ROW_BYTES / bytes, ROW_BYTES / bytes)
 }
 
 /// An intrinsic, and how it computes parts of a block.
@@ -119,6 +133,7 @@ impl Product {
             let fragment = schedule.cache_read(block, operand, Scope::Fragment)?;
             schedule.compute_at(fragment, depth[1])?;
             schedule.compute_at(shared, depth[0])?;
+            spread_rows(schedule, shared, bytes)?;
             draw_fetch(schedule, shared, bytes)?;
         }
         Ok(())

@@ -29,7 +29,7 @@ impl Generator<'_> {
         }
     }
 
-    pub(super) fn storage_of(&mut self, buffer: BufferId) -> Outcome<Storage> {
+    pub(in crate::emit) fn storage_of(&mut self, buffer: BufferId) -> Outcome<Storage> {
         match self.storage.get(&buffer) {
             Some(storage) => Ok(storage.clone()),
             None => self.tensor(buffer),

@@ -11,7 +11,12 @@ use crate::ptx::types::Type;
 
 impl Generator<'_> {
     /// The address of the element at a [resolved](Generator::resolve) index without lanes.
-    pub(super) fn address(&mut self, buffer: BufferId, place: Place, index: &Index) -> Outcome<Operand> {
+    pub(in crate::emit) fn address(
+        &mut self,
+        buffer: BufferId,
+        place: Place,
+        index: &Index,
+    ) -> Outcome<Operand> {
         let bytes = self.program.buffer(buffer).dtype.bytes() as i64;
         let distance = index.constant_part().wrapping_mul(bytes).wrapping_add(i64::from(place.offset));
         let (rest, distance) = match i32::try_from(distance) {

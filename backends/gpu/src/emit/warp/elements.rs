@@ -15,15 +15,15 @@ use crate::emit::{Generator, Outcome, unsupported};
 /// Loops and conditions around one store.
 pub(super) struct WarpNest {
     loops: Vec<(VarId, i64)>,
-    conditions: Vec<Expr>,
-    store: Store,
+    pub(super) conditions: Vec<Expr>,
+    pub(super) store: Store,
 }
 
 /// The loops of a nest that run through the rows and the columns of a fragment's tiles.
 #[derive(Clone, Copy)]
-struct TileLoops {
-    row: (VarId, i64),
-    column: (VarId, i64),
+pub(super) struct TileLoops {
+    pub(super) row: (VarId, i64),
+    pub(super) column: (VarId, i64),
 }
 
 impl WarpNest {
@@ -178,6 +178,9 @@ impl Generator<'_> {
             others = others.into_iter().flat_map(with).collect();
         }
         for others in others {
+            if self.load_matrices(&nest, &shape, loops, &others)? {
+                continue;
+            }
             for row in (0..loops.row.1).step_by(shape.layout.rows() as usize) {
                 for column in (0..loops.column.1).step_by(shape.layout.columns() as usize) {
                     for slot in (0..shape.layout.slots()).step_by(width as usize) {

@@ -6,6 +6,7 @@
 mod elements;
 mod fragment;
 mod lanes;
+mod matrix;
 mod product;
 
 use tilewright_core::ids::VarId;

@@ -1,0 +1,179 @@
+//! Loads of fragments from shared memory, several matrices at once.
+//!
+//! `ldmatrix` loads matrices of eight rows of 16 bytes: each lane gives the address of a row, and gets four bytes of each matrix, as
+//! the operands of products are divided among lanes. With `.trans`, elements of two bytes are exchanged across the diagonal (PTX ISA,
+//! 8.0, "Warp-level matrix load instruction: ldmatrix").
+
+use tilewright_core::expr::ExprKind;
+use tilewright_core::ids::{BufferId, VarId};
+use tilewright_core::index::Index;
+use tilewright_core::intrinsic::{FragmentLayout, TileBit};
+use tilewright_core::program::Scope;
+
+use super::elements::{TileLoops, WarpNest};
+use super::{LANES, Shape};
+use crate::emit::{Generator, Outcome, Storage};
+use crate::ptx::operand::Operand;
+use crate::ptx::table::Op;
+
+/// The bytes of a row of a matrix, and the bits of a row's number.
+const ROW_BYTES: i64 = 16;
+const ROW_BITS: usize = 3;
+/// The bits of the number of a matrix among those of one instruction.
+const MAX_MATRIX_BITS: usize = 2;
+
+/// A fragment's tile as matrices.
+struct Matrices {
+    is_transposed: bool,
+    /// The layout in which a lane's number chooses a row of a matrix, and the slot an element of that row and further matrices.
+    rows: FragmentLayout,
+    /// How many matrices one instruction loads.
+    count: i64,
+}
+
+/// The dimension of a tile that runs along neighbours in memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Along {
+    Rows,
+    Columns,
+}
+
+impl Matrices {
+    /// The matrices of tiles with a layout, for elements of some bytes whose neighbours in memory lie along a dimension; `None` where lanes
+    /// hold other elements than the instruction gives them.
+    fn of(layout: &FragmentLayout, bytes: i64, along: Along) -> Option<Self> {
+        let near = |bit: u32| match along {
+            Along::Rows => TileBit::Row(bit),
+            Along::Columns => TileBit::Column(bit),
+        };
+        let far = |bit: u32| match along {
+            Along::Rows => TileBit::Column(bit),
+            Along::Columns => TileBit::Row(bit),
+        };
+        let (lane, slot) = (layout.lane_bits(), layout.slot_bits());
+        // The bits of an element's place in a register, and in a row.
+        let (in_register, in_row) = match bytes {
+            1 => (2, 4),
+            2 => (1, 3),
+            _ => return None,
+        };
+        let all_near: Vec<TileBit> = (0..in_row).map(near).collect();
+        let all_far: Vec<TileBit> = (0..ROW_BITS as u32).map(far).collect();
+        let held: Vec<TileBit> = slot.get(..in_register)?.iter().chain(lane).copied().collect();
+        let is_plain = held == [&all_near[..], &all_far].concat();
+        let is_transposed = bytes == 2 && held == [&all_far[..], &all_near].concat();
+        if !is_plain && !is_transposed {
+            return None;
+        }
+        let others = &slot[in_register..];
+        let (numbers, rest) = others.split_at(others.len().min(MAX_MATRIX_BITS));
+        let rows =
+            FragmentLayout::new([&all_far[..], numbers].concat(), [&all_near[..], rest].concat()).ok()?;
+        Some(Matrices { is_transposed, rows, count: 1 << numbers.len() })
+    }
+}
+
+impl Generator<'_> {
+    /// Loads the tiles of a fragment as matrices, for some values of the loops besides those of rows and columns. The answer is
+    /// `false`, and nothing is written, where the statement does something else than that.
+    pub(super) fn load_matrices(
+        &mut self,
+        nest: &WarpNest,
+        shape: &Shape,
+        loops: TileLoops,
+        others: &[(VarId, i64)],
+    ) -> Outcome<bool> {
+        let ExprKind::Load(source, indices) = nest.store.value.kind() else { return Ok(false) };
+        let dtype = self.program.buffer(nest.store.buffer).dtype;
+        let is_moved = nest.conditions.is_empty()
+            && self.program.buffer(nest.store.buffer).scope == Scope::Fragment
+            && self.program.buffer(*source).scope == Scope::Shared
+            && self.program.buffer(*source).dtype == dtype;
+        let ([index], [to]) = (&indices[..], &nest.store.indices[..]) else { return Ok(false) };
+        if !is_moved {
+            return Ok(false);
+        }
+        let known = |index: &Index| {
+            index.substitute(&|var| {
+                others.iter().find(|(other, _)| *other == var).map(|(_, value)| Index::constant(*value))
+            })
+        };
+        let (index, to) = (known(&self.resolve(index)), known(&self.resolve(to)));
+        let bytes = dtype.bytes() as i64;
+        let Some(along) = neighbours_along(&index, loops, ROW_BYTES / bytes) else { return Ok(false) };
+        let Some(matrices) = Matrices::of(&shape.layout, bytes, along) else { return Ok(false) };
+        let Some(Storage::Fragment(fragment)) = self.storage.get(&nest.store.buffer).cloned() else {
+            return Ok(false);
+        };
+        let mut loads = Vec::new();
+        for row in (0..loops.row.1).step_by(shape.layout.rows() as usize) {
+            for column in (0..loops.column.1).step_by(shape.layout.columns() as usize) {
+                let at = |var: VarId| match var {
+                    _ if var == loops.row.0 => Some(row),
+                    _ if var == loops.column.0 => Some(column),
+                    _ => None,
+                };
+                let place = to.evaluate(&at).map(|position| shape.place_of(position));
+                let Some((0, element)) = place.filter(|(_, element)| element % shape.layout.slots() == 0)
+                else {
+                    return Ok(false);
+                };
+                loads.push(((row, column), element / fragment.per_register));
+            }
+        }
+        let registers = shape.layout.slots() / fragment.per_register;
+        for (tile, first) in loads {
+            for group in (0..registers).step_by(matrices.count as usize) {
+                let begin = (first + group) as usize;
+                let targets = &fragment.registers[begin..begin + matrices.count as usize];
+                let slot = group / matrices.count * (ROW_BYTES / bytes);
+                let targets = targets.iter().copied().map(Operand::Register);
+                let targets: Vec<Operand> = targets.collect();
+                self.load_group_of_matrices(*source, &index, loops, (tile, slot), &matrices, targets)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn load_group_of_matrices(
+        &mut self,
+        source: BufferId,
+        index: &Index,
+        loops: TileLoops,
+        (tile, slot): ((i64, i64), i64),
+        matrices: &Matrices,
+        targets: Vec<Operand>,
+    ) -> Outcome<()> {
+        let lane = self.lane.ok_or_else(|| self.broken("a nest with fragments has no lanes"))?;
+        let lanes = matrices.rows.lanes();
+        let lane = if lanes < LANES { Index::var(lane).modulo(lanes) } else { Index::var(lane) };
+        let (row, column) = matrices.rows.element_in_lane(&lane, slot);
+        let index = index.substitute(&|var| match var {
+            _ if var == loops.row.0 => Some(row.offset(tile.0)),
+            _ if var == loops.column.0 => Some(column.offset(tile.1)),
+            _ => None,
+        });
+        let Storage::Memory(place) = self.storage_of(source)? else {
+            return Err(self.broken("memory that threads share is in registers"));
+        };
+        let address = self.address(source, place, &self.resolve(&index))?;
+        let op = Op::LoadMatrices { count: matrices.count as u8, is_transposed: matrices.is_transposed };
+        self.builder.push(op, None, targets.into_iter().chain([address]));
+        Ok(())
+    }
+}
+
+/// The dimension of a tile whose elements are neighbours in memory, where rows of them begin at multiples of so many elements.
+fn neighbours_along(index: &Index, loops: TileLoops, row: i64) -> Option<Along> {
+    let is_along = |var: VarId| {
+        let start = index.substitute(&|other| (other == var).then(|| Index::constant(0)));
+        index.linear_coefficient(var) == Some(1)
+            && start.constant_part() % row == 0
+            && start.terms().iter().all(|term| term.coefficient % row == 0)
+    };
+    match (is_along(loops.column.0), is_along(loops.row.0)) {
+        (true, _) => Some(Along::Columns),
+        (_, true) => Some(Along::Rows),
+        _ => None,
+    }
+}
