@@ -34,6 +34,11 @@ impl Builder {
         self.lines.push(Line::Label(label));
     }
 
+    /// Keeps the assembler from unrolling the loop whose first label was placed just before.
+    pub(super) fn keep_loop(&mut self) {
+        self.lines.push(Line::KeepLoop);
+    }
+
     /// Writes an instruction.
     pub(super) fn push(&mut self, op: Op, ty: Option<Type>, operands: impl IntoIterator<Item = Operand>) {
         self.lines.push(Line::Instruction(Instruction::new(op, ty, None, operands)));

@@ -140,6 +140,10 @@ impl Generator<'_> {
             self.builder.branch(when(is_empty), behind);
         }
         self.builder.place(again);
+        if accesses_fragment(self.program, &node.body) {
+            // Fragments fill most registers. Further copies of the body, which the assembler makes on its own, would not fit.
+            self.builder.keep_loop();
+        }
         self.iteration(node, Variable::Register(variable))?;
         let own = Operand::Register(variable);
         self.builder.push(Op::Add, Some(ty), [own, own, Operand::Integer(1)]);

@@ -11,6 +11,8 @@ use super::types::Type;
 pub(crate) enum Line {
     Instruction(Instruction),
     Label(Label),
+    /// Behind the first label of a loop: the assembler does not unroll it (PTX ISA, 8.0, "Pragma Strings: nounroll").
+    KeepLoop,
 }
 
 /// The condition under which an instruction is executed.

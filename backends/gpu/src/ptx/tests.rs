@@ -93,7 +93,7 @@ fn all_forms() -> Kernel {
     // The halves are written by conversions, which may come behind the instructions that read them.
     let first = |line: &Line| !matches!(line, Line::Instruction(found) if reads_half(found));
     lines.sort_by_key(|line| !first(line));
-    lines.push(Line::Label(Label(0)));
+    lines.extend([Line::Label(Label(0)), Line::KeepLoop]);
     Kernel {
         name: "forms".into(),
         params: vec![Type::B64],
