@@ -71,3 +71,32 @@ fn the_last_tile_of_fixed_extents_is_written_out_as_well() {
     assert!(text.contains("lane<4>"), "the last columns are a shorter vector:\n{text}");
     assert_eq!(text.matches("if ").count(), 1, "nothing else is asked:\n{text}");
 }
+
+#[test]
+fn a_long_copy_leaves_the_budget_for_tiles_of_sums() {
+    let text = "kernel sums(in x: f32[200, 44], out y: f32[200, 44], in a: f32[8, 70], in b: f32[8, 44], inout s: f32[70, 44]) {
+  for i in 0..3 {
+    unrolled for r in 0..200 {
+      vectorized for l in 0..16 {
+        block y(vr: spatial 200 = r, vc: spatial 44 = i*16 + l) where i*16 + l < 44 {
+          y[vr, vc] = 2.0 * x[vr, vc]
+        }
+      }
+    }
+  }
+  for j in 0..3 {
+    for k in 0..8 {
+      unrolled for r_1 in 0..70 {
+        vectorized for l_1 in 0..16 {
+          block s(vr_1: spatial 70 = r_1, vc_1: spatial 44 = j*16 + l_1, vk: reduce 8 = k) where j*16 + l_1 < 44 {
+            s[vr_1, vc_1] = s[vr_1, vc_1] + a[vk, vr_1] * b[vk, vc_1]
+          }
+        }
+      }
+    }
+  }
+}
+";
+    let text = lowered(&parse(text));
+    assert!(!text.contains("if "), "the copy and the sums are cut:\n{text}");
+}

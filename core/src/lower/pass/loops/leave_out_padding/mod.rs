@@ -27,6 +27,7 @@ use crate::analysis::zeros::ZeroElements;
 use crate::expr::Expr;
 use crate::ids::VarId;
 use crate::index::{Index, Ranges};
+use crate::lower::pass::loops::leave_out_padding::place::{Place, at};
 use crate::lower::pass::loops::peel_boundaries::is_sum;
 use crate::lower::util::condition::{is_negative, under_guards};
 use crate::lower::{LowerError, LowerOptions};
@@ -45,8 +46,12 @@ pub(in crate::lower) fn leave_out_padding(
     if options.kind != TargetKind::Cpu {
         return Ok(());
     }
-    let terms =
-        Terms { products: Products::of(program), zeros: ZeroElements::default(), holding: Vec::new() };
+    let terms = Terms {
+        products: Products::of(program),
+        zeros: ZeroElements::default(),
+        holding: Vec::new(),
+        places: Vec::new(),
+    };
     let body = std::mem::replace(&mut program.body, Stmt::nothing());
     let budget = options.max_partition_statements;
     let body = Sums { program, terms, outer: Ranges::new(), budget }.stmt(&body).unwrap_or(body);
@@ -61,6 +66,8 @@ struct Terms {
     zeros: ZeroElements,
     /// The differences of conditions that hold for the current statement.
     holding: Vec<Index>,
+    /// The places that branches around the current statement have told apart.
+    places: Vec<(Place, i64)>,
 }
 
 impl Terms {
@@ -68,6 +75,16 @@ impl Terms {
     fn conditions(&self, store: &Store) -> Vec<Index> {
         let mut conditions = conditions_of_term(store, self.products, &self.zeros);
         conditions.retain(|condition| !self.holding.contains(condition));
+        if self.places.is_empty() {
+            return conditions;
+        }
+        // The elements that are zero are known from a statement elsewhere, which names the place by the loop's variable.
+        let at_places = |condition: Index| {
+            self.places.iter().fold(condition, |condition, (place, number)| at(&condition, place, *number))
+        };
+        let always_holds = |condition: &Index| condition.as_constant().is_some_and(|value| value < 0);
+        let mut conditions: Vec<Index> = conditions.into_iter().map(at_places).collect();
+        conditions.retain(|condition| !self.holding.contains(condition) && !always_holds(condition));
         conditions
     }
 

@@ -25,7 +25,7 @@ const MOST_PLACES_FOR_ONE: i64 = 32;
 
 /// The part of a condition that depends on the loops around a sum: a digit of a loop's variable.
 #[derive(Clone, PartialEq)]
-struct Place {
+pub(super) struct Place {
     var: VarId,
     digit: Digit,
     first: i64,
@@ -96,7 +96,9 @@ impl Sums<'_> {
         let value = value_at(place, number);
         substitute_stmt(&mut made, &|var| (var == place.var).then(|| value.clone()));
         simplify_stmt(&mut made, &self.outer);
+        self.terms.places.push((place.clone(), number));
         let inner = only_store(&made).and_then(|store| self.sum(&made, store));
+        self.terms.places.pop();
         inner.unwrap_or(made)
     }
 }
@@ -114,7 +116,7 @@ fn place_of(condition: &Index, outer: &Ranges) -> Option<Place> {
 }
 
 /// A condition at a place.
-fn at(condition: &Index, place: &Place, number: i64) -> Index {
+pub(super) fn at(condition: &Index, place: &Place, number: i64) -> Index {
     let is_place = |digit: &Digit| *digit == place.digit;
     let rest = condition.terms().iter().filter(|term| !is_place(&term.digit)).cloned();
     let there: i64 = condition

@@ -15,6 +15,7 @@ mod tail;
 use std::sync::Arc;
 
 use crate::analysis::access::is_indivisible;
+use crate::analysis::block::reduction_of;
 use crate::expr::Expr;
 use crate::ids::VarId;
 use crate::index::{Base, Index, Ranges, greatest_common_divisor};
@@ -39,7 +40,8 @@ pub(in crate::lower) fn partition_loops(
     options: &LowerOptions,
 ) -> Result<(), LowerError> {
     let body = std::mem::replace(&mut program.body, Stmt::nothing());
-    let budget = options.max_partition_statements;
+    let most = options.max_partition_statements;
+    let budget = Budget { sums: most, others: most };
     let is_for_lanes_alone = options.kind == TargetKind::Gpu;
     let (outer, settled) = (Ranges::new(), Vec::new());
     let body = Partition { program, outer, settled, budget, is_for_lanes_alone }.split(&body);
@@ -54,11 +56,31 @@ struct Partition<'p> {
     outer: Ranges,
     /// The reaches of comparisons that were split around the current statement.
     settled: Vec<Index>,
-    /// How many more statements may be made.
-    budget: usize,
+    budget: Budget,
     /// Whether guards of unrolled loops stay: each is a predicate on a GPU, which costs a thread less than a second version of the
     /// code costs its warp.
     is_for_lanes_alone: bool,
+}
+
+/// How many more statements may be made. Sums have a budget of their own: a tile of accumulators that is not split stays out of
+/// registers, which costs more than a copy with guards, and copies often come first.
+struct Budget {
+    sums: usize,
+    others: usize,
+}
+
+impl Budget {
+    /// Takes the cost of a second version of a statement; false when too little is left.
+    fn pay(&mut self, stmt: &Stmt, cost: usize) -> bool {
+        let mut has_sum = false;
+        for_each_stmt(stmt, &mut |node| {
+            has_sum |= matches!(node, Stmt::Store(store) if reduction_of(store).is_some());
+        });
+        let left = if has_sum { &mut self.sums } else { &mut self.others };
+        let rest = left.checked_sub(cost);
+        *left = rest.unwrap_or(*left);
+        rest.is_some()
+    }
 }
 
 impl Partition<'_> {
@@ -103,10 +125,9 @@ impl Partition<'_> {
     fn split_at(&mut self, stmt: &Stmt, found: &Comparison) -> Stmt {
         let cost = written_out_size(stmt);
         // Grids stay whole, and threads that wait for each other must not take different branches.
-        if cost > self.budget || is_indivisible(stmt) {
+        if is_indivisible(stmt) || !self.budget.pay(stmt, cost) {
             return self.descend(stmt);
         }
-        self.budget -= cost;
         let full = decide(stmt, &found.reach, &mut |_| Some(Expr::bool(true)));
         let then = self.split(&full);
         self.settled.push(found.reach.clone());
@@ -230,7 +251,9 @@ impl Partition<'_> {
         let part = Part { reach: &found.reach, full, count, decides: &decides };
         let loops = loops_over_part(self.program, stmt, &part)?;
         let cost = loops.iter().map(written_out_size).sum();
-        self.budget = self.budget.checked_sub(cost)?;
+        if !self.budget.pay(stmt, cost) {
+            return None;
+        }
         Some(loops.iter().map(|node| self.descend(node)).collect())
     }
 
