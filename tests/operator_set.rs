@@ -49,8 +49,17 @@ fn operations_are_counted_as_the_peers_count_them() {
     for (name, flops) in expected {
         assert_eq!(opset::operator(name).map(|operator| operator.flops).as_ref(), Ok(flops), "{name}");
     }
-    let listed: Vec<&str> = expected[..13].iter().map(|(name, _)| *name).collect();
+}
+
+#[test]
+fn two_shapes_of_each_family_of_the_paper_are_measured_by_default() {
+    let families = ["C1D", "C2D", "C3D", "DEP", "DIL", "GMM", "GRP", "T2D", "CBR", "TBG", "NRM", "SFM"];
+    let listed: Vec<String> =
+        families.iter().flat_map(|family| [0, 2].map(|index| format!("{family}.{index}"))).collect();
     assert_eq!(opset::names(), listed);
+    for name in families.iter().flat_map(|family| (0..4).map(move |index| format!("{family}.{index}"))) {
+        assert!(opset::operator(&name).is_ok(), "{name}");
+    }
 }
 
 #[test]

@@ -156,8 +156,8 @@ impl<'a> Generator<'a> {
             8 => match self.below(4) {
                 0 => Stmt::Barrier,
                 1 => Stmt::Copies(Copies::Commit),
-                2 => Stmt::Copies(Copies::Wait(self.below(4) as u32)),
-                _ => Stmt::Shuffle(Arc::new(Shuffle { mask: 1 + self.below(31) as u32, body: self.store() })),
+                2 => Stmt::Copies(Copies::Wait(self.below(4))),
+                _ => Stmt::Shuffle(Arc::new(Shuffle { mask: 1 + self.below(31), body: self.store() })),
             },
             7 => {
                 let (name, body) = (self.pick(&["dot", "two words"]).into(), self.stmts(1, depth + 1));

@@ -108,7 +108,8 @@ fn copies_arrive_before_they_are_read_with_one_barrier_for_each_step() {
 
 #[test]
 fn each_wait_group_and_barrier_is_needed() {
-    let kinds: [(&str, fn(&Stmt) -> bool); 3] = [
+    type IsCounted = fn(&Stmt) -> bool;
+    let kinds: [(&str, IsCounted); 3] = [
         ("wait", |stmt| matches!(stmt, Stmt::Copies(Copies::Wait(_)))),
         ("group", |stmt| matches!(stmt, Stmt::Copies(Copies::Commit))),
         ("barrier", |stmt| matches!(stmt, Stmt::Barrier)),

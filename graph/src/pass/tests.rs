@@ -161,8 +161,7 @@ fn a_loop_keeps_what_changes() {
     let after = optimised(&function, &numbers(&[3, 3]));
     after.verify().unwrap();
     assert_eq!(names(&after), ["matmul", "loop"]);
-    let Some(Operation::Loop(inner)) = after.body.bindings.iter().map(|binding| &binding.operation).last()
-    else {
+    let Some(Operation::Loop(inner)) = after.body.bindings.last().map(|binding| &binding.operation) else {
         panic!("the loop is the last operation")
     };
     assert_eq!((inner.carried.len(), inner.body.bindings.len()), (1, 2));
@@ -187,8 +186,7 @@ fn a_carried_value_keeps_the_type_that_all_iterations_give_it() {
     let results = graph.repeat(repeated).unwrap();
     let function = graph.finish(results).unwrap();
     let after = optimised(&function, &numbers(&[2, 3]));
-    let Some(Operation::Loop(inner)) = after.body.bindings.iter().map(|binding| &binding.operation).last()
-    else {
+    let Some(Operation::Loop(inner)) = after.body.bindings.last().map(|binding| &binding.operation) else {
         panic!("the loop is the last operation")
     };
     let ty = |place: usize| after.value(inner.body.parameters[place]).ty.to_string();

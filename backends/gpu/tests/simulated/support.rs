@@ -70,7 +70,23 @@ pub(crate) struct Execution {
 impl Call {
     /// A call with tensors of random elements.
     pub(crate) fn random(program: &Program, dims: &[i64], seed: u64) -> Call {
-        let tensors = program.buffer_params().zip(seed..).map(|((id, _), seed)| {
+        let mut seeds = seed..;
+        Call::with(program, dims, |dtype, shape| {
+            AnyTensor::random(dtype, shape, seeds.next().expect("seeds go on")).expect("a small tensor")
+        })
+    }
+
+    /// A call with tensors whose elements rise: the largest of a row is its last.
+    pub(crate) fn rising(program: &Program, dims: &[i64]) -> Call {
+        Call::with(program, dims, |dtype, shape| {
+            let values: Vec<f64> = (0..shape.iter().product::<usize>()).map(|place| place as f64).collect();
+            AnyTensor::from_f64s(dtype, &values, shape).expect("a small tensor")
+        })
+    }
+
+    /// A call with a tensor for each parameter, by its element type and shape.
+    fn with(program: &Program, dims: &[i64], mut tensor: impl FnMut(DType, &[usize]) -> AnyTensor) -> Call {
+        let tensors = program.buffer_params().map(|(id, _)| {
             let buffer = program.buffer(id);
             let extent = |extent: &tilewright_core::index::Index| {
                 let of = |var| {
@@ -80,7 +96,7 @@ impl Call {
                 extent.evaluate(&of).and_then(|extent| usize::try_from(extent).ok()).expect("a size")
             };
             let shape: Vec<usize> = buffer.shape.iter().map(extent).collect();
-            AnyTensor::random(buffer.dtype, &shape, seed).expect("a small tensor")
+            tensor(buffer.dtype, &shape)
         });
         Call { dims: dims.to_vec(), scalars: Vec::new(), tensors: tensors.collect() }
     }

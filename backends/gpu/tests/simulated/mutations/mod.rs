@@ -26,8 +26,8 @@ use text::{Kind, Mutation};
 /// How many random schedules are mutated; `TILEWRIGHT_CASES` asks for more.
 const CASES: u64 = 40;
 
-/// Calls with different elements: a maximum depends on one element of its row, and the others may be left out unnoticed.
-const DATA: u64 = 4;
+/// Calls with random elements. A maximum depends on one element of its row, so that there is a call with rising elements, too.
+const RANDOM_CALLS: u64 = 2;
 
 /// A mutant may execute as many times the instructions of its original; loops without an end have to be stopped.
 const PATIENCE: u64 = 4;
@@ -164,8 +164,10 @@ fn check_defaults(kernels: &[kernels::Kernel]) {
         let program = parse(&kernel.text);
         let schedule = schedule_by_default(&program, Target::generic_gpu());
         let flat = lowered(schedule.program());
-        let of_dims =
-            |dims: &Vec<i64>| (0..DATA).map(|seed| Call::random(&program, dims, 10 * seed)).collect();
+        let of_dims = |dims: &Vec<i64>| {
+            let random = (0..RANDOM_CALLS).map(|seed| Call::random(&program, dims, 10 * seed));
+            random.chain([Call::rising(&program, dims)]).collect()
+        };
         let calls: Vec<Call> = kernel.dims.iter().flat_map::<Vec<Call>, _>(of_dims).collect();
         tally.mutate(&kernel.name, &flat, &calls);
     }
