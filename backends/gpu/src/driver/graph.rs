@@ -34,7 +34,7 @@ struct Owned(CudaGraph);
 // SAFETY: the driver's functions may be called with a graph from any thread, one at a time.
 unsafe impl Send for Owned {}
 
-/// What is being recorded.
+/// A recording of work that has not ended yet.
 #[derive(Default)]
 pub(crate) struct Recording {
     uses: RefCell<Vec<Use>>,
@@ -68,7 +68,7 @@ impl Gpu {
     /// tensors of the host and kernels that report indices out of bounds are refused.
     ///
     /// # Errors
-    /// Those of `work`, and [`DeviceError::Failed`].
+    /// The errors of `work`; [`DeviceError::Failed`] when the GPU fails.
     pub fn record<T, E: From<DeviceError>>(
         &self,
         work: impl FnOnce() -> Result<T, E>,

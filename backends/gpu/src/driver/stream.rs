@@ -50,7 +50,7 @@ pub(crate) struct Current {
 }
 
 thread_local! {
-    /// What scopes of this thread have entered, with their GPUs; the last one of a GPU is in effect.
+    /// The streams and recordings that this thread has entered, with their GPUs. The last entry of a GPU is in effect.
     static ENTERED: RefCell<Vec<(Gpu, Current)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -73,7 +73,7 @@ impl Current {
         self.lane.stream()
     }
 
-    /// What is recorded, if work is recorded.
+    /// The recording of this stream, if there is one.
     pub(crate) fn recording(&self) -> Option<&Recording> {
         self.recording.as_deref()
     }

@@ -11,8 +11,8 @@ use super::Gpu;
 use super::memory::{Block, Use};
 use super::stream::Lane;
 
-/// The longest time that the repetitions of a measurement may take by the clock of the host, beyond the first one. Those of a real GPU take
-/// about as long as they do on the GPU; one that is simulated takes much longer.
+/// Further repetitions of a measurement end after this time by the clock of the host. Repetitions on a real GPU take about as long on the host as on
+/// the GPU; simulated ones take much longer.
 const LONGEST_ROW: Duration = Duration::from_millis(100);
 
 /// Launches a graph several times in a row, and gives the time of all launches.

@@ -93,13 +93,13 @@ pub(crate) enum Op {
     },
     /// The product of two matrices in fragments, added to a third one.
     Product,
-    /// Begins to copy so many bytes from global to shared memory.
+    /// Begins to copy the given number of bytes from global to shared memory.
     CopyAsync(u8),
-    /// Begins to copy the first so many bytes, of which the last operand says how many are read. All others are zero.
+    /// Begins to fill the given number of bytes of shared memory: the last operand is the number of bytes that are copied, and zeros follow them.
     CopyAsyncPart(u8),
     /// Makes a group of the thread's copies.
     CommitCopies,
-    /// Waits until at most so many groups of copies are under way.
+    /// Waits until at most the given number of groups of copies are under way.
     WaitForCopies,
     /// All threads of the block wait for each other.
     Barrier,

@@ -35,7 +35,7 @@ fn bind_threads(s: &mut Schedule, [rows, columns]: [LoopRv; 2]) {
     s.bind(columns, ThreadAxis::ThreadX).unwrap();
 }
 
-/// All threads of a block copy a tile, so many elements at once.
+/// All threads of a block copy a tile, `width` elements with each access.
 fn fetch(s: &mut Schedule, copy: BlockRv, width: i64) {
     let loops = s.get_loops(copy).unwrap();
     let elements = s.fuse(&loops[3..]).unwrap();
@@ -47,7 +47,7 @@ fn fetch(s: &mut Schedule, copy: BlockRv, width: i64) {
     }
 }
 
-/// Tiles in shared memory, of which so many are there or under way at once.
+/// A product with tiles in shared memory that are copied in a pipeline of `stages` stages.
 fn pipelined(program: &Program, stages: i64, width: i64) -> Program {
     let mut schedule = Schedule::new(program.clone(), Target::generic_gpu(), 0);
     let s = &mut schedule;
@@ -82,7 +82,7 @@ fn pipelined(program: &Program, stages: i64, width: i64) -> Program {
     lowered(schedule.program())
 }
 
-/// The text of a kernel whose copies are of so many bytes, after it was checked.
+/// Checks a pipelined product with copies of `width` elements, and gives its PTX.
 fn check(dtype: DType, sizes: [i64; 3], stages: i64, width: i64) -> String {
     let program = matmul(dtype, sizes);
     let flat = pipelined(&program, stages, width);

@@ -163,7 +163,7 @@ impl Generator<'_> {
     }
 }
 
-/// The dimension of a tile whose elements are neighbours in memory, where rows of them begin at multiples of so many elements.
+/// The dimension of a tile along which elements are neighbours in memory. Rows along it begin at multiples of `row` elements.
 fn neighbours_along(index: &Index, loops: TileLoops, row: i64) -> Option<Along> {
     let is_along = |var: VarId| {
         let start = index.substitute(&|other| (other == var).then(|| Index::constant(0)));
