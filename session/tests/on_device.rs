@@ -1,33 +1,21 @@
 //! Sessions on a GPU: the mock driver executes the kernels of a model; values stay in its memory between steps.
 
+mod support;
+
 use std::sync::Arc;
 
 use tilewright::DeviceHandle;
 use tilewright_graph::build::GraphBuilder;
 use tilewright_graph::interpret::Interpreter;
-use tilewright_graph::ir::{Attribute, Attributes, Function, Module, Shape, Type, ValueId};
+use tilewright_graph::ir::{Attribute, Function, Module, Shape, Type};
 use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_session::{Error, Model, Session};
 
+use support::{call, numbers};
+
 fn gpu() -> DeviceHandle {
     tilewright::devices::open("gpu:mock").expect("the mock driver is built with the tests")
-}
-
-fn numbers(shape: &[usize], seed: usize) -> HostTensor {
-    let number = |place: usize| ((place * 37 + seed * 11) % 61) as f32 / 20.0 - 1.5;
-    HostTensor::new(shape, (0..shape.iter().product()).map(number).collect()).unwrap()
-}
-
-fn call(
-    graph: &mut GraphBuilder,
-    name: &str,
-    inputs: &[ValueId],
-    attributes: &[(&str, Attribute)],
-) -> ValueId {
-    let attributes =
-        attributes.iter().fold(Attributes::none(), |all, (name, value)| all.with(name, value.clone()));
-    graph.call(name, inputs, attributes).unwrap()
 }
 
 /// Two layers with a rectifier between, an evaluated normalisation, and chances.

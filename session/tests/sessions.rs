@@ -1,32 +1,20 @@
 //! Sessions of small graphs, compared with the graph's interpreter.
 
+mod support;
+
 use std::sync::Arc;
 
 // Brings the CPU.
 use tilewright as _;
 use tilewright_graph::build::GraphBuilder;
 use tilewright_graph::interpret::Interpreter;
-use tilewright_graph::ir::{Attribute, Attributes, Function, Module, Shape, Type, ValueId};
+use tilewright_graph::ir::{Attribute, Function, Module, Shape, Type};
 use tilewright_graph::operator::Value;
 use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::{ElementType, HostTensor};
 use tilewright_session::{Error, Model, Outputs, Session};
 
-fn numbers(shape: &[usize], seed: usize) -> HostTensor {
-    let number = |place: usize| ((place * 37 + seed * 11) % 61) as f32 / 20.0 - 1.5;
-    HostTensor::new(shape, (0..shape.iter().product()).map(number).collect()).unwrap()
-}
-
-fn call(
-    graph: &mut GraphBuilder,
-    name: &str,
-    inputs: &[ValueId],
-    attributes: &[(&str, Attribute)],
-) -> ValueId {
-    let attributes =
-        attributes.iter().fold(Attributes::none(), |all, (name, value)| all.with(name, value.clone()));
-    graph.call(name, inputs, attributes).unwrap()
-}
+use support::{call, numbers};
 
 /// Rows of 6 numbers; a product with constant weights, fused arithmetic, a normalisation that is evaluated, other shapes.
 fn network() -> Function {
