@@ -1,6 +1,7 @@
 //! Byte-pair encoding, as a file describes it: tokens, merges in the order of their rank, and how a text is split before.
 
 mod letters;
+mod merge;
 mod split;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::gguf::{File, Value};
+use merge::{Merges, merge};
 use split::{Splitter, split};
 
 /// From texts to tokens and back.
@@ -125,22 +127,10 @@ impl Tokenizer {
                     Error::metadata("tokenizer.ggml.tokens", format!("lack the byte {byte:#04x}"))
                 })?);
             }
-            self.merge(&mut parts);
+            merge(&mut parts, &self.merges);
             tokens.extend(parts);
         }
         Ok(())
-    }
-
-    /// Merges neighbours, the pair of the lowest rank first, until no pair is left that merges.
-    fn merge(&self, parts: &mut Vec<u32>) {
-        loop {
-            let ranked = parts.windows(2).enumerate().filter_map(|(place, pair)| {
-                self.merges.get(&(pair[0], pair[1])).map(|&(rank, token)| (rank, place, token))
-            });
-            let Some((_, place, token)) = ranked.min() else { return };
-            parts[place] = token;
-            parts.remove(place + 1);
-        }
     }
 
     /// The bytes of a token; none for a token that steers the model. A character may be spread over several tokens.
@@ -168,9 +158,6 @@ fn texts(file: &File, key: &str) -> Result<Vec<String>, Error> {
         |value: &Value| value.as_array()?.iter().map(|value| value.as_text().map(str::to_owned)).collect();
     file.entry(key, "an array of texts", read)
 }
-
-/// The rank and the token that two tokens make, by the two.
-type Merges = FxHashMap<(u32, u32), (u32, u32)>;
 
 /// The merges of pairs, each with its rank. A pair is two tokens with a blank between them.
 fn merges(lines: &[String], numbers: &FxHashMap<String, u32>) -> Result<Merges, Error> {
