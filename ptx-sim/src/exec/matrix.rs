@@ -1,7 +1,7 @@
-//! `ldmatrix` and `stmatrix`: matrices of 8×8 elements of 16 bits.
+//! `ldmatrix`, `stmatrix` and `movmatrix`: matrices of 8×8 elements of 16 bits.
 
 use crate::exec::lanes::WARP;
-use crate::exec::op::{MatrixMove, NONE};
+use crate::exec::op::{MatrixMove, NONE, Slot};
 use crate::exec::resolve::Location;
 use crate::exec::run::{Exec, Next};
 use crate::report::{Addresses, FaultKind};
@@ -49,6 +49,24 @@ impl Exec<'_> {
                 self.load_matrix(moved, *register, matrix, rows);
             }
         }
+        Next::Follow
+    }
+
+    /// `movmatrix`
+    pub(crate) fn transpose_matrix(&mut self, to: Slot, from: Slot, mask: u32) -> Next {
+        if !self.whole_warp(mask) {
+            return Next::Follow;
+        }
+        self.need_defined(from, mask);
+        let held = *self.value(from);
+        // A lane holds two neighbours of a row.
+        let element = |row: usize, column: usize| held[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff;
+        let mut values = [0; WARP];
+        for (lane, value) in values.iter_mut().enumerate() {
+            let (row, pair) = (lane / 4, 2 * (lane % 4));
+            *value = element(pair, row) | element(pair + 1, row) << 16;
+        }
+        self.set(to, mask, mask, &values);
         Next::Follow
     }
 

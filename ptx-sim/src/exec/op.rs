@@ -347,6 +347,11 @@ pub(crate) enum Op {
     },
     Mbarrier(Box<Mbarrier>),
     MatrixMove(Box<MatrixMove>),
+    /// `movmatrix`: the elements of a matrix in the registers of a warp, exchanged across the diagonal.
+    TransposeMatrix {
+        to: Slot,
+        from: Slot,
+    },
     Product(Box<Product>),
     FragmentMove(Box<FragmentMove>),
     Barrier(Box<Barrier>),

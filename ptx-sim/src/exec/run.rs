@@ -317,6 +317,7 @@ impl<'a> Exec<'a> {
             Op::WaitCopies { left, all } => self.wait_copies(*left, *all, mask),
             Op::Mbarrier(mbarrier) => return self.mbarrier(mbarrier, mask),
             Op::MatrixMove(moved) => return self.move_matrices(moved, mask),
+            Op::TransposeMatrix { to, from } => return self.transpose_matrix(*to, *from, mask),
             Op::FragmentMove(moved) => return self.move_fragment(moved, mask),
             Op::Product(product) => return self.multiply_matrices(product, mask),
             Op::Barrier(barrier) => return self.barrier(barrier, mask),

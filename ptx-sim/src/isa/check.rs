@@ -1,6 +1,6 @@
 //! Which row of the table an instruction has, and whether its operands agree with it.
 
-use crate::isa::pattern::{self, OperandSpec, Role, Slot, TypeOf};
+use crate::isa::pattern::{OperandSpec, Role, Slot, TypeOf};
 use crate::isa::table::{self, Form};
 use crate::isa::types::{Class, Type};
 use crate::program::{Base, Function, Literal, Operand, RegisterId};
@@ -19,8 +19,6 @@ pub(crate) fn choose(
     let Some(forms) = table::forms(opcode) else {
         return Err(format!("unknown instruction `{written}`"));
     };
-    let ordered = in_order(opcode, modifiers);
-    let modifiers = ordered.as_deref().unwrap_or(modifiers);
     let mut furthest = (0, Vec::new());
     let mut wrong_operand = None;
     for form in forms {
@@ -41,6 +39,13 @@ pub(crate) fn choose(
     if let Some(message) = wrong_operand {
         return Err(format!("`{written}`: {message}"));
     }
+    for form in forms {
+        if let Some(choices) = choices_in_any_order(&form.slots, modifiers)
+            && check_operands(form, &choices, operands, function).is_ok()
+        {
+            return Ok((form, choices));
+        }
+    }
     let (at, mut expected) = furthest;
     expected.sort_unstable();
     expected.dedup();
@@ -54,19 +59,6 @@ pub(crate) fn choose(
         }
         None => format!("`{written}`: a modifier is missing, expected one of {expected}"),
     })
-}
-
-/// The modifiers in the order of the table. The assembler takes the semantics, the scope and the space of an atomic operation in any
-/// order, and LLVM writes the space first.
-fn in_order<'m>(opcode: &str, modifiers: &[&'m str]) -> Option<Vec<&'m str>> {
-    if !matches!(opcode, "atom" | "red") {
-        return None;
-    }
-    let rank = |word: &&str| ["SEM", "SCOPE", "WHERE"].iter().position(|name| pattern::is_in_set(word, name));
-    let leading = modifiers.iter().take_while(|word| rank(word).is_some()).count();
-    let mut ordered = modifiers.to_vec();
-    ordered[..leading].sort_by_key(|word| rank(word));
-    Some(ordered)
 }
 
 fn written(opcode: &str, modifiers: &[&str]) -> String {
@@ -101,6 +93,22 @@ fn choices(
         chosen.push(found);
     }
     if at == modifiers.len() { Ok(chosen) } else { Err((at, expected)) }
+}
+
+/// The choices of all slots by modifiers in another order: the assembler takes most of them in any order, and libraries write
+/// `atom.add.relaxed.gpu.s32` and `min.s16x2.relu`. Modifiers of one sort, such as the two types of a conversion, keep their order.
+fn choices_in_any_order(slots: &[Slot], modifiers: &[&str]) -> Option<Vec<Option<&'static str>>> {
+    let mut left = modifiers.to_vec();
+    let mut chosen = Vec::with_capacity(slots.len());
+    for slot in slots {
+        let place = left.iter().position(|word| slot.alternatives.contains(word));
+        let word = place.map(|place| left.remove(place));
+        if word.is_none() && !slot.optional {
+            return None;
+        }
+        chosen.push(word.and_then(|word| slot.alternatives.iter().find(|known| **known == word).copied()));
+    }
+    left.is_empty().then_some(chosen)
 }
 
 /// The choice of the slot with this name.

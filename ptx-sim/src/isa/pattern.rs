@@ -57,6 +57,7 @@ pub(crate) struct OperandSpec {
 fn set(name: &str) -> Option<&'static str> {
     Some(match name {
         "INT" => "u16|u32|u64|s16|s32|s64",
+        "WORD" => "u32|s32",
         "BITS" => "b16|b32|b64",
         "MEM" => "b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64",
         "ANY" => "b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64",
@@ -69,14 +70,11 @@ fn set(name: &str) -> Option<&'static str> {
         "CACHE_STORE" => "wb|cg|cs|wt",
         "EVICT" => "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate",
         "EVICT2" => "L2::evict_normal|L2::evict_first|L2::evict_last|L2::cache_hint",
+        "POLICY" => "L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged",
+        "POLICY2" => "L2::evict_first|L2::evict_unchanged",
         "PREFETCH" => "L2::64B|L2::128B|L2::256B",
         _ => return None,
     })
-}
-
-/// Whether a set has this word.
-pub(crate) fn is_in_set(word: &str, name: &str) -> bool {
-    set(name).is_some_and(|list| list.split('|').any(|known| known == word))
 }
 
 /// Reads the slots of a form's modifiers.

@@ -112,6 +112,26 @@ fn products_of_open_fragments() {
     }
 }
 
+/// Modifiers in the orders of NVIDIA's libraries. Types keep theirs: a conversion says the one of its result first.
+#[test]
+fn modifiers_may_stand_in_another_order() {
+    let text = crate::support::module_for(
+        "sm_90",
+        ".visible .entry k(.param .u64 out) {
+            .reg .b32 %r<8>; .reg .f32 %f<4>; .reg .b64 %rd<3>; ld.param.u64 %rd1, [out];
+            atom.add.relaxed.gpu.s32 %r1, [%rd1], 2; fence.gpu.sc; ld.gpu.acquire.global.u32 %r2, [%rd1];
+            mov.u32 %r3, 0x80037ffe; mov.u32 %r4, 0x00020001; min.s16x2.relu %r5, %r3, %r4; st.u32.global [%rd1+4], %r5;
+            cvt.f32.rn.s32 %f1, -7; cvt.s32.f32.rzi %r6, %f1; st.global.u32 [%rd1+8], %r6; ret;
+        }",
+    );
+    let (report, buffers) = launch(&text, "k", [[1; 3], [1; 3]], 0, &[Param::Data(&[0; 12])]);
+    assert_eq!(report.findings, []);
+    assert_eq!(words(&buffers[0]), [2, 1, -7_i32 as u32]);
+    for (right, wrong) in [(".s16x2.relu", ".s16x2.relu.relu"), (".f32.rn.s32", ".s32.rn.f32")] {
+        assert!(Module::parse(&text.replace(right, wrong)).is_err(), "{wrong}");
+    }
+}
+
 #[test]
 fn the_space_may_stand_before_the_semantics() {
     let text = module(

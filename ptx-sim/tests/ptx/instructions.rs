@@ -74,6 +74,33 @@ fn integer_arithmetic() {
 }
 
 #[test]
+fn parts_of_words() {
+    let each = |a: u32, b: u32, f: &dyn Fn(u8, u8) -> u8| {
+        u32::from_le_bytes(std::array::from_fn(|n| f(a.to_le_bytes()[n], b.to_le_bytes()[n])))
+    };
+    agrees("vabsdiff4.u32.u32.u32 %r4, %r1, %r2, %r3;", |a, b, _| each(a, b, &u8::abs_diff));
+    agrees("vabsdiff4.u32.u32.u32.add %r4, %r1, %r2, %r3;", |a, b, c| {
+        let differences = each(a, b, &u8::abs_diff).to_le_bytes();
+        differences.into_iter().fold(c, |sum, part| sum.wrapping_add(u32::from(part)))
+    });
+    agrees("vadd4.u32.u32.u32.sat %r4, %r1, %r2, %r3;", |a, b, _| each(a, b, &u8::saturating_add));
+    agrees("vsub4.s32.s32.s32.sat %r4, %r1, %r2, %r3;", |a, b, _| {
+        each(a, b, &|a, b| (a as i8).saturating_sub(b as i8) as u8)
+    });
+    agrees("vmin4.s32.s32.s32 %r4, %r1, %r2, %r3;", |a, b, _| {
+        each(a, b, &|a, b| (a as i8).min(b as i8) as u8)
+    });
+    agrees("vavrg4.u32.u32.u32 %r4, %r1, %r2, %r3;", |a, b, _| {
+        each(a, b, &|a, b| (u16::from(a) + u16::from(b)).div_ceil(2) as u8)
+    });
+    let halves = |a: u32, b: u32, f: &dyn Fn(u16, u16) -> u16| {
+        u32::from(f(a as u16, b as u16)) | u32::from(f((a >> 16) as u16, (b >> 16) as u16)) << 16
+    };
+    agrees("vadd2.u32.u32.u32 %r4, %r1, %r2, %r3;", |a, b, _| halves(a, b, &u16::wrapping_add));
+    agrees("vmax2.u32.u32.u32 %r4, %r1, %r2, %r3;", |a, b, _| halves(a, b, &u16::max));
+}
+
+#[test]
 fn carries_make_wide_sums() {
     let body = "mov.b64 %rd5, {%r1, %r2}; mov.b64 %rd6, {%r3, %r1};
         add.cc.u32 %r5, %r1, %r3; addc.u32 %r6, %r2, %r1;
@@ -82,6 +109,11 @@ fn carries_make_wide_sums() {
         sub.u64 %rd7, %rd5, %rd6; mov.b64 %rd8, {%r5, %r6}; sub.u64 %rd10, %rd7, %rd8;
         or.b64 %rd9, %rd9, %rd10; cvt.u32.u64 %r4, %rd9;";
     agrees(body, |_, _, _| 0);
+    // The carry of a difference says that nothing is borrowed.
+    agrees("sub.cc.u32 %r5, %r1, %r2; addc.u32 %r4, 0, 0;", |a, b, _| u32::from(a >= b));
+    agrees("add.cc.u32 %r5, %r1, %r2; subc.u32 %r4, %r3, 7;", |a, b, c| {
+        c.wrapping_sub(7).wrapping_sub(u32::from(a.checked_add(b).is_some()))
+    });
     let body = "mad.lo.cc.u32 %r5, %r1, %r2, %r3; madc.hi.u32 %r4, %r1, %r2, 0;";
     agrees(body, |a, b, c| ((u64::from(a) * u64::from(b) + u64::from(c)) >> 32) as u32);
 }

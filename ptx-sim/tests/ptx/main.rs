@@ -1,5 +1,6 @@
 //! The simulator from outside: kernels as text, their results and what is found.
 
+mod compilers;
 mod faults;
 mod foreign;
 mod hostile;

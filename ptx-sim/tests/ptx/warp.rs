@@ -102,6 +102,35 @@ fn reductions() {
     agrees("sm_80", &of("xor.b32"), |lanes, _| lanes.iter().fold(0, |all, word| all ^ word));
 }
 
+/// Each lane holds two neighbours of a row of eight; afterwards, of a column.
+#[test]
+fn a_matrix_in_registers_is_transposed() {
+    let values: [u32; 32] = std::array::from_fn(|lane| (2 * lane as u32) | (2 * lane as u32 + 1) << 16);
+    let found = each("sm_80", "movmatrix.sync.aligned.m8n8.trans.b16 %r4, %r1;", &values);
+    for (lane, found) in found.into_iter().enumerate() {
+        let (row, pair) = (lane as u32 / 4, 2 * (lane as u32 % 4));
+        assert_eq!(found, (8 * pair + row) | (8 * (pair + 1) + row) << 16, "lane {lane}");
+    }
+}
+
+#[test]
+fn extremes_that_are_no_less_than_zero() {
+    let halves = |a: u32, b: u32, f: fn(i16, i16) -> i16| {
+        let [low, high] = [0, 16].map(|shift| f((a >> shift) as i16, (b >> shift) as i16).max(0) as u16);
+        u32::from(low) | u32::from(high) << 16
+    };
+    let body = |instruction: &str| format!("not.b32 %r3, %r2; {instruction} %r4, %r1, %r3;");
+    let other = |lane: usize| !(lane as u32);
+    agrees("sm_90", &body("min.relu.s32"), |lanes, lane| {
+        (lanes[lane] as i32).min(other(lane) as i32).max(0) as u32
+    });
+    agrees("sm_90", &body("max.relu.s32"), |lanes, lane| {
+        (lanes[lane] as i32).max(other(lane) as i32).max(0) as u32
+    });
+    agrees("sm_90", &body("min.relu.s16x2"), |lanes, lane| halves(lanes[lane], other(lane), i16::min));
+    agrees("sm_90", &body("max.relu.s16x2"), |lanes, lane| halves(lanes[lane], other(lane), i16::max));
+}
+
 #[test]
 fn one_lane_is_elected() {
     let body = "elect.sync %r3|%p1, 0xffffffff; selp.u32 %r4, 100, 0, %p1; add.u32 %r4, %r4, %r3;";

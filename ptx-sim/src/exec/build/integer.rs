@@ -2,7 +2,7 @@
 
 use crate::exec::build::{Build, Use};
 use crate::exec::lanes::float::flush;
-use crate::exec::lanes::{Pure, compare, integer, pure};
+use crate::exec::lanes::{Pure, compare, integer, parts as words, pure};
 use crate::exec::op::{Combine, NONE, Op, Slot};
 use crate::isa::types::Type;
 
@@ -26,6 +26,27 @@ pub(crate) fn binary(b: &mut Build<'_>, u: &Use<'_>) -> Built {
         _ => integer::binary(&name, ty),
     };
     b.pure(u, wanted(f)?, &[ty, ty])
+}
+
+/// `vadd4`, `vabsdiff2` and others: the bytes or halves of words.
+pub(crate) fn parts(b: &mut Build<'_>, u: &Use<'_>) -> Built {
+    let (name, count) = u.opcode().split_at(u.opcode().len() - 1);
+    let op = words::PartOp::named(name).ok_or("this form has no meaning")?;
+    let mode = words::Mode {
+        op,
+        are_bytes: count == "4",
+        signed: [u.ty("d")?, u.ty("a")?, u.ty("b")?].map(Type::is_signed),
+        saturates: u.get("how") == Some("sat"),
+        accumulates: u.get("how") == Some("add"),
+    };
+    b.pure_with(u, words::operation(), &[Type::B32; 3], mode.word())
+}
+
+/// `min.relu` and `max.relu`: no less than zero.
+pub(crate) fn clamped_extremum(b: &mut Build<'_>, u: &Use<'_>) -> Built {
+    let ty = u.ty("t")?;
+    let f = integer::clamped_extremum(u.opcode() == "min", ty == Type::S16x2);
+    b.pure(u, f, &[ty, ty])
 }
 
 fn logic(opcode: &str) -> Option<Pure> {
@@ -153,12 +174,19 @@ pub(crate) fn carry(b: &mut Build<'_>, u: &Use<'_>) -> Built {
     for (position, slot) in from.iter_mut().enumerate().take(sources) {
         *slot = b.source_at(u, position + 1, ty)?;
     }
-    from[sources] = if takes { b.carry() } else { b.constant(0) };
+    from[sources] = match (takes, u.opcode()) {
+        (true, _) => b.carry(),
+        // A difference is a sum with the complement and a carry.
+        (false, "sub") => b.constant(1),
+        (false, _) => b.constant(0),
+    };
     let second_to = if u.has("cc") { b.carry() } else { NONE };
     Ok(Op::Twin { first, second, to: b.target_at(u, 0)?, second_to, from })
 }
 
-/// The result and the carry of an instruction with carries.
+/// The result and the carry of an instruction with carries. The carry out of a difference is that of the sum with the complement: it is
+/// there where nothing is borrowed. The manual speaks of a borrow, but the assembler adds the complement, and NVIDIA's division of 128-bit
+/// integers asks by `addc` whether `subc.cc` has borrowed.
 fn carries(opcode: &str, half: Option<&str>, bits: u32, signed: bool) -> Option<(Pure, Pure)> {
     macro_rules! of {
         ($ty:ty, $twice:ty) => {
@@ -170,8 +198,10 @@ fn carries(opcode: &str, half: Option<&str>, bits: u32, signed: bool) -> Option<
                     }),
                 ),
                 "sub" | "subc" => (
-                    pure!(|a: $ty, b: $ty, c: $ty| a.wrapping_sub(b).wrapping_sub(c)),
-                    pure!(|a: $ty, b: $ty, c: $ty| (a as $twice) < b as $twice + c as $twice),
+                    pure!(|a: $ty, b: $ty, c: $ty| a.wrapping_add(!b).wrapping_add(c)),
+                    pure!(|a: $ty, b: $ty, c: $ty| {
+                        (a as $twice + !b as $twice + c as $twice) >> <$ty>::BITS != 0
+                    }),
                 ),
                 _ => return None,
             }

@@ -1,4 +1,4 @@
-//! Builders of `ldmatrix`, `stmatrix` and `mma`.
+//! Builders of `ldmatrix`, `stmatrix`, `movmatrix` and `mma`.
 
 use crate::exec::build::memory::window;
 use crate::exec::build::{Build, Use};
@@ -36,6 +36,11 @@ pub(crate) fn store(b: &mut Build<'_>, u: &Use<'_>) -> Built {
     let registers = checked(b.sources(u.operand(1)?, Type::B32)?, count(u), "the source")?;
     let transposed = u.has("trans");
     Ok(Op::MatrixMove(Box::new(MatrixMove { window, base, offset, transposed, registers, stores: true })))
+}
+
+/// `movmatrix`
+pub(crate) fn transpose(b: &mut Build<'_>, u: &Use<'_>) -> Built {
+    Ok(Op::TransposeMatrix { to: b.target_at(u, 0)?, from: b.source_at(u, 1, Type::B32)? })
 }
 
 /// `m16n8k16` as numbers.

@@ -1,6 +1,7 @@
 //! Builders of loads, stores and atomic operations.
 
 use crate::exec::build::{Build, Use};
+use crate::exec::lanes::pure;
 use crate::exec::op::{Access, Atomic, AtomicOp, NONE, Op, Order, Window};
 use crate::program::Operand;
 
@@ -94,6 +95,12 @@ pub(crate) fn atomic(b: &mut Build<'_>, u: &Use<'_>) -> Built {
     };
     let order = Order { strong: true, ..order(u) };
     Ok(Op::Atomic(Box::new(Atomic { op, ty, window, base, offset, results, sources, swap, order })))
+}
+
+/// `createpolicy`: no access looks at the word that it gives.
+pub(crate) fn policy(b: &mut Build<'_>, u: &Use<'_>) -> Built {
+    let word = b.constant(0);
+    Ok(Op::Pure { f: pure!(|word: u64| word), to: b.target_at(u, 0)?, from: [word, NONE, NONE, NONE] })
 }
 
 /// `prefetch` and other hints with an address: the address is not looked at.

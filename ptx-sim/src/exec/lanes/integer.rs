@@ -428,6 +428,20 @@ pub(crate) fn packed(opcode: &str, signed: bool) -> Option<Pure> {
     })
 }
 
+/// The smaller or the larger of two integers, or of two pairs of halves, and no less than zero.
+pub(crate) fn clamped_extremum(is_smaller: bool, is_packed: bool) -> Pure {
+    match (is_smaller, is_packed) {
+        (true, false) => pure!(|a: i32, b: i32| a.min(b).max(0)),
+        (false, false) => pure!(|a: i32, b: i32| a.max(b).max(0)),
+        (true, true) => {
+            pure!(|a: u32, b: u32| halves(a, b, |x, y| (x as i16).min(y as i16).max(0) as u16))
+        }
+        (false, true) => {
+            pure!(|a: u32, b: u32| halves(a, b, |x, y| (x as i16).max(y as i16).max(0) as u16))
+        }
+    }
+}
+
 #[inline(always)]
 fn halves(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
     u32::from(f(a as u16, b as u16)) | u32::from(f((a >> 16) as u16, (b >> 16) as u16)) << 16

@@ -10,6 +10,7 @@ pub(crate) mod float;
 pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod mode;
+pub(crate) mod parts;
 pub(crate) mod small;
 
 /// How many lanes a warp has.

@@ -2,8 +2,8 @@
 
 use super::{Row, row};
 use crate::exec::build::integer::{
-    binary, bits, carry, dot, extract, find, funnel, insert, lop3, of_24_bits, permute, select,
-    select_by_sign, set, set_predicate, shift, ternary, unary, wide,
+    binary, bits, carry, clamped_extremum, dot, extract, find, funnel, insert, lop3, of_24_bits, parts,
+    permute, select, select_by_sign, set, set_predicate, shift, ternary, unary, wide,
 };
 
 pub(super) const ROWS: &[Row] = &[
@@ -25,6 +25,20 @@ pub(super) const ROWS: &[Row] = &[
     row("neg", "t=s16|s32|s64", ">t <t", unary),
     row("min", "t=INT|u16x2|s16x2", ">t <t <t", binary),
     row("max", "t=INT|u16x2|s16x2", ">t <t <t", binary),
+    row("min", "relu t=s32|s16x2", ">t <t <t", clamped_extremum),
+    row("max", "relu t=s32|s16x2", ">t <t <t", clamped_extremum),
+    row("vadd4", "d=WORD a=WORD b=WORD how=sat|add?", ">d <a <b <b32", parts),
+    row("vsub4", "d=WORD a=WORD b=WORD how=sat|add?", ">d <a <b <b32", parts),
+    row("vavrg4", "d=WORD a=WORD b=WORD how=sat|add?", ">d <a <b <b32", parts),
+    row("vabsdiff4", "d=WORD a=WORD b=WORD how=sat|add?", ">d <a <b <b32", parts),
+    row("vmin4", "d=WORD a=WORD b=WORD how=sat|add?", ">d <a <b <b32", parts),
+    row("vmax4", "d=WORD a=WORD b=WORD how=sat|add?", ">d <a <b <b32", parts),
+    row("vadd2", "d=WORD a=WORD b=WORD how=sat|add?", ">d <a <b <b32", parts),
+    row("vsub2", "d=WORD a=WORD b=WORD how=sat|add?", ">d <a <b <b32", parts),
+    row("vavrg2", "d=WORD a=WORD b=WORD how=sat|add?", ">d <a <b <b32", parts),
+    row("vabsdiff2", "d=WORD a=WORD b=WORD how=sat|add?", ">d <a <b <b32", parts),
+    row("vmin2", "d=WORD a=WORD b=WORD how=sat|add?", ">d <a <b <b32", parts),
+    row("vmax2", "d=WORD a=WORD b=WORD how=sat|add?", ">d <a <b <b32", parts),
     row("popc", "t=b32|b64", ">u32 <t", unary),
     row("clz", "t=b32|b64", ">u32 <t", unary),
     row("bfind", "shiftamt? t=u32|u64|s32|s64", ">u32 <t", find),

@@ -1,11 +1,12 @@
 //! Matrices of a warp.
 
 use super::{Row, row};
-use crate::exec::build::matrix::{load, product, store};
+use crate::exec::build::matrix::{load, product, store, transpose};
 
 pub(super) const ROWS: &[Row] = &[
     row("ldmatrix", "sync aligned m8n8 num=x1|x2|x4 trans? space=shared|shared::cta? b16", "{} []", load),
     row("stmatrix", "sync aligned m8n8 num=x1|x2|x4 trans? space=shared|shared::cta? b16", "[] {}", store),
+    row("movmatrix", "sync aligned m8n8 trans b16", ">b32 <b32", transpose),
     row(
         "mma",
         "sync aligned shape=m16n8k8|m16n8k16 row col d=f16|f32 a=f16 b=f16 c=f16|f32",

@@ -1,7 +1,7 @@
 //! Loads, stores, atomic operations, hints.
 
 use super::{Row, row};
-use crate::exec::build::memory::{atomic, hint, load, store};
+use crate::exec::build::memory::{atomic, hint, load, policy, store};
 
 pub(super) const ROWS: &[Row] = &[
     row(
@@ -90,5 +90,8 @@ pub(super) const ROWS: &[Row] = &[
     row("prefetch", "global level=L2::evict_last|L2::evict_normal", "[]", hint),
     row("prefetchu", "L1", "[]", hint),
     row("applypriority", "global? L2::evict_normal", "[] #", hint),
+    row("createpolicy", "fractional first=POLICY second=POLICY2? b64", ">b64 <f32?", policy),
+    row("createpolicy", "range global? first=POLICY second=POLICY2? b64", ">b64 [] <u32 <u32", policy),
+    row("createpolicy", "cvt L2 b64", ">b64 <b64", policy),
     row("discard", "global? L2", "[] #", hint),
 ];
