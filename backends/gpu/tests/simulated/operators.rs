@@ -119,7 +119,7 @@ fn unary_applies(op: UnaryOp, dtype: DType) -> bool {
 }
 
 fn binary_applies(op: BinaryOp, dtype: DType) -> bool {
-    op.operands().accept(dtype) && !op.is_function() && !(op == BinaryOp::Rem && dtype.is_float())
+    op.operands().accept(dtype) && !op.is_function()
 }
 
 fn check_unary(dtype: DType) {
@@ -275,6 +275,36 @@ fn numbers_from_everywhere(dtype: DType, len: usize) -> AnyTensor {
     tensor
 }
 
+/// The elements from the last one to the first.
+fn reversed(tensor: &AnyTensor) -> AnyTensor {
+    let mut reversed = tensor.clone();
+    let (bytes, from) = (tensor.dtype().bytes(), tensor.bytes());
+    reversed
+        .bytes_mut()
+        .chunks_exact_mut(bytes)
+        .zip(from.rchunks_exact(bytes))
+        .for_each(|(to, from)| to.copy_from_slice(from));
+    reversed
+}
+
+#[test]
+fn remainders_of_floats_from_everywhere() {
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        let (lanes, repeats) = (4, 1024);
+        let numbers = numbers_from_everywhere(dtype, lanes as usize * repeats);
+        let remainder = |x: &[Expr]| Expr::binary(BinaryOp::Rem, x[0].clone(), x[1].clone());
+        let program = elementwise(&[dtype, dtype], dtype, lanes, repeats, remainder);
+        let output = AnyTensor::zeros(dtype, numbers.shape()).expect("a small tensor");
+        // Large by small numbers and the other way round; then numbers by others of about the same size.
+        let mut neighbours = numbers.clone();
+        neighbours.bytes_mut().rotate_left(3 * dtype.bytes());
+        for second in [reversed(&numbers), neighbours] {
+            let tensors = vec![numbers.clone(), second, output.clone()];
+            Call { tensors, ..Call::default() }.compare(&program);
+        }
+    }
+}
+
 #[test]
 fn expanded_functions_of_numbers_from_everywhere() {
     for dtype in [DType::F32, DType::F64] {
@@ -287,14 +317,7 @@ fn expanded_functions_of_numbers_from_everywhere() {
             });
             Call { tensors: vec![numbers.clone(), output.clone()], ..Call::default() }.compare(&program);
         }
-        // The second operands are the first ones from the end.
-        let mut reversed = numbers.clone();
-        let (bytes, from) = (dtype.bytes(), numbers.bytes());
-        reversed
-            .bytes_mut()
-            .chunks_exact_mut(bytes)
-            .zip(from.rchunks_exact(bytes))
-            .for_each(|(to, from)| to.copy_from_slice(from));
+        let reversed = reversed(&numbers);
         for &op in BinaryOp::ALL.iter().filter(|op| op.is_function()) {
             let program = elementwise(&[dtype, dtype], dtype, lanes, repeats, |x| {
                 math::expand(&Expr::binary(op, x[0].clone(), x[1].clone())).expect("a function")

@@ -4,7 +4,7 @@ use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, UnaryOp};
 
 use super::{bits_type, class_of, ordered_type, type_of};
-use crate::emit::{Generator, Outcome, unsupported};
+use crate::emit::{Generator, Outcome};
 use crate::ptx::operand::Operand;
 use crate::ptx::table::Op;
 use crate::ptx::types::{Class, Type};
@@ -62,11 +62,7 @@ impl Generator<'_> {
             BinaryOp::Sub => self.builder.compute(Op::Sub, ty, &[a, b]),
             BinaryOp::Mul => self.builder.compute(Op::Mul, ty, &[a, b]),
             BinaryOp::Div if dtype.is_float() => self.builder.compute(Op::Div, ty, &[a, b]),
-            BinaryOp::Rem if dtype.is_float() => {
-                return Err(unsupported(format!(
-                    "the remainder of {dtype}; write it as `a - (a / b).trunc() * b`"
-                )));
-            }
+            BinaryOp::Rem if dtype.is_float() => self.float_remainder(class, a, b)?,
             BinaryOp::Div | BinaryOp::Rem => self.divide(op, dtype, a, b)?,
             BinaryOp::Min | BinaryOp::Max if dtype.is_float() => return self.extremum(op, class, a, b),
             BinaryOp::Min => self.builder.compute(Op::Min, ordered_type(dtype), &[a, b]),

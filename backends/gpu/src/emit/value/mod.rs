@@ -9,6 +9,7 @@
 mod arithmetic;
 mod compare;
 mod convert;
+mod remainder;
 mod select;
 
 use tilewright_core::dtype::DType;
