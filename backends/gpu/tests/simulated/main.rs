@@ -2,6 +2,7 @@
 
 mod defaults;
 mod elementwise;
+mod limits;
 mod mutations;
 mod operators;
 mod pipelines;
