@@ -42,7 +42,14 @@
 //! | 9: all | nothing | 0 |
 //!
 //! These are the worst cases. Errors of products point in all directions, so that a long sum is far closer than they say.
+//!
+//! # Rounded factors
+//! Tensor cores multiply factors with eleven binary digits, the format `tf32`. A factor [rounded to it](rounded_to_tf32) is off by
+//! at most `u/(1 + u)` of itself, `u = 2^-11`, and a product of two of them by `2·u/(1 + u) + (u/(1 + u))²`, which is below `2^-10`
+//! ([`ROUNDED_FACTORS`]). Their product has 22 digits and is exact in `f32`.
 
+use crate::dtype::DType;
+use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::index::Index;
 
 /// How far a product of a sum of products may be off, relative to itself; see the [module](self).
@@ -68,6 +75,25 @@ impl Accuracy {
     pub(crate) fn bits(self) -> u64 {
         self.bits
     }
+}
+
+/// The error of a product of two factors [rounded to `tf32`](rounded_to_tf32), relative to the product; an upper bound.
+pub const ROUNDED_FACTORS: f64 = power_of_half(10);
+
+/// The lowest digits of an `f32` that `tf32` lacks.
+const LACKING_DIGITS: u32 = 13;
+
+/// An `f32` rounded to the nearest number with eleven binary digits, ties away from zero. Infinities and NaN stay what they are; numbers
+/// of at least `2^128 - 2^116` become infinite.
+pub fn rounded_to_tf32(value: &Expr) -> Expr {
+    let integer = |value: i64| Expr::int(DType::I32, value);
+    let as_type = |dtype, value: Expr| Expr::new(dtype, ExprKind::Bitcast(value));
+    let half = integer(1 << (LACKING_DIGITS - 1));
+    let raised = Expr::binary(BinaryOp::Add, as_type(DType::I32, value.clone()), half);
+    let rounded = Expr::binary(BinaryOp::And, raised, integer(-1 << LACKING_DIGITS));
+    // The digits of a NaN may carry into the sign.
+    let is_number = Expr::binary(BinaryOp::Eq, value.clone(), value.clone());
+    Expr::select(is_number, as_type(DType::F32, rounded), value.clone())
 }
 
 /// A way of forming a product of `f32` from products of `bf16` pieces.

@@ -15,8 +15,9 @@
 
 use crate::ids::{BlockId, BufferId, LoopId, VarId};
 use crate::program::Program;
+use crate::stmt::Stmt;
 use crate::text::canonical::{Renumbered, renumber};
-use crate::text::print::{Line, print_lines};
+use crate::text::print::{Line, print_head, print_lines};
 
 /// A part of a program that a message can be about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +34,11 @@ pub enum Entity {
     Block(BlockId),
     /// The store or `if` with this position, from 0, among all of them in the order of the text.
     Statement(u32),
+}
+
+/// The first line of a statement in its program's text: all of a store, the head of a loop or a condition.
+pub fn statement_text(program: &Program, stmt: &Stmt) -> String {
+    print_head(program, stmt)
 }
 
 /// The program's text with each message beneath the line that shows its entity, in the given order.

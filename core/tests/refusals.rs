@@ -314,6 +314,8 @@ fn products_are_split_only_where_the_kernel_allows_it() {
     check("%14, %15 = split_products %3, 4", "bad_decision");
     check("%14, %15 = split_products %7, 3", "not_products");
     check("%14, %15 = split_products %12, 3", "not_products");
+    check("round_products %3", "beyond_accuracy");
+    check("round_products %7", "not_products");
     let mut program: Program = KERNEL.parse().unwrap();
     program.accuracy = Accuracy::new(1e-6);
     let schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
@@ -397,6 +399,11 @@ fn a_record_of_a_kernel_that_allows_more_cannot_be_replayed() {
     let target = Arc::new(Target::generic_cpu());
     let trace: Trace = "trace v1\n%0 = get_block \"c\"\n%1, %2 = split_products %0, 3".parse().unwrap();
     for (accuracy, is_allowed) in [(None, false), (Some(1e-5), false), (Some(1e-4), true)] {
+        program.accuracy = accuracy.and_then(Accuracy::new);
+        assert_eq!(trace.replay(&program, &target, 0).is_ok(), is_allowed, "{accuracy:?}");
+    }
+    let trace: Trace = "trace v1\n%0 = get_block \"c\"\nround_products %0".parse().unwrap();
+    for (accuracy, is_allowed) in [(None, false), (Some(9e-4), false), (Some(1e-3), true)] {
         program.accuracy = accuracy.and_then(Accuracy::new);
         assert_eq!(trace.replay(&program, &target, 0).is_ok(), is_allowed, "{accuracy:?}");
     }

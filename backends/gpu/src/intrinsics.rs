@@ -5,10 +5,13 @@
 
 use std::sync::LazyLock;
 
+use tilewright_core::accuracy::{Accuracy, ROUNDED_FACTORS};
 use tilewright_core::dtype::DType;
 use tilewright_core::intrinsic::{FragmentLayout, IntrinsicSet, TensorIntrinsic};
+use tilewright_core::program::Program;
+use tilewright_core::schedule::Schedule;
 use tilewright_core::stmt::Symbol;
-use tilewright_core::target::GpuTarget;
+use tilewright_core::target::{GpuTarget, Target};
 
 use crate::ptx::types::Type;
 
@@ -22,9 +25,10 @@ pub(crate) struct Product {
     pub(crate) ty: Type,
 }
 
-const PRODUCTS: [Product; 4] = [
+const PRODUCTS: [Product; 5] = [
     Product { name: "mma_m16n8k16_bf16", factor: DType::BF16, sum: DType::F32, depth: 16, ty: Type::Bf16 },
     Product { name: "mma_m16n8k16_f16", factor: DType::F16, sum: DType::F32, depth: 16, ty: Type::F16 },
+    Product { name: "mma_m16n8k8_tf32", factor: DType::F32, sum: DType::F32, depth: 8, ty: Type::Tf32 },
     Product { name: "mma_m16n8k32_s8", factor: DType::I8, sum: DType::I32, depth: 32, ty: Type::S8 },
     Product { name: "mma_m16n8k32_u8", factor: DType::U8, sum: DType::I32, depth: 32, ty: Type::U8 },
 ];
@@ -38,7 +42,7 @@ static KNOWN: LazyLock<IntrinsicSet> = LazyLock::new(|| {
 });
 
 /// The descriptions of all instructions that some GPU has. Products whose names end in `_nt` take the second operand with its
-/// columns as rows.
+/// columns as rows. Those of `tf32` round their factors, as [`round_products`](Schedule::round_products) does.
 pub fn known() -> &'static IntrinsicSet {
     &KNOWN
 }
@@ -56,26 +60,35 @@ pub(crate) fn product(name: &str) -> Option<&'static Product> {
 }
 
 impl Product {
+    /// Whether factors are rounded when they are multiplied.
+    pub(crate) fn rounds_factors(&self) -> bool {
+        self.factor == DType::F32
+    }
+
     fn described(&self, is_transposed: bool) -> TensorIntrinsic {
         let Product { name, factor, sum, depth, .. } = self;
         let suffix = if is_transposed { TRANSPOSED } else { "" };
         let (rows, second) = if is_transposed { (8, "vj, vk") } else { (*depth, "vk, vj") };
+        let factor_as_sum = if self.rounds_factors() { String::new() } else { format!(" as {sum}") };
         let text = format!(
             "kernel {name}{suffix}(A, B, C, in a: {factor}[16, A], in b: {factor}[{rows}, B], inout c: {sum}[16, C]) {{
                for i in 0..16 {{ for j in 0..8 {{ for k in 0..{depth} {{
                  block c(vi: spatial 16 = i, vj: spatial 8 = j, vk: reduce {depth} = k) {{
-                   c[vi, vj] = c[vi, vj] + a[vi, vk] as {sum} * b[{second}] as {sum}
+                   c[vi, vj] = c[vi, vj] + a[vi, vk]{factor_as_sum} * b[{second}]{factor_as_sum}
                  }}
                }} }} }}
              }}"
         );
-        let described = TensorIntrinsic::parse(&text).expect("well described");
+        let program = text.parse().expect("a program");
+        let program = if self.rounds_factors() { rounded(program) } else { program };
+        let described = TensorIntrinsic::new(program).expect("well described");
         described.of_warp(self.layouts(is_transposed)).expect("layouts of these sizes")
     }
 
     /// The layouts of the two factors and of the sum. A register holds neighbours along the depth.
     fn layouts(&self, is_transposed: bool) -> Vec<FragmentLayout> {
         let [first, second] = match self.factor.bits() {
+            32 => ["lane c0 c1 r0 r1 r2 slot r3 c2", "lane r0 r1 c0 c1 c2 slot r2"],
             8 => ["lane c2 c3 r0 r1 r2 slot c0 c1 r3 c4", "lane r2 r3 c0 c1 c2 slot r0 r1 r4"],
             _ => ["lane c1 c2 r0 r1 r2 slot c0 r3 c3", "lane r1 r2 c0 c1 c2 slot r0 r3"],
         };
@@ -91,4 +104,13 @@ impl Product {
         let sum = "lane c1 c2 r0 r1 r2 slot c0 r3".to_owned();
         [first.to_owned(), second, sum].iter().map(|text| text.parse().expect("a layout")).collect()
     }
+}
+
+/// A product of `f32` with its factors rounded.
+fn rounded(mut program: Program) -> Program {
+    program.accuracy = Accuracy::new(ROUNDED_FACTORS);
+    let mut schedule = Schedule::new(program, Target::generic_cpu(), 0);
+    let block = schedule.get_block("c").expect("the block is there");
+    schedule.round_products(block).expect("a sum of products");
+    schedule.program().clone()
 }

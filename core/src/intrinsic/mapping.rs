@@ -108,6 +108,10 @@ impl TensorIntrinsic {
                 }
                 ways
             }
+            (ExprKind::Select(x0, x1, x2), ExprKind::Select(y0, y1, y2)) => {
+                let ways = both((x0, y0), (x1, y1), pairs);
+                ways.into_iter().flat_map(|pairs| self.paired(program, x2, y2, pairs)).collect()
+            }
             _ => Vec::new(),
         }
     }

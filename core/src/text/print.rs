@@ -78,6 +78,13 @@ pub(crate) fn print_lines(program: &Program) -> Vec<Line> {
     printer.lines
 }
 
+/// The first line of a statement.
+pub(crate) fn print_head(program: &Program, stmt: &Stmt) -> String {
+    let mut printer = Printer { program, lines: Vec::new(), depth: 0, statements: 0 };
+    printer.stmt(stmt);
+    printer.lines.into_iter().next().map(|line| line.text).unwrap_or_default()
+}
+
 struct Printer<'a> {
     program: &'a Program,
     lines: Vec<Line>,

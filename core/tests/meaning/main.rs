@@ -159,6 +159,7 @@ const ELSEWHERE: &[&str] = &[
     "sample_compute_location",
     "tensorize",
     "split_products",
+    "round_products",
     "annotate",
     "unannotate",
     "enter_postproc",

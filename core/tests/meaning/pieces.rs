@@ -1,10 +1,10 @@
-//! Products formed from pieces are as exact as promised, whatever is done to the blocks afterwards.
+//! Products formed from pieces, and of rounded factors, are as exact as promised, whatever is done to the blocks afterwards.
 //!
 //! Only here does a schedule change results; how far they may be off is what [`tilewright_core::accuracy`] says.
 
 use std::sync::Arc;
 
-use tilewright_core::accuracy::PieceProducts;
+use tilewright_core::accuracy::{PieceProducts, ROUNDED_FACTORS};
 use tilewright_core::lower::{LowerError, LowerOptions, lower, lower_to_loops};
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Rng, Schedule};
@@ -49,8 +49,37 @@ fn tensor(values: &[f64], shape: [i64; 2]) -> AnyTensor {
     made.expect("a small shape")
 }
 
+/// A way of forming products.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Pieces(PieceProducts),
+    Rounded,
+}
+
+impl Way {
+    fn all() -> Vec<Way> {
+        PieceProducts::ALL.into_iter().map(Way::Pieces).chain([Way::Rounded]).collect()
+    }
+
+    fn apply(self, schedule: &mut Schedule) {
+        let block = schedule.get_block("c").unwrap();
+        match self {
+            Way::Pieces(way) => drop(schedule.split_products(block, way.count).unwrap()),
+            Way::Rounded => schedule.round_products(block).unwrap(),
+        }
+    }
+
+    /// How many products are added for each one, and the error of each one.
+    fn promised(self) -> (i64, f64) {
+        match self {
+            Way::Pieces(way) => (way.count, way.error),
+            Way::Rounded => (1, ROUNDED_FACTORS),
+        }
+    }
+}
+
 /// Runs a program and compares each output with the exact sum of products.
-fn check(program: &Program, way: &PieceProducts, dims: [i64; 3], seed: u64) -> Result<(), String> {
+fn check(program: &Program, way: Way, dims: [i64; 3], seed: u64) -> Result<(), String> {
     let [m, n, k] = dims;
     let mut random = Rng::new(seed);
     let (a, b) = (elements((m * k) as usize, &mut random), elements((k * n) as usize, &mut random));
@@ -58,8 +87,9 @@ fn check(program: &Program, way: &PieceProducts, dims: [i64; 3], seed: u64) -> R
     let arguments = [tensor(&a, [m, k]), tensor(&b, [k, n]), tensor(&unwritten, [m, n])];
     let found = execute(program, &dims, &arguments, Some(seed))?.remove(2).to_f64_vec();
     // Each term is added once, and partial sums are added to each other; pieces are rounded up by 1 % at most.
-    let additions = (2 * way.count * k) as f64;
-    let promised = way.error + 1.01 * additions * f64::from(f32::EPSILON) / 2.0;
+    let (count, error) = way.promised();
+    let additions = (2 * count * k) as f64;
+    let promised = error + 1.01 * additions * f64::from(f32::EPSILON) / 2.0;
     for (position, found) in found.into_iter().enumerate() {
         let (row, column) = (position / n as usize, position % n as usize);
         let products = || (0..k as usize).map(|k| a[row * dims[2] as usize + k] * b[k * n as usize + column]);
@@ -79,11 +109,10 @@ fn products_of_pieces_are_as_exact_as_promised() {
     let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
     let mut taken = 0;
     for seed in 0..cases {
-        let way = &PieceProducts::ALL[seed as usize % PieceProducts::ALL.len()];
+        let way = Way::all()[seed as usize % Way::all().len()];
         let program: Program = PRODUCT.parse().unwrap_or_else(|error| panic!("{error}"));
         let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), seed);
-        let block = schedule.get_block("c").unwrap();
-        schedule.split_products(block, way.count).unwrap();
+        way.apply(&mut schedule);
         let mut random = Rng::new(seed);
         for _ in 0..random.below(10) {
             taken += usize::from(steps::random_step(&mut schedule, &mut random).is_ok());
@@ -109,15 +138,37 @@ fn products_of_pieces_are_as_exact_as_promised() {
 
 /// Runs one product of two numbers in each way.
 fn products(a: f32, b: f32) -> Vec<f64> {
-    let run = |way: &PieceProducts| {
+    let run = |way: Way| {
         let program: Program = PRODUCT.parse().unwrap();
         let mut schedule = Schedule::new(program, Arc::new(Target::generic_cpu()), 0);
-        let block = schedule.get_block("c").unwrap();
-        schedule.split_products(block, way.count).unwrap();
+        way.apply(&mut schedule);
         let arguments = [a, b, 0.0].map(|value| tensor(&[f64::from(value)], [1, 1]));
         execute(schedule.program(), &[1, 1, 1], &arguments, None).unwrap()[2].to_f64_vec()[0]
     };
-    PieceProducts::ALL.iter().map(run).collect()
+    Way::all().into_iter().map(run).collect()
+}
+
+#[test]
+fn factors_are_rounded_to_the_nearest_of_eleven_digits() {
+    let rounded = |value: f32| products(value, 1.0).pop().expect("rounding is the last way");
+    let unit = 2.0f32.powi(-10);
+    for (value, expected) in [
+        (1.0, 1.0),
+        (1.0 + unit, 1.0 + unit),
+        (1.0 + unit / 2.0, 1.0 + unit),
+        (-1.0 - unit / 2.0, -1.0 - unit),
+        (1.0 + unit * 0.499, 1.0),
+        (1.0 + unit * 1.501, 1.0 + 2.0 * unit),
+        (2.0 - unit / 2.0, 2.0),
+        (f32::from_bits(0x1000), f32::from_bits(0x2000)),
+        (f32::from_bits(0xFFF), 0.0),
+        (f32::from_bits(0x7F7F_EFFF), f32::from_bits(0x7F7F_E000)),
+    ] {
+        assert_eq!(rounded(value), f64::from(expected), "{value:e}");
+    }
+    for nan in [0x7FFF_FFFF, 0xFFFF_FFFF, 0x7F80_0001, 0x7FC0_0000] {
+        assert!(rounded(f32::from_bits(nan)).is_nan(), "{nan:x}");
+    }
 }
 
 #[test]
@@ -125,16 +176,18 @@ fn what_is_not_finite_is_noticed() {
     let largest = f32::from_bits(0x7F7F_7FFF);
     assert!(f64::from(largest) < 2f64.powi(128) - 2f64.powi(119));
     for (number, product) in products(largest, 0.5).into_iter().enumerate() {
-        let way = PieceProducts::ALL[number];
+        let way = Way::all()[number];
+        let (count, error) = way.promised();
         let exact = f64::from(largest) * 0.5;
-        let promised = way.error + way.count as f64 * f64::from(f32::EPSILON) / 2.0;
-        assert!((product - exact).abs() <= promised * exact, "{} products: {product:e}", way.count);
+        let promised = error + count as f64 * f64::from(f32::EPSILON) / 2.0;
+        assert!((product - exact).abs() <= promised * exact, "{way:?}: {product:e}");
     }
     for special in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX] {
         for other in [1.0, 0.0, -0.5, f32::INFINITY] {
             for (number, product) in products(special, other).into_iter().enumerate() {
-                // A single piece keeps infinities as they are.
-                let is_noticed = if number == 0 { !product.is_finite() } else { product.is_nan() };
+                // A single piece and rounding keep infinities as they are.
+                let is_one_product = Way::all()[number].promised().0 == 1;
+                let is_noticed = if is_one_product { !product.is_finite() } else { product.is_nan() };
                 assert!(is_noticed, "{special} · {other}, way {number}: {product}");
             }
         }

@@ -8,6 +8,10 @@
 //! operand in special registers or the address of reserved memory, `m` a place in memory, `q` a parameter, `@` a label, `i` a number that
 //! the instruction holds. `1`, `2` and `4` before `t` stand for as many values in braces.
 
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
+
 use super::types::Type;
 
 /// An operation.
@@ -67,6 +71,8 @@ pub(crate) enum Op {
     Convert,
     /// A conversion to a float, rounded to the nearest.
     ConvertRounded,
+    /// To the nearest float with eleven binary digits, which products of matrices take; ties away from zero.
+    RoundFactor,
     /// To an integer of the type or of a float, towards zero.
     Truncate,
     /// To the nearest integer, ties to even.
@@ -146,7 +152,7 @@ const fn matrices(count: u8, is_transposed: bool) -> Op {
     Op::LoadMatrices { count, is_transposed }
 }
 
-use Type::{B16, B32, B64, Bf16, F16, F32, F64, Pred, S8, S16, S32, S64, U8, U16, U32, U64};
+use Type::{B16, B32, B64, Bf16, F16, F32, F64, Pred, S8, S16, S32, S64, Tf32, U8, U16, U32, U64};
 
 const INTEGERS: &[Type] = &[S32, U32, S64, U64];
 const FLOATS: &[Type] = &[F32, F64];
@@ -158,6 +164,19 @@ const WHOLE: &[Type] = &[B16, B32, B64, F32, F64];
 /// Elements of which two are accessed at once, and of which four are.
 const PAIRS: &[Type] = &[B32, B64, F32, F64];
 const QUADS: &[Type] = &[B32, F32];
+
+/// The row of each form, the first one where several have it: an emitter asks for a row with each instruction.
+static FORMS: LazyLock<FxHashMap<(Op, Option<Type>, Option<Type>), &'static Row>> = LazyLock::new(|| {
+    let mut forms = FxHashMap::default();
+    for row in TABLE {
+        for ty in Row::each(row.types) {
+            for source in Row::each(row.sources) {
+                forms.entry((row.op, ty, source)).or_insert(row);
+            }
+        }
+    }
+    forms
+});
 
 /// All forms.
 pub(crate) static TABLE: &[Row] = &[
@@ -216,6 +235,7 @@ pub(crate) static TABLE: &[Row] = &[
     conversion(Op::ConvertRounded, "cvt.rn.{t}.{s}", &[F16, Bf16], &[F32]),
     conversion(Op::ConvertRounded, "cvt.rn.{t}.{s}", &[F32], &[F64]),
     conversion(Op::ConvertRounded, "cvt.rn.{t}.{s}", &[F32, F64], INTEGERS),
+    row(Op::RoundFactor, "cvt.rna.{t}.f32", &[Tf32], "r=f"),
     conversion(Op::Truncate, "cvt.rzi.{t}.{s}", INTEGERS, FLOATS),
     row(Op::Truncate, "cvt.rzi.{t}.{t}", FLOATS, "t=t"),
     row(Op::RoundTiesEven, "cvt.rni.{t}.{t}", FLOATS, "t=t"),
@@ -264,6 +284,7 @@ pub(crate) static TABLE: &[Row] = &[
     row(matrices(2, true), "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16", &[], "2r=m"),
     row(matrices(4, true), "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", &[], "4r=m"),
     row(Op::Product, "mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32", &[Bf16, F16], "4f=4r2r4f"),
+    row(Op::Product, "mma.sync.aligned.m16n8k8.row.col.f32.{t}.{t}.f32", &[Tf32], "4f=4r2r4f"),
     row(Op::Product, "mma.sync.aligned.m16n8k32.row.col.s32.{t}.{t}.s32", &[S8, U8], "4r=4r2r4r"),
     row(Op::CopyAsync(4), "cp.async.ca.shared.global", &[], "=mmi"),
     row(Op::CopyAsync(8), "cp.async.ca.shared.global", &[], "=mmi"),
@@ -282,10 +303,12 @@ pub(crate) static TABLE: &[Row] = &[
 impl Row {
     /// The row of an operation on values of a type, or on none, that come from those of `source`.
     pub(crate) fn find(op: Op, ty: Option<Type>, source: Option<Type>) -> Option<&'static Row> {
-        let has = |list: &[Type], ty: Option<Type>| match ty {
-            Some(ty) => list.contains(&ty),
-            None => list.is_empty(),
-        };
-        TABLE.iter().find(|row| row.op == op && has(row.types, ty) && has(row.sources, source))
+        FORMS.get(&(op, ty, source)).copied()
+    }
+
+    /// The types in a list; none alone where the list is empty.
+    fn each(types: &'static [Type]) -> impl Iterator<Item = Option<Type>> {
+        let none = types.is_empty().then_some(None);
+        types.iter().copied().map(Some).chain(none)
     }
 }

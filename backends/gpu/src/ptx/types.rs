@@ -31,6 +31,7 @@ types! {
     S16 "s16" Half;
     F16 "f16" Half;
     Bf16 "bf16" Half;
+    Tf32 "tf32" Word;
     B32 "b32" Word;
     U32 "u32" Word;
     S32 "s32" Word;

@@ -27,7 +27,7 @@ struct Kind {
     is_transposed: bool,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 10] = [
     Kind {
         intrinsic: "mma_m16n8k16_bf16",
         factor: DType::BF16,
@@ -84,7 +84,28 @@ const KINDS: [Kind; 8] = [
         depth: 32,
         is_transposed: true,
     },
+    Kind {
+        intrinsic: "mma_m16n8k8_tf32",
+        factor: DType::F32,
+        sum: DType::F32,
+        depth: 8,
+        is_transposed: false,
+    },
+    Kind {
+        intrinsic: "mma_m16n8k8_tf32_nt",
+        factor: DType::F32,
+        sum: DType::F32,
+        depth: 8,
+        is_transposed: true,
+    },
 ];
+
+impl Kind {
+    /// Whether the factors are rounded, as the kernel's accuracy allows.
+    const fn rounds(self) -> bool {
+        matches!(self.factor, DType::F32)
+    }
+}
 
 /// The warps of a block along each axis of the result, and the instructions of a warp.
 #[derive(Clone, Copy)]
@@ -107,13 +128,15 @@ impl Tiles {
 fn matmul(kind: Kind, [m, n, k]: [i64; 3]) -> Program {
     let Kind { factor, sum, .. } = kind;
     let zero = if sum == DType::F32 { "0.0" } else { "0i32" };
+    let as_sum = if factor == sum { String::new() } else { format!(" as {sum}") };
+    let accuracy = if kind.rounds() { " accuracy 0.001" } else { "" };
     let (shape, second) = if kind.is_transposed { ([n, k], "vj, vk") } else { ([k, n], "vk, vj") };
     parse(&format!(
-        "kernel matmul(in a: {factor}[{m}, {k}], in b: {factor}[{}, {}], out c: {sum}[{m}, {n}]) {{
+        "kernel matmul(in a: {factor}[{m}, {k}], in b: {factor}[{}, {}], out c: {sum}[{m}, {n}]){accuracy} {{
   for i in 0..{m} {{ for j in 0..{n} {{ for k in 0..{k} {{
     block c(vi: spatial {m} = i, vj: spatial {n} = j, vk: reduce {k} = k) {{
       init {{ c[vi, vj] = {zero} }}
-      c[vi, vj] = c[vi, vj] + a[vi, vk] as {sum} * b[{second}] as {sum}
+      c[vi, vj] = c[vi, vj] + a[vi, vk]{as_sum} * b[{second}]{as_sum}
     }}
   }} }} }}
 }}",
@@ -154,6 +177,9 @@ fn on_tensor_cores(program: &Program, kind: Kind, tiles: Tiles) -> Schedule {
     let mut schedule = Schedule::new(program.clone(), Target::from(with_intrinsics(GpuTarget::generic())), 0);
     let s = &mut schedule;
     let block = s.get_block("c").unwrap();
+    if kind.rounds() {
+        s.round_products(block).unwrap();
+    }
     let result = s.cache_write(block, Scope::Fragment).unwrap();
     let loops = s.get_loops(block).unwrap();
     let [rows, columns, depth] = loops[..] else { panic!("three loops") };
@@ -273,6 +299,26 @@ fn tiles_of_several_shapes() {
 }
 
 #[test]
+fn factors_of_tf32_are_rounded() {
+    let kind = KINDS[9];
+    let program = matmul(kind, [32, 16, 16]);
+    let schedule = on_tensor_cores(&program, kind, Tiles::new([2, 1], [1, 2], 1));
+    let flat = lower(schedule.program(), &LowerOptions::of(schedule.target())).unwrap();
+    let mut call = call(&program);
+    // Factors with twelve digits, of which one is rounded off, beside small integers: sums are exact in every order.
+    let values: Vec<f64> = (0..32 * 16).map(|n| 1.0 + f64::from(n * 37 % 2048) / 2048.0).collect();
+    call.tensors[0] = AnyTensor::from_f64s(DType::F32, &values, &[32, 16]).unwrap();
+    call.compare(&flat);
+    let [found, exact] = [&flat, &program].map(|program| call.interpreted(program)[2].to_f64_vec());
+    assert_ne!(found, exact);
+    for (row, (found, exact)) in found.iter().zip(&exact).enumerate().map(|(n, pair)| (n / 16, pair)) {
+        // A factor is at most two, and another one at most three.
+        let magnitude = 16.0 * 2.0 * 3.0;
+        assert!((found - exact).abs() <= magnitude / 1024.0, "row {row}: {found} instead of {exact}");
+    }
+}
+
+#[test]
 fn a_larger_product() {
     check(KINDS[0], [256, 256, 256], Tiles::new([2, 2], [2, 4], 2));
 }
@@ -308,6 +354,13 @@ fn pipelines_of_integers_on_tensor_cores() {
         for stages in 2..=4 {
             check(kind, [64, 64, 256], Tiles { width: 16, stages, ..Tiles::new([2, 2], [2, 4], 1) });
         }
+    }
+}
+
+#[test]
+fn pipelines_of_rounded_factors_on_tensor_cores() {
+    for kind in [KINDS[8], KINDS[9]] {
+        check(kind, [64, 64, 96], Tiles { width: 4, stages: 3, ..Tiles::new([2, 2], [2, 4], 2) });
     }
 }
 

@@ -190,6 +190,7 @@ primitives! {
         reorder_block_iter_var::ReorderBlockIterVar,
         pad_einsum::PadEinsum,
         split_products::SplitProducts,
+        round_products::RoundProducts,
         offset_products::OffsetProducts,
     }
     /// Copies operands and results, and lays out buffers.

@@ -12,9 +12,11 @@ use tilewright_core::program::Scope;
 
 use super::elements::{TileLoops, WarpNest};
 use super::{LANES, Shape};
+use crate::emit::builder::bits_of;
 use crate::emit::{Generator, Outcome, Storage};
-use crate::ptx::operand::Operand;
+use crate::ptx::operand::{Operand, Register};
 use crate::ptx::table::Op;
+use crate::ptx::types::{Class, Type};
 
 /// The bytes of a row of a matrix, and the bits of a row's number.
 const ROW_BYTES: i64 = 16;
@@ -55,6 +57,7 @@ impl Matrices {
         let (in_register, in_row) = match bytes {
             1 => (2, 4),
             2 => (1, 3),
+            4 => (0, 2),
             _ => return None,
         };
         let all_near: Vec<TileBit> = (0..in_row).map(near).collect();
@@ -127,12 +130,18 @@ impl Generator<'_> {
                 let begin = (first + group) as usize;
                 let targets = &fragment.registers[begin..begin + matrices.count as usize];
                 let slot = group / matrices.count * (ROW_BYTES / bytes);
-                let targets = targets.iter().copied().map(Operand::Register);
-                let targets: Vec<Operand> = targets.collect();
                 self.load_group_of_matrices(*source, &index, loops, (tile, slot), &matrices, targets)?;
             }
         }
         Ok(true)
+    }
+
+    /// The register that the instruction, which knows words alone, loads in place of another one.
+    fn word_for(&mut self, target: Register) -> Operand {
+        match target.class {
+            Class::Word => target.into(),
+            _ => self.builder.register(Class::Word).into(),
+        }
     }
 
     fn load_group_of_matrices(
@@ -142,7 +151,7 @@ impl Generator<'_> {
         loops: TileLoops,
         (tile, slot): ((i64, i64), i64),
         matrices: &Matrices,
-        targets: Vec<Operand>,
+        targets: &[Register],
     ) -> Outcome<()> {
         let lane = self.lane.ok_or_else(|| self.broken("a nest with fragments has no lanes"))?;
         let lanes = matrices.rows.lanes();
@@ -158,7 +167,14 @@ impl Generator<'_> {
         };
         let address = self.address(source, place, &self.resolve(&index))?;
         let op = Op::LoadMatrices { count: matrices.count as u8, is_transposed: matrices.is_transposed };
-        self.builder.push(op, None, targets.into_iter().chain([address]));
+        let words: Vec<Operand> = targets.iter().map(|target| self.word_for(*target)).collect();
+        self.builder.push(op, None, words.iter().copied().chain([address]));
+        for (target, word) in targets.iter().copied().zip(words) {
+            if target.class != Class::Word {
+                let value = self.builder.convert(Op::Move, bits_of(target.class), Type::B32, word);
+                self.builder.assign(target, value);
+            }
+        }
         Ok(())
     }
 }

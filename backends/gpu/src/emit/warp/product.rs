@@ -41,11 +41,24 @@ impl Generator<'_> {
         let [first, second, sum] = &operands[..] else {
             return Err(self.broken("a product has three operands"));
         };
+        let [first, second] = [first, second].map(|factor| self.factor(product, factor));
         self.builder.push(
             Op::Product,
             Some(product.ty),
-            [sum, first, second, sum].into_iter().flatten().copied(),
+            [sum, &first, &second, sum].into_iter().flatten().copied(),
         );
         Ok(())
+    }
+
+    /// The registers of a factor as the product takes them.
+    fn factor(&mut self, product: &Product, registers: &[Operand]) -> Vec<Operand> {
+        match product.rounds_factors() {
+            true => {
+                let rounded =
+                    |register: &Operand| self.builder.compute(Op::RoundFactor, product.ty, &[*register]);
+                registers.iter().map(rounded).collect()
+            }
+            false => registers.to_vec(),
+        }
     }
 }

@@ -132,10 +132,10 @@ impl Primitive for SplitProducts {
 }
 
 /// One factor: an element of a buffer.
-type Factor<'a> = (BufferId, &'a Indices);
+pub(super) type Factor<'a> = (BufferId, &'a Indices);
 
 /// The store and the two factors of a sum of products of `f32`.
-fn product_sum<'a>(program: &Program, block: &'a Block) -> Option<(&'a Store, [Factor<'a>; 2])> {
+pub(super) fn product_sum<'a>(program: &Program, block: &'a Block) -> Option<(&'a Store, [Factor<'a>; 2])> {
     let found = reduction(block).filter(|found| found.reducer == Reducer::Sum)?;
     let ExprKind::Binary(BinaryOp::Mul, a, b) = found.value.kind() else { return None };
     let factor = |value: &'a Expr| match value.kind() {
