@@ -16,6 +16,6 @@ mod manifest;
 mod ptx;
 
 pub use driver::{Event, Gpu, Graph, PinnedBuffer, Stream, VARIABLE as DRIVER_VARIABLE, load as load_driver};
-pub use emit::emit;
+pub use emit::{emit, emit_with_comments};
 pub use launch::{FAILURE_RECORD_BYTES, GpuCode, Launch, LaunchArgument, TENSOR_ALIGNMENT, Workspace};
 pub use manifest::manifest;

@@ -10,7 +10,7 @@ use tilewright_core::target::RunOptions;
 
 use super::call::{Parameter, Signature};
 use crate::driver::{CudaStream, Current, Extents, Gpu, GpuMemory, Kernel, LoadError, Module, Use};
-use crate::emit::emit;
+use crate::emit::{emit, emit_with_comments};
 use crate::launch::{FAILURE_RECORD_BYTES, GpuCode, LaunchArgument, TENSOR_ALIGNMENT};
 
 /// A program that the driver has compiled.
@@ -48,6 +48,7 @@ impl GpuExecutable {
         let code = emit(program, gpu.facts())?;
         let module = Module::load(gpu, &code.ptx).map_err(|error| match error {
             LoadError::Refused(words) => {
+                let words = Self::with_statements(gpu, program).unwrap_or(words);
                 CompileError::CodeGeneration(format!("the driver refuses `{}`: {words}", program.name))
             }
             LoadError::Device(error) => CompileError::Device(error),
@@ -64,6 +65,15 @@ impl GpuExecutable {
             code,
             resources: Mutex::default(),
         })
+    }
+
+    /// The driver's words about a program that it refuses, with the statements that they are about.
+    fn with_statements(gpu: &Gpu, program: &Program) -> Option<String> {
+        let code = emit_with_comments(program, gpu.facts()).ok()?;
+        match Module::load(gpu, &code.ptx) {
+            Err(LoadError::Refused(words)) => Some(words),
+            _ => None,
+        }
     }
 
     /// Finds or makes a place on the GPU for each argument. Tensors of the host are copied.

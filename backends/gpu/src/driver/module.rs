@@ -228,6 +228,16 @@ fn explain(meaning: &str, log: &str, ptx: &str) -> String {
         if let Some(line) = line {
             let _ = write!(explained, "\n  {digits} | {}", line.trim_end());
         }
+        if let Some(statement) = number.and_then(|number| statement_of(ptx, number)) {
+            let _ = write!(explained, "\n  of `{statement}`");
+        }
     }
     explained
+}
+
+/// The statement that a line of a text with comments is part of: the last comment in front of it in its kernel.
+fn statement_of(ptx: &str, number: usize) -> Option<&str> {
+    let lines: Vec<&str> = ptx.lines().take(number).map(str::trim).collect();
+    let in_kernel = lines.iter().rev().take_while(|line| !line.contains(".entry"));
+    in_kernel.into_iter().find_map(|line| line.strip_prefix("// "))
 }

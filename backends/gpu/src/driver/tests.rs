@@ -161,6 +161,27 @@ fn a_module_that_is_refused_shows_the_line() {
     assert!(problem.contains("looking up kernel `other`"), "{problem}");
 }
 
+/// Where the text says which statement an instruction is part of, so do the compiler's words.
+#[test]
+fn a_module_that_is_refused_shows_the_statement() {
+    let gpu = open(SOUND).expect("it is there");
+    let program = "kernel halves(in x: f32[64], out y: f32[64]) {
+  bound thread_x for i in 0..64 {
+    y[i] = x[i] * 0.5
+  }
+}";
+    let program = program.parse().expect("a program");
+    let plain = crate::emit(&program, gpu.facts()).expect("it is flat").ptx;
+    let commented = crate::emit_with_comments(&program, gpu.facts()).expect("it is flat").ptx;
+    let lines = commented.lines().filter(|line| !line.trim().starts_with("//"));
+    assert!(lines.eq(plain.lines()), "{commented}");
+    Module::load(&gpu, &commented).expect("it is right");
+    let wrong = commented.replace("mul.rn.f32", "mul.nr.f32");
+    assert_ne!(wrong, commented);
+    let Err(LoadError::Refused(message)) = Module::load(&gpu, &wrong) else { panic!("it is wrong") };
+    assert!(message.contains("\n  of `y[i] = x[i] * 0.5`"), "{message}");
+}
+
 #[test]
 fn launches_beyond_limits_name_the_kernel() {
     let gpu = open(SOUND).expect("it is there");

@@ -39,6 +39,11 @@ impl Builder {
         self.lines.push(Line::KeepLoop);
     }
 
+    /// Writes a comment of one line.
+    pub(super) fn comment(&mut self, words: String) {
+        self.lines.push(Line::Comment(words));
+    }
+
     /// Writes an instruction.
     pub(super) fn push(&mut self, op: Op, ty: Option<Type>, operands: impl IntoIterator<Item = Operand>) {
         self.lines.push(Line::Instruction(Instruction::new(op, ty, None, operands)));

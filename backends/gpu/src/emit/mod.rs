@@ -34,6 +34,7 @@ use tilewright_core::flat::value_number::{Number, Numbers};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::{Index, Ranges};
 use tilewright_core::program::Program;
+use tilewright_core::render::statement_text;
 use tilewright_core::stmt::Stmt;
 use tilewright_core::target::GpuTarget;
 use tilewright_core::verify::{Level, verify};
@@ -57,6 +58,18 @@ type Outcome<T> = Result<T, CompileError>;
 /// [`CompileError::Unsupported`] when the program exceeds a limit of the target, contains what cannot be emitted, or is not of the
 /// `Flat` level.
 pub fn emit(program: &Program, target: &GpuTarget) -> Result<GpuCode, CompileError> {
+    emit_kernels(program, target, false)
+}
+
+/// As [`emit`], with a comment in front of the instructions of each statement: the first line of its text.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_with_comments(program: &Program, target: &GpuTarget) -> Result<GpuCode, CompileError> {
+    emit_kernels(program, target, true)
+}
+
+fn emit_kernels(program: &Program, target: &GpuTarget, has_comments: bool) -> Result<GpuCode, CompileError> {
     verify(program, Level::Flat).map_err(|errors| {
         unsupported(format!("`{}`, which is not a valid program of the flat level: {errors}", program.name))
     })?;
@@ -65,7 +78,8 @@ pub fn emit(program: &Program, target: &GpuTarget) -> Result<GpuCode, CompileErr
     let mut launches = Vec::new();
     for (number, nest) in nests.nests.iter().enumerate() {
         let name = entry_name(program, number);
-        let (kernel, launch) = Generator::kernel(program, nest, &nests.workspaces, name, target)?;
+        let (kernel, launch) =
+            Generator::kernel(program, nest, &nests.workspaces, name, target, has_comments)?;
         check_extents(&launch, target.max_threads_per_block)?;
         crate::ptx::verify::verify(&kernel).map_err(CompileError::CodeGeneration)?;
         module.kernels.push(kernel);
@@ -167,6 +181,8 @@ struct Generator<'p> {
     shapes: FxHashMap<BufferId, warp::Shape>,
     /// The statements in front of which threads wait for each other, because buffers share bytes.
     added_barriers: FxHashSet<*const Stmt>,
+    /// Whether each statement's text stands in front of its instructions.
+    has_comments: bool,
 }
 
 impl<'p> Generator<'p> {
@@ -176,6 +192,7 @@ impl<'p> Generator<'p> {
         workspaces: &'p [BufferId],
         name: String,
         target: &GpuTarget,
+        has_comments: bool,
     ) -> Outcome<(Kernel, Launch)> {
         let mut generator = Generator {
             program,
@@ -198,6 +215,7 @@ impl<'p> Generator<'p> {
             first_lane: None,
             shapes: warp::find_shapes(program, nest.body),
             added_barriers: FxHashSet::default(),
+            has_comments,
         };
         let shared = generator.share(nest, target)?;
         let threads = generator.bind(nest)?;
@@ -218,6 +236,13 @@ impl<'p> Generator<'p> {
             arguments: generator.arguments.iter().map(|(argument, ..)| *argument).collect(),
         };
         Ok((Kernel { name, params, threads, shared, local_bytes, lines, registers }, launch))
+    }
+
+    /// Writes the first line of a statement's text as a comment, where comments are asked for.
+    fn comment_on(&mut self, stmt: &Stmt) {
+        if self.has_comments && !matches!(stmt, Stmt::Seq(_)) {
+            self.builder.comment(statement_text(self.program, stmt));
+        }
     }
 
     /// Gives the buffers that threads share their places.

@@ -22,6 +22,7 @@ impl Generator<'_> {
         if self.added_barriers.contains(&std::ptr::from_ref(stmt)) {
             self.barrier();
         }
+        self.comment_on(stmt);
         match stmt {
             Stmt::Seq(stmts) => stmts.iter().try_for_each(|stmt| self.stmt(stmt)),
             Stmt::For(node) => self.for_loop(node),

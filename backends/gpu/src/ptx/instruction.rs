@@ -13,6 +13,8 @@ pub(crate) enum Line {
     Label(Label),
     /// Behind the first label of a loop: the assembler does not unroll it (PTX ISA, 8.0, "Pragma Strings: nounroll").
     KeepLoop,
+    /// Words for people, on one line.
+    Comment(String),
 }
 
 /// The condition under which an instruction is executed.

@@ -44,6 +44,7 @@ impl fmt::Display for Kernel {
         for line in &self.lines {
             match line {
                 Line::Label(label) => writeln!(f, "{label}:")?,
+                Line::Comment(words) => writeln!(f, "    // {words}")?,
                 Line::KeepLoop => writeln!(f, "    .pragma \"nounroll\";")?,
                 Line::Instruction(instruction) => writeln!(f, "    {instruction}")?,
             }
