@@ -6,6 +6,7 @@ import tempfile
 
 import case
 import cuda_cases
+import library_cases
 import nvidia
 
 HERE = pathlib.Path(__file__).parent
@@ -18,7 +19,7 @@ def nvrtc(source, arch):
     program = ctypes.c_void_p()
     library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
     includes = [f"-I{root / part / 'include'}" for part in ("cuda_runtime", "cuda_nvcc", "cuda_cccl")]
-    options = [f"--gpu-architecture={arch}", "-std=c++17", "-default-device", *includes]
+    options = [f"--gpu-architecture={arch}", "-std=c++17", "-default-device", "--device-int128", *includes]
     array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
     failed = library.nvrtcCompileProgram(program, len(options), array)
     what = "ProgramLog" if failed else "PTX"
@@ -53,6 +54,10 @@ def main():
         file.write_text(nvrtc(source, arch))
         cuda_cases.random.bit_generator.state = cuda_cases.np.random.default_rng(7).bit_generator.state
         for one in cuda_cases.cases():
+            check(f"nvrtc {arch} {one.entry}", one, file)
+        file = folder / f"library_{arch}.ptx"
+        file.write_text(nvrtc((HERE / "library.cu").read_text(), arch))
+        for one in library_cases.cases():
             check(f"nvrtc {arch} {one.entry}", one, file)
     try:
         import triton_cases

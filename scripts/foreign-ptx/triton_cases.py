@@ -97,6 +97,59 @@ def attention(q, k, v, out, n, D: tl.constexpr, BM: tl.constexpr, BN: tl.constex
     tl.store(out + rows[:, None] * D + d[None, :], sums / total[:, None])
 
 
+@triton.jit
+def hints(a, b, out, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    x = tl.load(a + i, mask=i < n, other=1.0, eviction_policy="evict_first")
+    y = tl.load(b + i, mask=i < n, other=2.0, eviction_policy="evict_last")
+    tl.store(out + i, x * y, mask=i < n, eviction_policy="evict_first")
+
+
+@triton.jit
+def product(a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, precision: tl.constexpr):
+    rows, columns, steps = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    x = tl.load(a + rows[:, None] * K + steps[None, :])
+    y = tl.load(b + steps[:, None] * N + columns[None, :])
+    tl.store(c + rows[:, None] * N + columns[None, :], tl.dot(x, y, input_precision=precision))
+
+
+@triton.jit
+def largest(a, out, at, columns, B: tl.constexpr):
+    row, i = tl.program_id(0), tl.arange(0, B)
+    x = tl.load(a + row * columns + i, mask=i < columns, other=-float("inf"))
+    value, place = tl.max(x, axis=0, return_indices=True)
+    tl.store(out + row, value)
+    tl.store(at + row, place)
+
+
+@triton.jit
+def updates(a, out, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    x = tl.load(a + i, mask=i < n, other=0)
+    to = out + i * 0
+    tl.atomic_max(to, x, mask=i < n)
+    tl.atomic_min(to + 1, x, mask=i < n)
+    tl.atomic_or(to + 2, x, mask=i < n)
+    tl.atomic_xor(to + 3, x, mask=i < n)
+    tl.atomic_add(to + 4 + x % 3, 1, mask=i < n, sem="relaxed")
+
+
+@triton.jit
+def exclusive_or(x, y):
+    return x ^ y
+
+
+@triton.jit
+def scans(a, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    x = tl.load(a + i)
+    tl.store(out + i, tl.cumsum(x, 0, reverse=True))
+    tl.store(out + B + i, tl.cumprod(x % 3 + 1, 0))
+    tl.store(out + 2 * B + i, tl.flip(x, 0))
+    tl.store(out + 3 * B + i, tl.sort(x, descending=True))
+    tl.store(out + 4 * B, tl.reduce(x, 0, exclusive_or))
+
+
 def compiled(kernel, signature, constants, arch=80, warps=4, stages=3):
     """The text, the shared memory and the threads of a kernel."""
     types = {**signature, **{name: "constexpr" for name in constants}}
@@ -150,3 +203,22 @@ def cases():
     wanted = (p / p.sum(1, keepdims=True)) @ v.astype(np.float64)
     yield case(attention, dict(q="*fp16", k="*fp16", v="*fp16", out="*fp32", n="i32"), dict(D=32, BM=32, BN=32), (2, 1, 1),
                [q, k, v, Out((64, 32), np.float32), np.int32(64)], [close(wanted.astype(np.float32), 1e-2, 2e-3)])
+    yield case(hints, dict(a="*fp32", b="*fp32", out="*fp32", n="i32"), dict(B=256), (4, 1, 1), [a, b, Out(997, np.float32), n],
+               [equal(a[:997] * b[:997])])
+    for kind, name, precision in ((np.int8, "i8", "ieee"), (np.float32, "fp32", "tf32"), (np.float32, "fp32", "tf32x3"),
+                                  (np.float32, "fp32", "ieee")):
+        p, q = small(kind, 32, 64), small(kind, 64, 32)
+        result, result_name = (np.int32, "i32") if kind == np.int8 else (np.float32, "fp32")
+        yield case(product, dict(a=f"*{name}", b=f"*{name}", c=f"*{result_name}"), dict(M=32, N=32, K=64, precision=precision), (1, 1, 1),
+                   [p, q, Out((32, 32), result)], [equal((p.astype(np.float64) @ q.astype(np.float64)).astype(result))], warps=2)
+    x = f32(5, 200)
+    yield case(largest, dict(a="*fp32", out="*fp32", at="*i32", columns="i32"), dict(B=256), (5, 1, 1),
+               [x, Out(5, np.float32), Out(5, np.int32), np.int32(200)], [equal(x.max(1)), equal(x.argmax(1).astype(np.int32))])
+    x = random.integers(0, 1000, 500).astype(np.int32)
+    wanted = [x.max(), x.min(), np.bitwise_or.reduce(x), np.bitwise_xor.reduce(x), *np.bincount(x % 3)]
+    yield case(updates, dict(a="*i32", out="*i32", n="i32"), dict(B=256), (2, 1, 1),
+               [x, InOut(np.array([-5, 5000, 0, 0, 0, 0, 0], np.int32)), np.int32(500)], [equal(np.array(wanted, np.int32))])
+    x = random.integers(0, 99, 128).astype(np.int32)
+    products = np.cumprod((x % 3 + 1).astype(np.uint64)).astype(np.uint32).view(np.int32)
+    wanted = np.concatenate([x[::-1].cumsum()[::-1], products, x[::-1], np.sort(x)[::-1], [np.bitwise_xor.reduce(x)]]).astype(np.int32)
+    yield case(scans, dict(a="*i32", out="*i32"), dict(B=128), (1, 1, 1), [x, Out(513, np.int32)], [equal(wanted)])

@@ -2,6 +2,7 @@
 
 use tilewright_ptx_sim::{Launch, Memory, Module, Options};
 
+use crate::compilers::{CUDA, TRITON};
 use crate::support::Random;
 
 const SGEMM: &str = include_str!("../kernels/sgemm.ptx");
@@ -76,10 +77,10 @@ fn try_out(text: &str) {
 #[test]
 fn changed_texts_do_no_harm() {
     let mut random = Random(11);
-    let lines: Vec<&str> = SGEMM.lines().collect();
+    let texts = [SGEMM, CUDA, TRITON].map(|text| text.lines().collect::<Vec<&str>>());
     let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
-    for _ in 0..cases {
-        let mut text: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+    for case in 0..cases {
+        let mut text: Vec<String> = texts[case % texts.len()].iter().map(|line| (*line).to_owned()).collect();
         for _ in 0..1 + random.next() % 3 {
             let at = (random.next() % text.len() as u64) as usize;
             let word = WORDS[(random.next() % WORDS.len() as u64) as usize];

@@ -165,8 +165,11 @@ const WHOLE: &[Type] = &[B16, B32, B64, F32, F64];
 const PAIRS: &[Type] = &[B32, B64, F32, F64];
 const QUADS: &[Type] = &[B32, F32];
 
+/// An operation, the type of its values, and that of their source.
+type Form = (Op, Option<Type>, Option<Type>);
+
 /// The row of each form, the first one where several have it: an emitter asks for a row with each instruction.
-static FORMS: LazyLock<FxHashMap<(Op, Option<Type>, Option<Type>), &'static Row>> = LazyLock::new(|| {
+static FORMS: LazyLock<FxHashMap<Form, &'static Row>> = LazyLock::new(|| {
     let mut forms = FxHashMap::default();
     for row in TABLE {
         for ty in Row::each(row.types) {
