@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::access::{accesses, holds_barrier};
 use crate::analysis::block::loads_in;
-use crate::expr::{Expr, Indices};
+use crate::expr::{BinaryOp, Constant, Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::{Index, Ranges};
 use crate::intrinsic::BY_WARP;
@@ -31,13 +31,15 @@ use crate::lower::util::condition::when_runs;
 use crate::lower::util::marked::{StoreLoops, for_each_marked, in_lanes};
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Buffer, Program, Scope};
-use crate::stmt::{Alloc, For, LoopKind, Stmt, Store};
+use crate::stmt::{Alloc, For, If, LoopKind, Stmt, Store};
+use crate::visit::listed;
 
 /// Keeps the elements that loops and sequences of statements update in registers.
 pub(in crate::lower) fn promote_updates(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
     let in_registers = buffers_in_registers(program);
     let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
-    Promotion { program, in_registers, ranges: Ranges::new() }.stmt(&mut body);
+    Promotion { program, in_registers, ranges: Ranges::new(), stored: Vec::new(), known: Vec::new() }
+        .stmt(&mut body);
     program.body = body;
     Ok(())
 }
@@ -82,6 +84,11 @@ struct Promotion<'p> {
     in_registers: Vec<BufferId>,
     /// The loops around the current place.
     ranges: Ranges,
+    /// The stores that have certainly run before the current place, of the sequences around it and on the same thread. Their elements
+    /// exist, and no other thread accesses them here.
+    stored: Vec<Arc<Store>>,
+    /// The variables that have one value in the branches around the current place. Indices inside may have the value instead.
+    known: Vec<(VarId, Index)>,
 }
 
 impl Promotion<'_> {
@@ -89,10 +96,21 @@ impl Promotion<'_> {
         match stmt {
             Stmt::Seq(stmts) => {
                 let stmts = Arc::make_mut(stmts);
+                let mut around = self.stored.len();
                 let mut position = 0;
                 while position < stmts.len() {
+                    match &stmts[position] {
+                        Stmt::Store(store) => self.stored.push(store.clone()),
+                        // Behind a barrier, the element may be another thread's.
+                        other if holds_barrier(other) => {
+                            self.stored.clear();
+                            around = 0;
+                        }
+                        _ => {}
+                    }
                     position = self.member(stmts, position) + 1;
                 }
+                self.stored.truncate(around);
                 self.lines(stmts);
                 *stmt = Stmt::seq(std::mem::take(stmts));
             }
@@ -101,6 +119,16 @@ impl Promotion<'_> {
                 self.member(&mut single, 0);
                 *stmt = Stmt::seq(single);
             }
+            Stmt::If(node) => {
+                let If { condition, then, otherwise } = Arc::make_mut(node);
+                let outside = self.known.len();
+                for (branch, holds) in [(Some(then), true), (otherwise.as_mut(), false)] {
+                    let Some(branch) = branch else { continue };
+                    self.known.extend(only_value(condition, holds, &self.ranges));
+                    self.stmt(branch);
+                    self.known.truncate(outside);
+                }
+            }
             Stmt::Intrinsic(_) => {}
             _ => stmt.children_mut().into_iter().for_each(|child| self.stmt(child)),
         }
@@ -108,12 +136,11 @@ impl Promotion<'_> {
 
     /// Handles one statement of a sequence; gives the position at which it then stands.
     fn member(&mut self, stmts: &mut Vec<Stmt>, position: usize) -> usize {
-        let (before, rest) = stmts.split_at_mut(position);
-        let Stmt::For(node) = &mut rest[0] else {
-            self.stmt(&mut rest[0]);
+        let Stmt::For(node) = &mut stmts[position] else {
+            self.stmt(&mut stmts[position]);
             return position;
         };
-        let registers = self.registers(node, before);
+        let registers = self.registers(node);
         let node = Arc::make_mut(node);
         if !registers.is_empty() {
             let places = Places::of(&registers);
@@ -127,14 +154,20 @@ impl Promotion<'_> {
                 });
             });
         }
+        // A store ahead of iterations that run at once gives its element to none of them alone.
+        let shared = (!matches!(node.kind, LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized))
+            .then(|| std::mem::take(&mut self.stored));
         self.ranges.insert_loop(node);
         self.stmt(&mut node.body);
         self.ranges.remove(node.var);
+        if let Some(shared) = shared {
+            self.stored = shared;
+        }
         if registers.is_empty() { position } else { self.surround(stmts, position, registers) }
     }
 
-    /// The registers for the elements that a loop updates, after the statements `before`.
-    fn registers(&mut self, node: &For, before: &[Stmt]) -> Vec<Register> {
+    /// The registers for the elements that a loop updates.
+    fn registers(&mut self, node: &For) -> Vec<Register> {
         if node.kind != LoopKind::Serial {
             return Vec::new();
         }
@@ -162,13 +195,23 @@ impl Promotion<'_> {
                 && match element.first {
                     First::Load => true,
                     // A guard may keep the loop from an element that does not exist, but not from one that was stored.
-                    First::ConditionalLoad => {
-                        stored_before(before, element.buffer, &element.indices).is_some()
-                    }
+                    First::ConditionalLoad => self.has_stored(element),
                     First::Store => false,
                 }
         });
         self.places_of(&updated)
+    }
+
+    /// Whether an element was certainly stored to.
+    fn has_stored(&self, element: &Element) -> bool {
+        let known = listed(&self.known);
+        let place =
+            |indices: &Indices| -> Indices { indices.iter().map(|index| index.substitute(&known)).collect() };
+        let wanted = place(&element.indices);
+        self.stored
+            .iter()
+            .rev()
+            .any(|store| store.buffer == element.buffer && place(&store.indices) == wanted)
     }
 
     /// Local buffers for elements.
@@ -246,6 +289,29 @@ impl Promotion<'_> {
         stmts.insert(first, allocated(&registers, body));
         first
     }
+}
+
+/// The variable that a comparison with a constant leaves one value, and that value, where the comparison holds or fails.
+fn only_value(condition: &Expr, holds: bool, ranges: &Ranges) -> Option<(VarId, Index)> {
+    let ExprKind::Binary(BinaryOp::Lt, left, right) = condition.kind() else { return None };
+    let side = |expr: &Expr| match expr.kind() {
+        ExprKind::Index(index) => Some(index.clone()),
+        ExprKind::Constant(Constant::Int(value)) => Some(Index::constant(*value)),
+        _ => None,
+    };
+    let (left, right) = (side(left)?, side(right)?);
+    let (var, least, most) = match (left.as_var(), right.as_var()) {
+        (Some(var), None) => {
+            let (bound, all) = (right.as_constant()?, ranges.interval(var));
+            if holds { (var, all.min, all.max.min(bound - 1)) } else { (var, all.min.max(bound), all.max) }
+        }
+        (None, Some(var)) => {
+            let (bound, all) = (left.as_constant()?, ranges.interval(var));
+            if holds { (var, all.min.max(bound + 1), all.max) } else { (var, all.min, all.max.min(bound)) }
+        }
+        _ => return None,
+    };
+    (least == most).then(|| (var, Index::constant(least)))
 }
 
 /// The statement with the registers' buffers around it.
