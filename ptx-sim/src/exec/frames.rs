@@ -3,9 +3,11 @@
 use crate::exec::build::{FormalStorage, Preset};
 use crate::exec::grid::Grid;
 use crate::exec::lanes::{Lanes, WARP};
-use crate::exec::op::{Argument, Call, External};
+use crate::exec::op::{Argument, Call, Callee, External, Slot};
 use crate::exec::run::{Exec, Next};
-use crate::exec::state::{Frame, Scope, lanes_of};
+use crate::exec::state::{Frame, Group, Scope, lanes_of};
+use crate::memory::FUNCTIONS;
+use crate::program::FunctionId;
 use crate::report::FaultKind;
 use crate::special::{LaneMask, Special};
 
@@ -54,9 +56,40 @@ impl Exec<'_> {
 
     /// `call`
     pub(crate) fn call(&mut self, call: &Call, mask: u32) -> Next {
+        match call.callee {
+            Callee::Known(code) => self.call_code(call, code, mask),
+            Callee::Register(register) => self.call_through(call, register, mask),
+        }
+    }
+
+    /// A call through a register, whose lanes may call different functions: those that call the one of the first lane do so now, and the
+    /// others come here again on their own.
+    fn call_through(&mut self, call: &Call, register: Slot, mask: u32) -> Next {
+        self.need_defined(register, mask);
+        let addresses = self.value(register);
+        let address = addresses[mask.trailing_zeros() as usize];
+        let same =
+            lanes_of(mask).filter(|lane| addresses[*lane] == address).fold(0, |all, lane| all | 1 << lane);
+        let number = u32::try_from(address ^ FUNCTIONS).ok();
+        let code = number.and_then(|number| self.linked.functions.get(&FunctionId(number)).copied());
+        let Some(code) = code else {
+            return self.trap(mask, "a register holds no address of a function that is called through it");
+        };
+        let formals = &self.linked.codes[code as usize].formals;
+        if !fits(&call.arguments, &formals.params) || !fits(&call.returns, &formals.returns) {
+            return self.trap(mask, "a function that is called through a register has other parameters");
+        }
+        if same != mask {
+            self.warp.groups.push(Group { mask: mask & !same, ..self.group.clone() });
+            self.group.mask &= !(mask & !same);
+        }
+        self.call_code(call, code, same)
+    }
+
+    fn call_code(&mut self, call: &Call, code: u32, mask: u32) -> Next {
         let linked = self.linked;
         let caller = &linked.codes[self.group.code as usize];
-        let callee = &linked.codes[call.function as usize];
+        let callee = &linked.codes[code as usize];
         let registers = self.group.registers + caller.registers;
         let local = self.group.local + caller.local_bytes;
         if self.group.frames.len() >= DEEPEST || local + callee.local_bytes > MOST_LOCAL {
@@ -79,7 +112,7 @@ impl Exec<'_> {
             self.group.mask = mask;
             self.group.scope = scope;
         }
-        self.begin_frame(call.function, registers, local, mask);
+        self.begin_frame(code, registers, local, mask);
         for (argument, formal) in call.arguments.iter().zip(&callee.formals.params) {
             self.hand_over(*argument, *formal, registers, local, mask, true);
         }
@@ -96,7 +129,7 @@ impl Exec<'_> {
             local: self.group.local,
         });
         self.group.scope = scope;
-        self.group.code = call.function;
+        self.group.code = code;
         self.group.registers = registers;
         self.group.local = local;
         self.group.place = 0;
@@ -117,7 +150,7 @@ impl Exec<'_> {
             let stride = self.warp.local_stride;
             let at = |offset: u64| lane * stride + offset as usize;
             match (argument, formal) {
-                (Argument::Bytes(caller), FormalStorage::Local { offset, bytes }) => {
+                (Argument::Bytes { offset: caller, .. }, FormalStorage::Local { offset, bytes }) => {
                     let outside = at(self.group.local + caller);
                     let inside = at(local + offset);
                     let (from, to) = if inwards { (outside, inside) } else { (inside, outside) };
@@ -146,7 +179,7 @@ impl Exec<'_> {
                         self.set(slot, 1 << lane, defined, &value);
                     }
                 }
-                (Argument::Bytes(caller), FormalStorage::Register(inner)) => {
+                (Argument::Bytes { offset: caller, .. }, FormalStorage::Register(inner)) => {
                     let outside = at(self.group.local + caller);
                     let inner = (registers + inner) as usize;
                     if inwards {
@@ -201,6 +234,15 @@ impl Exec<'_> {
             }
         }
     }
+}
+
+/// Whether what a caller hands over has the sizes of a function's formal parameters.
+fn fits(given: &[Argument], formals: &[FormalStorage]) -> bool {
+    given.len() == formals.len()
+        && given.iter().zip(formals).all(|(given, formal)| match (given, formal) {
+            (Argument::Bytes { bytes, .. }, FormalStorage::Local { bytes: wanted, .. }) => bytes == wanted,
+            _ => true,
+        })
 }
 
 impl Grid {

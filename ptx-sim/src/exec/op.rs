@@ -142,10 +142,19 @@ pub(crate) struct Barrier {
     pub(crate) result: Slot,
 }
 
+/// Which function is called.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Callee {
+    /// The number of its code.
+    Known(u32),
+    /// A register holds its address.
+    Register(Slot),
+}
+
 /// A call of a function of the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    pub(crate) function: u32,
+    pub(crate) callee: Callee,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) returns: Vec<Argument>,
 }
@@ -153,8 +162,11 @@ pub(crate) struct Call {
 /// The caller's side of what is handed over at a call; the callee's side is among its formal parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Argument {
-    /// Bytes of the caller's frame from here on.
-    Bytes(u64),
+    /// Bytes of the caller's frame.
+    Bytes {
+        offset: u64,
+        bytes: u64,
+    },
     Register(Slot),
 }
 

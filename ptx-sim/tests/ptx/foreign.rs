@@ -112,6 +112,53 @@ fn products_of_open_fragments() {
     }
 }
 
+/// Functions in a table that lanes choose from, as pointers and virtual functions become.
+const CALLS: &str = ".func (.param .b32 r) twice(.param .b32 a) {
+        .reg .b32 %r<3>; ld.param.b32 %r1, [a]; add.u32 %r2, %r1, %r1; st.param.b32 [r], %r2; ret;
+    }
+    .func (.param .b32 r) thrice(.param .b32 a) {
+        .reg .b32 %r<3>; ld.param.b32 %r1, [a]; mul.lo.u32 %r2, %r1, 3; st.param.b32 [r], %r2; ret;
+    }
+    .func (.param .b32 r) square(.param .b32 a) {
+        .reg .b32 %r<3>; ld.param.b32 %r1, [a]; mul.lo.u32 %r2, %r1, %r1; st.param.b32 [r], %r2; ret;
+    }
+    .global .align 8 .u64 table[2] = {twice, thrice};
+    .visible .entry k(.param .u64 out) {
+        .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %rd<8>; ld.param.u64 %rd1, [out];
+        mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; mul.wide.u32 %rd2, %r2, 8; mov.u64 %rd3, table; add.u64 %rd3, %rd3, %rd2;
+        ld.global.u64 %rd4, [%rd3]; setp.gt.u32 %p, %r1, 40; mov.u64 %rd5, square; selp.b64 %rd4, %rd5, %rd4, %p;
+        {
+            .param .b32 param0; st.param.b32 [param0], %r1; .param .b32 retval0;
+            prototype_0 : .callprototype (.param .b32 _) _ (.param .b32 _);
+            call (retval0), %rd4, (param0), prototype_0;
+            ld.param.b32 %r3, [retval0];
+        }
+        mul.wide.u32 %rd6, %r1, 4; add.u64 %rd7, %rd1, %rd6; st.global.u32 [%rd7], %r3; ret;
+    }";
+
+#[test]
+fn lanes_call_different_functions_through_a_register() {
+    let text = module(CALLS);
+    let (report, buffers) = launch(&text, "k", [[1; 3], [64, 1, 1]], 0, &[Param::Empty(256)]);
+    assert_eq!(report.findings, []);
+    let expected = |lane: u32| match lane {
+        41.. => lane * lane,
+        _ if lane.is_multiple_of(2) => 2 * lane,
+        _ => 3 * lane,
+    };
+    assert_eq!(words(&buffers[0]), (0..64).map(expected).collect::<Vec<u32>>());
+    // What is no function, and one with other parameters, is not called.
+    let wrong = text.replace("mov.u64 %rd5, square;", "mov.u64 %rd5, 77;");
+    let (report, _) = launch(&wrong, "k", [[1; 3], [64, 1, 1]], 0, &[Param::Empty(256)]);
+    assert!(faults(&report).contains(&FaultKind::Trap), "{:?}", report.findings);
+    let wider = ".func (.param .b32 r) square(.param .b64 a) { .reg .b32 %r2; mov.u32 %r2, 7;";
+    let body = ".func (.param .b32 r) square(.param .b32 a) {
+        .reg .b32 %r<3>; ld.param.b32 %r1, [a]; mul.lo.u32 %r2, %r1, %r1;";
+    assert!(text.contains(body));
+    let (report, _) = launch(&text.replace(body, wider), "k", [[1; 3], [64, 1, 1]], 0, &[Param::Empty(256)]);
+    assert!(faults(&report).contains(&FaultKind::Trap), "{:?}", report.findings);
+}
+
 /// Modifiers in the orders of NVIDIA's libraries. Types keep theirs: a conversion says the one of its result first.
 #[test]
 fn modifiers_may_stand_in_another_order() {

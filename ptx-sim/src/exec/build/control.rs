@@ -1,7 +1,7 @@
 //! Builders of branches, calls, barriers and other control.
 
 use crate::exec::build::{Build, Use};
-use crate::exec::op::{Argument, Barrier, BarrierReduce, Call, External, NONE, Op};
+use crate::exec::op::{Argument, Barrier, BarrierReduce, Call, Callee, External, NONE, Op};
 use crate::isa::types::Type;
 use crate::program::{Formal, FunctionId, Operand, Space};
 
@@ -58,13 +58,20 @@ pub(crate) fn call(b: &mut Build<'_>, u: &Use<'_>) -> Built {
         _ => &[],
     };
     let function = match operands.next() {
-        Some(Operand::Function(id)) => *id,
-        Some(Operand::Register(_)) => return Err("calls through a register are not supported".into()),
+        Some(operand @ (Operand::Function(_) | Operand::Register(_))) => operand,
         _ => return Err("the name of a function is missing".into()),
     };
     let arguments = match operands.next() {
         Some(Operand::List(list)) => list.as_slice(),
         _ => &[],
+    };
+    let function = match function {
+        Operand::Function(id) => *id,
+        // What a prototype says is compared with the function that is called.
+        _ => {
+            let callee = Callee::Register(b.source(function, Type::B64)?);
+            return Ok(Op::Call(Box::new(handed_over(b, callee, arguments, returns)?)));
+        }
     };
     if !b.layout.functions.contains_key(&function) {
         return external(b, function);
@@ -85,11 +92,21 @@ pub(crate) fn call(b: &mut Build<'_>, u: &Use<'_>) -> Built {
     for (formal, operand) in params.iter().zip(arguments).chain(results.iter().zip(returns)) {
         check_sizes(b, formal, operand)?;
     }
+    let callee = Callee::Known(b.function_number(function)?);
+    Ok(Op::Call(Box::new(handed_over(b, callee, arguments, returns)?)))
+}
+
+fn handed_over(
+    b: &mut Build<'_>,
+    callee: Callee,
+    arguments: &[Operand],
+    returns: &[Operand],
+) -> Result<Call, String> {
     let arguments = arguments.iter().map(|operand| argument(b, operand));
     let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
     let returns = returns.iter().map(|operand| argument(b, operand));
     let returns = returns.collect::<Result<Vec<_>, _>>()?;
-    Ok(Op::Call(Box::new(Call { function: b.function_number(function)?, arguments, returns })))
+    Ok(Call { callee, arguments, returns })
 }
 
 fn external(b: &Build<'_>, function: FunctionId) -> Built {
@@ -121,7 +138,7 @@ fn argument(b: &mut Build<'_>, operand: &Operand) -> Result<Argument, String> {
         Operand::Variable { variable, offset: 0 }
             if matches!(b.program.variable(*variable).space, Space::Param | Space::Local) =>
         {
-            Ok(Argument::Bytes(b.local(*variable)?))
+            Ok(Argument::Bytes { offset: b.local(*variable)?, bytes: b.program.variable(*variable).bytes })
         }
         _ => Ok(Argument::Register(b.source(operand, Type::B64)?)),
     }

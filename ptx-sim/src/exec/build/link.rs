@@ -4,7 +4,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::exec::build::{self, Code, Formal, Layout};
 use crate::parse::ParseError;
-use crate::program::{Base, Function, FunctionId, Operand, Program, Space, VariableId};
+use crate::program::{
+    Base, Function, FunctionId, InitialValue, Instruction, Operand, Program, Space, VariableId,
+};
 
 /// Room between static variables in shared memory, so that an access beyond one is noticed. A multiple of 128 bytes leaves
 /// banks as they would be.
@@ -18,6 +20,8 @@ const MOST_PARAMS: u64 = 32_764;
 pub(crate) struct Linked {
     /// The kernel, and the functions that it reaches.
     pub(crate) codes: Vec<Code>,
+    /// The numbers of their codes.
+    pub(crate) functions: FxHashMap<FunctionId, u32>,
     /// The parameters of the kernel.
     pub(crate) params: Vec<Parameter>,
     pub(crate) param_bytes: u64,
@@ -77,6 +81,7 @@ pub(crate) fn link(program: &Program, entry: FunctionId) -> Result<Linked, Parse
     let function = program.function(entry);
     Ok(Linked {
         codes: codes?,
+        functions: layout.functions.clone(),
         params,
         param_bytes,
         dynamic_shared: shared.dynamic,
@@ -93,17 +98,35 @@ fn reachable(program: &Program, entry: FunctionId) -> Vec<FunctionId> {
     let mut seen: FxHashSet<FunctionId> = [entry].into_iter().collect();
     let mut at = 0;
     while at < found.len() {
-        for_each_operand(program.function(found[at]), &mut |operand| {
-            if let Operand::Function(id) = operand
-                && program.function(*id).has_body
-                && seen.insert(*id)
-            {
-                found.push(*id);
+        let function = program.function(found[at]);
+        let mut named = Vec::new();
+        for_each_operand(function, &mut |operand| {
+            if let Operand::Function(id) = operand {
+                named.push(*id);
             }
         });
+        if function.instructions.iter().any(is_indirect_call) {
+            named.extend(functions_in_memory(program));
+        }
+        found.extend(named.into_iter().filter(|id| program.function(*id).has_body && seen.insert(*id)));
         at += 1;
     }
     found
+}
+
+/// Whether a register holds the address of the function that is called.
+fn is_indirect_call(instruction: &Instruction) -> bool {
+    let is_register = |operand: &Operand| matches!(operand, Operand::Register(_));
+    instruction.form.opcode == "call" && instruction.operands.iter().any(is_register)
+}
+
+/// The functions whose addresses variables hold from the beginning.
+fn functions_in_memory(program: &Program) -> impl Iterator<Item = FunctionId> {
+    let values = program.variables.iter().flat_map(|variable| &variable.initial);
+    values.filter_map(|piece| match &piece.value {
+        InitialValue::Address { name, .. } => program.function_names.get(name).copied(),
+        InitialValue::Number(_) => None,
+    })
 }
 
 fn for_each_operand(function: &Function, f: &mut impl FnMut(&Operand)) {

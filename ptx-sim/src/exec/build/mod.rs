@@ -193,8 +193,8 @@ impl<'a> Build<'a> {
                 self.preset(preset)
             }
             Operand::Function(id) => {
-                let id = self.function_number(*id)?;
-                self.constant(crate::memory::FUNCTIONS | u64::from(id))
+                self.function_number(*id)?;
+                self.constant(crate::memory::FUNCTIONS | u64::from(id.0))
             }
             _ => return Err("an operand is neither a register nor a constant".into()),
         })
