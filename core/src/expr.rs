@@ -9,6 +9,8 @@
 //!   compiled kernel can trap.
 //! - `f16` and `bf16` are computed in `f32` and rounded after each operation.
 //! - `min` and `max` of floats are those of Rust: a NaN operand is ignored when the other is a number.
+//! - `minimum` and `maximum` are those of IEEE 754-2019: NaN when an operand is NaN, and −0 is smaller than +0. The order of the
+//!   operands matters for neither, so that a reduction has one result in any order.
 //! - A cast is Rust's `as`: it saturates from float to integer and wraps between integers.
 //! - `select` evaluates only the chosen branch: a load in the other one is never made.
 //! - Logic operators on `bool` evaluate both sides.

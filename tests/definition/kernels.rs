@@ -284,6 +284,27 @@ pub(crate) fn extremes(x: &Tensor<i32, M, N>) -> (Tensor<i32, M>, Tensor<i32, M>
     (least, greatest, product)
 }
 
+/// Least and greatest of each row, NaN where one element is, and the greater of neighbours.
+#[tensor_kernel]
+pub(crate) fn propagating_extremes(
+    x: &Tensor<f32, M, N>,
+) -> (Tensor<f32, M>, Tensor<f32, M>, Tensor<f64, M, N>) {
+    let mut least = Tensor::full(f32::INFINITY);
+    let mut greatest = Tensor::zeros();
+    let mut neighbours = Tensor::zeros();
+    for i in 0..M {
+        let mut largest = f32::NEG_INFINITY;
+        for j in 0..N {
+            let root = (x[[i, j]] + 0.9).sqrt();
+            least[[i]] = least[[i]].minimum(root);
+            largest = root.maximum(largest);
+            neighbours[[i, j]] = (root as f64).maximum(x[[i, N - 1 - j]] as f64);
+        }
+        greatest[[i]] = largest;
+    }
+    (least, greatest, neighbours)
+}
+
 #[tensor_kernel]
 pub(crate) fn functions(x: &Tensor<f32, N>) -> Tensor<f32, N, 20> {
     let mut y = Tensor::zeros();

@@ -46,6 +46,7 @@ kernels! { kernels:
     embedding: [11, 3, 7], bounds [("ids", 11)];
     max_pool: [7, 5] [2, 2];
     extremes: [3, 7];
+    propagating_extremes: [9, 7] [2, 37];
     functions: [29];
     functions_in_double: [29];
     half_precision: [29];

@@ -104,10 +104,14 @@ crate::binary_functions! { define {
     Div "/" div Numbers Division Some(7), false;
     /// Remainder with the sign of the dividend.
     Rem "%" rem Numbers Division Some(7), false;
-    /// The smaller operand.
+    /// The smaller operand. A NaN is ignored when the other operand is a number.
     Min "min" min Numbers Comparison None, true;
-    /// The larger operand.
+    /// The larger operand. A NaN is ignored when the other operand is a number.
     Max "max" max Numbers Comparison None, true;
+    /// The `minimum` of IEEE 754-2019: NaN where an operand is NaN, and −0 is smaller than +0.
+    Minimum "minimum" minimum Floats Comparison None, true;
+    /// The `maximum` of IEEE 754-2019: NaN where an operand is NaN, and +0 is larger than −0.
+    Maximum "maximum" maximum Floats Comparison None, true;
     /// Equal.
     Eq "==" eq Any Comparison Some(1), false;
     /// Not equal.

@@ -132,6 +132,10 @@ pub enum Reducer {
     Max,
     /// `min`, neutral the largest value.
     Min,
+    /// `maximum`, neutral negative infinity.
+    Maximum,
+    /// `minimum`, neutral infinity.
+    Minimum,
 }
 
 impl Reducer {
@@ -142,6 +146,8 @@ impl Reducer {
             Reducer::Product => BinaryOp::Mul,
             Reducer::Max => BinaryOp::Max,
             Reducer::Min => BinaryOp::Min,
+            Reducer::Maximum => BinaryOp::Maximum,
+            Reducer::Minimum => BinaryOp::Minimum,
         }
     }
 
@@ -154,8 +160,8 @@ impl Reducer {
         match self {
             Reducer::Sum => Expr::zero(dtype),
             Reducer::Product => Expr::int(dtype, 1),
-            Reducer::Max => lowest,
-            Reducer::Min => highest,
+            Reducer::Max | Reducer::Maximum => lowest,
+            Reducer::Min | Reducer::Minimum => highest,
         }
     }
 }
@@ -186,6 +192,8 @@ pub fn reduction_of(store: &Store) -> Option<Reduction<'_>> {
                 BinaryOp::Mul => Reducer::Product,
                 BinaryOp::Max => Reducer::Max,
                 BinaryOp::Min => Reducer::Min,
+                BinaryOp::Maximum => Reducer::Maximum,
+                BinaryOp::Minimum => Reducer::Minimum,
                 _ => return None,
             };
             if is_element(left) {

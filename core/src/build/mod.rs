@@ -57,6 +57,10 @@ pub enum UpdateOp {
     Max,
     /// `target = target.min(value)`
     Min,
+    /// `target = target.maximum(value)`
+    Maximum,
+    /// `target = target.minimum(value)`
+    Minimum,
 }
 
 /// A tensor of the kernel that is being built.

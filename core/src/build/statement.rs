@@ -139,8 +139,8 @@ pub(super) fn identity(op: BinaryOp, dtype: DType) -> Expr {
         dtype.int_range().map_or((0, 0), |(least, greatest)| (least as i64, greatest as i64));
     match op {
         BinaryOp::Mul => Expr::int(dtype, 1),
-        BinaryOp::Min if dtype.is_float() => Expr::float(dtype, f64::INFINITY),
-        BinaryOp::Max if dtype.is_float() => Expr::float(dtype, f64::NEG_INFINITY),
+        BinaryOp::Min | BinaryOp::Minimum if dtype.is_float() => Expr::float(dtype, f64::INFINITY),
+        BinaryOp::Max | BinaryOp::Maximum if dtype.is_float() => Expr::float(dtype, f64::NEG_INFINITY),
         BinaryOp::Min => Expr::int(dtype, greatest),
         BinaryOp::Max => Expr::int(dtype, least),
         BinaryOp::And => Expr::int(dtype, dtype.wrap(-1)),

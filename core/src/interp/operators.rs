@@ -135,8 +135,17 @@ pub(super) fn binary(op: BinaryOp, dtype: DType) -> Option<Binary> {
         _ if op.is_function() => with_real!(dtype, T => real_binary::<T>(op)),
         BinaryOp::Min if dtype == DType::Bool => bits_binary::<bool>(BinaryOp::And),
         BinaryOp::Max if dtype == DType::Bool => bits_binary::<bool>(BinaryOp::Or),
+        BinaryOp::Minimum | BinaryOp::Maximum => with_real!(dtype, T => extremum::<T>(op)),
         _ => with_number!(dtype, T => number_binary::<T>(op)),
     }
+}
+
+fn extremum<T: Slot + Real>(op: BinaryOp) -> Option<Binary> {
+    Some(match op {
+        BinaryOp::Minimum => lift!(Real::minimum, a, b),
+        BinaryOp::Maximum => lift!(Real::maximum, a, b),
+        _ => return None,
+    })
 }
 
 fn comparison<T: Slot + PartialOrd>(op: BinaryOp) -> Option<Binary> {

@@ -6,6 +6,7 @@
 
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, UnaryOp};
+use crate::math::scalar::Real;
 
 /// `op a`
 pub fn unary(op: UnaryOp, dtype: DType, a: Constant) -> Option<Expr> {
@@ -120,6 +121,8 @@ macro_rules! arithmetic {
                 BinaryOp::Rem => a % b,
                 BinaryOp::Min => a.min(b),
                 BinaryOp::Max => a.max(b),
+                BinaryOp::Minimum => Real::minimum(a, b),
+                BinaryOp::Maximum => Real::maximum(a, b),
                 _ => return None,
             })
         }

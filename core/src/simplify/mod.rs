@@ -267,6 +267,8 @@ fn float_identity(op: BinaryOp, x: &Expr, constant: f64, place: Operand) -> Opti
         BinaryOp::Div => right && constant == 1.0,
         BinaryOp::Add => negative_zero,
         BinaryOp::Sub => right && positive_zero,
+        BinaryOp::Minimum => constant == f64::INFINITY,
+        BinaryOp::Maximum => constant == f64::NEG_INFINITY,
         _ => false,
     };
     keeps.then(|| x.clone())

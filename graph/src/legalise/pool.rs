@@ -23,7 +23,7 @@ fn windows(emitter: &Emitter, operands: &Operands<'_>, x: &Tensor) -> Result<Win
     Windows::of(emitter, operands, &x.extents[2..], &kernel)
 }
 
-/// The largest element of each window; NaN is ignored.
+/// The largest element of each window; NaN where one is.
 pub(crate) fn max(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     if operands.outputs > 1 {
         unsupported!("places of the largest elements have no kernel form");
@@ -31,7 +31,7 @@ pub(crate) fn max(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     let x = operands.tensor(emitter, 0)?;
     let windows = windows(emitter, operands, &x)?;
     let pooled =
-        pool(emitter, &x, &windows, (UpdateOp::Max, f64::NEG_INFINITY), &|_, _, value| value.clone())?;
+        pool(emitter, &x, &windows, (UpdateOp::Maximum, f64::NEG_INFINITY), &|_, _, value| value.clone())?;
     Ok(vec![pooled])
 }
 

@@ -1,6 +1,6 @@
 //! Reductions over any dimensions, and softmax.
 //!
-//! The largest and the smallest of elements ignore those that are NaN, as the operators of programs do.
+//! The largest and the smallest of elements are NaN where one of them is; their places are those of the largest and smallest number.
 
 use tilewright_core::build::{UpdateOp, Value};
 use tilewright_core::dtype::DType;
@@ -23,19 +23,27 @@ pub(crate) enum Reduction {
     SumOfMagnitudes,
     Mean,
     Product,
+    /// The largest element; NaN where one is.
     Largest,
+    /// The smallest element; NaN where one is.
     Smallest,
+    /// The largest element that is not NaN.
+    LargestNumber,
+    /// The smallest element that is not NaN.
+    SmallestNumber,
     /// The square root of the sum of squares.
     Length,
     LogOfSum,
 }
 
 impl Reduction {
-    fn operator(self) -> UpdateOp {
+    fn operator(self, dtype: DType) -> UpdateOp {
         match self {
             Reduction::Product => UpdateOp::Mul,
-            Reduction::Largest => UpdateOp::Max,
-            Reduction::Smallest => UpdateOp::Min,
+            Reduction::Largest if dtype.is_float() => UpdateOp::Maximum,
+            Reduction::Smallest if dtype.is_float() => UpdateOp::Minimum,
+            Reduction::Largest | Reduction::LargestNumber => UpdateOp::Max,
+            Reduction::Smallest | Reduction::SmallestNumber => UpdateOp::Min,
             _ => UpdateOp::Add,
         }
     }
@@ -46,10 +54,14 @@ impl Reduction {
             dtype.int_range().map_or((0, 0), |(least, greatest)| (least as i64, greatest as i64));
         match self {
             Reduction::Product => number(dtype, 1.0),
-            Reduction::Largest if dtype.is_float() => number(dtype, f64::NEG_INFINITY),
-            Reduction::Smallest if dtype.is_float() => number(dtype, f64::INFINITY),
-            Reduction::Largest => Value::typed_int(dtype, least),
-            Reduction::Smallest => Value::typed_int(dtype, greatest),
+            Reduction::Largest | Reduction::LargestNumber => match dtype.is_float() {
+                true => number(dtype, f64::NEG_INFINITY),
+                false => Value::typed_int(dtype, least),
+            },
+            Reduction::Smallest | Reduction::SmallestNumber => match dtype.is_float() {
+                true => number(dtype, f64::INFINITY),
+                false => Value::typed_int(dtype, greatest),
+            },
             _ => number(dtype, 0.0),
         }
     }
@@ -121,7 +133,7 @@ pub(super) fn over(
         let total = builder.accumulator("total", reduction.identity(wide), here!());
         nest(builder, &inner_bounds, &mut Vec::new(), &mut |builder, inner| {
             let value = x.at(builder, &join(reduced, outer, inner)).cast(wide);
-            builder.update(total, reduction.operator(), reduction.term(&value), here!());
+            builder.update(total, reduction.operator(wide), reduction.term(&value), here!());
         });
         let indices =
             if keep { join(reduced, outer, &vec![Value::int(0); inner.len()]) } else { outer.to_vec() };
@@ -248,7 +260,7 @@ pub(crate) fn arg_extreme(emitter: &mut Emitter, operands: &Operands<'_>, larges
     if inner[0].as_constant().is_none_or(|length| length < 1) {
         unsupported!("a dimension of {} elements may have no largest one", inner[0]);
     }
-    let kind = if largest { Reduction::Largest } else { Reduction::Smallest };
+    let kind = if largest { Reduction::LargestNumber } else { Reduction::SmallestNumber };
     let best = over(emitter, &x, &reduced, true, kind)?;
     let shape: Vec<SymInt> =
         x.extents.iter().zip(&reduced).map(|(extent, &gone)| kept(extent, gone)).collect();

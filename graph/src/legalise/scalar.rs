@@ -65,20 +65,12 @@ pub(crate) fn relu(x: &Value, dtype: DType) -> Value {
 
 /// The smaller of two numbers. NaN wins.
 pub(crate) fn smaller(x: &Value, y: &Value, dtype: DType) -> Value {
-    extreme(x, y, dtype, BinaryOp::Min, BinaryOp::Lt)
+    x.binary(if dtype.is_float() { BinaryOp::Minimum } else { BinaryOp::Min }, y.clone())
 }
 
 /// The larger of two numbers. NaN wins.
 pub(crate) fn larger(x: &Value, y: &Value, dtype: DType) -> Value {
-    extreme(x, y, dtype, BinaryOp::Max, BinaryOp::Gt)
-}
-
-fn extreme(x: &Value, y: &Value, dtype: DType, op: BinaryOp, beats: BinaryOp) -> Value {
-    if !dtype.is_float() {
-        return x.binary(op, y.clone());
-    }
-    let is_nan = x.binary(BinaryOp::Ne, x.clone());
-    x.binary(beats, y.clone()).binary(BinaryOp::Or, is_nan).select(x.clone(), y.clone())
+    x.binary(if dtype.is_float() { BinaryOp::Maximum } else { BinaryOp::Max }, y.clone())
 }
 
 /// `x` between two bounds. NaN stays.

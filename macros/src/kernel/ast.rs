@@ -254,8 +254,8 @@ pub(crate) struct Update {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Assignment {
     Set,
-    Max,
-    Min,
+    /// `target = target.max(value)`, or `min`, `maximum`, `minimum`.
+    Extremum(BinaryOp),
     Compound(BinaryOperator),
 }
 

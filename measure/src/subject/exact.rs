@@ -156,6 +156,9 @@ fn magnitude(expr: &Expr, loads_floats: &dyn Fn(&Expr) -> bool) -> Option<Expr> 
         ExprKind::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) => Expr::binary(BinaryOp::Add, of(a)?, of(b)?),
         ExprKind::Binary(BinaryOp::Mul, a, b) => Expr::binary(BinaryOp::Mul, of(a)?, of(b)?),
         ExprKind::Binary(BinaryOp::Min | BinaryOp::Max, a, b) => Expr::binary(BinaryOp::Max, of(a)?, of(b)?),
+        ExprKind::Binary(BinaryOp::Minimum | BinaryOp::Maximum, a, b) => {
+            Expr::binary(BinaryOp::Maximum, of(a)?, of(b)?)
+        }
         ExprKind::MulAdd(a, b, c) => Expr::mul_add(of(a)?, of(b)?, of(c)?),
         ExprKind::Select(condition, a, b) if !loads_floats(condition) => {
             Expr::select(condition.clone(), of(a)?, of(b)?)

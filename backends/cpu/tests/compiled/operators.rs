@@ -204,6 +204,19 @@ fn extremes_with_constants_on_either_side() {
 }
 
 #[test]
+fn extremes_that_propagate_nan_with_constants_on_either_side() {
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+        for op in [BinaryOp::Minimum, BinaryOp::Maximum] {
+            for constant in [0.0, -0.0, 2.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+                let constant = || Expr::float(dtype, constant);
+                check_with(&[dtype], dtype, |x| Expr::binary(op, x[0].clone(), constant()));
+                check_with(&[dtype], dtype, |x| Expr::binary(op, constant(), x[0].clone()));
+            }
+        }
+    }
+}
+
+#[test]
 fn shifts_by_one_count_for_all_lanes() {
     for dtype in DType::COMPUTED.iter().copied().filter(|dtype| dtype.is_int()) {
         for op in [BinaryOp::Shl, BinaryOp::Shr] {

@@ -32,6 +32,10 @@ pub(crate) enum Op {
     Rem,
     Min,
     Max,
+    /// NaN where an operand is NaN.
+    Minimum,
+    /// NaN where an operand is NaN.
+    Maximum,
     Neg,
     Abs,
     Sqrt,
@@ -198,6 +202,10 @@ pub(crate) static TABLE: &[Row] = &[
     row(Op::Rem, "rem.{t}", INTEGERS, "t=tt"),
     row(Op::Min, "min.{t}", INTEGERS, "t=tt"),
     row(Op::Max, "max.{t}", INTEGERS, "t=tt"),
+    row(Op::Min, "min.{t}", &[F64], "t=tt"),
+    row(Op::Max, "max.{t}", &[F64], "t=tt"),
+    row(Op::Minimum, "min.NaN.{t}", &[F32], "t=tt"),
+    row(Op::Maximum, "max.NaN.{t}", &[F32], "t=tt"),
     row(Op::Neg, "neg.{t}", &[S32, S64, F32, F64], "t=t"),
     row(Op::Abs, "abs.{t}", &[S32, S64, F32, F64], "t=t"),
     row(Op::Sqrt, "sqrt.rn.{t}", FLOATS, "t=t"),

@@ -173,6 +173,8 @@ impl Flattening<'_> {
             UpdateOp::Mul => Effect::Combine(BinaryOp::Mul, value),
             UpdateOp::Max => Effect::Combine(BinaryOp::Max, value),
             UpdateOp::Min => Effect::Combine(BinaryOp::Min, value),
+            UpdateOp::Maximum => Effect::Combine(BinaryOp::Maximum, value),
+            UpdateOp::Minimum => Effect::Combine(BinaryOp::Minimum, value),
         };
         Statement {
             loops: context.loops.clone(),

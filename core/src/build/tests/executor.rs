@@ -101,8 +101,8 @@ impl<'a> Executor<'a> {
             UpdateOp::Set => value,
             UpdateOp::Add => wrap(old()?.wrapping_add(value)),
             UpdateOp::Mul => wrap(old()?.wrapping_mul(value)),
-            UpdateOp::Max => old()?.max(value),
-            UpdateOp::Min => old()?.min(value),
+            UpdateOp::Max | UpdateOp::Maximum => old()?.max(value),
+            UpdateOp::Min | UpdateOp::Minimum => old()?.min(value),
         };
         self.tensors[write.target].elements[at] = Some(new);
         Ok(())

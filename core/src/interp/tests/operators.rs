@@ -94,6 +94,20 @@ fn minimum_and_maximum_ignore_nan() {
 }
 
 #[test]
+fn propagating_minimum_and_maximum_give_nan_and_order_zeros() {
+    let (x, y) = ([1.0, f64::NAN, 3.0, 0.0, -0.0], [2.0, 5.0, f64::NAN, -0.0, 0.0]);
+    let bits = |values: Vec<f64>| -> Vec<u64> {
+        values.iter().map(|value| if value.is_nan() { u64::MAX } else { value.to_bits() }).collect()
+    };
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        let smaller = apply(dtype, dtype, "minimum(x, y)", &x, &y).to_vec();
+        assert_eq!(bits(smaller), bits(vec![1.0, f64::NAN, f64::NAN, -0.0, -0.0]), "{dtype}");
+        let larger = apply(dtype, dtype, "maximum(x, y)", &x, &y).to_vec();
+        assert_eq!(bits(larger), bits(vec![2.0, f64::NAN, f64::NAN, 0.0, 0.0]), "{dtype}");
+    }
+}
+
+#[test]
 fn comparisons_with_nan_are_false_but_for_unequal() {
     for (op, expected) in [("<", 0.0), ("<=", 0.0), (">", 0.0), (">=", 0.0), ("==", 0.0), ("!=", 1.0)] {
         for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {

@@ -41,6 +41,16 @@ macro_rules! float_scalar {
             #[inline]
             fn from_wide(wide: $type) -> Self { wide }
             #[inline]
+            fn minimum(self, other: Self) -> Self {
+                let is_first = self < other || self.is_nan() || (self == other && self.is_sign_negative());
+                if is_first { self } else { other }
+            }
+            #[inline]
+            fn maximum(self, other: Self) -> Self {
+                let is_first = self > other || self.is_nan() || (self == other && self.is_sign_positive());
+                if is_first { self } else { other }
+            }
+            #[inline]
             fn sqrt(self) -> Self { $type::sqrt(self) }
             #[inline]
             fn floor(self) -> Self { $type::floor(self) }
@@ -103,7 +113,7 @@ macro_rules! half_scalar {
             fn from_wide(wide: f32) -> Self { $type::from_f32(wide) }
 
             through_single!($type: Real {
-                sqrt(), floor(), ceil(), round(), round_ties_even(), trunc(),
+                minimum(other), maximum(other), sqrt(), floor(), ceil(), round(), round_ties_even(), trunc(),
             });
         }
 

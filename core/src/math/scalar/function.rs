@@ -28,7 +28,7 @@ free_functions! {
     }
     Bits { and(a, b), or(a, b), xor(a, b), not(a) }
     Integer { shl(a, count), shr(a, count) }
-    Real { sqrt(a), floor(a), ceil(a), round(a), round_ties_even(a), trunc(a) }
+    Real { minimum(a, b), maximum(a, b), sqrt(a), floor(a), ceil(a), round(a), round_ties_even(a), trunc(a) }
 }
 
 macro_rules! unary_functions {

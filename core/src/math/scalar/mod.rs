@@ -76,6 +76,10 @@ pub trait Real: Number {
     /// A number of that format, rounded.
     fn from_wide(wide: Self::Wide) -> Self;
 
+    /// The smaller; NaN where one is NaN, and −0 is smaller than +0.
+    fn minimum(self, other: Self) -> Self;
+    /// The larger; NaN where one is NaN, and +0 is larger than −0.
+    fn maximum(self, other: Self) -> Self;
     /// The square root.
     fn sqrt(self) -> Self;
     /// The largest integer not above.

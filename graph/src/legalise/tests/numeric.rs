@@ -75,6 +75,30 @@ fn floats_become_integers() {
 }
 
 #[test]
+fn extremes_are_nan_where_an_element_is() {
+    let x = || {
+        let mut values: Vec<f32> = (0..24).map(|n| n as f32 - 7.5).collect();
+        for place in [0, 10, 23] {
+            values[place] = f32::NAN;
+        }
+        Given(HostTensor::new(&[1, 2, 3, 4], values).unwrap(), false)
+    };
+    for name in ["reduce_max", "reduce_min"] {
+        both(name, &[], &[x(), known(HostTensor::vector(vec![-1i64]))]);
+        both(name, &[], &[x()]);
+    }
+    for name in ["max", "min"] {
+        let other = Given(HostTensor::vector(vec![f32::NAN, 1.0, -2.0, 3.0]), false);
+        both(name, &[], &[x(), other]);
+    }
+    fixed("max_pool", &[("kernel_shape", ints(&[2, 2]))], &[x()]);
+    fixed("max_pool", &[("kernel_shape", ints(&[3, 3])), ("pads", ints(&[1, 1, 1, 1]))], &[x()]);
+    both("global_max_pool", &[], &[x()]);
+    both("relu", &[], &[x()]);
+    both("clip", &[], &[x(), known(HostTensor::scalar(-0.5f32)), known(HostTensor::scalar(0f32))]);
+}
+
+#[test]
 fn groups_are_normalised() {
     for (shape, groups) in [(&[2, 6, 3, 5][..], 3), (&[1, 4, 1], 1), (&[3, 2, 7], 2)] {
         let parameters = || [tensor(&[shape[1]]), Given(numbers(&[shape[1]], 9), false)];

@@ -43,7 +43,7 @@ impl Checker<'_> {
     pub(super) fn use_assignment(&mut self, op: Assignment, value: &Expr) {
         match op {
             Assignment::Set => {}
-            Assignment::Max | Assignment::Min => self.use_as(value.ty, Class::Number, value.extent),
+            Assignment::Extremum(op) => self.use_operator(BinaryOperator::Of(op), value),
             Assignment::Compound(op) => self.use_operator(op, value),
         }
     }

@@ -383,8 +383,11 @@ fn binary(op: BinaryOperator, left: &TokenStream, right: &TokenStream) -> TokenS
 fn update(op: Assignment, value: TokenStream, old: &TokenStream) -> (Ident, TokenStream) {
     let (name, value) = match op {
         Assignment::Set => ("Set", value),
-        Assignment::Max => ("Max", value),
-        Assignment::Min => ("Min", value),
+        Assignment::Extremum(BinaryOp::Max) => ("Max", value),
+        Assignment::Extremum(BinaryOp::Min) => ("Min", value),
+        Assignment::Extremum(BinaryOp::Maximum) => ("Maximum", value),
+        Assignment::Extremum(BinaryOp::Minimum) => ("Minimum", value),
+        Assignment::Extremum(op) => ("Set", binary(BinaryOperator::Of(op), old, &value)),
         Assignment::Compound(BinaryOperator::Of(BinaryOp::Add)) => ("Add", value),
         Assignment::Compound(BinaryOperator::Of(BinaryOp::Mul)) => ("Mul", value),
         Assignment::Compound(BinaryOperator::Of(BinaryOp::Sub)) => {

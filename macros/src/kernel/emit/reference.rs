@@ -201,8 +201,7 @@ impl<'a> Emitter<'a> {
         let indices = quote_spanned!(node.brackets=> [#(#indices),*]);
         let function = match node.op {
             Assignment::Set => return quote_spanned!(node.op_span=> #tensor.store(#indices, #value)?;),
-            Assignment::Max => "max",
-            Assignment::Min => "min",
+            Assignment::Extremum(op) => op.scalar_function(),
             Assignment::Compound(op) => op.op().scalar_function(),
         };
         let function = Ident::new(function, node.op_span);
@@ -214,9 +213,8 @@ impl<'a> Emitter<'a> {
         let ty = self.types.resolve(node.value.ty);
         match node.op {
             Assignment::Set => quote_spanned!(span=> #scalar = #value;),
-            Assignment::Max | Assignment::Min => {
-                let name = if node.op == Assignment::Max { "max" } else { "min" };
-                let updated = function(name, ty, &[quote!(#scalar), value], span);
+            Assignment::Extremum(op) => {
+                let updated = function(op.scalar_function(), ty, &[quote!(#scalar), value], span);
                 quote_spanned!(span=> #scalar = #updated;)
             }
             Assignment::Compound(op) => {

@@ -253,9 +253,8 @@ fn recognise<'a>(left: &syn::Expr, right: &'a syn::Expr) -> (Assignment, &'a syn
     let (op, first, second) = match right {
         syn::Expr::Paren(paren) => return recognise(left, &paren.expr),
         syn::Expr::MethodCall(call) if call.args.len() == 1 => {
-            let op = match call.method.to_string().as_str() {
-                "max" => Assignment::Max,
-                "min" => Assignment::Min,
+            let op = match BinaryOp::from_method(&call.method.to_string()) {
+                Some(op) if op.is_associative() => Assignment::Extremum(op),
                 _ => return (Assignment::Set, right),
             };
             (op, call.receiver.as_ref(), &call.args[0])

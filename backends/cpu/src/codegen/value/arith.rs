@@ -177,6 +177,8 @@ impl Generator<'_> {
                 BinaryOp::Div => a.zip(b, |a, b| self.ins().fdiv(a, b)),
                 BinaryOp::Rem => self.lane_by_lane(form, width, a, b, Self::float_remainder),
                 BinaryOp::Min | BinaryOp::Max => a.zip(b, |a, b| self.float_min_max(op, a, b, facts)),
+                BinaryOp::Minimum => a.zip(b, |a, b| self.ins().fmin(a, b)),
+                BinaryOp::Maximum => a.zip(b, |a, b| self.ins().fmax(a, b)),
                 _ => return Err(self.unsupported(format!("`{}` of {dtype}", op.text()))),
             },
             form @ (Form::Int32 | Form::Int64) => match op {

@@ -53,6 +53,7 @@ impl VectorOp {
             | V::MaxF32
             | V::SqrtF32
             | V::RoundF32
+            | V::RangeF32
             | V::And32
             | V::Or32
             | V::Xor32
@@ -80,6 +81,7 @@ impl VectorOp {
             | V::MaxF64
             | V::SqrtF64
             | V::RoundF64
+            | V::RangeF64
             | V::And64
             | V::Or64
             | V::Xor64
@@ -105,6 +107,8 @@ impl VectorOp {
             self,
             V::RoundF32
                 | V::RoundF64
+                | V::RangeF32
+                | V::RangeF64
                 | V::ShiftLeft16
                 | V::ShiftRight16
                 | V::ShiftSigned16
@@ -207,6 +211,8 @@ operations! {
     SqrtF64: VEX_Vsqrtpd_xmm_xmmm128 VEX_Vsqrtpd_ymm_ymmm256 EVEX_Vsqrtpd_xmm_k1z_xmmm128b64 EVEX_Vsqrtpd_ymm_k1z_ymmm256b64 EVEX_Vsqrtpd_zmm_k1z_zmmm512b64_er;
     RoundF32: VEX_Vroundps_xmm_xmmm128_imm8 VEX_Vroundps_ymm_ymmm256_imm8 EVEX_Vrndscaleps_xmm_k1z_xmmm128b32_imm8 EVEX_Vrndscaleps_ymm_k1z_ymmm256b32_imm8 EVEX_Vrndscaleps_zmm_k1z_zmmm512b32_imm8_sae;
     RoundF64: VEX_Vroundpd_xmm_xmmm128_imm8 VEX_Vroundpd_ymm_ymmm256_imm8 EVEX_Vrndscalepd_xmm_k1z_xmmm128b64_imm8 EVEX_Vrndscalepd_ymm_k1z_ymmm256b64_imm8 EVEX_Vrndscalepd_zmm_k1z_zmmm512b64_imm8_sae;
+    RangeF32: INVALID INVALID EVEX_Vrangeps_xmm_k1z_xmm_xmmm128b32_imm8 EVEX_Vrangeps_ymm_k1z_ymm_ymmm256b32_imm8 EVEX_Vrangeps_zmm_k1z_zmm_zmmm512b32_imm8_sae;
+    RangeF64: INVALID INVALID EVEX_Vrangepd_xmm_k1z_xmm_xmmm128b64_imm8 EVEX_Vrangepd_ymm_k1z_ymm_ymmm256b64_imm8 EVEX_Vrangepd_zmm_k1z_zmm_zmmm512b64_imm8_sae;
     And32: VEX_Vpand_xmm_xmm_xmmm128 VEX_Vpand_ymm_ymm_ymmm256 EVEX_Vpandd_xmm_k1z_xmm_xmmm128b32 EVEX_Vpandd_ymm_k1z_ymm_ymmm256b32 EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32;
     And64: VEX_Vpand_xmm_xmm_xmmm128 VEX_Vpand_ymm_ymm_ymmm256 EVEX_Vpandq_xmm_k1z_xmm_xmmm128b64 EVEX_Vpandq_ymm_k1z_ymm_ymmm256b64 EVEX_Vpandq_zmm_k1z_zmm_zmmm512b64;
     Or32: VEX_Vpor_xmm_xmm_xmmm128 VEX_Vpor_ymm_ymm_ymmm256 EVEX_Vpord_xmm_k1z_xmm_xmmm128b32 EVEX_Vpord_ymm_k1z_ymm_ymmm256b32 EVEX_Vpord_zmm_k1z_zmm_zmmm512b32;

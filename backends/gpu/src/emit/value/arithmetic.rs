@@ -65,6 +65,7 @@ impl Generator<'_> {
             BinaryOp::Rem if dtype.is_float() => self.float_remainder(class, a, b)?,
             BinaryOp::Div | BinaryOp::Rem => self.divide(op, dtype, a, b)?,
             BinaryOp::Min | BinaryOp::Max if dtype.is_float() => return self.extremum(op, class, a, b),
+            BinaryOp::Minimum | BinaryOp::Maximum => self.propagating_extremum(op, class, a, b),
             BinaryOp::Min => self.builder.compute(Op::Min, ordered_type(dtype), &[a, b]),
             BinaryOp::Max => self.builder.compute(Op::Max, ordered_type(dtype), &[a, b]),
             BinaryOp::And => self.builder.compute(Op::And, bits_type(class), &[a, b]),
@@ -99,6 +100,22 @@ impl Generator<'_> {
             None => is_first,
         };
         Ok(self.builder.compute(Op::Select, ty, &[a, b, takes_first]))
+    }
+
+    /// Of floats: NaN where an operand is NaN, and −0 is smaller than +0. There is an instruction for `f32`; that for `f64` ignores a NaN.
+    fn propagating_extremum(&mut self, op: BinaryOp, class: Class, a: Operand, b: Operand) -> Operand {
+        let ty = type_of(class);
+        let (plain, propagating) = match op {
+            BinaryOp::Minimum => (Op::Min, Op::Minimum),
+            _ => (Op::Max, Op::Maximum),
+        };
+        if ty != Type::F64 {
+            return self.builder.compute(propagating, ty, &[a, b]);
+        }
+        let number = self.builder.compute(plain, ty, &[a, b]);
+        let nan = self.builder.compute(Op::Add, ty, &[a, b]);
+        let is_nan = self.builder.compute(Op::IsNan, ty, &[a, b]);
+        self.builder.compute(Op::Select, ty, &[nan, number, is_nan])
     }
 
     /// The quotient or remainder of integers, truncated; 0 where the divisor is 0, and wrapped for the least integer by -1.

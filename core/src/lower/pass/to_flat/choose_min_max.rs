@@ -4,6 +4,8 @@
 //! The maximum of the language ignores a NaN operand. When the one on the left is certainly a number,
 //! `max(a, b)` is `select(b > a, b, a)`: a NaN on the right compares as false. Constants are numbers, and
 //! so are the elements of a buffer to which only numbers are stored: the accumulator of a maximum.
+//!
+//! `maximum(x, c)` propagates a NaN, and is `select(c > x, c, x)` for a constant other than zero, whose sign would matter.
 
 use rustc_hash::FxHashSet;
 
@@ -24,22 +26,39 @@ pub(in crate::lower) fn choose_min_max(program: &mut Program, _: &LowerOptions) 
 }
 
 fn choose(node: &Expr, numbers: &FxHashSet<BufferId>) -> Option<Expr> {
-    let ExprKind::Binary(op @ (BinaryOp::Max | BinaryOp::Min), left, right) = node.kind() else {
-        return None;
-    };
+    let ExprKind::Binary(op, left, right) = node.kind() else { return None };
     if !node.dtype().is_float() {
         return None;
     }
-    let (number, other) = if is_number(left, numbers) {
+    let comparison = match op {
+        BinaryOp::Max | BinaryOp::Maximum => BinaryOp::Gt,
+        BinaryOp::Min | BinaryOp::Minimum => BinaryOp::Lt,
+        _ => return None,
+    };
+    let ignores_nan = matches!(op, BinaryOp::Max | BinaryOp::Min);
+    let is_suitable = |operand: &Expr| match ignores_nan {
+        true => is_number(operand, numbers),
+        false => is_number_but_zero(operand),
+    };
+    let (number, other) = if is_suitable(left) {
         (left, right)
-    } else if is_number(right, numbers) {
+    } else if is_suitable(right) {
         (right, left)
     } else {
         return None;
     };
-    let comparison = if *op == BinaryOp::Max { BinaryOp::Gt } else { BinaryOp::Lt };
-    let exceeds = Expr::binary(comparison, other.clone(), number.clone());
-    Some(Expr::select(exceeds, other.clone(), number.clone()))
+    // A NaN compares as false, which takes the second choice.
+    let [first, second] = if ignores_nan { [other, number] } else { [number, other] };
+    let exceeds = Expr::binary(comparison, first.clone(), second.clone());
+    Some(Expr::select(exceeds, first.clone(), second.clone()))
+}
+
+/// Whether a float is a constant that is neither NaN nor a zero.
+fn is_number_but_zero(expr: &Expr) -> bool {
+    matches!(expr.as_constant(), Some(Constant::Float(bits)) if {
+        let value = f64::from_bits(bits);
+        !value.is_nan() && value != 0.0
+    })
 }
 
 /// Whether a float is certainly not NaN.
@@ -49,6 +68,9 @@ fn is_number(expr: &Expr, numbers: &FxHashSet<BufferId>) -> bool {
         ExprKind::Load(buffer, _) => numbers.contains(buffer),
         ExprKind::Binary(BinaryOp::Max | BinaryOp::Min, left, right) => {
             is_number(left, numbers) || is_number(right, numbers)
+        }
+        ExprKind::Binary(BinaryOp::Maximum | BinaryOp::Minimum, left, right) => {
+            is_number(left, numbers) && is_number(right, numbers)
         }
         ExprKind::Cast(operand) => !operand.dtype().is_float(),
         _ => false,

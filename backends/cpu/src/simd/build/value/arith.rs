@@ -3,11 +3,12 @@
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, UnaryOp};
 
-use crate::simd::Refusal;
 use crate::simd::build::value::group::{Form, Group};
+use crate::simd::build::value::mask::UNORDERED;
 use crate::simd::build::{Builder, Outcome};
-use crate::simd::ir::{Class, Op, Operand, Reg, Width};
+use crate::simd::ir::{Class, Inst, Op, Operand, Reg, Width};
 use crate::simd::x86::VectorOp;
+use crate::simd::{Refusal, VectorExtension};
 
 /// The largest number below one half: added before truncation it rounds to the nearest integer without
 /// lifting the float below one half to one.
@@ -19,6 +20,9 @@ const NEAREST: u8 = 8;
 const DOWN: u8 = 9;
 const UP: u8 = 10;
 const TO_ZERO: u8 = 11;
+
+/// The immediate operand of `vrangeps` for the larger operand with its own sign.
+const LARGER: u8 = 5;
 
 impl Builder<'_> {
     /// An operation on one operand.
@@ -125,6 +129,8 @@ impl Builder<'_> {
                 BinaryOp::Sub => pick(form, VectorOp::SubF32, VectorOp::SubF64),
                 BinaryOp::Mul => pick(form, VectorOp::MulF32, VectorOp::MulF64),
                 BinaryOp::Div => pick(form, VectorOp::DivF32, VectorOp::DivF64),
+                BinaryOp::Minimum => return self.minimum(form, group, a, b),
+                BinaryOp::Maximum => return self.maximum(form, group, a, b),
                 _ => return Err(Refusal::Operation(op.text())),
             },
             Form::Int32 if matches!(op, BinaryOp::Div | BinaryOp::Rem) => {
@@ -262,6 +268,36 @@ impl Builder<'_> {
         }
         let not_a_number = self.unordered(form, group, b);
         self.blend(not_a_number, a, result, form, group)
+    }
+
+    /// The smaller of two floats: NaN where one is NaN, and −0 is smaller than +0.
+    ///
+    /// The instruction gives its second operand where the operands are equal or one is NaN. The bits that are set in either order's
+    /// result are then those of −0 where one is, and of a NaN where one is; otherwise both results are the same.
+    fn minimum(&mut self, form: Form, group: Group, a: Reg, b: Reg) -> Outcome<Reg> {
+        let forward = self.plain_min_max(BinaryOp::Min, form, group, a, b)?;
+        let backward = self.plain_min_max(BinaryOp::Min, form, group, b, a)?;
+        self.vector(pick(form, VectorOp::Or32, VectorOp::Or64), group.width(form), [forward, backward])
+    }
+
+    /// The larger of two floats: NaN where one is NaN, and +0 is larger than −0. Without an instruction that orders zeros, it is the
+    /// smaller one with all signs changed.
+    fn maximum(&mut self, form: Form, group: Group, a: Reg, b: Reg) -> Outcome<Reg> {
+        let width = group.width(form);
+        if self.extension == VectorExtension::Avx512 {
+            let larger = self.register(Class::Vector);
+            let op = Op::Vector(pick(form, VectorOp::RangeF32, VectorOp::RangeF64));
+            let mut inst = Inst::new(op, width, Some(larger), [Operand::Reg(a), Operand::Reg(b)]);
+            inst.immediate = LARGER;
+            self.push(inst);
+            let nan = self.vector(pick(form, VectorOp::AddF32, VectorOp::AddF64), width, [a, b])?;
+            let is_nan = self.compare_floats(UNORDERED, form, group, a, b);
+            return self.blend(is_nan, nan, larger, form, group);
+        }
+        let a = self.float_unary(UnaryOp::Neg, form, width, a)?;
+        let b = self.float_unary(UnaryOp::Neg, form, width, b)?;
+        let smaller = self.minimum(form, group, a, b)?;
+        self.float_unary(UnaryOp::Neg, form, width, smaller)
     }
 
     /// `a < b ? a : b`, or with `>` for the maximum.

@@ -24,7 +24,7 @@ pub(in crate::simd::build) struct Bounds {
 }
 
 /// The predicate of a comparison that holds when an operand is NaN.
-const UNORDERED: u8 = 3;
+pub(super) const UNORDERED: u8 = 3;
 
 impl Builder<'_> {
     fn has_mask_registers(&self) -> bool {
@@ -114,7 +114,7 @@ impl Builder<'_> {
         }
     }
 
-    fn compare_floats(&mut self, predicate: u8, form: Form, group: Group, a: Reg, b: Reg) -> Reg {
+    pub(super) fn compare_floats(&mut self, predicate: u8, form: Form, group: Group, a: Reg, b: Reg) -> Reg {
         let op = Op::Vector(pick(form, VectorOp::CompareF32, VectorOp::CompareF64));
         let class = if self.has_mask_registers() { Class::Mask } else { Class::Vector };
         let dst = self.register(class);
