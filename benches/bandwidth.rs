@@ -27,6 +27,8 @@ mod memory;
 mod opset;
 #[path = "operators/pieces.rs"]
 mod pieces;
+#[path = "operators/recurrences.rs"]
+mod recurrences;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -23,6 +23,8 @@ mod opset;
 mod pair;
 #[path = "operators/pieces.rs"]
 mod pieces;
+#[path = "operators/recurrences.rs"]
+mod recurrences;
 
 use std::process::ExitCode;
 

@@ -23,6 +23,8 @@ mod memory;
 mod opset;
 #[path = "operators/pieces.rs"]
 mod pieces;
+#[path = "operators/recurrences.rs"]
+mod recurrences;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -19,6 +19,8 @@ mod memory;
 mod opset;
 #[path = "operators/pieces.rs"]
 mod pieces;
+#[path = "operators/recurrences.rs"]
+mod recurrences;
 
 use std::collections::BTreeMap;
 use std::path::Path;

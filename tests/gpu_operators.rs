@@ -16,6 +16,8 @@ mod memory;
 mod opset;
 #[path = "../benches/operators/pieces.rs"]
 mod pieces;
+#[path = "../benches/operators/recurrences.rs"]
+mod recurrences;
 
 use std::sync::OnceLock;
 

@@ -7,6 +7,8 @@ mod attention;
 mod kernels;
 #[path = "../benches/operators/memory.rs"]
 mod memory;
+#[path = "../benches/operators/recurrences.rs"]
+mod recurrences;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -41,6 +43,7 @@ fn operators() -> Vec<(&'static str, &'static Kernel, Vec<i64>)> {
         ("TBG", transpose_batch_matmul::kernel(), vec![1, 128, 12, 64]),
         ("NRM", norm::kernel(), vec![1, 256, 256]),
         ("SFM", softmax::kernel(), vec![256, 256]),
+        ("RNN", recurrences::recurrent::kernel(), vec![2, 8, 32, 64]),
     ]
 }
 
@@ -114,6 +117,7 @@ random_candidates! {
     random_candidates_of_lnm of memory: (layer_norm, [5, 37]), (layer_norm, [3, 131]), (layer_norm, [257, 2]);
     random_candidates_of_trn of memory: (transpose, [67, 131]), (transpose, [1, 73]);
     random_candidates_of_att of attention: (attention, [1, 3, 37, 5]), (attention, [2, 5, 67, 19]);
+    random_candidates_of_rnn of recurrences: (recurrent, [2, 5, 7, 9]), (recurrent, [1, 3, 17, 37]), (recurrent, [1, 4, 3, 64]);
     random_candidates_of_nothing of kernels: (batch_matmul, [1, 0, 4, 4]), (batch_matmul, [1, 3, 4, 0]);
 }
 

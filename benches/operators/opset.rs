@@ -7,7 +7,7 @@
 
 use tilewright::Kernel;
 
-use super::{attention, bytes, halves, kernels, memory, pieces};
+use super::{attention, bytes, halves, kernels, memory, pieces, recurrences};
 
 /// A family of operators.
 #[derive(Clone, Copy, Debug)]
@@ -187,6 +187,7 @@ const FAMILIES: &[Family] = &[
         shapes: &[],
         resolve: whole_attention,
     },
+    Family { name: "RNN", parameters: &["B", "T", "I", "H"], optional: 0, shapes: &[], resolve: recurrent },
     Family { name: "UMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: positive_matmul },
     Family {
         name: "QCV",
@@ -439,6 +440,12 @@ fn bias_gelu(p: &[i64]) -> Option<Resolved> {
 
 fn layer_norm(p: &[i64]) -> Option<Resolved> {
     matrix(memory::layer_norm::kernel, p, 8)
+}
+
+fn recurrent(p: &[i64]) -> Option<Resolved> {
+    let &[b, t, i, h] = p else { return None };
+    let flops = product(&[2, b, t, h, i.checked_add(h)?])?;
+    Some((recurrences::recurrent::kernel, vec![("B", b), ("T", t), ("I", i), ("H", h)], flops))
 }
 
 fn dot(p: &[i64]) -> Option<Resolved> {
