@@ -158,9 +158,9 @@ mod tests {
         assert_eq!(places(1, i64::MAX, 2, 6), [1, 3, 5]);
         assert_eq!(places(-1, i64::MIN, -1, 3), [2, 1, 0]);
         assert_eq!(places(i64::MAX, 0, -2, 6), [5, 3, 1]);
-        assert_eq!(places(4, 2, 1, 6), []);
-        assert_eq!(places(0, -1, -1, 0), []);
+        assert_eq!(places(4, 2, 1, 6), [0usize; 0]);
+        assert_eq!(places(0, -1, -1, 0), [0usize; 0]);
         assert_eq!(places(i64::MIN, i64::MAX, i64::MAX, 6), [0]);
-        assert_eq!(places(-100, 100, -1, 4), []);
+        assert_eq!(places(-100, 100, -1, 4), [0usize; 0]);
     }
 }
