@@ -78,6 +78,18 @@ def cases():
         scales = np.abs(floats(18)) * np.float32(0.02)
         points = [None] if bias else [integers(np.uint8, 6 * 2)]
         yield "MatMulNBits", {"K": 70, "N": 6, "bits": 4, "block_size": 32}, [floats(5, 70), weights, scales] + points
+    for right, heads, causal, mask, earlier in (
+        (np.int8, 2, 0, np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], np.int32), 0),
+        (np.uint8, 4, 0, np.array([3, 5], np.int32), 0),
+        (np.int8, 1, 1, None, 0),
+        (np.uint8, 2, 1, np.array([[1] * 8, [1] * 6 + [0] * 2], np.int32), 3),
+    ):
+        columns = earlier == 0 and right == np.int8
+        step = np.abs(floats(24)) * np.float32(0.01) + np.float32(0.001) if columns else scale(0.006)
+        point = zero(right, 0 if right == np.int8 else 120)
+        before = [floats(2, 2, heads, earlier, 8 // heads)] if earlier else []
+        inputs = [integers(np.uint8, 2, 5, 12), integers(right, 12, 24), floats(24), scale(0.03), step, mask, zero(np.uint8, 117), point]
+        yield "QAttention", {"num_heads": heads, "unidirectional": causal}, inputs + before
 
 
 def run(name, attributes, inputs):
@@ -90,9 +102,13 @@ def run(name, attributes, inputs):
         names.append(f"x{place}")
         feeds[names[-1]] = value
         values.append(helper.make_tensor_value_info(names[-1], helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
-    node = helper.make_node(name, names, ["y"], domain="com.microsoft", **attributes)
+    # Attention with earlier keys and values has to give the later ones.
+    outputs = ["y", "present"] if name == "QAttention" and len(inputs) > 8 else ["y"]
+    node = helper.make_node(name, names, outputs, domain="com.microsoft", **attributes)
     # The parameters of quantisation have to be constants.
     constant = {n for n in feeds if feeds[n].size < 20 or name == "MatMulNBits" and n != "x0"}
+    if name == "QAttention":
+        constant = set(feeds) - {"x0"}
     graph = helper.make_graph(
         [node],
         "case",

@@ -61,6 +61,22 @@ pub enum OnnxError {
         /// Why.
         reason: String,
     },
+    /// A call has no form in ONNX.
+    #[error("`{node}` cannot be written to an ONNX file: {reason}")]
+    Export {
+        /// The node that the call comes from.
+        node: String,
+        /// Why.
+        reason: String,
+    },
+    /// A model has more bytes than a file may have.
+    #[error("the model has {bytes} bytes, and an ONNX file without external data at most {most}")]
+    TooLarge {
+        /// Its bytes.
+        bytes: usize,
+        /// The most.
+        most: usize,
+    },
     /// The graph as a whole is not well-formed.
     #[error("graph `{graph}`: {reason}")]
     Graph {

@@ -1,9 +1,12 @@
 //! ONNX files.
 //!
+//! [`Model::of_function`] is the way back: the file of a function.
+//!
 //! [`Model::read`] decodes a file; nothing in it is trusted. Memory is bounded by a small multiple of the file's size:
 //! payloads share the file's bytes, and a tensor is made only after the number of its elements was found to fit its shape.
 
 mod error;
+mod export;
 mod external;
 mod files;
 mod import;
@@ -16,6 +19,7 @@ use bytes::Bytes;
 use prost::Message;
 
 pub use error::{MissingOperator, OnnxError};
+pub use export::Labels;
 pub use external::ExternalData;
 pub use import::{Imported, OPERATOR_SET_VERSIONS};
 use schema::{GraphProto, ModelProto, TensorProto};

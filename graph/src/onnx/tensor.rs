@@ -1,4 +1,4 @@
-//! Tensors of ONNX files as host tensors.
+//! Tensors of ONNX files as host tensors, and back.
 
 use std::sync::Arc;
 
@@ -41,6 +41,15 @@ pub(crate) fn element_type(number: i32) -> Option<ElementType> {
     })
 }
 
+/// The number of [`data_type`] that stands for an element type.
+pub(crate) fn element_number(element: ElementType) -> i32 {
+    let numbers = 1..data_type::NAMES.len() as i32;
+    numbers
+        .into_iter()
+        .find(|&number| element_type(number) == Some(element))
+        .expect("every element type has a number")
+}
+
 /// ONNX's name of an element type's number, for messages.
 pub(crate) fn element_type_name(number: i32) -> String {
     let name = usize::try_from(number).ok().and_then(|number| data_type::NAMES.get(number));
@@ -78,6 +87,29 @@ pub(crate) fn read_tensor(proto: &TensorProto, external: &ExternalData) -> Resul
         HostTensor::new(&shape, elements)
     });
     tensor.map_err(|error: TensorError| refuse(error.to_string()))
+}
+
+/// A tensor as a file has it, in raw bytes but for strings.
+pub(crate) fn write_tensor(name: &str, tensor: &HostTensor) -> TensorProto {
+    let mut proto = TensorProto {
+        name: name.to_owned(),
+        dims: tensor.shape().iter().map(|&extent| extent as i64).collect(),
+        data_type: element_number(tensor.element()),
+        ..TensorProto::default()
+    };
+    match tensor.as_slice::<Arc<str>>() {
+        Some(strings) => {
+            proto.string_data =
+                strings.iter().map(|text| bytes::Bytes::copy_from_slice(text.as_bytes())).collect();
+        }
+        None => {
+            proto.raw_data = with_element!(tensor.element(), T => {
+                <T as Stored>::to_raw(tensor.as_slice::<T>().unwrap_or_default())
+            })
+            .into();
+        }
+    }
+    proto
 }
 
 /// Reads a tensor of which only some elements are listed. The dense tensor may be larger than the file; `limit` bounds
@@ -158,6 +190,9 @@ trait Stored: Element {
 
     /// Elements of the field that ONNX prescribes for the type; of elements that share bytes, at most `length`.
     fn from_fields(proto: &TensorProto, length: usize) -> Vec<Self>;
+
+    /// Elements as little-endian bytes.
+    fn to_raw(elements: &[Self]) -> Vec<u8>;
 }
 
 macro_rules! stored {
@@ -171,6 +206,10 @@ macro_rules! stored {
 
             fn from_fields(proto: &TensorProto, _: usize) -> Vec<Self> {
                 proto.$field.iter().map(|&$value| $convert).collect()
+            }
+
+            fn to_raw(elements: &[Self]) -> Vec<u8> {
+                elements.iter().flat_map(|element| element.to_le_bytes()).collect()
             }
         }
     )*};
@@ -199,6 +238,16 @@ fn unpack<T: Small>(bytes: impl Iterator<Item = u8>, length: usize) -> Vec<T> {
     elements.take(length).collect()
 }
 
+/// Bytes of elements that share them.
+fn pack<T: Small>(elements: &[T]) -> Vec<u8> {
+    let byte = |shared: &[T]| {
+        let shifted =
+            shared.iter().enumerate().map(|(place, element)| element.bits() << (place as u32 * T::BITS));
+        shifted.fold(0, |byte, bits| byte | bits)
+    };
+    elements.chunks((8 / T::BITS) as usize).map(byte).collect()
+}
+
 macro_rules! stored_small {
     ($($type:ty),*) => {$(
         impl Stored for $type {
@@ -209,6 +258,10 @@ macro_rules! stored_small {
 
             fn from_fields(proto: &TensorProto, length: usize) -> Vec<Self> {
                 unpack(proto.int32_data.iter().map(|&value| value as u8), length)
+            }
+
+            fn to_raw(elements: &[Self]) -> Vec<u8> {
+                pack(elements)
             }
         }
     )*};
@@ -224,6 +277,10 @@ impl Stored for bool {
     fn from_fields(proto: &TensorProto, _: usize) -> Vec<Self> {
         proto.int32_data.iter().map(|&value| value != 0).collect()
     }
+
+    fn to_raw(elements: &[Self]) -> Vec<u8> {
+        elements.iter().map(|&element| u8::from(element)).collect()
+    }
 }
 
 impl Stored for Arc<str> {
@@ -233,5 +290,10 @@ impl Stored for Arc<str> {
 
     fn from_fields(proto: &TensorProto, _: usize) -> Vec<Self> {
         proto.string_data.iter().map(|bytes| Arc::from(String::from_utf8_lossy(bytes))).collect()
+    }
+
+    /// Strings have no raw form: [`write_tensor`] lists them.
+    fn to_raw(_: &[Self]) -> Vec<u8> {
+        Vec::new()
     }
 }

@@ -1,6 +1,6 @@
 //! Passes: functions that mean the same and do less.
 //!
-//! Each pass is a file, and [`PASSES`] lists them in the order in which they run. Most are rules that a `Rewriter`
+//! Each pass is a file, and [`PASSES`] lists them in the order in which they run. Most are rules that a [`Rewriter`]
 //! applies to one binding after the other while it builds the function anew, so that all types are deduced again from
 //! what has become known. The list is repeated until nothing changes.
 
@@ -17,7 +17,7 @@ mod rewriter;
 mod simplify;
 
 pub use quantise::{StaysFloat, stays_float};
-pub(crate) use rewriter::{CallRule, Rewriter, Rule};
+pub use rewriter::{CallRule, Rewriter, Rule};
 
 use crate::build::BuildError;
 use crate::ir::Function;

@@ -7,9 +7,12 @@ use crate::ir::{Binding, Body, Call, Function, Loop, Operation, Scan, Type, Valu
 use crate::tensor::HostTensor;
 
 /// The rule of a pass for one binding.
-pub(crate) trait Rule {
+pub trait Rule {
     /// The values that take the place of a binding's outputs, or `None` to keep it. The inputs of `operation` are values
     /// of the new function already.
+    ///
+    /// # Errors
+    /// When a call that takes the place does not fit its operator.
     fn rewrite(
         &mut self,
         graph: &mut Rewriter<'_>,
@@ -25,9 +28,12 @@ pub(crate) trait Rule {
 }
 
 /// The rule of a pass for one call with a single result.
-pub(crate) trait CallRule {
+pub trait CallRule {
     /// The value that takes the place of the result, in a list, or `None` to keep the call. Its inputs are values of the new function
     /// already.
+    ///
+    /// # Errors
+    /// When a call that takes the place does not fit its operator.
     fn rewrite_call(
         &mut self,
         graph: &mut Rewriter<'_>,
@@ -50,7 +56,7 @@ impl<R: CallRule> Rule for R {
 }
 
 /// A function that is being built anew.
-pub(crate) struct Rewriter<'f> {
+pub struct Rewriter<'f> {
     source: &'f Function,
     /// The new function.
     pub(crate) builder: GraphBuilder,
@@ -65,7 +71,10 @@ pub(crate) struct Rewriter<'f> {
 
 impl<'f> Rewriter<'f> {
     /// The function with a rule applied to each binding.
-    pub(crate) fn apply(source: &'f Function, rule: &mut dyn Rule) -> Result<Function, BuildError> {
+    ///
+    /// # Errors
+    /// When the rule makes a call that does not fit its operator, or the function uses a value before it is bound.
+    pub fn apply(source: &'f Function, rule: &mut dyn Rule) -> Result<Function, BuildError> {
         let mut uses = vec![0; source.values.len()];
         source.body.for_each_use(&mut |value| uses[value.index()] += 1);
         let mut rewriter = Rewriter {
@@ -82,17 +91,17 @@ impl<'f> Rewriter<'f> {
     }
 
     /// The tensor that a value of the new function is, if that is known.
-    pub(crate) fn constant(&self, value: ValueId) -> Option<&HostTensor> {
+    pub fn constant(&self, value: ValueId) -> Option<&HostTensor> {
         self.constants.get(&value)
     }
 
     /// The call that gives a value of the new function as its first output, if a call does.
-    pub(crate) fn call(&self, value: ValueId) -> Option<&Call> {
+    pub fn call(&self, value: ValueId) -> Option<&Call> {
         self.calls.get(&value)
     }
 
     /// Whether a value of the new function is used once only.
-    pub(crate) fn used_once(&self, value: ValueId) -> bool {
+    pub fn used_once(&self, value: ValueId) -> bool {
         self.new_uses.get(&value) == Some(&1)
     }
 
@@ -110,14 +119,17 @@ impl<'f> Rewriter<'f> {
     }
 
     /// Adds a constant.
-    pub(crate) fn add_constant(&mut self, tensor: HostTensor) -> ValueId {
+    pub fn add_constant(&mut self, tensor: HostTensor) -> ValueId {
         let value = self.builder.constant(tensor.clone());
         self.constants.insert(value, tensor);
         value
     }
 
     /// Adds a call.
-    pub(crate) fn add_call(&mut self, call: Call, outputs: usize) -> Result<Vec<ValueId>, BuildError> {
+    ///
+    /// # Errors
+    /// When it does not fit its operator.
+    pub fn add_call(&mut self, call: Call, outputs: usize) -> Result<Vec<ValueId>, BuildError> {
         let Call { operator, inputs, attributes } = call.clone();
         let values = self.builder.call_operator(operator.name, inputs, attributes, outputs)?;
         if let Some(&first) = values.first() {

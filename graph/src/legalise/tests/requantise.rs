@@ -19,7 +19,7 @@ fn requantised(
     results[0].as_tensor().unwrap().cast(ElementType::F64).unwrap().as_slice::<f64>().unwrap().to_vec()
 }
 
-fn numbers_of<T: std::str::FromStr>(text: &str) -> Vec<T> {
+pub(super) fn numbers_of<T: std::str::FromStr>(text: &str) -> Vec<T> {
     text.split([' ', 'x']).map(|word| word.parse().ok().unwrap_or_else(|| panic!("{word}"))).collect()
 }
 

@@ -3,7 +3,7 @@
 //! A model that was quantised ahead says so by pairs of calls: `quantize_linear` stores a tensor as integers, `dequantize_linear`
 //! reads it as numbers again. A product between them is computed on the integers: `matmul(dequantize(a), dequantize(b))`
 //! becomes `dequantize(matmul_integer(a, b))`, and a `quantize_linear` that follows makes one `requantize` of the two
-//! conversions. A product stays in floats where its sums might not fit 32 bits, or where its scales are not constant;
+//! conversions. A product stays in floats where its sums might not fit 32 bits, or where its scales lie along the dimension of the sums;
 //! [`stays_float`] says which products do, and why.
 
 mod operand;
@@ -22,7 +22,7 @@ use crate::operator;
 use crate::pass::{CallRule, Rewriter};
 use crate::symbolic::SymInt;
 use crate::tensor::{ElementType, HostTensor};
-use operand::{Quantised, conversion, extents, integer_bias, require_bytes};
+use operand::{Bias, Quantised, conversion, extents, require_bytes};
 use stop::{Stop, stays};
 
 /// A product of dequantised tensors that is computed in floats.
@@ -101,11 +101,19 @@ fn no_form() -> Attempt {
     stays!("the operator has no kernel on integers")
 }
 
-/// The scales of products, and where they lie.
-fn product_scale(graph: &mut Rewriter<'_>, left: &Quantised, right: &Quantised) -> ValueId {
-    let scales: Vec<f32> = right.scales.iter().map(|scale| left.scales[0] * scale).collect();
+/// The scales of products.
+fn product_scale(
+    graph: &mut Rewriter<'_>,
+    left: &Quantised,
+    right: &Quantised,
+) -> Result<ValueId, BuildError> {
+    let (Some(of_left), Some(of_right)) = (&left.scales, &right.scales) else {
+        let scales = vec![Some(left.scale), Some(right.scale)];
+        return Ok(graph.add_call(call("mul", scales, Attributes::none())?, 1)?[0]);
+    };
+    let scales: Vec<f32> = of_right.iter().map(|scale| of_left[0] * scale).collect();
     let tensor = if scales.len() == 1 { HostTensor::scalar(scales[0]) } else { HostTensor::vector(scales) };
-    graph.add_constant(tensor)
+    Ok(graph.add_constant(tensor))
 }
 
 fn call(name: &str, inputs: Vec<Option<ValueId>>, attributes: Attributes) -> Result<Call, BuildError> {
@@ -131,11 +139,11 @@ fn matmul(graph: &mut Rewriter<'_>, matmul: &Call) -> Attempt {
     let rank = extents.len();
     let depth = rank.checked_sub(2).and_then(|place| extents[place].as_constant());
     require_bytes([&left, &right], (rank.saturating_sub(1), rank), depth, &[])?;
-    product(graph, [&left, &right], None)
+    product(graph, [&left, &right], Bias::None)
 }
 
-/// `alpha · a · b + beta · c` of matrices that may be transposed. `c` has to be a vector of integers with the scales of the products,
-/// which is how quantisers store a bias.
+/// `alpha · a · b + beta · c` of matrices that may be transposed. `c` is numbers, or a vector of integers with the scales of the products, which is
+/// how quantisers store a bias.
 fn gemm(graph: &mut Rewriter<'_>, gemm: &Call) -> Attempt {
     let float = |name: &str| match gemm.attributes.get(name) {
         Some(Attribute::Float(value)) => *value,
@@ -148,22 +156,17 @@ fn gemm(graph: &mut Rewriter<'_>, gemm: &Call) -> Attempt {
     }
     let mut left = Quantised::of(graph, gemm.inputs[0], "the left factor")?;
     let mut right = Quantised::of(graph, gemm.inputs[1], "the right factor")?;
-    let bias = integer_bias(graph, bias, [&left, &right])?;
+    let bias = Bias::of(graph, bias, [&left, &right])?;
     let transposed = usize::from(is_set("transB"));
     let extents = extents(graph, right.integers)?;
     let [rows, columns] = &extents[..] else { stays!("the right factor is no matrix") };
     let (depth, count) = if transposed == 1 { (columns, rows) } else { (rows, columns) };
     // A single number may belong to all columns; others are one for each.
-    let fits = |bias: &Vec<i32>| bias.len() == 1 || count.as_constant() == Some(bias.len() as i64);
-    if bias.as_ref().is_some_and(|bias| !fits(bias)) {
+    let fits = |bias: &[i32]| bias.len() <= 1 || count.as_constant() == Some(bias.len() as i64);
+    if !fits(bias.integers()) {
         stays!("the bias has no number for each column");
     }
-    require_bytes(
-        [&left, &right],
-        (1 - transposed, 2),
-        depth.as_constant(),
-        bias.as_deref().unwrap_or_default(),
-    )?;
+    require_bytes([&left, &right], (1 - transposed, 2), depth.as_constant(), bias.integers())?;
     for (operand, name) in [(&mut left, "transA"), (&mut right, "transB")] {
         if is_set(name) {
             let attributes = Attributes::none().with("perm", Attribute::Ints(vec![1, 0]));
@@ -171,18 +174,23 @@ fn gemm(graph: &mut Rewriter<'_>, gemm: &Call) -> Attempt {
             operand.integers = graph.add_call(transpose, 1)?[0];
         }
     }
-    product(graph, [&left, &right], bias.map(HostTensor::vector))
+    product(graph, [&left, &right], bias)
 }
 
 /// A product of two tensors as a product of their integers.
-fn product(graph: &mut Rewriter<'_>, [left, right]: [&Quantised; 2], bias: Option<HostTensor>) -> Attempt {
-    let scale = product_scale(graph, left, right);
+fn product(graph: &mut Rewriter<'_>, [left, right]: [&Quantised; 2], bias: Bias) -> Attempt {
+    let scale = product_scale(graph, left, right)?;
     let integer = call("matmul_integer", integer_inputs(left, right), Attributes::none())?;
     let mut sums = graph.add_call(integer, 1)?[0];
-    if let Some(bias) = bias {
+    if let Bias::Integers(bias) = &bias {
+        let bias = graph.add_constant(HostTensor::vector(bias.clone()));
         sums = add(graph, sums, bias)?;
     }
-    dequantize(graph, sums, scale, -1)
+    let numbers = dequantize(graph, sums, scale, -1)?;
+    match bias {
+        Bias::Numbers(bias) => Ok(vec![add(graph, numbers[0], bias)?]),
+        _ => Ok(numbers),
+    }
 }
 
 fn conv(graph: &mut Rewriter<'_>, conv: &Call) -> Attempt {
@@ -197,23 +205,36 @@ fn conv(graph: &mut Rewriter<'_>, conv: &Call) -> Attempt {
         .iter()
         .map(SymInt::as_constant)
         .try_fold(1i64, |count, extent| count.checked_mul(extent?));
-    let bias = integer_bias(graph, conv.inputs.get(2).copied().flatten(), [&x, &weights])?;
-    require_bytes([&x, &weights], (0, rank), depth, bias.as_deref().unwrap_or_default())?;
-    let scale = product_scale(graph, &x, &weights);
+    let bias = Bias::of(graph, conv.inputs.get(2).copied().flatten(), [&x, &weights])?;
+    require_bytes([&x, &weights], (0, rank), depth, bias.integers())?;
+    // A number for each channel, with extents of 1 for rows and columns.
+    let by_channel = |length: usize| -> Vec<usize> {
+        std::iter::once(length).chain(std::iter::repeat_n(1, rank - 2)).collect()
+    };
+    let bias_tensor = match &bias {
+        Bias::None => None,
+        Bias::Integers(numbers) => HostTensor::new(&by_channel(numbers.len()), numbers.clone()).ok(),
+        Bias::Numbers(bias) => match graph.constant(*bias) {
+            Some(bias) => bias.reshape(&by_channel(bias.len())).ok(),
+            None => stays!("the bias is computed"),
+        },
+    };
+    let scale = product_scale(graph, &x, &weights)?;
     let integer = call("conv_integer", integer_inputs(&x, &weights), conv.attributes.clone())?;
     let mut sums = graph.add_call(integer, 1)?[0];
-    if let Some(numbers) = bias {
-        let shape: Vec<usize> =
-            std::iter::once(numbers.len()).chain(std::iter::repeat_n(1, rank - 2)).collect();
-        let Ok(bias) = HostTensor::new(&shape, numbers) else { stays!("the bias is no vector") };
+    let bias_tensor = bias_tensor.map(|tensor| graph.add_constant(tensor));
+    if let (Bias::Integers(_), Some(bias)) = (&bias, bias_tensor) {
         sums = add(graph, sums, bias)?;
     }
-    dequantize(graph, sums, scale, 1)
+    let numbers = dequantize(graph, sums, scale, 1)?;
+    match (bias, bias_tensor) {
+        (Bias::Numbers(_), Some(bias)) => Ok(vec![add(graph, numbers[0], bias)?]),
+        _ => Ok(numbers),
+    }
 }
 
-/// Adds a constant to sums.
-fn add(graph: &mut Rewriter<'_>, sums: ValueId, bias: HostTensor) -> Result<ValueId, BuildError> {
-    let bias = graph.add_constant(bias);
+/// Adds a tensor to sums or numbers.
+fn add(graph: &mut Rewriter<'_>, sums: ValueId, bias: ValueId) -> Result<ValueId, BuildError> {
     Ok(graph.add_call(call("add", vec![Some(sums), Some(bias)], Attributes::none())?, 1)?[0])
 }
 
@@ -229,19 +250,33 @@ fn requantize(graph: &mut Rewriter<'_>, quantize: &Call) -> Result<Option<Vec<Va
     let (Some(scale), Some(zero)) = (quantize.inputs[1], quantize.inputs.get(2).copied().flatten()) else {
         return Ok(None);
     };
-    let is_sum = source.element == ElementType::I32 && source.zeros.iter().all(|&zero| zero == 0);
-    let known =
-        graph.constant(scale).filter(|scale| scale.len() == 1).and_then(|scale| scale.as_slice::<f32>());
-    let Some(&[scale]) = known else { return Ok(None) };
+    let is_centred = source.zeros.as_ref().is_some_and(|zeros| zeros.iter().all(|&zero| zero == 0));
+    let is_uniform = match graph.constant(scale) {
+        Some(scale) => {
+            let only = scale.as_slice::<f32>().filter(|scales| scales.len() == 1);
+            only.is_some_and(|only| only[0].is_normal() && only[0] > 0.0)
+        }
+        None => {
+            let ty = graph.builder.ty(scale);
+            ty.element() == Some(ElementType::F32) && ty.extents().is_some_and(<[SymInt]>::is_empty)
+        }
+    };
     let bits = graph.builder.ty(zero).element().and_then(ElementType::dtype).map(|dtype| dtype.bits());
-    let is_requantised = is_sum && scale.is_normal() && scale > 0.0 && bits == Some(8);
-    if !is_requantised {
+    if source.element != ElementType::I32 || !is_centred || !is_uniform || bits != Some(8) {
         return Ok(None);
     }
-    let factors: Vec<f32> = source.scales.iter().map(|own| own / scale).collect();
-    let factors =
-        if factors.len() == 1 { HostTensor::scalar(factors[0]) } else { HostTensor::vector(factors) };
-    let factors = graph.add_constant(factors);
+    let known = graph.constant(scale).and_then(|scale| scale.as_slice::<f32>()).map(|scale| scale[0]);
+    let factors = match (&source.scales, known) {
+        (Some(scales), Some(scale)) => {
+            let factors: Vec<f32> = scales.iter().map(|own| own / scale).collect();
+            let one = factors.len() == 1;
+            graph.add_constant(if one { HostTensor::scalar(factors[0]) } else { HostTensor::vector(factors) })
+        }
+        _ => {
+            let both = vec![Some(source.scale), Some(scale)];
+            graph.add_call(call("div", both, Attributes::none())?, 1)?[0]
+        }
+    };
     let attributes = Attributes::none().with("axis", Attribute::Int(source.axis));
     graph
         .add_call(call("requantize", vec![Some(source.integers), Some(factors), Some(zero)], attributes)?, 1)

@@ -6,14 +6,18 @@ use crate::pass::quantise::stop::{Stop, stays};
 use crate::symbolic::SymInt;
 use crate::tensor::{ElementType, HostTensor};
 
-/// A tensor of integers that stand for numbers, with scales that are known.
+/// A tensor of integers that stand for numbers.
 pub(super) struct Quantised {
     pub(super) integers: ValueId,
     pub(super) element: ElementType,
-    pub(super) scales: Vec<f32>,
+    pub(super) scale: ValueId,
+    /// The scales, where they are known before the function runs.
+    pub(super) scales: Option<Vec<f32>>,
+    /// How many scales there are.
+    count: usize,
     pub(super) zero: Option<ValueId>,
-    /// One zero point, or one for each scale.
-    pub(super) zeros: Vec<i64>,
+    /// One zero point, or one for each scale, where they are known.
+    pub(super) zeros: Option<Vec<i64>>,
     /// The dimension to whose places the scales belong, where there are several.
     pub(super) axis: i64,
 }
@@ -42,43 +46,44 @@ impl Quantised {
         if call.attributes.get("output_dtype").is_some() {
             stays!("{what} is dequantised to a type that an attribute names");
         }
-        let Some(scale) = call.inputs[1].and_then(|scale| graph.constant(scale)) else {
-            stays!("the scale of {what} is not constant")
+        let Some(scale) = call.inputs[1] else { stays!("{what} has no scale") };
+        let scales = known_scales(graph, scale, what)?;
+        let count = match &scales {
+            Some(scales) => scales.len(),
+            None => computed_scales(graph, scale, what)?,
         };
         let zero = call.inputs.get(2).copied().flatten();
         let zeros = match zero {
-            None => vec![0],
-            Some(zero) => match graph.constant(zero).and_then(integers_of) {
-                Some(zeros) => zeros,
-                None => stays!("the zero point of {what} is not constant"),
-            },
+            None => Some(vec![0]),
+            Some(zero) => graph.constant(zero).and_then(integers_of),
         };
-        let Some(scales) = (scale.rank() <= 1).then(|| scale.as_slice::<f32>()).flatten() else {
-            stays!("the scales of {what} are no vector of 32-bit floats")
-        };
-        if !scales.iter().all(|scale| scale.is_normal() && *scale > 0.0) {
-            stays!("a scale of {what} is too small");
+        if let Some(zeros) = &zeros
+            && zeros.len() != 1
+            && zeros.len() != count
+        {
+            stays!("{what} has {} zero points for {count} scales", zeros.len());
         }
-        if zeros.len() != 1 && zeros.len() != scales.len() {
-            stays!("{what} has {} zero points for {} scales", zeros.len(), scales.len());
-        }
-        let scales = scales.to_vec();
-        Ok(Quantised { integers, element, scales, zero, zeros, axis: int("axis", 1) })
+        Ok(Quantised { integers, element, scale, scales, count, zero, zeros, axis: int("axis", 1) })
     }
 
     fn is_byte(&self) -> bool {
         matches!(self.element, ElementType::U8 | ElementType::I8)
     }
 
-    /// The greatest distance of a byte from the only zero point.
+    /// The greatest distance of a byte from a zero point.
     fn reach(&self) -> i64 {
         let (low, high) = if self.element == ElementType::U8 { (0, 255) } else { (-128, 127) };
-        self.zeros.iter().map(|zero| (zero - low).abs().max((high - zero).abs())).max().unwrap_or(0)
+        match &self.zeros {
+            None => high - low,
+            Some(zeros) => {
+                zeros.iter().map(|zero| (zero - low).abs().max((high - zero).abs())).max().unwrap_or(0)
+            }
+        }
     }
 
     /// Whether all of the tensor has one scale and one zero point.
     pub(super) fn is_uniform(&self) -> bool {
-        self.scales.len() == 1
+        self.count == 1
     }
 
     /// Whether several scales belong to a dimension of a tensor of some rank.
@@ -112,31 +117,81 @@ pub(super) fn require_bytes(
     Ok(())
 }
 
-/// A bias as integers that can be added to sums: its scales have to be those of the products.
-pub(super) fn integer_bias(
-    graph: &Rewriter<'_>,
-    bias: Option<ValueId>,
-    [x, weights]: [&Quantised; 2],
-) -> Result<Option<Vec<i32>>, Stop> {
-    if bias.is_none() {
-        return Ok(None);
+/// What is added to sums of products.
+pub(super) enum Bias {
+    /// Nothing.
+    None,
+    /// Integers in units of both scales, before the sums become numbers.
+    Integers(Vec<i32>),
+    /// Numbers, after that.
+    Numbers(ValueId),
+}
+
+impl Bias {
+    /// The bias of a product. Integers have to have the scales of the products.
+    pub(super) fn of(
+        graph: &Rewriter<'_>,
+        bias: Option<ValueId>,
+        [x, weights]: [&Quantised; 2],
+    ) -> Result<Self, Stop> {
+        let Some(bias) = bias else { return Ok(Bias::None) };
+        if conversion(graph, Some(bias)).is_none() {
+            return Ok(Bias::Numbers(bias));
+        }
+        let own = Quantised::of(graph, Some(bias), "the bias")?;
+        let numbers = graph.constant(own.integers).and_then(|bias| bias.as_slice::<i32>());
+        let (Some(numbers), Some(scales), Some(of_x), Some(of_weights)) =
+            (numbers, &own.scales, &x.scales, &weights.scales)
+        else {
+            return Ok(Bias::Numbers(bias));
+        };
+        let at = |scales: &[f32], place: usize| {
+            if scales.len() == 1 { Some(scales[0]) } else { scales.get(place).copied() }
+        };
+        let equal = |place: usize| {
+            let (own, product) = (at(scales, place)?, of_x[0] * at(of_weights, place)?);
+            Some((own - product).abs() <= 1e-5 * product)
+        };
+        let is_centred = own.zeros.as_ref().is_some_and(|zeros| zeros.iter().all(|&zero| zero == 0));
+        if !(0..numbers.len()).all(|place| equal(place) == Some(true)) || !is_centred {
+            stays!("the scale of the bias is not that of the products");
+        }
+        Ok(Bias::Integers(numbers.to_vec()))
     }
-    let bias = Quantised::of(graph, bias, "the bias")?;
-    let Some(numbers) = graph.constant(bias.integers).and_then(|bias| bias.as_slice::<i32>()) else {
-        stays!("the bias is no constant of 32-bit integers")
-    };
-    let at = |scales: &[f32], place: usize| {
-        if scales.len() == 1 { Some(scales[0]) } else { scales.get(place).copied() }
-    };
-    let equal = |place: usize| {
-        let (own, product) = (at(&bias.scales, place)?, x.scales[0] * at(&weights.scales, place)?);
-        Some((own - product).abs() <= 1e-5 * product)
-    };
-    if !(0..numbers.len()).all(|place| equal(place) == Some(true)) || bias.zeros.iter().any(|&zero| zero != 0)
-    {
-        stays!("the scale of the bias is not that of the products");
+
+    /// The integers, if it is one of these.
+    pub(super) fn integers(&self) -> &[i32] {
+        match self {
+            Bias::Integers(numbers) => numbers,
+            _ => &[],
+        }
     }
-    Ok(Some(numbers.to_vec()))
+}
+
+/// Scales that are constant, each of which has all of its digits.
+fn known_scales(graph: &Rewriter<'_>, scale: ValueId, what: &str) -> Result<Option<Vec<f32>>, Stop> {
+    let Some(tensor) = graph.constant(scale) else { return Ok(None) };
+    let Some(scales) = (tensor.rank() <= 1).then(|| tensor.as_slice::<f32>()).flatten() else {
+        stays!("the scales of {what} are no vector of 32-bit floats")
+    };
+    if !scales.iter().all(|scale| scale.is_normal() && *scale > 0.0) {
+        stays!("a scale of {what} is too small");
+    }
+    Ok(Some(scales.to_vec()))
+}
+
+/// How many scales there are where the function computes them.
+fn computed_scales(graph: &Rewriter<'_>, scale: ValueId, what: &str) -> Result<usize, Stop> {
+    let ty = graph.builder.ty(scale);
+    let count = match ty.extents() {
+        Some([]) => Some(1),
+        Some([count]) => count.as_constant().and_then(|count| usize::try_from(count).ok()),
+        _ => None,
+    };
+    match count.filter(|_| ty.element() == Some(ElementType::F32)) {
+        Some(count) => Ok(count),
+        None => stays!("the number of scales of {what} is not known, or they are no 32-bit floats"),
+    }
 }
 
 /// Extents of a value, if they are known.

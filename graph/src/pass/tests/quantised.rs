@@ -111,6 +111,48 @@ fn general_products_with_factors_or_scales_along_their_depth_stay_floats() {
     stays((scales(8), 1), Attributes::none().with("transB", Attribute::Int(1)));
 }
 
+/// Weights of bytes with constant scales, and an input whose scale and zero point follow from its numbers.
+fn dynamic(
+    extents: &[usize],
+    weights: &[usize],
+    scales: (HostTensor, i64),
+    product: &str,
+    bias: &[usize],
+) -> Function {
+    let mut graph = GraphBuilder::new("dynamic");
+    let extents: Vec<SymInt> = extents.iter().map(|&extent| extent.into()).collect();
+    let x = parameter(&mut graph, &extents);
+    let stored =
+        graph.call_operator("dynamic_quantize_linear", vec![Some(x)], Attributes::none(), 3).unwrap();
+    let read = graph.call("dequantize_linear", &stored, Attributes::none()).unwrap();
+    let integers = graph.constant(bytes(weights));
+    let scale = graph.constant(scales.0);
+    let along = Attributes::none().with("axis", Attribute::Int(scales.1));
+    let weights = graph.call("dequantize_linear", &[integers, scale], along).unwrap();
+    let mut inputs = vec![read, weights];
+    if !bias.is_empty() {
+        inputs.push(graph.constant(numbers(bias)));
+    }
+    let y = graph.call(product, &inputs, Attributes::none()).unwrap();
+    graph.finish(vec![y]).unwrap()
+}
+
+#[test]
+fn scales_may_be_computed_and_biases_numbers() {
+    let function = dynamic(&[3, 8], &[8, 5], (scales(5), 1), "matmul", &[]);
+    let after = optimised(&function, &numbers(&[3, 8]));
+    assert_eq!(names(&after), ["dynamic_quantize_linear", "mul", "matmul_integer", "dequantize_linear"]);
+    let function = dynamic(&[3, 8], &[8, 5], (scales(5), 1), "gemm", &[5]);
+    let after = optimised(&function, &numbers(&[3, 8]));
+    assert_eq!(
+        names(&after),
+        ["dynamic_quantize_linear", "mul", "matmul_integer", "dequantize_linear", "add"]
+    );
+    let function = dynamic(&[1, 3, 6], &[4, 3, 2], (scales(4), 0), "conv", &[4]);
+    let after = optimised(&function, &numbers(&[1, 3, 6]));
+    assert_eq!(names(&after), ["dynamic_quantize_linear", "mul", "conv_integer", "dequantize_linear", "add"]);
+}
+
 #[test]
 fn products_that_stay_floats_are_reported_with_their_reason() {
     let function = network(&[3, 8], &[8, 5], (scales(8), 0), ("matmul", Attributes::none()), None);
