@@ -2,6 +2,8 @@
 //!
 //! The conversions become parts of the operators' kernels, or products of integers, as those of files do that write them out.
 
+mod attention;
+
 use crate::build::GraphBuilder;
 use crate::ir::{Attribute, Attributes, ValueId};
 use crate::onnx::import::upgrade::{Node, Refusal};
@@ -33,6 +35,7 @@ const MEANINGS: &[(&str, Means)] = &[
     ("QuantizeLinear", Means::Function(|node| node.rename("quantize_linear"))),
     ("DequantizeLinear", Means::Function(|node| node.rename("dequantize_linear"))),
     ("MatMulNBits", Means::Function(block_product)),
+    ("QAttention", Means::Function(attention::attention)),
 ];
 
 /// Whether an operator is translated here.
