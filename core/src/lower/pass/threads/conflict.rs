@@ -4,6 +4,7 @@
 //! into the indices. Variables that have the same value on both sides cancel out; of all others the bounds count. Where neither
 //! is possible, the answer is that the accesses may meet.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -105,6 +106,8 @@ pub(super) struct SharedAccess {
     /// The place in the buffer, row by row, where several digits of one number choose the element: threads that copy a tile of any row
     /// length together differ in this number, and not always in the bounds of rows and columns.
     place: Option<Index>,
+    /// As the place, in a part of the dimensions.
+    number: Option<(RangeInclusive<usize>, Index)>,
     /// The loops whose variables may have other values on the other side.
     free: Ranges,
     /// The axes along which all threads make it. Along all others, the first thread does.
@@ -128,6 +131,7 @@ impl SharedAccess {
             is_store: true,
             indices: Indices::new(),
             place: None,
+            number: None,
             free: Ranges::new(),
             axes: axes.iter().map(|axis| axis.axis).collect(),
             differences: Vec::new(),
@@ -164,6 +168,7 @@ impl SharedAccess {
         SharedAccess {
             indices: self.indices.iter().map(replaced).collect(),
             place: self.place.as_ref().map(replaced),
+            number: self.number.as_ref().map(|(run, number)| (run.clone(), replaced(number))),
             ..self.clone()
         }
     }
@@ -294,6 +299,7 @@ impl Search<'_> {
         let resolved = |index: &Index| index.substitute(&|var| self.values.get(&var).cloned());
         let indices: Indices = indices.iter().map(resolved).collect();
         let place = self.place_of(buffer, &indices);
+        let number = self.number_of(buffer, &indices);
         let (free, axes, is_uniform) = (self.free.clone(), axes.to_vec(), self.around.is_empty());
         let (by_warp, differences) = (self.by_warp, self.differences.clone());
         let is_arrival = false;
@@ -302,6 +308,7 @@ impl Search<'_> {
             is_store,
             indices,
             place,
+            number,
             free,
             axes,
             differences,
@@ -313,13 +320,25 @@ impl Search<'_> {
 
     /// The place of an element in its buffer; `None` where the indices themselves tell as much, and where extents are not known.
     fn place_of(&self, buffer: BufferId, indices: &Indices) -> Option<Index> {
-        let is_digit = |index: &Index| index.terms().iter().any(|term| !term.digit.is_whole());
-        if indices.len() < 2 || !indices.iter().any(is_digit) {
-            return None;
-        }
+        let has_digits = indices.len() > 1 && indices.iter().any(is_digit);
+        if has_digits { self.place_in(buffer, indices, 0..=indices.len() - 1) } else { None }
+    }
+
+    /// The number whose digits are the indices of some dimensions that follow each other, and these dimensions, where they are not all: the
+    /// others may reach beyond their extents under a condition, so that the place says less.
+    fn number_of(&self, buffer: BufferId, indices: &Indices) -> Option<(RangeInclusive<usize>, Index)> {
+        let first = indices.iter().position(is_digit)?;
+        let last = indices.iter().rposition(is_digit)?;
+        let is_a_part = first < last && last - first + 1 < indices.len();
+        let run = is_a_part.then_some(first..=last)?;
+        Some((run.clone(), self.place_in(buffer, indices, run)?))
+    }
+
+    /// The place of an element in some dimensions of its buffer, row by row.
+    fn place_in(&self, buffer: BufferId, indices: &Indices, run: RangeInclusive<usize>) -> Option<Index> {
         let shape = &self.program.buffer(buffer).shape;
         let mut place = Index::constant(0);
-        for (index, extent) in indices.iter().zip(shape) {
+        for (index, extent) in indices[run.clone()].iter().zip(&shape[run]) {
             place = &place.scale(extent.as_constant()?) + index;
         }
         let mut ranges = self.free.clone();
@@ -328,6 +347,11 @@ impl Search<'_> {
         }
         Some(place.simplify(&ranges))
     }
+}
+
+/// Whether an index is a sum with a digit of a number.
+fn is_digit(index: &Index) -> bool {
+    index.terms().iter().any(|term| !term.digit.is_whole())
 }
 
 /// Whether two different threads, of which one makes the first access and the other one the second, may access one element, and
@@ -420,11 +444,14 @@ fn meet_in_memory(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool {
     let (Some(threads_a), Some(threads_b)) = (axes.threads_of(a), axes.threads_of(b)) else { return true };
     let places = [a, b].map(|access| access.place.as_ref());
     let linear = places[0].zip(places[1]);
+    let numbers = a.number.as_ref().zip(b.number.as_ref()).filter(|(a, b)| a.0 == b.0);
+    let numbers = numbers.map(|(a, b)| (&a.1, &b.1));
     let dimensions: Vec<(Index, Index)> = a
         .indices
         .iter()
         .zip(&b.indices)
         .chain(linear)
+        .chain(numbers)
         .filter_map(|(index_a, index_b)| {
             let (same_a, own_a) = split(axes, a, index_a)?;
             let (same_b, own_b) = split(axes, b, index_b)?;
