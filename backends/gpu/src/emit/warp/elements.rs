@@ -212,9 +212,13 @@ impl Generator<'_> {
             value = conditions.drain(..).rev().fold(value, keep);
         }
         let stored = Stmt::store(store.buffer, [index], value);
-        self.stmt(
-            &conditions.into_iter().rev().fold(stored, |inside, condition| Stmt::when(condition, inside)),
-        )
+        let guarded =
+            conditions.into_iter().rev().fold(stored, |inside, condition| Stmt::when(condition, inside));
+        // It is a statement of each lane now, and so are its conditions.
+        self.lane = None;
+        let outcome = self.stmt(&guarded);
+        self.lane = Some(lane);
+        outcome
     }
 
     /// An expression for the elements of a group. Fragments are indexed by the elements of a lane.
