@@ -14,12 +14,13 @@ use tilewright::search::gpu::features::report;
 use tilewright::search::records::{Database, Shape};
 use tilewright::search::schedule_by_default;
 use tilewright::search::spec::DeviceFunctions;
+use tilewright_gpu::intrinsics::with_intrinsics;
 
 use super::opset::Operator;
 
-/// A GPU of an architecture, by its name.
+/// A GPU of an architecture, by its name, with its tensor cores.
 pub(crate) fn architecture(name: &str) -> Result<GpuTarget, String> {
-    GpuTarget::for_architecture(name).ok_or_else(|| {
+    GpuTarget::for_architecture(name).map(with_intrinsics).ok_or_else(|| {
         format!("`--target` needs an architecture from sm_80 on, such as sm_80 or sm_90, found `{name}`")
     })
 }

@@ -181,6 +181,11 @@ keys! {
     TILED_LOOPS: Vec<i64> = "tiled_loops";
     /// The tensor intrinsic that is to compute the innermost tiles of a block.
     TENSORIZE: Symbol = "auto_tensorize";
+    /// How many points a block had before zeros were added to its operands.
+    OWN_POINTS: i64 = "own_points";
+    /// How many tiles of its operands a block that is tiled for blocks of threads has in shared memory at once, all but one of them
+    /// under way.
+    COPY_STAGES: i64 = "copy_stages";
     /// How many elements a thread copies at once where the threads of a block copy a tile together.
     VECTOR_FETCH: i64 = "vector_fetch";
     /// Whether a block reads constant operands from copies that lie in the order of its loops.

@@ -24,7 +24,8 @@ impl Mutators {
     /// The built-in mutators for a kind of target.
     pub fn built_in(kind: TargetKind) -> Self {
         match kind {
-            TargetKind::Cpu | TargetKind::Gpu => mutate::all(),
+            TargetKind::Cpu => mutate::all(),
+            TargetKind::Gpu => gpu::mutate::all(),
         }
     }
 }
@@ -83,6 +84,7 @@ mod tests {
             "add_rfactor",
             "tensor_core_tiling",
             "multi_level_thread_tiling",
+            "pipeline_copies",
             "inline_into_copies",
             "rows_in_block",
             "cross_thread_reduction",
@@ -91,6 +93,13 @@ mod tests {
         assert_eq!(names, expected);
         let of_cpu = RuleSet::built_in(TargetKind::Cpu).expect("the rules are in order").names();
         assert!(!of_cpu.contains(&"auto_bind"), "{of_cpu:?}");
+    }
+
+    #[test]
+    fn each_device_has_the_mutators_of_every_device_and_its_own() {
+        assert_eq!(Mutators::built_in(TargetKind::Cpu).names(), ["tile_size", "categorical", "resample"]);
+        let of_gpu = Mutators::built_in(TargetKind::Gpu).names();
+        assert_eq!(of_gpu, ["tile_size", "categorical", "resample", "threads", "next_choice"]);
     }
 
     #[test]

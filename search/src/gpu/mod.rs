@@ -1,10 +1,11 @@
-//! The search for a GPU: its rules, its postprocessors, the static costs of its kernels with the draft model, and the schedules of
+//! The search for a GPU: its rules, its mutators, its postprocessors, the static costs of its kernels with the draft model, and the schedules of
 //! kernels that have not been tuned.
 
 mod by_element;
 mod default_schedule;
 pub mod features;
 mod in_block;
+pub(crate) mod mutate;
 mod over_blocks;
 pub(crate) mod postproc;
 mod rows;

@@ -59,7 +59,7 @@ impl Grid {
 }
 
 fn tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
-    MultiLevelThreadTiling { max_innermost: MAX_INNERMOST, of_device: false }.apply(schedule, block)
+    MultiLevelThreadTiling { max_innermost: Some(MAX_INNERMOST), of_device: false }.apply(schedule, block)
 }
 
 /// MetaSchedule's rules for CUDA, in our order.

@@ -7,6 +7,7 @@ use tilewright_core::target::{ComputeCapability, GpuTarget};
 
 use super::failure::{failed, unavailable};
 use super::library;
+use crate::intrinsics::with_intrinsics;
 
 /// The oldest compute capability that is supported.
 const OLDEST: ComputeCapability = ComputeCapability::new(8, 0);
@@ -32,7 +33,7 @@ pub(super) fn target(context: &CudaContext, name: &str) -> Result<GpuTarget, Dev
     let bus_bits = u64::from(number(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?);
     let bandwidth = 2000 * memory_clock * bus_bits / 8;
     let clock = number(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
-    Ok(GpuTarget {
+    Ok(with_intrinsics(GpuTarget {
         product: Some(asked(context.name(), name)?.into()),
         driver: library::version(),
         compute_capability: capability,
@@ -63,7 +64,7 @@ pub(super) fn target(context: &CudaContext, name: &str) -> Result<GpuTarget, Dev
         memory_bytes_per_second: if bandwidth > 0 { bandwidth } else { known.memory_bytes_per_second },
         clock_khz: if clock > 0 { clock } else { known.clock_khz },
         ..known
-    })
+    }))
 }
 
 fn asked<T>(answer: Result<T, DriverError>, name: &str) -> Result<T, DeviceError> {

@@ -90,10 +90,16 @@ pub(super) fn describe(block: &Located<'_>, access: &RawAccess, extents: &[i64],
             }
         }
     }
+    requests *= block
+        .inside
+        .iter()
+        .filter(|(var, _)| mentions(*var))
+        .map(|(_, extent)| *extent as f64)
+        .product::<f64>();
     // The lanes of a warp divide the elements of a tile that they access together, one by one.
-    let moved: f64 =
-        block.inside.iter().filter(|(var, _)| mentions(*var)).map(|(_, extent)| *extent as f64).product();
-    requests *= if block.is_by_warp() { (moved / WARP as f64).max(1.0) } else { moved };
+    if block.is_by_warp() {
+        requests = (requests / WARP as f64).max(1.0);
+    }
     let addresses = warp_addresses(access, extents, axes);
     // Lanes load 16 bytes of matrices at once from rows in different banks.
     let is_matrix =

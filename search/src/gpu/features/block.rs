@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tilewright_core::analysis::block::{reads, writes};
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
-use tilewright_core::annotation::PIPELINE_STAGE;
+use tilewright_core::annotation::{OWN_POINTS, PIPELINE_STAGE};
 use tilewright_core::ids::VarId;
 use tilewright_core::index::{Index, Term};
 use tilewright_core::program::{Program, Scope};
@@ -41,7 +41,9 @@ pub(crate) struct BlockFacts {
     pub(crate) stages: f64,
     /// Copies of the body in the code.
     pub(crate) copies: f64,
-    /// Points of the block's whole domain.
+    /// Copies of the body, or products of a warp on tensor cores, that do not wait for each other.
+    pub(crate) independent: f64,
+    /// Points of the block's whole domain, without those that padding added.
     pub(crate) domain: f64,
     /// Whether tensor cores compute it.
     pub(crate) is_product: bool,
@@ -90,6 +92,20 @@ impl<'p> Located<'p> {
     pub(super) fn share(&self) -> f64 {
         let tile: f64 = self.inside.iter().map(|(_, extent)| *extent as f64).product();
         if self.is_by_warp() { tile / WARP as f64 } else { tile }
+    }
+
+    /// Whether iterations of a loop are points of a reduction.
+    pub(super) fn is_reduced_by(&self, var: VarId) -> bool {
+        let reduces =
+            |iter: &tilewright_core::stmt::Iter| iter.kind == IterKind::Reduce && iter.binding.mentions(var);
+        self.block.iters.iter().any(reduces)
+    }
+
+    /// How many products of a warp on tensor cores are independent of each other: those of different results, whose loops are written out.
+    fn independent_products(&self) -> f64 {
+        let of_results =
+            self.path.iter().filter(|node| node.kind == LoopKind::Serial && !self.is_reduced_by(node.var));
+        of_results.map(|node| self.extent(node)).product()
     }
 
     /// The iterations of a loop; a guess where they are symbolic.
@@ -157,6 +173,7 @@ impl<'p> Located<'p> {
             let terms = access.indices.iter().flat_map(|index| index.terms().iter());
             terms.filter(is_changing).count() as f64
         };
+        let is_product = self.is_by_warp() && matches!(self.block.body, Stmt::Intrinsic(_));
         BlockFacts {
             points: points * self.share(),
             threads: lanes * axes.iter().map(|(_, _, extent)| *extent as f64).product::<f64>(),
@@ -164,8 +181,12 @@ impl<'p> Located<'p> {
             rounds,
             stages: self.stages() as f64,
             copies,
-            domain: tile * domain.map(|extent| extent as f64).product::<f64>(),
-            is_product: self.is_by_warp() && matches!(self.block.body, Stmt::Intrinsic(_)),
+            independent: if is_product { self.independent_products() } else { copies },
+            domain: match OWN_POINTS.get(&self.block.annotations) {
+                Some(points) => points as f64,
+                None => tile * domain.map(|extent| extent as f64).product::<f64>(),
+            },
+            is_product,
             is_reduction: self.block.iters.iter().any(|iter| iter.kind == IterKind::Reduce)
                 || matches!(self.block.body, Stmt::Intrinsic(_)),
             is_guarded: !self.block.guards.is_empty(),

@@ -192,7 +192,7 @@ fn block_cycles(kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
 fn latency_cycles(kernel: &KernelFacts) -> f64 {
     let (mut memory, mut others) = (0.0_f64, 0.0);
     for block in &kernel.blocks {
-        let in_round = block.points / block.copies.max(1.0) / block.rounds.max(1.0);
+        let in_round = in_round(block);
         let steps = block.rounds * (in_round / OVERLAPPING).max(1.0);
         let loads = |scope: fn(Scope) -> bool| {
             block.accesses.iter().any(|access| !access.is_store && scope(access.scope))
@@ -208,6 +208,16 @@ fn latency_cycles(kernel: &KernelFacts) -> f64 {
     memory + others
 }
 
+/// The loads between two barriers that follow each other: copies of a body overlap, and so do all lanes of a warp that load a tile together.
+fn in_round(block: &BlockFacts) -> f64 {
+    let is_by_warp = block.accesses.iter().any(|access| access.scope == Scope::Fragment);
+    if !is_by_warp {
+        return block.points / block.copies.max(1.0) / block.rounds.max(1.0);
+    }
+    let loads = block.accesses.iter().filter(|access| !access.is_store && !access.scope.is_private());
+    loads.map(|access| access.requests / block.rounds.max(1.0)).fold(0.0, f64::max)
+}
+
 /// The rounds of a pipeline whose loads from device memory are under way at once: asynchronous copies, which move four bytes or more.
 fn overlapping_rounds(block: &BlockFacts) -> f64 {
     let stored = block.accesses.iter().filter(|access| access.is_store);
@@ -219,7 +229,7 @@ fn overlapping_rounds(block: &BlockFacts) -> f64 {
 
 /// Independent instructions of a thread: those of different sums.
 fn parallelism(kernel: &KernelFacts) -> f64 {
-    let most = kernel.blocks.iter().filter(|block| block.is_reduction).map(|block| block.copies);
+    let most = kernel.blocks.iter().filter(|block| block.is_reduction).map(|block| block.independent);
     most.fold(1.0, f64::max).clamp(1.0, 4.0)
 }
 

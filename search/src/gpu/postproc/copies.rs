@@ -2,8 +2,10 @@
 
 use tilewright_core::annotation::VECTOR_FETCH;
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
+use tilewright_core::task_mapping::TaskMapping;
 use tilewright_core::thread_axis::ThreadAxis;
 
+use super::mapping::{divide, refused};
 use super::{extent, fused, unroll_one};
 use crate::space::rules::block::block_of;
 
@@ -12,6 +14,8 @@ const MAX_ROUNDS: i64 = 16;
 
 /// Has all threads of a block copy a tile: neighbours copy elements beside each other, each as many as one access takes. `around` loops
 /// are shared with the blocks that read the copy. `threads` has the axes of the threads with their numbers, the slowest first.
+///
+/// The mapping of elements to threads is `repeat(rounds) * spatial(threads) * repeat(width)`.
 pub(super) fn bind_copy(
     schedule: &mut Schedule,
     copy: BlockRv,
@@ -25,22 +29,24 @@ pub(super) fn bind_copy(
     let fits = found.guards.is_empty() && extent(schedule, *innermost)? % wanted == 0;
     let width = if fits { wanted } else { 1 };
     let Some(elements) = fused(schedule, &own)? else { return Ok(()) };
-    // The parts of a copy are guarded as wholes, so that a vector needs no condition inside.
-    let vectors = schedule.split(elements, &[None, Some(width)])?;
-    let factors: Vec<Option<i64>> =
-        std::iter::once(None).chain(threads.iter().map(|(_, count)| Some(*count))).collect();
-    let mut parts = schedule.split(vectors[0], &factors)?;
-    parts.rotate_left(1);
-    schedule.reorder(&parts)?;
-    for (part, (axis, _)) in parts.iter().zip(threads) {
+    let vectors = extent(schedule, elements)? / width;
+    let workers: i64 = threads.iter().map(|(_, count)| count).product();
+    let lanes = TaskMapping::repeat(&[width]).map_err(refused)?;
+    let mapping = TaskMapping::covering(&[vectors], workers).and_then(|all| all.compose(&lanes));
+    let mapped = divide(schedule, &[elements], &mapping.map_err(refused)?)?;
+    let ([workers], [rounds, vector]) = (&mapped.workers[..], &mapped.tasks[..]) else {
+        return Err(ScheduleError::BadLoopList);
+    };
+    let counts: Vec<Option<i64>> = threads.iter().map(|(_, count)| Some(*count)).collect();
+    let of_axes = if counts.len() > 1 { schedule.split(*workers, &counts)?.to_vec() } else { vec![*workers] };
+    for (part, (axis, _)) in of_axes.iter().zip(threads) {
         schedule.bind(*part, *axis)?;
     }
-    let rounds = parts[threads.len()];
-    if extent(schedule, rounds)? <= MAX_ROUNDS {
-        unroll_one(schedule, rounds)?;
+    if extent(schedule, *rounds)? <= MAX_ROUNDS {
+        unroll_one(schedule, *rounds)?;
     }
     if width > 1 {
-        schedule.vectorize(vectors[1])?;
+        schedule.vectorize(*vector)?;
     }
     Ok(())
 }

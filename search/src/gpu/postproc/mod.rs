@@ -4,6 +4,8 @@
 //! are known only when all decisions are made.
 
 mod copies;
+mod mapping;
+mod pipelines;
 mod tiles;
 mod unbound;
 pub(crate) mod verify;
@@ -24,6 +26,7 @@ pub(crate) fn all() -> Postprocessors {
     let all = [
         Postprocessor::built_in("bind_tiles", |schedule| Ok(tiles::bind_tiles(schedule)?)),
         Postprocessor::built_in("bind_warps", |schedule| Ok(warps::bind_warps(schedule)?)),
+        Postprocessor::built_in("pipeline_copies", |schedule| Ok(pipelines::pipeline_copies(schedule)?)),
         Postprocessor::built_in("bind_unbound", |schedule| Ok(unbound::bind_unbound(schedule)?)),
         Postprocessor::built_in("verify_limits", |schedule| {
             verify::verify_limits(schedule.program(), schedule.context())

@@ -123,7 +123,7 @@ fn tiled_loops(
 
 /// Binds the loops over blocks: all of them to one axis, or each to its own where an inner extent is symbolic. The answer is the number of
 /// loops that there are now.
-fn bind_grid(schedule: &mut Schedule, loops: &[LoopRv]) -> Result<usize, ScheduleError> {
+pub(super) fn bind_grid(schedule: &mut Schedule, loops: &[LoopRv]) -> Result<usize, ScheduleError> {
     let are_known = loops[1..].iter().all(|target| extent(schedule, *target).is_ok());
     if are_known {
         let single = fused(schedule, loops)?.ok_or(ScheduleError::BadLoopList)?;

@@ -5,11 +5,14 @@ use tilewright_core::annotation::{TENSORIZE, TILED_LOOPS};
 use tilewright_core::program::Scope;
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::Symbol;
+use tilewright_core::task_mapping::TaskMapping;
 use tilewright_core::thread_axis::{ThreadAxis, WARP};
 
 use super::copies::bind_copy;
+use super::mapping::{divide, refused};
+use super::tiles::bind_grid;
 use super::writers::loop_along;
-use super::{extent, fused, nest_names, variable};
+use super::{extent, nest_names, variable};
 use crate::space::rules::block::block_of;
 
 /// Binds the tiles of each block that is to be tensorized: those of blocks to the grid and those of warps to threads, together with the
@@ -43,6 +46,11 @@ fn bind(
     let [rows, columns, ..] = inside[reduce + 1..] else { return Err(ScheduleError::BadLoopList) };
     let innermost = &inside[reduce + 6..];
     let warps = [extent(schedule, rows)?, extent(schedule, columns)?];
+    let products = &inside[reduce + 4..];
+    let of_warp = [
+        extent(schedule, products[0])? * extent(schedule, innermost[0])?,
+        extent(schedule, products[1])? * extent(schedule, innermost[1])?,
+    ];
     let store = single_store(&found).ok_or(ScheduleError::NotReduction(found.id))?.clone();
     // The dimensions of the result that rows and columns run along.
     let along = |target: LoopRv| -> Result<usize, ScheduleError> {
@@ -52,20 +60,20 @@ fn bind(
             .ok_or(ScheduleError::NotInvertible(found.id))
     };
     let dimensions = [along(innermost[0])?, along(innermost[1])?];
-    let grid = fused(schedule, blocks)?.ok_or(ScheduleError::BadLoopList)?;
-    schedule.bind(grid, ThreadAxis::BlockX)?;
+    let grid = bind_grid(schedule, blocks)?;
     for name in nest_names(schedule.program(), found.id).into_iter().filter(|name| *name != found.name) {
         let other = schedule.get_block(&name)?;
         let own = block_of(schedule, other)?;
         let copies_to =
             |scope| writes(&own).iter().all(|buffer| schedule.program().buffer(*buffer).scope == scope);
         if reads(&own).contains(&store.buffer) {
-            bind_writer(schedule, other, store.buffer, dimensions, warps)?;
+            let tile = WarpTile { dimensions, warps, of_warp };
+            bind_writer(schedule, other, grid, store.buffer, tile)?;
         } else if copies_to(Scope::Shared) {
             let axes = [ThreadAxis::ThreadZ, ThreadAxis::ThreadY, ThreadAxis::ThreadX];
             let counts = [warps[0], warps[1], WARP];
             let threads: Vec<(ThreadAxis, i64)> = axes.into_iter().zip(counts).collect();
-            bind_copy(schedule, other, reduce + 2, &threads)?;
+            bind_copy(schedule, other, grid + reduce + 1, &threads)?;
         }
     }
     bind_pair(schedule, rows, columns)?;
@@ -78,23 +86,36 @@ fn bind_pair(schedule: &mut Schedule, rows: LoopRv, columns: LoopRv) -> Result<(
     schedule.bind(columns, ThreadAxis::ThreadY)
 }
 
-/// Divides the results among warps as the sums are.
+/// How a tile of results is divided among warps, along rows and along columns.
+#[derive(Clone, Copy)]
+struct WarpTile {
+    /// The dimension of the sums.
+    dimensions: [usize; 2],
+    warps: [i64; 2],
+    /// The results of a warp.
+    of_warp: [i64; 2],
+}
+
+/// Divides the results among warps as the sums are, inside of `around` loops. The last warps have fewer results where the tile is cut at an end.
 fn bind_writer(
     schedule: &mut Schedule,
     writer: BlockRv,
+    around: usize,
     sums: tilewright_core::ids::BufferId,
-    dimensions: [usize; 2],
-    warps: [i64; 2],
+    tile: WarpTile,
 ) -> Result<(), ScheduleError> {
-    let own = schedule.get_loops(writer)?.split_off(1);
+    let own = schedule.get_loops(writer)?.split_off(around);
     let found = block_of(schedule, writer)?;
     let refusal = ScheduleError::NotInvertible(found.id);
     let mut targets = Vec::new();
-    for dimension in dimensions {
+    for dimension in tile.dimensions {
         targets.push(loop_along(schedule, &found, &own, sums, dimension)?.ok_or(refusal)?);
     }
-    let rows = schedule.split(targets[0], &[Some(warps[0]), None])?;
-    let columns = schedule.split(targets[1], &[Some(warps[1]), None])?;
-    schedule.reorder(&[rows[0], columns[0], rows[1], columns[1]])?;
-    bind_pair(schedule, rows[0], columns[0])
+    // Each warp has a tile of its own.
+    let mapping = TaskMapping::spatial(&tile.warps)
+        .and_then(|warps| warps.compose(&TaskMapping::repeat(&tile.of_warp)?))
+        .map_err(refused)?;
+    let mapped = divide(schedule, &targets, &mapping)?;
+    let [rows, columns] = mapped.workers[..] else { return Err(ScheduleError::BadLoopList) };
+    bind_pair(schedule, rows, columns)
 }

@@ -8,16 +8,18 @@ pub mod auto_bind;
 pub mod cross_thread_reduction;
 pub mod inline_into_copies;
 pub mod multi_level_thread_tiling;
+pub mod pipeline_copies;
 pub mod rows_in_block;
-pub mod tensor_core_tiling;
+pub mod tensor_cores;
 
 use crate::space::rule::RuleEntry;
 
 /// Every built-in rule of a GPU alone.
 pub(crate) fn all() -> Vec<RuleEntry> {
     vec![
-        tensor_core_tiling::tensor_core_tiling::ENTRY,
+        tensor_cores::tensor_core_tiling::ENTRY,
         multi_level_thread_tiling::multi_level_thread_tiling::ENTRY,
+        pipeline_copies::pipeline_copies::ENTRY,
         inline_into_copies::inline_into_copies::ENTRY,
         rows_in_block::rows_in_block::ENTRY,
         cross_thread_reduction::cross_thread_reduction::ENTRY,

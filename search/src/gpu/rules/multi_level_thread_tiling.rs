@@ -21,6 +21,9 @@ pub(crate) const STRUCTURE: &str = "SSSRRSRS";
 /// The number of spatial and of reduction levels among them.
 pub(crate) const LEVELS: (usize, usize) = (5, 3);
 
+/// The spatial level that threads share.
+pub(crate) const THREADS_LEVEL: usize = 2;
+
 /// The largest innermost factor of a loop whose tiles divide it.
 const MAX_INNERMOST: i64 = 16;
 
@@ -47,15 +50,16 @@ enum Sizes {
 /// the epilogue of the tile. Postprocessors bind the loops and unroll those of a thread.
 #[schedule_rule(target = "gpu", after = "tensor_core_tiling", before = "inline_into_copies")]
 pub fn multi_level_thread_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
-    MultiLevelThreadTiling { max_innermost: MAX_INNERMOST, of_device: true }.apply(schedule, block)
+    MultiLevelThreadTiling { max_innermost: Some(MAX_INNERMOST), of_device: true }.apply(schedule, block)
 }
 
-/// The rule with its choices, for a rule that replaces it.
+/// The rule with its choices, for a rule that replaces it ([`RuleSet::instead_of`](crate::space::rule::RuleSet::instead_of)): a search in one
+/// of the two spaces alone, or in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MultiLevelThreadTiling {
-    /// The largest innermost factor of a loop whose tiles divide it.
-    pub max_innermost: i64,
-    /// Whether to offer tiles that depend on the device alone besides those that divide the loops.
+    /// The largest innermost factor of a loop whose tiles divide it; `None` to offer no such tiles.
+    pub max_innermost: Option<i64>,
+    /// Whether to offer tiles that depend on the device alone.
     pub of_device: bool,
 }
 
@@ -70,10 +74,11 @@ impl MultiLevelThreadTiling {
         if TILING.is_in(&found.annotations) || !suits || !has_own_loops(schedule.program(), &found) {
             return schedule.unchanged();
         }
-        let mut sizes = vec![Sizes::Perfect { max_innermost: self.max_innermost }];
-        if self.of_device {
-            sizes.push(Sizes::OfDevice);
-        }
+        // Only single threads divide a loop of any size.
+        let is_known = found.iters.iter().all(|iter| iter.extent.as_constant().is_some());
+        let dividing = self.max_innermost.filter(|_| is_known || !self.of_device);
+        let dividing = dividing.map(|max_innermost| Sizes::Perfect { max_innermost });
+        let sizes = dividing.into_iter().chain(self.of_device.then_some(Sizes::OfDevice));
         let mut variants = Vec::new();
         for sizes in sizes {
             let mut variant = schedule.fork();
@@ -151,7 +156,7 @@ impl Levels {
         [
             level(spatial, 0),
             level(reduce, 0),
-            level(spatial, 2),
+            level(spatial, THREADS_LEVEL),
             level(reduce, 1),
             level(spatial, 1),
             level(spatial, 3),

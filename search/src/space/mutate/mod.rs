@@ -58,7 +58,7 @@ impl Mutator {
         Mutator { name, weight, applies, mutate, is_built_in: false }
     }
 
-    const fn built_in(name: &'static str, weight: f64, applies: Applies, mutate: Mutate) -> Self {
+    pub(crate) const fn built_in(name: &'static str, weight: f64, applies: Applies, mutate: Mutate) -> Self {
         Mutator { name, weight, applies, mutate, is_built_in: true }
     }
 

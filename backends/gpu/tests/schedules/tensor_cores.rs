@@ -1,0 +1,176 @@
+//! Products on tensor cores, of every size and as convolutions: points of the design spaces that the search makes.
+
+use tilewright_core::lower::{LowerOptions, lower};
+use tilewright_core::program::Program;
+use tilewright_core::schedule::{Rng, Step};
+use tilewright_core::target::{GpuTarget, RunContext, Target, TargetKind};
+use tilewright_core::tensor::AnyTensor;
+use tilewright_gpu::intrinsics::with_intrinsics;
+use tilewright_search::candidate::{Candidate, Generator, Statistics};
+use tilewright_search::space::design_spaces;
+use tilewright_search::spec::SearchSpec;
+
+use crate::support::{Call, assemble, parse};
+
+/// How many points of each kernel are executed; `TILEWRIGHT_CASES` asks for more.
+const CASES: usize = 6;
+
+/// The types of factors and of sums that tensor cores multiply, with a zero.
+const KINDS: [[&str; 3]; 4] =
+    [["f16", "f32", "0.0"], ["bf16", "f32", "0.0"], ["i8", "i32", "0i32"], ["u8", "i32", "0i32"]];
+
+/// The product of matrices, or of several; the second one may have its columns as rows.
+fn product([factor, sum, zero]: [&str; 3], [b, m, n, k]: [i64; 4], is_transposed: bool) -> Program {
+    let (second, place) =
+        if is_transposed { (format!("{n}, {k}"), "vj, vk") } else { (format!("{k}, {n}"), "vk, vj") };
+    parse(&format!(
+        "kernel product(in x: {factor}[{b}, {m}, {k}], in y: {factor}[{b}, {second}], out z: {sum}[{b}, {m}, {n}]) {{
+  for b in 0..{b} {{ for i in 0..{m} {{ for j in 0..{n} {{ for k in 0..{k} {{
+    block z(vb: spatial {b} = b, vi: spatial {m} = i, vj: spatial {n} = j, vk: reduce {k} = k) {{
+      init {{ z[vb, vi, vj] = {zero} }}
+      z[vb, vi, vj] = z[vb, vi, vj] + x[vb, vi, vk] as {sum} * y[vb, {place}] as {sum}
+    }}
+  }} }} }} }}
+}}"
+    ))
+}
+
+/// A product of `f16` with a bias and a lower bound.
+fn dense([m, n, k]: [i64; 3]) -> Program {
+    parse(&format!(
+        "kernel dense(in x: f16[{m}, {k}], in w: f16[{n}, {k}], in b: f32[{n}], out y: f32[{m}, {n}]) {{
+  buffer s: f32[{m}, {n}] global
+  for i in 0..{m} {{ for j in 0..{n} {{ for k in 0..{k} {{
+    block s(vi: spatial {m} = i, vj: spatial {n} = j, vk: reduce {k} = k) {{
+      init {{ s[vi, vj] = 0.0 }}
+      s[vi, vj] = s[vi, vj] + x[vi, vk] as f32 * w[vj, vk] as f32
+    }}
+  }} }} }}
+  for i in 0..{m} {{ for j in 0..{n} {{
+    block y(vi: spatial {m} = i, vj: spatial {n} = j) {{ y[vi, vj] = max(s[vi, vj] + b[vj], 0.0) }}
+  }} }}
+}}"
+    ))
+}
+
+/// A convolution of images with padding and a stride, and a lower bound of the results.
+fn convolution(factor: &str, [n, h, w, ci, co]: [i64; 5], stride: i64) -> Program {
+    let (sum, zero) = if factor == "i8" { ("i32", "0i32") } else { ("f32", "0.0") };
+    let none = if factor == "i8" { "0i8" } else { "0.0f16" };
+    let (hp, wp) = (h + 2, w + 2);
+    let (ho, wo) = ((h - 1) / stride + 1, (w - 1) / stride + 1);
+    parse(&format!(
+        "kernel conv(in x: {factor}[{n}, {h}, {w}, {ci}], in f: {factor}[3, 3, {ci}, {co}], out y: {sum}[{n}, {ho}, {wo}, {co}]) {{
+  buffer p: {factor}[{n}, {hp}, {wp}, {ci}] global
+  buffer s: {sum}[{n}, {ho}, {wo}, {co}] global
+  for n in 0..{n} {{ for i in 0..{hp} {{ for j in 0..{wp} {{ for c in 0..{ci} {{
+    block p(vn: spatial {n} = n, vi: spatial {hp} = i, vj: spatial {wp} = j, vc: spatial {ci} = c) {{
+      p[vn, vi, vj, vc] = select((vi >= 1) & (vi <= {h}) & (vj >= 1) & (vj <= {w}), x[vn, vi - 1, vj - 1, vc], {none})
+    }}
+  }} }} }} }}
+  for n in 0..{n} {{ for i in 0..{ho} {{ for j in 0..{wo} {{ for o in 0..{co} {{ for a in 0..3 {{ for b in 0..3 {{ for c in 0..{ci} {{
+    block s(vn: spatial {n} = n, vi: spatial {ho} = i, vj: spatial {wo} = j, vo: spatial {co} = o, va: reduce 3 = a, vb: reduce 3 = b, vc: reduce {ci} = c) {{
+      init {{ s[vn, vi, vj, vo] = {zero} }}
+      s[vn, vi, vj, vo] = s[vn, vi, vj, vo] + p[vn, {stride}*vi + va, {stride}*vj + vb, vc] as {sum} * f[va, vb, vc, vo] as {sum}
+    }}
+  }} }} }} }} }} }} }}
+  for n in 0..{n} {{ for i in 0..{ho} {{ for j in 0..{wo} {{ for o in 0..{co} {{
+    block y(vn: spatial {n} = n, vi: spatial {ho} = i, vj: spatial {wo} = j, vo: spatial {co} = o) {{
+      y[vn, vi, vj, vo] = max(s[vn, vi, vj, vo], {zero})
+    }}
+  }} }} }} }}
+}}"
+    ))
+}
+
+/// Small integers, whose products and sums are exact in every order.
+fn call(program: &Program) -> Call {
+    let tensors = program.buffer_params().zip(1..).map(|((id, _), seed)| {
+        let buffer = program.buffer(id);
+        let shape: Vec<usize> =
+            buffer.shape.iter().map(|extent| extent.as_constant().expect("a size") as usize).collect();
+        let least = if buffer.dtype.is_unsigned() { 0.0 } else { -3.0 };
+        let values: Vec<f64> = (0..shape.iter().product())
+            .map(|n: usize| ((n * (2 * seed + 3) + n / 13) % 7) as f64 + least)
+            .collect();
+        AnyTensor::from_f64s(buffer.dtype, &values, &shape).expect("a small tensor")
+    });
+    Call { tensors: tensors.collect(), ..Call::default() }
+}
+
+fn context() -> RunContext {
+    RunContext::from(Target::from(with_intrinsics(GpuTarget::generic())))
+}
+
+fn assert_equal(program: &Program, found: &[AnyTensor], expected: &[AnyTensor], trace: &str) {
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!(found.bytes(), expected.bytes(), "{trace}\n{program}");
+    }
+}
+
+/// Executes points of the design spaces of a program in which tensor cores compute a part.
+fn check_points(program: &Program) {
+    let context = context();
+    let spec = SearchSpec::built_in(TargetKind::Gpu).expect("a GPU can be searched");
+    let spaces: Vec<_> = design_spaces(program, &context, &spec.rules, 1)
+        .into_iter()
+        .filter(|space| space.to_string().contains("auto_tensorize"))
+        .collect();
+    assert!(!spaces.is_empty(), "{program}");
+    let generator = Generator::new(program.clone(), context.clone(), spec);
+    let call = call(program);
+    let expected = call.interpreted(program);
+    let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
+    let (mut rng, mut statistics, mut executed) = (Rng::new(3), Statistics::default(), 0);
+    for number in 0..20 * cases {
+        if executed >= cases {
+            break;
+        }
+        let space = number % spaces.len();
+        let (seed, mut own) = (rng.next_u64(), Rng::new(rng.next_u64()));
+        let decide = |_: usize, step: &Step| generator.align(step, &mut own);
+        let drawn = generator.generate(space, &spaces[space], seed, decide, &mut statistics);
+        let Some(Candidate { program: scheduled, trace, .. }) = drawn else { continue };
+        let flat = lower(&scheduled, &LowerOptions::of(&context.target));
+        let flat = flat.unwrap_or_else(|error| panic!("{error}\n{trace}\n{scheduled}"));
+        let code = call.compare(&flat);
+        assert!(code.ptx.contains("mma.sync"), "{trace}\n{}", code.ptx);
+        if executed == 0 {
+            assemble(&code.ptx);
+        }
+        assert_equal(&scheduled, &call.interpreted(&flat), &expected, &trace.to_string());
+        executed += 1;
+    }
+    println!("{}: {} spaces, {executed} executed, {statistics:?}", program.name, spaces.len());
+    assert!(executed >= cases, "{executed} executed: {statistics:?}\n{program}");
+}
+
+#[test]
+fn products_of_odd_sizes() {
+    for (kind, sizes) in
+        KINDS.into_iter().zip([[1, 37, 29, 17], [2, 16, 9, 31], [1, 67, 5, 33], [3, 9, 7, 21]])
+    {
+        for is_transposed in [false, true] {
+            check_points(&product(kind, sizes, is_transposed));
+        }
+    }
+}
+
+#[test]
+fn products_of_sizes_that_tiles_divide() {
+    check_points(&product(KINDS[0], [1, 64, 48, 64], false));
+    check_points(&product(KINDS[2], [2, 32, 64, 64], true));
+}
+
+#[test]
+fn products_with_an_epilogue() {
+    for sizes in [[64, 32, 48], [33, 17, 19], [5, 130, 64]] {
+        check_points(&dense(sizes));
+    }
+}
+
+#[test]
+fn convolutions_as_products() {
+    check_points(&convolution("f16", [1, 8, 8, 16, 16], 1));
+    check_points(&convolution("f16", [2, 7, 5, 3, 9], 1));
+}
