@@ -1,7 +1,7 @@
 //! The built-in schedule rules of a CPU: one file each.
 //!
 //! With the [rules of every device](crate::space::rules) they form MetaSchedule's default set for CPUs, with the addition of operand
-//! packing in [`multi_level_tiling`], of sums of scaled sums in [`partial_sums`], of reductions distributed over vector lanes in
+//! packing in [`multi_level_tiling`], of sums of scaled sums and of chained products in [`products`], of reductions distributed over vector lanes in
 //! [`reduce_in_lanes`], of strips of rows in [`strip_rows`], of iterators for remainders in [`separate_residues`], and of private copies for
 //! updates of integers in [`privatize_updates`].
 //! The tensor intrinsics of the machine are used by [`auto_tensorize`], and for inexact products by [`split_products`].
@@ -10,9 +10,9 @@ pub mod auto_tensorize;
 pub mod multi_level_tiling;
 pub(crate) mod packing;
 pub mod parallelize_vectorize_unroll;
-pub mod partial_sums;
 pub mod prefetch_inputs;
 pub mod privatize_updates;
+pub mod products;
 pub mod random_compute_location;
 pub mod reduce_in_lanes;
 pub mod separate_residues;
@@ -28,7 +28,8 @@ use crate::space::rule::RuleEntry;
 /// Every built-in rule of a CPU alone.
 pub(crate) fn all() -> Vec<RuleEntry> {
     vec![
-        partial_sums::partial_sums::ENTRY,
+        products::partial_sums::partial_sums::ENTRY,
+        products::rows_of_products::rows_of_products::ENTRY,
         reduce_in_lanes::reduce_in_lanes::ENTRY,
         separate_residues::separate_residues::ENTRY,
         split_products::split_products::ENTRY,
