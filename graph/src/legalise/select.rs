@@ -1,10 +1,10 @@
 //! Parts of tensors, padding, places that other tensors name, and pictures of other sizes.
 
-use tilewright_core::build::Value;
+use tilewright_core::build::{UpdateOp, Value};
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::BinaryOp;
 
-use crate::legalise::emitter::{Emitter, Tensor};
+use crate::legalise::emitter::{Emitter, Tensor, here};
 use crate::legalise::operands::Operands;
 use crate::legalise::pointwise::{inside, moved, scaled};
 use crate::legalise::scalar::{add, both, less, number};
@@ -83,26 +83,77 @@ pub(crate) fn pad(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
         (before, _) => Padded::of(mode, &x.extents[dimension], before),
     });
     let sources = sources.collect::<Result<Vec<_>, _>>()?;
+    let place_of = |dimension: usize, index: &Value| {
+        sources[dimension].place(&moved(index, around[dimension].0), &ends[dimension])
+    };
+    if let Some(parts) = parts(emitter, &x, &around, &sources) {
+        return Ok(vec![by_parts(emitter, &x, &extents, parts, &place_of)?]);
+    }
     let result = emitter.compute(x.element, &extents, &mut |builder, indices| {
         let mut condition: Option<Value> = None;
         let mut places = Vec::with_capacity(indices.len());
         for (dimension, index) in indices.iter().enumerate() {
             let (before, after) = around[dimension];
-            let source = moved(index, before);
-            if (before, after) == (0, 0) {
-                places.push(source);
-                continue;
-            }
             if mode == "constant" && (before > 0 || after > 0) {
-                let inside = inside(&source, &ends[dimension]);
+                let inside = inside(&moved(index, before), &ends[dimension]);
                 condition = Some(condition.map_or(inside.clone(), |condition| both(&condition, &inside)));
             }
-            places.push(sources[dimension].place(&source, &ends[dimension]));
+            places.push(place_of(dimension, index));
         }
         let value = x.at(builder, &places);
         condition.map_or(value.clone(), |condition| condition.select(value, fill.clone()))
     })?;
     Ok(vec![result])
+}
+
+/// The parts of a dimension of a padded tensor: before, inside, and behind the tensor.
+struct Parts {
+    dimension: usize,
+    /// Each with its first place and its extent.
+    ranges: Vec<(SymInt, SymInt)>,
+    /// The part that lies inside.
+    inside: usize,
+}
+
+/// The parts of the innermost dimension, where its padding repeats elements: those inside are copied as they lie.
+fn parts(emitter: &Emitter, x: &Tensor, around: &[(i64, i64)], sources: &[Padded]) -> Option<Parts> {
+    let order = emitter.order(x.rank());
+    let dimension = order.dimensions().filter(|&dimension| !x.extents[dimension].is(1)).last()?;
+    let ((before, after), extent) = (around[dimension], &x.extents[dimension]);
+    if matches!(sources[dimension], Padded::Inside) || before < 0 || after < 0 {
+        return None;
+    }
+    let starts = [SymInt::from(0), before.into(), extent + &before.into()];
+    let all = starts.into_iter().zip([before.into(), extent.clone(), after.into()]);
+    let ranges = all.filter(|(_, extent)| !extent.is(0)).collect();
+    Some(Parts { dimension, ranges, inside: usize::from(before > 0) })
+}
+
+/// A padded tensor, whose elements come from where `place_of` says, with a loop nest for each part of a dimension.
+fn by_parts(
+    emitter: &mut Emitter,
+    x: &Tensor,
+    extents: &[SymInt],
+    parts: Parts,
+    place_of: &dyn Fn(usize, &Value) -> Value,
+) -> Result<Tensor, Unsupported> {
+    let result = emitter.local(x.element, extents, None)?;
+    for (part, (start, extent)) in parts.ranges.iter().enumerate() {
+        let (mut own, start) = (extents.to_vec(), emitter.value(start)?);
+        own[parts.dimension] = extent.clone();
+        emitter.nest(&own, &mut |builder, indices| {
+            let mut target = indices.to_vec();
+            target[parts.dimension] = add(&indices[parts.dimension], &start);
+            let mut places: Vec<Value> =
+                target.iter().enumerate().map(|(dimension, index)| place_of(dimension, index)).collect();
+            if part == parts.inside {
+                places[parts.dimension] = indices[parts.dimension].clone();
+            }
+            let value = x.at(builder, &places);
+            result.store(builder, &target, UpdateOp::Set, value, here!());
+        })?;
+    }
+    Ok(result)
 }
 
 /// Where the elements of a padded dimension come from.
