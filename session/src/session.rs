@@ -21,7 +21,8 @@ use crate::plan::{Action, Memory, OnDevice, Plan, build};
 use crate::plans::Plans;
 use crate::profile::{Clock, Profile};
 
-/// The results of a run: tensors with their names, in the model's order.
+/// The results of a run: tensors with their names, in the model's order. The elements of an output `NAME` that is a sequence are results
+/// `NAME[0]`, `NAME[1]` and so on; an optional output without a value has no result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outputs(Vec<(String, HostTensor)>);
 
@@ -29,6 +30,20 @@ impl Outputs {
     /// The tensor with a name.
     pub fn get(&self, name: &str) -> Option<&HostTensor> {
         self.0.iter().find(|(own, _)| own == name).map(|(_, tensor)| tensor)
+    }
+
+    /// Adds all tensors of an output.
+    fn add(&mut self, name: &str, value: Value) {
+        match value {
+            Value::Tensor(tensor) => self.0.push((name.to_owned(), tensor)),
+            Value::Optional(value) => value.into_iter().for_each(|value| self.add(name, *value)),
+            Value::Sequence(values) | Value::Tuple(values) => {
+                values
+                    .into_iter()
+                    .enumerate()
+                    .for_each(|(place, value)| self.add(&format!("{name}[{place}]"), value));
+            }
+        }
     }
 
     /// All of them, in the model's order.
@@ -40,7 +55,7 @@ impl Outputs {
 impl std::ops::Index<usize> for Outputs {
     type Output = HostTensor;
 
-    /// The tensor at a place of the model's outputs.
+    /// The tensor at a place among all results.
     fn index(&self, place: usize) -> &HostTensor {
         &self.0[place].1
     }
@@ -267,17 +282,11 @@ impl Session {
             Err(_) if self.interruption.take() => return Err(Error::Interrupted),
             outcome => outcome?,
         };
-        let mut tensors = Vec::with_capacity(results.len());
+        let mut outputs = Outputs(Vec::with_capacity(results.len()));
         for (port, result) in graph.info.outputs.iter().zip(results) {
-            match result {
-                Value::Tensor(tensor) => tensors.push((port.name.clone(), tensor)),
-                _ => {
-                    let reason = "outputs that are no tensors are not given by sessions".to_owned();
-                    return Err(Error::Operator { node: port.name.clone(), reason });
-                }
-            }
+            outputs.add(&port.name, result);
         }
-        Ok(Outputs(tensors))
+        Ok(outputs)
     }
 }
 

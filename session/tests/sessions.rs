@@ -247,3 +247,29 @@ fn equal_steps_are_one_kernel_to_tune() {
     let [only] = &uses[..] else { panic!("{} kernels instead of one", uses.len()) };
     assert_eq!((only.steps, &only.dims[..], only.kernel.dims().len()), (3, &[5][..], 1));
 }
+
+#[test]
+fn elements_of_a_sequence_are_results_of_their_own() {
+    let mut graph = GraphBuilder::new("main");
+    let x = graph.parameter("x", Type::fixed(ElementType::F32, &[5, 4]));
+    let twice = call(&mut graph, "add", &[x, x], &[]);
+    let parts = call(&mut graph, "split_to_sequence", &[twice], &[("axis", Attribute::Int(0))]);
+    let nothing = call(&mut graph, "optional", &[parts], &[]);
+    graph.set_name(parts, "parts");
+    graph.set_name(twice, "twice");
+    graph.set_name(nothing, "maybe");
+    let model = Model::from_function(&graph.finish(vec![parts, twice, nothing]).unwrap()).unwrap();
+    let x = numbers(&[5, 4], 1);
+    let mut session = Session::new(&model);
+    // The second run has the results of the first one at hand.
+    for _ in 0..2 {
+        let outputs = session.run(&[("x", &x)]).unwrap();
+        let names: Vec<&str> = outputs.iter().map(|(name, _)| name).collect();
+        assert_eq!(names[..6], ["parts[0]", "parts[1]", "parts[2]", "parts[3]", "parts[4]", "twice"]);
+        assert_eq!(names.len(), 11);
+        let whole: &[f32] = outputs.get("twice").unwrap().expect().unwrap();
+        let part = outputs.get("parts[3]").unwrap();
+        assert_eq!((part.shape(), part.expect::<f32>().unwrap()), (&[1, 4][..], &whole[12..16]));
+        assert_eq!(outputs.get("maybe[3]"), Some(part));
+    }
+}
