@@ -38,6 +38,39 @@ pub(crate) fn matmul_of(
     Ok(vec![Fact::tensor(element, Shape::Known(extents))])
 }
 
+/// Attention: rows of the queries, columns of the values, and the stacks that all inputs broadcast to.
+pub(crate) fn attention(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let element = deduction.element(0);
+    let inputs: Option<Vec<&[SymInt]>> = [0, 1, 2].iter().map(|&place| deduction.extents(place)).collect();
+    let Some(inputs) = inputs else { return Ok(vec![Fact::tensor(element, Shape::Unknown)]) };
+    if inputs.iter().any(|extents| extents.len() < 2) {
+        refuse!("queries, keys and values must be stacks of matrices");
+    }
+    let width = inputs[2][inputs[2].len() - 1].clone();
+    // Of keys and values only the stack counts: queries decide how many rows there are, and a mask may make more of one.
+    let one = SymInt::from(1);
+    let stack_of = |extents: &[SymInt], rows: &SymInt| {
+        extents[..extents.len() - 2].iter().chain([rows]).cloned().collect::<Vec<SymInt>>()
+    };
+    let mut shapes = vec![
+        stack_of(inputs[0], &inputs[0][inputs[0].len() - 2]),
+        stack_of(inputs[1], &one),
+        stack_of(inputs[2], &one),
+    ];
+    if deduction.input(3).is_some() {
+        let Some(mask) = deduction.extents(3) else {
+            return Ok(vec![Fact::tensor(element, Shape::Unknown)]);
+        };
+        shapes.push(mask[..mask.len().saturating_sub(1)].to_vec());
+    }
+    let shapes: Vec<Option<&[SymInt]>> = shapes.iter().map(|shape| Some(&shape[..])).collect();
+    let Some(mut extents) = broadcast_extents(deduction, &shapes)? else {
+        return Ok(vec![Fact::tensor(element, Shape::Unknown)]);
+    };
+    extents.push(width);
+    Ok(vec![Fact::tensor(element, Shape::Known(extents))])
+}
+
 /// A product of two matrices that may be transposed.
 pub(crate) fn gemm(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
     let element = deduction.element(0);
@@ -178,6 +211,30 @@ pub(crate) fn pool(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
     let shape = Shape::Known(extents);
     let places = Fact::tensor(Some(crate::tensor::ElementType::I64), shape.clone());
     Ok(vec![Fact::tensor(element, shape), places])
+}
+
+/// Pooling backwards: as many elements as windows of an attribute cover, or as the third input says.
+pub(crate) fn max_unpool(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let element = deduction.element(0);
+    if deduction.input(2).is_some() {
+        let shape = deduction.contents(2).map(<[SymInt]>::to_vec);
+        return Ok(vec![Fact::tensor(element, shape.map_or(Shape::Unknown, Shape::Known))]);
+    }
+    let (Some([batch, channels, input @ ..]), Some(kernel)) =
+        (deduction.extents(0), deduction.ints("kernel_shape"))
+    else {
+        return Ok(vec![Fact::tensor(element, Shape::Unknown)]);
+    };
+    let kernel: Vec<SymInt> = kernel.iter().map(|&extent| extent.into()).collect();
+    let Some(steps) = steps(deduction, &kernel).filter(|_| input.len() == kernel.len()) else {
+        return Ok(vec![Fact::tensor(element, Shape::Unknown)]);
+    };
+    let mut extents = vec![batch.clone(), channels.clone()];
+    extents.extend(input.iter().zip(steps).map(|(extent, step)| {
+        let full = &(extent - &1.into()).scale(step.stride) + &step.kernel;
+        &full - &(step.before + step.after).into()
+    }));
+    Ok(vec![Fact::tensor(element, Shape::Known(extents))])
 }
 
 /// Pooling over all spatial dimensions.

@@ -19,7 +19,9 @@ use std::sync::Arc;
 
 pub(crate) use control::{branches, repeated, scanned};
 pub(crate) use elementwise::{broadcast, cast, cast_like, choose, compare, same};
-pub(crate) use linear::{conv, conv_transpose, einsum, gemm, global_pool, matmul, pool};
+pub(crate) use linear::{
+    attention, conv, conv_transpose, einsum, gemm, global_pool, matmul, max_unpool, pool,
+};
 pub(crate) use quantise::{
     conv_integer, dequantize, dynamic_quantize, matmul_integer, qlinear_conv, qlinear_matmul, quantize,
 };

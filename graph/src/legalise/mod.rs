@@ -19,7 +19,8 @@
 //! | `reduction`, `running` | sums, extremes, softmax; sums up to each element |
 //! | `normalisation`, `grouped`, `local` | normalisation by layers, batches, groups of channels, and neighbouring channels |
 //! | `matmul`, `einsum` | products of matrices, and of any tensors |
-//! | `convolution`, `transposed`, `pool`, `window` | windows over spatial dimensions |
+//! | `attention` | means of values, weighted by softmax of products |
+//! | `convolution`, `transposed`, `pool`, `unpool`, `window` | windows over spatial dimensions |
 //! | `quantise` | integers that stand for numbers |
 //! | `recurrent` | recurrent layers |
 //! | `rearrange`, `select` | elements in another order, and parts of tensors |
@@ -28,6 +29,7 @@
 //! | `signal` | Fourier transforms |
 //! | `integer` | arithmetic and conversions of integers |
 
+pub(crate) mod attention;
 pub(crate) mod convolution;
 pub(crate) mod einsum;
 mod emitter;
@@ -51,6 +53,7 @@ pub(crate) mod scalar;
 pub(crate) mod select;
 pub(crate) mod signal;
 pub(crate) mod transposed;
+pub(crate) mod unpool;
 mod window;
 
 use std::sync::Arc;

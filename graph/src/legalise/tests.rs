@@ -1,6 +1,7 @@
 //! Programs of operators, executed by the interpreter of programs, against the operators' own evaluation: for fixed extents,
 //! and with a dimension of the program in place of one extent.
 
+mod attention;
 mod conv2d;
 mod numeric;
 mod placed;

@@ -7,6 +7,7 @@
 mod fold_batch_normalization;
 mod fold_constants;
 mod fold_shapes;
+mod fuse_attention;
 mod hoist_from_loops;
 mod inline_branches;
 mod merge_equal;
@@ -51,6 +52,10 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "fold_batch_normalization",
         run: |function| Rewriter::apply(function, &mut fold_batch_normalization::FoldBatchNormalization),
+    },
+    Pass {
+        name: "fuse_attention",
+        run: |function| Rewriter::apply(function, &mut fuse_attention::FuseAttention),
     },
     Pass {
         name: "merge_equal",

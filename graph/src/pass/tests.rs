@@ -1,3 +1,4 @@
+mod attention;
 mod quantised;
 
 use super::*;

@@ -35,6 +35,8 @@ pub(super) fn choose_order<'v>(
             };
             (x.len() > 2 && filters >= LEAST_CHANNELS).then(|| Order::channels_last(x.len()))
         }
+        // The means of values lie as the queries do: what splits heads before often joins them behind.
+        "attention" => Some(input(first, 0)?.1.clone()).filter(|order| !order.is_given()),
         // Products of matrices read any order, and write rows.
         "matmul" | "gemm" | "fused_matmul" | "einsum" => None,
         _ => {

@@ -88,3 +88,14 @@ fn places_decide_elements() {
         fixed("trilu", &[("upper", int(upper))], &[tensor(&[1, 1])]);
     }
 }
+
+#[test]
+fn elements_are_spread_over_a_larger_tensor() {
+    let window = [("kernel_shape", ints(&[2, 2])), ("strides", ints(&[2, 2]))];
+    let indices = || named(&[1, 2, 2, 3], &[0, 3, 11, 12, 17, 23, 24, 26, 35, 47, 36, 41]);
+    fixed("max_unpool", &window, &[tensor(&[1, 2, 2, 3]), indices()]);
+    let larger = known(integers(&[1, 2, 5, 7]));
+    fixed("max_unpool", &window, &[tensor(&[1, 2, 2, 3]), indices(), larger]);
+    let padded = [("kernel_shape", ints(&[3])), ("pads", ints(&[1, 1])), ("strides", ints(&[2]))];
+    fixed("max_unpool", &padded, &[tensor(&[2, 1, 4]), named(&[2, 1, 4], &[0, 2, 4, 6, 7, 9, 12, 13])]);
+}

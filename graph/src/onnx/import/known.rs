@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashSet;
 
 use crate::onnx::error::{MissingOperator, OnnxError};
-use crate::onnx::import::{FunctionKey, Versions, function_key, node_name, plain_domain, quantised, upgrade};
+use crate::onnx::import::{
+    FunctionKey, Versions, attention, function_key, node_name, plain_domain, quantised, upgrade,
+};
 use crate::onnx::schema::{GraphProto, ModelProto, NodeProto};
 use crate::operator;
 
@@ -69,6 +71,7 @@ impl<'m> Search<'m> {
         let own = domain.is_empty()
             && (CONTROL.contains(&&node.op_type[..]) || upgrade::renamed(&node.op_type).is_some());
         own || quantised::is_known(domain, &node.op_type)
+            || attention::is_known(domain, &node.op_type)
             || operator::find_onnx(domain, &node.op_type).is_some()
             || self.functions.contains(&function_key(domain, &node.op_type, &node.overload))
     }

@@ -4,8 +4,10 @@
 //! bodies; functions of the model are expanded where they are called. Types that a file declares for inputs are taken over;
 //! for all other values they are hints: types are deduced, and where the file says something else, both are reported.
 
+mod attention;
 mod attribute;
 mod control;
+mod expansion;
 mod known;
 mod quantised;
 mod types;

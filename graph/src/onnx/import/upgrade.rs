@@ -5,7 +5,7 @@
 
 use crate::build::GraphBuilder;
 use crate::ir::{Attribute, Attributes, ValueId};
-use crate::onnx::import::quantised;
+use crate::onnx::import::{attention, quantised};
 use crate::operator;
 use crate::tensor::{ElementType, HostTensor};
 
@@ -83,6 +83,9 @@ impl Node<'_> {
         }
         if quantised::is_known(self.domain, self.operator) {
             return quantised::translate(self, builder);
+        }
+        if attention::is_known(self.domain, self.operator) {
+            return attention::translate(self, builder);
         }
         self.call(builder)
     }

@@ -1,5 +1,6 @@
 //! Sums of products.
 
+mod attention;
 mod convolution;
 mod deformed;
 mod determinant;
@@ -18,6 +19,7 @@ pub(crate) use transposed::Geometry as TransposedGeometry;
 pub(super) const TABLES: &[&[Operator]] = &[
     matmul::OPERATORS,
     einsum::OPERATORS,
+    attention::OPERATORS,
     convolution::OPERATORS,
     transposed::OPERATORS,
     deformed::OPERATORS,

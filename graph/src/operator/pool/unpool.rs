@@ -1,6 +1,7 @@
 //! Pooling backwards: elements spread over a larger tensor.
 
 use crate::deduce;
+use crate::legalise::unpool;
 use crate::operator::attribute::Ints;
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::window::{Settings, Window};
@@ -9,7 +10,8 @@ use crate::tensor::{HostTensor, Number, count, with_float};
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("max_unpool", "MaxUnpool", max_unpool)
-        .deduce(deduce::element_only)
+        .deduce(deduce::max_unpool)
+        .legalise(unpool::max)
         .inputs(2, 3)
         .attributes(&[("kernel_shape", Ints), ("pads", Ints), ("strides", Ints)]),
     Operator::new("column_to_image", "Col2Im", column_to_image)
