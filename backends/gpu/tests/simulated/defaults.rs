@@ -6,7 +6,8 @@ use tilewright_core::tensor::AnyTensor;
 use tilewright_gpu::Launch;
 use tilewright_search::schedule_by_default;
 
-use crate::support::{Call, assemble, code_of, lowered, parse};
+use crate::assembler::assemble;
+use crate::support::{Call, code_of, lowered, parse};
 use crate::texts;
 
 /// Runs a kernel by its default schedule: its results are close to those of the definition, and equal to those of the

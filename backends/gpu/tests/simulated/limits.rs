@@ -8,7 +8,8 @@ use tilewright_gpu::{GpuCode, LaunchArgument, emit};
 use tilewright_ptx_sim::{self as sim, Memory, Module, Options};
 use tilewright_search::schedule_by_default;
 
-use crate::support::{assemble, code_of, parse};
+use crate::assembler::assemble;
+use crate::support::{code_of, parse};
 use crate::texts;
 
 /// Runs the only kernel of a program on two tensors of which a few bytes are there: those from a distance on. The bytes of the second one

@@ -1,5 +1,6 @@
 //! Emitted kernels, executed by the simulator: their results are those of the interpreter, bit by bit.
 
+mod assembler;
 mod defaults;
 mod elementwise;
 mod limits;

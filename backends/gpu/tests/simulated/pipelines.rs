@@ -7,7 +7,8 @@ use tilewright_core::schedule::{BlockRv, LoopRv, Schedule};
 use tilewright_core::target::Target;
 use tilewright_core::thread_axis::ThreadAxis;
 
-use crate::support::{Call, assemble, lowered, parse};
+use crate::assembler::assemble;
+use crate::support::{Call, lowered, parse};
 use crate::tensor_cores::{call, number_of};
 
 /// The threads of a block along each axis, and the elements of a thread.

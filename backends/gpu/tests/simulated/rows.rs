@@ -4,7 +4,8 @@ use tilewright_core::program::Program;
 use tilewright_core::target::Target;
 use tilewright_search::schedule_by_default;
 
-use crate::support::{Call, assemble, code_of, lowered, parse};
+use crate::assembler::assemble;
+use crate::support::{Call, code_of, lowered, parse};
 use crate::texts;
 
 /// The layer norm of each row, with its elements minus their mean as a step of their own.

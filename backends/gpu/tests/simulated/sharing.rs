@@ -2,7 +2,8 @@
 
 use tilewright_core::program::Program;
 
-use crate::support::{Call, assemble, lowered, parse};
+use crate::assembler::assemble;
+use crate::support::{Call, lowered, parse};
 
 /// Some steps one after the other, each from one buffer to the next; the threads of a step load elements that others have stored.
 fn chain(steps: usize, threads: usize) -> Program {

@@ -1,8 +1,5 @@
 //! Running programs in the simulator, beside the interpreter.
 
-use std::path::PathBuf;
-use std::process::Command;
-
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::Constant;
 use tilewright_core::interp;
@@ -13,6 +10,8 @@ use tilewright_core::target::{GpuTarget, Target};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_gpu::{FAILURE_RECORD_BYTES, GpuCode, Launch, LaunchArgument, emit};
 use tilewright_ptx_sim::{self as sim, Finding, Memory, Module, Options, Remark};
+
+use crate::assembler::assemble;
 
 /// The types that programs compute with.
 pub(crate) fn computed_types() -> impl Iterator<Item = DType> {
@@ -235,70 +234,4 @@ pub(crate) fn same(a: &AnyTensor, b: &AnyTensor) -> bool {
         true => a.to_f64_vec().iter().zip(&b.to_f64_vec()).all(is_same),
         false => a.bytes() == b.bytes(),
     }
-}
-
-/// The assembler, if there is one; `scripts/fetch-ptxas.sh` fetches it.
-fn assembler() -> Option<PathBuf> {
-    let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/ptxas/13.0.88/ptxas");
-    let path = std::env::var_os("PTXAS").map_or_else(|| fetched.into(), PathBuf::from);
-    let there = path.exists();
-    assert!(
-        there || std::env::var_os("REQUIRE_PTXAS").is_none(),
-        "there is no ptxas at {}: run scripts/fetch-ptxas.sh",
-        path.display()
-    );
-    there.then_some(path)
-}
-
-/// Has NVIDIA's assembler accept a module for two architectures, without spills.
-pub(crate) fn assemble(ptx: &str) {
-    let Some(assembler) = assembler() else { return };
-    let directory = tempfile::tempdir().expect("a directory");
-    let source = directory.path().join("module.ptx");
-    std::fs::write(&source, ptx).expect("a file");
-    for architecture in ["sm_80", "sm_90"] {
-        let output = Command::new(&assembler)
-            .args(["-v", "--warn-on-spills", "-arch", architecture, "-o", "/dev/null"])
-            .arg(&source)
-            .output()
-            .expect("the assembler runs");
-        let messages = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{architecture}: {messages}\n{ptx}");
-        let spills = messages.lines().filter(|line| line.contains("spill"));
-        for line in spills {
-            assert!(
-                line.contains("0 bytes spill stores, 0 bytes spill loads"),
-                "{architecture}: {line}\n{ptx}"
-            );
-        }
-    }
-}
-
-/// What the assembler gives a kernel.
-#[derive(Debug)]
-pub(crate) struct Resources {
-    /// The registers of a thread.
-    pub(crate) registers: u32,
-    /// The bytes of registers that are kept in memory.
-    pub(crate) spilled_bytes: u32,
-}
-
-/// The registers that NVIDIA's assembler gives the first kernel of a module; `None` without an assembler.
-pub(crate) fn resources(ptx: &str, architecture: &str) -> Option<Resources> {
-    let assembler = assembler()?;
-    let directory = tempfile::tempdir().expect("a directory");
-    let source = directory.path().join("module.ptx");
-    std::fs::write(&source, ptx).expect("a file");
-    let output = Command::new(assembler)
-        .args(["-v", "-arch", architecture, "-o", "/dev/null"])
-        .arg(&source)
-        .output()
-        .expect("the assembler runs");
-    let messages = String::from_utf8_lossy(&output.stderr);
-    let number_before = |text: &str| -> u32 {
-        let before = messages.split_once(text).unwrap_or_else(|| panic!("no `{text}`: {messages}")).0;
-        before.rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a number")
-    };
-    let [stored, loaded] = [" bytes spill stores", " bytes spill loads"].map(number_before);
-    Some(Resources { registers: number_before(" registers"), spilled_bytes: stored + loaded })
 }

@@ -14,7 +14,8 @@ use tilewright_gpu::GpuCode;
 use tilewright_gpu::intrinsics::with_intrinsics;
 use tilewright_ptx_sim::{Module, Options, Remark, RemarkKind};
 
-use crate::support::{Call, Execution, parse, resources};
+use crate::assembler::resources;
+use crate::support::{Call, Execution, parse};
 
 /// A kind of product.
 #[derive(Clone, Copy)]
@@ -239,7 +240,7 @@ fn check(kind: Kind, sizes: [i64; 3], tiles: Tiles) -> GpuCode {
         lower(schedule.program(), &options).unwrap_or_else(|error| panic!("{error}\n{}", schedule.program()));
     let call = call(&program);
     let code = call.compare(&flat);
-    crate::support::assemble(&code.ptx);
+    crate::assembler::assemble(&code.ptx);
     let [per_warp, warps] = [tiles.products, tiles.warps].map(|[rows, columns]| rows * columns);
     assert!(warps > 0);
     let found = code.ptx.matches("mma.sync").count() as i64;
