@@ -13,8 +13,11 @@ use crate::tensor::ElementType;
 
 type Translated = Result<Vec<ValueId>, Refusal>;
 
+/// Adds the calls that a node means, and gives its outputs.
+type Translate = fn(&mut Expansion<'_, '_>) -> Translated;
+
 /// Operators by domain and name, with their translations.
-const MEANINGS: &[(&str, &str, fn(&mut Expansion<'_, '_>) -> Translated)] = &[
+const MEANINGS: &[(&str, &str, Translate)] = &[
     ("", "Attention", own::attention),
     ("com.microsoft", "Attention", runtime::attention),
     ("com.microsoft", "MultiHeadAttention", runtime::multi_head),
