@@ -1,5 +1,7 @@
 //! Schedules that the search makes for a GPU: what default schedules promise, and products on tensor cores of any size.
 
+#[path = "../simulated/assembler.rs"]
+mod assembler;
 #[expect(dead_code, reason = "the tests of single kernels use the rest")]
 #[path = "../simulated/support.rs"]
 mod support;

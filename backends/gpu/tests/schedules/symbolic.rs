@@ -10,7 +10,8 @@ use tilewright_search::schedule_by_default;
 use tilewright_search::space::design_spaces;
 use tilewright_search::spec::SearchSpec;
 
-use crate::support::{Call, assemble, parse};
+use crate::assembler::assemble;
+use crate::support::{Call, parse};
 
 const MATMUL: &str = "kernel matmul(M, N, K, in x: f32[M, K], in y: f32[K, N], out z: f32[M, N]) {
   for i in 0..M { for j in 0..N { for k in 0..K {

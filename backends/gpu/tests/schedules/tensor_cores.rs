@@ -10,7 +10,8 @@ use tilewright_search::candidate::{Candidate, Generator, Statistics};
 use tilewright_search::space::design_spaces;
 use tilewright_search::spec::SearchSpec;
 
-use crate::support::{Call, assemble, parse};
+use crate::assembler::assemble;
+use crate::support::{Call, parse};
 
 /// How many points of each kernel are executed; `TILEWRIGHT_CASES` asks for more.
 const CASES: usize = 6;

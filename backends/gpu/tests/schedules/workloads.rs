@@ -10,7 +10,7 @@ use tilewright_gpu::intrinsics::with_intrinsics;
 use tilewright_search::gpu::features::report;
 use tilewright_search::schedule_by_default;
 
-use crate::support::resources;
+use crate::assembler::resources;
 
 const NAMES: [&str; 13] =
     ["C1D", "C2D", "C3D", "CAP", "CBR", "DEP", "DIL", "GMM", "GRP", "NRM", "SFM", "T2D", "TBG"];
