@@ -78,7 +78,7 @@ fn results_have_their_names_whatever_they_are() {
 #[test]
 fn elements_that_share_bytes_are_packed() {
     let mut graph = GraphBuilder::new("main");
-    let elements: Vec<I4> = [-8, 7, 3].map(|value| I4::from_integer(value)).into();
+    let elements: Vec<I4> = [-8, 7, 3].map(I4::from_integer).into();
     let constant = graph.constant(HostTensor::vector(elements.clone()));
     let function = graph.finish(vec![constant]).unwrap();
     let model = reread(&function, &Labels::of_outputs(&["y"])).unwrap();
