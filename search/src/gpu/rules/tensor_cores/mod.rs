@@ -1,8 +1,8 @@
 //! Products of matrices by the tensor cores.
 //!
-//! The target lists its intrinsics, which the lanes of a warp execute together on fragments. A [product](product) says which iterators
-//! of a block are the rows, the columns and the depth of one; [preparing](prepare) gives the block exactly these, with extents that tiles
-//! divide; then it is [tiled](tile).
+//! The target lists its intrinsics, which the lanes of a warp execute together on fragments. `product` says which iterators of a block
+//! are the rows, the columns and the depth of one; `prepare` gives the block exactly these, with extents that tiles divide; `tile` then
+//! divides it among threads.
 
 mod prepare;
 mod product;
