@@ -3,6 +3,7 @@
 //! Calls become nodes by the table of operators, whose rows have ONNX's names and attributes. A file is written in operator set
 //! [`BASE`], or in the newest one that a node needs.
 
+mod attention;
 mod control;
 mod node;
 mod types;
@@ -226,6 +227,9 @@ impl<'f> Exporter<'f> {
         }
         let origin = binding.origin.as_deref().unwrap_or_default();
         let mut node = match &binding.operation {
+            Operation::Call(call) if call.operator.name == "attention" => {
+                self.attention(call, origin, graph)?
+            }
             Operation::Call(call) => self.call(call, binding.outputs.len(), origin)?,
             Operation::MatchShape { value, .. } => NodeProto {
                 input: vec![self.name(*value)?],

@@ -53,7 +53,7 @@ impl Exporter<'_> {
 }
 
 /// An attribute as a file has it.
-fn attribute(name: &str, value: &Attribute) -> AttributeProto {
+pub(super) fn attribute(name: &str, value: &Attribute) -> AttributeProto {
     let mut proto = AttributeProto { name: name.to_owned(), ..AttributeProto::default() };
     proto.r#type = match value {
         Attribute::Int(value) => {
