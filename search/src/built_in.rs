@@ -97,9 +97,10 @@ mod tests {
 
     #[test]
     fn each_device_has_the_mutators_of_every_device_and_its_own() {
-        assert_eq!(Mutators::built_in(TargetKind::Cpu).names(), ["tile_size", "categorical", "resample"]);
+        let of_every = Mutators::built_in(TargetKind::Cpu).names();
         let of_gpu = Mutators::built_in(TargetKind::Gpu).names();
-        assert_eq!(of_gpu, ["tile_size", "categorical", "resample", "threads", "next_choice"]);
+        assert!(!of_every.is_empty() && of_gpu.starts_with(&of_every), "{of_gpu:?}");
+        assert_eq!(of_gpu[of_every.len()..], ["threads", "next_choice"]);
     }
 
     #[test]
