@@ -14,7 +14,7 @@ use crate::product::{Bias, Product};
 pub(crate) struct Choice {
     pub(crate) input: Affine,
     pub(crate) weights: Integers,
-    /// What is added to each channel: nothing, or a number for each.
+    /// The bias of each channel; empty without one.
     pub(crate) bias: Vec<f32>,
 }
 

@@ -1,4 +1,4 @@
-//! What a caller decides.
+//! The choices of a caller.
 
 use std::fmt;
 use std::str::FromStr;

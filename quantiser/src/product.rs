@@ -27,7 +27,7 @@ pub(crate) struct Product {
     pub(crate) output: ValueId,
 }
 
-/// What is added to each channel of a product.
+/// The bias of a product, with a number for each channel.
 pub(crate) enum Bias {
     /// Nothing.
     None,
@@ -116,7 +116,7 @@ fn node_name(function: &Function, binding: &Binding) -> String {
     }
 }
 
-/// What the calls of a body are asked about each other.
+/// The constants of a body, and how often each value is used.
 struct Survey<'f> {
     function: &'f Function,
     constants: FxHashMap<ValueId, &'f HostTensor>,

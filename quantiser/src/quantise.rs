@@ -20,7 +20,7 @@ use crate::report::{Layer, Left, OutputLoss, Report};
 pub struct Quantised {
     /// The function: products between conversions. Its parameters and results are those of the function of floats, in the same order.
     pub function: Function,
-    /// What was done, and what it costs.
+    /// The products that were quantised, and their losses.
     pub report: Report,
 }
 

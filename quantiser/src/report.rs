@@ -1,4 +1,4 @@
-//! What was quantised, what was not, and what it costs.
+//! The report: products that were quantised, products that were not, and the losses.
 
 use std::fmt;
 

@@ -63,7 +63,7 @@ fn attention(rows: usize, columns: usize, depth: usize, width: usize) -> String 
     )
 }
 
-/// What a program gives for numbers that differ from one another.
+/// The results of a program for inputs whose elements differ.
 fn results(program: &Program) -> Vec<f64> {
     let mut tensors: Vec<AnyTensor> = program
         .buffer_params()

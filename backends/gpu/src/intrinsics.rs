@@ -42,7 +42,7 @@ static KNOWN: LazyLock<IntrinsicSet> = LazyLock::new(|| {
 });
 
 /// The descriptions of all instructions that some GPU has. Products whose names end in `_nt` take the second operand with its
-/// columns as rows. Those of `tf32` round their factors, as [`round_products`](Schedule::round_products) does.
+/// columns as rows. Products of `tf32` round their factors, as [`round_products`](Schedule::round_products) does.
 pub fn known() -> &'static IntrinsicSet {
     &KNOWN
 }

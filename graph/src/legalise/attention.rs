@@ -51,7 +51,7 @@ struct Attention {
     queries_innermost: bool,
 }
 
-/// What a loop nest computes at each place.
+/// The body of a loop nest: adds the computation at one place, whose indices it is given.
 type Body<'b> = &'b mut dyn FnMut(&mut KernelBuilder, &[Value]);
 
 impl Attention {

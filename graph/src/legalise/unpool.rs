@@ -32,7 +32,7 @@ pub(crate) fn max(emitter: &mut Emitter, operands: &Operands<'_>) -> Result<Vec<
     let ends = emitter.values(&covered)?;
     let result = emitter.filled(x.element, &shape, number(x.dtype, 0.0))?;
     let loops: Vec<usize> = (0..x.rank()).collect();
-    // What is left for the first long dimension has to lie inside it, which is checked when the program runs.
+    // The index of the first long dimension is the rest of the divisions. The program checks its range when it runs.
     let first = shape.iter().position(|extent| !extent.is(1)).unwrap_or(0);
     emitter.nest_in(&loops, &x.extents, &mut |builder, own| {
         let mut rest = builder.bind("index", indices.at(builder, own).cast(DType::I64), here!());

@@ -156,7 +156,7 @@ fn may_broadcast_to(graph: &Rewriter<'_>, value: ValueId, other: ValueId) -> Opt
     Some(own.len() <= other.len() && own.iter().rev().zip(other.iter().rev()).all(fits))
 }
 
-/// What a value is a multiple of, and the factor. `alone` says that it must not be used by anything else.
+/// Splits a value into another value and a constant factor. With `alone`, only factors of values that nothing else uses are split off.
 fn scaled(graph: &Rewriter<'_>, value: ValueId, alone: bool) -> (ValueId, f64) {
     let (mut value, mut factor) = (value, 1.0);
     while let Some((inner, own)) = one_factor(graph, value) {
@@ -198,7 +198,7 @@ fn zero_like(number: &HostTensor) -> HostTensor {
     HostTensor::scalar(0.0f32).cast(number.element()).expect("zero is a number of each type")
 }
 
-/// What a value is the transpose of in its last two dimensions alone, and whether it is one.
+/// Looks through a transposition of the last two dimensions: its operand and `true`, or the value itself and `false`.
 fn untransposed(graph: &Rewriter<'_>, value: ValueId) -> (ValueId, bool) {
     let source = || {
         let call = graph.call(value).filter(|call| call.operator.name == "transpose")?;

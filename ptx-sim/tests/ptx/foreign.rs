@@ -147,7 +147,7 @@ fn lanes_call_different_functions_through_a_register() {
         _ => 3 * lane,
     };
     assert_eq!(words(&buffers[0]), (0..64).map(expected).collect::<Vec<u32>>());
-    // What is no function, and one with other parameters, is not called.
+    // An address of no function is not called, and neither is a function with other parameters.
     let wrong = text.replace("mov.u64 %rd5, square;", "mov.u64 %rd5, 77;");
     let (report, _) = launch(&wrong, "k", [[1; 3], [64, 1, 1]], 0, &[Param::Empty(256)]);
     assert!(faults(&report).contains(&FaultKind::Trap), "{:?}", report.findings);

@@ -25,7 +25,7 @@ fn program(name: &str) -> Program {
     program.trim().parse().unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What is wrong with the kernels of a workload for an architecture.
+/// A description of a workload's default schedule whose kernels spill registers, or have no resident block, on an architecture.
 fn fault(name: &str, architecture: &str) -> Option<String> {
     let gpu = with_intrinsics(GpuTarget::for_architecture(architecture).expect("it is known"));
     let schedule = schedule_by_default(&program(name), Target::from(gpu.clone()));

@@ -93,7 +93,7 @@ pub(crate) fn assemble(ptx: &str) {
     }
 }
 
-/// What the assembler gives a kernel.
+/// The resources of a kernel, as the assembler reports them.
 #[derive(Debug)]
 pub(crate) struct Resources {
     /// The registers of a thread.

@@ -29,7 +29,7 @@ const FORMATS: &[(i64, i64)] = &[(26, 13), (25, 12), (24, 11), (23, 11), (BASE, 
 /// The most bytes that a message of protocol buffers may have.
 const MOST_BYTES: usize = i32::MAX as usize;
 
-/// What a file says about a function besides its graph.
+/// Names of results and metadata: the parts of a file that a function does not hold.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     /// The names of the results, in order, with the types that stand for those that are not known. Results without an entry have the names of their
@@ -40,7 +40,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// What the file of a model says, for a function that has taken the place of its graph.
+    /// The labels of a model, for a function that takes the place of its graph.
     pub fn of(model: &Model) -> Self {
         let entries = model.proto.metadata_props.iter();
         Labels {

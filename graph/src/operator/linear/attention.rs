@@ -23,7 +23,7 @@ pub(super) const OPERATORS: &[Operator] = &[Operator::new("attention", "Attentio
 .deduce(deduce::attention)
 .inputs(3, 4)
 .attributes(&[
-    // What the products of queries and keys are multiplied by.
+    // The factor of the products of queries and keys.
     ("scale", FloatOr(1.0)),
     // Whether keys are `[…, D, C]`.
     ("keys_transposed", IntOr(0)),

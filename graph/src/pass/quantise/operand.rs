@@ -117,7 +117,7 @@ pub(super) fn require_bytes(
     Ok(())
 }
 
-/// What is added to sums of products.
+/// The bias of a product.
 pub(super) enum Bias {
     /// Nothing.
     None,

@@ -67,7 +67,7 @@ pub(crate) fn call(b: &mut Build<'_>, u: &Use<'_>) -> Built {
     };
     let function = match function {
         Operand::Function(id) => *id,
-        // What a prototype says is compared with the function that is called.
+        // The run compares the prototype with the function that the register names.
         _ => {
             let callee = Callee::Register(b.source(function, Type::B64)?);
             return Ok(Op::Call(Box::new(handed_over(b, callee, arguments, returns)?)));

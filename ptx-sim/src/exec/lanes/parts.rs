@@ -2,7 +2,7 @@
 
 use crate::exec::lanes::{Pure, pure};
 
-/// What is computed of each pair of parts.
+/// An operation on each pair of parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PartOp {
     Add,

@@ -1,6 +1,6 @@
 //! Attention of ONNX's own operator set and of ONNX Runtime (`com.microsoft`), expressed by the table's attention and what lies around it.
 //!
-//! What all of them share is here: heads, masks, and the attention itself.
+//! This file has the parts that all of them share: heads, masks, and the call of `attention`.
 
 mod own;
 mod runtime;
@@ -37,7 +37,7 @@ pub(super) fn translate(node: Node<'_>, builder: &mut GraphBuilder) -> Translate
     translate(&mut Expansion { node, builder })
 }
 
-/// What attention is computed of.
+/// The operands of attention.
 struct Parts {
     /// `[batch, heads, R, D]`
     queries: ValueId,
@@ -45,7 +45,7 @@ struct Parts {
     keys: ValueId,
     /// `[batch, heads, C, E]`
     values: ValueId,
-    /// What is added to the scores: it broadcasts to `[batch, heads, R, C]`.
+    /// A tensor that is added to the scores. It broadcasts to `[batch, heads, R, C]`.
     mask: Option<ValueId>,
     /// The factor of the scores; `1 / √D` where none is given.
     scale: Option<f32>,

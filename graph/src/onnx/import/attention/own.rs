@@ -62,7 +62,7 @@ pub(super) fn attention(node: &mut Expansion<'_, '_>) -> Translated {
     Ok(results)
 }
 
-/// What decides which keys a query sees.
+/// The attributes and tensors that decide which keys a query sees.
 struct Mask {
     queries: ValueId,
     keys: ValueId,

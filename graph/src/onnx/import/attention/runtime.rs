@@ -6,7 +6,7 @@ use crate::onnx::import::expansion::{Expansion, Extent};
 use crate::onnx::import::upgrade::Refusal;
 use crate::tensor::ElementType;
 
-/// What masked scores are lowered by where no attribute says so.
+/// The number that is added to masked scores if the attribute `mask_filter_value` is missing.
 const USUAL_FILTER: f32 = -10000.0;
 
 /// Attributes that both operators have.
