@@ -2,20 +2,15 @@
 
 use std::sync::Arc;
 
-use tilewright_core::analysis::block::{
-    complete_store, is_ordered, is_reduction, is_spatial, loads, single_store, writes,
-};
+use tilewright_core::analysis::block::{complete_store, is_reduction, loads, single_store};
 use tilewright_core::analysis::constant::constant_blocks;
-use tilewright_core::analysis::scope::{blocks, consumers, producers, writers, writes_parameter};
-use tilewright_core::annotation::TILING;
+use tilewright_core::analysis::scope::{blocks, consumers, producers};
 use tilewright_core::ids::{BlockId, BufferId, VarId};
 use tilewright_core::index::Index;
 use tilewright_core::program::Program;
 use tilewright_core::stmt::{Block, IterKind, Symbol};
 
-use crate::space::rules::block::{
-    domain_size, has_own_loops, has_trivial_bindings, needs_multi_level_tiling,
-};
+use crate::space::rules::block::{can_end_rows, can_precede_rows, domain_size, needs_multi_level_tiling};
 
 /// The steps before the last one, and the iterators that choose a row.
 pub(super) struct Group {
@@ -35,13 +30,7 @@ pub(super) struct Step {
 
 /// The group of a block that writes elements which depend on reductions of their rows; `None` where the block has none.
 pub(super) fn group_of(program: &Program, last: &Arc<Block>) -> Option<Group> {
-    let suits_as_last = is_spatial(last)
-        && !is_ordered(last)
-        && single_store(last).is_some()
-        && has_own_loops(program, last)
-        && has_trivial_bindings(last)
-        && !TILING.is_in(&last.annotations);
-    if !suits_as_last {
+    if !can_end_rows(program, last) {
         return None;
     }
     let members = members(program, last);
@@ -92,14 +81,7 @@ fn members(program: &Program, last: &Arc<Block>) -> Vec<Arc<Block>> {
 /// Whether a block can be a step: a reduction, or one value for each element.
 fn suits(program: &Program, block: &Block) -> bool {
     let reduces = is_reduction(block) && !needs_multi_level_tiling(program, block);
-    (reduces || complete_store(block).is_some())
-        && !is_ordered(block)
-        && !writes_parameter(program, block)
-        && writes(block).len() == 1
-        && result(block).is_some_and(|buffer| writers(program, buffer).len() == 1)
-        && has_own_loops(program, block)
-        && has_trivial_bindings(block)
-        && !TILING.is_in(&block.annotations)
+    (reduces || complete_store(block).is_some()) && can_precede_rows(program, block)
 }
 
 /// The iterators of a step that choose a row: those by which it loads the results of reductions, and the results of steps that depend on

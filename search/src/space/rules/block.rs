@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use tilewright_core::analysis::block::{
+    complete_store, is_ordered, is_reduction, is_spatial, single_store, writes,
+};
 use tilewright_core::analysis::constant::constant_blocks;
-use tilewright_core::analysis::scope::{blocks, loops_around};
+use tilewright_core::analysis::scope::{blocks, loops_around, writers, writes_parameter};
+use tilewright_core::annotation::TILING;
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
@@ -69,6 +73,30 @@ pub(crate) fn has_trivial_bindings(block: &Block) -> bool {
         Some(_) => false,
         None => iter.binding.is(0),
     })
+}
+
+/// Whether a rule may tile the loops of a block: they hold no other block, and neither an order nor a structure is given.
+pub(crate) fn has_free_loops(program: &Program, block: &Block) -> bool {
+    !is_ordered(block)
+        && has_own_loops(program, block)
+        && has_trivial_bindings(block)
+        && !TILING.is_in(&block.annotations)
+}
+
+/// Whether a block can be the last one of several that are computed together for some rows of its result.
+pub(crate) fn can_end_rows(program: &Program, block: &Block) -> bool {
+    is_spatial(block) && single_store(block).is_some() && has_free_loops(program, block)
+}
+
+/// Whether a block can be computed for some rows, before a block that ends them: a reduction, or one value for each element, of a buffer of
+/// its own.
+pub(crate) fn can_precede_rows(program: &Program, block: &Block) -> bool {
+    let makes_one = |buffer| writers(program, buffer).len() == 1;
+    (is_reduction(block) || complete_store(block).is_some())
+        && !writes_parameter(program, block)
+        && writes(block).len() == 1
+        && single_store(block).is_some_and(|store| makes_one(store.buffer))
+        && has_free_loops(program, block)
 }
 
 /// The number of points of the iterators of one kind; `None` when an extent is symbolic.

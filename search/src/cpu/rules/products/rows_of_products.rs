@@ -13,11 +13,9 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use tilewright_core::analysis::block::{
-    Reducer, all_loads, complete_store, is_ordered, is_reduction, is_spatial, reduction, single_store, writes,
-};
+use tilewright_core::analysis::block::{Reducer, all_loads, reduction, single_store};
 use tilewright_core::analysis::constant::constant_blocks;
-use tilewright_core::analysis::scope::{blocks, consumers, loops_around, writers, writes_parameter};
+use tilewright_core::analysis::scope::{blocks, consumers, loops_around};
 use tilewright_core::annotation::TILING;
 use tilewright_core::expr::{BinaryOp, ExprKind};
 use tilewright_core::ids::{BlockId, VarId};
@@ -29,7 +27,7 @@ use tilewright_macros::schedule_rule;
 
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::block::{
-    block_of, has_own_loops, has_trivial_bindings, loop_of, needs_multi_level_tiling,
+    block_of, can_end_rows, can_precede_rows, loop_of, needs_multi_level_tiling,
 };
 use crate::space::rules::tiles::{UsefulTiles, sample_tile};
 
@@ -80,13 +78,7 @@ type RowsOf = FxHashMap<VarId, VarId>;
 
 impl Chain {
     fn of(program: &Program, last: &Arc<Block>) -> Option<Self> {
-        let suits_as_last = is_spatial(last)
-            && !is_ordered(last)
-            && single_store(last).is_some()
-            && has_own_loops(program, last)
-            && has_trivial_bindings(last)
-            && !TILING.is_in(&last.annotations);
-        if !suits_as_last {
+        if !can_end_rows(program, last) {
             return None;
         }
         let found = members(program, last);
@@ -213,7 +205,7 @@ fn members(program: &Program, last: &Arc<Block>) -> Vec<(Arc<Block>, RowsOf)> {
     for block in blocks(&program.body).into_iter().rev() {
         let readers = consumers(program, block);
         let serves = !readers.is_empty() && readers.iter().all(|reader| known.contains_key(&reader.id));
-        if block.id == last.id || !serves || !suits(program, block) || ahead.contains(&block.id) {
+        if block.id == last.id || !serves || !can_precede_rows(program, block) || ahead.contains(&block.id) {
             continue;
         }
         let rows = rows_of(block, &readers, &known);
@@ -230,19 +222,6 @@ fn is_product(program: &Program, block: &Block) -> bool {
         found.reducer == Reducer::Sum && matches!(found.value.kind(), ExprKind::Binary(BinaryOp::Mul, ..))
     });
     multiplies && needs_multi_level_tiling(program, block)
-}
-
-/// Whether a block can be a step.
-fn suits(program: &Program, block: &Block) -> bool {
-    let makes_one = |buffer| writers(program, buffer).len() == 1;
-    (is_reduction(block) || complete_store(block).is_some())
-        && !is_ordered(block)
-        && !writes_parameter(program, block)
-        && writes(block).len() == 1
-        && single_store(block).is_some_and(|store| makes_one(store.buffer))
-        && has_own_loops(program, block)
-        && has_trivial_bindings(block)
-        && !TILING.is_in(&block.annotations)
 }
 
 /// The iterators of the last block that those of a producer are for all of its readers.

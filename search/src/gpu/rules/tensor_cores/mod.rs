@@ -8,14 +8,13 @@ mod prepare;
 mod product;
 mod tile;
 
-use tilewright_core::analysis::block::{is_ordered, reduction};
-use tilewright_core::annotation::TILING;
+use tilewright_core::analysis::block::reduction;
 use tilewright_core::schedule::{BlockRv, Schedule};
 use tilewright_macros::schedule_rule;
 
 use self::tile::{DEVICE_TILES, DeviceTile};
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
-use crate::space::rules::block::{block_of, has_own_loops, has_trivial_bindings};
+use crate::space::rules::block::{block_of, has_free_loops};
 
 /// The most products of one block that are offered.
 const MAX_VARIANTS: usize = 3;
@@ -28,13 +27,8 @@ const MAX_VARIANTS: usize = 3;
 #[schedule_rule(target = "gpu", after = "add_rfactor", before = "multi_level_thread_tiling")]
 pub fn tensor_core_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let found = block_of(schedule, block)?;
-    let is_open = !TILING.is_in(&found.annotations)
-        && !is_ordered(&found)
-        && reduction(&found).is_some()
-        && found.init.is_some()
-        && has_trivial_bindings(&found)
-        && has_own_loops(schedule.program(), &found);
-    if !is_open {
+    let sums_up = reduction(&found).is_some() && found.init.is_some();
+    if !sums_up || !has_free_loops(schedule.program(), &found) {
         return schedule.unchanged();
     }
     let mut variants = vec![schedule.fork()];
