@@ -84,21 +84,6 @@ fn convolution(factor: &str, [n, h, w, ci, co]: [i64; 5], stride: i64) -> Progra
     ))
 }
 
-/// Small integers, whose products and sums are exact in every order.
-fn call(program: &Program) -> Call {
-    let tensors = program.buffer_params().zip(1..).map(|((id, _), seed)| {
-        let buffer = program.buffer(id);
-        let shape: Vec<usize> =
-            buffer.shape.iter().map(|extent| extent.as_constant().expect("a size") as usize).collect();
-        let least = if buffer.dtype.is_unsigned() { 0.0 } else { -3.0 };
-        let values: Vec<f64> = (0..shape.iter().product())
-            .map(|n: usize| ((n * (2 * seed + 3) + n / 13) % 7) as f64 + least)
-            .collect();
-        AnyTensor::from_f64s(buffer.dtype, &values, &shape).expect("a small tensor")
-    });
-    Call { tensors: tensors.collect(), ..Call::default() }
-}
-
 fn context() -> RunContext {
     RunContext::from(Target::from(with_intrinsics(GpuTarget::generic())))
 }
@@ -119,7 +104,7 @@ fn check_points(program: &Program) {
         .collect();
     assert!(!spaces.is_empty(), "{program}");
     let generator = Generator::new(program.clone(), context.clone(), spec);
-    let call = call(program);
+    let call = Call::of_small_integers(program);
     let expected = call.interpreted(program);
     let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
     let (mut rng, mut statistics, mut executed) = (Rng::new(3), Statistics::default(), 0);

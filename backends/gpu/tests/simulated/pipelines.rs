@@ -9,7 +9,7 @@ use tilewright_core::thread_axis::ThreadAxis;
 
 use crate::assembler::assemble;
 use crate::support::{Call, lowered, parse};
-use crate::tensor_cores::{call, number_of};
+use crate::tensor_cores::number_of;
 
 /// The threads of a block along each axis, and the elements of a thread.
 const THREADS: i64 = 8;
@@ -87,7 +87,7 @@ fn pipelined(program: &Program, stages: i64, width: i64) -> Program {
 fn check(dtype: DType, sizes: [i64; 3], stages: i64, width: i64) -> String {
     let program = matmul(dtype, sizes);
     let flat = pipelined(&program, stages, width);
-    let call: Call = call(&program);
+    let call = Call::of_small_integers(&program);
     let code = call.compare(&flat);
     assemble(&code.ptx);
     for (found, expected) in call.interpreted(&flat).iter().zip(call.interpreted(&program)) {

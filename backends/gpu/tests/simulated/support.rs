@@ -67,6 +67,21 @@ pub(crate) struct Execution {
 }
 
 impl Call {
+    /// A call of a program with small integers, whose products and sums are exact in every order.
+    pub(crate) fn of_small_integers(program: &Program) -> Self {
+        let tensors = program.buffer_params().zip(1..).map(|((id, _), seed)| {
+            let buffer = program.buffer(id);
+            let shape: Vec<usize> =
+                buffer.shape.iter().map(|extent| extent.as_constant().expect("a size") as usize).collect();
+            let least = if buffer.dtype.is_unsigned() { 0.0 } else { -3.0 };
+            let values: Vec<f64> = (0..shape.iter().product())
+                .map(|n: usize| ((n * (2 * seed + 3) + n / 13) % 7) as f64 + least)
+                .collect();
+            AnyTensor::from_f64s(buffer.dtype, &values, &shape).expect("a small tensor")
+        });
+        Call { tensors: tensors.collect(), ..Call::default() }
+    }
+
     /// A call with tensors of random elements.
     pub(crate) fn random(program: &Program, dims: &[i64], seed: u64) -> Call {
         let mut seeds = seed..;

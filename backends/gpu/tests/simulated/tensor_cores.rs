@@ -217,28 +217,13 @@ fn on_tensor_cores(program: &Program, kind: Kind, tiles: Tiles) -> Schedule {
     schedule
 }
 
-/// Small integers, whose products and sums are exact in every order.
-pub(crate) fn call(program: &Program) -> Call {
-    let tensors = program.buffer_params().zip(1..).map(|((id, _), seed)| {
-        let buffer = program.buffer(id);
-        let shape: Vec<usize> =
-            buffer.shape.iter().map(|extent| extent.as_constant().expect("a size") as usize).collect();
-        let least = if buffer.dtype.is_unsigned() { 0.0 } else { -3.0 };
-        let values: Vec<f64> = (0..shape.iter().product())
-            .map(|n: usize| ((n * (2 * seed + 3) + n / 13) % 7) as f64 + least)
-            .collect();
-        AnyTensor::from_f64s(buffer.dtype, &values, &shape).expect("a small tensor")
-    });
-    Call { tensors: tensors.collect(), ..Call::default() }
-}
-
 fn check(kind: Kind, sizes: [i64; 3], tiles: Tiles) -> GpuCode {
     let program = matmul(kind, sizes);
     let schedule = on_tensor_cores(&program, kind, tiles);
     let options = LowerOptions::of(schedule.target());
     let flat =
         lower(schedule.program(), &options).unwrap_or_else(|error| panic!("{error}\n{}", schedule.program()));
-    let call = call(&program);
+    let call = Call::of_small_integers(&program);
     let code = call.compare(&flat);
     crate::assembler::assemble(&code.ptx);
     let [per_warp, warps] = [tiles.products, tiles.warps].map(|[rows, columns]| rows * columns);
@@ -305,7 +290,7 @@ fn factors_of_tf32_are_rounded() {
     let program = matmul(kind, [32, 16, 16]);
     let schedule = on_tensor_cores(&program, kind, Tiles::new([2, 1], [1, 2], 1));
     let flat = lower(schedule.program(), &LowerOptions::of(schedule.target())).unwrap();
-    let mut call = call(&program);
+    let mut call = Call::of_small_integers(&program);
     // Factors with twelve digits, of which one is rounded off, beside small integers: sums are exact in every order.
     let values: Vec<f64> = (0..32 * 16).map(|n| 1.0 + f64::from(n * 37 % 2048) / 2048.0).collect();
     call.tensors[0] = AnyTensor::from_f64s(DType::F32, &values, &[32, 16]).unwrap();
