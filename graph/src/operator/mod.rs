@@ -33,6 +33,7 @@ pub(crate) use recurrent::{Activation, activations};
 pub(crate) use resample::{Resized, Source, resized};
 pub(crate) use select::slice_at;
 pub(crate) use shape::{concat, extents};
+pub(crate) use spec::OWN_DOMAIN;
 pub use spec::{Arity, Evaluate, Extents, Operator, attribute};
 pub use table::{all, find, find_onnx, is_pointwise};
 pub(crate) use window::Window;

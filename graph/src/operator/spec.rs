@@ -7,6 +7,9 @@ use crate::ir::AttributeKind;
 use crate::legalise::Legalise;
 use crate::operator::{Arguments, Fault, Value};
 
+/// The domain of operators that no file names: importing and rewriting make calls of them.
+pub(crate) const OWN_DOMAIN: &str = "tilewright";
+
 /// How many inputs or outputs there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arity {

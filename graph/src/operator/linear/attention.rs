@@ -6,11 +6,8 @@ use crate::operator::attribute::{FloatOr, IntOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::linear::matmul::matmul_wide;
 use crate::operator::select::transpose;
-use crate::operator::{Arguments, Fault, Operator};
+use crate::operator::{Arguments, Fault, OWN_DOMAIN, Operator};
 use crate::tensor::{HostTensor, Number, Places, broadcast_shapes, with_float};
-
-/// The domain of operators that no file names: rewriting and importing make calls of them.
-const OWN: &str = "tilewright";
 
 /// Inputs: queries `[…, R, D]`, keys `[…, C, D]`, values `[…, C, E]`, and a mask that broadcasts to `[…, R, C]` and is added to the
 /// scaled products. The result is `[…, R, E]`.
@@ -18,7 +15,7 @@ pub(super) const OPERATORS: &[Operator] = &[Operator::new("attention", "Attentio
     with_float!(a.tensor(0)?.element(), T => one(attention::<T>(a)?),
         else refuse!("expected floating-point elements, found {}", a.tensor(0)?.element()))
 })
-.domain(OWN)
+.domain(OWN_DOMAIN)
 .legalise(attention::attention)
 .deduce(deduce::attention)
 .inputs(3, 4)

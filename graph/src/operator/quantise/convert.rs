@@ -4,12 +4,9 @@ use crate::deduce;
 use crate::legalise::quantise as kernels;
 use crate::operator::attribute::{Element, IntOr, TextOr};
 use crate::operator::evaluate::{axis, one, refuse};
-use crate::operator::{Arguments, Fault, Operator, Value};
+use crate::operator::{Arguments, Fault, OWN_DOMAIN, Operator, Value};
 use crate::tensor::small::Small;
 use crate::tensor::{ElementType, HostTensor, Number, with_number, with_small};
-
-/// The domain of operators that ONNX has not.
-pub(super) const OWN_DOMAIN: &str = "tilewright";
 
 /// Conversions of single elements.
 pub(super) const POINTWISE: &[Operator] = &[
