@@ -108,6 +108,9 @@ fn files_name_the_operator_sets_that_they_need() {
     assert_eq!(sets(&plain), [(String::new(), 21)]);
     assert_eq!(plain.metadata("key"), Some("value"));
     assert_eq!(sets(&build("swish", Attributes::none())), [(String::new(), 24)]);
+    let to = |element| Attributes::none().with("to", Attribute::Element(element));
+    assert_eq!(sets(&build("cast", to(ElementType::I4))), [(String::new(), 21)]);
+    assert_eq!(sets(&build("cast", to(ElementType::U2))), [(String::new(), 25)]);
     let alpha = Attributes::none().with("alpha", Attribute::Float(1.5));
     assert_eq!(sets(&build("quick_gelu", alpha)), [(String::new(), 21), ("com.microsoft".to_owned(), 1)]);
 }

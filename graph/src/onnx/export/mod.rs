@@ -1,7 +1,7 @@
 //! From a function to an ONNX graph: the way back of [`import`](super::import).
 //!
 //! Calls become nodes by the table of operators, whose rows have ONNX's names and attributes. A file is written in operator set
-//! [`BASE`], or in the newest one that a node needs.
+//! [`BASE`], or in the newest one that a node or a type of elements needs.
 
 mod attention;
 mod control;
@@ -118,7 +118,7 @@ impl<'f> Exporter<'f> {
             function,
             names: FxHashMap::default(),
             taken: labels.outputs.iter().map(|output| output.name.clone()).collect(),
-            version: BASE,
+            version: function.values.iter().map(|value| types::operator_set(&value.ty)).fold(BASE, i64::max),
             domains: Vec::new(),
         };
         for &parameter in &function.body.parameters {

@@ -1,12 +1,31 @@
 //! Types as files declare them.
 
 use crate::ir::{Shape, Type};
+use crate::onnx::export::BASE;
 use crate::onnx::schema::{
     DimensionProto, ElementTypeProto, TensorShapeProto, TensorTypeProto, TypeProto, ValueInfoProto,
     dimension_proto, type_proto,
 };
 use crate::onnx::tensor::element_number;
 use crate::symbolic::SymInt;
+use crate::tensor::ElementType;
+
+/// Types of elements that came after [`BASE`](super::BASE), and the operator set that they came with.
+const LATER: &[(ElementType, i64)] =
+    &[(ElementType::F4E2M1, 23), (ElementType::F8E8M0, 24), (ElementType::I2, 25), (ElementType::U2, 25)];
+
+/// The operator set that has the elements of a type.
+pub(super) fn operator_set(ty: &Type) -> i64 {
+    match ty {
+        Type::Tensor(tensor) => {
+            let later = LATER.iter().find(|(element, _)| Some(*element) == tensor.element);
+            later.map_or(BASE, |(_, since)| *since)
+        }
+        Type::Sequence(element) | Type::Optional(element) => operator_set(element),
+        Type::Tuple(elements) => elements.iter().map(operator_set).fold(BASE, i64::max),
+        Type::Unknown => BASE,
+    }
+}
 
 /// The declaration of a value, as far as its type is known.
 pub(super) fn declared(name: &str, ty: &Type) -> ValueInfoProto {
