@@ -3,6 +3,7 @@
 #[expect(dead_code, reason = "the tests of single kernels use the rest")]
 #[path = "../simulated/assembler.rs"]
 mod assembler;
+mod points;
 #[expect(dead_code, reason = "the tests of single kernels use the rest")]
 #[path = "../simulated/support.rs"]
 mod support;

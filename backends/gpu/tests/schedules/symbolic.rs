@@ -2,15 +2,13 @@
 
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
-use tilewright_core::schedule::{Rng, Step};
-use tilewright_core::target::{GpuTarget, RunContext, Target, TargetKind};
+use tilewright_core::target::{GpuTarget, RunContext, Target};
 use tilewright_gpu::{GpuCode, emit};
-use tilewright_search::candidate::{Generator, Statistics};
+use tilewright_search::candidate::Candidate;
 use tilewright_search::schedule_by_default;
-use tilewright_search::space::design_spaces;
-use tilewright_search::spec::SearchSpec;
 
 use crate::assembler::assemble;
+use crate::points::draw_points;
 use crate::support::{Call, parse};
 
 const MATMUL: &str = "kernel matmul(M, N, K, in x: f32[M, K], in y: f32[K, N], out z: f32[M, N]) {
@@ -85,27 +83,12 @@ fn one_default_schedule_serves_every_size() {
 fn every_point_of_symbolic_spaces_serves_every_size() {
     let program = parse(MATMUL);
     let context = target();
-    let spec = SearchSpec::built_in(TargetKind::Gpu).expect("a GPU can be searched");
-    let spaces = design_spaces(&program, &context, &spec.rules, 1);
-    let generator = Generator::new(program.clone(), context.clone(), spec);
-    let (mut rng, mut statistics, mut executed) = (Rng::new(5), Statistics::default(), 0);
-    let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
-    for number in 0..20 * cases {
-        if executed >= cases {
-            break;
-        }
-        let space = number % spaces.len();
-        let (seed, mut own) = (rng.next_u64(), Rng::new(rng.next_u64()));
-        let decide = |_: usize, step: &Step| generator.align(step, &mut own);
-        let drawn = generator.generate(space, &spaces[space], seed, decide, &mut statistics);
-        let Some(candidate) = drawn else { continue };
+    let check = |candidate: &Candidate| {
         let flat = lower(&candidate.program, &LowerOptions::of(&context.target)).expect("it can be lowered");
         let code = emit(&flat, &GpuTarget::generic()).expect("it can be emitted");
         check_sizes(&program, &flat, &code, &candidate.trace.to_string());
-        executed += 1;
-    }
-    println!("{} spaces, {executed} executed, {statistics:?}", spaces.len());
-    assert!(executed >= cases, "{statistics:?}");
+    };
+    draw_points(&program, &context, |_| true, 2, 5, check);
 }
 
 /// Factors of `f16` with sums of `f32`.

@@ -2,15 +2,14 @@
 
 use tilewright_core::lower::{LowerOptions, lower};
 use tilewright_core::program::Program;
-use tilewright_core::schedule::{Rng, Step};
-use tilewright_core::target::{GpuTarget, RunContext, Target, TargetKind};
+use tilewright_core::schedule::Trace;
+use tilewright_core::target::{GpuTarget, RunContext, Target};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_gpu::intrinsics::with_intrinsics;
-use tilewright_search::candidate::{Candidate, Generator, Statistics};
-use tilewright_search::space::design_spaces;
-use tilewright_search::spec::SearchSpec;
+use tilewright_search::candidate::Candidate;
 
 use crate::assembler::assemble;
+use crate::points::draw_points;
 use crate::support::{Call, parse};
 
 /// How many points of each kernel are executed; `TILEWRIGHT_CASES` asks for more.
@@ -97,38 +96,21 @@ fn assert_equal(program: &Program, found: &[AnyTensor], expected: &[AnyTensor], 
 /// Executes points of the design spaces of a program in which tensor cores compute a part.
 fn check_points(program: &Program) {
     let context = context();
-    let spec = SearchSpec::built_in(TargetKind::Gpu).expect("a GPU can be searched");
-    let spaces: Vec<_> = design_spaces(program, &context, &spec.rules, 1)
-        .into_iter()
-        .filter(|space| space.to_string().contains("auto_tensorize"))
-        .collect();
-    assert!(!spaces.is_empty(), "{program}");
-    let generator = Generator::new(program.clone(), context.clone(), spec);
     let call = Call::of_small_integers(program);
     let expected = call.interpreted(program);
-    let cases = std::env::var("TILEWRIGHT_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
-    let (mut rng, mut statistics, mut executed) = (Rng::new(3), Statistics::default(), 0);
-    for number in 0..20 * cases {
-        if executed >= cases {
-            break;
-        }
-        let space = number % spaces.len();
-        let (seed, mut own) = (rng.next_u64(), Rng::new(rng.next_u64()));
-        let decide = |_: usize, step: &Step| generator.align(step, &mut own);
-        let drawn = generator.generate(space, &spaces[space], seed, decide, &mut statistics);
-        let Some(Candidate { program: scheduled, trace, .. }) = drawn else { continue };
-        let flat = lower(&scheduled, &LowerOptions::of(&context.target));
+    let mut is_first = true;
+    let has_tensor_cores = |space: &Trace| space.to_string().contains("auto_tensorize");
+    let check = |Candidate { program: scheduled, trace, .. }: &Candidate| {
+        let flat = lower(scheduled, &LowerOptions::of(&context.target));
         let flat = flat.unwrap_or_else(|error| panic!("{error}\n{trace}\n{scheduled}"));
         let code = call.compare(&flat);
         assert!(code.ptx.contains("mma.sync"), "{trace}\n{}", code.ptx);
-        if executed == 0 {
+        if std::mem::take(&mut is_first) {
             assemble(&code.ptx);
         }
-        assert_equal(&scheduled, &call.interpreted(&flat), &expected, &trace.to_string());
-        executed += 1;
-    }
-    println!("{}: {} spaces, {executed} executed, {statistics:?}", program.name, spaces.len());
-    assert!(executed >= cases, "{executed} executed: {statistics:?}\n{program}");
+        assert_equal(scheduled, &call.interpreted(&flat), &expected, &trace.to_string());
+    };
+    draw_points(program, &context, has_tensor_cores, CASES, 3, check);
 }
 
 #[test]
