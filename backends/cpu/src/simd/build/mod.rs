@@ -23,6 +23,7 @@ use tilewright_core::index::{Facts, Ranges};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::Stmt;
 
+use crate::flat::access::for_each_access;
 use crate::flat::value_number::{Number, Numbers};
 use crate::simd::ir::{Base, Code, Constant, Mem, Reg};
 use crate::simd::{INPUTS, Input, Limits, Refusal, Surroundings, VectorExtension};
@@ -54,6 +55,8 @@ struct Builder<'a> {
     whole: &'a Stmt,
     numbers: &'a mut Numbers,
     extension: VectorExtension,
+    /// Whether the leaf accesses elements of fewer than 32 bits.
+    has_narrow_elements: bool,
     limits: Limits,
     code: Code,
     instructions: usize,
@@ -101,6 +104,7 @@ pub(super) fn build(
         whole: stmt,
         numbers,
         extension: around.extension,
+        has_narrow_elements: accesses_narrow_elements(around.program, stmt),
         limits,
         code: Code::default(),
         instructions: 0,
@@ -124,6 +128,13 @@ pub(super) fn build(
     };
     builder.leaf(stmt)?;
     Ok(builder.finish())
+}
+
+/// Whether a statement accesses elements of fewer than 32 bits.
+fn accesses_narrow_elements(program: &Program, stmt: &Stmt) -> bool {
+    let mut found = false;
+    for_each_access(stmt, &mut |access| found |= program.buffer(access.buffer).dtype.bytes() < 4);
+    found
 }
 
 impl Builder<'_> {

@@ -408,6 +408,43 @@ fn products_of_other_signs_are_one_instruction_where_there_is_one() {
     }
 }
 
+/// Rows of sums of products, of as many columns each.
+fn rows_of_sums(rows: usize, columns: usize) -> String {
+    let all = |line: &dyn Fn(usize) -> String| (0..rows).map(line).collect::<Vec<_>>().join("\n");
+    let sums = |row: usize| format!("acc[lane<{columns}> + {}]", row * columns);
+    let zeros = all(&|row| format!("{} = 0.0", sums(row)));
+    let products = all(&|row| {
+        let sums = sums(row);
+        format!("{sums} = mul_add(a[k*{rows} + {row}], b[k*{columns} + lane<{columns}>], {sums})")
+    });
+    let results = all(&|row| format!("c[lane<{columns}> + {}] = {}", row * columns, sums(row)));
+    let elements = rows * columns;
+    format!(
+        "kernel sums(K, in a: f32[K*{rows}], in b: f32[K*{columns}], out c: f32[{elements}]) {{
+           buffer acc: f32[{elements}] local
+           alloc acc {{ {zeros} for k in 0..K {{ {products} }} {results} }}
+         }}"
+    )
+}
+
+#[test]
+fn columns_that_fill_no_vector_take_one_product() {
+    for (columns, vectors) in [(13, 2), (15, 2), (11, 2), (7, 1), (3, 1)] {
+        let leaf = leaf_of(&rows_of_sums(4, columns), VectorExtension::Avx2).expect("a leaf");
+        let instructions = instructions(&leaf);
+        let body = innermost_loop(&instructions);
+        let count = |chosen: &dyn Fn(Mnemonic) -> bool| {
+            body.iter().filter(|own| chosen(own.mnemonic())).count()
+        };
+        let is_product = |own| format!("{own:?}").starts_with("Vfmadd");
+        assert_eq!(count(&is_product), 4 * vectors, "{columns} columns");
+        assert_eq!(count(&|own| own == Mnemonic::Vpmaskmovd), 1, "{columns} columns");
+        // A store under a vector mask takes tens of cycles on some processors.
+        let is_store = |own: &&Instruction| own.op0_kind() == OpKind::Memory;
+        assert!(!instructions.iter().filter(is_store).any(|own| own.mnemonic() == Mnemonic::Vpmaskmovd));
+    }
+}
+
 #[test]
 fn lanes_are_summed_in_registers() {
     let text = "kernel total(in x: f32[N16], out y: f32[1]) {

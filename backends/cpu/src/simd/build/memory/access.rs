@@ -175,7 +175,9 @@ impl Builder<'_> {
         };
         let needs_mask = !is_whole && !matches!(op, VectorOp::LoadOne32 | VectorOp::LoadOne64);
         let mask = match (guard, needs_mask) {
-            (None, true) if self.extension == VectorExtension::Avx2 => return Err(Refusal::Access),
+            (None, true) if self.extension == VectorExtension::Avx2 => {
+                return self.load_first_lanes(dtype, mem, group);
+            }
             (None, true) => Some(self.mask_register_of_lanes(group.lanes)),
             (guard, _) => guard,
         };
@@ -345,7 +347,13 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn store_contiguous(&mut self, buffer: BufferId, mem: Mem, group: Group, value: Reg) -> Outcome<()> {
+    pub(in crate::simd::build) fn store_contiguous(
+        &mut self,
+        buffer: BufferId,
+        mem: Mem,
+        group: Group,
+        value: Reg,
+    ) -> Outcome<()> {
         let dtype = self.program.buffer(buffer).dtype;
         let form = Form::of(dtype);
         let width = group.width(form);
@@ -382,7 +390,7 @@ impl Builder<'_> {
         };
         let is_one = matches!(op, VectorOp::StoreOne32 | VectorOp::StoreOne64);
         if !is_whole && !is_one && self.extension == VectorExtension::Avx2 {
-            return Err(Refusal::Access);
+            return self.store_first_lanes(buffer, mem, group, value);
         }
         let mask = (!is_whole && !is_one).then(|| self.mask_register_of_lanes(group.lanes));
         let args = [Operand::Mem(mem), Operand::Reg(value)];

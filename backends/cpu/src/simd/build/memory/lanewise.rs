@@ -6,6 +6,7 @@ use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
 
 use crate::flat::lanes::at_lane;
+use crate::simd::build::scope::LoadKey;
 use crate::simd::build::value::group::{Form, Group};
 use crate::simd::build::{Builder, Outcome};
 use crate::simd::ir::{Class, Constant, GeneralOp, Inst, MaskOp, Mem, Op, Operand, Order, Reg, Width};
@@ -158,6 +159,62 @@ impl Builder<'_> {
             false => mask,
         };
         Ok(self.emit(Class::Vector, Op::Vector(op), width, [Operand::Reg(mask), Operand::Mem(mem)]))
+    }
+
+    /// The lanes of a group that fills no vector, of elements of 32 or 64 bits, without AVX-512; no byte behind them is read.
+    pub(in crate::simd::build) fn load_first_lanes(
+        &mut self,
+        dtype: DType,
+        mem: Mem,
+        group: Group,
+    ) -> Outcome<Reg> {
+        let op = match dtype.bytes() {
+            4 => VectorOp::LoadSome32,
+            8 => VectorOp::LoadSome64,
+            _ => return Err(Refusal::Access),
+        };
+        let key = LoadKey { op: Op::Vector(op), width: group.width(Form::of(dtype)), mem, lanes: group.lanes };
+        let is_shared = self.guard.is_none();
+        if let (true, Some(known)) = (is_shared, self.known_load(key)) {
+            return Ok(known);
+        }
+        let loaded = self.load_row(dtype, mem, group.lanes);
+        if is_shared {
+            self.remember_load(key, loaded);
+        }
+        Ok(loaded)
+    }
+
+    /// Writes a group that fills no vector, of elements of 32 or 64 bits, without AVX-512: in pieces of 4, 2 and 1 lanes, because
+    /// processors of AMD take tens of cycles for a store under a vector mask (`vmaskmovps`, tables of uops.info).
+    pub(in crate::simd::build) fn store_first_lanes(
+        &mut self,
+        buffer: BufferId,
+        mem: Mem,
+        group: Group,
+        value: Reg,
+    ) -> Outcome<()> {
+        let form = Form::of(self.program.buffer(buffer).dtype);
+        let mut start = 0;
+        while start < group.lanes {
+            let lanes = 1 << (group.lanes - start).ilog2();
+            let piece = if start == 0 { value } else { self.lanes_from(value, start, lanes, form, group) };
+            let mem = mem.further((start * form.bytes()) as i32);
+            self.store_contiguous(buffer, mem, Group { lanes, ..group }, piece)?;
+            start += lanes;
+        }
+        Ok(())
+    }
+
+    /// Some lanes of a vector at the beginning of another one: as many as a power of two, which divides the first one's number.
+    fn lanes_from(&mut self, value: Reg, start: u32, lanes: u32, form: Form, group: Group) -> Reg {
+        let bytes = if lanes == 1 { form.bytes() } else { 8 };
+        let dst = self.register(Class::Vector);
+        let op = Op::Extract(bytes as u8);
+        let mut inst = Inst::new(op, group.width(form), Some(dst), [Operand::Reg(value)]);
+        inst.immediate = (start * form.bytes() / bytes) as u8;
+        self.push(inst);
+        dst
     }
 
     /// All lanes at once when all are wanted, and each wanted one on its own otherwise.

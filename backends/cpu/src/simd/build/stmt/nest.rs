@@ -9,12 +9,12 @@ use tilewright_core::stmt::{Alloc, For, If, LoopKind, Stmt, Store};
 use tilewright_core::visit::substitute_expr;
 
 use crate::flat::access::{for_each_access, for_each_load};
-use crate::simd::Refusal;
 use crate::simd::build::stmt::registers::single;
 use crate::simd::build::value::expr::compares_indices;
-use crate::simd::build::value::group::{Form, Group};
+use crate::simd::build::value::group::{Form, Group, Rest};
 use crate::simd::build::{Binding, Builder, MOST_INSTRUCTIONS, Outcome};
 use crate::simd::ir::{Item, Reg};
+use crate::simd::{Refusal, VectorExtension};
 
 type Groups = SmallVec<[Group; 8]>;
 
@@ -168,7 +168,13 @@ impl Builder<'_> {
         for_each_load(&node.value, &mut |access| {
             has_narrow |= self.program.buffer(access.buffer).dtype.bytes() < 4;
         });
-        Group::of(lanes, self.extension.bytes() / bytes, self.extension, has_narrow)
+        let rest = match self.extension {
+            VectorExtension::Avx2 if has_narrow => Rest::Narrow,
+            // Groups of statements on the same intermediate are alike, or it would be in no registers.
+            VectorExtension::Avx2 if self.has_narrow_elements => Rest::Pieces,
+            _ => Rest::Masked,
+        };
+        Group::of(lanes, self.extension.bytes() / bytes, rest)
     }
 
     /// Calls `visit` with the type of every part of an expression that has several lanes, except for comparisons of

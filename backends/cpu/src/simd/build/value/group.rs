@@ -2,12 +2,12 @@
 //!
 //! Whatever its type, a value has the same lanes in a group, so that conversions never cross groups. As many lanes form
 //! a group as fit into a vector of the widest type that the statement has in several lanes. Narrower types take
-//! narrower registers. With masks, the lanes that are left over form one group; without, several.
+//! narrower registers. The lanes that are left over form one group, but for elements of fewer than 32 bits without AVX-512: these have
+//! no loads under masks, so that several groups of 4, 2 and 1 lanes take them.
 
 use smallvec::SmallVec;
 
 pub(in crate::simd::build) use crate::flat::form::Form;
-use crate::simd::VectorExtension;
 use crate::simd::ir::Width;
 
 /// Consecutive lanes that are computed together.
@@ -25,14 +25,8 @@ impl Group {
     /// The only group of a scalar. No group of a vector is equal to it.
     pub(in crate::simd::build) const SCALAR: Group = Group { start: 0, lanes: 1, is_scalar: true };
 
-    /// The groups of a statement with `lanes` lanes, whose full groups have `full` lanes. `has_narrow` says whether some
-    /// type in it has fewer than 32 bits.
-    pub(in crate::simd::build) fn of(
-        lanes: u32,
-        full: u32,
-        extension: VectorExtension,
-        has_narrow: bool,
-    ) -> SmallVec<[Group; 8]> {
+    /// The groups of a statement with `lanes` lanes, whose full groups have `full` lanes.
+    pub(in crate::simd::build) fn of(lanes: u32, full: u32, rest: Rest) -> SmallVec<[Group; 8]> {
         if lanes == 1 {
             return SmallVec::from_iter([Group::SCALAR]);
         }
@@ -40,11 +34,11 @@ impl Group {
         let mut start = 0;
         while start < lanes {
             let left = lanes - start;
-            let size = match extension {
-                VectorExtension::Avx512 => left.min(full),
-                VectorExtension::Avx2 if left >= full => full,
-                VectorExtension::Avx2 if left < 4 && has_narrow => 1,
-                VectorExtension::Avx2 => 1 << left.ilog2(),
+            let size = match rest {
+                _ if left >= full => full,
+                Rest::Masked => left,
+                Rest::Narrow if left < 4 => 1,
+                Rest::Pieces | Rest::Narrow => 1 << left.ilog2(),
             };
             groups.push(Group { start, lanes: size, is_scalar: false });
             start += size;
@@ -56,6 +50,17 @@ impl Group {
     pub(in crate::simd::build) fn width(self, form: Form) -> Width {
         Width::of_bytes(self.lanes * form.bytes())
     }
+}
+
+/// How the lanes that fill no vector are divided into groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::simd::build) enum Rest {
+    /// One group, under a mask.
+    Masked,
+    /// Powers of two.
+    Pieces,
+    /// Powers of two, of which those below four lanes are single lanes: elements of fewer than 32 bits.
+    Narrow,
 }
 
 impl Form {
@@ -74,23 +79,24 @@ impl Form {
 mod tests {
     use super::*;
 
-    fn sizes(lanes: u32, full: u32, extension: VectorExtension, has_narrow: bool) -> Vec<u32> {
-        Group::of(lanes, full, extension, has_narrow).iter().map(|group| group.lanes).collect()
+    fn sizes(lanes: u32, full: u32, rest: Rest) -> Vec<u32> {
+        Group::of(lanes, full, rest).iter().map(|group| group.lanes).collect()
     }
 
     #[test]
-    fn what_is_left_over_is_one_group_with_masks_and_several_without() {
-        assert_eq!(sizes(37, 16, VectorExtension::Avx512, false), [16, 16, 5]);
-        assert_eq!(sizes(15, 8, VectorExtension::Avx2, false), [8, 4, 2, 1]);
-        assert_eq!(sizes(15, 8, VectorExtension::Avx2, true), [8, 4, 1, 1, 1]);
-        assert_eq!(sizes(7, 4, VectorExtension::Avx2, false), [4, 2, 1]);
+    fn lanes_that_are_left_over_are_one_group_with_masks_and_several_without() {
+        assert_eq!(sizes(37, 16, Rest::Masked), [16, 16, 5]);
+        assert_eq!(sizes(15, 8, Rest::Masked), [8, 7]);
+        assert_eq!(sizes(15, 8, Rest::Pieces), [8, 4, 2, 1]);
+        assert_eq!(sizes(15, 8, Rest::Narrow), [8, 4, 1, 1, 1]);
+        assert_eq!(sizes(7, 4, Rest::Pieces), [4, 2, 1]);
     }
 
     #[test]
     fn the_lane_left_over_is_not_the_group_of_a_scalar() {
-        for extension in [VectorExtension::Avx2, VectorExtension::Avx512] {
-            assert_ne!(Group::of(17, 16, extension, false).last(), Some(&Group::SCALAR));
-            assert_eq!(Group::of(1, 16, extension, false)[0], Group::SCALAR);
+        for rest in [Rest::Masked, Rest::Pieces, Rest::Narrow] {
+            assert_ne!(Group::of(17, 16, rest).last(), Some(&Group::SCALAR));
+            assert_eq!(Group::of(1, 16, rest)[0], Group::SCALAR);
         }
     }
 }
