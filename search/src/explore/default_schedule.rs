@@ -18,7 +18,7 @@ use crate::space::{Breadth, DesignSpaces, generate_some_design_spaces};
 #[derive(Clone, Copy, Debug)]
 struct Effort {
     breadth: Breadth,
-    /// Random points of each design space; more when there are few spaces.
+    /// Random points of each design space that goes on; more when there are few spaces.
     samples_per_space: usize,
     /// The least number of random points in all.
     samples: usize,
@@ -26,9 +26,16 @@ struct Effort {
     rounds: &'static [(usize, usize)],
 }
 
+/// The number of design spaces of which each one gets all its random points.
+const FEW_SPACES: usize = 64;
+
 /// As much work as makes the draft model's choice a good one.
-const THOROUGH: Effort =
-    Effort { breadth: Breadth::ALL, samples_per_space: 3, samples: 40, rounds: &[(8, 10), (3, 20), (1, 40)] };
+const THOROUGH: Effort = Effort {
+    breadth: Breadth::FULL,
+    samples_per_space: 3,
+    samples: 40,
+    rounds: &[(8, 10), (3, 20), (1, 40)],
+};
 
 /// As much work for a GPU, whose points need not be executable: several remain.
 const THOROUGH_OF_GPU: Effort =
@@ -98,20 +105,35 @@ struct Climb {
 }
 
 impl Climb {
-    /// Legal points of each space, aligned to the machine where they can be.
+    /// Legal points of the spaces, aligned to the machine where they can be. Of many spaces, the better half goes on after each
+    /// round (successive halving: Karnin, Koren and Somekh, "Almost optimal exploration in multi-armed bandits", 2013).
     fn sample(&mut self, spaces: &[Trace], effort: &Effort) -> Vec<Candidate> {
         let rounds = effort.samples_per_space.max(effort.samples.div_ceil(spaces.len().max(1)));
         let mut found = Vec::new();
+        let mut left: Vec<usize> = (0..spaces.len()).collect();
+        let mut best = vec![f32::MIN; spaces.len()];
         for _ in 0..rounds {
-            for (number, space) in spaces.iter().enumerate() {
-                let drawn = self.rng.next_u64();
-                let mut rng = Rng::new(drawn);
-                let decide = |_: usize, step: &Step| self.generator.align(step, &mut rng);
-                let made = self.generator.generate(number, space, drawn, decide, &mut Statistics::default());
-                found.extend(made.filter(|candidate| self.seen.insert(candidate.hash)));
+            for &number in &left {
+                let Some(made) = self.point(number, &spaces[number]) else { continue };
+                best[number] = best[number].max(score(&made));
+                found.push(made);
+            }
+            if left.len() > FEW_SPACES {
+                left.sort_by(|a, b| best[*b].total_cmp(&best[*a]).then(a.cmp(b)));
+                left.truncate(FEW_SPACES.max(left.len() / 2));
+                left.sort_unstable();
             }
         }
         found
+    }
+
+    /// A legal point of a space that has not been drawn before.
+    fn point(&mut self, number: usize, space: &Trace) -> Option<Candidate> {
+        let drawn = self.rng.next_u64();
+        let mut rng = Rng::new(drawn);
+        let decide = |_: usize, step: &Step| self.generator.align(step, &mut rng);
+        let made = self.generator.generate(number, space, drawn, decide, &mut Statistics::default());
+        made.filter(|candidate| self.seen.insert(candidate.hash))
     }
 
     /// Tries mutations, each of the best candidate so far.

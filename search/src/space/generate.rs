@@ -38,17 +38,23 @@ pub(crate) struct Breadth {
     pub(crate) spaces: usize,
     /// The most schedules made before the selection.
     pub(crate) schedules: usize,
-    /// The number of runs of the rules, each with fresh samples: a rule that branches on a sample makes each of its structures
+    /// The most runs of the rules, each with fresh samples: a rule that branches on a sample makes each of its structures
     /// in some of these runs.
     pub(crate) runs: u64,
+    /// Whether runs end as soon as they have made as many schedules as there may be spaces.
+    pub(crate) ends_when_full: bool,
 }
 
 impl Breadth {
     /// As much as a search looks at.
-    pub(crate) const ALL: Breadth = Breadth { spaces: MAX_SPACES, schedules: SURPLUS * MAX_SPACES, runs: 4 };
+    pub(crate) const ALL: Breadth =
+        Breadth { spaces: MAX_SPACES, schedules: SURPLUS * MAX_SPACES, runs: 4, ends_when_full: false };
+
+    /// As much as a choice without measurements looks at.
+    pub(crate) const FULL: Breadth = Breadth { ends_when_full: true, ..Breadth::ALL };
 
     /// A few spaces, for a schedule that is needed at once.
-    pub(crate) const FEW: Breadth = Breadth { spaces: 4, schedules: 8, runs: 1 };
+    pub(crate) const FEW: Breadth = Breadth { spaces: 4, schedules: 8, runs: 1, ends_when_full: true };
 }
 
 /// The stack of a thread in which rules run, in bytes.
@@ -145,7 +151,7 @@ fn generate(
     let (schedules, faults) = apply_all_but_faulty(&start, rules, limits, breadth, None);
     let spaces = distinct(schedules);
     let left_out = spaces.len().saturating_sub(breadth.spaces);
-    if left_out > 0 && breadth == Breadth::ALL {
+    if left_out > 0 && breadth.spaces == MAX_SPACES {
         tracing::warn!(kept = breadth.spaces, left_out, "there are more design spaces than are searched");
     }
     let (spaces, rules) = select_evenly(spaces, breadth.spaces, &mut Rng::new(seed)).into_iter().unzip();
@@ -272,11 +278,19 @@ impl Job {
         match &self.start {
             Start::Schedule(start) => self.apply_rules(Schedule::clone(start), 0, current),
             Start::Program { program, context, seed } => {
-                let runs = (0..self.breadth.runs).map(|run| {
+                let mut made = Vec::new();
+                for run in 0..self.breadth.runs {
                     let seed = seed.wrapping_add(run);
-                    self.apply_rules(Schedule::new(program.clone(), context, seed), seed, current)
-                });
-                Ok(runs.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+                    made.extend(self.apply_rules(
+                        Schedule::new(program.clone(), context, seed),
+                        seed,
+                        current,
+                    )?);
+                    if self.breadth.ends_when_full && made.len() >= self.breadth.spaces {
+                        break;
+                    }
+                }
+                Ok(made)
             }
         }
     }
@@ -297,7 +311,7 @@ impl Job {
             }
             let kept = self.breadth.spaces;
             let left_out = share.left_out + next.len().saturating_sub(kept);
-            if left_out > 0 && self.breadth == Breadth::ALL {
+            if left_out > 0 && self.breadth.spaces == MAX_SPACES {
                 let rule = rule.name;
                 tracing::warn!(rule, kept, left_out, "there are more schedules than are kept");
             }

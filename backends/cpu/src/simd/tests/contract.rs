@@ -433,9 +433,8 @@ fn columns_that_fill_no_vector_take_one_product() {
         let leaf = leaf_of(&rows_of_sums(4, columns), VectorExtension::Avx2).expect("a leaf");
         let instructions = instructions(&leaf);
         let body = innermost_loop(&instructions);
-        let count = |chosen: &dyn Fn(Mnemonic) -> bool| {
-            body.iter().filter(|own| chosen(own.mnemonic())).count()
-        };
+        let count =
+            |chosen: &dyn Fn(Mnemonic) -> bool| body.iter().filter(|own| chosen(own.mnemonic())).count();
         let is_product = |own| format!("{own:?}").starts_with("Vfmadd");
         assert_eq!(count(&is_product), 4 * vectors, "{columns} columns");
         assert_eq!(count(&|own| own == Mnemonic::Vpmaskmovd), 1, "{columns} columns");

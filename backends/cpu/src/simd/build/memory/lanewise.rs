@@ -173,7 +173,8 @@ impl Builder<'_> {
             8 => VectorOp::LoadSome64,
             _ => return Err(Refusal::Access),
         };
-        let key = LoadKey { op: Op::Vector(op), width: group.width(Form::of(dtype)), mem, lanes: group.lanes };
+        let key =
+            LoadKey { op: Op::Vector(op), width: group.width(Form::of(dtype)), mem, lanes: group.lanes };
         let is_shared = self.guard.is_none();
         if let (true, Some(known)) = (is_shared, self.known_load(key)) {
             return Ok(known);

@@ -1,36 +1,18 @@
-//! Default schedules that are kept between processes.
-//!
-//! Choosing a default schedule takes tens of milliseconds, and the same program on the same machine always gets the same one. So the
-//! choice is kept in a folder of the user, and the next process repeats its steps instead of choosing. Nothing depends on the
-//! folder: an entry that is missing, was made for something else or does not replay is chosen anew.
-//!
-//! | | |
-//! |---|---|
-//! | folder | `TILEWRIGHT_CACHE`, or `tilewright` in the user's cache folder; `off` keeps nothing |
-//! | entry | a file for each program, target and number of threads; its key is stored and compared, its name is a hash of it |
-//! | key | the text of the program, the target, the threads, the version of this crate, and size and time of the executable |
+//! Choices in files.
 
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Once, OnceLock, PoisonError, RwLock};
+use std::sync::{Once, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, fs, io, process};
 
 use rustc_hash::FxHasher;
 use tilewright_core::program::Program;
-use tilewright_core::schedule::{Schedule, Trace};
+use tilewright_core::schedule::Trace;
 use tilewright_core::target::RunContext;
-use tilewright_search::schedule_by_default;
-use tilewright_search::spec::DeviceFunctions;
 
-use crate::error::Error;
-use crate::settings::variable;
-
-const FOLDER_VARIABLE: &str = "TILEWRIGHT_CACHE";
-
-/// The value of the variable, or of [`set_folder`], that keeps nothing.
-const OFF: &str = "off";
+use super::repeated;
 
 /// The line between the key of an entry and its steps.
 const SEPARATOR: &str = "\n=== trace ===\n";
@@ -41,84 +23,31 @@ const EXTENSION: &str = "choice";
 /// The most entries that are kept. A process that finds more removes the oldest half before it adds one.
 const MOST_ENTRIES: usize = 8192;
 
-/// The folder that the application has set; `Some(None)` when it keeps nothing.
-static SET_FOLDER: RwLock<Option<Option<PathBuf>>> = RwLock::new(None);
-
-/// Keeps default schedules in another folder from now on; `None` keeps nothing.
-pub fn set_folder(folder: Option<PathBuf>) {
-    *SET_FOLDER.write().unwrap_or_else(PoisonError::into_inner) = Some(folder);
-}
-
-/// The folder in which default schedules are kept; `None` when nothing is.
-///
-/// # Errors
-/// [`Error::Environment`] when `TILEWRIGHT_CACHE` is not UTF-8.
-pub fn folder() -> Result<Option<PathBuf>, Error> {
-    if let Some(folder) = &*SET_FOLDER.read().unwrap_or_else(PoisonError::into_inner) {
-        return Ok(folder.clone());
-    }
-    Ok(match variable(FOLDER_VARIABLE)?.as_deref().map(str::trim) {
-        Some(OFF) => None,
-        Some(folder) if !folder.is_empty() => Some(folder.into()),
-        _ => user_folder().map(|folder| folder.join("tilewright")),
-    })
-}
-
-/// The user's folder for files that can be made again.
-fn user_folder() -> Option<PathBuf> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    if cfg!(windows) {
-        return absolute("LOCALAPPDATA");
-    }
-    let home = || absolute("HOME");
-    if cfg!(target_os = "macos") {
-        return Some(home()?.join("Library/Caches"));
-    }
-    absolute("XDG_CACHE_HOME").or_else(|| Some(home()?.join(".cache")))
-}
-
-/// The default schedule of a program: the one that is kept, or one that is chosen now and kept.
-pub(crate) fn default_schedule(program: &Program, context: &RunContext) -> Schedule {
-    let folder = match folder() {
-        Ok(Some(folder)) => folder,
-        _ => return schedule_by_default(program, context),
-    };
-    let entry = Entry::of(&folder, program, context);
-    match entry.recall(program, context) {
-        Ok(Some(schedule)) => return schedule,
-        Ok(None) => {}
-        Err(reason) => {
-            tracing::warn!(entry = %entry.path.display(), reason, "a kept default schedule is not used");
-        }
-    }
-    let schedule = schedule_by_default(program, context);
-    if let Err(error) = entry.keep(&folder, schedule.trace()) {
-        tracing::debug!(entry = %entry.path.display(), %error, "a default schedule is not kept");
-    }
-    schedule
+/// All that a choice depends on.
+pub(super) fn key(program: &Program, context: &RunContext) -> String {
+    let (version, executable) = (env!("CARGO_PKG_VERSION"), executable());
+    format!("{version} {executable}\nthreads {}\n{:?}\n{program}", context.threads(), context.target)
 }
 
 /// The place of a choice.
-struct Entry {
-    path: PathBuf,
-    key: String,
+pub(super) struct Entry<'a> {
+    pub(super) path: PathBuf,
+    key: &'a str,
 }
 
-impl Entry {
-    fn of(folder: &Path, program: &Program, context: &RunContext) -> Self {
-        let (version, executable) = (env!("CARGO_PKG_VERSION"), executable());
-        let key =
-            format!("{version} {executable}\nthreads {}\n{:?}\n{program}", context.threads(), context.target);
+impl<'a> Entry<'a> {
+    /// The entry of a folder for a [`key`].
+    pub(super) fn of(folder: &Path, key: &'a str) -> Self {
         let mut hasher = FxHasher::default();
         hasher.write(key.as_bytes());
         Entry { path: folder.join(format!("{:016x}.{EXTENSION}", hasher.finish())), key }
     }
 
-    /// The schedule that is kept. `None` when there is none for this key.
+    /// The steps that are kept, which can be repeated. `None` when there are none for this key.
     ///
     /// # Errors
     /// Why an entry of this key is of no use.
-    fn recall(&self, program: &Program, context: &RunContext) -> Result<Option<Schedule>, String> {
+    pub(super) fn recall(&self, program: &Program, context: &RunContext) -> Result<Option<Trace>, String> {
         let text = match fs::read(&self.path) {
             Ok(bytes) => String::from_utf8(bytes).map_err(|error| error.to_string())?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -129,15 +58,12 @@ impl Entry {
             return Ok(None);
         }
         let trace: Trace = trace.parse().map_err(|error| format!("{error}"))?;
-        let schedule = trace.replay_exactly(program, context, 0).map_err(|error| error.to_string())?;
-        let device = DeviceFunctions::built_in(context.target.kind());
-        (device.verify_limits)(schedule.program(), schedule.context())
-            .map_err(|reason| reason.to_string())?;
-        Ok(Some(schedule))
+        repeated(&trace, program, context)?;
+        Ok(Some(trace))
     }
 
     /// Writes a choice. Readers see the whole entry or none.
-    fn keep(&self, folder: &Path, trace: &Trace) -> io::Result<()> {
+    pub(super) fn keep(&self, folder: &Path, trace: &Trace) -> io::Result<()> {
         static FIRST: Once = Once::new();
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         fs::create_dir_all(folder)?;
@@ -186,6 +112,7 @@ fn remove_oldest(folder: &Path) {
 mod tests {
     use super::*;
     use tilewright_core::target::Target;
+    use tilewright_search::schedule_by_default;
 
     const PRODUCT: &str = "kernel product(in a: f32[64, 64], in b: f32[64, 64], out c: f32[64, 64]) {
   for i in 0..64 {
@@ -201,10 +128,10 @@ mod tests {
 }
 ";
 
-    fn entry(folder: &Path) -> (Entry, Program, RunContext) {
+    fn product() -> (String, Program, RunContext) {
         let program: Program = PRODUCT.parse().unwrap_or_else(|error| panic!("{error}"));
         let context = RunContext::from(Target::generic_cpu());
-        (Entry::of(folder, &program, &context), program, context)
+        (key(&program, &context), program, context)
     }
 
     fn in_folder(name: &str, test: impl FnOnce(&Path)) {
@@ -216,21 +143,23 @@ mod tests {
     #[test]
     fn a_choice_is_repeated() {
         in_folder("repeated", |folder| {
-            let (entry, program, context) = entry(folder);
+            let (key, program, context) = product();
+            let entry = Entry::of(folder, &key);
             assert!(entry.recall(&program, &context).unwrap().is_none(), "the folder is new");
             let chosen = schedule_by_default(&program, &context);
             entry.keep(folder, chosen.trace()).unwrap();
             let recalled = entry.recall(&program, &context).unwrap().expect("it is kept");
-            assert_eq!(recalled.program().to_string(), chosen.program().to_string());
-            let fewer = context.with_threads(1);
-            assert_ne!(Entry::of(folder, &program, &fewer).path, entry.path, "threads are part of the key");
+            assert_eq!(&recalled, chosen.trace());
+            let fewer = self::key(&program, &context.with_threads(1));
+            assert_ne!(Entry::of(folder, &fewer).path, entry.path, "threads are part of the key");
         });
     }
 
     #[test]
     fn entries_that_do_not_fit_are_not_used() {
         in_folder("misfits", |folder| {
-            let (entry, program, context) = entry(folder);
+            let (key, program, context) = product();
+            let entry = Entry::of(folder, &key);
             entry.keep(folder, schedule_by_default(&program, &context).trace()).unwrap();
             let whole = fs::read_to_string(&entry.path).unwrap();
             let other = whole.replacen("threads", "fibres", 1);
