@@ -37,10 +37,45 @@ const WINDOWS: &str = "kernel windows(in x: f32[17, 17, 192], out y: f32[13, 13,
 }
 ";
 
+/// Sums of windows of three by three, with rows innermost.
+const PLANES: &str = "kernel planes(in x: f32[64, 30, 30], out y: f32[64, 28, 28]) {
+  for c in 0..64 {
+    for h in 0..28 {
+      for w in 0..28 {
+        for kh in 0..3 {
+          for kw in 0..3 {
+            block y(vc: spatial 64 = c, vh: spatial 28 = h, vw: spatial 28 = w, vkh: reduce 3 = kh, vkw: reduce 3 = kw) {
+              init { y[vc, vh, vw] = 0.0f32 }
+              y[vc, vh, vw] = y[vc, vh, vw] + x[vc, vh + vkh, vw + vkw]
+            }
+          }
+        }
+      }
+    }
+  }
+}
+";
+
+/// Sums of windows of five elements.
+const SIGNAL: &str = "kernel signal(in x: f32[8, 1004], out y: f32[8, 1000]) {
+  for c in 0..8 {
+    for w in 0..1000 {
+      for k in 0..5 {
+        block y(vc: spatial 8 = c, vw: spatial 1000 = w, vk: reduce 5 = k) {
+          init { y[vc, vw] = 0.0f32 }
+          y[vc, vw] = y[vc, vw] + x[vc, vw + vk]
+        }
+      }
+    }
+  }
+}
+";
+
 #[test]
 fn vectors_run_along_the_results() {
-    // A copy names its loops after the dimensions of the result, of which the last one has the channels.
-    for (text, last) in [(COLUMNS, "v0"), (WINDOWS, "v2")] {
+    // A copy names its loops after the dimensions of the result, of which the last one is in lanes.
+    let cases = [(COLUMNS, 'c', "v0"), (WINDOWS, 'c', "v2"), (PLANES, 'w', "v2"), (SIGNAL, 'w', "v1")];
+    for (text, own, last) in cases {
         let program: Program = text.parse().unwrap_or_else(|error| panic!("{error}"));
         for vector_bits in [256, 512] {
             let cpu = CpuTarget { vector_bits, vector_registers: 16, ..CpuTarget::generic() };
@@ -52,8 +87,10 @@ fn vectors_run_along_the_results() {
                 rest.split(' ').next()
             });
             let lanes: Vec<&str> = along.collect();
-            let is_channel = |lane: &&str| lane.starts_with('c') || *lane == last;
-            assert!(!lanes.is_empty() && lanes.iter().all(is_channel), "{scheduled}");
+            // Loops that are one in memory are fused, the innermost one last.
+            let fused = format!("_{own}_");
+            let is_along = |lane: &&str| lane.starts_with(own) || *lane == last || lane.contains(&fused);
+            assert!(!lanes.is_empty() && lanes.iter().all(is_along), "{scheduled}");
         }
     }
 }

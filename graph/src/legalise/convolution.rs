@@ -62,7 +62,7 @@ impl Shape {
     }
 }
 
-/// The input with a number around it.
+/// The input with a number around it, as far as windows reach.
 pub(super) fn pad(
     emitter: &mut Emitter,
     x: &Tensor,
@@ -71,7 +71,7 @@ pub(super) fn pad(
 ) -> Result<Tensor, Unsupported> {
     let mut extents = x.extents[..2].to_vec();
     for (dimension, extent) in x.extents[2..].iter().enumerate() {
-        let around = windows.fixed.before[dimension] + windows.fixed.after[dimension];
+        let around = windows.fixed.before[dimension] + windows.behind(dimension);
         extents.push(extent + &around.into());
     }
     let ends = emitter.values(&x.extents[2..])?;
@@ -81,7 +81,7 @@ pub(super) fn pad(
         let mut condition: Option<Value> = None;
         for (dimension, index) in indices[2..].iter().enumerate() {
             let place = moved(index, before[dimension]);
-            if before[dimension] != 0 || windows.fixed.after[dimension] != 0 {
+            if before[dimension] != 0 || windows.behind(dimension) != 0 {
                 let inside = inside(&place, &ends[dimension]);
                 condition = Some(condition.map_or(inside.clone(), |condition| both(&condition, &inside)));
             }

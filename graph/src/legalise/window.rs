@@ -38,6 +38,9 @@ impl Windows {
                 unsupported!("automatic padding depends on the extent");
             }
             let stride = fixed.strides[dimension] as i64;
+            if stride > 1 && operands.has("ceil_mode") && operands.flag("ceil_mode") {
+                unsupported!("whether the number of windows is rounded up depends on the extent");
+            }
             let span = (fixed.kernel[dimension] as i64 - 1) * fixed.dilations[dimension] as i64 + 1;
             let room = extent + &SymInt::from(fixed.before[dimension] + fixed.after[dimension] - span);
             let count = &room.floor_div(&stride.into()) + &1.into();
@@ -59,6 +62,12 @@ impl Windows {
     /// Where a place of a window lies in the input, along one dimension.
     pub(super) fn place(&self, dimension: usize, window: &Value, tap: &Value) -> Value {
         moved(&self.padded_place(dimension, window, tap), self.fixed.before[dimension])
+    }
+
+    /// How many places lie behind the input: its padding, or more where the last window reaches further.
+    pub(super) fn behind(&self, dimension: usize) -> i64 {
+        let end = self.fixed.input[dimension] as i64 + self.fixed.before[dimension];
+        self.fixed.after[dimension].max(self.reach(dimension) - end)
     }
 
     /// Whether some window reaches beyond the input.

@@ -47,7 +47,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .legalise(pool::average)
         .deduce(deduce::pool)
         .attributes(AVERAGE),
-    Operator::new("lp_pool", "LpPool", lp_pool).deduce(deduce::pool).attributes(LP),
+    Operator::new("lp_pool", "LpPool", lp_pool).legalise(pool::norm).deduce(deduce::pool).attributes(LP),
 ];
 
 /// The windows that the attributes describe, and the number of planes, one for each channel of each picture.

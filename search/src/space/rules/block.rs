@@ -129,9 +129,9 @@ pub(crate) fn needs_multi_level_tiling(program: &Program, block: &Block) -> bool
         && operands.iter().any(|access| is_used_again(block, access.indices))
 }
 
-/// Whether vectors of a reduction run along its output: the last index of each operand that depends on the last index of the
-/// output, and of one at least. So it is for sums of columns, and for windows of channels that lie innermost. The loops as
-/// written have the reduction inside.
+/// Whether vectors of a reduction run along its output: neighbours along the last index of the output read neighbours of each operand
+/// that depends on this index, and of one at least. So it is for sums of columns, for windows of channels that lie innermost, and for
+/// windows that move along a row by one element. The loops as written have the reduction inside.
 pub(crate) fn reduces_across_rows(block: &Block) -> bool {
     use tilewright_core::analysis::block::{is_ordered, loads, reduction, writes};
     let Some(found) = reduction(block).filter(|_| !is_ordered(block)) else { return false };
@@ -151,7 +151,7 @@ pub(crate) fn reduces_across_rows(block: &Block) -> bool {
     dependent.peek().is_some()
         && dependent.all(|access| {
             access.indices.split_last().is_some_and(|(last, rest)| {
-                last.as_var() == Some(lane) && !rest.iter().any(|index| index.mentions(lane))
+                last.linear_coefficient(lane) == Some(1) && !rest.iter().any(|index| index.mentions(lane))
             })
         })
 }
