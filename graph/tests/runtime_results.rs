@@ -1,4 +1,4 @@
-//! Quantised operators against stored results of ONNX Runtime, which `scripts/quantised_operators.py` wrote.
+//! Operators of ONNX Runtime against its stored results, which `scripts/quantised_operators.py` and `scripts/fused_operators.py` wrote.
 //!
 //! Each case runs as it is and optimised. Results of integer operators have to be the same bit by bit; [`DIFFERENCES`] has a row for each operator
 //! whose results may differ, with the reason.
@@ -27,7 +27,17 @@ const DIFFERENCES: &[(&str, f64, &str)] = &[
     ("QLinearAveragePool", 1.0, "ONNX Runtime multiplies by the rounded inverse of the scale; ours divides"),
     ("MatMulNBits", 1e-5, "products of floats are summed in another order"),
     ("QAttention", 1e-5, "products of floats are summed in another order, and exponentials differ by a unit"),
+    ("Gelu", 1e-6, IN_F32),
+    ("FusedConv", 1e-6, IN_F32),
+    ("FusedGemm", 1e-6, IN_F32),
+    ("SkipLayerNormalization", 1e-6, IN_F32),
+    ("SkipSimplifiedLayerNormalization", 1e-6, IN_F32),
+    ("EmbedLayerNormalization", 1e-6, IN_F32),
+    ("RotaryEmbedding", 1e-6, IN_F32),
+    ("GroupQueryAttention", 1e-5, IN_F32),
 ];
+
+const IN_F32: &str = "ONNX Runtime rounds each step to `f32`; the evaluation has steps in `f64`";
 
 fn tensor(name: &str, stored: &Json) -> TensorProto {
     let values = stored["values"].as_array().unwrap();
@@ -37,6 +47,7 @@ fn tensor(name: &str, stored: &Json) -> TensorProto {
         "i8" => (data_type::INT8, whole().map(|value| value as u8).collect()),
         "i32" => (data_type::INT32, whole().flat_map(|value| (value as i32).to_le_bytes()).collect()),
         "bool" => (data_type::BOOL, values.iter().map(|value| u8::from(value.as_bool().unwrap())).collect()),
+        "i64" => (data_type::INT64, whole().flat_map(i64::to_le_bytes).collect()),
         "f32" => {
             let bytes = |value: &Json| (value.as_f64().unwrap() as f32).to_le_bytes();
             (data_type::FLOAT, values.iter().flat_map(bytes).collect())
@@ -55,7 +66,15 @@ fn tensor(name: &str, stored: &Json) -> TensorProto {
 
 fn attribute(name: &str, value: &Json) -> AttributeProto {
     let own = AttributeProto { name: name.to_owned(), ..Default::default() };
+    if let Some(text) = value.as_str() {
+        let s = text.as_bytes().to_vec().into();
+        return AttributeProto { s, r#type: attribute_type::STRING, ..own };
+    }
     if let Some(list) = value.as_array() {
+        if list.iter().any(Json::is_f64) {
+            let floats = list.iter().map(|value| value.as_f64().unwrap() as f32).collect();
+            return AttributeProto { floats, r#type: attribute_type::FLOATS, ..own };
+        }
         let ints = list.iter().map(|value| value.as_i64().unwrap()).collect();
         return AttributeProto { ints, r#type: attribute_type::INTS, ..own };
     }
@@ -63,6 +82,11 @@ fn attribute(name: &str, value: &Json) -> AttributeProto {
         Some(i) => AttributeProto { i, r#type: attribute_type::INT, ..own },
         None => AttributeProto { f: value.as_f64().unwrap() as f32, r#type: attribute_type::FLOAT, ..own },
     }
+}
+
+/// The results that are stored; `null` stands for one that the operator is not asked for.
+fn results(case: &Json) -> Vec<&Json> {
+    case["outputs"].as_array().map_or_else(|| vec![&case["output"]], |outputs| outputs.iter().collect())
 }
 
 fn function(case: &Json) -> Result<Function, String> {
@@ -74,9 +98,12 @@ fn function(case: &Json) -> Result<Function, String> {
         }
     }
     let attributes = case["attributes"].as_object().unwrap();
+    let name =
+        |(place, stored): (usize, &&Json)| if stored.is_null() { String::new() } else { format!("y{place}") };
+    let outputs: Vec<String> = results(case).iter().enumerate().map(name).collect();
     let node = NodeProto {
         input: names,
-        output: vec!["y".to_owned()],
+        output: outputs.clone(),
         op_type: case["operator"].as_str().unwrap().to_owned(),
         domain: "com.microsoft".to_owned(),
         attribute: attributes.iter().map(|(name, value)| attribute(name, value)).collect(),
@@ -86,7 +113,11 @@ fn function(case: &Json) -> Result<Function, String> {
         node: vec![node],
         name: "main".to_owned(),
         initializer: constants,
-        output: vec![ValueInfoProto { name: "y".to_owned(), r#type: None }],
+        output: outputs
+            .into_iter()
+            .filter(|name| !name.is_empty())
+            .map(|name| ValueInfoProto { name, r#type: None })
+            .collect(),
         ..GraphProto::default()
     };
     let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 21 }];
@@ -95,10 +126,11 @@ fn function(case: &Json) -> Result<Function, String> {
     Ok(model.import().map_err(|error| error.to_string())?.function)
 }
 
-fn evaluated(function: &Function) -> Result<HostTensor, String> {
+fn evaluated(function: &Function) -> Result<Vec<HostTensor>, String> {
     let module = Module { functions: [(function.name.clone(), function.clone())].into() };
     let results = Interpreter::new(&module).run(&function.name, Vec::<Value>::new());
-    Ok(results.map_err(|error| error.to_string())?[0].as_tensor().unwrap().clone())
+    let results = results.map_err(|error| error.to_string())?;
+    Ok(results.iter().map(|result| result.as_tensor().unwrap().clone()).collect())
 }
 
 /// By how much a result differs, in the units of [`DIFFERENCES`].
@@ -118,21 +150,24 @@ fn difference(stored: &Json, found: &HostTensor) -> f64 {
 
 #[test]
 fn results_are_those_of_onnx_runtime() {
-    let cases: Json = serde_json::from_str(include_str!("quantised_operators.json")).unwrap();
+    let files = [include_str!("quantised_operators.json"), include_str!("fused_operators.json")];
+    let cases: Vec<Json> =
+        files.into_iter().flat_map(|file| serde_json::from_str::<Vec<Json>>(file).unwrap()).collect();
     let (mut faults, mut seen) = (String::new(), std::collections::BTreeMap::<String, f64>::new());
-    for (number, case) in cases.as_array().unwrap().iter().enumerate() {
+    for (number, case) in cases.iter().enumerate() {
         let operator = case["operator"].as_str().unwrap();
         let allowed = DIFFERENCES.iter().find(|(name, ..)| *name == operator).map_or(0.0, |row| row.1);
         // Steps are whole, so that a bound below one allows none.
-        let results = function(case).and_then(|function| {
+        let found = function(case).and_then(|function| {
             let optimised = optimise(&function).map_err(|error| error.to_string())?;
             Ok([evaluated(&function)?, evaluated(&optimised)?])
         });
-        match results {
+        match found {
             Err(error) => faults += &format!("case {number}, {operator}: {error}\n"),
-            Ok(results) => {
-                for found in results {
-                    let own = difference(&case["output"], &found);
+            Ok(found) => {
+                let stored = || results(case).into_iter().filter(|stored| !stored.is_null());
+                for (stored, found) in found.iter().flat_map(|found| stored().zip(found)) {
+                    let own = difference(stored, found);
                     let most = seen.entry(operator.to_owned()).or_default();
                     *most = most.max(own);
                     if own > allowed {

@@ -11,6 +11,7 @@ use std::time::Instant;
 // Brings the CPU.
 use tilewright as _;
 use tilewright_graph::onnx;
+use tilewright_graph::operator::Value;
 use tilewright_graph::tensor::HostTensor;
 use tilewright_session::{Model, Session};
 
@@ -28,10 +29,11 @@ fn check(name: &str, relative: f64, absolute: f64) {
     for round in ["first", "second"] {
         let start = Instant::now();
         let compared = support::compare_sets(&function, &expected, relative, absolute, &mut |arguments| {
+            let arguments = support::tensors(arguments)?;
             let names = model.info().inputs.iter().map(|port| &port.name[..]);
             let inputs: Vec<(&str, &HostTensor)> = names.zip(&arguments).collect();
             let outputs = session.run(&inputs).map_err(|error| error.to_string())?;
-            Ok(outputs.iter().map(|(_, tensor)| tensor.clone()).collect())
+            Ok(outputs.iter().map(|(_, tensor)| Value::Tensor(tensor.clone())).collect())
         });
         compared.unwrap_or_else(|reason| panic!("{name}: {reason}"));
         println!("{name}, {round} time: {:.1?}, {} kernels", start.elapsed(), model.kernels());

@@ -20,6 +20,29 @@ pub(crate) fn matmul_of(
     let (Some(left), Some(right)) = (deduction.extents(left), deduction.extents(right)) else {
         return Ok(vec![Fact::tensor(element, Shape::Unknown)]);
     };
+    product(deduction, left, right)
+}
+
+/// A product of stacks of matrices, whose last two dimensions may be exchanged.
+pub(crate) fn fused_matmul(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let is_plain = !deduction.flag("transBatchA") && !deduction.flag("transBatchB");
+    let operand = |place: usize, flag: &str| {
+        let mut extents = deduction.extents(place).filter(|_| is_plain)?.to_vec();
+        let rank = extents.len();
+        // Vectors stay as they are.
+        if deduction.flag(flag) && rank > 1 {
+            extents.swap(rank - 2, rank - 1);
+        }
+        Some(extents)
+    };
+    match (operand(0, "transA"), operand(1, "transB")) {
+        (Some(left), Some(right)) => product(deduction, &left, &right),
+        _ => Ok(vec![Fact::tensor(deduction.element(0), Shape::Unknown)]),
+    }
+}
+
+fn product(deduction: &mut Deduction<'_>, left: &[SymInt], right: &[SymInt]) -> Result<Vec<Fact>, Fault> {
+    let element = deduction.element(0);
     if left.is_empty() || right.is_empty() {
         refuse!("scalars have no matrix product");
     }

@@ -20,18 +20,18 @@ use std::sync::Arc;
 pub(crate) use control::{branches, repeated, scanned};
 pub(crate) use elementwise::{broadcast, cast, cast_like, choose, compare, same};
 pub(crate) use linear::{
-    attention, conv, conv_transpose, einsum, gemm, global_pool, matmul, max_unpool, pool,
+    attention, conv, conv_transpose, einsum, fused_matmul, gemm, global_pool, matmul, max_unpool, pool,
 };
 pub(crate) use quantise::{
     conv_integer, dequantize, dynamic_quantize, matmul_integer, qlinear_conv, qlinear_matmul, quantize,
 };
 pub(crate) use recurrent::recurrent;
 pub(crate) use reduce::{arg_reduce, reduce};
-pub(crate) use sample::{grid_sample, roi_align};
+pub(crate) use sample::{chosen_boxes, grid_sample, multinomial, of_shape_attribute, roi_align};
 pub(crate) use shape::{
-    concat, constant_of_shape, expand, eye_like, flatten, gather, gather_like_indices, gather_nd, non_zero,
-    one_hot, pad, range, reshape, resize, shape, size, slice, split, squeeze, tile, top_k, transpose,
-    unsqueeze,
+    compress, concat, constant_of_shape, depth_to_space, expand, eye_like, flatten, gather,
+    gather_like_indices, gather_nd, non_zero, one_hot, pad, range, reshape, resize, shape, size, slice,
+    space_to_depth, split, squeeze, tile, top_k, transpose, unsqueeze,
 };
 
 pub(crate) use signal::{dft, stft, window};

@@ -434,3 +434,48 @@ pub(crate) fn resize(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> 
     };
     one(deduction, shape)
 }
+
+/// Blocks of a picture as channels.
+pub(crate) fn space_to_depth(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    blocks(deduction, |[batch, channels, height, width], block| {
+        let divided = |extent: &SymInt| extent.floor_div(&block.into());
+        [batch.clone(), channels.scale(block * block), divided(height), divided(width)]
+    })
+}
+
+/// Channels of a picture as blocks.
+pub(crate) fn depth_to_space(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    blocks(deduction, |[batch, channels, height, width], block| {
+        let channels = channels.floor_div(&(block * block).into());
+        [batch.clone(), channels, height.scale(block), width.scale(block)]
+    })
+}
+
+fn blocks(
+    deduction: &mut Deduction<'_>,
+    extents: impl Fn([&SymInt; 4], i64) -> [SymInt; 4],
+) -> Result<Vec<Fact>, Fault> {
+    let block = deduction.int("blocksize").filter(|block| (1..1 << 20).contains(block));
+    let shape = match (deduction.extents(0), block) {
+        (Some([batch, channels, height, width]), Some(block)) => {
+            Shape::Known(extents([batch, channels, height, width], block).to_vec())
+        }
+        _ => Shape::Unknown,
+    };
+    one(deduction, shape)
+}
+
+/// As many elements along a dimension, or of all, as there are true conditions.
+pub(crate) fn compress(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let count = deduction.fresh();
+    let shape = match (deduction.int("axis"), deduction.extents(0)) {
+        (None, _) => Shape::Known(vec![count]),
+        (Some(_), None) => Shape::Unknown,
+        (Some(number), Some(input)) => {
+            let mut extents = input.to_vec();
+            extents[axis(number, input.len())?] = count;
+            Shape::Known(extents)
+        }
+    };
+    one(deduction, shape)
+}

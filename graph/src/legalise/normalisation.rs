@@ -30,24 +30,6 @@ pub(crate) fn root_mean_square(emitter: &mut Emitter, operands: &Operands<'_>) -
     Ok(vec![normalise(emitter, &x, first, [scale, None], operands.float("epsilon"), false)?])
 }
 
-/// Layer normalisation of a sum of two tensors and, if it is given, a bias.
-pub(crate) fn skip_layer(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
-    if operands.outputs > 1 {
-        unsupported!("only the first output has a kernel form");
-    }
-    let (x, skipped) = (operands.tensor(emitter, 0)?, operands.tensor(emitter, 1)?);
-    let mut terms = vec![x, skipped];
-    terms.extend(operands.optional(emitter, 4)?);
-    let element = terms[0].element;
-    let sum = broadcast(emitter, &terms, element, &|values| {
-        let (first, rest) = values.split_first().expect("there are two terms");
-        rest.iter().fold(first.clone(), |sum, term| add(&sum, term))
-    })?;
-    let (scale, shift) = (operands.optional(emitter, 2)?, operands.optional(emitter, 3)?);
-    let first = axis(-1, sum.rank())?;
-    Ok(vec![normalise(emitter, &sum, first, [scale, shift], operands.float("epsilon"), true)?])
-}
-
 fn normalise(
     emitter: &mut Emitter,
     x: &Tensor,

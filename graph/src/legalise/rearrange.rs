@@ -168,3 +168,28 @@ pub(crate) fn depth_to_space(emitter: &mut Emitter, operands: &Operands<'_>) -> 
     })?;
     Ok(vec![result])
 }
+
+/// Blocks of a picture as channels: those of one place in their blocks beside each other.
+pub(crate) fn space_to_depth(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
+    let x = operands.tensor(emitter, 0)?;
+    let block = operands.attributes().int_or_default("blocksize");
+    let ([batch, channels, height, width], 1..) = (&x.extents[..], block) else {
+        unsupported!("expected batch, channels, height and width")
+    };
+    for extent in [height, width] {
+        if emitter.size(&extent.remainder(&block.into()))? != 0 {
+            unsupported!("the blocks do not fit {extent} places");
+        }
+    }
+    let parts = |extent: &SymInt| extent.floor_div(&block.into());
+    let extents = [batch.clone(), channels.scale(block * block), parts(height), parts(width)];
+    let (block, channels) = (Value::typed_int(DType::I64, block), emitter.value(channels)?);
+    let result = emitter.compute(x.element, &extents, &mut |builder, indices| {
+        let [batch, channel, row, column] = indices else { unreachable!("there are four loops") };
+        let [place, channel] = [BinaryOp::Div, BinaryOp::Rem].map(|op| channel.binary(op, channels.clone()));
+        let [down, right] = [BinaryOp::Div, BinaryOp::Rem].map(|op| place.binary(op, block.clone()));
+        let source = |part: &Value, within: &Value| add(&part.binary(BinaryOp::Mul, block.clone()), within);
+        x.at(builder, &[batch.clone(), channel, source(row, &down), source(column, &right)])
+    })?;
+    Ok(vec![result])
+}

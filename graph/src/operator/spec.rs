@@ -63,6 +63,8 @@ pub struct Operator {
     pub(crate) deduce: Deduce,
     /// The extents of the result, where deduction before sizes are known cannot follow the inputs that decide them.
     pub extents: Option<Extents>,
+    /// Whether equal calls give different results. Such a call is made once for each time that the graph says so.
+    pub draws: bool,
     /// The definition of a kernel that computes it, if it has one. Without it, calls are evaluated.
     pub(crate) legalise: Option<Legalise>,
 }
@@ -80,6 +82,7 @@ impl Operator {
             evaluate,
             deduce: deduce::unknown,
             extents: None,
+            draws: false,
             legalise: None,
         }
     }
@@ -99,6 +102,12 @@ impl Operator {
     /// The row with the definition of a kernel.
     pub(crate) const fn legalise(mut self, legalise: Legalise) -> Self {
         self.legalise = Some(legalise);
+        self
+    }
+
+    /// The row of an operator whose results are drawn at random.
+    pub(crate) const fn draws(mut self) -> Self {
+        self.draws = true;
         self
     }
 

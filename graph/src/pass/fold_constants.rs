@@ -22,6 +22,9 @@ impl Rule for FoldConstants {
         outputs: usize,
     ) -> Result<Option<Vec<ValueId>>, BuildError> {
         let Operation::Call(call) = operation else { return Ok(None) };
+        if call.operator.draws {
+            return Ok(None);
+        }
         let mut bytes = 0;
         let mut inputs = Vec::with_capacity(call.inputs.len());
         for input in &call.inputs {

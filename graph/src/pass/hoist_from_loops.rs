@@ -107,10 +107,11 @@ impl Hoist<'_> {
         invariant
     }
 
-    /// Whether a call succeeds whatever its inputs hold.
+    /// Whether a call succeeds whatever its inputs hold, and gives the same each time.
     fn is_total(&self, call: &Call, outputs: &[ValueId]) -> bool {
         let is_known = |value: &ValueId| self.function.value(*value).ty.extents().is_some();
         !PARTIAL.contains(&call.operator.name)
+            && !call.operator.draws
             && call.inputs.iter().flatten().all(is_known)
             && outputs.iter().all(is_known)
     }

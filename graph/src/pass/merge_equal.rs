@@ -18,11 +18,13 @@ pub(super) struct MergeEqual {
     bodies: Vec<usize>,
 }
 
-/// The key of an operation that may be merged. Large constants are not compared.
+/// The key of an operation that may be merged. Large constants are not compared, and numbers that are drawn at random differ.
 fn key(operation: &Operation, outputs: usize) -> Option<Key> {
     const LARGEST: usize = 4096;
     match operation {
-        Operation::Call(call) => Some((call.operator.name, call.inputs.clone(), outputs)),
+        Operation::Call(call) if !call.operator.draws => {
+            Some((call.operator.name, call.inputs.clone(), outputs))
+        }
         Operation::Constant(tensor) if tensor.byte_count() <= LARGEST => {
             Some(("constant", Vec::new(), tensor.len()))
         }

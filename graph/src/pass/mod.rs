@@ -21,7 +21,7 @@ pub use quantise::{StaysFloat, stays_float};
 pub use rewriter::{CallRule, Rewriter, Rule};
 
 use crate::build::BuildError;
-use crate::ir::Function;
+use crate::ir::{Binding, Body, Function};
 
 /// A pass.
 pub struct Pass {
@@ -74,24 +74,30 @@ const ROUNDS: usize = 8;
 pub fn optimise(function: &Function) -> Result<Function, BuildError> {
     quantise::check_scales(function)?;
     let mut current = function.clone();
+    let size = |function: &Function| (count(function), outputs(&function.body));
     for _ in 0..ROUNDS {
-        let before = count(&current);
+        let before = size(&current);
         for pass in PASSES {
             current = (pass.run)(&current)?;
             tracing::debug!(pass = pass.name, bindings = count(&current), "ran a pass");
         }
-        if count(&current) == before {
+        if size(&current) == before {
             break;
         }
     }
     Ok(current)
 }
 
+/// The number of values that bindings give, in bodies of control flow too.
+fn outputs(body: &Body) -> usize {
+    let inner = |binding: &Binding| binding.operation.bodies().into_iter().map(outputs).sum::<usize>();
+    body.bindings.iter().map(|binding| binding.outputs.len() + inner(binding)).sum()
+}
+
 /// The number of bindings, in bodies of control flow too.
 pub fn count(function: &Function) -> usize {
-    fn of_body(body: &crate::ir::Body) -> usize {
-        let inner =
-            |binding: &crate::ir::Binding| binding.operation.bodies().into_iter().map(of_body).sum::<usize>();
+    fn of_body(body: &Body) -> usize {
+        let inner = |binding: &Binding| binding.operation.bodies().into_iter().map(of_body).sum::<usize>();
         body.bindings.iter().map(|binding| 1 + inner(binding)).sum()
     }
     of_body(&function.body)

@@ -1,6 +1,7 @@
-//! Bindings of which nobody uses a value are removed, in bodies too. Values from outside that a body reads are used.
+//! Bindings of which nobody uses a value are removed, in bodies too. Values from outside that a body reads are used. Of other calls, the
+//! last outputs are left out if nobody uses them: a normalisation without its statistics has a kernel form.
 
-use crate::ir::{Body, Function};
+use crate::ir::{Binding, Body, Function, Operation};
 
 /// The function without unused bindings.
 pub(super) fn remove_unused(function: &Function) -> Function {
@@ -22,6 +23,7 @@ fn sweep(body: &mut Body, used: &mut [bool]) {
         if !binding.outputs.iter().any(|output| used[output.index()]) {
             continue;
         }
+        leave_out_outputs(&mut binding, used);
         for inner in binding.operation.bodies_mut() {
             mark_results(inner, used);
             sweep(inner, used);
@@ -31,4 +33,16 @@ fn sweep(body: &mut Body, used: &mut [bool]) {
     }
     kept.reverse();
     body.bindings = kept;
+}
+
+/// Leaves out the last outputs that nobody uses, where an operator may do without them. The number of outputs has no other meaning than this
+/// where it is bounded; `split` cuts into as many parts as it has outputs.
+fn leave_out_outputs(binding: &mut Binding, used: &[bool]) {
+    let Operation::Call(call) = &binding.operation else { return };
+    let arity = call.operator.outputs;
+    if arity.most == usize::MAX {
+        return;
+    }
+    let last = binding.outputs.iter().rposition(|output| used[output.index()]).unwrap_or(0);
+    binding.outputs.truncate((last + 1).max(arity.least));
 }

@@ -2,6 +2,7 @@
 
 use crate::build::BuildError;
 use crate::ir::{Attribute, Attributes, Call, ValueId};
+use crate::operator;
 use crate::pass::{CallRule, Rewriter};
 use crate::tensor::{ElementType, HostTensor};
 
@@ -24,6 +25,7 @@ impl CallRule for Simplify {
             | "tile" => unchanged(graph, call),
             "concat" if call.inputs.len() == 1 => call.inputs[0],
             "transpose" => return transpose(graph, call),
+            "cast_like" => return cast_like(graph, call),
             _ => None,
         };
         Ok(same.map(|value| vec![value]))
@@ -85,6 +87,15 @@ fn unchanged(graph: &mut Rewriter<'_>, call: &Call) -> Option<ValueId> {
     let result = graph.add_call(call.clone(), 1).ok()?[0];
     let after = graph.builder.ty(result);
     (after.element() == Some(element) && after.extents() == Some(extents)).then_some(input)
+}
+
+/// A conversion to the type of another value is one to a type that is known.
+fn cast_like(graph: &mut Rewriter<'_>, call: &Call) -> Result<Option<Vec<ValueId>>, BuildError> {
+    let other = call.inputs.get(1).copied().flatten();
+    let Some(element) = other.and_then(|other| graph.builder.ty(other).element()) else { return Ok(None) };
+    let operator = operator::find("cast").expect("the table has conversions");
+    let attributes = call.attributes.clone().with("to", Attribute::Element(element));
+    graph.add_call(Call { operator, inputs: vec![call.inputs[0]], attributes }, 1).map(Some)
 }
 
 /// Transpositions one after the other are one, or none.

@@ -194,3 +194,49 @@ fn a_carried_value_keeps_the_type_that_all_iterations_give_it() {
     assert_eq!((ty(2), ty(3)), ("f32[N, 3]".to_owned(), "unknown".to_owned()));
     assert_eq!(after.value(after.body.results[0]).ty.to_string(), "f32[N, 3]");
 }
+
+#[test]
+fn outputs_that_nobody_uses_are_left_out() {
+    let mut graph = GraphBuilder::new("statistics");
+    let x = parameter(&mut graph, &[2.into(), 3.into()]);
+    let scale = graph.constant(HostTensor::vector(vec![1f32, 2.0, 3.0]));
+    let normal = graph
+        .call_operator("layer_normalization", vec![Some(x), Some(scale)], Attributes::none(), 3)
+        .unwrap();
+    let kept = graph.call_operator("dropout", vec![Some(normal[0])], Attributes::none(), 2).unwrap();
+    let parts = Attributes::none().with("axis", Attribute::Int(1));
+    let parts = graph.call_operator("split", vec![Some(kept[0])], parts, 3).unwrap();
+    let function = graph.finish(vec![parts[0]]).unwrap();
+    let after = optimised(&function, &numbers(&[2, 3]));
+    assert_eq!(names(&after), ["layer_normalization", "split"]);
+    let outputs = |name: &str| {
+        let binding = after.body.bindings.iter().find(|binding| binding.operation.name() == name);
+        binding.unwrap().outputs.len()
+    };
+    // A split has as many parts as it has outputs.
+    assert_eq!((outputs("layer_normalization"), outputs("split")), (1, 3));
+}
+
+#[test]
+fn random_numbers_are_neither_merged_nor_folded() {
+    let mut graph = GraphBuilder::new("noise");
+    let x = parameter(&mut graph, &[2.into(), 3.into()]);
+    let shape = graph.constant(numbers(&[2, 3]));
+    let [first, second] =
+        [(); 2].map(|()| graph.call("random_normal_like", &[shape], Attributes::none()).unwrap());
+    let difference = graph.call("sub", &[first, second], Attributes::none()).unwrap();
+    let y = graph.call("add", &[x, difference], Attributes::none()).unwrap();
+    let function = graph.finish(vec![y]).unwrap();
+    let after = optimise(&function).unwrap();
+    assert_eq!(names(&after), ["random_normal_like", "random_normal_like", "sub", "add"]);
+}
+
+#[test]
+fn a_conversion_to_the_type_of_a_value_is_one_to_a_known_type() {
+    let mut graph = GraphBuilder::new("like");
+    let x = parameter(&mut graph, &[2.into(), 3.into()]);
+    let other = graph.constant(HostTensor::scalar(1f64));
+    let wide = graph.call("cast_like", &[x, other], Attributes::none()).unwrap();
+    let function = graph.finish(vec![wide]).unwrap();
+    assert_eq!(names(&optimised(&function, &numbers(&[2, 3]))), ["cast"]);
+}

@@ -64,9 +64,43 @@ impl Expansion<'_, '_> {
         inputs: &[ValueId],
         attributes: &[(&str, Attribute)],
     ) -> Result<ValueId, Refusal> {
+        Ok(self.call_for(operator, inputs, attributes, 1)?[0])
+    }
+
+    /// An attribute that is a word; empty if it is missing.
+    pub(super) fn text(&mut self, name: &str) -> Result<String, Refusal> {
+        match self.node.attributes.take(name) {
+            None => Ok(String::new()),
+            Some(Attribute::Text(value)) => Ok(value.to_string()),
+            Some(_) => Err(Refusal(format!("attribute {name} must be a word"))),
+        }
+    }
+
+    /// Whether an output has a name.
+    pub(super) fn is_used(&self, output: usize) -> bool {
+        self.node.used.get(output) == Some(&true)
+    }
+
+    /// Adds a call of an operator with the inputs and the attributes of the node that were not taken, and more attributes.
+    pub(super) fn forward(&mut self, operator: &str, more: &[(&str, Attribute)]) -> Result<ValueId, Refusal> {
+        let mut attributes = std::mem::replace(&mut self.node.attributes, Attributes::none());
+        more.iter().for_each(|(name, value)| attributes.set(name, value.clone()));
+        let inputs = std::mem::take(&mut self.node.inputs);
+        Ok(self.builder.call_operator(operator, inputs, attributes, 1)?[0])
+    }
+
+    /// Adds a call with some number of results.
+    pub(super) fn call_for(
+        &mut self,
+        operator: &str,
+        inputs: &[ValueId],
+        attributes: &[(&str, Attribute)],
+        outputs: usize,
+    ) -> Result<Vec<ValueId>, Refusal> {
         let given = |all: Attributes, (name, value): &(&str, Attribute)| all.with(name, value.clone());
         let attributes = attributes.iter().fold(Attributes::none(), given);
-        Ok(self.builder.call(operator, inputs, attributes)?)
+        let inputs = inputs.iter().copied().map(Some).collect();
+        Ok(self.builder.call_operator(operator, inputs, attributes, outputs)?)
     }
 
     /// A list of integers as a value.

@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 
 use crate::onnx::error::{MissingOperator, OnnxError};
 use crate::onnx::import::{
-    FunctionKey, Versions, attention, function_key, node_name, plain_domain, quantised, upgrade,
+    FunctionKey, Versions, function_key, meaning, node_name, plain_domain, quantised, upgrade,
 };
 use crate::onnx::schema::{GraphProto, ModelProto, NodeProto};
 use crate::operator;
@@ -71,7 +71,7 @@ impl<'m> Search<'m> {
         let own = domain.is_empty()
             && (CONTROL.contains(&&node.op_type[..]) || upgrade::renamed(&node.op_type).is_some());
         own || quantised::is_known(domain, &node.op_type)
-            || attention::is_known(domain, &node.op_type)
+            || meaning::find(domain, &node.op_type).is_some()
             || operator::find_onnx(domain, &node.op_type).is_some()
             || self.functions.contains(&function_key(domain, &node.op_type, &node.overload))
     }

@@ -8,7 +8,10 @@ mod attention;
 mod attribute;
 mod control;
 mod expansion;
+mod fused;
 mod known;
+mod loss;
+mod meaning;
 mod quantised;
 mod types;
 mod upgrade;
@@ -23,7 +26,7 @@ use crate::onnx::schema::{AttributeProto, FunctionProto, GraphProto, NodeProto};
 use crate::onnx::{Model, OnnxError, tensor};
 
 /// The versions of ONNX's own operator set that are supported.
-pub const OPERATOR_SET_VERSIONS: (i64, i64) = (7, 26);
+pub const OPERATOR_SET_VERSIONS: (i64, i64) = (7, 27);
 
 /// How deep sub-graphs and functions may be nested.
 const DEPTH: usize = 64;
@@ -268,14 +271,13 @@ impl<'m> Importer<'m> {
         inputs: Vec<Option<ValueId>>,
     ) -> Result<Vec<Option<ValueId>>, OnnxError> {
         let attributes = self.attributes(node)?;
-        let outputs = node.output.len();
         let call = upgrade::Node {
             domain: plain_domain(&node.domain),
             operator: &node.op_type,
             version: self.versions.onnx,
             inputs,
             attributes,
-            outputs,
+            used: node.output.iter().map(|name| !name.is_empty()).collect(),
         };
         let results = call.translate(&mut self.builder).map_err(|error| node_error(node, error))?;
         Ok(results.into_iter().map(Some).collect())

@@ -5,7 +5,7 @@
 
 use crate::build::GraphBuilder;
 use crate::ir::{Attribute, Attributes, ValueId};
-use crate::onnx::import::{attention, quantised};
+use crate::onnx::import::{meaning, quantised};
 use crate::operator;
 use crate::tensor::{ElementType, HostTensor};
 
@@ -22,14 +22,17 @@ pub(super) struct Node<'n> {
     pub(super) version: i64,
     pub(super) inputs: Vec<Option<ValueId>>,
     pub(super) attributes: Attributes,
-    pub(super) outputs: usize,
+    /// Whether each output has a name, so that something may read it.
+    pub(super) used: Vec<bool>,
 }
 
-/// The newest name of an operator that was renamed.
+/// The newest name of an operator that was renamed, or has another name in files of ONNX Runtime.
 pub(super) fn renamed(operator: &str) -> Option<&'static str> {
     match operator {
         "Upsample" => Some("Resize"),
         "Scatter" => Some("ScatterElements"),
+        // ONNX Runtime puts its own name into ONNX's operator set.
+        "SimplifiedLayerNormalization" => Some("RMSNormalization"),
         _ => None,
     }
 }
@@ -84,8 +87,8 @@ impl Node<'_> {
         if quantised::is_known(self.domain, self.operator) {
             return quantised::translate(self, builder);
         }
-        if attention::is_known(self.domain, self.operator) {
-            return attention::translate(self, builder);
+        if let Some(translate) = meaning::find(self.domain, self.operator) {
+            return meaning::translate(self, builder, translate);
         }
         self.call(builder)
     }
@@ -95,7 +98,17 @@ impl Node<'_> {
         let Some(operator) = operator::find_onnx(self.domain, name) else {
             return Err(Refusal(format!("the operator {name} is not known")));
         };
-        Ok(builder.call_operator(operator.name, self.inputs, self.attributes, self.outputs.max(1))?)
+        // `split` cuts into as many parts as it has outputs, also such as have no name.
+        let outputs = match operator.outputs.most {
+            usize::MAX => self.used.len(),
+            _ => self
+                .used
+                .iter()
+                .rposition(|&used| used)
+                .map_or(0, |last| last + 1)
+                .max(operator.outputs.least),
+        };
+        Ok(builder.call_operator(operator.name, self.inputs, self.attributes, outputs.max(1))?)
     }
 
     fn set_default(&mut self, name: &str, value: Attribute) {

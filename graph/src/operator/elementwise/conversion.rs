@@ -17,6 +17,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .deduce(deduce::cast_like)
         .inputs(2, 2)
         .attributes(&[("saturate", IntOr(1))]),
+    Operator::new("bit_cast", "BitCast", bit_cast).deduce(deduce::cast).attributes(&[("to", Element)]),
     Operator::new("identity", "Identity", identity).legalise(pointwise::identity).deduce(deduce::same),
     Operator::new("dropout", "Dropout", dropout)
         .deduce(deduce::same)
@@ -37,6 +38,21 @@ fn cast(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
 fn cast_like(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let saturate = arguments.int_or_default("saturate") != 0;
     one(arguments.tensor(0)?.cast_with(arguments.tensor(1)?.element(), saturate)?)
+}
+
+/// The same bits as elements of another type.
+fn bit_cast(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
+    let (x, to) = (arguments.tensor(0)?, arguments.element("to"));
+    let Some(to) = to.filter(|&to| to != ElementType::Bool) else {
+        refuse!("attribute to must name a type of numbers")
+    };
+    let (Some(bytes), Some(dtype)) = (x.bytes(), to.dtype()) else {
+        refuse!("elements of type {} have no bytes of their own that could be {to}", x.element())
+    };
+    if bytes.len() != x.len() * dtype.bytes() {
+        refuse!("elements of type {} and of type {to} have different sizes", x.element());
+    }
+    one(HostTensor::from_bytes(to, x.shape(), bytes)?)
 }
 
 fn identity(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {

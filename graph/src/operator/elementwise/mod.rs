@@ -7,7 +7,6 @@ mod logic;
 mod unary;
 
 pub(crate) use activation::sigmoid;
-pub(crate) use binary::broadcast;
 
 use crate::operator::Operator;
 

@@ -1,5 +1,6 @@
 //! Suppression of boxes that overlap better ones.
 
+use crate::deduce;
 use crate::operator::attribute::IntOr;
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::{Arguments, Fault, Operator, Value};
@@ -7,6 +8,7 @@ use crate::tensor::HostTensor;
 
 pub(super) const OPERATORS: &[Operator] =
     &[Operator::new("non_max_suppression", "NonMaxSuppression", suppress)
+        .deduce(deduce::chosen_boxes)
         .inputs(2, 5)
         .attributes(&[("center_point_box", IntOr(0))])];
 

@@ -16,7 +16,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .inputs(1, 2)
         .attributes(&[("upper", IntOr(1))]),
     Operator::new("compress", "Compress", compress)
-        .deduce(deduce::element_only)
+        .deduce(deduce::compress)
         .inputs(2, 2)
         .attributes(&[("axis", Int)]),
     Operator::new("center_crop_pad", "CenterCropPad", center_crop_pad)

@@ -23,7 +23,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         ("transB", IntOr(0)),
     ]),
     Operator::new("fused_matmul", "FusedMatMul", fused_matmul).legalise(matmul::fused)
-    .deduce(deduce::element_only).inputs(2, 2).domain("com.microsoft").attributes(&[
+    .deduce(deduce::fused_matmul).inputs(2, 2).domain("com.microsoft").attributes(&[
         ("alpha", FloatOr(1.0)),
         ("transA", IntOr(0)),
         ("transB", IntOr(0)),

@@ -3,7 +3,6 @@
 use crate::deduce;
 use crate::legalise::normalisation;
 use crate::operator::attribute::{FloatOr, IntOr};
-use crate::operator::elementwise::broadcast;
 use crate::operator::evaluate::{axis, refuse};
 use crate::operator::normalise::moments;
 use crate::operator::{Arguments, Fault, Operator, Value};
@@ -31,21 +30,6 @@ pub(super) const OPERATORS: &[Operator] = &[
     .deduce(deduce::same)
     .inputs(2, 2)
     .attributes(&[("axis", IntOr(-1)), ("epsilon", FloatOr(1e-5)), ("stash_type", IntOr(1))]),
-    Operator::new("skip_layer_normalization", "SkipLayerNormalization", |a| {
-        skip(a, Moments::MeanAndVariance)
-    })
-    .legalise(normalisation::skip_layer)
-    .deduce(deduce::same)
-    .inputs(3, 5)
-    .outputs(1, 4)
-    .attributes(&[("epsilon", FloatOr(1e-12))])
-    .domain("com.microsoft"),
-    Operator::new("skip_rms_normalization", "SkipSimplifiedLayerNormalization", |a| skip(a, Moments::Square))
-        .deduce(deduce::same)
-        .inputs(3, 4)
-        .outputs(1, 4)
-        .attributes(&[("epsilon", FloatOr(1e-12))])
-        .domain("com.microsoft"),
 ];
 
 /// The moments that elements are normalised by.
@@ -97,23 +81,5 @@ fn normalised(
             x.shape().iter().enumerate().map(|(place, &extent)| if place < dimension { extent } else { 1 }).collect();
         let statistics = |values: Vec<f32>| Ok::<Value, Fault>(HostTensor::new(&kept, values)?.into());
         Ok(vec![HostTensor::new(x.shape(), elements)?.into(), statistics(means)?, statistics(deviations)?])
-    }, else refuse!("expected floating-point elements, found {}", x.element()))
-}
-
-/// The normalised sum of two tensors and a bias; the fourth output is the sum.
-fn skip(arguments: &Arguments<'_>, kind: Moments) -> Result<Vec<Value>, Fault> {
-    let (x, skipped) = (arguments.tensor(0)?, arguments.tensor(1)?);
-    let (scale, shift, bias) = match kind {
-        Moments::MeanAndVariance => (arguments.tensor(2)?, arguments.optional(3)?, arguments.optional(4)?),
-        Moments::Square => (arguments.tensor(2)?, None, arguments.optional(3)?),
-    };
-    with_float!(x.element(), T => {
-        let mut sum = broadcast::<T, T, T>(x, skipped, |&x, &y| Ok(x.add(y)))?;
-        if let Some(bias) = bias {
-            sum = broadcast::<T, T, T>(&sum, bias, |&x, &y| Ok(x.add(y)))?;
-        }
-        let mut outputs = normalised(arguments, &sum, [Some(scale), shift], -1, kind)?;
-        outputs.push(sum.into());
-        Ok(outputs)
     }, else refuse!("expected floating-point elements, found {}", x.element()))
 }

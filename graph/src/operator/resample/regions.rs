@@ -58,11 +58,15 @@ fn roi_align(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
                 refuse!("a region is of picture {picture}, there are {batch}")
             };
             let region = Region::of(arguments, corners, output, half);
+            // All channels have the same samples.
+            let along = |d: usize, extent: usize| -> Vec<Vec<Neighbours>> {
+                (0..output[d]).map(|part| region.samples(d, part, extent)).collect()
+            };
+            let (rows, columns) = (along(0, height), along(1, width));
             for channel in 0..channels {
                 let plane = &wide[(picture * channels + channel) * height * width..][..height * width];
-                for part in 0..output[0] * output[1] {
-                    let part = [part / output[1], part % output[1]];
-                    values.push(T::narrow(region.pool(plane, [height, width], part, largest)));
+                for (row, column) in rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column))) {
+                    values.push(T::narrow(pool(plane, width, [row, column], largest)));
                 }
             }
         }
@@ -87,32 +91,37 @@ impl Region {
         Region { start, part, samples: [samples(part[0]), samples(part[1])] }
     }
 
-    /// The mean of all samples of a part, or the largest of their weighted corners.
-    fn pool(&self, plane: &[f64], shape: [usize; 2], part: [usize; 2], largest: bool) -> f64 {
-        let at = |d: usize, sample: usize| {
-            self.start[d] + (part[d] as f64 + (sample as f64 + 0.5) / self.samples[d] as f64) * self.part[d]
-        };
-        let (mut sum, mut best) = (0.0, f64::NEG_INFINITY);
-        for row in 0..self.samples[0] {
-            for column in 0..self.samples[1] {
-                let corners = corners(plane, shape, [at(0, row), at(1, column)]);
-                sum += corners.iter().sum::<f64>();
-                best = corners.into_iter().fold(best, f64::max);
-            }
-        }
-        if largest { best } else { sum / (self.samples[0] * self.samples[1]) as f64 }
+    /// The elements around the samples of a part along one dimension of so many elements.
+    fn samples(&self, d: usize, part: usize, extent: usize) -> Vec<Neighbours> {
+        let place = |sample: usize| (sample as f64 + 0.5) / self.samples[d] as f64;
+        let at = |sample: usize| self.start[d] + (part as f64 + place(sample)) * self.part[d];
+        (0..self.samples[d]).map(|sample| neighbours(at(sample), extent)).collect()
     }
 }
 
-/// The weighted elements around a place. Just outside, the border counts; further outside, everything is zero.
-fn corners(plane: &[f64], shape: [usize; 2], at: [f64; 2]) -> [f64; 4] {
-    if (0..2).any(|d| at[d] < -1.0 || at[d] > shape[d] as f64) {
-        return [0.0; 4];
+/// The two elements around a sample along one dimension, with their weights.
+type Neighbours = [(usize, f64); 2];
+
+/// Just outside, the border counts; further outside, everything is zero.
+fn neighbours(at: f64, extent: usize) -> Neighbours {
+    if at < -1.0 || at > extent as f64 {
+        return [(0, 0.0); 2];
     }
-    let at = [0, 1].map(|d| at[d].clamp(0.0, shape[d] as f64 - 1.0));
-    [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)].map(|(down, right)| {
-        let (row, column) = (at[0].floor() + down, at[1].floor() + right);
-        let weight = linear(row - at[0]) * linear(column - at[1]);
-        if weight == 0.0 { 0.0 } else { weight * plane[row as usize * shape[1] + column as usize] }
-    })
+    let at = at.clamp(0.0, extent as f64 - 1.0);
+    [0.0, 1.0].map(|step| (at.floor() as usize + step as usize, linear(at.floor() + step - at)))
+}
+
+/// The mean of all samples of a part, or the largest of their weighted corners.
+fn pool(plane: &[f64], width: usize, [rows, columns]: [&[Neighbours]; 2], largest: bool) -> f64 {
+    let (mut sum, mut best) = (0.0, f64::NEG_INFINITY);
+    for (row, column) in rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column))) {
+        for (&(y, down), &(x, right)) in
+            row.iter().flat_map(|row| column.iter().map(move |column| (row, column)))
+        {
+            let weight = down * right;
+            let value = if weight == 0.0 { 0.0 } else { weight * plane[y * width + x] };
+            (sum, best) = (sum + value, best.max(value));
+        }
+    }
+    if largest { best } else { sum / (rows.len() * columns.len()) as f64 }
 }

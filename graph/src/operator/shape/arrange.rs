@@ -16,11 +16,12 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("expand", "Expand", expand).legalise(rearrange::expand).deduce(deduce::expand).inputs(2, 2),
     Operator::new("tile", "Tile", tile).legalise(rearrange::tile).deduce(deduce::tile).inputs(2, 2),
     Operator::new("space_to_depth", "SpaceToDepth", space_to_depth)
-        .deduce(deduce::element_only)
+        .legalise(rearrange::space_to_depth)
+        .deduce(deduce::space_to_depth)
         .attributes(&[("blocksize", IntOr(1))]),
     Operator::new("depth_to_space", "DepthToSpace", depth_to_space)
         .legalise(rearrange::depth_to_space)
-        .deduce(deduce::element_only)
+        .deduce(deduce::depth_to_space)
         .attributes(&[("blocksize", IntOr(1)), ("mode", TextOr("DCR"))]),
 ];
 

@@ -102,6 +102,9 @@ impl Planner<'_> {
 
     /// A call whose inputs the shapes decide is evaluated now, unless its result is large.
     fn computed(&mut self, call: &Call, binding: &Binding) -> bool {
+        if call.operator.draws {
+            return false;
+        }
         let mut inputs = Vec::with_capacity(call.inputs.len());
         for input in &call.inputs {
             inputs.push(match input {

@@ -2,40 +2,27 @@
 //!
 //! This file has the parts that all of them share: heads, masks, and the call of `attention`.
 
+mod cache;
+mod grouped;
 mod own;
+mod rotary;
 mod runtime;
 
-use crate::build::GraphBuilder;
 use crate::ir::{Attribute, ValueId};
 use crate::onnx::import::expansion::{Expansion, Extent};
-use crate::onnx::import::upgrade::{Node, Refusal};
+use crate::onnx::import::meaning::{Meaning, Translated};
+use crate::onnx::import::upgrade::Refusal;
 use crate::tensor::ElementType;
 
-type Translated = Result<Vec<ValueId>, Refusal>;
-
-/// Adds the calls that a node means, and gives its outputs.
-type Translate = fn(&mut Expansion<'_, '_>) -> Translated;
-
-/// Operators by domain and name, with their translations.
-const MEANINGS: &[(&str, &str, Translate)] = &[
+pub(super) const MEANINGS: &[Meaning] = &[
     ("", "Attention", own::attention),
     ("com.microsoft", "Attention", runtime::attention),
     ("com.microsoft", "MultiHeadAttention", runtime::multi_head),
+    ("com.microsoft", "GroupQueryAttention", grouped::grouped_query),
+    ("", "TensorScatter", cache::tensor_scatter),
+    ("", "RotaryEmbedding", rotary::own),
+    ("com.microsoft", "RotaryEmbedding", rotary::runtime),
 ];
-
-/// Whether an operator is translated here.
-pub(super) fn is_known(domain: &str, operator: &str) -> bool {
-    MEANINGS.iter().any(|(own, name, _)| (*own, *name) == (domain, operator))
-}
-
-/// Adds the calls that a node means.
-pub(super) fn translate(node: Node<'_>, builder: &mut GraphBuilder) -> Translated {
-    let found = MEANINGS.iter().find(|(own, name, _)| (*own, *name) == (node.domain, node.operator));
-    let Some((.., translate)) = found else {
-        return Err(Refusal(format!("the operator {} is not known", node.operator)));
-    };
-    translate(&mut Expansion { node, builder })
-}
 
 /// The operands of attention.
 struct Parts {

@@ -49,7 +49,7 @@ pub(super) fn attention(node: &mut Expansion<'_, '_>) -> Translated {
     let (keys, values) = (keys?, values?);
     let mask = Mask { queries, keys, is_causal, windows }.of(node)?;
     let parts = Parts { queries, keys, values, mask, scale, zero_if_masked: true };
-    let (means, scores) = if cap == 0.0 && node.node.outputs < 4 {
+    let (means, scores) = if cap == 0.0 && node.node.used.len() < 4 {
         (node.attend(parts)?, None)
     } else {
         let (means, scores) = in_steps(node, parts, f64::from(cap), stage)?;
@@ -58,7 +58,7 @@ pub(super) fn attention(node: &mut Expansion<'_, '_>) -> Translated {
     let means = if is_joined { node.join_heads(means)? } else { means };
     let mut results = vec![means, keys, values];
     results.extend(scores);
-    results.truncate(node.node.outputs.max(1));
+    results.truncate(node.node.used.len().max(1));
     Ok(results)
 }
 
@@ -155,7 +155,7 @@ impl Mask {
 }
 
 /// Attention step by step, with the scores at a stage.
-fn in_steps(
+pub(super) fn in_steps(
     node: &mut Expansion<'_, '_>,
     parts: Parts,
     cap: f64,

@@ -144,7 +144,7 @@ pub(super) fn attention(node: &mut Expansion<'_, '_>) -> Translated {
     }
     let (mask, bias) = (node.optional(3), node.optional(5));
     let means = shared.attend(node, [queries, keys, values], mask, bias)?;
-    if node.node.outputs < 2 {
+    if node.node.used.len() < 2 {
         return Ok(vec![means]);
     }
     let (of_keys, of_values) = (node.unsqueeze(keys, &[0])?, node.unsqueeze(values, &[0])?);
@@ -156,7 +156,7 @@ pub(super) fn attention(node: &mut Expansion<'_, '_>) -> Translated {
 /// keys, all values.
 pub(super) fn multi_head(node: &mut Expansion<'_, '_>) -> Translated {
     node.refuse_inputs(&[(8, "past_sequence_length"), (9, "cache_indirection")])?;
-    if node.node.outputs > 3 {
+    if node.node.used.len() > 3 {
         return Err(Refusal("output 3 (the scores) is not supported".to_owned()));
     }
     let shared = Shared::of(node)?;
@@ -189,6 +189,6 @@ pub(super) fn multi_head(node: &mut Expansion<'_, '_>) -> Translated {
     let (mask, bias) = (node.optional(4), node.optional(5));
     let means = shared.attend(node, inputs, mask, bias)?;
     let mut results = vec![means, inputs[1], inputs[2]];
-    results.truncate(node.node.outputs.max(1));
+    results.truncate(node.node.used.len().max(1));
     Ok(results)
 }

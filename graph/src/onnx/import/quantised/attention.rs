@@ -58,7 +58,7 @@ pub(super) fn attention(node: &mut Quantised<'_, '_>) -> Translated {
     let mixed = node.call("matmul", &[shares, values], Attributes::none())?;
     let mixed = transposed(node, mixed, &[0, 2, 1, 3])?;
     let mut results = vec![reshape(node, mixed, &[0, 0, hidden])?];
-    if node.node.outputs > 1 {
+    if node.node.used.len() > 1 {
         let axis = node.builder.constant(HostTensor::vector(vec![0i64]));
         let keys = node.call("unsqueeze", &[keys, axis], Attributes::none())?;
         let values = node.call("unsqueeze", &[values, axis], Attributes::none())?;
