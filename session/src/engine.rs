@@ -200,9 +200,9 @@ impl KernelEngine<'_> {
             let (element, shape) = (tensor.element(), tensor.shape().to_vec());
             // Sizes inside of bodies may change each time these run: extents are fixed.
             let order = Order::given(shape.len());
-            Some(Known { element, shape, order, extents: None, contents, constant })
+            Some(Known { element, shape, order, extents: None, contents, integers: None, constant })
         };
-        let prepared = match prepare(body, group, &known, None) {
+        let prepared = match prepare(&self.graph.forms, body, group, &known, None) {
             Ok(prepared) => prepared,
             Err(reason) => {
                 tracing::debug!(group = ?group.outputs, %reason, "a group has no kernel form");

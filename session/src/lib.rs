@@ -23,6 +23,7 @@
 mod engine;
 mod error;
 mod folder;
+mod forms;
 mod interruption;
 mod kernels;
 mod model;

@@ -16,6 +16,7 @@ use tilewright_graph::tensor::HostTensor;
 use crate::engine::Engines;
 use crate::error::Error;
 use crate::folder;
+use crate::forms::Forms;
 use crate::kernels::Kernels;
 
 /// The name of the function that runs.
@@ -33,6 +34,7 @@ pub(crate) struct Graph {
     /// The groups of each body, by the first value that it binds.
     groups: FxHashMap<ValueId, (Vec<Group>, Part)>,
     constants: FxHashMap<ValueId, Constant>,
+    pub(crate) forms: Forms,
     pub(crate) kernels: Kernels,
     pub(crate) engines: Engines,
     pub(crate) info: Info,
@@ -136,6 +138,7 @@ impl Model {
         let mut graph = Graph {
             groups: FxHashMap::default(),
             constants: FxHashMap::default(),
+            forms: Forms::default(),
             kernels: Kernels::default(),
             engines: Engines::default(),
             info,

@@ -6,10 +6,13 @@ use rustc_hash::FxHashMap;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_graph::fuse::Group;
 use tilewright_graph::ir::{Body, Call, Operation, ValueId};
-use tilewright_graph::legalise::{Argument, Fusion, Legalised, Order, Signature, Unsupported, legalise};
+use tilewright_graph::legalise::{
+    Argument, Fusion, Legalised, Order, Signature, Unsupported, follows, legalise,
+};
 use tilewright_graph::symbolic::{SymInt, Symbol};
 use tilewright_graph::tensor::{ElementType, HostTensor};
 
+use crate::forms::{Form, Forms};
 use crate::kernels::Instance;
 
 /// The properties of a value when a group is prepared.
@@ -23,6 +26,8 @@ pub(crate) struct Known {
     pub(crate) extents: Option<Vec<SymInt>>,
     /// Its elements, when they are the same in each run of this shape.
     pub(crate) contents: Option<HostTensor>,
+    /// The same elements as the graph knows them, with the extents.
+    pub(crate) integers: Option<Arc<Vec<SymInt>>>,
     /// Whether kernels may keep what they compute from it alone.
     pub(crate) constant: bool,
 }
@@ -75,6 +80,7 @@ pub(crate) fn inputs(body: &Body, group: &Group) -> Vec<ValueId> {
 /// # Errors
 /// When it has no kernel form: then its calls are tried one by one, or evaluated.
 pub(crate) fn prepare(
+    forms: &Forms,
     body: &Body,
     group: &Group,
     known: &dyn Fn(ValueId) -> Option<Known>,
@@ -88,7 +94,7 @@ pub(crate) fn prepare(
             _ => return Err(form("only calls of operators become kernels")),
         }
     }
-    Preparation { calls, inputs: inputs(body, group), outputs: &group.outputs, order }.prepare(known)
+    Preparation { forms, calls, inputs: inputs(body, group), outputs: &group.outputs, order }.prepare(known)
 }
 
 /// Makes a program that copies a value in the graph's order of dimensions.
@@ -96,10 +102,12 @@ pub(crate) fn prepare(
 /// # Errors
 /// When kernels do not compute with its elements.
 pub(crate) fn prepare_copy(
+    forms: &Forms,
     value: ValueId,
     known: &dyn Fn(ValueId) -> Option<Known>,
 ) -> Result<Prepared, Unsupported> {
-    Preparation { calls: Vec::new(), inputs: vec![value], outputs: &[value], order: None }.prepare(known)
+    Preparation { forms, calls: Vec::new(), inputs: vec![value], outputs: &[value], order: None }
+        .prepare(known)
 }
 
 fn form(reason: &str) -> Unsupported {
@@ -108,6 +116,7 @@ fn form(reason: &str) -> Unsupported {
 
 /// What becomes a program.
 struct Preparation<'a> {
+    forms: &'a Forms,
     calls: Vec<(&'a Call, &'a [ValueId])>,
     inputs: Vec<ValueId>,
     outputs: &'a [ValueId],
@@ -128,9 +137,9 @@ impl Preparation<'_> {
         symbolic: bool,
     ) -> Result<Prepared, Unsupported> {
         let mut dims = Dims::default();
-        let mut signatures = FxHashMap::default();
+        let mut signatures = Vec::with_capacity(self.inputs.len());
         for &value in &self.inputs {
-            let Known { element, shape, order, extents, contents, constant } =
+            let Known { element, shape, order, extents, contents, integers, constant } =
                 known(value).ok_or_else(|| form("an input has no known shape"))?;
             // One whose elements are known may be an argument that stands for none, such as the region of a `Resize`.
             if shape.contains(&0) && contents.is_none() {
@@ -144,21 +153,37 @@ impl Preparation<'_> {
                 }
                 None => shape.iter().map(|&extent| extent.into()).collect(),
             };
-            signatures.insert(value, Signature { element, extents, order, contents, constant });
+            let is_followed = || self.calls.iter().any(|(call, _)| follows(call, value));
+            let integers = integers.filter(|_| symbolic && !constant && is_followed());
+            let integers = integers.and_then(|integers| dims.integers(&integers, contents.as_ref()?));
+            signatures.push(Signature { element, extents, order, contents, integers, constant });
         }
         if symbolic && dims.dims.is_empty() {
             return self.prepare_with(known, false);
         }
-        let fusion = Fusion {
-            calls: self.calls.clone(),
-            inputs: signatures,
-            outputs: self.outputs.to_vec(),
-            dims: dims.dims.clone(),
-            order: self.order.cloned(),
+        let own =
+            Form { calls: self.calls.len(), output: self.outputs[0], signatures, order: self.order.cloned() };
+        let legalised = match self.forms.find(&own, &|integer| dims.value(integer)) {
+            Some(known) => known,
+            None => {
+                let signatures = self.inputs.iter().copied().zip(own.signatures.iter().cloned());
+                let made = Arc::new(legalise(&Fusion {
+                    calls: self.calls.clone(),
+                    inputs: signatures.collect(),
+                    outputs: self.outputs.to_vec(),
+                    dims: dims.dims.clone(),
+                    order: own.order.clone(),
+                })?);
+                // Without dimensions, it serves these sizes alone, and their plan keeps it.
+                if symbolic {
+                    self.forms.keep(own, &made);
+                }
+                made
+            }
         };
-        let Legalised { program, inputs, outputs } = legalise(&fusion)?;
-        let inputs = inputs.into_iter().map(|argument| match argument {
-            Argument::Value(value) => Ok(Input::Value(value)),
+        let Legalised { program, inputs, outputs, .. } = &*legalised;
+        let inputs = inputs.iter().map(|argument| match argument {
+            Argument::Value(value) => Ok(Input::Value(*value)),
             Argument::Table(table) => {
                 let kernel = table.to_kernel().ok_or_else(|| form("a table has no bytes"))?;
                 Ok(Input::Table(table.element(), kernel))
@@ -180,7 +205,7 @@ impl Preparation<'_> {
             })
             .collect::<Result<_, Unsupported>>()?;
         let sizes = dims.dims.iter().map(|(_, size)| *size).collect();
-        Ok(Prepared { instance: (Arc::clone(&program), sizes), inputs, outputs })
+        Ok(Prepared { instance: (Arc::clone(program), sizes), inputs, outputs })
     }
 }
 
@@ -207,8 +232,26 @@ impl Dims {
         if self.size(&symbol) == Some(size) { symbol } else { size.into() }
     }
 
-    fn size(&self, extent: &SymInt) -> Option<usize> {
+    /// Integers that the graph knows, which have these values now. `None` where none of them depends on a size.
+    fn integers(&mut self, integers: &[SymInt], now: &HostTensor) -> Option<Vec<SymInt>> {
+        let now = now.cast(ElementType::I64).ok()?;
+        let now = now.as_slice::<i64>()?;
+        if integers.len() != now.len() || integers.iter().all(|integer| integer.as_constant().is_some()) {
+            return None;
+        }
+        let own = |(integer, &value): (&SymInt, &i64)| match usize::try_from(value) {
+            Ok(size) => self.extent(integer, size),
+            Err(_) => value.into(),
+        };
+        Some(integers.iter().zip(now).map(own).collect())
+    }
+
+    fn value(&self, integer: &SymInt) -> Option<i64> {
         let value = |symbol: &Symbol| self.dims.iter().find(|(own, _)| own == symbol).map(|(_, size)| *size);
-        usize::try_from(extent.evaluate(&value)?).ok()
+        integer.evaluate(&value)
+    }
+
+    fn size(&self, extent: &SymInt) -> Option<usize> {
+        usize::try_from(self.value(extent)?).ok()
     }
 }

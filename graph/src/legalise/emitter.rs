@@ -12,6 +12,7 @@ use tilewright_core::dtype::DType;
 use tilewright_core::expr::BinaryOp;
 
 use crate::ir::ValueId;
+use crate::legalise::decisions::Decisions;
 use crate::legalise::scalar::literal;
 use crate::legalise::{Argument, Fusion, Legalised, Order, Output, Signature, Unsupported, unsupported};
 use crate::symbolic::{Arithmetic, SymInt, Symbol};
@@ -87,6 +88,7 @@ fn in_buffer<T: Clone>(order: &Order, extents: &[SymInt], values: &[T]) -> Vec<T
 pub(crate) struct Emitter {
     pub(super) builder: KernelBuilder,
     dims: BTreeMap<Symbol, (Value, i64)>,
+    decisions: Decisions,
     /// The order of new tensors of its rank; others have the graph's order.
     order: Option<Order>,
     /// Inputs that were not used yet.
@@ -99,7 +101,7 @@ pub(crate) struct Emitter {
 }
 
 impl Emitter {
-    pub(super) fn new(name: &str, fusion: &Fusion<'_>) -> Self {
+    pub(super) fn new(name: &str, fusion: &Fusion<'_>, decisions: Decisions) -> Self {
         let mut builder = KernelBuilder::new(name);
         let dims = fusion
             .dims
@@ -109,6 +111,7 @@ impl Emitter {
         Emitter {
             builder,
             dims,
+            decisions,
             order: fusion.order.clone(),
             inputs: fusion.inputs.clone(),
             tensors: FxHashMap::default(),
@@ -129,12 +132,16 @@ impl Emitter {
         let Some(dtype) = signature.element.dtype() else {
             unsupported!("kernels do not compute with elements of type {}", signature.element)
         };
-        if self.sizes(&signature.extents)?.contains(&0) {
+        // The caller makes a program only for tensors that have elements: this is no choice.
+        if signature.extents.iter().any(|extent| self.present(extent) == Some(0)) {
             unsupported!("value %{} has no elements", value.index())
         }
         let single = signature.contents.as_ref().filter(|contents| contents.len() == 1);
         let source = match single.and_then(literal) {
-            Some(value) => Source::Literal(value),
+            Some(value) => {
+                signature.note_contents(&self.decisions);
+                Source::Literal(value)
+            }
             None => {
                 let extents = in_buffer(&signature.order, &signature.extents, &signature.extents);
                 let shape = self.values(&extents)?;
@@ -189,10 +196,26 @@ impl Emitter {
         integers.iter().map(|integer| self.value(integer)).collect()
     }
 
-    /// The value of an integer for the present values of the dimensions.
+    /// The value of an integer for the present values of the dimensions. What is made of it depends on this value.
     pub(super) fn size(&self, integer: &SymInt) -> Result<i64, Unsupported> {
-        let size = integer.evaluate(&|symbol| self.dims.get(symbol).map(|(_, size)| *size));
-        size.ok_or_else(|| Unsupported::Form(format!("extent {integer} is not known")))
+        let size = self.present(integer);
+        let size = size.ok_or_else(|| Unsupported::Form(format!("extent {integer} is not known")))?;
+        self.decisions.note(integer, size);
+        Ok(size)
+    }
+
+    /// Whether an integer is at most another one now. What is made of it holds for all sizes for which the answer is the same.
+    pub(super) fn at_most(&self, left: &SymInt, right: &SymInt) -> Result<bool, Unsupported> {
+        let excess = |more: &SymInt, less: &SymInt| (more - less).maximum(&0.into());
+        let (over, under) = (excess(left, right), excess(&(right + &1.into()), left));
+        let unknown = || Unsupported::Form(format!("whether {left} is at most {right} is not known"));
+        let is_at_most = self.present(&over).ok_or_else(unknown)? == 0;
+        self.decisions.note(if is_at_most { &over } else { &under }, 0);
+        Ok(is_at_most)
+    }
+
+    fn present(&self, integer: &SymInt) -> Option<i64> {
+        integer.evaluate(&|symbol| self.dims.get(symbol).map(|(_, size)| *size))
     }
 
     /// The values of extents for the present values of the dimensions.
@@ -327,7 +350,8 @@ impl Emitter {
             given.push(Output { element: tensor.element, extents: tensor.extents, order: tensor.order });
         }
         let program = self.builder.finish().map_err(Unsupported::Definition)?;
-        Ok(Legalised { program: Arc::new(program), inputs: self.parameters, outputs: given })
+        let decided_by = self.decisions.list();
+        Ok(Legalised { program: Arc::new(program), inputs: self.parameters, outputs: given, decided_by })
     }
 
     fn copy(&mut self, tensor: &Tensor) -> Result<Tensor, Unsupported> {

@@ -6,13 +6,14 @@
 //! shapes or element types, is computed by the operator's own evaluation.
 //!
 //! Extents are symbolic integers over the dimensions of the program. A decision that depends on an extent (a broadcast, a
-//! window) is made only where it holds for every value of these dimensions; otherwise the call is refused, and the caller
-//! legalises it again with fixed extents.
+//! window) is made where it holds for every value of these dimensions, or is noted in `decisions`; otherwise the call is refused, and
+//! the caller legalises it again with fixed extents.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `emitter` | the program under construction, its tensors and loop nests |
 //! | `operands` | the inputs and attributes of one call |
+//! | `decisions` | the sizes that a definition was made for |
 //! | `order` | orders of dimensions in memory |
 //! | `scalar` | functions of single elements |
 //! | `pointwise` | operators that compute each element from one element of each input |
@@ -31,6 +32,7 @@
 
 pub(crate) mod attention;
 pub(crate) mod convolution;
+mod decisions;
 pub(crate) mod einsum;
 mod emitter;
 pub(crate) mod grouped;
@@ -66,6 +68,7 @@ use crate::ir::{Call, ValueId};
 use crate::operator::Fault;
 use crate::symbolic::{SymInt, Symbol};
 use crate::tensor::{ElementType, HostTensor};
+use decisions::Decisions;
 pub(crate) use emitter::{Emitter, Tensor};
 pub(crate) use operands::Operands;
 pub use order::Order;
@@ -102,7 +105,7 @@ macro_rules! unsupported {
 pub(crate) use unsupported;
 
 /// The properties of an input of fused calls.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Signature {
     /// The type of its elements.
     pub element: ElementType,
@@ -113,8 +116,20 @@ pub struct Signature {
     /// Its elements, where they are known: attributes that are inputs are read from them, and single elements become
     /// literals of the program.
     pub contents: Option<HostTensor>,
+    /// The same elements as integers over the dimensions of the program, where the graph follows them.
+    pub integers: Option<Vec<SymInt>>,
     /// Whether each run passes the same elements.
     pub constant: bool,
+}
+
+impl Signature {
+    /// Notes that a definition was made for these very elements.
+    fn note_contents(&self, decisions: &Decisions) {
+        let Some(integers) = &self.integers else { return };
+        let present = self.contents.as_ref().and_then(|contents| contents.cast(ElementType::I64).ok());
+        let present = present.as_ref().and_then(|present| present.as_slice::<i64>()).unwrap_or_default();
+        integers.iter().zip(present).for_each(|(integer, &value)| decisions.note(integer, value));
+    }
 }
 
 /// Calls that become one program, in order.
@@ -150,6 +165,8 @@ pub struct Legalised {
     pub inputs: Vec<Argument>,
     /// Its results, in order.
     pub outputs: Vec<Output>,
+    /// The sizes that a choice depended on, with the values that they had: where they have the same values, the program is the same.
+    pub decided_by: Vec<(SymInt, i64)>,
 }
 
 /// A result of a program.
@@ -168,6 +185,17 @@ pub fn has_form(call: &Call) -> bool {
     call.operator.legalise.is_some()
 }
 
+/// Inputs whose elements may depend on the dimensions of a program: operator and place.
+const FOLLOWED: [(&str, usize); 3] = [("expand", 1), ("slice", 1), ("slice", 2)];
+
+/// Whether the kernel form of a call takes the elements of a value as integers over the dimensions of the program, see
+/// [`Signature::integers`]. Others would have dimensions that change nothing.
+pub fn follows(call: &Call, value: ValueId) -> bool {
+    FOLLOWED.iter().any(|&(operator, place)| {
+        call.operator.name == operator && call.inputs.get(place) == Some(&Some(value))
+    })
+}
+
 /// Makes a program of fused calls. Without calls, it copies inputs in another order of their dimensions.
 ///
 /// # Errors
@@ -177,12 +205,14 @@ pub fn legalise(fusion: &Fusion<'_>) -> Result<Legalised, Unsupported> {
         [] => "copy".to_owned(),
         calls => calls.iter().map(|(call, _)| call.operator.name).collect::<Vec<_>>().join("_"),
     };
-    let mut emitter = Emitter::new(&name, fusion);
+    let decisions = Decisions::default();
+    let mut emitter = Emitter::new(&name, fusion, decisions.clone());
     for (call, outputs) in &fusion.calls {
         let Some(emit) = call.operator.legalise else {
             unsupported!("operator {} has no kernel form", call.operator.name)
         };
-        let results = emit(&mut emitter, &Operands::of(call, outputs.len(), fusion))?;
+        let operands = Operands::of(call, outputs.len(), fusion, decisions.clone());
+        let results = emit(&mut emitter, &operands)?;
         if results.len() < outputs.len() {
             unsupported!("operator {} has no kernel form for all of its outputs", call.operator.name);
         }

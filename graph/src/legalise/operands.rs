@@ -2,8 +2,9 @@
 
 use crate::ir::{Attribute, AttributeKind, Call, ValueId};
 use crate::legalise::emitter::{Emitter, Tensor};
-use crate::legalise::{Fusion, Unsupported, unsupported};
+use crate::legalise::{Decisions, Fusion, Unsupported, unsupported};
 use crate::operator::{Arguments, Value, axis};
+use crate::symbolic::SymInt;
 use crate::tensor::{ElementType, HostTensor};
 
 /// The inputs and attributes of one call. Attributes that are not given have the defaults of the table.
@@ -12,11 +13,12 @@ pub(crate) struct Operands<'a> {
     /// How many outputs are used.
     pub(super) outputs: usize,
     fusion: &'a Fusion<'a>,
+    decisions: Decisions,
 }
 
 impl<'a> Operands<'a> {
-    pub(super) fn of(call: &'a Call, outputs: usize, fusion: &'a Fusion<'a>) -> Self {
-        Operands { call, outputs, fusion }
+    pub(super) fn of(call: &'a Call, outputs: usize, fusion: &'a Fusion<'a>, decisions: Decisions) -> Self {
+        Operands { call, outputs, fusion, decisions }
     }
 
     /// The operator's name.
@@ -56,10 +58,35 @@ impl<'a> Operands<'a> {
     /// When they are not known before the program runs.
     pub(super) fn contents(&self, place: usize) -> Result<Option<&'a HostTensor>, Unsupported> {
         let Some(value) = self.id(place) else { return Ok(None) };
-        match self.fusion.inputs.get(&value).and_then(|signature| signature.contents.as_ref()) {
-            Some(contents) => Ok(Some(contents)),
+        let signature = self.fusion.inputs.get(&value);
+        match signature.and_then(|signature| Some((signature, signature.contents.as_ref()?))) {
+            Some((signature, contents)) => {
+                signature.note_contents(&self.decisions);
+                Ok(Some(contents))
+            }
             None => unsupported!("input {place} of {} is not known before it runs", self.name()),
         }
+    }
+
+    /// The elements of an input as integers over the dimensions of the program, if it is given.
+    ///
+    /// # Errors
+    /// As [`Operands::contents`].
+    pub(super) fn optional_symbols(&self, place: usize) -> Result<Option<Vec<SymInt>>, Unsupported> {
+        let signature = self.id(place).and_then(|value| self.fusion.inputs.get(&value));
+        match signature.and_then(|signature| signature.integers.clone()) {
+            Some(integers) => Ok(Some(integers)),
+            None => Ok(self.optional_integers(place)?.map(|all| all.into_iter().map(SymInt::from).collect())),
+        }
+    }
+
+    /// The elements of an input as integers over the dimensions of the program.
+    ///
+    /// # Errors
+    /// As [`Operands::contents`], and when the input is missing.
+    pub(super) fn symbols(&self, place: usize) -> Result<Vec<SymInt>, Unsupported> {
+        let symbols = self.optional_symbols(place)?;
+        symbols.ok_or_else(|| Unsupported::Fault(format!("input {place} is missing")))
     }
 
     /// An input whose elements are known, as an evaluation reads it.
@@ -70,7 +97,9 @@ impl<'a> Operands<'a> {
     /// Whether an input is left out, or known to have zeros alone.
     pub(super) fn is_zero(&self, place: usize) -> bool {
         let Some(value) = self.id(place) else { return true };
-        let contents = self.fusion.inputs.get(&value).and_then(|signature| signature.contents.as_ref());
+        let signature = self.fusion.inputs.get(&value);
+        signature.inspect(|signature| signature.note_contents(&self.decisions));
+        let contents = signature.and_then(|signature| signature.contents.as_ref());
         let numbers = contents.and_then(|contents| contents.cast(ElementType::F64).ok());
         numbers.is_some_and(|numbers| {
             numbers.as_slice::<f64>().is_some_and(|numbers| numbers.iter().all(|&number| number == 0.0))

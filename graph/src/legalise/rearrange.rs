@@ -38,7 +38,7 @@ pub(crate) fn transpose(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitt
 
 pub(crate) fn expand(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     let x = operands.tensor(emitter, 0)?;
-    let shape: Vec<SymInt> = operands.integers(1)?.into_iter().map(SymInt::from).collect();
+    let shape = operands.symbols(1)?;
     let extents = broadcast_extents(&[&x.extents, &shape])?;
     let result =
         emitter.compute(x.element, &extents, &mut |builder, indices| broadcast_load(builder, &x, indices))?;

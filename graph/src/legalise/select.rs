@@ -9,7 +9,7 @@ use crate::legalise::operands::Operands;
 use crate::legalise::pointwise::{inside, moved, scaled};
 use crate::legalise::scalar::{add, both, less, number};
 use crate::legalise::{Unsupported, unsupported};
-use crate::operator::{axis, slice_places};
+use crate::operator::axis;
 use crate::symbolic::SymInt;
 
 type Emitted = Result<Vec<Tensor>, Unsupported>;
@@ -17,7 +17,7 @@ type Emitted = Result<Vec<Tensor>, Unsupported>;
 /// A part of a tensor, with steps.
 pub(crate) fn slice(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
     let x = operands.tensor(emitter, 0)?;
-    let (starts, ends) = (operands.integers(1)?, operands.integers(2)?);
+    let (starts, ends) = (operands.symbols(1)?, operands.symbols(2)?);
     let axes = operands.optional_integers(3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
     let steps = operands.optional_integers(4)?.unwrap_or_else(|| vec![1; starts.len()]);
     if [ends.len(), axes.len(), steps.len()].iter().any(|&length| length != starts.len())
@@ -26,26 +26,57 @@ pub(crate) fn slice(emitter: &mut Emitter, operands: &Operands<'_>) -> Emitted {
         unsupported!("starts, ends, axes and steps do not fit each other");
     }
     let mut extents = x.extents.clone();
-    let mut lines = vec![(0, 1); x.rank()];
-    for (((&start, &end), &number), &step) in starts.iter().zip(&ends).zip(&axes).zip(&steps) {
+    let mut lines = vec![(SymInt::from(0), 1); x.rank()];
+    for (((start, end), &number), &step) in starts.iter().zip(&ends).zip(&axes).zip(&steps) {
         let dimension = axis(number, x.rank())?;
-        let Some(extent) = x.extents[dimension].as_constant().and_then(|extent| usize::try_from(extent).ok())
-        else {
-            unsupported!("the extent depends on the call")
-        };
-        let places = slice_places(start, end, step, extent);
-        let first = places.first().copied().flatten().unwrap_or(0);
-        extents[dimension] = places.len().into();
-        lines[dimension] = (first as i64, step);
+        let first;
+        (first, extents[dimension]) = line(emitter, [start, end], step, &x.extents[dimension])?;
+        lines[dimension] = (first, step);
     }
+    let firsts: Vec<SymInt> = lines.iter().map(|(first, _)| first.clone()).collect();
+    let firsts = emitter.values(&firsts)?;
     let result = emitter.compute(x.element, &extents, &mut |builder, indices| {
-        let place = |(index, &(first, step)): (&Value, &(i64, i64))| {
-            if first == 0 && step == 1 { index.clone() } else { moved(&scaled(index, step), -first) }
+        let place = |dimension: usize| {
+            let (first, step) = &lines[dimension];
+            let moved = scaled(&indices[dimension], *step);
+            if first.is(0) { moved } else { add(&moved, &firsts[dimension]) }
         };
-        let places: Vec<Value> = indices.iter().zip(&lines).map(place).collect();
-        x.at(builder, &places)
+        x.at(builder, &(0..x.rank()).map(place).collect::<Vec<_>>())
     })?;
     Ok(vec![result])
+}
+
+/// The first place of a slice and the number of its places: bounds count from the end when they are negative, and are clamped.
+fn line(
+    emitter: &Emitter,
+    [start, end]: [&SymInt; 2],
+    step: i64,
+    extent: &SymInt,
+) -> Result<(SymInt, SymInt), Unsupported> {
+    let last = extent - &1.into();
+    // A slice that runs backwards ends before the first place.
+    let (low, high) =
+        if step > 0 { (SymInt::from(0), extent.clone()) } else { (SymInt::from(-1), last.clone()) };
+    let clamped = |bound: &SymInt, low: &SymInt| -> Result<SymInt, Unsupported> {
+        let is_from_end = !emitter.at_most(&0.into(), bound)?;
+        let bound = if is_from_end { extent + bound } else { bound.clone() };
+        Ok(match (emitter.at_most(&bound, low)?, emitter.at_most(&high, &bound)?) {
+            (true, _) => low.clone(),
+            (_, true) => high.clone(),
+            // The bound is the smaller one for these sizes. Written so, loads are seen to stay inside.
+            _ => bound.minimum(&high),
+        })
+    };
+    let (start, end) = (clamped(start, &0.into())?, clamped(end, &low)?);
+    let distance = if step > 0 { &end - &start } else { &start - &end };
+    if emitter.at_most(&distance, &0.into())? {
+        unsupported!("the slice has no elements");
+    }
+    let is_fixed = [&start, &end, extent].iter().all(|integer| integer.as_constant().is_some());
+    if !is_fixed && (step != 1 || !start.is_not_negative()) {
+        unsupported!("whether the slice stays inside depends on the call");
+    }
+    Ok((start, distance.ceil_div(&step.abs().into())))
 }
 
 /// Places around a tensor: a constant, the nearest element, or elements of the tensor mirrored or repeated.

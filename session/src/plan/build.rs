@@ -209,7 +209,9 @@ impl<'g> Planner<'g> {
         let order = choose_order(&bindings, &|value| {
             self.values.get(&value).map(|state| (&state.shape[..], &state.order))
         });
-        if let Ok(prepared) = prepare(body, group, &|value| self.describe(value), order.as_ref()) {
+        if let Ok(prepared) =
+            prepare(&self.graph.forms, body, group, &|value| self.describe(value), order.as_ref())
+        {
             let name = name(bindings.iter().copied());
             return self.kernel(prepared, &group.outputs, name);
         }
@@ -320,7 +322,7 @@ impl<'g> Planner<'g> {
             return state.copy;
         }
         let original = state.clone();
-        let prepared = prepare_copy(value, &|value| self.describe(value)).ok()?;
+        let prepared = prepare_copy(&self.graph.forms, value, &|value| self.describe(value)).ok()?;
         self.kernel(prepared, &[value], "copy".into())?;
         let copy = self.values.get(&value)?.at;
         self.values.insert(value, State { copy, ..original });
@@ -367,6 +369,7 @@ impl<'g> Planner<'g> {
             order: state.order.clone(),
             extents: self.function.value(value).ty.extents().map(<[SymInt]>::to_vec),
             contents: state.contents.clone(),
+            integers: self.function.value(value).contents.clone(),
             constant: matches!(state.at, Some(At::Constant(_))),
         })
     }

@@ -99,3 +99,61 @@ fn elements_are_spread_over_a_larger_tensor() {
     let padded = [("kernel_shape", ints(&[3])), ("pads", ints(&[1, 1])), ("strides", ints(&[2]))];
     fixed("max_unpool", &padded, &[tensor(&[2, 1, 4]), named(&[2, 1, 4], &[0, 2, 4, 6, 7, 9, 12, 13])]);
 }
+
+/// The program of a slice or an expansion whose bounds are integers over a dimension, and the sizes that it was made for.
+fn followed(operator: &str, shape: &[SymInt], given: &[Vec<SymInt>], size: i64) -> Legalised {
+    let operator = operator::find(operator).unwrap();
+    let value = |number: usize| ValueId(number as u32);
+    let inputs = (0..=given.len()).map(|number| Some(value(number))).collect();
+    let call = Call { operator, inputs, attributes: Attributes::none() };
+    let output = [value(given.len() + 1)];
+    let now = |integer: &SymInt| integer.evaluate(&|_| Some(size)).unwrap();
+    let plain = |element, extents: Vec<SymInt>| Signature {
+        element,
+        order: Order::given(extents.len()),
+        extents,
+        contents: None,
+        integers: None,
+        constant: false,
+    };
+    let bounds = given.iter().enumerate().map(|(place, integers)| {
+        let contents = Some(HostTensor::vector(integers.iter().map(now).collect::<Vec<i64>>()));
+        let integers = Some(integers.clone());
+        (
+            value(place + 1),
+            Signature { contents, integers, ..plain(ElementType::I64, vec![given[place].len().into()]) },
+        )
+    });
+    let fusion = Fusion {
+        calls: vec![(&call, &output[..])],
+        inputs: bounds.chain([(value(0), plain(ElementType::F32, shape.to_vec()))]).collect(),
+        outputs: output.to_vec(),
+        dims: vec![(Symbol::new("D"), size)],
+        order: None,
+    };
+    legalise(&fusion).unwrap_or_else(|error| panic!("{}: {error}", operator.name))
+}
+
+#[test]
+fn bounds_that_depend_on_sizes_make_one_program() {
+    let (size, one) = (SymInt::symbol("D"), SymInt::from(1));
+    // The first elements of a table, and all but the first and the last of a dimension.
+    let table = [500.into(), 16.into()];
+    let first = |now| followed("slice", &table, &[vec![0.into()], vec![size.clone()]], now);
+    let within =
+        |now| followed("slice", &[size.clone(), 16.into()], &[vec![one.clone()], vec![(-1).into()]], now);
+    let repeated = |now| followed("expand", &[1.into(), 16.into()], &[vec![&size + &one, 16.into()]], now);
+    for made in [first(7), within(7), repeated(7)] {
+        let text = made.program.to_string();
+        assert!(!text.contains("bounded"), "{text}");
+        for now in [9, 100] {
+            for (integer, value) in &made.decided_by {
+                assert_eq!(integer.evaluate(&|_| Some(now)), Some(*value), "{integer}\n{text}");
+            }
+        }
+    }
+    assert_eq!(first(7).program, first(100).program);
+    // A table that ends before is another definition.
+    let whole = first(600);
+    assert!(whole.decided_by.iter().any(|(integer, value)| integer.evaluate(&|_| Some(7)) != Some(*value)));
+}
