@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Runs small models in the spellings of exporters, with `tilewright` and with ONNX Runtime: results and times of calls.
+
+    python3 scripts/exported_models.py [NAME...]
+
+Writes the models with random weights, and inputs of two sizes for each, to `target/exported`, and prints a table. Needs numpy, onnx and
+onnxruntime, and `cargo build --release -p tilewright-cli`, or TILEWRIGHT with the path of the program. THREADS is 1 unless it is set.
+"""
+
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+import onnx
+import onnxruntime
+from exported_graphs import MODELS
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "target" / "exported"
+PROGRAM = os.environ.get("TILEWRIGHT", str(ROOT / "target" / "release" / "tilewright"))
+THREADS = os.environ.get("THREADS", "1")
+
+
+def median(call, least=5, seconds=0.3):
+    call()
+    times, begin = [], time.perf_counter()
+    while len(times) < least or time.perf_counter() - begin < seconds:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return 1e3 * statistics.median(times)
+
+
+def difference(expected, found):
+    if expected.shape != found.shape or expected.dtype != found.dtype:
+        return f"{expected.dtype}{list(expected.shape)} is {found.dtype}{list(found.shape)}"
+    if expected.size == 0:
+        return "0"
+    expected, found = expected.astype(np.float64), found.astype(np.float64)
+    return f"{np.abs(expected - found).max() / max(np.abs(expected).max(), 1e-30):.0e}"
+
+
+def compare(make):
+    graph, feeds = make()
+    model = graph.model()
+    model.functions.extend(getattr(graph, "functions", []))
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path = FOLDER / f"{make.__name__}.onnx"
+    onnx.save(model, path)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = int(THREADS)
+    options.log_severity_level = 3
+    peer = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    for number, inputs in enumerate(feeds):
+        folder = FOLDER / make.__name__ / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        arguments = []
+        for name, value in inputs.items():
+            np.save(folder / f"{name}.npy", value)
+            arguments += ["--input", f"{name}={folder / name}.npy"]
+        expected = peer.run(None, inputs)
+        own = median(lambda: peer.run(None, inputs))
+        run = [PROGRAM, "model", "run", str(path), *arguments, "--output", str(folder / "out"), "--json", "--threads", THREADS]
+        result = subprocess.run(run, capture_output=True, text=True)
+        if result.returncode:
+            print(f"{make.__name__:18} {number}  FAILS: {result.stderr.strip()[-300:]}", flush=True)
+            continue
+        outputs = json.loads(result.stdout.strip().splitlines()[-1])["outputs"]
+        names = [output.name for output in peer.get_outputs()]
+        differences = [difference(value, np.load(outputs[name])) for name, value in zip(names, expected)]
+        timed = subprocess.run([PROGRAM, "model", "time", str(path), *arguments, "--threads", THREADS, "--rounds", "1"], capture_output=True, text=True)
+        print(f"{make.__name__:18} {number}  ONNX Runtime {own:8.3f} ms   tilewright {' '.join(timed.stdout.split()) or timed.stderr[-200:]}   {' '.join(differences)}", flush=True)
+
+
+for make in MODELS:
+    if not sys.argv[1:] or make.__name__ in sys.argv[1:]:
+        try:
+            compare(make)
+        except Exception as error:
+            print(f"{make.__name__:18} {str(error)[:400]}", flush=True)
