@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use tilewright::tuning::Budget;
+use tilewright_quantiser::{Activations, Method, Weights};
 
 use crate::address::{Address, Dims};
 use crate::model::Shapes;
@@ -41,6 +42,7 @@ pub(crate) enum ModelCommand {
     Time(ModelTime),
     Tune(ModelTune),
     Pack(ModelPack),
+    Quantise(ModelQuantise),
 }
 
 /// Shows the inputs and outputs of a model
@@ -151,6 +153,46 @@ pub(crate) struct ModelTune {
     /// Shows the progress on the standard error stream
     #[arg(long)]
     pub(crate) progress: bool,
+}
+
+/// Makes the products of a model of floats products of bytes, and writes an ONNX file
+///
+/// Ranges of activations are those of a run on calibration data: a `.npz` file is a sample, with an array for each input; a folder holds such files,
+/// or `.npy` files where the model has one input. The report lists what each product loses.
+#[derive(Args, Debug)]
+pub(crate) struct ModelQuantise {
+    /// An ONNX file
+    pub(crate) model: PathBuf,
+    /// Calibration data: `.npz` and `.npy` files, and folders of them
+    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
+    pub(crate) calibrate: Vec<PathBuf>,
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// How ranges follow from the data: `min-max`, `percentile`, `percentile:99.9`, `entropy`
+    #[arg(long, default_value = "min-max")]
+    pub(crate) method: Method,
+    /// How activations become bytes: `asymmetric` (unsigned with a zero point) or `symmetric` (signed)
+    #[arg(long, value_name = "KIND", default_value = "asymmetric")]
+    pub(crate) activations: Activations,
+    /// How many scales weights have: `per-channel` or `per-tensor`
+    #[arg(long, value_name = "KIND", default_value = "per-channel")]
+    pub(crate) weights: Weights,
+    /// Leaves biases as they are, instead of moving the mean error of each channel into them
+    #[arg(long)]
+    pub(crate) no_bias_correction: bool,
+    /// A product that stays in floats, by its node's name
+    #[arg(long, value_name = "NODE")]
+    pub(crate) keep: Vec<String>,
+    /// Keeps products in floats whose own signal-to-noise ratio is lower
+    #[arg(long, value_name = "DECIBELS")]
+    pub(crate) keep_below: Option<f64>,
+    /// How many threads calibration uses
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) threads: Option<usize>,
+    /// The report as a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// An input of a model, and the file with its elements.

@@ -26,8 +26,8 @@ const BOX: f32 = 0.5;
 /// How far a box grows: this share of its area, divided by its circumference.
 const GROWTH: f32 = 1.6;
 
-/// The boxes around the lines of a picture, from top to bottom and left to right.
-pub(crate) fn find(session: &mut Session, picture: &Picture) -> Result<Vec<Area>> {
+/// What the model sees of a picture.
+pub(crate) fn input(picture: &Picture) -> Result<HostTensor> {
     let scale = (SIDE as f32 / picture.width.min(picture.height) as f32).max(1.0);
     let extent = |size: usize| ((size as f32 * scale / STEP as f32).round() as usize).max(1) * STEP;
     let (width, height) = (extent(picture.width), extent(picture.height));
@@ -35,7 +35,13 @@ pub(crate) fn find(session: &mut Session, picture: &Picture) -> Result<Vec<Area>
     for (channel, plane) in planes.chunks_exact_mut(width * height).enumerate() {
         plane.iter_mut().for_each(|x| *x = (*x / 255.0 - MEAN[channel]) / DEVIATION[channel]);
     }
-    let input = HostTensor::new(&[1, 3, height, width], planes)?;
+    Ok(HostTensor::new(&[1, 3, height, width], planes)?)
+}
+
+/// The boxes around the lines of a picture, from top to bottom and left to right.
+pub(crate) fn find(session: &mut Session, picture: &Picture) -> Result<Vec<Area>> {
+    let input = input(picture)?;
+    let (height, width) = (input.shape()[2], input.shape()[3]);
     let outputs = session.run(&[("x", &input)])?;
     let map = outputs[0].expect::<f32>()?;
     let mut areas: Vec<Area> = connected(map, width, height)

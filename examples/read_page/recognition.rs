@@ -27,19 +27,9 @@ impl Reader {
         Ok(Reader { session: Session::new(model), characters })
     }
 
-    /// The text of a picture of one line.
-    pub(crate) fn read(&mut self, line: &Picture) -> Result<String> {
-        let width = (HEIGHT * line.width).div_ceil(line.height).max(1);
-        let padded = width.next_multiple_of(STEP);
-        let planes = line.planes(width, HEIGHT);
-        // Behind the line there is nothing, which is 0 after scaling to -1..1.
-        let mut input = vec![0f32; 3 * HEIGHT * padded];
-        for (row, values) in planes.chunks_exact(width).enumerate() {
-            let target = &mut input[row * padded..row * padded + width];
-            target.iter_mut().zip(values).for_each(|(target, value)| *target = value / 127.5 - 1.0);
-        }
-        let input = HostTensor::new(&[1, 3, HEIGHT, padded], input)?;
-        let outputs = self.session.run(&[("x", &input)])?;
+    /// The text of one line, from what the model sees of it.
+    pub(crate) fn read(&mut self, input: &HostTensor) -> Result<String> {
+        let outputs = self.session.run(&[("x", input)])?;
         let &[1, _, classes] = outputs[0].shape() else { return Err("the model gives another shape".into()) };
         Ok(self.decode(outputs[0].expect::<f32>()?, classes))
     }
@@ -58,4 +48,18 @@ impl Reader {
         }
         text
     }
+}
+
+/// What the model sees of a picture of one line.
+pub(crate) fn input(line: &Picture) -> Result<HostTensor> {
+    let width = (HEIGHT * line.width).div_ceil(line.height).max(1);
+    let padded = width.next_multiple_of(STEP);
+    let planes = line.planes(width, HEIGHT);
+    // Behind the line there is nothing, which is 0 after scaling to -1..1.
+    let mut input = vec![0f32; 3 * HEIGHT * padded];
+    for (row, values) in planes.chunks_exact(width).enumerate() {
+        let target = &mut input[row * padded..row * padded + width];
+        target.iter_mut().zip(values).for_each(|(target, value)| *target = value / 127.5 - 1.0);
+    }
+    Ok(HostTensor::new(&[1, 3, HEIGHT, padded], input)?)
 }

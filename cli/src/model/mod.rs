@@ -3,6 +3,8 @@
 mod info;
 mod pack;
 mod profile;
+mod quantise;
+mod samples;
 mod shapes;
 mod tune;
 
@@ -24,6 +26,7 @@ pub(crate) fn run(command: &ModelCommand) -> Outcome {
         ModelCommand::Time(options) => time(options),
         ModelCommand::Tune(options) => tune::run(options),
         ModelCommand::Pack(options) => pack::run(options),
+        ModelCommand::Quantise(options) => quantise::run(options),
     }
 }
 

@@ -110,6 +110,31 @@ mod tests {
         assert!(kept.low < -0.97 && kept.high > 0.97, "{kept:?}");
     }
 
+    /// Sums of twelve random numbers each, which are nearly normal, from the standard deviation 1.
+    fn normal(count: usize) -> Vec<f32> {
+        let mut state = 7u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f32 / (1 << 24) as f32
+        };
+        (0..count).map(|_| (0..12).map(|_| uniform()).sum::<f32>() - 6.0).collect()
+    }
+
+    #[test]
+    fn entropy_keeps_what_few_numbers_are_spread_over() {
+        for count in [100, 1000, 10_000, 100_000] {
+            let all = observed(&normal(count));
+            for activations in [Activations::Symmetric, Activations::Asymmetric] {
+                let kept = all.kept(Method::Entropy, activations);
+                assert!(
+                    kept.reach() > 0.85 * all.range.reach(),
+                    "{count} numbers: {kept:?} of {:?}",
+                    all.range
+                );
+            }
+        }
+    }
+
     #[test]
     fn kept_ranges_hold_zero() {
         let numbers: Vec<f32> = (0..1000).map(|place| 5.0 + place as f32 / 1000.0).collect();
