@@ -1,12 +1,15 @@
 //! Each command on a small file of records.
 
 mod common;
+#[path = "common/records.rs"]
+mod recorded;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{failure, text, tilewright, write_record_of_this_machine, write_records};
+use common::{failure, text, tilewright};
+use recorded::{write_record_of_this_machine, write_records};
 use tempfile::{TempDir, tempdir};
 
 /// A directory with records in `tuned`.

@@ -120,11 +120,8 @@ fn reports_and_choices_are_those_of_the_arguments() {
 fn constant_inputs_have_a_scale() {
     let directory = prepared();
     for value in [0f32, 2.5] {
-        npy::write(
-            &directory.path().join("constant.npy"),
-            &HostTensor::full(&[4, 6], value).unwrap(),
-        )
-        .unwrap();
+        npy::write(&directory.path().join("constant.npy"), &HostTensor::full(&[4, 6], value).unwrap())
+            .unwrap();
         let said = quantise(&directory, &["constant.npy"]);
         assert!(said.starts_with("2 products on integers"), "{value}: {said}");
     }

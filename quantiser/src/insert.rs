@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use tilewright_graph::build::BuildError;
 use tilewright_graph::ir::{Attribute, Attributes, Call, Function, Operation, ValueId};
 use tilewright_graph::operator;
-use tilewright_graph::pass::{Rewriter, Rule};
+use tilewright_graph::pass::{Rewriter, Rule, remove_unused};
 use tilewright_graph::tensor::HostTensor;
 
 use crate::affine::{Affine, Integers, Zero, integer_bias};
@@ -27,7 +27,8 @@ pub(crate) fn replace(
     chosen: &[Chosen<'_>],
 ) -> Result<(Function, Vec<ValueId>), BuildError> {
     let mut insert = Insert::new(chosen, false);
-    let quantised = Rewriter::apply(function, &mut insert)?;
+    // The weights as floats are left over, and would be written to files.
+    let quantised = remove_unused(&Rewriter::apply(function, &mut insert)?);
     Ok((quantised, insert.results.into_iter().flatten().collect()))
 }
 

@@ -106,6 +106,18 @@ fn the_file_of_a_quantised_function_computes_the_same_bits() {
     assert_eq!(run(&imported.function, unseen), run(&quantised.function, unseen));
 }
 
+/// The function keeps no numbers that integers have replaced.
+#[test]
+fn weights_of_floats_are_left_out() {
+    let quantised = quantised(&network(), &Options::default());
+    let floats = quantised.function.body.bindings.iter().filter_map(|binding| match &binding.operation {
+        Operation::Constant(tensor) if tensor.element() == ElementType::F32 => Some(tensor.len()),
+        _ => None,
+    });
+    // Scales and biases have a number for each channel, of which there are 12 at most.
+    assert_eq!(floats.filter(|&length| length > 12).count(), 0);
+}
+
 /// The losses of the report are those of the functions, recomputed here.
 #[test]
 fn reported_losses_are_those_of_the_outputs() {

@@ -73,7 +73,9 @@ fn sample(path: &Path, inputs: &[String]) -> Result<Sample, String> {
         Some(Kind::Array) => {
             let [input] = inputs else {
                 let count = inputs.len();
-                return Err(format!("the model has {count} inputs; give `.npz` files with an array for each"));
+                return Err(format!(
+                    "the model has {count} inputs; give `.npz` files with an array for each"
+                ));
             };
             // The error of a file names it.
             let tensor = npy::read(path).map_err(|error| match error {
@@ -110,7 +112,9 @@ fn archive(file: impl Read + Seek) -> Result<Sample, String> {
             .read_to_end(&mut bytes)
             .map_err(|error| format!("array `{name}`: {error}"))?;
         if bytes.len() as u64 != size {
-            return Err(format!("array `{name}`: it has other than the {size} bytes that the archive declares"));
+            return Err(format!(
+                "array `{name}`: it has other than the {size} bytes that the archive declares"
+            ));
         }
         let tensor = npy::decode(&bytes).map_err(|error| format!("array `{name}`: {error}"))?;
         arrays.push((name.strip_suffix(".npy").unwrap_or(&name).to_owned(), tensor));

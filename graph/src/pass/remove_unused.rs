@@ -3,8 +3,8 @@
 
 use crate::ir::{Binding, Body, Function, Operation};
 
-/// The function without unused bindings.
-pub(super) fn remove_unused(function: &Function) -> Function {
+/// The function without bindings of which nobody uses a value. Values keep their numbers.
+pub fn remove_unused(function: &Function) -> Function {
     let mut function = function.clone();
     let mut used = vec![false; function.values.len()];
     mark_results(&function.body, &mut used);
