@@ -18,6 +18,7 @@ mod rewriter;
 mod simplify;
 
 pub use quantise::{StaysFloat, stays_float};
+pub use remove_unused::remove_unused;
 pub use rewriter::{CallRule, Rewriter, Rule};
 
 use crate::build::BuildError;
