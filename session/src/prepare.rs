@@ -125,18 +125,25 @@ struct Preparation<'a> {
 
 impl Preparation<'_> {
     fn prepare(&self, known: &dyn Fn(ValueId) -> Option<Known>) -> Result<Prepared, Unsupported> {
-        match self.prepare_with(known, true) {
-            Err(Unsupported::Form(_) | Unsupported::Definition(_)) => self.prepare_with(known, false),
-            outcome => outcome,
+        let mut outcome = self.prepare_with(known, Extents::ByName);
+        for extents in [Extents::BySize, Extents::Fixed] {
+            match outcome {
+                Err(Unsupported::Form(_) | Unsupported::Definition(_)) => {
+                    outcome = self.prepare_with(known, extents);
+                }
+                decided => return decided,
+            }
         }
+        outcome
     }
 
     fn prepare_with(
         &self,
         known: &dyn Fn(ValueId) -> Option<Known>,
-        symbolic: bool,
+        kind: Extents,
     ) -> Result<Prepared, Unsupported> {
-        let mut dims = Dims::default();
+        let symbolic = kind != Extents::Fixed;
+        let mut dims = Dims { by_size: kind == Extents::BySize, ..Dims::default() };
         let mut signatures = Vec::with_capacity(self.inputs.len());
         for &value in &self.inputs {
             let Known { element, shape, order, extents, contents, integers, constant } =
@@ -159,7 +166,7 @@ impl Preparation<'_> {
             signatures.push(Signature { element, extents, order, contents, integers, constant });
         }
         if symbolic && dims.dims.is_empty() {
-            return self.prepare_with(known, false);
+            return self.prepare_with(known, Extents::Fixed);
         }
         let own =
             Form { calls: self.calls.len(), output: self.outputs[0], signatures, order: self.order.cloned() };
@@ -209,9 +216,22 @@ impl Preparation<'_> {
     }
 }
 
-/// The dimensions of a program: one for each extent that the graph knows by an expression.
+/// What the extents of a program are.
+#[derive(Clone, Copy, PartialEq)]
+enum Extents {
+    /// A dimension for each expression of the graph.
+    ByName,
+    /// A dimension for all expressions that have the same value now. A file may name the same extent in two ways, such as the number of
+    /// all tokens by that of a mask and by that of keys.
+    BySize,
+    /// Numbers.
+    Fixed,
+}
+
+/// The dimensions of a program: one for each extent that the graph knows by an expression, or for each value of these.
 #[derive(Default)]
 struct Dims {
+    by_size: bool,
     symbols: FxHashMap<SymInt, Symbol>,
     dims: Vec<(Symbol, i64)>,
 }
@@ -222,7 +242,12 @@ impl Dims {
             return size.into();
         }
         let dims = &mut self.dims;
+        let alike = || dims.iter().find(|(_, own)| *own == size as i64).map(|(symbol, _)| symbol.clone());
+        let known = if self.by_size { alike() } else { None };
         let symbol = self.symbols.entry(extent.clone()).or_insert_with(|| {
+            if let Some(symbol) = known {
+                return symbol;
+            }
             let symbol = Symbol::new(&format!("D{}", dims.len()));
             dims.push((symbol.clone(), size as i64));
             symbol

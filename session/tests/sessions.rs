@@ -174,6 +174,32 @@ fn wrong_inputs_are_refused_by_name() {
     }
 }
 
+/// A file may name one extent in two ways: then its kernels have one dimension for both.
+#[test]
+fn an_extent_with_two_names_is_one_dimension_where_both_are_equal() {
+    let mut graph = GraphBuilder::new("main");
+    let rows =
+        |name: &str| Type::tensor(ElementType::F32, Shape::Known(vec![SymInt::symbol(name), 6.into()]));
+    let keys = graph.parameter("keys", rows("T"));
+    let mask = graph.parameter("mask", rows("P"));
+    let masked = call(&mut graph, "add", &[keys, mask], &[]);
+    let function = graph.finish(vec![masked]).unwrap();
+    let model = Model::from_function(&function).unwrap();
+    let mut session = Session::new(&model);
+    let mut run = |keys: usize, mask: usize| {
+        let inputs = [numbers(&[keys, 6], 1), numbers(&[mask, 6], 2)];
+        let [first, second] = &inputs;
+        let outputs = session.run(&[("keys", first), ("mask", second)]).unwrap();
+        agree(&outputs, &interpret_with(&function, inputs.map(Value::from).to_vec()));
+    };
+    (3..9).for_each(|tokens| run(tokens, tokens));
+    assert_eq!(model.kernels(), 1, "one for all numbers of tokens");
+    // Where one of them broadcasts, the other kernel would be wrong.
+    for (keys, mask) in [(4, 1), (1, 4), (1, 1), (4, 4)] {
+        run(keys, mask);
+    }
+}
+
 /// A small integer input chooses a branch; the branches give tensors of different extents.
 #[test]
 fn an_input_that_chooses_a_branch_has_a_plan_for_each_choice() {
