@@ -46,6 +46,7 @@ pub mod simplify;
 pub mod specialize;
 pub mod stmt;
 mod strides;
+pub mod swizzle;
 pub mod target;
 pub mod task_mapping;
 pub mod tensor;

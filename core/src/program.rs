@@ -12,6 +12,7 @@ use crate::ids::{BlockId, BufferId, LoopId, VarId};
 use crate::index::Index;
 use crate::stmt::{Stmt, Symbol};
 use crate::strides::StrideTable;
+use crate::swizzle::Swizzle;
 
 /// A kernel as a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +31,7 @@ pub struct Program {
     variables: Arc<Vec<Variable>>,
     buffers: Arc<Vec<Buffer>>,
     alignments: Arc<BTreeMap<(BufferId, usize), Alignment>>,
+    swizzles: Arc<BTreeMap<BufferId, Swizzle>>,
     pub(crate) stride_table: StrideTable,
     fixed_scopes: Arc<BTreeSet<BufferId>>,
     next_loop: u32,
@@ -182,6 +184,7 @@ impl Program {
             variables: Arc::default(),
             buffers: Arc::default(),
             alignments: Arc::default(),
+            swizzles: Arc::default(),
             stride_table: StrideTable::default(),
             fixed_scopes: Arc::default(),
             next_loop: 0,
@@ -268,6 +271,23 @@ impl Program {
     pub fn forget_alignments(&mut self, id: BufferId) {
         if self.alignments(id).next().is_some() {
             Arc::make_mut(&mut self.alignments).retain(|(buffer, _), _| *buffer != id);
+        }
+    }
+
+    /// The layout of an intermediate whose rows have their pieces exchanged.
+    pub fn swizzle(&self, id: BufferId) -> Option<Swizzle> {
+        self.swizzles.get(&id).copied()
+    }
+
+    /// Exchanges pieces of the rows of an intermediate.
+    pub fn set_swizzle(&mut self, id: BufferId, swizzle: Swizzle) {
+        Arc::make_mut(&mut self.swizzles).insert(id, swizzle);
+    }
+
+    /// Makes the rows of an intermediate plain.
+    pub fn forget_swizzle(&mut self, id: BufferId) {
+        if self.swizzle(id).is_some() {
+            Arc::make_mut(&mut self.swizzles).remove(&id);
         }
     }
 

@@ -164,6 +164,8 @@ fn copies_need_one_element_at_a_point() {
     check("storage_align %3, 0, -3, 4, 0", "axis_out_of_range");
     check("storage_align %3, 0, 0, 4, 4", "bad_alignment");
     check("storage_align %3, 0, 0, 8192, 4", "bad_alignment");
+    check("storage_swizzle %7, 0", "parameter_buffer");
+    check("storage_swizzle %3, 1", "no_such_access");
     check("%14 = cache_read %3, 4, \"local\"", "no_such_access");
     check("%14 = cache_read %3, 1, \"local\"\ncompute_at %14, %8", "consumer_outside");
     check("%14 = cache_write %3, \"local\"\nreverse_compute_at %14, %8", "no_neighbour");

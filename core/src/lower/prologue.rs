@@ -64,6 +64,7 @@ pub fn split_constants(program: &Program) -> Option<ConstantSplit> {
     for id in &passed {
         whole.buffer_mut(*id).scope = Scope::Global;
         whole.forget_alignments(*id);
+        whole.forget_swizzle(*id);
     }
     let (mut prologue, mut main) = (whole.clone(), whole);
     (prologue.body, prologue.params) = (first, Arc::new(taken));

@@ -160,6 +160,9 @@ impl Renumbering<'_> {
         for (axis, alignment) in self.old.alignments(old).filter(|_| !is_parameter) {
             state.new.program.align(new, axis, alignment);
         }
+        if let Some(swizzle) = self.old.swizzle(old).filter(|_| !is_parameter) {
+            state.new.program.set_swizzle(new, swizzle);
+        }
         if self.old.has_fixed_scope(old) && !is_parameter {
             state.new.program.fix_scope(new, scope);
         }

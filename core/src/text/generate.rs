@@ -16,6 +16,7 @@ use crate::stmt::{
     Alloc, Annotation, Annotations, Block, Copies, For, Guard, If, Intrinsic, Iter, IterKind, Location,
     LoopKind, Shuffle, Stmt, Store,
 };
+use crate::swizzle::Swizzle;
 use crate::thread_axis::ThreadAxis;
 
 /// More variables and buffers than a program uses.
@@ -99,6 +100,10 @@ impl<'a> Generator<'a> {
         if self.below(3) == 0 {
             let alignment = Alignment { factor: 16, offset: i64::from(self.below(16)) };
             self.program.align(id, self.buffers.len() % 2, alignment);
+        }
+        if self.below(4) == 0 {
+            let row = self.pick(&[0, 8, 64]);
+            self.program.set_swizzle(id, Swizzle { row });
         }
         self.buffers.push(id);
         id

@@ -131,6 +131,9 @@ impl Walk<'_> {
             hash = combine(combine(hash, const { tag("aligned") }), axis as u64);
             hash = combine(combine(hash, alignment.factor as u64), alignment.offset as u64);
         }
+        if let Some(swizzle) = self.program.swizzle(id).filter(|_| !is_parameter) {
+            hash = combine(combine(hash, const { tag("swizzled") }), swizzle.row as u64);
+        }
         self.buffers[id.0 as usize] = Some(hash);
         hash
     }

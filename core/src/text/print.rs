@@ -11,6 +11,7 @@ use crate::index::Index;
 use crate::program::{Alignment, Buffer, Param, Program, Scope};
 use crate::render::Entity;
 use crate::stmt::{Annotation, Annotations, Block, Copies, For, Guard, If, Iter, LoopKind, Stmt, Store};
+use crate::swizzle::Swizzle;
 use crate::text::canonical::renumber;
 use crate::text::names::is_name;
 use crate::text::print_value::ValuePrinter;
@@ -184,6 +185,11 @@ impl Printer<'_> {
                 }
                 for (axis, Alignment { factor, offset }) in self.program.alignments(id) {
                     text += &format!(" aligned {axis} {factor} {offset}");
+                }
+                match self.program.swizzle(id) {
+                    Some(Swizzle { row: 0 }) => text += " swizzled",
+                    Some(Swizzle { row }) => text += &format!(" swizzled {row}"),
+                    None => {}
                 }
                 self.line(Line::showing(Entity::Buffer(id), text));
             }

@@ -8,6 +8,7 @@ use crate::index::Index;
 use crate::program::{Access, Alignment, Param, Scope};
 use crate::render::Entity;
 use crate::stmt::{Alloc, Annotations, Block, Copies, For, If, Iter, IterKind, LoopKind, Stmt, Store};
+use crate::swizzle::Swizzle;
 use crate::verify::values::{Use, Visible};
 use crate::verify::{Level, Report};
 
@@ -126,6 +127,7 @@ impl Walk<'_, '_> {
                     self.error(entity, format!("dimension {axis} of `{name}` cannot be aligned like this"));
                 }
             }
+            self.swizzle(id, entity);
             if self.level == Level::Flat && buffer.shape.len() != 1 {
                 let (name, rank) = (self.report.buffer(id), buffer.shape.len());
                 self.error(entity, format!("buffer `{name}` is of rank {rank}; level `flat` wants rank 1"));
@@ -137,6 +139,21 @@ impl Walk<'_, '_> {
                     format!("buffer `{name}` is of type {dtype}; level `flat` has bytes instead"),
                 );
             }
+        }
+    }
+
+    /// Checks that a buffer whose rows have their pieces exchanged is an intermediate of whole rows.
+    fn swizzle(&mut self, id: BufferId, entity: Entity) {
+        let program = self.report.program;
+        let Some(Swizzle { row }) = program.swizzle(id) else { return };
+        let has_whole_rows = || program.buffer(id).constant_len().is_some_and(|len| len % row == 0);
+        let is_sound = program.access(id).is_none()
+            && program.alignments(id).next().is_none()
+            && (row == 0 || (self.level == Level::Flat && row > 0 && has_whole_rows()));
+        if !is_sound {
+            let name = self.report.buffer(id);
+            let wanted = "an intermediate of whole rows without aligned dimensions can be";
+            self.error(entity, format!("`{name}` cannot be swizzled like this: {wanted}"));
         }
     }
 

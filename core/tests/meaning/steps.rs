@@ -169,7 +169,10 @@ pub(crate) fn random_step(schedule: &mut Schedule, random: &mut Rng) -> Result<(
         35 => {
             let factor = 1 + random.below(8) as i64;
             let offset = random.below(factor as usize) as i64;
-            schedule.storage_align(block, 0, random.below(2) as i64, factor, offset)
+            match random.below(3) {
+                0 => schedule.storage_swizzle(block, 0),
+                _ => schedule.storage_align(block, 0, random.below(2) as i64, factor, offset),
+            }
         }
         36 => schedule.stream_writes(block, 0),
         37 => match random.below(8) as i64 {

@@ -36,6 +36,7 @@ use tilewright_core::index::{Index, Ranges};
 use tilewright_core::program::Program;
 use tilewright_core::render::statement_text;
 use tilewright_core::stmt::Stmt;
+use tilewright_core::swizzle::Exchange;
 use tilewright_core::target::GpuTarget;
 use tilewright_core::verify::{Level, verify};
 
@@ -141,11 +142,14 @@ enum Storage {
     Fragment(Rc<warp::Fragment>),
 }
 
+/// What an address is computed from: a base, the bytes from there, and how the pieces of rows are exchanged.
+type AddressKey = (Register, Index, Option<Exchange>);
+
 /// The values that a part of the code has computed, and the facts that hold in it.
 #[derive(Default)]
 struct Known {
     indices: FxHashMap<(Index, Width), Operand>,
-    addresses: FxHashMap<(Register, Index), Register>,
+    addresses: FxHashMap<AddressKey, Register>,
     /// The elements of each buffer in memory that this part has loaded, by expression and lane, and that are still there.
     elements: FxHashMap<BufferId, FxHashMap<(Number, u32), Operand>>,
 }

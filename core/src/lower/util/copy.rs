@@ -61,6 +61,9 @@ impl Renaming {
                 for (axis, alignment) in program.alignments(node.buffer).collect::<Vec<_>>() {
                     program.align(fresh, axis, alignment);
                 }
+                if let Some(swizzle) = program.swizzle(node.buffer) {
+                    program.set_swizzle(fresh, swizzle);
+                }
                 if program.has_fixed_scope(node.buffer) {
                     program.fix_scope(fresh, program.buffer(node.buffer).scope);
                 }

@@ -204,6 +204,7 @@ primitives! {
         transform_layout::TransformLayout,
         set_scope::SetScope,
         storage_align::StorageAlign,
+        storage_swizzle::StorageSwizzle,
         stream_writes::StreamWrites,
     }
     /// Annotates, and marks steps of a trace.

@@ -21,6 +21,7 @@ use crate::dtype::DType;
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
 use crate::program::{Access, Alignment, Buffer, Param, Program, Scope, VariableKind};
+use crate::swizzle::Swizzle;
 use crate::text::names::is_keyword;
 use crate::text::parse::cost::{Budget, MAX_NESTING, MAX_TEXT};
 pub use crate::text::parse::error::{ParseError, ParseProblem};
@@ -235,6 +236,13 @@ impl<'t> Parser<'t> {
                 let factor = self.bounded_integer(Alignment::MAX_FACTOR as u64)? as i64;
                 let offset = self.bounded_integer(Alignment::MAX_FACTOR as u64)? as i64;
                 self.program.align(id, axis, Alignment { factor, offset });
+            }
+            if self.accept_word("swizzled")? {
+                let row = match self.token {
+                    Token::Number(_) => self.bounded_integer(Swizzle::MAX_ROW as u64)? as i64,
+                    _ => 0,
+                };
+                self.program.set_swizzle(id, Swizzle { row });
             }
         }
         self.program.body = self.stmts()?;

@@ -2,9 +2,10 @@
 
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
+use tilewright_core::swizzle::Exchange;
 
 use crate::emit::index::Width;
-use crate::emit::{Generator, Outcome, Place};
+use crate::emit::{AddressKey, Generator, Outcome, Place};
 use crate::ptx::operand::{Operand, Register};
 use crate::ptx::table::{Op, Space};
 use crate::ptx::types::Type;
@@ -18,6 +19,10 @@ impl Generator<'_> {
         index: &Index,
     ) -> Outcome<Operand> {
         let bytes = self.program.buffer(buffer).dtype.bytes() as i64;
+        let swizzle = self.program.swizzle(buffer).filter(|_| place.space == Space::Shared);
+        if let Some(exchange) = swizzle.and_then(|swizzle| swizzle.exchange(bytes)) {
+            return self.exchanged_address(place, index, bytes, exchange);
+        }
         let distance = index.constant_part().wrapping_mul(bytes).wrapping_add(i64::from(place.offset));
         let (rest, distance) = match i32::try_from(distance) {
             Ok(distance) => (index.offset(index.constant_part().wrapping_neg()), distance),
@@ -28,12 +33,61 @@ impl Generator<'_> {
         Ok(Operand::Address(base, distance))
     }
 
+    /// The address of an element where pieces of rows are exchanged. What a constant adds in whole periods of the pattern is a distance.
+    fn exchanged_address(
+        &mut self,
+        place: Place,
+        index: &Index,
+        bytes: i64,
+        exchange: Exchange,
+    ) -> Outcome<Operand> {
+        let constant = index.constant_part();
+        let near = constant.rem_euclid(exchange.period() / bytes);
+        let distance = (constant - near) * bytes + i64::from(place.offset);
+        let distance =
+            i32::try_from(distance).map_err(|_| self.broken("a buffer is larger than shared memory"))?;
+        let index = index.offset(near - constant).scale(bytes);
+        let key = (place.base, index, Some(exchange));
+        if let Some(known) = self.scopes.iter().rev().find_map(|scope| scope.addresses.get(&key)) {
+            return Ok(Operand::Address(*known, distance));
+        }
+        let index = &key.1;
+        if let Some(byte) = index.as_constant() {
+            let place_of = i32::try_from(exchange.place(byte)).unwrap_or(i32::MAX);
+            return Ok(Operand::Address(place.base, distance.wrapping_add(place_of)));
+        }
+        let width = self.width_of(index);
+        let mut byte = self.index(index, width)?;
+        if width == Width::Double {
+            // All of this memory has 32-bit addresses.
+            byte = self.builder.convert(Op::Convert, Type::U32, Type::U64, byte);
+        }
+        let [by, mask] = [i64::from(exchange.distance()), exchange.mask()].map(Operand::Integer);
+        let row = self.builder.compute(Op::ShiftRight, Type::U32, &[byte, by]);
+        let changed = self.builder.compute(Op::And, Type::B32, &[row, mask]);
+        let exchanged = self.builder.compute(Op::Xor, Type::B32, &[byte, changed]);
+        let base = Operand::Register(place.base);
+        let address = self.builder.compute(Op::Add, Type::S32, &[exchanged, base]);
+        let address = self.register_of(address)?;
+        self.remember_address(key, address);
+        Ok(Operand::Address(address, distance))
+    }
+
+    /// Remembers an address in this part of the code, unless memory that may change decides it.
+    fn remember_address(&mut self, key: AddressKey, address: Register) {
+        let mut is_stable = true;
+        tilewright_core::visit::for_each_load_in_index(&key.1, &mut |_, _| is_stable = false);
+        if is_stable && let Some(scope) = self.scopes.last_mut() {
+            scope.addresses.insert(key, address);
+        }
+    }
+
     /// The address of a place, without its offset, and of the element at an index from there.
     fn base_address(&mut self, place: Place, index: &Index, bytes: i64) -> Outcome<Register> {
         if index.is(0) {
             return Ok(place.base);
         }
-        let key = (place.base, index.scale(bytes));
+        let key = (place.base, index.scale(bytes), None);
         if let Some(known) = self.scopes.iter().rev().find_map(|scope| scope.addresses.get(&key)) {
             return Ok(*known);
         }
@@ -58,11 +112,7 @@ impl Generator<'_> {
             }
         };
         let address = self.register_of(address)?;
-        let mut is_stable = true;
-        tilewright_core::visit::for_each_load_in_index(index, &mut |_, _| is_stable = false);
-        if is_stable && let Some(scope) = self.scopes.last_mut() {
-            scope.addresses.insert(key, address);
-        }
+        self.remember_address(key, address);
         Ok(address)
     }
 }

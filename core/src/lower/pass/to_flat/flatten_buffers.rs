@@ -9,6 +9,7 @@ use crate::lower::util::access::rewrite_accesses;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Alignment, Buffer, Program};
 use crate::strides::reach;
+use crate::swizzle::Swizzle;
 
 /// Makes every buffer one-dimensional.
 pub(in crate::lower) fn flatten_buffers(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
@@ -21,6 +22,7 @@ pub(in crate::lower) fn flatten_buffers(program: &mut Program, _: &LowerOptions)
             None => row_major(program, id, &buffer.shape),
         };
         let is_dense = program.strides(id).is_none();
+        keep_rows(program, id, &buffer);
         program.forget_alignments(id);
         program.forget_strides(id);
         check_size(&buffer)?;
@@ -37,6 +39,17 @@ pub(in crate::lower) fn flatten_buffers(program: &mut Program, _: &LowerOptions)
         Some((buffer, Indices::from_iter([offset])))
     });
     Ok(())
+}
+
+/// Notes the length of the rows of a swizzled buffer, which its shape says no more. Where sizes are symbolic, the layout is a plain one.
+fn keep_rows(program: &mut Program, id: BufferId, buffer: &Buffer) {
+    let Some(Swizzle { row: 0 }) = program.swizzle(id) else { return };
+    let is_known = buffer.constant_len().is_some() && !buffer.dtype.is_storage_only();
+    let row = buffer.shape.last().and_then(Index::as_constant).filter(|_| is_known);
+    match row.filter(|row| (1..=Swizzle::MAX_ROW).contains(row)) {
+        Some(row) => program.set_swizzle(id, Swizzle { row }),
+        None => program.forget_swizzle(id),
+    }
 }
 
 /// The number of elements, and the distance of neighbours along each dimension.

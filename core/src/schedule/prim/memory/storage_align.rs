@@ -95,6 +95,7 @@ impl Primitive for StorageAlign {
         if !is_sound {
             return Err(ScheduleError::BadAlignment);
         }
+        program.forget_swizzle(buffer);
         program.align(buffer, axis as usize, Alignment { factor: self.factor, offset: self.offset });
         Ok(Outputs::new())
     }

@@ -108,6 +108,7 @@ impl Primitive for TransformLayout {
             .collect();
         program.buffer_mut(buffer).shape = shape;
         program.forget_alignments(buffer);
+        program.forget_swizzle(buffer);
         for block in accessing {
             move_elements(program, block, buffer, &self.map);
         }
