@@ -18,19 +18,37 @@ use crate::ptx::types::Type;
 /// A product of matrices of 16 × `depth` and `depth` × 8 elements, which is added to one of 16 × 8.
 pub(crate) struct Product {
     name: &'static str,
-    factor: DType,
+    factors: [DType; 2],
     sum: DType,
     depth: i64,
-    /// The type by which the instruction is found in the table.
+    /// The type of the first factor, by which the instruction is found in the table.
     pub(crate) ty: Type,
+    /// The type of the second factor, where it is another one.
+    pub(crate) second: Option<Type>,
 }
 
-const PRODUCTS: [Product; 5] = [
-    Product { name: "mma_m16n8k16_bf16", factor: DType::BF16, sum: DType::F32, depth: 16, ty: Type::Bf16 },
-    Product { name: "mma_m16n8k16_f16", factor: DType::F16, sum: DType::F32, depth: 16, ty: Type::F16 },
-    Product { name: "mma_m16n8k8_tf32", factor: DType::F32, sum: DType::F32, depth: 8, ty: Type::Tf32 },
-    Product { name: "mma_m16n8k32_s8", factor: DType::I8, sum: DType::I32, depth: 32, ty: Type::S8 },
-    Product { name: "mma_m16n8k32_u8", factor: DType::U8, sum: DType::I32, depth: 32, ty: Type::U8 },
+const fn product_of(name: &'static str, factor: DType, sum: DType, depth: i64, ty: Type) -> Product {
+    Product { name, factors: [factor, factor], sum, depth, ty, second: None }
+}
+
+const PRODUCTS: [Product; 7] = [
+    product_of("mma_m16n8k16_bf16", DType::BF16, DType::F32, 16, Type::Bf16),
+    product_of("mma_m16n8k16_f16", DType::F16, DType::F32, 16, Type::F16),
+    product_of("mma_m16n8k8_tf32", DType::F32, DType::F32, 8, Type::Tf32),
+    product_of("mma_m16n8k32_s8", DType::I8, DType::I32, 32, Type::S8),
+    product_of("mma_m16n8k32_u8", DType::U8, DType::I32, 32, Type::U8),
+    Product {
+        name: "mma_m16n8k32_u8_s8",
+        factors: [DType::U8, DType::I8],
+        second: Some(Type::S8),
+        ..product_of("", DType::U8, DType::I32, 32, Type::U8)
+    },
+    Product {
+        name: "mma_m16n8k32_s8_u8",
+        factors: [DType::I8, DType::U8],
+        second: Some(Type::U8),
+        ..product_of("", DType::I8, DType::I32, 32, Type::S8)
+    },
 ];
 
 /// The suffix of the products whose second operand has its columns as rows.
@@ -62,16 +80,16 @@ pub(crate) fn product(name: &str) -> Option<&'static Product> {
 impl Product {
     /// Whether factors are rounded when they are multiplied.
     pub(crate) fn rounds_factors(&self) -> bool {
-        self.factor == DType::F32
+        self.factors[0] == DType::F32
     }
 
     fn described(&self, is_transposed: bool) -> TensorIntrinsic {
-        let Product { name, factor, sum, depth, .. } = self;
+        let Product { name, factors: [left, right], sum, depth, .. } = self;
         let suffix = if is_transposed { TRANSPOSED } else { "" };
         let (rows, second) = if is_transposed { (8, "vj, vk") } else { (*depth, "vk, vj") };
         let factor_as_sum = if self.rounds_factors() { String::new() } else { format!(" as {sum}") };
         let text = format!(
-            "kernel {name}{suffix}(A, B, C, in a: {factor}[16, A], in b: {factor}[{rows}, B], inout c: {sum}[16, C]) {{
+            "kernel {name}{suffix}(A, B, C, in a: {left}[16, A], in b: {right}[{rows}, B], inout c: {sum}[16, C]) {{
                for i in 0..16 {{ for j in 0..8 {{ for k in 0..{depth} {{
                  block c(vi: spatial 16 = i, vj: spatial 8 = j, vk: reduce {depth} = k) {{
                    c[vi, vj] = c[vi, vj] + a[vi, vk]{factor_as_sum} * b[{second}]{factor_as_sum}
@@ -87,7 +105,7 @@ impl Product {
 
     /// The layouts of the two factors and of the sum. A register holds neighbours along the depth.
     fn layouts(&self, is_transposed: bool) -> Vec<FragmentLayout> {
-        let [first, second] = match self.factor.bits() {
+        let [first, second] = match self.factors[0].bits() {
             32 => ["lane c0 c1 r0 r1 r2 slot r3 c2", "lane r0 r1 c0 c1 c2 slot r2"],
             8 => ["lane c2 c3 r0 r1 r2 slot c0 c1 r3 c4", "lane r2 r3 c0 c1 c2 slot r0 r1 r4"],
             _ => ["lane c1 c2 r0 r1 r2 slot c0 r3 c3", "lane r1 r2 c0 c1 c2 slot r0 r3"],

@@ -46,7 +46,18 @@ impl Builder {
 
     /// Writes an instruction.
     pub(super) fn push(&mut self, op: Op, ty: Option<Type>, operands: impl IntoIterator<Item = Operand>) {
-        self.lines.push(Line::Instruction(Instruction::new(op, ty, None, operands)));
+        self.push_of_two(op, ty, None, operands);
+    }
+
+    /// Writes an instruction that names the type of a source, too.
+    pub(super) fn push_of_two(
+        &mut self,
+        op: Op,
+        ty: Option<Type>,
+        source: Option<Type>,
+        operands: impl IntoIterator<Item = Operand>,
+    ) {
+        self.lines.push(Line::Instruction(Instruction::new(op, ty, source, operands)));
     }
 
     /// Writes an instruction with a new register as its result.

@@ -152,6 +152,12 @@ const fn conversion(op: Op, text: &'static str, types: &'static [Type], sources:
     Row { op, text, types, sources, operands: "t=s" }
 }
 
+/// A product of bytes whose second factors have the type of the source.
+const fn bytes(types: &'static [Type], sources: &'static [Type]) -> Row {
+    let text = "mma.sync.aligned.m16n8k32.row.col.s32.{t}.{s}.s32";
+    Row { op: Op::Product, text, types, sources, operands: "4r=4r2r4r" }
+}
+
 const fn matrices(count: u8, is_transposed: bool) -> Op {
     Op::LoadMatrices { count, is_transposed }
 }
@@ -297,6 +303,8 @@ pub(crate) static TABLE: &[Row] = &[
     row(Op::Product, "mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32", &[Bf16, F16], "4f=4r2r4f"),
     row(Op::Product, "mma.sync.aligned.m16n8k8.row.col.f32.{t}.{t}.f32", &[Tf32], "4f=4r2r4f"),
     row(Op::Product, "mma.sync.aligned.m16n8k32.row.col.s32.{t}.{t}.s32", &[S8, U8], "4r=4r2r4r"),
+    bytes(&[U8], &[S8]),
+    bytes(&[S8], &[U8]),
     row(Op::CopyAsync(4), "cp.async.ca.shared.global", &[], "=mmi"),
     row(Op::CopyAsync(8), "cp.async.ca.shared.global", &[], "=mmi"),
     row(Op::CopyAsync(16), "cp.async.cg.shared.global", &[], "=mmi"),

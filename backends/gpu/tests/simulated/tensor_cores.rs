@@ -21,90 +21,43 @@ use crate::support::{Call, Execution, parse};
 #[derive(Clone, Copy)]
 struct Kind {
     intrinsic: &'static str,
-    factor: DType,
+    factors: [DType; 2],
     sum: DType,
     /// The length of the products of one instruction.
     depth: i64,
     is_transposed: bool,
 }
 
-const KINDS: [Kind; 10] = [
-    Kind {
-        intrinsic: "mma_m16n8k16_bf16",
-        factor: DType::BF16,
-        sum: DType::F32,
-        depth: 16,
-        is_transposed: false,
-    },
-    Kind {
-        intrinsic: "mma_m16n8k16_bf16_nt",
-        factor: DType::BF16,
-        sum: DType::F32,
-        depth: 16,
-        is_transposed: true,
-    },
-    Kind {
-        intrinsic: "mma_m16n8k16_f16",
-        factor: DType::F16,
-        sum: DType::F32,
-        depth: 16,
-        is_transposed: false,
-    },
-    Kind {
-        intrinsic: "mma_m16n8k16_f16_nt",
-        factor: DType::F16,
-        sum: DType::F32,
-        depth: 16,
-        is_transposed: true,
-    },
-    Kind {
-        intrinsic: "mma_m16n8k32_s8",
-        factor: DType::I8,
-        sum: DType::I32,
-        depth: 32,
-        is_transposed: false,
-    },
-    Kind {
-        intrinsic: "mma_m16n8k32_s8_nt",
-        factor: DType::I8,
-        sum: DType::I32,
-        depth: 32,
-        is_transposed: true,
-    },
-    Kind {
-        intrinsic: "mma_m16n8k32_u8",
-        factor: DType::U8,
-        sum: DType::I32,
-        depth: 32,
-        is_transposed: false,
-    },
-    Kind {
-        intrinsic: "mma_m16n8k32_u8_nt",
-        factor: DType::U8,
-        sum: DType::I32,
-        depth: 32,
-        is_transposed: true,
-    },
-    Kind {
-        intrinsic: "mma_m16n8k8_tf32",
-        factor: DType::F32,
-        sum: DType::F32,
-        depth: 8,
-        is_transposed: false,
-    },
-    Kind {
-        intrinsic: "mma_m16n8k8_tf32_nt",
-        factor: DType::F32,
-        sum: DType::F32,
-        depth: 8,
-        is_transposed: true,
-    },
+const fn plain(intrinsic: &'static str, factors: [DType; 2], sum: DType, depth: i64) -> Kind {
+    Kind { intrinsic, factors, sum, depth, is_transposed: false }
+}
+
+/// A product whose second factor has its columns as rows.
+const fn transposed(intrinsic: &'static str, factors: [DType; 2], sum: DType, depth: i64) -> Kind {
+    Kind { is_transposed: true, ..plain(intrinsic, factors, sum, depth) }
+}
+
+const KINDS: [Kind; 14] = [
+    plain("mma_m16n8k16_bf16", [DType::BF16; 2], DType::F32, 16),
+    transposed("mma_m16n8k16_bf16_nt", [DType::BF16; 2], DType::F32, 16),
+    plain("mma_m16n8k16_f16", [DType::F16; 2], DType::F32, 16),
+    transposed("mma_m16n8k16_f16_nt", [DType::F16; 2], DType::F32, 16),
+    plain("mma_m16n8k32_s8", [DType::I8; 2], DType::I32, 32),
+    transposed("mma_m16n8k32_s8_nt", [DType::I8; 2], DType::I32, 32),
+    plain("mma_m16n8k32_u8", [DType::U8; 2], DType::I32, 32),
+    transposed("mma_m16n8k32_u8_nt", [DType::U8; 2], DType::I32, 32),
+    plain("mma_m16n8k8_tf32", [DType::F32; 2], DType::F32, 8),
+    transposed("mma_m16n8k8_tf32_nt", [DType::F32; 2], DType::F32, 8),
+    plain("mma_m16n8k32_u8_s8", [DType::U8, DType::I8], DType::I32, 32),
+    transposed("mma_m16n8k32_u8_s8_nt", [DType::U8, DType::I8], DType::I32, 32),
+    plain("mma_m16n8k32_s8_u8", [DType::I8, DType::U8], DType::I32, 32),
+    transposed("mma_m16n8k32_s8_u8_nt", [DType::I8, DType::U8], DType::I32, 32),
 ];
 
 impl Kind {
     /// Whether the factors are rounded, as the kernel's accuracy allows.
     const fn rounds(self) -> bool {
-        matches!(self.factor, DType::F32)
+        matches!(self.factors[0], DType::F32)
     }
 }
 
@@ -118,22 +71,32 @@ struct Tiles {
     width: i64,
     /// The tiles of an operand that are in shared memory or on the way there.
     stages: i64,
+    layout: Layout,
+}
+
+/// How rows of operands lie in different banks of shared memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// They are an odd multiple of 16 bytes apart.
+    Padded,
+    /// Their pieces are exchanged.
+    Swizzled,
 }
 
 impl Tiles {
     const fn new(warps: [i64; 2], products: [i64; 2], steps: i64) -> Self {
-        Tiles { warps, products, steps, width: 1, stages: 1 }
+        Tiles { warps, products, steps, width: 1, stages: 1, layout: Layout::Padded }
     }
 }
 
 fn matmul(kind: Kind, [m, n, k]: [i64; 3]) -> Program {
-    let Kind { factor, sum, .. } = kind;
+    let Kind { factors: [left, right], sum, .. } = kind;
     let zero = if sum == DType::F32 { "0.0" } else { "0i32" };
-    let as_sum = if factor == sum { String::new() } else { format!(" as {sum}") };
+    let as_sum = if left == sum { String::new() } else { format!(" as {sum}") };
     let accuracy = if kind.rounds() { " accuracy 0.001" } else { "" };
     let (shape, second) = if kind.is_transposed { ([n, k], "vj, vk") } else { ([k, n], "vk, vj") };
     parse(&format!(
-        "kernel matmul(in a: {factor}[{m}, {k}], in b: {factor}[{}, {}], out c: {sum}[{m}, {n}]){accuracy} {{
+        "kernel matmul(in a: {left}[{m}, {k}], in b: {right}[{}, {}], out c: {sum}[{m}, {n}]){accuracy} {{
   for i in 0..{m} {{ for j in 0..{n} {{ for k in 0..{k} {{
     block c(vi: spatial {m} = i, vj: spatial {n} = j, vk: reduce {k} = k) {{
       init {{ c[vi, vj] = {zero} }}
@@ -199,8 +162,11 @@ fn on_tensor_cores(program: &Program, kind: Kind, tiles: Tiles) -> Schedule {
         let fragment = s.cache_read(block, number_of(s, "c", name), Scope::Fragment).unwrap();
         s.compute_at(fragment, k[1]).unwrap();
         s.compute_at(shared, k[0]).unwrap();
-        let in_row = 16 / kind.factor.bytes() as i64;
-        s.storage_align(shared, 0, 0, 2 * in_row, in_row).unwrap();
+        let in_row = 16 / kind.factors[0].bytes() as i64;
+        match tiles.layout {
+            Layout::Padded => s.storage_align(shared, 0, 0, 2 * in_row, in_row).unwrap(),
+            Layout::Swizzled => s.storage_swizzle(shared, 0).unwrap(),
+        }
         fetch(s, shared, 3, tiles);
     }
     let initial = s.decompose_reduction(block, k[0]).unwrap();
@@ -234,7 +200,12 @@ fn check(kind: Kind, sizes: [i64; 3], tiles: Tiles) -> GpuCode {
         assert_eq!(found.bytes(), expected.bytes(), "{flat}");
     }
     assert_loops_are_kept(&code.ptx);
-    assert_matrices(kind, &call.execute(&flat, &code, &parse_ptx(&code.ptx), &Options::default()), &code);
+    let execution = call.execute(&flat, &code, &parse_ptx(&code.ptx), &Options::default());
+    assert_matrices(kind, &execution, &code);
+    if tiles.layout == Layout::Swizzled {
+        let conflicts = execution.remarks.iter().filter(|remark| remark.kind == RemarkKind::BankConflict);
+        assert_eq!(conflicts.count(), 0, "{:?}\n{}", execution.remarks, code.ptx);
+    }
     code
 }
 
@@ -258,10 +229,10 @@ fn parse_ptx(ptx: &str) -> Module {
 /// Checks that fragments are loaded as matrices without bank conflicts. Elements of one byte cannot be exchanged across the diagonal, so
 /// that second factors in the order of their rows are loaded one by one.
 fn assert_matrices(kind: Kind, execution: &Execution, code: &GpuCode) {
-    let is_each = kind.factor.bytes() == 2 || kind.is_transposed;
+    let is_each = kind.factors[0].bytes() == 2 || kind.is_transposed;
     assert!(code.ptx.contains("ldmatrix"), "{}", code.ptx);
     assert_eq!(!is_each, code.ptx.contains("ld.shared"), "{}", code.ptx);
-    assert_eq!(code.ptx.contains(".trans"), kind.factor.bytes() == 2 && !kind.is_transposed);
+    assert_eq!(code.ptx.contains(".trans"), kind.factors[0].bytes() == 2 && !kind.is_transposed);
     let line = |remark: &Remark| code.ptx.lines().nth(remark.line as usize - 1).unwrap_or_default();
     let conflicts = execution.remarks.iter().filter(|remark| remark.kind == RemarkKind::BankConflict);
     for conflict in conflicts {
@@ -310,7 +281,7 @@ fn a_larger_product() {
 }
 
 /// A tile of 128 × 128 results from tiles of 128 × 32 and 32 × 128 elements, as libraries use it on this hardware.
-const LARGE: Tiles = Tiles { warps: [2, 4], products: [4, 4], steps: 2, width: 8, stages: 3 };
+const LARGE: Tiles = Tiles { width: 8, stages: 3, ..Tiles::new([2, 4], [4, 4], 2) };
 
 #[test]
 fn pipelines_of_large_tiles_leave_room_for_two_blocks() {
@@ -335,8 +306,27 @@ fn pipelines_of_large_tiles_leave_room_for_two_blocks() {
 }
 
 #[test]
+fn swizzled_rows_take_no_more_memory_than_their_elements() {
+    for kind in [KINDS[0], KINDS[1], KINDS[3], KINDS[5], KINDS[9]] {
+        for steps in 1..=4 {
+            let depth = steps * kind.depth;
+            let bytes = kind.factors[0].bytes() as i64;
+            let width = 16 / bytes;
+            let tiles = Tiles::new([2, 2], [2, 2], steps);
+            let code = check(
+                kind,
+                [64, 64, 3 * depth],
+                Tiles { width, stages: 2, layout: Layout::Swizzled, ..tiles },
+            );
+            let elements = 2 * (64 + 32) * depth;
+            assert_eq!(i64::from(code.launches[0].shared_bytes), elements * bytes, "{}", code.ptx);
+        }
+    }
+}
+
+#[test]
 fn pipelines_of_integers_on_tensor_cores() {
-    for kind in [KINDS[5], KINDS[7]] {
+    for kind in [KINDS[5], KINDS[7], KINDS[11], KINDS[13]] {
         for stages in 2..=4 {
             check(kind, [64, 64, 256], Tiles { width: 16, stages, ..Tiles::new([2, 2], [2, 4], 1) });
         }

@@ -42,9 +42,10 @@ impl Generator<'_> {
             return Err(self.broken("a product has three operands"));
         };
         let [first, second] = [first, second].map(|factor| self.factor(product, factor));
-        self.builder.push(
+        self.builder.push_of_two(
             Op::Product,
             Some(product.ty),
+            product.second,
             [sum, &first, &second, sum].into_iter().flatten().copied(),
         );
         Ok(())
