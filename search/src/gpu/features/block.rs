@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use tilewright_core::analysis::block::{reads, writes};
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
 use tilewright_core::annotation::{OWN_POINTS, PIPELINE_STAGE};
-use tilewright_core::ids::VarId;
+use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::{Index, Term};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::stmt::{Block, For, IterKind, LoopKind, Stmt};
@@ -14,7 +15,8 @@ use tilewright_core::thread_axis::WARP;
 use tilewright_core::visit::for_each_stmt;
 
 use super::access::{AccessFact, Axes, RawAccess, describe};
-use super::extents::SYMBOLIC_EXTENT;
+use super::place::{Place, SYMBOLIC_EXTENT};
+use super::product::Product;
 use crate::cpu::features::arithmetic::Arithmetic;
 
 /// A block, the loops around it, and its accesses.
@@ -33,7 +35,7 @@ pub(crate) struct BlockFacts {
     pub(crate) points: f64,
     /// Threads of a block of threads that compute points.
     pub(crate) threads: f64,
-    /// Iterations of loops that are not unrolled, in one thread.
+    /// Iterations of loops that are not written out, in one thread.
     pub(crate) iterations: f64,
     /// Iterations of loops outside of the loops over threads, between which threads wait for each other.
     pub(crate) rounds: f64,
@@ -45,8 +47,8 @@ pub(crate) struct BlockFacts {
     pub(crate) independent: f64,
     /// Points of the block's whole domain, without those that padding added.
     pub(crate) domain: f64,
-    /// Whether tensor cores compute it.
-    pub(crate) is_product: bool,
+    /// The instruction of tensor cores that computes it, if one does.
+    pub(crate) product: Option<Product>,
     /// Whether the block combines values.
     pub(crate) is_reduction: bool,
     /// Whether the condition of a guard is tested at each point.
@@ -101,6 +103,16 @@ impl<'p> Located<'p> {
         self.block.iters.iter().any(reduces)
     }
 
+    /// Whether a loop is written out because it chooses elements of a fragment, which are registers with fixed numbers. Loops whose
+    /// iterations have fragments of their own are none of these.
+    fn chooses_elements(&self, var: VarId, places: &FxHashMap<BufferId, Place>) -> bool {
+        self.accesses.iter().any(|access| {
+            access.scope == Scope::Fragment
+                && access.indices.iter().any(|index| index.mentions(var))
+                && !places.get(&access.buffer).is_some_and(|place| place.fixed.contains(&var))
+        })
+    }
+
     /// How many products of a warp on tensor cores are independent of each other: those of different results, whose loops are written out.
     fn independent_products(&self) -> f64 {
         let of_results =
@@ -133,12 +145,8 @@ impl<'p> Located<'p> {
         axes
     }
 
-    /// The facts, where `extents` gives those of a buffer in memory.
-    pub(super) fn facts(
-        &self,
-        program: &Program,
-        extents: &dyn Fn(tilewright_core::ids::BufferId) -> Vec<i64>,
-    ) -> BlockFacts {
+    /// The facts, for buffers at some places.
+    pub(super) fn facts(&self, program: &Program, places: &FxHashMap<BufferId, Place>) -> BlockFacts {
         let axes = self.axes();
         let (mut points, mut iterations, mut rounds, mut copies) = (1.0, 0.0, 1.0, 1.0);
         let mut is_outside = !axes.is_empty();
@@ -150,6 +158,7 @@ impl<'p> Located<'p> {
                     is_outside = false;
                     continue;
                 }
+                LoopKind::Serial | LoopKind::Parallel if self.chooses_elements(node.var, places) => {}
                 LoopKind::Serial | LoopKind::Parallel => iterations += points * extent / copies,
                 _ => copies *= extent,
             }
@@ -173,7 +182,8 @@ impl<'p> Located<'p> {
             let terms = access.indices.iter().flat_map(|index| index.terms().iter());
             terms.filter(is_changing).count() as f64
         };
-        let is_product = self.is_by_warp() && matches!(self.block.body, Stmt::Intrinsic(_));
+        let product = if self.is_by_warp() { Product::of(program, self) } else { None };
+        let described = |access: &RawAccess| describe(self, access, &axes, places);
         BlockFacts {
             points: points * self.share(),
             threads: lanes * axes.iter().map(|(_, _, extent)| *extent as f64).product::<f64>(),
@@ -181,12 +191,12 @@ impl<'p> Located<'p> {
             rounds,
             stages: self.stages() as f64,
             copies,
-            independent: if is_product { self.independent_products() } else { copies },
+            independent: if product.is_some() { self.independent_products() } else { copies },
             domain: match OWN_POINTS.get(&self.block.annotations) {
                 Some(points) => points as f64,
                 None => tile * domain.map(|extent| extent as f64).product::<f64>(),
             },
-            is_product,
+            product,
             is_reduction: self.block.iters.iter().any(|iter| iter.kind == IterKind::Reduce)
                 || matches!(self.block.body, Stmt::Intrinsic(_)),
             is_guarded: !self.block.guards.is_empty(),
@@ -194,11 +204,7 @@ impl<'p> Located<'p> {
             element_bytes: written.map_or(4, |dtype| dtype.bytes() as i64),
             is_float: written.is_none_or(|dtype| dtype.is_float()),
             divisions: self.accesses.iter().map(divided).sum(),
-            accesses: self
-                .accesses
-                .iter()
-                .map(|access| describe(self, access, &extents(access.buffer), &axes))
-                .collect(),
+            accesses: self.accesses.iter().map(described).collect(),
         }
     }
 }

@@ -30,8 +30,6 @@ const SHARED_LATENCY: f64 = 30.0;
 const BARRIER: f64 = 30.0;
 /// Cycles from an arithmetic instruction to the next one that needs its result.
 const ARITHMETIC_LATENCY: f64 = 4.0;
-/// Multiply-adds of one instruction of the tensor cores (m16n8k16).
-const PRODUCT: f64 = 2048.0;
 /// Instructions of a loop's step, of a digit of an index, and of a guard.
 const LOOP_STEP: f64 = 3.0;
 const DIVISION: f64 = 4.0;
@@ -109,10 +107,12 @@ fn ideal(program: &Program, kernels: &[KernelFacts], gpu: &GpuTarget) -> f64 {
 /// The arithmetic instructions of a point.
 fn instructions(block: &BlockFacts) -> f64 {
     let own = &block.arithmetic;
+    // Tensor cores round the factors that they take: what says so compares.
+    let comparisons = if block.product.is_some() { 0.0 } else { own.comparison };
     let floats = own.simple * FUSED
         + own.division * FLOAT_DIVISION
         + own.transcendental * TRANSCENDENTAL
-        + own.comparison
+        + comparisons
         + own.conversion * CONVERSION;
     if block.is_float { floats } else { floats + own.integer * FUSED }
 }
@@ -163,16 +163,17 @@ fn block_cycles(kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
             .filter(|access| !access.scope.is_private())
             .map(|access| access.requests)
             .sum();
-        let operations = match block.is_product {
-            true => block.points * WARP as f64 / PRODUCT,
-            false => instructions(block) * block.points * if block.element_bytes > 4 { 2.0 } else { 1.0 },
+        let multiply_adds = block.points * WARP as f64;
+        let operations = match block.product {
+            Some(product) => multiply_adds / product.multiply_adds.max(1.0),
+            None => instructions(block) * block.points * if block.element_bytes > 4 { 2.0 } else { 1.0 },
         };
         let guards = if block.is_guarded { GUARD * block.points } else { 0.0 };
         let control = block.iterations * LOOP_STEP + block.divisions * DIVISION * requests + guards;
         issued += warps * (operations + requests + control);
-        match block.is_product {
-            true => tensor += warps * block.points * WARP as f64,
-            false => arithmetic += warps * operations,
+        match block.product {
+            Some(product) => tensor += warps * multiply_adds / product.rate,
+            None => arithmetic += warps * operations,
         }
         for access in &block.accesses {
             match access.scope {

@@ -12,7 +12,7 @@ use tilewright_core::target::GpuTarget;
 use tilewright_core::thread_axis::WARP;
 
 use super::block::{BlockFacts, Located};
-use super::extents::{SYMBOLIC_EXTENT, extents};
+use super::place::{Place, SYMBOLIC_EXTENT, place};
 
 /// The alignment of buffers in shared memory, in bytes.
 const ALIGNMENT: u64 = 16;
@@ -63,14 +63,14 @@ pub(crate) fn kernels(program: &Program, gpu: &GpuTarget) -> Vec<KernelFacts> {
 
 impl KernelFacts {
     fn new(program: &Program, located: &[Located<'_>], gpu: &GpuTarget) -> Self {
-        let mut shapes: FxHashMap<BufferId, Vec<i64>> = FxHashMap::default();
+        let mut places: FxHashMap<BufferId, Place> = FxHashMap::default();
         for access in located.iter().flat_map(|block| &block.accesses) {
-            shapes.entry(access.buffer).or_insert_with(|| extents(program, access.buffer, located));
+            places.entry(access.buffer).or_insert_with(|| place(program, access.buffer, located));
         }
         let (mut shared_bytes, mut local_bytes) = (0_u64, 0.0);
-        for (buffer, shape) in &shapes {
+        for (buffer, place) in &places {
             let declared = program.buffer(*buffer);
-            let elements = shape.iter().fold(1_i64, |product, extent| product.saturating_mul(*extent));
+            let elements = place.elements;
             let bytes = (elements.max(0) as u64).saturating_mul(declared.dtype.bytes() as u64);
             match declared.scope {
                 Scope::Shared => {
@@ -88,16 +88,13 @@ impl KernelFacts {
                 Scope::Global | Scope::Streamed => {}
             }
         }
-        let blocks: Vec<BlockFacts> = located
-            .iter()
-            .map(|block| block.facts(program, &|buffer| shapes.get(&buffer).cloned().unwrap_or_default()))
-            .collect();
+        let blocks: Vec<BlockFacts> = located.iter().map(|block| block.facts(program, &places)).collect();
         let operands = |block: &BlockFacts| -> f64 {
             let loads = block.accesses.iter().filter(|access| !access.is_store && !access.scope.is_private());
             loads.map(|access| access.registers.min(64.0)).sum()
         };
         let most = blocks.iter().map(operands).fold(0.0, f64::max);
-        let tensors = shapes.keys().filter(|buffer| program.access(**buffer).is_some()).count() as f64;
+        let tensors = places.keys().filter(|buffer| program.access(**buffer).is_some()).count() as f64;
         let registers = USUAL_REGISTERS + 2.0 * tensors + local_bytes / 4.0 + most;
         let threads = axes_extents(located, false).product::<f64>().min(f64::from(u32::MAX)) as u32;
         let fitting = registers.min(f64::from(gpu.max_registers_per_thread)) as u32;
@@ -119,7 +116,7 @@ impl KernelFacts {
         f64::from(self.threads.div_ceil(WARP as u32))
     }
 
-    /// The share of the accessed bytes of sectors of device memory that is used, over all accesses.
+    /// The sectors of device memory that the data of all accesses need, over those that are accessed.
     pub(crate) fn coalescing(&self) -> f64 {
         let (mut used, mut touched) = (0.0, 0.0);
         for (block, access) in self.accesses(Scope::Global) {

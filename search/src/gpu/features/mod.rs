@@ -5,9 +5,12 @@
 
 mod access;
 mod block;
+mod by_warp;
 pub mod cost;
-mod extents;
 mod kernel;
+mod memory;
+mod place;
+mod product;
 mod report;
 mod row;
 
@@ -18,6 +21,7 @@ use crate::model::ProgramFeatures;
 use crate::space::spec::FeatureError;
 
 pub(crate) use kernel::kernels;
+pub(crate) use memory::stride_of;
 pub use report::{KernelReport, report};
 pub use row::WIDTH;
 

@@ -23,7 +23,7 @@ pub struct KernelReport {
     pub resident_blocks: u32,
     /// Warps that it then holds, over the most that it can hold ("occupancy").
     pub occupancy: f64,
-    /// The share of the accessed bytes of sectors of device memory that is used.
+    /// The sectors of device memory that the data of accesses need, over those that are accessed: 1 where warps access whole sectors.
     pub coalescing: f64,
     /// The passes over the banks of shared memory, over those that the data need: 1 without conflicts.
     pub bank_conflicts: f64,
