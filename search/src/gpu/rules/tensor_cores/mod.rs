@@ -21,6 +21,8 @@ const MAX_VARIANTS: usize = 3;
 
 /// Lets tensor cores compute a product, besides the variants of other rules.
 ///
+/// Factors of `f32` are rounded to eleven binary digits, where the accuracy of the kernel allows that.
+///
 /// Offers, as variants, products along one iterator for each of rows, columns and depth, and a product in which all iterators of a kind
 /// are numbered together: a convolution is then a product of a matrix of windows with a matrix of taps. A product of unknown size gets
 /// tiles of the device.
@@ -32,7 +34,7 @@ pub fn tensor_core_tiling(schedule: &mut Schedule, block: BlockRv) -> RuleResult
         return schedule.unchanged();
     }
     let mut variants = vec![schedule.fork()];
-    for product in product::products(schedule, &found) {
+    for product in product::products(schedule, block)? {
         let of_device: Vec<Option<&DeviceTile>> = match product.is_of_any_size(&found) {
             true => DEVICE_TILES.iter().map(Some).collect(),
             false => vec![None],

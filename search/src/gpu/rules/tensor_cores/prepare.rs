@@ -32,6 +32,10 @@ pub(super) fn prepare(
         false => product.iters.each_ref().map(|own| own[0]),
     };
     pad(schedule, block, product, iters, of_device)?;
+    // Only now: padding asks for plain products.
+    if product.rounds_factors {
+        schedule.round_products(block)?;
+    }
     Ok(iters)
 }
 
@@ -144,14 +148,17 @@ fn number_result(
     schedule.transform_block_layout(writer, of_reader)
 }
 
-/// The iterators of a block that choose the element of a buffer, in their order.
+/// The iterators of a block that choose the element of a buffer, in their order: those that a copy by `reindex` has as its dimensions, so
+/// that iterators of one value are left out.
 fn iters_of(block: &Block, buffer: BufferId) -> Vec<usize> {
     let accesses = loads(&block.body);
     let stored = single_store(block).filter(|store| store.buffer == buffer).map(|store| &store.indices);
     let indices = accesses.iter().find(|access| access.buffer == buffer).map(|access| access.indices);
     let indices = stored.or(indices);
     let moves = |iter: &usize| {
-        indices.is_some_and(|indices| indices.iter().any(|index| index.mentions(block.iters[*iter].var)))
+        let own = &block.iters[*iter];
+        !own.extent.is(1)
+            && indices.is_some_and(|indices| indices.iter().any(|index| index.mentions(own.var)))
     };
     (0..block.iters.len()).filter(moves).collect()
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use tilewright_core::analysis::block::{loads, single_store};
 use tilewright_core::ids::BufferId;
 use tilewright_core::intrinsic::{Mapping, TensorIntrinsic};
-use tilewright_core::schedule::Schedule;
+use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_core::stmt::Block;
+
+use crate::space::rules::block::block_of;
 
 /// The most points that are computed for each point of the block.
 const MAX_PADDING: f64 = 4.0;
@@ -25,12 +27,24 @@ pub(super) struct Product {
     pub(super) extents: [i64; 3],
     /// For both factors and the result: the buffer, and the parts of the product along its last two dimensions.
     pub(super) operands: [(BufferId, [usize; 2]); 3],
+    /// Whether the factors have to be rounded.
+    pub(super) rounds_factors: bool,
     /// The points computed for each point of the block.
     padding: f64,
 }
 
-/// The products of a block: those with the least padding first, and of these the ones that take operands as they lie in memory.
-pub(super) fn products(schedule: &Schedule, block: &Block) -> Vec<Product> {
+/// The products of a block: those with the least padding first, and of these the ones that take operands as they lie in memory. Where none
+/// computes the block as it is, the factors are rounded, if that is allowed.
+pub(super) fn products(schedule: &Schedule, block: BlockRv) -> Result<Vec<Product>, ScheduleError> {
+    let found = products_of(schedule, &*block_of(schedule, block)?, false);
+    let mut rounded = schedule.clone();
+    if !found.is_empty() || rounded.round_products(block).is_err() {
+        return Ok(found);
+    }
+    Ok(products_of(&rounded, &*block_of(&rounded, block)?, true))
+}
+
+fn products_of(schedule: &Schedule, block: &Block, rounds_factors: bool) -> Vec<Product> {
     let (names, known) = (schedule.target().intrinsics(), schedule.target().descriptions());
     let intrinsics =
         names.iter().filter_map(|name| known.get(name)).filter(|own| !own.fragments().is_empty());
@@ -42,7 +56,7 @@ pub(super) fn products(schedule: &Schedule, block: &Block) -> Vec<Product> {
             for iters in [Some(single), all].into_iter().flatten() {
                 let product = Product::new(intrinsic, &mapping, block, iters);
                 let is_new = |product: &Product| found.iter().all(|other| !other.is_like(product));
-                found.extend(product.filter(is_new));
+                found.extend(product.filter(is_new).map(|product| Product { rounds_factors, ..product }));
             }
         }
     }
@@ -110,7 +124,8 @@ impl Product {
                 None => {}
             }
         }
-        let product = Product { intrinsic: Arc::clone(intrinsic), iters, extents, operands, padding };
+        let intrinsic = Arc::clone(intrinsic);
+        let product = Product { intrinsic, iters, extents, operands, rounds_factors: false, padding };
         let has_tiles = product.is_numbered() || product.has_neighbours(block);
         (are_distinct && is_plain && padding <= MAX_PADDING && has_tiles).then_some(product)
     }

@@ -1,10 +1,10 @@
 //! Tiles of a product: of blocks of threads, of warps, and of the intrinsic.
 
-use tilewright_core::analysis::block::{reads, single_store, writes};
+use tilewright_core::analysis::block::{loads, reads, single_store, writes};
 use tilewright_core::annotation::{TENSORIZE, TILED_LOOPS, TILING};
 use tilewright_core::program::Scope;
 use tilewright_core::schedule::{BlockRv, IntRv, LoopRv, Schedule, ScheduleError};
-use tilewright_core::stmt::IterKind;
+use tilewright_core::stmt::{Block, IterKind};
 
 use super::product::Product;
 use crate::gpu::rules::multi_level_thread_tiling::{bytes_of, draw_fetch, write_back};
@@ -16,6 +16,9 @@ const STRUCTURE: &str = "SRSRS";
 
 /// The bytes of a matrix row that a lane loads from.
 const ROW_BYTES: i64 = 16;
+
+/// The banks of shared memory, of four bytes each.
+const BANKS: i64 = 32;
 
 /// The most products of a warp along rows, along columns, and between two copies.
 const MAX_PRODUCTS: [i64; 3] = [4, 8, 4];
@@ -92,25 +95,47 @@ pub(super) fn tile(
         .collect();
     for operand in operands.into_iter().rev() {
         let bytes = bytes_of(schedule, &found, operand);
+        // Where sizes are symbolic, exchanged pieces take registers that there are not: on `sm_90`, the assembler spills some.
+        let is_exchanged = of_device.is_none() && (bytes == 2 || is_along(&found, operand, iters[2]));
         let shared = schedule.cache_read(block, operand, Scope::Shared)?;
         let fragment = schedule.cache_read(block, operand, Scope::Fragment)?;
         schedule.compute_at(fragment, depth[1])?;
         schedule.compute_at(shared, depth[0])?;
-        spread_rows(schedule, shared, bytes)?;
+        spread_rows(schedule, shared, bytes, is_exchanged)?;
         draw_fetch(schedule, shared, bytes)?;
     }
     Ok(())
 }
 
-/// Puts rows of a copy an odd multiple of 16 bytes apart. Eight rows, of which 16 bytes are loaded at once, then lie in different banks.
-fn spread_rows(schedule: &mut Schedule, copy: BlockRv, bytes: i64) -> Result<(), ScheduleError> {
+/// Whether the elements of an operand along its last dimension are those along an iterator.
+fn is_along(block: &Block, operand: i64, iter: usize) -> bool {
+    let buffer = usize::try_from(operand).ok().and_then(|number| reads(block).get(number).copied());
+    let accesses = loads(&block.body);
+    let own = accesses.iter().find(|access| Some(access.buffer) == buffer);
+    own.and_then(|access| access.indices.last()).is_some_and(|last| last.mentions(block.iters[iter].var))
+}
+
+/// Lays out the rows of a copy so that what lanes load at once lies in different banks: 16 bytes of eight rows of matrices, whose pieces are
+/// exchanged or which are moved apart, or single elements of four rows.
+fn spread_rows(
+    schedule: &mut Schedule,
+    copy: BlockRv,
+    bytes: i64,
+    is_exchanged: bool,
+) -> Result<(), ScheduleError> {
     let found = block_of(schedule, copy)?;
     let store = single_store(&found).ok_or(ScheduleError::NotInvertible(found.id))?;
     let rank = store.indices.len() as i64;
     if rank < 2 || ROW_BYTES % bytes != 0 {
         return Ok(());
     }
-    schedule.storage_align(copy, 0, rank - 2, 2 * ROW_BYTES / bytes, ROW_BYTES / bytes)
+    let (multiple, offset) = match bytes {
+        _ if is_exchanged => return schedule.storage_swizzle(copy, 0),
+        // Eight neighbours in each of four rows fill all banks.
+        4 => (BANKS, BANKS / 4),
+        _ => (2 * ROW_BYTES / bytes, ROW_BYTES / bytes),
+    };
+    schedule.storage_align(copy, 0, rank - 2, multiple, offset)
 }
 
 /// The loops of the block besides those that the product cuts: spatial ones and those of the reduction.
