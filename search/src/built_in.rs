@@ -88,6 +88,7 @@ mod tests {
             "inline_into_copies",
             "rows_in_block",
             "cross_thread_reduction",
+            "tiles_across",
             "auto_bind",
         ];
         assert_eq!(names, expected);

@@ -12,6 +12,7 @@ mod rows;
 pub mod rules;
 mod seed;
 mod tiles;
+mod transposed;
 
 use crate::space::spec::DeviceFunctions;
 

@@ -1,8 +1,8 @@
 //! Schedules that the search makes for a GPU: what default schedules promise, and products on tensor cores of any size.
 
-#[expect(dead_code, reason = "the tests of single kernels use the rest")]
 #[path = "../simulated/assembler.rs"]
 mod assembler;
+mod coalescing;
 mod points;
 #[expect(dead_code, reason = "the tests of single kernels use the rest")]
 #[path = "../simulated/support.rs"]

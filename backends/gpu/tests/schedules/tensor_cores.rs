@@ -7,6 +7,7 @@ use tilewright_core::target::{GpuTarget, RunContext, Target};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_gpu::intrinsics::with_intrinsics;
 use tilewright_search::candidate::Candidate;
+use tilewright_search::schedule_by_default;
 
 use crate::assembler::assemble;
 use crate::points::draw_points;
@@ -19,16 +20,31 @@ const CASES: usize = 6;
 const KINDS: [[&str; 3]; 4] =
     [["f16", "f32", "0.0"], ["bf16", "f32", "0.0"], ["i8", "i32", "0i32"], ["u8", "i32", "0i32"]];
 
+/// Factors that may be rounded to `tf32`.
+const FLOATS: [&str; 3] = ["f32", "f32", "0.0"];
+
 /// The product of matrices, or of several; the second one may have its columns as rows.
-fn product([factor, sum, zero]: [&str; 3], [b, m, n, k]: [i64; 4], is_transposed: bool) -> Program {
+pub(crate) fn product([factor, sum, zero]: [&str; 3], sizes: [i64; 4], is_transposed: bool) -> Program {
+    product_of([factor, factor], [sum, zero], sizes, is_transposed)
+}
+
+/// The same of factors of two types.
+fn product_of(
+    [left, right]: [&str; 2],
+    [sum, zero]: [&str; 2],
+    [b, m, n, k]: [i64; 4],
+    is_transposed: bool,
+) -> Program {
+    let (accuracy, as_sum) =
+        if left == sum { (" accuracy 0.001", String::new()) } else { ("", format!(" as {sum}")) };
     let (second, place) =
         if is_transposed { (format!("{n}, {k}"), "vj, vk") } else { (format!("{k}, {n}"), "vk, vj") };
     parse(&format!(
-        "kernel product(in x: {factor}[{b}, {m}, {k}], in y: {factor}[{b}, {second}], out z: {sum}[{b}, {m}, {n}]) {{
+        "kernel product(in x: {left}[{b}, {m}, {k}], in y: {right}[{b}, {second}], out z: {sum}[{b}, {m}, {n}]){accuracy} {{
   for b in 0..{b} {{ for i in 0..{m} {{ for j in 0..{n} {{ for k in 0..{k} {{
     block z(vb: spatial {b} = b, vi: spatial {m} = i, vj: spatial {n} = j, vk: reduce {k} = k) {{
       init {{ z[vb, vi, vj] = {zero} }}
-      z[vb, vi, vj] = z[vb, vi, vj] + x[vb, vi, vk] as {sum} * y[vb, {place}] as {sum}
+      z[vb, vi, vj] = z[vb, vi, vj] + x[vb, vi, vk]{as_sum} * y[vb, {place}]{as_sum}
     }}
   }} }} }} }}
 }}"
@@ -113,6 +129,23 @@ fn check_points(program: &Program) {
     draw_points(program, &context, has_tensor_cores, CASES, 3, check);
 }
 
+/// Checks that tensor cores compute a program by its default schedule, whose kernels the assembler accepts without spilled registers.
+fn check_default(program: &Program) {
+    let context = context();
+    let schedule = schedule_by_default(program, context.clone());
+    let flat = lower(schedule.program(), &LowerOptions::of(&context.target)).expect("it can be lowered");
+    let call = Call::of_small_integers(program);
+    let code = call.compare(&flat);
+    assert!(code.ptx.contains("mma.sync"), "{}", schedule.program());
+    assert_equal(
+        schedule.program(),
+        &call.interpreted(&flat),
+        &call.interpreted(program),
+        &schedule.trace().to_string(),
+    );
+    assemble(&code.ptx);
+}
+
 #[test]
 fn products_of_odd_sizes() {
     for (kind, sizes) in
@@ -141,4 +174,44 @@ fn products_with_an_epilogue() {
 fn convolutions_as_products() {
     check_points(&convolution("f16", [1, 8, 8, 16, 16], 1));
     check_points(&convolution("f16", [2, 7, 5, 3, 9], 1));
+}
+
+#[test]
+fn convolutions_with_a_stride() {
+    check_points(&convolution("f16", [1, 16, 16, 16, 16], 2));
+    check_points(&convolution("f16", [2, 9, 7, 5, 11], 3));
+    check_default(&convolution("f16", [1, 28, 28, 32, 64], 2));
+}
+
+#[test]
+fn factors_that_accuracy_lets_round() {
+    for is_transposed in [false, true] {
+        check_points(&product(FLOATS, [1, 64, 48, 64], is_transposed));
+        check_points(&product(FLOATS, [2, 37, 19, 21], is_transposed));
+        check_default(&product(FLOATS, [1, 256, 192, 128], is_transposed));
+    }
+}
+
+#[test]
+fn bytes_of_different_signs() {
+    for factors in [["u8", "i8"], ["i8", "u8"]] {
+        check_points(&product_of(factors, ["i32", "0i32"], [1, 64, 48, 64], true));
+        check_points(&product_of(factors, ["i32", "0i32"], [2, 37, 19, 21], false));
+    }
+}
+
+#[test]
+fn default_schedules_of_products() {
+    for kind in KINDS {
+        check_default(&product(kind, [1, 256, 256, 128], kind[0] == "i8"));
+    }
+    check_default(&product(KINDS[1], [1, 201, 163, 117], true));
+    check_default(&product(KINDS[2], [3, 129, 67, 95], false));
+    check_default(&dense([192, 160, 128]));
+}
+
+#[test]
+fn default_schedules_of_convolutions() {
+    check_default(&convolution("f16", [1, 14, 14, 32, 32], 1));
+    check_default(&convolution("i8", [1, 27, 25, 40, 72], 1));
 }

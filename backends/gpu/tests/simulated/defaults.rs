@@ -4,6 +4,7 @@ use tilewright_core::program::Program;
 use tilewright_core::target::Target;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_gpu::Launch;
+use tilewright_ptx_sim::{Module, Options, RemarkKind};
 use tilewright_search::schedule_by_default;
 
 use crate::assembler::assemble;
@@ -73,6 +74,20 @@ fn a_matrix_is_transposed() {
     for (m, n) in [(8, 8), (33, 65), (1, 7)] {
         check(&parse(&texts::transpose(m, n)), &[]);
     }
+}
+
+#[test]
+fn a_transposition_accesses_whole_sectors() {
+    let program = parse(&texts::transpose(512, 384));
+    let schedule = schedule_by_default(&program, Target::generic_gpu());
+    let flat = lowered(schedule.program());
+    let code = code_of(&flat);
+    let module = Module::parse(&code.ptx).unwrap_or_else(|error| panic!("{error}\n{}", code.ptx));
+    let execution = Call::random(&program, &[], 5).execute(&flat, &code, &module, &Options::default());
+    let [touched, needed] = execution.sectors;
+    assert_eq!(touched, needed, "{}", schedule.program());
+    let conflicts = execution.remarks.iter().filter(|remark| remark.kind == RemarkKind::BankConflict);
+    assert_eq!(conflicts.count(), 0, "{:?}\n{}", execution.remarks, schedule.program());
 }
 
 /// The norm of all elements, by which each element is divided: a reduction with a single result, followed by another step.

@@ -64,6 +64,8 @@ pub(crate) struct Execution {
     pub(crate) remarks: Vec<Remark>,
     /// Instructions that threads executed.
     pub(crate) instructions: u64,
+    /// Sectors of device memory that warps touched, and as many as their data need.
+    pub(crate) sectors: [u64; 2],
 }
 
 impl Call {
@@ -141,6 +143,7 @@ impl Call {
         options: &Options,
     ) -> Execution {
         let (mut findings, mut remarks, mut instructions) = (Vec::new(), Vec::new(), 0);
+        let mut sectors = [0; 2];
         let mut memory = Memory::default();
         let upload = |memory: &mut Memory, bytes: &[u8], name: &str| {
             // An allocation of a device is never empty.
@@ -173,6 +176,8 @@ impl Call {
             findings.extend(report.findings);
             remarks.extend(report.remarks);
             instructions += report.instructions;
+            sectors[0] += report.totals.global_sectors;
+            sectors[1] += report.totals.global_sectors_needed;
             if !findings.is_empty() {
                 break;
             }
@@ -185,7 +190,7 @@ impl Call {
         let record = memory.read(record, FAILURE_RECORD_BYTES as u64).expect("the record");
         let word = |number: usize| i64::from_le_bytes(record[8 * number..][..8].try_into().expect("a word"));
         let outcome = Outcome { tensors: results, failure: [word(0), word(1), word(2)] };
-        Execution { outcome, findings, remarks, instructions }
+        Execution { outcome, findings, remarks, instructions, sectors }
     }
 
     fn params(

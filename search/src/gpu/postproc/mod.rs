@@ -12,6 +12,8 @@ pub(crate) mod verify;
 mod warps;
 mod writers;
 
+pub(super) use copies::bind_copy;
+
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::ids::{BlockId, VarId};
 use tilewright_core::program::Program;

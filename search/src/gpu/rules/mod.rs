@@ -11,6 +11,7 @@ pub mod multi_level_thread_tiling;
 pub mod pipeline_copies;
 pub mod rows_in_block;
 pub mod tensor_cores;
+pub mod tiles_across;
 
 use crate::space::rule::RuleEntry;
 
@@ -23,6 +24,7 @@ pub(crate) fn all() -> Vec<RuleEntry> {
         inline_into_copies::inline_into_copies::ENTRY,
         rows_in_block::rows_in_block::ENTRY,
         cross_thread_reduction::cross_thread_reduction::ENTRY,
+        tiles_across::tiles_across::ENTRY,
         auto_bind::auto_bind::ENTRY,
     ]
 }
