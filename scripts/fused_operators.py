@@ -71,6 +71,12 @@ def cases():
     yield grouped(2, 2, 16, 2, 1, [4, 2], 6, scale=0.3)
     yield grouped(2, 2, 16, 1, 3, [6], 3, local_window_size=3, joined=True, do_rotary=1)
     yield grouped(2, 1, 16, 2, 1, [4, 4], 3, softcap=2.0)
+    # Keys that come later are hidden more than padding is: the first queries of padded sequences see nothing but padding.
+    for mask, filtered in (([[0, 0, 1, 1, 1], [0, 1, 1, 1, 1]], -50.0), ([[0, 1, 0, 1, 1], [1, 1, 1, 1, 0]], -5.0)):
+        attributes = {"num_heads": 2, "unidirectional": 1, "mask_filter_value": filtered}
+        mask = ints(mask, np.int32)
+        yield "Attention", attributes, [floats(2, 5, 6), floats(6, 24), floats(24), mask], 1
+        yield "MultiHeadAttention", attributes, [floats(2, 5, 8), floats(2, 5, 8), floats(2, 5, 8), None, mask], 1
 
 
 def run(name, attributes, inputs, count):

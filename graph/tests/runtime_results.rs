@@ -35,6 +35,8 @@ const DIFFERENCES: &[(&str, f64, &str)] = &[
     ("EmbedLayerNormalization", 1e-6, IN_F32),
     ("RotaryEmbedding", 1e-6, IN_F32),
     ("GroupQueryAttention", 1e-5, IN_F32),
+    ("Attention", 1e-5, IN_F32),
+    ("MultiHeadAttention", 1e-5, IN_F32),
 ];
 
 const IN_F32: &str = "ONNX Runtime rounds each step to `f32`; the evaluation has steps in `f64`";

@@ -6,8 +6,18 @@ use crate::onnx::import::expansion::{Expansion, Extent};
 use crate::onnx::import::upgrade::Refusal;
 use crate::tensor::ElementType;
 
-/// The number that is added to masked scores if the attribute `mask_filter_value` is missing.
+/// The number that is added to scores of padding if the attribute `mask_filter_value` is missing.
 const USUAL_FILTER: f32 = -10000.0;
+
+/// The lowest number of an element type.
+fn lowest(element: ElementType) -> f64 {
+    match element {
+        ElementType::F16 => f64::from(half::f16::MIN),
+        ElementType::BF16 => f64::from(half::bf16::MIN),
+        ElementType::F64 => f64::MIN,
+        _ => f64::from(f32::MIN),
+    }
+}
 
 /// Attributes that both operators have.
 struct Shared {
@@ -53,7 +63,8 @@ impl Shared {
             let (row, column) = (node.places(rows, 1)?, node.places(columns, 0)?);
             let row = node.call("add", &[row, offset], &[])?;
             let allowed = node.call("less_or_equal", &[column, row], &[])?;
-            let causal = node.masked_unless(allowed, self.filter, element)?;
+            // A key that comes later stays hidden, whatever else hides the others: `mask_filter_value` is for padding alone.
+            let causal = node.masked_unless(allowed, lowest(element), element)?;
             mask = node.add_masks(mask, Some(causal))?;
         }
         let parts = Parts { queries, keys, values, mask, scale: self.scale, zero_if_masked: false };
