@@ -7,8 +7,8 @@
 //! | | |
 //! |---|---|
 //! | folder | `TILEWRIGHT_CACHE`, or `tilewright` in the user's cache folder; `off` keeps nothing |
-//! | [entry](self::entry) | a file for each program, target and number of threads; its key is stored and compared, its name is a hash of it |
-//! | key | the text of the program with [representative constants](self::constants), the target, the threads, the version of this crate, and size and time of the executable |
+//! | entry | a file for each program, target and number of threads; its key is stored and compared, its name is a hash of it |
+//! | key | the text of the program with representative constants (`constants`), the target, the threads, the version of this crate, and size and time of the executable |
 //!
 //! Within a process, equal keys share a choice too, also while it is being made.
 
