@@ -70,13 +70,30 @@ const SORTS: &[Sort] = &[
 fn missing_instructions(ptx: &str, sass: &str) -> Vec<String> {
     let mut missing = Vec::new();
     for Sort { name, ptx: any, sass: all } in SORTS {
-        let expected = ptx.lines().filter(|line| any.iter().any(|part| line.contains(part))).count();
+        let is_expected =
+            |line: &&str| any.iter().any(|part| line.contains(part)) && !reads_lower_halves(ptx, line);
+        let expected = ptx.lines().filter(is_expected).count();
         let found = sass.lines().filter(|line| all.iter().all(|part| line.contains(part))).count();
         if found < expected {
             missing.push(format!("{name}: {found} of {expected}"));
         }
     }
     missing
+}
+
+/// Whether a line loads elements of 8 bytes of which only the lower halves are converted: the assembler loads these halves alone.
+fn reads_lower_halves(ptx: &str, line: &str) -> bool {
+    let Some((_, registers)) = line.split_once(".v2.b64 {") else { return false };
+    let registers: Vec<&str> = registers.split('}').next().unwrap_or("").split(", ").collect();
+    let mentions = |other: &str, register: &str| {
+        other.split(|letter: char| !letter.is_alphanumeric() && letter != '%').any(|word| word == register)
+    };
+    let is_read_elsewhere = |other: &str| {
+        other != line
+            && !other.trim_start().starts_with("cvt.u32.u64 ")
+            && registers.iter().any(|register| mentions(other, register))
+    };
+    line.trim_start().starts_with("ld.") && !ptx.lines().any(is_read_elsewhere)
 }
 
 /// What the assembler says about a kernel.
@@ -176,6 +193,11 @@ fn instructions_that_the_assembler_leaves_out_are_noticed() {
     assert_eq!(missing_instructions(ptx, whole), Vec::<String>::new());
     let parts = whole.replace("LDG.E.128 R8", "LDG.E.64 R8\nLDG.E.64 R9");
     assert_eq!(missing_instructions(ptx, &parts), ["loads of 16 bytes: 1 of 2"]);
+    let halves =
+        "ld.global.nc.v2.b64 {%rd3, %rd4}, [%rd2];\ncvt.u32.u64 %r2, %rd3;\ncvt.u32.u64 %r3, %rd4;\n";
+    assert_eq!(missing_instructions(halves, "LDG.E R1\nLDG.E R2\n"), Vec::<String>::new());
+    let whole = format!("{halves}add.s64 %rd5, %rd4, %rd3;\n");
+    assert_eq!(missing_instructions(&whole, "LDG.E R1\nLDG.E R2\n"), ["loads of 16 bytes: 0 of 1"]);
 }
 
 #[test]
