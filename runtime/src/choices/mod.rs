@@ -8,7 +8,7 @@
 //! |---|---|
 //! | folder | `TILEWRIGHT_CACHE`, or `tilewright` in the user's cache folder; `off` keeps nothing |
 //! | entry | a file for each program, target and number of threads; its key is stored and compared, its name is a hash of it |
-//! | key | the text of the program with representative constants (`constants`), the target, the threads, the version of this crate, and size and time of the executable |
+//! | key | the text of the program with representative floats (`constants`), the target, the threads, the version of this crate, and size and time of the executable |
 //!
 //! Within a process, equal keys share a choice too, also while it is being made.
 
@@ -82,7 +82,7 @@ fn user_folder() -> Option<PathBuf> {
     absolute("XDG_CACHE_HOME").or_else(|| Some(home()?.join(".cache")))
 }
 
-/// The default schedule of a program: the one that is kept, or one that is chosen now and kept. Programs that differ in constants alone
+/// The default schedule of a program: the one that is kept, or one that is chosen now and kept. Programs that differ in floats alone
 /// share it.
 pub(crate) fn default_schedule(program: &Program, context: &RunContext) -> Schedule {
     let representative = with_representatives(program);
@@ -92,7 +92,7 @@ pub(crate) fn default_schedule(program: &Program, context: &RunContext) -> Sched
     match repeated(trace, program, context) {
         Ok(schedule) => schedule,
         Err(reason) => {
-            tracing::debug!(kernel = &*program.name, reason, "a choice for other constants is not used");
+            tracing::debug!(kernel = &*program.name, reason, "a choice for other floats is not used");
             schedule_by_default(program, context)
         }
     }

@@ -203,7 +203,13 @@ fn check(kind: Kind, sizes: [i64; 3], tiles: Tiles) -> GpuCode {
     let execution = call.execute(&flat, &code, &parse_ptx(&code.ptx), &Options::default());
     assert_matrices(kind, &execution, &code);
     if tiles.layout == Layout::Swizzled {
-        let conflicts = execution.remarks.iter().filter(|remark| remark.kind == RemarkKind::BankConflict);
+        // Tiles at an edge are copied element by element: pieces of 16 bytes are what the layout exchanges.
+        let lines: Vec<&str> = code.ptx.lines().collect();
+        let is_of_pieces =
+            |line: &str| ["ldmatrix", "shared.v4", "cp.async"].iter().any(|part| line.contains(part));
+        let conflicts = execution.remarks.iter().filter(|remark| {
+            remark.kind == RemarkKind::BankConflict && is_of_pieces(lines[remark.line as usize - 1])
+        });
         assert_eq!(conflicts.count(), 0, "{:?}\n{}", execution.remarks, code.ptx);
     }
     code

@@ -13,7 +13,7 @@ use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
 use tilewright_core::program::{Access, Program};
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
-use tilewright_core::stmt::{Block, IterKind};
+use tilewright_core::stmt::{Block, Iter, IterKind};
 use tilewright_core::visit::find_block;
 
 /// The block that a variable stands for.
@@ -131,7 +131,7 @@ pub(crate) fn needs_multi_level_tiling(program: &Program, block: &Block) -> bool
 
 /// Whether vectors of a reduction run along its output: neighbours along the last index of the output read neighbours of each operand
 /// that depends on this index, and of one at least. So it is for sums of columns, for windows of channels that lie innermost, and for
-/// windows that move along a row by one element. The loops as written have the reduction inside.
+/// windows that move along a row by one element and are shorter than it. The loops as written have the reduction inside.
 pub(crate) fn reduces_across_rows(block: &Block) -> bool {
     use tilewright_core::analysis::block::{is_ordered, loads, reduction, writes};
     let Some(found) = reduction(block).filter(|_| !is_ordered(block)) else { return false };
@@ -139,10 +139,9 @@ pub(crate) fn reduces_across_rows(block: &Block) -> bool {
         return false;
     }
     let Some(lane) = found.store.indices.last().and_then(Index::as_var) else { return false };
-    let own = block.iters.iter().find(|iter| iter.var == lane);
-    if own.is_none_or(|iter| iter.extent.is(1)) {
+    let Some(own) = block.iters.iter().find(|iter| iter.var == lane && !iter.extent.is(1)) else {
         return false;
-    }
+    };
     let mut dependent = loads(&block.body)
         .into_iter()
         .filter(|access| access.buffer != found.store.buffer)
@@ -151,9 +150,25 @@ pub(crate) fn reduces_across_rows(block: &Block) -> bool {
     dependent.peek().is_some()
         && dependent.all(|access| {
             access.indices.split_last().is_some_and(|(last, rest)| {
-                last.linear_coefficient(lane) == Some(1) && !rest.iter().any(|index| index.mentions(lane))
+                runs_along(block, own, last) && !rest.iter().any(|index| index.mentions(lane))
             })
         })
+}
+
+/// Whether an index is an iterator, or moves by one element with it and reaches less far in a reduction than the iterator does: a window. A
+/// part of a sum that vectors share out reaches further, and is no row.
+fn runs_along(block: &Block, own: &Iter, index: &Index) -> bool {
+    if index.as_var() == Some(own.var) {
+        return true;
+    }
+    let reach_of = |iter: &Iter| {
+        let coefficient = index.linear_coefficient(iter.var)?;
+        if coefficient == 0 { Some(0) } else { Some(coefficient.abs() * (iter.extent.as_constant()? - 1)) }
+    };
+    let reduced = block.iters.iter().filter(|iter| iter.kind == IterKind::Reduce);
+    let reach: Option<i64> = reduced.map(reach_of).sum();
+    let is_short = |reach: i64| own.extent.as_constant().is_none_or(|extent| reach < extent);
+    index.linear_coefficient(own.var) == Some(1) && reach.is_some_and(is_short)
 }
 
 /// Whether splitting the reduction itself can help: the spatial loops have too few iterations for all workers, or the block
