@@ -58,7 +58,7 @@ fn faults_of(manifest: &Value) -> Vec<String> {
     faults
 }
 
-/// What the assembler says against a module.
+/// The assembler's complaint about a module.
 fn complaints(assembler: &Path, architecture: &str, ptx: &Path) -> Option<String> {
     let output = Command::new(assembler)
         .args(["-v", "--warn-on-spills", "-arch", architecture, "-o", "/dev/null"])

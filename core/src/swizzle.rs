@@ -12,7 +12,7 @@
 //!                                                  …
 //! ```
 //!
-//! Eight rows are exchanged in as many ways. Where rows are shorter, so many of them share 128 bytes that the pieces of a column are apart
+//! Each of eight rows is exchanged in its own way. Shorter rows share 128 bytes, in which the pieces of a column are apart
 //! anyway, and the number of these 128 bytes takes the place of the row's. A layout has no meaning: a program computes the same without it,
 //! and a code generator may ignore it.
 

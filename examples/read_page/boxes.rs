@@ -26,7 +26,7 @@ const BOX: f32 = 0.5;
 /// How far a box grows: this share of its area, divided by its circumference.
 const GROWTH: f32 = 1.6;
 
-/// What the model sees of a picture.
+/// The model's input for a picture.
 pub(crate) fn input(picture: &Picture) -> Result<HostTensor> {
     let scale = (SIDE as f32 / picture.width.min(picture.height) as f32).max(1.0);
     let extent = |size: usize| ((size as f32 * scale / STEP as f32).round() as usize).max(1) * STEP;

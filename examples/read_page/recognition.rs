@@ -50,7 +50,7 @@ impl Reader {
     }
 }
 
-/// What the model sees of a picture of one line.
+/// The model's input for a picture of one line.
 pub(crate) fn input(line: &Picture) -> Result<HostTensor> {
     let width = (HEIGHT * line.width).div_ceil(line.height).max(1);
     let padded = width.next_multiple_of(STEP);

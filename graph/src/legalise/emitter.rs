@@ -196,7 +196,7 @@ impl Emitter {
         integers.iter().map(|integer| self.value(integer)).collect()
     }
 
-    /// The value of an integer for the present values of the dimensions. What is made of it depends on this value.
+    /// The value of an integer for the present values of the dimensions. The program that uses it depends on this value.
     pub(super) fn size(&self, integer: &SymInt) -> Result<i64, Unsupported> {
         let size = self.present(integer);
         let size = size.ok_or_else(|| Unsupported::Form(format!("extent {integer} is not known")))?;
@@ -204,7 +204,7 @@ impl Emitter {
         Ok(size)
     }
 
-    /// Whether an integer is at most another one now. What is made of it holds for all sizes for which the answer is the same.
+    /// Whether an integer is at most another one now. The program holds for all sizes with the same answer.
     pub(super) fn at_most(&self, left: &SymInt, right: &SymInt) -> Result<bool, Unsupported> {
         let excess = |more: &SymInt, less: &SymInt| (more - less).maximum(&0.into());
         let (over, under) = (excess(left, right), excess(&(right + &1.into()), left));

@@ -135,7 +135,7 @@ fn places(windows: &Windows, dimension: usize, window: &Value, end: &Value, with
         if with_padding { (fixed.before[dimension], fixed.after[dimension]) } else { (0, 0) };
     let start = moved(&scaled(window, fixed.strides[dimension] as i64), fixed.before[dimension]);
     let (taps, dilation) = (fixed.kernel[dimension] as i64, fixed.dilations[dimension] as i64);
-    // The places are `start + tap · dilation`; so many of them lie in front of a bound.
+    // The number of places `start + tap · dilation` in front of a bound.
     let in_front = |bound: Value| {
         let distance = subtract(&bound, &start).binary(BinaryOp::Max, Value::int(0));
         let places = match dilation {

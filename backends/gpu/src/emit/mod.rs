@@ -142,7 +142,7 @@ enum Storage {
     Fragment(Rc<warp::Fragment>),
 }
 
-/// What an address is computed from: a base, the bytes from there, and how the pieces of rows are exchanged.
+/// The parts of an address: a base, the distance from there in bytes, and the exchange of pieces of rows.
 type AddressKey = (Register, Index, Option<Exchange>);
 
 /// The values that a part of the code has computed, and the facts that hold in it.

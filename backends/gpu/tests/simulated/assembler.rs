@@ -96,7 +96,7 @@ fn reads_lower_halves(ptx: &str, line: &str) -> bool {
     line.trim_start().starts_with("ld.") && !ptx.lines().any(is_read_elsewhere)
 }
 
-/// What the assembler says about a kernel.
+/// The resources that the assembler reports for a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resources {
     /// The registers of a thread.
@@ -107,7 +107,7 @@ pub(crate) struct Resources {
     pub(crate) shared_bytes: u32,
 }
 
-/// What the assembler makes of a module.
+/// An assembled module.
 #[derive(Debug)]
 pub(crate) struct Assembled {
     /// The kernels by their names, in the order in which they were compiled.

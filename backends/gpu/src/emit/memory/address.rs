@@ -33,7 +33,7 @@ impl Generator<'_> {
         Ok(Operand::Address(base, distance))
     }
 
-    /// The address of an element where pieces of rows are exchanged. What a constant adds in whole periods of the pattern is a distance.
+    /// The address of an element where pieces of rows are exchanged. Whole periods of the pattern in the constant part of the index become the distance of the instruction.
     fn exchanged_address(
         &mut self,
         place: Place,
