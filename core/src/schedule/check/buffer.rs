@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::analysis::block::{loads, reads, writes};
 use crate::analysis::coverage::{is_wholly_written, visits_domain};
 use crate::analysis::scope::{blocks, producers, writers};
-use crate::ids::BufferId;
+use crate::ids::{BlockId, BufferId};
 use crate::program::{Program, Scope};
 use crate::schedule::ScheduleError;
-use crate::schedule::find::{root_position, statements};
+use crate::schedule::find::{require_block, root_position, statements};
 use crate::stmt::Block;
 
 /// The scope of a name in a trace.
@@ -67,6 +67,20 @@ pub(in crate::schedule) fn accessed_buffer(
     let missing = ScheduleError::NoSuchAccess { block: block.id, number };
     let position = usize::try_from(number).map_err(|_| missing)?;
     buffers.get(position).copied().ok_or(missing)
+}
+
+/// As [`accessed_buffer`], for a primitive that changes the layout of the buffer, which a parameter's caller has chosen.
+pub(in crate::schedule) fn accessed_intermediate(
+    program: &Program,
+    block: BlockId,
+    access: &str,
+    number: i64,
+) -> Result<BufferId, ScheduleError> {
+    let buffer = accessed_buffer(require_block(program, block)?, access, number)?;
+    match program.access(buffer) {
+        Some(_) => Err(ScheduleError::ParameterBuffer { block, buffer }),
+        None => Ok(buffer),
+    }
 }
 
 /// Checks that a block is the only writer of a buffer, which starts anew there and which no other block of its nest

@@ -2,8 +2,7 @@
 
 use crate::program::Alignment;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::check::buffer::accessed_buffer;
-use crate::schedule::find::require_block;
+use crate::schedule::check::buffer::accessed_intermediate;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 
@@ -81,10 +80,7 @@ impl Primitive for StorageAlign {
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
         let id = context.values.block(self.block)?;
         let program = &mut *context.program;
-        let buffer = accessed_buffer(require_block(program, id)?, "write", self.write)?;
-        if program.access(buffer).is_some() {
-            return Err(ScheduleError::ParameterBuffer { block: id, buffer });
-        }
+        let buffer = accessed_intermediate(program, id, "write", self.write)?;
         let rank = program.buffer(buffer).shape.len() as i64;
         let axis = if self.axis < 0 { self.axis.saturating_add(rank) } else { self.axis };
         if !(0..rank - 1).contains(&axis) {

@@ -1,8 +1,7 @@
 //! `storage_swizzle`
 
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::check::buffer::accessed_buffer;
-use crate::schedule::find::require_block;
+use crate::schedule::check::buffer::accessed_intermediate;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::swizzle::Swizzle;
@@ -71,10 +70,7 @@ impl Primitive for StorageSwizzle {
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
         let id = context.values.block(self.block)?;
         let program = &mut *context.program;
-        let buffer = accessed_buffer(require_block(program, id)?, "write", self.write)?;
-        if program.access(buffer).is_some() {
-            return Err(ScheduleError::ParameterBuffer { block: id, buffer });
-        }
+        let buffer = accessed_intermediate(program, id, "write", self.write)?;
         if program.buffer(buffer).shape.len() < 2 {
             return Err(ScheduleError::AxisOutOfRange(0));
         }

@@ -7,9 +7,8 @@ use crate::ids::{BlockId, BufferId};
 use crate::index::map::IndexMap;
 use crate::program::Program;
 use crate::schedule::argument::{Argument, ArgumentVisitor};
-use crate::schedule::check::buffer::accessed_buffer;
+use crate::schedule::check::buffer::accessed_intermediate;
 use crate::schedule::edit::{block_ranges, edit_block, redirect_accesses};
-use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
 use crate::schedule::{BlockRv, Schedule, ScheduleError};
 use crate::stmt::Symbol;
@@ -95,10 +94,7 @@ impl Primitive for TransformLayout {
     fn apply(&self, context: &mut Context<'_>) -> Result<Outputs, ScheduleError> {
         let id = context.values.block(self.block)?;
         let program = &mut *context.program;
-        let buffer = accessed_buffer(require_block(program, id)?, &self.access, self.number)?;
-        if program.access(buffer).is_some() {
-            return Err(ScheduleError::ParameterBuffer { block: id, buffer });
-        }
+        let buffer = accessed_intermediate(program, id, &self.access, self.number)?;
         let shape = self.map.image(&program.buffer(buffer).shape).map_err(ScheduleError::BadMap)?;
 
         let accessing: Vec<BlockId> = blocks(&program.body)
