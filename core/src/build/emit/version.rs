@@ -299,8 +299,16 @@ impl Versioning {
 /// Whether a statement defines every element of its target, one loop per dimension.
 fn covers(kernel: &Kernel, statement: &Statement) -> bool {
     let shape = &kernel.targets[statement.target].shape;
-    plain_indices(&statement.indices)
-        .is_some_and(|vars| vars.iter().zip(shape).all(|(&var, extent)| kernel.extent(var) == extent))
+    let mut vars: Vec<VarId> = Vec::new();
+    statement.indices.iter().zip(shape).all(|(index, extent)| match index.as_var() {
+        Some(var) => {
+            let is_new = !vars.contains(&var);
+            vars.push(var);
+            is_new && kernel.extent(var) == extent
+        }
+        // The only element along its dimension.
+        None => index.is(0) && extent.is(1),
+    })
 }
 
 /// One condition for all, each evaluated only where those before it hold, if it reads memory.

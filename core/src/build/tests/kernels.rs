@@ -21,6 +21,20 @@ pub(super) fn matmul() -> Program {
     build(b)
 }
 
+/// A sum into the only element of a tensor.
+pub(super) fn dot_into_one_element() -> Program {
+    let mut b = KernelBuilder::new("dot");
+    let n = b.dim("N");
+    let x = input(&mut b, "x", &[&n]);
+    let y = zeros(&mut b, "y", &[&int(1)]);
+    each(&mut b, "i", &n, |b, i| {
+        let square = mul(&load(b, x, &[&i]), &load(b, x, &[&i]));
+        store(b, y, &[&int(0)], UpdateOp::Add, square, 5);
+    });
+    b.output(y);
+    build(b)
+}
+
 /// With an accumulator that is only copied.
 pub(super) fn matmul_accumulator() -> Program {
     let mut b = KernelBuilder::new("matmul");

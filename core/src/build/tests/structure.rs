@@ -33,6 +33,12 @@ fn a_reduction_takes_its_zeros_as_initial_value() {
 }
 
 #[test]
+fn the_only_element_of_a_tensor_is_all_of_it() {
+    let expected = ["block y", "y[0] = 0.0", "y[0] = y[0] + x[vi] * x[vi]"];
+    check(&kernels::dot_into_one_element(), &expected);
+}
+
+#[test]
 fn an_accumulator_that_is_only_copied_is_the_output() {
     assert_eq!(kernels::matmul_accumulator().to_string(), kernels::matmul().to_string());
 }
