@@ -120,7 +120,7 @@ impl Inputs {
 }
 
 /// Numbers at the edges of types, which random bits rarely are.
-const EDGES: [u32; 16] = [
+const EDGES: [u32; 18] = [
     0,
     1,
     2,
@@ -137,6 +137,8 @@ const EDGES: [u32; 16] = [
     0x0080_0000,
     0x7bff_fbff,
     0x00ff_00ff,
+    0x7f80_0001,
+    0xffa0_0000,
 ];
 
 /// xorshift64* (Vigna, 2016).

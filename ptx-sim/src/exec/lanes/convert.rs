@@ -183,11 +183,18 @@ pub(crate) fn floats(to: Type, from: Type, to_integral: bool) -> Option<Pure> {
         Type::Bf16 => {
             from_float!(from, |value, mode| BF16.encode(limited(value, mode), mode.rounding, mode.finite))
         }
-        Type::Tf32 => from_float!(from, |value, mode| {
-            TF32.encode(limited(value, mode), mode.rounding, mode.finite) << 13
-        }),
+        Type::Tf32 if from == Type::F32 => Some(pure!(|bits: u32, m: u32| to_tf32(bits, Mode::of(m)))),
         _ => None,
     }
+}
+
+/// `cvt` of the bits of an `f32` to those of a `tf32`. A NaN keeps its sign and the upper part of its payload, as an H100 leaves them.
+fn to_tf32(bits: u32, mode: Mode) -> u32 {
+    let value = f64::from(f32::from_bits(bits));
+    if value.is_nan() {
+        return bits & !0x1fff;
+    }
+    TF32.encode(limited(value, mode), mode.rounding, mode.finite) << 13
 }
 
 /// `cvt` of two `f32` to a packed type, the first to the upper half; the mode is the third source.
