@@ -125,12 +125,17 @@ impl Generator<'_> {
             }
         }
         let registers = shape.layout.slots() / fragment.per_register;
-        for (tile, first) in loads {
+        let together = tiles_together(&tiles_of(&loads), matrices.count);
+        for loads in loads.chunks(together) {
+            let tiles = Progression::of(&tiles_of(loads));
             for group in (0..registers).step_by(matrices.count as usize) {
-                let begin = (first + group) as usize;
-                let targets = &fragment.registers[begin..begin + matrices.count as usize];
+                let of_tile = |(_, first): &((i64, i64), i64)| {
+                    let begin = (first + group) as usize;
+                    fragment.registers[begin..begin + matrices.count as usize].to_vec()
+                };
+                let targets: Vec<Register> = loads.iter().flat_map(of_tile).collect();
                 let slot = group / matrices.count * (ROW_BYTES / bytes);
-                self.load_group_of_matrices(*source, &index, loops, (tile, slot), &matrices, targets)?;
+                self.load_group_of_matrices(*source, &index, loops, (tiles, slot), &matrices, &targets)?;
             }
         }
         Ok(true)
@@ -149,24 +154,32 @@ impl Generator<'_> {
         source: BufferId,
         index: &Index,
         loops: TileLoops,
-        (tile, slot): ((i64, i64), i64),
+        (tiles, slot): (Progression, i64),
         matrices: &Matrices,
         targets: &[Register],
     ) -> Outcome<()> {
         let lane = self.lane.ok_or_else(|| self.broken("a nest with fragments has no lanes"))?;
         let lanes = matrices.rows.lanes();
-        let lane = if lanes < LANES { Index::var(lane).modulo(lanes) } else { Index::var(lane) };
+        let lane = Index::var(lane);
+        // Lanes beyond those of the first tile give the addresses of the next ones.
+        let (tile, lane) = if lanes < LANES {
+            (lane.floor_div(lanes), lane.modulo(lanes))
+        } else {
+            (Index::constant(0), lane)
+        };
         let (row, column) = matrices.rows.element_in_lane(&lane, slot);
+        let [row, column] = [(row, 0), (column, 1)]
+            .map(|(own, along)| own.offset(tiles.first[along]).add_scaled(&tile, tiles.step[along]));
         let index = index.substitute(&|var| match var {
-            _ if var == loops.row.0 => Some(row.offset(tile.0)),
-            _ if var == loops.column.0 => Some(column.offset(tile.1)),
+            _ if var == loops.row.0 => Some(row.clone()),
+            _ if var == loops.column.0 => Some(column.clone()),
             _ => None,
         });
         let Storage::Memory(place) = self.storage_of(source)? else {
             return Err(self.broken("memory that threads share is in registers"));
         };
         let address = self.address(source, place, &self.resolve(&index))?;
-        let op = Op::LoadMatrices { count: matrices.count as u8, is_transposed: matrices.is_transposed };
+        let op = Op::LoadMatrices { count: targets.len() as u8, is_transposed: matrices.is_transposed };
         let words: Vec<Operand> = targets.iter().map(|target| self.word_for(*target)).collect();
         self.builder.push(op, None, words.iter().copied().chain([address]));
         for (target, word) in targets.iter().copied().zip(words) {
@@ -177,6 +190,42 @@ impl Generator<'_> {
         }
         Ok(())
     }
+}
+
+/// The first rows and columns of tiles that lie at equal distances.
+#[derive(Clone, Copy)]
+struct Progression {
+    first: [i64; 2],
+    step: [i64; 2],
+}
+
+impl Progression {
+    /// The progression that begins with the first two tiles.
+    fn of(tiles: &[(i64, i64)]) -> Self {
+        let first = tiles[0];
+        let next = tiles.get(1).copied().unwrap_or(first);
+        Progression { first: [first.0, first.1], step: [next.0 - first.0, next.1 - first.1] }
+    }
+
+    fn has(&self, tiles: &[(i64, i64)]) -> bool {
+        (0..).zip(tiles).all(|(number, tile)| {
+            [tile.0, tile.1] == [0, 1].map(|along: usize| self.first[along] + number * self.step[along])
+        })
+    }
+}
+
+fn tiles_of(loads: &[((i64, i64), i64)]) -> Vec<(i64, i64)> {
+    loads.iter().map(|(tile, _)| *tile).collect()
+}
+
+/// How many tiles that follow each other one instruction loads, each of which has a number of matrices.
+fn tiles_together(tiles: &[(i64, i64)], matrices: i64) -> usize {
+    let most = (1 << MAX_MATRIX_BITS) / matrices as usize;
+    let fits = |count: &usize| {
+        tiles.len().is_multiple_of(*count)
+            && tiles.chunks(*count).all(|chunk| Progression::of(chunk).has(chunk))
+    };
+    [4, 2].into_iter().filter(|count| *count <= most).find(fits).unwrap_or(1)
 }
 
 /// The dimension of a tile along which elements are neighbours in memory. Rows along it begin at multiples of `row` elements.
