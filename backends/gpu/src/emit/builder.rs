@@ -49,6 +49,18 @@ impl Builder {
         self.push_of_two(op, ty, None, operands);
     }
 
+    /// Writes an instruction that is executed under a condition.
+    pub(super) fn push_where(
+        &mut self,
+        guard: Option<Guard>,
+        op: Op,
+        ty: Type,
+        operands: impl IntoIterator<Item = Operand>,
+    ) {
+        let instruction = Instruction { guard, ..Instruction::new(op, Some(ty), None, operands) };
+        self.lines.push(Line::Instruction(instruction));
+    }
+
     /// Writes an instruction that names the type of a source, too.
     pub(super) fn push_of_two(
         &mut self,
@@ -100,15 +112,7 @@ impl Builder {
         source: Option<Type>,
         sources: &[Operand],
     ) -> (Instruction, Operand) {
-        let row = Row::find(op, Some(ty), source);
-        let class = match row.and_then(|row| row.operands.bytes().next()) {
-            Some(b'p') => Class::Predicate,
-            Some(b'h') => Class::Half,
-            Some(b'r') => Class::Word,
-            Some(b'l') => Class::Double,
-            _ => ty.class(),
-        };
-        let to = Operand::Register(self.register(class));
+        let to = Operand::Register(self.register(class_of_result(op, ty, source)));
         let operands = std::iter::once(to).chain(sources.iter().copied());
         (Instruction::new(op, Some(ty), source, operands), to)
     }
@@ -118,6 +122,18 @@ impl Builder {
         self.push(Op::Return, None, []);
         self.entry.append(&mut self.lines);
         (self.entry, self.registers)
+    }
+}
+
+/// The class of the register that an instruction writes.
+pub(super) fn class_of_result(op: Op, ty: Type, source: Option<Type>) -> Class {
+    let row = Row::find(op, Some(ty), source);
+    match row.and_then(|row| row.operands.bytes().next()) {
+        Some(b'p') => Class::Predicate,
+        Some(b'h') => Class::Half,
+        Some(b'r') => Class::Word,
+        Some(b'l') => Class::Double,
+        _ => ty.class(),
     }
 }
 

@@ -233,7 +233,7 @@ pub(crate) static TABLE: &[Row] = &[
     row(Op::GreaterEqual, "setp.ge.{t}", &[S32, U32, S64, U64, F32, F64], "p=tt"),
     row(Op::IsNan, "setp.nan.{t}", FLOATS, "p=tt"),
     row(Op::Select, "selp.{t}", ANY, "t=ttp"),
-    row(Op::Move, "mov.{t}", &[Pred, B32, B64, F32, F64], "t=t"),
+    row(Op::Move, "mov.{t}", &[Pred, B16, B32, B64, F32, F64], "t=t"),
     row(Op::MoveSpecial, "mov.{t}", &[U32, U64], "t=x"),
     // Between registers of different classes and the same size.
     conversion(Op::Move, "mov.b32", &[B32, F32], &[F32, B32]),

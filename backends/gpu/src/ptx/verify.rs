@@ -83,7 +83,7 @@ impl Check<'_> {
             (b'm' | b'q' | b'x' | b'@' | b'i', _) => Err(format!("operand `{operand}` does not fit")),
             (_, Operand::Register(register)) => self.read(register, class_of(letter, instruction)?),
             (_, Operand::Integer(_)) => match class_of(letter, instruction)? {
-                Class::Word | Class::Double | Class::Predicate => Ok(()),
+                Class::Half | Class::Word | Class::Double | Class::Predicate => Ok(()),
                 class => Err(format!("an integer stands for {class:?}")),
             },
             (_, Operand::Float(_)) if class_of(letter, instruction)? == Class::Float => Ok(()),

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 use tilewright_core::dtype::DType;
-use tilewright_core::expr::Expr;
+use tilewright_core::expr::{Expr, ExprKind};
 use tilewright_core::flat::lanes::{at_lane, lane_offset};
 use tilewright_core::flat::value_number::Number;
 use tilewright_core::ids::BufferId;
@@ -10,9 +10,11 @@ use tilewright_core::index::Index;
 use tilewright_core::visit::for_each_load_in_index;
 
 use super::pack::{memory_type, word_type};
-use crate::emit::value::{bits_type, class_of};
+use crate::emit::builder::class_of_result;
+use crate::emit::value::{bits_type, class_of, zero};
 use crate::emit::warp::Fragment;
 use crate::emit::{Generator, Outcome, Place, Storage};
+use crate::ptx::instruction::Guard;
 use crate::ptx::operand::{Operand, Register};
 use crate::ptx::table::{Op, Space};
 
@@ -81,6 +83,56 @@ impl Generator<'_> {
         Ok(elements[0])
     }
 
+    /// Loads an expression's elements in lanes where a condition holds; the results are `others` where it does not. Without a branch, the
+    /// loads of several statements are under way at once. `None`, and nothing is written, where the expression is something else than
+    /// elements in memory at places that no data chooses, or the others are no part of what is loaded.
+    pub(in crate::emit) fn load_where(
+        &mut self,
+        guard: Option<Guard>,
+        expr: &Expr,
+        first: u32,
+        others: &[Operand],
+    ) -> Outcome<Option<SmallVec<[Operand; 4]>>> {
+        let ExprKind::Load(buffer, indices) = expr.kind() else { return Ok(None) };
+        let (buffer, dtype) = (*buffer, expr.dtype());
+        let index = self.single_index(indices)?;
+        let Storage::Memory(place) = self.storage_of(buffer)? else { return Ok(None) };
+        // Elements that are parts of words are zero where the words are.
+        let is_whole = dtype.bits() >= 32;
+        let is_zero = |operand: &Operand| *operand == zero(class_of(dtype));
+        if chosen_by_data(&index) || (!is_whole && !others.iter().all(is_zero)) {
+            return Ok(None);
+        }
+        let end = first + others.len() as u32;
+        let mut results = SmallVec::new();
+        let mut lane = first;
+        while lane < end {
+            let count = group_size(dtype, &index, lane, end);
+            let address = self.address(buffer, place, &at_lane(&index, lane))?;
+            let (ty, words) = match count {
+                1 => (memory_type(dtype), 1),
+                _ => (word_type(dtype), words_in(dtype, count)),
+            };
+            let op = Op::Load(place.space, words as u8);
+            let class = class_of_result(op, ty, None);
+            let mut registers: SmallVec<[Operand; 4]> = SmallVec::new();
+            for word in 0..words {
+                let register = self.builder.register(class);
+                let other = others[(lane - first) as usize + word];
+                self.builder.assign(register, if is_whole { other } else { zero(class) });
+                registers.push(register.into());
+            }
+            let operands = registers.iter().copied().chain([address]);
+            self.builder.push_where(guard, op, ty, operands);
+            match count {
+                1 => results.push(self.unpack_one(dtype, registers[0])),
+                _ => results.extend(registers.into_iter().flat_map(|word| self.unpack_word(dtype, word))),
+            }
+            lane += count as u32;
+        }
+        Ok(Some(results))
+    }
+
     /// Remembers the elements in memory that an expression has loaded in lanes from one on, unless data has chosen them: other elements may
     /// be chosen later.
     fn remember_elements(
@@ -91,9 +143,7 @@ impl Generator<'_> {
         lane: u32,
         elements: &[Operand],
     ) {
-        let mut is_by_data = false;
-        for_each_load_in_index(index, &mut |_, _| is_by_data = true);
-        if is_by_data {
+        if chosen_by_data(index) {
             return;
         }
         if let Some(known) = self.scopes.last_mut() {
@@ -225,6 +275,13 @@ impl Generator<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether elements of memory decide an index.
+fn chosen_by_data(index: &Index) -> bool {
+    let mut is_by_data = false;
+    for_each_load_in_index(index, &mut |_, _| is_by_data = true);
+    is_by_data
 }
 
 /// The space through which a place is written.

@@ -18,6 +18,7 @@ use tilewright_core::flat::lanes::at_lane;
 use tilewright_core::index::Index;
 
 use super::builder::when;
+use super::index::Width;
 use super::{Generator, Outcome};
 use crate::launch::LaunchArgument;
 use crate::ptx::operand::Operand;
@@ -109,7 +110,9 @@ impl Generator<'_> {
                 let [a, b, c] = [self.value(a, lane)?, self.value(b, lane)?, self.value(c, lane)?];
                 self.mul_add(dtype, a, b, c)
             }
-            ExprKind::Select(condition, then, otherwise) => self.select(condition, then, otherwise, lane),
+            ExprKind::Select(condition, then, otherwise) => {
+                self.select(expr, [condition, then, otherwise], lane)
+            }
             ExprKind::Cast(a) => {
                 let value = self.value(a, lane)?;
                 self.cast(a.dtype(), dtype, value)
@@ -124,8 +127,24 @@ impl Generator<'_> {
 
     fn binary(&mut self, op: BinaryOp, a: &Expr, b: &Expr, lane: u32) -> Outcome<Operand> {
         let dtype = a.dtype();
+        if op.is_comparison()
+            && let (Some(a), Some(b)) = (self.index_in_word(a, lane), self.index_in_word(b, lane))
+        {
+            let [a, b] = [self.index(&a, Width::Word)?, self.index(&b, Width::Word)?];
+            return self.comparison(op, DType::I32, a, b);
+        }
         let [a, b] = [self.value(a, lane)?, self.value(b, lane)?];
         if op.is_comparison() { self.comparison(op, dtype, a, b) } else { self.arithmetic(op, dtype, a, b) }
+    }
+
+    /// An expression that is an index of 32 bits, or a constant one, in a lane.
+    fn index_in_word(&self, expr: &Expr, lane: u32) -> Option<Index> {
+        let index = match expr.kind() {
+            ExprKind::Index(index) => self.resolve(&at_lane(index, lane)),
+            ExprKind::Constant(Constant::Int(value)) if expr.dtype() == DType::I64 => Index::constant(*value),
+            _ => return None,
+        };
+        (self.width_of(&index) == Width::Word).then_some(index)
     }
 
     /// The value, when it lies in `0..extent`. Otherwise the first thread that comes here writes the value and the extent to the
@@ -168,7 +187,7 @@ pub(super) fn constant_operand(dtype: DType, constant: Constant) -> Operand {
 }
 
 /// The constant 0 of a form.
-pub(super) const fn zero(class: Class) -> Operand {
+pub(in crate::emit) const fn zero(class: Class) -> Operand {
     match class {
         Class::Float => Operand::Float(0),
         Class::DoubleFloat => Operand::DoubleFloat(0),

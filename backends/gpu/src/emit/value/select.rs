@@ -1,6 +1,8 @@
 //! Choices between two values, of which only one may be evaluated.
 
+use smallvec::SmallVec;
 use tilewright_core::expr::{Expr, ExprKind};
+use tilewright_core::flat::value_number::Number;
 use tilewright_core::visit;
 
 use super::{bits_type, class_of};
@@ -10,13 +12,16 @@ use crate::ptx::operand::{Operand, Register};
 use crate::ptx::table::Op;
 use crate::ptx::types::{Class, Type};
 
+/// The lanes of a choice with the registers of their values.
+type Results = SmallVec<[(u32, Register); 4]>;
+
 impl Generator<'_> {
-    /// `if condition { then } else { otherwise }`. Both are computed where neither can fault, otherwise the code branches.
+    /// `if condition { then } else { otherwise }`. Both are computed where neither can fault, otherwise the code branches: once for all
+    /// lanes where they have one condition, so that elements beside each other are one load.
     pub(super) fn select(
         &mut self,
-        condition: &Expr,
-        then: &Expr,
-        otherwise: &Expr,
+        expr: &Expr,
+        [condition, then, otherwise]: [&Expr; 3],
         lane: u32,
     ) -> Outcome<Operand> {
         let class = class_of(then.dtype());
@@ -30,40 +35,69 @@ impl Generator<'_> {
             return self.pick(class, decided, then, otherwise);
         }
         let predicate = self.register_of(decided)?;
-        let single = self.numbers.of(condition);
+        let [whole, single] = [expr, condition].map(|expr| self.numbers.of(expr));
         let is_uniform = self.numbers.lanes(single) == 1;
-        let result = self.builder.register(bits_type(class).class());
+        let together = is_uniform && !self.is_single_lane;
+        let lanes = if together { lane..self.numbers.lanes(whole).max(lane + 1) } else { lane..lane + 1 };
+        if can_otherwise || can_then {
+            let (at_hand, loaded, guard) = match can_otherwise {
+                true => (otherwise, then, when(predicate)),
+                false => (then, otherwise, unless(predicate)),
+            };
+            let others: Outcome<SmallVec<[Operand; 4]>> =
+                lanes.clone().map(|lane| self.value(at_hand, lane)).collect();
+            if let Some(values) = self.load_where(guard, loaded, lane, &others?)? {
+                self.remember(whole, lane, &values);
+                return Ok(values[0]);
+            }
+        }
+        let class = bits_type(class).class();
+        let results: Results = lanes.map(|lane| (lane, self.builder.register(class))).collect();
         let end = self.builder.label();
         if can_otherwise || can_then {
             let (first, second, guard) = match can_otherwise {
                 true => (otherwise, then, unless(predicate)),
                 false => (then, otherwise, when(predicate)),
             };
-            let value = self.value(first, lane)?;
-            self.builder.assign(result, value);
+            for (lane, result) in &results {
+                let value = self.value(first, *lane)?;
+                self.builder.assign(*result, value);
+            }
             self.builder.branch(guard, end);
-            self.branch_value(second, lane, is_uniform, result)?;
+            self.branch_values(second, &results, is_uniform)?;
         } else {
             let other = self.builder.label();
             self.builder.branch(unless(predicate), other);
-            self.branch_value(then, lane, is_uniform, result)?;
+            self.branch_values(then, &results, is_uniform)?;
             self.builder.branch(None, end);
             self.builder.place(other);
-            self.branch_value(otherwise, lane, is_uniform, result)?;
+            self.branch_values(otherwise, &results, is_uniform)?;
         }
         self.builder.place(end);
-        Ok(result.into())
+        let values: SmallVec<[Operand; 4]> = results.iter().map(|(_, result)| (*result).into()).collect();
+        self.remember(whole, lane, &values);
+        Ok(values[0])
     }
 
-    /// Evaluates a value that is not evaluated always. Nothing that it computes is known behind it.
-    fn branch_value(&mut self, expr: &Expr, lane: u32, is_uniform: bool, to: Register) -> Outcome<()> {
+    /// Remembers the values of an expression in lanes from one on, for this statement.
+    fn remember(&mut self, number: Number, first: u32, values: &[Operand]) {
+        if let Some(memo) = self.memos.last_mut() {
+            memo.extend((first..).zip(values).map(|(lane, value)| ((number, lane), *value)));
+        }
+    }
+
+    /// Evaluates values that are not evaluated always. Nothing that they compute is known behind them.
+    fn branch_values(&mut self, expr: &Expr, results: &Results, is_uniform: bool) -> Outcome<()> {
         let was_single = self.is_single_lane;
         self.is_single_lane |= !is_uniform;
         self.open_scope();
-        let value = self.value(expr, lane);
+        let values: Outcome<SmallVec<[Operand; 4]>> =
+            results.iter().map(|(lane, _)| self.value(expr, *lane)).collect();
         self.close_scope();
         self.is_single_lane = was_single;
-        self.builder.assign(to, value?);
+        for ((_, result), value) in results.iter().zip(values?) {
+            self.builder.assign(*result, value);
+        }
         Ok(())
     }
 
