@@ -34,9 +34,19 @@ impl Builder {
         self.lines.push(Line::Label(label));
     }
 
-    /// Keeps the assembler from unrolling the loop whose first label was placed just before.
-    pub(super) fn keep_loop(&mut self) {
-        self.lines.push(Line::KeepLoop);
+    /// This place in the code.
+    pub(super) fn here(&self) -> usize {
+        self.lines.len()
+    }
+
+    /// Whether the code from a place on has no labels, and so neither loops nor conditions.
+    pub(super) fn is_straight_from(&self, begin: usize) -> bool {
+        !self.lines[begin..].iter().any(|line| matches!(line, Line::Label(_)))
+    }
+
+    /// Keeps the assembler from unrolling the loop whose first label was placed just before a place.
+    pub(super) fn keep_loop(&mut self, begin: usize) {
+        self.lines.insert(begin, Line::KeepLoop);
     }
 
     /// Writes a comment of one line.

