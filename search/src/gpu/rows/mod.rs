@@ -101,12 +101,12 @@ pub(super) fn rows_in_block(
             (StageKind::Elements, [_, ..]) => {
                 let elements = fuse_all(schedule, &spatial)?;
                 bind_elements(schedule, elements, threads)?;
+                keep(schedule, stage.block, threads, values)?;
             }
+            // One value for a row, such as the inverse of its length: each thread computes it for itself.
+            (StageKind::Elements, []) => schedule.set_scope(stage.block, 0, Scope::Local)?,
             _ => return Ok(false),
         }
-    }
-    for stage in stages.iter().filter(|stage| matches!(stage.kind, StageKind::Elements)) {
-        keep(schedule, stage.block, threads, values)?;
     }
     schedule.bind(parts[0], ThreadAxis::BlockX)?;
     if extent(schedule, parts[1])? > 1 {
