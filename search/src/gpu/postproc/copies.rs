@@ -24,6 +24,9 @@ const BANKS: i64 = 32;
 /// The most rounds of a copy that are written out one after the other, so that their loads overlap.
 const MAX_ROUNDS: i64 = 16;
 
+/// The most rounds that are written out of a copy with more.
+const ROUNDS_TOGETHER: i64 = 8;
+
 /// Has all threads of a block copy a tile: neighbours copy elements that lie beside each other in device memory, each as many as one access
 /// takes. `around` loops are shared with the blocks that read the copy. `threads` has the axes of the threads with their numbers, the slowest first.
 ///
@@ -55,13 +58,26 @@ pub(in crate::gpu) fn bind_copy(
     for (part, (axis, _)) in of_axes.iter().zip(threads) {
         schedule.bind(*part, *axis)?;
     }
-    if extent(schedule, *rounds)? <= MAX_ROUNDS {
-        unroll_one(schedule, *rounds)?;
-    }
+    unroll_rounds(schedule, *rounds)?;
     if width > 1 {
         schedule.vectorize(*vector)?;
     }
     Ok(())
+}
+
+/// Writes out the rounds of a copy, or some of them at a time where there are many.
+fn unroll_rounds(schedule: &mut Schedule, rounds: LoopRv) -> Result<(), ScheduleError> {
+    let count = extent(schedule, rounds)?;
+    if count <= MAX_ROUNDS {
+        return unroll_one(schedule, rounds).map(drop);
+    }
+    match (2..=ROUNDS_TOGETHER).rev().find(|together| count % together == 0) {
+        Some(together) => {
+            let parts = schedule.split(rounds, &[None, Some(together)])?;
+            schedule.unroll(parts[1])
+        }
+        None => Ok(()),
+    }
 }
 
 /// Brings the loops of a copy that transposes what it copies into an order in which a warp takes whole sectors: some elements beside each other
