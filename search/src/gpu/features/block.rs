@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use tilewright_core::analysis::block::{reads, writes};
 use tilewright_core::analysis::region::{AccessKind, bound_accesses};
@@ -37,7 +37,7 @@ pub(crate) struct BlockFacts {
     pub(crate) threads: f64,
     /// Iterations of loops that are not written out, in one thread.
     pub(crate) iterations: f64,
-    /// Iterations of loops outside of the loops over threads, between which threads wait for each other.
+    /// Iterations of loops outside of the loops over threads in which threads write memory that they share, and wait for each other.
     pub(crate) rounds: f64,
     /// How many iterations of the innermost pipelined loop around it are under way at once: their loads overlap.
     pub(crate) stages: f64,
@@ -145,8 +145,13 @@ impl<'p> Located<'p> {
         axes
     }
 
-    /// The facts, for buffers at some places.
-    pub(super) fn facts(&self, program: &Program, places: &FxHashMap<BufferId, Place>) -> BlockFacts {
+    /// The facts, for buffers at some places, where threads wait for each other in the iterations of some loops.
+    pub(super) fn facts(
+        &self,
+        program: &Program,
+        places: &FxHashMap<BufferId, Place>,
+        exchanges: &FxHashSet<VarId>,
+    ) -> BlockFacts {
         let axes = self.axes();
         let (mut points, mut iterations, mut rounds, mut copies) = (1.0, 0.0, 1.0, 1.0);
         let mut is_outside = !axes.is_empty();
@@ -163,7 +168,7 @@ impl<'p> Located<'p> {
                 _ => copies *= extent,
             }
             points *= extent;
-            rounds *= if is_outside { extent } else { 1.0 };
+            rounds *= if is_outside && exchanges.contains(&node.var) { extent } else { 1.0 };
         }
         let lanes = if self.is_by_warp() { WARP as f64 } else { 1.0 };
         let tile: f64 = self.inside.iter().map(|(_, extent)| *extent as f64).product();

@@ -3,8 +3,9 @@
 //! A multiprocessor executes its blocks of threads in waves. The time of a wave is the longest of what its instructions, its arithmetic
 //! units, its shared memory and its first-level cache take, and of the chain of latencies of one block. Beside the multiprocessors, the
 //! device memory and the second-level cache bound the time. Constants are those of published microbenchmarks of Ampere and Hopper
-//! (Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", arXiv 2402.13499), rounded;
-//! nothing was fitted to a measurement of ours.
+//! (Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via Microbenchmarking", arXiv 2402.13499), rounded,
+//! except where they say that an H100 was measured: `docs/decisions/search/2026-11-26-draft-model-on-h100.md` compares the model with
+//! 1,000 measured kernels.
 
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::target::GpuTarget;
@@ -20,14 +21,18 @@ const SCHEDULERS: f64 = 4.0;
 const SECTOR: f64 = 32.0;
 /// Bytes per cycle that a multiprocessor takes from its first-level cache.
 const L1_BYTES: f64 = 64.0;
-/// The bandwidth of the second-level cache, in those of the device memory.
-const L2_OVER_MEMORY: f64 = 2.5;
-/// Cycles from a load of device memory to its value.
-const MEMORY_LATENCY: f64 = 500.0;
+/// The share of the device memory's bandwidth that copies reach: 3.0 of 3.35 TB/s on an H100.
+const ATTAINABLE: f64 = 0.9;
+/// The bandwidth of the second-level cache, in those of the device memory. Products of 4096 × 4096 matrices reach 6.3 of 3.35 TB/s on an H100.
+const L2_OVER_MEMORY: f64 = 1.9;
+/// Cycles from a load of device memory to its value, while other loads are under way.
+const MEMORY_LATENCY: f64 = 800.0;
 /// Cycles from a load of shared memory to its value.
 const SHARED_LATENCY: f64 = 30.0;
-/// Cycles of a barrier.
-const BARRIER: f64 = 30.0;
+/// Cycles of a round that ends with a barrier, in which warps wait for the slowest one and fill their pipelines again.
+const BARRIER: f64 = 200.0;
+/// How much slower a scheduler is that has a single warp, which waits for its own results: the share falls with the number of warps.
+const STALLS: f64 = 0.5;
 /// Cycles from an arithmetic instruction to the next one that needs its result.
 const ARITHMETIC_LATENCY: f64 = 4.0;
 /// Instructions of a loop's step, of a digit of an index, and of a guard.
@@ -41,6 +46,8 @@ const TRANSCENDENTAL: f64 = 20.0;
 const OVERLAPPING: f64 = 4.0;
 /// Conversions at a point of a reduction: elements are converted once where they are loaded, and then used several times.
 const CONVERSION: f64 = 0.25;
+/// Bytes of the widest asynchronous copies of a warp, which take as long as narrow ones.
+const WIDEST_COPY: f64 = 16.0 * WARP as f64;
 /// Bytes of the smallest asynchronous copy.
 const SMALLEST_COPY: i64 = 4;
 /// Seconds to launch a kernel behind another one.
@@ -50,7 +57,7 @@ const L2_MISSES: f64 = 0.3;
 /// A multiplication and an addition are one instruction.
 const FUSED: f64 = 0.5;
 /// How much slower a kernel becomes where it uses no byte of the sectors that it accesses: sectors take slots in queues, too.
-const SCATTERED: f64 = 0.25;
+const SCATTERED: f64 = 0.6;
 /// How much slower a kernel becomes for each register beyond those that a thread can have, as spilled ones are loaded again.
 const SPILL: f64 = 0.02;
 
@@ -123,18 +130,20 @@ pub(crate) fn cost(program: &Program, kernel: &KernelFacts, gpu: &GpuTarget) -> 
     let processors = f64::from(gpu.multiprocessors);
     let resident = f64::from(kernel.resident.max(1));
     let of_block = block_cycles(kernel, gpu);
-    let latency = latency_cycles(kernel);
+    let chain = Chain::of(kernel);
     let per_processor = (kernel.grid / processors).ceil().max(1.0);
     let at_once = resident.min(per_processor);
     // Too few warps leave the schedulers idle between dependent instructions.
     let ready = kernel.warps() * at_once * parallelism(kernel) / (SCHEDULERS * ARITHMETIC_LATENCY);
     // A scheduler has whole warps: with five warps, one of the four has two.
     let of_each = kernel.warps() * at_once / SCHEDULERS;
-    let of_block = of_block / ready.clamp(0.05, 1.0) * (of_each.ceil() / of_each);
+    let of_block =
+        of_block / ready.clamp(0.05, 1.0) * (of_each.ceil() / of_each) * (1.0 + STALLS / of_each.ceil());
     let waves = (per_processor / at_once).floor();
     let rest = per_processor - waves * at_once;
     // One block computes when its own chain is done, while others are still at work.
-    let wave = |blocks: f64| if blocks > 0.0 { (blocks * of_block).max(of_block + latency) } else { 0.0 };
+    let alone = of_block.max(chain.copies) + chain.waits;
+    let wave = |blocks: f64| if blocks > 0.0 { (blocks * of_block).max(alone) } else { 0.0 };
     let mut cycles = waves * wave(at_once) + wave(rest);
     let missing = kernel.registers - f64::from(gpu.max_registers_per_thread);
     cycles *= (1.0 + SPILL * missing.max(0.0)) * (1.0 + SCATTERED * (1.0 - kernel.coalescing()));
@@ -145,7 +154,7 @@ pub(crate) fn cost(program: &Program, kernel: &KernelFacts, gpu: &GpuTarget) -> 
     let bandwidth = gpu.memory_bytes_per_second as f64;
     Cost {
         multiprocessors: cycles / clock,
-        memory: memory_bytes / bandwidth,
+        memory: memory_bytes / (bandwidth * ATTAINABLE),
         cache: traffic(kernel) / (bandwidth * L2_OVER_MEMORY),
         memory_bytes,
         waves: kernel.grid / (processors * resident),
@@ -178,7 +187,11 @@ fn block_cycles(kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
         for access in &block.accesses {
             match access.scope {
                 Scope::Shared => shared += warps * access.requests * access.units,
-                Scope::Global | Scope::Streamed => cached += warps * access.requests * access.units * SECTOR,
+                Scope::Global | Scope::Streamed => {
+                    let bytes = access.units * SECTOR;
+                    let bytes = if rounds_ahead(block).is_some() { bytes.max(WIDEST_COPY) } else { bytes };
+                    cached += warps * access.requests * bytes;
+                }
                 Scope::Local | Scope::Fragment => {}
             }
         }
@@ -188,25 +201,39 @@ fn block_cycles(kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
     norm(&[issued / SCHEDULERS, arithmetic / per_cycle, tensor / tensor_per_cycle, shared, cached / L1_BYTES])
 }
 
-/// Cycles of the longest chain of one block of threads: rounds of loads that wait for each other, and barriers. The loads of one round
-/// overlap, also those of different copies.
-fn latency_cycles(kernel: &KernelFacts) -> f64 {
-    let (mut memory, mut others) = (0.0_f64, 0.0);
-    for block in &kernel.blocks {
-        let in_round = in_round(block);
-        let steps = block.rounds * (in_round / OVERLAPPING).max(1.0);
-        let loads = |scope: fn(Scope) -> bool| {
-            block.accesses.iter().any(|access| !access.is_store && scope(access.scope))
-        };
-        if loads(|scope| matches!(scope, Scope::Global | Scope::Streamed)) {
-            memory = memory.max(MEMORY_LATENCY * steps / overlapping_rounds(block));
+/// The longest chain of one block of threads, in cycles.
+struct Chain {
+    /// Rounds of asynchronous copies, which are under way while the block computes.
+    copies: f64,
+    /// Rounds of loads that the block waits for, and barriers.
+    waits: f64,
+}
+
+impl Chain {
+    /// The loads of one round overlap, also those of different copies.
+    fn of(kernel: &KernelFacts) -> Self {
+        let (mut copies, mut memory, mut others) = (0.0_f64, 0.0_f64, 0.0);
+        // While a warp waits for shared memory, the others of its scheduler compute.
+        let hidden = (kernel.warps() / SCHEDULERS).max(1.0);
+        for block in &kernel.blocks {
+            let in_round = in_round(block);
+            let steps = block.rounds * (in_round / OVERLAPPING).max(1.0);
+            let loads = |scope: fn(Scope) -> bool| {
+                block.accesses.iter().any(|access| !access.is_store && scope(access.scope))
+            };
+            if loads(|scope| matches!(scope, Scope::Global | Scope::Streamed)) {
+                match rounds_ahead(block) {
+                    Some(ahead) => copies = copies.max(MEMORY_LATENCY * steps / ahead),
+                    None => memory = memory.max(MEMORY_LATENCY * steps),
+                }
+            }
+            if loads(|scope| scope == Scope::Shared) {
+                others += SHARED_LATENCY * steps / hidden;
+            }
+            others += if block.threads > 1.0 { BARRIER * block.rounds } else { 0.0 };
         }
-        if loads(|scope| scope == Scope::Shared) {
-            others += SHARED_LATENCY * steps;
-        }
-        others += if block.threads > 1.0 { BARRIER * block.rounds } else { 0.0 };
+        Chain { copies, waits: memory + others }
     }
-    memory + others
 }
 
 /// The loads between two barriers that follow each other: copies of a body overlap, and so do all lanes of a warp that load a tile together.
@@ -219,13 +246,13 @@ fn in_round(block: &BlockFacts) -> f64 {
     loads.map(|access| access.requests / block.rounds.max(1.0)).fold(0.0, f64::max)
 }
 
-/// The rounds of a pipeline whose loads from device memory are under way at once: asynchronous copies, which move four bytes or more.
-fn overlapping_rounds(block: &BlockFacts) -> f64 {
-    let stored = block.accesses.iter().filter(|access| access.is_store);
+/// By how many rounds of a pipeline the loads of a block from device memory are ahead of their use: asynchronous copies, which move four
+/// bytes or more. `None` for loads that the next statement waits for.
+fn rounds_ahead(block: &BlockFacts) -> Option<f64> {
+    let mut stored = block.accesses.iter().filter(|access| access.is_store);
     let is_async = stored
-        .into_iter()
         .all(|access| access.scope == Scope::Shared && access.width * block.element_bytes >= SMALLEST_COPY);
-    if is_async { block.stages } else { 1.0 }
+    (is_async && block.stages > 1.0).then_some(block.stages - 1.0)
 }
 
 /// Independent instructions of a thread: those of different sums.

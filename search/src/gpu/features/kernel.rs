@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{blocks, loops_around};
-use tilewright_core::ids::BufferId;
+use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::program::{Program, Scope};
 use tilewright_core::stmt::{For, LoopKind, Stmt};
 use tilewright_core::target::GpuTarget;
@@ -88,7 +88,9 @@ impl KernelFacts {
                 Scope::Global | Scope::Streamed => {}
             }
         }
-        let blocks: Vec<BlockFacts> = located.iter().map(|block| block.facts(program, &places)).collect();
+        let exchanges = exchange_loops(located);
+        let blocks: Vec<BlockFacts> =
+            located.iter().map(|block| block.facts(program, &places, &exchanges)).collect();
         let operands = |block: &BlockFacts| -> f64 {
             let loads = block.accesses.iter().filter(|access| !access.is_store && !access.scope.is_private());
             loads.map(|access| access.registers.min(64.0)).sum()
@@ -148,6 +150,15 @@ impl KernelFacts {
             self.blocks.iter().flat_map(|block| block.accesses.iter().map(move |access| (block, access)));
         all.filter(move |(_, access)| is_meant(access.scope))
     }
+}
+
+/// The loops in whose iterations threads write memory that they share, so that they wait for each other.
+fn exchange_loops(located: &[Located<'_>]) -> FxHashSet<VarId> {
+    let exchanges = |block: &&Located<'_>| {
+        block.accesses.iter().any(|access| access.is_store && access.scope == Scope::Shared)
+    };
+    let writers = located.iter().filter(exchanges);
+    writers.flat_map(|block| block.path.iter().map(|node| node.var)).collect()
 }
 
 /// The extents of the axes of the grid, or of a block of threads.
