@@ -22,27 +22,55 @@ struct Effort {
     samples_per_space: usize,
     /// The least number of random points in all.
     samples: usize,
+    halving: Halving,
     /// For each round: the number of best points that stay, and the number of mutations tried on each.
     rounds: &'static [(usize, usize)],
 }
 
-/// The number of design spaces of which each one gets all its random points.
-const FEW_SPACES: usize = 64;
+/// How spaces drop out while points are drawn (successive halving: Karnin, Koren and Somekh, "Almost optimal exploration in
+/// multi-armed bandits", 2013).
+#[derive(Clone, Copy, Debug)]
+struct Halving {
+    /// So few spaces all stay.
+    few: usize,
+    /// Points of each space between two times at which the worse half drops out.
+    period: usize,
+    /// Whether those that stay get the points of those that dropped out.
+    is_total_kept: bool,
+}
+
+/// Most spaces of a CPU are about equally good, so that many stay.
+const HALVING_OF_CPU: Halving = Halving { few: 64, period: 1, is_total_kept: false };
+
+/// Few spaces of a GPU are good: the one with tensor cores beside the one without, for example.
+const HALVING_OF_GPU: Halving = Halving { few: 2, period: 24, is_total_kept: true };
 
 /// As much work as makes the draft model's choice a good one.
 const THOROUGH: Effort = Effort {
     breadth: Breadth::FULL,
     samples_per_space: 3,
     samples: 40,
+    halving: HALVING_OF_CPU,
     rounds: &[(8, 10), (3, 20), (1, 40)],
 };
 
-/// As much work for a GPU, whose points need not be executable: several remain.
-const THOROUGH_OF_GPU: Effort =
-    Effort { breadth: Breadth::ALL, samples_per_space: 6, samples: 80, rounds: &[(8, 12), (6, 20), (4, 20)] };
+/// As much work for a GPU, whose points need not be legal or executable: several remain.
+const THOROUGH_OF_GPU: Effort = Effort {
+    breadth: Breadth::ALL,
+    samples_per_space: 12,
+    samples: 800,
+    halving: HALVING_OF_GPU,
+    rounds: &[(16, 16), (8, 40), (4, 60)],
+};
 
 /// A small part of that work, for a schedule that is needed at once and replaced soon.
-const QUICK: Effort = Effort { breadth: Breadth::FEW, samples_per_space: 2, samples: 8, rounds: &[(1, 2)] };
+const QUICK: Effort = Effort {
+    breadth: Breadth::FEW,
+    samples_per_space: 2,
+    samples: 8,
+    halving: HALVING_OF_CPU,
+    rounds: &[(1, 2)],
+};
 
 /// The candidate with the best score of the draft model; `None` when no candidate is legal.
 ///
@@ -105,22 +133,25 @@ struct Climb {
 }
 
 impl Climb {
-    /// Legal points of the spaces, aligned to the machine where they can be. Of many spaces, the better half goes on after each
-    /// round (successive halving: Karnin, Koren and Somekh, "Almost optimal exploration in multi-armed bandits", 2013).
+    /// Legal points of the spaces, aligned to the machine where they can be. The worse half of many spaces drops out now and then.
     fn sample(&mut self, spaces: &[Trace], effort: &Effort) -> Vec<Candidate> {
-        let rounds = effort.samples_per_space.max(effort.samples.div_ceil(spaces.len().max(1)));
+        let Effort { halving, samples_per_space, samples, .. } = *effort;
+        let rounds = samples_per_space.max(samples.div_ceil(spaces.len().max(1)));
         let mut found = Vec::new();
         let mut left: Vec<usize> = (0..spaces.len()).collect();
         let mut best = vec![f32::MIN; spaces.len()];
-        for _ in 0..rounds {
+        for round in 1..=rounds {
+            let points = if halving.is_total_kept { spaces.len() / left.len().max(1) } else { 1 };
             for &number in &left {
-                let Some(made) = self.point(number, &spaces[number]) else { continue };
-                best[number] = best[number].max(score(&made));
-                found.push(made);
+                for _ in 0..points {
+                    let Some(made) = self.point(number, &spaces[number]) else { continue };
+                    best[number] = best[number].max(score(&made));
+                    found.push(made);
+                }
             }
-            if left.len() > FEW_SPACES {
+            if left.len() > halving.few && round % halving.period == 0 {
                 left.sort_by(|a, b| best[*b].total_cmp(&best[*a]).then(a.cmp(b)));
-                left.truncate(FEW_SPACES.max(left.len() / 2));
+                left.truncate(halving.few.max(left.len() / 2));
                 left.sort_unstable();
             }
         }
