@@ -14,7 +14,7 @@
 //!
 //! `--target sm_80 --emit DIR` measures nothing and needs no GPU: it writes the kernels of each operator by their default
 //! schedules, or by those of the records in `--records`, as `NAME.ptx`, with `NAME.json`, which says how they are launched (see `tilewright_gpu::manifest`), and
-//! `NAME.trace`. In names, `_` stands for what is no letter or digit.
+//! `NAME.trace`. `--target h100` writes them for a product; `--candidates N` adds the files of N further points of each design space, as `NAME-1.ptx`. In names, `_` stands for what is no letter or digit.
 //!
 //! The environment variables `PEER_OPS` and `PEER_THREADS` stand for `--ops` and `--threads`. A program that sets the
 //! former runs us in alternation with others, each with one time for an operator: then only `tuned` is
@@ -90,14 +90,15 @@ fn run(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         None => DeviceId::DEFAULT,
     };
     let records = options.records.as_deref();
+    let candidates = options.candidates.unwrap_or(0);
     match (&options.target, &options.device, &options.emit) {
         (Some(target), None, Some(folder)) => {
-            return emit::emit(&operators, emit::architecture(target)?, folder, records);
+            return emit::emit(&operators, emit::target(target)?, folder, records, candidates);
         }
         (None, Some(_), Some(folder)) => {
             let target = devices::device(device)?.target().gpu().cloned();
             let target = target.map_err(|_| "`--emit` writes kernels for GPUs: name one, such as gpu:0")?;
-            return emit::emit(&operators, target, folder, records);
+            return emit::emit(&operators, target, folder, records, candidates);
         }
         (Some(_), Some(_), _) => return Err("`--target` and `--device` exclude each other".into()),
         (None, _, None) => {}

@@ -8,29 +8,35 @@ use std::path::Path;
 use tilewright::Kernel;
 use tilewright::core::lower::{LowerOptions, lower};
 use tilewright::core::program::Program;
-use tilewright::core::schedule::Schedule;
+use tilewright::core::schedule::{Rng, Schedule, Step};
 use tilewright::core::target::{GpuTarget, RunContext, Target};
+use tilewright::search::candidate::{Candidate, Generator, Statistics};
 use tilewright::search::gpu::features::report;
 use tilewright::search::records::{Database, Shape};
 use tilewright::search::schedule_by_default;
-use tilewright::search::spec::DeviceFunctions;
+use tilewright::search::space::design_spaces;
+use tilewright::search::spec::{DeviceFunctions, SearchSpec};
 use tilewright_gpu::intrinsics::with_intrinsics;
 
 use super::opset::Operator;
 
-/// A GPU of an architecture, by its name, with its tensor cores.
-pub(crate) fn architecture(name: &str) -> Result<GpuTarget, String> {
-    GpuTarget::for_architecture(name).map(with_intrinsics).ok_or_else(|| {
-        format!("`--target` needs an architecture from sm_80 on, such as sm_80 or sm_90, found `{name}`")
+/// A GPU by the name of its architecture or of a product, with its tensor cores.
+pub(crate) fn target(name: &str) -> Result<GpuTarget, String> {
+    GpuTarget::named(name).map(with_intrinsics).ok_or_else(|| {
+        let products: Vec<&str> = GpuTarget::PRODUCTS.iter().map(|(name, _)| *name).collect();
+        let products = products.join(", ");
+        format!("`--target` needs an architecture from sm_80 on, such as sm_90, or one of {products}; found `{name}`")
     })
 }
 
-/// Writes the files of each operator into a folder, by the schedules of records where there are any of its shape that serve the GPU.
+/// Writes the files of each operator into a folder, by the schedules of records where there are any of its shape that serve the GPU, and
+/// those of `candidates` further points of its design space.
 pub(crate) fn emit(
     operators: &[Operator],
     gpu: GpuTarget,
     folder: &Path,
     records: Option<&Path>,
+    candidates: usize,
 ) -> Result<(), Box<dyn Error>> {
     let context = RunContext::from(Target::from(gpu.clone()));
     let records = records.map(open).transpose()?;
@@ -51,32 +57,75 @@ pub(crate) fn emit(
         };
         let origin = if recorded.is_some() { "recorded" } else { "default" };
         let schedule = recorded.unwrap_or_else(|| schedule_by_default(&program, context.clone()));
-        let flat = lower(schedule.program(), &LowerOptions::of(&context.target))?;
-        let code = tilewright_gpu::emit(&flat, &gpu)?;
-        // The lowered program has tensors of one dimension.
-        let manifest = tilewright_gpu::manifest(&program, &code, &[], &gpu)?;
         let name: String =
             operator.name.chars().map(|letter| if letter.is_alphanumeric() { letter } else { '_' }).collect();
-        let reports = report(schedule.program(), &gpu);
-        let described = reports.iter().map(|report| format!("{report}\n")).collect::<Vec<_>>().join("\n");
-        let texts = [
-            ("ptx", code.ptx),
-            ("json", format!("{manifest:#}\n")),
-            ("trace", schedule.trace().to_string()),
-            ("report", described),
-        ];
-        for (extension, text) in texts {
-            let file = folder.join(format!("{name}.{extension}"));
-            fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+        let (kernels, micros) = write(&folder.join(&name), &program, &schedule, &gpu)?;
+        println!("{}: {kernels} kernels by the {origin} schedule, about {micros:.0} µs", operator.name);
+        for (number, schedule) in (1..).zip(points(&program, &context, candidates)?) {
+            write(&folder.join(format!("{name}-{number}")), &program, &schedule, &gpu)?;
         }
-        let micros = reports.iter().map(|report| report.cost.seconds() * 1e6).sum::<f64>();
-        println!(
-            "{}: {} kernels by the {origin} schedule, about {micros:.0} µs",
-            operator.name,
-            code.launches.len()
-        );
     }
     Ok(())
+}
+
+/// Writes the files of a scheduled program; gives the number of its kernels and their time by the draft model, in µs.
+fn write(
+    stem: &Path,
+    program: &Program,
+    schedule: &Schedule,
+    gpu: &GpuTarget,
+) -> Result<(usize, f64), Box<dyn Error>> {
+    let flat = lower(schedule.program(), &LowerOptions::of(&schedule.context().target))?;
+    let code = tilewright_gpu::emit(&flat, gpu)?;
+    // The lowered program has tensors of one dimension.
+    let manifest = tilewright_gpu::manifest(program, &code, &[], gpu)?;
+    let reports = report(schedule.program(), gpu);
+    let described = reports.iter().map(|report| format!("{report}\n")).collect::<Vec<_>>().join("\n");
+    let kernels = code.launches.len();
+    let texts = [
+        ("ptx", code.ptx),
+        ("json", format!("{manifest:#}\n")),
+        ("trace", schedule.trace().to_string()),
+        ("report", described),
+    ];
+    for (extension, text) in texts {
+        let file = stem.with_extension(extension);
+        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    Ok((kernels, reports.iter().map(|report| report.cost.seconds() * 1e6).sum()))
+}
+
+/// Different points of a program's design spaces that can be lowered: the first half are those of which the draft model expects most
+/// among eight times as many, the other ones are drawn from the rest.
+fn points(program: &Program, context: &RunContext, count: usize) -> Result<Vec<Schedule>, Box<dyn Error>> {
+    let spec = SearchSpec::built_in(context.target.kind())?;
+    let spaces = design_spaces(program, context, &spec.rules, 1);
+    let generator = Generator::new(program.clone(), context.clone(), spec);
+    let mut rng = Rng::new(1);
+    let mut found: Vec<(Candidate, Schedule)> = Vec::new();
+    for _ in 0..40 * count {
+        if found.len() == 8 * count || spaces.is_empty() {
+            break;
+        }
+        let (space, seed) = (rng.below(spaces.len()), rng.next_u64());
+        let mut own = Rng::new(seed);
+        let decide = |_: usize, step: &Step| generator.align(step, &mut own);
+        let made = generator.generate(space, &spaces[space], seed, decide, &mut Statistics::default());
+        let Some(made) = made.filter(|made| found.iter().all(|(known, _)| known.hash != made.hash)) else {
+            continue;
+        };
+        let schedule = made.trace.replay(program, context, 0)?;
+        if lower(schedule.program(), &LowerOptions::of(&context.target)).is_ok() {
+            found.push((made, schedule));
+        }
+    }
+    let prior = |candidate: &Candidate| candidate.features.prior();
+    found.sort_by(|(a, _), (b, _)| prior(b).total_cmp(&prior(a)).then(a.hash.cmp(&b.hash)));
+    let best = (count / 2).min(found.len());
+    while found.len() > count {
+        found.remove(best + rng.below(found.len() - best));
+    }
+    Ok(found.into_iter().map(|(_, schedule)| schedule).collect())
 }
 
 /// The records at a path, which has to be there.

@@ -141,4 +141,5 @@ def main():
                 print(f"{name}, {peer}: {time:.1f} µs", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -52,6 +52,8 @@ pub struct Options {
     pub list: bool,
     /// Where compiled kernels are written.
     pub emit: Option<PathBuf>,
+    /// Also write this many further schedules of each operator.
+    pub candidates: Option<usize>,
     /// Whether there were any arguments; `cargo bench` gives some, `cargo test` starts benchmark programs without.
     pub is_given: bool,
 }
@@ -98,7 +100,7 @@ const fn of_operators(
 }
 
 /// Every option.
-static OPTIONS: [OptionRow; 20] = [
+static OPTIONS: [OptionRow; 21] = [
     common(
         "--trials",
         Some(("N", NUMBER)),
@@ -227,8 +229,8 @@ static OPTIONS: [OptionRow; 20] = [
     ),
     of_operators(
         "--target",
-        Some(("ARCH", "an architecture such as sm_80")),
-        "compile for a GPU such as sm_80 instead of measuring, for the benchmark `operators`",
+        Some(("GPU", "an architecture such as sm_80, or a product such as h100")),
+        "compile for a GPU such as sm_80 or h100 instead of measuring, for the benchmark `operators`",
         |options, _, value| {
             options.target = Some(value.to_owned());
             Ok(())
@@ -249,6 +251,15 @@ static OPTIONS: [OptionRow; 20] = [
         "where --target writes NAME.ptx and NAME.json for each operator",
         |options, _, value| {
             options.emit = Some(PathBuf::from(value));
+            Ok(())
+        },
+    ),
+    of_operators(
+        "--candidates",
+        Some(("N", NUMBER)),
+        "with --emit: also write N points of each operator's design space, as NAME-1.ptx and so on",
+        |options, row, value| {
+            options.candidates = Some(row.parsed(value)?);
             Ok(())
         },
     ),

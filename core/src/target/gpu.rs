@@ -227,6 +227,21 @@ impl GpuTarget {
         GpuTarget { memory_bytes_per_second: 4_800_000_000_000, ..Self::h100() }
     }
 
+    /// The GPUs of this file by the names that command lines take: `a100`, `rtx-3090`, `rtx-4090`, `h100`, `h200`.
+    pub const PRODUCTS: [(&'static str, fn() -> GpuTarget); 5] = [
+        ("a100", Self::a100),
+        ("rtx-3090", Self::rtx_3090),
+        ("rtx-4090", Self::rtx_4090),
+        ("h100", Self::h100),
+        ("h200", Self::h200),
+    ];
+
+    /// A GPU of [`GpuTarget::PRODUCTS`], or one of an [architecture](GpuTarget::for_architecture).
+    pub fn named(name: &str) -> Option<Self> {
+        let product = Self::PRODUCTS.iter().find(|(known, _)| *known == name);
+        product.map(|(_, make)| make()).or_else(|| Self::for_architecture(name))
+    }
+
     /// The architecture that code generation compiles for, such as `sm_80` and `sm_90a`.
     pub fn architecture(&self) -> String {
         let suffix = if self.architecture_specific { "a" } else { "" };
