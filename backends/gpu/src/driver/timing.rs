@@ -15,6 +15,10 @@ use super::stream::Lane;
 /// the GPU; simulated ones take much longer.
 const LONGEST_ROW: Duration = Duration::from_millis(100);
 
+/// Repetitions that are recorded in one graph, where there are as many: launching a graph takes the host a few microseconds, which is longer
+/// than small kernels take.
+const TOGETHER: u64 = 32;
+
 /// Launches a graph several times in a row, and gives the time of all launches.
 fn row(stream: &Arc<CudaStream>, graph: &CudaGraph, repetitions: u64) -> Result<Duration, DriverError> {
     let mark = || stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
@@ -28,8 +32,8 @@ fn row(stream: &Arc<CudaStream>, graph: &CudaGraph, repetitions: u64) -> Result<
 
 impl Gpu {
     /// Records what `submit` submits to the stream that it is given, repeats that, and gives the time of all repetitions. Launching
-    /// a recorded graph costs the host less than submitting the work again. Where the host takes long for a repetition, the
-    /// time of a part of them is extrapolated.
+    /// a recorded graph costs the host less than submitting the work again; many repetitions are one graph. Where the host takes long for a
+    /// repetition, the time of a part of them is extrapolated.
     ///
     /// `uses` is the memory that the work uses.
     ///
@@ -39,7 +43,7 @@ impl Gpu {
         &self,
         repetitions: u64,
         uses: &[Use],
-        submit: impl FnOnce(&CudaStream) -> Result<(), E>,
+        submit: impl Fn(&CudaStream) -> Result<(), E>,
     ) -> Result<Duration, E> {
         let failed = |error| self.failed(error, "measuring a kernel");
         self.refuse_recording("a measurement")?;
@@ -47,24 +51,40 @@ impl Gpu {
         stream.join(self.current().stream()).map_err(failed)?;
         Block::before(self, uses, &Lane::new(Arc::clone(&stream), self.count_stream()))?;
         stream.synchronize().map_err(failed)?;
-        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        stream.begin_capture(mode).map_err(failed)?;
-        let submitted = submit(&stream);
-        // The capture has to be ended whatever happened.
-        let graph = stream.end_capture(CUgraphInstantiate_flags(0));
-        submitted?;
-        let Some(graph) = graph.map_err(failed)? else { return Ok(Duration::ZERO) };
-        let row = |repetitions| row(&stream, &graph, repetitions).map_err(failed);
+        let Some(graph) = self.repeated(&stream, 1, &submit)? else { return Ok(Duration::ZERO) };
+        let row = |graph: &CudaGraph, launches| row(&stream, graph, launches).map_err(failed);
         let on_host = Instant::now();
-        let mut time = row(repetitions.min(1))?;
+        let mut time = row(&graph, repetitions.min(1))?;
         let more = repetitions.saturating_sub(1);
         if more > 0 {
             let affordable = LONGEST_ROW.as_secs_f64() / on_host.elapsed().as_secs_f64().max(1e-9);
             let runs = more.min(affordable as u64).max(1);
-            time += row(runs)?.mul_f64(more as f64 / runs as f64);
+            let several = if runs < TOGETHER { None } else { self.repeated(&stream, TOGETHER, &submit)? };
+            let (measured, of_row) = match &several {
+                Some(several) => (runs / TOGETHER * TOGETHER, row(several, runs / TOGETHER)?),
+                None => (runs, row(&graph, runs)?),
+            };
+            time += of_row.mul_f64(more as f64 / measured as f64);
         }
         // Work that is submitted later comes behind.
         self.current().stream().join(&stream).map_err(failed)?;
         Ok(time)
+    }
+
+    /// A graph of what `submit` submits, some times in a row; `None` where it submits nothing.
+    fn repeated<E: From<DeviceError>>(
+        &self,
+        stream: &Arc<CudaStream>,
+        times: u64,
+        submit: &impl Fn(&CudaStream) -> Result<(), E>,
+    ) -> Result<Option<CudaGraph>, E> {
+        let failed = |error| self.failed(error, "measuring a kernel");
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        stream.begin_capture(mode).map_err(failed)?;
+        let submitted = (0..times).try_for_each(|_| submit(stream));
+        // The capture has to be ended whatever happened.
+        let graph = stream.end_capture(CUgraphInstantiate_flags(0));
+        submitted?;
+        Ok(graph.map_err(failed)?)
     }
 }
