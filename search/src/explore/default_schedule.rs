@@ -9,6 +9,7 @@ use tilewright_core::schedule::{Rng, Schedule, Step, Trace};
 use tilewright_core::target::{RunContext, TargetKind};
 
 use crate::explore::candidate::{Candidate, Generator, Statistics};
+use crate::explore::strategy::SearchSpace;
 use crate::gpu;
 use crate::space::mutate::{self, Change};
 use crate::space::spec::SearchSpec;
@@ -84,13 +85,49 @@ pub fn default_candidate(
     default_with_rules(program, context, spec).map(|(candidate, _)| candidate)
 }
 
-/// As [`default_candidate`], with the names of the rules that made its design space.
+/// As [`default_candidate`], with the names of the rules that made its design space. For a GPU, the schedule that
+/// [`schedule_by_default`] chooses, which may be of no design space and have no rules.
 pub fn default_with_rules(
     program: &Program,
     context: impl Into<RunContext>,
     spec: &SearchSpec,
 ) -> Option<(Candidate, Vec<&'static str>)> {
-    choose(program, context.into(), spec, &THOROUGH).into_iter().next()
+    let context = context.into();
+    match context.target.kind() {
+        TargetKind::Cpu => choose(program, context, spec, &THOROUGH).into_iter().next(),
+        TargetKind::Gpu => {
+            let found = choose(program, context.clone(), spec, &THOROUGH_OF_GPU);
+            best_on_gpu(found, gpu::schedule_by_ways(program, &context), program, spec)
+        }
+    }
+}
+
+/// The best of the points that can be executed, or the schedule by ways where the draft model expects more of it.
+fn best_on_gpu(
+    found: Vec<(Candidate, Vec<&'static str>)>,
+    by_ways: Schedule,
+    program: &Program,
+    spec: &SearchSpec,
+) -> Option<(Candidate, Vec<&'static str>)> {
+    let context = by_ways.context().clone();
+    let by_ways = of_no_space(by_ways, spec);
+    let least = by_ways.as_ref().map_or(f32::MIN, score);
+    let is_executable = |candidate: &Candidate| {
+        let replayed = candidate.trace.replay(program, &context, 0);
+        replayed.is_ok_and(|schedule| gpu::is_executable(&schedule))
+    };
+    let mut better = found.into_iter().take_while(|(candidate, _)| score(candidate) >= least);
+    let point = better.find(|(candidate, _)| is_executable(candidate));
+    point.or_else(|| by_ways.map(|candidate| (candidate, Vec::new())))
+}
+
+/// A schedule that no design space made, as a candidate.
+fn of_no_space(schedule: Schedule, spec: &SearchSpec) -> Option<Candidate> {
+    let features = (spec.device.extract_features)(schedule.program(), schedule.context()).ok()?;
+    let (program, trace) = schedule.into_parts();
+    let hash = program.execution_hash();
+    let space = SearchSpace::FOREIGN;
+    Some(Candidate { space, decisions: trace.clone(), trace, program, hash, features })
 }
 
 /// The best points that are found, the best one first, with the rules that made their design spaces.
@@ -217,25 +254,20 @@ fn schedule_with(program: &Program, context: RunContext, is_quick: bool) -> Sche
         return gpu::schedule_by_ways(program, &context);
     }
     let Ok(built_in) = SearchSpec::built_in(kind) else { return unscheduled() };
-    let effort = match kind {
-        TargetKind::Gpu => &THOROUGH_OF_GPU,
-        TargetKind::Cpu if is_quick => &QUICK,
-        TargetKind::Cpu => &THOROUGH,
-    };
-    let found = choose(program, context.clone(), &built_in, effort);
-    let mut replayed = found.iter().filter_map(|(candidate, _)| {
-        candidate.trace.replay(program, &context, 0).ok().map(|schedule| (score(candidate), schedule))
-    });
     match kind {
-        TargetKind::Cpu => replayed.next().map(|(_, schedule)| schedule).unwrap_or_else(unscheduled),
         TargetKind::Gpu => {
             let by_ways = gpu::schedule_by_ways(program, &context);
-            let features = (built_in.device.extract_features)(by_ways.program(), &context);
-            let least = features.map_or(f32::MIN, |features| features.prior());
-            replayed
-                .take_while(|(score, _)| *score >= least)
-                .find(|(_, schedule)| gpu::is_executable(schedule))
-                .map_or(by_ways, |(_, schedule)| schedule)
+            let found = choose(program, context.clone(), &built_in, &THOROUGH_OF_GPU);
+            let best = best_on_gpu(found, by_ways.clone(), program, &built_in);
+            let replayed = best.and_then(|(best, _)| best.trace.replay(program, &context, 0).ok());
+            replayed.unwrap_or(by_ways)
+        }
+        TargetKind::Cpu => {
+            let effort = if is_quick { &QUICK } else { &THOROUGH };
+            let found = choose(program, context.clone(), &built_in, effort);
+            let mut replayed =
+                found.iter().filter_map(|(candidate, _)| candidate.trace.replay(program, &context, 0).ok());
+            replayed.next().unwrap_or_else(unscheduled)
         }
     }
 }
