@@ -76,9 +76,8 @@ fn complaints(assembler: &Path, architecture: &str, ptx: &Path) -> Option<String
 fn check(name: &str, architecture: &str, folder: &Path) -> Vec<String> {
     let operator = opset::operator(name).unwrap_or_else(|problem| panic!("{problem}"));
     let folder = folder.join(architecture);
-    if let Err(error) =
-        emit::emit(&[operator], emit::architecture(architecture).expect("it is known"), &folder, None)
-    {
+    let target = emit::target(architecture).expect("it is known");
+    if let Err(error) = emit::emit(&[operator], target, &folder, None, 0) {
         return vec![format!("{name}: {error}")];
     }
     let stem: String =
@@ -102,4 +101,18 @@ fn every_operator_of_the_set_is_emitted_for_every_architecture() {
         }
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn further_points_are_emitted_for_a_product() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let operator = opset::operator("GMM:1x64x96x32").expect("it is known");
+    let target = emit::target("h100").expect("it is known");
+    emit::emit(&[operator], target, folder.path(), None, 3).expect("they can be emitted");
+    for stem in ["GMM_1x64x96x32", "GMM_1x64x96x32-1", "GMM_1x64x96x32-2", "GMM_1x64x96x32-3"] {
+        for extension in ["ptx", "json", "trace", "report"] {
+            assert!(folder.path().join(format!("{stem}.{extension}")).exists(), "{stem}.{extension}");
+        }
+    }
+    assert!(emit::target("h1000").is_err_and(|problem| problem.contains("h100, h200")));
 }

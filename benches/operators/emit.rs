@@ -23,8 +23,7 @@ use super::opset::Operator;
 /// A GPU by the name of its architecture or of a product, with its tensor cores.
 pub(crate) fn target(name: &str) -> Result<GpuTarget, String> {
     GpuTarget::named(name).map(with_intrinsics).ok_or_else(|| {
-        let products: Vec<&str> = GpuTarget::PRODUCTS.iter().map(|(name, _)| *name).collect();
-        let products = products.join(", ");
+        let products = GpuTarget::product_names().collect::<Vec<_>>().join(", ");
         format!("`--target` needs an architecture from sm_80 on, such as sm_90, or one of {products}; found `{name}`")
     })
 }

@@ -110,6 +110,9 @@ pub struct GpuTarget {
     pub descriptions: IntrinsicSet,
 }
 
+/// The name of a product, and what makes its description.
+type NamedGpu = (&'static str, fn() -> GpuTarget);
+
 impl GpuTarget {
     /// A small GPU of compute capability 8.0 whose every limit holds for each later compute capability up to 9.0. A schedule for it
     /// is legal on all of them.
@@ -227,8 +230,7 @@ impl GpuTarget {
         GpuTarget { memory_bytes_per_second: 4_800_000_000_000, ..Self::h100() }
     }
 
-    /// The GPUs of this file by the names that command lines take: `a100`, `rtx-3090`, `rtx-4090`, `h100`, `h200`.
-    pub const PRODUCTS: [(&'static str, fn() -> GpuTarget); 5] = [
+    const PRODUCTS: [NamedGpu; 5] = [
         ("a100", Self::a100),
         ("rtx-3090", Self::rtx_3090),
         ("rtx-4090", Self::rtx_4090),
@@ -236,7 +238,12 @@ impl GpuTarget {
         ("h200", Self::h200),
     ];
 
-    /// A GPU of [`GpuTarget::PRODUCTS`], or one of an [architecture](GpuTarget::for_architecture).
+    /// The names of the GPUs that are described here, as command lines take them, such as `a100` and `h100`.
+    pub fn product_names() -> impl Iterator<Item = &'static str> {
+        Self::PRODUCTS.iter().map(|(name, _)| *name)
+    }
+
+    /// A GPU by a [name](GpuTarget::product_names), or one of an [architecture](GpuTarget::for_architecture).
     pub fn named(name: &str) -> Option<Self> {
         let product = Self::PRODUCTS.iter().find(|(known, _)| *known == name);
         product.map(|(_, make)| make()).or_else(|| Self::for_architecture(name))
