@@ -286,8 +286,9 @@ fn conversions() {
     });
     agrees("mov.b32 %f1, %r1; cvt.rna.tf32.f32 %r4, %f1;", |a, _, _| {
         let value = f32::from_bits(a);
+        // An H100 keeps the sign and the upper payload of a NaN (`backends/gpu/tests/goldens`).
         if value.is_nan() {
-            return 0x3_ffff << 13;
+            return a & !0x1fff;
         }
         if value.is_infinite() { a } else { a.wrapping_add(0x1000) & !0x1fff }
     });
