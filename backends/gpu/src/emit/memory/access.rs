@@ -85,7 +85,7 @@ impl Generator<'_> {
 
     /// Loads an expression's elements in lanes where a condition holds; the results are `others` where it does not. Without a branch, the
     /// loads of several statements are under way at once. `None`, and nothing is written, where the expression is something else than
-    /// elements in memory at places that no data chooses, or the others are no part of what is loaded.
+    /// elements in memory at places that no data chooses, or elements share registers and `others` are not zero.
     pub(in crate::emit) fn load_where(
         &mut self,
         guard: Option<Guard>,
