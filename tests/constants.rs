@@ -319,8 +319,9 @@ fn tuned_schedules_with_a_layout_are_recorded_and_found_again() {
 
 #[test]
 fn records_of_one_shape_serve_others() {
-    // Fewer rows keep all tiles, so that the fitted schedule is predicted to be as fast as the default one.
-    let near = sizes(24, 48, 64);
+    // Some numbers of rows keep all tiles, so that the fitted schedule is predicted to be as fast as the default one: 24 on a machine with
+    // AVX-512, 48 on one with AVX2.
+    let near = [sizes(24, 48, 64), sizes(48, 48, 64)];
     let kernel = unlike::kernel();
     let context = tilewright::run_context().unwrap();
     let shape = [32, 48, 64];
@@ -340,14 +341,13 @@ fn records_of_one_shape_serve_others() {
         provenance: Provenance::default(),
     })
     .unwrap();
-    let explanation = explain(unlike::kernel(), &near).unwrap();
+    let explanations = near.map(|near| explain(unlike::kernel(), &near).unwrap());
     assert!(
-        matches!(explanation.source, Source::Nearest { .. }),
-        "{} {:?}",
-        explanation.source,
-        explanation.notes
+        explanations.iter().any(|explanation| matches!(explanation.source, Source::Nearest { .. })),
+        "{:?}",
+        explanations.map(|explanation| (explanation.source.to_string(), explanation.notes))
     );
-    for [m, k, n] in [[24, 48, 64], [64, 48, 64], [30, 40, 72]] {
+    for [m, k, n] in [[24, 48, 64], [48, 48, 64], [64, 48, 64], [30, 40, 72]] {
         let (x, w) = (tensor([m, k], 1), tensor([k, n], 2));
         assert_close(&unlike(&x, &w).unwrap(), &unlike::reference(&x, &w).unwrap());
     }
