@@ -184,5 +184,38 @@ fn products_with_blocks_of_four_bits() {
     let product = run("MatMulNBits", attributes(), inputs.clone()).unwrap();
     assert_eq!(product.as_slice::<f32>().unwrap(), expected(true));
     let wrong = vec![int("K", 20), int("N", 2), int("bits", 3), int("block_size", 16)];
-    assert!(run("MatMulNBits", wrong, inputs).unwrap_err().contains("4 bits"));
+    assert!(run("MatMulNBits", wrong, inputs).unwrap_err().contains("2, 4 or 8 bits"));
+}
+
+#[test]
+fn products_with_blocks_of_two_and_eight_bits() {
+    for bits in [2usize, 8] {
+        let (depth, columns, block, per_byte) = (32usize, 3usize, 16usize, 8 / bits);
+        let (blocks, size) = (depth / block, block / per_byte);
+        let packed: Vec<u8> = (0..columns * blocks * size).map(|place| (place * 91 + 5) as u8).collect();
+        let scales = [0.5f32, 0.25, 2.0, 1.0, 4.0, 0.125];
+        let zero_bytes = blocks.div_ceil(per_byte);
+        let zeros: Vec<u8> = (0..columns * zero_bytes).map(|place| (place * 57 + 6) as u8).collect();
+        let a: Vec<f32> = (0..depth).map(|k| k as f32 / 4.0 - 2.0).collect();
+        let part = |byte: u8, place: usize| byte >> (place % per_byte * bits) & (0xff >> (8 - bits));
+        let number = |column: usize, k: usize| {
+            let own = column * blocks + k / block;
+            let integer = part(packed[own * size + k % block / per_byte], k);
+            let zero = part(zeros[column * zero_bytes + k / block / per_byte], k / block);
+            (f32::from(integer) - f32::from(zero)) * scales[own]
+        };
+        let expected: Vec<f32> =
+            (0..columns).map(|column| (0..depth).map(|k| a[k] * number(column, k)).sum()).collect();
+        let sizes = [("K", depth), ("N", columns), ("bits", bits), ("block_size", block)]
+            .map(|(name, size)| int(name, size as i64));
+        let shape = [columns, blocks, size].map(|extent| extent as i64);
+        let inputs = vec![
+            floats("a", &[1, depth as i64], &a),
+            bytes("b", &shape, &packed),
+            floats("s", &[(columns * blocks) as i64], &scales),
+            bytes("z", &[(columns * zero_bytes) as i64], &zeros),
+        ];
+        let product = run("MatMulNBits", sizes.to_vec(), inputs).unwrap();
+        assert_eq!(product.as_slice::<f32>().unwrap(), expected, "{bits} bits");
+    }
 }

@@ -3,7 +3,7 @@
 use crate::deduce::elementwise::shape_of;
 use crate::deduce::{Deduction, Fact, linear};
 use crate::ir::{Attribute, Shape};
-use crate::operator::Fault;
+use crate::operator::{Fault, refuse};
 use crate::tensor::ElementType;
 
 /// The element type that an attribute names.
@@ -34,6 +34,21 @@ pub(crate) fn dynamic_quantize(deduction: &mut Deduction<'_>) -> Result<Vec<Fact
     let scalar = |element| Fact::tensor(Some(element), Shape::fixed(&[]));
     let bytes = Fact::tensor(Some(ElementType::U8), shape_of(deduction, 0));
     Ok(vec![bytes, scalar(ElementType::F32), scalar(ElementType::U8)])
+}
+
+/// A product with a matrix in blocks: the last extent becomes the number of columns.
+pub(crate) fn block_product(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    let element = deduction.element(0);
+    let columns = match deduction.call.attributes.get("columns") {
+        Some(Attribute::Int(columns)) => *columns,
+        _ => refuse!("attribute columns is missing"),
+    };
+    let Some(extents) = deduction.extents(0) else {
+        return Ok(vec![Fact::tensor(element, Shape::Unknown)]);
+    };
+    let Some((_, rows)) = extents.split_last() else { refuse!("scalars have no matrix product") };
+    let extents = rows.iter().cloned().chain([columns.into()]).collect();
+    Ok(vec![Fact::tensor(element, Shape::Known(extents))])
 }
 
 /// A product of integers.

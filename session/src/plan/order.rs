@@ -38,7 +38,7 @@ pub(super) fn choose_order<'v>(
         // The means of values lie as the queries do: what splits heads before often joins them behind.
         "attention" => Some(input(first, 0)?.1.clone()).filter(|order| !order.is_given()),
         // Products of matrices read any order, and write rows.
-        "matmul" | "gemm" | "fused_matmul" | "einsum" => None,
+        "matmul" | "gemm" | "fused_matmul" | "einsum" | "block_product" => None,
         _ => {
             let operands =
                 calls.iter().flat_map(|call| call.inputs.iter().flatten()).filter_map(|&value| known(value));

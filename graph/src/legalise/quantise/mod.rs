@@ -11,13 +11,16 @@
 //! | `dynamic` | to integers whose scale and zero point follow from the data |
 //! | `product` | products of matrices |
 //! | `windows` | convolutions |
+//! | `blocks` | products with matrices whose integers share a scale in blocks |
 
+mod blocks;
 mod convert;
 mod dynamic;
 mod parameter;
 mod product;
 mod windows;
 
+pub(crate) use blocks::block_product;
 pub(crate) use convert::{dequantize, quantize, requantize};
 pub(crate) use dynamic::dynamic_quantize;
 pub(crate) use product::{matmul_integer, qlinear_matmul};

@@ -3,6 +3,7 @@
 //! The conversions become parts of the operators' kernels, or products of integers, as those of files do that write them out.
 
 mod attention;
+mod blocks;
 
 use crate::build::GraphBuilder;
 use crate::ir::{Attribute, Attributes, ValueId};
@@ -34,7 +35,7 @@ const MEANINGS: &[(&str, Means)] = &[
     ("DynamicQuantizeMatMul", Means::Function(dynamic_product)),
     ("QuantizeLinear", Means::Function(|node| node.rename("quantize_linear"))),
     ("DequantizeLinear", Means::Function(|node| node.rename("dequantize_linear"))),
-    ("MatMulNBits", Means::Function(block_product)),
+    ("MatMulNBits", Means::Function(blocks::product)),
     ("QAttention", Means::Function(attention::attention)),
 ];
 
@@ -233,71 +234,7 @@ fn gemm(node: &mut Quantised<'_, '_>) -> Translated {
     Ok(vec![node.call("requantize", &[sums, scale, zero], columns())?])
 }
 
-/// A product with the transpose of a matrix of blocks of 4-bit integers. Inputs: a, bytes `[N, blocks, half a block]`, a scale for each block, and a
-/// zero point for each block, of 4 bits too; 8 where they are left out.
-fn block_product(node: &mut Quantised<'_, '_>) -> Translated {
-    let (bits, block) = (node.int("bits", 4)?, node.int("block_size", 32)?);
-    let (depth, columns) = (node.int("K", 0)?, node.int("N", 0)?);
-    node.node.attributes.take("accuracy_level");
-    let sizes = 1..1 << 24;
-    if bits != 4 || !(16..1 << 16).contains(&block) || !sizes.contains(&depth) || !sizes.contains(&columns) {
-        return Err(Refusal(format!(
-            "{bits} bits in blocks of {block}, K = {depth}, N = {columns}: 4 bits in blocks of 16 or more are expected"
-        )));
-    }
-    for place in 4..node.node.inputs.len() {
-        if place != 5 && node.optional(place).is_some() {
-            return Err(Refusal(format!("input {place} is not supported")));
-        }
-    }
-    let blocks = (depth + block - 1) / block;
-    let bytes = node.input(1)?;
-    let integers = nibbles(node, bytes, &[columns, blocks, block])?;
-    let packed = node.optional(3);
-    let zeros = match packed {
-        None => node.builder.constant(HostTensor::scalar(8.0f32)),
-        Some(zeros) => {
-            // A row of zero points fills whole bytes.
-            let even = blocks + blocks % 2;
-            let all = nibbles(node, zeros, &[columns, even])?;
-            let range = [0, blocks, 1].map(|bound| node.builder.constant(HostTensor::vector(vec![bound])));
-            let own = node.call("slice", &[all, range[0], range[1], range[2]], Attributes::none())?;
-            reshape(node, own, &[columns, blocks, 1])?
-        }
-    };
-    let scales = node.input(2)?;
-    let scales = reshape(node, scales, &[columns, blocks, 1])?;
-    let centred = node.call("sub", &[integers, zeros], Attributes::none())?;
-    let numbers = node.call("mul", &[centred, scales], Attributes::none())?;
-    let rows = reshape(node, numbers, &[columns, blocks * block])?;
-    let range = [0, depth, 1].map(|bound| node.builder.constant(HostTensor::vector(vec![bound])));
-    let rows = node.call("slice", &[rows, range[0], range[1], range[2]], Attributes::none())?;
-    let transposed = Attributes::none().with("perm", Attribute::Ints(vec![1, 0]));
-    let weights = node.call("transpose", &[rows], transposed)?;
-    let a = node.input(0)?;
-    let mut product = node.call("matmul", &[a, weights], Attributes::none())?;
-    if let Some(bias) = node.optional(5) {
-        product = node.call("add", &[product, bias], Attributes::none())?;
-    }
-    Ok(vec![product])
-}
-
 fn reshape(node: &mut Quantised<'_, '_>, value: ValueId, shape: &[i64]) -> Result<ValueId, Refusal> {
     let shape = node.builder.constant(HostTensor::vector(shape.to_vec()));
     node.call("reshape", &[value, shape], Attributes::none())
-}
-
-/// The halves of bytes as numbers of some shape, the low one of each byte first.
-fn nibbles(node: &mut Quantised<'_, '_>, bytes: ValueId, shape: &[i64]) -> Result<ValueId, Refusal> {
-    let count: i64 = shape.iter().product();
-    let bytes = reshape(node, bytes, &[count / 2, 1])?;
-    let (mask, shift) =
-        (node.builder.constant(HostTensor::scalar(15u8)), node.builder.constant(HostTensor::scalar(4u8)));
-    let low = node.call("bitwise_and", &[bytes, mask], Attributes::none())?;
-    let right = Attributes::none().with("direction", Attribute::Text("RIGHT".into()));
-    let high = node.call("bit_shift", &[bytes, shift], right)?;
-    let pairs = node.call("concat", &[low, high], Attributes::none().with("axis", Attribute::Int(1)))?;
-    let to = Attributes::none().with("to", Attribute::Element(crate::tensor::ElementType::F32));
-    let numbers = node.call("cast", &[pairs], to)?;
-    reshape(node, numbers, shape)
 }
