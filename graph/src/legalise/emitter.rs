@@ -162,6 +162,14 @@ impl Emitter {
         Ok(tensor)
     }
 
+    /// Has nothing computed ahead of calls from a value, although it is constant, as that would take more memory than the value.
+    /// It holds for values that were not read yet.
+    pub(super) fn keep_packed(&mut self, value: ValueId) {
+        if let Some(signature) = self.inputs.get_mut(&value) {
+            signature.constant = false;
+        }
+    }
+
     /// A tensor whose elements the definition brings along. They hold for these extents alone, so that it is refused where
     /// the program has dimensions.
     pub(super) fn table(&mut self, elements: HostTensor) -> Result<Tensor, Unsupported> {

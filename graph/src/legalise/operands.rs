@@ -52,6 +52,12 @@ impl<'a> Operands<'a> {
         }
     }
 
+    /// As [`Operands::optional`], and nothing is computed ahead of calls from the input, see [`Emitter::keep_packed`].
+    pub(super) fn packed(&self, emitter: &mut Emitter, place: usize) -> Result<Option<Tensor>, Unsupported> {
+        self.id(place).into_iter().for_each(|value| emitter.keep_packed(value));
+        self.optional(emitter, place)
+    }
+
     /// The elements of an input, if it is given.
     ///
     /// # Errors
