@@ -40,8 +40,8 @@ pub(crate) fn dynamic_quantize(deduction: &mut Deduction<'_>) -> Result<Vec<Fact
 pub(crate) fn block_product(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
     let element = deduction.element(0);
     let columns = match deduction.call.attributes.get("columns") {
-        Some(Attribute::Int(columns)) => *columns,
-        _ => refuse!("attribute columns is missing"),
+        Some(Attribute::Int(columns)) if *columns >= 0 => *columns,
+        _ => refuse!("attribute columns must be a number of columns"),
     };
     let Some(extents) = deduction.extents(0) else {
         return Ok(vec![Fact::tensor(element, Shape::Unknown)]);

@@ -4,8 +4,9 @@ use crate::deduce;
 use crate::legalise::quantise as kernels;
 use crate::operator::attribute::{Int, IntOr};
 use crate::operator::evaluate::{one, refuse};
+use crate::operator::linear::matmul_wide;
 use crate::operator::{Arguments, Fault, OWN_DOMAIN, Operator, Value};
-use crate::tensor::HostTensor;
+use crate::tensor::{HostTensor, count};
 
 /// Inputs: x `[…, K]`, bytes `[P, B, J, L]`, scales `[P, B, L]`, and offsets `[P, B, L]` that may be left out. The result is `[…, columns]`.
 ///
@@ -74,16 +75,13 @@ impl Panels {
 
     /// The number of rows of the matrix.
     pub(crate) fn depth(self) -> usize {
-        self.blocks * self.bytes * self.per_byte()
+        self.blocks.saturating_mul(self.bytes).saturating_mul(self.per_byte())
     }
 }
 
 fn block_product(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     let (x, quants) = (arguments.tensor(0)?, arguments.tensor(1)?);
     let panels = Panels::new(arguments, quants.shape())?;
-    let Some((&depth, rows)) = x.shape().split_last().filter(|(depth, _)| **depth == panels.depth()) else {
-        refuse!("rows of shape {:?} do not fit a matrix of {} rows", x.shape(), panels.depth());
-    };
     let parameters = [panels.panels, panels.blocks, panels.lanes];
     let parameter = |place: usize| -> Result<Option<Vec<f64>>, Fault> {
         match arguments.optional(place)? {
@@ -94,28 +92,28 @@ fn block_product(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
         }
     };
     let Some(scales) = parameter(2)? else { refuse!("input 2 is missing") };
-    let (offsets, quants, numbers) = (parameter(3)?, arguments.slice::<u8>(1)?, numbers_of(arguments)?);
-    let mask = 0xff >> (8 - panels.bits);
+    let (offsets, quants) = (parameter(3)?, arguments.slice::<u8>(1)?);
     let number = |k: usize, column: usize| {
         let (panel, lane) = (column / panels.lanes, column % panels.lanes);
-        let (byte, half) = (k / panels.per_byte(), k % panels.per_byte());
+        let byte = k / panels.per_byte();
         let place = (panel * panels.blocks + byte / panels.bytes) * panels.lanes + lane;
-        let bits = quants[(panel * panels.blocks * panels.bytes + byte) * panels.lanes + lane];
-        let integer = i64::from(bits >> (half * panels.bits) & mask) - panels.middle();
+        let byte = quants[(panel * panels.blocks * panels.bytes + byte) * panels.lanes + lane];
+        let integer = part(byte, k % panels.per_byte(), panels.bits) - panels.middle();
         integer as f64 * scales[place] + offsets.as_ref().map_or(0.0, |offsets| offsets[place])
     };
-    let mut shape = rows.to_vec();
-    shape.push(panels.columns);
-    let mut products = Vec::with_capacity(shape.iter().product());
-    for row in numbers.chunks_exact(depth.max(1)) {
-        let sum = |column| row.iter().enumerate().map(|(k, x)| x * number(k, column)).sum::<f64>();
-        products.extend((0..panels.columns).map(sum));
+    let shape = [panels.depth(), panels.columns];
+    let mut matrix = Vec::with_capacity(count(&shape)?);
+    for k in 0..panels.depth() {
+        matrix.extend((0..panels.columns).map(|column| number(k, column)));
     }
+    let numbers = arguments.optional_numbers(0)?.unwrap_or_default();
+    let (products, shape) = matmul_wide((&numbers[..], x.shape()), (&matrix[..], &shape))?;
     one(HostTensor::new(&shape, products)?.cast(x.element())?)
 }
 
-fn numbers_of(arguments: &Arguments<'_>) -> Result<Vec<f64>, Fault> {
-    arguments.optional_numbers(0)?.ok_or_else(|| Fault("input 0 is missing".to_owned()))
+/// An integer of some bits in a byte; the first one has the lowest bits.
+fn part(byte: u8, place: usize, bits: usize) -> i64 {
+    i64::from(byte >> (place * bits) & 0xff >> (8 - bits))
 }
 
 fn block_offsets(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
@@ -141,8 +139,7 @@ fn block_offsets(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
     for (place, offset) in offsets.iter_mut().enumerate() {
         let (row, block) = (place / blocks, place % blocks);
         let byte = zeros[row * bytes + block / per_byte];
-        let zero = byte >> (block % per_byte * bits) & 0xff >> (8 - bits);
-        *offset *= (middle - i64::from(zero)) as f64;
+        *offset *= (middle - part(byte, block % per_byte, bits)) as f64;
     }
     one(HostTensor::new(&[rows, blocks], offsets)?.cast(scales.element())?)
 }
