@@ -66,15 +66,22 @@ const SORTS: &[Sort] = &[
     Sort { name: "stores of 16 shared bytes", ptx: &["st.shared.v4."], sass: &["STS.128"] },
 ];
 
-/// The sorts of instructions of which the machine code has fewer than the text.
-fn missing_instructions(ptx: &str, sass: &str) -> Vec<String> {
+/// The sorts of instructions that a text has, each with their number.
+fn expected_instructions(ptx: &str) -> Vec<(&'static Sort, usize)> {
+    let count = |sort: &Sort| {
+        let is_of_sort =
+            |line: &&str| sort.ptx.iter().any(|part| line.contains(part)) && !reads_lower_halves(ptx, line);
+        ptx.lines().filter(is_of_sort).count()
+    };
+    SORTS.iter().map(|sort| (sort, count(sort))).filter(|(_, count)| *count > 0).collect()
+}
+
+/// The sorts of instructions of which the machine code has fewer than are expected.
+fn missing_instructions(expected: &[(&Sort, usize)], sass: &str) -> Vec<String> {
     let mut missing = Vec::new();
-    for Sort { name, ptx: any, sass: all } in SORTS {
-        let is_expected =
-            |line: &&str| any.iter().any(|part| line.contains(part)) && !reads_lower_halves(ptx, line);
-        let expected = ptx.lines().filter(is_expected).count();
+    for (Sort { name, sass: all, .. }, expected) in expected {
         let found = sass.lines().filter(|line| all.iter().all(|part| line.contains(part))).count();
-        if found < expected {
+        if found < *expected {
             missing.push(format!("{name}: {found} of {expected}"));
         }
     }
@@ -107,17 +114,45 @@ pub(crate) struct Resources {
     pub(crate) shared_bytes: u32,
 }
 
-/// An assembled module.
+/// An assembled kernel.
 #[derive(Debug)]
-pub(crate) struct Assembled {
-    /// The kernels by their names, in the order in which they were compiled.
-    pub(crate) kernels: Vec<(String, Resources)>,
+struct Assembled {
+    name: String,
+    resources: Resources,
     /// The sorts of instructions of which the machine code has fewer than the text.
-    pub(crate) missing: Vec<String>,
+    missing: Vec<String>,
 }
 
+/// The kernels of modules as one module, with the number of its module behind the name of each kernel.
+fn joined(modules: &[String]) -> String {
+    let mut text = String::new();
+    let mut declared = Vec::new();
+    for (number, module) in modules.iter().enumerate() {
+        for line in module.lines() {
+            match line.strip_prefix(ENTRY) {
+                Some(rest) => {
+                    let (name, rest) = rest.split_once('(').expect("a kernel has parameters");
+                    text.push_str(&format!("{ENTRY}{name}_{number}({rest}\n"));
+                }
+                // Lines at the module's level: its version and target, which all share, and declarations.
+                None if line.starts_with('.') && !line.starts_with(".reqntid") => {
+                    if !declared.contains(&line) {
+                        declared.push(line);
+                        text.push_str(&format!("{line}\n"));
+                    }
+                }
+                None => text.push_str(&format!("{line}\n")),
+            }
+        }
+    }
+    text
+}
+
+/// The words before the name of a kernel.
+const ENTRY: &str = ".visible .entry ";
+
 /// Assembles a module for an architecture; `None` without an assembler. The error is what the assembler says against the module.
-pub(crate) fn assembled(ptx: &str, architecture: &str) -> Option<Result<Assembled, String>> {
+fn assembled(ptx: &str, architecture: &str) -> Option<Result<Vec<Assembled>, String>> {
     let assembler = assembler()?;
     let directory = tempfile::tempdir().expect("a directory");
     let source = directory.path().join("module.ptx");
@@ -133,15 +168,36 @@ pub(crate) fn assembled(ptx: &str, architecture: &str) -> Option<Result<Assemble
     if !output.status.success() {
         return Some(Err(messages));
     }
-    let missing = match tool("nvdisasm", "NVDISASM") {
-        Some(disassembler) => {
-            let output = Command::new(disassembler).arg("-c").arg(&object).output().expect("it runs");
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            missing_instructions(ptx, &String::from_utf8_lossy(&output.stdout))
-        }
-        None => Vec::new(),
+    let texts: Vec<(&str, &str)> = ptx.split(ENTRY).skip(1).filter_map(|text| text.split_once('(')).collect();
+    let expected: Vec<_> = texts.iter().map(|(name, text)| (*name, expected_instructions(text))).collect();
+    // The disassembler takes half a second to start: it runs where there is something to find.
+    let is_needed = expected.iter().any(|(_, expected)| !expected.is_empty());
+    let sass = match is_needed.then(|| tool("nvdisasm", "NVDISASM")).flatten() {
+        Some(disassembler) => disassembled(&disassembler, &object),
+        None => String::new(),
     };
-    Some(Ok(Assembled { kernels: resources_in(&messages), missing }))
+    let missing = |name: &str| match expected.iter().find(|(kernel, _)| *kernel == name) {
+        Some((_, expected)) if !sass.is_empty() => missing_instructions(expected, section_of(&sass, name)),
+        _ => Vec::new(),
+    };
+    let kernels = resources_in(&messages).into_iter();
+    let described = kernels.map(|(name, resources)| Assembled { missing: missing(&name), name, resources });
+    Some(Ok(described.collect()))
+}
+
+/// The machine code of a kernel.
+fn section_of<'a>(sass: &'a str, name: &str) -> &'a str {
+    let header = format!("\t.section\t.text.{name},");
+    let rest = sass.split_once(&header).map(|(_, rest)| rest);
+    let rest = rest.unwrap_or_else(|| panic!("there is no machine code of {name}\n{sass}"));
+    rest.split_once("\t.section\t").map_or(rest, |(section, _)| section)
+}
+
+/// The machine code of an assembled module, as text.
+fn disassembled(disassembler: &Path, object: &Path) -> String {
+    let output = Command::new(disassembler).arg("-c").arg(object).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// The resources of each kernel that the assembler reports.
@@ -164,18 +220,27 @@ fn resources_in(messages: &str) -> Vec<(String, Resources)> {
     kernels
 }
 
-/// Has NVIDIA's assembler accept a module for two architectures, without spills, and with machine code that has the wide accesses, the
-/// loads of matrices and the products by tensor cores of the text.
+/// As [`assemble_all`], for one module.
 pub(crate) fn assemble(ptx: &str) {
+    assemble_all(&[ptx.to_owned()]);
+}
+
+/// Has NVIDIA's assembler accept modules for two architectures, without spills, and with machine code that has the wide accesses, the loads
+/// of matrices and the products by tensor cores of the text. Many modules at once take little longer than one.
+pub(crate) fn assemble_all(modules: &[String]) {
+    if modules.is_empty() {
+        return;
+    }
+    let ptx = joined(modules);
+    let expected = ptx.matches(ENTRY).count();
     for architecture in ["sm_80", "sm_90"] {
-        let Some(outcome) = assembled(ptx, architecture) else { return };
-        let Assembled { kernels, missing } =
-            outcome.unwrap_or_else(|messages| panic!("{architecture}: {messages}\n{ptx}"));
-        assert!(!kernels.is_empty(), "{architecture}: no kernel\n{ptx}");
-        for (name, found) in kernels {
-            assert_eq!(found.spilled_bytes, 0, "{architecture}: {name}: {found:?}\n{ptx}");
+        let Some(outcome) = assembled(&ptx, architecture) else { return };
+        let kernels = outcome.unwrap_or_else(|messages| panic!("{architecture}: {messages}\n{ptx}"));
+        assert!(expected > 0 && kernels.len() == expected, "{architecture}: {kernels:?}\n{ptx}");
+        for Assembled { name, resources, missing } in kernels {
+            assert_eq!(resources.spilled_bytes, 0, "{architecture}: {name}: {resources:?}\n{ptx}");
+            assert!(missing.is_empty(), "{architecture}: {name}: {missing:?}\n{ptx}");
         }
-        assert!(missing.is_empty(), "{architecture}: {missing:?}\n{ptx}");
     }
 }
 
@@ -183,21 +248,49 @@ pub(crate) fn assemble(ptx: &str) {
 pub(crate) fn resources(ptx: &str, architecture: &str) -> Option<Resources> {
     let outcome = assembled(ptx, architecture)?;
     let found = outcome.unwrap_or_else(|messages| panic!("{architecture}: {messages}\n{ptx}"));
-    Some(found.kernels.first().unwrap_or_else(|| panic!("no kernel\n{ptx}")).1)
+    Some(found.first().unwrap_or_else(|| panic!("no kernel\n{ptx}")).resources)
+}
+
+#[test]
+fn modules_are_joined_with_each_kernel_under_a_name_of_its_own() {
+    let module = |body: &str| {
+        format!(
+            ".version 8.0\n.extern .shared b;\n\n.visible .entry k_0(\n    .param p\n)\n.reqntid 1\n{{{body}}}\n"
+        )
+    };
+    let text = joined(&[module("one"), module("two")]);
+    assert_eq!(text.matches(".version 8.0\n.extern .shared b;\n").count(), 1);
+    assert_eq!(text.matches(".extern").count() + text.matches(".version").count(), 2);
+    assert_eq!(text.matches(".reqntid 1").count(), 2);
+    assert!(text.contains(".entry k_0_0(\n    .param p\n)\n.reqntid 1\n{one}"), "{text}");
+    assert!(text.contains(".entry k_0_1(\n    .param p\n)\n.reqntid 1\n{two}"), "{text}");
+}
+
+#[test]
+fn machine_code_is_that_of_one_kernel() {
+    let sass = "\t.section\t.text.k_1,\"ax\"\nLDG a\n\t.section\t.text.k_10,\"ax\"\nSTG b\n";
+    assert_eq!(section_of(sass, "k_1"), "\"ax\"\nLDG a\n");
+    assert_eq!(section_of(sass, "k_10"), "\"ax\"\nSTG b\n");
 }
 
 #[test]
 fn instructions_that_the_assembler_leaves_out_are_noticed() {
     let ptx = "ld.global.nc.v4.f32 {a}\nld.global.v4.f32 {b}\nst.global.v4.f32 {c}\nld.global.f32 d\n";
     let whole = "LDG.E.128.CONSTANT R4\nLDG.E.128 R8\nSTG.E.128 R0\nLDG.E R1\n";
-    assert_eq!(missing_instructions(ptx, whole), Vec::<String>::new());
+    assert_eq!(missing_instructions(&expected_instructions(ptx), whole), Vec::<String>::new());
     let parts = whole.replace("LDG.E.128 R8", "LDG.E.64 R8\nLDG.E.64 R9");
-    assert_eq!(missing_instructions(ptx, &parts), ["loads of 16 bytes: 1 of 2"]);
+    assert_eq!(missing_instructions(&expected_instructions(ptx), &parts), ["loads of 16 bytes: 1 of 2"]);
     let halves =
         "ld.global.nc.v2.b64 {%rd3, %rd4}, [%rd2];\ncvt.u32.u64 %r2, %rd3;\ncvt.u32.u64 %r3, %rd4;\n";
-    assert_eq!(missing_instructions(halves, "LDG.E R1\nLDG.E R2\n"), Vec::<String>::new());
+    assert_eq!(
+        missing_instructions(&expected_instructions(halves), "LDG.E R1\nLDG.E R2\n"),
+        Vec::<String>::new()
+    );
     let whole = format!("{halves}add.s64 %rd5, %rd4, %rd3;\n");
-    assert_eq!(missing_instructions(&whole, "LDG.E R1\nLDG.E R2\n"), ["loads of 16 bytes: 0 of 1"]);
+    assert_eq!(
+        missing_instructions(&expected_instructions(&whole), "LDG.E R1\nLDG.E R2\n"),
+        ["loads of 16 bytes: 0 of 1"]
+    );
 }
 
 #[test]

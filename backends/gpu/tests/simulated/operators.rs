@@ -11,6 +11,7 @@ use tilewright_core::stmt::{For, LoopKind, Stmt};
 use tilewright_core::tensor::AnyTensor;
 use tilewright_core::thread_axis::ThreadAxis;
 
+use crate::assembler::assemble_all;
 use crate::support::{Call, computed_types};
 
 /// One element, and as many as are accessed at once in different ways.
@@ -101,8 +102,9 @@ fn specials(dtype: DType, len: usize, offset: usize, stride: usize) -> AnyTensor
     tensor
 }
 
-fn check_with(inputs: &[DType], output: DType, value: impl Fn(&[Expr]) -> Expr) {
-    for lanes in LANES {
+/// Compares an operator with the interpreter for each number of lanes. The answer is the module for four, for the assembler.
+fn check_with(inputs: &[DType], output: DType, value: impl Fn(&[Expr]) -> Expr) -> String {
+    let check = |lanes: u32| {
         let repeats = (SPECIAL.len() * SPECIAL.len()).div_ceil(lanes as usize).min(40);
         let program = elementwise(inputs, output, lanes, repeats, &value);
         let len = repeats * lanes as usize;
@@ -110,8 +112,10 @@ fn check_with(inputs: &[DType], output: DType, value: impl Fn(&[Expr]) -> Expr) 
             inputs.iter().enumerate().map(|(n, dtype)| specials(*dtype, len, 7 * n + lanes as usize, n + 1));
         let output = AnyTensor::zeros(output, &[len]).expect("a small tensor");
         let call = Call { tensors: tensors.chain([output]).collect(), ..Call::default() };
-        if lanes == 4 { call.check(&program) } else { drop(call.compare(&program)) }
-    }
+        (lanes, call.compare(&program).ptx)
+    };
+    let found = LANES.map(check).into_iter().find(|(lanes, _)| *lanes == 4);
+    found.expect("four lanes are among those that are checked").1
 }
 
 fn unary_applies(op: UnaryOp, dtype: DType) -> bool {
@@ -123,16 +127,18 @@ fn binary_applies(op: BinaryOp, dtype: DType) -> bool {
 }
 
 fn check_unary(dtype: DType) {
-    for &op in UnaryOp::ALL.iter().filter(|op| unary_applies(**op, dtype)) {
-        check_with(&[dtype], dtype, |x| Expr::unary(op, x[0].clone()));
-    }
+    let operators = UnaryOp::ALL.iter().filter(|op| unary_applies(**op, dtype));
+    let check = |op: &UnaryOp| check_with(&[dtype], dtype, |x| Expr::unary(*op, x[0].clone()));
+    assemble_all(&operators.map(check).collect::<Vec<_>>());
 }
 
 fn check_binary(dtype: DType) {
-    for &op in BinaryOp::ALL.iter().filter(|op| binary_applies(**op, dtype)) {
+    let operators = BinaryOp::ALL.iter().filter(|op| binary_applies(**op, dtype));
+    let check = |op: &BinaryOp| {
         let output = if op.is_comparison() { DType::Bool } else { dtype };
-        check_with(&[dtype, dtype], output, |x| Expr::binary(op, x[0].clone(), x[1].clone()));
-    }
+        check_with(&[dtype, dtype], output, |x| Expr::binary(*op, x[0].clone(), x[1].clone()))
+    };
+    assemble_all(&operators.map(check).collect::<Vec<_>>());
 }
 
 macro_rules! for_each_type {
@@ -152,17 +158,19 @@ macro_rules! for_each_type {
 
             #[test]
             fn casts() {
-                for from in computed_types().filter(|_| DType::$dtype != DType::Bool) {
-                    check_with(&[from], DType::$dtype, |x| Expr::cast(DType::$dtype, x[0].clone()));
-                }
+                let types = computed_types().filter(|_| DType::$dtype != DType::Bool);
+                let check =
+                    |from| check_with(&[from], DType::$dtype, |x| Expr::cast(DType::$dtype, x[0].clone()));
+                assemble_all(&types.map(check).collect::<Vec<_>>());
             }
 
             #[test]
             fn selections() {
-                check_with(&[DType::F32, DType::$dtype, DType::$dtype], DType::$dtype, |x| {
+                let module = check_with(&[DType::F32, DType::$dtype, DType::$dtype], DType::$dtype, |x| {
                     let condition = Expr::binary(BinaryOp::Gt, x[0].clone(), Expr::float(DType::F32, 0.5));
                     Expr::select(condition, x[1].clone(), x[2].clone())
                 });
+                assemble_all(&[module]);
             }
         }
     )*};
@@ -186,38 +194,49 @@ for_each_type! {
 
 #[test]
 fn multiplications_with_additions() {
+    let mut modules = Vec::new();
     for dtype in computed_types().filter(|dtype| dtype.is_float()) {
-        check_with(&[dtype, dtype, dtype], dtype, |x| {
+        modules.push(check_with(&[dtype, dtype, dtype], dtype, |x| {
             Expr::mul_add(x[0].clone(), x[1].clone(), x[2].clone())
-        });
+        }));
     }
+    assemble_all(&modules);
 }
 
 #[test]
 fn extremes_with_constants_on_either_side() {
+    let mut modules = Vec::new();
     for dtype in [DType::F32, DType::F64, DType::F16, DType::I32, DType::U8] {
         for op in [BinaryOp::Min, BinaryOp::Max] {
             for constant in [0, 2] {
-                check_with(&[dtype], dtype, |x| Expr::binary(op, x[0].clone(), Expr::int(dtype, constant)));
-                check_with(&[dtype], dtype, |x| Expr::binary(op, Expr::int(dtype, constant), x[0].clone()));
+                let constant = Expr::int(dtype, constant);
+                modules.extend([
+                    check_with(&[dtype], dtype, |x| Expr::binary(op, x[0].clone(), constant.clone())),
+                    check_with(&[dtype], dtype, |x| Expr::binary(op, constant.clone(), x[0].clone())),
+                ]);
             }
         }
     }
+    assemble_all(&modules);
 }
 
 #[test]
 fn shifts_by_one_count_for_all_lanes() {
+    let mut modules = Vec::new();
     for dtype in computed_types().filter(|dtype| dtype.is_int()) {
         for op in [BinaryOp::Shl, BinaryOp::Shr] {
             for count in [0, 1, 7, 9] {
-                check_with(&[dtype], dtype, |x| Expr::binary(op, x[0].clone(), Expr::int(dtype, count)));
+                let shift = |x: &[Expr]| Expr::binary(op, x[0].clone(), Expr::int(dtype, count));
+                modules.push(check_with(&[dtype], dtype, shift));
             }
         }
     }
+    assemble_all(&modules);
 }
 
 #[test]
 fn bits_as_another_type() {
+    let mut modules = Vec::new();
     for (from, to) in [
         (DType::F32, DType::I32),
         (DType::I32, DType::F32),
@@ -239,28 +258,31 @@ fn bits_as_another_type() {
     ] {
         // Which NaN a narrow float is, is not kept: it is computed in `f32`.
         let is_narrow = matches!(from, DType::F16 | DType::BF16);
-        check_with(&[from], to, |x| {
+        modules.push(check_with(&[from], to, |x| {
             let zero = Expr::zero(from);
             let is_number = Expr::binary(BinaryOp::Eq, x[0].clone(), x[0].clone());
             let value = if is_narrow { Expr::select(is_number, x[0].clone(), zero) } else { x[0].clone() };
             Expr::new(to, ExprKind::Bitcast(value))
-        });
+        }));
     }
+    assemble_all(&modules);
 }
 
 #[test]
 fn selections_that_are_a_minimum_or_maximum() {
+    let mut modules = Vec::new();
     for dtype in [DType::F32, DType::F64, DType::BF16] {
         for op in [BinaryOp::Lt, BinaryOp::Gt] {
-            check_with(&[dtype, dtype], dtype, |x| {
+            modules.push(check_with(&[dtype, dtype], dtype, |x| {
                 Expr::select(Expr::binary(op, x[0].clone(), x[1].clone()), x[0].clone(), x[1].clone())
-            });
-            check_with(&[dtype], dtype, |x| {
+            }));
+            modules.push(check_with(&[dtype], dtype, |x| {
                 let bound = Expr::float(dtype, 2.5);
                 Expr::select(Expr::binary(op, x[0].clone(), bound.clone()), bound, x[0].clone())
-            });
+            }));
         }
     }
+    assemble_all(&modules);
 }
 
 /// Numbers with bits from everywhere in their type: of all signs and exponents, infinite and NaN.

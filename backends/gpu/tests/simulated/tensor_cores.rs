@@ -14,7 +14,7 @@ use tilewright_gpu::GpuCode;
 use tilewright_gpu::intrinsics::with_intrinsics;
 use tilewright_ptx_sim::{Module, Options, Remark, RemarkKind};
 
-use crate::assembler::resources;
+use crate::assembler::{assemble, assemble_all, resources};
 use crate::support::{Call, Execution, parse};
 
 /// A kind of product.
@@ -183,6 +183,7 @@ fn on_tensor_cores(program: &Program, kind: Kind, tiles: Tiles) -> Schedule {
     schedule
 }
 
+/// Checks a product in the simulator. Its module is for [`assemble_all`].
 fn check(kind: Kind, sizes: [i64; 3], tiles: Tiles) -> GpuCode {
     let program = matmul(kind, sizes);
     let schedule = on_tensor_cores(&program, kind, tiles);
@@ -191,7 +192,6 @@ fn check(kind: Kind, sizes: [i64; 3], tiles: Tiles) -> GpuCode {
         lower(schedule.program(), &options).unwrap_or_else(|error| panic!("{error}\n{}", schedule.program()));
     let call = Call::of_small_integers(&program);
     let code = call.compare(&flat);
-    crate::assembler::assemble(&code.ptx);
     let [per_warp, warps] = [tiles.products, tiles.warps].map(|[rows, columns]| rows * columns);
     assert!(warps > 0);
     let found = code.ptx.matches("mma.sync").count() as i64;
@@ -216,7 +216,7 @@ fn check(kind: Kind, sizes: [i64; 3], tiles: Tiles) -> GpuCode {
 }
 
 /// Checks that the assembler keeps a loop only where there are products between its first label and its branch back there. Where it may
-/// write others out, [`assemble`](crate::assembler::assemble) sees that no register is spilled.
+/// write others out, [`assemble_all`] sees that no register is spilled.
 fn assert_only_products_are_kept(ptx: &str) {
     let lines: Vec<&str> = ptx.lines().map(str::trim).collect();
     for (first, line) in lines.iter().enumerate() {
@@ -249,17 +249,22 @@ fn assert_matrices(kind: Kind, execution: &Execution, code: &GpuCode) {
 
 #[test]
 fn every_product_of_every_type() {
+    let mut modules = Vec::new();
     for kind in KINDS {
-        check(kind, [64, 32, 2 * kind.depth], Tiles::new([2, 2], [1, 2], 1));
-        check(kind, [16, 8, kind.depth], Tiles::new([1, 1], [1, 1], 1));
+        modules.push(check(kind, [64, 32, 2 * kind.depth], Tiles::new([2, 2], [1, 2], 1)).ptx);
+        modules.push(check(kind, [16, 8, kind.depth], Tiles::new([1, 1], [1, 1], 1)).ptx);
     }
+    assemble_all(&modules);
 }
 
 #[test]
 fn tiles_of_several_shapes() {
-    check(KINDS[0], [192, 96, 96], Tiles::new([3, 2], [2, 3], 2));
-    check(KINDS[1], [64, 128, 64], Tiles::new([2, 2], [1, 4], 2));
-    check(KINDS[5], [128, 128, 128], Tiles::new([2, 2], [2, 4], 2));
+    let codes = [
+        check(KINDS[0], [192, 96, 96], Tiles::new([3, 2], [2, 3], 2)),
+        check(KINDS[1], [64, 128, 64], Tiles::new([2, 2], [1, 4], 2)),
+        check(KINDS[5], [128, 128, 128], Tiles::new([2, 2], [2, 4], 2)),
+    ];
+    assemble_all(&codes.map(|code| code.ptx));
 }
 
 #[test]
@@ -284,7 +289,7 @@ fn factors_of_tf32_are_rounded() {
 
 #[test]
 fn a_larger_product() {
-    check(KINDS[0], [256, 256, 256], Tiles::new([2, 2], [2, 4], 2));
+    assemble(&check(KINDS[0], [256, 256, 256], Tiles::new([2, 2], [2, 4], 2)).ptx);
 }
 
 /// A tile of 128 × 128 results from tiles of 128 × 32 and 32 × 128 elements, as libraries use it on this hardware.
@@ -292,6 +297,7 @@ const LARGE: Tiles = Tiles { width: 8, stages: 3, ..Tiles::new([2, 4], [4, 4], 2
 
 #[test]
 fn pipelines_of_large_tiles_leave_room_for_two_blocks() {
+    let mut modules = Vec::new();
     for kind in [KINDS[0], KINDS[1], KINDS[2], KINDS[3]] {
         let code = check(kind, [128, 256, 160], LARGE);
         let launch = &code.launches[0];
@@ -309,36 +315,47 @@ fn pipelines_of_large_tiles_leave_room_for_two_blocks() {
             assert_eq!(found.spilled_bytes, 0, "{}: {problem}", kind.intrinsic);
             assert!(resident >= 2, "{}: {problem}", kind.intrinsic);
         }
+        modules.push(code.ptx);
     }
+    assemble_all(&modules);
 }
 
 #[test]
 fn swizzled_rows_have_no_conflicts_between_their_pieces() {
+    let mut modules = Vec::new();
     for kind in [KINDS[0], KINDS[1], KINDS[3], KINDS[5], KINDS[9]] {
         for steps in 1..=4 {
             let depth = steps * kind.depth;
             let bytes = kind.factors[0].bytes() as i64;
             let width = 16 / bytes;
             let tiles = Tiles::new([2, 2], [2, 2], steps);
-            check(kind, [64, 64, 3 * depth], Tiles { width, stages: 2, layout: Layout::Swizzled, ..tiles });
+            let tiles = Tiles { width, stages: 2, layout: Layout::Swizzled, ..tiles };
+            modules.push(check(kind, [64, 64, 3 * depth], tiles).ptx);
         }
     }
+    assemble_all(&modules);
 }
 
 #[test]
 fn pipelines_of_integers_on_tensor_cores() {
+    let mut modules = Vec::new();
     for kind in [KINDS[5], KINDS[7], KINDS[11], KINDS[13]] {
         for stages in 2..=4 {
-            check(kind, [64, 64, 256], Tiles { width: 16, stages, ..Tiles::new([2, 2], [2, 4], 1) });
+            let tiles = Tiles { width: 16, stages, ..Tiles::new([2, 2], [2, 4], 1) };
+            modules.push(check(kind, [64, 64, 256], tiles).ptx);
         }
     }
+    assemble_all(&modules);
 }
 
 #[test]
 fn pipelines_of_rounded_factors_on_tensor_cores() {
+    let mut modules = Vec::new();
     for kind in [KINDS[8], KINDS[9]] {
-        check(kind, [64, 64, 96], Tiles { width: 4, stages: 3, ..Tiles::new([2, 2], [2, 4], 2) });
+        let tiles = Tiles { width: 4, stages: 3, ..Tiles::new([2, 2], [2, 4], 2) };
+        modules.push(check(kind, [64, 64, 96], tiles).ptx);
     }
+    assemble_all(&modules);
 }
 
 #[test]
