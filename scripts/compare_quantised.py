@@ -20,6 +20,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -127,14 +128,15 @@ def peer(path):
 
 
 def own_outputs(path, sample):
-    folder = FOLDER / "run"
-    folder.mkdir(exist_ok=True)
-    arguments = []
-    for key, value in sample.items():
-        np.save(folder / f"{key}.npy", value)
-        arguments += ["--input", f"{key}={folder / key}.npy"]
-    run(PROGRAM, "model", "run", path, "--output", folder, *arguments)
-    return np.load(next(folder.glob("0-*.npy")))
+    # A folder of its own: another model's first output may have another name, and would be left beside this one's.
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        arguments = []
+        for key, value in sample.items():
+            np.save(folder / f"{key}.npy", value)
+            arguments += ["--input", f"{key}={folder / key}.npy"]
+        run(PROGRAM, "model", "run", path, "--output", folder, *arguments)
+        return np.load(next(folder.glob("0-*.npy")))
 
 
 def cosine(x, y):
