@@ -54,21 +54,24 @@ impl Walk<'_, '_> {
     }
 
     fn axis(&mut self, node: &For, axis: ThreadAxis) {
-        let entity = Entity::Loop(node.id);
-        let name = self.report.variable(node.var);
         if self.path.contains(&axis) {
-            let text = axis.text();
-            self.report.error(entity, format!("loop `{name}` is inside another one bound to `{text}`"));
+            self.error(node, |name| {
+                format!("loop `{name}` is inside another one bound to `{}`", axis.text())
+            });
         }
         let known = self.extents.iter().find(|(other, _)| *other == axis);
         match known {
             Some((_, extent)) if axis.is_of_grid() && *extent != node.extent => {
                 let text = axis.text();
-                self.report
-                    .error(entity, format!("loop `{name}` gives `{text}` another extent in this nest"));
+                self.error(node, |name| format!("loop `{name}` gives `{text}` another extent in this nest"));
             }
             _ => self.extents.push((axis, node.extent.clone())),
         }
+    }
+
+    fn error(&mut self, node: &For, message: impl FnOnce(String) -> String) {
+        let name = self.report.variable(node.var);
+        self.report.error(Entity::Loop(node.id), message(name));
     }
 }
 
