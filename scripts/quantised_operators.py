@@ -15,7 +15,7 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 random = np.random.default_rng(29)
-NAMES = {"uint8": "u8", "int8": "i8", "int32": "i32", "float32": "f32", "bool": "bool"}
+NAMES = {"uint8": "u8", "int8": "i8", "int32": "i32", "int64": "i64", "float32": "f32", "bool": "bool"}
 
 
 def integers(dtype, *shape):
@@ -90,6 +90,17 @@ def cases():
         before = [floats(2, 2, heads, earlier, 8 // heads)] if earlier else []
         inputs = [integers(np.uint8, 2, 5, 12), integers(right, 12, 24), floats(24), scale(0.03), step, mask, zero(np.uint8, 117), point]
         yield "QAttention", {"num_heads": heads, "unidirectional": causal}, inputs + before
+    for bits in (2, 4, 8):
+        indices = np.array([[3, 0, 6], [-1, 3, 2]], np.int64)
+        attributes = {"bits": bits, "block_size": 16, "gather_axis": 0, "quantize_axis": 1}
+        table, scales = integers(np.uint8, 7, 80 * bits // 8), floats(7, 5) * np.float32(0.02)
+        yield "GatherBlockQuantized", attributes, [table, indices, scales]
+        points = integers(np.uint8, 7, (5 * bits + 7) // 8)
+        yield "GatherBlockQuantized", attributes, [table, indices, scales, points]
+        yield "GatherBlockQuantized", {**attributes, "quantize_axis": -1}, [table, np.array(4, np.int32), scales, points]
+        # A row of 24 integers ends in half a block.
+        table, scales = integers(np.uint8, 3, 2, 24 * bits // 8), floats(3, 2, 2) * np.float32(0.02)
+        yield "GatherBlockQuantized", {**attributes, "quantize_axis": 2}, [table, np.array([2, 1], np.int32), scales]
 
 
 def run(name, attributes, inputs):
@@ -107,8 +118,8 @@ def run(name, attributes, inputs):
     node = helper.make_node(name, names, outputs, domain="com.microsoft", **attributes)
     # The parameters of quantisation have to be constants.
     constant = {n for n in feeds if feeds[n].size < 20 or name == "MatMulNBits" and n != "x0"}
-    if name == "QAttention":
-        constant = set(feeds) - {"x0"}
+    if name in ("QAttention", "GatherBlockQuantized"):
+        constant = set(feeds) - {"x0" if name == "QAttention" else "x1"}
     graph = helper.make_graph(
         [node],
         "case",

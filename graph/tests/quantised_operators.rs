@@ -219,3 +219,57 @@ fn products_with_blocks_of_two_and_eight_bits() {
         assert_eq!(product.as_slice::<f32>().unwrap(), expected, "{bits} bits");
     }
 }
+
+/// Integers of 4 bits with a sign, two in a byte.
+fn nibbles(name: &str, dims: &[i64], values: &[i8]) -> TensorProto {
+    let pair = |pair: &[i8]| (pair[0] & 15) as u8 | (pair[1] as u8) << 4;
+    tensor(name, dims, data_type::INT4, values.chunks(2).map(pair).collect())
+}
+
+#[test]
+fn rows_of_signed_integers_in_blocks_are_gathered() {
+    // Blocks lie along the first dimension, rows along the second.
+    let (blocks, block, columns) = (2, 16, 4);
+    let table: Vec<i8> = (0..blocks * block * columns).map(|place| (place * 5 % 16) as i8 - 8).collect();
+    let scales = [0.5f32, 0.25, 2.0, 1.0, 4.0, 0.125, 3.0, 0.75];
+    let zeros = [1i8, -8, 7, 0, 3, -2, 5, -5];
+    let chosen = [3i32, 0, -2];
+    let inputs = |with_zeros: bool| {
+        let extents = [(blocks * block) as i64, columns as i64];
+        let mut inputs = vec![
+            nibbles("x", &extents, &table),
+            integers("i", &[3], &chosen),
+            floats("s", &[blocks as i64, columns as i64], &scales),
+        ];
+        inputs.extend(with_zeros.then(|| nibbles("z", &[blocks as i64, columns as i64], &zeros)));
+        inputs
+    };
+    let attributes = |gather: i64, quantize: i64| {
+        vec![int("block_size", block as i64), int("gather_axis", gather), int("quantize_axis", quantize)]
+    };
+    for with_zeros in [false, true] {
+        let found = run("GatherBlockQuantized", attributes(1, 0), inputs(with_zeros)).unwrap();
+        assert_eq!(found.shape(), [blocks * block, 3]);
+        let number = |row: usize, column: usize| {
+            let place = row / block * columns + column;
+            let zero = if with_zeros { zeros[place] } else { 0 };
+            (f32::from(table[row * columns + column]) - f32::from(zero)) * scales[place]
+        };
+        let columns: Vec<usize> =
+            chosen.iter().map(|&column| column.rem_euclid(columns as i32) as usize).collect();
+        let expected: Vec<f32> = (0..blocks * block)
+            .flat_map(|row| columns.iter().map(move |&column| (row, column)))
+            .map(|(row, column)| number(row, column))
+            .collect();
+        assert_eq!(found.as_slice::<f32>().unwrap(), expected);
+    }
+    let refused = |attributes, inputs| run("GatherBlockQuantized", attributes, inputs).unwrap_err();
+    assert!(refused(attributes(0, 0), inputs(true)).contains("rows cannot be gathered along dimension 0"));
+    assert!(refused(attributes(2, 0), inputs(true)).contains("gather_axis is 2 for a table of rank 2"));
+    assert!(refused(attributes(0, 1), inputs(true)).contains("scales of shape [32, 1] are expected"));
+    let odd = vec![int("block_size", 24), int("gather_axis", 1), int("quantize_axis", 0)];
+    assert!(refused(odd, inputs(true)).contains("a power of two"));
+    let bytes =
+        vec![bytes("x", &[4, 8], &[0; 32]), integers("i", &[1], &[0]), floats("s", &[4, 1], &[1.0; 4])];
+    assert!(refused(vec![int("bits", 3)], bytes).contains("2, 4 or 8 bits"));
+}

@@ -4,6 +4,7 @@
 
 mod attention;
 mod blocks;
+mod gather;
 
 use crate::build::GraphBuilder;
 use crate::ir::{Attribute, Attributes, ValueId};
@@ -36,6 +37,7 @@ const MEANINGS: &[(&str, Means)] = &[
     ("QuantizeLinear", Means::Function(|node| node.rename("quantize_linear"))),
     ("DequantizeLinear", Means::Function(|node| node.rename("dequantize_linear"))),
     ("MatMulNBits", Means::Function(blocks::product)),
+    ("GatherBlockQuantized", Means::Function(gather::gather)),
     ("QAttention", Means::Function(attention::attention)),
 ];
 
