@@ -2,11 +2,12 @@
 //!
 //! With the [rules of every device](crate::space::rules) they form MetaSchedule's default set for CPUs, with the addition of operand
 //! packing in [`multi_level_tiling`], of sums of scaled sums and of chained products in [`products`], of reductions distributed over vector lanes in
-//! [`reduce_in_lanes`], of strips of rows in [`strip_rows`], of iterators for remainders in [`separate_residues`], and of private copies for
+//! [`reduce_in_lanes`] and among threads in [`divide_reduction`], of strips of rows in [`strip_rows`], of iterators for remainders in [`separate_residues`], and of private copies for
 //! updates of integers in [`privatize_updates`].
 //! The tensor intrinsics of the machine are used by [`auto_tensorize`], and for inexact products by [`split_products`].
 
 pub mod auto_tensorize;
+pub mod divide_reduction;
 pub mod multi_level_tiling;
 pub(crate) mod packing;
 pub mod parallelize_vectorize_unroll;
@@ -30,6 +31,7 @@ pub(crate) fn all() -> Vec<RuleEntry> {
     vec![
         products::partial_sums::partial_sums::ENTRY,
         products::rows_of_products::rows_of_products::ENTRY,
+        divide_reduction::divide_reduction::ENTRY,
         reduce_in_lanes::reduce_in_lanes::ENTRY,
         separate_residues::separate_residues::ENTRY,
         split_products::split_products::ENTRY,
