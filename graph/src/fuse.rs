@@ -1,14 +1,14 @@
 //! Which calls become one kernel.
 //!
 //! A group is one call, or a call and the pointwise calls that follow it: a convolution, its bias and its activation; a chain
-//! of arithmetic. Values inside a group are used by its own calls alone, so that only its last value is ever stored. A value
+//! of arithmetic, which may end in a reduction that reads each of its elements once. Values inside a group are used by its own calls alone, so that only its last value is ever stored. A value
 //! that several pointwise calls use (as in `x · sigmoid(x)`) is followed until all of its uses have met in one call.
 
 use std::collections::BTreeSet;
 
 use crate::ir::{Body, Function, Operation, ValueId};
 use crate::legalise;
-use crate::operator::is_pointwise;
+use crate::operator::{Operator, is_pointwise, is_reduction};
 
 /// Bindings of one body that are computed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,9 +34,18 @@ pub fn groups(function: &Function, body: &Body) -> Vec<Group> {
         let mut bindings = BTreeSet::from([first]);
         let mut outputs = binding.outputs.clone();
         if can_start(&binding.operation, &binding.outputs) {
-            while let Some((more, last)) = uses.meeting(function, body, outputs[0], &taken) {
-                bindings.extend(more);
-                outputs = body.bindings[last].outputs.clone();
+            let mut is_chain = is_call(&binding.operation, is_pointwise);
+            loop {
+                if let Some((more, last)) = uses.meeting(function, body, outputs[0], &taken) {
+                    bindings.extend(more);
+                    outputs = body.bindings[last].outputs.clone();
+                } else if let Some(last) = uses.reduction(body, outputs[0], &taken).filter(|_| is_chain) {
+                    bindings.insert(last);
+                    outputs = body.bindings[last].outputs.clone();
+                    is_chain = false;
+                } else {
+                    break;
+                }
             }
         }
         bindings.iter().for_each(|&place| taken[place] = true);
@@ -51,6 +60,11 @@ fn can_start(operation: &Operation, outputs: &[ValueId]) -> bool {
     // A transposition numbers dimensions anew, and its readers take them in the order in which they lie.
     matches!(operation, Operation::Call(call) if legalise::has_form(call) && call.operator.name != "transpose")
         && outputs.len() == 1
+}
+
+/// Whether an operation calls an operator of a kind that has a kernel form.
+fn is_call(operation: &Operation, is_of_kind: fn(&Operator) -> bool) -> bool {
+    matches!(operation, Operation::Call(call) if is_of_kind(call.operator) && legalise::has_form(call))
 }
 
 /// Who uses each value.
@@ -82,6 +96,17 @@ impl Uses {
         uses
     }
 
+    /// The reduction that alone uses a value, as what it reduces.
+    fn reduction(&self, body: &Body, value: ValueId, taken: &[bool]) -> Option<usize> {
+        let &[place] = &self.readers[value.index()][..] else { return None };
+        let operation = &body.bindings[place].operation;
+        let mut uses = 0;
+        operation.for_each_input(&mut |input| uses += usize::from(input == value));
+        let Operation::Call(call) = operation else { return None };
+        let reduces = is_call(operation, is_reduction) && call.inputs.first() == Some(&Some(value));
+        (reduces && uses == 1 && !self.escapes[value.index()] && !taken[place]).then_some(place)
+    }
+
     /// The pointwise calls through which all uses of a value meet, and the one in which they do.
     fn meeting(
         &self,
@@ -93,10 +118,9 @@ impl Uses {
         let extents = function.value(value).ty.extents()?;
         let joins = |place: usize| {
             let binding = &body.bindings[place];
-            let Operation::Call(call) = &binding.operation else { return false };
             let [output] = binding.outputs[..] else { return false };
             let same = function.value(output).ty.extents() == Some(extents);
-            !taken[place] && same && is_pointwise(call.operator) && legalise::has_form(call)
+            !taken[place] && same && is_call(&binding.operation, is_pointwise)
         };
         let mut region = BTreeSet::new();
         let mut open = BTreeSet::new();
@@ -168,6 +192,35 @@ mod tests {
             vec![sum, call(graph, "relu", &[sum])]
         });
         assert_eq!(found, [vec![0], vec![1]], "a result is used outside");
+    }
+
+    #[test]
+    fn arithmetic_joins_the_reduction_of_its_result() {
+        let found = grouped(|graph, x, y| {
+            let product = call(graph, "mul", &[x, y]);
+            let magnitude = call(graph, "abs", &[product]);
+            let sum = call(graph, "reduce_sum", &[magnitude]);
+            vec![call(graph, "sqrt", &[sum])]
+        });
+        assert_eq!(found, [vec![0, 1, 2, 3]]);
+        let found = grouped(|graph, x, y| {
+            let product = call(graph, "matmul", &[x, y]);
+            let square = call(graph, "mul", &[product, product]);
+            vec![call(graph, "reduce_sum", &[square])]
+        });
+        assert_eq!(found, [vec![0, 1], vec![2]], "a product is not computed in another loop");
+        let found = grouped(|graph, x, y| {
+            let sum = call(graph, "add", &[x, y]);
+            let largest = call(graph, "reduce_max", &[sum]);
+            vec![call(graph, "sub", &[sum, largest])]
+        });
+        assert_eq!(found, [vec![0], vec![1], vec![2]], "others read the sum");
+        let found = grouped(|graph, x, y| {
+            let sum = call(graph, "add", &[x, y]);
+            let largest = call(graph, "reduce_max", &[sum]);
+            vec![call(graph, "reduce_max", &[largest])]
+        });
+        assert_eq!(found, [vec![0, 1], vec![2]], "one reduction ends the chain");
     }
 
     #[test]

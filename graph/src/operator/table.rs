@@ -56,6 +56,14 @@ pub fn is_pointwise(operator: &Operator) -> bool {
     POINTWISE.contains(operator.name)
 }
 
+static REDUCTIONS: LazyLock<FxHashSet<&str>> =
+    LazyLock::new(|| reduce::REDUCTIONS.iter().map(|operator| operator.name).collect());
+
+/// Whether an operator reduces dimensions of its first input and reads each element once.
+pub fn is_reduction(operator: &Operator) -> bool {
+    REDUCTIONS.contains(operator.name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

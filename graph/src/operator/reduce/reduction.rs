@@ -46,7 +46,8 @@ macro_rules! extreme {
         })))
     }};
 }
-pub(super) const OPERATORS: &[Operator] = &[
+/// Reductions that read each element once.
+pub(super) const REDUCTIONS: &[Operator] = &[
     reduction!("reduce_sum", "ReduceSum", Sum, T, values => T::narrow(sum(values, |x| x))),
     reduction!("reduce_sum_square", "ReduceSumSquare", SumOfSquares, T, values => T::narrow(sum(values, |x| x.times(x)))),
     reduction!("reduce_mean", "ReduceMean", Mean, T, values => {
@@ -75,6 +76,10 @@ pub(super) const OPERATORS: &[Operator] = &[
         .deduce(deduce::reduce)
         .inputs(1, 2)
         .attributes(AXES),
+];
+
+/// The places of the largest and the smallest element.
+pub(super) const PLACES: &[Operator] = &[
     Operator::new("arg_max", "ArgMax", |a| arg_extreme(a, true))
         .legalise(|e, o| reduction::arg_extreme(e, o, true))
         .deduce(deduce::arg_reduce)
