@@ -1,8 +1,9 @@
 //! Which calls become one kernel.
 //!
 //! A group is one call, or a call and the pointwise calls that follow it: a convolution, its bias and its activation; a chain
-//! of arithmetic, which may end in a reduction that reads each of its elements once. Values inside a group are used by its own calls alone, so that only its last value is ever stored. A value
-//! that several pointwise calls use (as in `x · sigmoid(x)`) is followed until all of its uses have met in one call.
+//! of arithmetic, which may end in a reduction that reads each of its elements once. Values inside a group are used by its own
+//! calls alone, so that only its last value is ever stored. A value that several pointwise calls use (as in `x · sigmoid(x)`) is
+//! followed until all of its uses have met in one call.
 
 use std::collections::BTreeSet;
 

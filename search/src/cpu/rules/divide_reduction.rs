@@ -11,7 +11,7 @@ use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
 use crate::space::rules::add_rfactor::partition_loops;
 use crate::space::rules::block::{block_of, domain_size, needs_multi_level_tiling, needs_rfactor};
 
-/// The fewest elements of a reduction that several threads share: starting them takes as long as one thread needs for so many.
+/// The fewest elements of a reduction that is divided. One thread reduces this many in about the time that starting several takes.
 const LEAST: i64 = 1 << 14;
 
 /// The parts of a reduction for each thread, with their probabilities.
