@@ -267,6 +267,9 @@ fn rows_of_signed_integers_in_blocks_are_gathered() {
     assert!(refused(attributes(0, 0), inputs(true)).contains("rows cannot be gathered along dimension 0"));
     assert!(refused(attributes(2, 0), inputs(true)).contains("gather_axis is 2 for a table of rank 2"));
     assert!(refused(attributes(0, 1), inputs(true)).contains("scales of shape [32, 1] are expected"));
+    let mut wider = inputs(false);
+    wider.push(nibbles("z", &[3, 4], &[0; 12]));
+    assert!(refused(attributes(1, 0), wider).contains("zero points of shape [2, 4] are expected"));
     let odd = vec![int("block_size", 24), int("gather_axis", 1), int("quantize_axis", 0)];
     assert!(refused(odd, inputs(true)).contains("a power of two"));
     let bytes =

@@ -82,27 +82,44 @@ impl Table {
         if self.element == ElementType::U8 { 1 << (self.bits - 1) } else { 0 }
     }
 
-    /// Checks that scales have one place for each block.
-    fn check_scales(&self, node: &Quantised<'_, '_>, scales: ValueId) -> Result<(), Refusal> {
-        let expected = (0..self.rank()).map(|dimension| {
+    /// The extents of scales: one place for each block.
+    fn blocks(&self) -> Vec<i64> {
+        let blocks = |dimension: i64| {
             let integers = self.integers(dimension);
             if dimension == self.quantize_axis { (integers + self.block - 1) / self.block } else { integers }
-        });
-        let expected: Vec<i64> = expected.collect();
-        let found = node.builder.ty(scales).extents();
-        let is_equal = found.is_some_and(|found| {
-            found.len() == expected.len()
-                && found.iter().zip(&expected).all(|(found, expected)| found.as_constant() == Some(*expected))
-        });
-        is_equal.then_some(()).ok_or_else(|| Refusal(format!("scales of shape {expected:?} are expected")))
+        };
+        (0..self.rank()).map(blocks).collect()
     }
+
+    /// The extents of zero points, which share elements as the table's integers do.
+    fn zeros(&self) -> Vec<i64> {
+        let mut extents = self.blocks();
+        let last = extents.last_mut().expect("a table has two dimensions");
+        *last = (*last + self.per_element() - 1) / self.per_element();
+        extents
+    }
+}
+
+/// Checks that an input has a shape.
+fn check_shape(
+    node: &Quantised<'_, '_>,
+    value: ValueId,
+    name: &str,
+    expected: &[i64],
+) -> Result<(), Refusal> {
+    let found = node.builder.ty(value).extents();
+    let is_equal = found.is_some_and(|found| {
+        found.len() == expected.len()
+            && found.iter().zip(expected).all(|(found, expected)| found.as_constant() == Some(*expected))
+    });
+    is_equal.then_some(()).ok_or_else(|| Refusal(format!("{name} of shape {expected:?} are expected")))
 }
 
 /// Inputs: integers, indices, scales, and zero points that may be left out.
 pub(super) fn gather(node: &mut Quantised<'_, '_>) -> Translated {
     let table = Table::of(node)?;
     let (data, indices, scales) = (node.input(0)?, node.input(1)?, node.input(2)?);
-    table.check_scales(node, scales)?;
+    check_shape(node, scales, "scales", &table.blocks())?;
     let rows = |node: &mut Quantised<'_, '_>, value| select(node, value, indices, table.gather_axis);
     // Dimensions behind the gathered one move by those of the indices.
     let Some(rank) = node.builder.ty(indices).extents().map(|extents| extents.len() as i64) else {
@@ -119,6 +136,7 @@ pub(super) fn gather(node: &mut Quantised<'_, '_>) -> Translated {
     let scale = select(node, gathered, of_blocks, blocks_axis)?;
     let zeros = match node.optional(3) {
         Some(zeros) => {
+            check_shape(node, zeros, "zero points", &table.zeros())?;
             let gathered = rows(node, zeros)?;
             let zeros = unpack(node, &table, gathered, last)?;
             // The last byte of a row may have more integers than the row has blocks.
