@@ -171,3 +171,48 @@ fn rows_that_are_transposed_in_registers_come_once() {
     let (power, other) = (transposed(4096), transposed(4112));
     assert!(power > 0.9 * other, "{power} of the peak with rows of 16 KiB, {other} with a line more");
 }
+
+#[test]
+fn matrices_that_are_packed_ahead_come_from_memory() {
+    // Each of 64 rows of a product reads 16 MiB.
+    let rows = |access: &str, copy: &str, matrix: &str| {
+        format!(
+            "kernel rows(in a: f32[64, 1024], {access} b: f32[1024, 4096], out c: f32[64, 4096]) {{
+{copy}  for i in 0..64 {{
+    for j in 0..128 {{
+      for k in 0..1024 {{
+        unrolled for v in 0..8 {{
+          vectorized for l in 0..4 {{
+            block c(vi: spatial 64 = i, vj: spatial 4096 = j*32 + v*4 + l, vk: reduce 1024 = k) {{
+              init {{
+                c[vi, vj] = 0.0
+              }}
+              c[vi, vj] = c[vi, vj] + a[vi, vk] * {matrix}
+            }}
+          }}
+        }}
+      }}
+    }}
+  }}
+}}
+"
+        )
+    };
+    let copy = "  buffer packed: f32[128, 1024, 32] global
+  for j in 0..128 {
+    for k in 0..1024 {
+      for l in 0..32 {
+        block packed(vj: spatial 128 = j, vk: spatial 1024 = k, vl: spatial 32 = l) {
+          packed[vj, vk, vl] = b[vk, vj*32 + vl]
+        }
+      }
+    }
+  }
+";
+    let packed = rows("constant", copy, "packed[vj/32, vk, vj%32]");
+    let [from_memory, cached] = [8, 64].map(|mebibytes| expected_share(&packed, mebibytes << 20));
+    assert!(cached > 1.3 * from_memory, "{cached} where all is cached, {from_memory} where not");
+    // Panels are read from the first element to the last, and columns of a matrix are not.
+    let plain = expected_share(&rows("in", "", "b[vk, vj]"), 8 << 20);
+    assert!(plain < from_memory && from_memory < 2.0 * plain, "{from_memory} in panels, {plain} in rows");
+}

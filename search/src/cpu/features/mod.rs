@@ -78,25 +78,35 @@ pub fn describe(program: &Program, cpu: &CpuTarget) -> Vec<BlockFeatures> {
 /// The facts about each block that a call executes.
 fn facts(program: &Program) -> Vec<BlockFacts<'_>> {
     let ahead = constant_blocks(program);
+    let prepared: Vec<BufferId> = blocks(&program.body)
+        .into_iter()
+        .filter(|block| ahead.contains(&block.id))
+        .flat_map(|block| writes(block))
+        .collect();
     let located: Vec<(&Block, Vec<&Arc<For>>)> = blocks(&program.body)
         .into_iter()
         .filter(|block| !ahead.contains(&block.id))
         .map(|block| (&**block, loops_around(&program.body, block.id).unwrap_or_default()))
         .collect();
-    let scopes = scopes(program, &located);
+    let scopes = scopes(program, &located, &prepared);
     let zeros = ZeroElements::of_blocks(program, located.iter().map(|(block, _)| *block));
     let mut facts: Vec<BlockFacts<'_>> =
         located.iter().map(|(block, path)| BlockFacts::new(program, block, path, &scopes, &zeros)).collect();
-    reuse::measure(program, &mut facts);
+    reuse::measure(program, &mut facts, &prepared);
     facts
 }
 
-/// The number of loops around all uses of each intermediate.
-fn scopes(program: &Program, located: &[(&Block, Vec<&Arc<For>>)]) -> Vec<(BufferId, usize)> {
+/// The number of loops around all uses of each intermediate. Buffers that are `prepared` ahead of calls are whole during a call, as
+/// parameters are.
+fn scopes(
+    program: &Program,
+    located: &[(&Block, Vec<&Arc<For>>)],
+    prepared: &[BufferId],
+) -> Vec<(BufferId, usize)> {
     let mut scopes: Vec<(BufferId, &[&Arc<For>])> = Vec::new();
     for (block, path) in located {
         for buffer in reads(block).into_iter().chain(writes(block)) {
-            if program.access(buffer).is_some() {
+            if program.access(buffer).is_some() || prepared.contains(&buffer) {
                 continue;
             }
             match scopes.iter_mut().find(|(other, _)| *other == buffer) {
