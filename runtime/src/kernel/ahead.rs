@@ -1,7 +1,8 @@
 //! Ahead of calls: which version a call runs while better ones are made, and versions that are made before they are needed.
 //!
-//! A kernel's first call makes a version for its shape, and one with symbolic dimensions, which serves every other shape at once.
-//! Another shape begins with that one; its own version is made [beside calls](crate::background) and then takes its place.
+//! A kernel's first call makes a version for its shape. One with symbolic dimensions, which serves every other shape at once, is made
+//! [beside calls](crate::background), or by the first call of another shape if that comes sooner. Another shape begins with that
+//! one; its own version is made beside calls and then takes its place.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -124,7 +125,8 @@ impl State {
     }
 
     /// The version for all shapes. Where there is none yet, it is made at once if the kernel is one of many blocks, among whose
-    /// schedules a good one takes long to choose.
+    /// schedules a good one takes long to choose, or if there is one for another shape. A kernel with a record does not wait for it:
+    /// its own version takes no longer.
     fn general(&self, dims: &[i64], at: DeviceGeneration) -> Option<Arc<Version>> {
         let slot = self.versions.general_slot(&dims[self.symbols..], at);
         if slot.get().is_none() && self.blocks > FEW_BLOCKS {
@@ -133,10 +135,16 @@ impl State {
             // Of several threads, the first one counts.
             drop(slot.set(Ok(version)));
         }
+        if slot.get().is_none()
+            && let Some((version, own_dims)) = self.versions.own_of_sizes(&dims[self.symbols..], at)
+            && !version.has_record()
+        {
+            slot.get_or_init(|| self.make_general(&version, &own_dims, at));
+        }
         slot.get().and_then(|version| version.as_ref().ok().cloned())
     }
 
-    /// The own version of an entry, made now if there is none; afterwards there is one for all shapes, too.
+    /// The own version of an entry, made now if there is none; one for all shapes follows beside calls.
     fn own(
         self: &Arc<Self>,
         entry: &Entry,
@@ -150,15 +158,10 @@ impl State {
         Ok(version)
     }
 
-    /// Makes the version for all shapes from that of one, unless there is one. A kernel with a record may never need it, which is
-    /// why it is made beside calls then.
+    /// Makes the version for all shapes from that of one beside calls, unless there is one: most kernels never meet another shape.
     fn provide_general(self: &Arc<Self>, version: &Arc<Version>, dims: &[i64], at: DeviceGeneration) {
         let slot = self.versions.general_slot(&dims[self.symbols..], at);
         if slot.get().is_some() {
-            return;
-        }
-        if !matches!(version.source, Source::Exact { .. }) {
-            slot.get_or_init(|| self.make_general(version, dims, at));
             return;
         }
         let (version, own_dims) = (Arc::clone(version), dims.to_vec());

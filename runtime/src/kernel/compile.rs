@@ -43,6 +43,13 @@ pub(super) enum Passed {
     These(SmallVec<[usize; 4]>),
 }
 
+impl Version {
+    /// Whether its schedule is that of a record of these very dimensions.
+    pub(super) fn has_record(&self) -> bool {
+        matches!(self.source, Source::Exact { .. })
+    }
+}
+
 impl State {
     /// The best version for these dimensions that needs no measurement: code for them alone, or the code of their class when the
     /// kernel has met many shapes.

@@ -140,6 +140,20 @@ impl Versions {
         })
     }
 
+    /// An own version of any shape with these `usize` arguments, which follow the other dimensions, and its dimensions.
+    pub(super) fn own_of_sizes(
+        &self,
+        sizes: &[i64],
+        at: DeviceGeneration,
+    ) -> Option<(Arc<Version>, Box<[i64]>)> {
+        self.change(at, |table| {
+            table.shapes.iter().filter(|(dims, _)| dims.ends_with(sizes)).find_map(|(dims, entry)| {
+                let version = entry.own.get()?.as_ref().ok()?;
+                Some((Arc::clone(version), dims.clone()))
+            })
+        })
+    }
+
     /// The slot of the version for all shapes with these `usize` arguments.
     pub(super) fn general_slot(&self, sizes: &[i64], at: DeviceGeneration) -> Arc<Slot> {
         self.change(at, |table| slot_of(&mut table.general, sizes))
