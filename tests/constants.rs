@@ -299,7 +299,7 @@ fn untyped_calls_are_right_without_identities() {
 fn tuned_schedules_with_a_layout_are_recorded_and_found_again() {
     let dims = sizes(24, 48, 80);
     let directory = tempfile::tempdir().unwrap();
-    let tuner = || Tuner::new().trials(12).seed(3).records(directory.path()).isolation(Isolation::InProcess);
+    let tuner = || Tuner::new().trials(64).seed(3).records(directory.path()).isolation(Isolation::InProcess);
     let tuned = tuner().tune(product::kernel(), &dims).unwrap();
     assert_eq!(tuned.rejected.get("wrong_result"), None, "{:?}", tuned.rejected);
     let text: String = std::fs::read_dir(directory.path())
