@@ -180,7 +180,7 @@ fn a_panic_beside_calls_costs_nothing_but_the_better_version() {
         assert_eq!(y, bytes(expected.as_slice()));
     };
     call(4);
-    // The version for all lengths.
+    // The version for all lengths is made before the compiler panics.
     background::finish();
     device.panics.store(true, Ordering::Relaxed);
     for length in [5, 6, 5] {

@@ -34,6 +34,13 @@ pub(super) struct Version {
     pub(super) notes: Vec<String>,
 }
 
+impl Version {
+    /// Whether its schedule is that of a record of these very dimensions.
+    pub(super) fn has_record(&self) -> bool {
+        matches!(self.source, Source::Exact { .. })
+    }
+}
+
 /// Which of a call's dimensions code takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Passed {
@@ -41,13 +48,6 @@ pub(super) enum Passed {
     First(usize),
     /// The buckets at these positions.
     These(SmallVec<[usize; 4]>),
-}
-
-impl Version {
-    /// Whether its schedule is that of a record of these very dimensions.
-    pub(super) fn has_record(&self) -> bool {
-        matches!(self.source, Source::Exact { .. })
-    }
 }
 
 impl State {

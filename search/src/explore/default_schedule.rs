@@ -23,35 +23,31 @@ struct Effort {
     samples_per_space: usize,
     /// The least number of random points in all.
     samples: usize,
-    halving: Halving,
+    /// How spaces drop out; `None` where all stay.
+    halving: Option<Halving>,
     /// For each round: the number of best points that stay, and the number of mutations tried on each.
     rounds: &'static [(usize, usize)],
 }
 
 /// How spaces drop out while points are drawn (successive halving: Karnin, Koren and Somekh, "Almost optimal exploration in
-/// multi-armed bandits", 2013).
+/// multi-armed bandits", 2013). The spaces that stay get the points of those that dropped out.
 #[derive(Clone, Copy, Debug)]
 struct Halving {
     /// So few spaces all stay.
     few: usize,
     /// Points of each space between two times at which the worse half drops out.
     period: usize,
-    /// Whether those that stay get the points of those that dropped out.
-    is_total_kept: bool,
 }
 
-/// Most spaces of a CPU are about equally good, so that many stay.
-const HALVING_OF_CPU: Halving = Halving { few: 64, period: 1, is_total_kept: false };
-
 /// Few spaces of a GPU are good: the one with tensor cores beside the one without, for example.
-const HALVING_OF_GPU: Halving = Halving { few: 2, period: 24, is_total_kept: true };
+const HALVING_OF_GPU: Halving = Halving { few: 2, period: 24 };
 
-/// As much work as makes the draft model's choice a good one.
+/// As much work as makes the draft model's choice a good one. Most spaces of a CPU are about equally good, so that all stay.
 const THOROUGH: Effort = Effort {
-    breadth: Breadth::FULL,
+    breadth: Breadth::MANY,
     samples_per_space: 3,
     samples: 40,
-    halving: HALVING_OF_CPU,
+    halving: None,
     rounds: &[(8, 10), (3, 20), (1, 40)],
 };
 
@@ -60,18 +56,13 @@ const THOROUGH_OF_GPU: Effort = Effort {
     breadth: Breadth::ALL,
     samples_per_space: 12,
     samples: 800,
-    halving: HALVING_OF_GPU,
+    halving: Some(HALVING_OF_GPU),
     rounds: &[(16, 16), (8, 40), (4, 60)],
 };
 
 /// A small part of that work, for a schedule that is needed at once and replaced soon.
-const QUICK: Effort = Effort {
-    breadth: Breadth::FEW,
-    samples_per_space: 2,
-    samples: 8,
-    halving: HALVING_OF_CPU,
-    rounds: &[(1, 2)],
-};
+const QUICK: Effort =
+    Effort { breadth: Breadth::FEW, samples_per_space: 2, samples: 8, halving: None, rounds: &[(1, 2)] };
 
 /// The candidate with the best score of the draft model; `None` when no candidate is legal.
 ///
@@ -178,7 +169,7 @@ impl Climb {
         let mut left: Vec<usize> = (0..spaces.len()).collect();
         let mut best = vec![f32::MIN; spaces.len()];
         for round in 1..=rounds {
-            let points = if halving.is_total_kept { spaces.len() / left.len().max(1) } else { 1 };
+            let points = spaces.len() / left.len().max(1);
             for &number in &left {
                 for _ in 0..points {
                     let Some(made) = self.point(number, &spaces[number]) else { continue };
@@ -186,7 +177,10 @@ impl Climb {
                     found.push(made);
                 }
             }
-            if left.len() > halving.few && round % halving.period == 0 {
+            if let Some(halving) = halving
+                && left.len() > halving.few
+                && round % halving.period == 0
+            {
                 left.sort_by(|a, b| best[*b].total_cmp(&best[*a]).then(a.cmp(b)));
                 left.truncate(halving.few.max(left.len() / 2));
                 left.sort_unstable();

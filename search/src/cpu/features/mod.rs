@@ -78,35 +78,32 @@ pub fn describe(program: &Program, cpu: &CpuTarget) -> Vec<BlockFeatures> {
 /// The facts about each block that a call executes.
 fn facts(program: &Program) -> Vec<BlockFacts<'_>> {
     let ahead = constant_blocks(program);
-    let prepared: Vec<BufferId> = blocks(&program.body)
+    let (before, called): (Vec<_>, Vec<_>) =
+        blocks(&program.body).into_iter().partition(|block| ahead.contains(&block.id));
+    let prepared: Vec<BufferId> = before.into_iter().flat_map(|block| writes(block)).collect();
+    // Buffers that are prepared ahead of calls are whole during a call, as parameters are.
+    let is_intermediate = |buffer| program.access(buffer).is_none() && !prepared.contains(&buffer);
+    let located: Vec<(&Block, Vec<&Arc<For>>)> = called
         .into_iter()
-        .filter(|block| ahead.contains(&block.id))
-        .flat_map(|block| writes(block))
-        .collect();
-    let located: Vec<(&Block, Vec<&Arc<For>>)> = blocks(&program.body)
-        .into_iter()
-        .filter(|block| !ahead.contains(&block.id))
         .map(|block| (&**block, loops_around(&program.body, block.id).unwrap_or_default()))
         .collect();
-    let scopes = scopes(program, &located, &prepared);
+    let scopes = scopes(&located, &is_intermediate);
     let zeros = ZeroElements::of_blocks(program, located.iter().map(|(block, _)| *block));
     let mut facts: Vec<BlockFacts<'_>> =
         located.iter().map(|(block, path)| BlockFacts::new(program, block, path, &scopes, &zeros)).collect();
-    reuse::measure(program, &mut facts, &prepared);
+    reuse::measure(&mut facts, &is_intermediate);
     facts
 }
 
-/// The number of loops around all uses of each intermediate. Buffers that are `prepared` ahead of calls are whole during a call, as
-/// parameters are.
+/// The number of loops around all uses of each intermediate.
 fn scopes(
-    program: &Program,
     located: &[(&Block, Vec<&Arc<For>>)],
-    prepared: &[BufferId],
+    is_intermediate: &dyn Fn(BufferId) -> bool,
 ) -> Vec<(BufferId, usize)> {
     let mut scopes: Vec<(BufferId, &[&Arc<For>])> = Vec::new();
     for (block, path) in located {
         for buffer in reads(block).into_iter().chain(writes(block)) {
-            if program.access(buffer).is_some() || prepared.contains(&buffer) {
+            if !is_intermediate(buffer) {
                 continue;
             }
             match scopes.iter_mut().find(|(other, _)| *other == buffer) {

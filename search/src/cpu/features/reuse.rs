@@ -4,22 +4,18 @@
 //! its two uses: the footprint of the blocks from one to the other, in the loops that they share.
 
 use tilewright_core::ids::BufferId;
-use tilewright_core::program::Program;
 
 use crate::cpu::features::nest::BlockFacts;
 
-/// Sets the [distance](crate::cpu::features::access::AccessFact::distance) of every access; blocks are in program order. Buffers that
-/// are `prepared` ahead of calls are written by no block of a call.
-pub(super) fn measure(program: &Program, blocks: &mut [BlockFacts<'_>], prepared: &[BufferId]) {
+/// Sets the [distance](crate::cpu::features::access::AccessFact::distance) of every access; blocks are in program order.
+pub(super) fn measure(blocks: &mut [BlockFacts<'_>], is_intermediate: &dyn Fn(BufferId) -> bool) {
     for number in 0..blocks.len() {
         for place in 0..blocks[number].accesses.len() {
             let buffer = blocks[number].accesses[place].buffer;
             let before = (0..number).rev().find(|earlier| touches(&blocks[*earlier], buffer));
             blocks[number].accesses[place].distance = match before {
                 Some(earlier) => footprint(&blocks[earlier..=number]),
-                None if program.access(buffer).is_none() && !prepared.contains(&buffer) => {
-                    size_in_use(&blocks[number..], buffer)
-                }
+                None if is_intermediate(buffer) => size_in_use(&blocks[number..], buffer),
                 None => f64::INFINITY,
             };
         }
