@@ -112,6 +112,17 @@ struct Limits {
     column_parts: usize,
     /// The number of groups of lanes whose instructions are interleaved.
     interleaved_groups: usize,
+    /// The intermediates that may be in registers.
+    intermediates: Intermediates,
+}
+
+/// Which intermediates may be in registers; others are in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Intermediates {
+    All,
+    /// Those that statements add to, time and again.
+    Sums,
+    None,
 }
 
 /// The most groups of lanes whose instructions are interleaved. Two chains of dependent operations keep two ports busy if they
@@ -125,14 +136,20 @@ const GENEROUS: Limits = Limits {
     tiles: true,
     column_parts: 1,
     interleaved_groups: MOST_INTERLEAVED_GROUPS,
+    intermediates: Intermediates::All,
 };
 
+/// The limits where few loaded vectors can be kept.
+const FRUGAL: Limits = Limits { shared_loads: 1, by_group: true, ..GENEROUS };
+
 /// The limits that are tried, one after the other, until the vectors fit into registers.
-const ATTEMPTS: [Limits; 4] = [
+const ATTEMPTS: [Limits; 6] = [
     GENEROUS,
-    Limits { shared_loads: 8, by_group: true, ..GENEROUS },
-    Limits { shared_loads: 1, by_group: true, ..GENEROUS },
-    Limits { shared_loads: 1, by_group: true, column_parts: 0, ..GENEROUS },
+    Limits { shared_loads: 8, ..FRUGAL },
+    FRUGAL,
+    Limits { column_parts: 0, ..FRUGAL },
+    Limits { column_parts: 0, intermediates: Intermediates::Sums, ..FRUGAL },
+    Limits { column_parts: 0, intermediates: Intermediates::None, ..FRUGAL },
 ];
 
 /// Compiles a statement, or says why it is no leaf.

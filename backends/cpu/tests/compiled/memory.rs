@@ -3,7 +3,7 @@
 use tilewright_core::dtype::DType;
 use tilewright_core::tensor::AnyTensor;
 
-use crate::support::{Call, program};
+use crate::support::{Call, exact_elements, program};
 
 fn random(dtype: DType, len: usize, seed: u64) -> AnyTensor {
     AnyTensor::random(dtype, &[len], seed).expect("a small tensor")
@@ -364,5 +364,42 @@ fn padding_takes_no_registers_from_sums() {
     if tilewright_core::device::Device::target(&narrow).cpu().expect("a CPU").vector_bits >= 256 {
         assert!(listing.contains("cmovne") && !listing.contains("vmaskmov"), "{listing}");
         assert!(!listing.contains("are no leaves"), "{listing}");
+    }
+}
+
+/// Tiles of values and sums that are each added to: from a few to more than any machine has registers for.
+#[test]
+fn intermediates_that_registers_cannot_hold_are_in_memory() {
+    for (values, sums) in [(2, 3), (7, 9), (16, 18), (31, 40)] {
+        let rows = |count: usize| (0..count).map(|row| format!("lane<16> + {}", 16 * row));
+        let line = |count: usize, line: &dyn Fn(&str) -> String| -> String {
+            rows(count).map(|row| line(&row)).collect()
+        };
+        let products = |value: &str| {
+            line(sums, &|row| format!("acc[{row}] = acc[{row}] + x[k] * tile[{value}] * w[{row}]\n"))
+        };
+        let text = format!(
+            "kernel crowded(in x: f32[10], in w: f32[1024], out y: f32[{len}]) {{
+               buffer acc: f32[{len}] local
+               buffer tile: f32[{tile}] local
+               alloc acc {{
+                 {start}
+                 for k in 0..10 {{ alloc tile {{ {fill} {update} }} }}
+                 {end}
+               }}
+             }}",
+            len = 16 * sums,
+            tile = 16 * values,
+            start = line(sums, &|row| format!("acc[{row}] = 0.0\n")),
+            fill = line(values, &|row| format!("tile[{row}] = w[k*16 + {row}] * 2.0\n")),
+            update = line(values, &products),
+            end = line(sums, &|row| format!("y[{row}] = acc[{row}]\n")),
+        );
+        let tensors = vec![
+            exact_elements(DType::F32, 10, 1),
+            exact_elements(DType::F32, 1024, 2),
+            zeros(DType::F32, 16 * sums),
+        ];
+        Call { tensors, ..Call::default() }.check(&program(&text));
     }
 }

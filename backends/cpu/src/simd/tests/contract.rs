@@ -478,21 +478,69 @@ fn a_mark_that_is_wrong_is_not_believed() {
     assert_eq!(leaf_of(&text, VectorExtension::Avx512).err(), Some(Refusal::Mark));
 }
 
-#[test]
-fn a_leaf_whose_vectors_would_spill_is_refused() {
-    let rows: Vec<String> = (0..31).map(|row| format!("lane<16> + {}", 16 * row)).collect();
+/// Sums in 31 rows, each of which needs all the others.
+const WIDE: usize = 31;
+
+fn wide() -> String {
+    let rows: Vec<String> = (0..WIDE).map(|row| format!("lane<16> + {}", 16 * row)).collect();
     let start: String = rows.iter().map(|row| format!("acc[{row}] = 0.0\n")).collect();
-    // Each row needs all the others, so that none can be given up early.
+    // None can be given up early.
     let step: String = rows
         .iter()
         .map(|row| format!("acc[{row}] = (x[k] + 1.0) * (x[k + 1] + 2.0) + acc[{row}]\n"))
         .collect();
     let end: String = rows.iter().map(|row| format!("y[{row}] = acc[{row}]\n")).collect();
-    let text = format!(
+    format!(
         "kernel wide(in x: f32[11], out y: f32[496]) {{
            buffer acc: f32[496] local
            alloc acc {{ {start} for k in 0..10 {{ {step} }} {end} }}
          }}"
+    )
+}
+
+#[test]
+fn sums_that_registers_cannot_hold_are_in_memory() {
+    let leaf = leaf_of(&wide(), VectorExtension::Avx512).unwrap();
+    let stores = |instructions: &[&Instruction]| {
+        instructions.iter().filter(|one| one.mnemonic() == Mnemonic::Vmovups && is_store(one)).count()
+    };
+    assert_eq!(stores(&innermost_loop(&instructions(&leaf))), WIDE);
+}
+
+/// A tile of values that are computed once, and sums that each of them is added to: together too many for the registers.
+#[test]
+fn sums_are_in_registers_before_other_intermediates() {
+    let rows = |count: usize| (0..count).map(|row| format!("lane<16> + {}", 16 * row)).collect::<Vec<_>>();
+    let (tile, sums) = (rows(16), rows(18));
+    let lines = |rows: &[String], line: &dyn Fn(&str) -> String| -> String {
+        rows.iter().map(|row| line(row)).collect()
+    };
+    let text = format!(
+        "kernel tile(in x: f32[512], in w: f32[2560], out y: f32[288]) {{
+           buffer tile: f32[256] local
+           buffer acc: f32[288] local
+           alloc acc {{
+             {}
+             for k in 0..10 {{ alloc tile {{ {} {} }} }}
+             {}
+           }}
+         }}",
+        lines(&sums, &|row| format!("acc[{row}] = 0.0\n")),
+        lines(&tile, &|row| format!("tile[{row}] = w[k*256 + {row}] * 2.0\n")),
+        tile.iter()
+            .flat_map(|one| {
+                sums.iter().map(move |row| format!("acc[{row}] = x[k] * tile[{one}] + acc[{row}]\n"))
+            })
+            .collect::<String>(),
+        lines(&sums, &|row| format!("y[{row}] = acc[{row}]\n")),
     );
-    assert_eq!(leaf_of(&text, VectorExtension::Avx512).err(), Some(Refusal::Spills));
+    let leaf = leaf_of(&text, VectorExtension::Avx512).unwrap();
+    let instructions = instructions(&leaf);
+    let stores = innermost_loop(&instructions).into_iter().filter(|one| is_store(one)).count();
+    assert_eq!(stores, tile.len(), "the tile alone is in memory");
+}
+
+/// Whether an instruction writes memory with a vector.
+fn is_store(instruction: &Instruction) -> bool {
+    instruction.op0_kind() == OpKind::Memory && instruction.op1_kind() == OpKind::Register
 }

@@ -11,11 +11,11 @@ use tilewright_core::index::Index;
 use tilewright_core::stmt::{Alloc, Stmt};
 
 use crate::flat::access::for_each_load;
-use crate::simd::Refusal;
 use crate::simd::build::value::group::{Form, Group};
 use crate::simd::build::{Builder, Outcome};
 use crate::simd::ir::{Class, Inst, Item, Op, Operand, Reg, Width};
 use crate::simd::x86::VectorOp;
+use crate::simd::{Intermediates, Refusal};
 
 /// The most elements of an intermediate in registers.
 const MOST_ELEMENTS: i64 = 1024;
@@ -101,13 +101,30 @@ fn cut(ranges: ElementRanges) -> Option<Vec<(u32, u32)>> {
     Some(segments)
 }
 
+/// Whether a statement changes elements of a buffer depending on what they were.
+fn is_updated(stmt: &Stmt, buffer: BufferId) -> bool {
+    match stmt {
+        Stmt::Store(store) if store.buffer == buffer => {
+            let mut is_read = false;
+            for_each_load(&store.value, &mut |access| is_read |= access.buffer == buffer);
+            is_read
+        }
+        _ => stmt.children().into_iter().any(|child| is_updated(child, buffer)),
+    }
+}
+
 impl Builder<'_> {
     /// The variables of an allocation's intermediate, or `None` when it has to be in memory.
     pub(in crate::simd::build) fn register_buffer_of(&mut self, node: &Alloc) -> Option<RegisterBuffer> {
         let buffer = self.program.buffer(node.buffer);
         let elements = buffer.constant_len().filter(|elements| *elements <= MOST_ELEMENTS)?;
         let form = Form::of(buffer.dtype);
-        if form == Form::Bool {
+        let is_allowed = match self.limits.intermediates {
+            Intermediates::All => true,
+            Intermediates::Sums => is_updated(&node.body, node.buffer),
+            Intermediates::None => false,
+        };
+        if form == Form::Bool || !is_allowed {
             return None;
         }
         let mut ranges = Vec::new();
