@@ -4,8 +4,10 @@
 //! picks one. The same program and context always get the same schedule.
 
 use rustc_hash::FxHashSet;
+use tilewright_core::analysis::scope::blocks;
 use tilewright_core::program::Program;
-use tilewright_core::schedule::{Rng, Schedule, Step, Trace};
+use tilewright_core::schedule::{Decision, Instruction, Rng, Schedule, Step, Trace};
+use tilewright_core::stmt::Block;
 use tilewright_core::target::{RunContext, TargetKind};
 
 use crate::explore::candidate::{Candidate, Generator, Statistics};
@@ -51,6 +53,12 @@ const THOROUGH: Effort = Effort {
     rounds: &[(8, 10), (3, 20), (1, 40)],
 };
 
+/// More work for a program whose calls take milliseconds: its choice pays after a few of them.
+const THOROUGH_OF_LARGE: Effort = Effort { rounds: &[(8, 40), (3, 80), (1, 160)], ..THOROUGH };
+
+/// The points of a large program's largest block: a millisecond of multiply-adds, or so.
+const LARGE: i64 = 1 << 27;
+
 /// As much work for a GPU, whose points need not be legal or executable: several remain.
 const THOROUGH_OF_GPU: Effort = Effort {
     breadth: Breadth::ALL,
@@ -63,6 +71,9 @@ const THOROUGH_OF_GPU: Effort = Effort {
 /// A small part of that work, for a schedule that is needed at once and replaced soon.
 const QUICK: Effort =
     Effort { breadth: Breadth::FEW, samples_per_space: 2, samples: 8, halving: None, rounds: &[(1, 2)] };
+
+/// One of so many steps of hill climbing redraws all tiles of a block.
+const REDRAW: usize = 4;
 
 /// The candidate with the best score of the draft model; `None` when no candidate is legal.
 ///
@@ -85,12 +96,21 @@ pub fn default_with_rules(
 ) -> Option<(Candidate, Vec<&'static str>)> {
     let context = context.into();
     match context.target.kind() {
-        TargetKind::Cpu => choose(program, context, spec, &THOROUGH).into_iter().next(),
+        TargetKind::Cpu => choose(program, context, spec, thorough(program)).into_iter().next(),
         TargetKind::Gpu => {
             let found = choose(program, context.clone(), spec, &THOROUGH_OF_GPU);
             best_on_gpu(found, gpu::schedule_by_ways(program, &context), program, spec)
         }
     }
+}
+
+/// The work for a program on a CPU. One of unknown size counts as small.
+fn thorough(program: &Program) -> &'static Effort {
+    let points = |block: &Block| {
+        block.iters.iter().try_fold(1_i64, |points, iter| points.checked_mul(iter.extent.as_constant()?))
+    };
+    let largest = blocks(&program.body).into_iter().filter_map(|block| points(block)).max();
+    if largest.is_some_and(|points| points >= LARGE) { &THOROUGH_OF_LARGE } else { &THOROUGH }
 }
 
 /// The best of the points that can be executed, or the schedule by ways where the draft model expects more of it.
@@ -198,26 +218,12 @@ impl Climb {
         made.filter(|candidate| self.seen.insert(candidate.hash))
     }
 
-    /// Tries mutations, each of the best candidate so far.
+    /// Tries changes, each of the best candidate so far: now and then all tiles of a block, else one decision.
     fn ascend(&mut self, start: Candidate, steps: usize) -> Candidate {
         let mut best = start;
         for _ in 0..steps {
-            let Some(mutation) = mutate::draw(&best.decisions, &self.generator.spec.mutators, &mut self.rng)
-            else {
-                break;
-            };
-            let seed = self.rng.next_u64();
-            let made = self.generator.generate(
-                best.space,
-                &best.decisions,
-                seed,
-                |number, step| match (&mutation.change, number == mutation.step) {
-                    (Change::Decide(decision), true) => Some(decision.clone()),
-                    (Change::Resample, true) => None,
-                    _ => step.decision.clone(),
-                },
-                &mut Statistics::default(),
-            );
+            let redrawn = if self.rng.below(REDRAW) == 0 { self.tiles_of_a_block(&best) } else { Vec::new() };
+            let made = if redrawn.is_empty() { self.mutated(&best) } else { self.redrawn(&best, &redrawn) };
             if let Some(made) = made
                 && score(&made) >= score(&best)
             {
@@ -225,6 +231,48 @@ impl Climb {
             }
         }
         best
+    }
+
+    /// A candidate with one other decision.
+    fn mutated(&mut self, from: &Candidate) -> Option<Candidate> {
+        let mutation = mutate::draw(&from.decisions, &self.generator.spec.mutators, &mut self.rng)?;
+        let decide = |number: usize, step: &Step| match (&mutation.change, number == mutation.step) {
+            (Change::Decide(decision), true) => Some(decision.clone()),
+            (Change::Resample, true) => None,
+            _ => step.decision.clone(),
+        };
+        let seed = self.rng.next_u64();
+        self.generator.generate(from.space, &from.decisions, seed, decide, &mut Statistics::default())
+    }
+
+    /// A candidate whose decisions for some steps are drawn anew, aligned to the machine. The tiles of a block's loops belong together: the
+    /// best tile of one loop depends on those of the others.
+    fn redrawn(&mut self, from: &Candidate, steps: &[usize]) -> Option<Candidate> {
+        let seed = self.rng.next_u64();
+        let mut rng = Rng::new(seed);
+        let decide = |number: usize, step: &Step| match steps.contains(&number) {
+            true => self.generator.align(step, &mut rng),
+            false => step.decision.clone(),
+        };
+        self.generator.generate(from.space, &from.decisions, seed, decide, &mut Statistics::default())
+    }
+
+    /// The numbers of the steps that draw tiles of one block's loops: of a block chosen at random among those with such steps.
+    fn tiles_of_a_block(&mut self, candidate: &Candidate) -> Vec<usize> {
+        let mut blocks: Vec<Vec<usize>> = Vec::new();
+        for (number, step) in candidate.decisions.steps().iter().enumerate() {
+            match &step.instruction {
+                Instruction::GetLoops(_) => blocks.push(Vec::new()),
+                _ if matches!(step.decision, Some(Decision::Tile(_))) => {
+                    if let Some(block) = blocks.last_mut() {
+                        block.push(number);
+                    }
+                }
+                _ => {}
+            }
+        }
+        blocks.retain(|steps| steps.len() > 1);
+        if blocks.is_empty() { Vec::new() } else { blocks.swap_remove(self.rng.below(blocks.len())) }
     }
 }
 
@@ -257,7 +305,7 @@ fn schedule_with(program: &Program, context: RunContext, is_quick: bool) -> Sche
             replayed.unwrap_or(by_ways)
         }
         TargetKind::Cpu => {
-            let effort = if is_quick { &QUICK } else { &THOROUGH };
+            let effort = if is_quick { &QUICK } else { thorough(program) };
             let found = choose(program, context.clone(), &built_in, effort);
             let mut replayed =
                 found.iter().filter_map(|(candidate, _)| candidate.trace.replay(program, &context, 0).ok());

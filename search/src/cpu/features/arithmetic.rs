@@ -19,7 +19,7 @@ pub(crate) struct Arithmetic {
     pub transcendental: f64,
     /// Minima, maxima, comparisons and selections.
     pub comparison: f64,
-    /// Integer operations.
+    /// Integer operations, but those of conditions.
     pub integer: f64,
     /// Conversions.
     pub conversion: f64,
@@ -106,6 +106,7 @@ impl Arithmetic {
     fn add_operator(&mut self, cost: Cost, operands: DType) {
         match cost {
             Cost::Comparison => self.comparison += 1.0,
+            _ if operands == DType::Bool => {}
             _ if !operands.is_float() => self.integer += 1.0,
             Cost::Simple => self.simple += 1.0,
             Cost::Division(count) => self.division += f64::from(count),

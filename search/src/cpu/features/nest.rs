@@ -67,8 +67,6 @@ pub(super) struct BlockFacts<'a> {
     pub is_guarded: bool,
     /// Bytes of the element type of the results.
     pub element_bytes: usize,
-    /// Whether the results are floats; integer operations then serve conditions only, and are not counted.
-    pub is_float: bool,
     /// The points that a tensor intrinsic computes at once, at each point of the block's domain; otherwise 1.
     pub points_of_intrinsic: f64,
     /// The elements that it updates, likewise.
@@ -128,7 +126,6 @@ impl<'a> BlockFacts<'a> {
             reduction,
             is_guarded,
             element_bytes,
-            is_float: dtype.is_none_or(|dtype| dtype.is_float()),
             points_of_intrinsic: points_of_intrinsic(&block.body),
             outputs_of_intrinsic: outputs_of_intrinsic(&block.body),
             tiles: sums_in_tiles(path, block).map(|tiles| tiles as f64),
@@ -146,8 +143,7 @@ impl<'a> BlockFacts<'a> {
         let own = &self.arithmetic;
         let weighted =
             own.simple + 8.0 * own.division + 20.0 * own.transcendental + own.comparison + own.conversion;
-        let integer = if self.is_float { 0.0 } else { own.integer };
-        (weighted + integer) * self.points()
+        (weighted + own.integer) * self.points()
     }
 
     /// Lanes of the vectorized loop, or 1.
