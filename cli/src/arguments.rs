@@ -76,6 +76,9 @@ pub(crate) struct ModelCall {
     /// An input and a NumPy file with its elements; once for each input
     #[arg(long = "input", value_name = "NAME=FILE.npy")]
     pub(crate) inputs: Vec<Input>,
+    /// Where it runs: `cpu`, or `gpu:0` for the first NVIDIA GPU
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    pub(crate) device: String,
     /// How many threads kernels use
     #[arg(long, value_name = "COUNT")]
     pub(crate) threads: Option<usize>,
@@ -144,6 +147,9 @@ pub(crate) struct ModelTune {
     /// The directory of the records
     #[arg(long, value_name = "DIR", default_value = "tuned")]
     pub(crate) records: PathBuf,
+    /// Where kernels are measured: `cpu`, or `gpu:0` for the first NVIDIA GPU
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    pub(crate) device: String,
     /// How many threads kernels use
     #[arg(long, value_name = "COUNT")]
     pub(crate) threads: Option<usize>,

@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
+use tilewright::devices::{self, DeviceHandle, DeviceId};
 use tilewright_session::{HostTensor, Model, Session, npy};
 
 use crate::arguments::{Input, ModelCall, ModelCommand, ModelRun, ModelTime};
@@ -49,6 +50,20 @@ fn read(inputs: &[Input]) -> Result<Vec<(String, HostTensor)>, Failure> {
 struct Opened {
     model: Model,
     inputs: Vec<(String, HostTensor)>,
+    device: Place,
+}
+
+/// Where a model runs.
+struct Place(DeviceHandle);
+
+impl Place {
+    fn of(name: &str) -> Result<Self, Failure> {
+        devices::open(name).map(Place).map_err(Failure::new)
+    }
+
+    fn session(&self, model: &Model) -> Session {
+        if self.0.id() == DeviceId::DEFAULT { Session::new(model) } else { Session::on(model, &self.0) }
+    }
 }
 
 impl Opened {
@@ -62,7 +77,12 @@ impl Opened {
                 drop(writeln!(io::stderr(), "warning: a record is skipped: {problem}"));
             }
         }
-        Ok(Opened { model: load(&call.model)?, inputs: read(&call.inputs)? })
+        let device = Place::of(&call.device)?;
+        Ok(Opened { model: load(&call.model)?, inputs: read(&call.inputs)?, device })
+    }
+
+    fn session(&self) -> Session {
+        self.device.session(&self.model)
     }
 
     fn inputs(&self) -> Vec<(&str, &HostTensor)> {
@@ -82,8 +102,8 @@ fn set_threads(threads: Option<usize>) {
 
 fn run_once(options: &ModelRun) -> Outcome {
     let opened = Opened::of(&options.call)?;
-    let (model, inputs) = (&opened.model, opened.inputs());
-    let outputs = Session::new(model).run(&inputs).map_err(Failure::new)?;
+    let inputs = opened.inputs();
+    let outputs = opened.session().run(&inputs).map_err(Failure::new)?;
     std::fs::create_dir_all(&options.output)
         .map_err(|error| Failure::new(format!("{}: {error}", options.output.display())))?;
     let mut text = String::new();
@@ -114,8 +134,7 @@ const CALLS: usize = 3;
 /// Prints the time of the first call, then the median of each round, in milliseconds, a line each, as they are measured.
 fn time(options: &ModelTime) -> Outcome {
     let opened = Opened::of(&options.call)?;
-    let (model, inputs) = (&opened.model, opened.inputs());
-    let mut session = Session::new(model);
+    let (inputs, mut session) = (opened.inputs(), opened.session());
     let start = Instant::now();
     session.run(&inputs).map_err(Failure::new)?;
     report(start.elapsed())?;

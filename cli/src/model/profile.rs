@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tilewright_session::{Profile, Session, StepTime};
+use tilewright_session::{Profile, StepTime};
 
 use crate::arguments::ModelProfile;
 use crate::model::Opened;
@@ -14,8 +14,7 @@ const LISTED: usize = 30;
 
 pub(super) fn run(options: &ModelProfile) -> Outcome {
     let opened = Opened::of(&options.call)?;
-    let (model, inputs) = (&opened.model, opened.inputs());
-    let mut session = Session::new(model);
+    let (inputs, mut session) = (opened.inputs(), opened.session());
     let start = Instant::now();
     session.run(&inputs).map_err(Failure::new)?;
     let first = start.elapsed();
@@ -32,7 +31,7 @@ pub(super) fn run(options: &ModelProfile) -> Outcome {
             best.time = best.time.min(step.time);
         }
     }
-    let measured = Measured { first, whole, kernels: model.kernels(), profile: best };
+    let measured = Measured { first, whole, kernels: opened.model.kernels(), profile: best };
     if options.json { Ok(format!("{:#}\n", measured.object())) } else { Ok(measured.text()) }
 }
 

@@ -5,21 +5,22 @@ use std::sync::Arc;
 
 use tilewright::kernel::Kernel;
 use tilewright::tuning::{TuneTask, Tuner};
-use tilewright_session::{HostTensor, KernelUse, Model, Session};
+use tilewright_session::{HostTensor, KernelUse, Model};
 
 use crate::arguments::ModelTune;
 use crate::model::shapes::combinations;
-use crate::model::{load, named, read, set_threads};
+use crate::model::{Place, load, named, read, set_threads};
 use crate::{Failure, Outcome};
 
 pub(super) fn run(options: &ModelTune) -> Outcome {
     set_threads(options.threads);
     let (model, inputs) = (load(&options.model)?, read(&options.inputs)?);
+    let place = Place::of(&options.device)?;
     let uses = if options.shapes.is_empty() {
-        Session::new(&model).kernels(&named(&inputs)).map_err(Failure::new)?
+        place.session(&model).kernels(&named(&inputs)).map_err(Failure::new)?
     } else {
         let calls = combinations(&model.info().inputs, &options.shapes, &inputs)?;
-        all_kernels(&model, &calls)?
+        all_kernels(&model, &place, &calls)?
     };
     if uses.is_empty() {
         return Err(Failure::new("no step of this model runs a kernel: there is nothing to tune"));
@@ -33,7 +34,11 @@ pub(super) fn run(options: &ModelTune) -> Outcome {
         .zip(&dims)
         .map(|(one, dims)| TuneTask { kernel: &one.kernel, dims, weight: one.steps as f64 })
         .collect();
-    let mut tuner = Tuner::new().seed(options.seed).records(&options.records).progress(options.progress);
+    let mut tuner = Tuner::new()
+        .device(place.0.id())
+        .seed(options.seed)
+        .records(&options.records)
+        .progress(options.progress);
     if let Some(threads) = options.threads {
         tuner = tuner.threads(threads);
     }
@@ -59,9 +64,13 @@ pub(super) fn run(options: &ModelTune) -> Outcome {
 }
 
 /// The kernels of several calls, each once for each of its shapes.
-fn all_kernels(model: &Model, calls: &[Vec<(String, HostTensor)>]) -> Result<Vec<KernelUse>, Failure> {
+fn all_kernels(
+    model: &Model,
+    place: &Place,
+    calls: &[Vec<(String, HostTensor)>],
+) -> Result<Vec<KernelUse>, Failure> {
     let mut uses: Vec<KernelUse> = Vec::new();
-    let mut session = Session::new(model);
+    let mut session = place.session(model);
     for inputs in calls {
         for one in session.kernels(&named(inputs)).map_err(Failure::new)? {
             let same =
