@@ -152,6 +152,8 @@ struct Known {
     addresses: FxHashMap<AddressKey, Register>,
     /// The elements of each buffer in memory that this part has loaded, by expression and lane, and that are still there.
     elements: FxHashMap<BufferId, FxHashMap<(Number, u32), Operand>>,
+    /// The elements that the statements here load.
+    ahead: memory::Ahead,
 }
 
 /// Translates one nest.

@@ -30,7 +30,7 @@ impl Generator<'_> {
         }
         self.comment_on(stmt);
         match stmt {
-            Stmt::Seq(stmts) => stmts.iter().try_for_each(|stmt| self.stmt(stmt)),
+            Stmt::Seq(stmts) => self.sequence(stmts),
             Stmt::For(node) => self.for_loop(node),
             Stmt::Store(store) => match self.first_lane.take() {
                 Some(condition) => self.by_first_lane(condition, stmt),

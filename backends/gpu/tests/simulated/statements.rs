@@ -157,3 +157,34 @@ fn several_nests_are_several_kernels() {
 fn parsed_again(flat: &tilewright_core::program::Program) -> tilewright_core::program::Program {
     parse(&flat.to_string())
 }
+
+/// Elements beside each other that several statements load, in an order of their own: some begin at multiples of 16 bytes, some lack a
+/// neighbour, some are loaded under a condition alone, and some change in between.
+#[test]
+fn loads_of_statements_that_follow_each_other_are_one() {
+    for (dtype, wide) in [(DType::F32, "v4.f32"), (DType::F64, "v2.f64"), (DType::I32, "v4.b32")] {
+        let flat = parse(&format!(
+            "kernel steps(in a: {dtype}[256], in c: {dtype}[64], out y: {dtype}[80], inout z: {dtype}[64]) {{
+  buffer s: {dtype}[5] local
+  bound thread_x for t in 0..16 {{
+    alloc s {{
+      s[0] = a[t*16 + 1] + a[t*16 + 3]
+      s[1] = a[t*16] * a[t*16 + 2]
+      s[2] = a[t*16 + 5] + select(t < 8, a[t*16 + 6], a[t*16 + 5]) + a[t*16 + 9]
+      s[3] = a[t*16 + 7] + a[t*16 + 4] + a[t*16 + 8] + a[t*16 + 12]
+      s[4] = c[t*3] + c[t*3 + 1] + c[t*3 + 2]
+      z[t*4] = z[t*4 + 1] + s[0]
+      z[t*4 + 1] = z[t*4] + s[1]
+      y[t*5] = s[0]
+      y[t*5 + 1] = s[1]
+      y[t*5 + 2] = s[2] + z[t*4 + 2] + z[t*4 + 3]
+      y[t*5 + 3] = s[3]
+      y[t*5 + 4] = s[4]
+    }}
+  }}
+}}"
+        ));
+        let code = Call::of_small_integers(&flat).compare(&flat);
+        assert!(code.ptx.contains(&format!("ld.global.nc.{wide}")), "{}", code.ptx);
+    }
+}

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use tilewright_core::expr::Indices;
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::program::Scope;
-use tilewright_core::stmt::LoopKind;
+use tilewright_core::stmt::{For, LoopKind};
 use tilewright_core::thread_axis::WARP;
 
 use super::block::Located;
@@ -53,8 +53,9 @@ pub(super) fn describe(
 ) -> AccessFact {
     let nowhere = Place::default();
     let place = places.get(&access.buffer).unwrap_or(&nowhere);
-    let width = width_of(block, access, &place.strides);
-    let (requests, registers) = executions(block, access, width);
+    let group = group_of(block, access, &place.strides);
+    let width = group.width;
+    let (requests, registers) = executions(block, access, group);
     let fact = AccessFact {
         buffer: access.buffer,
         scope: access.scope,
@@ -77,19 +78,48 @@ pub(super) fn describe(
     AccessFact { units, efficiency, ..fact }
 }
 
-/// How many elements one instruction accesses: those of the vector loop, where they lie beside each other.
-fn width_of(block: &Located<'_>, access: &RawAccess, strides: &[i64]) -> i64 {
-    let vector = block.path.iter().rfind(|node| node.kind == LoopKind::Vectorized);
-    let Some(node) = vector.filter(|node| stride_of(&access.indices, strides, node.var) == Some(1)) else {
-        return 1;
-    };
-    let lanes = node.extent.as_constant().unwrap_or(1);
-    let fits = |width: &i64| lanes % width == 0 && width * access.bytes <= WIDEST;
-    (1..=lanes).rev().find(fits).unwrap_or(1)
+/// The elements of a loop that one instruction accesses.
+#[derive(Clone, Copy)]
+struct Group {
+    width: i64,
+    along: Option<VarId>,
 }
 
-/// How many instructions of some width a thread executes for an access, and the elements of the loops that are written out.
-fn executions(block: &Located<'_>, access: &RawAccess, width: i64) -> (f64, f64) {
+/// How many elements one instruction accesses: those of the vector loop, where they lie beside each other. A load takes those of a loop that
+/// is written out, too, where all its places begin at multiples of their size.
+fn group_of(block: &Located<'_>, access: &RawAccess, strides: &[i64]) -> Group {
+    let stride = |node: &For| stride_of(&access.indices, strides, node.var);
+    let widest = |node: &For| {
+        let lanes = node.extent.as_constant().unwrap_or(1);
+        let fits = |width: &i64| lanes % width == 0 && width * access.bytes <= WIDEST;
+        Group { width: (1..=lanes).rev().find(fits).unwrap_or(1), along: Some(node.var) }
+    };
+    let mut path = block.path.iter().rev();
+    if let Some(vector) = path.find(|node| node.kind == LoopKind::Vectorized)
+        && stride(vector) == Some(1)
+    {
+        return widest(vector);
+    }
+    let single = Group { width: 1, along: None };
+    let written_out = || block.path.iter().filter(|node| node.kind == LoopKind::Unrolled);
+    let Some(along) = written_out().find(|node| stride(node) == Some(1)) else { return single };
+    let mut group = widest(along);
+    let begins = |width: i64| {
+        let mut others = block.path.iter().filter(|node| node.var != along.var);
+        others.all(|node| stride(node).is_some_and(|stride| stride % width == 0))
+    };
+    while group.width > 1 && !begins(group.width) {
+        group.width /= 2;
+    }
+    if access.is_store || block.is_by_warp() || !(group.width as u64).is_power_of_two() {
+        single
+    } else {
+        group
+    }
+}
+
+/// How many instructions a thread executes for an access, and the elements of the loops that are written out.
+fn executions(block: &Located<'_>, access: &RawAccess, group: Group) -> (f64, f64) {
     let mentions = |var: VarId| access.indices.iter().any(|index| index.mentions(var));
     let is_serial = |kind: LoopKind| matches!(kind, LoopKind::Serial | LoopKind::Parallel);
     let innermost = block.path.iter().rposition(|node| is_serial(node.kind) && mentions(node.var));
@@ -104,13 +134,11 @@ fn executions(block: &Located<'_>, access: &RawAccess, width: i64) -> (f64, f64)
                 requests *= if repeats { extent } else { 1.0 };
             }
             _ if !mentions(node.var) => {}
-            LoopKind::Vectorized => {
-                requests *= extent / width as f64;
-                registers *= extent;
-            }
             _ => {
-                requests *= extent;
-                registers *= extent;
+                let width = if group.along == Some(node.var) { group.width as f64 } else { 1.0 };
+                requests *= extent / width;
+                // Steps of a reduction need their elements one after the other, as they are loaded.
+                registers *= if block.is_reduced_by(node.var) { width } else { extent };
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::ptx::operand::{Operand, Register};
 use crate::ptx::table::{Op, Space};
 
 /// The most bytes of one access.
-const MAX_BYTES: usize = 16;
+pub(super) const MAX_BYTES: usize = 16;
 
 impl Generator<'_> {
     /// The only index of an access, resolved.
@@ -69,6 +69,12 @@ impl Generator<'_> {
         let count = group_size(dtype, &index, lane, lanes);
         let first = at_lane(&index, lane);
         if count == 1 {
+            if lane == 0
+                && index.lanes() == 1
+                && let Some(element) = self.load_with_others(buffer, place, &first)?
+            {
+                return Ok(element);
+            }
             let address = self.address(buffer, place, &first)?;
             let loaded = self.builder.compute(Op::Load(place.space, 1), memory_type(dtype), &[address]);
             let element = self.unpack_one(dtype, loaded);
@@ -135,7 +141,7 @@ impl Generator<'_> {
 
     /// Remembers the elements in memory that an expression has loaded in lanes from one on, unless data has chosen them: other elements may
     /// be chosen later.
-    fn remember_elements(
+    pub(super) fn remember_elements(
         &mut self,
         buffer: BufferId,
         index: &Index,
@@ -152,7 +158,7 @@ impl Generator<'_> {
         }
     }
 
-    fn load_group(
+    pub(super) fn load_group(
         &mut self,
         buffer: BufferId,
         place: Place,
@@ -278,7 +284,7 @@ impl Generator<'_> {
 }
 
 /// Whether elements of memory decide an index.
-fn chosen_by_data(index: &Index) -> bool {
+pub(super) fn chosen_by_data(index: &Index) -> bool {
     let mut is_by_data = false;
     for_each_load_in_index(index, &mut |_, _| is_by_data = true);
     is_by_data

@@ -2,10 +2,12 @@
 
 mod access;
 mod address;
+mod ahead;
 mod copy;
 mod pack;
 mod place;
 mod plan;
 
+pub(super) use ahead::Ahead;
 pub(super) use pack::memory_type;
 pub(super) use place::{ALIGNMENT, constant_bytes, find_registers, place_shared};
