@@ -99,7 +99,7 @@ pub fn default_with_rules(
         TargetKind::Cpu => choose(program, context, spec, thorough(program)).into_iter().next(),
         TargetKind::Gpu => {
             let found = choose(program, context.clone(), spec, &THOROUGH_OF_GPU);
-            best_on_gpu(found, gpu::schedule_by_ways(program, &context), program, spec)
+            best_on_gpu(found, by_blocks(program, &context, spec), program, spec)
         }
     }
 }
@@ -113,23 +113,39 @@ fn thorough(program: &Program) -> &'static Effort {
     if largest.is_some_and(|points| points >= LARGE) { &THOROUGH_OF_LARGE } else { &THOROUGH }
 }
 
-/// The best of the points that can be executed, or the schedule by ways where the draft model expects more of it.
+/// A schedule of no design space for a GPU: each block in the first way that suits it, or, where the draft model expects more of that, each
+/// product as its own search would have it.
+fn by_blocks(program: &Program, context: &RunContext, spec: &SearchSpec) -> Schedule {
+    let by_ways = gpu::schedule_by_ways(program, context);
+    let search = |part: &Program| {
+        let found = choose(part, context.clone(), spec, &THOROUGH_OF_GPU);
+        found.into_iter().next().map(|(best, _)| best.decisions)
+    };
+    let Some(by_parts) = gpu::schedule_by_parts(program, context, spec, &search) else { return by_ways };
+    let expected = |schedule: &Schedule| {
+        let features = (spec.device.extract_features)(schedule.program(), context);
+        features.map_or(f32::MIN, |features| features.prior())
+    };
+    if expected(&by_parts) > expected(&by_ways) { by_parts } else { by_ways }
+}
+
+/// The best of the points that can be executed, or the schedule of no space where the draft model expects more of it.
 fn best_on_gpu(
     found: Vec<(Candidate, Vec<&'static str>)>,
-    by_ways: Schedule,
+    by_blocks: Schedule,
     program: &Program,
     spec: &SearchSpec,
 ) -> Option<(Candidate, Vec<&'static str>)> {
-    let context = by_ways.context().clone();
-    let by_ways = of_no_space(by_ways, spec);
-    let least = by_ways.as_ref().map_or(f32::MIN, score);
+    let context = by_blocks.context().clone();
+    let by_blocks = of_no_space(by_blocks, spec);
+    let least = by_blocks.as_ref().map_or(f32::MIN, score);
     let is_executable = |candidate: &Candidate| {
         let replayed = candidate.trace.replay(program, &context, 0);
         replayed.is_ok_and(|schedule| gpu::is_executable(&schedule))
     };
     let mut better = found.into_iter().take_while(|(candidate, _)| score(candidate) >= least);
     let point = better.find(|(candidate, _)| is_executable(candidate));
-    point.or_else(|| by_ways.map(|candidate| (candidate, Vec::new())))
+    point.or_else(|| by_blocks.map(|candidate| (candidate, Vec::new())))
 }
 
 /// A schedule that no design space made, as a candidate.
@@ -298,11 +314,11 @@ fn schedule_with(program: &Program, context: RunContext, is_quick: bool) -> Sche
     let Ok(built_in) = SearchSpec::built_in(kind) else { return unscheduled() };
     match kind {
         TargetKind::Gpu => {
-            let by_ways = gpu::schedule_by_ways(program, &context);
+            let by_blocks = by_blocks(program, &context, &built_in);
             let found = choose(program, context.clone(), &built_in, &THOROUGH_OF_GPU);
-            let best = best_on_gpu(found, by_ways.clone(), program, &built_in);
+            let best = best_on_gpu(found, by_blocks.clone(), program, &built_in);
             let replayed = best.and_then(|(best, _)| best.trace.replay(program, &context, 0).ok());
-            replayed.unwrap_or(by_ways)
+            replayed.unwrap_or(by_blocks)
         }
         TargetKind::Cpu => {
             let effort = if is_quick { &QUICK } else { thorough(program) };

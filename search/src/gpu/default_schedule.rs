@@ -27,10 +27,7 @@ const WAYS: [Way; 4] = [
 /// A schedule of a program on a GPU that is made at once: with whole rows in one kernel, and reductions divided among blocks of threads,
 /// where the draft model expects more of that.
 pub(crate) fn schedule_by_ways(program: &Program, context: &RunContext) -> Schedule {
-    let mut inlined = Schedule::new(program.clone(), context, 0);
-    for name in names(&inlined) {
-        inline(&mut inlined, &name);
-    }
+    let inlined = inlined(program, context);
     let mut best = complete(inlined.clone());
     let mut best_score = score(&best);
     let mut divided = inlined.clone();
@@ -54,11 +51,25 @@ pub(crate) fn schedule_by_ways(program: &Program, context: &RunContext) -> Sched
     best
 }
 
+/// The program with its cheap blocks inlined.
+pub(super) fn inlined(program: &Program, context: &RunContext) -> Schedule {
+    let mut inlined = Schedule::new(program.clone(), context, 0);
+    for name in names(&inlined) {
+        inline(&mut inlined, &name);
+    }
+    inlined
+}
+
 /// The schedule with the steps of rows in one kernel, where they can be.
 fn joined(schedule: &Schedule) -> Schedule {
+    joined_with(schedule, &names(schedule))
+}
+
+/// As [`joined`], where the blocks with some names may be the last steps.
+pub(super) fn joined_with(schedule: &Schedule, names: &[String]) -> Schedule {
     let mut joined = schedule.clone();
     // The last step takes those before it along.
-    for name in names(schedule).iter().rev() {
+    for name in names.iter().rev() {
         let _ = attempt(&mut joined, name, rows_in_registers)
             || attempt(&mut joined, name, rows_in_shared_memory);
     }
@@ -66,10 +77,16 @@ fn joined(schedule: &Schedule) -> Schedule {
 }
 
 /// Schedules each block that is left in the first way that suits it.
-fn complete(mut schedule: Schedule) -> Schedule {
-    for name in names(&schedule) {
+fn complete(schedule: Schedule) -> Schedule {
+    let names = names(&schedule);
+    complete_with(schedule, &names)
+}
+
+/// As [`complete`], for the blocks with some names.
+pub(super) fn complete_with(mut schedule: Schedule, names: &[String]) -> Schedule {
+    for name in names {
         for way in WAYS {
-            if attempt(&mut schedule, &name, way) {
+            if attempt(&mut schedule, name, way) {
                 break;
             }
         }
@@ -93,7 +110,8 @@ fn score(schedule: &Schedule) -> f32 {
     extract(schedule.program(), schedule.context()).map_or(f32::MIN, |features| features.prior())
 }
 
-fn names(schedule: &Schedule) -> Vec<String> {
+/// The names of the blocks, in order.
+pub(super) fn names(schedule: &Schedule) -> Vec<String> {
     tilewright_core::analysis::scope::blocks(&schedule.program().body)
         .into_iter()
         .map(|block| block.name.to_string())

@@ -16,7 +16,8 @@ const LEAST_THREADS: i64 = 32;
 /// The most threads of a block without a search.
 const USUAL_THREADS: i64 = 256;
 
-/// With as many results, threads that reduce on their own fill the machine.
+/// With as many results, threads that reduce short rows on their own fill the machine. Along long rows, neighbours would access memory far
+/// apart.
 const MANY_RESULTS: i64 = 1 << 15;
 
 /// [`reduce_in_block`] with the usual number of threads, where that suits the block.
@@ -85,7 +86,10 @@ pub(super) fn threads_for(block: &Block, most: i64) -> Option<i64> {
         let Some(last) = access.indices.last() else { return false };
         block.iters.iter().filter(reduces).any(|iter| last.mentions(iter.var))
     });
-    let is_worth_it = results < MANY_RESULTS && (is_along_rows || results < USUAL_THREADS);
+    let is_worth_it = match is_along_rows {
+        true => results < MANY_RESULTS || values >= USUAL_THREADS,
+        false => results < USUAL_THREADS,
+    };
     let threads = (values.max(1) as u64).next_power_of_two().min(most as u64) as i64;
     (is_reduction(block) && is_worth_it && values >= LEAST_THREADS).then_some(threads)
 }

@@ -2,6 +2,7 @@
 //! kernels that have not been tuned.
 
 mod by_element;
+mod by_parts;
 mod default_schedule;
 pub mod features;
 mod in_block;
@@ -16,6 +17,7 @@ mod transposed;
 
 use crate::space::spec::DeviceFunctions;
 
+pub(crate) use by_parts::schedule_by_parts;
 pub(crate) use default_schedule::{is_executable, schedule_by_ways};
 
 /// The functions of a GPU.

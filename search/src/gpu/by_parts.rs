@@ -1,0 +1,116 @@
+//! A schedule whose tiled products are each searched for alone.
+//!
+//! The points of a program's design spaces decide on all of its kernels at once, so that few of them are good for each of several
+//! products. Kernels that follow each other take as long as the sum of them: the best schedule of each one alone is the best one
+//! together with the others.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+use tilewright_core::analysis::block::{is_spatial, reads, writes};
+use tilewright_core::analysis::scope::{blocks, consumers, writes_parameter};
+use tilewright_core::ids::BufferId;
+use tilewright_core::program::{Access, Param, Program};
+use tilewright_core::schedule::{Schedule, Trace};
+use tilewright_core::stmt::{Block, Stmt};
+use tilewright_core::target::RunContext;
+
+use super::default_schedule::{complete_with, inlined, joined_with, names};
+use crate::space::rules::block::{has_own_loops, needs_multi_level_tiling};
+use crate::space::spec::SearchSpec;
+
+/// The most products that are searched for alone, each of which takes as long as a whole program.
+const MOST_PARTS: usize = 4;
+
+/// The schedule of a program with several kernels, of which `search` gives the steps of a product alone. Steps of rows around the products are
+/// one kernel where they can be. `None` for a program that is one such part, or has none.
+pub(crate) fn schedule_by_parts(
+    program: &Program,
+    context: &RunContext,
+    spec: &SearchSpec,
+    search: &dyn Fn(&Program) -> Option<Trace>,
+) -> Option<Schedule> {
+    let start = inlined(program, context);
+    let parts = parts(start.program());
+    let of_parts: Vec<&String> = parts.iter().flat_map(|part| &part.blocks).collect();
+    let others: Vec<String> = names(&start).into_iter().filter(|name| !of_parts.contains(&name)).collect();
+    if parts.is_empty() || parts.len() > MOST_PARTS || others.is_empty() {
+        return None;
+    }
+    let mut schedule = complete_with(joined_with(&start, &others), &others);
+    for part in &parts {
+        let steps = search(&part.program)?;
+        let mut attempt = schedule.clone();
+        if steps.replay_applicable(&mut attempt).into_iter().all(|is_repeated| is_repeated) {
+            schedule = attempt;
+        }
+    }
+    spec.postprocessors.apply(&mut schedule).ok()?;
+    super::is_executable(&schedule).then_some(schedule)
+}
+
+/// A product with its epilogue, as a program of its own.
+struct Part {
+    program: Program,
+    /// The names of its blocks.
+    blocks: Vec<String>,
+}
+
+/// The products of a program.
+fn parts(program: &Program) -> Vec<Part> {
+    let products = blocks(&program.body)
+        .into_iter()
+        .filter(|block| needs_multi_level_tiling(program, block) && has_own_loops(program, block));
+    products.filter_map(|product| part(program, product)).collect()
+}
+
+/// The nests of a product, and of its only consumer where that is element-wise.
+fn part(program: &Program, product: &Arc<Block>) -> Option<Part> {
+    let mut chosen = vec![product.id];
+    match &consumers(program, product)[..] {
+        [epilogue] if is_spatial(epilogue) && !writes_parameter(program, product) => chosen.push(epilogue.id),
+        _ => {}
+    }
+    let nests = nests(&program.body);
+    let holds = |nest: &&Stmt| blocks(nest).iter().any(|block| chosen.contains(&block.id));
+    let (inside, outside): (Vec<&Stmt>, Vec<&Stmt>) = nests.into_iter().partition(holds);
+    let own: Vec<&Arc<Block>> = inside.iter().flat_map(|nest| blocks(nest)).collect();
+    // A nest of several blocks may need others.
+    if own.iter().any(|block| !chosen.contains(&block.id)) {
+        return None;
+    }
+    let names = own.iter().map(|block| block.name.to_string()).collect();
+    let buffers = |nests: &[&Stmt], of: fn(&Block) -> SmallVec<[BufferId; 4]>| -> FxHashSet<BufferId> {
+        nests.iter().flat_map(|nest| blocks(nest)).flat_map(|block| of(block)).collect()
+    };
+    let (read, written) = (buffers(&inside, reads), buffers(&inside, writes));
+    let used_outside: FxHashSet<BufferId> =
+        buffers(&outside, reads).union(&buffers(&outside, writes)).copied().collect();
+    let mut params: Vec<Param> =
+        program.params.iter().filter(|param| !matches!(param, Param::Buffer(..))).copied().collect();
+    let mut all: Vec<BufferId> = read.union(&written).copied().collect();
+    all.sort_unstable();
+    for buffer in all {
+        let access = match (program.access(buffer), written.contains(&buffer)) {
+            (Some(Access::Constant), false) => Access::Constant,
+            (_, false) => Access::Input,
+            (None, true) if !used_outside.contains(&buffer) => continue,
+            // A product adds to what its own beginning has stored.
+            (_, true) => Access::Output,
+        };
+        params.push(Param::Buffer(buffer, access));
+    }
+    let body = Stmt::Seq(Arc::new(inside.into_iter().cloned().collect()));
+    let mut program = program.clone();
+    (program.params, program.body) = (Arc::new(params), body);
+    Some(Part { program, blocks: names })
+}
+
+/// The statements of a program that follow each other.
+fn nests(stmt: &Stmt) -> Vec<&Stmt> {
+    match stmt {
+        Stmt::Seq(stmts) => stmts.iter().flat_map(nests).collect(),
+        _ => vec![stmt],
+    }
+}
