@@ -98,6 +98,12 @@ pub fn finish() {
     }
 }
 
+/// Whether nothing is being done or is to be done beside calls: no version of a kernel is about to change.
+pub fn is_idle() -> bool {
+    let queue = queue();
+    !queue.is_busy && queue.is_empty()
+}
+
 /// Lets the thread do something. Nothing is done when the system gives no thread.
 pub(crate) fn submit(priority: Priority, what: String, run: impl FnOnce() + Send + 'static) {
     let job = Job { what, run: Box::new(run) };

@@ -95,6 +95,20 @@ fn convolutions_run_on_a_gpu() {
     }
 }
 
+/// Runs that are recorded read the inputs of their own call, also after a larger arena has taken the place of that they were recorded in.
+#[test]
+fn runs_that_are_launched_together_give_the_results_of_their_own_inputs() {
+    let function = convolutions();
+    let model = Model::from_function(&function).unwrap();
+    let mut session = Session::on(&model, &gpu());
+    let mut seed = 0;
+    for images in [1, 1, 1, 1, 2, 1, 2, 2, 2, 2, 1, 1, 1, 1] {
+        tilewright::background::finish();
+        seed += 1;
+        compare(&mut session, &function, &numbers(&[images, 3, 8, 8], seed));
+    }
+}
+
 #[test]
 fn an_input_that_does_not_fit_is_refused_as_on_the_cpu() {
     let model = Model::from_function(&perceptron()).unwrap();

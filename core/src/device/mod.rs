@@ -29,6 +29,16 @@ use crate::dtype::DType;
 use crate::program::Program;
 use crate::target::{RunOptions, Target};
 
+/// Runs that a device has [recorded](Device::record_runs), with the memory that they use.
+pub trait RecordedRuns: Send + Sync {
+    /// Submits all of them, behind the work that this thread has submitted before. They read and write the memory that was named when
+    /// they were recorded.
+    ///
+    /// # Errors
+    /// [`DeviceError::Failed`] when the device fails.
+    fn launch(&self) -> Result<(), DeviceError>;
+}
+
 /// A machine that compiles and runs programs.
 pub trait Device: Send + Sync {
     /// A name for people: the processor's or the GPU's, as its maker writes it. Empty when it is unknown.
@@ -74,6 +84,19 @@ pub trait Device: Send + Sync {
     /// Whether runs of this thread are recorded at present, and not executed.
     fn is_recording(&self) -> bool {
         false
+    }
+
+    /// Records the runs that `work` submits on this thread, instead of executing them, so that they can be launched together. Each
+    /// executable has to have run before with the same dimensions. `None` where the device records nothing; `work` is not called then.
+    ///
+    /// # Errors
+    /// The error of `work`, also where it submits what cannot be recorded; [`DeviceError::Failed`] when the device fails.
+    fn record_runs(
+        &self,
+        work: &mut dyn FnMut() -> Result<(), DeviceError>,
+    ) -> Result<Option<Box<dyn RecordedRuns>>, DeviceError> {
+        let _ = work;
+        Ok(None)
     }
 
     /// Evicts the elements of buffers from the device's caches, so that the next run finds them in memory only; false where the

@@ -1,14 +1,18 @@
-//! Following a plan on a device: values stay in its memory between steps.
+//! Following a plan on a device: values stay in its memory between steps. Steps that have run before are launched together, where the device can
+//! record them, which costs the host less than launching each.
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use tilewright_core::device::{BufferArgument, DeviceBuffer, DeviceError, DeviceSlice, DeviceSliceMut};
+use tilewright_core::device::{
+    BufferArgument, DeviceBuffer, DeviceError, DeviceSlice, DeviceSliceMut, RecordedRuns,
+};
 use tilewright_graph::ir::ValueId;
 use tilewright_graph::operator::{Arguments, Value};
 use tilewright_graph::tensor::HostTensor;
+use tilewright_runtime::background;
 use tilewright_runtime::devices::DeviceHandle;
 
 use crate::error::Error;
@@ -23,9 +27,32 @@ pub(crate) struct OnDevice {
     arena: Option<DeviceBuffer>,
     /// The constants of the graph that steps have used so far. They are copied once.
     constants: FxHashMap<ValueId, DeviceBuffer>,
-    /// The tensors that shapes decide, for each plan that is still kept.
-    known: Vec<(Weak<Plan>, Vec<DeviceBuffer>)>,
+    /// What each plan that is still kept has there.
+    plans: Vec<OfPlan>,
 }
+
+/// The memory of one plan, besides the arena and the constants, which it shares with others.
+struct OfPlan {
+    plan: Weak<Plan>,
+    /// The tensors that shapes decide.
+    known: Vec<DeviceBuffer>,
+    /// The inputs that steps or results name.
+    inputs: Vec<Option<DeviceBuffer>>,
+    launch: Launch,
+}
+
+/// How the steps of a plan are launched.
+enum Launch {
+    /// One by one, so far in this number of runs.
+    Apart(usize),
+    /// One by one for good: some of them cannot be recorded.
+    AlwaysApart,
+    /// Together.
+    Together(Box<dyn RecordedRuns>),
+}
+
+/// In the first runs, kernels are made and constants are laid out.
+const RUNS_APART: usize = 2;
 
 /// The memory that a run reads, besides the arena.
 struct Sources<'r> {
@@ -36,7 +63,7 @@ struct Sources<'r> {
 
 impl OnDevice {
     pub(crate) fn new(device: DeviceHandle) -> Self {
-        OnDevice { device, arena: None, constants: FxHashMap::default(), known: Vec::new() }
+        OnDevice { device, arena: None, constants: FxHashMap::default(), plans: Vec::new() }
     }
 
     pub(crate) fn device(&self) -> &DeviceHandle {
@@ -60,30 +87,87 @@ impl OnDevice {
             clock.note_arena(plan.arena, plan.lower_bound);
         }
         self.reserve(plan.arena)?;
-        let uploaded = self.upload_inputs(plan, inputs)?;
         self.upload_constants(plan, graph)?;
-        let known = self.known_of(plan)?;
+        let place = self.place_of(plan, inputs.len())?;
+        self.upload_inputs(place, plan, inputs)?;
         let mut arena = self.arena.take().expect("it was reserved");
-        let sources = Sources { inputs: &uploaded, constants: &self.constants, known: &self.known[known].1 };
-        let done = plan.steps.iter().try_for_each(|step| {
-            let start = Instant::now();
-            run_step(&self.device, step, &sources, &mut arena)?;
-            if let Some(clock) = clock {
-                self.device.device().synchronize().map_err(device_failed)?;
-                step.count(clock, start.elapsed());
-            }
-            Ok(())
-        });
+        let done = match clock {
+            None => self.launch(place, plan, &mut arena),
+            Some(clock) => self.measure(place, plan, &mut arena, clock),
+        };
         let results = done.and_then(|()| {
+            let sources = self.sources(place);
             plan.outputs.iter().map(|slice| self.download(slice, &sources, &arena, "a result")).collect()
         });
         self.arena = Some(arena);
         results
     }
 
+    fn sources(&self, place: usize) -> Sources<'_> {
+        let OfPlan { known, inputs, .. } = &self.plans[place];
+        Sources { inputs, constants: &self.constants, known }
+    }
+
+    /// Runs the steps one by one, and measures each.
+    fn measure(
+        &self,
+        place: usize,
+        plan: &Plan,
+        arena: &mut DeviceBuffer,
+        clock: &Clock,
+    ) -> Result<(), Error> {
+        let sources = self.sources(place);
+        plan.steps.iter().try_for_each(|step| {
+            let start = Instant::now();
+            run_step(&self.device, step, &sources, arena)?;
+            self.device.device().synchronize().map_err(device_failed)?;
+            step.count(clock, start.elapsed());
+            Ok(())
+        })
+    }
+
+    /// Runs the steps: together, once they have run often enough one by one.
+    fn launch(&mut self, place: usize, plan: &Plan, arena: &mut DeviceBuffer) -> Result<(), Error> {
+        if let Launch::Apart(runs) = self.plans[place].launch
+            && runs >= RUNS_APART
+            && background::is_idle()
+        {
+            self.plans[place].launch = self.recorded(place, plan, arena)?;
+        }
+        match &mut self.plans[place].launch {
+            Launch::Together(recorded) => return recorded.launch().map_err(device_failed),
+            Launch::Apart(runs) => *runs += 1,
+            Launch::AlwaysApart => {}
+        }
+        let sources = self.sources(place);
+        plan.steps.iter().try_for_each(|step| run_step(&self.device, step, &sources, arena))
+    }
+
+    /// Records the steps, where each of them can be.
+    fn recorded(&self, place: usize, plan: &Plan, arena: &mut DeviceBuffer) -> Result<Launch, Error> {
+        if plan.steps.iter().any(|step| matches!(step.action, Action::Evaluate { .. })) {
+            return Ok(Launch::AlwaysApart);
+        }
+        let sources = self.sources(place);
+        let mut refused = false;
+        let mut work = || {
+            let steps = plan.steps.iter();
+            refused =
+                steps.map(|step| run_step(&self.device, step, &sources, arena)).any(|done| done.is_err());
+            Ok(())
+        };
+        let recorded = self.device.device().record_runs(&mut work).map_err(device_failed)?;
+        // A step that fails does so again when it runs apart, and its error is reported then.
+        Ok(match recorded.filter(|_| !refused) {
+            Some(recorded) => Launch::Together(recorded),
+            None => Launch::AlwaysApart,
+        })
+    }
+
     fn reserve(&mut self, bytes: usize) -> Result<(), Error> {
         if self.arena.as_ref().is_none_or(|arena| arena.len() < bytes) {
-            // The old arena is given back first.
+            // The old arena is given back first, by those who have recorded runs in it, too.
+            self.plans.iter_mut().for_each(|own| own.launch = Launch::Apart(0));
             self.arena = None;
             self.arena = Some(self.allocate(bytes)?);
         }
@@ -100,28 +184,30 @@ impl OnDevice {
         Ok(buffer)
     }
 
-    /// The inputs that steps or results name, on the device.
-    fn upload_inputs(&self, plan: &Plan, inputs: &[&HostTensor]) -> Result<Vec<Option<DeviceBuffer>>, Error> {
-        let mut uploaded: Vec<Option<DeviceBuffer>> = inputs.iter().map(|_| None).collect();
-        for (step, slice) in
-            plan.steps.iter().flat_map(|step| step.inputs.iter().map(move |slice| (step, slice)))
-        {
-            if let Place::Input(place) = slice.place
-                && uploaded[place].is_none()
-            {
-                let bytes = inputs[place].bytes().ok_or_else(|| failed(step, "an input has no bytes"))?;
-                uploaded[place] = Some(self.copy(bytes)?);
+    /// Copies the inputs that steps or results name to the device.
+    fn upload_inputs(&mut self, place: usize, plan: &Plan, inputs: &[&HostTensor]) -> Result<(), Error> {
+        let of_steps =
+            plan.steps.iter().flat_map(|step| step.inputs.iter().map(move |slice| (Some(step), slice)));
+        let all = of_steps.chain(plan.outputs.iter().map(|slice| (None, slice)));
+        let mut is_done = vec![false; inputs.len()];
+        for (step, slice) in all {
+            let Place::Input(number) = slice.place else { continue };
+            if std::mem::replace(&mut is_done[number], true) {
+                continue;
+            }
+            let bytes = match (inputs[number].bytes(), step) {
+                (Some(bytes), _) => bytes,
+                (None, Some(step)) => return Err(failed(step, "an input has no bytes")),
+                (None, None) => continue,
+            };
+            match &mut self.plans[place].inputs[number] {
+                Some(buffer) if buffer.len() == bytes.len() => {
+                    self.device.device().upload(bytes, buffer.as_mut_slice()).map_err(device_failed)?;
+                }
+                _ => self.plans[place].inputs[number] = Some(self.copy(bytes)?),
             }
         }
-        for slice in &plan.outputs {
-            if let Place::Input(place) = slice.place
-                && uploaded[place].is_none()
-                && let Some(bytes) = inputs[place].bytes()
-            {
-                uploaded[place] = Some(self.copy(bytes)?);
-            }
-        }
-        Ok(uploaded)
+        Ok(())
     }
 
     fn upload_constants(&mut self, plan: &Plan, graph: &Graph) -> Result<(), Error> {
@@ -141,16 +227,17 @@ impl OnDevice {
         Ok(())
     }
 
-    /// The place of the tensors that a plan knows among those of all plans.
-    fn known_of(&mut self, plan: &Arc<Plan>) -> Result<usize, Error> {
-        self.known.retain(|(own, _)| own.strong_count() > 0);
-        let position = self.known.iter().position(|(own, _)| own.as_ptr() == Arc::as_ptr(plan));
+    /// The place of a plan among those that have memory here.
+    fn place_of(&mut self, plan: &Arc<Plan>, inputs: usize) -> Result<usize, Error> {
+        self.plans.retain(|own| own.plan.strong_count() > 0);
+        let position = self.plans.iter().position(|own| own.plan.as_ptr() == Arc::as_ptr(plan));
         if let Some(position) = position {
             return Ok(position);
         }
-        let buffers = plan.known.iter().map(|tensor| self.copy(tensor.bytes())).collect::<Result<_, _>>()?;
-        self.known.push((Arc::downgrade(plan), buffers));
-        Ok(self.known.len() - 1)
+        let known = plan.known.iter().map(|tensor| self.copy(tensor.bytes())).collect::<Result<_, _>>()?;
+        let inputs = std::iter::repeat_with(|| None).take(inputs).collect();
+        self.plans.push(OfPlan { plan: Arc::downgrade(plan), known, inputs, launch: Launch::Apart(0) });
+        Ok(self.plans.len() - 1)
     }
 
     fn download(

@@ -12,14 +12,14 @@ use std::any::Any;
 use std::time::Duration;
 
 use tilewright_core::device::{
-    CompileError, Device, DeviceBuffer, DeviceError, DeviceSlice, DeviceSliceMut, Executable,
+    CompileError, Device, DeviceBuffer, DeviceError, DeviceSlice, DeviceSliceMut, Executable, RecordedRuns,
 };
 use tilewright_core::dtype::DType;
 use tilewright_core::program::Program;
 use tilewright_core::target::{RunOptions, Target};
 
 use self::executable::GpuExecutable;
-use crate::driver::Gpu;
+use crate::driver::{Gpu, Graph};
 
 impl Device for Gpu {
     fn label(&self) -> &str {
@@ -57,6 +57,14 @@ impl Device for Gpu {
         self.current().recording().is_some()
     }
 
+    fn record_runs(
+        &self,
+        work: &mut dyn FnMut() -> Result<(), DeviceError>,
+    ) -> Result<Option<Box<dyn RecordedRuns>>, DeviceError> {
+        let (graph, ()) = self.record(work)?;
+        Ok(Some(Box::new(graph)))
+    }
+
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.wait("kernels ran or copies were made")
     }
@@ -64,5 +72,11 @@ impl Device for Gpu {
     /// Nobody has measured it yet.
     fn measure_peak(&self, _: DType, _: RunOptions, _: Duration) -> Option<f64> {
         None
+    }
+}
+
+impl RecordedRuns for Graph {
+    fn launch(&self) -> Result<(), DeviceError> {
+        Graph::launch(self)
     }
 }
