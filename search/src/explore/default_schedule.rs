@@ -261,13 +261,13 @@ impl Climb {
         self.generator.generate(from.space, &from.decisions, seed, decide, &mut Statistics::default())
     }
 
-    /// A candidate whose decisions for some steps are drawn anew, aligned to the machine. The tiles of a block's loops belong together: the
+    /// A candidate whose decisions for some steps are drawn anew, where they can be aligned to the machine. The tiles of a block's loops belong together: the
     /// best tile of one loop depends on those of the others.
     fn redrawn(&mut self, from: &Candidate, steps: &[usize]) -> Option<Candidate> {
         let seed = self.rng.next_u64();
         let mut rng = Rng::new(seed);
         let decide = |number: usize, step: &Step| match steps.contains(&number) {
-            true => self.generator.align(step, &mut rng),
+            true => self.generator.align(step, &mut rng).or_else(|| step.decision.clone()),
             false => step.decision.clone(),
         };
         self.generator.generate(from.space, &from.decisions, seed, decide, &mut Statistics::default())

@@ -31,7 +31,8 @@ impl fmt::Display for Kernel {
             writeln!(f, "    .param .{ty} p{number}{separator}")?;
         }
         let [x, y, z] = self.threads;
-        writeln!(f, ")\n.reqntid {x}, {y}, {z}\n{{")?;
+        // With a number of resident blocks to be reached, the assembler spills no registers to reach a higher one.
+        writeln!(f, ")\n.reqntid {x}, {y}, {z} .minnctapersm 1\n{{")?;
         for (class, count) in Class::ALL.into_iter().zip(self.registers).filter(|(_, count)| *count > 0) {
             writeln!(f, "    .reg .{} {}<{count}>;", class.declaration(), class.prefix())?;
         }

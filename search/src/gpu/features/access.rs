@@ -29,6 +29,8 @@ pub(crate) struct AccessFact {
     pub(crate) efficiency: f64,
     /// The registers that the elements of the unrolled loops take.
     pub(crate) registers: f64,
+    /// Whether it accesses memory of the thread, and no registers.
+    pub(crate) is_spilled: bool,
 }
 
 /// The accesses of a block as it stands.
@@ -65,6 +67,7 @@ pub(super) fn describe(
         units: 0.0,
         efficiency: 1.0,
         registers: registers * ((access.bytes + BANK - 1) / BANK) as f64,
+        is_spilled: place.is_chosen,
     };
     if block.is_by_warp() {
         return by_warp::divided(block, access, fact, places);
@@ -137,8 +140,9 @@ fn executions(block: &Located<'_>, access: &RawAccess, group: Group) -> (f64, f6
             _ => {
                 let width = if group.along == Some(node.var) { group.width as f64 } else { 1.0 };
                 requests *= extent / width;
-                // Steps of a reduction need their elements one after the other, as they are loaded.
-                registers *= if block.is_reduced_by(node.var) { width } else { extent };
+                // Steps of a reduction need their elements one after the other: as they are loaded, and those of the next step.
+                let of_steps = width.max(extent.min(2.0));
+                registers *= if block.is_reduced_by(node.var) { of_steps } else { extent };
             }
         }
     }

@@ -128,7 +128,25 @@ fn instructions(block: &BlockFacts) -> f64 {
 pub(crate) fn cost(program: &Program, kernel: &KernelFacts, gpu: &GpuTarget) -> Cost {
     let clock = f64::from(gpu.clock_khz) * 1e3;
     let processors = f64::from(gpu.multiprocessors);
-    let resident = f64::from(kernel.resident.max(1));
+    // The assembler may take more registers than expected.
+    let cycles = [kernel.resident, kernel.least_resident].map(|resident| cycles_with(kernel, gpu, resident));
+    let cycles = cycles.iter().sum::<f64>() / cycles.len() as f64;
+    let memory_bytes = memory_bytes(program, kernel, gpu);
+    let bandwidth = gpu.memory_bytes_per_second as f64;
+    Cost {
+        multiprocessors: cycles / clock,
+        memory: memory_bytes / (bandwidth * ATTAINABLE),
+        cache: traffic(kernel) / (bandwidth * L2_OVER_MEMORY),
+        memory_bytes,
+        waves: kernel.grid / (processors * f64::from(kernel.resident.max(1))),
+    }
+}
+
+/// Cycles of the multiprocessors where each holds a number of blocks at once.
+fn cycles_with(kernel: &KernelFacts, gpu: &GpuTarget, resident: u32) -> f64 {
+    let processors = f64::from(gpu.multiprocessors);
+    let fits = resident > 0;
+    let resident = f64::from(resident.max(1));
     let of_block = block_cycles(kernel, gpu);
     let chain = Chain::of(kernel);
     let per_processor = (kernel.grid / processors).ceil().max(1.0);
@@ -147,18 +165,7 @@ pub(crate) fn cost(program: &Program, kernel: &KernelFacts, gpu: &GpuTarget) -> 
     let mut cycles = waves * wave(at_once) + wave(rest);
     let missing = kernel.registers - f64::from(gpu.max_registers_per_thread);
     cycles *= (1.0 + SPILL * missing.max(0.0)) * (1.0 + SCATTERED * (1.0 - kernel.coalescing()));
-    if kernel.resident == 0 {
-        cycles *= 100.0;
-    }
-    let memory_bytes = memory_bytes(program, kernel, gpu);
-    let bandwidth = gpu.memory_bytes_per_second as f64;
-    Cost {
-        multiprocessors: cycles / clock,
-        memory: memory_bytes / (bandwidth * ATTAINABLE),
-        cache: traffic(kernel) / (bandwidth * L2_OVER_MEMORY),
-        memory_bytes,
-        waves: kernel.grid / (processors * resident),
-    }
+    if fits { cycles } else { 100.0 * cycles }
 }
 
 /// Cycles of a multiprocessor for one block of threads, if nothing waits.
@@ -190,6 +197,10 @@ fn block_cycles(kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
                 Scope::Global | Scope::Streamed => {
                     let bytes = access.units * SECTOR;
                     let bytes = if rounds_ahead(block).is_some() { bytes.max(WIDEST_COPY) } else { bytes };
+                    cached += warps * access.requests * bytes;
+                }
+                Scope::Local if access.is_spilled => {
+                    let bytes = (WARP * block.element_bytes) as f64;
                     cached += warps * access.requests * bytes;
                 }
                 Scope::Local | Scope::Fragment => {}

@@ -23,6 +23,8 @@ pub(super) struct Place {
     pub(super) exchange: Option<Exchange>,
     /// The variables of the loops each of whose iterations has elements of its own, besides those over blocks and threads.
     pub(super) fixed: Vec<VarId>,
+    /// Whether a buffer of a thread is in memory, because loops that are not written out choose its elements.
+    pub(super) is_chosen: bool,
     /// Whether the last dimension of a fragment is the depth of the product that takes it as a factor.
     pub(super) is_along_depth: bool,
 }
@@ -66,7 +68,22 @@ pub(super) fn place(program: &Program, buffer: BufferId, located: &[Located<'_>]
     };
     let extents: Vec<i64> = spans.iter().zip(&shape).map(used).collect();
     let is_along_depth = located.iter().any(|block| is_along_depth(block, buffer));
-    Place { is_along_depth, ..Place::new(program, buffer, &extents, fixed) }
+    let is_chosen =
+        declared.scope == Scope::Local && located.iter().any(|block| is_chosen(block, buffer, &fixed));
+    Place { is_along_depth, is_chosen, ..Place::new(program, buffer, &extents, fixed) }
+}
+
+/// Whether loops around a block that are not written out choose elements of a thread's buffer. Those with elements of their own in each
+/// iteration choose none.
+fn is_chosen(block: &Located<'_>, buffer: BufferId, fixed: &[VarId]) -> bool {
+    let serial = block
+        .path
+        .iter()
+        .filter(|node| node.kind == LoopKind::Serial && !node.extent.is(1) && !fixed.contains(&node.var));
+    let mut indices =
+        block.accesses.iter().filter(|access| access.buffer == buffer).flat_map(|access| &access.indices);
+    let chosen: Vec<VarId> = serial.map(|node| node.var).collect();
+    indices.any(|index| chosen.iter().any(|var| index.mentions(*var)))
 }
 
 /// Whether a block is a product along the last dimension of a buffer: what moves there moves no result.
@@ -96,7 +113,7 @@ impl Place {
         let bytes = program.buffer(buffer).dtype.bytes() as i64;
         let row = extents.last().copied().unwrap_or(0);
         let exchange = program.swizzle(buffer).and_then(|_| Swizzle { row }.exchange(bytes));
-        Place { elements, strides, exchange, fixed, is_along_depth: false }
+        Place { elements, strides, exchange, fixed, is_chosen: false, is_along_depth: false }
     }
 
     /// Of a parameter whose strides the caller chooses.

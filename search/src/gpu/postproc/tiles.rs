@@ -2,6 +2,7 @@
 
 use tilewright_core::analysis::block::{reads, single_store};
 use tilewright_core::annotation::{TENSORIZE, TILED_LOOPS, UNROLL};
+use tilewright_core::lower::LowerOptions;
 use tilewright_core::schedule::{BlockRv, LoopRv, Schedule, ScheduleError};
 use tilewright_core::stmt::{Block, Symbol};
 use tilewright_core::thread_axis::ThreadAxis;
@@ -159,7 +160,8 @@ fn vector_loop(
     Ok(suits.then_some(*last))
 }
 
-/// Unrolls the loops of one thread, so that its sums are in registers, and the inner reductions while there are not too many copies.
+/// Unrolls the loops of one thread, so that its sums are in registers, and the inner reductions while there are not too many copies. A tile
+/// that is too large for that is refused.
 fn unroll(
     schedule: &mut Schedule,
     block: &Block,
@@ -173,6 +175,11 @@ fn unroll(
             Some(lanes) if lanes == *target => schedule.vectorize(*target)?,
             _ => copies = copies.saturating_mul(unroll_one(schedule, *target)?),
         }
+    }
+    // Loops that lowering leaves as they are would choose the sums, which are then in memory.
+    let most = LowerOptions::of(schedule.target()).max_unrolled_statements;
+    if usize::try_from(copies).map_or(true, |copies| copies > most) {
+        return Err(ScheduleError::BadDecision("a tile that can be written out"));
     }
     for target in levels.inner_reduction.iter().rev() {
         if copies.saturating_mul(extent(schedule, *target)?) > limit {

@@ -29,8 +29,8 @@ const USUAL_THREADS: i64 = 256;
 /// Values of a row for each thread, without a search: loads of several values overlap.
 const USUAL_VALUES: u64 = 4;
 
-/// The most iterations of a thread that are written out.
-const MAX_UNROLLED: i64 = 16;
+/// The most iterations of a thread that are written out: as many as it keeps values of a row, which would be in memory otherwise.
+pub(super) const MAX_UNROLLED: i64 = 64;
 
 /// Where the values of steps that are no reductions are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

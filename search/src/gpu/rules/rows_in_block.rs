@@ -12,9 +12,6 @@ use crate::space::rules::block::block_of;
 /// The threads that compute a row together.
 const THREADS: [i64; 5] = [32, 64, 128, 256, 512];
 
-/// The most values of a row for each thread.
-const MAX_VALUES: i64 = 64;
-
 /// Computes the rows of a block with all steps that serve it alone in one kernel, as a variant for each number of threads besides kernels
 /// for each step. Blocks that are tiled are left alone.
 #[schedule_rule(target = "gpu", after = "inline_into_copies", before = "cross_thread_reduction")]
@@ -46,7 +43,7 @@ pub fn rows_in_block(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
 /// The numbers of threads that have neither too much nor nothing to do.
 fn suitable(values: i64) -> impl Iterator<Item = i64> {
     let [first, .., last] = THREADS;
-    let least = (values / MAX_VALUES).min(last);
+    let least = (values / rows::MAX_UNROLLED).min(last);
     let most = values.max(first);
     THREADS.into_iter().filter(move |threads| (least..=most).contains(threads))
 }
