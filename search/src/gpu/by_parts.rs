@@ -23,8 +23,11 @@ use crate::space::spec::SearchSpec;
 /// The most products that are searched for alone, each of which takes as long as a whole program.
 const MOST_PARTS: usize = 4;
 
+/// A joint search is as good for a single product with copies around it.
+const LEAST_PARTS: usize = 2;
+
 /// The schedule of a program with several kernels, of which `search` gives the steps of a product alone. Steps of rows around the products are
-/// one kernel where they can be. `None` for a program that is one such part, or has none.
+/// one kernel where they can be. `None` for a program of products alone, or with too few or too many of them.
 pub(crate) fn schedule_by_parts(
     program: &Program,
     context: &RunContext,
@@ -35,7 +38,7 @@ pub(crate) fn schedule_by_parts(
     let parts = parts(start.program());
     let of_parts: Vec<&String> = parts.iter().flat_map(|part| &part.blocks).collect();
     let others: Vec<String> = names(&start).into_iter().filter(|name| !of_parts.contains(&name)).collect();
-    if parts.is_empty() || parts.len() > MOST_PARTS || others.is_empty() {
+    if !(LEAST_PARTS..=MOST_PARTS).contains(&parts.len()) || others.is_empty() {
         return None;
     }
     let mut schedule = complete_with(joined_with(&start, &others), &others);
