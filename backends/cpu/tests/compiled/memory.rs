@@ -367,6 +367,27 @@ fn padding_takes_no_registers_from_sums() {
     }
 }
 
+#[test]
+fn indices_as_narrow_integers_and_counts_of_shifts() {
+    let program = program(
+        "kernel shifts(in x: u8[320], in y: i32[320], out a: u8[320], out b: i32[320], out c: f32[320]) {
+           for i in 0..20 {
+             a[i*16 + lane<16>] = x[i*16 + lane<16>] >> index((i%8)*1) as u8
+             b[i*16 + lane<16>] = (y[i*16 + lane<16>] << index(i*3) as i32) + index(i*70000000 - 300) as i32
+             c[i*16 + lane<16>] = (x[i*16 + lane<16>] >> index((i%2)*4) as u8 & 15u8) as i32 as f32 + (index(i*40 - 300) as i8) as f32
+           }
+         }",
+    );
+    let tensors = vec![
+        random(DType::U8, 320, 1),
+        random(DType::I32, 320, 2),
+        zeros(DType::U8, 320),
+        zeros(DType::I32, 320),
+        zeros(DType::F32, 320),
+    ];
+    Call { tensors, ..Call::default() }.check(&program);
+}
+
 /// Tiles of values and sums that are each added to: from a few to more than any machine has registers for.
 #[test]
 fn intermediates_that_registers_cannot_hold_are_in_memory() {

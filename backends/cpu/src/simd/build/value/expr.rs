@@ -95,10 +95,15 @@ impl Builder<'_> {
                 Some(chosen) => Ok(chosen),
                 None => self.select(condition, then, otherwise, group),
             },
-            ExprKind::Cast(a) => {
-                let value = self.value(a, group)?;
-                self.cast(a.dtype(), dtype, group, value)
-            }
+            ExprKind::Cast(a) => match a.kind() {
+                ExprKind::Index(index) if index.lanes() == 1 && Form::of(dtype) == Form::Int32 => {
+                    self.low_half_of_index(index, dtype, group)
+                }
+                _ => {
+                    let value = self.value(a, group)?;
+                    self.cast(a.dtype(), dtype, group, value)
+                }
+            },
             ExprKind::Bitcast(a) => {
                 let value = self.value(a, group)?;
                 self.bitcast(a.dtype(), dtype, group, value)
@@ -188,6 +193,14 @@ impl Builder<'_> {
         let start = self.emit(Class::Vector, Op::BroadcastGeneral(8), width, [Operand::Reg(start)]);
         let args = [Operand::Reg(start), Operand::Reg(offsets)];
         Ok(self.emit(Class::Vector, Op::Vector(VectorOp::Add64), width, args))
+    }
+
+    /// An index that is the same in all lanes, as an integer of 32 bits or less: vectors of 64-bit integers are narrowed by AVX-512 alone.
+    fn low_half_of_index(&mut self, index: &Index, dtype: DType, group: Group) -> Outcome<Reg> {
+        let value = self.index_register(index)?;
+        let width = group.width(Form::Int32);
+        let low = self.emit(Class::Vector, Op::BroadcastGeneral(4), width, [Operand::Reg(value)]);
+        self.normalize(dtype, group, low)
     }
 
     /// Lane 0 of a register in every lane.
