@@ -56,7 +56,7 @@ const THOROUGH: Effort = Effort {
 /// More work for a program whose calls take milliseconds: its choice pays after a few of them.
 const THOROUGH_OF_LARGE: Effort = Effort { rounds: &[(8, 40), (3, 80), (1, 160)], ..THOROUGH };
 
-/// The points of a large program's largest block: a millisecond of multiply-adds, or so.
+/// The least number of points of a large program's largest block: about a millisecond of multiply-adds.
 const LARGE: i64 = 1 << 27;
 
 /// As much work for a GPU, whose points need not be legal or executable: several remain.
@@ -72,7 +72,7 @@ const THOROUGH_OF_GPU: Effort = Effort {
 const QUICK: Effort =
     Effort { breadth: Breadth::FEW, samples_per_space: 2, samples: 8, halving: None, rounds: &[(1, 2)] };
 
-/// One of so many steps of hill climbing redraws all tiles of a block.
+/// On average, each fourth step of hill climbing redraws all tiles of a block.
 const REDRAW: usize = 4;
 
 /// The candidate with the best score of the draft model; `None` when no candidate is legal.
@@ -261,8 +261,8 @@ impl Climb {
         self.generator.generate(from.space, &from.decisions, seed, decide, &mut Statistics::default())
     }
 
-    /// A candidate whose decisions for some steps are drawn anew, where they can be aligned to the machine. The tiles of a block's loops belong together: the
-    /// best tile of one loop depends on those of the others.
+    /// A candidate whose decisions for some steps are drawn anew, where they can be aligned to the machine. The tiles of a block's loops
+    /// belong together: the best tile of one loop depends on those of the others.
     fn redrawn(&mut self, from: &Candidate, steps: &[usize]) -> Option<Candidate> {
         let seed = self.rng.next_u64();
         let mut rng = Rng::new(seed);

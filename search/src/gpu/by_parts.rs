@@ -117,3 +117,87 @@ fn nests(stmt: &Stmt) -> Vec<&Stmt> {
         _ => vec![stmt],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tilewright_core::target::Target;
+    use tilewright_core::verify::{Level, verify};
+
+    use super::*;
+
+    /// Weights of rows from a product, and a product with these weights that is divided by their sum.
+    const ATTENTION: &str = "kernel attention(in q: f32[64, 32], constant k: f32[96, 32], in v: f32[96, 32], out z: f32[64, 32]) {
+  buffer s: f32[64, 96] global
+  buffer w: f32[64, 96] global
+  buffer t: f32[64] global
+  buffer y: f32[64, 32] global
+  for i in 0..64 { for j in 0..96 { for d in 0..32 {
+    block s(vi: spatial 64 = i, vj: spatial 96 = j, vd: reduce 32 = d) {
+      init { s[vi, vj] = 0.0 }
+      s[vi, vj] = s[vi, vj] + q[vi, vd] * k[vj, vd]
+    }
+  } } }
+  for i in 0..64 { for j in 0..96 {
+    block w(vi: spatial 64 = i, vj: spatial 96 = j) { w[vi, vj] = exp(s[vi, vj]) }
+  } }
+  for i in 0..64 { for j in 0..96 {
+    block t(vi: spatial 64 = i, vj: reduce 96 = j) { init { t[vi] = 0.0 } t[vi] = t[vi] + w[vi, vj] }
+  } }
+  for i in 0..64 { for d in 0..32 { for j in 0..96 {
+    block y(vi: spatial 64 = i, vd: spatial 32 = d, vj: reduce 96 = j) {
+      init { y[vi, vd] = 0.0 }
+      y[vi, vd] = y[vi, vd] + w[vi, vj] * v[vj, vd]
+    }
+  } } }
+  for i in 0..64 { for d in 0..32 {
+    block z(vi: spatial 64 = i, vd: spatial 32 = d) { z[vi, vd] = y[vi, vd] / t[vi] }
+  } }
+}";
+
+    fn described(part: &Part) -> String {
+        let accesses = part
+            .program
+            .buffer_params()
+            .map(|(buffer, access)| format!("{} {}", access.text(), part.program.buffer(buffer).name));
+        format!("{}: {}", part.blocks.join(" "), accesses.collect::<Vec<_>>().join(", "))
+    }
+
+    #[test]
+    fn products_are_programs_of_their_own_with_their_epilogues() {
+        let program: Program = ATTENTION.parse().unwrap();
+        let found = parts(&program);
+        let described: Vec<String> = found.iter().map(described).collect();
+        // Weights follow their product element by element.
+        assert_eq!(described, ["s w: in q, constant k, out w", "y z: in v, out z, in w, in t"]);
+        for part in &found {
+            verify(&part.program, Level::Blocks)
+                .unwrap_or_else(|errors| panic!("{errors}\n{}", part.program));
+        }
+    }
+
+    #[test]
+    fn each_product_is_searched_for_and_repeated() {
+        let program: Program = ATTENTION.parse().unwrap();
+        let context = RunContext::from(Target::generic_gpu());
+        let spec = SearchSpec::built_in(tilewright_core::target::TargetKind::Gpu).unwrap();
+        let searched = std::cell::Cell::new(0);
+        // A search that finds one thread for each element of a product.
+        let search = |part: &Program| {
+            searched.set(searched.get() + 1);
+            let mut schedule = Schedule::new(part.clone(), &context, 0);
+            let block = schedule.get_block(if searched.get() == 1 { "s" } else { "y" }).ok()?;
+            let loops = schedule.get_loops(block).ok()?;
+            schedule.split(loops[0], &[None, Some(16)]).ok()?;
+            Some(schedule.trace().clone())
+        };
+        let schedule =
+            schedule_by_parts(&program, &context, &spec, &search).expect("two products and their rows");
+        assert_eq!(searched.get(), 2);
+        let splits =
+            schedule.trace().steps().iter().filter(|step| step.instruction.name() == "split").count();
+        assert!(splits >= 2, "{}", schedule.trace());
+        // A product alone is left to the search of the whole.
+        let single = &parts(&program)[0].program;
+        assert!(schedule_by_parts(single, &context, &spec, &search).is_none());
+    }
+}
