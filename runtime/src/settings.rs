@@ -21,6 +21,7 @@ use tilewright_core::lower;
 use tilewright_core::tensor::spare;
 
 use crate::error::Error;
+use crate::{background, choices};
 
 const THREADS_VARIABLE: &str = "TILEWRIGHT_THREADS";
 const DUMP_VARIABLE: &str = "TILEWRIGHT_DUMP";
@@ -46,6 +47,19 @@ static SHAPES: AtomicUsize = AtomicUsize::new(SPECIALIZED_SHAPES);
 /// 0 until it is first read or set.
 static PACKED_LIMIT: AtomicUsize = AtomicUsize::new(0);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+/// Checks the environment variables above but the last, so that a mistake is reported before anything is computed.
+///
+/// # Errors
+/// [`Error::Environment`], which names the first one whose value has no meaning.
+pub fn check() -> Result<(), Error> {
+    threads()?;
+    background::is_enabled()?;
+    Dump::requested()?;
+    verifies()?;
+    variable(RECORDS_VARIABLE)?;
+    choices::folder().map(drop)
+}
 
 /// How many threads kernels use.
 ///

@@ -21,6 +21,9 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// An environment variable has a value without a meaning.
+    #[error(transparent)]
+    Setting(Box<tilewright_runtime::Error>),
     /// A pass made a graph that does not fit together.
     #[error("the graph cannot be optimised: {0}")]
     Optimise(#[from] BuildError),

@@ -12,6 +12,7 @@ use tilewright_graph::onnx;
 use tilewright_graph::part::Part;
 use tilewright_graph::pass::{StaysFloat, optimise, stays_float};
 use tilewright_graph::tensor::HostTensor;
+use tilewright_runtime::settings;
 
 use crate::engine::Engines;
 use crate::error::Error;
@@ -110,8 +111,9 @@ impl Model {
     /// Makes a graph ready to run.
     ///
     /// # Errors
-    /// When a pass cannot rebuild it.
+    /// When a pass cannot rebuild it, or an environment variable of [`tilewright_runtime::settings`] has a value without a meaning.
     pub fn from_function(function: &Function) -> Result<Self, Error> {
+        settings::check().map_err(|error| Error::Setting(Box::new(error)))?;
         let optimised = optimise(function)?;
         let ports = |function: &Function, values: &[ValueId]| {
             let port = |&value: &ValueId| Port {

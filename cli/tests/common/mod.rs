@@ -3,13 +3,19 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs the program in a directory.
-pub(crate) fn tilewright(directory: &Path, arguments: &[&str]) -> Output {
+/// Runs the program in a directory, with some environment variables.
+fn run(directory: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tilewright"))
         .args(arguments)
+        .envs(variables.iter().copied())
         .current_dir(directory)
         .output()
         .expect("the program starts")
+}
+
+/// Runs the program in a directory.
+pub(crate) fn tilewright(directory: &Path, arguments: &[&str]) -> Output {
+    run(directory, arguments, &[])
 }
 
 /// The standard output of a command that succeeds.
@@ -22,7 +28,17 @@ pub(crate) fn text(directory: &Path, arguments: &[&str]) -> String {
 
 /// The standard error of a command that fails with a code.
 pub(crate) fn failure(directory: &Path, arguments: &[&str], code: i32) -> String {
-    let output = tilewright(directory, arguments);
+    failure_with(directory, arguments, &[], code)
+}
+
+/// As [`failure`], with some environment variables.
+pub(crate) fn failure_with(
+    directory: &Path,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+    code: i32,
+) -> String {
+    let output = run(directory, arguments, variables);
     let error = String::from_utf8(output.stderr).expect("a text");
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {error}");
     assert!(output.stdout.is_empty(), "{arguments:?}");

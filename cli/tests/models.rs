@@ -1,4 +1,4 @@
-//! `tilewright model quantise` on a small network.
+//! `tilewright model` on a small network.
 
 mod common;
 
@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{Cursor, Write};
 use std::path::Path;
 
-use common::{failure, text};
+use common::{failure, failure_with, text};
 use tempfile::{TempDir, tempdir};
 use tilewright_graph::build::GraphBuilder;
 use tilewright_graph::ir::{Attributes, Shape, Type};
@@ -173,4 +173,15 @@ fn models_without_products_are_refused() {
     let arguments = [&QUANTISE[..], &["samples/0.npy", "--output", "refused.onnx"]].concat();
     let found = failure(directory.path(), &arguments, 1);
     assert!(found.contains("model.onnx: no product can be quantised: the model has none"), "{found}");
+}
+
+#[test]
+fn a_setting_without_a_meaning_and_an_unknown_device_are_named() {
+    let directory = prepared();
+    npy::write(&directory.path().join("x.npy"), &tensor(&[4, 6], 12)).unwrap();
+    let call = ["model", "run", "model.onnx", "--input", "x=x.npy"];
+    let said = failure_with(directory.path(), &call, &[("TILEWRIGHT_DUMP", "flat,nonsense")], 1);
+    assert!(said.contains("TILEWRIGHT_DUMP") && said.contains("`nonsense` is no stage"), "{said}");
+    let said = failure(directory.path(), &[&call[..], &["--device", "gpu:first"]].concat(), 1);
+    assert!(said.contains("gpu:first"), "{said}");
 }
