@@ -7,13 +7,13 @@ use rustc_hash::FxHashSet;
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::program::Program;
 use tilewright_core::schedule::{Decision, Instruction, Rng, Schedule, Step, Trace};
-use tilewright_core::stmt::Block;
 use tilewright_core::target::{RunContext, TargetKind};
 
 use crate::explore::candidate::{Candidate, Generator, Statistics};
 use crate::explore::strategy::SearchSpace;
 use crate::gpu;
 use crate::space::mutate::{self, Change};
+use crate::space::rules::block::points;
 use crate::space::spec::SearchSpec;
 use crate::space::{Breadth, DesignSpaces, generate_some_design_spaces};
 
@@ -106,27 +106,16 @@ pub fn default_with_rules(
 
 /// The work for a program on a CPU. One of unknown size counts as small.
 fn thorough(program: &Program) -> &'static Effort {
-    let points = |block: &Block| {
-        block.iters.iter().try_fold(1_i64, |points, iter| points.checked_mul(iter.extent.as_constant()?))
-    };
     let largest = blocks(&program.body).into_iter().filter_map(|block| points(block)).max();
     if largest.is_some_and(|points| points >= LARGE) { &THOROUGH_OF_LARGE } else { &THOROUGH }
 }
 
-/// A schedule of no design space for a GPU: each block in the first way that suits it, or, where the draft model expects more of that, each
-/// product as its own search would have it.
+/// The schedule of no design space for a GPU.
 fn by_blocks(program: &Program, context: &RunContext, spec: &SearchSpec) -> Schedule {
-    let by_ways = gpu::schedule_by_ways(program, context);
-    let search = |part: &Program| {
+    gpu::schedule_by_blocks(program, context, spec, &|part| {
         let found = choose(part, context.clone(), spec, &THOROUGH_OF_GPU);
         found.into_iter().next().map(|(best, _)| best.decisions)
-    };
-    let Some(by_parts) = gpu::schedule_by_parts(program, context, spec, &search) else { return by_ways };
-    let expected = |schedule: &Schedule| {
-        let features = (spec.device.extract_features)(schedule.program(), context);
-        features.map_or(f32::MIN, |features| features.prior())
-    };
-    if expected(&by_parts) > expected(&by_ways) { by_parts } else { by_ways }
+    })
 }
 
 /// The best of the points that can be executed, or the schedule of no space where the draft model expects more of it.

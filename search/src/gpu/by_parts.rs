@@ -16,7 +16,7 @@ use tilewright_core::schedule::{Schedule, Trace};
 use tilewright_core::stmt::{Block, Stmt};
 use tilewright_core::target::RunContext;
 
-use super::default_schedule::{complete_with, inlined, joined_with, names};
+use super::default_schedule::{complete_with, inlined, joined_with, names, schedule_by_ways, score};
 use crate::space::rules::block::{has_own_loops, needs_multi_level_tiling};
 use crate::space::spec::SearchSpec;
 
@@ -26,9 +26,22 @@ const MOST_PARTS: usize = 4;
 /// A joint search is as good for a single product with copies around it.
 const LEAST_PARTS: usize = 2;
 
+/// A schedule of no design space: each block in the first way that suits it, or, where the draft model expects more of that, each product by
+/// the steps that `search` finds for it alone.
+pub(crate) fn schedule_by_blocks(
+    program: &Program,
+    context: &RunContext,
+    spec: &SearchSpec,
+    search: &dyn Fn(&Program) -> Option<Trace>,
+) -> Schedule {
+    let by_ways = schedule_by_ways(program, context);
+    let by_parts = schedule_by_parts(program, context, spec, search);
+    by_parts.filter(|by_parts| score(by_parts) > score(&by_ways)).unwrap_or(by_ways)
+}
+
 /// The schedule of a program with several kernels, of which `search` gives the steps of a product alone. Steps of rows around the products are
 /// one kernel where they can be. `None` for a program of products alone, or with too few or too many of them.
-pub(crate) fn schedule_by_parts(
+fn schedule_by_parts(
     program: &Program,
     context: &RunContext,
     spec: &SearchSpec,

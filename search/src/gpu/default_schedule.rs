@@ -106,7 +106,7 @@ fn attempt(schedule: &mut Schedule, name: &str, way: Way) -> bool {
 }
 
 /// The draft model's expectation.
-fn score(schedule: &Schedule) -> f32 {
+pub(super) fn score(schedule: &Schedule) -> f32 {
     extract(schedule.program(), schedule.context()).map_or(f32::MIN, |features| features.prior())
 }
 

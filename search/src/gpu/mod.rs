@@ -17,7 +17,7 @@ mod transposed;
 
 use crate::space::spec::DeviceFunctions;
 
-pub(crate) use by_parts::schedule_by_parts;
+pub(crate) use by_parts::schedule_by_blocks;
 pub(crate) use default_schedule::{is_executable, schedule_by_ways};
 
 /// The functions of a GPU.

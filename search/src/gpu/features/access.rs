@@ -29,8 +29,8 @@ pub(crate) struct AccessFact {
     pub(crate) efficiency: f64,
     /// The registers that the elements of the unrolled loops take.
     pub(crate) registers: f64,
-    /// Whether it accesses memory of the thread, and no registers.
-    pub(crate) is_spilled: bool,
+    /// Whether its buffer is in memory of the thread, and not in registers.
+    pub(crate) is_in_memory: bool,
 }
 
 /// The accesses of a block as it stands.
@@ -67,7 +67,7 @@ pub(super) fn describe(
         units: 0.0,
         efficiency: 1.0,
         registers: registers * ((access.bytes + BANK - 1) / BANK) as f64,
-        is_spilled: place.is_chosen,
+        is_in_memory: place.is_in_memory,
     };
     if block.is_by_warp() {
         return by_warp::divided(block, access, fact, places);
@@ -104,6 +104,9 @@ fn group_of(block: &Located<'_>, access: &RawAccess, strides: &[i64]) -> Group {
         return widest(vector);
     }
     let single = Group { width: 1, along: None };
+    if access.is_store || block.is_by_warp() {
+        return single;
+    }
     let written_out = || block.path.iter().filter(|node| node.kind == LoopKind::Unrolled);
     let Some(along) = written_out().find(|node| stride(node) == Some(1)) else { return single };
     let mut group = widest(along);
@@ -114,11 +117,7 @@ fn group_of(block: &Located<'_>, access: &RawAccess, strides: &[i64]) -> Group {
     while group.width > 1 && !begins(group.width) {
         group.width /= 2;
     }
-    if access.is_store || block.is_by_warp() || !(group.width as u64).is_power_of_two() {
-        single
-    } else {
-        group
-    }
+    if (group.width as u64).is_power_of_two() { group } else { single }
 }
 
 /// How many instructions a thread executes for an access, and the elements of the loops that are written out.

@@ -128,9 +128,13 @@ fn instructions(block: &BlockFacts) -> f64 {
 pub(crate) fn cost(program: &Program, kernel: &KernelFacts, gpu: &GpuTarget) -> Cost {
     let clock = f64::from(gpu.clock_khz) * 1e3;
     let processors = f64::from(gpu.multiprocessors);
+    let (of_block, chain) = (block_cycles(kernel, gpu), Chain::of(kernel));
+    let cycles_with = |resident: u32| cycles_with(kernel, gpu, resident, of_block, &chain);
     // The assembler may take more registers than expected.
-    let cycles = [kernel.resident, kernel.least_resident].map(|resident| cycles_with(kernel, gpu, resident));
-    let cycles = cycles.iter().sum::<f64>() / cycles.len() as f64;
+    let mut cycles = cycles_with(kernel.resident);
+    if kernel.least_resident != kernel.resident {
+        cycles = (cycles + cycles_with(kernel.least_resident)) / 2.0;
+    }
     let memory_bytes = memory_bytes(program, kernel, gpu);
     let bandwidth = gpu.memory_bytes_per_second as f64;
     Cost {
@@ -142,13 +146,11 @@ pub(crate) fn cost(program: &Program, kernel: &KernelFacts, gpu: &GpuTarget) -> 
     }
 }
 
-/// Cycles of the multiprocessors where each holds a number of blocks at once.
-fn cycles_with(kernel: &KernelFacts, gpu: &GpuTarget, resident: u32) -> f64 {
+/// Cycles of the multiprocessors where each holds a number of blocks at once. A block takes `of_block` cycles if nothing waits.
+fn cycles_with(kernel: &KernelFacts, gpu: &GpuTarget, resident: u32, of_block: f64, chain: &Chain) -> f64 {
     let processors = f64::from(gpu.multiprocessors);
     let fits = resident > 0;
     let resident = f64::from(resident.max(1));
-    let of_block = block_cycles(kernel, gpu);
-    let chain = Chain::of(kernel);
     let per_processor = (kernel.grid / processors).ceil().max(1.0);
     let at_once = resident.min(per_processor);
     // Too few warps leave the schedulers idle between dependent instructions.
@@ -199,7 +201,7 @@ fn block_cycles(kernel: &KernelFacts, gpu: &GpuTarget) -> f64 {
                     let bytes = if rounds_ahead(block).is_some() { bytes.max(WIDEST_COPY) } else { bytes };
                     cached += warps * access.requests * bytes;
                 }
-                Scope::Local if access.is_spilled => {
+                Scope::Local if access.is_in_memory => {
                     let bytes = (WARP * block.element_bytes) as f64;
                     cached += warps * access.requests * bytes;
                 }

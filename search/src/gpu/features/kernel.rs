@@ -87,7 +87,7 @@ impl KernelFacts {
                     let bytes = bytes.saturating_mul(versions as u64);
                     shared_bytes = shared_bytes.saturating_add(bytes.next_multiple_of(ALIGNMENT))
                 }
-                Scope::Local if place.is_chosen => {}
+                Scope::Local if place.is_in_memory => {}
                 Scope::Local => local_bytes += bytes.max(4 * elements.max(0) as u64) as f64,
                 // The lanes of a warp hold a fragment together.
                 Scope::Fragment => local_bytes += bytes as f64 / WARP as f64,

@@ -24,7 +24,7 @@ pub(super) struct Place {
     /// The variables of the loops each of whose iterations has elements of its own, besides those over blocks and threads.
     pub(super) fixed: Vec<VarId>,
     /// Whether a buffer of a thread is in memory, because loops that are not written out choose its elements.
-    pub(super) is_chosen: bool,
+    pub(super) is_in_memory: bool,
     /// Whether the last dimension of a fragment is the depth of the product that takes it as a factor.
     pub(super) is_along_depth: bool,
 }
@@ -68,14 +68,13 @@ pub(super) fn place(program: &Program, buffer: BufferId, located: &[Located<'_>]
     };
     let extents: Vec<i64> = spans.iter().zip(&shape).map(used).collect();
     let is_along_depth = located.iter().any(|block| is_along_depth(block, buffer));
-    let is_chosen =
-        declared.scope == Scope::Local && located.iter().any(|block| is_chosen(block, buffer, &fixed));
-    Place { is_along_depth, is_chosen, ..Place::new(program, buffer, &extents, fixed) }
+    let is_in_memory =
+        declared.scope == Scope::Local && located.iter().any(|block| chooses_elements(block, buffer, &fixed));
+    Place { is_along_depth, is_in_memory, ..Place::new(program, buffer, &extents, fixed) }
 }
 
-/// Whether loops around a block that are not written out choose elements of a thread's buffer. Those with elements of their own in each
-/// iteration choose none.
-fn is_chosen(block: &Located<'_>, buffer: BufferId, fixed: &[VarId]) -> bool {
+/// Whether a loop around a block chooses elements of a thread's buffer: one that is not written out, and whose iterations share the buffer.
+fn chooses_elements(block: &Located<'_>, buffer: BufferId, fixed: &[VarId]) -> bool {
     let serial = block
         .path
         .iter()
@@ -113,7 +112,7 @@ impl Place {
         let bytes = program.buffer(buffer).dtype.bytes() as i64;
         let row = extents.last().copied().unwrap_or(0);
         let exchange = program.swizzle(buffer).and_then(|_| Swizzle { row }.exchange(bytes));
-        Place { elements, strides, exchange, fixed, is_chosen: false, is_along_depth: false }
+        Place { elements, strides, exchange, fixed, is_in_memory: false, is_along_depth: false }
     }
 
     /// Of a parameter whose strides the caller chooses.

@@ -12,7 +12,7 @@ use tilewright_core::visit::for_each_expr;
 use tilewright_macros::schedule_rule;
 
 use crate::space::rule::{RuleExtension, RuleOutcome, RuleResult};
-use crate::space::rules::block::block_of;
+use crate::space::rules::block::{block_of, points};
 
 /// Inlines an element-wise block into its consumers when that saves a buffer and repeats no expensive work.
 ///
@@ -84,11 +84,6 @@ fn repetitions(block: &Block, reader: &Block) -> usize {
             if is_repeated || overlaps { 2 } else { 1 }
         })
         .sum()
-}
-
-/// The size of a block's domain, when it is known.
-fn points(block: &Block) -> Option<i64> {
-    block.iters.iter().try_fold(1_i64, |points, iter| points.checked_mul(iter.extent.as_constant()?))
 }
 
 /// Whether each read uses the block's iterators in the order in which it writes them, so that an

@@ -99,6 +99,11 @@ pub(crate) fn can_precede_rows(program: &Program, block: &Block) -> bool {
         && has_free_loops(program, block)
 }
 
+/// The number of points of a block's domain; `None` when an extent is symbolic.
+pub(crate) fn points(block: &Block) -> Option<i64> {
+    block.iters.iter().try_fold(1_i64, |points, iter| points.checked_mul(iter.extent.as_constant()?))
+}
+
 /// The number of points of the iterators of one kind; `None` when an extent is symbolic.
 pub(crate) fn domain_size(block: &Block, kind: IterKind) -> Option<i64> {
     let iters = block.iters.iter().filter(|iter| iter.kind == kind);
