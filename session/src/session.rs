@@ -101,8 +101,11 @@ impl Session {
 
     /// A session of a model on a device. Constants are copied to its memory once, inputs in each run, and values stay there from one step to
     /// the next; operators without a kernel form are evaluated on the host. A graph that decides while it runs is refused when
-    /// it is run.
+    /// it is run. On the default device, this is [`Session::new`].
     pub fn on(model: &Model, device: &DeviceHandle) -> Self {
+        if device.id() == DeviceId::DEFAULT {
+            return Session::new(model);
+        }
         Session { device: Some(OnDevice::new(device.clone())), ..Session::new(model) }
     }
 

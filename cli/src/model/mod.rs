@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use tilewright::devices::{self, DeviceHandle, DeviceId};
+use tilewright::devices::{self, DeviceHandle};
 use tilewright_session::{HostTensor, Model, Session, npy};
 
 use crate::arguments::{Input, ModelCall, ModelCommand, ModelRun, ModelTime};
@@ -50,20 +50,12 @@ fn read(inputs: &[Input]) -> Result<Vec<(String, HostTensor)>, Failure> {
 struct Opened {
     model: Model,
     inputs: Vec<(String, HostTensor)>,
-    device: Place,
+    device: DeviceHandle,
 }
 
-/// Where a model runs.
-struct Place(DeviceHandle);
-
-impl Place {
-    fn of(name: &str) -> Result<Self, Failure> {
-        devices::open(name).map(Place).map_err(Failure::new)
-    }
-
-    fn session(&self, model: &Model) -> Session {
-        if self.0.id() == DeviceId::DEFAULT { Session::new(model) } else { Session::on(model, &self.0) }
-    }
+/// The device with a name.
+fn open(device: &str) -> Result<DeviceHandle, Failure> {
+    devices::open(device).map_err(Failure::new)
 }
 
 impl Opened {
@@ -77,12 +69,12 @@ impl Opened {
                 drop(writeln!(io::stderr(), "warning: a record is skipped: {problem}"));
             }
         }
-        let device = Place::of(&call.device)?;
+        let device = open(&call.device)?;
         Ok(Opened { model: load(&call.model)?, inputs: read(&call.inputs)?, device })
     }
 
     fn session(&self) -> Session {
-        self.device.session(&self.model)
+        Session::on(&self.model, &self.device)
     }
 
     fn inputs(&self) -> Vec<(&str, &HostTensor)> {

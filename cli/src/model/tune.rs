@@ -3,24 +3,25 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use tilewright::DeviceHandle;
 use tilewright::kernel::Kernel;
 use tilewright::tuning::{TuneTask, Tuner};
-use tilewright_session::{HostTensor, KernelUse, Model};
+use tilewright_session::{HostTensor, KernelUse, Model, Session};
 
 use crate::arguments::ModelTune;
 use crate::model::shapes::combinations;
-use crate::model::{Place, load, named, read, set_threads};
+use crate::model::{load, named, open, read, set_threads};
 use crate::{Failure, Outcome};
 
 pub(super) fn run(options: &ModelTune) -> Outcome {
     set_threads(options.threads);
     let (model, inputs) = (load(&options.model)?, read(&options.inputs)?);
-    let place = Place::of(&options.device)?;
+    let device = open(&options.device)?;
     let uses = if options.shapes.is_empty() {
-        place.session(&model).kernels(&named(&inputs)).map_err(Failure::new)?
+        Session::on(&model, &device).kernels(&named(&inputs)).map_err(Failure::new)?
     } else {
         let calls = combinations(&model.info().inputs, &options.shapes, &inputs)?;
-        all_kernels(&model, &place, &calls)?
+        all_kernels(&model, &device, &calls)?
     };
     if uses.is_empty() {
         return Err(Failure::new("no step of this model runs a kernel: there is nothing to tune"));
@@ -35,7 +36,7 @@ pub(super) fn run(options: &ModelTune) -> Outcome {
         .map(|(one, dims)| TuneTask { kernel: &one.kernel, dims, weight: one.steps as f64 })
         .collect();
     let mut tuner = Tuner::new()
-        .device(place.0.id())
+        .device(device.id())
         .seed(options.seed)
         .records(&options.records)
         .progress(options.progress);
@@ -66,11 +67,11 @@ pub(super) fn run(options: &ModelTune) -> Outcome {
 /// The kernels of several calls, each once for each of its shapes.
 fn all_kernels(
     model: &Model,
-    place: &Place,
+    device: &DeviceHandle,
     calls: &[Vec<(String, HostTensor)>],
 ) -> Result<Vec<KernelUse>, Failure> {
     let mut uses: Vec<KernelUse> = Vec::new();
-    let mut session = place.session(model);
+    let mut session = Session::on(model, device);
     for inputs in calls {
         for one in session.kernels(&named(inputs)).map_err(Failure::new)? {
             let same =

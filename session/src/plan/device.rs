@@ -27,7 +27,7 @@ pub(crate) struct OnDevice {
     arena: Option<DeviceBuffer>,
     /// The constants of the graph that steps have used so far. They are copied once.
     constants: FxHashMap<ValueId, DeviceBuffer>,
-    /// What each plan that is still kept has there.
+    /// The memory of each plan that is still kept.
     plans: Vec<OfPlan>,
 }
 
@@ -132,7 +132,7 @@ impl OnDevice {
             && runs >= RUNS_APART
             && background::is_idle()
         {
-            self.plans[place].launch = self.recorded(place, plan, arena)?;
+            self.plans[place].launch = self.recorded(place, plan, arena);
         }
         match &mut self.plans[place].launch {
             Launch::Together(recorded) => return recorded.launch().map_err(device_failed),
@@ -144,9 +144,9 @@ impl OnDevice {
     }
 
     /// Records the steps, where each of them can be.
-    fn recorded(&self, place: usize, plan: &Plan, arena: &mut DeviceBuffer) -> Result<Launch, Error> {
+    fn recorded(&self, place: usize, plan: &Plan, arena: &mut DeviceBuffer) -> Launch {
         if plan.steps.iter().any(|step| matches!(step.action, Action::Evaluate { .. })) {
-            return Ok(Launch::AlwaysApart);
+            return Launch::AlwaysApart;
         }
         let sources = self.sources(place);
         let mut refused = false;
@@ -156,12 +156,12 @@ impl OnDevice {
                 steps.map(|step| run_step(&self.device, step, &sources, arena)).any(|done| done.is_err());
             Ok(())
         };
-        let recorded = self.device.device().record_runs(&mut work).map_err(device_failed)?;
-        // A step that fails does so again when it runs apart, and its error is reported then.
-        Ok(match recorded.filter(|_| !refused) {
+        let recorded = self.device.device().record_runs(&mut work);
+        // A step or a device that fails does so again when the steps run apart, and the error is reported then.
+        match recorded.ok().flatten().filter(|_| !refused) {
             Some(recorded) => Launch::Together(recorded),
             None => Launch::AlwaysApart,
-        })
+        }
     }
 
     fn reserve(&mut self, bytes: usize) -> Result<(), Error> {
