@@ -48,7 +48,8 @@ static SHAPES: AtomicUsize = AtomicUsize::new(SPECIALIZED_SHAPES);
 static PACKED_LIMIT: AtomicUsize = AtomicUsize::new(0);
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
-/// Checks the environment variables above but the last, so that a mistake is reported before anything is computed.
+/// Checks the environment variables above, so that a mistake is reported before anything is computed. `TILEWRIGHT_CPU_FEATURES` is checked when
+/// the CPU is opened.
 ///
 /// # Errors
 /// [`Error::Environment`], which names the first one whose value has no meaning.

@@ -1,6 +1,6 @@
 """Runs models on a GPU, compares results with stored ones, and measures calls.
 
-usage: models.py PROGRAM FOLDER [--device gpu:0] [--rounds 5] [--torch] [NAME ...]
+usage: models.py PROGRAM FOLDER [--device gpu:0] [--rounds 5] [--profile FOLDER] [--torch] [NAME ...]
 
 FOLDER holds `NAME.onnx` and `expected/NAME`, as scripts/fetch-models.sh and scripts/model_outputs.py make them. PROGRAM is `tilewright`.
 Needs onnx and numpy; with `--torch`, also PyTorch and onnx2torch, which run the same file on the GPU where they can.

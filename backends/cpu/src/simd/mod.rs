@@ -120,7 +120,7 @@ struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Intermediates {
     All,
-    /// Those that statements add to, time and again.
+    /// Only those that a statement adds to.
     Sums,
     None,
 }

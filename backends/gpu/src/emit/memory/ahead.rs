@@ -74,6 +74,9 @@ impl Generator<'_> {
         place: Place,
         index: &Index,
     ) -> Outcome<Option<Operand>> {
+        if self.scopes.last().is_none_or(|known| known.ahead.is_empty()) {
+            return Ok(None);
+        }
         let own = index.constant_part();
         let variable = index.offset(-own);
         let Some(places) = self.scopes.last().and_then(|known| known.ahead.get(&(buffer, variable.clone())))
