@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cudarc::driver::result;
 use cudarc::driver::sys::{CUevent_flags, CUresult as Code};
 
-use crate::support::{FAILING, Loaded, SCALE, SOUND, address, code, context, launch};
+use crate::support::{FAILING, Loaded, QUIET, SCALE, SOUND, address, code, context, launch};
 
 /// Without a wait, a stream may read what another has not written yet.
 #[test]
 fn streams_are_ordered_by_events_alone() {
-    let context = context(SOUND);
+    let context = context(QUIET[0]);
     // SAFETY: the test orders its streams itself.
     unsafe { context.disable_event_tracking() };
     let (one, two) = (context.new_stream().expect("a stream"), context.new_stream().expect("a stream"));
@@ -78,7 +78,7 @@ fn events_tell_the_time() {
 
 #[test]
 fn asking_for_an_event_comes_to_an_end() {
-    let stream = context(SOUND).new_stream().expect("a stream");
+    let stream = context(QUIET[1]).new_stream().expect("a stream");
     let _data = stream.alloc_zeros::<u32>(4).expect("it fits");
     let event = stream.record_event(None).expect("an event");
     assert!(!event.try_is_complete().expect("nothing failed"), "nothing was executed yet");
@@ -92,7 +92,7 @@ fn asking_for_an_event_comes_to_an_end() {
 #[test]
 fn streams_call_functions_of_the_program() {
     static CALLS: AtomicU32 = AtomicU32::new(0);
-    let stream = context(SOUND).new_stream().expect("a stream");
+    let stream = context(QUIET[2]).new_stream().expect("a stream");
     unsafe extern "C" fn count(_: *mut c_void) {
         CALLS.fetch_add(1, Ordering::Relaxed);
     }

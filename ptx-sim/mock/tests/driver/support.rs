@@ -15,10 +15,14 @@ pub(crate) const SMALL: usize = 2;
 pub(crate) const LOST: usize = 3;
 /// Devices for launches that fail, each for one test, since a failure ends the context.
 pub(crate) const FAILING: [usize; 5] = [4, 5, 6, 7, 8];
+/// Sound devices, each for one test that sees work not being done yet: on a shared device, another test that gives memory back or
+/// unloads a module has all work of the device done.
+pub(crate) const QUIET: [usize; 3] = [9, 10, 11];
 
 const SETTINGS: &str = "driver=12040
     device=sm_80,name=Sound device=sm_90 device=sm_80,memory=1M device=sm_80,lose-after=3
-    device=sm_80 device=sm_80 device=sm_80 device=sm_80 device=sm_80";
+    device=sm_80 device=sm_80 device=sm_80 device=sm_80 device=sm_80
+    device=sm_80 device=sm_80 device=sm_80";
 
 /// Loads the library, once.
 pub(crate) fn load() {
