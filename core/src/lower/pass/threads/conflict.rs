@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use super::boxes;
 use super::mark_by_warp::accesses_fragment;
 use super::residues::{moduli, without_multiples};
+use super::values::Values;
 use crate::analysis::access::reads_memory;
 use crate::analysis::block::loads_in;
 use crate::analysis::condition::difference;
@@ -57,8 +58,13 @@ impl Axes {
         self.0.iter()
     }
 
-    fn holds(&self, var: VarId) -> bool {
+    pub(super) fn holds(&self, var: VarId) -> bool {
         self.0.iter().any(|axis| axis.var == var)
+    }
+
+    /// The number of a thread along the axis of a variable.
+    pub(super) fn number(&self, var: VarId, thread: &[i64]) -> Option<i64> {
+        self.0.iter().position(|axis| axis.var == var).map(|position| thread[position])
     }
 
     /// The numbers of all threads that make an access; `None` when they are too many.
@@ -87,12 +93,9 @@ impl Axes {
 impl Axes {
     /// Whether the conditions around an access may hold for a thread.
     fn may_make(&self, access: &SharedAccess, thread: &[i64]) -> bool {
-        let number = |var: VarId| {
-            let position = self.0.iter().position(|axis| axis.var == var)?;
-            Some(Index::constant(thread[position]))
-        };
-        let differences = access.differences.iter().map(|difference| difference.substitute(&number));
-        differences.into_iter().all(|difference| difference.as_constant().is_none_or(|value| value < 0))
+        let number = |var: VarId| self.number(var, thread);
+        let mut differences = access.differences.iter().map(|difference| difference.evaluate(&number));
+        differences.all(|difference| difference.is_none_or(|value| value < 0))
     }
 }
 
@@ -471,8 +474,10 @@ fn meet_in_memory(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool {
         parts_b.push((own_b, None));
     }
     let boxes_of = |access: &SharedAccess, threads: &[Vec<i64>], parts: &[Part]| -> Vec<Vec<Interval>> {
-        let along = |(index, modulus): &Part, thread: &Vec<i64>| {
-            let values = at(axes, access, index, thread);
+        let parts: Vec<(Values<'_>, Option<i64>)> =
+            parts.iter().map(|(index, modulus)| (Values::new(axes, index, &access.free), *modulus)).collect();
+        let along = |(part, modulus): &(Values<'_>, Option<i64>), thread: &[i64]| {
+            let values = part.at(thread);
             modulus.map_or(values, |modulus| values.modulo(modulus))
         };
         threads.iter().map(|thread| parts.iter().map(|part| along(part, thread)).collect()).collect()
@@ -571,13 +576,4 @@ fn split(axes: &Axes, access: &SharedAccess, index: &Index) -> Option<(Index, In
         }
     }
     Some((Index::from_terms(same, 0), Index::from_terms(own, index.constant_part())))
-}
-
-/// The values of an index for one thread.
-fn at(axes: &Axes, access: &SharedAccess, own: &Index, thread: &[i64]) -> Interval {
-    let number = |var: VarId| {
-        let position = axes.0.iter().position(|axis| axis.var == var)?;
-        Some(Index::constant(thread[position]))
-    };
-    own.substitute(&number).interval(&access.free)
 }

@@ -17,7 +17,10 @@
 //! The iterations of one loop over threads are independent, so that nothing inside of it needs a barrier;
 //! [`check_loops`] refuses the others.
 
+use std::cell::RefCell;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
@@ -59,6 +62,23 @@ fn nests(program: &mut Program, stmt: &Stmt) -> Result<Stmt, LowerError> {
 
 fn allocated(node: &Alloc, body: Stmt) -> Stmt {
     Stmt::Alloc(Arc::new(Alloc { buffer: node.buffer, body }))
+}
+
+/// Whether pairs of accesses conflict, in one iteration of a loop and from one to the next: the ways through a ring, one from each element, ask
+/// for the same pairs. Accesses are known by their address.
+#[derive(Default)]
+struct Answers(RefCell<FxHashMap<([*const SharedAccess; 2], bool), bool>>);
+
+impl Answers {
+    fn of(&self, pair: [&SharedAccess; 2], is_next: bool, find: impl FnOnce() -> bool) -> bool {
+        let key = (pair.map(std::ptr::from_ref), is_next);
+        if let Some(known) = self.0.borrow().get(&key) {
+            return *known;
+        }
+        let answer = find();
+        self.0.borrow_mut().insert(key, answer);
+        answer
+    }
 }
 
 struct Insertion<'p> {
@@ -190,7 +210,7 @@ impl Insertion<'_> {
 
     /// The elements one after the other, with barriers where they are needed.
     fn sequence(&self, elements: Vec<Element>) -> Element {
-        let places = self.places_from(&elements, 0, None, None);
+        let places = self.places_from(&elements, 0, None, None, &Answers::default());
         assemble(elements, &places, None)
     }
 
@@ -232,7 +252,8 @@ impl Insertion<'_> {
 
     /// The fewest places, by the number of the element behind, where a loop's body needs a barrier.
     fn places_in_ring(&self, elements: &[Element], node: &For) -> Vec<usize> {
-        let in_sequence = self.places_from(elements, 0, None, None);
+        let answers = Answers::default();
+        let in_sequence = self.places_from(elements, 0, None, None, &answers);
         let is_repeated = node.extent.as_constant().is_none_or(|extent| extent > 1);
         if !is_repeated || in_sequence.is_empty() && !self.conflicts_in_ring(elements, node) {
             return in_sequence;
@@ -242,7 +263,7 @@ impl Insertion<'_> {
         let separating = (0..elements.len()).filter(|start| elements[*start].reach.separates);
         let separated = separating.map(|start| (start + 1, Some(start)));
         let choices = separated.chain(forced).map(|(start, behind)| {
-            let mut places = self.places_from(elements, start, behind, Some(node.var));
+            let mut places = self.places_from(elements, start, behind, Some(node.var), &answers);
             if behind.is_none() {
                 places.push(start);
             }
@@ -272,6 +293,7 @@ impl Insertion<'_> {
         start: usize,
         behind: Option<usize>,
         ring: Option<VarId>,
+        answers: &Answers,
     ) -> Vec<usize> {
         let count = elements.len();
         let mut places = Vec::new();
@@ -287,9 +309,12 @@ impl Insertion<'_> {
             let is_next = start + step >= count;
             let reach = &elements[position].reach;
             let conflicts = |(access, was_next): &(&SharedAccess, bool)| {
-                reach.head.iter().any(|own| match ring {
-                    Some(var) if *was_next != is_next => conflict_in_next(&self.axes, var, access, own),
-                    _ => conflict(&self.axes, access, own),
+                let next = ring.filter(|_| *was_next != is_next);
+                reach.head.iter().any(|own| {
+                    answers.of([*access, own], next.is_some(), || match next {
+                        Some(var) => conflict_in_next(&self.axes, var, access, own),
+                        None => conflict(&self.axes, access, own),
+                    })
                 })
             };
             if open.iter().any(conflicts) {

@@ -14,3 +14,4 @@ pub(in crate::lower) mod mark_by_warp;
 mod residues;
 #[cfg(test)]
 mod tests;
+mod values;
