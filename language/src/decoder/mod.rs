@@ -52,8 +52,15 @@ impl Sequence {
     }
 }
 
-/// How many tokens a new sequence has room for; the room doubles when it is full, so that few sizes occur.
+/// How many tokens a new sequence has room for.
 const FIRST_ROOM: usize = 256;
+/// The sizes of a full sequence's next room are multiples of this.
+const ROOM_STEP: usize = 128;
+
+/// The room that follows a full one: a quarter more. Attention reads the whole room, and each size needs kernels of its own.
+fn next_room(room: usize) -> usize {
+    (room + room / 4).next_multiple_of(ROOM_STEP)
+}
 
 /// The table of tokens, which may be the output's matrix, too.
 const EMBEDDING: &str = "token_embd.weight";
@@ -147,7 +154,7 @@ impl Decoder {
     fn make_room(&self, sequence: &mut Sequence, wanted: usize) -> Result<(), Error> {
         let mut room = sequence.caches.first().map_or(wanted, Cache::room);
         while room < wanted {
-            room = (2 * room).min(self.config.context);
+            room = next_room(room).min(self.config.context);
         }
         for cache in &mut sequence.caches {
             if cache.room() < room {

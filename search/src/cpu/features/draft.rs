@@ -29,7 +29,7 @@ const L1_WAY: f64 = 4096.0;
 /// The ways of a second- or third-level cache.
 const WAYS: f64 = 16.0;
 /// Cycles to start and end a parallel loop.
-const PARALLEL_START: f64 = 3000.0;
+pub(crate) const PARALLEL_START: f64 = 3000.0;
 /// Cycles lost at each iteration of a loop that is not unrolled.
 const LOOP_STEP: f64 = 0.5;
 /// Cycles lost when an innermost loop ends: its last branch is sometimes mispredicted.

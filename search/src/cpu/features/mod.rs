@@ -75,6 +75,12 @@ pub fn describe(program: &Program, cpu: &CpuTarget) -> Vec<BlockFeatures> {
     facts(program).iter().map(describe).collect()
 }
 
+/// The operations of a call, loads and stores of blocks without arithmetic included: the cycles that it takes on one thread without vectors,
+/// about.
+pub(crate) fn operations(program: &Program) -> f64 {
+    facts(program).iter().map(|block| block.operations().max(block.points())).sum()
+}
+
 /// The facts about each block that a call executes.
 fn facts(program: &Program) -> Vec<BlockFacts<'_>> {
     let ahead = constant_blocks(program);

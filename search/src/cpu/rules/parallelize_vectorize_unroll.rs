@@ -11,17 +11,27 @@ use tilewright_core::stmt::Block;
 use tilewright_core::target::CpuTarget;
 use tilewright_macros::schedule_rule;
 
+use crate::cpu::features::draft::PARALLEL_START;
+use crate::cpu::features::operations;
 use crate::space::rule::{RuleExtension, RuleResult};
 use crate::space::rules::block::block_of;
 
 /// Parallel iterations per thread: 16 balance well, fewer cost less to start.
 const JOBS_PER_THREAD: [i64; 3] = [1, 4, 16];
 
+/// The most operations of a program that is hardly worth a second thread: with vectors they take about as long as the start of two parallel
+/// loops. Several nests that each draw a number of iterations would seldom all draw one.
+const FEW_OPERATIONS: f64 = 8.0 * PARALLEL_START;
+
 /// Annotates the last block of each nest with the limits for the postprocessors. It changes no loop, so that later rules
 /// still see serial loops.
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "random_compute_location")]
 pub fn parallelize_vectorize_unroll(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
-    ParallelizeVectorizeUnroll::of(schedule.cpu()?, schedule.threads()).apply(schedule, block)
+    let mut rule = ParallelizeVectorizeUnroll::of(schedule.cpu()?, schedule.threads());
+    if !rule.parallel.is_empty() && operations(schedule.program()) <= FEW_OPERATIONS {
+        rule.parallel = vec![(1, 0.8), (i64::from(schedule.threads()), 0.2)];
+    }
+    rule.apply(schedule, block)
 }
 
 /// The rule with its choices, for a rule that replaces it. It draws among several candidates and takes a single one without a
