@@ -13,7 +13,7 @@ use crate::stmt::For;
 ///
 /// The ranges are those of a nest of loops, which are few, and are built anew for every query of a primitive: a
 /// list is faster than a map, and a list of constants, as most extents are, takes no memory of its own.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranges {
     vars: SmallVec<[VarId; 16]>,
     /// The extents, in the order of `vars`.
@@ -21,7 +21,7 @@ pub struct Ranges {
 }
 
 /// The number of values of a variable.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Extent {
     Constant(i64),
     Symbolic(Box<Index>),

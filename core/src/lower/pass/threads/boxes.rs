@@ -1,14 +1,19 @@
 //! Whether boxes of two lists meet, without a look at each pair.
 
+use smallvec::SmallVec;
+
 use crate::index::Interval;
+
+/// An interval for each dimension.
+pub(super) type Region = SmallVec<[Interval; 6]>;
 
 /// Whether a box of the first list and one of the second list have a point in common, where their positions are a pair that `counts`.
 /// All boxes have the same number of dimensions.
 ///
 /// The boxes of the second list are sorted along the dimension that keeps most of them apart. The boxes that can meet a given box
 /// are then neighbours in the list.
-pub(super) fn meet(a: &[Vec<Interval>], b: &[Vec<Interval>], counts: impl Fn(usize, usize) -> bool) -> bool {
-    let dimension = (0..b.first().map_or(0, Vec::len)).max_by_key(|dimension| spread(b, *dimension));
+pub(super) fn meet(a: &[Region], b: &[Region], counts: impl Fn(usize, usize) -> bool) -> bool {
+    let dimension = (0..b.first().map_or(0, |first| first.len())).max_by_key(|dimension| spread(b, *dimension));
     let Some(dimension) = dimension else {
         return (0..a.len()).any(|a| (0..b.len()).any(|b| counts(a, b)));
     };
@@ -35,7 +40,7 @@ fn length(interval: Interval) -> i128 {
 }
 
 /// How far boxes are apart along a dimension, in lengths of the longest.
-fn spread(boxes: &[Vec<Interval>], dimension: usize) -> i128 {
+fn spread(boxes: &[Region], dimension: usize) -> i128 {
     let along = || boxes.iter().map(|own| own[dimension]);
     let (first, last) = (along().map(|own| own.min).min(), along().map(|own| own.min).max());
     let longest = along().map(length).max().unwrap_or(0);
@@ -58,7 +63,7 @@ mod tests {
             (self.0 >> 33) as i64 % limit
         }
 
-        fn boxes(&mut self, dimensions: usize, room: i64) -> Vec<Vec<Interval>> {
+        fn boxes(&mut self, dimensions: usize, room: i64) -> Vec<Region> {
             let count = self.below(12);
             let mut interval = || {
                 let min = self.below(room) - room / 2;
@@ -86,8 +91,8 @@ mod tests {
 
     #[test]
     fn bounds_that_are_unknown_meet_everything() {
-        let unknown = vec![vec![Interval { min: i64::MIN, max: i64::MAX }]];
-        let known = vec![vec![Interval { min: 5, max: 5 }]];
+        let unknown = [Region::from_slice(&[Interval { min: i64::MIN, max: i64::MAX }])];
+        let known = [Region::from_slice(&[Interval { min: 5, max: 5 }])];
         assert!(meet(&unknown, &known, |_, _| true));
         assert!(meet(&known, &unknown, |_, _| true));
     }

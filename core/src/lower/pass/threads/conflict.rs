@@ -8,8 +8,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
-use super::boxes;
+use super::boxes::{self, Region};
 use super::mark_by_warp::accesses_fragment;
 use super::residues::{moduli, without_multiples};
 use super::values::Values;
@@ -19,7 +20,7 @@ use crate::analysis::condition::difference;
 use crate::expr::{Expr, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::iter_map::{MapLevel, detect};
-use crate::index::{Base, Index, Interval, NO_MODULUS, Ranges, Term};
+use crate::index::{Base, Index, NO_MODULUS, Ranges, Term};
 use crate::program::{Program, Scope};
 use crate::stmt::{For, LoopKind, Stmt};
 use crate::thread_axis::ThreadAxis;
@@ -32,6 +33,9 @@ const MAX_PERIOD: i64 = 16;
 
 /// How many iterations lie between two; no program has this variable.
 const DISTANCE: VarId = VarId(u32::MAX);
+
+/// The numbers of a thread along all axes.
+type Thread = SmallVec<[i64; 4]>;
 
 /// The axes of the threads of a block in one nest.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +72,7 @@ impl Axes {
     }
 
     /// The numbers of all threads that make an access; `None` when they are too many.
-    fn threads_of(&self, access: &SharedAccess) -> Option<Vec<Vec<i64>>> {
+    fn threads_of(&self, access: &SharedAccess) -> Option<Vec<Thread>> {
         let extents: Vec<i64> = self
             .0
             .iter()
@@ -78,15 +82,21 @@ impl Axes {
         if count > MAX_THREADS {
             return None;
         }
-        let numbers = |mut thread: i64| -> Vec<i64> {
-            let number = |extent: &i64| {
-                let number = thread % extent;
-                thread /= extent;
-                number
-            };
-            extents.iter().map(number).collect()
-        };
-        Some((0..count).map(numbers).filter(|thread| self.may_make(access, thread)).collect())
+        let mut thread = Thread::from_elem(0, extents.len());
+        let mut threads = Vec::new();
+        for _ in 0..count {
+            if self.may_make(access, &thread) {
+                threads.push(thread.clone());
+            }
+            for (number, extent) in thread.iter_mut().zip(&extents) {
+                *number += 1;
+                if *number < *extent {
+                    break;
+                }
+                *number = 0;
+            }
+        }
+        Some(threads)
     }
 }
 
@@ -100,7 +110,7 @@ impl Axes {
 }
 
 /// An access to memory, and the threads that make it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct SharedAccess {
     pub(super) buffer: BufferId,
     pub(super) is_store: bool,
@@ -301,24 +311,22 @@ impl Search<'_> {
         }
         let resolved = |index: &Index| index.substitute(&|var| self.values.get(&var).cloned());
         let indices: Indices = indices.iter().map(resolved).collect();
-        let place = self.place_of(buffer, &indices);
-        let number = self.number_of(buffer, &indices);
-        let (free, axes, is_uniform) = (self.free.clone(), axes.to_vec(), self.around.is_empty());
-        let (by_warp, differences) = (self.by_warp, self.differences.clone());
-        let is_arrival = false;
-        self.found.push(SharedAccess {
+        let mut access = SharedAccess {
             buffer,
             is_store,
             indices,
-            place,
-            number,
-            free,
-            axes,
-            differences,
-            is_uniform,
-            by_warp,
-            is_arrival,
-        });
+            place: None,
+            number: None,
+            free: self.free.clone(),
+            axes: axes.to_vec(),
+            differences: self.differences.clone(),
+            is_uniform: self.around.is_empty(),
+            by_warp: self.by_warp,
+            is_arrival: false,
+        };
+        access.place = self.place_of(buffer, &access.indices);
+        access.number = self.number_of(buffer, &access.indices);
+        push_new(&mut self.found, access);
     }
 
     /// The place of an element in its buffer; `None` where the indices themselves tell as much, and where extents are not known.
@@ -349,6 +357,13 @@ impl Search<'_> {
             ranges.insert_constant(axis.var, axis.extent);
         }
         Some(place.simplify(&ranges))
+    }
+}
+
+/// Adds an access, unless it is there: statements that are written out many times load the same elements.
+pub(super) fn push_new(accesses: &mut Vec<SharedAccess>, access: SharedAccess) {
+    if !accesses.contains(&access) {
+        accesses.push(access);
     }
 }
 
@@ -473,7 +488,7 @@ fn meet_in_memory(axes: &Axes, a: &SharedAccess, b: &SharedAccess) -> bool {
         parts_a.push((own_a, None));
         parts_b.push((own_b, None));
     }
-    let boxes_of = |access: &SharedAccess, threads: &[Vec<i64>], parts: &[Part]| -> Vec<Vec<Interval>> {
+    let boxes_of = |access: &SharedAccess, threads: &[Thread], parts: &[Part]| -> Vec<Region> {
         let parts: Vec<(Values<'_>, Option<i64>)> =
             parts.iter().map(|(index, modulus)| (Values::new(axes, index, &access.free), *modulus)).collect();
         let along = |(part, modulus): &(Values<'_>, Option<i64>), thread: &[i64]| {

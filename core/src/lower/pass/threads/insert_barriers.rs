@@ -27,7 +27,7 @@ use crate::index::Index;
 use crate::lower::pass::threads::bind_threads::thread_axes;
 use crate::lower::pass::threads::check_loops::check_loops;
 use crate::lower::pass::threads::conflict::{
-    Axes, SharedAccess, conflict, conflict_in_later, conflict_in_next, shared_accesses,
+    Axes, SharedAccess, conflict, conflict_in_later, conflict_in_next, push_new, shared_accesses,
 };
 use crate::lower::util::condition::is_negative;
 use crate::lower::{LowerError, LowerOptions};
@@ -127,12 +127,12 @@ impl Reach {
     /// The reach of what is executed one after the other.
     fn then(mut self, next: &Reach) -> Self {
         if !self.separates {
-            self.head.extend(next.head.iter().cloned());
+            next.head.iter().for_each(|access| push_new(&mut self.head, access.clone()));
         }
         if next.separates {
             self.tail.clear();
         }
-        self.tail.extend(next.tail.iter().cloned());
+        next.tail.iter().for_each(|access| push_new(&mut self.tail, access.clone()));
         self.separates |= next.separates;
         self
     }
