@@ -52,34 +52,53 @@ def compare(make):
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{make.__name__}.onnx"
     onnx.save(model, path)
+    compare_file(f"{make.__name__:18}", path, feeds)
+
+
+def compare_file(title, path, feeds):
+    """Runs a model on inputs by name, and prints a line for each."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = int(THREADS)
     options.log_severity_level = 3
-    peer = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    try:
+        peer = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        print(f"{title}  ONNX Runtime refuses it: {' '.join(str(error).split())[:200]}", flush=True)
+        return
     for number, inputs in enumerate(feeds):
-        folder = FOLDER / make.__name__ / str(number)
+        folder = path.parent / path.stem / str(number)
         folder.mkdir(parents=True, exist_ok=True)
+        inputs = {given.name: inputs[given.name] for given in peer.get_inputs()}
         arguments = []
-        for name, value in inputs.items():
-            np.save(folder / f"{name}.npy", value)
-            arguments += ["--input", f"{name}={folder / name}.npy"]
-        expected = peer.run(None, inputs)
+        for place, (name, value) in enumerate(inputs.items()):
+            np.save(folder / f"{place}.npy", value)
+            arguments += ["--input", f"{name}={folder / str(place)}.npy"]
+        try:
+            expected = peer.run(None, inputs)
+        except Exception as error:
+            print(f"{title} {number}  ONNX Runtime fails: {' '.join(str(error).split())[:200]}", flush=True)
+            continue
         own = median(lambda: peer.run(None, inputs))
         run = [PROGRAM, "model", "run", str(path), *arguments, "--output", str(folder / "out"), "--json", "--threads", THREADS]
         result = subprocess.run(run, capture_output=True, text=True)
         if result.returncode:
-            print(f"{make.__name__:18} {number}  FAILS: {result.stderr.strip()[-300:]}", flush=True)
+            print(f"{title} {number}  FAILS: {result.stderr.strip()[-300:]}", flush=True)
             continue
         outputs = json.loads(result.stdout.strip().splitlines()[-1])["outputs"]
         names = [output.name for output in peer.get_outputs()]
         differences = [difference(value, np.load(outputs[name])) for name, value in zip(names, expected)]
         timed = subprocess.run([PROGRAM, "model", "time", str(path), *arguments, "--threads", THREADS, "--rounds", "1"], capture_output=True, text=True)
-        print(f"{make.__name__:18} {number}  ONNX Runtime {own:8.3f} ms   tilewright {' '.join(timed.stdout.split()) or timed.stderr[-200:]}   {' '.join(differences)}", flush=True)
+        print(f"{title} {number}  ONNX Runtime {own:8.3f} ms   tilewright {' '.join(timed.stdout.split()) or timed.stderr[-200:]}   {' '.join(differences)}", flush=True)
 
 
-for make in MODELS:
-    if not sys.argv[1:] or make.__name__ in sys.argv[1:]:
-        try:
-            compare(make)
-        except Exception as error:
-            print(f"{make.__name__:18} {str(error)[:400]}", flush=True)
+def main():
+    for make in MODELS:
+        if not sys.argv[1:] or make.__name__ in sys.argv[1:]:
+            try:
+                compare(make)
+            except Exception as error:
+                print(f"{make.__name__:18} {str(error)[:400]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

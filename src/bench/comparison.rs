@@ -10,6 +10,7 @@ use tilewright_runtime::devices::{self, DeviceId};
 use tilewright_search::records::CacheState;
 use tilewright_search::schedule_by_default;
 
+use crate::background;
 use crate::kernel::{Explanation, Kernel, Source, explain_on};
 use crate::settings;
 use crate::tuning::{TuneError, count_flops};
@@ -241,6 +242,8 @@ pub(super) fn measure_alternately(
     effort: &Effort,
     mut run: impl FnMut(usize, u64) -> Result<Duration, TuneError>,
 ) -> Result<Vec<Sampled>, TuneError> {
+    // Versions for other shapes, which are compiled beside calls, take a core.
+    background::finish();
     let mut repetitions = Vec::new();
     for number in 0..count {
         run(number, 1)?;

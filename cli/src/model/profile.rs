@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tilewright::background;
 use tilewright_session::{Profile, StepTime};
 
 use crate::arguments::ModelProfile;
@@ -18,6 +19,7 @@ pub(super) fn run(options: &ModelProfile) -> Outcome {
     let start = Instant::now();
     session.run(&inputs).map_err(Failure::new)?;
     let first = start.elapsed();
+    background::finish();
     // Each step's shortest time of several runs.
     let (_, mut best) = session.profile(&inputs).map_err(Failure::new)?;
     let mut whole = Duration::MAX;
