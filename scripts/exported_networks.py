@@ -10,12 +10,14 @@ two sizes. A line has the largest difference of each output, relative to the out
 """
 
 import argparse
+import logging
 import os
 import pathlib
 import sys
 import warnings
 
 warnings.filterwarnings("ignore")
+logging.disable(logging.CRITICAL)
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import numpy as np
@@ -460,7 +462,9 @@ def export(name, exporter):
             if exporter == "script":
                 torch.onnx.export(module, inputs[-1], path, input_names=names, dynamic_axes=axes, opset_version=17, dynamo=False)
             else:
-                torch.onnx.export(module, inputs[-1], path, input_names=names, dynamic_axes=axes or None, dynamo=True, external_data=False, verbose=False)
+                sizes = [{axis: torch.export.Dim.DYNAMIC for axis in axes.get(name, {})} for name in names]
+                shapes = {"inputs": tuple(sizes)} if isinstance(module, Flat) else tuple(sizes)
+                torch.onnx.export(module, inputs[-1], path, input_names=names, dynamic_shapes=shapes, dynamo=True, external_data=False, verbose=False)
     return path, [dict(zip(names, (value.numpy() for value in values))) for values in inputs]
 
 

@@ -52,10 +52,13 @@ fn known(tensor: HostTensor) -> Given {
     Given(tensor, true)
 }
 
-/// Compares one call, with tensors in the graph's order, and with channels last.
+/// Compares one call, with tensors in the graph's order, with channels last, and from the one to the other.
 fn check(name: &str, given: &[(&str, Attribute)], inputs: &[Given], outputs: usize, symbolic: bool) {
     check_in(name, given, inputs, outputs, symbolic, &Order::given);
     check_in(name, given, inputs, outputs, symbolic, &Order::channels_last);
+    let inputs: Vec<Option<&Given>> = inputs.iter().map(Some).collect();
+    check_orders(name, given, &inputs, outputs, symbolic, [&Order::given, &Order::channels_last]);
+    check_orders(name, given, &inputs, outputs, symbolic, [&Order::channels_last, &Order::given]);
 }
 
 /// The elements of a tensor, stored in an order, as programs take them: without dimensions of extent 1.
@@ -100,6 +103,18 @@ fn check_given(
     symbolic: bool,
     order: &dyn Fn(usize) -> Order,
 ) {
+    check_orders(name, given, inputs, outputs, symbolic, [order, order]);
+}
+
+/// As [`check_given`], with results in another order than inputs.
+fn check_orders(
+    name: &str,
+    given: &[(&str, Attribute)],
+    inputs: &[Option<&Given>],
+    outputs: usize,
+    symbolic: bool,
+    [order, result_order]: [&dyn Fn(usize) -> Order; 2],
+) {
     let operator = operator::find(name).unwrap();
     let values: Vec<ValueId> = (0..inputs.len() + outputs).map(|number| ValueId(number as u32)).collect();
     let (arguments, results) = values.split_at(inputs.len());
@@ -130,7 +145,7 @@ fn check_given(
         inputs: signatures,
         outputs: results.to_vec(),
         dims: dims.clone(),
-        order: Some(order(largest)),
+        order: Some(result_order(largest)),
     };
     let legalised = legalise(&fusion).unwrap_or_else(|error| panic!("{name}: {error}"));
     let hosts: Vec<Option<Value>> =

@@ -35,14 +35,55 @@ impl Corners {
     fn area(&self) -> f64 {
         (0..2).map(|d| self.high[d] - self.low[d]).product()
     }
+}
 
-    /// The area of the intersection as a share of that of the union.
-    fn overlap(&self, other: &Corners) -> f64 {
-        let side = |d: usize| (self.high[d].min(other.high[d]) - self.low[d].max(other.low[d])).max(0.0);
-        let common = side(0) * side(1);
-        let union = self.area() + other.area() - common;
-        if union > 0.0 { common / union } else { 0.0 }
+/// Boxes that are kept, a list for each coordinate, so that one box is compared with several at once.
+#[derive(Default)]
+struct Kept {
+    low: [Vec<f64>; 2],
+    high: [Vec<f64>; 2],
+    areas: Vec<f64>,
+    places: Vec<usize>,
+}
+
+/// How many boxes are compared before the result is looked at.
+const COMPARED: usize = 32;
+
+impl Kept {
+    fn push(&mut self, place: usize, corners: &Corners) {
+        for d in 0..2 {
+            self.low[d].push(corners.low[d]);
+            self.high[d].push(corners.high[d]);
+        }
+        self.areas.push(corners.area());
+        self.places.push(place);
     }
+
+    /// Whether the intersection with a kept box is more than a share of the union.
+    fn overlap(&self, corners: &Corners, share: f64) -> bool {
+        (0..self.areas.len()).step_by(COMPARED).any(|start| {
+            let part = start..(start + COMPARED).min(self.areas.len());
+            let [x0, y0] = [0, 1].map(|d| &self.low[d][part.clone()]);
+            let [x1, y1] = [0, 1].map(|d| &self.high[d][part.clone()]);
+            let (areas, area) = (&self.areas[part], corners.area());
+            let mut found = false;
+            for (((&x0, &y0), (&x1, &y1)), &other) in x0.iter().zip(y0).zip(x1.iter().zip(y1)).zip(areas) {
+                let width = smaller(x1, corners.high[0]) - larger(x0, corners.low[0]);
+                let height = smaller(y1, corners.high[1]) - larger(y0, corners.low[1]);
+                let common = larger(width, 0.0) * larger(height, 0.0);
+                found |= common > share * (area + other - common);
+            }
+            found
+        })
+    }
+}
+
+fn smaller(a: f64, b: f64) -> f64 {
+    if a < b { a } else { b }
+}
+
+fn larger(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
 }
 
 /// For each picture and class the boxes, best first, that overlap no better one by more than a threshold: picture, class
@@ -75,16 +116,16 @@ fn suppress(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
             let mut order: Vec<usize> =
                 (0..count).filter(|&place| least_score.is_none_or(|least| scores[place] > least)).collect();
             order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-            let mut kept: Vec<usize> = Vec::new();
+            let mut kept = Kept::default();
             for place in order {
-                if kept.len() >= most {
+                if kept.places.len() >= most {
                     break;
                 }
-                if kept.iter().all(|&better| corners[better].overlap(&corners[place]) <= threshold) {
-                    kept.push(place);
+                if !kept.overlap(&corners[place], threshold) {
+                    kept.push(place, &corners[place]);
                 }
             }
-            chosen.extend(kept.into_iter().flat_map(|place| [picture as i64, class as i64, place as i64]));
+            chosen.extend(kept.places.into_iter().flat_map(|place| [picture as i64, class as i64, place as i64]));
         }
     }
     one(HostTensor::new(&[chosen.len() / 3, 3], chosen)?)
