@@ -30,7 +30,11 @@ pub(super) struct Pipeline {
     pub(super) to_loops: &'static [Pass],
     /// At the `Loops` level: the interior of a padded domain apart from its boundary.
     pub(super) boundaries: &'static [Pass],
-    /// From the `Loops` level to the `Flat` level.
+    /// At the `Loops` level: from loops to vectors and registers.
+    pub(super) to_vectors: &'static [Pass],
+    /// What instructions of the target load.
+    pub(super) operands: &'static [Pass],
+    /// To the `Flat` level.
     pub(super) to_flat: &'static [Pass],
 }
 
@@ -45,7 +49,8 @@ impl Pipeline {
 
     /// All passes, in order.
     pub(super) fn passes(&self) -> impl Iterator<Item = &'static Pass> + use<> {
-        self.to_loops.iter().chain(self.boundaries).chain(self.to_flat)
+        let vectors = self.boundaries.iter().chain(self.to_vectors);
+        self.to_loops.iter().chain(vectors).chain(self.operands).chain(self.to_flat)
     }
 }
 
@@ -79,6 +84,11 @@ static CPU: Pipeline = Pipeline {
         // After peeling, which makes the tiles at the boundary constant, and before the passes that decide guards.
         Pass::new("leave_out_padding", Some(Loops), loops::leave_out_padding::leave_out_padding),
     ],
+    to_vectors: TO_VECTORS,
+    operands: &[
+        // After all passes that decide guards, and that keep sums in registers.
+        Pass::new("stage_operands", None, to_flat::stage_operands::stage_operands),
+    ],
     to_flat: TO_FLAT,
 };
 
@@ -105,11 +115,14 @@ static GPU: Pipeline = Pipeline {
     ],
     // A predicate costs a thread less than a second version of the code costs its warp.
     boundaries: &[],
+    to_vectors: TO_VECTORS,
+    // Lanes hold the operands of instructions of a warp together: a copy of a guarded one would be a thread's own.
+    operands: &[],
     to_flat: TO_FLAT,
 };
 
-/// From the `Loops` level to the `Flat` level, for all targets.
-const TO_FLAT: &[Pass] = &[
+/// From loops to vectors and registers, for all targets.
+const TO_VECTORS: &[Pass] = &[
     // Before loops are unrolled: it decides a guard once for all copies of a statement.
     Pass::new("partition_loops", Some(Loops), loops::partition_loops::partition_loops),
     // After partitioning, which gives tiles constant lengths.
@@ -126,6 +139,10 @@ const TO_FLAT: &[Pass] = &[
     Pass::new("choose_min_max", None, to_flat::choose_min_max::choose_min_max),
     // After all passes that look for sums in the form `c = c + a * b`.
     Pass::new("contract_products", None, to_flat::contract_products::contract_products),
+];
+
+/// To the `Flat` level, for all targets.
+const TO_FLAT: &[Pass] = &[
     // Last of the passes that look at indices of several dimensions.
     Pass::new("flatten_buffers", None, to_flat::flatten_buffers::flatten_buffers),
     // After flattening: two elements of 4 bits share a byte, also across rows. Before simplification, which folds the indices.

@@ -129,6 +129,70 @@ fn a_wanted_intrinsic_is_still_there_in_the_flat_program() {
     assert!(found >= 40, "{found} marked statements");
 }
 
+/// A filter of three taps and a fourth without weight, which is read beyond the end of the row.
+const TAPS: Kernel = Kernel {
+    name: "taps",
+    dims: &[&[1], &[2], &[13]],
+    text: "
+kernel taps(M, in a: u8[M, 13], in b: i8[2, 16, 4], out c: i32[M, 11, 32]) {
+  buffer p: u8[M, 14] global
+  for i in 0..M {
+    for x in 0..14 {
+      block p(vi: spatial M = i, vx: spatial 14 = x) { p[vi, vx] = select(index(vx) < 13, a[vi, vx], 0u8) }
+    }
+  }
+  for i_1 in 0..M {
+    for x_1 in 0..11 {
+      for j in 0..2 {
+        for l in 0..16 {
+          for r in 0..4 {
+            block c(vi: spatial M = i_1, vx: spatial 11 = x_1, vl: spatial 32 = 16*j + l, vr: reduce 4 = r) {
+              init { c[vi, vx, vl] = 0i32 }
+              c[vi, vx, vl] = c[vi, vx, vl] + p[vi, vx + vr] as i32 * b[vl/16, vl%16, vr] as i32
+            }
+          }
+        }
+      }
+    }
+  }
+}",
+};
+
+/// Operands under a condition are buffers of their own in the flat program, so that the intrinsic is what its mark says.
+#[test]
+fn guarded_operands_of_a_wanted_intrinsic_are_staged() {
+    let wanted: Vec<_> = ["vpdpbusd_16"].into_iter().map(Into::into).collect();
+    let options = LowerOptions { intrinsics: wanted, ..LowerOptions::default() };
+    for unrolled in [false, true] {
+        let mut schedule = Schedule::new(TAPS.program(), dot_products::target(), 0);
+        let block = schedule.get_block("c").unwrap();
+        let [.., pixels, panels, lanes, _] = schedule.get_loops(block).unwrap()[..] else { panic!("five loops") };
+        schedule.decompose_reduction(block, panels).unwrap();
+        schedule.tensorize(lanes, "vpdpbusd_16").unwrap();
+        let padded = schedule.get_block("p").unwrap();
+        schedule.compute_inline(padded).unwrap();
+        if unrolled {
+            schedule.unroll(pixels).unwrap();
+            schedule.unroll(panels).unwrap();
+        }
+        let flat = lower(schedule.program(), &options).unwrap();
+        assert_eq!(disagreement(&TAPS, &flat, 0), None, "{flat}");
+        let mut found = 0;
+        for_each_stmt(&flat.body, &mut |stmt| {
+            if let Stmt::Intrinsic(node) = stmt {
+                let operands = schedule.target().descriptions().get(&node.name).unwrap().matches(&flat, stmt);
+                assert!(operands.is_some(), "{flat}");
+                found += 1;
+            }
+        });
+        assert!(found > 0, "{flat}");
+        // Both panels of the last pixel read the same operand.
+        if unrolled {
+            assert_eq!(flat.to_string().matches("buffer operand").count(), 1, "{flat}");
+        }
+    }
+}
+
 #[test]
 fn the_initial_value_of_a_tensorized_block_can_be_taken_out_afterwards() {
     let mut schedule = tensorized(1).unwrap();

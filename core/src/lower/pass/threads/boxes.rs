@@ -13,7 +13,8 @@ pub(super) type Region = SmallVec<[Interval; 6]>;
 /// The boxes of the second list are sorted along the dimension that keeps most of them apart. The boxes that can meet a given box
 /// are then neighbours in the list.
 pub(super) fn meet(a: &[Region], b: &[Region], counts: impl Fn(usize, usize) -> bool) -> bool {
-    let dimension = (0..b.first().map_or(0, |first| first.len())).max_by_key(|dimension| spread(b, *dimension));
+    let dimension =
+        (0..b.first().map_or(0, |first| first.len())).max_by_key(|dimension| spread(b, *dimension));
     let Some(dimension) = dimension else {
         return (0..a.len()).any(|a| (0..b.len()).any(|b| counts(a, b)));
     };

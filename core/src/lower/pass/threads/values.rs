@@ -22,7 +22,9 @@ impl<'a> Values<'a> {
         for term in index.terms() {
             let (mut has_threads, mut has_others) = (false, false);
             let digit = Index::digit(term.digit.clone());
-            digit.for_each_var(&mut |var| *(if axes.holds(var) { &mut has_threads } else { &mut has_others }) = true);
+            digit.for_each_var(&mut |var| {
+                *(if axes.holds(var) { &mut has_threads } else { &mut has_others }) = true
+            });
             let is_decided = has_threads && !has_others && digit.evaluate(&|_| Some(0)).is_some();
             let part = match has_threads {
                 true if is_decided => &mut of_thread,
@@ -44,9 +46,10 @@ impl<'a> Values<'a> {
     pub(super) fn at(&self, thread: &[i64]) -> Interval {
         let number = |var: VarId| self.axes.number(var, thread);
         let own = self.of_thread.evaluate(&number).map_or(Interval::UNBOUNDED, Interval::constant);
-        let mixed = self.mixed.as_ref().map(|mixed| {
-            mixed.substitute(&|var| number(var).map(Index::constant)).interval(self.free)
-        });
+        let mixed = self
+            .mixed
+            .as_ref()
+            .map(|mixed| mixed.substitute(&|var| number(var).map(Index::constant)).interval(self.free));
         own + self.rest + mixed.unwrap_or(Interval::constant(0))
     }
 }

@@ -9,3 +9,4 @@ pub(in crate::lower) mod hoist_invariants;
 pub(in crate::lower) mod promote_updates;
 pub(in crate::lower) mod remove_dead_stores;
 pub(in crate::lower) mod simplify;
+pub(in crate::lower) mod stage_operands;

@@ -1,0 +1,150 @@
+//! Operands of intrinsics under a condition become buffers of their own.
+//!
+//! ```text
+//! intrinsic dot { for l in 0..16 { for k in 0..4 { c[l] = c[l] + select(j + k < 802, x[j + k], 0) * w[l, k] } } }
+//!
+//! alloc operand {
+//!   operand[lane<4>] = select(j + lane<4> < 802, x[j + lane<4>], 0)
+//!   intrinsic dot { for l in 0..16 { for k in 0..4 { c[l] = c[l] + operand[k] * w[l, k] } } }
+//! }
+//! ```
+//!
+//! An intrinsic loads its operands without a condition, so that a marked statement with one is not what the intrinsic computes: all its products
+//! would be formed one by one. Filters whose taps are padded to whole groups read beyond the end of a row like this, with weights of zero.
+//! Intrinsics that follow each other share a buffer for equal operands.
+
+use std::sync::Arc;
+
+use crate::analysis::block::{loads_in, stores};
+use crate::expr::{Expr, ExprKind, Indices};
+use crate::ids::{BufferId, VarId};
+use crate::index::Index;
+use crate::lower::{LowerError, LowerOptions};
+use crate::program::{Buffer, Program, Scope};
+use crate::stmt::{Alloc, Intrinsic, Stmt};
+use crate::visit::{for_each_var, rewrite_expr, rewrite_stmt, substitute_expr};
+
+/// The most elements of an operand: a vector register of bytes.
+const MOST_ELEMENTS: i64 = 64;
+
+/// Gives operands under a condition buffers of their own.
+pub(in crate::lower) fn stage_operands(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
+    let body = std::mem::replace(&mut program.body, Stmt::nothing());
+    program.body = staged(program, &body);
+    Ok(())
+}
+
+/// An operand in a buffer.
+struct Operand {
+    buffer: BufferId,
+    /// All its elements at once.
+    value: Expr,
+}
+
+fn staged(program: &mut Program, stmt: &Stmt) -> Stmt {
+    match stmt {
+        Stmt::Seq(stmts) => sequence(program, stmts),
+        Stmt::Intrinsic(_) => sequence(program, std::slice::from_ref(stmt)),
+        _ => {
+            let mut stmt = stmt.clone();
+            for child in stmt.children_mut() {
+                *child = staged(program, child);
+            }
+            stmt
+        }
+    }
+}
+
+/// Statements in order, with the buffers of operands around them.
+fn sequence(program: &mut Program, stmts: &[Stmt]) -> Stmt {
+    let (mut operands, mut allocated, mut body): (Vec<Operand>, Vec<BufferId>, Vec<Stmt>) =
+        Default::default();
+    for stmt in stmts {
+        let Stmt::Intrinsic(node) = stmt else {
+            operands.clear();
+            body.push(staged(program, stmt));
+            continue;
+        };
+        let node = with_operands(program, node, &mut operands, &mut body);
+        for operand in &operands {
+            if !allocated.contains(&operand.buffer) {
+                allocated.push(operand.buffer);
+            }
+        }
+        let stored: Vec<BufferId> = stores(&node.body).iter().map(|store| store.buffer).collect();
+        body.push(Stmt::Intrinsic(Arc::new(node)));
+        operands.retain(|operand| {
+            let mut loads = Vec::new();
+            loads_in(&operand.value, &mut loads);
+            loads.iter().all(|load| !stored.contains(&load.buffer))
+        });
+    }
+    let body = Stmt::seq(body);
+    allocated.into_iter().rev().fold(body, |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer, body })))
+}
+
+/// A marked statement that loads its operands without a condition; new ones are computed by statements in front of it.
+fn with_operands(
+    program: &mut Program,
+    node: &Intrinsic,
+    operands: &mut Vec<Operand>,
+    before: &mut Vec<Stmt>,
+) -> Intrinsic {
+    let mut node = node.clone();
+    let loops = loops_of(&node.body);
+    while let Some((guarded, var, extent)) = guarded_operand(&node.body, &loops) {
+        let lanes = Index::lane(extent);
+        let value = substitute_expr(&guarded, &|other| (other == var).then(|| lanes.clone()));
+        let known = operands.iter().find(|operand| operand.value == value).map(|operand| operand.buffer);
+        let buffer = known.unwrap_or_else(|| {
+            let shape = vec![Index::constant(i64::from(extent))];
+            let (name, dtype, scope) = ("operand".into(), value.dtype(), Scope::Local);
+            let buffer = program.add_buffer(Buffer { name, dtype, shape, scope });
+            before.push(Stmt::store(buffer, Indices::from_iter([lanes]), value.clone()));
+            operands.push(Operand { buffer, value });
+            buffer
+        });
+        let load = Expr::load(guarded.dtype(), buffer, [Index::var(var)]);
+        rewrite_stmt(&mut node.body, &|_| None, &|expr| {
+            rewrite_expr(expr, &mut |node| (*node == guarded).then(|| load.clone()))
+        });
+    }
+    node
+}
+
+/// The loops of a marked statement, with their extents.
+fn loops_of(body: &Stmt) -> Vec<(VarId, i64)> {
+    let (mut loops, mut current) = (Vec::new(), body);
+    while let Stmt::For(node) = current {
+        let Some(extent) = node.extent.as_constant() else { return Vec::new() };
+        loops.push((node.var, extent));
+        current = &node.body;
+    }
+    loops
+}
+
+/// A load under a condition, of which one loop of the statement chooses the element.
+fn guarded_operand(body: &Stmt, loops: &[(VarId, i64)]) -> Option<(Expr, VarId, u32)> {
+    let mut found = None;
+    for store in stores(body) {
+        crate::visit::for_each_expr(&store.value, &mut |expr: &Expr| {
+            if found.is_some() || !matches!(expr.kind(), ExprKind::Select(_, then, _) if is_load(then)) {
+                return;
+            }
+            let mut used: Vec<VarId> = Vec::new();
+            for_each_var(expr, &mut |var| used.push(var));
+            let mut own = loops.iter().filter(|(var, _)| used.contains(var));
+            if let (Some((var, extent)), None) = (own.next(), own.next())
+                && *extent <= MOST_ELEMENTS
+                && let Ok(lanes) = u32::try_from(*extent)
+            {
+                found = Some((expr.clone(), *var, lanes));
+            }
+        });
+    }
+    found
+}
+
+fn is_load(expr: &Expr) -> bool {
+    matches!(expr.kind(), ExprKind::Load(..))
+}
