@@ -166,7 +166,9 @@ fn guarded_operands_of_a_wanted_intrinsic_are_staged() {
     for unrolled in [false, true] {
         let mut schedule = Schedule::new(TAPS.program(), dot_products::target(), 0);
         let block = schedule.get_block("c").unwrap();
-        let [.., pixels, panels, lanes, _] = schedule.get_loops(block).unwrap()[..] else { panic!("five loops") };
+        let [.., pixels, panels, lanes, _] = schedule.get_loops(block).unwrap()[..] else {
+            panic!("five loops")
+        };
         schedule.decompose_reduction(block, panels).unwrap();
         schedule.tensorize(lanes, "vpdpbusd_16").unwrap();
         let padded = schedule.get_block("p").unwrap();

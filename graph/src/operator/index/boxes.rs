@@ -125,7 +125,9 @@ fn suppress(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
                     kept.push(place, &corners[place]);
                 }
             }
-            chosen.extend(kept.places.into_iter().flat_map(|place| [picture as i64, class as i64, place as i64]));
+            chosen.extend(
+                kept.places.into_iter().flat_map(|place| [picture as i64, class as i64, place as i64]),
+            );
         }
     }
     one(HostTensor::new(&[chosen.len() / 3, 3], chosen)?)
