@@ -24,7 +24,8 @@ pub(crate) fn conv(emitter: &mut Emitter, operands: &Operands<'_>) -> Result<Vec
         unsupported!("the extents of weights must not depend on the call");
     }
     let shape = Shape::of(operands, &x, &fixed)?;
-    let windows = Windows::of(emitter, operands, &x.extents[2..], &fixed[2..])?;
+    let mut windows = Windows::of(emitter, operands, &x.extents[2..], &fixed[2..])?;
+    let weights = with_fewer_taps(emitter, weights, &mut windows, &x.extents[2..])?;
     let zero = number(x.dtype, 0.0);
     let padded = if windows.has_padding() { pad(emitter, &x, &windows, &zero)? } else { x.clone() };
     let sums = multiply_windows(emitter, [&padded, &weights], &windows, &shape, x.element)?;
@@ -33,6 +34,26 @@ pub(crate) fn conv(emitter: &mut Emitter, operands: &Operands<'_>) -> Result<Vec
     let (element, dtype, wide) = (x.element, x.dtype, computing(x.dtype));
     let sum = |values: &[Value]| add(&values[0].cast(wide), &values[1].cast(wide)).cast(dtype);
     Ok(vec![broadcast(emitter, &[sums, bias], element, &sum)?])
+}
+
+/// Weights without the taps that meet nothing but padding. Like [leaving out products with padding](tilewright_core::lower), this takes weights for
+/// finite.
+fn with_fewer_taps(
+    emitter: &mut Emitter,
+    weights: Tensor,
+    windows: &mut Windows,
+    input: &[SymInt],
+) -> Result<Tensor, Unsupported> {
+    let front = windows.leave_out_taps(input);
+    let extents = [&weights.extents[..2], &windows.kernel()[..]].concat();
+    if extents == weights.extents {
+        return Ok(weights);
+    }
+    emitter.compute(weights.element, &extents, &mut |builder, own| {
+        let taps = own[2..].iter().zip(&front).map(|(tap, &front)| add(tap, &Value::int(front as i64)));
+        let places: Vec<Value> = own[..2].iter().cloned().chain(taps).collect();
+        weights.at(builder, &places)
+    })
 }
 
 /// The extents of a convolution, but for its windows.

@@ -346,6 +346,11 @@ fn convolutions() {
         both("conv", &attributes, &[tensor(&[2, 6, 3, 4]), weights(&shape), tensor(&[3 * filters])]);
     }
     both("conv", &[("auto_pad", text("SAME_UPPER"))], &[tensor(&[1, 2, 5, 4]), weights(&[3, 2, 2, 3])]);
+    // Taps that meet nothing but padding, on both sides, on one, and along one dimension.
+    for (dilations, pads) in [([6, 6], [6, 6, 6, 6]), ([5, 3], [10, 2, 0, 4]), ([1, 7], [1, 14, 1, 0])] {
+        let attributes = [("dilations", ints(&dilations)), ("pads", ints(&pads))];
+        both("conv", &attributes, &[tensor(&[2, 3, 5, 4]), weights(&[4, 3, 3, 3]), tensor(&[4])]);
+    }
     both("conv", &[], &[tensor(&[1, 2, 3, 4, 3]), weights(&[2, 2, 2, 3, 1])]);
 }
 

@@ -52,6 +52,35 @@ impl Windows {
         Ok(Windows { fixed, output })
     }
 
+    /// Leaves out the outer taps that meet padding in every window, as those of filters whose dilation exceeds the plane, and gives how many of
+    /// them were in front, along each dimension of `input`. Where an extent depends on the call, all taps stay.
+    pub(super) fn leave_out_taps(&mut self, input: &[SymInt]) -> Vec<usize> {
+        let window = &mut self.fixed;
+        let along = |(dimension, extent): (usize, &SymInt)| {
+            let Some(extent) = extent.as_constant() else { return 0 };
+            let (stride, dilation) = (window.strides[dimension], window.dilations[dimension]);
+            let (kernel, before) = (window.kernel[dimension], window.before[dimension]);
+            let meets = |tap: &usize| {
+                let start = (tap * dilation) as i64 - before;
+                (0..window.output[dimension])
+                    .any(|place| (0..extent).contains(&((place * stride) as i64 + start)))
+            };
+            let (Some(first), Some(last)) = ((0..kernel).find(meets), (0..kernel).rfind(meets)) else {
+                return 0;
+            };
+            // What is left begins in the padding or with the input.
+            let fitting =
+                |taps: usize, padding: i64| taps.min(usize::try_from(padding).unwrap_or(0) / dilation);
+            let front = fitting(first, before);
+            let back = fitting(kernel - 1 - last, window.after[dimension]);
+            window.kernel[dimension] -= front + back;
+            window.before[dimension] -= (front * dilation) as i64;
+            window.after[dimension] -= (back * dilation) as i64;
+            front
+        };
+        input.iter().enumerate().map(along).collect()
+    }
+
     /// Where a place of a window lies in the input with its padding before it, along one dimension.
     pub(super) fn padded_place(&self, dimension: usize, window: &Value, tap: &Value) -> Value {
         let (stride, dilation) = (self.fixed.strides[dimension], self.fixed.dilations[dimension]);
