@@ -6,7 +6,7 @@
 
 Each network is exported by PyTorch's tracing exporter (`script`) and by its newer one (`dynamo`), with dynamic sizes, to `target/networks`, and run on inputs of
 two sizes. A line has the largest difference of each output, relative to the output's largest number, and the median times of a call. Needs
-`cargo build --release -p tilewright-cli`, or TILEWRIGHT with the path of the program. THREADS is 2 unless it is set.
+`cargo build --release -p tilewright-cli`, or TILEWRIGHT with the path of the program. THREADS is 1 unless it is set.
 """
 
 import argparse
