@@ -65,6 +65,12 @@ impl Arithmetic {
         counts
     }
 
+    /// All operations but loads and stores, weighted by their cost in float additions.
+    pub(super) fn operations(&self) -> f64 {
+        let floats = self.simple + 8.0 * self.division + 20.0 * self.transcendental + self.comparison;
+        floats + self.conversion + self.integer
+    }
+
     fn add(&mut self, expr: &Expr, domain: &Domain<'_>, condition: Condition) {
         match expr.kind() {
             ExprKind::Constant(_) | ExprKind::Scalar(_) | ExprKind::Index(_) => {}

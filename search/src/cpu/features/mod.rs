@@ -27,7 +27,9 @@ use tilewright_core::program::Program;
 use tilewright_core::stmt::{Block, For, Symbol};
 use tilewright_core::target::{CpuTarget, RunContext};
 
+use crate::cpu::features::arithmetic::Arithmetic;
 use crate::model::ProgramFeatures;
+use crate::space::rules::block::points;
 use crate::space::spec::FeatureError;
 use nest::BlockFacts;
 
@@ -75,10 +77,11 @@ pub fn describe(program: &Program, cpu: &CpuTarget) -> Vec<BlockFeatures> {
     facts(program).iter().map(describe).collect()
 }
 
-/// The operations of a call, loads and stores of blocks without arithmetic included: the cycles that it takes on one thread without vectors,
-/// about.
-pub(crate) fn operations(program: &Program) -> f64 {
-    facts(program).iter().map(|block| block.operations().max(block.points())).sum()
+/// About how many cycles a block takes on one thread without vectors: its operations, or one for each point of a copy. `None` when an extent is
+/// symbolic.
+pub(crate) fn operations(block: &Block) -> Option<f64> {
+    let points = points(block)? as f64 * nest::points_of_intrinsic(&block.body);
+    Some(points * Arithmetic::of(block, &[]).operations().max(1.0))
 }
 
 /// The facts about each block that a call executes.

@@ -140,10 +140,7 @@ impl<'a> BlockFacts<'a> {
     /// All arithmetic operations, weighted by their cost in float additions. A tensor intrinsic counts as the operations of one
     /// point.
     pub(super) fn operations(&self) -> f64 {
-        let own = &self.arithmetic;
-        let weighted =
-            own.simple + 8.0 * own.division + 20.0 * own.transcendental + own.comparison + own.conversion;
-        (weighted + own.integer) * self.points()
+        self.arithmetic.operations() * self.points()
     }
 
     /// Lanes of the vectorized loop, or 1.
@@ -325,7 +322,7 @@ fn outputs_of_intrinsic(body: &Stmt) -> f64 {
 }
 
 /// The points of the loops of an intrinsic statement; 1 for any other.
-fn points_of_intrinsic(body: &Stmt) -> f64 {
+pub(super) fn points_of_intrinsic(body: &Stmt) -> f64 {
     let Stmt::Intrinsic(marked) = body else { return 1.0 };
     let (mut points, mut current) = (1.0, &marked.body);
     while let Stmt::For(node) = current {

@@ -6,6 +6,7 @@ use tilewright_core::analysis::block::is_spatial;
 use tilewright_core::analysis::constant::constant_blocks;
 use tilewright_core::analysis::scope::{blocks, loops_around};
 use tilewright_core::annotation::{Key, PARALLEL, UNROLL, UNROLL_REDUCTION, VECTORIZE};
+use tilewright_core::program::Program;
 use tilewright_core::schedule::{BlockRv, Schedule, ScheduleError};
 use tilewright_core::stmt::Block;
 use tilewright_core::target::CpuTarget;
@@ -28,10 +29,19 @@ const FEW_OPERATIONS: f64 = 8.0 * PARALLEL_START;
 #[schedule_rule(target = "cpu", after = "multi_level_tiling", before = "random_compute_location")]
 pub fn parallelize_vectorize_unroll(schedule: &mut Schedule, block: BlockRv) -> RuleResult {
     let mut rule = ParallelizeVectorizeUnroll::of(schedule.cpu()?, schedule.threads());
-    if !rule.parallel.is_empty() && operations(schedule.program()) <= FEW_OPERATIONS {
+    if !rule.parallel.is_empty() && has_few_operations(schedule.program()) {
         rule.parallel = vec![(1, 0.8), (i64::from(schedule.threads()), 0.2)];
     }
     rule.apply(schedule, block)
+}
+
+/// Whether a program has at most [`FEW_OPERATIONS`]; one of unknown size has more.
+fn has_few_operations(program: &Program) -> bool {
+    let mut sum = 0.0;
+    blocks(&program.body).into_iter().all(|block| {
+        sum += operations(block).unwrap_or(f64::INFINITY);
+        sum <= FEW_OPERATIONS
+    })
 }
 
 /// The rule with its choices, for a rule that replaces it. It draws among several candidates and takes a single one without a
