@@ -15,6 +15,7 @@ import os
 import pathlib
 import sys
 import warnings
+from functools import partial
 
 warnings.filterwarnings("ignore")
 logging.disable(logging.CRITICAL)
@@ -33,8 +34,8 @@ WORDS = {0: "batch", 1: "words"}
 NETWORKS = {}
 
 
-def network(make):
-    NETWORKS[make.__name__] = make
+def network(make, name=None):
+    NETWORKS[name or make.__name__] = make
     return make
 
 
@@ -77,23 +78,13 @@ def of_timm(name, sizes=((1, 3, 224, 224), (2, 3, 224, 224)), **options):
     return timm.create_model(name, pretrained=False, **options), ["image"], [(image(*size),) for size in sizes], {"image": {0: "batch"}}
 
 
-for each in ("resnet18", "mobilenet_v3_small", "efficientnet_b0", "shufflenet_v2_x0_5", "densenet121", "squeezenet1_1", "regnet_y_400mf", "mnasnet0_5", "googlenet"):
-    def make(each=each):
-        return of_torchvision(each, **({"init_weights": False, "aux_logits": False} if each == "googlenet" else {}))
-    make.__name__ = each
-    network(make)
-
+for each in ("resnet18", "mobilenet_v3_small", "efficientnet_b0", "shufflenet_v2_x0_5", "densenet121", "squeezenet1_1", "regnet_y_400mf", "mnasnet0_5"):
+    network(partial(of_torchvision, each), each)
+network(partial(of_torchvision, "googlenet", init_weights=False, aux_logits=False), "googlenet")
 for each in ("vit_b_16", "swin_t", "convnext_tiny", "maxvit_t"):
-    def make(each=each):
-        return of_torchvision(each, sizes=((1, 3, 224, 224), (2, 3, 224, 224)), dynamic=False)
-    make.__name__ = each
-    network(make)
-
+    network(partial(of_torchvision, each, sizes=((1, 3, 224, 224), (2, 3, 224, 224)), dynamic=False), each)
 for each in ("mobilevitv2_050", "ghostnet_100", "fastvit_t8", "edgenext_xx_small", "poolformer_s12", "levit_128s", "efficientformer_l1", "coat_tiny", "mixer_s32_224", "repvgg_a0", "hardcorenas_a", "tiny_vit_5m_224", "eca_nfnet_l0", "res2net50_26w_4s"):
-    def make(each=each):
-        return of_timm(each)
-    make.__name__ = each
-    network(make)
+    network(partial(of_timm, each), each)
 
 
 @network
@@ -151,14 +142,11 @@ def of_words(module, results=None, lengths=((1, 17), (3, 40)), below=90, mask=Tr
 SMALL = dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
 
 
-def of_transformers(config, model, results=None, **options):
+def of_transformers(config, model, results, options):
     import transformers
 
-    def make():
-        settings = getattr(transformers, config)(**options)
-        return of_words(getattr(transformers, model)(settings), results)
-
-    return make
+    settings = getattr(transformers, config)(**options)
+    return of_words(getattr(transformers, model)(settings), results)
 
 
 for each, arguments in {
@@ -182,9 +170,7 @@ for each, arguments in {
     "mamba": ("MambaConfig", "MambaForCausalLM", ["logits"], dict(vocab_size=100, hidden_size=64, num_hidden_layers=2, state_size=8, use_cache=False)),
     "t5_encoder": ("T5Config", "T5EncoderModel", ["last_hidden_state"], dict(vocab_size=100, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4)),
 }.items():
-    make = of_transformers(arguments[0], arguments[1], arguments[2], **arguments[3])
-    make.__name__ = each
-    network(make)
+    network(partial(of_transformers, *arguments), each)
 
 
 @network

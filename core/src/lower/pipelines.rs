@@ -32,7 +32,7 @@ pub(super) struct Pipeline {
     pub(super) boundaries: &'static [Pass],
     /// At the `Loops` level: from loops to vectors and registers.
     pub(super) to_vectors: &'static [Pass],
-    /// What instructions of the target load.
+    /// Prepares the operands of the target's tensor instructions.
     pub(super) operands: &'static [Pass],
     /// To the `Flat` level.
     pub(super) to_flat: &'static [Pass],

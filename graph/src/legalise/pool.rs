@@ -159,13 +159,13 @@ fn pool(
     // Vectors run along the innermost dimension. Where that has padding, a condition would differ between their lanes, in each step of
     // the sum: a copy of the input with its padding has none. Where channels are innermost, all lanes have the same condition.
     let is_copied = windows.has_padding() && emitter.order(extents.len()).innermost() != Some(1);
-    let x = match is_copied {
-        true => &pad(emitter, x, windows, &number(dtype, pooling.neutral))?,
-        // Windows overlap: rows across the input's order are read once.
-        false if x.order.innermost() != emitter.order(extents.len()).innermost() => {
-            &emitter.compute(x.element, &x.extents.clone(), &mut |builder, place| x.at(builder, place))?
-        }
-        false => x,
+    let x = if is_copied {
+        &pad(emitter, x, windows, &number(dtype, pooling.neutral))?
+    } else if x.order.innermost() != emitter.order(extents.len()).innermost() {
+        // Windows overlap: a copy reads each element across the input's order once.
+        &emitter.compute(x.element, &x.extents, &mut |builder, place| x.at(builder, place))?
+    } else {
+        x
     };
     let reaches = windows.has_padding() && !is_copied;
     let (bounds, ends) = (emitter.bounds(&kernel)?, emitter.values(&x.extents[2..])?);

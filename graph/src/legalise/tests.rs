@@ -57,8 +57,12 @@ fn check(name: &str, given: &[(&str, Attribute)], inputs: &[Given], outputs: usi
     check_in(name, given, inputs, outputs, symbolic, &Order::given);
     check_in(name, given, inputs, outputs, symbolic, &Order::channels_last);
     let inputs: Vec<Option<&Given>> = inputs.iter().map(Some).collect();
-    check_orders(name, given, &inputs, outputs, symbolic, [&Order::given, &Order::channels_last]);
-    check_orders(name, given, &inputs, outputs, symbolic, [&Order::channels_last, &Order::given]);
+    for orders in [
+        [&Order::given as &dyn Fn(usize) -> Order, &Order::channels_last],
+        [&Order::channels_last, &Order::given],
+    ] {
+        check_given(name, given, &inputs, outputs, symbolic, orders);
+    }
 }
 
 /// The elements of a tensor, stored in an order, as programs take them: without dimensions of extent 1.
@@ -91,23 +95,11 @@ fn check_in(
     order: &dyn Fn(usize) -> Order,
 ) {
     let inputs: Vec<Option<&Given>> = inputs.iter().map(Some).collect();
-    check_given(name, given, &inputs, outputs, symbolic, order);
+    check_given(name, given, &inputs, outputs, symbolic, [order, order]);
 }
 
-/// As [`check_in`], with inputs that are left out.
+/// As [`check_in`], with inputs that are left out, and results in another order than inputs.
 fn check_given(
-    name: &str,
-    given: &[(&str, Attribute)],
-    inputs: &[Option<&Given>],
-    outputs: usize,
-    symbolic: bool,
-    order: &dyn Fn(usize) -> Order,
-) {
-    check_orders(name, given, inputs, outputs, symbolic, [order, order]);
-}
-
-/// As [`check_given`], with results in another order than inputs.
-fn check_orders(
     name: &str,
     given: &[(&str, Attribute)],
     inputs: &[Option<&Given>],

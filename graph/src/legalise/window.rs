@@ -68,7 +68,7 @@ impl Windows {
             let (Some(first), Some(last)) = ((0..kernel).find(meets), (0..kernel).rfind(meets)) else {
                 return 0;
             };
-            // What is left begins in the padding or with the input.
+            // The first tap that stays may begin in the padding, but not inside the input.
             let fitting =
                 |taps: usize, padding: i64| taps.min(usize::try_from(padding).unwrap_or(0) / dilation);
             let front = fitting(first, before);

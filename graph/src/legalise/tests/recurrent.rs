@@ -68,7 +68,7 @@ fn compare(case: Case<'_>, options: &[(&str, Attribute)]) {
     let outputs = if gates == 4 { 3 } else { 2 };
     for symbolic in [false, true] {
         for order in [Order::given as fn(usize) -> Order, Order::channels_last] {
-            check_given(case.name, &attributes, &inputs, outputs, symbolic, &order);
+            check_given(case.name, &attributes, &inputs, outputs, symbolic, [&order, &order]);
         }
     }
 }
@@ -185,7 +185,14 @@ fn weights_of_integers() {
             let inputs: Vec<Option<&Given>> = given.iter().map(Option::as_ref).collect();
             let direction = if directions == 2 { "bidirectional" } else { "forward" };
             let attributes = [("direction", text(direction)), ("hidden_size", Attribute::Int(hidden as i64))];
-            check_given("dynamic_quantize_lstm", &attributes, &inputs, 3, true, &Order::given);
+            check_given(
+                "dynamic_quantize_lstm",
+                &attributes,
+                &inputs,
+                3,
+                true,
+                [&Order::given, &Order::given],
+            );
         }
     }
 }

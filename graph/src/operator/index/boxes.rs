@@ -78,10 +78,12 @@ impl Kept {
     }
 }
 
+/// The smaller number, as one instruction on vectors: `f64::min` also looks for NaN.
 fn smaller(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }
 }
 
+/// The larger number, likewise.
 fn larger(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }
@@ -131,4 +133,24 @@ fn suppress(arguments: &Arguments<'_>) -> Result<Vec<Value>, Fault> {
         }
     }
     one(HostTensor::new(&[chosen.len() / 3, 3], chosen)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More boxes are kept than are compared at once, and the last of them decides, too.
+    #[test]
+    fn a_box_is_compared_with_all_that_are_kept() {
+        let at = |x: f64| Corners::of(&[x, 0.0, x + 2.0, 2.0], false);
+        let mut kept = Kept::default();
+        for place in 0..3 * COMPARED + 1 {
+            let own = at(4.0 * place as f64);
+            assert!(!kept.overlap(&own, 0.0), "{place}");
+            kept.push(place, &own);
+            // Half of each box, which is a third of their union.
+            let shifted = at(4.0 * place as f64 + 1.0);
+            assert!(kept.overlap(&shifted, 0.33) && !kept.overlap(&shifted, 0.34), "{place}");
+        }
+    }
 }

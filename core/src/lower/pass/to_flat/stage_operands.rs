@@ -19,32 +19,28 @@ use crate::analysis::block::{loads_in, stores};
 use crate::expr::{Expr, ExprKind, Indices};
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
+use crate::lower::pass::to_loops::expand_intrinsics::holds_intrinsic;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Buffer, Program, Scope};
 use crate::stmt::{Alloc, Intrinsic, Stmt};
-use crate::visit::{for_each_var, rewrite_expr, rewrite_stmt, substitute_expr};
+use crate::visit::{for_each_expr, for_each_var, rewrite_expr, rewrite_stmt, substitute_expr};
 
 /// The most elements of an operand: a vector register of bytes.
 const MOST_ELEMENTS: i64 = 64;
 
 /// Gives operands under a condition buffers of their own.
 pub(in crate::lower) fn stage_operands(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
-    let body = std::mem::replace(&mut program.body, Stmt::nothing());
-    program.body = staged(program, &body);
+    if holds_intrinsic(&program.body) {
+        let body = std::mem::replace(&mut program.body, Stmt::nothing());
+        program.body = staged(program, &body);
+    }
     Ok(())
-}
-
-/// An operand in a buffer.
-struct Operand {
-    buffer: BufferId,
-    /// All its elements at once.
-    value: Expr,
 }
 
 fn staged(program: &mut Program, stmt: &Stmt) -> Stmt {
     match stmt {
-        Stmt::Seq(stmts) => sequence(program, stmts),
-        Stmt::Intrinsic(_) => sequence(program, std::slice::from_ref(stmt)),
+        Stmt::Seq(stmts) => Sequence::of(program, stmts),
+        Stmt::Intrinsic(_) => Sequence::of(program, std::slice::from_ref(stmt)),
         _ => {
             let mut stmt = stmt.clone();
             for child in stmt.children_mut() {
@@ -55,61 +51,78 @@ fn staged(program: &mut Program, stmt: &Stmt) -> Stmt {
     }
 }
 
-/// Statements in order, with the buffers of operands around them.
-fn sequence(program: &mut Program, stmts: &[Stmt]) -> Stmt {
-    let (mut operands, mut allocated, mut body): (Vec<Operand>, Vec<BufferId>, Vec<Stmt>) =
-        Default::default();
-    for stmt in stmts {
-        let Stmt::Intrinsic(node) = stmt else {
-            operands.clear();
-            body.push(staged(program, stmt));
-            continue;
-        };
-        let node = with_operands(program, node, &mut operands, &mut body);
-        for operand in &operands {
-            if !allocated.contains(&operand.buffer) {
-                allocated.push(operand.buffer);
+/// An operand in a buffer.
+struct Operand {
+    buffer: BufferId,
+    /// All its elements at once.
+    value: Expr,
+}
+
+/// Statements in order, with the operands that stand in front of them.
+struct Sequence<'p> {
+    program: &'p mut Program,
+    /// The operands that nothing has changed so far.
+    operands: Vec<Operand>,
+    /// The buffers of all operands.
+    allocated: Vec<BufferId>,
+    body: Vec<Stmt>,
+}
+
+impl Sequence<'_> {
+    /// Statements with the buffers of their operands around them.
+    fn of(program: &mut Program, stmts: &[Stmt]) -> Stmt {
+        let mut sequence =
+            Sequence { program, operands: Vec::new(), allocated: Vec::new(), body: Vec::new() };
+        for stmt in stmts {
+            match stmt {
+                Stmt::Intrinsic(node) => sequence.intrinsic(node),
+                _ => {
+                    sequence.operands.clear();
+                    let stmt = staged(sequence.program, stmt);
+                    sequence.body.push(stmt);
+                }
             }
         }
+        let body = Stmt::seq(sequence.body);
+        let buffers = sequence.allocated.into_iter().rev();
+        buffers.fold(body, |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer, body })))
+    }
+
+    /// Adds a marked statement that loads its operands without a condition.
+    fn intrinsic(&mut self, node: &Intrinsic) {
+        let mut node = node.clone();
+        let loops = loops_of(&node.body);
+        while let Some((guarded, var, extent)) = guarded_operand(&node.body, &loops) {
+            let buffer = self.buffer_of(&guarded, var, extent);
+            let load = Expr::load(guarded.dtype(), buffer, [Index::var(var)]);
+            rewrite_stmt(&mut node.body, &|_| None, &|expr| {
+                rewrite_expr(expr, &mut |node| (*node == guarded).then(|| load.clone()))
+            });
+        }
         let stored: Vec<BufferId> = stores(&node.body).iter().map(|store| store.buffer).collect();
-        body.push(Stmt::Intrinsic(Arc::new(node)));
-        operands.retain(|operand| {
+        self.operands.retain(|operand| {
             let mut loads = Vec::new();
             loads_in(&operand.value, &mut loads);
             loads.iter().all(|load| !stored.contains(&load.buffer))
         });
+        self.body.push(Stmt::Intrinsic(Arc::new(node)));
     }
-    let body = Stmt::seq(body);
-    allocated.into_iter().rev().fold(body, |body, buffer| Stmt::Alloc(Arc::new(Alloc { buffer, body })))
-}
 
-/// A marked statement that loads its operands without a condition; new ones are computed by statements in front of it.
-fn with_operands(
-    program: &mut Program,
-    node: &Intrinsic,
-    operands: &mut Vec<Operand>,
-    before: &mut Vec<Stmt>,
-) -> Intrinsic {
-    let mut node = node.clone();
-    let loops = loops_of(&node.body);
-    while let Some((guarded, var, extent)) = guarded_operand(&node.body, &loops) {
+    /// The buffer of an operand whose elements a loop chooses; a statement computes a new one.
+    fn buffer_of(&mut self, guarded: &Expr, var: VarId, extent: u32) -> BufferId {
         let lanes = Index::lane(extent);
-        let value = substitute_expr(&guarded, &|other| (other == var).then(|| lanes.clone()));
-        let known = operands.iter().find(|operand| operand.value == value).map(|operand| operand.buffer);
-        let buffer = known.unwrap_or_else(|| {
-            let shape = vec![Index::constant(i64::from(extent))];
-            let (name, dtype, scope) = ("operand".into(), value.dtype(), Scope::Local);
-            let buffer = program.add_buffer(Buffer { name, dtype, shape, scope });
-            before.push(Stmt::store(buffer, Indices::from_iter([lanes]), value.clone()));
-            operands.push(Operand { buffer, value });
-            buffer
-        });
-        let load = Expr::load(guarded.dtype(), buffer, [Index::var(var)]);
-        rewrite_stmt(&mut node.body, &|_| None, &|expr| {
-            rewrite_expr(expr, &mut |node| (*node == guarded).then(|| load.clone()))
-        });
+        let value = substitute_expr(guarded, &|other| (other == var).then(|| lanes.clone()));
+        if let Some(known) = self.operands.iter().find(|operand| operand.value == value) {
+            return known.buffer;
+        }
+        let shape = vec![Index::constant(i64::from(extent))];
+        let (name, dtype, scope) = ("operand".into(), value.dtype(), Scope::Local);
+        let buffer = self.program.add_buffer(Buffer { name, dtype, shape, scope });
+        self.allocated.push(buffer);
+        self.body.push(Stmt::store(buffer, Indices::from_iter([lanes]), value.clone()));
+        self.operands.push(Operand { buffer, value });
+        buffer
     }
-    node
 }
 
 /// The loops of a marked statement, with their extents.
@@ -127,7 +140,7 @@ fn loops_of(body: &Stmt) -> Vec<(VarId, i64)> {
 fn guarded_operand(body: &Stmt, loops: &[(VarId, i64)]) -> Option<(Expr, VarId, u32)> {
     let mut found = None;
     for store in stores(body) {
-        crate::visit::for_each_expr(&store.value, &mut |expr: &Expr| {
+        for_each_expr(&store.value, &mut |expr: &Expr| {
             if found.is_some() || !matches!(expr.kind(), ExprKind::Select(_, then, _) if is_load(then)) {
                 return;
             }

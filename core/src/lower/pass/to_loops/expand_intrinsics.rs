@@ -20,7 +20,8 @@ pub(in crate::lower) fn expand_intrinsics(
     Ok(())
 }
 
-fn holds_intrinsic(stmt: &Stmt) -> bool {
+/// Whether a marked statement stands in a statement.
+pub(in crate::lower) fn holds_intrinsic(stmt: &Stmt) -> bool {
     matches!(stmt, Stmt::Intrinsic(_)) || stmt.children().into_iter().any(holds_intrinsic)
 }
 
