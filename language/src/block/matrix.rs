@@ -4,7 +4,7 @@ use half::f16;
 use tilewright::Tensor;
 
 use crate::block::pack::{Blocks, LANES};
-use crate::block::{BlockType, integer, kernels, numbers};
+use crate::block::{BlockType, QuantisedRows, integer, kernels, numbers};
 use crate::error::Error;
 use crate::gguf::StoredTensor;
 
@@ -146,7 +146,7 @@ impl Matrix {
             return Ok(());
         }
         match &self.planes {
-            Planes::Integers(planes) => planes.multiply(x, y)?,
+            Planes::Integers(planes) => planes.multiply(&QuantisedRows::of(x)?, y)?,
             Planes::Single(numbers) => kernels::product_f32::call_into(x, numbers, y)?,
             Planes::Half(numbers) => kernels::product_f16::call_into(x, numbers, y)?,
             Planes::Q4_0 { quants, scales } => kernels::product_q4_0::call_into(x, quants, scales, y)?,
@@ -163,6 +163,14 @@ impl Matrix {
             }
         }
         Ok(())
+    }
+
+    /// The fields of its blocks, if products with it are of integers.
+    pub(crate) fn integers(&self) -> Option<&integer::Planes> {
+        match &self.planes {
+            Planes::Integers(planes) => Some(planes),
+            _ => None,
+        }
     }
 
     /// The panels as numbers, which memory holds for as long as one product takes. `None` for a matrix that is stored so, and for one whose

@@ -13,6 +13,8 @@ mod pack;
 mod tests;
 
 pub use decode::dequantise;
+pub(crate) use integer::QuantisedRows;
+pub(crate) use integer::kernels::quantised;
 pub use matrix::{Matrix, Products};
 
 /// The element type of a stored tensor.

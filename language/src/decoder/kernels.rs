@@ -4,11 +4,19 @@
 
 use tilewright::prelude::*;
 
-/// Rows divided by the root of their mean square, times weights.
+/// Adds `found` to `x`, and gives the rows of the sum divided by the root of their mean square, times weights.
 #[tensor_kernel]
-pub(crate) fn rms_norm(x: &Tensor<f32, R, N>, weights: &Tensor<f32, N>, epsilon: f32) -> Tensor<f32, R, N> {
+pub(crate) fn normalise(
+    x: &mut Tensor<f32, R, N>,
+    found: &Tensor<f32, R, N>,
+    weights: &Tensor<f32, N>,
+    epsilon: f32,
+) -> Tensor<f32, R, N> {
     let mut y = Tensor::zeros();
     for r in 0..R {
+        for n in 0..N {
+            x[[r, n]] = x[[r, n]] + found[[r, n]];
+        }
         let mut squares = 0.0;
         for n in 0..N {
             squares += x[[r, n]] * x[[r, n]];
@@ -21,35 +29,33 @@ pub(crate) fn rms_norm(x: &Tensor<f32, R, N>, weights: &Tensor<f32, N>, epsilon:
     y
 }
 
-/// The sum of two tensors, into the first.
-#[tensor_kernel]
-pub(crate) fn accumulate(x: &mut Tensor<f32, R, N>, y: &Tensor<f32, R, N>) {
-    for r in 0..R {
-        for n in 0..N {
-            x[[r, n]] = x[[r, n]] + y[[r, n]];
-        }
-    }
-}
-
 /// `g · σ(g) · u`
 #[tensor_kernel]
 pub(crate) fn gate(both: &Tensor<f32, R, 2, N>) -> Tensor<f32, R, N> {
     let mut y = Tensor::zeros();
     for r in 0..R {
         for n in 0..N {
-            y[[r, n]] = both[[r, 0, n]] / (1.0 + (-both[[r, 0, n]]).exp()) * both[[r, 1, n]];
+            y[[r, n]] = gated(both[[r, 0, n]], both[[r, 1, n]]);
         }
     }
     y
 }
 
-/// How much each token attends to each token of the cache: softmax of products of `E` queries with the keys of their group.
+/// `g · σ(g) · u`
+#[tensor_fn]
+pub(crate) fn gated(g: f32, u: f32) -> f32 {
+    g / (1.0 + (-g).exp()) * u
+}
+
+/// The values of the cache, weighted by how much each token attends to theirs: the softmax of products of `E` queries with the keys of their
+/// group.
 #[tensor_kernel]
-pub(crate) fn attention_weights(
+pub(crate) fn attend(
     queries: &Tensor<f32, R, G, E, D>,
     keys: &Tensor<f32, G, D, C>,
+    values: &Tensor<f32, G, C, D>,
     positions: &Tensor<i32, R>,
-) -> Tensor<f32, R, G, E, C> {
+) -> Tensor<f32, R, G, E, D> {
     let mut scores: Tensor<f32, R, G, E, C> = Tensor::zeros();
     for r in 0..R {
         for g in 0..G {
@@ -62,7 +68,7 @@ pub(crate) fn attention_weights(
             }
         }
     }
-    let mut weights = Tensor::zeros();
+    let mut weights: Tensor<f32, R, G, E, C> = Tensor::zeros();
     for r in 0..R {
         for g in 0..G {
             for e in 0..E {
@@ -89,15 +95,6 @@ pub(crate) fn attention_weights(
             }
         }
     }
-    weights
-}
-
-/// The sum of the cache's values, weighted.
-#[tensor_kernel]
-pub(crate) fn attend(
-    weights: &Tensor<f32, R, G, E, C>,
-    values: &Tensor<f32, G, C, D>,
-) -> Tensor<f32, R, G, E, D> {
     let mut context = Tensor::zeros();
     for r in 0..R {
         for g in 0..G {

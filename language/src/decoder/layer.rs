@@ -7,6 +7,7 @@ use crate::decoder::cache::Cache;
 use crate::decoder::config::Config;
 use crate::decoder::projection::Projection;
 use crate::decoder::rope::rotate;
+use crate::decoder::rows::{Rows, Stream};
 use crate::decoder::{kernels, tensors};
 use crate::error::Error;
 use crate::gguf::File;
@@ -74,24 +75,24 @@ impl Layer {
         })
     }
 
-    /// Adds what the layer finds to the rows of `x`, which are the tokens from a position on; `turns` has the angles of each. Rows
-    /// beyond these tokens are computed and mean nothing.
+    /// Adds what the layer finds to a stream, whose rows are the tokens from a position on; `turns` has the angles of each. Rows beyond these
+    /// tokens are computed and mean nothing.
     pub(super) fn run(
         &self,
         config: &Config,
-        x: &mut Tensor<f32, 2>,
+        stream: &mut Stream,
         cache: &mut Cache,
         start: usize,
         turns: &[Vec<(f32, f32)>],
     ) -> Result<(), Error> {
-        let normal = kernels::rms_norm(&*x, &self.attention_norm, config.epsilon)?;
-        let projected = self.attention.multiply(&normal)?;
+        let epsilon = config.epsilon;
+        let normal = Rows::Normal { stream: &mut *stream, weights: &self.attention_norm, epsilon };
+        let projected = self.attention.multiply(normal)?;
         let context = attend(config, &projected, cache, start, turns)?;
-        kernels::accumulate(&mut *x, &self.attended.multiply(&context)?)?;
-        let normal = kernels::rms_norm(&*x, &self.inner_norm, config.epsilon)?;
-        let both = tensors::reshape(self.inner.multiply(&normal)?, [x.dim(0), 2, config.inner])?;
-        let gated = kernels::gate(&both)?;
-        kernels::accumulate(&mut *x, &self.outer.multiply(&gated)?)?;
+        stream.found = self.attended.multiply(Rows::Plain(context))?;
+        let normal = Rows::Normal { stream: &mut *stream, weights: &self.inner_norm, epsilon };
+        let both = self.inner.multiply(normal)?;
+        stream.found = self.outer.multiply(Rows::Gated(both))?;
         Ok(())
     }
 }
@@ -126,7 +127,6 @@ fn attend(
     let positions = tensors::from_vec(positions, [rows])?;
     let sharing = config.heads / config.groups;
     let queries = tensors::from_vec(queries, [rows, config.groups, sharing, config.head])?;
-    let weights = kernels::attention_weights(&queries, &cache.keys, &positions)?;
-    let context = kernels::attend(&weights, &cache.values)?;
+    let context = kernels::attend(&queries, &cache.keys, &cache.values, &positions)?;
     tensors::reshape(context, [rows, own])
 }

@@ -8,7 +8,9 @@ mod config;
 mod kernels;
 mod layer;
 mod projection;
+mod quantised;
 mod rope;
+mod rows;
 mod tensors;
 #[cfg(test)]
 mod tests;
@@ -17,12 +19,14 @@ use std::sync::Arc;
 
 pub use config::Config;
 
-use crate::block::{Matrix, Products, dequantise};
+use crate::block::{Products, dequantise};
 use crate::error::Error;
 use crate::gguf::File;
 use cache::Cache;
 use layer::Layer;
+use projection::Projection;
 use rope::Rotation;
+use rows::{Rows, Stream};
 
 /// A model that continues texts.
 pub struct Decoder {
@@ -30,7 +34,7 @@ pub struct Decoder {
     file: Arc<File>,
     layers: Vec<Layer>,
     norm: tilewright::Tensor<f32, 1>,
-    output: Matrix,
+    output: Projection,
     rotation: Rotation,
 }
 
@@ -53,9 +57,9 @@ impl Sequence {
 }
 
 /// How many tokens a new sequence has room for.
-const FIRST_ROOM: usize = 256;
+const FIRST_ROOM: usize = 64;
 /// The sizes of a full sequence's next room are multiples of this.
-const ROOM_STEP: usize = 128;
+const ROOM_STEP: usize = 64;
 
 /// The room that follows a full one: a quarter more. Attention reads the whole room, and each size needs kernels of its own.
 fn next_room(room: usize) -> usize {
@@ -87,12 +91,7 @@ impl Decoder {
         }
         let tokens = embedding.shape[0];
         let name = if file.find("output.weight").is_some() { "output.weight" } else { EMBEDDING };
-        let output = file.tensor(name)?;
-        if output.shape != [tokens, config.hidden] {
-            let reason = format!("has shape {:?}; {tokens} × {} is expected", output.shape, config.hidden);
-            return Err(Error::tensor(name, reason));
-        }
-        let output = Matrix::pack(name, &output, products)?;
+        let output = Projection::read(file, &[(name.to_owned(), tokens)], config.hidden, products)?;
         let layers = (0..config.layers)
             .map(|layer| Layer::read(file, &config, layer, products))
             .collect::<Result<_, _>>()?;
@@ -108,7 +107,7 @@ impl Decoder {
 
     /// How many tokens the vocabulary has.
     pub fn vocabulary(&self) -> usize {
-        self.output.rows()
+        self.output.width()
     }
 
     /// A sequence without tokens.
@@ -140,15 +139,15 @@ impl Decoder {
         let mut last = None;
         for chunk in layer::chunks(tokens) {
             match self.advance(sequence, chunk) {
-                Ok(row) => last = Some(row),
+                Ok(stream) => last = Some(stream),
                 Err(error) => {
                     sequence.length = start;
                     return Err(error);
                 }
             }
         }
-        let row = last.ok_or_else(|| Error::Sampling("no tokens were given to continue".to_owned()))?;
-        self.logits(row)
+        let last = last.ok_or_else(|| Error::Sampling("no tokens were given to continue".to_owned()))?;
+        self.logits(last)
     }
 
     fn make_room(&self, sequence: &mut Sequence, wanted: usize) -> Result<(), Error> {
@@ -165,17 +164,17 @@ impl Decoder {
     }
 
     /// Runs tokens through all layers and gives the last one's numbers.
-    fn advance(&self, sequence: &mut Sequence, tokens: &[u32]) -> Result<Vec<f32>, Error> {
+    fn advance(&self, sequence: &mut Sequence, tokens: &[u32]) -> Result<Stream, Error> {
         let rows = layer::padded(tokens.len());
-        let mut x = tensors::from_vec(self.embed(tokens, rows)?, [rows, self.config.hidden])?;
+        let embeddings = tensors::from_vec(self.embed(tokens, rows)?, [rows, self.config.hidden])?;
+        let mut stream = Stream::new(embeddings)?;
         let turns: Vec<_> =
             (0..tokens.len()).map(|place| self.rotation.at(sequence.length + place)).collect();
         for (layer, cache) in self.layers.iter().zip(&mut sequence.caches) {
-            layer.run(&self.config, &mut x, cache, sequence.length, &turns)?;
+            layer.run(&self.config, &mut stream, cache, sequence.length, &turns)?;
         }
         sequence.length += tokens.len();
-        let last = (tokens.len() - 1) * self.config.hidden;
-        Ok(x.as_slice()[last..last + self.config.hidden].to_vec())
+        stream.row(tokens.len() - 1)
     }
 
     /// The rows of the table of tokens, and zeros up to a number of rows.
@@ -190,11 +189,9 @@ impl Decoder {
         Ok(numbers)
     }
 
-    fn logits(&self, row: Vec<f32>) -> Result<Vec<f32>, Error> {
-        let x = tensors::from_vec(row, [1, self.config.hidden])?;
-        let x = kernels::rms_norm(&x, &self.norm, self.config.epsilon)?;
-        let mut logits = tensors::zeros(self.output.product_shape(1))?;
-        self.output.multiply(&x, &mut logits)?;
-        Ok(logits.as_slice()[..self.vocabulary()].to_vec())
+    fn logits(&self, mut stream: Stream) -> Result<Vec<f32>, Error> {
+        let epsilon = self.config.epsilon;
+        let normal = Rows::Normal { stream: &mut stream, weights: &self.norm, epsilon };
+        Ok(self.output.multiply(normal)?.into_vec())
     }
 }

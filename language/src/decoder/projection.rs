@@ -3,6 +3,7 @@
 use tilewright::Tensor;
 
 use crate::block::{Matrix, Products};
+use crate::decoder::rows::Rows;
 use crate::decoder::tensors;
 use crate::error::Error;
 use crate::gguf::File;
@@ -42,22 +43,43 @@ impl Projection {
         Ok(Projection { matrices })
     }
 
-    /// The products with all matrices: for each row of `x`, those of the first matrix, those of the second, and so on.
-    pub(super) fn multiply(&self, x: &Tensor<f32, 2>) -> Result<Tensor<f32, 2>, Error> {
-        let rows = x.dim(0);
-        let product = |matrix: &Matrix| {
-            let mut y = tensors::zeros(matrix.product_shape(rows))?;
-            matrix.multiply(x, &mut y)?;
-            tensors::reshape(y, [rows, matrix.width()])
-        };
-        if let [matrix] = &self.matrices[..]
-            && matrix.width() == matrix.rows()
-        {
-            return product(matrix);
+    /// How many rows the matrices have together.
+    pub(super) fn width(&self) -> usize {
+        self.matrices.iter().map(Matrix::rows).sum()
+    }
+
+    /// The products with all matrices: for each row, those of the first matrix, those of the second, and so on.
+    pub(super) fn multiply(&self, rows: Rows<'_>) -> Result<Tensor<f32, 2>, Error> {
+        let count = rows.count();
+        let integers: Option<Vec<_>> = self.matrices.iter().map(Matrix::integers).collect();
+        let mut products = Vec::with_capacity(self.matrices.len());
+        for matrix in &self.matrices {
+            products.push(tensors::zeros(matrix.product_shape(count))?);
         }
-        let products: Vec<_> = self.matrices.iter().map(product).collect::<Result<_, _>>()?;
-        let width = self.matrices.iter().map(Matrix::rows).sum();
-        let mut joined = tensors::zeros([rows, width])?;
+        if let Some(integers) = integers {
+            let rows = rows.quantised()?;
+            for (planes, product) in integers.into_iter().zip(&mut products) {
+                planes.multiply(&rows, product)?;
+            }
+        } else {
+            let rows = rows.floats()?;
+            for (matrix, product) in self.matrices.iter().zip(&mut products) {
+                matrix.multiply(&rows, product)?;
+            }
+        }
+        self.join(products)
+    }
+
+    /// Products as rows, without the zeros that fill up panels.
+    fn join(&self, mut products: Vec<Tensor<f32, 3>>) -> Result<Tensor<f32, 2>, Error> {
+        let count = products.first().map_or(0, |product| product.dim(0));
+        let width = self.width();
+        if let ([matrix], 1) = (&self.matrices[..], products.len())
+            && matrix.width() == width
+        {
+            return tensors::reshape(products.swap_remove(0), [count, width]);
+        }
+        let mut joined = tensors::zeros([count, width])?;
         for (row, target) in joined.as_mut_slice().chunks_exact_mut(width).enumerate() {
             let mut start = 0;
             for (matrix, product) in self.matrices.iter().zip(&products) {

@@ -1,6 +1,6 @@
 //! Tensors of our own, whose shapes only a lack of memory makes fail.
 
-use tilewright::{Element, Tensor};
+use tilewright::{Element, Tensor, TensorView};
 
 use crate::error::Error;
 
@@ -20,4 +20,11 @@ pub(super) fn reshape<T: Element, const FROM: usize, const TO: usize>(
     shape: [usize; TO],
 ) -> Result<Tensor<T, TO>, Error> {
     tensor.reshape(shape).map_err(|error| Error::Memory(error.to_string()))
+}
+
+pub(super) fn view<T: Element, const FROM: usize, const TO: usize>(
+    tensor: &Tensor<T, FROM>,
+    shape: [usize; TO],
+) -> Result<TensorView<'_, T, TO>, Error> {
+    TensorView::from(tensor).reshape(shape).map_err(|error| Error::Memory(error.to_string()))
 }

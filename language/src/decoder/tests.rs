@@ -221,3 +221,44 @@ fn wrong_tokens_and_files_are_errors() {
     let message = Config::of(&Builder::new().text("general.architecture", "mamba").file()).unwrap_err();
     assert!(message.to_string().contains("mamba"));
 }
+
+/// Numbers of both signs.
+fn numbers<const RANK: usize>(shape: [usize; RANK], seed: usize) -> tilewright::Tensor<f32, RANK> {
+    let count = shape.iter().product();
+    let number = |place: usize| ((place * 37 + seed * 11) % 101) as f32 / 25.0 - 2.0;
+    tensors::from_vec((0..count).map(number).collect(), shape).unwrap()
+}
+
+/// Asserts that quantised rows differ from rows of floats by half a step at most.
+fn assert_quantised(found: &crate::block::QuantisedRows, expected: &tilewright::Tensor<f32, 2>) {
+    let blocks = found.integers.as_slice().chunks_exact(32).zip(expected.as_slice().chunks_exact(32));
+    for (block, (integers, numbers)) in blocks.enumerate() {
+        let step = found.steps.as_slice()[block];
+        for (&integer, &number) in integers.iter().zip(numbers) {
+            let error = (f32::from(integer) * step - number).abs();
+            assert!(error <= step * 0.501, "block {block}: {integer} times {step}, not {number}");
+        }
+        for (half, integers) in integers.chunks_exact(16).enumerate() {
+            let sum: i32 = integers.iter().map(|&integer| i32::from(integer)).sum();
+            assert_eq!(found.sums.as_slice()[block * 2 + half], sum);
+        }
+    }
+}
+
+#[test]
+fn rows_are_the_same_as_integers_and_as_floats() {
+    for (rows, width) in [(1, 32), (1, 576), (3, 96), (64, 160)] {
+        let weights = numbers([width], 3);
+        let [mut first, mut second] =
+            [(); 2].map(|()| Stream { sum: numbers([rows, width], 1), found: numbers([rows, width], 2) });
+        let floats = Rows::Normal { stream: &mut first, weights: &weights, epsilon: 1e-5 }.floats().unwrap();
+        assert_quantised(
+            &Rows::Normal { stream: &mut second, weights: &weights, epsilon: 1e-5 }.quantised().unwrap(),
+            &floats,
+        );
+        let both = || numbers([rows, 2 * width], 4);
+        let passed = Rows::Gated(both()).floats().unwrap();
+        assert_quantised(&Rows::Gated(both()).quantised().unwrap(), &passed);
+        assert_quantised(&Rows::Plain(passed.clone()).quantised().unwrap(), &passed);
+    }
+}

@@ -9,6 +9,12 @@ use tilewright::prelude::*;
 
 use crate::block::kernels::number;
 
+/// A number as a signed byte, in a block whose largest one is `largest`.
+#[tensor_fn]
+pub(crate) fn quantised(x: f32, largest: f32) -> i8 {
+    (x * if largest > 0.0 { 127.0 / largest } else { 0.0 }).round_ties_even() as i8
+}
+
 /// Rows as steps and signed bytes, by blocks of 32, and the sum of each half of the bytes. The largest number of a block becomes 127 or −127, which is the
 /// quantisation of `Q8_0` in GGUF files, with steps that stay single floats.
 #[tensor_kernel]
@@ -26,8 +32,7 @@ pub(crate) fn quantise_rows(
             }
             steps[[r, b]] = largest / 127.0;
             for j in 0..32 {
-                integers[[r, b, j]] = (x[[r, b, j]] * if largest > 0.0 { 127.0 / largest } else { 0.0 })
-                    .round_ties_even() as i8;
+                integers[[r, b, j]] = quantised(x[[r, b, j]], largest);
             }
             for h in 0..2 {
                 for j in 0..16 {

@@ -1,6 +1,6 @@
 //! Matrices of quantised blocks for products of integers: rows are quantised to 8 bits, by blocks of 32, before they are multiplied.
 
-mod kernels;
+pub(super) mod kernels;
 mod many;
 mod pack;
 
@@ -11,7 +11,7 @@ use crate::block::matrix::MANY_ROWS;
 use crate::error::Error;
 
 /// The fields of blocks; see `kernels`.
-pub(super) enum Planes {
+pub(crate) enum Planes {
     Q4_0 { quants: Tensor<u8, 5>, scales: Tensor<f16, 3> },
     Q4_1 { quants: Tensor<u8, 5>, scales: Tensor<f16, 3>, minima: Tensor<f16, 3> },
     Q8_0 { quants: Tensor<u8, 5>, scales: Tensor<f16, 3> },
@@ -19,7 +19,7 @@ pub(super) enum Planes {
     Q6K { quants: Tensor<u8, 6>, factors: Tensor<i8, 4>, scales: Tensor<f16, 3> },
 }
 
-pub(super) struct Q4K {
+pub(crate) struct Q4K {
     quants: Tensor<u8, 6>,
     factors: Tensor<u8, 4>,
     least: Tensor<u8, 4>,
@@ -27,27 +27,25 @@ pub(super) struct Q4K {
     minima: Tensor<f16, 3>,
 }
 
-/// Rows that are quantised by blocks.
-struct Rows {
-    integers: Tensor<i8, 2>,
-    steps: Tensor<f32, 2>,
-    sums: Tensor<i32, 3>,
+/// Rows that are quantised by blocks; see [`kernels::quantise_rows`].
+pub(crate) struct QuantisedRows {
+    pub(crate) integers: Tensor<i8, 2>,
+    pub(crate) steps: Tensor<f32, 2>,
+    pub(crate) sums: Tensor<i32, 3>,
 }
 
 /// The numbers by which the sums of integers of many rows are scaled.
 type Scales = (Tensor<f32, 3>, Tensor<f32, 3>);
 
 impl Planes {
-    /// Computes `x · Wᵀ` for rows that are quantised first.
-    pub(super) fn multiply(&self, x: &Tensor<f32, 2>, y: &mut Tensor<f32, 3>) -> Result<(), Error> {
-        let [count, columns] = x.shape();
-        let (integers, steps, sums) = kernels::quantise_rows(viewed(x, [count, columns / 32, 32])?)?;
-        let rows = Rows { integers: reshaped(integers, [count, columns])?, steps, sums };
-        if x.dim(0) >= MANY_ROWS { self.multiply_many(&rows, y) } else { self.multiply_few(&rows, y) }
+    /// Computes `x · Wᵀ` into a tensor of the shape [`Matrix::product_shape`](crate::block::Matrix::product_shape).
+    pub(crate) fn multiply(&self, rows: &QuantisedRows, y: &mut Tensor<f32, 3>) -> Result<(), Error> {
+        let is_many = rows.integers.dim(0) >= MANY_ROWS;
+        if is_many { self.multiply_many(rows, y) } else { self.multiply_few(rows, y) }
     }
 
-    fn multiply_few(&self, rows: &Rows, y: &mut Tensor<f32, 3>) -> Result<(), Error> {
-        let Rows { integers: x, steps, sums } = rows;
+    fn multiply_few(&self, rows: &QuantisedRows, y: &mut Tensor<f32, 3>) -> Result<(), Error> {
+        let QuantisedRows { integers: x, steps, sums } = rows;
         match self {
             Planes::Q4_0 { quants, scales } => {
                 kernels::product_q4_0::call_into(x, steps, sums, quants, scales, y)?;
@@ -69,7 +67,7 @@ impl Planes {
         Ok(())
     }
 
-    fn multiply_many(&self, rows: &Rows, y: &mut Tensor<f32, 3>) -> Result<(), Error> {
+    fn multiply_many(&self, rows: &QuantisedRows, y: &mut Tensor<f32, 3>) -> Result<(), Error> {
         match self {
             Planes::Q4_0 { quants, scales } => rows.multiply(
                 (&bytes_of(many::halves(quants)?)?).into(),
@@ -99,21 +97,27 @@ impl Planes {
                 let (own, lowest) = many::offset_part_scales(factors, scales, 32.0)?;
                 let shape = [panels, blocks * parts / 2, 2, lanes];
                 let (own, lowest) = (reshaped(own, shape)?, reshaped(lowest, shape)?);
-                let Rows { integers: x, steps, sums } = rows;
+                let QuantisedRows { integers: x, steps, sums } = rows;
                 Ok(many::product_half_blocks::call_into(x, steps, sums, bytes, &own, &lowest, y)?)
             }
         }
     }
 }
 
-impl Rows {
+impl QuantisedRows {
+    pub(crate) fn of(x: &Tensor<f32, 2>) -> Result<Self, Error> {
+        let [count, columns] = x.shape();
+        let (integers, steps, sums) = kernels::quantise_rows(viewed(x, [count, columns / 32, 32])?)?;
+        Ok(QuantisedRows { integers: reshaped(integers, [count, columns])?, steps, sums })
+    }
+
     fn multiply(
         &self,
         bytes: TensorView<'_, u8, 5>,
         (scales, minima): &Scales,
         y: &mut Tensor<f32, 3>,
     ) -> Result<(), Error> {
-        let Rows { integers: x, steps, sums } = self;
+        let QuantisedRows { integers: x, steps, sums } = self;
         Ok(many::product_bytes::call_into(x, steps, sums, bytes, scales, minima, y)?)
     }
 }
