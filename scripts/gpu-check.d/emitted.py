@@ -7,6 +7,7 @@ import argparse
 import json
 import pathlib
 import statistics
+import sys
 import time
 
 import cupy
@@ -250,6 +251,7 @@ def main():
             operator = None
             torch.cuda.empty_cache()
     print(f"{wrong} files are wrong")
+    return wrong > 0
 
 
-main()
+sys.exit(main())

@@ -3,7 +3,7 @@
 usage: models.py PROGRAM FOLDER [--device gpu:0] [--rounds 5] [--profile FOLDER] [--torch] [NAME ...]
 
 FOLDER holds `NAME.onnx` and `expected/NAME`, as scripts/fetch-models.sh and scripts/model_outputs.py make them. PROGRAM is `tilewright`.
-Needs onnx and numpy; with `--torch`, also PyTorch and onnx2torch, which run the same file on the GPU where they can.
+The exit status is 1 if a model fails or a result is off by more than TOLERANCE. Needs onnx and numpy; with `--torch`, also PyTorch and onnx2torch, which run the same file on the GPU where they can.
 """
 import argparse
 import json
@@ -11,12 +11,17 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
 import numpy
 import onnx
 from onnx import numpy_helper
+
+
+# The largest difference of a result that passes, relative to its largest number.
+TOLERANCE = 1e-2
 
 
 def load(path):
@@ -30,11 +35,11 @@ def stored(folder, prefix):
 
 
 def difference(expected, found):
-    """The largest difference, relative to the largest expected number."""
+    """The largest difference, relative to the largest expected number; infinite where shapes differ."""
     if expected.shape != found.shape:
-        return f"{expected.shape} is {found.shape}"
+        return float("inf")
     expected, found = expected.astype(numpy.float64), found.astype(numpy.float64)
-    return f"{numpy.max(numpy.abs(expected - found), initial=0) / max(numpy.max(numpy.abs(expected), initial=0), 1e-30):.0e}"
+    return numpy.max(numpy.abs(expected - found), initial=0) / max(numpy.max(numpy.abs(expected), initial=0), 1e-30)
 
 
 def ours(settings, path, inputs, expected, scratch):
@@ -52,16 +57,19 @@ def ours(settings, path, inputs, expected, scratch):
         run = subprocess.run([*program, "run", path, "--json", "--output", scratch, *arguments], capture_output=True, text=True, env=own)
         firsts.append(time.perf_counter() - start)
         if run.returncode:
-            return run.stderr.strip()[:600]
+            return run.stderr.strip()[:600], False
     paths = json.loads(run.stdout.splitlines()[-1])["outputs"].values()
-    differences = ", ".join(difference(one, numpy.load(path)) for one, path in zip(expected, paths))
+    differences = [difference(one, numpy.load(path)) for one, path in zip(expected, paths)]
     timed = subprocess.run([*program, "time", path, "--rounds", str(settings.rounds), *arguments], capture_output=True, text=True, env=own)
     times = [float(line) for line in timed.stdout.split()][1:]
     if settings.profile:
         profile = subprocess.run([*program, "profile", path, *arguments], capture_output=True, text=True, env=own)
         pathlib.Path(settings.profile).mkdir(exist_ok=True)
         (pathlib.Path(settings.profile) / f"{path.stem}.txt").write_text(profile.stdout + profile.stderr)
-    return f"{differences} | {firsts[0]:.2f} s | {firsts[1]:.2f} s | {statistics.median(times):.3f} ms"
+    shown = ", ".join(f"{one:.0e}" for one in differences)
+    # A difference that is NaN is no less than the bound.
+    is_right = all(one < TOLERANCE for one in differences)
+    return f"{shown} | {firsts[0]:.2f} s | {firsts[1]:.2f} s | {statistics.median(times):.3f} ms", is_right
 
 
 def pytorch(path, inputs, rounds):
@@ -119,6 +127,7 @@ def main():
     names = settings.names or sorted(path.stem for path in settings.folder.glob("*.onnx"))
     print("| model | difference | first start | second start | call | PyTorch | PyTorch, a recorded graph |")
     print("|---|---|---|---|---|---|---|")
+    all_right = True
     for name in names:
         path, case = settings.folder / f"{name}.onnx", settings.folder / "expected" / name / "test_data_set_0"
         graph = onnx.load(str(path)).graph
@@ -126,7 +135,8 @@ def main():
         ports = [port.name for port in graph.input if port.name not in constants]
         inputs = dict(zip(ports, stored(case, "input")))
         with tempfile.TemporaryDirectory() as scratch:
-            line = ours(settings, path, inputs, stored(case, "output"), scratch)
+            line, is_right = ours(settings, path, inputs, stored(case, "output"), scratch)
+        all_right &= is_right
         peer = ""
         if settings.torch:
             try:
@@ -134,6 +144,7 @@ def main():
             except Exception as error:
                 peer = f"refused: {type(error).__name__} {str(error).splitlines()[0][:60] if str(error) else ''} | –"
         print(f"| {name} | {line} | {peer} |", flush=True)
+    return not all_right
 
 
-main()
+sys.exit(main())

@@ -37,6 +37,7 @@ struct Attention {
     mask: Option<Tensor>,
     scale: f64,
     zero_if_masked: bool,
+    zero_if_nan: bool,
     /// The extents of the stack that all inputs broadcast to.
     stack: Vec<SymInt>,
     /// The numbers of queries, of keys, and of elements of a key and of a value.
@@ -94,6 +95,7 @@ impl Attention {
         Ok(Attention {
             scale: operands.float("scale"),
             zero_if_masked: operands.flag("zero_if_masked"),
+            zero_if_nan: operands.flag("zero_if_nan"),
             queries_innermost: emitter.size(&rows)? >= LEAST_QUERIES,
             queries,
             keys,
@@ -257,7 +259,12 @@ impl Attention {
                 let none = total.binary(BinaryOp::Eq, number(self.wide, 0.0));
                 total = none.select(number(self.wide, 1.0), total);
             }
-            divide(&sums.at(builder, indices), &total).cast(dtype)
+            let mut mean = divide(&sums.at(builder, indices), &total);
+            if self.zero_if_nan {
+                let is_nan = total.binary(BinaryOp::Ne, total.clone());
+                mean = is_nan.select(number(self.wide, 0.0), mean);
+            }
+            mean.cast(dtype)
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Attention as exporters write it becomes one call: `softmax(q · kᵀ · scale + mask) · v`.
 //!
 //! The scale may be a factor or a divisor, of the products, of queries, of keys, or of both. A mask may be added, or chosen where a
-//! condition holds.
+//! condition holds. Zeros may stand in for weights that are NaN, as PyTorch exports `scaled_dot_product_attention`.
 
 use crate::build::BuildError;
 use crate::ir::{Attribute, Attributes, Call, ValueId};
@@ -36,7 +36,8 @@ impl CallRule for FuseAttention {
         inputs.extend(mask.map(Some));
         let attributes = Attributes::none()
             .with("scale", Attribute::Float(found.scale as f32))
-            .with("keys_transposed", Attribute::Int(found.keys_transposed.into()));
+            .with("keys_transposed", Attribute::Int(found.keys_transposed.into()))
+            .with("zero_if_nan", Attribute::Int(found.zero_if_nan.into()));
         let operator = operator::find("attention").expect("the table has attention");
         graph.add_call(Call { operator, inputs, attributes }, 1).map(Some)
     }
@@ -57,6 +58,8 @@ struct Attention {
     values: ValueId,
     scale: f64,
     mask: Option<Mask>,
+    /// Whether weights that are NaN are replaced by zeros.
+    zero_if_nan: bool,
 }
 
 enum Mask {
@@ -73,7 +76,11 @@ impl Attention {
             return None;
         }
         let (weights, values) = (last.inputs[0]?, last.inputs[1]?);
-        let softmax = inner(graph, weights, &["softmax"])?;
+        let chosen = unless_nan(graph, weights);
+        let softmax = match chosen {
+            Some(softmax) => graph.call(softmax)?,
+            None => inner(graph, weights, &["softmax"])?,
+        };
         let logits = softmax.inputs[0]?;
         let rank = graph.builder.ty(logits).extents()?.len();
         let axis = match softmax.attributes.get("axis") {
@@ -108,8 +115,21 @@ impl Attention {
             values,
             scale: scale * of_queries * of_keys,
             mask,
+            zero_if_nan: chosen.is_some(),
         })
     }
+}
+
+/// The softmax that `where(is_nan(softmax), 0, softmax)` reads, if nothing else does.
+fn unless_nan(graph: &Rewriter<'_>, weights: ValueId) -> Option<ValueId> {
+    let choice = inner(graph, weights, &["where"])?;
+    let &[Some(condition), Some(zero), Some(softmax)] = &choice.inputs[..] else { return None };
+    let test = inner(graph, condition, &["is_nan"])?;
+    let zero = graph.constant(zero).filter(|zero| zero.len() == 1 && number_of(zero) == Some(0.0))?;
+    let rank = graph.builder.ty(softmax).extents()?.len();
+    let is_softmax = graph.call(softmax).is_some_and(|call| call.operator.name == "softmax");
+    let fits = test.inputs == [Some(softmax)] && graph.uses(softmax) == 2 && zero.rank() <= rank;
+    (is_softmax && fits).then_some(softmax)
 }
 
 /// The call of one of some operators that gives a value, if nothing else uses it.

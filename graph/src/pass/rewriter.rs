@@ -102,7 +102,12 @@ impl<'f> Rewriter<'f> {
 
     /// Whether a value of the new function is used once only.
     pub fn used_once(&self, value: ValueId) -> bool {
-        self.new_uses.get(&value) == Some(&1)
+        self.uses(value) == 1
+    }
+
+    /// How often a value of the new function is used.
+    pub fn uses(&self, value: ValueId) -> u32 {
+        self.new_uses.get(&value).copied().unwrap_or(0)
     }
 
     /// Whether the results of a call are known to have at most `most` bytes.

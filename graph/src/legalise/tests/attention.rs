@@ -39,14 +39,36 @@ fn keys_may_be_transposed() {
 fn masks_of_all_shapes() {
     for rows in [2, 11] {
         for shape in [&[rows, 7][..], &[1, 7], &[rows, 1], &[7], &[2, 1, rows, 7], &[3, 1, 1], &[]] {
-            for zeros in [0, 1] {
+            for zeros in ["", "zero_if_masked", "zero_if_nan"] {
                 let count = shape.iter().product::<usize>();
                 let hidden = |place: usize| if place % 3 == 1 || place < 7 { f32::NEG_INFINITY } else { 0.5 };
                 let mask = HostTensor::new(shape, (0..count).map(hidden).collect()).unwrap();
                 let mut inputs = stacks(&[2, 3, rows, 4], &[2, 3, 7, 4], &[2, 3, 7, 5]);
                 inputs.push(Given(mask, false));
-                fixed("attention", &[scale(), ("zero_if_masked", Attribute::Int(zeros))], &inputs);
+                let zeros = (!zeros.is_empty()).then_some((zeros, Attribute::Int(1)));
+                let attributes: Vec<_> = std::iter::once(scale()).chain(zeros).collect();
+                fixed("attention", &attributes, &inputs);
             }
+        }
+    }
+}
+
+/// Scores that are NaN or infinite, of some queries.
+#[test]
+fn zeros_replace_weights_that_are_no_numbers() {
+    for rows in [2, 11] {
+        let count = 2 * rows * 7;
+        let number = |place: usize| match place % 29 {
+            3 => f32::NAN,
+            11 => f32::INFINITY,
+            _ if place / 7 % rows == 1 => f32::NEG_INFINITY,
+            _ => 0.5,
+        };
+        let mask = HostTensor::new(&[2, 1, rows, 7], (0..count).map(number).collect()).unwrap();
+        let mut inputs = stacks(&[2, 3, rows, 4], &[2, 3, 7, 4], &[2, 3, 7, 5]);
+        inputs.push(Given(mask, false));
+        for zeros in [0, 1] {
+            fixed("attention", &[scale(), ("zero_if_nan", Attribute::Int(zeros))], &inputs);
         }
     }
 }

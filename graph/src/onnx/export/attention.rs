@@ -51,6 +51,9 @@ impl Exporter<'_> {
         if flag("zero_if_masked") {
             weights = steps.zero_if_masked(&scores, &weights);
         }
+        if flag("zero_if_nan") {
+            weights = steps.zero_if_nan(&weights);
+        }
         let result = node("MatMul", &[&weights, &inputs[2]]);
         if !is_short {
             return Ok(result.0);
@@ -98,6 +101,13 @@ impl Steps<'_, '_> {
         let [nothing, zero] = [f32::NEG_INFINITY, 0.0].map(|number| self.constant(number));
         let is_masked = self.add(node("Equal", &[&largest, &nothing]));
         self.add(node("Where", &[&is_masked, &zero, weights]))
+    }
+
+    /// Zeros in place of weights that are NaN.
+    fn zero_if_nan(&mut self, weights: &str) -> String {
+        let zero = self.constant(0.0);
+        let is_nan = self.add(node("IsNaN", &[weights]));
+        self.add(node("Where", &[&is_nan, &zero, weights]))
     }
 }
 

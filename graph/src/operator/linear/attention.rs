@@ -26,6 +26,8 @@ pub(super) const OPERATORS: &[Operator] = &[Operator::new("attention", "Attentio
     ("keys_transposed", IntOr(0)),
     // Whether a query whose keys are all masked by -∞ gives zeros, and not NaN.
     ("zero_if_masked", IntOr(0)),
+    // Whether a query whose softmax is NaN gives zeros: all its keys are masked by -∞, or a product is NaN or ∞.
+    ("zero_if_nan", IntOr(0)),
 ])];
 
 /// A tensor's numbers, with its shape.
@@ -65,8 +67,14 @@ fn attention<T: Number<Wide = f64>>(arguments: &Arguments<'_>) -> Result<HostTen
         weights.chunks_exact_mut(columns).for_each(|row| softmax(row, arguments.flag("zero_if_masked")));
     }
     let (values, value_shape) = widen::<T>(arguments.tensor(2)?)?;
-    let (result, shape) = matmul_wide((&weights[..], &shape), (&values[..], &value_shape))?;
-    Ok(HostTensor::new(&shape, result.into_iter().map(T::narrow).collect())?)
+    let product = |weights: &[f64], values: &[f64]| matmul_wide((weights, &shape), (values, &value_shape));
+    let (mut result, result_shape) = product(&weights, &values)?;
+    if arguments.flag("zero_if_nan") {
+        let nans: Vec<f64> = weights.iter().map(|weight| f64::from(weight.is_nan())).collect();
+        let (nans, _) = product(&nans, &vec![1.0; values.len()])?;
+        result.iter_mut().zip(nans).filter(|(_, nans)| *nans > 0.0).for_each(|(mean, _)| *mean = 0.0);
+    }
+    Ok(HostTensor::new(&result_shape, result.into_iter().map(T::narrow).collect())?)
 }
 
 fn softmax(row: &mut [f64], zero_if_masked: bool) {

@@ -55,6 +55,32 @@ fn a_scale_of_the_products_or_of_both_factors() {
 }
 
 #[test]
+fn zeros_may_replace_weights_that_are_no_numbers() {
+    // The `replacement` of weights that are NaN, whether the weights are a result, too, and what is added to half of the scores.
+    let spelled = |replacement: f32, weights_escape: bool, hidden: f32| {
+        let mut graph = GraphBuilder::new("attention");
+        let x = parameter(&mut graph, &[2.into(), 4.into(), SymInt::symbol("R"), 6.into()]);
+        let mask = HostTensor::new(&[2, 1, 1, 1], vec![0.0f32, hidden]).unwrap();
+        let mask = graph.constant(mask);
+        let turned = Attributes::none().with("perm", Attribute::Ints(vec![0, 1, 3, 2]));
+        let turned = graph.call("transpose", &[x], turned).unwrap();
+        let product = call(&mut graph, "matmul", &[x, turned]);
+        let logits = call(&mut graph, "add", &[product, mask]);
+        let weights = call(&mut graph, "softmax", &[logits]);
+        let (is_nan, other) = (call(&mut graph, "is_nan", &[weights]), number(&mut graph, replacement));
+        let chosen = call(&mut graph, "where", &[is_nan, other, weights]);
+        let means = call(&mut graph, "matmul", &[chosen, x]);
+        let results = if weights_escape { vec![means, weights] } else { vec![means] };
+        graph.finish(results).unwrap()
+    };
+    assert_eq!(found(&spelled(0.0, false, f32::NEG_INFINITY)), (1.0, 0, 4));
+    for other in [spelled(1.0, false, -1.0), spelled(0.0, true, -1.0)] {
+        let names = names(&optimised(&other, &numbers(&[2, 4, 5, 6]))).join(" ");
+        assert!(!names.contains("attention"), "{names}");
+    }
+}
+
+#[test]
 fn masks_are_added_or_chosen() {
     let mask = |graph: &mut GraphBuilder| {
         let numbers = [0.0f32, 0.0, f32::NEG_INFINITY, 0.0, -1.0].map(|number| number).to_vec();
