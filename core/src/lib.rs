@@ -25,6 +25,7 @@
 //! | [`target`] | what it is compiled for |
 //! | [`device`] | what compiles and runs it: the boundary to backends |
 
+mod access;
 pub mod accuracy;
 pub mod analysis;
 pub mod annotation;

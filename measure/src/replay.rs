@@ -141,7 +141,7 @@ pub fn bind(program: &Program, shape: &Shape) -> Result<Program, ReplayError> {
     if let Some((_, size)) = bound.iter().find(|(_, size)| !(0..=GREATEST_DIMENSION).contains(size)) {
         return Err(too_large("a dimension", *size as f64, GREATEST_DIMENSION as f64));
     }
-    let bound = check_in_bounds(&program.bind_dims(&bound))?;
+    let bound = check_in_bounds(&program.for_sizes(&bound))?;
     let bytes = |(_, buffer): (_, &tilewright_core::program::Buffer)| {
         let extents = buffer.shape.iter().map(|extent| extent.as_constant().unwrap_or(0).max(1) as f64);
         extents.product::<f64>() * buffer.dtype.bytes() as f64

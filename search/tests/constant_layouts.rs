@@ -7,7 +7,11 @@ use tilewright_search::spec::SearchSpec;
 
 /// A pointwise convolution with channels innermost, whose weights have `taps` behind filters and channels.
 fn pointwise(taps: &str) -> String {
-    let indices = if taps.is_empty() { "" } else { ", 0, 0" };
+    pointwise_at(taps, if taps.is_empty() { "" } else { ", 0, 0" })
+}
+
+/// The same, which reads the tap at `indices`.
+fn pointwise_at(taps: &str, indices: &str) -> String {
     format!(
         "kernel pointwise(in x: f32[196, 64], constant w: f32[128, 64{taps}], out y: f32[196, 128]) {{
   for p in 0..196 {{
@@ -65,5 +69,19 @@ fn dimensions_of_one_value_change_nothing() {
         assert!(found > 0.9 * expected, "{found} instead of {expected} of the peak: {program}");
         assert!(program.contains("vectorized for"), "{program}");
         assert!(program.contains("buffer w_local") || program.contains("buffer w_global"), "{program}");
+    }
+}
+
+#[test]
+fn a_part_of_an_operand_is_laid_out_as_a_whole_one() {
+    let (_, expected) = by_default(&pointwise(""));
+    let one_loop = pointwise_at(", 3, 3", ", 1, vk + 1")
+        .replace("for c in 0..64 {", "for c in 0..64 { for k in 0..1 {")
+        .replace("reduce 64 = c)", "reduce 64 = c, vk: reduce 1 = k)")
+        .replace("w[vf, vc, 1, vk + 1]\n        }", "w[vf, vc, 1, vk + 1]\n        } }");
+    for text in [pointwise_at(", 3, 3", ", 1, 1"), one_loop] {
+        let (program, found) = by_default(&text);
+        assert!(found > 0.9 * expected, "{found} instead of {expected} of the peak: {program}");
+        assert!(program.contains("buffer w_global"), "{program}");
     }
 }

@@ -15,7 +15,7 @@
 
 pub(crate) mod access;
 pub mod block;
-pub(crate) mod condition;
+pub mod condition;
 pub mod constant;
 pub mod coverage;
 pub(crate) mod initial;

@@ -72,7 +72,7 @@ impl State {
     ) -> Result<Program, Error> {
         let sizes = self.program.dims().map(|(var, _)| var).zip(dims.iter().copied()).enumerate();
         let sizes: Vec<_> = sizes.filter(|(position, _)| is_bound(*position)).map(|(_, size)| size).collect();
-        let bound = check_in_bounds(&self.program.bind_dims(&sizes))
+        let bound = check_in_bounds(&self.program.for_sizes(&sizes))
             .map_err(|errors| Error::OutOfBounds { dims: self.shape(dims).to_string(), errors })?;
         Dump::requested()?.print(&self.describe(dims), "bound", || bound.to_string());
         Ok(bound)
@@ -87,7 +87,7 @@ impl State {
         let dims = self.dims.iter().map(value).collect::<Option<Vec<i64>>>()?;
         self.tensor_shapes(&dims).ok()?;
         let sizes: Vec<_> = self.program.dims().map(|(var, _)| var).zip(dims).collect();
-        Some(self.program.bind_dims(&sizes))
+        Some(self.program.for_sizes(&sizes))
     }
 
     /// Dimensions and `usize` arguments as records name them.

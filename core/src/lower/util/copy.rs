@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::access::rewrite_accesses;
 use crate::ids::{BufferId, VarId};
 use crate::index::Index;
-use crate::lower::util::access::rewrite_accesses;
 use crate::program::{Program, VariableKind};
 use crate::stmt::Stmt;
 use crate::visit::substitute_stmt;

@@ -1,6 +1,5 @@
 //! Analyses and edits of statements that several passes share.
 
-pub(in crate::lower) mod access;
 pub(in crate::lower) mod comparison;
 pub(in crate::lower) mod condition;
 pub(in crate::lower) mod copy;

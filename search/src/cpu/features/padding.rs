@@ -1,6 +1,7 @@
 //! The terms of a reduction that are formed: lowering leaves out products with padding where a branch can skip them.
 
 use tilewright_core::analysis::block::single_store;
+use tilewright_core::analysis::condition::without_places_in_tile;
 use tilewright_core::analysis::neutral::{Products, conditions_of_term};
 use tilewright_core::analysis::share::share_of_points;
 use tilewright_core::analysis::zeros::ZeroElements;
@@ -52,6 +53,10 @@ impl FormedTerms {
 fn is_left_out(condition: &Index, block: &Block, loops: &[LoopFact]) -> bool {
     let of_loops = condition
         .substitute(&|var| block.iters.iter().find(|iter| iter.var == var).map(|iter| iter.binding.clone()));
+    let is_of_tile = |var| loops.iter().any(|node| node.var == var && node.kind == LoopKind::Unrolled);
+    let mut ranges = Ranges::new();
+    loops.iter().for_each(|node| ranges.insert_constant(node.var, node.extent as i64));
+    let of_loops = without_places_in_tile(&of_loops, &is_of_tile, &ranges).unwrap_or(of_loops);
     let mentioned: Vec<&LoopFact> =
         loops.iter().filter(|node| node.extent > 1.0 && of_loops.mentions(node.var)).collect();
     let Some(innermost) = mentioned.last() else { return true };

@@ -24,6 +24,13 @@ pub(super) struct LoopDigit {
     is_slowest: bool,
 }
 
+impl LoopDigit {
+    /// A whole dimension that comes first.
+    fn outermost(dimension: usize) -> Self {
+        LoopDigit { dimension, divisor: 1, extent: 1, depth: 0, is_slowest: true }
+    }
+}
+
 /// The digits of an access, in loop order, except that the vectorizable loop comes last.
 #[derive(Clone, Debug)]
 pub(super) struct LoopOrder {
@@ -48,11 +55,14 @@ impl LoopOrder {
         for (dimension, index) in access.indices.iter().enumerate() {
             let size = program.buffer(access.buffer).shape[dimension].as_constant()?;
             let index = index.simplify(&ranges);
-            // Nothing steps through a dimension of one value, such as the taps of a pointwise convolution.
-            if size == 1 && index.is(0) {
+            // A part of an operand begins at an offset, which changes no order.
+            let from_start = index.offset(-index.constant_part());
+            // Nothing steps through a dimension at one place, such as the taps of a pointwise convolution.
+            if from_start.is(0) {
+                digits.extend((size > 1).then_some(LoopDigit::outermost(dimension)));
                 continue;
             }
-            let var = index.as_var().filter(|var| !seen.contains(var))?;
+            let var = from_start.as_var().filter(|var| !seen.contains(var))?;
             seen.push(var);
             let own = block.iters.iter().find(|iter| iter.var == var);
             let binding = own.map_or_else(|| Index::var(var), |iter| iter.binding.clone());
@@ -99,8 +109,8 @@ fn loops_of_intrinsic(block: &Block) -> Vec<&Arc<For>> {
     loops
 }
 
-/// The loops that make up an index, as digits: each steps over all that the faster ones reach, and together with the
-/// loops outside `first_depth` they reach every value below `size` once.
+/// The loops that make up an index of a dimension of some size, as digits: each steps over all that the faster ones reach, and those
+/// outside of `first_depth` over all that the others reach.
 fn digits_of(
     binding: &Index,
     path: &[&Arc<For>],
@@ -128,16 +138,13 @@ fn digits_of(
         reach = reach.checked_mul(digit.extent)?;
     }
     digits.retain(|digit| digit.extent != 1);
-    let is_whole = reach >= size || !strides_outside.is_empty();
-    if !is_whole || binding.constant_part() != 0 || strides_outside.iter().any(|stride| stride % reach != 0) {
+    if binding.constant_part() != 0 || strides_outside.iter().any(|stride| stride % reach != 0) {
         return None;
     }
     match digits.last_mut() {
         Some(slowest) => slowest.is_slowest = true,
-        // A dimension that only loops outside step over comes first.
-        None if size > 1 => {
-            digits.push(LoopDigit { dimension, divisor: 1, extent: 1, depth: 0, is_slowest: true });
-        }
+        // A dimension comes first that only loops outside step over, or none.
+        None if size > 1 => digits.push(LoopDigit::outermost(dimension)),
         None => {}
     }
     Some(digits)

@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::access::rewrite_accesses;
 use crate::expr::Indices;
 use crate::ids::BufferId;
 use crate::index::Index;
-use crate::lower::util::access::rewrite_accesses;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Alignment, Buffer, Program};
 use crate::strides::reach;

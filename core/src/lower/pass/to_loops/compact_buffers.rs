@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use crate::access::rewrite_accesses;
 use crate::analysis::block::loads_in;
 use crate::analysis::region::{Region, Span, relax, unite};
 use crate::expr::{Expr, Indices};
 use crate::ids::BufferId;
 use crate::index::{Index, Ranges};
-use crate::lower::util::access::rewrite_accesses;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope};
 use crate::stmt::{Alloc, LoopKind, Stmt};

@@ -24,6 +24,7 @@
 use std::sync::Arc;
 
 use super::async_copies::AsyncCopies;
+use crate::access::rewrite_accesses;
 use crate::analysis::access::accesses;
 use crate::analysis::initial::under_guards as under;
 use crate::analysis::pipeline::{Parts, PipelineFault, Plan, Statement, check_dependences, without_plan};
@@ -31,7 +32,6 @@ use crate::annotation::PIPELINE_STATEMENT;
 use crate::expr::Expr;
 use crate::ids::BufferId;
 use crate::index::{Index, Ranges};
-use crate::lower::util::access::rewrite_accesses;
 use crate::lower::util::comparison::written_out_size;
 use crate::lower::util::condition::under_guards;
 use crate::lower::util::copy::copy_with;

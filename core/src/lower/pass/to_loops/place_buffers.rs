@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
+use crate::access::is_allocated;
 use crate::analysis::access::{accesses, loads_from};
 use crate::analysis::loop_carried::carries_nothing;
 use crate::ids::BufferId;
 use crate::index::Ranges;
-use crate::lower::util::access::is_allocated;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, Scope};
 use crate::stmt::{Alloc, For, If, LoopKind, Stmt};

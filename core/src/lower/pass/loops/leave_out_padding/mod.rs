@@ -21,7 +21,7 @@ mod taps;
 
 use std::sync::Arc;
 
-use crate::analysis::condition::difference;
+use crate::analysis::condition::{difference, without_places_in_tile};
 use crate::analysis::neutral::{Products, conditions_of_term};
 use crate::analysis::zeros::ZeroElements;
 use crate::expr::Expr;
@@ -161,7 +161,7 @@ impl Sums<'_> {
             return Some(by_place);
         }
         let cut = self.cut_taps(stmt, store, true);
-        let (guarded, outside) = Guards { terms: &self.terms, loops: Vec::new() }
+        let (guarded, outside) = Guards { terms: &self.terms, loops: Vec::new(), ranges: Ranges::new() }
             .place(cut.as_ref().unwrap_or(stmt))
             .map(|Placed { stmt, pending }| (stmt, pending))
             .unzip();
@@ -195,6 +195,8 @@ struct Guards<'s> {
     terms: &'s Terms,
     /// The loops of the reduction around the current statement.
     loops: Vec<(VarId, LoopKind)>,
+    /// Their ranges.
+    ranges: Ranges,
 }
 
 /// A statement, and the differences of the guards that are to stand around it.
@@ -210,7 +212,9 @@ impl Guards<'_> {
             Stmt::Store(store) => self.of_store(store),
             Stmt::For(node) => {
                 self.loops.push((node.var, node.kind));
+                self.ranges.insert_loop(node);
                 let body = self.place(&node.body);
+                self.ranges.remove(node.var);
                 self.loops.pop();
                 let Placed { stmt, pending } = body?;
                 let (here, pending): (Vec<_>, Vec<_>) =
@@ -246,14 +250,26 @@ impl Guards<'_> {
     }
 
     fn of_store(&self, store: &Arc<Store>) -> Option<Placed> {
-        let mut conditions = self.terms.conditions(store);
-        conditions.retain(|condition| self.may_guard(condition));
+        let (mut conditions, mut pending) = (Vec::new(), Vec::new());
+        for condition in self.terms.conditions(store) {
+            let guard = self.of_whole_tile(&condition).unwrap_or_else(|| condition.clone());
+            if self.may_guard(&guard) {
+                conditions.push(condition);
+                pending.push(guard);
+            }
+        }
         if conditions.is_empty() {
             return None;
         }
         let value = with_holding(&store.value, &conditions).unwrap_or_else(|| store.value.clone());
         let stmt = Stmt::Store(Arc::new(Store { value, ..Store::clone(store) }));
-        Some(Placed { stmt, pending: conditions })
+        Some(Placed { stmt, pending })
+    }
+
+    /// A condition that has the same value in all iterations of the unrolled loops, without their variables.
+    fn of_whole_tile(&self, condition: &Index) -> Option<Index> {
+        let is_unrolled = |var: VarId| self.loops.contains(&(var, LoopKind::Unrolled));
+        without_places_in_tile(condition, &is_unrolled, &self.ranges)
     }
 
     /// Whether a guard may stand inside the innermost loop that the condition mentions: no vector is made of different branches, and no

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::analysis::condition::without_places_in_tile;
+use crate::ids::VarId;
 use crate::index::{Index, Ranges};
 use crate::lower::pass::loops::leave_out_padding::{Sums, only_store};
 use crate::lower::util::comparison::written_out_size;
@@ -142,8 +144,14 @@ impl LoopsBelow {
         }
     }
 
-    /// Whether a condition has different values in the iterations of unrolled loops, and the same in all lanes.
+    /// Whether a condition may have different values in the iterations of unrolled loops, and the same in all lanes.
     pub(super) fn differs_in_tile(&self, condition: &Index) -> bool {
+        let is_of_tile = |var: VarId| {
+            self.loops.iter().any(|(own, kind)| *kind == LoopKind::Unrolled && own.as_var() == Some(var))
+        };
+        if without_places_in_tile(condition, &is_of_tile, &self.ranges).is_some() {
+            return false;
+        }
         let mentioned = |kind: LoopKind| {
             self.loops
                 .iter()

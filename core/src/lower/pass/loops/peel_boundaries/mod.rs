@@ -15,12 +15,12 @@ mod cut;
 
 use std::sync::Arc;
 
+use crate::access::is_allocated;
 use crate::analysis::access::is_indivisible;
 use crate::analysis::block::{reduction_of, stores};
 use crate::expr::{BinaryOp, Expr};
 use crate::index::{Index, Ranges, greatest_common_divisor};
 use crate::lower::pass::loops::peel_boundaries::cut::{cut, find_cut_point, last_tile};
-use crate::lower::util::access::is_allocated;
 use crate::lower::util::comparison::{
     Below, ComparisonSite, decide, for_each_comparison, mentions_any, written_out_size,
 };

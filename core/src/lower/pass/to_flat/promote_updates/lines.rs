@@ -7,11 +7,11 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::access::rewrite_accesses;
 use crate::expr::Indices;
 use crate::ids::BufferId;
 use crate::lower::pass::to_flat::promote_updates::survey::{Element, First, Survey};
 use crate::lower::pass::to_flat::promote_updates::{Places, Promotion, Register, allocated};
-use crate::lower::util::access::rewrite_accesses;
 use crate::stmt::Stmt;
 
 impl Promotion<'_> {

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::access::rewrite_accesses;
 use crate::analysis::access::{accesses, holds_barrier};
 use crate::analysis::block::loads_in;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind, Indices};
@@ -26,7 +27,6 @@ use crate::intrinsic::BY_WARP;
 use crate::lower::pass::to_flat::promote_updates::survey::{
     Element, First, Survey, are_disjoint, buffers_in_registers,
 };
-use crate::lower::util::access::rewrite_accesses;
 use crate::lower::util::condition::when_runs;
 use crate::lower::util::marked::{StoreLoops, for_each_marked, in_lanes};
 use crate::lower::{LowerError, LowerOptions};

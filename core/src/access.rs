@@ -10,11 +10,11 @@ use crate::stmt::Stmt;
 use crate::visit::rewrite_expr;
 
 /// Gives the new form of an access; `None` when it stays.
-pub(in crate::lower) type Rewrite<'a> = &'a dyn Fn(BufferId, &Indices) -> Option<(BufferId, Indices)>;
+pub(crate) type Rewrite<'a> = &'a dyn Fn(BufferId, &Indices) -> Option<(BufferId, Indices)>;
 
 /// Rewrites, in place, the buffer and the indices of every access in a statement. Accesses inside the
 /// indices of another are rewritten first.
-pub(in crate::lower) fn rewrite_accesses(stmt: &mut Stmt, rewrite: Rewrite<'_>) {
+pub(crate) fn rewrite_accesses(stmt: &mut Stmt, rewrite: Rewrite<'_>) {
     match stmt {
         Stmt::Store(node) => {
             let store = Arc::make_mut(node);
@@ -50,7 +50,7 @@ pub(in crate::lower) fn rewrite_accesses(stmt: &mut Stmt, rewrite: Rewrite<'_>) 
 }
 
 /// Rewrites every access in an expression; `None` when there is nothing to rewrite.
-pub(in crate::lower) fn rewrite_in_expr(expr: &Expr, rewrite: Rewrite<'_>) -> Option<Expr> {
+pub(crate) fn rewrite_in_expr(expr: &Expr, rewrite: Rewrite<'_>) -> Option<Expr> {
     rewrite_expr(expr, &mut |node| match node.kind() {
         ExprKind::Load(buffer, indices) => {
             let inside = rewrite_in_indices(indices, rewrite);
@@ -82,7 +82,7 @@ fn rewrite_in_index(index: &Index, rewrite: Rewrite<'_>) -> Option<Index> {
 }
 
 /// Whether a statement holds the allocation of a buffer.
-pub(in crate::lower) fn is_allocated(stmt: &Stmt, buffer: BufferId) -> bool {
+pub(crate) fn is_allocated(stmt: &Stmt, buffer: BufferId) -> bool {
     matches!(stmt, Stmt::Alloc(node) if node.buffer == buffer)
         || stmt.each_child().any(|child| is_allocated(child, buffer))
 }

@@ -1,5 +1,8 @@
 //! Binding symbolic dimensions to the sizes of one call.
 
+mod crop;
+mod taps;
+
 use std::sync::Arc;
 
 use crate::dtype::DType;
