@@ -19,9 +19,9 @@ const ISSUE: f64 = 2.0;
 /// Cycles from the start of a multiply-add to its result.
 const LATENCY: f64 = 4.0;
 /// Bytes per cycle from the second-level cache.
-const L2_BYTES: f64 = 32.0;
+const L2_BYTES: f64 = 64.0;
 /// Bytes per cycle and core from the third-level cache.
-const L3_BYTES: f64 = 24.0;
+const L3_BYTES: f64 = 16.0;
 /// Bytes per cycle and core from memory.
 const MEMORY_BYTES: f64 = 8.0;
 /// The bytes of a way of the first-level cache: one page, where the cache is virtually indexed and physically tagged.
@@ -91,8 +91,7 @@ fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, thread
     let loads = statements * (block.loads_per_operation(cpu) + scattered) / ISSUE;
     let spill = block.accumulators(cpu) > f64::from(cpu.vector_registers) - 2.0;
     let registers = overlapped(arithmetic, loads) * if spill { 2.0 } else { 1.0 };
-    let serial = registers + loop_cycles(block, lanes) + caches.transfer_cycles(block);
-    serial / speedup(block, threads)
+    caches.with_transfers(registers + loop_cycles(block, lanes), block) / speedup(block, threads)
 }
 
 /// The caches that data comes through.
@@ -115,16 +114,17 @@ impl Caches {
         }
     }
 
-    /// The cycles in which one core transfers the data of a block.
-    fn transfer_cycles(&self, block: &BlockFacts<'_>) -> f64 {
-        let from_memory = self.third.map_or(0.0, |third| block.fetched_into(third));
-        block.fetched_into(self.first) / L2_BYTES
-            + block.fetched_into(self.second) / L3_BYTES
-            + from_memory / MEMORY_BYTES
+    /// The cycles of one core for the instructions of a block and the transfers of its data. Transfers between caches go on while
+    /// instructions do.
+    fn with_transfers(&self, instructions: f64, block: &BlockFacts<'_>) -> f64 {
+        let from_second = block.fetched_into(self.first) / L2_BYTES;
+        let from_third = block.fetched_into(self.second) / L3_BYTES;
+        let from_memory = self.third.map_or(0.0, |third| block.fetched_into(third)) / MEMORY_BYTES;
+        overlapped(overlapped(instructions, from_second), from_third) + from_memory
     }
 }
 
-/// The cycles of work on two kinds of ports that run concurrently. Where both are about equally busy, they delay each
+/// The cycles of two kinds of work that run concurrently. Where both take about equally long, they delay each
 /// other: a register tile of 16 × 16 floats, with as many loads as multiply-adds, took 1.17 times as long as
 /// one of 8 × 32 (1024³, AVX-512), which the 4-norm gives and the maximum does not.
 fn overlapped(a: f64, b: f64) -> f64 {
