@@ -10,6 +10,7 @@ mod fold_shapes;
 mod fuse_attention;
 mod hoist_from_loops;
 mod inline_branches;
+mod keep_rows;
 mod merge_equal;
 mod quantise;
 mod refine_loops;
@@ -50,6 +51,7 @@ pub const PASSES: &[Pass] = &[
         run: |function| Rewriter::apply(function, &mut inline_branches::InlineBranches),
     },
     Pass { name: "simplify", run: |function| Rewriter::apply(function, &mut simplify::Simplify) },
+    Pass { name: "keep_rows", run: |function| Rewriter::apply(function, &mut keep_rows::KeepRows) },
     Pass {
         name: "fold_batch_normalization",
         run: |function| Rewriter::apply(function, &mut fold_batch_normalization::FoldBatchNormalization),

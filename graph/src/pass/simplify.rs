@@ -62,9 +62,9 @@ fn neutral(graph: &mut Rewriter<'_>, call: &Call, number: f64, commutes: bool) -
 }
 
 /// The input, when the result provably has the same type and such calls keep the order of elements.
-fn unchanged(graph: &mut Rewriter<'_>, call: &Call) -> Option<ValueId> {
+fn unchanged(graph: &Rewriter<'_>, call: &Call) -> Option<ValueId> {
     let input = call.inputs[0]?;
-    let before = graph.builder.ty(input).clone();
+    let before = graph.builder.ty(input);
     let (element, extents) = (before.element()?, before.extents()?);
     // Reversed slices and shifted padding keep the shape, but not the elements.
     if call.operator.name == "slice" {
@@ -84,8 +84,8 @@ fn unchanged(graph: &mut Rewriter<'_>, call: &Call) -> Option<ValueId> {
             return None;
         }
     }
-    let result = graph.add_call(call.clone(), 1).ok()?[0];
-    let after = graph.builder.ty(result);
+    let after = graph.builder.deduce(call, 1)?;
+    let after = after.first()?;
     (after.element() == Some(element) && after.extents() == Some(extents)).then_some(input)
 }
 

@@ -240,3 +240,40 @@ fn a_conversion_to_the_type_of_a_value_is_one_to_a_known_type() {
     let function = graph.finish(vec![wide]).unwrap();
     assert_eq!(names(&optimised(&function, &numbers(&[2, 3]))), ["cast"]);
 }
+
+/// `Gemm` of `[N, 3, 4]` with other extents while it is computed; `restored` is the shape of the result, and `bias` that of what is added.
+fn gemm_of_rows(stacked: [i64; 2], restored: &[i64], bias: &[usize], transposed: i64) -> Function {
+    let mut graph = GraphBuilder::new("rows");
+    let x = parameter(&mut graph, &[SymInt::symbol("N"), 3.into(), 4.into()]);
+    let wanted = graph.constant(HostTensor::vector(stacked.to_vec()));
+    let flat = graph.call("reshape", &[x, wanted], Attributes::none()).unwrap();
+    let depth = stacked[1] as usize;
+    let matrix = graph.constant(numbers(&if transposed == 1 { [6, depth] } else { [depth, 6] }));
+    let bias = graph.constant(numbers(bias));
+    let attributes = Attributes::none().with("transB", Attribute::Int(transposed));
+    let product = graph.call("gemm", &[flat, matrix, bias], attributes).unwrap();
+    let wanted = graph.constant(HostTensor::vector(restored.to_vec()));
+    let y = graph.call("reshape", &[product, wanted], Attributes::none()).unwrap();
+    let y = graph.call("relu", &[y], Attributes::none()).unwrap();
+    graph.finish(vec![y]).unwrap()
+}
+
+#[test]
+fn rows_are_not_stacked_for_a_product() {
+    let argument = numbers(&[2, 3, 4]);
+    for transposed in [0, 1] {
+        for bias in [&[6][..], &[1, 6], &[1]] {
+            let function = gemm_of_rows([-1, 4], &[-1, 3, 6], bias, transposed);
+            assert_eq!(names(&optimised(&function, &argument)), ["matmul", "add", "relu"]);
+        }
+    }
+    // Other rows, another stack of rows, and a bias of each row.
+    for other in [
+        gemm_of_rows([-1, 12], &[-1, 1, 6], &[6], 0),
+        gemm_of_rows([-1, 4], &[3, -1, 6], &[6], 0),
+        gemm_of_rows([6, 4], &[-1, 3, 6], &[6, 1], 0),
+    ] {
+        let names = names(&optimised(&other, &argument)).join(" ");
+        assert!(names.contains("gemm"), "{names}");
+    }
+}
