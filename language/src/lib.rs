@@ -17,6 +17,7 @@ mod decoder;
 mod error;
 pub mod gguf;
 mod sampler;
+mod tensors;
 mod tokenizer;
 
 pub use decoder::{Config, Decoder, Sequence};

@@ -7,7 +7,7 @@ use crate::analysis::access::loads_anything;
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind};
 use crate::ids::VarId;
-use crate::index::{Base, Index, Ranges, Term};
+use crate::index::{Base, Index, Ranges, Term, greatest_common_divisor};
 use crate::simplify::may_fail;
 use crate::visit::for_each_var;
 
@@ -37,7 +37,7 @@ pub fn without_places_in_tile(
 ) -> Option<Index> {
     let is_of_tile = |term: &&Term| matches!(term.digit.base, Base::Var(var) if is_of_tile(var));
     let (inner, outer): (Vec<&Term>, Vec<&Term>) = difference.terms().iter().partition(is_of_tile);
-    let step = outer.iter().fold(0, |step, term| gcd(step, step_of_term(term)));
+    let step = outer.iter().fold(0, |step, term| greatest_common_divisor(step, step_of_term(term)));
     if inner.is_empty() || step == 0 {
         return None;
     }
@@ -63,15 +63,13 @@ fn step_of_value(value: &Expr) -> i64 {
         ExprKind::Constant(Constant::Int(value)) => value.saturating_abs(),
         ExprKind::Index(index) => {
             let terms = index.terms().iter().map(step_of_term);
-            terms.fold(index.constant_part().saturating_abs(), gcd)
+            terms.fold(index.constant_part().saturating_abs(), greatest_common_divisor)
         }
-        ExprKind::Binary(BinaryOp::Min | BinaryOp::Max, a, b) => gcd(step_of_value(a), step_of_value(b)),
+        ExprKind::Binary(BinaryOp::Min | BinaryOp::Max, a, b) => {
+            greatest_common_divisor(step_of_value(a), step_of_value(b))
+        }
         _ => 1,
     }
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// Whether a condition depends on loops and dimensions only, so that it may be decided elsewhere.

@@ -9,6 +9,7 @@ use crate::expr::Indices;
 use crate::ids::{BufferId, VarId};
 use crate::index::{Index, Ranges};
 use crate::program::Program;
+use crate::specialize::single_block;
 use crate::stmt::{Block, Stmt};
 use crate::visit::substitute_stmt;
 
@@ -60,16 +61,8 @@ fn crop_of(program: &Program, buffer: BufferId) -> Option<(Vec<VarId>, Vec<Span>
 fn has_own_loops(program: &Program, block: &Block) -> bool {
     let around = loops_around(&program.body, block.id).unwrap_or_default();
     let is_loop = |binding: &Index| around.iter().any(|node| binding.as_var() == Some(node.var));
-    let is_alone = around.first().is_none_or(|node| is_perfect(&node.body));
+    let is_alone = around.first().is_none_or(|node| single_block(&node.body).is_some());
     is_alone && around.len() == block.iters.len() && block.iters.iter().all(|iter| is_loop(&iter.binding))
-}
-
-/// Whether a statement is a nest of loops around one block.
-fn is_perfect(mut stmt: &Stmt) -> bool {
-    while let Stmt::For(node) = stmt {
-        stmt = &node.body;
-    }
-    matches!(stmt, Stmt::Block(_))
 }
 
 /// Adds the elements of a buffer that a block reads.

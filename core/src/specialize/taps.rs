@@ -11,6 +11,7 @@ use crate::ids::{BufferId, VarId};
 use crate::index::{Index, Ranges};
 use crate::program::Program;
 use crate::specialize::crop::crop_to_reads;
+use crate::specialize::single_block;
 use crate::stmt::{Block, For, Iter, IterKind, Stmt};
 use crate::visit::substitute_stmt;
 
@@ -39,7 +40,7 @@ fn leave_out_outer_taps(program: &mut Program) {
     crop_to_reads(program, &read);
 }
 
-/// What is known about the terms of reductions.
+/// The facts that decide whether an iteration of a reduction adds something.
 struct Terms {
     products: Products,
     zeros: ZeroElements,
@@ -58,7 +59,7 @@ impl Terms {
             && let Some(outer) = self.outer_iterations(node)
         {
             outer.leave_out(node);
-            read.extend(only_block(&node.body).into_iter().flat_map(reads));
+            read.extend(single_block(&node.body).into_iter().flat_map(|block| reads(block)));
         }
         stmt.children_mut().into_iter().for_each(|child| self.shorten(child, read));
     }
@@ -66,7 +67,7 @@ impl Terms {
     /// The outer iterations of a loop that add nothing to the reduction of the only block inside; `None` when each may add something.
     fn outer_iterations(&self, node: &For) -> Option<Outer> {
         let extent = node.extent.as_constant().filter(|extent| (2..=MOST_TAPS).contains(extent))?;
-        let block = only_block(&node.body)?;
+        let block = single_block(&node.body)?;
         let iter = iter_of(block, node.var)?;
         if !iter.extent.is(extent) || !block.guards.is_empty() {
             return None;
@@ -100,17 +101,6 @@ impl Outer {
             let later = |other: VarId| (other == var).then(|| moved.clone());
             substitute_stmt(&mut block.body, &later);
         });
-    }
-}
-
-/// The block that perfectly nested loops hold alone.
-fn only_block(mut stmt: &Stmt) -> Option<&Block> {
-    while let Stmt::For(node) = stmt {
-        stmt = &node.body;
-    }
-    match stmt {
-        Stmt::Block(block) => Some(block),
-        _ => None,
     }
 }
 

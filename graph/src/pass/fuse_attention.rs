@@ -29,7 +29,7 @@ impl CallRule for FuseAttention {
             Some(Mask::Chosen { condition, masks_where, number }) => {
                 let (zero, number) = (graph.add_constant(zero_like(&number)), graph.add_constant(number));
                 let (yes, no) = if masks_where { (number, zero) } else { (zero, number) };
-                Some(add(graph, "where", &[condition, yes, no])?)
+                Some(graph.add_plain_call("where", &[condition, yes, no])?)
             }
         };
         let mut inputs = vec![Some(found.queries), Some(found.keys), Some(found.values)];
@@ -41,12 +41,6 @@ impl CallRule for FuseAttention {
         let operator = operator::find("attention").expect("the table has attention");
         graph.add_call(Call { operator, inputs, attributes }, 1).map(Some)
     }
-}
-
-fn add(graph: &mut Rewriter<'_>, name: &str, inputs: &[ValueId]) -> Result<ValueId, BuildError> {
-    let operator = operator::find(name).expect("the table has what rules add");
-    let inputs = inputs.iter().copied().map(Some).collect();
-    Ok(graph.add_call(Call { operator, inputs, attributes: Attributes::none() }, 1)?[0])
 }
 
 /// The parts of an attention.

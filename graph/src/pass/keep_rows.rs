@@ -4,8 +4,7 @@
 //! the product: its activation, and the sum with what bypasses it.
 
 use crate::build::BuildError;
-use crate::ir::{Attribute, Attributes, Call, ValueId};
-use crate::operator;
+use crate::ir::{Attribute, Call, ValueId};
 use crate::pass::{CallRule, Rewriter};
 use crate::symbolic::SymInt;
 use crate::tensor::ElementType;
@@ -23,22 +22,16 @@ impl CallRule for KeepRows {
             return Ok(None);
         };
         let matrix = match is_transposed {
-            true => add(graph, "transpose", &[matrix])?,
+            true => graph.add_plain_call("transpose", &[matrix])?,
             false => matrix,
         };
-        let product = add(graph, "matmul", &[rows, matrix])?;
+        let product = graph.add_plain_call("matmul", &[rows, matrix])?;
         let sum = match bias {
-            Some(bias) => add(graph, "add", &[product, bias])?,
+            Some(bias) => graph.add_plain_call("add", &[product, bias])?,
             None => product,
         };
         Ok(Some(vec![sum]))
     }
-}
-
-fn add(graph: &mut Rewriter<'_>, name: &str, inputs: &[ValueId]) -> Result<ValueId, BuildError> {
-    let operator = operator::find(name).expect("the table has what rules add");
-    let inputs = inputs.iter().copied().map(Some).collect();
-    Ok(graph.add_call(Call { operator, inputs, attributes: Attributes::none() }, 1)?[0])
 }
 
 /// A product of floats between two reshapes that change all dimensions but the last.

@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::build::{BuildError, GraphBuilder};
-use crate::ir::{Binding, Body, Call, Function, Loop, Operation, Scan, Type, ValueId};
+use crate::ir::{Attributes, Binding, Body, Call, Function, Loop, Operation, Scan, Type, ValueId};
+use crate::operator;
 use crate::tensor::HostTensor;
 
 /// The rule of a pass for one binding.
@@ -141,6 +142,16 @@ impl<'f> Rewriter<'f> {
             self.calls.insert(first, call);
         }
         Ok(values)
+    }
+
+    /// Adds a call of an operator of the table without attributes, which has one result.
+    ///
+    /// # Errors
+    /// When the inputs do not fit the operator.
+    pub(crate) fn add_plain_call(&mut self, name: &str, inputs: &[ValueId]) -> Result<ValueId, BuildError> {
+        let operator = operator::find(name).ok_or_else(|| BuildError::UnknownOperator(name.to_owned()))?;
+        let inputs = inputs.iter().copied().map(Some).collect();
+        Ok(self.add_call(Call { operator, inputs, attributes: Attributes::none() }, 1)?[0])
     }
 
     /// Builds the bindings of a body into the innermost open body of the new function, and gives its results there.

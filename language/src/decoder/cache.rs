@@ -3,8 +3,8 @@
 use tilewright::Tensor;
 
 use crate::decoder::config::Config;
-use crate::decoder::tensors;
 use crate::error::Error;
+use crate::tensors;
 
 /// The cache of one layer, with room for some number of tokens.
 pub(super) struct Cache {

@@ -5,12 +5,13 @@ use tilewright::Tensor;
 use crate::block::{Products, dequantise};
 use crate::decoder::cache::Cache;
 use crate::decoder::config::Config;
+use crate::decoder::kernels;
 use crate::decoder::projection::Projection;
 use crate::decoder::rope::rotate;
 use crate::decoder::rows::{Rows, Stream};
-use crate::decoder::{kernels, tensors};
 use crate::error::Error;
 use crate::gguf::File;
+use crate::tensors;
 
 /// How many tokens are computed at once, while there are as many: integers of matrices are turned into bytes or numbers once for all of them.
 const ROWS: [usize; 4] = [512, 256, 128, 64];

@@ -11,7 +11,6 @@ mod projection;
 mod quantised;
 mod rope;
 mod rows;
-mod tensors;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +21,7 @@ pub use config::Config;
 use crate::block::{Products, dequantise};
 use crate::error::Error;
 use crate::gguf::File;
+use crate::tensors;
 use cache::Cache;
 use layer::Layer;
 use projection::Projection;

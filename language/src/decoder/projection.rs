@@ -4,9 +4,9 @@ use tilewright::Tensor;
 
 use crate::block::{Matrix, Products};
 use crate::decoder::rows::Rows;
-use crate::decoder::tensors;
 use crate::error::Error;
 use crate::gguf::File;
+use crate::tensors;
 
 /// Matrices of equally long rows. Matrices of one block type are stacked to one, which one call multiplies.
 pub(super) struct Projection {

@@ -3,8 +3,9 @@
 use tilewright::Tensor;
 
 use crate::block::QuantisedRows;
-use crate::decoder::{kernels, quantised, tensors};
+use crate::decoder::{kernels, quantised};
 use crate::error::Error;
+use crate::tensors;
 
 /// The numbers of each token between the parts of layers.
 pub(super) struct Stream {

@@ -9,6 +9,7 @@ use tilewright::{Tensor, TensorView};
 
 use crate::block::matrix::MANY_ROWS;
 use crate::error::Error;
+use crate::tensors;
 
 /// The fields of blocks; see `kernels`.
 pub(crate) enum Planes {
@@ -85,18 +86,18 @@ impl Planes {
             Planes::Q4K(planes) => {
                 let Q4K { quants, factors, least, scales, minima } = &**planes;
                 let [panels, blocks, parts, groups, lanes, group] = quants.shape();
-                let quants = viewed(quants, [panels, blocks * parts, groups, lanes, group])?;
+                let quants = tensors::view(quants, [panels, blocks * parts, groups, lanes, group])?;
                 let (own, lowest) = many::part_scales(factors, least, scales, minima)?;
                 let shape = [panels, blocks * parts, lanes];
-                let scales = (reshaped(own, shape)?, reshaped(lowest, shape)?);
+                let scales = (tensors::reshape(own, shape)?, tensors::reshape(lowest, shape)?);
                 rows.multiply((&bytes_of(many::halves(quants)?)?).into(), &scales, y)
             }
             Planes::Q6K { quants, factors, scales } => {
                 let [panels, blocks, parts, groups, lanes, group] = quants.shape();
-                let bytes = viewed(quants, [panels, blocks * parts / 2, 2, groups, lanes, group])?;
+                let bytes = tensors::view(quants, [panels, blocks * parts / 2, 2, groups, lanes, group])?;
                 let (own, lowest) = many::offset_part_scales(factors, scales, 32.0)?;
                 let shape = [panels, blocks * parts / 2, 2, lanes];
-                let (own, lowest) = (reshaped(own, shape)?, reshaped(lowest, shape)?);
+                let (own, lowest) = (tensors::reshape(own, shape)?, tensors::reshape(lowest, shape)?);
                 let QuantisedRows { integers: x, steps, sums } = rows;
                 Ok(many::product_half_blocks::call_into(x, steps, sums, bytes, &own, &lowest, y)?)
             }
@@ -107,8 +108,8 @@ impl Planes {
 impl QuantisedRows {
     pub(crate) fn of(x: &Tensor<f32, 2>) -> Result<Self, Error> {
         let [count, columns] = x.shape();
-        let (integers, steps, sums) = kernels::quantise_rows(viewed(x, [count, columns / 32, 32])?)?;
-        Ok(QuantisedRows { integers: reshaped(integers, [count, columns])?, steps, sums })
+        let (integers, steps, sums) = kernels::quantise_rows(tensors::view(x, [count, columns / 32, 32])?)?;
+        Ok(QuantisedRows { integers: tensors::reshape(integers, [count, columns])?, steps, sums })
     }
 
     fn multiply(
@@ -125,21 +126,7 @@ impl QuantisedRows {
 /// The halves of bytes as the bytes of whole blocks.
 fn bytes_of(halves: Tensor<u8, 6>) -> Result<Tensor<u8, 5>, Error> {
     let [panels, blocks, both, groups, lanes, group] = halves.shape();
-    reshaped(halves, [panels, blocks, both * groups, lanes, group])
-}
-
-fn reshaped<T: tilewright::Element, const FROM: usize, const TO: usize>(
-    tensor: Tensor<T, FROM>,
-    shape: [usize; TO],
-) -> Result<Tensor<T, TO>, Error> {
-    tensor.reshape(shape).map_err(|error| Error::Memory(error.to_string()))
-}
-
-fn viewed<T: tilewright::Element, const FROM: usize, const TO: usize>(
-    tensor: &Tensor<T, FROM>,
-    shape: [usize; TO],
-) -> Result<TensorView<'_, T, TO>, Error> {
-    TensorView::from(tensor).reshape(shape).map_err(|error| Error::Memory(error.to_string()))
+    tensors::reshape(halves, [panels, blocks, both * groups, lanes, group])
 }
 
 /// The program that a product with blocks of 4 bits runs.
