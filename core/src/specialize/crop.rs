@@ -52,9 +52,10 @@ fn crop_of(program: &Program, buffer: BufferId) -> Option<(Vec<VarId>, Vec<Span>
         unite(&mut read, block, buffer);
     }
     let spans = read?;
+    // Elements that data choose may be any.
     let fits = spans.iter().zip(&extents).all(|(span, extent)| 0 <= span.first && span.end <= *extent);
-    let shrinks = spans.iter().zip(&extents).any(|(span, extent)| span.end - span.first < *extent);
-    (fits && shrinks).then_some((iters, spans))
+    let is_all = |(span, extent): (&Span, &i64)| span.first == 0 && span.end == *extent;
+    (fits && !spans.iter().zip(&extents).all(is_all)).then_some((iters, spans))
 }
 
 /// Whether each iterator of a block is a loop's variable, and the loops hold nothing else.

@@ -197,6 +197,31 @@ mod tests {
     }
 
     #[test]
+    fn an_intermediate_whose_elements_data_choose_stays_whole() {
+        let text = "kernel filter(N, in x: f32[N], in n: i64[N], out y: f32[N]) {
+  buffer p: f32[N] global
+  for i in 0..N {
+    block p(vi: spatial N = i) {
+      p[vi] = x[vi] + 1.0
+    }
+  }
+  for i in 0..N {
+    for k in 0..3 {
+      block y(vi: spatial N = i, vk: reduce 3 = k) {
+        init {
+          y[vi] = 0.0
+        }
+        y[vi] = y[vi] + select((index(vi + vk*4 - 4) >= 0) & (index(vi + vk*4 - 4) < N), x[vi + vk*4 - 4], 0.0) * p[n[vi]]
+      }
+    }
+  }
+}
+";
+        let short = at(text, 4);
+        assert!(short.contains("for k in 0..1") && short.contains("buffer p: f32[4]"), "{short}");
+    }
+
+    #[test]
     fn results_stay_the_same() {
         for text in
             [FILTER, &FILTER.replace("vk*4 - 4", "vk*4"), &FILTER.replace("vk*4 - 4", "vk*3 - 5"), STORED]
