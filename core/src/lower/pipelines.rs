@@ -79,6 +79,8 @@ static CPU: Pipeline = Pipeline {
         Pass::new("pipeline_loops", Some(Loops), to_loops::pipeline_loops::pipeline_loops),
     ],
     boundaries: &[
+        // While loops are still whole. Before peeling, which takes one side of a condition apart from the other.
+        Pass::new("unswitch_selections", Some(Loops), loops::unswitch_selections::unswitch_selections),
         // While loops are still whole, and before guards are decided: it changes the loops that decide them.
         Pass::new("peel_boundaries", Some(Loops), loops::peel_boundaries::peel_boundaries),
         // After peeling, which makes the tiles at the boundary constant, and before the passes that decide guards.

@@ -34,7 +34,28 @@ pub(crate) const ALL: &[(&str, &str, &[&[i64]])] = &[
     ("padded", PADDED, &[&[7, 9, 5], &[1, 16, 3], &[2, 8, 0], &[13, 4, 1]]),
     ("triangle", TRIANGLE, &[&[9, 5], &[1, 7], &[16, 8], &[0, 3]]),
     ("head", HEAD, &[&[5, 7], &[8, 1], &[0, 3], &[4, 0]]),
+    ("joined", JOINED, &[&[3, 5, 17], &[1, 4, 8], &[0, 2, 5], &[4, 0, 1], &[2, 3, 0]]),
 ];
+
+/// Parts one after the other along the first and along the last axis, of which the second result uses the first.
+const JOINED: &str = r#"
+kernel joined(A, B, N, in a: f32[A, N], in b: f32[B, N], in c: f32[2, N], in d: f32[A + B + 2, 3], out y: f32[A + B + 2, N], out z: f32[A + B + 2, N + 3]) {
+  for i in 0..A + B + 2 {
+    for j in 0..N {
+      block y(vi: spatial A + B + 2 = i, vj: spatial N = j) {
+        y[vi, vj] = select(vi < A, a[vi, vj], select(vi < index(A + B), b[vi - A, vj], c[vi - A - B, vj]))
+      }
+    }
+  }
+  for i in 0..A + B + 2 {
+    for j in 0..N + 3 {
+      block z(vi: spatial A + B + 2 = i, vj: spatial N + 3 = j) {
+        z[vi, vj] = select(vj < N, y[vi, vj], d[vi, vj - N]) + select(vi < A, select(vj < N, a[vi, vj], 1.0), 2.0)
+      }
+    }
+  }
+}
+"#;
 
 /// A matrix product.
 pub(crate) const MATMUL: &str = r#"

@@ -5,4 +5,5 @@ pub(in crate::lower) mod leave_out_padding;
 pub(in crate::lower) mod partition_loops;
 pub(in crate::lower) mod peel_boundaries;
 pub(in crate::lower) mod unroll_loops;
+pub(in crate::lower) mod unswitch_selections;
 pub(in crate::lower) mod vectorize_loops;

@@ -23,6 +23,7 @@ use crate::ids::{BufferId, VarId};
 use crate::index::{Index, Ranges};
 use crate::lower::pass::to_loops::pipeline_loops;
 use crate::lower::util::copy::copy;
+use crate::lower::util::unreached::remove_unreached;
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Program, VariableKind};
 use crate::stmt::{Annotations, Block, For, Guard, IterKind, LoopKind, Stmt};
@@ -45,6 +46,8 @@ pub(in crate::lower) fn lower_blocks(
     };
     let lowered = lowering.stmt(&body)?;
     program.body = lowered;
+    // Loops without iterations are gone, also those that copy an empty part; what would read such a copy never runs.
+    remove_unreached(program);
     Ok(())
 }
 
