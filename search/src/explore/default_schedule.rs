@@ -50,11 +50,11 @@ const THOROUGH: Effort = Effort {
     samples_per_space: 3,
     samples: 40,
     halving: None,
-    rounds: &[(8, 10), (3, 20), (1, 40)],
+    rounds: &[(5, 12), (2, 30), (1, 60)],
 };
 
 /// More work for a program whose calls take milliseconds: its choice pays after a few of them.
-const THOROUGH_OF_LARGE: Effort = Effort { rounds: &[(8, 40), (3, 80), (1, 160)], ..THOROUGH };
+const THOROUGH_OF_LARGE: Effort = Effort { rounds: &[(5, 48), (2, 120), (1, 240)], ..THOROUGH };
 
 /// The least number of points of a large program's largest block: about a millisecond of multiply-adds.
 const LARGE: i64 = 1 << 27;
@@ -72,8 +72,9 @@ const THOROUGH_OF_GPU: Effort = Effort {
 const QUICK: Effort =
     Effort { breadth: Breadth::FEW, samples_per_space: 2, samples: 8, halving: None, rounds: &[(1, 2)] };
 
-/// On average, each fourth step of hill climbing redraws all tiles of a block.
-const REDRAW: usize = 4;
+/// The weights of the moves of hill climbing: all tiles of a block are redrawn, the location of a block is redrawn, or a mutator changes one
+/// decision. Mutators seldom draw locations, of which there are few among the decisions; each is worth as much as a whole tile.
+const MOVES: [f64; 3] = [2.0, 1.0, 5.0];
 
 /// The candidate with the best score of the draft model; `None` when no candidate is legal.
 ///
@@ -223,11 +224,15 @@ impl Climb {
         made.filter(|candidate| self.seen.insert(candidate.hash))
     }
 
-    /// Tries changes, each of the best candidate so far: now and then all tiles of a block, else one decision.
+    /// Tries changes, each of the best candidate so far: now and then all tiles of a block or a location, else one decision.
     fn ascend(&mut self, start: Candidate, steps: usize) -> Candidate {
         let mut best = start;
         for _ in 0..steps {
-            let redrawn = if self.rng.below(REDRAW) == 0 { self.tiles_of_a_block(&best) } else { Vec::new() };
+            let redrawn = match self.rng.weighted(&MOVES) {
+                Some(0) => self.tiles_of_a_block(&best),
+                Some(1) => self.location(&best),
+                _ => Vec::new(),
+            };
             let made = if redrawn.is_empty() { self.mutated(&best) } else { self.redrawn(&best, &redrawn) };
             if let Some(made) = made
                 && score(&made) >= score(&best)
@@ -250,16 +255,28 @@ impl Climb {
         self.generator.generate(from.space, &from.decisions, seed, decide, &mut Statistics::default())
     }
 
-    /// A candidate whose decisions for some steps are drawn anew, where they can be aligned to the machine. The tiles of a block's loops
-    /// belong together: the best tile of one loop depends on those of the others.
+    /// A candidate whose decisions for some steps are drawn anew: locations, and tiles where they can be aligned to the machine. The tiles
+    /// of a block's loops belong together: the best tile of one loop depends on those of the others.
     fn redrawn(&mut self, from: &Candidate, steps: &[usize]) -> Option<Candidate> {
         let seed = self.rng.next_u64();
         let mut rng = Rng::new(seed);
         let decide = |number: usize, step: &Step| match steps.contains(&number) {
+            true if is_location(step) => None,
             true => self.generator.align(step, &mut rng).or_else(|| step.decision.clone()),
             false => step.decision.clone(),
         };
         self.generator.generate(from.space, &from.decisions, seed, decide, &mut Statistics::default())
+    }
+
+    /// The number of a step that draws a location, chosen at random among them; none where no step does.
+    fn location(&mut self, candidate: &Candidate) -> Vec<usize> {
+        let steps = candidate.decisions.steps().iter().enumerate();
+        let mut locations: Vec<usize> =
+            steps.filter(|(_, step)| is_location(step)).map(|(number, _)| number).collect();
+        if locations.is_empty() {
+            return locations;
+        }
+        vec![locations.swap_remove(self.rng.below(locations.len()))]
     }
 
     /// The numbers of the steps that draw tiles of one block's loops: of a block chosen at random among those with such steps.
@@ -279,6 +296,10 @@ impl Climb {
         blocks.retain(|steps| steps.len() > 1);
         if blocks.is_empty() { Vec::new() } else { blocks.swap_remove(self.rng.below(blocks.len())) }
     }
+}
+
+fn is_location(step: &Step) -> bool {
+    matches!(step.decision, Some(Decision::Location(_)))
 }
 
 /// A schedule for a program without any measurement: that of [`default_candidate`] with the built-in search, or

@@ -10,7 +10,7 @@ use crate::schedule::check::inline::check_inline;
 use crate::schedule::check::location::check_compute_at;
 use crate::schedule::find::require_block;
 use crate::schedule::prim::{Context, Outputs, Primitive};
-use crate::schedule::{BlockRv, Decision, LoopRv, Schedule, ScheduleError, Value};
+use crate::schedule::{BlockRv, Decision, LoopRv, Rng, Schedule, ScheduleError, Value};
 use crate::stmt::Block;
 
 /// Draws a loop at which a block can be computed: one of those around all of its consumers, or none.
@@ -73,11 +73,21 @@ impl Primitive for SampleComputeLocation {
             Some(_) => return Err(ScheduleError::BadDecision("sample_compute_location takes `@number`")),
             None => {
                 let candidates = compute_locations(context.program, block);
-                candidates[context.rng.below(candidates.len())]
+                draw(&candidates, context.rng)
             }
         };
         *context.decision = Some(Decision::Location(location.0));
         Ok(Outputs::from_slice(&[Value::Loop(location.1)]))
+    }
+}
+
+/// One of the possible locations. Inlining, which is possible for few blocks and often the best location then, is drawn each third
+/// time; the others equally often.
+fn draw(candidates: &[Location], rng: &mut Rng) -> Location {
+    match candidates.split_last() {
+        Some((&INLINE, _)) if rng.below(INLINED) == 0 => INLINE,
+        Some((&INLINE, others)) => others[rng.below(others.len())],
+        _ => candidates[rng.below(candidates.len())],
     }
 }
 
@@ -107,6 +117,9 @@ fn is_padding(block: &Block) -> bool {
         _ => false,
     })
 }
+
+/// Each how many draws inline a block that can be inlined.
+const INLINED: usize = 3;
 
 /// The consumers' bodies.
 const INLINE: Location = (-2, LoopId::INLINE);
