@@ -5,12 +5,46 @@ mod kernels;
 
 use std::sync::Arc;
 
+use tilewright::prelude::*;
 use tilewright_core::device::Device;
 use tilewright_core::program::Buffer;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_cpu::CpuDevice;
 
 use crate::candidates::{Case, able_machine, check, machine, reads_constants_in_calls};
+
+/// Convolution with a border of sevens from channels first to channels last: a picture in front of a network of bytes.
+#[tensor_kernel]
+fn conv2d_of_planes(
+    x: &Tensor<u8, CI, H, W>,
+    w: &Tensor<i8, CO, CI, KH, KW>,
+) -> Tensor<i32, { (H + 2 - KH) / 2 + 1 }, { (W + 2 - KW) / 2 + 1 }, CO> {
+    let mut padded: Tensor<u8, { H + 2 }, { W + 2 }, CI> = Tensor::zeros();
+    for h in 0..H + 2 {
+        for v in 0..W + 2 {
+            for c in 0..CI {
+                let is_inside = h >= 1 && h < H + 1 && v >= 1 && v < W + 1;
+                padded[[h, v, c]] = if is_inside { x[[c, h - 1, v - 1]] } else { 7 };
+            }
+        }
+    }
+    let mut y = Tensor::zeros();
+    for h in 0..(H + 2 - KH) / 2 + 1 {
+        for v in 0..(W + 2 - KW) / 2 + 1 {
+            for co in 0..CO {
+                for kh in 0..KH {
+                    for kw in 0..KW {
+                        for ci in 0..CI {
+                            y[[h, v, co]] +=
+                                padded[[h * 2 + kh, v * 2 + kw, ci]] as i32 * w[[co, ci, kh, kw]] as i32;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    y
+}
 
 fn cases() -> Vec<Case> {
     use kernels::*;
@@ -36,6 +70,8 @@ fn cases() -> Vec<Case> {
         Case::new("conv of stride two", conv2d_nhwc_u8i8::kernel(), &[1, 7, 6, 4, 3, 3, 19, 2, 1]),
         Case::new("conv channels first", conv2d_nchw_u8i8::kernel(), &[1, 8, 6, 7, 16, 3, 3]),
         Case::new("conv of three channels", conv2d_nhwc_u8i8::kernel(), &[1, 5, 5, 3, 3, 3, 10, 1, 1]),
+        Case::new("conv of planes", conv2d_of_planes::kernel(), &[3, 7, 9, 16, 3, 3]),
+        Case::new("conv of many planes", conv2d_of_planes::kernel(), &[6, 5, 4, 19, 3, 2]),
     ]
 }
 

@@ -141,7 +141,7 @@ fn guarded_operand(body: &Stmt, loops: &[(VarId, i64)]) -> Option<(Expr, VarId, 
     let mut found = None;
     for store in stores(body) {
         for_each_expr(&store.value, &mut |expr: &Expr| {
-            if found.is_some() || !matches!(expr.kind(), ExprKind::Select(_, then, _) if is_load(then)) {
+            if found.is_some() || !matches!(expr.kind(), ExprKind::Select(_, then, _) if is_loaded(then)) {
                 return;
             }
             let mut used: Vec<VarId> = Vec::new();
@@ -158,6 +158,45 @@ fn guarded_operand(body: &Stmt, loops: &[(VarId, i64)]) -> Option<(Expr, VarId, 
     found
 }
 
-fn is_load(expr: &Expr) -> bool {
-    matches!(expr.kind(), ExprKind::Load(..))
+/// Whether a value is loaded, also under further conditions. They stay together: the inner one alone does not keep the load inside of its
+/// buffer.
+fn is_loaded(expr: &Expr) -> bool {
+    match expr.kind() {
+        ExprKind::Load(..) => true,
+        ExprKind::Select(_, then, _) => is_loaded(then),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stage_operands;
+    use crate::lower::LowerOptions;
+    use crate::program::Program;
+
+    #[test]
+    fn an_operand_under_two_conditions_is_one_buffer() {
+        let mut program: Program = "kernel narrow(in x: u8[9, 3], in w: i8[3, 16, 4], out y: i32[9, 16]) {
+  for i in 0..9 {
+    for t in 0..3 {
+      intrinsic vpdpbusd_16 {
+        for o in 0..16 {
+          for c in 0..4 {
+            y[i, o] = y[i, o] + select(index(c) < 3, select(index(i + t - 1) >= 0, x[i + t - 1, c], 7u8), 0u8) as i32 * w[t, o, c] as i32
+          }
+        }
+      }
+    }
+  }
+}
+"
+        .parse()
+        .unwrap();
+        stage_operands(&mut program, &LowerOptions::default()).unwrap();
+        let text = program.to_string();
+        // Where `c` is 3, the inner selection alone would load from behind the row.
+        let whole = "operand[lane<4>] = select(index(lane<4>) < 3, select(index(i + t - 1) >= 0, x[i + t - 1, lane<4>], 7u8), 0u8)";
+        assert!(text.contains(whole), "{text}");
+        assert!(text.contains("y[i, o] + operand[c] as i32 * w[t, o, c] as i32"), "{text}");
+    }
 }
