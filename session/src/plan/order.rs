@@ -27,11 +27,12 @@ pub(super) fn choose_order<'v>(
     let input = |call: &Call, place: usize| known(call.inputs.get(place).copied().flatten()?);
     let first = *calls.first()?;
     match first.operator.name {
-        "conv" | "conv_integer" | "conv_transpose" => {
-            let ((x, _), (weights, _)) = (input(first, 0)?, input(first, 1)?);
-            let filters = match first.operator.name {
-                "conv" | "conv_integer" => *weights.first()?,
-                _ => weights.get(1)? * group(first),
+        name @ ("conv" | "conv_integer" | "qlinear_conv" | "conv_transpose") => {
+            let ((x, _), (weights, _)) =
+                (input(first, 0)?, input(first, if name == "qlinear_conv" { 3 } else { 1 })?);
+            let filters = match name {
+                "conv_transpose" => weights.get(1)? * group(first),
+                _ => *weights.first()?,
             };
             (x.len() > 2 && filters >= LEAST_CHANNELS).then(|| Order::channels_last(x.len()))
         }

@@ -4,8 +4,9 @@
 //! reads it as numbers again. A product between them is computed on the integers: `matmul(dequantize(a), dequantize(b))`
 //! becomes `dequantize(matmul_integer(a, b))`, and a `quantize_linear` that follows makes one `requantize` of the two
 //! conversions. A product stays in floats where its sums might not fit 32 bits, or where its scales lie along the dimension of the sums;
-//! [`stays_float`] says which products do, and why.
+//! [`stays_float`] says which products do, and why. What only [moves](movement) dequantised numbers moves integers.
 
+mod movement;
 mod operand;
 mod scales;
 mod stop;
@@ -79,8 +80,13 @@ impl CallRule for FoldQuantisation {
             "gemm" => gemm(graph, call),
             "conv" => conv(graph, call),
             "conv_transpose" | "einsum" => no_form(),
-            "quantize_linear" => return requantize(graph, call),
-            _ => return Ok(None),
+            "quantize_linear" => {
+                return match movement::stored_again(graph, call) {
+                    Some(integers) => Ok(Some(vec![integers])),
+                    None => requantize(graph, call),
+                };
+            }
+            _ => return movement::move_integers(graph, call),
         };
         match attempt {
             Ok(values) => Ok(Some(values)),

@@ -202,6 +202,7 @@ pub(super) fn extents(graph: &Rewriter<'_>, value: ValueId) -> Result<Vec<SymInt
     }
 }
 
-fn integers_of(tensor: &HostTensor) -> Option<Vec<i64>> {
+/// The elements of a tensor of integers.
+pub(super) fn integers_of(tensor: &HostTensor) -> Option<Vec<i64>> {
     Some(tensor.cast(ElementType::I64).ok()?.as_slice::<i64>()?.to_vec())
 }

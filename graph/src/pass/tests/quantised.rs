@@ -65,6 +65,45 @@ fn products_between_conversions_are_products_of_integers() {
     assert_eq!(names(&after), ["quantize_linear", "matmul_integer", "requantize"]);
 }
 
+/// What is left of `quantize`, `dequantize`, some movement, and `quantize` with a scale.
+fn moved(extents: &[usize], name: &str, attributes: Attributes, scale_behind: f32) -> Vec<&'static str> {
+    let mut graph = GraphBuilder::new("moved");
+    let symbols: Vec<SymInt> = extents.iter().map(|&extent| extent.into()).collect();
+    let x = parameter(&mut graph, &symbols);
+    let (scale, zero) = whole(0.03, 100);
+    let stored = convert(&mut graph, "quantize_linear", x, scale.clone(), zero.clone(), 1);
+    let read = convert(&mut graph, "dequantize_linear", stored, scale, zero, 1);
+    let moved = graph.call(name, &[read], attributes).unwrap();
+    let (scale, zero) = whole(scale_behind, 100);
+    let again = convert(&mut graph, "quantize_linear", moved, scale.clone(), zero.clone(), 0);
+    let read = convert(&mut graph, "dequantize_linear", again, scale, zero, 0);
+    names(&optimised(&graph.finish(vec![again, read]).unwrap(), &numbers(extents)))
+}
+
+#[test]
+fn movement_of_numbers_is_movement_of_their_integers() {
+    let window = |dilation: i64| {
+        Attributes::none()
+            .with("kernel_shape", Attribute::Ints(vec![3, 2]))
+            .with("pads", Attribute::Ints(vec![1, 1, 1, 1]))
+            .with("dilations", Attribute::Ints(vec![1, dilation]))
+    };
+    let pool = |dilation: i64, scale: f32| moved(&[1, 2, 5, 7], "max_pool", window(dilation), scale);
+    assert_eq!(pool(1, 0.03), ["quantize_linear", "max_pool", "dequantize_linear"]);
+    let other_scale =
+        ["quantize_linear", "max_pool", "dequantize_linear", "quantize_linear", "dequantize_linear"];
+    assert_eq!(pool(1, 0.04), other_scale);
+    // A window of padding alone has no largest byte that stands for minus infinity.
+    let in_floats =
+        ["quantize_linear", "dequantize_linear", "max_pool", "quantize_linear", "dequantize_linear"];
+    assert_eq!(pool(2, 0.03), in_floats);
+    let perm = Attributes::none().with("perm", Attribute::Ints(vec![1, 0, 2]));
+    assert_eq!(
+        moved(&[2, 3, 5], "transpose", perm, 0.03),
+        ["quantize_linear", "transpose", "dequantize_linear"]
+    );
+}
+
 #[test]
 fn a_bias_is_added_to_the_sums() {
     let bias = HostTensor::vector(vec![1000i32, -2000, 3, 40_000]);
