@@ -36,9 +36,9 @@ pub(crate) fn conv(emitter: &mut Emitter, operands: &Operands<'_>) -> Result<Vec
     Ok(vec![broadcast(emitter, &[sums, bias], element, &sum)?])
 }
 
-/// Weights without the taps that meet nothing but padding. Like [leaving out products with padding](tilewright_core::lower), this takes weights for
+/// Weights without the taps that meet nothing but padding. In floats, like [leaving out products with padding](tilewright_core::lower), this takes weights for
 /// finite.
-fn with_fewer_taps(
+pub(super) fn with_fewer_taps(
     emitter: &mut Emitter,
     weights: Tensor,
     windows: &mut Windows,

@@ -3,7 +3,7 @@
 use tilewright_core::build::{UpdateOp, Value};
 use tilewright_core::dtype::DType;
 
-use crate::legalise::convolution::{Shape, multiply_windows, pad};
+use crate::legalise::convolution::{Shape, multiply_windows, pad, with_fewer_taps};
 use crate::legalise::emitter::{Emitter, Tensor, here, nest};
 use crate::legalise::operands::Operands;
 use crate::legalise::pointwise::scaled;
@@ -50,7 +50,10 @@ fn centred_windows(
     }
     let fixed = emitter.sizes(&weights.extents)?;
     let shape = Shape::of(operands, &x, &fixed)?;
-    let windows = Windows::of(emitter, operands, &x.extents[2..], &fixed[2..])?;
+    let mut windows = Windows::of(emitter, operands, &x.extents[2..], &fixed[2..])?;
+    // A tap of padding alone meets zero points, which add nothing.
+    let weights = with_fewer_taps(emitter, weights, &mut windows, &x.extents[2..])?;
+    let fixed = emitter.sizes(&weights.extents)?;
     let mut zero = |place: usize, extents: &[SymInt], axis: i64| -> Result<Option<Parameter>, Unsupported> {
         if operands.is_zero(place) {
             return Ok(None);

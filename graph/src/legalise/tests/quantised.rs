@@ -100,6 +100,15 @@ fn convolutions_of_integers_are_padded_by_the_zero_point() {
         let inputs = [x(), weights(), given(HostTensor::scalar(200u8)), of_filters];
         fixed("conv_integer", &attributes(group), &inputs);
     }
+    // Taps that meet nothing but zero points.
+    for (dilations, pads) in [([6, 6], [6, 6, 6, 6]), ([5, 3], [10, 2, 0, 4]), ([1, 7], [1, 14, 1, 0])] {
+        let attributes = [("dilations", ints(&dilations)), ("pads", ints(&pads))];
+        let x = || given(bytes(&[2, 3, 5, 4], 1));
+        let weights = || known(signed(&[4, 3, 3, 3], 2));
+        both("conv_integer", &attributes, &[x(), weights(), zero(77)]);
+        let of_filters = given(HostTensor::vector(vec![3i8, 0, -7, 120]));
+        both("conv_integer", &attributes, &[x(), weights(), zero(77), of_filters]);
+    }
     let line = [given(signed(&[1, 3, 9], 1)), known(signed(&[4, 3, 3], 2)), known(HostTensor::scalar(-3i8))];
     fixed("conv_integer", &[("pads", ints(&[1, 1]))], &line);
 }
