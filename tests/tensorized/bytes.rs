@@ -70,6 +70,7 @@ fn cases() -> Vec<Case> {
         Case::new("conv of stride two", conv2d_nhwc_u8i8::kernel(), &[1, 7, 6, 4, 3, 3, 19, 2, 1]),
         Case::new("conv channels first", conv2d_nchw_u8i8::kernel(), &[1, 8, 6, 7, 16, 3, 3]),
         Case::new("conv of three channels", conv2d_nhwc_u8i8::kernel(), &[1, 5, 5, 3, 3, 3, 10, 1, 1]),
+        Case::new("conv of eight channels", conv2d_nhwc_u8i8::kernel(), &[1, 7, 6, 8, 3, 3, 19, 1, 1]),
         Case::new("conv of planes", conv2d_of_planes::kernel(), &[3, 7, 9, 16, 3, 3]),
         Case::new("conv of many planes", conv2d_of_planes::kernel(), &[6, 5, 4, 19, 3, 2]),
     ]

@@ -50,6 +50,22 @@ struct Condition {
     lanes: Vec<i64>,
 }
 
+impl Copy {
+    /// The offset of the first lane of a part whose lanes are consecutive, fill one register of at most `vector` bytes, and are copied under the same
+    /// conditions.
+    fn run(&self, part: LaneRange, vector: usize) -> Option<i64> {
+        let bytes = (part.end - part.start) * self.size;
+        let lanes = &self.lanes[part.start..part.end];
+        let first = lanes[0]?;
+        let is_run = lanes.iter().zip(first..).all(|(lane, place)| *lane == Some(place));
+        let are_equal = self.conditions.iter().all(|condition| {
+            let own = &condition.lanes[part.start..part.end];
+            own.iter().all(|lane| *lane == own[0])
+        });
+        (bytes.is_power_of_two() && (4..=vector).contains(&bytes) && is_run && are_equal).then_some(first)
+    }
+}
+
 /// Some lanes of a copy.
 #[derive(Clone, Copy)]
 struct LaneRange {
@@ -85,6 +101,9 @@ impl Builder<'_> {
         let plan = ShufflePlan::of(bytes, copy.size, self.extension.bytes() as usize);
         let is_fixed =
             copy.conditions.is_empty() || copy.lanes[part.start..part.end].iter().all(Option::is_none);
+        if !is_fixed && let Some(first) = copy.run(part, self.extension.bytes() as usize) {
+            return self.copy_selected(copy, part, first);
+        }
         match plan {
             Some(plan) if is_fixed => self.copy_planned(copy, part, &plan),
             Some(plan) => {
@@ -100,6 +119,25 @@ impl Builder<'_> {
             }
             None => self.copy_rest(copy, part),
         }
+    }
+
+    /// Copies consecutive bytes from one of two addresses, which the conditions select: there is no branch.
+    fn copy_selected(&mut self, copy: &Copy, part: LaneRange, first: i64) -> Outcome<()> {
+        let all = self.holds_in_all(copy, part)?;
+        let place = self.address(copy.from, &copy.scalar.offset(first))?;
+        let from = self.selected_address(all, place, (copy.otherwise, copy.size as u8))?;
+        let to = self.address(copy.into, &copy.first.offset(part.start as i64))?;
+        let bytes = (part.end - part.start) * copy.size;
+        let (load, store) = match bytes {
+            4 => (VectorOp::LoadOne32, VectorOp::StoreOne32),
+            8 => (VectorOp::LoadOne64, VectorOp::StoreOne64),
+            _ => (VectorOp::Load, VectorOp::Store),
+        };
+        let width = Width::of_bytes(bytes as u32);
+        let value = self.emit(Class::Vector, Op::Vector(load), width, [Operand::Mem(from)]);
+        let args = [Operand::Mem(to), Operand::Reg(value)];
+        self.push(Inst::new(Op::Vector(store), width, None, args));
+        Ok(())
     }
 
     /// Copies a part in smaller parts, or lane by lane.

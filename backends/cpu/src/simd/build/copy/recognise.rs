@@ -52,10 +52,14 @@ impl Builder<'_> {
         };
         if !choices.is_empty() {
             copy.otherwise = bits_of(dtype, otherwise)?;
+            let mut known = self.facts.clone();
             for (condition, wanted) in choices {
                 self.add_conditions(condition, wanted, &mut copy)?;
+                known = self.knowing(&known, condition, wanted);
             }
-            self.add_bounds(&index, &mut copy)?;
+            if !self.is_inside_given(&known, copy.from, &index) {
+                self.add_bounds(&index, &mut copy)?;
+            }
             self.settle(&mut copy);
         }
         Some(copy)
@@ -97,9 +101,6 @@ impl Builder<'_> {
 
     /// Adds the condition that an active element lies inside its buffer; `None` when that is not known lane by lane.
     fn add_bounds(&self, index: &Index, copy: &mut Copy) -> Option<()> {
-        if self.is_inside(copy.from, index) {
-            return Some(());
-        }
         let after = &self.extent_of(copy.from) - index;
         self.add_condition(index, copy)?;
         self.add_condition(&after.offset(-1), copy)

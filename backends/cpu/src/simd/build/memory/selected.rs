@@ -67,7 +67,12 @@ impl Builder<'_> {
     }
 
     /// An address where a condition holds, and otherwise that of lanes of a constant of `bytes` bytes.
-    fn selected_address(&mut self, condition: Reg, place: Mem, (bits, bytes): (u64, u8)) -> Outcome<Mem> {
+    pub(in crate::simd::build) fn selected_address(
+        &mut self,
+        condition: Reg,
+        place: Mem,
+        (bits, bytes): (u64, u8),
+    ) -> Outcome<Mem> {
         let element = &bits.to_le_bytes()[..usize::from(bytes)];
         let mut lanes = [0; 64];
         lanes.chunks_exact_mut(element.len()).for_each(|lane| lane.copy_from_slice(element));
