@@ -118,7 +118,7 @@ fn is_padding(block: &Block) -> bool {
     })
 }
 
-/// Each how many draws inline a block that can be inlined.
+/// One draw in this many inlines a block that can be inlined.
 const INLINED: usize = 3;
 
 /// The consumers' bodies.
