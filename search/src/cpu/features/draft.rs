@@ -38,6 +38,9 @@ const LOOP_END: f64 = 4.0;
 /// The cost of a uniform condition around a load, in loads: a selection between two addresses; with peeled loops only at the boundary.
 const UNIFORM: f64 = 0.5;
 
+/// The same around an operand of an intrinsic, which is copied to a buffer of its own: comparisons, a selection, a load and a store.
+const STAGED: f64 = 3.0;
+
 /// Products of tiles that have to be independent of each other to keep the unit busy: one begins every 16 cycles and takes
 /// 52 (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX).
 const INDEPENDENT_TILES: f64 = 4.0;
@@ -87,7 +90,8 @@ fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, thread
     let arithmetic = statements * per_statement.max(0.25) / ISSUE / overlap;
     let conditions = if block.copies_runs() { 1.0 } else { used_lanes };
     let uniform = if block.formed.are_unconditional { 0.0 } else { block.arithmetic.uniform };
-    let scattered = block.arithmetic.conditional * 4.0 * conditions + uniform * UNIFORM;
+    let staged = if block.points_of_intrinsic > 1.0 { STAGED } else { UNIFORM };
+    let scattered = block.arithmetic.conditional * 4.0 * conditions + uniform * staged;
     let loads = statements * (block.loads_per_operation(cpu) + scattered) / ISSUE;
     let spill = block.accumulators(cpu) > f64::from(cpu.vector_registers) - 2.0;
     let registers = overlapped(arithmetic, loads) * if spill { 2.0 } else { 1.0 };
