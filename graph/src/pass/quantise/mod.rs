@@ -4,7 +4,7 @@
 //! reads it as numbers again. A product between them is computed on the integers: `matmul(dequantize(a), dequantize(b))`
 //! becomes `dequantize(matmul_integer(a, b))`, and a `quantize_linear` that follows makes one `requantize` of the two
 //! conversions. A product stays in floats where its sums might not fit 32 bits, or where its scales lie along the dimension of the sums;
-//! [`stays_float`] says which products do, and why. What only [moves](movement) dequantised numbers moves integers.
+//! [`stays_float`] says which products do, and why. Operators that only move dequantised numbers [move the integers](movement).
 
 mod movement;
 mod operand;
@@ -80,12 +80,7 @@ impl CallRule for FoldQuantisation {
             "gemm" => gemm(graph, call),
             "conv" => conv(graph, call),
             "conv_transpose" | "einsum" => no_form(),
-            "quantize_linear" => {
-                return match movement::stored_again(graph, call) {
-                    Some(integers) => Ok(Some(vec![integers])),
-                    None => requantize(graph, call),
-                };
-            }
+            "quantize_linear" => return requantize(graph, call),
             _ => return movement::move_integers(graph, call),
         };
         match attempt {
@@ -253,9 +248,13 @@ fn requantize(graph: &mut Rewriter<'_>, quantize: &Call) -> Result<Option<Vec<Va
     if named {
         return Ok(None);
     }
-    let (Some(scale), Some(zero)) = (quantize.inputs[1], quantize.inputs.get(2).copied().flatten()) else {
+    let (Some(scale), zero) = (quantize.inputs[1], quantize.inputs.get(2).copied().flatten()) else {
         return Ok(None);
     };
+    if movement::is_stored_again(graph, &source, scale, zero) {
+        return Ok(Some(vec![source.integers]));
+    }
+    let Some(zero) = zero else { return Ok(None) };
     let is_centred = source.zeros.as_ref().is_some_and(|zeros| zeros.iter().all(|&zero| zero == 0));
     let is_uniform = match graph.constant(scale) {
         Some(scale) => {

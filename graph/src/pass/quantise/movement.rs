@@ -44,27 +44,27 @@ fn chooses_largest(call: &Call) -> bool {
     call.operator.name == "max_pool" && dilations.iter().all(|&dilation| dilation == 1)
 }
 
-/// The integers themselves, if they are read as numbers and stored as integers with the same scale and zero point. The number of an integer
-/// `n` divided by the scale differs from `n` by less than `n / 2²²`, so that it is rounded to `n`.
-pub(super) fn stored_again(graph: &Rewriter<'_>, quantize: &Call) -> Option<ValueId> {
-    let source = Quantised::of(graph, quantize.inputs[0], "the input").ok()?;
-    if ["block_size", "precision", "output_dtype"].iter().any(|name| quantize.attributes.get(name).is_some())
-    {
-        return None;
-    }
-    let scale = graph.constant(quantize.inputs[1]?)?.as_slice::<f32>().filter(|scales| scales.len() == 1)?[0];
-    let zero = quantize.inputs.get(2).copied().flatten();
-    let (element, zero) = match zero {
-        Some(zero) => (graph.builder.ty(zero).element()?, integers_of(graph.constant(zero)?)?),
-        None => (ElementType::U8, vec![0]),
+/// Whether integers that are read as numbers and stored with a scale and zero point are the same as before. The number of an integer `n` divided by its
+/// scale differs from `n` by less than `n / 2²²`, so that it is rounded to `n`.
+pub(super) fn is_stored_again(
+    graph: &Rewriter<'_>,
+    source: &Quantised,
+    scale: ValueId,
+    zero: Option<ValueId>,
+) -> bool {
+    let constant = |value: ValueId| graph.constant(value);
+    let scale = constant(scale).and_then(|scale| scale.as_slice::<f32>()).filter(|scales| scales.len() == 1);
+    let stored = match zero {
+        Some(zero) => graph.builder.ty(zero).element().zip(constant(zero).and_then(integers_of)),
+        None => Some((ElementType::U8, vec![0])),
     };
-    let is_same = source.is_uniform()
+    let (Some(&[scale]), Some((element, zeros))) = (scale, stored) else { return false };
+    source.is_uniform()
         && source.element == element
         && scale.is_normal()
         && scale > 0.0
-        && known_scale(&source) == Some(scale)
-        && source.zeros.as_ref() == Some(&zero);
-    is_same.then_some(source.integers)
+        && known_scale(source) == Some(scale)
+        && source.zeros.as_ref() == Some(&zeros)
 }
 
 /// The only scale, where it is known.

@@ -23,6 +23,15 @@ fn whole(scale: f32, zero: u8) -> (HostTensor, HostTensor) {
     (HostTensor::scalar(scale), HostTensor::scalar(zero))
 }
 
+/// A parameter that is stored as bytes and read again.
+fn quantised_parameter(graph: &mut GraphBuilder, extents: &[usize]) -> ValueId {
+    let extents: Vec<SymInt> = extents.iter().map(|&extent| extent.into()).collect();
+    let x = parameter(graph, &extents);
+    let (scale, zero) = whole(0.03, 100);
+    let stored = convert(graph, "quantize_linear", x, scale.clone(), zero.clone(), 1);
+    convert(graph, "dequantize_linear", stored, scale, zero, 1)
+}
+
 /// A graph of quantised `x`, quantised weights, and what `product` makes of both, stored as integers and read again.
 fn network(
     extents: &[usize],
@@ -32,11 +41,7 @@ fn network(
     bias: Option<HostTensor>,
 ) -> Function {
     let mut graph = GraphBuilder::new("quantised");
-    let extents: Vec<SymInt> = extents.iter().map(|&extent| extent.into()).collect();
-    let x = parameter(&mut graph, &extents);
-    let (scale, zero) = whole(0.03, 100);
-    let stored = convert(&mut graph, "quantize_linear", x, scale.clone(), zero.clone(), 1);
-    let read = convert(&mut graph, "dequantize_linear", stored, scale, zero, 1);
+    let read = quantised_parameter(&mut graph, extents);
     let integers = graph.constant(bytes(weights));
     let zeros = HostTensor::vector(vec![0i8; scales.0.len()]);
     let weights = convert(&mut graph, "dequantize_linear", integers, scales.0.clone(), zeros, scales.1);
@@ -65,14 +70,10 @@ fn products_between_conversions_are_products_of_integers() {
     assert_eq!(names(&after), ["quantize_linear", "matmul_integer", "requantize"]);
 }
 
-/// What is left of `quantize`, `dequantize`, some movement, and `quantize` with a scale.
+/// The calls that remain of a graph that quantises `x`, moves it in floats, and quantises it again with another scale or the same.
 fn moved(extents: &[usize], name: &str, attributes: Attributes, scale_behind: f32) -> Vec<&'static str> {
     let mut graph = GraphBuilder::new("moved");
-    let symbols: Vec<SymInt> = extents.iter().map(|&extent| extent.into()).collect();
-    let x = parameter(&mut graph, &symbols);
-    let (scale, zero) = whole(0.03, 100);
-    let stored = convert(&mut graph, "quantize_linear", x, scale.clone(), zero.clone(), 1);
-    let read = convert(&mut graph, "dequantize_linear", stored, scale, zero, 1);
+    let read = quantised_parameter(&mut graph, extents);
     let moved = graph.call(name, &[read], attributes).unwrap();
     let (scale, zero) = whole(scale_behind, 100);
     let again = convert(&mut graph, "quantize_linear", moved, scale.clone(), zero.clone(), 0);

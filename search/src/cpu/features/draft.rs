@@ -90,8 +90,8 @@ fn block_cycles(block: &BlockFacts<'_>, caches: &Caches, cpu: &CpuTarget, thread
     let arithmetic = statements * per_statement.max(0.25) / ISSUE / overlap;
     let conditions = if block.copies_runs() { 1.0 } else { used_lanes };
     let uniform = if block.formed.are_unconditional { 0.0 } else { block.arithmetic.uniform };
-    let staged = if block.points_of_intrinsic > 1.0 { STAGED } else { UNIFORM };
-    let scattered = block.arithmetic.conditional * 4.0 * conditions + uniform * staged;
+    let selection = if block.points_of_intrinsic > 1.0 { STAGED } else { UNIFORM };
+    let scattered = block.arithmetic.conditional * 4.0 * conditions + uniform * selection;
     let loads = statements * (block.loads_per_operation(cpu) + scattered) / ISSUE;
     let spill = block.accumulators(cpu) > f64::from(cpu.vector_registers) - 2.0;
     let registers = overlapped(arithmetic, loads) * if spill { 2.0 } else { 1.0 };

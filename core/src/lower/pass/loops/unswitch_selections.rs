@@ -34,7 +34,8 @@ pub(in crate::lower) fn unswitch_selections(
 ) -> Result<(), LowerError> {
     let body = std::mem::replace(&mut program.body, Stmt::nothing());
     let budget = options.max_partition_statements;
-    program.body = Unswitcher { program, lanes: Vec::new(), budget }.stmt(&body);
+    let unswitched = Unswitcher { program, lanes: Vec::new(), budget }.stmt(&body);
+    program.body = unswitched.unwrap_or(body);
     Ok(())
 }
 
@@ -50,33 +51,41 @@ struct Unswitcher<'p> {
 }
 
 impl Unswitcher<'_> {
-    fn stmt(&mut self, stmt: &Stmt) -> Stmt {
+    /// `None` when the statement stays as it is.
+    fn stmt(&mut self, stmt: &Stmt) -> Option<Stmt> {
         match stmt {
             Stmt::Store(node) if may_be_split(node) => {
                 split(node, &self.lanes, &mut MOST_SIDES.min(self.budget))
             }
             Stmt::For(node) => self.nest(node),
-            Stmt::If(node) if guard(stmt).is_some() => guarded(&node.condition, self.stmt(&node.then)),
+            Stmt::If(node) if guard(stmt).is_some() => {
+                self.stmt(&node.then).map(|then| guarded(&node.condition, then))
+            }
             _ => {
-                let mut edited = stmt.clone();
-                for child in edited.children_mut() {
-                    *child = self.stmt(child);
+                let new: Vec<Option<Stmt>> =
+                    stmt.children().into_iter().map(|child| self.stmt(child)).collect();
+                if new.iter().all(Option::is_none) {
+                    return None;
                 }
-                edited
+                let mut edited = stmt.clone();
+                for (child, new) in edited.children_mut().into_iter().zip(new) {
+                    if let Some(new) = new {
+                        *child = new;
+                    }
+                }
+                Some(edited)
             }
         }
     }
 
-    /// A loop with the tests in its body before it, where they do not depend on the loop.
-    fn nest(&mut self, node: &Arc<For>) -> Stmt {
+    /// A loop with the tests in its body before it, where they do not depend on the loop; `None` when it stays as it is.
+    fn nest(&mut self, node: &Arc<For>) -> Option<Stmt> {
         let before = self.budget;
         let is_vectorized = node.kind == LoopKind::Vectorized;
         self.lanes.extend(is_vectorized.then_some(node.var));
         let body = self.stmt(&node.body);
         self.lanes.truncate(self.lanes.len() - usize::from(is_vectorized));
-        if body == node.body {
-            return Stmt::For(node.clone());
-        }
+        let body = body?;
         let nest = match node.kind {
             // Iterations of these loops share what stands before them.
             LoopKind::Parallel | LoopKind::Bound(_) => with_body(node, body),
@@ -90,10 +99,10 @@ impl Unswitcher<'_> {
         let cost = written_out_size(&nest).saturating_sub(written_out_size(&node.body));
         if !is_vectorizable || cost > before {
             self.budget = before;
-            return Stmt::For(node.clone());
+            return None;
         }
         self.budget = before - cost;
-        self.with_own_names(nest)
+        Some(self.with_own_names(nest))
     }
 
     /// Gives the second side of each test its own loops.
@@ -109,18 +118,17 @@ impl Unswitcher<'_> {
     }
 }
 
-/// A store for each side of the first selection, and of those inside each side, while there are sides left.
-fn split(node: &Arc<Store>, lanes: &[VarId], sides: &mut usize) -> Stmt {
-    let Some(condition) = selection(&node.value, lanes).filter(|_| *sides > 0) else {
-        return Stmt::Store(node.clone());
-    };
+/// A store for each side of the first selection, and of those inside each side, while there are sides left; `None` without a selection.
+fn split(node: &Store, lanes: &[VarId], sides: &mut usize) -> Option<Stmt> {
+    let condition = selection(&node.value, lanes).filter(|_| *sides > 0)?;
     *sides -= 1;
     let mut side = |holds: bool| {
         let value = decided(&node.value, &condition, holds);
-        split(&Arc::new(Store { value, ..Store::clone(node) }), lanes, sides)
+        let store = Store { value, ..node.clone() };
+        split(&store, lanes, sides).unwrap_or_else(|| Stmt::Store(Arc::new(store)))
     };
     let (then, otherwise) = (side(true), Some(side(false)));
-    Stmt::If(Arc::new(If { condition, then, otherwise }))
+    Some(Stmt::If(Arc::new(If { condition, then, otherwise })))
 }
 
 /// A statement under a guard, inside of the tests that the statement consists of.

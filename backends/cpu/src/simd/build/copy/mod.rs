@@ -96,14 +96,16 @@ impl Builder<'_> {
         if part.start == part.end {
             return Ok(());
         }
+        if !copy.conditions.is_empty()
+            && let Some(first) = copy.run(part, self.extension.bytes() as usize)
+        {
+            return self.copy_selected(copy, part, first);
+        }
         let bytes =
             copy.lanes[part.start..part.end].iter().map(|lane| lane.map(|lane| lane * copy.size as i64));
         let plan = ShufflePlan::of(bytes, copy.size, self.extension.bytes() as usize);
         let is_fixed =
             copy.conditions.is_empty() || copy.lanes[part.start..part.end].iter().all(Option::is_none);
-        if !is_fixed && let Some(first) = copy.run(part, self.extension.bytes() as usize) {
-            return self.copy_selected(copy, part, first);
-        }
         match plan {
             Some(plan) if is_fixed => self.copy_planned(copy, part, &plan),
             Some(plan) => {
