@@ -253,6 +253,29 @@ pub(crate) fn embedding(table: &Tensor<f32, V, D>, ids: &Tensor<i32, S>) -> Tens
     rows
 }
 
+/// Bytes as places in tables.
+#[tensor_kernel]
+pub(crate) fn tables(
+    x: &Tensor<u8, N>,
+    y: &Tensor<i8, N>,
+    bytes: &Tensor<u8, 256>,
+    signed: &Tensor<i8, 260>,
+    words: &Tensor<i32, 257>,
+    numbers: &Tensor<f32, 300>,
+) -> (Tensor<u8, N>, Tensor<i8, N>, Tensor<i32, N>, Tensor<f32, N>) {
+    let mut a = Tensor::zeros();
+    let mut b = Tensor::zeros();
+    let mut c = Tensor::zeros();
+    let mut d = Tensor::zeros();
+    for i in 0..N {
+        a[[i]] = bytes[[x[[i]] as usize]];
+        b[[i]] = signed[[y[[i]] as u8 as usize]];
+        c[[i]] = words[[x[[i]] as usize]] + words[[y[[i]] as u8 as usize]];
+        d[[i]] = numbers[[bytes[[x[[i]] as usize]] as usize]] * 0.5;
+    }
+    (a, b, c, d)
+}
+
 #[tensor_kernel]
 pub(crate) fn max_pool(x: &Tensor<f32, H, W>) -> Tensor<f32, { H / 2 }, { W / 2 }> {
     let mut y = Tensor::full(f32::NEG_INFINITY);

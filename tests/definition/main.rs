@@ -44,6 +44,7 @@ kernels! { kernels:
     axpy: [17], scalars [float(DType::F32, 0.7)];
     momentum: [17], scalars [float(DType::F32, 0.1)];
     embedding: [11, 3, 7], bounds [("ids", 11)];
+    tables: [1] [37] [256];
     max_pool: [7, 5] [2, 2];
     extremes: [3, 7];
     propagating_extremes: [9, 7] [2, 37];

@@ -4,3 +4,4 @@
 mod bytes;
 mod candidates;
 mod halves;
+mod tables;

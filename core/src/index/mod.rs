@@ -33,7 +33,7 @@ pub mod simplify;
 mod sum;
 
 pub use facts::Facts;
-pub use interval::Interval;
+pub use interval::{Interval, value_interval};
 pub use ranges::Ranges;
 
 use std::sync::Arc;

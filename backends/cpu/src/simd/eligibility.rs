@@ -132,8 +132,8 @@ impl Search {
         }
     }
 
-    /// A part of an index that is not affine: sums, products, minima and maxima of indices are eligible, and data that is
-    /// checked.
+    /// A part of an index that is not affine: sums, products, minima and maxima of indices are eligible, data that is
+    /// checked, and bytes.
     fn index_value(&mut self, value: &Expr) {
         use BinaryOp::{Add, Max, Min, Mul, Sub};
         match value.kind() {
@@ -143,6 +143,7 @@ impl Search {
                 self.expr(value);
                 self.index(extent);
             }
+            ExprKind::Cast(byte) if byte.dtype() == DType::U8 => self.expr(byte),
             ExprKind::Binary(Add | Sub | Mul | Min | Max, a, b) => {
                 self.index_value(a);
                 self.index_value(b);

@@ -12,7 +12,7 @@ use crate::build::statement::{LoopForm, Target};
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Expr, ExprKind, Indices, UnaryOp};
 use crate::ids::{BufferId, VarId};
-use crate::index::Index;
+use crate::index::{Index, Ranges, value_interval};
 use crate::simplify::fold;
 
 /// Elaborates the values of one recording.
@@ -102,14 +102,14 @@ impl<'a> Elaboration<'a> {
         Expr::cast(dtype, expr)
     }
 
-    /// A value as an index. One that depends on data is checked against `extent` when the kernel runs.
+    /// A value as an index. One that depends on data, whose type or arithmetic does not bound it, is checked against `extent` when the kernel runs.
     pub(in crate::build) fn index(&self, value: &Value, extent: Option<&Index>) -> Index {
         let expr = self.typed(value, DType::I64);
         if let ExprKind::Index(index) = expr.kind() {
             return index.clone();
         }
         match extent {
-            Some(extent) if depends_on_data(&expr) => {
+            Some(extent) if depends_on_data(&expr) && !lies_inside(&expr, extent) => {
                 Index::value(Expr::new(DType::I64, ExprKind::Bounded(expr, extent.clone())))
             }
             _ => Index::value(expr),
@@ -283,6 +283,12 @@ fn depends_on_data(expr: &Expr) -> bool {
         found |= matches!(node.kind(), ExprKind::Load(..) | ExprKind::Scalar(_) | ExprKind::Bounded(..));
     });
     found
+}
+
+/// Whether a value lies in `0..extent`, whatever the data are: a byte in a table of 256 elements does.
+fn lies_inside(value: &Expr, extent: &Index) -> bool {
+    let values = value_interval(value, &Ranges::new());
+    values.min >= 0 && extent.as_constant().is_some_and(|extent| values.max < extent)
 }
 
 /// Whether evaluating a value reads an element of a buffer.

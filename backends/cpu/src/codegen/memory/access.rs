@@ -28,6 +28,9 @@ impl Generator<'_> {
             let first = self.register_place(index, group)?;
             return self.read_registers(&registers, first, group.width);
         }
+        if let Some(elements) = self.load_from_table(buffer, dtype, index, group)? {
+            return Ok(elements);
+        }
         let guarded = self.guard.is_some() && !self.is_inside(buffer, index);
         if !guarded {
             self.require_inside(buffer, index, group)?;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`storage`], [`promote`] | whether an intermediate lives in registers, on the stack or in the workspace |
 //! | [`address`] | indices and addresses |
+//! | [`tables`] | loads from tables by bytes |
 //! | [`access`], [`bounds`] | loads and stores of groups of lanes, and checks that they stay inside their buffers |
 
 pub(in crate::codegen) mod access;
@@ -11,3 +12,4 @@ pub(in crate::codegen) mod address;
 pub(in crate::codegen) mod bounds;
 pub(in crate::codegen) mod promote;
 pub(in crate::codegen) mod storage;
+mod tables;

@@ -35,6 +35,9 @@ impl Builder<'_> {
         if let Some(found) = self.load_transposed(buffer, index, group)? {
             return Ok(found);
         }
+        if let Some(found) = self.load_from_table(buffer, index, group)? {
+            return Ok(found);
+        }
         let Some((scalar, offsets)) = self.group_offsets(index, group) else {
             return self.load_each(buffer, index, group);
         };
@@ -269,7 +272,7 @@ impl Builder<'_> {
     }
 
     /// All bits in the first lanes, in a register of its own.
-    fn wanted_lanes(&mut self, lanes: u32, form: Form) -> Reg {
+    pub(super) fn wanted_lanes(&mut self, lanes: u32, form: Form) -> Reg {
         let set = (lanes * form.bytes()) as usize;
         let bytes: Vec<u8> = (0..64).map(|byte| if byte < set { 0xFF } else { 0 }).collect();
         let shared = self.bytes_constant(&bytes);
@@ -278,7 +281,7 @@ impl Builder<'_> {
     }
 
     /// The same place with the whole sum in one register.
-    fn without_index(&mut self, mem: Mem) -> Mem {
+    pub(super) fn without_index(&mut self, mem: Mem) -> Mem {
         let (ir::Base::Register(base), Some((index, scale))) = (mem.base, mem.index) else {
             return mem;
         };

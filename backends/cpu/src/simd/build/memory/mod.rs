@@ -6,6 +6,7 @@
 //! | [`access`], [`lanewise`] | loads and stores of groups of lanes |
 //! | [`selected`] | loads from one of two addresses |
 //! | [`transpose`], [`transposed_loads`] | loads along rows, transposed in registers |
+//! | [`tables`] | loads from tables by bytes |
 //! | [`streaming`] | stores around the caches |
 //! | [`prefetch`], [`prefetch_beside`] | prefetches |
 
@@ -17,5 +18,6 @@ pub(in crate::simd::build) mod prefetch;
 pub(in crate::simd::build) mod prefetch_beside;
 pub(in crate::simd::build) mod selected;
 pub(in crate::simd::build) mod streaming;
+pub(in crate::simd::build) mod tables;
 pub(in crate::simd::build) mod transpose;
 pub(in crate::simd::build) mod transposed_loads;

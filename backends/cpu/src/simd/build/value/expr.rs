@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Constant, Expr, ExprKind};
-use tilewright_core::index::Index;
+use tilewright_core::index::{Index, Interval, value_interval};
 use tilewright_core::math::{Scaling, as_scaling};
 
 use crate::flat::access::can_report;
@@ -132,6 +132,11 @@ impl Builder<'_> {
                     }
                 }
             }
+            BinaryOp::Mul if dtype == DType::I32 && self.are_halves(a, b) => {
+                let width = group.width(Form::Int32);
+                let (a, b) = (self.value(a, group)?, self.value(b, group)?);
+                self.vector(VectorOp::MulAddPairs16, width, [a, b])
+            }
             BinaryOp::Mul if Form::of(dtype).is_float() && self.extension == VectorExtension::Avx512 => {
                 match as_scaling(expr) {
                     Some(Scaling { value, exponent }) => {
@@ -154,6 +159,15 @@ impl Builder<'_> {
                 self.binary(op, dtype, group, a, b)
             }
         }
+    }
+
+    /// Whether two integers of 32 bits have 16 bits each, of which one is not negative: its upper half is zero, so that the sum of the products of
+    /// both halves is the product. That takes half as many steps as a product of 32 bits on processors of Intel.
+    fn are_halves(&self, a: &Expr, b: &Expr) -> bool {
+        let of = |value: &Expr| value_interval(value, &self.ranges);
+        let is_half = |values: Interval| values.min >= i16::MIN.into() && values.max <= i16::MAX.into();
+        let (a, b) = (of(a), of(b));
+        is_half(a) && is_half(b) && (a.min >= 0 || b.min >= 0)
     }
 
     /// A constant in every lane.

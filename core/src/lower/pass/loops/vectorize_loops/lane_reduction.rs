@@ -35,7 +35,7 @@ pub(super) fn fold(node: &For, count: i64, program: &mut Program) -> Option<Stmt
         || !is_one_element
         || !lies_along
         || lanes(&value) > 1
-        || !value_has_vector_form(&value, node.var)
+        || !value_has_vector_form(&value, node.var, program)
     {
         return None;
     }

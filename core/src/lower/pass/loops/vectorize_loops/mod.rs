@@ -8,8 +8,8 @@
 //!
 //! The iterations are independent (the schedule checked that), so that loops inside run in lockstep, or all update
 //! one element, which becomes a [tree](lane_reduction). A loop whose body has no vector form runs serially: one with a store,
-//! condition or extent that differs in a way vectors cannot, with an index that depends on data, or without any
-//! contiguous access.
+//! condition or extent that differs in a way vectors cannot, with an index that depends on data other than a [byte](crate::flat::tables), or
+//! without any contiguous access.
 
 mod lane_reduction;
 
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use crate::analysis::block::loads_in;
 use crate::analysis::condition::mentions;
 use crate::expr::{Expr, ExprKind, Indices};
+use crate::flat::tables::byte_of_look_up;
 use crate::ids::{BufferId, VarId};
 use crate::index::{Base, Index};
 use crate::lower::pass::loops::vectorize_loops::lane_reduction::fold;
@@ -57,7 +58,8 @@ fn vectorize(stmt: &mut Stmt, program: &mut Program) {
 fn vector_form(node: &For, program: &mut Program) -> Option<Stmt> {
     let count = node.extent.as_constant().filter(|count| (1..=MAX_LANES).contains(count))?;
     if count > 1
-        && !(has_vector_form(&node.body, node.var) && has_contiguous_access(&node.body, node.var, program))
+        && !(has_vector_form(&node.body, node.var, program)
+            && has_contiguous_access(&node.body, node.var, program))
     {
         return fold(node, count, program);
     }
@@ -68,17 +70,19 @@ fn vector_form(node: &For, program: &mut Program) -> Option<Stmt> {
 }
 
 /// Whether a statement can be executed for all values of `var` at once.
-fn has_vector_form(stmt: &Stmt, var: VarId) -> bool {
+fn has_vector_form(stmt: &Stmt, var: VarId, program: &Program) -> bool {
     match stmt {
-        Stmt::Seq(stmts) => stmts.iter().all(|stmt| has_vector_form(stmt, var)),
+        Stmt::Seq(stmts) => stmts.iter().all(|stmt| has_vector_form(stmt, var, program)),
         Stmt::For(node) => {
-            node.kind != LoopKind::Parallel && !node.extent.mentions(var) && has_vector_form(&node.body, var)
+            node.kind != LoopKind::Parallel
+                && !node.extent.mentions(var)
+                && has_vector_form(&node.body, var, program)
         }
-        Stmt::Store(store) => store_has_vector_form(store, var),
+        Stmt::Store(store) => store_has_vector_form(store, var, program),
         Stmt::If(node) => {
             !mentions(&node.condition, var)
-                && has_vector_form(&node.then, var)
-                && node.otherwise.iter().all(|stmt| has_vector_form(stmt, var))
+                && has_vector_form(&node.then, var, program)
+                && node.otherwise.iter().all(|stmt| has_vector_form(stmt, var, program))
         }
         // A private buffer would have to exist once for each lane.
         Stmt::Alloc(_)
@@ -90,21 +94,26 @@ fn has_vector_form(stmt: &Stmt, var: VarId) -> bool {
     }
 }
 
-fn store_has_vector_form(store: &Store, var: VarId) -> bool {
+fn store_has_vector_form(store: &Store, var: VarId, program: &Program) -> bool {
     let is_vector_already = store.indices.iter().any(|index| index.lanes() > 1) || lanes(&store.value) > 1;
     let chooses_element = store.indices.iter().any(|index| index.mentions(var));
     !is_vector_already
         && chooses_element
         && are_affine(&store.indices, var)
-        && value_has_vector_form(&store.value, var)
+        && value_has_vector_form(&store.value, var, program)
 }
 
 /// Whether a value can be computed for all values of `var` at once.
-pub(in crate::lower) fn value_has_vector_form(value: &Expr, var: VarId) -> bool {
+pub(in crate::lower) fn value_has_vector_form(value: &Expr, var: VarId, program: &Program) -> bool {
     let mut has_form = true;
     for_each_expr(value, &mut |node| match node.kind() {
         ExprKind::Bounded(..) => has_form &= !mentions(node, var),
-        ExprKind::Load(_, indices) => has_form &= are_affine(indices, var),
+        ExprKind::Load(buffer, indices) => {
+            has_form &= match byte_of_look_up(program, *buffer, indices) {
+                Some(byte) => value_has_vector_form(byte, var, program),
+                None => are_affine(indices, var),
+            }
+        }
         ExprKind::Index(index) => has_form &= is_affine(index, var),
         _ => {}
     });
