@@ -3,13 +3,14 @@
 //! A group is one call, or a call and the pointwise calls that follow it: a convolution, its bias and its activation; a chain
 //! of arithmetic, which may end in a reduction that reads each of its elements once. Values inside a group are used by its own
 //! calls alone, so that only its last value is ever stored. A value that several pointwise calls use (as in `x · sigmoid(x)`) is
-//! followed until all of its uses have met in one call.
+//! followed until all of its uses have met in one call. A conversion of bytes joins the pointwise call that reads it, wherever that is.
 
 use std::collections::BTreeSet;
 
-use crate::ir::{Body, Function, Operation, ValueId};
+use crate::ir::{Binding, Body, Function, Operation, ValueId};
 use crate::legalise;
 use crate::operator::{Operator, is_pointwise, is_reduction};
+use crate::tensor::ElementType;
 
 /// Bindings of one body that are computed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +29,14 @@ pub fn groups(function: &Function, body: &Body) -> Vec<Group> {
     let uses = Uses::of(function, body);
     let mut taken = vec![false; body.bindings.len()];
     let mut groups = Vec::new();
-    for (first, binding) in body.bindings.iter().enumerate() {
+    let is_operand = |place: &usize| uses.is_operand(function, body, *place);
+    let (operands, others): (Vec<usize>, Vec<usize>) = (0..body.bindings.len()).partition(is_operand);
+    // A conversion that is the operand of a pointwise call is taken with that call, if its kernel takes any.
+    for first in others.into_iter().chain(operands.iter().copied()) {
         if taken[first] {
             continue;
         }
+        let binding = &body.bindings[first];
         let mut bindings = BTreeSet::from([first]);
         let mut outputs = binding.outputs.clone();
         if can_start(&binding.operation, &binding.outputs) {
@@ -49,6 +54,12 @@ pub fn groups(function: &Function, body: &Body) -> Vec<Group> {
                 }
             }
         }
+        let is_read = |place: &&usize| {
+            let readers = uses.readers(body.bindings[**place].outputs[0]);
+            !taken[**place] && readers.iter().all(|reader| bindings.contains(reader))
+        };
+        let own: Vec<usize> = operands.iter().filter(is_read).copied().collect();
+        bindings.extend(own);
         bindings.iter().for_each(|&place| taken[place] = true);
         groups.push(Group { bindings: bindings.into_iter().collect(), outputs });
     }
@@ -68,21 +79,44 @@ fn is_call(operation: &Operation, is_of_kind: fn(&Operator) -> bool) -> bool {
     matches!(operation, Operation::Call(call) if is_of_kind(call.operator) && legalise::has_form(call))
 }
 
+/// Whether a binding computes each element from one element of a value, so that it can join what gives that.
+pub(crate) fn joins(function: &Function, reader: &Binding, value: ValueId) -> bool {
+    let [output] = reader.outputs[..] else { return false };
+    let extents = function.value(value).ty.extents();
+    extents.is_some()
+        && function.value(output).ty.extents() == extents
+        && is_call(&reader.operation, is_pointwise)
+}
+
+/// Whether a binding reduces a value, which it reads once.
+pub(crate) fn reduces(reader: &Binding, value: ValueId) -> bool {
+    let Operation::Call(call) = &reader.operation else { return false };
+    let mut uses = 0;
+    reader.operation.for_each_input(&mut |input| uses += usize::from(input == value));
+    is_call(&reader.operation, is_reduction) && call.inputs.first() == Some(&Some(value)) && uses == 1
+}
+
 /// Who uses each value.
-struct Uses {
+pub(crate) struct Uses {
     /// The bindings of the body that read a value, in order.
     readers: Vec<Vec<usize>>,
     /// Whether a value is a result, or read inside of a body of control flow.
     escapes: Vec<bool>,
+    /// Whether a value is a constant of the body.
+    constant: Vec<bool>,
 }
 
 impl Uses {
-    fn of(function: &Function, body: &Body) -> Self {
+    pub(crate) fn of(function: &Function, body: &Body) -> Self {
         let mut uses = Uses {
             readers: vec![Vec::new(); function.values.len()],
             escapes: vec![false; function.values.len()],
+            constant: vec![false; function.values.len()],
         };
         for (place, binding) in body.bindings.iter().enumerate() {
+            if matches!(binding.operation, Operation::Constant(_)) {
+                binding.outputs.iter().for_each(|output| uses.constant[output.index()] = true);
+            }
             binding.operation.for_each_input(&mut |value| {
                 let readers = &mut uses.readers[value.index()];
                 if readers.last() != Some(&place) {
@@ -97,15 +131,42 @@ impl Uses {
         uses
     }
 
+    /// Whether a binding reads bytes as numbers, in each call.
+    pub(crate) fn reads_bytes(&self, function: &Function, binding: &Binding) -> bool {
+        let Operation::Call(call) = &binding.operation else { return false };
+        let is_byte = |value: ValueId| {
+            !self.constant[value.index()]
+                && matches!(function.value(value).ty.element(), Some(ElementType::U8 | ElementType::I8))
+        };
+        call.operator.name == "dequantize_linear"
+            && call.inputs.first().copied().flatten().is_some_and(is_byte)
+            && legalise::has_form(call)
+    }
+
+    /// The bindings of the body that read a value, in order.
+    pub(crate) fn readers(&self, value: ValueId) -> &[usize] {
+        &self.readers[value.index()]
+    }
+
+    /// Whether a value is a result, or read inside of a body of control flow.
+    pub(crate) fn escapes(&self, value: ValueId) -> bool {
+        self.escapes[value.index()]
+    }
+
+    /// Whether a binding converts bytes for a single pointwise call.
+    fn is_operand(&self, function: &Function, body: &Body, place: usize) -> bool {
+        let binding = &body.bindings[place];
+        self.reads_bytes(function, binding)
+            && !self.escapes(binding.outputs[0])
+            && matches!(self.readers(binding.outputs[0]), &[reader]
+                if joins(function, &body.bindings[reader], binding.outputs[0]))
+    }
+
     /// The reduction that alone uses a value, as what it reduces.
     fn reduction(&self, body: &Body, value: ValueId, taken: &[bool]) -> Option<usize> {
-        let &[place] = &self.readers[value.index()][..] else { return None };
-        let operation = &body.bindings[place].operation;
-        let mut uses = 0;
-        operation.for_each_input(&mut |input| uses += usize::from(input == value));
-        let Operation::Call(call) = operation else { return None };
-        let reduces = is_call(operation, is_reduction) && call.inputs.first() == Some(&Some(value));
-        (reduces && uses == 1 && !self.escapes[value.index()] && !taken[place]).then_some(place)
+        let &[place] = self.readers(value) else { return None };
+        let reads_alone = reduces(&body.bindings[place], value) && !self.escapes(value);
+        (reads_alone && !taken[place]).then_some(place)
     }
 
     /// The pointwise calls through which all uses of a value meet, and the one in which they do.
@@ -116,19 +177,12 @@ impl Uses {
         value: ValueId,
         taken: &[bool],
     ) -> Option<(BTreeSet<usize>, usize)> {
-        let extents = function.value(value).ty.extents()?;
-        let joins = |place: usize| {
-            let binding = &body.bindings[place];
-            let [output] = binding.outputs[..] else { return false };
-            let same = function.value(output).ty.extents() == Some(extents);
-            !taken[place] && same && is_call(&binding.operation, is_pointwise)
-        };
+        let can_join = |place: usize| !taken[place] && joins(function, &body.bindings[place], value);
         let mut region = BTreeSet::new();
         let mut open = BTreeSet::new();
         let reach = |from: ValueId, region: &mut BTreeSet<usize>, open: &mut BTreeSet<usize>| {
-            let readers = &self.readers[from.index()];
-            if self.escapes[from.index()] || readers.is_empty() || !readers.iter().all(|&place| joins(place))
-            {
+            let readers = self.readers(from);
+            if self.escapes(from) || readers.is_empty() || !readers.iter().all(|&place| can_join(place)) {
                 return None;
             }
             open.extend(readers.iter().filter(|place| region.insert(**place)));
@@ -150,7 +204,7 @@ mod tests {
     use super::*;
     use crate::build::GraphBuilder;
     use crate::ir::{Attributes, Type};
-    use crate::tensor::ElementType;
+    use crate::tensor::{ElementType, HostTensor};
 
     /// The groups of a graph that `build` makes of two tensors of one shape.
     fn grouped(build: impl Fn(&mut GraphBuilder, ValueId, ValueId) -> Vec<ValueId>) -> Vec<Vec<usize>> {
@@ -222,6 +276,25 @@ mod tests {
             vec![call(graph, "reduce_max", &[largest])]
         });
         assert_eq!(found, [vec![0, 1], vec![2]], "one reduction ends the chain");
+    }
+
+    #[test]
+    fn conversions_of_bytes_join_what_reads_them() {
+        let mut graph = GraphBuilder::new("main");
+        let x = graph.parameter("x", Type::fixed(ElementType::F32, &[4, 4]));
+        let bytes = graph.parameter("bytes", Type::fixed(ElementType::U8, &[4, 4]));
+        let scale = graph.constant(HostTensor::scalar(0.5f32));
+        let beside = call(&mut graph, "dequantize_linear", &[bytes, scale]);
+        let reduced = call(&mut graph, "dequantize_linear", &[bytes, scale]);
+        let shared = call(&mut graph, "dequantize_linear", &[bytes, scale]);
+        let product = call(&mut graph, "matmul", &[x, x]);
+        let sum = call(&mut graph, "add", &[product, beside]);
+        let largest = call(&mut graph, "reduce_max", &[reduced]);
+        let others = [call(&mut graph, "softmax", &[shared]), call(&mut graph, "relu", &[shared])];
+        let function = graph.finish([&[sum, largest], &others[..]].concat()).unwrap();
+        let found: Vec<Vec<usize>> =
+            groups(&function, &function.body).into_iter().map(|group| group.bindings).collect();
+        assert_eq!(found, [vec![0], vec![3], vec![1, 4, 5], vec![2, 6], vec![7], vec![8]]);
     }
 
     #[test]

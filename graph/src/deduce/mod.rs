@@ -23,8 +23,8 @@ pub(crate) use linear::{
     attention, conv, conv_transpose, einsum, fused_matmul, gemm, global_pool, matmul, max_unpool, pool,
 };
 pub(crate) use quantise::{
-    block_product, conv_integer, dequantize, dynamic_quantize, matmul_integer, qlinear_conv, qlinear_matmul,
-    quantize,
+    block_product, conv_integer, dequantize, dynamic_quantize, look_up, matmul_integer, qlinear_conv,
+    qlinear_matmul, quantize,
 };
 pub(crate) use recurrent::recurrent;
 pub(crate) use reduce::{arg_reduce, reduce};

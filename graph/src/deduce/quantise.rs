@@ -29,6 +29,11 @@ pub(crate) fn dequantize(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fau
     Ok(vec![Fact::tensor(element, shape_of(deduction, 0))])
 }
 
+/// Elements of a table in the places of bytes.
+pub(crate) fn look_up(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
+    Ok(vec![Fact::tensor(deduction.element(1), shape_of(deduction, 0))])
+}
+
 /// Bytes, their scale and their zero point.
 pub(crate) fn dynamic_quantize(deduction: &mut Deduction<'_>) -> Result<Vec<Fact>, Fault> {
     let scalar = |element| Fact::tensor(Some(element), Shape::fixed(&[]));

@@ -112,6 +112,11 @@ impl<'a> Operands<'a> {
         })
     }
 
+    /// Whether the elements of an input are known before the program runs.
+    pub(super) fn is_known(&self, place: usize) -> bool {
+        self.contents(place).is_ok_and(|contents| contents.is_some())
+    }
+
     /// Whether all elements of an input are known to be integers of at most some size.
     pub(super) fn is_at_most(&self, place: usize, most: i64) -> bool {
         let known = self.optional_integers(place).ok().flatten();

@@ -43,6 +43,24 @@ pub type Evaluate = fn(&Arguments<'_>) -> Result<Vec<Value>, Fault>;
 /// first input is absent there.
 pub type Extents = fn(&Arguments<'_>, &[usize]) -> Result<Vec<usize>, Fault>;
 
+/// The order of dimensions in which a kernel computes the result of an operator, where the graph leaves it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultOrder {
+    /// That of the largest operand, so that nothing is copied until an operator or the caller needs the graph's order.
+    LargestOperand,
+    /// That of the first operand.
+    FirstOperand,
+    /// The graph's: products of matrices read any order, and write rows.
+    Rows,
+    /// Channels innermost: vectors run along output channels, whose weights are packed once, and any width of a picture fills them.
+    Channels {
+        /// The input that is the weights.
+        weights: usize,
+        /// Their dimension that counts the output channels of a group.
+        filters: usize,
+    },
+}
+
 /// An operator.
 pub struct Operator {
     /// The name in the text form.
@@ -65,6 +83,8 @@ pub struct Operator {
     pub extents: Option<Extents>,
     /// Whether equal calls give different results. Such a call is made once for each time that the graph says so.
     pub draws: bool,
+    /// The order of dimensions of the result.
+    pub result_order: ResultOrder,
     /// The definition of a kernel that computes it, if it has one. Without it, calls are evaluated.
     pub(crate) legalise: Option<Legalise>,
 }
@@ -83,6 +103,7 @@ impl Operator {
             deduce: deduce::unknown,
             extents: None,
             draws: false,
+            result_order: ResultOrder::LargestOperand,
             legalise: None,
         }
     }
@@ -96,6 +117,12 @@ impl Operator {
     /// The row with extents from sizes.
     pub(crate) const fn extents(mut self, extents: Extents) -> Self {
         self.extents = Some(extents);
+        self
+    }
+
+    /// The row with the order of the result.
+    pub(crate) const fn result_order(mut self, order: ResultOrder) -> Self {
+        self.result_order = order;
         self
     }
 

@@ -56,8 +56,10 @@ pub fn is_pointwise(operator: &Operator) -> bool {
     POINTWISE.contains(operator.name)
 }
 
-static REDUCTIONS: LazyLock<FxHashSet<&str>> =
-    LazyLock::new(|| reduce::REDUCTIONS.iter().map(|operator| operator.name).collect());
+static REDUCTIONS: LazyLock<FxHashSet<&str>> = LazyLock::new(|| {
+    let rows = reduce::REDUCTIONS.iter().chain(pool::GLOBAL);
+    rows.map(|operator| operator.name).collect()
+});
 
 /// Whether an operator reduces dimensions of its first input and reads each element once.
 pub fn is_reduction(operator: &Operator) -> bool {

@@ -13,6 +13,7 @@ mod inline_branches;
 mod keep_rows;
 mod merge_equal;
 mod quantise;
+mod read_apart;
 mod refine_loops;
 mod remove_unused;
 mod rewriter;
@@ -88,7 +89,7 @@ pub fn optimise(function: &Function) -> Result<Function, BuildError> {
             break;
         }
     }
-    Ok(current)
+    Ok(read_apart::read_apart(&current))
 }
 
 /// The number of values that bindings give, in bodies of control flow too.

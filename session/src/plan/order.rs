@@ -1,12 +1,10 @@
 //! The order of dimensions in which a step computes its results.
 //!
-//! Convolutions keep channels innermost: their vectors run along output channels, whose weights are packed once, and any width
-//! of a picture fills them. Other steps follow their largest operand, so that the order spreads and nothing is copied until an
-//! operator or the caller needs the graph's order.
+//! The table of operators says how each orders its result.
 
 use tilewright_graph::ir::{Binding, Call, Operation, ValueId};
 use tilewright_graph::legalise::Order;
-use tilewright_graph::operator::Arguments;
+use tilewright_graph::operator::{Arguments, ResultOrder};
 
 /// A convolution with fewer output channels keeps the graph's order: its vectors run along a row.
 const LEAST_CHANNELS: usize = 8;
@@ -25,22 +23,20 @@ pub(super) fn choose_order<'v>(
         })
         .collect();
     let input = |call: &Call, place: usize| known(call.inputs.get(place).copied().flatten()?);
-    let first = *calls.first()?;
-    match first.operator.name {
-        name @ ("conv" | "conv_integer" | "qlinear_conv" | "conv_transpose") => {
-            let ((x, _), (weights, _)) =
-                (input(first, 0)?, input(first, if name == "qlinear_conv" { 3 } else { 1 })?);
-            let filters = match name {
-                "conv_transpose" => weights.get(1)? * group(first),
-                _ => *weights.first()?,
-            };
+    // The one that pointwise calls follow: operands of these may come before it.
+    let decides = |call: &&&Call| call.operator.result_order != ResultOrder::LargestOperand;
+    let first = *calls.iter().find(decides).or(calls.first())?;
+    match first.operator.result_order {
+        ResultOrder::Channels { weights, filters } => {
+            let ((x, _), (weights, _)) = (input(first, 0)?, input(first, weights)?);
+            // Dimension 0 counts the filters of all groups, any other one those of each.
+            let groups = if filters == 0 { 1 } else { group(first) };
+            let filters = weights.get(filters)? * groups;
             (x.len() > 2 && filters >= LEAST_CHANNELS).then(|| Order::channels_last(x.len()))
         }
-        // The means of values lie as the queries do: what splits heads before often joins them behind.
-        "attention" => Some(input(first, 0)?.1.clone()).filter(|order| !order.is_given()),
-        // Products of matrices read any order, and write rows.
-        "matmul" | "gemm" | "fused_matmul" | "einsum" | "block_product" => None,
-        _ => {
+        ResultOrder::FirstOperand => Some(input(first, 0)?.1.clone()).filter(|order| !order.is_given()),
+        ResultOrder::Rows => None,
+        ResultOrder::LargestOperand => {
             let operands =
                 calls.iter().flat_map(|call| call.inputs.iter().flatten()).filter_map(|&value| known(value));
             let largest =

@@ -2,12 +2,13 @@
 //!
 //! A product of quantised tensors is formed of the integers as they are, `Σ a·b`, so that instructions for products of bytes
 //! fit; what the zero points contribute is added afterwards, and only where a zero point is not known to be zero:
-//! `Σ(a-p)(b-q) = Σa·b - q·Σa - p·Σb + K·p·q` (Jain et al., "Efficient Execution of Quantized Deep Learning Models", 2020).
+//! `Σ(a-p)(b-q) = Σa·b - q·Σa - Σp·(b-q)`, of which the last sum is formed once where p and b are constant (Jain et al., "Efficient Execution of Quantized Deep Learning Models", 2020).
 //!
 //! | module | holds |
 //! |---|---|
 //! | `parameter` | scales and zero points: one for all, for each place of a dimension, or for each block |
 //! | `convert` | from numbers to integers and back |
+//! | `lookup` | from bytes to elements of a table |
 //! | `dynamic` | to integers whose scale and zero point follow from the data |
 //! | `product` | products of matrices |
 //! | `windows` | convolutions |
@@ -16,6 +17,7 @@
 mod blocks;
 mod convert;
 mod dynamic;
+mod lookup;
 mod parameter;
 mod product;
 mod windows;
@@ -23,5 +25,6 @@ mod windows;
 pub(crate) use blocks::block_product;
 pub(crate) use convert::{dequantize, quantize, requantize};
 pub(crate) use dynamic::dynamic_quantize;
+pub(crate) use lookup::look_up;
 pub(crate) use product::{matmul_integer, qlinear_matmul};
 pub(crate) use windows::{conv_integer, qlinear_conv};

@@ -86,6 +86,11 @@ impl Parameter {
             .ok_or_else(|| Unsupported::Fault("the scale is missing".to_owned()))
     }
 
+    /// Whether one number belongs to all elements.
+    pub(super) fn is_one(&self) -> bool {
+        matches!(self.spread, Spread::All)
+    }
+
     /// The number that belongs to an element.
     pub(super) fn at(&self, builder: &KernelBuilder, indices: &[Value]) -> Value {
         let zeros = || vec![Value::int(0); self.tensor.rank()];

@@ -1,6 +1,6 @@
 //! Products of matrices of integers.
 
-use tilewright_core::build::Value;
+use tilewright_core::build::{KernelBuilder, Value};
 use tilewright_core::dtype::DType;
 
 use crate::legalise::emitter::{Emitter, Tensor};
@@ -8,7 +8,7 @@ use crate::legalise::matmul::{Matrix, MatrixProduct, sum_of_products};
 use crate::legalise::operands::Operands;
 use crate::legalise::quantise::convert::{Rescale, require_narrow_sums, rescale};
 use crate::legalise::quantise::parameter::Parameter;
-use crate::legalise::scalar::{add, multiply, subtract};
+use crate::legalise::scalar::{multiply, subtract};
 use crate::legalise::{Unsupported, unsupported};
 use crate::symbolic::SymInt;
 use crate::tensor::ElementType;
@@ -69,33 +69,46 @@ fn centred_product(
         };
     let (left_zero, right_zero) = (zero(zeros[0], left, -2)?, zero(zeros[1], right, -1)?);
     let product = MatrixProduct::new(left, right)?;
+    // `Σa` for each row is needed for the zero points of columns, and `Σ(b - q)` for each column for those of rows; ahead of the products, so that what
+    // follows these can be computed tile by tile.
+    let folds = left_zero.as_ref().filter(|zero| zero.is_one() && operands.is_known(zeros[0]));
+    let of_rows = match &right_zero {
+        None => None,
+        Some(_) => Some(sum_up(emitter, left, true, &|_, _, value| value)?),
+    };
+    let of_columns = match &left_zero {
+        None => None,
+        Some(_) => Some(sum_up(emitter, right, false, &|builder, indices, mut value| {
+            if let Some(zero) = &right_zero {
+                value = subtract(&value, &wide(&zero.at(builder, indices)));
+            }
+            match folds {
+                Some(zero) => multiply(&wide(&zero.at(builder, &[])), &value),
+                None => value,
+            }
+        })?),
+    };
     let products = product.sums(emitter, ElementType::I32, &wide)?;
     if left_zero.is_none() && right_zero.is_none() {
         return Ok(products);
     }
-    // `Σa` for each row is needed for the zero points of columns, and the other way around.
-    let of_rows = right_zero.as_ref().map(|_| sum_up(emitter, left, true)).transpose()?;
-    let of_columns = left_zero.as_ref().map(|_| sum_up(emitter, right, false)).transpose()?;
-    let depth = emitter.value(&product.depth)?.cast(DType::I32);
     emitter.compute(ElementType::I32, &product.extents, &mut |builder, indices| {
         let (batch, row, column) = product.place(indices);
         let origin = Value::int(0);
-        let left_zero =
-            left_zero.as_ref().map(|zero| wide(&zero.at(builder, &left.indices(batch, row, Some(&origin)))));
-        let right_zero = right_zero
-            .as_ref()
-            .map(|zero| wide(&zero.at(builder, &right.indices(batch, Some(&origin), column))));
         let mut sum = products.at(builder, indices);
         if let (Some(zero), Some(sums)) = (&right_zero, &of_rows) {
-            sum = subtract(&sum, &multiply(zero, &sums.at(builder, &kept(left, batch, row))));
+            let zero = wide(&zero.at(builder, &right.indices(batch, Some(&origin), column)));
+            sum = subtract(&sum, &multiply(&zero, &sums.at(builder, &kept(left, batch, row))));
         }
         if let (Some(zero), Some(sums)) = (&left_zero, &of_columns) {
-            sum = subtract(&sum, &multiply(zero, &sums.at(builder, &kept(right, batch, column))));
+            let mut term = sums.at(builder, &kept(right, batch, column));
+            if folds.is_none() {
+                let zero = wide(&zero.at(builder, &left.indices(batch, row, Some(&origin))));
+                term = multiply(&zero, &term);
+            }
+            sum = subtract(&sum, &term);
         }
-        match (&left_zero, &right_zero) {
-            (Some(left), Some(right)) => add(&sum, &multiply(&depth, &multiply(left, right))),
-            _ => sum,
-        }
+        sum
     })
 }
 
@@ -107,8 +120,11 @@ fn kept(matrix: &Matrix, batch: &[Value], other: Option<&Value>) -> Vec<Value> {
     matrix.batch().iter().zip(own).map(index).chain(other.cloned()).collect()
 }
 
+/// A term of a sum, made of the integer at some indices of an operand.
+type Term<'a> = &'a dyn Fn(&KernelBuilder, &[Value], Value) -> Value;
+
 /// The sums of an operand's rows (`rows`) or columns.
-fn sum_up(emitter: &mut Emitter, matrix: &Matrix, rows: bool) -> Result<Tensor, Unsupported> {
+fn sum_up(emitter: &mut Emitter, matrix: &Matrix, rows: bool, term: Term<'_>) -> Result<Tensor, Unsupported> {
     let (first, second) = matrix.extents(rows);
     let (other, depth) = if rows { (first, second) } else { (second, first) };
     let depth = depth.expect("an operand has products to sum up");
@@ -120,6 +136,7 @@ fn sum_up(emitter: &mut Emitter, matrix: &Matrix, rows: bool) -> Result<Tensor, 
         let (batch, other) = indices.split_at(batch);
         let (other, depth) = (other.first(), Some(&depth[0]));
         let (row, column) = if rows { (other, depth) } else { (depth, other) };
-        wide(&matrix.tensor.at(builder, &matrix.indices(batch, row, column)))
+        let indices = matrix.indices(batch, row, column);
+        term(builder, &indices, wide(&matrix.tensor.at(builder, &indices)))
     })
 }

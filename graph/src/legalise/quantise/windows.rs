@@ -53,7 +53,6 @@ fn centred_windows(
     let mut windows = Windows::of(emitter, operands, &x.extents[2..], &fixed[2..])?;
     // A tap of padding alone meets zero points, which add nothing.
     let weights = with_fewer_taps(emitter, weights, &mut windows, &x.extents[2..])?;
-    let fixed = emitter.sizes(&weights.extents)?;
     let mut zero = |place: usize, extents: &[SymInt], axis: i64| -> Result<Option<Parameter>, Unsupported> {
         if operands.is_zero(place) {
             return Ok(None);
@@ -74,20 +73,22 @@ fn centred_windows(
     } else {
         x.clone()
     };
+    // Ahead of the products, so that what follows these can be computed tile by tile.
+    let folds = zero_of_x.as_ref().filter(|_| operands.is_known(zeros[0]));
+    let of_filters = match &zero_of_x {
+        None => None,
+        Some(_) => Some(sum_filters(emitter, &weights, folds, zero_of_weights.as_ref())?),
+    };
+    let of_windows =
+        zero_of_weights.as_ref().map(|_| sum_windows(emitter, &padded, &windows, &shape)).transpose()?;
     let sums = multiply_windows(emitter, [&padded, &weights], &windows, &shape, ElementType::I32)?;
     if zero_of_x.is_none() && zero_of_weights.is_none() {
         return Ok(sums);
     }
-    let of_filters = zero_of_x.as_ref().map(|_| sum_filters(emitter, &weights)).transpose()?;
-    let of_windows =
-        zero_of_weights.as_ref().map(|_| sum_windows(emitter, &padded, &windows, &shape)).transpose()?;
-    let products = fixed[1..].iter().product::<usize>() as f64;
     let filters = shape.filters as i64;
     let extents = sums.extents.clone();
     emitter.compute(ElementType::I32, &extents, &mut |builder, indices| {
         let filter = std::slice::from_ref(&indices[1]);
-        let zero_of_x = zero_of_x.as_ref().map(|zero| wide(&zero.at(builder, indices)));
-        let zero_of_weights = zero_of_weights.as_ref().map(|zero| wide(&zero.at(builder, filter)));
         let mut sum = sums.at(builder, indices);
         if let (Some(zero), Some(sums)) = (&zero_of_weights, &of_windows) {
             let group = match shape.groups {
@@ -95,27 +96,37 @@ fn centred_windows(
                 _ => divide(&indices[1], &Value::int(filters)),
             };
             let places = [&[indices[0].clone(), group][..], &indices[2..]].concat();
-            sum = subtract(&sum, &multiply(zero, &sums.at(builder, &places)));
+            let zero = wide(&zero.at(builder, filter));
+            sum = subtract(&sum, &multiply(&zero, &sums.at(builder, &places)));
         }
         if let (Some(zero), Some(sums)) = (&zero_of_x, &of_filters) {
-            sum = subtract(&sum, &multiply(zero, &sums.at(builder, filter)));
+            let term = sums.at(builder, filter);
+            let term =
+                if folds.is_some() { term } else { multiply(&wide(&zero.at(builder, indices)), &term) };
+            sum = subtract(&sum, &term);
         }
-        match (&zero_of_x, &zero_of_weights) {
-            (Some(x), Some(weights)) => {
-                add(&sum, &multiply(&number(DType::I32, products), &multiply(x, weights)))
-            }
-            _ => sum,
-        }
+        sum
     })
 }
 
-/// The sum of each filter's weights.
-fn sum_filters(emitter: &mut Emitter, weights: &Tensor) -> Result<Tensor, Unsupported> {
+/// The sum of each filter's weights less their zero point, times a zero point that is known ahead of calls.
+fn sum_filters(
+    emitter: &mut Emitter,
+    weights: &Tensor,
+    zero_of_x: Option<&Parameter>,
+    zero_of_weights: Option<&Parameter>,
+) -> Result<Tensor, Unsupported> {
     let bounds = emitter.bounds(&weights.extents[1..])?;
     let sums = emitter.local(ElementType::I32, &weights.extents[..1], Some(number(DType::I32, 0.0)))?;
     emitter.nest(&weights.extents[..1], &mut |builder, filter| {
         nest(builder, &bounds, &mut Vec::new(), &mut |builder, inner| {
-            let term = wide(&weights.at(builder, &[filter, inner].concat()));
+            let mut term = wide(&weights.at(builder, &[filter, inner].concat()));
+            if let Some(zero) = zero_of_weights {
+                term = subtract(&term, &wide(&zero.at(builder, filter)));
+            }
+            if let Some(zero) = zero_of_x {
+                term = multiply(&wide(&zero.at(builder, &[])), &term);
+            }
             sums.store(builder, filter, UpdateOp::Add, term, here!());
         });
     })?;

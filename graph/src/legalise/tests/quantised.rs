@@ -172,3 +172,64 @@ fn scale_and_zero_point_follow_from_the_data() {
         check("dynamic_quantize_linear", &[], &[x()], 3, true);
     }
 }
+
+#[test]
+fn bytes_name_elements_of_a_table() {
+    let table = |factor: usize| (0..256).map(move |place: usize| place * factor % 251);
+    let tables = [
+        HostTensor::vector(table(7).map(|number| number as u8).collect()),
+        HostTensor::vector(table(11).map(|number| (number as i16 - 125) as i8).collect()),
+        HostTensor::vector(table(13).map(|number| number as f32 * 0.37).collect()),
+        HostTensor::vector(table(17).map(|number| number as i32 * 1_000_003).collect()),
+    ];
+    for table in tables {
+        fixed("look_up", &[], &[given(bytes(&[3, 5, 37], 1)), known(table.clone())]);
+        fixed("look_up", &[], &[given(signed(&[256], 2)), given(table.clone())]);
+        fixed("look_up", &[], &[given(signed(&[], 2)), known(table)]);
+    }
+}
+
+/// The program of a call with signatures that are all known to have these extents.
+fn program_of(name: &str, inputs: &[Given]) -> std::sync::Arc<Program> {
+    let values: Vec<ValueId> = (0..=inputs.len()).map(|number| ValueId(number as u32)).collect();
+    let (arguments, results) = values.split_at(inputs.len());
+    let signature = |Given(tensor, known): &Given| Signature {
+        element: tensor.element(),
+        extents: tensor.shape().iter().map(|&extent| extent.into()).collect(),
+        order: Order::given(tensor.rank()),
+        contents: known.then(|| tensor.clone()),
+        integers: None,
+        constant: *known,
+    };
+    let call = Call {
+        operator: operator::find(name).unwrap(),
+        inputs: arguments.iter().copied().map(Some).collect(),
+        attributes: attributes(&[]),
+    };
+    let fusion = Fusion {
+        calls: vec![(&call, results)],
+        inputs: arguments.iter().copied().zip(inputs.iter().map(signature)).collect(),
+        outputs: results.to_vec(),
+        dims: Vec::new(),
+        order: None,
+    };
+    legalise(&fusion).unwrap_or_else(|error| panic!("{name}: {error}")).program
+}
+
+/// Schedules compute what follows products tile by tile, which they cannot where it also reads what is computed later.
+#[test]
+fn sums_of_weights_come_before_products() {
+    let zero = || known(HostTensor::scalar(136u8));
+    let none = || known(HostTensor::scalar(0i8));
+    let weights = |shape: &[usize]| given(signed(shape, 2));
+    let inputs = [given(bytes(&[1, 8, 5, 5], 1)), weights(&[16, 8, 3, 3]), zero(), none()];
+    for program in [
+        program_of("conv_integer", &inputs),
+        program_of("matmul_integer", &[given(bytes(&[5, 8], 1)), weights(&[8, 16]), zero(), none()]),
+    ] {
+        let text = program.to_string();
+        let first = |name: &str| text.find(name).unwrap_or_else(|| panic!("no {name} in {text}"));
+        assert!(first("x1[") < first("x0["), "{text}");
+        assert!(text.contains("136i32 * x1["), "the zero point is a factor of what is computed once: {text}");
+    }
+}

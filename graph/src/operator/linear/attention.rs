@@ -6,7 +6,7 @@ use crate::operator::attribute::{FloatOr, IntOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::linear::matmul::matmul_wide;
 use crate::operator::select::transpose;
-use crate::operator::{Arguments, Fault, OWN_DOMAIN, Operator};
+use crate::operator::{Arguments, Fault, OWN_DOMAIN, Operator, ResultOrder};
 use crate::tensor::{HostTensor, Number, Places, broadcast_shapes, with_float};
 
 /// Inputs: queries `[…, R, D]`, keys `[…, C, D]`, values `[…, C, E]`, and a mask that broadcasts to `[…, R, C]` and is added to the
@@ -17,6 +17,7 @@ pub(super) const OPERATORS: &[Operator] = &[Operator::new("attention", "Attentio
 })
 .domain(OWN_DOMAIN)
 .legalise(attention::attention)
+.result_order(ResultOrder::FirstOperand)
 .deduce(deduce::attention)
 .inputs(3, 4)
 .attributes(&[

@@ -6,7 +6,7 @@ use crate::legalise::convolution;
 use crate::operator::attribute::{IntOr, Ints, TextOr};
 use crate::operator::evaluate::{numbers, one, refuse};
 use crate::operator::window::Window;
-use crate::operator::{Arguments, Fault, Operator, Value};
+use crate::operator::{Arguments, Fault, Operator, ResultOrder, Value};
 use crate::tensor::{HostTensor, Wide, with_float};
 
 /// The attributes of all convolutions.
@@ -21,6 +21,7 @@ pub(in crate::operator) const ATTRIBUTES: &[(&str, AttributeKind)] = &[
 
 pub(super) const OPERATORS: &[Operator] = &[Operator::new("conv", "Conv", conv)
     .legalise(convolution::conv)
+    .result_order(ResultOrder::Channels { weights: 1, filters: 0 })
     .deduce(deduce::conv)
     .inputs(2, 3)
     .attributes(ATTRIBUTES)];

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::deduce;
 use crate::operator::attribute::TextOr;
 use crate::operator::evaluate::{one, refuse};
-use crate::operator::{Arguments, Fault, Operator, Value};
+use crate::operator::{Arguments, Fault, Operator, ResultOrder, Value};
 use crate::tensor::{HostTensor, Number, Places, Wide, count, row_major_strides, with_number};
 
 pub(super) const OPERATORS: &[Operator] = &[Operator::new("einsum", "Einsum", einsum)
     .legalise(crate::legalise::einsum::einsum)
+    .result_order(ResultOrder::Rows)
     .deduce(deduce::einsum)
     .inputs(1, usize::MAX)
     .attributes(&[("equation", TextOr(""))])];

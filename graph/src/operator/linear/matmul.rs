@@ -5,7 +5,7 @@ use crate::legalise::matmul;
 use crate::operator::attribute::{FloatOr, IntOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::select::transpose;
-use crate::operator::{Arguments, Fault, Operator, Value};
+use crate::operator::{Arguments, Fault, Operator, ResultOrder, Value};
 use crate::tensor::{HostTensor, Number, Places, Wide, broadcast_shapes, count, with_number};
 
 pub(super) const OPERATORS: &[Operator] = &[
@@ -13,9 +13,11 @@ pub(super) const OPERATORS: &[Operator] = &[
         let (x, y) = (a.tensor(0)?, a.tensor(1)?);
         with_number!(x.element(), T => one(matmul::<T>(x, y)?), else refuse!("expected numbers, found {}", x.element()))
     }).legalise(matmul::matmul)
+        .result_order(ResultOrder::Rows)
     .deduce(deduce::matmul)
     .inputs(2, 2),
     Operator::new("gemm", "Gemm", gemm).legalise(matmul::gemm)
+        .result_order(ResultOrder::Rows)
     .deduce(deduce::gemm).inputs(2, 3).attributes(&[
         ("alpha", FloatOr(1.0)),
         ("beta", FloatOr(1.0)),
@@ -23,6 +25,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         ("transB", IntOr(0)),
     ]),
     Operator::new("fused_matmul", "FusedMatMul", fused_matmul).legalise(matmul::fused)
+        .result_order(ResultOrder::Rows)
     .deduce(deduce::fused_matmul).inputs(2, 2).domain("com.microsoft").attributes(&[
         ("alpha", FloatOr(1.0)),
         ("transA", IntOr(0)),

@@ -6,11 +6,12 @@ use crate::operator::attribute::{IntOr, Ints, TextOr};
 use crate::operator::evaluate::{numbers, one, refuse};
 use crate::operator::linear::convolution::add_bias;
 use crate::operator::window::{Settings, unravel};
-use crate::operator::{Arguments, Fault, Operator, Value};
+use crate::operator::{Arguments, Fault, Operator, ResultOrder, Value};
 use crate::tensor::{HostTensor, Number, count, with_float};
 
 pub(super) const OPERATORS: &[Operator] = &[Operator::new("conv_transpose", "ConvTranspose", conv_transpose)
     .legalise(transposed::conv_transpose)
+    .result_order(ResultOrder::Channels { weights: 1, filters: 1 })
     .deduce(deduce::conv_transpose)
     .inputs(2, 3)
     .attributes(&[

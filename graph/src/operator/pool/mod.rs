@@ -7,4 +7,7 @@ mod windows;
 use crate::operator::Operator;
 
 /// The rows of this folder.
-pub(super) const TABLES: &[&[Operator]] = &[windows::OPERATORS, global::OPERATORS, unpool::OPERATORS];
+pub(super) const TABLES: &[&[Operator]] = &[windows::OPERATORS, GLOBAL, unpool::OPERATORS];
+
+/// The rows that take one number of all places of a plane.
+pub(super) const GLOBAL: &[Operator] = global::OPERATORS;

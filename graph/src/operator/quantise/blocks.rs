@@ -5,7 +5,7 @@ use crate::legalise::quantise as kernels;
 use crate::operator::attribute::{Int, IntOr};
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::linear::matmul_wide;
-use crate::operator::{Arguments, Fault, OWN_DOMAIN, Operator, Value};
+use crate::operator::{Arguments, Fault, OWN_DOMAIN, Operator, ResultOrder, Value};
 use crate::tensor::{HostTensor, count};
 
 /// Inputs: x `[…, K]`, bytes `[P, B, J, L]`, scales `[P, B, L]`, and offsets `[P, B, L]` that may be left out. The result is `[…, columns]`.
@@ -16,6 +16,7 @@ const BLOCK_PRODUCT: Operator = Operator::new("block_product", "BlockProduct", b
     .domain(OWN_DOMAIN)
     .deduce(deduce::block_product)
     .legalise(kernels::block_product)
+    .result_order(ResultOrder::Rows)
     .inputs(3, 4)
     .attributes(&[("bits", IntOr(4)), ("columns", Int)]);
 

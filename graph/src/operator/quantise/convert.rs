@@ -4,6 +4,7 @@ use crate::deduce;
 use crate::legalise::quantise as kernels;
 use crate::operator::attribute::{Element, IntOr, TextOr};
 use crate::operator::evaluate::{axis, one, refuse};
+use crate::operator::quantise::lookup::look_up;
 use crate::operator::{Arguments, Fault, OWN_DOMAIN, Operator, Value};
 use crate::tensor::small::Small;
 use crate::tensor::{ElementType, HostTensor, Number, with_number, with_small};
@@ -32,6 +33,11 @@ pub(super) const POINTWISE: &[Operator] = &[
         .legalise(kernels::requantize)
         .inputs(3, 3)
         .attributes(&[("axis", IntOr(1)), ("rounding", TextOr("float"))]),
+    Operator::new("look_up", "LookUp", look_up)
+        .domain(OWN_DOMAIN)
+        .deduce(deduce::look_up)
+        .legalise(kernels::look_up)
+        .inputs(2, 2),
 ];
 
 /// Conversions that look at all elements first.

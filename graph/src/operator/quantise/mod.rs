@@ -2,10 +2,12 @@
 
 mod blocks;
 mod convert;
+mod lookup;
 mod products;
 
 pub(crate) use blocks::Panels;
 pub(crate) use convert::Rounding;
+pub(crate) use lookup::BYTES;
 
 use crate::operator::Operator;
 

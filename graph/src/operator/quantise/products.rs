@@ -5,26 +5,30 @@ use crate::legalise::quantise as kernels;
 use crate::operator::evaluate::one;
 use crate::operator::linear::{CONVOLUTION_ATTRIBUTES, Convolution, matmul_wide};
 use crate::operator::quantise::convert::{requantised, spread};
-use crate::operator::{Arguments, Fault, Operator, Value};
+use crate::operator::{Arguments, Fault, Operator, ResultOrder, Value};
 use crate::tensor::HostTensor;
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("matmul_integer", "MatMulInteger", matmul_integer)
         .deduce(deduce::matmul_integer)
         .legalise(kernels::matmul_integer)
+        .result_order(ResultOrder::Rows)
         .inputs(2, 4),
     Operator::new("conv_integer", "ConvInteger", conv_integer)
         .deduce(deduce::conv_integer)
         .legalise(kernels::conv_integer)
+        .result_order(ResultOrder::Channels { weights: 1, filters: 0 })
         .inputs(2, 4)
         .attributes(CONVOLUTION_ATTRIBUTES),
     Operator::new("qlinear_matmul", "QLinearMatMul", qlinear_matmul)
         .deduce(deduce::qlinear_matmul)
         .legalise(kernels::qlinear_matmul)
+        .result_order(ResultOrder::Rows)
         .inputs(8, 8),
     Operator::new("qlinear_conv", "QLinearConv", qlinear_conv)
         .deduce(deduce::qlinear_conv)
         .legalise(kernels::qlinear_conv)
+        .result_order(ResultOrder::Channels { weights: 3, filters: 0 })
         .inputs(8, 9)
         .attributes(CONVOLUTION_ATTRIBUTES),
 ];

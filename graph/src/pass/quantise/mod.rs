@@ -4,12 +4,14 @@
 //! reads it as numbers again. A product between them is computed on the integers: `matmul(dequantize(a), dequantize(b))`
 //! becomes `dequantize(matmul_integer(a, b))`, and a `quantize_linear` that follows makes one `requantize` of the two
 //! conversions. A product stays in floats where its sums might not fit 32 bits, or where its scales lie along the dimension of the sums;
-//! [`stays_float`] says which products do, and why. Operators that only move dequantised numbers [move the integers](movement).
+//! [`stays_float`] says which products do, and why. Operators that only move dequantised numbers [move the integers](movement), and functions of a single
+//! tensor become [tables].
 
 mod movement;
 mod operand;
 mod scales;
 mod stop;
+mod tables;
 
 use std::sync::Arc;
 
@@ -80,7 +82,12 @@ impl CallRule for FoldQuantisation {
             "gemm" => gemm(graph, call),
             "conv" => conv(graph, call),
             "conv_transpose" | "einsum" => no_form(),
-            "quantize_linear" => return requantize(graph, call),
+            "quantize_linear" => {
+                return match requantize(graph, call)? {
+                    None => tables::look_up(graph, call),
+                    found => Ok(found),
+                };
+            }
             _ => return movement::move_integers(graph, call),
         };
         match attempt {

@@ -216,3 +216,62 @@ fn scales_that_are_not_above_zero_are_errors_that_name_the_tensor() {
         assert!(message.contains("the_scale"), "{message}");
     }
 }
+
+/// The calls that remain of a graph that stores `x` as bytes and then what `function` makes of them, with the bytes before and after.
+fn after_bytes(function: impl Fn(&mut GraphBuilder, ValueId) -> ValueId) -> Vec<&'static str> {
+    let mut graph = GraphBuilder::new("bytes");
+    let read = quantised_parameter(&mut graph, &[2, 3, 37]);
+    let result = function(&mut graph, read);
+    let (scale, zero) = whole(0.02, 7);
+    let stored = convert(&mut graph, "quantize_linear", result, scale, zero, 1);
+    names(&optimised(&graph.finish(vec![stored]).unwrap(), &numbers(&[2, 3, 37])))
+}
+
+fn stored_again(graph: &mut GraphBuilder, x: ValueId, scale: f32) -> ValueId {
+    let (scale, zero) = whole(scale, 3);
+    let stored = convert(graph, "quantize_linear", x, scale.clone(), zero.clone(), 1);
+    convert(graph, "dequantize_linear", stored, scale, zero, 1)
+}
+
+#[test]
+fn functions_of_one_tensor_of_bytes_are_tables() {
+    let one = |graph: &mut GraphBuilder, name: &str, inputs: &[ValueId]| {
+        graph.call(name, inputs, Attributes::none()).unwrap()
+    };
+    let look_up = ["quantize_linear", "look_up"];
+    assert_eq!(after_bytes(|graph, x| one(graph, "sigmoid", &[x])), look_up);
+    let swish = |graph: &mut GraphBuilder, x: ValueId| {
+        let gate = one(graph, "sigmoid", &[x]);
+        let gate = stored_again(graph, gate, 1.0 / 255.0);
+        one(graph, "mul", &[x, gate])
+    };
+    assert_eq!(after_bytes(swish), look_up);
+    let twice = |graph: &mut GraphBuilder, x: ValueId| {
+        let swish = swish(graph, x);
+        let swish = stored_again(graph, swish, 0.03);
+        let half = graph.constant(HostTensor::new(&[1, 1], vec![0.5f32]).unwrap());
+        one(graph, "add", &[swish, half])
+    };
+    assert_eq!(after_bytes(twice), look_up);
+    // One number for each place is no function of the byte alone.
+    let by_place = |graph: &mut GraphBuilder, x: ValueId| {
+        let numbers = graph.constant(HostTensor::vector((0..37).map(|place| place as f32).collect()));
+        one(graph, "add", &[x, numbers])
+    };
+    assert_eq!(after_bytes(by_place), ["quantize_linear", "dequantize_linear", "add", "quantize_linear"]);
+    // Two conversions alone stay as they are.
+    assert_eq!(after_bytes(|_, x| x), ["quantize_linear", "dequantize_linear", "quantize_linear"]);
+}
+
+#[test]
+fn each_reader_of_bytes_converts_them_itself() {
+    let mut graph = GraphBuilder::new("bytes");
+    let read = quantised_parameter(&mut graph, &[3, 8]);
+    let results = ["relu", "reduce_max", "softmax", "abs"]
+        .map(|name| graph.call(name, &[read], Attributes::none()).unwrap());
+    let function = graph.finish(results.to_vec()).unwrap();
+    let after = names(&optimised(&function, &numbers(&[3, 8])));
+    let count = |name: &str| after.iter().filter(|own| **own == name).count();
+    // One for the softmax, whose kernel takes no conversion, and one for each of the others.
+    assert_eq!(count("dequantize_linear"), 4, "{after:?}");
+}
