@@ -1,9 +1,11 @@
-//! Loads from tables by bytes: random candidates give exactly what the definition gives, whatever instructions the machine has.
+//! Loads from tables by bytes, and floats that become bytes: random candidates give exactly what the definition gives, whatever instructions the
+//! machine has.
 
 use std::sync::Arc;
 
 use tilewright::prelude::*;
 use tilewright_core::device::Device;
+use tilewright_core::dtype::DType;
 use tilewright_core::program::Buffer;
 use tilewright_core::tensor::AnyTensor;
 use tilewright_cpu::CpuDevice;
@@ -53,19 +55,53 @@ fn product(a: &Tensor<u8, M, K>, b: &Tensor<i8, K, N>, table: &Tensor<i8, 256>) 
     y
 }
 
+/// Floats as bytes: rounded and not, with zero points and without.
+#[tensor_kernel]
+fn bytes_of_floats(
+    x: &Tensor<f32, M, N>,
+) -> (Tensor<u8, M, N>, Tensor<i8, M, N>, Tensor<u8, M, N>, Tensor<i8, M, N>, Tensor<i8, M, N>) {
+    let mut a = Tensor::zeros();
+    let mut b = Tensor::zeros();
+    let mut c = Tensor::zeros();
+    let mut d = Tensor::zeros();
+    let mut e = Tensor::zeros();
+    for i in 0..M {
+        for j in 0..N {
+            a[[i, j]] = (x[[i, j]].round_ties_even() + 118.0) as u8;
+            b[[i, j]] = (x[[i, j]].round_ties_even() - 7.0) as i8;
+            c[[i, j]] = x[[i, j]].round_ties_even() as u8;
+            d[[i, j]] = x[[i, j]] as i8;
+            e[[i, j]] = (x[[i, j]] + 0.5) as i8;
+        }
+    }
+    (a, b, c, d, e)
+}
+
 fn cases() -> Vec<Case> {
     vec![
         Case::new("functions", functions::kernel(), &[4, 64]),
         Case::new("functions of tails", functions::kernel(), &[3, 37]),
         Case::new("functions of one", functions::kernel(), &[1, 1]),
+        Case::new("bytes of floats", bytes_of_floats::kernel(), &[4, 64]),
+        Case::new("bytes of floats of tails", bytes_of_floats::kernel(), &[3, 37]),
         Case::new("product", product::kernel(), &[8, 32, 48]),
         Case::new("product of tails", product::kernel(), &[7, 13, 19]),
         Case::new("product of one column", product::kernel(), &[5, 9, 1]),
     ]
 }
 
+/// Random elements; floats are halves, far outside of the range of bytes too, and some are no numbers.
 fn argument(number: usize, buffer: &Buffer, shape: &[usize]) -> AnyTensor {
-    AnyTensor::random(buffer.dtype, shape, number as u64).expect("a small shape")
+    let mut tensor = AnyTensor::random(buffer.dtype, shape, number as u64).expect("a small shape");
+    if buffer.dtype == DType::F32 {
+        let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 3e9, -3e9, 2_147_483_648.0, 1e30, -0.4];
+        for (place, element) in tensor.bytes_mut().chunks_exact_mut(4).enumerate() {
+            let halves = ((place * 37 % 1301) as f32 - 650.0) * 0.5;
+            let value = if place % 5 == 0 { special[place / 5 % special.len()] } else { halves };
+            element.copy_from_slice(&value.to_le_bytes());
+        }
+    }
+    tensor
 }
 
 fn agree(found: &[AnyTensor], expected: &[AnyTensor]) -> bool {

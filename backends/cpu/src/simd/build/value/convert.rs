@@ -1,9 +1,10 @@
 //! Conversions between element types.
 
 use tilewright_core::dtype::DType;
-use tilewright_core::expr::BinaryOp;
+use tilewright_core::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
 
 use crate::simd::Refusal;
+use crate::simd::build::value::expr::is_number;
 use crate::simd::build::value::group::{Form, Group};
 use crate::simd::build::{Builder, Outcome};
 use crate::simd::ir::Reg;
@@ -80,13 +81,47 @@ impl Builder<'_> {
         self.blend(not_a_number, zero, bounded, to, group)
     }
 
+    /// The byte nearest to a float, if an expression is one: `x as u8`, or, with rounding and a zero point, `(round_ties_even(x) + 3.0) as u8`.
+    ///
+    /// The float is brought into the range of the bytes less the zero point first. The bounds are integers, so that rounding it then gives what
+    /// saturation would, and the conversion rounds by itself.
+    pub(in crate::simd::build) fn float_to_byte(
+        &mut self,
+        expr: &Expr,
+        group: Group,
+    ) -> Outcome<Option<Reg>> {
+        let Some(ByteOfFloat { value, zero, rounds }) = ByteOfFloat::of(expr) else { return Ok(None) };
+        let dtype = expr.dtype();
+        let (low, high) = range_of_byte(dtype);
+        let width = group.width(Form::Int32);
+        let is_never_nan = is_number(value);
+        let value = self.value(value, group)?;
+        let bound = |this: &mut Self, bound: i32| this.same(u64::from(((bound - zero) as f32).to_bits()), 4);
+        let (low, high) = (bound(self, low), bound(self, high));
+        // Of NaN and another number, the instructions give the second operand.
+        let bounded = self.vector(VectorOp::MaxF32, width, [value, low])?;
+        let bounded = self.vector(VectorOp::MinF32, width, [bounded, high])?;
+        let convert = if rounds { VectorOp::NearestI32FromF32 } else { VectorOp::I32FromF32 };
+        let mut byte = self.vector(convert, width, [bounded])?;
+        if zero != 0 {
+            let zero = self.same(u64::from(zero as u32), 4);
+            byte = self.vector(VectorOp::Add32, width, [byte, zero])?;
+        }
+        // That is 0 for unsigned bytes already.
+        if dtype == DType::I8 && !is_never_nan {
+            let not_a_number = self.unordered(Form::Float32, group, value);
+            let zero = self.same(0, 4);
+            byte = self.blend(not_a_number, zero, byte, Form::Int32, group)?;
+        }
+        Ok(Some(byte))
+    }
+
     /// Brings saturated 32-bit integers to the nearest values of a narrower type.
     fn saturate(&mut self, to: DType, group: Group, value: Reg) -> Outcome<Reg> {
-        let (low, high) = match to {
-            DType::I8 => (i32::from(i8::MIN), i32::from(i8::MAX)),
-            DType::U8 => (0, i32::from(u8::MAX)),
-            _ => return Ok(value),
-        };
+        if to.bits() != 8 {
+            return Ok(value);
+        }
+        let (low, high) = range_of_byte(to);
         let width = group.width(Form::Int32);
         let (low, high) = (self.same(u64::from(low as u32), 4), self.same(u64::from(high as u32), 4));
         let value = self.vector(VectorOp::Max32, width, [value, low])?;
@@ -109,4 +144,44 @@ impl Builder<'_> {
         }
         if from.bytes() == 1 { self.cast(from, to, group, value) } else { Ok(value) }
     }
+}
+
+/// A float as a byte.
+struct ByteOfFloat<'e> {
+    /// The float.
+    value: &'e Expr,
+    /// What is added to it after rounding.
+    zero: i32,
+    /// Whether it is rounded to the nearest integer, and not towards zero.
+    rounds: bool,
+}
+
+impl<'e> ByteOfFloat<'e> {
+    fn of(expr: &'e Expr) -> Option<Self> {
+        let ExprKind::Cast(sum) = expr.kind() else { return None };
+        if !matches!(expr.dtype(), DType::U8 | DType::I8) || sum.dtype() != DType::F32 {
+            return None;
+        }
+        let rounded = |value: &'e Expr| match value.kind() {
+            ExprKind::Unary(UnaryOp::RoundTiesEven, inner) => Some(inner),
+            _ => None,
+        };
+        if let ExprKind::Binary(BinaryOp::Add, a, b) = sum.kind() {
+            for (value, zero) in [(a, b), (b, a)] {
+                let zero = zero.as_constant().map(Constant::as_f64).filter(|zero| zero.fract() == 0.0);
+                if let (Some(value), Some(zero)) = (rounded(value), zero.filter(|zero| zero.abs() < 1e6)) {
+                    return Some(ByteOfFloat { value, zero: zero as i32, rounds: true });
+                }
+            }
+        }
+        Some(match rounded(sum) {
+            Some(value) => ByteOfFloat { value, zero: 0, rounds: true },
+            None => ByteOfFloat { value: sum, zero: 0, rounds: false },
+        })
+    }
+}
+
+/// The least and the greatest byte of a type.
+fn range_of_byte(dtype: DType) -> (i32, i32) {
+    if dtype == DType::I8 { (i8::MIN.into(), i8::MAX.into()) } else { (0, u8::MAX.into()) }
 }

@@ -95,6 +95,7 @@ impl Builder<'_> {
                 Some(chosen) => Ok(chosen),
                 None => self.select(condition, then, otherwise, group),
             },
+            ExprKind::Cast(_) if let Some(byte) = self.float_to_byte(expr, group)? => Ok(byte),
             ExprKind::Cast(a) => match a.kind() {
                 ExprKind::Index(index) if index.lanes() == 1 && Form::of(dtype) == Form::Int32 => {
                     self.low_half_of_index(index, dtype, group)
@@ -360,7 +361,7 @@ pub(in crate::simd::build) fn compares_indices(expr: &Expr) -> bool {
 }
 
 /// Whether an expression of a floating-point type is seen never to be NaN.
-fn is_number(expr: &Expr) -> bool {
+pub(in crate::simd::build) fn is_number(expr: &Expr) -> bool {
     match expr.kind() {
         ExprKind::Constant(Constant::Float(bits)) => !f64::from_bits(*bits).is_nan(),
         ExprKind::Constant(Constant::Int(_)) => true,
