@@ -25,6 +25,27 @@ fn sums_of_any_length() {
     }
 }
 
+/// Bytes name elements of tables, one for each thread and four.
+#[test]
+fn tables_by_bytes() {
+    let vectors = BOUND.replace("%2, %3 = split %1, [none, 64]", "%2, %3, %4 = split %1, [none, 16, 4]");
+    let vectors = vectors + "\nvectorize %4";
+    for (element, len) in [("u8", 65), ("i8", 64), ("f32", 127), ("i32", 1000)] {
+        let program = parse(&format!(
+            "kernel look_up(in x: u8[{len}], in t: {element}[256], out y: {element}[{len}]) {{
+  for i in 0..{len} {{
+    block y(v: spatial {len} = i) {{
+      y[v] = t[value(x[v] as i64)]
+    }}
+  }}
+}}"
+        ));
+        for schedule in [BOUND, &vectors] {
+            Call::random(&program, &[], len).check(&scheduled(&program, schedule));
+        }
+    }
+}
+
 #[test]
 fn symbolic_lengths() {
     let program = parse(

@@ -1,6 +1,6 @@
 //! From numbers to integers and back.
 
-use tilewright_core::build::Value;
+use tilewright_core::build::{KernelBuilder, Value};
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, UnaryOp};
 
@@ -188,6 +188,8 @@ fn shifted(product: &Value, power: &Value, rounding: Rounding) -> Value {
 pub(super) struct Rescale {
     /// The inputs that are the scales of both factors and of the result, each with the dimension that its numbers belong to.
     pub(super) scales: [(usize, i64); 3],
+    /// The scales of the sums, if they are formed ahead of them ([`scales_of_sums`]).
+    pub(super) relative: Option<Tensor>,
     /// The input that is the zero point of the result.
     pub(super) zero: usize,
     /// The input that is added to the sums, by output channel.
@@ -204,6 +206,30 @@ pub(super) fn require_narrow_sums(products: Option<i64>) -> Result<(), Unsupport
         Some(products) => unsupported!("sums of {products} products may not fit 32 bits"),
         None => unsupported!("whether sums of products fit 32 bits depends on the call"),
     }
+}
+
+/// The scales of both factors relative to that of the result, which are inputs at these places, one for each scale of the right factor. They are formed once
+/// where they are constant. `None` where the other scales are several numbers.
+pub(super) fn scales_of_sums(
+    emitter: &mut Emitter,
+    operands: &Operands<'_>,
+    places: [usize; 3],
+) -> Result<Option<Tensor>, Unsupported> {
+    let [left, right, result] = places.map(|place| operands.tensor(emitter, place));
+    let (left, right, result) = (left?, right?, result?);
+    let is_one = |tensor: &Tensor| tensor.extents.iter().all(|extent| extent.is(1));
+    if !is_one(&left) || !is_one(&result) || is_one(&right) {
+        return Ok(None);
+    }
+    let first = |builder: &KernelBuilder, tensor: &Tensor| {
+        tensor.at(builder, &vec![Value::int(0); tensor.rank()]).cast(DType::F32)
+    };
+    let extents = right.extents.clone();
+    let relative = emitter.compute(ElementType::F32, &extents, &mut |builder, indices| {
+        let right = right.at(builder, indices).cast(DType::F32);
+        divide(&multiply(&first(builder, &left), &right), &first(builder, &result))
+    })?;
+    Ok(Some(relative))
 }
 
 /// Sums of products, scaled by the factors' scales relative to that of the result. The relative scale is formed in `f32`, as ONNX Runtime does.
@@ -230,6 +256,7 @@ pub(super) fn rescale(
     let [left, right, result] = how.scales;
     let scales = [parameter(left.0, left.1)?, parameter(right.0, right.1)?, parameter(result.0, result.1)?];
     let zero = parameter(how.zero, result.1)?;
+    let relative = how.relative.map(|relative| Parameter::new(relative, &extents, right.1, 0)).transpose()?;
     if scales.iter().any(|scale| scale.tensor.dtype == DType::F64) {
         unsupported!("scales of 64 bits are evaluated");
     }
@@ -241,9 +268,14 @@ pub(super) fn rescale(
         if let Some(bias) = &bias {
             sum = add(&sum.cast(sum_type), &bias.at(builder, indices).cast(sum_type));
         }
-        let [left, right, result] =
-            [0, 1, 2].map(|place: usize| scales[place].at(builder, indices).cast(DType::F32));
-        let scale = divide(&multiply(&left, &right), &result);
+        let scale = match &relative {
+            Some(relative) => relative.at(builder, indices),
+            None => {
+                let [left, right, result] =
+                    [0, 1, 2].map(|place: usize| scales[place].at(builder, indices).cast(DType::F32));
+                divide(&multiply(&left, &right), &result)
+            }
+        };
         let zero = has_zero.then(|| zero.at(builder, indices));
         rounded(&multiply(&sum.cast(DType::F32), &scale), zero, DType::F32, to)
     })?;

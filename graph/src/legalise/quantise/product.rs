@@ -6,7 +6,7 @@ use tilewright_core::dtype::DType;
 use crate::legalise::emitter::{Emitter, Tensor};
 use crate::legalise::matmul::{Matrix, MatrixProduct, sum_of_products};
 use crate::legalise::operands::Operands;
-use crate::legalise::quantise::convert::{Rescale, require_narrow_sums, rescale};
+use crate::legalise::quantise::convert::{Rescale, require_narrow_sums, rescale, scales_of_sums};
 use crate::legalise::quantise::parameter::Parameter;
 use crate::legalise::scalar::{multiply, subtract};
 use crate::legalise::{Unsupported, unsupported};
@@ -43,10 +43,12 @@ pub(crate) fn qlinear_matmul(emitter: &mut Emitter, operands: &Operands<'_>) -> 
     let right = Matrix::new(operands.tensor(emitter, 3)?, false)?;
     let depth = left.extents(true).1.and_then(SymInt::as_constant);
     require_narrow_sums(depth)?;
+    let relative = scales_of_sums(emitter, operands, [1, 4, 6])?;
     let sums = centred_product(emitter, operands, [&left, &right], [2, 5])?;
     // The scales of a left operand belong to its rows.
     let rows = if left.vector || right.vector { -1 } else { -2 };
-    rescale(emitter, operands, &sums, Rescale { scales: [(1, rows), (4, -1), (6, -1)], zero: 7, bias: None })
+    let how = Rescale { scales: [(1, rows), (4, -1), (6, -1)], relative, zero: 7, bias: None };
+    rescale(emitter, operands, &sums, how)
 }
 
 /// Sums of products of the integers of two tensors less their zero points, which are inputs at two places.

@@ -7,7 +7,7 @@ use crate::legalise::convolution::{Shape, multiply_windows, pad, with_fewer_taps
 use crate::legalise::emitter::{Emitter, Tensor, here, nest};
 use crate::legalise::operands::Operands;
 use crate::legalise::pointwise::scaled;
-use crate::legalise::quantise::convert::{Rescale, require_narrow_sums, rescale};
+use crate::legalise::quantise::convert::{Rescale, require_narrow_sums, rescale, scales_of_sums};
 use crate::legalise::quantise::parameter::Parameter;
 use crate::legalise::quantise::product::{require_bytes, wide};
 use crate::legalise::scalar::{add, divide, multiply, number, subtract};
@@ -30,8 +30,10 @@ pub(crate) fn qlinear_conv(emitter: &mut Emitter, operands: &Operands<'_>) -> Em
     let (x, weights) = (operands.tensor(emitter, 0)?, operands.tensor(emitter, 3)?);
     let products = emitter.sizes(&weights.extents)?.iter().skip(1).product::<usize>();
     require_narrow_sums(i64::try_from(products).ok())?;
+    let relative = scales_of_sums(emitter, operands, [1, 4, 6])?;
     let sums = centred_windows(emitter, operands, [x, weights], [2, 5])?;
-    rescale(emitter, operands, &sums, Rescale { scales: [(1, 1), (4, 1), (6, 1)], zero: 7, bias: Some(8) })
+    let how = Rescale { scales: [(1, 1), (4, 1), (6, 1)], relative, zero: 7, bias: Some(8) };
+    rescale(emitter, operands, &sums, how)
 }
 
 /// Sums over windows, each factor less its zero point, which are inputs at two places.
