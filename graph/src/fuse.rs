@@ -31,7 +31,7 @@ pub fn groups(function: &Function, body: &Body) -> Vec<Group> {
     let mut groups = Vec::new();
     let is_operand = |place: &usize| uses.is_operand(function, body, *place);
     let (operands, others): (Vec<usize>, Vec<usize>) = (0..body.bindings.len()).partition(is_operand);
-    // A conversion that is the operand of a pointwise call is taken with that call, if its kernel takes any.
+    // A conversion for one pointwise call joins that call's group, and starts a group only if no group has taken the call.
     for first in others.into_iter().chain(operands.iter().copied()) {
         if taken[first] {
             continue;

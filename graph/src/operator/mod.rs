@@ -28,7 +28,7 @@ pub(crate) use evaluate::{axis, refuse};
 pub(crate) use index::slice_places;
 pub(crate) use linear::{Contraction, Label, TransposedGeometry};
 pub(crate) use normalise::EPSILON;
-pub(crate) use quantise::{BYTES, Panels, Rounding};
+pub(crate) use quantise::{Panels, Rounding};
 pub(crate) use recurrent::{Activation, activations};
 pub(crate) use resample::{Resized, Source, resized};
 pub(crate) use select::slice_at;

@@ -1,11 +1,11 @@
 //! Functions of bytes as tables.
 
 use tilewright_core::dtype::DType;
+use tilewright_core::flat::tables::BYTES;
 
 use crate::legalise::emitter::{Emitter, Tensor};
 use crate::legalise::operands::Operands;
 use crate::legalise::{Unsupported, unsupported};
-use crate::operator::BYTES;
 
 /// The element of a table that each byte names.
 pub(crate) fn look_up(emitter: &mut Emitter, operands: &Operands<'_>) -> Result<Vec<Tensor>, Unsupported> {

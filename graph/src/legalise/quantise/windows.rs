@@ -63,7 +63,7 @@ fn centred_windows(
         zero.map(|zero| Parameter::new(zero, extents, axis, 0)).transpose()
     };
     let (zero_of_x, zero_of_weights) = (zero(zeros[0], &x.extents, 1)?, zero(zeros[1], &weights.extents, 0)?);
-    if zero_of_x.as_ref().is_some_and(|zero| zero.tensor.extents.iter().any(|extent| !extent.is(1))) {
+    if zero_of_x.as_ref().is_some_and(|zero| !zero.is_one()) {
         unsupported!("an input has one zero point");
     }
     let padded = if windows.has_padding() {

@@ -17,6 +17,7 @@ pub(super) const OPERATORS: &[Operator] = &[Operator::new("attention", "Attentio
 })
 .domain(OWN_DOMAIN)
 .legalise(attention::attention)
+// Means of values lie as the queries do: what splits heads before often joins them behind.
 .result_order(ResultOrder::FirstOperand)
 .deduce(deduce::attention)
 .inputs(3, 4)

@@ -1,11 +1,10 @@
 //! Functions of bytes as tables.
 
+use tilewright_core::flat::tables::BYTES;
+
 use crate::operator::evaluate::{one, refuse};
 use crate::operator::select::take;
 use crate::operator::{Arguments, Fault, Value};
-
-/// How many bytes there are, and elements in a table.
-pub(crate) const BYTES: usize = 256;
 
 /// For each byte, the element of a table of 256 that it names. Inputs: bytes, table. A signed byte names the element of its bits, so that -1 names
 /// the last one.

@@ -7,7 +7,6 @@ mod products;
 
 pub(crate) use blocks::Panels;
 pub(crate) use convert::Rounding;
-pub(crate) use lookup::BYTES;
 
 use crate::operator::Operator;
 

@@ -5,10 +5,11 @@
 //! graph is built, and `look_up(x, table)` takes their place.
 
 use rustc_hash::FxHashMap;
+use tilewright_core::flat::tables::BYTES;
 
 use crate::build::BuildError;
 use crate::ir::{Attributes, Call, ValueId};
-use crate::operator::{Arguments, BYTES, Value, is_pointwise};
+use crate::operator::{Arguments, Value, is_pointwise};
 use crate::pass::Rewriter;
 use crate::pass::quantise::call;
 use crate::tensor::{ElementType, HostTensor};
@@ -96,20 +97,20 @@ fn table(graph: &Rewriter<'_>, byte: ValueId, call: &Call) -> Option<HostTensor>
         _ => HostTensor::new(&shape, all.collect::<Vec<u8>>()),
     };
     let mut function =
-        Function { graph, values: FxHashMap::from_iter([(byte, bytes.ok()?)]), converts_only: true };
+        Evaluation { graph, values: FxHashMap::from_iter([(byte, bytes.ok()?)]), converts_only: true };
     let results = function.call(call)?;
     let is_table = !function.converts_only && is_byte(Some(results.element())) && results.shape() == shape;
     is_table.then(|| results.reshape(&[BYTES]).ok()).flatten()
 }
 
-/// A function of bytes that is evaluated for each of them.
-struct Function<'r, 'f> {
+/// The evaluation of calls for each byte.
+struct Evaluation<'r, 'f> {
     graph: &'r Rewriter<'f>,
     values: FxHashMap<ValueId, HostTensor>,
     converts_only: bool,
 }
 
-impl Function<'_, '_> {
+impl Evaluation<'_, '_> {
     fn value(&mut self, value: ValueId) -> Option<HostTensor> {
         if let Some(known) = self.values.get(&value).or_else(|| self.graph.constant(value)) {
             return Some(known.clone());

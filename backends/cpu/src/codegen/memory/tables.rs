@@ -21,8 +21,9 @@ impl Generator<'_> {
         index: &Index,
         group: Group,
     ) -> Outcome<Option<Lanes>> {
-        let indices = std::iter::once(index.clone()).collect();
-        let Some(byte) = byte_of_look_up(&self.unit.program, buffer, &indices) else { return Ok(None) };
+        let Some(byte) = byte_of_look_up(&self.unit.program, buffer, std::slice::from_ref(index)) else {
+            return Ok(None);
+        };
         let places = self.value(byte, group)?;
         let table = self.address(buffer, &Index::constant(0))?;
         let size = self.iconst(I64, dtype.bytes().trailing_zeros().into());

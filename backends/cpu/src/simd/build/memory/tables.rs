@@ -27,8 +27,9 @@ impl Builder<'_> {
         index: &Index,
         group: Group,
     ) -> Outcome<Option<Reg>> {
-        let indices = std::iter::once(index.clone()).collect();
-        let Some(byte) = byte_of_look_up(self.program, buffer, &indices) else { return Ok(None) };
+        let Some(byte) = byte_of_look_up(self.program, buffer, std::slice::from_ref(index)) else {
+            return Ok(None);
+        };
         let extent = self.extent_of(buffer).as_constant().unwrap_or(0);
         let table = self.address(buffer, &Index::constant(0))?;
         let places = self.value(byte, group)?;

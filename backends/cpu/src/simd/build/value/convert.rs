@@ -150,7 +150,7 @@ impl Builder<'_> {
 struct ByteOfFloat<'e> {
     /// The float.
     value: &'e Expr,
-    /// What is added to it after rounding.
+    /// The integer that is added after rounding.
     zero: i32,
     /// Whether it is rounded to the nearest integer, and not towards zero.
     rounds: bool,
