@@ -1,4 +1,5 @@
 //! Promotes elements that several statements in a row update, such as the accumulators of a tile whose reduction is written out.
+//! The statements are stores, or marked statements that each thread executes by itself.
 //!
 //! ```text
 //! c[i] = 0  c[i] = c[i] + a[0]  c[i] = c[i] + a[1]
@@ -7,19 +8,21 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::access::rewrite_accesses;
 use crate::expr::Indices;
 use crate::ids::BufferId;
+use crate::intrinsic::BY_WARP;
 use crate::lower::pass::to_flat::promote_updates::survey::{Element, First, Survey};
 use crate::lower::pass::to_flat::promote_updates::{Places, Promotion, Register, allocated};
-use crate::stmt::Stmt;
+use crate::lower::util::marked::in_lanes;
+use crate::program::Scope;
+use crate::stmt::{Stmt, Store};
 
 impl Promotion<'_> {
-    /// Keeps the elements that rows of stores in a sequence update in registers.
+    /// Keeps the elements that rows of statements in a sequence update in registers.
     pub(super) fn lines(&mut self, stmts: &mut Vec<Stmt>) {
         let mut start = 0;
         while start < stmts.len() {
-            let length = stmts[start..].iter().take_while(|stmt| matches!(stmt, Stmt::Store(_))).count();
+            let length = stmts[start..].iter().take_while(|stmt| is_member(stmt)).count();
             let line = start..start + length;
             if let Some(kept) = self.line(&stmts[line.clone()]) {
                 stmts.splice(line, [kept]);
@@ -30,10 +33,11 @@ impl Promotion<'_> {
         }
     }
 
-    /// The stores with the updated elements in registers; `None` when they stay as they are.
+    /// The statements with the updated elements in registers; `None` when they stay as they are.
     fn line(&mut self, line: &[Stmt]) -> Option<Stmt> {
         let mut wanted = stored_again(line);
         wanted.retain(|buffer| !self.in_registers.contains(buffer));
+        wanted.retain(|buffer| self.program.buffer(*buffer).scope != Scope::Fragment);
         if wanted.is_empty() {
             return None;
         }
@@ -46,9 +50,7 @@ impl Promotion<'_> {
         }
         let places = Places::of(&registers);
         let mut members = line.to_vec();
-        for member in &mut members {
-            rewrite_accesses(member, &|buffer, indices| places.of_access(buffer, indices));
-        }
+        members.iter_mut().for_each(|member| places.replace_in(member));
         let has_value = |(_, element): &(&Register, &&Element)| element.first == First::Load;
         let fill = registers.iter().zip(&kept).filter(has_value).map(|(register, _)| self.fill(register));
         let empty = registers.iter().map(|register| self.empty(register));
@@ -56,17 +58,38 @@ impl Promotion<'_> {
     }
 }
 
+/// Whether a statement can be one of a row.
+fn is_member(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Store(_) => true,
+        Stmt::Intrinsic(node) => &*node.name != BY_WARP,
+        _ => false,
+    }
+}
+
 /// The buffers of which some element is stored to more than once.
 fn stored_again(line: &[Stmt]) -> Vec<BufferId> {
-    let mut counts: FxHashMap<(BufferId, &Indices), usize> = FxHashMap::default();
+    let mut counts: FxHashMap<(BufferId, Indices), usize> = FxHashMap::default();
     let mut buffers = Vec::new();
-    for stmt in line {
-        let Stmt::Store(store) = stmt else { continue };
-        let count = counts.entry((store.buffer, &store.indices)).or_default();
+    let mut count = |store: &Store| {
+        let count = counts.entry((store.buffer, store.indices.clone())).or_default();
         *count += 1;
         if *count > 1 && !buffers.contains(&store.buffer) {
             buffers.push(store.buffer);
         }
+    };
+    for stmt in line {
+        match stmt {
+            Stmt::Intrinsic(node) => for_each_store(&in_lanes(node), &mut count),
+            _ => for_each_store(stmt, &mut count),
+        }
     }
     buffers
+}
+
+fn for_each_store(stmt: &Stmt, visit: &mut impl FnMut(&Store)) {
+    match stmt {
+        Stmt::Store(store) => visit(store),
+        _ => stmt.each_child().for_each(|child| for_each_store(child, visit)),
+    }
 }

@@ -77,6 +77,18 @@ impl<'r> Places<'r> {
     fn of_access(&self, buffer: BufferId, indices: &Indices) -> Option<(BufferId, Indices)> {
         self.register(buffer, indices).map(|register| (register.file, register.place()))
     }
+
+    /// Replaces the accesses of a statement to elements by accesses to their registers.
+    fn replace_in(&self, stmt: &mut Stmt) {
+        rewrite_accesses(stmt, &|buffer, indices| self.of_access(buffer, indices));
+        for_each_marked(stmt, &mut |marked| {
+            let loops = StoreLoops::of(marked);
+            rewrite_accesses(&mut marked.body, &|buffer, indices| {
+                let register = self.register(buffer, &loops.in_lanes(indices))?;
+                Some((register.file, loops.place(register.start)))
+            });
+        });
+    }
 }
 
 struct Promotion<'p> {
@@ -143,16 +155,7 @@ impl Promotion<'_> {
         let registers = self.registers(node);
         let node = Arc::make_mut(node);
         if !registers.is_empty() {
-            let places = Places::of(&registers);
-            rewrite_accesses(&mut node.body, &|buffer, indices| places.of_access(buffer, indices));
-            for_each_marked(&mut node.body, &mut |marked| {
-                let loops = StoreLoops::of(marked);
-                rewrite_accesses(&mut marked.body, &|buffer, indices| {
-                    let lanes = loops.in_lanes(indices);
-                    let register = places.register(buffer, &lanes)?;
-                    Some((register.file, loops.place(register.start)))
-                });
-            });
+            Places::of(&registers).replace_in(&mut node.body);
         }
         // A store ahead of iterations that run at once gives its element to none of them alone.
         let shared = (!matches!(node.kind, LoopKind::Serial | LoopKind::Unrolled | LoopKind::Vectorized))
