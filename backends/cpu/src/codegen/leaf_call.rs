@@ -50,6 +50,7 @@ impl Generator<'_> {
             features: self.unit.machine.features,
             constants: constants.collect(),
             ranges: self.ranges.clone(),
+            facts: self.facts.clone(),
             innermost: self.innermost,
             in_registers,
         };

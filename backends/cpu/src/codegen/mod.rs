@@ -32,7 +32,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tilewright_core::device::CompileError;
 use tilewright_core::ids::{BufferId, VarId};
-use tilewright_core::index::{Index, Ranges};
+use tilewright_core::index::{Facts, Index, Ranges};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::For;
 
@@ -147,6 +147,7 @@ fn build_function(
         hoisted_to: None,
         variables: FxHashMap::default(),
         ranges: Ranges::new(),
+        facts: Facts::default(),
         storage: FxHashMap::default(),
         frame: arguments[0],
         workspace: None,
@@ -233,6 +234,8 @@ struct Generator<'a> {
     hoisted_to: Option<usize>,
     variables: FxHashMap<VarId, Binding>,
     ranges: Ranges,
+    /// Facts from the conditions of the branches around.
+    facts: Facts,
     storage: FxHashMap<BufferId, Storage>,
     /// The address of the kernel's frame.
     frame: Value,

@@ -8,6 +8,7 @@ use tilewright_core::expr::{Expr, ExprKind};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
 use tilewright_core::stmt::{Alloc, For, If, LoopKind, Stmt, Store};
+use tilewright_core::visit::substitute_expr;
 
 use super::emit::Key;
 use super::memory::storage::{ALIGNMENT, Placement};
@@ -288,12 +289,27 @@ impl Generator<'_> {
         let condition = self.statement_values(|this| this.value(&node.condition, Group::SCALAR))?;
         self.either(
             condition.low,
-            |this| this.stmt(&node.then),
+            |this| this.branch(&node.condition, true, &node.then),
             |this| match &node.otherwise {
-                Some(otherwise) => this.stmt(otherwise),
+                Some(otherwise) => this.branch(&node.condition, false, otherwise),
                 None => Ok(()),
             },
         )
+    }
+
+    /// Translates a branch, which is taken where a condition holds, or fails.
+    fn branch(&mut self, condition: &Expr, holds: bool, stmt: &Stmt) -> Outcome<()> {
+        let condition = substitute_expr(condition, &|var| match self.variables.get(&var) {
+            Some(Binding::Constant(value)) => Some(Index::constant(*value)),
+            _ => None,
+        });
+        let outer = self.facts.clone();
+        self.facts.assume(&condition, holds, &self.ranges);
+        // A store in the branch may change it.
+        self.facts.forget_memory();
+        let result = self.stmt(stmt);
+        self.facts = outer;
+        result
     }
 
     /// Branches to one of two versions of code.

@@ -39,7 +39,7 @@ mod x86;
 
 use rustc_hash::FxHashSet;
 use tilewright_core::ids::{BufferId, VarId};
-use tilewright_core::index::Ranges;
+use tilewright_core::index::{Facts, Ranges};
 use tilewright_core::program::Program;
 use tilewright_core::stmt::{Stmt, Symbol};
 
@@ -80,6 +80,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) features: FeatureSet,
     pub(crate) constants: Vec<(VarId, i64)>,
     pub(crate) ranges: Ranges,
+    /// Facts from the conditions of the branches around.
+    pub(crate) facts: Facts,
     /// The variable of the innermost loop around.
     pub(crate) innermost: Option<VarId>,
     /// The intermediates around that have no address.

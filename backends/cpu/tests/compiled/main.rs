@@ -14,6 +14,7 @@ mod kernels;
 mod loops;
 mod memory;
 mod operators;
+mod packed;
 mod pages;
 mod random;
 #[path = "../../../../core/tests/lowering/random_schedule.rs"]

@@ -12,6 +12,7 @@
 mod copy;
 pub(super) mod intrinsic;
 mod memory;
+mod packed;
 mod scope;
 mod stmt;
 mod value;
@@ -76,6 +77,8 @@ struct Builder<'a> {
     memos: Vec<FxHashMap<(Number, Group), Reg>>,
     /// The value that the current statement stores, where it stores one.
     statement: Option<Expr>,
+    /// The intermediates of bytes whose elements are not [packed].
+    widened: FxHashSet<BufferId>,
     /// The active lanes, whose loads may be made; all lanes when absent.
     guard: Option<Reg>,
     /// Facts from the conditions of the branches around the code that is being built.
@@ -119,13 +122,15 @@ pub(super) fn build(
         sums: Vec::new(),
         memos: vec![FxHashMap::default()],
         statement: None,
+        widened: FxHashSet::default(),
         guard: None,
-        facts: Facts::default(),
-        wanted: Facts::default(),
+        facts: around.facts.clone(),
+        wanted: around.facts.clone(),
         streamed: FxHashSet::default(),
         transposed_loads: Vec::new(),
         prefetched_loops: Vec::new(),
     };
+    builder.widened = builder.widened_intermediates(stmt);
     builder.leaf(stmt)?;
     Ok(builder.finish())
 }

@@ -2,7 +2,7 @@
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashSet;
-use tilewright_core::index::Ranges;
+use tilewright_core::index::{Facts, Ranges};
 use tilewright_core::program::Program;
 
 use crate::flat::value_number::Numbers;
@@ -96,6 +96,7 @@ pub(super) fn leaf_of(text: &str, extension: VectorExtension) -> Result<Leaf, Re
         features: FeatureSet::all(),
         constants: Vec::new(),
         ranges: Ranges::new(),
+        facts: Facts::default(),
         innermost: None,
         in_registers: FxHashSet::default(),
     };

@@ -114,7 +114,11 @@ impl Builder<'_> {
                 self.copy_planned(copy, part, &plan)?;
                 let then = self.close_branch();
                 self.open_branch();
-                self.copy_rest(copy, part)?;
+                // A part that crosses the border of a condition is short.
+                match (part.end - part.start) * copy.size <= self.extension.bytes() as usize {
+                    true => self.copy_lanes(copy, part)?,
+                    false => self.copy_rest(copy, part)?,
+                }
                 let otherwise = self.close_branch();
                 self.push_branches(all, then, otherwise);
                 Ok(())
@@ -146,8 +150,7 @@ impl Builder<'_> {
     fn copy_rest(&mut self, copy: &Copy, part: LaneRange) -> Outcome<()> {
         let lanes = part.end - part.start;
         let bytes = lanes * copy.size;
-        let vector = self.extension.bytes() as usize;
-        if bytes <= 4 || !copy.conditions.is_empty() && bytes <= vector {
+        if bytes <= 4 {
             return self.copy_lanes(copy, part);
         }
         // The remainder of a power of two comes last.

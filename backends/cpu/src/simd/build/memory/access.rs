@@ -473,9 +473,8 @@ impl Builder<'_> {
         }
         let index = self.resolve(index);
         let last = self.extent_of(buffer).offset(-1);
-        // A hoisted value leaves the branches.
-        let nothing = Facts::default();
-        let facts = if self.hoisted_to.is_some() { &nothing } else { facts };
+        // A hoisted value leaves the branches of the leaf.
+        let facts = if self.hoisted_to.is_some() { &self.around.facts } else { facts };
         facts.prove_nonnegative(&index, &self.ranges)
             && facts.prove_nonnegative(&(&last - &index), &self.ranges)
     }

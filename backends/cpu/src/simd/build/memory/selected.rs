@@ -34,6 +34,24 @@ impl Builder<'_> {
         expr: &Expr,
         group: Group,
     ) -> Outcome<Option<Reg>> {
+        let ExprKind::Select(_, value, _) = expr.kind() else { return Ok(None) };
+        let ExprKind::Load(buffer, indices) = value.kind() else { return Ok(None) };
+        if expr.dtype().bytes() < 4 {
+            return Ok(None);
+        }
+        let Some(mem) = self.selected_place(expr, group)? else { return Ok(None) };
+        if indices.iter().all(|index| index.lanes() == 1) && !group.is_scalar {
+            return Ok(Some(self.broadcast_at(mem, Form::of(expr.dtype()), group)));
+        }
+        self.load_contiguous(*buffer, mem, group, None).map(Some)
+    }
+
+    /// The place of consecutive elements that a condition selects, as for [`Builder::load_selected`].
+    pub(in crate::simd::build) fn selected_place(
+        &mut self,
+        expr: &Expr,
+        group: Group,
+    ) -> Outcome<Option<Mem>> {
         let Some(chosen) = self.as_selected(expr) else { return Ok(None) };
         let SelectedLoad { condition, buffer, index, otherwise } = chosen;
         let Some((scalar, offsets)) = self.group_offsets(&index, group) else { return Ok(None) };
@@ -46,18 +64,15 @@ impl Builder<'_> {
         }
         let condition = self.condition(condition)?;
         let place = self.address(buffer, &scalar.offset(offsets[0]))?;
-        let mem = self.selected_address(condition, place, bits_of(expr.dtype(), otherwise))?;
-        if index.lanes() == 1 && !group.is_scalar {
-            return Ok(Some(self.broadcast_at(mem, Form::of(expr.dtype()), group)));
-        }
-        self.load_contiguous(buffer, mem, group, None).map(Some)
+        let (bits, bytes) = bits_of(expr.dtype(), otherwise);
+        self.selected_address(condition, place, (bits, bytes.min(expr.dtype().bytes() as u8))).map(Some)
     }
 
     fn as_selected<'e>(&mut self, expr: &'e Expr) -> Option<SelectedLoad<'e>> {
         let ExprKind::Select(condition, value, otherwise) = expr.kind() else { return None };
         let ExprKind::Load(buffer, indices) = value.kind() else { return None };
         let otherwise = otherwise.as_constant()?;
-        let is_plain = self.guard.is_none() && self.hoisted_to.is_none() && expr.dtype().bytes() >= 4;
+        let is_plain = self.guard.is_none() && self.hoisted_to.is_none();
         let is_decided = is_decided_by_indices(condition) && self.lanes_of(condition) == 1;
         if !is_plain || !is_decided || depends_on_data(expr) || self.is_in_registers(*buffer) {
             return None;
@@ -89,7 +104,7 @@ impl Builder<'_> {
 }
 
 /// Whether a condition compares indices and nothing else.
-fn is_decided_by_indices(condition: &Expr) -> bool {
+pub(in crate::simd::build) fn is_decided_by_indices(condition: &Expr) -> bool {
     let ExprKind::Binary(op, a, b) = condition.kind() else { return false };
     match op {
         BinaryOp::And | BinaryOp::Or => is_decided_by_indices(a) && is_decided_by_indices(b),

@@ -93,9 +93,7 @@ impl Builder<'_> {
         for group in self.groups_of_store(rows[0]) {
             for row in rows {
                 self.new_statement();
-                let index = single(&row.indices).ok_or(Refusal::Statement)?;
-                let value = self.value(&row.value, group)?;
-                self.store(row.buffer, &index, group, value)?;
+                self.store_group(row, group)?;
             }
         }
         Ok(())
@@ -157,6 +155,9 @@ impl Builder<'_> {
         let lanes = node.indices.iter().map(Index::lanes).max().unwrap_or(1);
         if lanes == 1 {
             return Groups::from_iter([Group::SCALAR]);
+        }
+        if self.is_packed(node) {
+            return Group::of(lanes, self.extension.bytes(), Rest::Pieces);
         }
         let dtype = self.program.buffer(node.buffer).dtype;
         let (mut bytes, mut has_narrow) = (Form::of(dtype).bytes(), dtype.bytes() < 4);
@@ -228,11 +229,21 @@ impl Builder<'_> {
         let mut begins: SmallVec<[usize; 8]> = SmallVec::new();
         for group in groups {
             begins.push(self.scope().items.len());
-            let value = self.value(&node.value, group)?;
-            self.store(node.buffer, &index, group, value)?;
+            self.store_group(node, group)?;
         }
         self.interleave(&begins);
         Ok(())
+    }
+
+    /// Computes and stores a group of lanes.
+    fn store_group(&mut self, node: &Store, group: Group) -> Outcome<()> {
+        let index = single(&node.indices).ok_or(Refusal::Statement)?;
+        if self.is_packed(node) {
+            let value = self.packed_value(&node.value, group)?;
+            return self.packed_store(node.buffer, &index, group, value);
+        }
+        let value = self.value(&node.value, group)?;
+        self.store(node.buffer, &index, group, value)
     }
 
     fn conditional(&mut self, node: &If) -> Outcome<()> {
@@ -286,7 +297,7 @@ fn is_integer_division(expr: &Expr) -> bool {
 }
 
 /// Whether a store's value reads the buffer at another place than the one that it is stored to.
-fn reads_elsewhere(value: &Expr, store: &Store) -> bool {
+pub(in crate::simd::build) fn reads_elsewhere(value: &Expr, store: &Store) -> bool {
     let mut elsewhere = false;
     for_each_load(value, &mut |access| {
         elsewhere |= access.buffer == store.buffer && access.indices != &store.indices[..];

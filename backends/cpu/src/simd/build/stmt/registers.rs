@@ -5,6 +5,7 @@
 //! groups of the accesses are; scalar accesses may touch single lanes of a segment, and what only reads may read
 //! a half, a quarter and so on, as sums of the lanes of one register do.
 
+use tilewright_core::dtype::DType;
 use tilewright_core::expr::Expr;
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
@@ -18,11 +19,13 @@ use crate::simd::x86::VectorOp;
 use crate::simd::{Intermediates, Refusal};
 
 /// The most elements of an intermediate in registers.
-const MOST_ELEMENTS: i64 = 1024;
+const MOST_ELEMENTS: i64 = 2048;
 
 /// An intermediate in registers, in order of the segments' first elements.
 pub(in crate::simd::build) struct RegisterBuffer {
     form: Form,
+    /// Whether the elements are bytes, packed.
+    is_packed: bool,
     segments: Vec<Segment>,
 }
 
@@ -59,6 +62,11 @@ impl ElementRange {
 pub(in crate::simd::build) type ElementRanges = Vec<ElementRange>;
 
 impl RegisterBuffer {
+    /// The bytes of an element.
+    fn element_bytes(&self) -> u32 {
+        if self.is_packed { 1 } else { self.form.bytes() }
+    }
+
     fn segment(&self, element: u32) -> Option<Segment> {
         let after = self.segments.partition_point(|segment| segment.start <= element);
         let segment = self.segments.get(after.checked_sub(1)?)?;
@@ -134,7 +142,13 @@ impl Builder<'_> {
         if ranges.iter().any(|range| i64::from(range.start) + i64::from(range.lanes) > elements) {
             return None;
         }
+        let is_packed = matches!(buffer.dtype, DType::U8 | DType::I8) && !self.widened.contains(&node.buffer);
+        let accessed = ranges.clone();
         let ranges = cut(ranges)?;
+        let is_whole = |range: &ElementRange| ranges.contains(&(range.start, range.lanes));
+        if is_packed && !accessed.iter().all(is_whole) {
+            return None;
+        }
         if ranges.len() > self.extension.registers() as usize {
             return None;
         }
@@ -142,7 +156,7 @@ impl Builder<'_> {
             let variable = self.register(Class::Vector);
             Segment { start, lanes, variable }
         });
-        Some(RegisterBuffer { form, segments: segments.collect() })
+        Some(RegisterBuffer { form, is_packed, segments: segments.collect() })
     }
 
     /// Collects the groups of all accesses to a buffer; false when some access is not at a constant range.
@@ -225,11 +239,13 @@ impl Builder<'_> {
     ) -> Outcome<()> {
         let tile = self.register_buffers.get(&buffer).ok_or(Refusal::Access)?;
         let (form, segment) = (tile.form, tile.segment(first).ok_or(Refusal::Access)?);
+        let is_packed = tile.is_packed;
         if segment.start == first && segment.lanes == group.lanes {
-            self.assign(segment.variable, value, group.width(form));
+            let width = Width::of_bytes(group.lanes * tile.element_bytes());
+            self.assign(segment.variable, value, width);
             return Ok(());
         }
-        if group.lanes != 1 {
+        if group.lanes != 1 || is_packed {
             return Err(Refusal::Access);
         }
         let whole = Group { lanes: segment.lanes, ..group };

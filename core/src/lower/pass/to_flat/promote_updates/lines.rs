@@ -43,7 +43,8 @@ impl Promotion<'_> {
         }
         let mut survey = Survey::of(wanted, Vec::new(), self.ranges.clone());
         line.iter().for_each(|stmt| survey.stmt(stmt, true));
-        let kept = survey.kept(|element| element.stores > 1 && element.first != First::ConditionalLoad);
+        let is_worth = |element: &Element| element.stores > 1 && element.first != First::ConditionalLoad;
+        let kept = survey.kept(is_worth, |buffer| self.register_bytes(buffer));
         let registers = self.places_of(&kept);
         if registers.is_empty() {
             return None;

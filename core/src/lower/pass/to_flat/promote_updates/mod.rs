@@ -32,14 +32,20 @@ use crate::lower::util::marked::{StoreLoops, for_each_marked, in_lanes};
 use crate::lower::{LowerError, LowerOptions};
 use crate::program::{Buffer, Program, Scope};
 use crate::stmt::{Alloc, For, If, LoopKind, Stmt, Store};
+use crate::target::TargetKind;
 use crate::visit::listed;
 
 /// Keeps the elements that loops and sequences of statements update in registers.
-pub(in crate::lower) fn promote_updates(program: &mut Program, _: &LowerOptions) -> Result<(), LowerError> {
+pub(in crate::lower) fn promote_updates(
+    program: &mut Program,
+    options: &LowerOptions,
+) -> Result<(), LowerError> {
+    // Registers of GPUs have 32 bits, and hold one element each.
+    let least_bytes = if options.kind == TargetKind::Gpu { 4 } else { 1 };
     let in_registers = buffers_in_registers(program);
     let mut body = std::mem::replace(&mut program.body, Stmt::nothing());
-    Promotion { program, in_registers, ranges: Ranges::new(), stored: Vec::new(), known: Vec::new() }
-        .stmt(&mut body);
+    let (ranges, stored, known) = (Ranges::new(), Vec::new(), Vec::new());
+    Promotion { program, least_bytes, in_registers, ranges, stored, known }.stmt(&mut body);
     program.body = body;
     Ok(())
 }
@@ -93,6 +99,8 @@ impl<'r> Places<'r> {
 
 struct Promotion<'p> {
     program: &'p mut Program,
+    /// The fewest bytes that an element takes in a register.
+    least_bytes: usize,
     in_registers: Vec<BufferId>,
     /// The loops around the current place.
     ranges: Ranges,
@@ -193,7 +201,7 @@ impl Promotion<'_> {
         if survey.has_parallel {
             return Vec::new();
         }
-        let updated = survey.kept(|element| {
+        let is_updated = |element: &Element| {
             element.stores > 0
                 && match element.first {
                     First::Load => true,
@@ -201,8 +209,14 @@ impl Promotion<'_> {
                     First::ConditionalLoad => self.has_stored(element),
                     First::Store => false,
                 }
-        });
+        };
+        let updated = survey.kept(is_updated, |buffer| self.register_bytes(buffer));
         self.places_of(&updated)
+    }
+
+    /// The bytes that an element of a buffer takes in a register.
+    fn register_bytes(&self, buffer: BufferId) -> i64 {
+        self.program.buffer(buffer).dtype.bytes().max(self.least_bytes) as i64
     }
 
     /// Whether an element was certainly stored to.

@@ -13,8 +13,8 @@ use crate::lower::util::marked::in_lanes;
 use crate::program::{Buffer, Program, Scope};
 use crate::stmt::{LoopKind, Stmt};
 
-/// The most elements that are kept in registers at once: no machine has more.
-const MAX_ELEMENTS: i64 = 512;
+/// The most bytes that are kept in registers at once: no machine has more.
+const MAX_BYTES: i64 = 2048;
 
 /// The local buffers whose elements are all named by constants and lanes, so that backends keep them in
 /// registers throughout.
@@ -177,7 +177,12 @@ impl Survey {
     }
 
     /// The elements that may be kept elsewhere while the surveyed statements run, of those that are `worth` it; none when they are too many.
-    pub(super) fn kept(&self, worth: impl Fn(&Element) -> bool) -> Vec<&Element> {
+    /// `bytes_of` gives the bytes that an element of a buffer takes in a register.
+    pub(super) fn kept(
+        &self,
+        worth: impl Fn(&Element) -> bool,
+        bytes_of: impl Fn(BufferId) -> i64,
+    ) -> Vec<&Element> {
         let mut buffers = self.wanted.clone();
         buffers.retain(|buffer| {
             !self.allocated.contains(buffer)
@@ -186,8 +191,9 @@ impl Survey {
         });
         let is_kept = |element: &&Element| worth(element) && buffers.contains(&element.buffer);
         let kept: Vec<&Element> = self.elements.iter().filter(is_kept).collect();
-        let elements: i64 = kept.iter().map(|element| i64::from(element.lanes())).sum();
-        if elements > MAX_ELEMENTS { Vec::new() } else { kept }
+        let bytes: i64 =
+            kept.iter().map(|element| i64::from(element.lanes()) * bytes_of(element.buffer)).sum();
+        if bytes > MAX_BYTES { Vec::new() } else { kept }
     }
 }
 
