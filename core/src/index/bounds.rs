@@ -12,7 +12,7 @@ use crate::ids::VarId;
 
 /// Which of the two bounds is sought.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+pub(super) enum Side {
     Lower,
     Upper,
 }
@@ -78,7 +78,7 @@ fn bound(index: &Index, side: Side, over: &Ranges) -> Option<Index> {
 }
 
 /// Eliminates the variables that no other present variable's extent mentions.
-fn eliminate_once(index: &Index, side: Side, over: &Ranges) -> Option<Index> {
+pub(super) fn eliminate_once(index: &Index, side: Side, over: &Ranges) -> Option<Index> {
     let vars = present(index, over);
     if vars.is_empty() && !index_reads_memory(index) {
         return Some(index.clone());

@@ -2,8 +2,10 @@
 //!
 //! [`Index::is_provably_nonnegative`] and the methods that use it eliminate the variables that have a range
 //! ([`super::bounds`]), and decide the rest, which mentions dimensions only: choices are split into cases, and
-//! quotients are replaced by rational ones so that they cancel. Sound and not complete.
+//! quotients are replaced by rational ones so that they cancel. Where that fails, choices are split before the variables in them are
+//! eliminated, so that these cancel, too: peeled loops begin at `max(0, 3 - i)`. Sound and not complete.
 
+use super::bounds::{Side, eliminate_once};
 use super::{Base, Digit, Index, NO_MODULUS, Ranges, Term};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 
@@ -13,16 +15,8 @@ const MAX_RELAXATIONS: u32 = 4;
 impl Index {
     /// Whether the index is at least 0 for all values of its variables. `false` means "not proved".
     pub fn is_provably_nonnegative(&self, ranges: &Ranges) -> bool {
-        if self.interval(ranges).min >= 0 {
-            return true;
-        }
-        if self.terms.is_empty() {
-            return false;
-        }
-        match self.lower_bound(ranges) {
-            Some(lower) => is_nonnegative_in_dims(&lower, ranges, MAX_RELAXATIONS),
-            None => false,
-        }
+        is_nonnegative_after_elimination(self, ranges)
+            || is_nonnegative_in_cases(self, ranges, MAX_RELAXATIONS)
     }
 
     /// Whether the index is less than `other` for all values of the variables. `false` means "not proved".
@@ -42,6 +36,37 @@ impl Index {
     }
 }
 
+/// Whether the index is at least 0, decided when all variables with a range have been eliminated.
+fn is_nonnegative_after_elimination(index: &Index, ranges: &Ranges) -> bool {
+    if index.interval(ranges).min >= 0 {
+        return true;
+    }
+    if index.terms.is_empty() {
+        return false;
+    }
+    match index.lower_bound(ranges) {
+        Some(lower) => is_nonnegative_in_dims(&lower, ranges, MAX_RELAXATIONS),
+        None => false,
+    }
+}
+
+/// Whether the index is at least 0, decided by the cases of choices that still mention variables with a range.
+fn is_nonnegative_in_cases(index: &Index, ranges: &Ranges, depth: u32) -> bool {
+    if depth == 0 {
+        return false;
+    }
+    let holds = |case: &Index| {
+        is_nonnegative_after_elimination(case, ranges) || is_nonnegative_in_cases(case, ranges, depth - 1)
+    };
+    if let Some(decided) = split_on_choice(index, holds) {
+        return decided;
+    }
+    match eliminate_once(index, Side::Lower, ranges) {
+        Some(next) if next != *index => is_nonnegative_in_cases(&next, ranges, depth - 1),
+        _ => false,
+    }
+}
+
 /// Whether an index over dimensions alone is at least 0 for all their values.
 fn is_nonnegative_in_dims(index: &Index, ranges: &Ranges, depth: u32) -> bool {
     if index.interval(ranges).min >= 0 {
@@ -50,14 +75,14 @@ fn is_nonnegative_in_dims(index: &Index, ranges: &Ranges, depth: u32) -> bool {
     if depth == 0 {
         return false;
     }
-    if let Some(decided) = split_on_choice(index, ranges, depth) {
+    if let Some(decided) = split_on_choice(index, |case| is_nonnegative_in_dims(case, ranges, depth - 1)) {
         return decided;
     }
     relax_quotients(index).is_some_and(|relaxed| is_nonnegative_in_dims(&relaxed, ranges, depth - 1))
 }
 
-/// Splits a minimum or maximum into cases: a positive minimum needs both cases, a positive maximum one.
-fn split_on_choice(index: &Index, ranges: &Ranges, depth: u32) -> Option<bool> {
+/// Splits a minimum or maximum into cases: a positive minimum needs both cases, a positive maximum one. `None` without one.
+fn split_on_choice(index: &Index, holds: impl Fn(&Index) -> bool) -> Option<bool> {
     let (at, needs_both, a, b) = index.terms.iter().enumerate().find_map(|(at, term)| {
         let Base::Value(value) = &term.digit.base else { return None };
         match value.kind() {
@@ -69,10 +94,7 @@ fn split_on_choice(index: &Index, ranges: &Ranges, depth: u32) -> Option<bool> {
     })?;
     let coefficient = index.terms[at].coefficient;
     let rest = index.without_term(at);
-    let holds = |operand: &Expr| {
-        let case = rest.add_scaled(&Index::value(operand.clone()), coefficient);
-        is_nonnegative_in_dims(&case, ranges, depth - 1)
-    };
+    let holds = |operand: &Expr| holds(&rest.add_scaled(&Index::value(operand.clone()), coefficient));
     Some(if needs_both { holds(a) && holds(b) } else { holds(a) || holds(b) })
 }
 
@@ -166,5 +188,21 @@ mod tests {
         assert!(Index::var(K).remainder(&m()).is_provably_less(&m(), &ranges));
         let unrelated = over(&[(K, eight())]);
         assert!(!Index::var(K).remainder(&m()).is_provably_less(&m(), &unrelated), "0 % 0 is 0");
+    }
+
+    /// Tile `I` of 56 rows, of a plane of 224 with three rows of padding around it, of which the loop over `J` leaves out the padding.
+    #[test]
+    fn rows_behind_padding_that_was_peeled() {
+        let tile = Index::var(I).scale(56);
+        let padding = Index::constant(0).maximum(&Index::constant(3).add_scaled(&tile, -1));
+        let rows = Index::constant(227).add_scaled(&tile, -1).add_scaled(&padding, -1);
+        let rows = rows.minimum(&Index::constant(61).add_scaled(&padding, -1));
+        let ranges = over(&[(I, Index::constant(4)), (J, rows)]);
+        let row = (&(&tile + &padding) + &Index::var(J)).offset(-3);
+        assert!(row.is_provably_nonnegative(&ranges));
+        assert!(row.is_provably_less(&Index::constant(224), &ranges));
+        assert!(row.scale(224).is_provably_less(&Index::constant(224 * 223 + 1), &ranges));
+        assert!(!row.offset(-1).is_provably_nonnegative(&ranges));
+        assert!(!row.is_provably_less(&Index::constant(223), &ranges));
     }
 }
