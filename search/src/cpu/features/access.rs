@@ -38,6 +38,9 @@ pub(super) struct AccessFact {
 /// A cache line, in bytes.
 pub(super) const LINE: f64 = 64.0;
 
+/// The bytes of the part of a vector into which narrow elements from another place are inserted.
+const PIECE: f64 = 16.0;
+
 /// The accesses of a block, one per buffer. `scopes` gives for each intermediate the number of loops around all its
 /// uses.
 pub(super) fn accesses(
@@ -265,6 +268,12 @@ impl AccessFact {
     /// Bytes of distinct elements touched by the loops from a depth inwards.
     pub(super) fn touched(&self, depth: usize) -> f64 {
         self.elements[depth] * self.bytes
+    }
+
+    /// The pieces of at most [`PIECE`] bytes in which the runs that the loops from a depth inwards touch are loaded.
+    pub(super) fn pieces(&self, depth: usize) -> f64 {
+        let run_bytes = self.touched(depth) / self.runs[depth];
+        self.runs[depth] * (run_bytes / PIECE).ceil()
     }
 
     /// Cache lines touched by the loops from a depth inwards.

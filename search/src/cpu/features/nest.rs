@@ -35,9 +35,9 @@ pub(super) struct LoopFact {
 
 /// Iterations assumed of a loop with a symbolic extent.
 const SYMBOLIC_EXTENT: f64 = 256.0;
-/// The bytes per load of a copy of narrow elements that are contiguous only in short runs. An interleaving copy of 64 bytes took as
-/// long as eight such loads and a store.
-const NARROW_RUN: f64 = 8.0;
+/// The cost of a piece of a vector of narrow elements that is copied from several places, in loads: it is loaded and inserted. An
+/// interleaving copy of 64 bytes from four runs took as long as eight loads and a store.
+const PIECE: f64 = 2.0;
 
 /// The cost of a vector that is transposed in registers, in loads: the load of its row, and one step per doubling of the number of
 /// rows.
@@ -272,6 +272,11 @@ impl<'a> BlockFacts<'a> {
         vectorized * distinct_places(unrolled.map(|(node, stride)| (node.extent, *stride)))
     }
 
+    /// The number of loops around a loop.
+    fn depth_of(&self, node: &LoopFact) -> usize {
+        self.loops.iter().take_while(|other| other.var != node.var).count()
+    }
+
     /// Loads of one execution of a vectorized loop that moves the access.
     fn loads_of_vector(
         &self,
@@ -284,7 +289,7 @@ impl<'a> BlockFacts<'a> {
         match stride {
             Some(1) => vectors,
             // Copies of narrow elements load runs of bytes, not single elements.
-            None if self.copies_runs() => (node.extent * access.bytes / NARROW_RUN).ceil(),
+            None if self.copies_runs() => PIECE * access.pieces(self.depth_of(node)),
             _ if self.is_transposed(access) => vectors * TRANSPOSED,
             _ => node.extent,
         }
