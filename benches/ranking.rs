@@ -1,7 +1,7 @@
 //! How well cost models order candidates that were measured: the draft model's priors, and the boosted trees.
 //!
-//! `cargo bench --bench ranking -- --records DIR [--threads N]` takes every kernel of the operator set at each shape that has records
-//! there for this machine and number of threads. Trees are trained on four fifths of the candidates of all shapes and judged by the
+//! `cargo bench --bench ranking -- --records DIR [--threads N]` takes every kernel at each shape that has records there for this machine and
+//! number of threads: those of models, whose programs lie beside their records, and those of the operator set. Trees are trained on four fifths of the candidates of all shapes and judged by the
 //! last fifth, for each fifth; a table says how many pairs of candidates of a shape they put in the right order, and how fast the best of
 //! the eight are that they like most, relative to the best.
 //!
@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tilewright::bench::{Options, run_when_asked};
+use tilewright::core::program::Program;
 use tilewright::search::candidate::{Generator, Statistics};
 use tilewright::search::model::{
     Booster, BoosterParameters, ProgramFeatures, Sample, pairwise_accuracy, peak_at_k,
@@ -34,6 +35,7 @@ use tilewright::search::model::{
 use tilewright::search::records::{Database, Record, TunedFor};
 use tilewright::search::spec::SearchSpec;
 use tilewright::search::strategy::SearchSpace;
+use tilewright::tuning::replay::bind;
 use tilewright::tuning::report::Table;
 
 type Failure = Box<dyn std::error::Error>;
@@ -83,7 +85,8 @@ fn tasks(database: &Database) -> Result<Vec<Task>, Failure> {
     }
     let mut tasks = Vec::new();
     for ((kernel, program, _), records) in groups {
-        let samples = samples(&records).map_err(|error| format!("{kernel}: {error}"))?;
+        let samples =
+            samples(database.program(program), &records).map_err(|error| format!("{kernel}: {error}"))?;
         if samples.len() >= 4 * FOLDS {
             let sizes = records[0].shape.dims.iter().chain(&records[0].shape.params);
             let sizes: Vec<String> = sizes.map(|(name, size)| format!("{name}={size}")).collect();
@@ -96,12 +99,18 @@ fn tasks(database: &Database) -> Result<Vec<Task>, Failure> {
     Ok(tasks)
 }
 
-/// The measurements of a kernel at a shape.
-fn samples(records: &[&Record]) -> Result<Vec<Sample>, Failure> {
-    let kernel = tilewright::kernel::kernel(&records[0].kernel)?;
-    let sizes = records[0].shape.dims.iter().chain(&records[0].shape.params);
-    let sizes: Vec<(&str, i64)> = sizes.map(|(name, size)| (name.as_str(), *size)).collect();
-    let program = kernel.program_for(&kernel.dims_by_name(&sizes)?)?;
+/// The measurements of a kernel at a shape. `stored` is its program, if the records hold it.
+fn samples(stored: Option<&Program>, records: &[&Record]) -> Result<Vec<Sample>, Failure> {
+    let shape = &records[0].shape;
+    let program = match stored {
+        Some(program) => bind(program, shape)?,
+        None => {
+            let kernel = tilewright::kernel::kernel(&records[0].kernel)?;
+            let sizes = shape.dims.iter().chain(&shape.params);
+            let sizes: Vec<(&str, i64)> = sizes.map(|(name, size)| (name.as_str(), *size)).collect();
+            kernel.program_for(&kernel.dims_by_name(&sizes)?)?
+        }
+    };
     let task = program.stable_hash();
     let context = tilewright::run_context()?;
     let spec = SearchSpec::built_in(context.target.kind())?;
