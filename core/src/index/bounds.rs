@@ -17,6 +17,13 @@ pub(super) enum Side {
     Upper,
 }
 
+/// Whether a bound has to make sense where a range is empty, as those of shapes do, and not those of indices that are then never used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Empty {
+    Counts,
+    CountsNot,
+}
+
 impl Side {
     /// The bound of a factor that this bound of its product with `coefficient` needs.
     fn under(self, coefficient: i64) -> Side {
@@ -36,6 +43,7 @@ struct Elimination<'a> {
     /// Variables that the extent of another variable still mentions: they go in a later pass, so that
     /// `8·i + j` with `j < min(8, M - 8·i)` is bounded by `M - 1`.
     waiting: Vars,
+    empty: Empty,
 }
 
 impl Index {
@@ -67,18 +75,18 @@ fn present(index: &Index, over: &Ranges) -> Vars {
 const MAX_PASSES: usize = 32;
 
 fn bound(index: &Index, side: Side, over: &Ranges) -> Option<Index> {
-    let mut bounded = eliminate_once(index, side, over)?;
+    let mut bounded = eliminate_once(index, side, over, Empty::Counts)?;
     for _ in 0..MAX_PASSES {
         if present(&bounded, over).is_empty() {
             return Some(bounded);
         }
-        bounded = eliminate_once(&bounded, side, over)?;
+        bounded = eliminate_once(&bounded, side, over, Empty::Counts)?;
     }
     None
 }
 
 /// Eliminates the variables that no other present variable's extent mentions.
-pub(super) fn eliminate_once(index: &Index, side: Side, over: &Ranges) -> Option<Index> {
+pub(super) fn eliminate_once(index: &Index, side: Side, over: &Ranges, empty: Empty) -> Option<Index> {
     let vars = present(index, over);
     if vars.is_empty() && !index_reads_memory(index) {
         return Some(index.clone());
@@ -94,7 +102,24 @@ pub(super) fn eliminate_once(index: &Index, side: Side, over: &Ranges) -> Option
     if waiting.len() == vars.len() && !vars.is_empty() {
         return None;
     }
-    Elimination { over, waiting }.bound_sum(index, side)
+    Elimination { over, waiting, empty }.bound_sum(index, side)
+}
+
+/// The extent of a range that is not empty: `max(0, x)` is `x` there.
+fn where_it_runs(extent: &Index) -> Index {
+    let [term] = extent.terms() else { return extent.clone() };
+    let Base::Value(value) = &term.digit.base else { return extent.clone() };
+    if term.coefficient != 1 || extent.constant_part() != 0 || !term.digit.is_whole() {
+        return extent.clone();
+    }
+    let index = |operand: &Expr| Index::value(operand.clone());
+    let is_none = |operand: &Expr| index(operand).as_constant().is_some_and(|constant| constant <= 0);
+    match value.kind() {
+        ExprKind::Binary(BinaryOp::Max, a, b) if is_none(a) => where_it_runs(&index(b)),
+        ExprKind::Binary(BinaryOp::Max, a, b) if is_none(b) => where_it_runs(&index(a)),
+        ExprKind::Binary(BinaryOp::Min, a, b) => where_it_runs(&index(a)).minimum(&where_it_runs(&index(b))),
+        _ => extent.clone(),
+    }
 }
 
 impl Elimination<'_> {
@@ -183,7 +208,11 @@ impl Elimination<'_> {
             Base::Var(var) => match (self.eliminates(*var), side) {
                 (false, _) => Some(Index::var(*var)),
                 (true, Side::Lower) => Some(Index::constant(0)),
-                (true, Side::Upper) => Some(self.over.extent(*var)?.offset(-1)),
+                (true, Side::Upper) => {
+                    let extent = self.over.extent(*var)?;
+                    let extent = if self.empty == Empty::Counts { extent } else { where_it_runs(&extent) };
+                    Some(extent.offset(-1))
+                }
             },
             Base::Lane(lanes) => Some(Index::lane(*lanes)),
             Base::Sum(sum) => self.bound_sum(sum, side),

@@ -5,7 +5,7 @@
 //! quotients are replaced by rational ones so that they cancel. Where that fails, choices are split before the variables in them are
 //! eliminated, so that these cancel, too: peeled loops begin at `max(0, 3 - i)`. Sound and not complete.
 
-use super::bounds::{Side, eliminate_once};
+use super::bounds::{Empty, Side, eliminate_once};
 use super::{Base, Digit, Index, NO_MODULUS, Ranges, Term};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 
@@ -61,7 +61,7 @@ fn is_nonnegative_in_cases(index: &Index, ranges: &Ranges, depth: u32) -> bool {
     if let Some(decided) = split_on_choice(index, holds) {
         return decided;
     }
-    match eliminate_once(index, Side::Lower, ranges) {
+    match eliminate_once(index, Side::Lower, ranges, Empty::CountsNot) {
         Some(next) if next != *index => is_nonnegative_in_cases(&next, ranges, depth - 1),
         _ => false,
     }
@@ -204,5 +204,21 @@ mod tests {
         assert!(row.scale(224).is_provably_less(&Index::constant(224 * 223 + 1), &ranges));
         assert!(!row.offset(-1).is_provably_nonnegative(&ranges));
         assert!(!row.is_provably_less(&Index::constant(223), &ranges));
+    }
+
+    /// As above, for a plane of 14 and padding of 12, which may leave a tile no row at all.
+    #[test]
+    fn rows_of_tiles_that_may_be_padding_as_a_whole() {
+        let tile = &Index::var(I).scale(7) + &Index::var(K).scale(12);
+        let zero = Index::constant(0);
+        let padding = zero.maximum(&Index::constant(12).add_scaled(&tile, -1));
+        let inside = Index::constant(26).add_scaled(&tile, -1).add_scaled(&padding, -1);
+        let rows = zero.maximum(&inside).minimum(&zero.maximum(&Index::constant(7).add_scaled(&padding, -1)));
+        let two = Index::constant(2);
+        let ranges = over(&[(I, two.clone()), (K, two.offset(1)), (J, rows)]);
+        let row = (&(&tile + &padding) + &Index::var(J)).offset(-12);
+        assert!(row.is_provably_nonnegative(&ranges));
+        assert!(row.is_provably_less(&Index::constant(14), &ranges));
+        assert!(!row.is_provably_less(&Index::constant(13), &ranges));
     }
 }
