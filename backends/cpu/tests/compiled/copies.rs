@@ -197,3 +197,31 @@ fn what_a_branch_says_is_known_to_the_copy_in_it() {
     let has_avx512 = listing.contains("zmm");
     assert!(copies > 0 || !has_avx512, "the inner part is no copy of vectors:\n{listing}");
 }
+
+/// Lanes that no register holds as a whole, in rows that are padding, and whose bounds the conditions give.
+#[test]
+fn conditions_of_all_lanes_decide_for_each_part() {
+    for dtype in NARROW {
+        let value = constant(dtype, 3);
+        for lanes in [4, 5, 12, 33, 40, 64, 100] {
+            for column in ["1", "1 + lane<L>%2"] {
+                let column = column.replace('L', &lanes.to_string());
+                let text = format!(
+                    "kernel rows(N, in x: {dtype}[{lanes}*N + 2], out y: {dtype}[3*{lanes}*N]) {{
+                       for i in 0..N {{
+                         for k in 0..3 {{
+                           y[i*{three} + k*{lanes} + lane<{lanes}>] = select(
+                             (index(i + k - 1) >= 0) & (index(i + k - 1) < N), x[(i + k - 1)*{lanes} + lane<{lanes}>/2 + {column}], {value})
+                         }}
+                       }}
+                     }}",
+                    three = 3 * lanes,
+                );
+                for rows in [0, 1, 4] {
+                    let plain = call(dtype, lanes * rows + 2, 3 * lanes * rows);
+                    Call { dims: vec![rows], ..plain }.check(&program(&text));
+                }
+            }
+        }
+    }
+}

@@ -6,8 +6,8 @@
 //! their order inside those. This covers interleaving, transposition and padding alike; other copies are halved until
 //! they have this form, and are otherwise made byte by byte.
 //!
-//! Under a condition the whole unit is copied like that when the condition holds in all of its lanes, and lane by lane
-//! when it does not.
+//! A condition that is the same in all lanes of a unit decides whether it is copied, or all of it is the constant. Under another one the
+//! whole unit is copied like that when the condition holds in all of its lanes, and lane by lane when it does not.
 
 mod plan;
 mod recognise;
@@ -26,6 +26,7 @@ use plan::{Piece, Shuffle, ShufflePlan};
 use recognise::{Parts, parts_of};
 
 /// A copy of consecutive elements from wherever they are.
+#[derive(Clone)]
 struct Copy {
     into: BufferId,
     /// Where the first lane goes.
@@ -44,10 +45,19 @@ struct Copy {
 }
 
 /// That a sum is not negative.
+#[derive(Clone)]
 struct Condition {
     scalar: Index,
     /// The offset that each lane adds to it.
     lanes: Vec<i64>,
+}
+
+impl Condition {
+    /// Whether it is the same in all lanes of a part.
+    fn is_uniform(&self, part: LaneRange) -> bool {
+        let own = &self.lanes[part.start..part.end];
+        own.iter().all(|lane| *lane == own[0])
+    }
 }
 
 impl Copy {
@@ -58,10 +68,7 @@ impl Copy {
         let lanes = &self.lanes[part.start..part.end];
         let first = lanes[0]?;
         let is_run = lanes.iter().zip(first..).all(|(lane, place)| *lane == Some(place));
-        let are_equal = self.conditions.iter().all(|condition| {
-            let own = &condition.lanes[part.start..part.end];
-            own.iter().all(|lane| *lane == own[0])
-        });
+        let are_equal = self.conditions.iter().all(|condition| condition.is_uniform(part));
         (bytes.is_power_of_two() && (4..=vector).contains(&bytes) && is_run && are_equal).then_some(first)
     }
 }
@@ -101,6 +108,9 @@ impl Builder<'_> {
         {
             return self.copy_selected(copy, part, first);
         }
+        if copy.conditions.iter().any(|condition| condition.is_uniform(part)) {
+            return self.copy_if_uniform(copy, part);
+        }
         let bytes =
             copy.lanes[part.start..part.end].iter().map(|lane| lane.map(|lane| lane * copy.size as i64));
         let plan = ShufflePlan::of(bytes, copy.size, self.extension.bytes() as usize);
@@ -125,6 +135,22 @@ impl Builder<'_> {
             }
             None => self.copy_rest(copy, part),
         }
+    }
+
+    /// Copies a part under the conditions that are the same in all its lanes, with a branch: where one fails, all of it is the constant.
+    fn copy_if_uniform(&mut self, copy: &Copy, part: LaneRange) -> Outcome<()> {
+        let (uniform, others): (Vec<_>, Vec<_>) =
+            copy.conditions.iter().cloned().partition(|condition| condition.is_uniform(part));
+        let holds = self.holds_in_all(&Copy { conditions: uniform, ..copy.clone() }, part)?;
+        self.open_branch();
+        self.copy_part(&Copy { conditions: others, ..copy.clone() }, part)?;
+        let then = self.close_branch();
+        self.open_branch();
+        let lanes = vec![None; copy.lanes.len()];
+        self.copy_part(&Copy { conditions: Vec::new(), lanes, ..copy.clone() }, part)?;
+        let otherwise = self.close_branch();
+        self.push_branches(holds, then, otherwise);
+        Ok(())
     }
 
     /// Copies consecutive bytes from one of two addresses, which the conditions select: there is no branch.
