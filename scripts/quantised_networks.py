@@ -13,13 +13,11 @@ a call: ONNX Runtime and ours on the quantised network, ours in floats. Needs nu
 
 import argparse
 import logging
-import os
 import pathlib
-import subprocess
 
 import numpy as np
 import onnx
-from exported_models import PROGRAM, THREADS, compare_file
+from exported_models import compare_file, time_of_calls
 from onnxruntime import quantization
 
 logging.disable(logging.WARNING)
@@ -69,8 +67,7 @@ def time_of_floats(path, feed):
     arguments = []
     for place, name in enumerate(feed):
         arguments += ["--input", f"{name}={path.with_suffix('') / '0' / str(place)}.npy"]
-    run = [PROGRAM, "model", "time", str(path), *arguments, "--threads", THREADS, "--rounds", "1"]
-    return " ".join(subprocess.run(run, capture_output=True, text=True).stdout.split())
+    return time_of_calls(path, arguments)
 
 
 def main():
