@@ -7,6 +7,7 @@
 //! | [`value`] | values of expressions, one group of lanes at a time |
 //! | [`memory`] | loads, stores and prefetches |
 //! | [`copy`] | copies of elements of one or two bytes |
+//! | [`packed`] | statements that compute bytes from bytes alone |
 //! | [`intrinsic`] | marked statements |
 
 mod copy;
