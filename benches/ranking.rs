@@ -1,25 +1,12 @@
 //! How well cost models order candidates that were measured: the draft model's priors, and the boosted trees.
 //!
 //! `cargo bench --bench ranking -- --records DIR [--threads N]` takes every kernel at each shape that has records there for this machine and
-//! number of threads: those of models, whose programs lie beside their records, and those of the operator set. Trees are trained on four fifths of the candidates of all shapes and judged by the
+//! number of threads; its program lies beside its records. Trees are trained on four fifths of the candidates of all shapes and judged by the
 //! last fifth, for each fifth; a table says how many pairs of candidates of a shape they put in the right order, and how fast the best of
 //! the eight are that they like most, relative to the best.
 //!
 //! With `--json` it prints a JSON line for each candidate instead, with its features and its scores: `scripts/compare_ranking.py`
 //! trains XGBoost on them and prints both side by side.
-
-#[path = "operators/attention.rs"]
-mod attention;
-#[path = "operators/bytes.rs"]
-mod bytes;
-#[path = "operators/halves.rs"]
-mod halves;
-#[path = "operators/kernels.rs"]
-mod kernels;
-#[path = "operators/memory.rs"]
-mod memory;
-#[path = "operators/pieces.rs"]
-mod pieces;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -85,8 +72,9 @@ fn tasks(database: &Database) -> Result<Vec<Task>, Failure> {
     }
     let mut tasks = Vec::new();
     for ((kernel, program, _), records) in groups {
-        let samples =
-            samples(database.program(program), &records).map_err(|error| format!("{kernel}: {error}"))?;
+        let missing = || format!("{kernel}: the records do not hold its program; tune it again");
+        let definition = database.program(program).ok_or_else(missing)?;
+        let samples = samples(definition, &records).map_err(|error| format!("{kernel}: {error}"))?;
         if samples.len() >= 4 * FOLDS {
             let sizes = records[0].shape.dims.iter().chain(&records[0].shape.params);
             let sizes: Vec<String> = sizes.map(|(name, size)| format!("{name}={size}")).collect();
@@ -99,18 +87,9 @@ fn tasks(database: &Database) -> Result<Vec<Task>, Failure> {
     Ok(tasks)
 }
 
-/// The measurements of a kernel at a shape. `stored` is its program, if the records hold it.
-fn samples(stored: Option<&Program>, records: &[&Record]) -> Result<Vec<Sample>, Failure> {
-    let shape = &records[0].shape;
-    let program = match stored {
-        Some(program) => bind(program, shape)?,
-        None => {
-            let kernel = tilewright::kernel::kernel(&records[0].kernel)?;
-            let sizes = shape.dims.iter().chain(&shape.params);
-            let sizes: Vec<(&str, i64)> = sizes.map(|(name, size)| (name.as_str(), *size)).collect();
-            kernel.program_for(&kernel.dims_by_name(&sizes)?)?
-        }
-    };
+/// The measurements of a kernel at a shape.
+fn samples(definition: &Program, records: &[&Record]) -> Result<Vec<Sample>, Failure> {
+    let program = bind(definition, &records[0].shape)?;
     let task = program.stable_hash();
     let context = tilewright::run_context()?;
     let spec = SearchSpec::built_in(context.target.kind())?;

@@ -17,11 +17,13 @@ pub(super) enum Side {
     Upper,
 }
 
-/// Whether a bound has to make sense where a range is empty, as those of shapes do, and not those of indices that are then never used.
+/// Whether a bound holds where the range of a variable is empty.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Empty {
-    Counts,
-    CountsNot,
+pub(super) enum EmptyRanges {
+    /// It does: the extent of a shape is at least 0, although no index reaches into it.
+    Bounded,
+    /// It need not: the index that it bounds is never computed then.
+    Ignored,
 }
 
 impl Side {
@@ -43,7 +45,7 @@ struct Elimination<'a> {
     /// Variables that the extent of another variable still mentions: they go in a later pass, so that
     /// `8·i + j` with `j < min(8, M - 8·i)` is bounded by `M - 1`.
     waiting: Vars,
-    empty: Empty,
+    empty: EmptyRanges,
 }
 
 impl Index {
@@ -75,18 +77,18 @@ fn present(index: &Index, over: &Ranges) -> Vars {
 const MAX_PASSES: usize = 32;
 
 fn bound(index: &Index, side: Side, over: &Ranges) -> Option<Index> {
-    let mut bounded = eliminate_once(index, side, over, Empty::Counts)?;
+    let mut bounded = eliminate_once(index, side, over, EmptyRanges::Bounded)?;
     for _ in 0..MAX_PASSES {
         if present(&bounded, over).is_empty() {
             return Some(bounded);
         }
-        bounded = eliminate_once(&bounded, side, over, Empty::Counts)?;
+        bounded = eliminate_once(&bounded, side, over, EmptyRanges::Bounded)?;
     }
     None
 }
 
 /// Eliminates the variables that no other present variable's extent mentions.
-pub(super) fn eliminate_once(index: &Index, side: Side, over: &Ranges, empty: Empty) -> Option<Index> {
+pub(super) fn eliminate_once(index: &Index, side: Side, over: &Ranges, empty: EmptyRanges) -> Option<Index> {
     let vars = present(index, over);
     if vars.is_empty() && !index_reads_memory(index) {
         return Some(index.clone());
@@ -210,7 +212,8 @@ impl Elimination<'_> {
                 (true, Side::Lower) => Some(Index::constant(0)),
                 (true, Side::Upper) => {
                     let extent = self.over.extent(*var)?;
-                    let extent = if self.empty == Empty::Counts { extent } else { where_it_runs(&extent) };
+                    let extent =
+                        if self.empty == EmptyRanges::Bounded { extent } else { where_it_runs(&extent) };
                     Some(extent.offset(-1))
                 }
             },

@@ -5,7 +5,7 @@
 //! quotients are replaced by rational ones so that they cancel. Where that fails, choices are split before the variables in them are
 //! eliminated, so that these cancel, too: peeled loops begin at `max(0, 3 - i)`. Sound and not complete.
 
-use super::bounds::{Empty, Side, eliminate_once};
+use super::bounds::{EmptyRanges, Side, eliminate_once};
 use super::{Base, Digit, Index, NO_MODULUS, Ranges, Term};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 
@@ -16,7 +16,7 @@ impl Index {
     /// Whether the index is at least 0 for all values of its variables. `false` means "not proved".
     pub fn is_provably_nonnegative(&self, ranges: &Ranges) -> bool {
         is_nonnegative_after_elimination(self, ranges)
-            || is_nonnegative_in_cases(self, ranges, MAX_RELAXATIONS)
+            || (may_hold_choice(self, ranges) && is_nonnegative_in_cases(self, ranges, MAX_RELAXATIONS))
     }
 
     /// Whether the index is less than `other` for all values of the variables. `false` means "not proved".
@@ -50,6 +50,19 @@ fn is_nonnegative_after_elimination(index: &Index, ranges: &Ranges) -> bool {
     }
 }
 
+/// Whether an index or the extent of a range has parts that are no sums; without these, there are no cases to tell apart.
+fn may_hold_choice(index: &Index, ranges: &Ranges) -> bool {
+    holds_value(index) || ranges.symbolic_extents().any(holds_value)
+}
+
+fn holds_value(index: &Index) -> bool {
+    index.terms.iter().any(|term| match &term.digit.base {
+        Base::Value(_) => true,
+        Base::Sum(sum) => holds_value(sum),
+        Base::Var(_) | Base::Lane(_) => false,
+    })
+}
+
 /// Whether the index is at least 0, decided by the cases of choices that still mention variables with a range.
 fn is_nonnegative_in_cases(index: &Index, ranges: &Ranges, depth: u32) -> bool {
     if depth == 0 {
@@ -61,7 +74,7 @@ fn is_nonnegative_in_cases(index: &Index, ranges: &Ranges, depth: u32) -> bool {
     if let Some(decided) = split_on_choice(index, holds) {
         return decided;
     }
-    match eliminate_once(index, Side::Lower, ranges, Empty::CountsNot) {
+    match eliminate_once(index, Side::Lower, ranges, EmptyRanges::Ignored) {
         Some(next) if next != *index => is_nonnegative_in_cases(&next, ranges, depth - 1),
         _ => false,
     }

@@ -2,8 +2,10 @@
 
 use crate::dtype::DType;
 use crate::expr::{BinaryOp, Constant, Expr, ExprKind, UnaryOp};
+use crate::ids::VarId;
 use crate::index::bounds::index_reads_memory;
 use crate::index::{Base, Index, NO_MODULUS, Ranges, Term};
+use crate::visit::substitute_expr;
 
 /// The number of facts that a proof may combine.
 const MAX_STEPS: u32 = 3;
@@ -69,6 +71,21 @@ impl Facts {
             }
             _ => {}
         }
+    }
+
+    /// The facts in a branch that is taken when `condition` has the value `holds`. `constants` gives the value of variables that have a
+    /// single one. What the condition read from memory is no fact, since a store in the branch may change it.
+    pub fn in_branch(
+        &self,
+        condition: &Expr,
+        holds: bool,
+        constants: &dyn Fn(VarId) -> Option<Index>,
+        ranges: &Ranges,
+    ) -> Facts {
+        let mut facts = self.clone();
+        facts.assume(&substitute_expr(condition, constants), holds, ranges);
+        facts.forget_memory();
+        facts
     }
 
     /// Forgets facts about values in memory, which may change.
@@ -176,7 +193,7 @@ fn as_index(operand: &Expr) -> Option<Index> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{BufferId, VarId};
+    use crate::ids::BufferId;
 
     fn vars() -> (Index, Index, Ranges) {
         let mut ranges = Ranges::new();

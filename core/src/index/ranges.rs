@@ -118,6 +118,14 @@ impl Ranges {
         }
     }
 
+    /// The extents that are no numbers.
+    pub(super) fn symbolic_extents(&self) -> impl Iterator<Item = &Index> {
+        self.extents.iter().filter_map(|extent| match extent {
+            Extent::Symbolic(extent) => Some(&**extent),
+            Extent::Constant(_) => None,
+        })
+    }
+
     /// Whether the extent of a variable's range mentions another variable.
     pub(super) fn extent_mentions(&self, var: VarId, other: VarId) -> bool {
         self.position(var).is_some_and(|position| self.extents[position].mentions(other))

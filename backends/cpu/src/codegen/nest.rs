@@ -8,7 +8,6 @@ use tilewright_core::expr::{Expr, ExprKind};
 use tilewright_core::ids::{BufferId, VarId};
 use tilewright_core::index::Index;
 use tilewright_core::stmt::{Alloc, For, If, LoopKind, Stmt, Store};
-use tilewright_core::visit::substitute_expr;
 
 use super::emit::Key;
 use super::memory::storage::{ALIGNMENT, Placement};
@@ -299,14 +298,12 @@ impl Generator<'_> {
 
     /// Translates a branch, which is taken where a condition holds, or fails.
     fn branch(&mut self, condition: &Expr, holds: bool, stmt: &Stmt) -> Outcome<()> {
-        let condition = substitute_expr(condition, &|var| match self.variables.get(&var) {
+        let constants = |var| match self.variables.get(&var) {
             Some(Binding::Constant(value)) => Some(Index::constant(*value)),
             _ => None,
-        });
-        let outer = self.facts.clone();
-        self.facts.assume(&condition, holds, &self.ranges);
-        // A store in the branch may change it.
-        self.facts.forget_memory();
+        };
+        let known = self.facts.in_branch(condition, holds, &constants, &self.ranges);
+        let outer = std::mem::replace(&mut self.facts, known);
         let result = self.stmt(stmt);
         self.facts = outer;
         result

@@ -39,7 +39,7 @@ pub(super) struct AccessFact {
 pub(super) const LINE: f64 = 64.0;
 
 /// The bytes of the part of a vector into which narrow elements from another place are inserted.
-const PIECE: f64 = 16.0;
+const PIECE_BYTES: f64 = 16.0;
 
 /// The accesses of a block, one per buffer. `scopes` gives for each intermediate the number of loops around all its
 /// uses.
@@ -270,10 +270,10 @@ impl AccessFact {
         self.elements[depth] * self.bytes
     }
 
-    /// The pieces of at most [`PIECE`] bytes in which the runs that the loops from a depth inwards touch are loaded.
+    /// The pieces of at most [`PIECE_BYTES`] in which the runs that the loops from a depth inwards touch are loaded.
     pub(super) fn pieces(&self, depth: usize) -> f64 {
         let run_bytes = self.touched(depth) / self.runs[depth];
-        self.runs[depth] * (run_bytes / PIECE).ceil()
+        self.runs[depth] * (run_bytes / PIECE_BYTES).ceil()
     }
 
     /// Cache lines touched by the loops from a depth inwards.

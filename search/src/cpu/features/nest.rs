@@ -37,7 +37,7 @@ pub(super) struct LoopFact {
 const SYMBOLIC_EXTENT: f64 = 256.0;
 /// The cost of a piece of a vector of narrow elements that is copied from several places, in loads: it is loaded and inserted. An
 /// interleaving copy of 64 bytes from four runs took as long as eight loads and a store.
-const PIECE: f64 = 2.0;
+const LOADS_OF_PIECE: f64 = 2.0;
 
 /// The cost of a vector that is transposed in registers, in loads: the load of its row, and one step per doubling of the number of
 /// rows.
@@ -289,7 +289,7 @@ impl<'a> BlockFacts<'a> {
         match stride {
             Some(1) => vectors,
             // Copies of narrow elements load runs of bytes, not single elements.
-            None if self.copies_runs() => PIECE * access.pieces(self.depth_of(node)),
+            None if self.copies_runs() => LOADS_OF_PIECE * access.pieces(self.depth_of(node)),
             _ if self.is_transposed(access) => vectors * TRANSPOSED,
             _ => node.extent,
         }

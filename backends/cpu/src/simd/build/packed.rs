@@ -12,6 +12,7 @@ use tilewright_core::stmt::{Stmt, Store};
 
 use crate::flat::access::{Access, can_report, for_each_access, for_each_load};
 use crate::simd::Refusal;
+use crate::simd::build::memory::bytes::load_of_bytes;
 use crate::simd::build::memory::selected::is_decided_by_indices;
 use crate::simd::build::stmt::nest::reads_elsewhere;
 use crate::simd::build::stmt::registers::single;
@@ -30,6 +31,9 @@ impl Builder<'_> {
         let mut intermediates = FxHashSet::default();
         note_allocations(leaf, &mut intermediates);
         intermediates.retain(|buffer| is_byte(self.program.buffer(*buffer).dtype));
+        if intermediates.is_empty() {
+            return intermediates;
+        }
         loop {
             let known = self.widened.len();
             self.note_widened(leaf, &intermediates);
@@ -53,12 +57,17 @@ impl Builder<'_> {
         stmt.children().into_iter().for_each(|child| self.note_widened(child, intermediates));
     }
 
+    /// Whether the registers of a buffer that is kept there hold packed bytes.
+    pub(super) fn holds_packed_bytes(&self, buffer: BufferId) -> bool {
+        is_byte(self.program.buffer(buffer).dtype) && !self.widened.contains(&buffer)
+    }
+
     /// Whether a statement is computed on packed bytes.
     pub(super) fn is_packed(&mut self, node: &Store) -> bool {
-        let dtype = self.program.buffer(node.buffer).dtype;
-        if !is_byte(dtype) || self.widened.contains(&node.buffer) {
+        if !self.holds_packed_bytes(node.buffer) {
             return false;
         }
+        let dtype = self.program.buffer(node.buffer).dtype;
         let lanes = node.indices.iter().map(Index::lanes).max().unwrap_or(1);
         lanes >= FEWEST_LANES
             && lanes.is_multiple_of(FEWEST_LANES)
@@ -153,12 +162,7 @@ impl Builder<'_> {
     }
 
     fn packed_load_at(&mut self, mem: Mem, group: Group) -> Reg {
-        let op = match group.lanes {
-            4 => VectorOp::LoadOne32,
-            8 => VectorOp::LoadOne64,
-            _ => VectorOp::Load,
-        };
-        self.shared_load(op, Width::of_bytes(group.lanes), mem, group.lanes, None)
+        self.shared_load(load_of_bytes(group.lanes), Width::of_bytes(group.lanes), mem, group.lanes, None)
     }
 
     /// Writes packed bytes to a group of the elements at an index.
@@ -169,23 +173,13 @@ impl Builder<'_> {
         group: Group,
         value: Reg,
     ) -> Outcome<()> {
-        if self.is_in_registers(buffer) {
-            let first = self.element_of(index, group)?;
-            return self.write_registers(buffer, first, group, value);
+        if self.stored_in_registers(buffer, index, group, value)? {
+            return Ok(());
         }
-        self.require_address(buffer)?;
-        self.require_inside(buffer, index)?;
-        self.forget_loads(buffer);
         let indices = [index.clone()];
         let first = first_of(&indices, index.lanes()).ok_or(Refusal::Access)?.offset(group.start.into());
         let mem = self.address(buffer, &first)?;
-        let op = match group.lanes {
-            4 => VectorOp::StoreOne32,
-            8 => VectorOp::StoreOne64,
-            _ => VectorOp::Store,
-        };
-        let args = [Operand::Mem(mem), Operand::Reg(value)];
-        self.push(Inst::new(Op::Vector(op), Width::of_bytes(group.lanes), None, args));
+        self.store_bytes(mem, group.lanes, value);
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
 use tilewright_core::stmt::Store;
 
+use crate::simd::build::memory::bytes::load_of_bytes;
 use crate::simd::build::stmt::registers::single;
 use crate::simd::build::value::group::{Form, Group};
 use crate::simd::build::{Builder, Outcome};
@@ -125,9 +126,10 @@ impl Builder<'_> {
                 let then = self.close_branch();
                 self.open_branch();
                 // A part that crosses the border of a condition is short.
-                match (part.end - part.start) * copy.size <= self.extension.bytes() as usize {
-                    true => self.copy_lanes(copy, part)?,
-                    false => self.copy_rest(copy, part)?,
+                if (part.end - part.start) * copy.size <= self.extension.bytes() as usize {
+                    self.copy_lanes(copy, part)?;
+                } else {
+                    self.copy_rest(copy, part)?;
                 }
                 let otherwise = self.close_branch();
                 self.push_branches(all, then, otherwise);
@@ -159,16 +161,10 @@ impl Builder<'_> {
         let place = self.address(copy.from, &copy.scalar.offset(first))?;
         let from = self.selected_address(all, place, (copy.otherwise, copy.size as u8))?;
         let to = self.address(copy.into, &copy.first.offset(part.start as i64))?;
-        let bytes = (part.end - part.start) * copy.size;
-        let (load, store) = match bytes {
-            4 => (VectorOp::LoadOne32, VectorOp::StoreOne32),
-            8 => (VectorOp::LoadOne64, VectorOp::StoreOne64),
-            _ => (VectorOp::Load, VectorOp::Store),
-        };
-        let width = Width::of_bytes(bytes as u32);
-        let value = self.emit(Class::Vector, Op::Vector(load), width, [Operand::Mem(from)]);
-        let args = [Operand::Mem(to), Operand::Reg(value)];
-        self.push(Inst::new(Op::Vector(store), width, None, args));
+        let bytes = ((part.end - part.start) * copy.size) as u32;
+        let load = Op::Vector(load_of_bytes(bytes));
+        let value = self.emit(Class::Vector, load, Width::of_bytes(bytes), [Operand::Mem(from)]);
+        self.store_bytes(to, bytes, value);
         Ok(())
     }
 
@@ -264,14 +260,7 @@ impl Builder<'_> {
             let value = self.shuffled(copy, shuffle, &vectors)?;
             let lane = part.start + shuffle.start / copy.size;
             let mem = self.address(copy.into, &copy.first.offset(lane as i64))?;
-            let op = match shuffle.bytes {
-                4 => VectorOp::StoreOne32,
-                8 => VectorOp::StoreOne64,
-                _ => VectorOp::Store,
-            };
-            let width = Width::of_bytes(shuffle.bytes as u32);
-            let args = [Operand::Mem(mem), Operand::Reg(value)];
-            self.push(Inst::new(Op::Vector(op), width, None, args));
+            self.store_bytes(mem, shuffle.bytes as u32, value);
         }
         Ok(())
     }

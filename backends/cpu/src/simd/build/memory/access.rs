@@ -299,13 +299,9 @@ impl Builder<'_> {
         group: Group,
         value: Reg,
     ) -> Outcome<()> {
-        if self.is_in_registers(buffer) {
-            let first = self.element_of(index, group)?;
-            return self.write_registers(buffer, first, group, value);
+        if self.stored_in_registers(buffer, index, group, value)? {
+            return Ok(());
         }
-        self.require_address(buffer)?;
-        self.require_inside(buffer, index)?;
-        self.forget_loads(buffer);
         let Some((scalar, offsets)) = self.group_offsets(index, group) else {
             return Err(Refusal::DataIndex);
         };
@@ -322,6 +318,25 @@ impl Builder<'_> {
             return Ok(());
         }
         self.store_contiguous(buffer, mem, group, value)
+    }
+
+    /// Writes a group of an intermediate in registers; false for a buffer in memory, which may be written at the index then.
+    pub(in crate::simd::build) fn stored_in_registers(
+        &mut self,
+        buffer: BufferId,
+        index: &Index,
+        group: Group,
+        value: Reg,
+    ) -> Outcome<bool> {
+        if self.is_in_registers(buffer) {
+            let first = self.element_of(index, group)?;
+            self.write_registers(buffer, first, group, value)?;
+            return Ok(true);
+        }
+        self.require_address(buffer)?;
+        self.require_inside(buffer, index)?;
+        self.forget_loads(buffer);
+        Ok(false)
     }
 
     /// Writes each lane on its own.

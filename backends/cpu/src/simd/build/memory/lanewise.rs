@@ -293,13 +293,11 @@ impl Builder<'_> {
                 value = self.vector(VectorOp::Permute32, width, [places, value])?;
             }
         }
-        let op = match group.lanes as usize * bytes {
-            4 => VectorOp::StoreOne32,
-            8 => VectorOp::StoreOne64,
-            16 => VectorOp::Store,
-            _ => return Err(Refusal::Access),
-        };
-        self.push(Inst::new(Op::Vector(op), Width::Xmm, None, [Operand::Mem(mem), Operand::Reg(value)]));
+        let stored = group.lanes * bytes as u32;
+        if !matches!(stored, 4 | 8 | 16) {
+            return Err(Refusal::Access);
+        }
+        self.store_bytes(mem, stored, value);
         Ok(())
     }
 

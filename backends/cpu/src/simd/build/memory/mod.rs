@@ -12,6 +12,7 @@
 
 pub(in crate::simd::build) mod access;
 pub(in crate::simd::build) mod address;
+pub(in crate::simd::build) mod bytes;
 pub(in crate::simd::build) mod lanewise;
 pub(in crate::simd::build) mod linear;
 pub(in crate::simd::build) mod prefetch;

@@ -6,7 +6,6 @@ use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Expr, ExprKind};
 use tilewright_core::index::{Facts, Index};
 use tilewright_core::stmt::{Alloc, For, If, LoopKind, Stmt, Store};
-use tilewright_core::visit::substitute_expr;
 
 use crate::flat::access::{for_each_access, for_each_load};
 use crate::simd::build::stmt::registers::single;
@@ -268,12 +267,7 @@ impl Builder<'_> {
 
     /// Facts and what a condition says where it holds, or where it fails.
     pub(in crate::simd::build) fn knowing(&self, facts: &Facts, condition: &Expr, holds: bool) -> Facts {
-        let mut facts = facts.clone();
-        let condition = substitute_expr(condition, &|var| self.known_constant(var));
-        facts.assume(&condition, holds, &self.ranges);
-        // A store in the branch may change it.
-        facts.forget_memory();
-        facts
+        facts.in_branch(condition, holds, &|var| self.known_constant(var), &self.ranges)
     }
 }
 

@@ -5,7 +5,6 @@
 //! groups of the accesses are; scalar accesses may touch single lanes of a segment, and what only reads may read
 //! a half, a quarter and so on, as sums of the lanes of one register do.
 
-use tilewright_core::dtype::DType;
 use tilewright_core::expr::Expr;
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
@@ -142,7 +141,7 @@ impl Builder<'_> {
         if ranges.iter().any(|range| i64::from(range.start) + i64::from(range.lanes) > elements) {
             return None;
         }
-        let is_packed = matches!(buffer.dtype, DType::U8 | DType::I8) && !self.widened.contains(&node.buffer);
+        let is_packed = self.holds_packed_bytes(node.buffer);
         let accessed = ranges.clone();
         let ranges = cut(ranges)?;
         let is_whole = |range: &ElementRange| ranges.contains(&(range.start, range.lanes));
