@@ -5,6 +5,7 @@
 //! | [`linear`], [`address`] | indices as sums of products, and addresses |
 //! | [`access`], [`lanewise`] | loads and stores of groups of lanes |
 //! | [`selected`] | loads from one of two addresses |
+//! | [`bytes`] | moves of the first bytes of a register |
 //! | [`transpose`], [`transposed_loads`] | loads along rows, transposed in registers |
 //! | [`tables`] | loads from tables by bytes |
 //! | [`streaming`] | stores around the caches |
