@@ -1,12 +1,13 @@
 //! Recognition of statements that copy narrow elements: their source and conditions.
 
+use rustc_hash::FxHashMap;
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::{BinaryOp, Constant, Expr, ExprKind};
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::Index;
 use tilewright_core::stmt::Store;
 
-use super::{Condition, Copy};
+use super::{Condition, Copy, LaneRange};
 use crate::flat::access::can_report;
 use crate::simd::build::Builder;
 use crate::simd::build::stmt::registers::single;
@@ -99,31 +100,43 @@ impl Builder<'_> {
         None
     }
 
-    /// Adds the condition that an active element lies inside its buffer; `None` when that is not known lane by lane.
+    /// Adds the condition that an active element lies inside its buffer; `None` when that is not known lane by lane. Where either all
+    /// lanes are active or none is, all of them lie inside if one does, so that the outermost ones decide for all.
     fn add_bounds(&self, index: &Index, copy: &mut Copy) -> Option<()> {
+        let all = LaneRange { start: 0, end: copy.lanes.len() };
+        let are_uniform = copy.conditions.iter().all(|condition| condition.is_uniform(all));
+        let own = copy.conditions.len();
         let after = &self.extent_of(copy.from) - index;
         self.add_condition(index, copy)?;
-        self.add_condition(&after.offset(-1), copy)
+        self.add_condition(&after.offset(-1), copy)?;
+        if are_uniform {
+            for bound in &mut copy.conditions[own..] {
+                let least = *bound.lanes.iter().min()?;
+                bound.lanes.fill(least);
+            }
+        }
+        Some(())
     }
 
     /// Decides conditions that are constant: lanes that are never copied, and conditions that always hold in the other lanes.
     fn settle(&self, copy: &mut Copy) {
-        let holds = |condition: &Condition, lane: usize| {
-            condition.scalar.offset(condition.lanes[lane]).is_provably_nonnegative(&self.ranges)
-        };
-        let fails = |condition: &Condition, lane: usize| {
-            let opposite = condition.scalar.offset(condition.lanes[lane] + 1).scale(-1);
-            opposite.is_provably_nonnegative(&self.ranges)
-        };
-        for lane in 0..copy.lanes.len() {
-            if copy.conditions.iter().any(|condition| fails(condition, lane)) {
-                copy.lanes[lane] = None;
+        let is_nonnegative = |index: Index| self.facts.prove_nonnegative(&index, &self.ranges);
+        for condition in &copy.conditions {
+            // Most lanes add the same as others, and no proof is made twice.
+            let mut fails = FxHashMap::default();
+            for (lane, added) in copy.lanes.iter_mut().zip(&condition.lanes) {
+                let opposite = || condition.scalar.offset(added + 1).scale(-1);
+                if *fails.entry(*added).or_insert_with(|| is_nonnegative(opposite())) {
+                    *lane = None;
+                }
             }
         }
         let lanes = &copy.lanes;
         copy.conditions.retain(|condition| {
-            let mut wanted = (0..lanes.len()).filter(|lane| lanes[*lane].is_some());
-            !wanted.all(|lane| holds(condition, lane))
+            let wanted = condition.lanes.iter().zip(lanes).filter(|(_, lane)| lane.is_some());
+            // A lane that adds less than another one may fail where that one holds.
+            let least = wanted.map(|(added, _)| *added).min();
+            least.is_some_and(|least| !is_nonnegative(condition.scalar.offset(least)))
         });
     }
 }
