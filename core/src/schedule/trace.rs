@@ -132,7 +132,23 @@ impl Trace {
         mut decide: impl FnMut(usize, &Step) -> Option<Decision>,
     ) -> Result<Schedule, ReplayError> {
         let mut schedule = Schedule::new(program.clone(), context, seed);
-        for (number, step) in self.steps.iter().enumerate() {
+        self.resume(&mut schedule, self.steps.len(), &mut decide)?;
+        Ok(schedule)
+    }
+
+    /// Goes on with a schedule that has repeated the first steps of this trace, up to the step `end`, which is not repeated. `decide`
+    /// gives the decisions as for [`Trace::replay_with`].
+    ///
+    /// # Errors
+    /// The first step that refuses.
+    pub fn resume(
+        &self,
+        schedule: &mut Schedule,
+        end: usize,
+        mut decide: impl FnMut(usize, &Step) -> Option<Decision>,
+    ) -> Result<(), ReplayError> {
+        let begin = schedule.trace().steps().len();
+        for (number, step) in self.steps.iter().enumerate().take(end).skip(begin) {
             schedule.repeat(step, decide(number, step)).map_err(|error| ReplayError {
                 step: number,
                 name: step.instruction.name(),
@@ -140,7 +156,7 @@ impl Trace {
                 description: error.describe(schedule.program()),
             })?;
         }
-        Ok(schedule)
+        Ok(())
     }
 
     /// Repeats, on a schedule of another program, the steps of the search that apply there, and says for each step whether

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tilewright_core::program::Program;
-use tilewright_core::schedule::{Decision, Rng, Step, Trace};
+use tilewright_core::schedule::{Decision, Rng, Schedule, Step, Trace};
 use tilewright_core::target::RunContext;
 
 use crate::model::ProgramFeatures;
@@ -82,14 +82,25 @@ impl Generator {
         decide: impl FnMut(usize, &Step) -> Option<Decision>,
         statistics: &mut Statistics,
     ) -> Option<Candidate> {
-        statistics.generated += 1;
-        let mut schedule = match trace.replay_with(&self.program, &self.context, seed, decide) {
-            Ok(schedule) => schedule,
+        match trace.replay_with(&self.program, &self.context, seed, decide) {
+            Ok(schedule) => self.complete(space, schedule, statistics),
             Err(error) => {
+                statistics.generated += 1;
                 statistics.reject(error.error.reason());
-                return None;
+                None
             }
-        };
+        }
+    }
+
+    /// Postprocesses and describes a schedule that a trace of a design space has made. `None` when it is refused, with the reason
+    /// counted.
+    pub(crate) fn complete(
+        &self,
+        space: usize,
+        mut schedule: Schedule,
+        statistics: &mut Statistics,
+    ) -> Option<Candidate> {
+        statistics.generated += 1;
         let decisions = schedule.trace().clone();
         if let Err(rejection) = self.spec.postprocessors.apply(&mut schedule) {
             statistics.reject(rejection.0);

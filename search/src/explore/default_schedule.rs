@@ -3,16 +3,15 @@
 //! Points of the design spaces are drawn with a fixed seed, and the draft model, which also ranks the first trials of a search,
 //! picks one. The same program and context always get the same schedule.
 
-use rustc_hash::FxHashSet;
 use tilewright_core::analysis::scope::blocks;
 use tilewright_core::program::Program;
-use tilewright_core::schedule::{Decision, Instruction, Rng, Schedule, Step, Trace};
+use tilewright_core::schedule::Schedule;
 use tilewright_core::target::{RunContext, TargetKind};
 
-use crate::explore::candidate::{Candidate, Generator, Statistics};
+use crate::explore::candidate::{Candidate, Generator};
+use crate::explore::climb::{Climb, Halving, score};
 use crate::explore::strategy::SearchSpace;
 use crate::gpu;
-use crate::space::mutate::{self, Change};
 use crate::space::rules::block::points;
 use crate::space::spec::SearchSpec;
 use crate::space::{Breadth, DesignSpaces, generate_some_design_spaces};
@@ -31,23 +30,13 @@ struct Effort {
     rounds: &'static [(usize, usize)],
 }
 
-/// How spaces drop out while points are drawn (successive halving: Karnin, Koren and Somekh, "Almost optimal exploration in
-/// multi-armed bandits", 2013). The spaces that stay get the points of those that dropped out.
-#[derive(Clone, Copy, Debug)]
-struct Halving {
-    /// So few spaces all stay.
-    few: usize,
-    /// Points of each space between two times at which the worse half drops out.
-    period: usize,
-}
-
 /// Few spaces of a GPU are good: the one with tensor cores beside the one without, for example.
 const HALVING_OF_GPU: Halving = Halving { few: 2, period: 24 };
 
 /// As much work as makes the draft model's choice a good one. Most spaces of a CPU are about equally good, so that all stay.
 const THOROUGH: Effort = Effort {
     breadth: Breadth::MANY,
-    samples_per_space: 3,
+    samples_per_space: 2,
     samples: 40,
     halving: None,
     rounds: &[(5, 12), (2, 30), (1, 60)],
@@ -71,10 +60,6 @@ const THOROUGH_OF_GPU: Effort = Effort {
 /// A small part of that work, for a schedule that is needed at once and replaced soon.
 const QUICK: Effort =
     Effort { breadth: Breadth::FEW, samples_per_space: 2, samples: 8, halving: None, rounds: &[(1, 2)] };
-
-/// The weights of the moves of hill climbing: all tiles of a block are redrawn, the location of a block is redrawn, or a mutator changes one
-/// decision. Mutators seldom draw locations, of which there are few among the decisions; each is worth as much as a whole tile.
-const MOVES: [f64; 3] = [2.0, 1.0, 5.0];
 
 /// The candidate with the best score of the draft model; `None` when no candidate is legal.
 ///
@@ -157,8 +142,9 @@ fn choose(
     let generator = Generator::new(program.clone(), context, spec.clone());
     let DesignSpaces { spaces, rules, .. } =
         generate_some_design_spaces(program, &generator.context, &spec.rules, effort.breadth);
-    let mut climb = Climb { generator, rng: Rng::new(0), seen: FxHashSet::default() };
-    let mut found = climb.sample(&spaces, effort);
+    let mut climb = Climb::new(generator);
+    let rounds = effort.samples_per_space.max(effort.samples.div_ceil(spaces.len().max(1)));
+    let mut found = climb.sample(&spaces, rounds, effort.halving);
     let by_score = |a: &Candidate, b: &Candidate| score(b).total_cmp(&score(a)).then(a.hash.cmp(&b.hash));
     for &(kept, steps) in effort.rounds {
         found.sort_by(by_score);
@@ -173,133 +159,6 @@ fn choose(
             (candidate, rules)
         })
         .collect()
-}
-
-/// The draft model's score of a candidate.
-fn score(candidate: &Candidate) -> f32 {
-    candidate.features.prior()
-}
-
-struct Climb {
-    generator: Generator,
-    rng: Rng,
-    seen: FxHashSet<u64>,
-}
-
-impl Climb {
-    /// Legal points of the spaces, aligned to the machine where they can be. The worse half of many spaces drops out now and then.
-    fn sample(&mut self, spaces: &[Trace], effort: &Effort) -> Vec<Candidate> {
-        let Effort { halving, samples_per_space, samples, .. } = *effort;
-        let rounds = samples_per_space.max(samples.div_ceil(spaces.len().max(1)));
-        let mut found = Vec::new();
-        let mut left: Vec<usize> = (0..spaces.len()).collect();
-        let mut best = vec![f32::MIN; spaces.len()];
-        for round in 1..=rounds {
-            let points = spaces.len() / left.len().max(1);
-            for &number in &left {
-                for _ in 0..points {
-                    let Some(made) = self.point(number, &spaces[number]) else { continue };
-                    best[number] = best[number].max(score(&made));
-                    found.push(made);
-                }
-            }
-            if let Some(halving) = halving
-                && left.len() > halving.few
-                && round % halving.period == 0
-            {
-                left.sort_by(|a, b| best[*b].total_cmp(&best[*a]).then(a.cmp(b)));
-                left.truncate(halving.few.max(left.len() / 2));
-                left.sort_unstable();
-            }
-        }
-        found
-    }
-
-    /// A legal point of a space that has not been drawn before.
-    fn point(&mut self, number: usize, space: &Trace) -> Option<Candidate> {
-        let drawn = self.rng.next_u64();
-        let mut rng = Rng::new(drawn);
-        let decide = |_: usize, step: &Step| self.generator.align(step, &mut rng);
-        let made = self.generator.generate(number, space, drawn, decide, &mut Statistics::default());
-        made.filter(|candidate| self.seen.insert(candidate.hash))
-    }
-
-    /// Tries changes, each of the best candidate so far: now and then all tiles of a block or a location, else one decision.
-    fn ascend(&mut self, start: Candidate, steps: usize) -> Candidate {
-        let mut best = start;
-        for _ in 0..steps {
-            let redrawn = match self.rng.weighted(&MOVES) {
-                Some(0) => self.tiles_of_a_block(&best),
-                Some(1) => self.location(&best),
-                _ => Vec::new(),
-            };
-            let made = if redrawn.is_empty() { self.mutated(&best) } else { self.redrawn(&best, &redrawn) };
-            if let Some(made) = made
-                && score(&made) >= score(&best)
-            {
-                best = made;
-            }
-        }
-        best
-    }
-
-    /// A candidate with one other decision.
-    fn mutated(&mut self, from: &Candidate) -> Option<Candidate> {
-        let mutation = mutate::draw(&from.decisions, &self.generator.spec.mutators, &mut self.rng)?;
-        let decide = |number: usize, step: &Step| match (&mutation.change, number == mutation.step) {
-            (Change::Decide(decision), true) => Some(decision.clone()),
-            (Change::Resample, true) => None,
-            _ => step.decision.clone(),
-        };
-        let seed = self.rng.next_u64();
-        self.generator.generate(from.space, &from.decisions, seed, decide, &mut Statistics::default())
-    }
-
-    /// A candidate whose decisions for some steps are drawn anew: locations, and tiles where they can be aligned to the machine. The tiles
-    /// of a block's loops belong together: the best tile of one loop depends on those of the others.
-    fn redrawn(&mut self, from: &Candidate, steps: &[usize]) -> Option<Candidate> {
-        let seed = self.rng.next_u64();
-        let mut rng = Rng::new(seed);
-        let decide = |number: usize, step: &Step| match steps.contains(&number) {
-            true if is_location(step) => None,
-            true => self.generator.align(step, &mut rng).or_else(|| step.decision.clone()),
-            false => step.decision.clone(),
-        };
-        self.generator.generate(from.space, &from.decisions, seed, decide, &mut Statistics::default())
-    }
-
-    /// The number of a step that draws a location, chosen at random among them; none where no step does.
-    fn location(&mut self, candidate: &Candidate) -> Vec<usize> {
-        let steps = candidate.decisions.steps().iter().enumerate();
-        let mut locations: Vec<usize> =
-            steps.filter(|(_, step)| is_location(step)).map(|(number, _)| number).collect();
-        if locations.is_empty() {
-            return locations;
-        }
-        vec![locations.swap_remove(self.rng.below(locations.len()))]
-    }
-
-    /// The numbers of the steps that draw tiles of one block's loops: of a block chosen at random among those with such steps.
-    fn tiles_of_a_block(&mut self, candidate: &Candidate) -> Vec<usize> {
-        let mut blocks: Vec<Vec<usize>> = Vec::new();
-        for (number, step) in candidate.decisions.steps().iter().enumerate() {
-            match &step.instruction {
-                Instruction::GetLoops(_) => blocks.push(Vec::new()),
-                _ if matches!(step.decision, Some(Decision::Tile(_))) => {
-                    if let Some(block) = blocks.last_mut() {
-                        block.push(number);
-                    }
-                }
-                _ => {}
-            }
-        }
-        blocks.retain(|steps| steps.len() > 1);
-        if blocks.is_empty() { Vec::new() } else { blocks.swap_remove(self.rng.below(blocks.len())) }
-    }
-}
-
-fn is_location(step: &Step) -> bool {
-    matches!(step.decision, Some(Decision::Location(_)))
 }
 
 /// A schedule for a program without any measurement: that of [`default_candidate`] with the built-in search, or
