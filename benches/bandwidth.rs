@@ -27,6 +27,8 @@ mod memory;
 mod opset;
 #[path = "operators/pieces.rs"]
 mod pieces;
+#[path = "operators/quantised.rs"]
+mod quantised;
 #[path = "operators/recurrences.rs"]
 mod recurrences;
 

@@ -36,6 +36,8 @@ mod memory;
 mod opset;
 #[path = "operators/pieces.rs"]
 mod pieces;
+#[path = "operators/quantised.rs"]
+mod quantised;
 #[path = "operators/recurrences.rs"]
 mod recurrences;
 #[path = "operators/whole_set.rs"]

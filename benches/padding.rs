@@ -23,6 +23,8 @@ mod opset;
 mod pair;
 #[path = "operators/pieces.rs"]
 mod pieces;
+#[path = "operators/quantised.rs"]
+mod quantised;
 #[path = "operators/recurrences.rs"]
 mod recurrences;
 

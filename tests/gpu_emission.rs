@@ -18,6 +18,8 @@ mod memory;
 mod opset;
 #[path = "../benches/operators/pieces.rs"]
 mod pieces;
+#[path = "../benches/operators/quantised.rs"]
+mod quantised;
 #[path = "../benches/operators/recurrences.rs"]
 mod recurrences;
 #[path = "../benches/operators/whole_set.rs"]

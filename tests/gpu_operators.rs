@@ -16,6 +16,8 @@ mod memory;
 mod opset;
 #[path = "../benches/operators/pieces.rs"]
 mod pieces;
+#[path = "../benches/operators/quantised.rs"]
+mod quantised;
 #[path = "../benches/operators/recurrences.rs"]
 mod recurrences;
 
@@ -135,6 +137,7 @@ families! {
     products_of_pieces: "GMM3:1x17x33x9", "GMM6:1x17x33x9", "GMM9:1x4x5x6";
     products_of_bytes: "QMM:1x1x1", "QMM:17x33x19", "SMM:32x48x64", "UMM:7x9x11", "XMM:16x16x16", "QMW:17x33x19", "SMW:3x5x7";
     convolutions_of_bytes: "QCV:1x1x1x1x1x1x1x0", "QCV:1x7x9x3x8x3x2x1", "QCV:1x18x19x5x33x3x1x1";
+    weighted_convolutions_of_bytes: "QCW:1x7x9x3x8x3x2x1", "SCW:1x9x7x16x24x3x1x1", "QCR:1x7x9x5x19x3x1x1";
     products_of_halves: "HMM:1x1x1", "HMM:17x33x19", "HMW:32x48x64", "HMR:17x33x19";
     limited_by_memory: "CPY:1x1", "CPY:67x131", "TRN:1x73", "TRN:67x131", "ADD:3x97", "GBE:5x37";
     rows: "LNM:1x1", "LNM:5x37", "LNM:3x131", "LNM:257x2";

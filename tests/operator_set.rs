@@ -14,6 +14,8 @@ mod memory;
 mod opset;
 #[path = "../benches/operators/pieces.rs"]
 mod pieces;
+#[path = "../benches/operators/quantised.rs"]
+mod quantised;
 #[path = "../benches/operators/recurrences.rs"]
 mod recurrences;
 

@@ -7,7 +7,7 @@
 
 use tilewright::Kernel;
 
-use super::{attention, bytes, halves, kernels, memory, pieces, recurrences};
+use super::{attention, bytes, halves, kernels, memory, pieces, quantised, recurrences};
 
 /// A family of operators.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Operator {
 }
 
 const CONVOLUTION: &[&str] = &["N", "H", "W", "CI", "CO", "k", "stride", "pad", "dilation", "groups"];
+
+const CONVOLUTION_OF_BYTES: &[&str] = &["N", "H", "W", "CI", "CO", "k", "stride", "pad"];
 
 const PRODUCT: &[&str] = &["B", "N", "M", "K"];
 
@@ -191,10 +193,31 @@ const FAMILIES: &[Family] = &[
     Family { name: "UMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: positive_matmul },
     Family {
         name: "QCV",
-        parameters: &["N", "H", "W", "CI", "CO", "k", "stride", "pad"],
+        parameters: CONVOLUTION_OF_BYTES,
         optional: 0,
         shapes: &[],
         resolve: byte_convolution,
+    },
+    Family {
+        name: "QCW",
+        parameters: CONVOLUTION_OF_BYTES,
+        optional: 0,
+        shapes: &[],
+        resolve: unsigned_weighted_convolution,
+    },
+    Family {
+        name: "SCW",
+        parameters: CONVOLUTION_OF_BYTES,
+        optional: 0,
+        shapes: &[],
+        resolve: signed_weighted_convolution,
+    },
+    Family {
+        name: "QCR",
+        parameters: CONVOLUTION_OF_BYTES,
+        optional: 0,
+        shapes: &[],
+        resolve: requantised_convolution,
     },
     Family { name: "XMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: swapped_matmul },
     Family { name: "HMM", parameters: &["M", "N", "K"], optional: 0, shapes: &[], resolve: half_matmul },
@@ -410,11 +433,27 @@ fn rounded_matmul(p: &[i64]) -> Option<Resolved> {
 }
 
 fn byte_convolution(p: &[i64]) -> Option<Resolved> {
+    convolution_of_bytes(bytes::conv2d_nhwc_u8i8::kernel, p)
+}
+
+fn unsigned_weighted_convolution(p: &[i64]) -> Option<Resolved> {
+    convolution_of_bytes(quantised::weighted_conv2d_u8i8::kernel, p)
+}
+
+fn signed_weighted_convolution(p: &[i64]) -> Option<Resolved> {
+    convolution_of_bytes(quantised::weighted_conv2d_i8i8::kernel, p)
+}
+
+fn requantised_convolution(p: &[i64]) -> Option<Resolved> {
+    convolution_of_bytes(quantised::requantised_conv2d_u8i8::kernel, p)
+}
+
+fn convolution_of_bytes(kernel: fn() -> &'static Kernel, p: &[i64]) -> Option<Resolved> {
     let &[n, h, w, ci, co, k, stride, pad] = p else { return None };
     let (oh, ow) = (output(h, k, stride, pad, 1)?, output(w, k, stride, pad, 1)?);
     let mut dims = plane(n, h, w, k);
     dims.extend([("CI", ci), ("CO", co), ("stride", stride), ("pad", pad)]);
-    Some((bytes::conv2d_nhwc_u8i8::kernel, dims, product(&[2, n, oh, ow, co, k, k, ci])?))
+    Some((kernel, dims, product(&[2, n, oh, ow, co, k, k, ci])?))
 }
 
 fn matmul(kernel: fn() -> &'static Kernel, p: &[i64]) -> Option<Resolved> {

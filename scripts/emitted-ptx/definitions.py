@@ -85,6 +85,11 @@ def byte_convolution(p, x, w):
     return {"y": convolution(x, w, p[6], p[7])}
 
 
+def requantised_convolution(p, x, w, bias, scale):
+    scaled = (convolution(x, w, p[6], p[7]) + bias).astype(np.float32) * scale.astype(np.float32)
+    return {"y": np.clip(np.rint(scaled) + 7, 0, 255)}
+
+
 def bias_gelu(p, x, bias):
     v = x + bias
     return {"y": 0.5 * v * (1 + np.vectorize(math.erf)(v * math.sqrt(0.5)))}
@@ -103,7 +108,8 @@ DEFINITIONS = {
     "C1D": conv1d, "C2D": conv2d, "DIL": conv2d, "GRP": conv2d, "C3D": conv3d, "DEP": depthwise, "T2D": transposed,
     "CBR": bias_norm_relu, "GMM": product, "GMM3": product, "GMM6": product, "GMM9": product, "TBG": attention_scores, "NRM": norm,
     "SFM": softmax, "QMM": product, "SMM": product, "UMM": product, "XMM": product, "QMW": product, "SMW": product, "HMM": product,
-    "HMW": product, "HMR": product, "QCV": byte_convolution, "CPY": lambda p, x: {"y": x}, "TRN": lambda p, x: {"y": x.T},
+    "HMW": product, "HMR": product, "QCV": byte_convolution, "QCW": byte_convolution, "SCW": byte_convolution,
+    "QCR": requantised_convolution, "CPY": lambda p, x: {"y": x}, "TRN": lambda p, x: {"y": x.T},
     "ADD": lambda p, a, b: {"y": a + b}, "GBE": bias_gelu, "LNM": layer_norm, "DOT": lambda p, a, b: {"y": np.array([a @ b])},
     "ATT": attention,
 }

@@ -46,6 +46,11 @@ def bias_norm_relu(p, x, w, bias, offset, scale):
     return torch.relu((convolution(2)(p, x, w) + bias) * scale + offset)
 
 
+def requantised_convolution(p, x, w, bias, scale):
+    scaled = (convolution(2)(p, x, w) + bias).float() * scale.float()
+    return (scaled.round() + 7).clamp(0, 255)
+
+
 def product(p, a, b):
     return a @ b
 
@@ -53,7 +58,7 @@ def product(p, a, b):
 # The operators of the set, from the numbers of the name and the tensors by name, all in float64.
 DEFINITIONS = {
     "C1D": convolution(1), "C2D": convolution(2), "DIL": convolution(2), "GRP": convolution(2), "C3D": convolution(3),
-    "QCV": convolution(2), "DEP": depthwise, "T2D": transposed, "CBR": bias_norm_relu,
+    "QCV": convolution(2), "QCW": convolution(2), "SCW": convolution(2), "QCR": requantised_convolution, "DEP": depthwise, "T2D": transposed, "CBR": bias_norm_relu,
     **{name: product for name in "GMM GMM3 GMM6 GMM9 QMM SMM UMM XMM QMW SMW HMM HMW HMR".split()},
     "TBG": lambda p, q, v: torch.einsum("bihk,bjhk->bhij", q, v),
     "NRM": lambda p, a: a.square().sum((1, 2)).sqrt(),
@@ -67,7 +72,7 @@ DEFINITIONS = {
     "ATT": lambda p, q, k, v: torch.softmax(q @ k.mT, -1) @ v,
 }
 # Families whose results are sums of products: an error is relative to the sum of the products' magnitudes. Others: to the largest result.
-SUMS = set("C1D C2D DIL GRP C3D QCV DEP T2D GMM GMM3 GMM6 GMM9 HMM HMW HMR TBG DOT".split())
+SUMS = set("C1D C2D DIL GRP C3D QCV QCW SCW DEP T2D GMM GMM3 GMM6 GMM9 HMM HMW HMR TBG DOT".split())
 # How far results may be off: results in bfloat16, products of bfloat16 pieces, and sums in float32.
 TOLERANCES = {"HMR": 1e-2, "GMM3": 1e-4}
 TOLERANCE = 1e-5

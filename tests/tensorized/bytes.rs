@@ -2,6 +2,8 @@
 
 #[path = "../../benches/operators/bytes.rs"]
 mod kernels;
+#[path = "../../benches/operators/quantised.rs"]
+mod quantised;
 
 use std::sync::Arc;
 
@@ -48,6 +50,7 @@ fn conv2d_of_planes(
 
 fn cases() -> Vec<Case> {
     use kernels::*;
+    use quantised::*;
     vec![
         Case::new("matmul u8·i8", matmul_u8i8::kernel(), &[8, 32, 48]),
         Case::new("matmul u8·i8 of tails", matmul_u8i8::kernel(), &[7, 13, 19]),
@@ -71,6 +74,14 @@ fn cases() -> Vec<Case> {
         Case::new("conv channels first", conv2d_nchw_u8i8::kernel(), &[1, 8, 6, 7, 16, 3, 3]),
         Case::new("conv of three channels", conv2d_nhwc_u8i8::kernel(), &[1, 5, 5, 3, 3, 3, 10, 1, 1]),
         Case::new("conv of eight channels", conv2d_nhwc_u8i8::kernel(), &[1, 7, 6, 8, 3, 3, 19, 1, 1]),
+        Case::new("weighted conv", weighted_conv2d_u8i8::kernel(), &[1, 7, 6, 8, 3, 3, 19, 1, 1]),
+        Case::new("weighted conv i8·i8", weighted_conv2d_i8i8::kernel(), &[1, 6, 7, 12, 3, 3, 16, 2, 1]),
+        Case::new("requantised conv", requantised_conv2d_u8i8::kernel(), &[1, 7, 6, 8, 3, 3, 19, 1, 1]),
+        Case::new(
+            "requantised conv of one tap",
+            requantised_conv2d_u8i8::kernel(),
+            &[2, 5, 5, 16, 1, 1, 33, 1, 0],
+        ),
         Case::new("conv of planes", conv2d_of_planes::kernel(), &[3, 7, 9, 16, 3, 3]),
         Case::new("conv of many planes", conv2d_of_planes::kernel(), &[6, 5, 4, 19, 3, 2]),
     ]
