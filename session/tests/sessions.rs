@@ -125,6 +125,38 @@ fn pictures_enlarged_by_scales_have_a_plan() {
     }
 }
 
+/// Rows that are mirrored at their ends to whole frames of four numbers. Their number is rounded as a float, in calls that are one group:
+/// the graph does not follow it, and the plan does.
+#[test]
+fn padding_that_floats_decide_has_a_plan() {
+    let mut graph = GraphBuilder::new("main");
+    let rows = Type::tensor(ElementType::F32, Shape::Known(vec![2.into(), SymInt::symbol("N")]));
+    let x = graph.parameter("x", rows);
+    let shape = call(&mut graph, "shape", &[x], &[]);
+    let [one, four] = [1, 4].map(|number| graph.constant(HostTensor::vector(vec![number as i64])));
+    let four_as_float = graph.constant(HostTensor::vector(vec![4f32]));
+    let length = call(&mut graph, "gather", &[shape, one], &[]);
+    let float = call(&mut graph, "cast", &[length], &[("to", Attribute::Element(ElementType::F32))]);
+    let frames = call(&mut graph, "div", &[float, four_as_float], &[]);
+    let rounded = call(&mut graph, "ceil", &[frames], &[]);
+    let whole = call(&mut graph, "cast", &[rounded], &[("to", Attribute::Element(ElementType::I64))]);
+    let padded = call(&mut graph, "mul", &[whole, four], &[]);
+    let more = call(&mut graph, "sub", &[padded, length], &[]);
+    let none = graph.constant(HostTensor::vector(vec![0i64, 0, 0]));
+    let pads = call(&mut graph, "concat", &[none, more], &[("axis", Attribute::Int(0))]);
+    let mirrored = call(&mut graph, "pad", &[x, pads], &[("mode", Attribute::Text("reflect".into()))]);
+    let raised = call(&mut graph, "exp", &[mirrored], &[]);
+    let function = graph.finish(vec![raised]).unwrap();
+    let mut session = Session::new(&Model::from_function(&function).unwrap());
+    for length in [5, 8, 11, 5] {
+        let input = numbers(&[2, length], length);
+        let (outputs, profile) = session.profile(&[("x", &input)]).unwrap();
+        let steps = &profile.steps;
+        assert!(!steps.is_empty() && steps.iter().all(|step| step.kernel.is_some()), "{steps:?}");
+        agree(&outputs, &interpret(&function, &input));
+    }
+}
+
 /// An input without elements that a call computes with is no argument that stands for none.
 #[test]
 fn constants_without_elements_take_part() {

@@ -205,6 +205,8 @@ impl<'g> Planner<'g> {
             if self.simple(binding)? {
                 return Some(());
             }
+        } else if self.is_decided(body, group) {
+            return self.one_by_one(body, group);
         }
         let order = choose_order(&bindings, &|value| {
             self.values.get(&value).map(|state| (&state.shape[..], &state.order))
@@ -218,11 +220,15 @@ impl<'g> Planner<'g> {
         if let [place] = group.bindings[..] {
             return self.evaluation(&body.bindings[place]);
         }
-        for &place in &group.bindings {
+        self.one_by_one(body, group)
+    }
+
+    /// The bindings of a group, each as a group of its own.
+    fn one_by_one(&mut self, body: &Body, group: &Group) -> Option<()> {
+        group.bindings.iter().try_for_each(|&place| {
             let outputs = body.bindings[place].outputs.clone();
-            self.group(body, &Group { bindings: vec![place], outputs })?;
-        }
-        Some(())
+            self.group(body, &Group { bindings: vec![place], outputs })
+        })
     }
 
     fn kernel(&mut self, prepared: Prepared, outputs: &[ValueId], name: Arc<str>) -> Option<()> {

@@ -1,5 +1,6 @@
 //! Bindings that need no step.
 
+use tilewright_graph::fuse::Group;
 use tilewright_graph::ir::{Binding, Body, Call, Operation, ValueId};
 use tilewright_graph::legalise::Order;
 use tilewright_graph::operator::{Arguments, Value};
@@ -7,6 +8,7 @@ use tilewright_graph::tensor::HostTensor;
 
 use super::{Planner, State};
 use crate::plan::order::permutation;
+use crate::prepare::inputs;
 
 /// How many elements a tensor may have that is computed while a plan is made.
 const MOST_KNOWN: usize = 1 << 12;
@@ -98,6 +100,14 @@ impl Planner<'_> {
         let arguments =
             Arguments { operator: call.operator, attributes: &call.attributes, inputs: &inputs, outputs: 1 };
         (call.operator.evaluate)(&arguments).ok()?.first()?.as_tensor().cloned()
+    }
+
+    /// Whether the shapes decide all that a group reads, so that its calls are evaluated now.
+    pub(super) fn is_decided(&self, body: &Body, group: &Group) -> bool {
+        inputs(body, group).into_iter().all(|input| {
+            let contents = self.values.get(&input).and_then(|state| state.contents.as_ref());
+            contents.is_some_and(|contents| contents.len() <= MOST_KNOWN)
+        })
     }
 
     /// A call whose inputs the shapes decide is evaluated now, unless its result is large.
