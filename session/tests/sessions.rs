@@ -157,6 +157,34 @@ fn padding_that_floats_decide_has_a_plan() {
     }
 }
 
+/// Keys before the first word of a text, and the part of each key that is not turned: neither has elements, and nothing is computed for them.
+#[test]
+fn tensors_without_elements_take_no_step() {
+    let mut graph = GraphBuilder::new("main");
+    let keys = |rows: &str| {
+        Type::tensor(ElementType::F32, Shape::Known(vec![2.into(), SymInt::symbol(rows), 6.into()]))
+    };
+    let (past, x) = (graph.parameter("past", keys("P")), graph.parameter("x", keys("N")));
+    let [zero, six, end, two] =
+        [0, 6, 99, 2].map(|number| graph.constant(HostTensor::vector(vec![number as i64])));
+    let turned = call(&mut graph, "slice", &[x, zero, six, two], &[]);
+    let rest = call(&mut graph, "slice", &[x, six, end, two], &[]);
+    let raised = call(&mut graph, "exp", &[turned], &[]);
+    let lowered = call(&mut graph, "neg", &[rest], &[]);
+    let whole = call(&mut graph, "concat", &[raised, lowered], &[("axis", Attribute::Int(-1))]);
+    let all = call(&mut graph, "concat", &[past, whole], &[("axis", Attribute::Int(1))]);
+    let gate = call(&mut graph, "sigmoid", &[all], &[]);
+    let function = graph.finish(vec![gate, all, past]).unwrap();
+    let mut session = Session::new(&Model::from_function(&function).unwrap());
+    for (before, rows) in [(0, 3), (0, 1), (4, 2), (0, 3)] {
+        let (past, input) = (numbers(&[2, before, 6], 1), numbers(&[2, rows, 6], rows));
+        let (outputs, profile) = session.profile(&[("past", &past), ("x", &input)]).unwrap();
+        let steps = &profile.steps;
+        assert!(!steps.is_empty() && steps.iter().all(|step| step.kernel.is_some()), "{steps:?}");
+        agree(&outputs, &interpret_with(&function, vec![past.into(), input.into()]));
+    }
+}
+
 /// An input without elements that a call computes with is no argument that stands for none.
 #[test]
 fn constants_without_elements_take_part() {

@@ -253,10 +253,9 @@ impl<'g> Planner<'g> {
         let Operation::Call(call) = &binding.operation else { return None };
         let mut results = Vec::new();
         for &output in &binding.outputs {
-            let ty = &self.function.value(output).ty;
-            let shape = ty.extents().and_then(|extents| self.sizes.extents(extents));
-            let shape = shape.or_else(|| self.result_extents(call))?;
-            results.push(Computed { element: ty.element()?, order: Order::given(shape.len()), shape });
+            let element = self.function.value(output).ty.element()?;
+            let shape = self.shape_of(call, output)?;
+            results.push(Computed { element, order: Order::given(shape.len()), shape });
         }
         let given = call.inputs.iter().map(Option::is_some).collect();
         for &input in call.inputs.iter().flatten() {
@@ -278,6 +277,12 @@ impl<'g> Planner<'g> {
             name,
         });
         Some(())
+    }
+
+    /// The shape of a result of a call, if the sizes decide it.
+    fn shape_of(&self, call: &Call, output: ValueId) -> Option<Vec<usize>> {
+        let extents = self.function.value(output).ty.extents();
+        extents.and_then(|extents| self.sizes.extents(extents)).or_else(|| self.result_extents(call))
     }
 
     /// The extents of the only result of a call, if its operator computes them from sizes and from elements that are known.

@@ -57,13 +57,21 @@ pub(super) fn permutation(call: &Call, rank: usize) -> Option<Vec<usize>> {
     let attributes =
         Arguments { operator: call.operator, attributes: &call.attributes, inputs: &[], outputs: 1 };
     let Some(perm) = attributes.ints("perm") else { return Some((0..rank).rev().collect()) };
-    let perm: Vec<usize> = perm
-        .iter()
-        .map(|&dimension| {
-            usize::try_from(if dimension < 0 { dimension + rank as i64 } else { dimension }).ok()
-        })
-        .collect::<Option<_>>()?;
+    let perm: Vec<usize> = perm.iter().map(|&number| dimension(number, rank)).collect::<Option<_>>()?;
     let mut sorted = perm.clone();
     sorted.sort_unstable();
     sorted.into_iter().eq(0..rank).then_some(perm)
+}
+
+/// The dimension along which a concatenation joins its inputs.
+pub(super) fn concatenated(call: &Call, rank: usize) -> Option<usize> {
+    let attributes =
+        Arguments { operator: call.operator, attributes: &call.attributes, inputs: &[], outputs: 1 };
+    dimension(attributes.int("axis")?, rank)
+}
+
+/// A dimension by its number, which may be counted from the end.
+fn dimension(number: i64, rank: usize) -> Option<usize> {
+    let number = if number < 0 { number + rank as i64 } else { number };
+    usize::try_from(number).ok().filter(|number| *number < rank)
 }

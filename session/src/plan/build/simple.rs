@@ -7,7 +7,7 @@ use tilewright_graph::operator::{Arguments, Value};
 use tilewright_graph::tensor::HostTensor;
 
 use super::{Planner, State};
-use crate::plan::order::permutation;
+use crate::plan::order::{concatenated, permutation};
 use crate::prepare::inputs;
 
 /// How many elements a tensor may have that is computed while a plan is made.
@@ -27,6 +27,8 @@ impl Planner<'_> {
         if self.measured(call, binding)
             || self.known_outputs(binding)
             || self.computed(call, binding)
+            || self.without_elements(call, binding)
+            || self.joined_with_nothing(call, binding)
             || self.transposed(call, binding)
         {
             return Some(true);
@@ -141,6 +143,51 @@ impl Planner<'_> {
             let (element, shape) = (tensor.element(), tensor.shape().to_vec());
             self.values.insert(output, State::new(element, shape, Some(tensor), None));
         }
+        true
+    }
+
+    /// A call whose results have no elements: there is nothing to compute.
+    fn without_elements(&mut self, call: &Call, binding: &Binding) -> bool {
+        let empty = |output: ValueId| {
+            let element = self.function.value(output).ty.element()?;
+            let shape = self.shape_of(call, output).filter(|shape| shape.contains(&0))?;
+            let contents = HostTensor::full(&shape, 0i64).ok()?.cast(element).ok()?;
+            Some(State::new(element, shape, Some(contents), None))
+        };
+        let states: Option<Vec<State>> = binding.outputs.iter().map(|&output| empty(output)).collect();
+        let Some(states) = states.filter(|_| !call.operator.draws) else { return false };
+        for (&output, state) in binding.outputs.iter().zip(states) {
+            self.sizes.bind(&self.function.value(output).ty, &state.shape);
+            self.values.insert(output, state);
+        }
+        true
+    }
+
+    /// A concatenation of a tensor with others that have no elements, such as the keys before the first word of a text: its result is the
+    /// same memory.
+    fn joined_with_nothing(&mut self, call: &Call, binding: &Binding) -> bool {
+        if call.operator.name != "concat" {
+            return false;
+        }
+        let states: Option<Vec<&State>> =
+            call.inputs.iter().map(|input| self.values.get(&(*input)?)).collect();
+        let Some(states) = states else { return false };
+        let mut filled = call.inputs.iter().zip(&states).filter(|(_, state)| !state.shape.contains(&0));
+        let (Some((&Some(source), state)), None) = (filled.next(), filled.next()) else { return false };
+        let rank = state.shape.len();
+        let axis = concatenated(call, rank);
+        let fits = |other: &&State| {
+            let equal =
+                |dimension| Some(dimension) == axis || other.shape[dimension] == state.shape[dimension];
+            other.element == state.element && other.shape.len() == rank && (0..rank).all(equal)
+        };
+        if !states.iter().all(fits) {
+            return false;
+        }
+        let Some(at) = self.locate(source) else { return false };
+        let state = State { at: Some(at), ..self.values[&source].clone() };
+        self.sizes.bind(&self.function.value(binding.outputs[0]).ty, &state.shape);
+        self.values.insert(binding.outputs[0], state);
         true
     }
 
