@@ -1,5 +1,6 @@
 //! Kernels below the graph's interpreter: for graphs that decide while they run.
 
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -20,13 +21,13 @@ use crate::model::Graph;
 use crate::plan::{Memory, Plan, build_part, name};
 use crate::plans::Plans;
 use crate::prepare::{Computed, Input, Known, Prepared, inputs, prepare};
-use crate::profile::Clock;
+use crate::profile::{Clock, Way};
 
 /// A group with the element types and shapes of its inputs.
 type Key = (ValueId, Vec<(ElementType, Vec<usize>)>);
 
-/// A kernel with its program.
-type Entry = Option<Arc<(Prepared, Arc<Kernel>)>>;
+/// A kernel with its program, or why there is none.
+type Entry = Result<Arc<(Prepared, Arc<Kernel>)>, Arc<str>>;
 
 /// How a part is executed.
 #[derive(Clone)]
@@ -55,7 +56,7 @@ impl Engines {
         entries.sort_by(|(a, _), (b, _)| (a.0.index(), shapes(a)).cmp(&(b.0.index(), shapes(b))));
         entries
             .into_iter()
-            .filter_map(|(_, entry)| entry.as_ref())
+            .filter_map(|(_, entry)| entry.as_ref().ok())
             .map(|entry| (Arc::clone(&entry.1), entry.0.instance.1.clone()))
             .collect()
     }
@@ -77,6 +78,8 @@ pub(crate) struct KernelEngine<'m> {
     pub(crate) engines: &'m Engines,
     /// Measures steps.
     pub(crate) clock: Option<&'m Clock>,
+    /// Why calls are evaluated that the clock will count.
+    pub(crate) reasons: RefCell<FxHashMap<ValueId, Arc<str>>>,
 }
 
 impl Engine for KernelEngine<'_> {
@@ -163,7 +166,13 @@ impl Engine for KernelEngine<'_> {
                 entry
             }
         };
-        let Some(entry) = entry else { return Ok(None) };
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(reason) => {
+                self.note_reason(body, group, &reason);
+                return Ok(None);
+            }
+        };
         let start = self.clock.map(|_| Instant::now());
         let results = self.call(&entry.0, &entry.1, &given)?;
         if let (Some(clock), Some(start)) = (self.clock, start) {
@@ -171,7 +180,7 @@ impl Engine for KernelEngine<'_> {
             let bytes = bytes.map(HostTensor::byte_count).sum();
             clock.count(
                 &name(group.bindings.iter().map(|&place| &body.bindings[place])),
-                Some(entry.1.name()),
+                &Way::Kernel(entry.1.name()),
                 start.elapsed(),
                 bytes,
             );
@@ -183,11 +192,22 @@ impl Engine for KernelEngine<'_> {
         let Some(clock) = self.clock else { return evaluate() };
         let start = Instant::now();
         evaluate();
-        clock.count(&name([binding]), None, start.elapsed(), 0);
+        let reasons = self.reasons.borrow();
+        let reason = binding.outputs.first().and_then(|output| reasons.get(output));
+        clock.count(&name([binding]), &Way::Evaluated(reason), start.elapsed(), 0);
     }
 }
 
 impl KernelEngine<'_> {
+    /// Remembers why calls have no kernel, for the clock.
+    fn note_reason(&self, body: &Body, group: &Group, reason: &Arc<str>) {
+        if self.clock.is_some() {
+            let outputs = group.bindings.iter().flat_map(|&place| &body.bindings[place].outputs);
+            let reasons = outputs.map(|&output| (output, Arc::clone(reason)));
+            self.reasons.borrow_mut().extend(reasons);
+        }
+    }
+
     fn split(&self, body: &Body, part: &Part, alone: &[usize]) -> Arc<[Part]> {
         part.split(body, self.graph.groups(body).unwrap_or_default(), alone).into()
     }
@@ -206,14 +226,14 @@ impl KernelEngine<'_> {
             Ok(prepared) => prepared,
             Err(reason) => {
                 tracing::debug!(group = ?group.outputs, %reason, "a group has no kernel form");
-                return None;
+                return Err(reason.to_string().into());
             }
         };
         match self.graph.kernels.get(&prepared.instance, DeviceId::DEFAULT) {
-            Ok(kernel) => Some(Arc::new((prepared, kernel))),
+            Ok(kernel) => Ok(Arc::new((prepared, kernel))),
             Err(error) => {
                 tracing::warn!(kernel = &*prepared.instance.0.name, %error, "a kernel cannot be compiled; its operators are evaluated");
-                None
+                Err(error.to_string().into())
             }
         }
     }

@@ -26,12 +26,22 @@ pub struct StepTime {
     pub node: Arc<str>,
     /// The kernel; `None` for an operator that is evaluated.
     pub kernel: Option<String>,
+    /// Why it has no kernel, if it is evaluated and that is known.
+    pub reason: Option<Arc<str>>,
     /// How long it took, all runs together.
     pub time: Duration,
     /// How many bytes its inputs and outputs have, all runs together.
     pub bytes: usize,
     /// How often it ran.
     pub runs: usize,
+}
+
+/// How a step was computed.
+pub(crate) enum Way<'a> {
+    /// By a kernel of this name.
+    Kernel(&'a str),
+    /// By evaluating its operator, with the reason why it has no kernel, if that is known.
+    Evaluated(Option<&'a Arc<str>>),
 }
 
 /// Adds up the times of steps while a graph runs.
@@ -48,13 +58,16 @@ struct Times {
 
 impl Clock {
     /// Counts a step.
-    pub(crate) fn count(&self, node: &Arc<str>, kernel: Option<&str>, time: Duration, bytes: usize) {
+    pub(crate) fn count(&self, node: &Arc<str>, way: &Way<'_>, time: Duration, bytes: usize) {
         let times = &mut *self.0.borrow_mut();
-        let kernel = kernel.map(str::to_owned);
+        let (kernel, reason) = match *way {
+            Way::Kernel(kernel) => (Some(kernel.to_owned()), None),
+            Way::Evaluated(reason) => (None, reason.cloned()),
+        };
         let place = *times.places.entry((Arc::clone(node), kernel.clone())).or_insert(times.steps.len());
         if place == times.steps.len() {
             let node = Arc::clone(node);
-            times.steps.push(StepTime { node, kernel, time: Duration::ZERO, bytes: 0, runs: 0 });
+            times.steps.push(StepTime { node, kernel, reason, time: Duration::ZERO, bytes: 0, runs: 0 });
         }
         let step = &mut times.steps[place];
         step.time += time;

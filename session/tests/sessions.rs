@@ -75,6 +75,9 @@ fn every_shape_gives_what_the_interpreter_gives() {
     let (_, profile) = session.profile(&[("x", &input)]).unwrap();
     let kernels = profile.steps.iter().filter(|step| step.kernel.is_some()).count();
     assert_eq!((kernels, profile.steps.len()), (3, 4), "{:?}", profile.steps);
+    let evaluated = profile.steps.iter().find(|step| step.kernel.is_none()).expect("one step has no kernel");
+    let reason = evaluated.reason.as_deref().expect("it is told why");
+    assert!(reason.contains("hardmax"), "{reason}");
     assert!(profile.arena >= profile.lower_bound && profile.lower_bound > 0);
 }
 
@@ -314,6 +317,32 @@ fn a_graph_that_decides_while_it_runs_uses_kernels_too() {
         compare(&mut session, &function, rows);
     }
     assert_eq!(model.kernels(), 3, "one for each group, for all shapes");
+}
+
+/// Also where a plan is made for a part between two decisions alone.
+#[test]
+fn calls_without_kernel_in_a_branch_say_why() {
+    let mut graph = GraphBuilder::new("main");
+    let rows = Type::tensor(ElementType::F32, Shape::Known(vec![SymInt::symbol("N"), 6.into()]));
+    let x = graph.parameter("x", rows);
+    let total = call(&mut graph, "reduce_sum", &[x], &[("keepdims", Attribute::Int(0))]);
+    let bound = graph.constant(HostTensor::scalar(f32::INFINITY));
+    let finite = call(&mut graph, "less", &[total, bound], &[]);
+    graph.open_body();
+    let marked = call(&mut graph, "hardmax", &[x], &[]);
+    let then_body = graph.close_body(vec![marked]).unwrap();
+    graph.open_body();
+    let negated = call(&mut graph, "neg", &[x], &[]);
+    let else_body = graph.close_body(vec![negated]).unwrap();
+    let results = graph.conditional(finite, then_body, else_body).unwrap();
+    let function = graph.finish(results).unwrap();
+    let mut session = Session::new(&Model::from_function(&function).unwrap());
+    let input = numbers(&[20, 6], 3);
+    let (outputs, profile) = session.profile(&[("x", &input)]).unwrap();
+    agree(&outputs, &interpret(&function, &input));
+    let evaluated = profile.steps.iter().find(|step| &*step.node == "hardmax").expect("it ran");
+    assert_eq!(evaluated.kernel, None);
+    assert!(evaluated.reason.as_deref().is_some_and(|reason| reason.contains("hardmax")), "{evaluated:?}");
 }
 
 #[test]

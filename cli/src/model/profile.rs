@@ -55,6 +55,7 @@ impl Measured {
             json!({
                 "node": step.node.to_string(),
                 "kernel": step.kernel,
+                "reason": step.reason.as_deref(),
                 "runs": step.runs,
                 "seconds": seconds(step.time),
                 "bytes": step.bytes,
@@ -90,8 +91,9 @@ impl Measured {
             let kind = step.kernel.as_deref().unwrap_or("evaluated");
             let rate = step.bytes as f64 / step.time.as_secs_f64().max(f64::MIN_POSITIVE) / 1e9;
             let runs = if step.runs > 1 { format!("{} runs of ", step.runs) } else { String::new() };
+            let reason = step.reason.as_ref().map(|reason| format!("  ({reason})")).unwrap_or_default();
             text += &format!(
-                "{share:5.1} %  {:>10.1?}  {rate:6.1} GB/s  {runs}{kind}  {}\n",
+                "{share:5.1} %  {:>10.1?}  {rate:6.1} GB/s  {runs}{kind}  {}{reason}\n",
                 step.time, step.node
             );
         }

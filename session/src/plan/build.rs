@@ -136,7 +136,7 @@ struct Draft {
 
 enum DraftAction {
     Kernel(Instance),
-    Evaluate { call: Box<Call>, given: SmallVec<[bool; 4]> },
+    Evaluate { call: Box<Call>, given: SmallVec<[bool; 4]>, reason: Arc<str> },
 }
 
 struct Planner<'g> {
@@ -211,16 +211,14 @@ impl<'g> Planner<'g> {
         let order = choose_order(&bindings, &|value| {
             self.values.get(&value).map(|state| (&state.shape[..], &state.order))
         });
-        if let Ok(prepared) =
-            prepare(&self.graph.forms, body, group, &|value| self.describe(value), order.as_ref())
-        {
-            let name = name(bindings.iter().copied());
-            return self.kernel(prepared, &group.outputs, name);
+        let describe = |value| self.describe(value);
+        match prepare(&self.graph.forms, body, group, &describe, order.as_ref()) {
+            Ok(prepared) => self.kernel(prepared, &group.outputs, name(bindings.iter().copied())),
+            Err(reason) => match bindings[..] {
+                [binding] => self.evaluation(binding, reason.to_string().into()),
+                _ => self.one_by_one(body, group),
+            },
         }
-        if let [place] = group.bindings[..] {
-            return self.evaluation(&body.bindings[place]);
-        }
-        self.one_by_one(body, group)
     }
 
     /// The bindings of a group, each as a group of its own.
@@ -248,8 +246,8 @@ impl<'g> Planner<'g> {
         Some(())
     }
 
-    /// A call without kernel form.
-    fn evaluation(&mut self, binding: &Binding) -> Option<()> {
+    /// A call without kernel form, for this reason.
+    fn evaluation(&mut self, binding: &Binding, reason: Arc<str>) -> Option<()> {
         let Operation::Call(call) = &binding.operation else { return None };
         let mut results = Vec::new();
         for &output in &binding.outputs {
@@ -271,7 +269,7 @@ impl<'g> Planner<'g> {
             .collect::<Option<_>>()?;
         let name = name([binding]);
         self.drafts.push(Draft {
-            action: DraftAction::Evaluate { call: Box::new(call.clone()), given },
+            action: DraftAction::Evaluate { call: Box::new(call.clone()), given, reason },
             inputs,
             outputs,
             name,
@@ -429,7 +427,7 @@ impl<'g> Planner<'g> {
                         return None;
                     }
                 },
-                DraftAction::Evaluate { call, given } => Action::Evaluate { call, given },
+                DraftAction::Evaluate { call, given, reason } => Action::Evaluate { call, given, reason },
             };
             let (inputs, outputs) =
                 (inputs.into_iter().map(&place).collect(), outputs.into_iter().map(&place).collect());

@@ -290,7 +290,7 @@ fn run_step(
                 .map_err(|source| Error::Kernel { node: step.name.to_string(), source: Box::new(source) })
         }),
         // The host evaluates what has no kernel form.
-        Action::Evaluate { call, given } => {
+        Action::Evaluate { call, given, .. } => {
             let mut slices = step.inputs.iter();
             let mut arguments = Vec::with_capacity(given.len());
             for is_given in given {

@@ -55,6 +55,8 @@ pub(crate) enum Action {
         call: Box<Call>,
         /// Which inputs are given.
         given: SmallVec<[bool; 4]>,
+        /// Why it has no kernel.
+        reason: Arc<str>,
     },
 }
 

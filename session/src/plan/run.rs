@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::model::Graph;
 use crate::plan::memory::ALIGNMENT;
 use crate::plan::{Action, Place, Plan, Slice, Step, host};
-use crate::profile::Clock;
+use crate::profile::{Clock, Way};
 
 /// The arena of a session.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl Plan {
                     .run(dims, &[], &mut buffers)
                     .map_err(|source| Error::Kernel { node: step.name.to_string(), source: Box::new(source) })
             }
-            Action::Evaluate { call, given } => {
+            Action::Evaluate { call, given, .. } => {
                 let mut slices = step.inputs.iter();
                 let mut arguments = Vec::with_capacity(given.len());
                 for is_given in given {
@@ -209,12 +209,12 @@ impl Plan {
 impl Step {
     /// Tells a clock how long the step took.
     pub(super) fn count(&self, clock: &Clock, time: Duration) {
-        let kernel = match &self.action {
-            Action::Kernel(kernel, _) => Some(kernel.name()),
-            Action::Evaluate { .. } => None,
+        let way = match &self.action {
+            Action::Kernel(kernel, _) => Way::Kernel(kernel.name()),
+            Action::Evaluate { reason, .. } => Way::Evaluated(Some(reason)),
         };
         let bytes = self.inputs.iter().chain(&self.outputs).map(Slice::bytes).sum();
-        clock.count(&self.name, kernel, time, bytes);
+        clock.count(&self.name, &way, time, bytes);
     }
 }
 
