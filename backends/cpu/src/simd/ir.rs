@@ -338,6 +338,35 @@ impl Code {
         self.registers[reg.0 as usize]
     }
 
+    /// How often the code accesses memory. Both branches of a condition count, and a loop of unknown extent counts as 16 iterations.
+    pub(super) fn accesses(&self) -> u64 {
+        const USUAL_EXTENT: u64 = 16;
+        let (mut accesses, mut around) = (0u64, vec![1u64]);
+        for item in &self.items {
+            let times = *around.last().expect("the code itself runs once");
+            match item {
+                Item::Inst(inst) => {
+                    let operands = inst
+                        .args
+                        .iter()
+                        .filter(|arg| matches!(arg, Operand::Mem(_) | Operand::Broadcast(_)))
+                        .count() as u64;
+                    accesses = accesses.saturating_add(operands.saturating_mul(times));
+                }
+                Item::LoopBegin(number) => {
+                    let extent = match self.loops[*number].extent {
+                        Operand::Imm(extent) => u64::try_from(extent).unwrap_or(0),
+                        _ => USUAL_EXTENT,
+                    };
+                    around.push(times.saturating_mul(extent));
+                }
+                Item::LoopEnd(_) => drop(around.pop()),
+                Item::If(_) | Item::Else | Item::EndIf => {}
+            }
+        }
+        accesses
+    }
+
     /// How often each register is read.
     pub(super) fn uses(&self) -> Vec<u32> {
         let mut uses = vec![0; self.registers.len()];

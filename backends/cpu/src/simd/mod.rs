@@ -144,9 +144,11 @@ const GENEROUS: Limits = Limits {
 /// The limits where few loaded vectors can be kept.
 const FRUGAL: Limits = Limits { shared_loads: 1, by_group: true, ..GENEROUS };
 
+/// The limits where registers suffice for loaded vectors, but not for every intermediate besides.
+const SUMS_ALONE: Limits = Limits { intermediates: Intermediates::Sums, ..GENEROUS };
+
 /// The limits that are tried, one after the other, until the vectors fit into registers.
-const ATTEMPTS: [Limits; 6] = [
-    GENEROUS,
+const FRUGAL_ATTEMPTS: [Limits; 5] = [
     Limits { shared_loads: 8, ..FRUGAL },
     FRUGAL,
     Limits { column_parts: 0, ..FRUGAL },
@@ -176,23 +178,36 @@ fn attempt(
     numbers: &mut Numbers,
     tiles: bool,
 ) -> Result<Leaf, Refusal> {
-    let mut refusal = Refusal::Spills;
-    for limits in ATTEMPTS {
-        match compile_within(stmt, around, numbers, Limits { tiles, ..limits }) {
-            Err(Refusal::Spills) => refusal = Refusal::Spills,
-            outcome => return outcome,
+    let mut within = |limits: Limits| compile_within(stmt, around, numbers, Limits { tiles, ..limits });
+    match within(GENEROUS) {
+        Err(Refusal::Spills) => {}
+        outcome => return outcome.map(|(leaf, _)| leaf),
+    }
+    let generous = within(SUMS_ALONE);
+    let mut frugal = Err(Refusal::Spills);
+    for limits in FRUGAL_ATTEMPTS {
+        frugal = within(limits);
+        if !matches!(frugal, Err(Refusal::Spills)) {
+            break;
         }
     }
-    Err(refusal)
+    // A tile of sums that is copied from and to another one, which would fit into registers by itself, leaves no registers for the vectors
+    // that its products share.
+    match (generous, frugal) {
+        (Ok((leaf, accesses)), Ok((_, others))) if accesses < others => Ok(leaf),
+        (Ok((leaf, _)), Err(_)) => Ok(leaf),
+        (_, outcome) => outcome.map(|(leaf, _)| leaf),
+    }
 }
 
-/// Compiles with as many interleaved groups of lanes as fit into registers.
+/// Compiles with as many interleaved groups of lanes as fit into registers, and says how often the code accesses memory; see
+/// [`ir::Code::accesses`].
 fn compile_within(
     stmt: &Stmt,
     around: &Surroundings<'_>,
     numbers: &mut Numbers,
     limits: Limits,
-) -> Result<Leaf, Refusal> {
+) -> Result<(Leaf, u64), Refusal> {
     let mut allocated = allocated(stmt, around, numbers, limits)?;
     // Addresses live longer where groups are interleaved; code that waits for the stack gains nothing by it.
     if allocated.code.is_interleaved && allocated.registers.slots > 0 {
@@ -203,13 +218,14 @@ fn compile_within(
         };
     }
     let encoded = x86::encode(&allocated.code, &allocated.registers, around.extension)?;
-    Ok(Leaf {
+    let leaf = Leaf {
         code: encoded.bytes,
         instruction_bytes: encoded.instruction_bytes,
         inputs: allocated.inputs,
         can_fail: encoded.can_fail,
         without_tiles: None,
-    })
+    };
+    Ok((leaf, allocated.code.accesses()))
 }
 
 /// Instructions, and where their registers are.

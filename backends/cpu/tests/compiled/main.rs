@@ -21,6 +21,7 @@ mod random;
 mod random_schedule;
 #[path = "../../../../core/tests/support/recurrences.rs"]
 mod recurrences;
+mod registers;
 mod scheduled;
 mod storage;
 mod support;
