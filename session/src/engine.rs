@@ -1,6 +1,5 @@
 //! Kernels below the graph's interpreter: for graphs that decide while they run.
 
-use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -78,8 +77,6 @@ pub(crate) struct KernelEngine<'m> {
     pub(crate) engines: &'m Engines,
     /// Measures steps.
     pub(crate) clock: Option<&'m Clock>,
-    /// Why calls are evaluated that the clock will count.
-    pub(crate) reasons: RefCell<FxHashMap<ValueId, Arc<str>>>,
 }
 
 impl Engine for KernelEngine<'_> {
@@ -169,7 +166,10 @@ impl Engine for KernelEngine<'_> {
         let entry = match entry {
             Ok(entry) => entry,
             Err(reason) => {
-                self.note_reason(body, group, &reason);
+                if let Some(clock) = self.clock {
+                    let calls = group.bindings.iter().map(|&place| &body.bindings[place]);
+                    clock.note_reason(calls.flat_map(|call| call.outputs.iter().copied()), &reason);
+                }
                 return Ok(None);
             }
         };
@@ -192,22 +192,12 @@ impl Engine for KernelEngine<'_> {
         let Some(clock) = self.clock else { return evaluate() };
         let start = Instant::now();
         evaluate();
-        let reasons = self.reasons.borrow();
-        let reason = binding.outputs.first().and_then(|output| reasons.get(output));
-        clock.count(&name([binding]), &Way::Evaluated(reason), start.elapsed(), 0);
+        let reason = binding.outputs.first().and_then(|&output| clock.reason(output));
+        clock.count(&name([binding]), &Way::Evaluated(reason.as_ref()), start.elapsed(), 0);
     }
 }
 
 impl KernelEngine<'_> {
-    /// Remembers why calls have no kernel, for the clock.
-    fn note_reason(&self, body: &Body, group: &Group, reason: &Arc<str>) {
-        if self.clock.is_some() {
-            let outputs = group.bindings.iter().flat_map(|&place| &body.bindings[place].outputs);
-            let reasons = outputs.map(|&output| (output, Arc::clone(reason)));
-            self.reasons.borrow_mut().extend(reasons);
-        }
-    }
-
     fn split(&self, body: &Body, part: &Part, alone: &[usize]) -> Arc<[Part]> {
         part.split(body, self.graph.groups(body).unwrap_or_default(), alone).into()
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
+use tilewright_graph::ir::ValueId;
 
 /// Where the time of a run went.
 #[derive(Clone, Debug)]
@@ -52,6 +53,8 @@ pub(crate) struct Clock(RefCell<Times>);
 struct Times {
     steps: Vec<StepTime>,
     places: FxHashMap<(Arc<str>, Option<String>), usize>,
+    /// Why the calls that give these values have no kernel.
+    reasons: FxHashMap<ValueId, Arc<str>>,
     arena: usize,
     lower_bound: usize,
 }
@@ -73,6 +76,16 @@ impl Clock {
         step.time += time;
         step.bytes += bytes;
         step.runs += 1;
+    }
+
+    /// Notes why the calls that give some values are about to be evaluated.
+    pub(crate) fn note_reason(&self, values: impl Iterator<Item = ValueId>, reason: &Arc<str>) {
+        self.0.borrow_mut().reasons.extend(values.map(|value| (value, Arc::clone(reason))));
+    }
+
+    /// Why the call that gives a value is evaluated, if that was noted.
+    pub(crate) fn reason(&self, value: ValueId) -> Option<Arc<str>> {
+        self.0.borrow().reasons.get(&value).cloned()
     }
 
     /// Notes an arena. The largest one counts.

@@ -1,6 +1,5 @@
 //! Runs with named inputs and outputs.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -276,7 +275,7 @@ impl Session {
     /// Runs a graph that decides while it runs.
     fn interpret(&self, inputs: &[&HostTensor], clock: Option<&Clock>) -> Result<Outputs, Error> {
         let graph = &self.model.graph;
-        let engine = KernelEngine { graph, engines: &graph.engines, clock, reasons: RefCell::default() };
+        let engine = KernelEngine { graph, engines: &graph.engines, clock };
         let arguments = inputs.iter().map(|&input| Value::Tensor(input.clone())).collect();
         let interpreter = Interpreter::new(&graph.module)
             .engine(&engine)

@@ -76,7 +76,7 @@ fn every_shape_gives_what_the_interpreter_gives() {
     let kernels = profile.steps.iter().filter(|step| step.kernel.is_some()).count();
     assert_eq!((kernels, profile.steps.len()), (3, 4), "{:?}", profile.steps);
     let evaluated = profile.steps.iter().find(|step| step.kernel.is_none()).expect("one step has no kernel");
-    let reason = evaluated.reason.as_deref().expect("it is told why");
+    let reason = evaluated.reason.as_deref().expect("the profile gives a reason");
     assert!(reason.contains("hardmax"), "{reason}");
     assert!(profile.arena >= profile.lower_bound && profile.lower_bound > 0);
 }

@@ -178,10 +178,10 @@ fn attempt(
     numbers: &mut Numbers,
     tiles: bool,
 ) -> Result<Leaf, Refusal> {
-    let mut within = |limits: Limits| compile_within(stmt, around, numbers, Limits { tiles, ..limits });
+    let mut within = |limits: Limits| fit(stmt, around, numbers, Limits { tiles, ..limits });
     match within(GENEROUS) {
         Err(Refusal::Spills) => {}
-        outcome => return outcome.map(|(leaf, _)| leaf),
+        outcome => return outcome?.encode(around),
     }
     let generous = within(SUMS_ALONE);
     let mut frugal = Err(Refusal::Spills);
@@ -193,21 +193,21 @@ fn attempt(
     }
     // A tile of sums that is copied from and to another one, which would fit into registers by itself, leaves no registers for the vectors
     // that its products share.
-    match (generous, frugal) {
-        (Ok((leaf, accesses)), Ok((_, others))) if accesses < others => Ok(leaf),
-        (Ok((leaf, _)), Err(_)) => Ok(leaf),
-        (_, outcome) => outcome.map(|(leaf, _)| leaf),
-    }
+    let best = match (generous, frugal) {
+        (Ok(own), Ok(other)) if own.code.accesses() < other.code.accesses() => own,
+        (Ok(own), Err(_)) => own,
+        (_, outcome) => outcome?,
+    };
+    best.encode(around)
 }
 
-/// Compiles with as many interleaved groups of lanes as fit into registers, and says how often the code accesses memory; see
-/// [`ir::Code::accesses`].
-fn compile_within(
+/// Builds and allocates with as many interleaved groups of lanes as fit into registers.
+fn fit(
     stmt: &Stmt,
     around: &Surroundings<'_>,
     numbers: &mut Numbers,
     limits: Limits,
-) -> Result<(Leaf, u64), Refusal> {
+) -> Result<Allocated, Refusal> {
     let mut allocated = allocated(stmt, around, numbers, limits)?;
     // Addresses live longer where groups are interleaved; code that waits for the stack gains nothing by it.
     if allocated.code.is_interleaved && allocated.registers.slots > 0 {
@@ -217,15 +217,7 @@ fn compile_within(
             _ => allocated,
         };
     }
-    let encoded = x86::encode(&allocated.code, &allocated.registers, around.extension)?;
-    let leaf = Leaf {
-        code: encoded.bytes,
-        instruction_bytes: encoded.instruction_bytes,
-        inputs: allocated.inputs,
-        can_fail: encoded.can_fail,
-        without_tiles: None,
-    };
-    Ok((leaf, allocated.code.accesses()))
+    Ok(allocated)
 }
 
 /// Instructions, and where their registers are.
@@ -233,6 +225,19 @@ struct Allocated {
     code: ir::Code,
     registers: allocate::Allocation,
     inputs: Vec<Input>,
+}
+
+impl Allocated {
+    fn encode(self, around: &Surroundings<'_>) -> Result<Leaf, Refusal> {
+        let encoded = x86::encode(&self.code, &self.registers, around.extension)?;
+        Ok(Leaf {
+            code: encoded.bytes,
+            instruction_bytes: encoded.instruction_bytes,
+            inputs: self.inputs,
+            can_fail: encoded.can_fail,
+            without_tiles: None,
+        })
+    }
 }
 
 /// Builds with fewer interleaved groups of lanes, until the vectors fit into registers or no group is interleaved.

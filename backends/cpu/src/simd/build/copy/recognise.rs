@@ -100,8 +100,8 @@ impl Builder<'_> {
         None
     }
 
-    /// Adds the condition that an active element lies inside its buffer; `None` when that is not known lane by lane. Where either all
-    /// lanes are active or none is, all of them lie inside if one does, so that the outermost ones decide for all.
+    /// Adds the condition that an active element lies inside its buffer; `None` when that is not known lane by lane. Lanes with
+    /// the same conditions are active together: the outermost ones decide for all.
     fn add_bounds(&self, index: &Index, copy: &mut Copy) -> Option<()> {
         let all = LaneRange { start: 0, end: copy.lanes.len() };
         let are_uniform = copy.conditions.iter().all(|condition| condition.is_uniform(all));
@@ -122,7 +122,7 @@ impl Builder<'_> {
     fn settle(&self, copy: &mut Copy) {
         let is_nonnegative = |index: Index| self.facts.prove_nonnegative(&index, &self.ranges);
         for condition in &copy.conditions {
-            // Most lanes add the same as others, and no proof is made twice.
+            // Lanes that add the same share a proof.
             let mut fails = FxHashMap::default();
             for (lane, added) in copy.lanes.iter_mut().zip(&condition.lanes) {
                 let opposite = || condition.scalar.offset(added + 1).scale(-1);
