@@ -210,7 +210,16 @@ impl KernelEngine<'_> {
             let (element, shape) = (tensor.element(), tensor.shape().to_vec());
             // Sizes inside of bodies may change each time these run: extents are fixed.
             let order = Order::given(shape.len());
-            Some(Known { element, shape, order, extents: None, contents, integers: None, constant })
+            Some(Known {
+                element,
+                shape,
+                order,
+                strides: None,
+                extents: None,
+                contents,
+                integers: None,
+                constant,
+            })
         };
         let prepared = match prepare(&self.graph.forms, body, group, &known, None) {
             Ok(prepared) => prepared,

@@ -28,7 +28,8 @@ impl Form {
             let is_equal = own.constant == other.constant
                 && own.element == other.element
                 && own.extents == other.extents
-                && own.order == other.order;
+                && own.order == other.order
+                && own.strides == other.strides;
             // Of elements that the graph follows, the choices say which ones count.
             let has_equal_elements = || match &own.integers {
                 Some(_) => own.integers == other.integers,

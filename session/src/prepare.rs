@@ -22,6 +22,8 @@ pub(crate) struct Known {
     pub(crate) shape: Vec<usize>,
     /// The order of its dimensions in memory.
     pub(crate) order: Order,
+    /// The distance of neighbours along each dimension, where the elements are not dense, and the same as the graph knows them.
+    pub(crate) strides: Option<(Vec<usize>, Option<Vec<SymInt>>)>,
     /// The same extents as the graph knows them; equal expressions are equal in every run.
     pub(crate) extents: Option<Vec<SymInt>>,
     /// Its elements, when they are the same in each run of this shape.
@@ -146,24 +148,26 @@ impl Preparation<'_> {
         let mut dims = Dims { by_size: kind == Extents::BySize, ..Dims::default() };
         let mut signatures = Vec::with_capacity(self.inputs.len());
         for &value in &self.inputs {
-            let Known { element, shape, order, extents, contents, integers, constant } =
+            let Known { element, shape, order, strides, extents, contents, integers, constant } =
                 known(value).ok_or_else(|| form("an input has no known shape"))?;
             // One whose elements are known may be an argument that stands for none, such as the region of a `Resize`.
             if shape.contains(&0) && contents.is_none() {
                 return Err(form("an input has no elements"));
             }
-            let named =
-                extents.filter(|extents| symbolic && contents.is_none() && extents.len() == shape.len());
-            let extents = match named {
-                Some(extents) => {
-                    extents.iter().zip(&shape).map(|(extent, &size)| dims.extent(extent, size)).collect()
+            let mut integers_of = |named: Option<Vec<SymInt>>, sizes: &[usize]| -> Vec<SymInt> {
+                match named.filter(|named| symbolic && contents.is_none() && named.len() == sizes.len()) {
+                    Some(named) => {
+                        named.iter().zip(sizes).map(|(extent, &size)| dims.extent(extent, size)).collect()
+                    }
+                    None => sizes.iter().map(|&extent| extent.into()).collect(),
                 }
-                None => shape.iter().map(|&extent| extent.into()).collect(),
             };
+            let extents = integers_of(extents, &shape);
+            let strides = strides.map(|(distances, named)| integers_of(named, &distances));
             let is_followed = || self.calls.iter().any(|(call, _)| follows(call, value));
             let integers = integers.filter(|_| symbolic && !constant && is_followed());
             let integers = integers.and_then(|integers| dims.integers(&integers, contents.as_ref()?));
-            signatures.push(Signature { element, extents, order, contents, integers, constant });
+            signatures.push(Signature { element, extents, order, strides, contents, integers, constant });
         }
         if symbolic && dims.dims.is_empty() {
             return self.prepare_with(known, Extents::Fixed);

@@ -10,6 +10,9 @@ use rustc_hash::FxHashMap;
 use tilewright_core::build::{KernelBuilder, SourceLocation, TensorHandle, UpdateOp, Value};
 use tilewright_core::dtype::DType;
 use tilewright_core::expr::BinaryOp;
+use tilewright_core::ids::{BufferId, VarId};
+use tilewright_core::index::Index;
+use tilewright_core::program::{Param, Program};
 
 use crate::ir::ValueId;
 use crate::legalise::decisions::Decisions;
@@ -97,6 +100,8 @@ pub(crate) struct Emitter {
     parameters: Vec<Argument>,
     /// The buffers of the parameters.
     arguments: Vec<TensorHandle>,
+    /// Parameters that are not dense, by their places, with the strides of the dimensions of their buffers.
+    strided: Vec<(usize, Vec<SymInt>)>,
     locals: usize,
 }
 
@@ -117,6 +122,7 @@ impl Emitter {
             tensors: FxHashMap::default(),
             parameters: Vec::new(),
             arguments: Vec::new(),
+            strided: Vec::new(),
             locals: 0,
         }
     }
@@ -147,6 +153,10 @@ impl Emitter {
                 let shape = self.values(&extents)?;
                 let name = format!("x{}", self.parameters.len());
                 self.parameters.push(Argument::Value(value));
+                if let Some(strides) = &signature.strides {
+                    let own = in_buffer(&signature.order, &signature.extents, strides);
+                    self.strided.push((self.arguments.len(), own));
+                }
                 let handle = if signature.constant {
                     self.builder.constant(&name, dtype, &shape)
                 } else {
@@ -357,7 +367,8 @@ impl Emitter {
             returned.push(handle);
             given.push(Output { element: tensor.element, extents: tensor.extents, order: tensor.order });
         }
-        let program = self.builder.finish().map_err(Unsupported::Definition)?;
+        let mut program = self.builder.finish().map_err(Unsupported::Definition)?;
+        set_strides(&mut program, &self.strided, &self.dims)?;
         let decided_by = self.decisions.list();
         Ok(Legalised { program: Arc::new(program), inputs: self.parameters, outputs: given, decided_by })
     }
@@ -366,6 +377,32 @@ impl Emitter {
         let Tensor { element, extents, .. } = tensor.clone();
         self.compute(element, &extents, &mut |builder, indices| tensor.at(builder, indices))
     }
+}
+
+/// Gives strides to parameters. Each of them is a dimension of the program or a number.
+fn set_strides(
+    program: &mut Program,
+    strided: &[(usize, Vec<SymInt>)],
+    dims: &BTreeMap<Symbol, (Value, i64)>,
+) -> Result<(), Unsupported> {
+    let variables = program.params.iter().filter_map(|param| match param {
+        Param::Dim(variable) => Some(*variable),
+        _ => None,
+    });
+    let variables: FxHashMap<String, VarId> =
+        variables.map(|variable| (program.variable(variable).name.to_string(), variable)).collect();
+    let index = |stride: &SymInt| {
+        let symbol = stride.as_symbol().filter(|symbol| dims.contains_key(symbol));
+        let dimension = symbol.and_then(|symbol| variables.get(symbol.name()));
+        let index = stride.as_constant().map(Index::constant).or(dimension.map(|&own| Index::var(own)));
+        index.ok_or_else(|| Unsupported::Form(format!("stride {stride} is no dimension of the program")))
+    };
+    let buffers: Vec<BufferId> = program.buffer_params().map(|(id, _)| id).collect();
+    for (place, strides) in strided {
+        let strides = strides.iter().map(index).collect::<Result<_, _>>()?;
+        program.set_strides(buffers[*place], strides);
+    }
+    Ok(())
 }
 
 /// The end of a loop.

@@ -113,6 +113,8 @@ pub struct Signature {
     pub extents: Vec<SymInt>,
     /// The order of its dimensions in memory.
     pub order: Order,
+    /// The distance of neighbours along each dimension, in elements, where the elements are not dense: a part of another tensor.
+    pub strides: Option<Vec<SymInt>>,
     /// Its elements, where they are known: attributes that are inputs are read from them, and single elements become
     /// literals of the program.
     pub contents: Option<HostTensor>,

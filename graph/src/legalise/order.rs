@@ -30,7 +30,7 @@ impl Order {
     }
 
     /// These dimensions, outermost first: each once.
-    pub(crate) fn of(dimensions: &[usize]) -> Self {
+    pub fn of(dimensions: &[usize]) -> Self {
         Order(dimensions.iter().map(|&dimension| dimension as u8).collect())
     }
 
@@ -60,25 +60,6 @@ impl Order {
         Order(self.dimensions().map(|dimension| number(dimension) as u8).collect())
     }
 
-    /// The order of the same memory in another shape, where only dimensions of extent 1 come or go.
-    pub fn reshaped(&self, from: &[usize], to: &[usize]) -> Option<Self> {
-        if self.is_given() {
-            return Some(Self::given(to.len()));
-        }
-        let long = |shape: &[usize]| -> Vec<usize> {
-            (0..shape.len()).filter(|&dimension| shape[dimension] != 1).collect()
-        };
-        let (old, new) = (long(from), long(to));
-        if !old.iter().map(|&dimension| from[dimension]).eq(new.iter().map(|&dimension| to[dimension])) {
-            return None;
-        }
-        let short = (0..to.len()).filter(|dimension| to[*dimension] == 1);
-        let moved = |dimension| old.iter().position(|&own| own == dimension).map(|place| new[place]);
-        Some(Order(
-            short.chain(self.dimensions().filter_map(moved)).map(|dimension| dimension as u8).collect(),
-        ))
-    }
-
     /// The order of the graph where the elements lie as in that order, because the dimensions that differ have extent 1.
     pub fn simplified(self, shape: &[usize]) -> Self {
         let long: Vec<usize> = self.dimensions().filter(|&dimension| shape[dimension] != 1).collect();
@@ -106,13 +87,6 @@ mod tests {
         assert!(order.clone().simplified(&[2, 3, 1, 1]).is_given());
         assert!(order.clone().simplified(&[2, 1, 5, 7]).is_given());
         assert_eq!(order.clone().simplified(&[2, 3, 1, 7]), order);
-        let sequence = order.reshaped(&[2, 3, 1, 7], &[2, 3, 7]).unwrap();
-        assert_eq!(sequence, Order::channels_last(3));
-        assert_eq!(order.reshaped(&[2, 3, 5, 7], &[2, 3, 35]), None);
-        assert_eq!(
-            in_memory(&sequence.reshaped(&[2, 3, 7], &[2, 1, 3, 7]).unwrap(), &[2, 1, 3, 7]),
-            [1, 2, 7, 3]
-        );
         assert!(Order::channels_last(2).is_given() && Order::given(0).is_given());
     }
 }

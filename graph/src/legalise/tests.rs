@@ -128,8 +128,10 @@ fn check_given(
         let contents = known.then(|| tensor.clone());
         let order = if *known { Order::given(tensor.rank()) } else { order(tensor.rank()) };
         let element = tensor.element();
-        signatures
-            .insert(value, Signature { element, extents, order, contents, integers: None, constant: *known });
+        signatures.insert(
+            value,
+            Signature { element, extents, order, strides: None, contents, integers: None, constant: *known },
+        );
     }
     let largest = inputs.iter().flatten().map(|input| input.0.rank()).max().unwrap_or(0);
     let fusion = Fusion {
@@ -519,6 +521,7 @@ fn calls_that_are_fused_become_one_program() {
         element: ElementType::F32,
         extents: shape.iter().map(|&extent| extent.into()).collect(),
         order: Order::given(shape.len()),
+        strides: None,
         contents: None,
         integers: None,
         constant: false,

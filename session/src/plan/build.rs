@@ -1,8 +1,11 @@
 //! Making a plan.
 
+mod part;
 mod program;
 mod simple;
+mod view;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -24,6 +27,7 @@ use crate::plan::order::choose_order;
 use crate::plan::sizes::Sizes;
 use crate::plan::{Action, Place, Plan, Slice, Step};
 use crate::prepare::{Computed, Input, Known, Prepared, prepare, prepare_copy};
+use view::View;
 
 /// Makes the plan of a graph on a device for inputs of given shapes, of which some have given elements. `None` when its steps or sizes depend
 /// on more.
@@ -102,6 +106,8 @@ struct State {
     shape: Vec<usize>,
     /// The order of its dimensions where it is.
     order: Order,
+    /// Which elements of the memory there it has; `None` for all of them.
+    view: Option<View>,
     /// Its elements, if the shapes decide them.
     contents: Option<HostTensor>,
     /// Where it is; `None` for one that is known and was not needed in memory yet.
@@ -113,7 +119,23 @@ struct State {
 impl State {
     /// A value in the graph's order.
     fn new(element: ElementType, shape: Vec<usize>, contents: Option<HostTensor>, at: Option<At>) -> Self {
-        State { element, order: Order::given(shape.len()), shape, contents, at, copy: None }
+        State { element, order: Order::given(shape.len()), view: None, shape, contents, at, copy: None }
+    }
+
+    /// Whether the elements lie in the graph's order, with nothing between them.
+    fn is_plain(&self) -> bool {
+        self.order.is_given() && self.is_dense()
+    }
+
+    /// Whether nothing lies between the elements.
+    fn is_dense(&self) -> bool {
+        self.view.as_ref().is_none_or(|view| view.is_dense(&self.shape, &self.order))
+    }
+
+    /// The bytes from the first element to the last one, where these are a part of the memory.
+    fn part(&self) -> Option<Range<usize>> {
+        let (range, size) = (self.view.as_ref()?.range(&self.shape), self.element.dtype()?.bytes());
+        Some(range.start * size..range.end * size)
     }
 }
 
@@ -129,9 +151,18 @@ enum At {
 /// A step whose kernel is not compiled and whose places have no offsets yet.
 struct Draft {
     action: DraftAction,
-    inputs: SmallVec<[(At, ElementType, Vec<usize>); 4]>,
-    outputs: SmallVec<[(At, ElementType, Vec<usize>); 1]>,
+    inputs: SmallVec<[Operand; 4]>,
+    outputs: SmallVec<[Operand; 1]>,
     name: Arc<str>,
+}
+
+/// A tensor of a step.
+struct Operand {
+    at: At,
+    element: ElementType,
+    shape: Vec<usize>,
+    /// As in [`Slice`].
+    part: Option<Range<usize>>,
 }
 
 enum DraftAction {
@@ -207,6 +238,9 @@ impl<'g> Planner<'g> {
             }
         } else if self.is_decided(body, group) {
             return self.one_by_one(body, group);
+        } else if self.is_part(bindings[0]) {
+            let rest = Group { bindings: group.bindings[1..].to_vec(), outputs: group.outputs.clone() };
+            return self.group(body, &rest);
         }
         let order = choose_order(&bindings, &|value| {
             self.values.get(&value).map(|state| (&state.shape[..], &state.order))
@@ -301,41 +335,43 @@ impl<'g> Planner<'g> {
     }
 
     /// A value that the next step reads.
-    fn operand(&mut self, value: ValueId) -> Option<(At, ElementType, Vec<usize>)> {
+    fn operand(&mut self, value: ValueId) -> Option<Operand> {
         let at = self.locate(value)?;
-        self.read(value, at)
+        let part = self.values[&value].part();
+        self.read(value, at, part)
     }
 
     /// A value that the next step reads in the graph's order.
-    fn copied_operand(&mut self, value: ValueId) -> Option<(At, ElementType, Vec<usize>)> {
-        let at = self.copied(value)?;
-        self.read(value, at)
+    fn copied_operand(&mut self, value: ValueId) -> Option<Operand> {
+        let (at, part) = self.copied(value)?;
+        self.read(value, at, part)
     }
 
-    fn read(&mut self, value: ValueId, at: At) -> Option<(At, ElementType, Vec<usize>)> {
+    fn read(&mut self, value: ValueId, at: At, part: Option<Range<usize>>) -> Option<Operand> {
         if let At::Buffer(buffer) = at {
             self.buffers[buffer].death = self.drafts.len();
         }
         let state = &self.values[&value];
-        Some((at, state.element, state.shape.clone()))
+        Some(Operand { at, element: state.element, shape: state.shape.clone(), part })
     }
 
-    /// Where a value is in the graph's order; one that is in another order is copied.
-    fn copied(&mut self, value: ValueId) -> Option<At> {
+    /// Where a value is in the graph's order, and the part of the memory there; one that is in another order, or has others' elements
+    /// between its own, is copied.
+    fn copied(&mut self, value: ValueId) -> Option<(At, Option<Range<usize>>)> {
         let at = self.locate(value)?;
         let state = &self.values[&value];
-        if state.order.is_given() {
-            return Some(at);
+        if state.is_plain() {
+            return Some((at, state.part()));
         }
-        if state.copy.is_some() {
-            return state.copy;
+        if let Some(copy) = state.copy {
+            return Some((copy, None));
         }
         let original = state.clone();
         let prepared = prepare_copy(&self.graph.forms, value, &|value| self.describe(value)).ok()?;
         self.kernel(prepared, &[value], "copy".into())?;
-        let copy = self.values.get(&value)?.at;
-        self.values.insert(value, State { copy, ..original });
-        copy
+        let copy = self.values.get(&value)?.at?;
+        self.values.insert(value, State { copy: Some(copy), ..original });
+        Some((copy, None))
     }
 
     /// Where a value is; one that is known and not in memory yet is put there.
@@ -352,14 +388,14 @@ impl<'g> Planner<'g> {
     }
 
     /// A table that the next step reads.
-    fn table(&mut self, element: ElementType, table: AnyTensor) -> (At, ElementType, Vec<usize>) {
-        let described = (At::Known(self.known.len()), element, table.shape().to_vec());
+    fn table(&mut self, element: ElementType, table: AnyTensor) -> Operand {
+        let (at, shape) = (At::Known(self.known.len()), table.shape().to_vec());
         self.known.push(table);
-        described
+        Operand { at, element, shape, part: None }
     }
 
     /// A value that the next step writes.
-    fn result(&mut self, value: ValueId, computed: Computed) -> Option<(At, ElementType, Vec<usize>)> {
+    fn result(&mut self, value: ValueId, computed: Computed) -> Option<Operand> {
         let Computed { element, shape, order } = computed;
         let step = self.drafts.len();
         let size = shape.iter().product::<usize>().checked_mul(element.dtype()?.bytes())?;
@@ -367,7 +403,7 @@ impl<'g> Planner<'g> {
         let at = At::Buffer(self.buffers.len());
         self.buffers.push(Lifetime { size, birth: step, death: step });
         self.values.insert(value, State { order, ..State::new(element, shape.clone(), None, Some(at)) });
-        Some((at, element, shape))
+        Some(Operand { at, element, shape, part: None })
     }
 
     fn describe(&self, value: ValueId) -> Option<Known> {
@@ -376,10 +412,12 @@ impl<'g> Planner<'g> {
             element: state.element,
             shape: state.shape.clone(),
             order: state.order.clone(),
+            strides: state.view.as_ref().filter(|_| !state.is_dense()).map(View::strides),
             extents: self.function.value(value).ty.extents().map(<[SymInt]>::to_vec),
             contents: state.contents.clone(),
             integers: self.function.value(value).contents.clone(),
-            constant: matches!(state.at, Some(At::Constant(_))),
+            // Nothing is kept of a part.
+            constant: matches!(state.at, Some(At::Constant(_))) && state.view.is_none(),
         })
     }
 
@@ -391,12 +429,12 @@ impl<'g> Planner<'g> {
         }
         let end = self.drafts.len();
         for &result in outputs {
-            let at = self.copied(result)?;
+            let (at, part) = self.copied(result)?;
             if let At::Buffer(buffer) = at {
                 self.buffers[buffer].death = end;
             }
             let state = &self.values[&result];
-            results.push((at, state.element, state.shape.clone()));
+            results.push(Operand { at, element: state.element, shape: state.shape.clone(), part });
         }
         let instances: Vec<&Instance> = self
             .drafts
@@ -408,14 +446,14 @@ impl<'g> Planner<'g> {
             .collect();
         self.graph.kernels.prepare(&instances, self.device);
         let arena = assign(&self.buffers);
-        let place = |(at, element, shape): (At, ElementType, Vec<usize>)| {
+        let place = |Operand { at, element, shape, part }: Operand| {
             let place = match at {
                 At::Input(place) => Place::Input(place),
                 At::Constant(value) => Place::Constant(value),
                 At::Known(place) => Place::Known(place),
                 At::Buffer(buffer) => Place::Arena(arena.offsets[buffer], self.buffers[buffer].size),
             };
-            Slice { place, element, shape }
+            Slice { place, element, shape, part }
         };
         let mut steps = Vec::with_capacity(self.drafts.len());
         for Draft { action, inputs, outputs, name } in self.drafts {

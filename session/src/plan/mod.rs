@@ -3,7 +3,7 @@
 //! A plan exists for graphs of calls whose sizes, and the branches that are taken, follow from the shapes of the inputs and
 //! from the elements of small integer inputs. Everything that is the same in
 //! each run of these shapes (constants, the shape arithmetic of models) is computed when the plan is made. Results of steps
-//! lie in one arena; values that only look at others' elements in another shape have no memory of their own.
+//! lie in one arena; values that only look at others' elements, in another shape or at some of them, have no memory of their own.
 
 mod build;
 mod device;
@@ -12,6 +12,7 @@ mod order;
 mod run;
 mod sizes;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -66,6 +67,8 @@ pub(crate) struct Slice {
     pub(crate) place: Place,
     pub(crate) element: ElementType,
     pub(crate) shape: Vec<usize>,
+    /// The bytes from the first element to the last one, where the tensor is a part of the memory there.
+    pub(crate) part: Option<Range<usize>>,
 }
 
 /// Where the elements of a tensor are.
@@ -82,13 +85,21 @@ pub(crate) enum Place {
 }
 
 impl Slice {
+    /// The memory from the first element to the last one.
+    pub(crate) fn of<'m>(&self, memory: &'m [u8]) -> &'m [u8] {
+        self.part.clone().map_or(memory, |part| &memory[part])
+    }
+
     /// How many bytes the elements take.
     pub(crate) fn bytes(&self) -> usize {
         self.shape.iter().product::<usize>() * self.element.dtype().map_or(0, |dtype| dtype.bytes())
     }
 }
 
-/// The elements of a tensor.
-pub(crate) fn host(slice: &Slice, bytes: &[u8]) -> Result<HostTensor, tilewright_graph::tensor::TensorError> {
-    HostTensor::from_bytes(slice.element, &slice.shape, bytes)
+/// The elements of a dense tensor in a memory.
+pub(crate) fn host(
+    slice: &Slice,
+    memory: &[u8],
+) -> Result<HostTensor, tilewright_graph::tensor::TensorError> {
+    HostTensor::from_bytes(slice.element, &slice.shape, slice.of(memory))
 }

@@ -71,7 +71,7 @@ pub(super) fn concatenated(call: &Call, rank: usize) -> Option<usize> {
 }
 
 /// A dimension by its number, which may be counted from the end.
-fn dimension(number: i64, rank: usize) -> Option<usize> {
+pub(super) fn dimension(number: i64, rank: usize) -> Option<usize> {
     let number = if number < 0 { number + rank as i64 } else { number };
     usize::try_from(number).ok().filter(|number| *number < rank)
 }

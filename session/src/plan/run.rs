@@ -124,10 +124,9 @@ impl Plan {
         memory: &Memory,
     ) -> Result<HostTensor, Error> {
         match slice.place {
-            Place::Input(place) => Ok(inputs[place].reshape(&slice.shape)?),
+            Place::Input(place) => part_of(inputs[place], slice),
             Place::Constant(value) => {
-                let constant = graph.constant(value).expect("a plan names constants of its graph");
-                Ok(constant.reshape(&slice.shape)?)
+                part_of(graph.constant(value).expect("a plan names constants of its graph"), slice)
             }
             Place::Known(place) => Ok(host(slice, self.known[place].bytes())?),
             Place::Arena(offset, size) => Ok(host(slice, &memory.0[offset..offset + size])?),
@@ -146,6 +145,7 @@ impl Plan {
         let fits = tensor.element() == slice.element && tensor.shape() == slice.shape;
         let is_done = fits
             && match slice.place {
+                _ if slice.part.is_some() => false,
                 Place::Input(place) => tensor.is_same(inputs[place]),
                 Place::Constant(value) => graph.constant(value).is_some_and(|own| tensor.is_same(own)),
                 Place::Known(place) => tensor.overwrite(self.known[place].bytes()),
@@ -186,16 +186,20 @@ impl Plan {
         for slice in &step.inputs {
             arguments.push(match slice.place {
                 Place::Input(place) => BufferArgument::Read(
-                    inputs[place].bytes().ok_or_else(|| failed(step, "an input has no bytes"))?,
+                    slice.of(inputs[place].bytes().ok_or_else(|| failed(step, "an input has no bytes"))?),
                 ),
-                Place::Constant(value) => BufferArgument::Identified(
-                    graph
-                        .kernel_constant(value)
-                        .ok_or_else(|| failed(step, "a constant has no bytes"))?
-                        .identified_bytes(),
-                ),
+                Place::Constant(value) => {
+                    let constant = graph.kernel_constant(value);
+                    let constant = constant.ok_or_else(|| failed(step, "a constant has no bytes"))?;
+                    match slice.part {
+                        Some(_) => BufferArgument::Read(slice.of(constant.bytes())),
+                        None => BufferArgument::Identified(constant.identified_bytes()),
+                    }
+                }
                 Place::Known(place) => BufferArgument::Identified(self.known[place].identified_bytes()),
-                Place::Arena(offset, size) => BufferArgument::Read(find(&mut regions, offset, size).read()),
+                Place::Arena(offset, size) => {
+                    BufferArgument::Read(slice.of(find(&mut regions, offset, size).read()))
+                }
             });
         }
         for slice in &step.outputs {
@@ -203,6 +207,14 @@ impl Plan {
             arguments.push(BufferArgument::Write(find(&mut regions, offset, size).write()));
         }
         Ok(arguments)
+    }
+}
+
+/// The tensor that a slice of another tensor's memory is.
+fn part_of(whole: &HostTensor, slice: &Slice) -> Result<HostTensor, Error> {
+    match (&slice.part, whole.bytes()) {
+        (Some(_), Some(bytes)) => Ok(host(slice, bytes)?),
+        _ => Ok(whole.reshape(&slice.shape)?),
     }
 }
 

@@ -112,6 +112,7 @@ fn followed(operator: &str, shape: &[SymInt], given: &[Vec<SymInt>], size: i64) 
         element,
         order: Order::given(extents.len()),
         extents,
+        strides: None,
         contents: None,
         integers: None,
         constant: false,

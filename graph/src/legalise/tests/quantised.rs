@@ -197,6 +197,7 @@ fn program_of(name: &str, inputs: &[Given]) -> std::sync::Arc<Program> {
         element: tensor.element(),
         extents: tensor.shape().iter().map(|&extent| extent.into()).collect(),
         order: Order::given(tensor.rank()),
+        strides: None,
         contents: known.then(|| tensor.clone()),
         integers: None,
         constant: *known,

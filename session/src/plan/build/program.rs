@@ -24,7 +24,7 @@ impl Planner<'_> {
         }
         let inputs: SmallVec<[_; 4]> =
             inputs.iter().map(|&value| self.copied_operand(value)).collect::<Option<_>>()?;
-        let shapes: Vec<&[usize]> = inputs.iter().map(|(_, _, shape)| &shape[..]).collect();
+        let shapes: Vec<&[usize]> = inputs.iter().map(|input| &input.shape[..]).collect();
         let dims = dims_of(program, &shapes)?;
         let results = result_shapes(program, &dims, inputs.len())?;
         let mut outputs = SmallVec::new();

@@ -4,8 +4,10 @@ use tilewright_graph::fuse::Group;
 use tilewright_graph::ir::{Binding, Body, Call, Operation, ValueId};
 use tilewright_graph::legalise::Order;
 use tilewright_graph::operator::{Arguments, Value};
+use tilewright_graph::symbolic::SymInt;
 use tilewright_graph::tensor::HostTensor;
 
+use super::view::View;
 use super::{Planner, State};
 use crate::plan::order::{concatenated, permutation};
 use crate::prepare::inputs;
@@ -30,6 +32,7 @@ impl Planner<'_> {
             || self.without_elements(call, binding)
             || self.joined_with_nothing(call, binding)
             || self.transposed(call, binding)
+            || self.is_part(binding)
         {
             return Some(true);
         }
@@ -208,14 +211,32 @@ impl Planner<'_> {
         }
         let element = state.element;
         let contents = state.contents.as_ref().and_then(|contents| contents.reshape(&shape).ok());
-        let (order, at) = match state.order.reshaped(&state.shape, &shape) {
-            Some(order) => (order, self.locate(source)),
-            None => (Order::given(shape.len()), self.copied(source)),
+        let (order, view, at) = match self.reshaped_view(source, &shape, extents) {
+            Some((order, view)) => (order, view, self.locate(source)),
+            None => match self.copied(source) {
+                None => return false,
+                Some((at, _)) => (Order::given(shape.len()), None, Some(at)),
+            },
         };
         let Some(at) = at else { return false };
-        let state = State { order, ..State::new(element, shape, contents, Some(at)) };
+        let state = State { order, view, ..State::new(element, shape, contents, Some(at)) };
         self.values.insert(binding.outputs[0], state);
         true
+    }
+
+    /// The order of a value's dimensions in another shape, and which elements of its memory it has; `None` where neighbours are not at one
+    /// distance.
+    fn reshaped_view(
+        &self,
+        value: ValueId,
+        shape: &[usize],
+        extents: Option<&[SymInt]>,
+    ) -> Option<(Order, Option<View>)> {
+        let state = &self.values[&value];
+        let view = self.view(value)?.reshaped(&state.shape, shape, extents)?;
+        let order = view.order(shape);
+        let is_whole = state.view.is_none() && view.is_dense(shape, &order);
+        Some((order, Some(view).filter(|_| !is_whole)))
     }
 
     /// A call that numbers the dimensions of its input anew: its result is the same memory.
@@ -229,7 +250,8 @@ impl Planner<'_> {
         let Some(perm) = permutation(call, state.shape.len()) else { return false };
         let shape: Vec<usize> = perm.iter().map(|&dimension| state.shape[dimension]).collect();
         let order = state.order.renumbered(&perm).simplified(&shape);
-        let state = State { order, ..State::new(state.element, shape, None, Some(at)) };
+        let view = state.view.as_ref().map(|view| view.renumbered(&perm));
+        let state = State { order, view, ..State::new(state.element, shape, None, Some(at)) };
         self.values.insert(binding.outputs[0], state);
         true
     }

@@ -1,0 +1,226 @@
+//! Random graphs of slices, splits, picked places, transpositions and reshapes, whose results are parts of other tensors' memory,
+//! compared with the graph's interpreter. `TILEWRIGHT_CASES` and `TILEWRIGHT_SEED` choose how many, and which.
+
+mod support;
+
+use std::sync::Arc;
+
+// Brings the CPU.
+use tilewright as _;
+use tilewright_graph::build::GraphBuilder;
+use tilewright_graph::interpret::Interpreter;
+use tilewright_graph::ir::{Attribute, Attributes, Function, Module, Shape, Type, ValueId};
+use tilewright_graph::symbolic::SymInt;
+use tilewright_graph::tensor::{ElementType, HostTensor};
+use tilewright_session::{Model, Session};
+
+use support::{call, numbers};
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Small integers, whose products and sums are exact: operators that choose the largest element choose the same one everywhere.
+fn exact(shape: &[usize], seed: usize) -> HostTensor {
+    let number = |place: usize| ((place * 37 + seed * 11) % 17) as f32 - 8.0;
+    HostTensor::new(shape, (0..shape.iter().product()).map(number).collect()).unwrap()
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % bound
+    }
+}
+
+/// A graph under construction.
+struct Case {
+    graph: GraphBuilder,
+    random: Random,
+    /// Values that may be read further, with their extents where the first dimension is 2.
+    values: Vec<(ValueId, Vec<usize>)>,
+    results: Vec<ValueId>,
+}
+
+impl Case {
+    fn integers(&mut self, integers: Vec<i64>) -> ValueId {
+        self.graph.constant(HostTensor::vector(integers))
+    }
+
+    fn call(&mut self, name: &str, inputs: &[ValueId], attributes: &[(&str, Attribute)]) -> ValueId {
+        call(&mut self.graph, name, inputs, attributes)
+    }
+
+    /// Some elements of a value, none of its first dimension left out: that has a name.
+    fn part(&mut self, value: ValueId, shape: &[usize]) {
+        let along = 1 + self.random.below(shape.len() - 1);
+        let extent = shape[along];
+        let axis = ("axis", Attribute::Int(along as i64));
+        match self.random.below(3) {
+            0 => {
+                let (first, step) = (self.random.below(extent), 1 + self.random.below(2));
+                let bounds = [first as i64, i64::MAX, along as i64, step as i64];
+                let bounds: Vec<ValueId> = bounds.iter().map(|&bound| self.integers(vec![bound])).collect();
+                let result = self.call("slice", &[&[value], &bounds[..]].concat(), &[]);
+                let mut shape = shape.to_vec();
+                shape[along] = (extent - first).div_ceil(step);
+                self.values.push((result, shape));
+            }
+            1 if extent > 1 => {
+                let first = 1 + self.random.below(extent - 1);
+                let lengths = self.integers(vec![first as i64, (extent - first) as i64]);
+                let attributes = Attributes::none().with(axis.0, axis.1);
+                let inputs = vec![Some(value), Some(lengths)];
+                let parts = self.graph.call_operator("split", inputs, attributes, 2).unwrap();
+                for (result, own) in parts.into_iter().zip([first, extent - first]) {
+                    let mut shape = shape.to_vec();
+                    shape[along] = own;
+                    self.values.push((result, shape));
+                }
+            }
+            _ if shape.len() > 2 => {
+                let place = self.random.below(extent) as i64
+                    - if self.random.below(2) == 0 { extent as i64 } else { 0 };
+                let place = self.graph.constant(HostTensor::scalar(place));
+                let result = self.call("gather", &[value, place], &[axis]);
+                let mut shape = shape.to_vec();
+                shape.remove(along);
+                self.values.push((result, shape));
+            }
+            _ => {}
+        }
+    }
+
+    /// The same elements in another order or shape.
+    fn arranged(&mut self, value: ValueId, shape: &[usize]) {
+        if self.random.below(2) == 0 {
+            let mut perm: Vec<usize> = (1..shape.len()).collect();
+            for place in (1..perm.len()).rev() {
+                perm.swap(place, self.random.below(place + 1));
+            }
+            perm.insert(0, 0);
+            let attribute = Attribute::Ints(perm.iter().map(|&dimension| dimension as i64).collect());
+            let result = self.call("transpose", &[value], &[("perm", attribute)]);
+            let shape = perm.iter().map(|&dimension| shape[dimension]).collect();
+            return self.values.push((result, shape));
+        }
+        let mut other = vec![1];
+        for factor in shape[1..].iter().flat_map(|&extent| match extent {
+            4 => vec![2, 2],
+            6 => vec![2, 3],
+            other => vec![other],
+        }) {
+            if self.random.below(2) == 0 && other.len() < 4 {
+                other.push(factor);
+            } else {
+                *other.last_mut().unwrap() *= factor;
+            }
+        }
+        let to: Vec<i64> = [-1].into_iter().chain(other.iter().map(|&extent| extent as i64)).collect();
+        let to = self.integers(to);
+        let result = self.call("reshape", &[value, to], &[]);
+        self.values.push((result, [&[2], &other[..]].concat()));
+    }
+
+    /// Something computed from a value.
+    fn computed(&mut self, value: ValueId, shape: &[usize]) {
+        let last = *shape.last().unwrap();
+        let result = match self.random.below(5) {
+            0 => self.call("relu", &[value], &[]),
+            1 => self.call("softmax", &[value], &[("axis", Attribute::Int(-1))]),
+            2 => {
+                let weights = self.graph.constant(exact(&[last, 5], 3));
+                let product = self.call("matmul", &[value, weights], &[]);
+                let shape = [&shape[..shape.len() - 1], &[5]].concat();
+                self.values.push((product, shape));
+                product
+            }
+            // An operator without a kernel form.
+            3 => self.call("hardmax", &[value], &[("axis", Attribute::Int(-1))]),
+            _ => self.call("add", &[value, value], &[]),
+        };
+        self.results.push(result);
+    }
+}
+
+fn random_graph(seed: u64) -> Function {
+    let mut graph = GraphBuilder::new("main");
+    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1));
+    let shape = vec![2, [8, 12][random.below(2)], 1 + random.below(6), 4];
+    let extents = std::iter::once(SymInt::symbol("N")).chain(shape[1..].iter().map(|&extent| extent.into()));
+    let x = graph.parameter("x", Type::tensor(ElementType::F32, Shape::Known(extents.collect())));
+    let mut case = Case { graph, random, values: vec![(x, shape.clone())], results: Vec::new() };
+    if case.random.below(2) == 0 {
+        // Its channels lie innermost.
+        let weights = case.graph.constant(exact(&[12, shape[1], 1, 1], 5));
+        let pixels = case.call("conv", &[x, weights], &[]);
+        case.values.push((pixels, vec![2, 12, shape[2], shape[3]]));
+    }
+    for _ in 0..6 {
+        let newest = case.values.len() - 1 - case.random.below(case.values.len().min(2));
+        let (value, shape) = case.values[newest].clone();
+        match case.random.below(4) {
+            0 | 1 => case.part(value, &shape),
+            2 if shape.len() > 1 => case.arranged(value, &shape),
+            _ => case.computed(value, &shape),
+        }
+    }
+    let (value, _) = *case.values.last().as_ref().unwrap();
+    case.results.push(*value);
+    case.graph.finish(case.results).unwrap()
+}
+
+#[test]
+fn parts_and_other_shapes_take_no_steps() {
+    let mut graph = GraphBuilder::new("main");
+    let extents = vec![SymInt::symbol("N"), 24.into()];
+    let x = graph.parameter("x", Type::tensor(ElementType::F32, Shape::Known(extents)));
+    let weights = graph.constant(numbers(&[24, 24], 1));
+    let product = call(&mut graph, "matmul", &[x, weights], &[]);
+    let [low, high, axis] = [4i64, 20, 1].map(|bound| graph.constant(HostTensor::vector(vec![bound])));
+    let middle = call(&mut graph, "slice", &[product, low, high, axis], &[]);
+    let shape = graph.constant(HostTensor::vector(vec![-1i64, 4, 4]));
+    let heads = call(&mut graph, "reshape", &[middle, shape], &[]);
+    let turned = call(&mut graph, "transpose", &[heads], &[("perm", Attribute::Ints(vec![1, 0, 2]))]);
+    let second = graph.constant(HostTensor::scalar(1i64));
+    let head = call(&mut graph, "gather", &[turned, second], &[]);
+    let chances = call(&mut graph, "softmax", &[head], &[]);
+    let function = graph.finish(vec![chances]).unwrap();
+    let mut session = Session::new(&Model::from_function(&function).unwrap());
+    let (_, profile) = session.profile(&[("x", &numbers(&[5, 24], 2))]).unwrap();
+    let kernels: Vec<_> = profile.steps.iter().map(|step| step.kernel.as_deref()).collect();
+    assert_eq!(kernels, [Some("matmul"), Some("softmax")]);
+}
+
+#[test]
+fn parts_of_tensors_are_read_where_they_lie() {
+    let seed = from_environment("TILEWRIGHT_SEED", 1);
+    for number in 0..from_environment("TILEWRIGHT_CASES", 24) {
+        let function = random_graph(seed + number);
+        let mut session = Session::new(&Model::from_function(&function).unwrap());
+        let module = Module { functions: [(Arc::from("main"), function.clone())].into() };
+        for rows in [2, 3] {
+            let shape: Vec<usize> = function.value(function.body.parameters[0]).ty.extents().unwrap()[1..]
+                .iter()
+                .map(|extent| extent.as_constant().unwrap() as usize)
+                .collect();
+            let input = exact(&[&[rows], &shape[..]].concat(), rows);
+            let outputs = session.run(&[("x", &input)]).unwrap();
+            let expected = Interpreter::new(&module).run("main", vec![input.into()]).unwrap();
+            for ((_, found), expected) in outputs.iter().zip(&expected) {
+                let expected = expected.as_tensor().unwrap();
+                assert_eq!(found.shape(), expected.shape(), "seed {}", seed + number);
+                let pairs = found.as_slice::<f32>().unwrap().iter().zip(expected.as_slice::<f32>().unwrap());
+                for (found, expected) in pairs {
+                    assert!(
+                        (found - expected).abs() <= 1e-5 * (1.0 + expected.abs()),
+                        "seed {}: {found} is not {expected}",
+                        seed + number
+                    );
+                }
+            }
+        }
+    }
+}
