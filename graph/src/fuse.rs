@@ -170,7 +170,7 @@ impl Uses {
     }
 
     /// The pointwise calls through which all uses of a value meet, and the one in which they do.
-    fn meeting(
+    pub(crate) fn meeting(
         &self,
         function: &Function,
         body: &Body,

@@ -10,6 +10,7 @@ mod fold_shapes;
 mod fuse_attention;
 mod hoist_from_loops;
 mod inline_branches;
+mod join_products;
 mod keep_rows;
 mod merge_equal;
 mod quantise;
@@ -61,6 +62,8 @@ pub const PASSES: &[Pass] = &[
         name: "fuse_attention",
         run: |function| Rewriter::apply(function, &mut fuse_attention::FuseAttention),
     },
+    // After patterns are recognised, which products are parts of.
+    Pass { name: "join_products", run: join_products::join_products },
     Pass {
         name: "merge_equal",
         run: |function| Rewriter::apply(function, &mut merge_equal::MergeEqual::default()),

@@ -277,3 +277,95 @@ fn rows_are_not_stacked_for_a_product() {
         assert!(names.contains("gemm"), "{names}");
     }
 }
+
+/// The names of calls, and the extents of the constant that each of some calls reads as its second input.
+fn weights_of(function: &Function, name: &str) -> Vec<Vec<usize>> {
+    let constant = |value: ValueId| {
+        function.body.bindings.iter().find_map(|binding| match &binding.operation {
+            Operation::Constant(tensor) if binding.outputs[0] == value => Some(tensor.shape().to_vec()),
+            _ => None,
+        })
+    };
+    let weights = |operation: &Operation| match operation {
+        Operation::Call(call) if call.operator.name == name => constant(call.inputs[1]?),
+        _ => None,
+    };
+    function.body.bindings.iter().filter_map(|binding| weights(&binding.operation)).collect()
+}
+
+#[test]
+fn products_of_one_input_are_joined_with_what_follows_them() {
+    let mut graph = GraphBuilder::new("heads");
+    let x = parameter(&mut graph, &[2.into(), SymInt::symbol("S"), 6.into()]);
+    let mut projected = |width: usize, bias: bool, heads: i64| {
+        let weights = graph.constant(numbers(&[6, width]));
+        let mut y = graph.call("matmul", &[x, weights], Attributes::none()).unwrap();
+        if bias {
+            let bias = graph.constant(numbers(&[width]));
+            y = graph.call("add", &[bias, y], Attributes::none()).unwrap();
+        }
+        let shape = graph.constant(HostTensor::vector(vec![2i64, -1, heads, 4]));
+        graph.call("reshape", &[y, shape], Attributes::none()).unwrap()
+    };
+    let all = vec![
+        projected(8, true, 2),
+        projected(4, true, 1),
+        projected(4, true, 1),
+        projected(4, false, 1),
+        projected(8, false, 2),
+    ];
+    let function = graph.finish(all).unwrap();
+    let after = optimised(&function, &numbers(&[2, 5, 6]));
+    assert_eq!(weights_of(&after, "matmul"), [[6, 16], [6, 12]]);
+    assert_eq!(names(&after).iter().filter(|name| **name == "add").count(), 1);
+}
+
+#[test]
+fn convolutions_of_one_input_are_joined_where_equal_calls_follow() {
+    let mut graph = GraphBuilder::new("branches");
+    let x = parameter(&mut graph, &[1.into(), 3.into(), 5.into(), 5.into()]);
+    let mut branch = |channels: usize, kernel: usize, activation: &str| {
+        let weights = graph.constant(numbers(&[channels, 3, kernel, kernel]));
+        let y = graph.call("conv", &[x, weights], Attributes::none()).unwrap();
+        let y = match activation {
+            "silu" => {
+                let gate = graph.call("sigmoid", &[y], Attributes::none()).unwrap();
+                graph.call("mul", &[y, gate], Attributes::none()).unwrap()
+            }
+            name => graph.call(name, &[y], Attributes::none()).unwrap(),
+        };
+        let axes = Attributes::none().with("axis", Attribute::Int(1));
+        graph.call("softmax", &[y], axes).unwrap()
+    };
+    let all = vec![
+        branch(4, 1, "silu"),
+        branch(2, 1, "relu"),
+        branch(3, 1, "silu"),
+        branch(5, 1, "relu"),
+        branch(4, 3, "relu"),
+    ];
+    let function = graph.finish(all).unwrap();
+    let after = optimised(&function, &numbers(&[1, 3, 5, 5]));
+    let found = weights_of(&after, "conv");
+    assert_eq!(found, [vec![7, 3, 1, 1], vec![7, 3, 1, 1], vec![4, 3, 3, 3]]);
+}
+
+#[test]
+fn products_that_leave_their_kernel_or_the_graph_stay_alone() {
+    let mut graph = GraphBuilder::new("gate");
+    let x = parameter(&mut graph, &[SymInt::symbol("S"), 6.into()]);
+    let mut product = |graph: &mut GraphBuilder| {
+        let weights = graph.constant(numbers(&[6, 8]));
+        graph.call("matmul", &[x, weights], Attributes::none()).unwrap()
+    };
+    let [gate, up, left, right, result] = [(); 5].map(|()| product(&mut graph));
+    let gate = graph.call("sigmoid", &[gate], Attributes::none()).unwrap();
+    let gated = graph.call("mul", &[gate, up], Attributes::none()).unwrap();
+    let chances = graph.call("softmax", &[gated], Attributes::none()).unwrap();
+    // Each would read the other's result in its own kernel.
+    let sum = graph.call("add", &[left, right], Attributes::none()).unwrap();
+    let sum = graph.call("softmax", &[sum], Attributes::none()).unwrap();
+    let function = graph.finish(vec![chances, sum, result]).unwrap();
+    let after = join_products::join_products(&function).unwrap();
+    assert_eq!(weights_of(&after, "matmul").len(), 5);
+}

@@ -261,19 +261,28 @@ impl Sources<'_> {
     /// The memory of a tensor.
     fn find<'s>(&'s self, slice: &Slice, arena: &'s DeviceBuffer) -> Option<DeviceSlice<'s>> {
         match slice.place {
-            Place::Arena(offset, size) => arena.as_slice().part(offset..offset + size),
+            Place::Arena(offset, size) => part_of(slice, arena.as_slice().part(offset..offset + size)?),
             _ => self.outside(slice),
         }
     }
 
     /// The memory of a tensor outside of the arena.
     fn outside(&self, slice: &Slice) -> Option<DeviceSlice<'_>> {
-        Some(match slice.place {
+        let whole = match slice.place {
             Place::Input(place) => self.inputs[place].as_ref()?.as_slice(),
             Place::Constant(value) => self.constants.get(&value)?.as_slice(),
             Place::Known(place) => self.known[place].as_slice(),
             Place::Arena(..) => return None,
-        })
+        };
+        part_of(slice, whole)
+    }
+}
+
+/// The memory that a tensor takes of the one that it lies in.
+fn part_of<'s>(slice: &Slice, whole: DeviceSlice<'s>) -> Option<DeviceSlice<'s>> {
+    match &slice.part {
+        None => Some(whole),
+        Some(part) => whole.part(part.clone()),
     }
 }
 
@@ -368,7 +377,7 @@ fn with_arguments(
         let bytes = match slice.place {
             Place::Arena(offset, size) => rest.iter().find_map(|(start, bytes)| {
                 let offset = offset.checked_sub(*start)?;
-                bytes.as_slice().part(offset..offset + size)
+                part_of(slice, bytes.as_slice().part(offset..offset + size)?)
             }),
             _ => sources.outside(slice),
         };

@@ -96,10 +96,7 @@ impl Slice {
     }
 }
 
-/// The elements of a dense tensor in a memory.
-pub(crate) fn host(
-    slice: &Slice,
-    memory: &[u8],
-) -> Result<HostTensor, tilewright_graph::tensor::TensorError> {
-    HostTensor::from_bytes(slice.element, &slice.shape, slice.of(memory))
+/// The elements of a dense tensor, of which these are the bytes.
+pub(crate) fn host(slice: &Slice, bytes: &[u8]) -> Result<HostTensor, tilewright_graph::tensor::TensorError> {
+    HostTensor::from_bytes(slice.element, &slice.shape, bytes)
 }

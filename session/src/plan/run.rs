@@ -128,8 +128,8 @@ impl Plan {
             Place::Constant(value) => {
                 part_of(graph.constant(value).expect("a plan names constants of its graph"), slice)
             }
-            Place::Known(place) => Ok(host(slice, self.known[place].bytes())?),
-            Place::Arena(offset, size) => Ok(host(slice, &memory.0[offset..offset + size])?),
+            Place::Known(place) => Ok(host(slice, slice.of(self.known[place].bytes()))?),
+            Place::Arena(offset, size) => Ok(host(slice, slice.of(&memory.0[offset..offset + size]))?),
         }
     }
 
@@ -213,7 +213,7 @@ impl Plan {
 /// The tensor that a slice of another tensor's memory is.
 fn part_of(whole: &HostTensor, slice: &Slice) -> Result<HostTensor, Error> {
     match (&slice.part, whole.bytes()) {
-        (Some(_), Some(bytes)) => Ok(host(slice, bytes)?),
+        (Some(_), Some(bytes)) => Ok(host(slice, slice.of(bytes))?),
         _ => Ok(whole.reshape(&slice.shape)?),
     }
 }

@@ -1,5 +1,6 @@
 //! Parts of tensors, which their readers find where the whole tensor lies.
 
+use tilewright_core::dtype::DType;
 use tilewright_graph::ir::{Binding, Call, Operation, ValueId};
 use tilewright_graph::operator::Arguments;
 use tilewright_graph::tensor::ElementType;
@@ -8,6 +9,9 @@ use tilewright_runtime::DeviceId;
 use super::view::View;
 use super::{At, Planner, State};
 use crate::plan::order::dimension;
+
+/// Kernels of devices take tensors whose addresses are multiples of this, in bytes: the widest access of a GPU's thread.
+const DEVICE_ALIGNMENT: usize = 16;
 
 impl Planner<'_> {
     /// Which elements of its memory a value has.
@@ -25,6 +29,9 @@ impl Planner<'_> {
         let Some(at @ (At::Input(_) | At::Buffer(_) | At::Constant(_))) = self.locate(source) else {
             return false;
         };
+        if self.device != DeviceId::DEFAULT && !parts.iter().all(|(_, view)| self.is_aligned(source, view)) {
+            return false;
+        }
         for (&output, (shape, view)) in binding.outputs.iter().zip(parts) {
             let state = &self.values[&source];
             let order = view.order(&shape);
@@ -35,14 +42,18 @@ impl Planner<'_> {
         true
     }
 
+    /// Whether elements of a value begin at an address that kernels of devices take.
+    fn is_aligned(&self, source: ValueId, view: &View) -> bool {
+        let size = self.values[&source].element.dtype().map_or(1, DType::bytes);
+        (view.start() * size).is_multiple_of(DEVICE_ALIGNMENT)
+    }
+
     /// The shapes and places of the results of such a call.
     fn parts(&self, call: &Call, binding: &Binding) -> Option<Vec<(Vec<usize>, View)>> {
         let source = call.inputs.first().copied().flatten()?;
         let state = self.values.get(&source)?;
-        // Kernels of other devices expect tensors at aligned addresses.
-        let is_possible = self.device == DeviceId::DEFAULT
-            && !state.shape.contains(&0)
-            && state.element.dtype().is_some_and(|dtype| !dtype.is_storage_only());
+        let is_possible =
+            !state.shape.contains(&0) && state.element.dtype().is_some_and(|dtype| !dtype.is_storage_only());
         if !is_possible {
             return None;
         }

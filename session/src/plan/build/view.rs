@@ -134,6 +134,11 @@ impl View {
         self.start..self.start + 1 + shape.iter().zip(&self.distances).map(reach).sum::<usize>()
     }
 
+    /// The place of the first element, in elements.
+    pub(super) fn start(&self) -> usize {
+        self.start
+    }
+
     /// The distance of neighbours along each dimension, in elements, and the same as the graph knows them.
     pub(super) fn strides(&self) -> (Vec<usize>, Option<Vec<SymInt>>) {
         (self.distances.clone(), self.named.clone())
