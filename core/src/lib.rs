@@ -35,6 +35,7 @@ pub mod dtype;
 pub mod expr;
 pub mod flat;
 pub mod ids;
+mod in_place;
 pub mod index;
 pub mod interp;
 pub mod intrinsic;

@@ -48,6 +48,11 @@ impl Program {
         distances
     }
 
+    /// How many elements the memory of a parameter has, apart from alignments; there is at least one element.
+    pub fn memory_len(&self, id: BufferId) -> Index {
+        reach(&self.buffer(id).shape, &self.distances(id))
+    }
+
     /// The position of an element in the memory of its buffer, apart from alignments.
     pub fn place(&self, id: BufferId, indices: &Indices) -> Index {
         let distances = self.distances(id);

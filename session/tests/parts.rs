@@ -194,33 +194,72 @@ fn parts_and_other_shapes_take_no_steps() {
     assert_eq!(kernels, [Some("matmul"), Some("softmax")]);
 }
 
-#[test]
-fn parts_of_tensors_are_read_where_they_lie() {
-    let seed = from_environment("TILEWRIGHT_SEED", 1);
-    for number in 0..from_environment("TILEWRIGHT_CASES", 24) {
-        let function = random_graph(seed + number);
-        let mut session = Session::new(&Model::from_function(&function).unwrap());
+/// Compares sessions of random graphs with the interpreter.
+fn compare(cases: u64, rows: &[usize], session_of: &dyn Fn(&Model) -> Session) {
+    let first = from_environment("TILEWRIGHT_SEED", 1);
+    for seed in first..first + from_environment("TILEWRIGHT_CASES", cases) {
+        let function = random_graph(seed);
+        let mut session = session_of(&Model::from_function(&function).unwrap());
         let module = Module { functions: [(Arc::from("main"), function.clone())].into() };
-        for rows in [2, 3] {
-            let shape: Vec<usize> = function.value(function.body.parameters[0]).ty.extents().unwrap()[1..]
-                .iter()
-                .map(|extent| extent.as_constant().unwrap() as usize)
-                .collect();
-            let input = exact(&[&[rows], &shape[..]].concat(), rows);
+        let extents = function.value(function.body.parameters[0]).ty.extents().unwrap();
+        let inner: Vec<usize> =
+            extents[1..].iter().map(|extent| extent.as_constant().unwrap() as usize).collect();
+        for &rows in rows {
+            let input = exact(&[&[rows], &inner[..]].concat(), rows);
             let outputs = session.run(&[("x", &input)]).unwrap();
             let expected = Interpreter::new(&module).run("main", vec![input.into()]).unwrap();
             for ((_, found), expected) in outputs.iter().zip(&expected) {
                 let expected = expected.as_tensor().unwrap();
-                assert_eq!(found.shape(), expected.shape(), "seed {}", seed + number);
+                assert_eq!(found.shape(), expected.shape(), "seed {seed}");
                 let pairs = found.as_slice::<f32>().unwrap().iter().zip(expected.as_slice::<f32>().unwrap());
                 for (found, expected) in pairs {
                     assert!(
                         (found - expected).abs() <= 1e-5 * (1.0 + expected.abs()),
-                        "seed {}: {found} is not {expected}",
-                        seed + number
+                        "seed {seed}: {found} is not {expected}"
                     );
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn parts_of_tensors_are_read_where_they_lie() {
+    compare(24, &[2, 3], &Session::new);
+}
+
+#[test]
+fn parts_of_tensors_are_read_where_they_lie_on_a_gpu() {
+    let gpu = tilewright::devices::open("gpu:mock").expect("the mock driver is built with the tests");
+    compare(6, &[2], &|model| Session::on(model, &gpu));
+}
+
+#[test]
+fn a_result_takes_the_memory_of_a_tensor_that_is_read_last() {
+    let mut graph = GraphBuilder::new("main");
+    let extents = vec![SymInt::symbol("N"), 32.into()];
+    let x = graph.parameter("x", Type::tensor(ElementType::F32, Shape::Known(extents)));
+    let weights = graph.constant(exact(&[32, 32], 1));
+    let mut stream = call(&mut graph, "softmax", &[x], &[]);
+    let first = stream;
+    for _ in 0..3 {
+        let normal = call(&mut graph, "softmax", &[stream], &[]);
+        let product = call(&mut graph, "matmul", &[normal, weights], &[]);
+        stream = call(&mut graph, "add", &[product, stream], &[]);
+    }
+    let kept = call(&mut graph, "add", &[stream, first], &[]);
+    let function = graph.finish(vec![stream, kept]).unwrap();
+    let mut session = Session::new(&Model::from_function(&function).unwrap());
+    let input = exact(&[64, 32], 3);
+    let (outputs, profile) = session.profile(&[("x", &input)]).unwrap();
+    // Each sum but the first takes the place of its stream: the first addend is read again, and so is the last sum.
+    assert_eq!(profile.arena, 3 * 64 * 32 * 4);
+    let module = Module { functions: [(Arc::from("main"), function)].into() };
+    let expected = Interpreter::new(&module).run("main", vec![input.into()]).unwrap();
+    for ((_, found), expected) in outputs.iter().zip(&expected) {
+        let expected = expected.as_tensor().unwrap().as_slice::<f32>().unwrap();
+        for (found, expected) in found.as_slice::<f32>().unwrap().iter().zip(expected) {
+            assert!((found - expected).abs() <= 1e-5 * (1.0 + expected.abs()), "{found} is not {expected}");
         }
     }
 }

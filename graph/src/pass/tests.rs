@@ -354,7 +354,7 @@ fn convolutions_of_one_input_are_joined_where_equal_calls_follow() {
 fn products_that_leave_their_kernel_or_the_graph_stay_alone() {
     let mut graph = GraphBuilder::new("gate");
     let x = parameter(&mut graph, &[SymInt::symbol("S"), 6.into()]);
-    let mut product = |graph: &mut GraphBuilder| {
+    let product = |graph: &mut GraphBuilder| {
         let weights = graph.constant(numbers(&[6, 8]));
         graph.call("matmul", &[x, weights], Attributes::none()).unwrap()
     };

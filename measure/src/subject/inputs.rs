@@ -8,7 +8,7 @@ use tilewright_core::dtype::DType;
 use tilewright_core::expr::{Constant, Expr, ExprKind};
 use tilewright_core::ids::BufferId;
 use tilewright_core::index::{Base, Index};
-use tilewright_core::program::{Access, Buffer, Program};
+use tilewright_core::program::{Access, Program};
 use tilewright_core::stmt::Stmt;
 use tilewright_core::tensor::{AnyTensor, Random, ShapeError};
 use tilewright_core::visit::for_each_stmt;
@@ -39,7 +39,7 @@ impl Inputs {
         let mut tensors = Vec::new();
         for (id, access) in program.buffer_params() {
             let buffer = program.buffer(id);
-            let shape = shape_of(buffer);
+            let shape = shape_of(program, id);
             let seed = seeds.bits();
             let mut tensor = match index_bound(program, id) {
                 Some(bound) => AnyTensor::random_indices(buffer.dtype, &shape, bound, seed)?,
@@ -57,10 +57,15 @@ impl Inputs {
     }
 }
 
-/// The extents of a tensor whose dimensions are bound.
-pub(crate) fn shape_of(buffer: &Buffer) -> Vec<usize> {
+/// The extents of the tensor that is passed for a parameter whose dimensions are bound. One that is read by strides is passed as the row of all elements
+/// from its first to its last one.
+fn shape_of(program: &Program, id: BufferId) -> Vec<usize> {
     let extent = |index: &Index| index.as_constant().and_then(|extent| usize::try_from(extent).ok());
-    buffer.shape.iter().map(|index| extent(index).unwrap_or(0)).collect()
+    let shape: Vec<usize> = program.buffer(id).shape.iter().map(|index| extent(index).unwrap_or(0)).collect();
+    if program.strides(id).is_none() || shape.contains(&0) {
+        return shape;
+    }
+    vec![extent(&program.memory_len(id)).unwrap_or(0)]
 }
 
 /// Scalars are mostly factors, thresholds and small counts: of moderate size and never 0.

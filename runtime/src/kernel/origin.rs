@@ -185,9 +185,9 @@ fn interpret(
     if shapes.len() != buffers.len() {
         return Err(CallError::Count { sort: "tensors", expected: shapes.len(), found: buffers.len() }.into());
     }
-    let parameters = || program.buffer_params().map(|(id, access)| (program.buffer(id), access));
+    let parameters = program.buffer_params().map(|(id, access)| (id, program.buffer(id), access));
     let mut tensors = Vec::new();
-    for (((parameter, access), shape), buffer) in parameters().zip(&shapes).zip(&*buffers) {
+    for (((id, parameter, access), shape), buffer) in parameters.zip(&shapes).zip(&*buffers) {
         let refuse = |problem: &str| CallError::Tensor {
             name: parameter.name.to_string(),
             problem: problem.to_owned(),
@@ -197,6 +197,9 @@ fn interpret(
         }
         let bytes = buffer.host_bytes();
         let bytes = bytes.ok_or_else(|| refuse("is in the memory of a device: download it first"))?;
+        // One that is read by strides is passed as the row of all elements from its first to its last one.
+        let row = [bytes.len() / parameter.dtype.bytes()];
+        let shape = if program.strides(id).is_some() { &row[..] } else { shape };
         let mut tensor = AnyTensor::zeros(parameter.dtype, shape)?;
         let (expected, found) = (tensor.bytes().len() as u64, bytes.len() as u64);
         if expected != found {

@@ -1,5 +1,6 @@
 //! Making a plan.
 
+mod in_place;
 mod part;
 mod program;
 mod simple;
@@ -436,6 +437,7 @@ impl<'g> Planner<'g> {
             let state = &self.values[&result];
             results.push(Operand { at, element: state.element, shape: state.shape.clone(), part });
         }
+        self.update_in_place(&mut results);
         let instances: Vec<&Instance> = self
             .drafts
             .iter()
