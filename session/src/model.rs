@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
-use tilewright_core::tensor::AnyTensor;
+use tilewright_core::tensor::{AnyTensor, IdentifiedBytes, SharedBytes};
 use tilewright_graph::fuse::{Group, groups};
 use tilewright_graph::ir::{Body, Function, Module, Operation, Type, ValueId};
 use tilewright_graph::onnx;
@@ -44,7 +44,38 @@ pub(crate) struct Graph {
 struct Constant {
     host: HostTensor,
     /// The same elements as kernels take them, with an identity under which they keep what they compute from them.
-    kernel: OnceLock<Option<AnyTensor>>,
+    kernel: OnceLock<Option<KernelConstant>>,
+}
+
+/// A constant as kernels take it.
+pub(crate) enum KernelConstant {
+    /// In aligned memory.
+    Copied(AnyTensor),
+    /// In the memory of the graph's constant, which is aligned.
+    Shared(SharedBytes),
+}
+
+impl KernelConstant {
+    fn of(host: &HostTensor) -> Option<Self> {
+        let shared = host.share().map(KernelConstant::Shared);
+        shared.or_else(|| host.to_kernel().map(KernelConstant::Copied))
+    }
+
+    /// The bytes of the elements.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            KernelConstant::Copied(tensor) => tensor.bytes(),
+            KernelConstant::Shared(bytes) => bytes.bytes(),
+        }
+    }
+
+    /// The same with an identity, under which kernels keep what they compute from them.
+    pub(crate) fn identified_bytes(&self) -> IdentifiedBytes<'_> {
+        match self {
+            KernelConstant::Copied(tensor) => tensor.identified_bytes(),
+            KernelConstant::Shared(bytes) => bytes.identified_bytes(),
+        }
+    }
 }
 
 /// The properties of a model.
@@ -200,9 +231,9 @@ impl Graph {
     }
 
     /// The same as kernels take it.
-    pub(crate) fn kernel_constant(&self, value: ValueId) -> Option<&AnyTensor> {
+    pub(crate) fn kernel_constant(&self, value: ValueId) -> Option<&KernelConstant> {
         let constant = self.constants.get(&value)?;
-        constant.kernel.get_or_init(|| constant.host.to_kernel()).as_ref()
+        constant.kernel.get_or_init(|| KernelConstant::of(&constant.host)).as_ref()
     }
 }
 

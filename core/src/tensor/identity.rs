@@ -67,7 +67,30 @@ impl IdentityCell {
     }
 }
 
-/// The bytes of a tensor that is only read, with the identity of its contents. Made from tensors alone, so that the
+/// Elements that others own as well and nobody changes, with an identity of their own.
+pub struct SharedBytes {
+    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    identity: IdentityCell,
+}
+
+impl SharedBytes {
+    /// The bytes of an owner, which gives the same ones each time.
+    pub fn new(owner: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Self {
+        SharedBytes { owner, identity: IdentityCell::default() }
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        (*self.owner).as_ref()
+    }
+
+    /// The bytes with their identity.
+    pub fn identified_bytes(&self) -> IdentifiedBytes<'_> {
+        IdentifiedBytes::new(self.bytes(), self.identity.get())
+    }
+}
+
+/// The bytes of a tensor that is only read, with the identity of its contents. Made from tensors and shared bytes alone, so that the
 /// two belong together.
 #[derive(Clone, Copy, Debug)]
 pub struct IdentifiedBytes<'data> {

@@ -36,7 +36,7 @@ pub use element::Element;
 #[cfg(feature = "ndarray")]
 pub use foreign::ForeignArrayError;
 pub(crate) use identity::IdentityCell;
-pub use identity::{Derived, IdentifiedBytes, Identity};
+pub use identity::{Derived, IdentifiedBytes, Identity, SharedBytes};
 pub use random::Random;
 pub use shape::{ShapeError, checked_len};
 pub use view::{NotContiguous, TensorView, TensorViewMut};

@@ -8,18 +8,21 @@ use bytes::Bytes;
 
 use crate::onnx::error::OnnxError;
 use crate::onnx::schema::TensorProto;
+use crate::onnx::thin;
 
 /// Reads tensor data from files in the folder of a model, and from nowhere else.
 #[derive(Clone, Debug)]
 pub struct ExternalData {
     /// The folder with all links resolved; none for a model that came without one.
     folder: Option<PathBuf>,
+    /// The model's own file, in which the elements of large tensors lie.
+    own: Option<PathBuf>,
 }
 
 impl ExternalData {
     /// Data beside no model: every tensor that lies elsewhere is refused.
     pub fn none() -> Self {
-        ExternalData { folder: None }
+        ExternalData { folder: None, own: None }
     }
 
     /// Data in the folder of the model file.
@@ -33,7 +36,7 @@ impl ExternalData {
         };
         let resolved = folder.canonicalize();
         let folder = resolved.map_err(|source| OnnxError::File { path: folder.to_owned(), source })?;
-        Ok(ExternalData { folder: Some(folder) })
+        Ok(ExternalData { folder: Some(folder), own: Some(model.to_owned()) })
     }
 
     /// The bytes of a tensor whose data lie in a file.
@@ -59,6 +62,24 @@ impl ExternalData {
         let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
         let path = self.resolve(location).map_err(refuse)?;
         read_part(&path, offset, length).map_err(|error| refuse(error.to_string()))
+    }
+
+    /// The bytes of a tensor whose data lie in the model's own file.
+    ///
+    /// # Errors
+    /// When the file cannot be read there.
+    pub(crate) fn read_own(&self, proto: &TensorProto) -> Result<Bytes, OnnxError> {
+        let refuse = |reason: String| OnnxError::Tensor { tensor: proto.name.clone(), reason };
+        let number = |key: &str| {
+            let entry = proto.external_data.iter().find(|entry| entry.key == key);
+            entry.and_then(|entry| entry.value.parse::<u64>().ok())
+        };
+        match (&self.own, number(thin::OFFSET), number(thin::LENGTH)) {
+            (Some(own), Some(offset), Some(length)) => {
+                read_part(own, offset, Some(length)).map_err(|error| refuse(error.to_string()))
+            }
+            _ => Err(refuse(format!("data location {} is unknown", proto.data_location))),
+        }
     }
 
     /// The file that a location names, inside the folder.

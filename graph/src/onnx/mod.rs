@@ -3,7 +3,7 @@
 //! [`Model::of_function`] is the way back: the file of a function.
 //!
 //! [`Model::read`] decodes a file; nothing in it is trusted. Memory is bounded by a small multiple of the file's size:
-//! payloads share the file's bytes, and a tensor is made only after the number of its elements was found to fit its shape.
+//! the elements of large tensors are read when these are made, other payloads share the bytes that were read, and a tensor is made only after the number of its elements was found to fit its shape.
 
 mod error;
 mod export;
@@ -12,6 +12,7 @@ mod files;
 mod import;
 pub mod schema;
 mod tensor;
+mod thin;
 
 use std::path::Path;
 
@@ -39,8 +40,7 @@ impl Model {
     /// # Errors
     /// When it cannot be read or is no model.
     pub fn read(path: &Path) -> Result<Self, OnnxError> {
-        let bytes =
-            std::fs::read(path).map_err(|source| OnnxError::File { path: path.to_owned(), source })?;
+        let bytes = thin::read(path).map_err(|source| OnnxError::File { path: path.to_owned(), source })?;
         Self::decode(bytes.into(), ExternalData::beside(path)?)
     }
 

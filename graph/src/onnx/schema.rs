@@ -201,7 +201,7 @@ pub struct TensorProto {
     /// Where the elements lie in another file: `location`, `offset`, `length`.
     #[prost(message, repeated, tag = "13")]
     pub external_data: Vec<StringStringEntryProto>,
-    /// 1 when the elements lie in another file.
+    /// 1 when the elements lie in another file; -1 when they lie in the model's own file, see [`crate::onnx::Model::read`].
     #[prost(int32, tag = "14")]
     pub data_location: i32,
 }

@@ -7,8 +7,9 @@ use half::{bf16, f16};
 use crate::onnx::error::OnnxError;
 use crate::onnx::external::ExternalData;
 use crate::onnx::schema::{SparseTensorProto, TensorProto, data_type};
+use crate::onnx::thin;
 use crate::tensor::small::{F4E2M1, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, I2, I4, Small, U2, U4};
-use crate::tensor::{Element, ElementType, HostTensor, TensorError, count, with_element};
+use crate::tensor::{Buffer, Element, ElementType, HostTensor, TensorError, count, with_element};
 
 /// The element type that a number of [`data_type`] stands for.
 pub(crate) fn element_type(number: i32) -> Option<ElementType> {
@@ -74,17 +75,18 @@ pub(crate) fn read_tensor(proto: &TensorProto, external: &ExternalData) -> Resul
     let raw = match proto.data_location {
         0 => proto.raw_data.clone(),
         1 => external.read(proto)?,
+        thin::OWN_FILE => external.read_own(proto)?,
         other => return Err(refuse(format!("data location {other} is unknown"))),
     };
     let tensor = with_element!(element, T => {
         let elements = if raw.is_empty() && proto.data_location == 0 {
-            <T as Stored>::from_fields(proto, length)
+            <T as Stored>::from_fields(proto, length).into()
         } else {
             <T as Stored>::from_raw(&raw, length).ok_or_else(|| {
                 refuse(format!("shape {shape:?} of {element} needs {length} elements, the data have {} bytes", raw.len()))
             })?
         };
-        HostTensor::new(&shape, elements)
+        HostTensor::of_buffer(&shape, elements)
     });
     tensor.map_err(|error: TensorError| refuse(error.to_string()))
 }
@@ -186,7 +188,7 @@ fn read_strings(proto: &TensorProto, shape: &[usize]) -> Result<HostTensor, Stri
 /// An element type as files store it: in raw bytes, or in one of the typed fields.
 trait Stored: Element {
     /// Elements of little-endian bytes; `None` when the bytes are not as many as `length` elements have.
-    fn from_raw(raw: &[u8], length: usize) -> Option<Vec<Self>>;
+    fn from_raw(raw: &[u8], length: usize) -> Option<Buffer<Self>>;
 
     /// Elements of the field that ONNX prescribes for the type; of elements that share bytes, at most `length`.
     fn from_fields(proto: &TensorProto, length: usize) -> Vec<Self>;
@@ -198,10 +200,10 @@ trait Stored: Element {
 macro_rules! stored {
     ($($type:ty: $field:ident, $value:ident => $convert:expr;)*) => {$(
         impl Stored for $type {
-            fn from_raw(raw: &[u8], length: usize) -> Option<Vec<Self>> {
+            fn from_raw(raw: &[u8], length: usize) -> Option<Buffer<Self>> {
                 let (chunks, rest) = raw.as_chunks::<{ size_of::<$type>() }>();
                 let fits = rest.is_empty() && chunks.len() == length;
-                fits.then(|| chunks.iter().map(|chunk| <$type>::from_le_bytes(*chunk)).collect())
+                fits.then(|| Buffer::aligned(chunks.iter().map(|chunk| <$type>::from_le_bytes(*chunk))))
             }
 
             fn from_fields(proto: &TensorProto, _: usize) -> Vec<Self> {
@@ -251,9 +253,9 @@ fn pack<T: Small>(elements: &[T]) -> Vec<u8> {
 macro_rules! stored_small {
     ($($type:ty),*) => {$(
         impl Stored for $type {
-            fn from_raw(raw: &[u8], length: usize) -> Option<Vec<Self>> {
+            fn from_raw(raw: &[u8], length: usize) -> Option<Buffer<Self>> {
                 let each = (8 / <$type as Small>::BITS) as usize;
-                (raw.len() == length.div_ceil(each)).then(|| unpack(raw.iter().copied(), length))
+                (raw.len() == length.div_ceil(each)).then(|| unpack(raw.iter().copied(), length).into())
             }
 
             fn from_fields(proto: &TensorProto, length: usize) -> Vec<Self> {
@@ -270,8 +272,8 @@ macro_rules! stored_small {
 stored_small!(I2, U2, I4, U4, F4E2M1, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0);
 
 impl Stored for bool {
-    fn from_raw(raw: &[u8], length: usize) -> Option<Vec<Self>> {
-        (raw.len() == length).then(|| raw.iter().map(|&byte| byte != 0).collect())
+    fn from_raw(raw: &[u8], length: usize) -> Option<Buffer<Self>> {
+        (raw.len() == length).then(|| Buffer::aligned(raw.iter().map(|&byte| byte != 0)))
     }
 
     fn from_fields(proto: &TensorProto, _: usize) -> Vec<Self> {
@@ -284,7 +286,7 @@ impl Stored for bool {
 }
 
 impl Stored for Arc<str> {
-    fn from_raw(_: &[u8], _: usize) -> Option<Vec<Self>> {
+    fn from_raw(_: &[u8], _: usize) -> Option<Buffer<Self>> {
         None
     }
 

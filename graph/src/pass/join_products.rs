@@ -349,7 +349,7 @@ impl Joint {
                         let axis = (tensor.rank() - 1 - axis) as i64;
                         let joined = operator::concat(&all, axis)
                             .map_err(|fault| BuildError::Call { operator: "concat", reason: fault.0 })?;
-                        Some(graph.add_constant(joined))
+                        Some(graph.add_constant(joined.aligned()))
                     }
                 });
             }

@@ -31,7 +31,7 @@ impl HostTensor {
         }
         let elements = match (&self.elements, to) {
             (Elements::String(values), to) => parse_all(values, to)?,
-            (_, ElementType::String) => Elements::String(Arc::new(self.format_all())),
+            (_, ElementType::String) => Elements::String(Arc::new(self.format_all().into())),
             (_, to) if to.small_bits().is_some() => self.shrink(to, saturate),
             (_, to) => convert_all(&self.elements, self.element(), self.len(), to),
         };
@@ -82,7 +82,7 @@ fn number_text(value: f64, original: impl std::fmt::Display) -> Arc<str> {
 }
 
 fn wrap_all<T: Element>(values: impl Iterator<Item = T>) -> Elements {
-    T::wrap(values.collect())
+    T::wrap(values.collect::<Vec<T>>().into())
 }
 
 /// Strings as numbers.
@@ -136,7 +136,7 @@ fn collect<V: Copy, T: Element>(count: usize, read: Read<'_, V>, make: fn(V) -> 
         read(start..count.min(start + CHUNK), &mut chunk);
         made.extend(chunk.iter().map(|&value| make(value)));
     }
-    T::wrap(made)
+    T::wrap(made.into())
 }
 
 fn read_reals(elements: &Elements, from: ElementType, range: Range<usize>, into: &mut Vec<f64>) {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use half::{bf16, f16};
 use tilewright_core::dtype::DType;
 
+use crate::tensor::buffer::Buffer;
 use crate::tensor::small::{F4E2M1, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, I2, I4, Small, U2, U4};
 
 macro_rules! element_types {
@@ -37,7 +38,7 @@ macro_rules! element_types {
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs)]
         pub enum Elements {
-            $($variant(Arc<Vec<$type>>),)*
+            $($variant(Arc<Buffer<$type>>),)*
         }
 
         impl Elements {
@@ -53,11 +54,11 @@ macro_rules! element_types {
         $(impl Element for $type {
             const TYPE: ElementType = ElementType::$variant;
 
-            fn wrap(elements: Vec<Self>) -> Elements {
+            fn wrap(elements: Buffer<Self>) -> Elements {
                 Elements::$variant(Arc::new(elements))
             }
 
-            fn view(elements: &Elements) -> Option<&Arc<Vec<Self>>> {
+            fn view(elements: &Elements) -> Option<&Arc<Buffer<Self>>> {
                 match elements {
                     Elements::$variant(elements) => Some(elements),
                     _ => None,
@@ -199,10 +200,10 @@ pub trait Element: Clone + Default + PartialEq + PartialOrd + fmt::Debug + Send 
     const TYPE: ElementType;
 
     /// Wraps elements.
-    fn wrap(elements: Vec<Self>) -> Elements;
+    fn wrap(elements: Buffer<Self>) -> Elements;
 
     /// The elements, if they are of this type.
-    fn view(elements: &Elements) -> Option<&Arc<Vec<Self>>>;
+    fn view(elements: &Elements) -> Option<&Arc<Buffer<Self>>>;
 }
 
 /// Runs one expression with the typed elements bound to a name, whatever their type.

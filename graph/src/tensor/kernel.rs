@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use tilewright_core::dtype::DType;
-use tilewright_core::tensor::AnyTensor;
+use tilewright_core::tensor::{AnyTensor, SharedBytes};
 
-use crate::tensor::{ElementType, Elements, HostTensor, TensorError};
+use crate::tensor::buffer::{ALIGNMENT, Buffer};
+use crate::tensor::{Element, ElementType, Elements, HostTensor, TensorError};
 
 /// Runs one expression with the elements that kernels can take bound to a name; `$otherwise` for others.
 macro_rules! with_kernel_elements {
@@ -29,10 +30,37 @@ macro_rules! with_kernel_elements {
     };
 }
 
+/// Elements that tensors share, as bytes. Nobody changes them: a tensor changes only elements that it has alone.
+struct Shared<T>(Arc<Buffer<T>>);
+
+impl<T: tilewright_core::tensor::Element> AsRef<[u8]> for Shared<T> {
+    fn as_ref(&self) -> &[u8] {
+        T::as_bytes(&self.0)
+    }
+}
+
 impl HostTensor {
     /// A copy in memory that is aligned as kernels like it. `None` for strings and elements of a few bits, with which kernels do not compute.
     pub fn to_kernel(&self) -> Option<AnyTensor> {
         with_kernel_elements!(&self.elements, values => AnyTensor::from_slice(&values[..], &self.shape).ok(), else None)
+    }
+
+    /// The same elements as kernels take them, without a copy. `None` as for [`HostTensor::to_kernel`], and for elements that are not aligned
+    /// as kernels like them.
+    pub fn share(&self) -> Option<SharedBytes> {
+        if !self.bytes()?.as_ptr().addr().is_multiple_of(ALIGNMENT) {
+            return None;
+        }
+        with_kernel_elements!(&self.elements, values => Some(SharedBytes::new(Arc::new(Shared(Arc::clone(values))))), else None)
+    }
+
+    /// The same elements, aligned as kernels like them: what is computed once for a graph and read in each of its runs.
+    pub(crate) fn aligned(self) -> Self {
+        fn copy<T: Element>(shape: &[usize], elements: &Buffer<T>) -> HostTensor {
+            let elements = Buffer::aligned(elements.iter().cloned());
+            HostTensor { shape: shape.to_vec(), elements: T::wrap(elements) }
+        }
+        with_kernel_elements!(&self.elements, values => copy(&self.shape, values), else self)
     }
 
     /// The elements as bytes in the machine's order; `None` for strings and elements of a few bits.
@@ -67,7 +95,7 @@ impl HostTensor {
     /// Replaces all elements by others of their type, which lie in memory as bytes in the machine's order. Whether it did: it does
     /// not when other tensors share the elements, and when the bytes are not as many or no such elements.
     pub fn overwrite(&mut self, bytes: &[u8]) -> bool {
-        fn copy<T: tilewright_core::tensor::Element>(values: &mut Arc<Vec<T>>, bytes: &[u8]) -> bool {
+        fn copy<T: tilewright_core::tensor::Element>(values: &mut Arc<Buffer<T>>, bytes: &[u8]) -> bool {
             match (Arc::get_mut(values), T::from_bytes(bytes)) {
                 (Some(values), Ok(elements)) if values.len() == elements.len() => {
                     values.copy_from_slice(elements);

@@ -1,5 +1,6 @@
 //! Tensors in host memory, with element type and rank known at run time.
 
+mod buffer;
 mod cast;
 mod element;
 mod kernel;
@@ -10,6 +11,7 @@ pub mod small;
 use std::fmt;
 use std::sync::Arc;
 
+pub use buffer::Buffer;
 pub use cast::CastError;
 pub use element::{Element, ElementType, Elements, UnknownElementType};
 pub(crate) use element::{with_element, with_elements, with_float, with_listed, with_number, with_small};
@@ -29,6 +31,11 @@ impl HostTensor {
     /// # Errors
     /// [`TensorError::Length`] when there are not as many as the shape has.
     pub fn new<T: Element>(shape: &[usize], elements: Vec<T>) -> Result<Self, TensorError> {
+        Self::of_buffer(shape, elements.into())
+    }
+
+    /// As [`HostTensor::new`].
+    pub(crate) fn of_buffer<T: Element>(shape: &[usize], elements: Buffer<T>) -> Result<Self, TensorError> {
         let expected = count(shape)?;
         if expected != elements.len() {
             return Err(TensorError::Length { shape: shape.to_vec(), expected, found: elements.len() });
@@ -45,17 +52,17 @@ impl HostTensor {
         let mut elements = Vec::new();
         elements.try_reserve_exact(length).map_err(|_| TensorError::TooLarge { shape: shape.to_vec() })?;
         elements.resize(length, value);
-        Ok(HostTensor { shape: shape.to_vec(), elements: T::wrap(elements) })
+        Ok(HostTensor { shape: shape.to_vec(), elements: T::wrap(elements.into()) })
     }
 
     /// A tensor of rank 0.
     pub fn scalar<T: Element>(value: T) -> Self {
-        HostTensor { shape: Vec::new(), elements: T::wrap(vec![value]) }
+        HostTensor { shape: Vec::new(), elements: T::wrap(vec![value].into()) }
     }
 
     /// A tensor of rank 1.
     pub fn vector<T: Element>(elements: Vec<T>) -> Self {
-        HostTensor { shape: vec![elements.len()], elements: T::wrap(elements) }
+        HostTensor { shape: vec![elements.len()], elements: T::wrap(elements.into()) }
     }
 
     /// A tensor whose elements are the default of their type: zero, false or the empty string.
@@ -85,7 +92,7 @@ impl HostTensor {
 
     /// The type of the elements.
     pub fn element(&self) -> ElementType {
-        fn of<T: Element>(_: &Arc<Vec<T>>) -> ElementType {
+        fn of<T: Element>(_: &Arc<Buffer<T>>) -> ElementType {
             T::TYPE
         }
         with_elements!(&self.elements, values => of(values))
@@ -135,7 +142,7 @@ impl HostTensor {
         match &self.elements {
             Elements::String(values) => values.iter().map(|value| value.len()).sum(),
             elements => {
-                fn bytes<T>(values: &Arc<Vec<T>>) -> usize {
+                fn bytes<T>(values: &Arc<Buffer<T>>) -> usize {
                     std::mem::size_of_val(&values[..])
                 }
                 with_elements!(elements, values => bytes(values))
