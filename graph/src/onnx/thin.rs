@@ -131,7 +131,7 @@ impl<R: Read + Seek> Source<R> {
         Ok(())
     }
 
-    /// Copies a field of so many bytes.
+    /// Copies a field of `length` bytes.
     fn copy(&mut self, key: u64, length: u64, end: u64, to: &mut Vec<u8>) -> Result<()> {
         if length > end.saturating_sub(self.position) {
             return Err(Error::other("a field is longer than its message"));

@@ -155,6 +155,8 @@ struct Draft {
     inputs: SmallVec<[Operand; 4]>,
     outputs: SmallVec<[Operand; 1]>,
     name: Arc<str>,
+    /// Whether the program is the caller's, which has records of its own: it stays as it is.
+    is_given: bool,
 }
 
 /// A tensor of a step.
@@ -239,7 +241,7 @@ impl<'g> Planner<'g> {
             }
         } else if self.is_decided(body, group) {
             return self.one_by_one(body, group);
-        } else if self.is_part(bindings[0]) {
+        } else if self.viewed(bindings[0]) {
             let rest = Group { bindings: group.bindings[1..].to_vec(), outputs: group.outputs.clone() };
             return self.group(body, &rest);
         }
@@ -277,7 +279,8 @@ impl<'g> Planner<'g> {
             .zip(prepared.outputs)
             .map(|(&output, computed)| self.result(output, computed))
             .collect::<Option<_>>()?;
-        self.drafts.push(Draft { action: DraftAction::Kernel(prepared.instance), inputs, outputs, name });
+        let action = DraftAction::Kernel(prepared.instance);
+        self.drafts.push(Draft { action, inputs, outputs, name, is_given: false });
         Some(())
     }
 
@@ -308,6 +311,7 @@ impl<'g> Planner<'g> {
             inputs,
             outputs,
             name,
+            is_given: false,
         });
         Some(())
     }
@@ -458,7 +462,7 @@ impl<'g> Planner<'g> {
             Slice { place, element, shape, part }
         };
         let mut steps = Vec::with_capacity(self.drafts.len());
-        for Draft { action, inputs, outputs, name } in self.drafts {
+        for Draft { action, inputs, outputs, name, .. } in self.drafts {
             let action = match action {
                 DraftAction::Kernel(instance) => match self.graph.kernels.get(&instance, self.device) {
                     Ok(kernel) => Action::Kernel(kernel, instance.1.into()),

@@ -23,6 +23,9 @@ impl Planner<'_> {
     fn update(&mut self, step: usize, output: usize) -> Option<(usize, usize)> {
         let draft = &self.drafts[step];
         let DraftAction::Kernel((program, dims)) = &draft.action else { return None };
+        if draft.is_given {
+            return None;
+        }
         let At::Buffer(from) = draft.outputs[output].at else { return None };
         let fits = |operand: &Operand| {
             let At::Buffer(own) = operand.at else { return None };

@@ -22,7 +22,7 @@ impl Planner<'_> {
     }
 
     /// A call whose results are parts of its first input: they have no memory of their own.
-    pub(super) fn is_part(&mut self, binding: &Binding) -> bool {
+    pub(super) fn viewed(&mut self, binding: &Binding) -> bool {
         let Operation::Call(call) = &binding.operation else { return false };
         let Some(parts) = self.parts(call, binding) else { return false };
         let Some(source) = call.inputs[0] else { return false };

@@ -33,7 +33,7 @@ impl Planner<'_> {
             outputs.push(self.result(output, Computed { element, order: Order::given(shape.len()), shape })?);
         }
         let (action, name) = (DraftAction::Kernel((Arc::clone(program), dims)), name([binding]));
-        self.drafts.push(Draft { action, inputs, outputs, name });
+        self.drafts.push(Draft { action, inputs, outputs, name, is_given: true });
         Some(())
     }
 }

@@ -32,7 +32,7 @@ impl Planner<'_> {
             || self.without_elements(call, binding)
             || self.joined_with_nothing(call, binding)
             || self.transposed(call, binding)
-            || self.is_part(binding)
+            || self.viewed(binding)
         {
             return Some(true);
         }
